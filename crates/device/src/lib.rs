@@ -1,0 +1,1 @@
+//! A block device as the other crates need it: identity and queue.

@@ -1,0 +1,1 @@
+//! Every change to a running system: set, reason, journal, restore.

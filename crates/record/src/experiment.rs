@@ -1,0 +1,56 @@
+//! An experiment and a device as their TOML files hold them.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// `experiments/NAME.toml`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// The file's name without its ending.
+    pub name: String,
+    /// One line for `lab list`.
+    pub title: String,
+    /// The policies to compare, in the order of the table's columns.
+    pub policies: Vec<String>,
+    /// The guest's memory.
+    pub memory_mib: u64,
+    /// A guest that runs longer than this in virtual time has failed.
+    pub limit_virtual_s: u64,
+    /// `sysctl` settings made before anything runs, such as `vm.dirty_ratio`.
+    #[serde(default)]
+    pub sysctls: BTreeMap<String, String>,
+    /// Options of the ext4 mount, such as `discard`.
+    #[serde(default)]
+    pub mount_options: Vec<String>,
+    /// What each guest does, in order; each run gets a fresh file system.
+    pub runs: Vec<Run>,
+}
+
+/// One workload under one load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The workload's name.
+    pub workload: String,
+    /// `idle` or a background's name.
+    #[serde(default = "idle")]
+    pub load: String,
+}
+
+fn idle() -> String {
+    "idle".to_owned()
+}
+
+/// `experiments/devices/NAME.toml`: the emulated device, as the module's
+/// parameters have it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// The file's name without its ending.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Parameters of `simflash.ko`, names as `modinfo` shows them.
+    pub simflash: BTreeMap<String, u64>,
+}

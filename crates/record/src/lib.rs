@@ -1,0 +1,17 @@
+//! What crosses boundaries: the experiment as a user writes it, the one
+//! guest's share of it as the lab sends it, and the rows that come back.
+//!
+//! Everything here is data. Names and units of the values are the result
+//! contract: tests, reports and users' scripts read them.
+
+pub mod experiment;
+pub mod guest;
+pub mod histogram;
+pub mod row;
+pub mod scale;
+
+pub use experiment::{Device, Experiment, Run};
+pub use guest::{GuestSpec, Message};
+pub use histogram::Histogram;
+pub use row::{Inputs, ResultFile, Row};
+pub use scale::Scale;

@@ -1,0 +1,1 @@
+//! The scheduler module from user space: build, enable, disable, counters.

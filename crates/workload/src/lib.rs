@@ -1,0 +1,1 @@
+//! M1-M5, scenarios, background loads and latency recording.

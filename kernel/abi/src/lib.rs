@@ -1,0 +1,1 @@
+//! Makes the private block-layer declarations from the target kernel's BTF.
