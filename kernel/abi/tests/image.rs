@@ -1,0 +1,88 @@
+//! BTF is found in every file a kernel may come in.
+
+use object::write::Object;
+use object::{Architecture, BinaryFormat, Endianness, SectionKind};
+use std::io::Write;
+
+const BTF: &[u8] = b"\x9f\xeb\x01\x00 the type information of a kernel";
+
+fn elf(section: &str) -> Vec<u8> {
+    let mut elf = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    let id = elf.add_section(Vec::new(), section.into(), SectionKind::ReadOnlyData);
+    elf.append_section_data(id, BTF, 1);
+    elf.write().unwrap()
+}
+
+fn gzip(elf: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(elf).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn xz(elf: &[u8]) -> Vec<u8> {
+    let options = lzma_rust2::XzOptions::with_preset(0);
+    let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+    encoder.write_all(elf).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn lzma(elf: &[u8]) -> Vec<u8> {
+    let options = lzma_rust2::LzmaOptions::with_preset(0);
+    let mut encoder = lzma_rust2::LzmaWriter::new_use_header(Vec::new(), &options, None).unwrap();
+    encoder.write_all(elf).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(elf: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(elf, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+fn lz4(elf: &[u8]) -> Vec<u8> {
+    let block = lz4_flex::block::compress(elf);
+    let length = u32::try_from(block.len()).unwrap();
+    [&b"\x02\x21\x4c\x18"[..], &length.to_le_bytes(), &block].concat()
+}
+
+/// As the kernel's build lays it out: code, the payload, its expanded length, more code.
+fn boot_image(payload: &[u8]) -> Vec<u8> {
+    [
+        &b"MZ\x1f\x8b\x08 setup code"[..],
+        payload,
+        &[1, 0, 0, 0],
+        &[0xcc; 64],
+    ]
+    .concat()
+}
+
+#[test]
+fn raw_btf_is_taken_as_it_is() {
+    assert_eq!(&*abi::btf_section(BTF).unwrap(), BTF);
+}
+
+#[test]
+fn elf_files_have_a_section() {
+    assert_eq!(&*abi::btf_section(&elf(".BTF")).unwrap(), BTF);
+    let error = abi::btf_section(&elf(".rodata")).unwrap_err().to_string();
+    assert!(error.contains("no .BTF section"), "{error}");
+}
+
+#[test]
+fn boot_images_of_every_compression_are_unpacked() {
+    let elf = elf(".BTF");
+    for (name, compress) in [
+        ("gzip", gzip as fn(&[u8]) -> Vec<u8>),
+        ("xz", xz),
+        ("lzma", lzma),
+        ("zstd", zstd),
+        ("lz4", lz4),
+    ] {
+        let image = boot_image(&compress(&elf));
+        let found = abi::btf_section(&image);
+        assert_eq!(
+            &*found.unwrap_or_else(|error| panic!("{name}: {error}")),
+            BTF
+        );
+        let cut = &image[..image.len() / 2];
+        assert!(abi::btf_section(cut).is_err(), "{name}");
+    }
+}
