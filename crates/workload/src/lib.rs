@@ -1,1 +1,167 @@
 //! M1-M5, scenarios, background loads and latency recording.
+//!
+//! [`run`] does one workload under one load in a directory and returns its
+//! figures. The lab's guests and `frontrow bench` run the same code.
+
+mod background;
+mod content;
+mod error;
+mod layout;
+mod load;
+mod memcg;
+mod meter;
+mod micro;
+mod seed;
+mod sizes;
+mod stage;
+mod throttle;
+mod timed;
+mod writeback;
+
+pub use error::Error;
+pub use load::LOADS;
+
+use load::Load;
+use record::{Histogram, Run, Scale};
+use sizes::Sizes;
+use stage::{Foreground, Ground};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What to run, where, and who listens.
+pub struct RunRequest<'a> {
+    /// The workload and the load.
+    pub run: &'a Run,
+    /// An existing directory on the file system under test. The run makes its
+    /// files in it and removes those of the load.
+    pub dir: &'a Path,
+    /// Lays out files, shifts the load's start and chooses random places.
+    pub seed: u64,
+    /// How large everything is.
+    pub scale: Scale,
+    /// Where tracefs is mounted, to tell time in dirty throttling apart
+    /// (needs root); `None` leaves those figures out.
+    pub tracefs: Option<&'a Path>,
+    /// Once true, the run ends with [`Error::Interrupted`] and cleans up.
+    pub stop: &'a AtomicBool,
+    /// Told when the measured part begins and ends.
+    pub observer: &'a mut dyn Observer,
+}
+
+/// Told when the measured part begins and ends: preparation, warming up and
+/// cleaning up are outside.
+pub trait Observer {
+    /// Just before the first measured operation.
+    fn before(&mut self) {}
+
+    /// Just after the last measured operation, also when it failed.
+    fn after(&mut self) {}
+}
+
+/// Listens to nothing.
+impl Observer for () {}
+
+/// One figure of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// Its name in the result contract, such as `fsync_mean_ms`.
+    pub metric: String,
+    /// `ms`, `MB/s`, `1` …
+    pub unit: &'static str,
+    /// The figure.
+    pub value: f64,
+    /// The whole distribution, where the figure is its mean.
+    pub histogram: Option<Histogram>,
+}
+
+impl Measurement {
+    pub(crate) fn new(metric: impl Into<String>, unit: &'static str, value: f64) -> Self {
+        Measurement {
+            metric: metric.into(),
+            unit,
+            value,
+            histogram: None,
+        }
+    }
+
+    pub(crate) fn milliseconds(metric: String, value: f64) -> Self {
+        Measurement::new(metric, "ms", value)
+    }
+
+    pub(crate) fn duration(metric: &str, time: Duration) -> Self {
+        Measurement::milliseconds(metric.to_owned(), time.as_nanos() as f64 / 1e6)
+    }
+}
+
+/// A name and what it stands for, in a list for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// As experiments and the command line have it.
+    pub name: &'static str,
+    /// One line.
+    pub title: &'static str,
+}
+
+impl Entry {
+    pub(crate) const fn new(name: &'static str, title: &'static str) -> Self {
+        Entry { name, title }
+    }
+
+    pub(crate) fn names(entries: &[Entry]) -> String {
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
+        names.join(", ")
+    }
+}
+
+/// The workloads.
+pub const WORKLOADS: &[Entry] = &[
+    Entry::new("m1", "creat, write 4 KB, fsync, close of one file"),
+    Entry::new("m2", "creat, write 1 MB, fsync, close of one file"),
+    Entry::new("m3", "1 KB writes to a new file"),
+    Entry::new("m4", "truncate a 2 MB file and write it again"),
+    Entry::new("m5", "a new 4 KB file while a big one is rewritten"),
+];
+
+/// Runs one workload under one load; the figures come in a fixed order.
+///
+/// The calling thread is the foreground. The load is a child process of its
+/// own that is gone when this returns, so a caller that waits for any child
+/// must not do so meanwhile.
+pub fn run(request: &mut RunRequest) -> Result<Vec<Measurement>, Error> {
+    let sizes = Sizes::of(request.scale);
+    run_sized(request, sizes)
+}
+
+fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>, Error> {
+    let load = Load::parse(&request.run.load)?;
+    let directory = request.dir.join("foreground");
+    let ground = Ground {
+        directory,
+        seed: request.seed,
+        sizes,
+    };
+    let mut foreground = choose(&request.run.workload, &ground)?;
+    std::fs::create_dir(&ground.directory)
+        .map_err(|source| Error::io("make", &ground.directory, source))?;
+    stage::perform(request, &ground, load, foreground.as_mut())
+}
+
+fn choose(workload: &str, ground: &Ground) -> Result<Box<dyn Foreground>, Error> {
+    Ok(match workload {
+        "m1" => Box::new(micro::Recreate::m1(ground)),
+        "m2" => Box::new(micro::Recreate::m2(ground)),
+        "m3" => Box::new(micro::SmallWrites::m3(ground)),
+        "m4" => Box::new(micro::Truncate::m4(ground)),
+        "m5" => Box::new(micro::NewFile::m5(ground)),
+        _ => {
+            return Err(Error::UnknownWorkload {
+                name: workload.to_owned(),
+                choices: Entry::names(WORKLOADS),
+            });
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

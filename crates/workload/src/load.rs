@@ -1,0 +1,248 @@
+//! Background loads: what they write, and the file they write to.
+//!
+//! | load | what it does, until it is stopped |
+//! |---|---|
+//! | `writer` | writes a big file from start to end, then over it again |
+//! | `rewrite` | truncates a big file to nothing and writes it again |
+//! | `random` | writes random 4 KB pages of a big file |
+//!
+//! All write through the page cache. `-memcg` after a name puts the load into
+//! a memory cgroup of its own.
+
+use crate::background::{Background, Script};
+use crate::content::{PAGE_BYTES, Pages};
+use crate::memcg::MemoryCgroup;
+use crate::meter::go_on;
+use crate::seed::Random;
+use crate::sizes::Sizes;
+use crate::timed::create;
+use crate::writeback::Counters;
+use crate::{Entry, Error};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// One call's bytes: small enough that the written total is a fine clock.
+const CHUNK_BYTES: usize = 128 << 10;
+
+/// One call's bytes while a file is prepared.
+const PREPARE_BYTES: usize = 1 << 20;
+
+/// The background loads, `idle` among them.
+pub const LOADS: &[Entry] = &[
+    Entry::new("idle", "nothing in the background"),
+    Entry::new("writer", "one big file is written from start to end"),
+    Entry::new("rewrite", "a big file is truncated and written again"),
+    Entry::new("random", "random 4 KB pages of a big file are written"),
+    Entry::new("writer-memcg", "the writer in a memory cgroup of its own"),
+    Entry::new(
+        "rewrite-memcg",
+        "the rewriter in a memory cgroup of its own",
+    ),
+    Entry::new(
+        "random-memcg",
+        "the random writer in a memory cgroup of its own",
+    ),
+];
+
+/// What the background does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    Writer,
+    Rewrite,
+    Random,
+}
+
+/// A background as the run asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) pattern: Pattern,
+    pub(crate) own_memory_cgroup: bool,
+}
+
+impl Load {
+    /// `None` for `idle`.
+    pub(crate) fn parse(name: &str) -> Result<Option<Self>, Error> {
+        if name == "idle" {
+            return Ok(None);
+        }
+        let (pattern, own_memory_cgroup) = match name.strip_suffix("-memcg") {
+            Some(pattern) => (pattern, true),
+            None => (name, false),
+        };
+        let pattern = match pattern {
+            "writer" => Pattern::Writer,
+            "rewrite" => Pattern::Rewrite,
+            "random" => Pattern::Random,
+            _ => {
+                return Err(Error::UnknownLoad {
+                    name: name.to_owned(),
+                    choices: Entry::names(LOADS),
+                });
+            }
+        };
+        Ok(Some(Load {
+            pattern,
+            own_memory_cgroup,
+        }))
+    }
+
+    /// The size of the load's file. A sequential file smaller than the dirty
+    /// limit would be overwritten in memory for ever and reach the device
+    /// slowly or never, so it is at least twice that limit.
+    pub(crate) fn file_bytes(self, sizes: &Sizes) -> Result<u64, Error> {
+        let bytes = match self.pattern {
+            Pattern::Writer => sizes.writer_bytes,
+            Pattern::Rewrite => sizes.rewrite_bytes,
+            Pattern::Random => sizes.random_bytes,
+        };
+        if self.own_memory_cgroup || !sizes.beyond_dirty_limit {
+            return Ok(bytes);
+        }
+        let limit_bytes = Counters::read()?.limit_pages * PAGE_BYTES as u64;
+        Ok(bytes.max(2 * limit_bytes))
+    }
+
+    /// Makes the load's file under `directory`, ready to start.
+    pub(crate) fn prepare(
+        self,
+        directory: &Path,
+        sizes: &Sizes,
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> Result<Prepared, Error> {
+        let path = directory.join("background");
+        let file_bytes = self.file_bytes(sizes)?;
+        let mut random = Random::new(seed, "background");
+        let file = match self.pattern {
+            Pattern::Writer => create(&path),
+            Pattern::Rewrite | Pattern::Random => {
+                fill(&path, file_bytes, &mut random, stop)?;
+                OpenOptions::new().write(true).open(&path)
+            }
+        }
+        .map_err(|source| Error::io("creat", &path, source))?;
+        let cgroup = match self.own_memory_cgroup {
+            true => Some(MemoryCgroup::create(sizes.memcg_bytes)?),
+            false => None,
+        };
+        Ok(Prepared {
+            pattern: self.pattern,
+            file,
+            path,
+            file_bytes,
+            data: Pages::uniform(CHUNK_BYTES, &mut random),
+            random,
+            cgroup,
+        })
+    }
+}
+
+/// A load whose file is there.
+pub(crate) struct Prepared {
+    pattern: Pattern,
+    file: File,
+    path: PathBuf,
+    file_bytes: u64,
+    data: Pages,
+    random: Random,
+    cgroup: Option<MemoryCgroup>,
+}
+
+impl Prepared {
+    /// Starts the load as a process, to run until it is stopped.
+    pub(crate) fn start(self) -> Result<Background, Error> {
+        self.start_rounds(u64::MAX)
+    }
+
+    /// Starts the load as a process that writes its file once, makes it
+    /// durable and ends.
+    pub(crate) fn start_once(self) -> Result<Background, Error> {
+        self.start_rounds(1)
+    }
+
+    fn start_rounds(self, rounds: u64) -> Result<Background, Error> {
+        let script = Script {
+            pattern: self.pattern,
+            file: self.file,
+            file_bytes: self.file_bytes,
+            rounds,
+            data: self.data,
+            random: self.random,
+        };
+        Background::start(script, self.path, self.cgroup)
+    }
+}
+
+/// Writes a file of `bytes` past the page cache where the file system allows
+/// it, so that it is on the device and not in memory, as an old file is.
+fn fill(path: &Path, bytes: u64, random: &mut Random, stop: &AtomicBool) -> Result<(), Error> {
+    let chunk = bytes.min(PREPARE_BYTES as u64) as usize;
+    let data = Pages::uniform(chunk, random);
+    let failed = |source| Error::io("write", path, source);
+    let mut file = create_uncached(path).map_err(failed)?;
+    let mut left = bytes.next_multiple_of(PAGE_BYTES as u64);
+    while left > 0 {
+        go_on(stop)?;
+        let now = left.min(data.len() as u64);
+        file.write_all(&data[..now as usize]).map_err(failed)?;
+        left -= now;
+    }
+    Ok(())
+}
+
+fn create_uncached(path: &Path) -> io::Result<File> {
+    let direct = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o644)
+        .custom_flags(libc::O_DIRECT)
+        .open(path);
+    match direct {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => create(path),
+        outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_load_is_known_and_nothing_else() {
+        for entry in LOADS {
+            assert_eq!(
+                Load::parse(entry.name).unwrap().is_none(),
+                entry.name == "idle"
+            );
+        }
+        for name in ["", "memcg", "idle-memcg", "reader"] {
+            let error = Load::parse(name).unwrap_err().to_string();
+            assert!(error.contains("writer, rewrite, random"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_filled_file_has_its_size() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let stop = AtomicBool::new(false);
+        let bytes = PREPARE_BYTES as u64 + 4096;
+        fill(&path, bytes, &mut Random::new(1, "test"), &stop).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
+    }
+
+    #[test]
+    fn a_writer_outgrows_the_dirty_limit_unless_its_cgroup_has_its_own() {
+        let mut sizes = Sizes::tiny();
+        sizes.beyond_dirty_limit = true;
+        let limit = Counters::read().unwrap().limit_pages * PAGE_BYTES as u64;
+        let writer = Load::parse("writer").unwrap().unwrap();
+        assert!(writer.file_bytes(&sizes).unwrap() > limit);
+        let confined = Load::parse("writer-memcg").unwrap().unwrap();
+        assert_eq!(confined.file_bytes(&sizes).unwrap(), sizes.writer_bytes);
+    }
+}

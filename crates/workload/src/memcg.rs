@@ -1,0 +1,104 @@
+//! A memory cgroup (cgroup v2) for a background load, so that the kernel
+//! limits its dirty pages apart from everyone else's.
+
+use crate::Error;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+
+/// A cgroup of its own below the root; removed when dropped.
+pub(crate) struct MemoryCgroup {
+    path: PathBuf,
+    entrance: File,
+}
+
+impl MemoryCgroup {
+    /// Makes one that may use `limit_bytes` of memory. The io controller is
+    /// on too: without it writeback is not told apart by cgroup.
+    pub(crate) fn create(limit_bytes: u64) -> Result<Self, Error> {
+        let root = mount_point()?;
+        write(&root.join("cgroup.subtree_control"), "+memory +io")?;
+        let path = root.join(format!("frontrow-load-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|source| Error::io("make", &path, source))?;
+        let entrance = open(&path.join("cgroup.procs")).inspect_err(|_| {
+            let _ = fs::remove_dir(&path);
+        })?;
+        let cgroup = MemoryCgroup { path, entrance };
+        write(&cgroup.path.join("memory.max"), &limit_bytes.to_string())?;
+        let high_bytes = limit_bytes - limit_bytes / 8;
+        write(&cgroup.path.join("memory.high"), &high_bytes.to_string())?;
+        Ok(cgroup)
+    }
+
+    /// `cgroup.procs`: a process that writes `0` there has moved in.
+    pub(crate) fn entrance(&self) -> RawFd {
+        self.entrance.as_raw_fd()
+    }
+}
+
+impl Drop for MemoryCgroup {
+    fn drop(&mut self) {
+        // Empty by now: its only process was waited for. Nothing depends on
+        // an empty cgroup, so one that stays is no error.
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+fn mount_point() -> Result<PathBuf, Error> {
+    let mounts = Path::new("/proc/self/mountinfo");
+    let text = fs::read_to_string(mounts).map_err(|source| Error::io("read", mounts, source))?;
+    parse_mount_point(&text).ok_or_else(|| Error::Interface {
+        path: mounts.to_owned(),
+        reason: "no cgroup v2 hierarchy is mounted; choose a load without -memcg".to_owned(),
+    })
+}
+
+/// The mount point of the first `cgroup2`: fifth field, and the type follows
+/// the `-` that ends the optional fields (proc_pid_mountinfo(5)).
+fn parse_mount_point(mountinfo: &str) -> Option<PathBuf> {
+    mountinfo.lines().find_map(|line| {
+        let (mount, source) = line.split_once(" - ")?;
+        match source.starts_with("cgroup2 ") {
+            true => mount.split(' ').nth(4).map(PathBuf::from),
+            false => None,
+        }
+    })
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .map_err(|source| unusable(path, &source))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    fs::write(path, text).map_err(|source| unusable(path, &source))
+}
+
+fn unusable(path: &Path, source: &io::Error) -> Error {
+    Error::Interface {
+        path: path.to_owned(),
+        reason: format!(
+            "a load in its own memory cgroup needs root and the memory and io controllers \
+             on cgroup v2 ({source}); choose a load without -memcg"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unified_hierarchy_is_found_among_the_old_ones() {
+        let text = "\
+30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - tmpfs tmpfs rw\n\
+31 30 0:27 / /sys/fs/cgroup/memory rw shared:10 - cgroup cgroup rw,memory\n\
+32 30 0:28 / /sys/fs/cgroup/unified rw shared:11 - cgroup2 cgroup2 rw\n";
+        let expected = Some(PathBuf::from("/sys/fs/cgroup/unified"));
+        assert_eq!(parse_mount_point(text), expected);
+        assert_eq!(parse_mount_point(&text.replace("cgroup2", "cgroup")), None);
+    }
+}

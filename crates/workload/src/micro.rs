@@ -1,0 +1,185 @@
+//! The paper's microbenchmarks M1 to M5 (§6.1).
+
+use crate::Error;
+use crate::background::Background;
+use crate::content::Pages;
+use crate::meter::Meter;
+use crate::seed::Random;
+use crate::sizes::Sizes;
+use crate::stage::{Foreground, Ground, wait};
+use crate::timed::{Timed, create, truncate};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// M1 and M2: creat, one write, fsync, close of one and the same file.
+pub(crate) struct Recreate {
+    path: PathBuf,
+    data: Pages,
+    iterations: u64,
+}
+
+impl Recreate {
+    /// M1 writes 4 KB.
+    pub(crate) fn m1(ground: &Ground) -> Self {
+        Recreate::new(ground, 4 << 10, ground.sizes.m1_iterations)
+    }
+
+    /// M2 writes 1 MB.
+    pub(crate) fn m2(ground: &Ground) -> Self {
+        Recreate::new(ground, 1 << 20, ground.sizes.m2_iterations)
+    }
+
+    fn new(ground: &Ground, bytes: usize, iterations: u64) -> Self {
+        Recreate {
+            path: ground.directory.join("file"),
+            data: Pages::uniform(bytes, &mut ground.random("foreground")),
+            iterations,
+        }
+    }
+
+    /// One iteration.
+    pub(crate) fn once(&self, meter: &mut Meter) -> Result<(), Error> {
+        write_durably(meter, &self.path, &self.data)
+    }
+}
+
+impl Foreground for Recreate {
+    fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        (0..self.iterations).try_for_each(|_| self.once(meter))
+    }
+}
+
+/// M3: 1 KB writes until the file is full.
+pub(crate) struct SmallWrites {
+    path: PathBuf,
+    data: Pages,
+    writes: u64,
+}
+
+impl SmallWrites {
+    const WRITE_BYTES: u64 = 1 << 10;
+
+    pub(crate) fn m3(ground: &Ground) -> Self {
+        SmallWrites {
+            path: ground.directory.join("file"),
+            data: Pages::uniform(4 << 10, &mut ground.random("foreground")),
+            writes: ground.sizes.m3_bytes / Self::WRITE_BYTES,
+        }
+    }
+}
+
+impl Foreground for SmallWrites {
+    fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        let mut file = Timed::creat(meter, &self.path)?;
+        let data = &self.data[..Self::WRITE_BYTES as usize];
+        for _ in 0..self.writes {
+            file.write(meter, data)?;
+        }
+        file.close(meter)
+    }
+
+    fn dirties_much(&self) -> bool {
+        true
+    }
+}
+
+/// M4: truncate a 2 MB file to nothing and write it again.
+pub(crate) struct Truncate {
+    path: PathBuf,
+    data: Pages,
+    iterations: u64,
+}
+
+impl Truncate {
+    pub(crate) fn m4(ground: &Ground) -> Self {
+        Truncate {
+            path: ground.directory.join("file"),
+            data: Pages::uniform(2 << 20, &mut ground.random("foreground")),
+            iterations: ground.sizes.m4_iterations,
+        }
+    }
+}
+
+impl Foreground for Truncate {
+    fn prepare(&mut self) -> Result<(), Error> {
+        create(&self.path)
+            .and_then(|mut file| file.write_all(&self.data))
+            .map_err(|source| Error::io("write", &self.path, source))
+    }
+
+    fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        for _ in 0..self.iterations {
+            truncate(meter, &self.path, 0)?;
+            let mut file = Timed::open_to_write(meter, &self.path)?;
+            file.write(meter, &self.data)?;
+            file.close(meter)?;
+        }
+        Ok(())
+    }
+}
+
+/// M5: a new 4 KB file made durable while another task truncates a big file
+/// and writes it again. Each new file meets another round of that task, at
+/// another moment of it.
+pub(crate) struct NewFile {
+    directory: PathBuf,
+    data: Pages,
+    iterations: u64,
+    random: Random,
+    poll_limit: Duration,
+}
+
+impl NewFile {
+    /// A round may take as long as a slow device needs for the whole file.
+    const ROUND_LIMIT: Duration = Duration::from_secs(3600);
+
+    pub(crate) fn m5(ground: &Ground) -> Self {
+        let mut random = ground.random("foreground");
+        NewFile {
+            directory: ground.directory.clone(),
+            data: Pages::uniform(4 << 10, &mut random),
+            iterations: ground.sizes.m5_iterations,
+            random,
+            poll_limit: Self::ROUND_LIMIT,
+        }
+    }
+
+    fn await_next_round(&self, meter: &Meter, background: &mut Background) -> Result<(), Error> {
+        let round = background.rounds();
+        wait(self.poll_limit, meter.stop(), || {
+            background.check()?;
+            Ok(background.rounds() > round)
+        })?;
+        Ok(())
+    }
+}
+
+impl Foreground for NewFile {
+    fn measure(
+        &mut self,
+        meter: &mut Meter,
+        mut background: Option<&mut Background>,
+    ) -> Result<(), Error> {
+        for iteration in 0..self.iterations {
+            let shift = Duration::from_millis(self.random.below(500));
+            let waiting = std::time::Instant::now();
+            if let Some(background) = background.as_deref_mut() {
+                self.await_next_round(meter, background)?;
+            }
+            std::thread::sleep(shift);
+            meter.exclude(waiting.elapsed());
+            let path = self.directory.join(format!("new-{iteration}"));
+            write_durably(meter, &path, &self.data)?;
+        }
+        Ok(())
+    }
+}
+
+/// creat, write, fsync, close.
+pub(crate) fn write_durably(meter: &mut Meter, path: &Path, data: &[u8]) -> Result<(), Error> {
+    let mut file = Timed::creat(meter, path)?;
+    file.write(meter, data)?;
+    file.fsync(meter)?;
+    file.close(meter)
+}

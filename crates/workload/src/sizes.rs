@@ -1,0 +1,105 @@
+//! Every size a workload has, in one table: the demo's and the paper's own.
+
+use record::Scale;
+use std::time::Duration;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// The sizes of one run. Counts are iterations; bytes are file sizes.
+#[derive(Clone, Debug)]
+pub(crate) struct Sizes {
+    /// M1: creations of the 4 KB file.
+    pub(crate) m1_iterations: u64,
+    /// M2: creations of the 1 MB file.
+    pub(crate) m2_iterations: u64,
+    /// M3: the file that 1 KB writes fill.
+    pub(crate) m3_bytes: u64,
+    /// M4: truncations of the 2 MB file.
+    pub(crate) m4_iterations: u64,
+    /// M5: new files made, each in another round of the rewritten file.
+    pub(crate) m5_iterations: u64,
+    /// The background's sequential file beside a microbenchmark.
+    pub(crate) writer_bytes: u64,
+    /// The file that is truncated and written again.
+    pub(crate) rewrite_bytes: u64,
+    /// The file that random writes go to.
+    pub(crate) random_bytes: u64,
+    /// Whether a load's file has to be larger than the kernel's dirty limit.
+    pub(crate) beyond_dirty_limit: bool,
+    /// Memory of a load in a cgroup of its own.
+    pub(crate) memcg_bytes: u64,
+    /// Dirty data goes back before the measured part begins: at least this much.
+    pub(crate) warm_up_bytes: u64,
+    /// Writeback that has not begun by then never will.
+    pub(crate) warm_up_limit: Duration,
+    /// How long a steady background is waited for once writeback runs.
+    pub(crate) steady_limit: Duration,
+}
+
+impl Sizes {
+    /// The table: the demo's size, then the paper's (§6.1).
+    pub(crate) fn of(scale: Scale) -> Self {
+        let at = |demo, full| scale.pick(demo, full);
+        Sizes {
+            m1_iterations: at(50, 500),
+            m2_iterations: at(20, 200),
+            m3_bytes: at(24 * MIB, 300 * MIB).max(KIB),
+            m4_iterations: at(20, 500),
+            m5_iterations: at(2, 5),
+            writer_bytes: at(2 * GIB, 8 * GIB).max(MIB),
+            rewrite_bytes: at(512 * MIB, 8 * GIB).max(MIB),
+            random_bytes: at(GIB, 8 * GIB).max(MIB),
+            beyond_dirty_limit: true,
+            memcg_bytes: 256 * MIB,
+            warm_up_bytes: 4 * MIB,
+            warm_up_limit: Duration::from_secs(60),
+            steady_limit: Duration::from_secs(20),
+        }
+    }
+
+    /// Sizes for tests on a machine with any amount of memory: seconds are not
+    /// waited for writeback there.
+    #[cfg(test)]
+    pub(crate) fn tiny() -> Self {
+        Sizes {
+            m1_iterations: 3,
+            m2_iterations: 2,
+            m3_bytes: 16 * KIB,
+            m4_iterations: 2,
+            m5_iterations: 2,
+            writer_bytes: 2 * MIB,
+            rewrite_bytes: MIB,
+            random_bytes: MIB,
+            beyond_dirty_limit: false,
+            memcg_bytes: 64 * MIB,
+            warm_up_bytes: 0,
+            warm_up_limit: Duration::ZERO,
+            steady_limit: Duration::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_is_what_the_paper_did() {
+        let sizes = Sizes::of(Scale::Full);
+        assert_eq!(sizes.m1_iterations, 500);
+        assert_eq!(sizes.m2_iterations, 200);
+        assert_eq!(sizes.m3_bytes, 300 << 20);
+        assert_eq!(sizes.m4_iterations, 500);
+        assert_eq!(sizes.writer_bytes, 8 << 30);
+        assert_eq!(sizes.rewrite_bytes, 8 << 30);
+    }
+
+    #[test]
+    fn no_scale_makes_a_size_vanish() {
+        let sizes = Sizes::of(Scale::Factor(1e-9));
+        assert!(sizes.m1_iterations >= 1 && sizes.m5_iterations >= 1);
+        assert!(sizes.m3_bytes >= 1024 && sizes.writer_bytes >= 1 << 20);
+    }
+}

@@ -1,0 +1,197 @@
+//! One foreground beside one background: prepare, let the background reach
+//! its steady state, measure, end the background.
+
+use crate::background::Background;
+use crate::content::PAGE_BYTES;
+use crate::load::Load;
+use crate::meter::{Meter, go_on};
+use crate::seed::Random;
+use crate::sizes::Sizes;
+use crate::throttle::Throttle;
+use crate::writeback::Counters;
+use crate::{Error, Measurement, RunRequest, layout};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// How often a condition is looked at while it is waited for.
+const POLL: Duration = Duration::from_millis(10);
+
+/// The window over which a background is judged steady.
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// What a foreground is made from.
+pub(crate) struct Ground {
+    /// Its own directory.
+    pub(crate) directory: PathBuf,
+    pub(crate) seed: u64,
+    pub(crate) sizes: Sizes,
+}
+
+impl Ground {
+    /// The seed's numbers for one purpose.
+    pub(crate) fn random(&self, purpose: &str) -> Random {
+        Random::new(self.seed, purpose)
+    }
+}
+
+/// A workload that runs beside a background.
+pub(crate) trait Foreground {
+    /// What has to be there before, unmeasured.
+    fn prepare(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The measured part.
+    fn measure(
+        &mut self,
+        meter: &mut Meter,
+        background: Option<&mut Background>,
+    ) -> Result<(), Error>;
+
+    /// Figures besides the operations' latencies.
+    fn figures(&self, _elapsed: Duration) -> Vec<Measurement> {
+        Vec::new()
+    }
+
+    /// Whether it writes enough to be held back by the dirty limits, so that
+    /// the time spent there is told apart.
+    fn dirties_much(&self) -> bool {
+        false
+    }
+}
+
+/// Runs `foreground` beside `load` and returns its figures.
+pub(crate) fn perform(
+    request: &mut RunRequest,
+    ground: &Ground,
+    load: Option<Load>,
+    foreground: &mut dyn Foreground,
+) -> Result<Vec<Measurement>, Error> {
+    let stop = request.stop;
+    layout::create(&ground.directory, ground.seed)?;
+    foreground.prepare()?;
+    let mut background = start(request, ground, load)?;
+    std::thread::sleep(Duration::from_millis(ground.random("shift").below(500)));
+
+    let throttle = match request.tracefs {
+        Some(tracefs) if foreground.dirties_much() => Some(Throttle::start(tracefs)?),
+        _ => None,
+    };
+    let mut meter = Meter::new(stop);
+    request.observer.before();
+    let begun = Instant::now();
+    let written_before = background.as_ref().map_or(0, Background::written_bytes);
+    let outcome = foreground.measure(&mut meter, background.as_mut());
+    let whole = begun.elapsed();
+    let written_after = background.as_ref().map_or(0, Background::written_bytes);
+    request.observer.after();
+    outcome?;
+    let throttled = throttle.map(Throttle::finish).transpose()?;
+    if let Some(background) = &mut background {
+        background.check()?;
+    }
+
+    let elapsed = whole.saturating_sub(meter.outside_time());
+    let mut figures = vec![Measurement::duration("total_ms", elapsed)];
+    if let Some(throttled) = throttled {
+        figures.push(Measurement::duration("throttled_ms", throttled));
+        let rest = elapsed.saturating_sub(throttled);
+        figures.push(Measurement::duration("unthrottled_ms", rest));
+    }
+    figures.extend(foreground.figures(elapsed));
+    figures.extend(meter.measurements());
+    if background.is_some() {
+        let rate = rate_mb_s(written_after - written_before, whole);
+        figures.push(Measurement::new("background_mb_s", "MB/s", rate));
+    }
+    Ok(figures)
+}
+
+/// Starts the load, if any, and waits until it is steady. Everything prepared
+/// so far is on the device before.
+pub(crate) fn start(
+    request: &RunRequest,
+    ground: &Ground,
+    load: Option<Load>,
+) -> Result<Option<Background>, Error> {
+    let Some(load) = load else {
+        layout::settle(request.dir)?;
+        return Ok(None);
+    };
+    let prepared = load.prepare(request.dir, &ground.sizes, ground.seed, request.stop)?;
+    layout::settle(request.dir)?;
+    let before = Counters::read()?;
+    let mut background = prepared.start()?;
+    await_writeback(&mut background, &before, &ground.sizes, request.stop)?;
+    await_throttled(&mut background, &ground.sizes, request.stop)?;
+    Ok(Some(background))
+}
+
+/// Waits until the kernel is writing back what the load has dirtied.
+pub(crate) fn await_writeback(
+    background: &mut Background,
+    before: &Counters,
+    sizes: &Sizes,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let needed_pages = sizes.warm_up_bytes / PAGE_BYTES as u64;
+    let running = wait(sizes.warm_up_limit, stop, || {
+        background.check()?;
+        let now = Counters::read()?;
+        let written = now.written_pages - before.written_pages;
+        Ok(now.writeback_pages > 0 && written >= needed_pages)
+    })?;
+    match running || sizes.warm_up_limit.is_zero() {
+        true => Ok(()),
+        false => Err(Error::NoWriteback {
+            waited_s: sizes.warm_up_limit.as_secs(),
+        }),
+    }
+}
+
+/// Waits until the load dirties pages no faster than the device takes them,
+/// which is when the kernel holds it back; a device as fast as memory never
+/// gets there, so the wait is bounded and its end no error.
+fn await_throttled(
+    background: &mut Background,
+    sizes: &Sizes,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let begun = Instant::now();
+    let mut steady_windows = 0;
+    while steady_windows < 2 && begun.elapsed() < sizes.steady_limit {
+        let (counters, taken) = (Counters::read()?, background.written_bytes());
+        std::thread::sleep(WINDOW);
+        go_on(stop)?;
+        background.check()?;
+        let taken = background.written_bytes() - taken;
+        let written_pages = Counters::read()?.written_pages - counters.written_pages;
+        let written = written_pages * PAGE_BYTES as u64;
+        let steady = written > 0 && taken <= written + written / 2;
+        steady_windows = if steady { steady_windows + 1 } else { 0 };
+    }
+    Ok(())
+}
+
+/// Polls `condition`; false when `limit` passes first.
+pub(crate) fn wait(
+    limit: Duration,
+    stop: &AtomicBool,
+    mut condition: impl FnMut() -> Result<bool, Error>,
+) -> Result<bool, Error> {
+    let begun = Instant::now();
+    while !condition()? {
+        if begun.elapsed() >= limit {
+            return Ok(false);
+        }
+        go_on(stop)?;
+        std::thread::sleep(POLL);
+    }
+    Ok(true)
+}
+
+/// Bytes over time in the unit of the result contract, 10^6 bytes a second.
+pub(crate) fn rate_mb_s(bytes: u64, time: Duration) -> f64 {
+    bytes as f64 / 1e6 / time.as_secs_f64().max(1e-9)
+}

@@ -1,0 +1,148 @@
+//! Each workload at a tiny size in a temporary directory.
+
+use super::*;
+
+static GO: AtomicBool = AtomicBool::new(false);
+
+#[derive(Default)]
+struct Calls(Vec<&'static str>);
+
+impl Observer for Calls {
+    fn before(&mut self) {
+        self.0.push("before");
+    }
+
+    fn after(&mut self) {
+        self.0.push("after");
+    }
+}
+
+fn tiny(workload: &str, load: &str, dir: &Path) -> Result<Vec<Measurement>, Error> {
+    tiny_stoppable(workload, load, dir, &GO)
+}
+
+fn tiny_stoppable(
+    workload: &str,
+    load: &str,
+    dir: &Path,
+    stop: &AtomicBool,
+) -> Result<Vec<Measurement>, Error> {
+    let run = Run {
+        workload: workload.to_owned(),
+        load: load.to_owned(),
+    };
+    let mut request = RunRequest {
+        run: &run,
+        dir,
+        seed: 1,
+        scale: Scale::Demo,
+        tracefs: None,
+        stop,
+        observer: &mut (),
+    };
+    run_sized(&mut request, Sizes::tiny())
+}
+
+fn count(figures: &[Measurement], operation: &str) -> u64 {
+    let metric = format!("{operation}_mean_ms");
+    let row = figures.iter().find(|row| row.metric == metric);
+    let histogram = row
+        .unwrap_or_else(|| panic!("no {metric}"))
+        .histogram
+        .as_ref();
+    histogram
+        .unwrap()
+        .buckets_ns
+        .iter()
+        .map(|(_, count)| count)
+        .sum()
+}
+
+#[test]
+fn every_operation_of_the_microbenchmarks_is_counted() {
+    for (workload, operation, times) in [
+        ("m1", "creat", 3),
+        ("m1", "fsync", 3),
+        ("m2", "write", 2),
+        ("m3", "write", 16),
+        ("m4", "truncate", 2),
+        ("m5", "fsync", 2),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let figures = tiny(workload, "idle", directory.path()).unwrap();
+        assert_eq!(count(&figures, operation), times, "{workload} {operation}");
+        assert_eq!(figures[0].metric, "total_ms");
+    }
+}
+
+#[test]
+fn the_load_runs_beside_the_foreground_and_is_gone_afterwards() {
+    for load in ["writer", "rewrite", "random"] {
+        let directory = tempfile::tempdir().unwrap();
+        let figures = tiny("m1", load, directory.path()).unwrap();
+        assert!(figures.iter().any(|row| row.metric == "background_mb_s"));
+        assert!(!directory.path().join("background").exists());
+    }
+}
+
+#[test]
+fn m5_meets_another_round_of_the_rewriter_each_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let figures = tiny("m5", "rewrite", directory.path()).unwrap();
+    assert_eq!(count(&figures, "creat"), 2);
+}
+
+#[test]
+fn the_observer_is_told_once_of_each_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut calls = Calls::default();
+    let run = Run {
+        workload: "m1".to_owned(),
+        load: "idle".to_owned(),
+    };
+    let mut request = RunRequest {
+        run: &run,
+        dir: directory.path(),
+        seed: 1,
+        scale: Scale::Demo,
+        tracefs: None,
+        stop: &GO,
+        observer: &mut calls,
+    };
+    run_sized(&mut request, Sizes::tiny()).unwrap();
+    assert_eq!(calls.0, ["before", "after"]);
+}
+
+#[test]
+fn unknown_names_are_answered_with_the_known_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = tiny("m9", "idle", directory.path())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("'m9'") && error.contains("m1, m2"),
+        "{error}"
+    );
+    let error = tiny("m1", "reader", directory.path())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("'reader'") && error.contains("idle, writer"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_missing_directory_is_named() {
+    let error = tiny("m1", "idle", Path::new("/nonexistent/here")).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent/here"), "{error}");
+}
+
+#[test]
+fn a_stop_ends_the_run_and_the_load() {
+    let directory = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(true);
+    let outcome = tiny_stoppable("m1", "writer", directory.path(), &stop);
+    assert!(matches!(outcome, Err(Error::Interrupted)));
+    assert!(!directory.path().join("background").exists());
+}

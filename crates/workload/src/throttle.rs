@@ -1,0 +1,103 @@
+//! Time that this thread spends in `balance_dirty_pages`, where the kernel
+//! makes who dirties pages wait for writeback.
+//!
+//! A private tracing instance sums the `pause` of the event
+//! `writeback:balance_dirty_pages` for one thread in a kernel histogram
+//! (Documentation/trace/histogram.rst): no events are copied and none is lost.
+//! The pause is what the kernel sleeps, rounded to its tick.
+
+use crate::Error;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const EVENT: &str = "events/writeback/balance_dirty_pages";
+
+/// A running measurement; its tracing instance goes when it is dropped.
+pub(crate) struct Throttle {
+    instance: PathBuf,
+}
+
+impl Throttle {
+    /// Begins for the calling thread. `tracefs` is where tracefs is mounted.
+    pub(crate) fn start(tracefs: &Path) -> Result<Self, Error> {
+        // SAFETY: has no arguments and cannot fail.
+        let thread = unsafe { libc::gettid() };
+        let instance = tracefs.join(format!("instances/frontrow-{thread}"));
+        fs::create_dir(&instance).map_err(|source| unusable(&instance, &source))?;
+        let throttle = Throttle { instance };
+        let trigger = throttle.instance.join(EVENT).join("trigger");
+        let sum = format!("hist:keys=common_pid:vals=pause if common_pid == {thread} && pause > 0");
+        fs::write(&trigger, sum).map_err(|source| unusable(&trigger, &source))?;
+        Ok(throttle)
+    }
+
+    /// Ends, and gives the time waited.
+    pub(crate) fn finish(self) -> Result<Duration, Error> {
+        let path = self.instance.join(EVENT).join("hist");
+        let text = fs::read_to_string(&path).map_err(|source| unusable(&path, &source))?;
+        let pause_ms = total_pause_ms(&text).ok_or_else(|| Error::Interface {
+            path,
+            reason: "its text has no 'pause:' where the kernel's histograms have it".to_owned(),
+        })?;
+        Ok(Duration::from_millis(pause_ms))
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        let trigger = self.instance.join(EVENT).join("trigger");
+        // Both undo our own instance only; a leftover one traces nothing else.
+        let _ = fs::write(trigger, "!hist:keys=common_pid:vals=pause");
+        let _ = fs::remove_dir(&self.instance);
+    }
+}
+
+fn unusable(path: &Path, source: &io::Error) -> Error {
+    Error::Interface {
+        path: path.to_owned(),
+        reason: format!(
+            "time in dirty throttling needs root and tracefs with hist triggers ({source})"
+        ),
+    }
+}
+
+/// The sum over the histogram's entries, none of which means no wait:
+/// `{ common_pid: 71 } hitcount: 12  pause: 480`.
+fn total_pause_ms(text: &str) -> Option<u64> {
+    text.lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| {
+            let (_, after) = line.split_once("pause:")?;
+            after.split_whitespace().next()?.parse::<u64>().ok()
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_summed_and_none_is_zero() {
+        let text = "# event histogram\n#\n\n\
+                    { common_pid:         71 } hitcount:         12  pause:        480\n\n\
+                    Totals:\n    Hits: 12\n    Entries: 1\n    Dropped: 0\n";
+        assert_eq!(total_pause_ms(text), Some(480));
+        assert_eq!(
+            total_pause_ms("# event histogram\n\nTotals:\n    Hits: 0\n"),
+            Some(0)
+        );
+        assert_eq!(total_pause_ms("{ common_pid: 71 } hitcount: 12\n"), None);
+    }
+
+    #[test]
+    fn a_missing_tracefs_says_what_is_needed() {
+        let error = Throttle::start(Path::new("/nonexistent")).err().unwrap();
+        assert!(
+            error.to_string().contains("needs root and tracefs"),
+            "{error}"
+        );
+    }
+}
