@@ -1,6 +1,7 @@
 //! A latency distribution as it is written to a result file.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Counts per latency, ascending, two significant digits: the occupied buckets
 /// of an HDR histogram, each as `[highest equivalent value in ns, count]`.
@@ -9,6 +10,39 @@ use serde::{Deserialize, Serialize};
 pub struct Histogram {
     /// `(latency_ns, count)`.
     pub buckets_ns: Vec<(u64, u64)>,
+}
+
+impl Histogram {
+    /// All of them as one distribution.
+    pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Histogram>) -> Histogram {
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for (latency_ns, count) in parts.into_iter().flat_map(|part| &part.buckets_ns) {
+            *counts.entry(*latency_ns).or_default() += count;
+        }
+        Histogram {
+            buckets_ns: counts.into_iter().collect(),
+        }
+    }
+
+    /// How many operations were recorded.
+    pub fn count(&self) -> u64 {
+        self.buckets_ns.iter().map(|(_, count)| count).sum()
+    }
+
+    /// `(latency_ns, share of operations at most that slow)`, both rising, the
+    /// last share 1.
+    pub fn cumulative(&self) -> Vec<(u64, f64)> {
+        let all = self.count() as f64;
+        let mut so_far = 0;
+        self.buckets_ns
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(latency_ns, count)| {
+                so_far += count;
+                (*latency_ns, so_far as f64 / all)
+            })
+            .collect()
+    }
 }
 
 impl From<&hdrhistogram::Histogram<u64>> for Histogram {

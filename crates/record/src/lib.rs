@@ -4,14 +4,25 @@
 //! Everything here is data. Names and units of the values are the result
 //! contract: tests, reports and users' scripts read them.
 
+pub mod ablation;
+pub mod bars;
 pub mod experiment;
 pub mod guest;
 pub mod histogram;
+pub mod metric;
+pub mod number;
+pub mod pivot;
+pub mod policy;
 pub mod row;
 pub mod scale;
+pub mod statistics;
+pub mod summary;
+pub mod table;
+pub mod title;
 
 pub use experiment::{Device, Experiment, Run};
 pub use guest::{GuestSpec, Message};
 pub use histogram::Histogram;
 pub use row::{Inputs, ResultFile, Row};
 pub use scale::Scale;
+pub use summary::Summary;

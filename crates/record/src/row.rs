@@ -45,8 +45,16 @@ pub struct ResultFile {
     pub device: String,
     /// How large the run was.
     pub scale: Scale,
+    /// The policy this kernel gives this device when nobody chooses:
+    /// [`crate::policy::kernel_default`] of its number of hardware queues.
+    #[serde(default = "single_queue_default")]
+    pub stock_default: String,
     /// What the bytes depend on.
     pub inputs: Inputs,
     /// Rows ordered by policy as the experiment lists them, then seed, then as measured.
     pub rows: Vec<Row>,
+}
+
+fn single_queue_default() -> String {
+    crate::policy::kernel_default(1).to_owned()
 }

@@ -1,0 +1,423 @@
+//! What `frontrow` has to reach, as data, and whether a result reaches it.
+//! The terminal table, the report and the documents all judge by this.
+
+use crate::metric::UNTHROTTLED;
+use crate::policy::FRONTROW;
+use crate::summary::{Cell, Figure, Summary, paired_ratio};
+use crate::{metric, number, title};
+
+/// One demand on some figures of one experiment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    /// The experiment whose results it judges.
+    pub experiment: &'static str,
+    /// What is judged.
+    pub title: &'static str,
+    /// What is asked.
+    pub demand: &'static str,
+    figures: Figures,
+    rule: Rule,
+}
+
+/// Which figures a bar judges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Figures {
+    /// The totals of these workloads under load; where time in dirty throttling
+    /// was measured, the rest.
+    Totals(&'static [&'static str]),
+    /// This statistic (`mean`, `max`) of their key operations under load.
+    Operations(&'static [&'static str], &'static str),
+    /// Their chief figure under load: the total, or the first key operation's mean.
+    Chief(&'static [&'static str]),
+    /// This metric wherever it was measured.
+    Metric(&'static str),
+    /// Every throughput on an idle device.
+    IdleThroughput,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rule {
+    /// At most this many times unloaded.
+    OverUnloaded(f64),
+    /// The ratio to the best stock scheduler, paired by seed: its interval's
+    /// upper end at most this.
+    IntervalOverBestStock(f64),
+    /// The mean ratio to the best stock scheduler at most this.
+    OverBestStock(f64),
+    /// At most this many times this policy's.
+    OverPolicy(&'static str, f64),
+    /// At most the larger of these parts of best stock and unloaded.
+    LargerOf { best_stock: f64, unloaded: f64 },
+    /// Reduced against mq-deadline as much as the paper reduced it, or at most
+    /// this many times unloaded.
+    Worst { unloaded: f64 },
+    /// At most unloaded plus what this metric allows.
+    UnloadedPlus(&'static str),
+    /// This share of the stock default's loss won back, or at most this many
+    /// times unloaded.
+    WonBack { share: f64, unloaded: f64 },
+    /// At least this.
+    AtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+}
+
+const MICRO: &[&str] = &["m1", "m2", "m3", "m4"];
+const APPS: &[&str] = &["a", "b", "c", "sqlite-wal", "sqlite-rollback"];
+
+/// What M5's fsync may take beyond an unloaded one: the commit's journal bytes
+/// at device bandwidth and two requests in flight.
+pub const COMMIT_ALLOWANCE: &str = "commit_allowance_ms";
+
+/// The paper's reductions of the worst case, NONE to ALL (table 2).
+const PAPER_WORST: [(&str, &str, f64); 6] = [
+    ("m1", "creat", 0.973),
+    ("m1", "fsync", 0.871),
+    ("m2", "creat", 0.984),
+    ("m2", "fsync", 0.789),
+    ("m3", "write", 0.902),
+    ("m4", "truncate", 0.795),
+];
+
+/// All demands, in the order shown.
+pub const BARS: [Bar; 12] = [
+    Bar {
+        experiment: "qasio",
+        title: "total under load",
+        demand: "≤ 1.5 × unloaded",
+        figures: Figures::Totals(MICRO),
+        rule: Rule::OverUnloaded(1.5),
+    },
+    Bar {
+        experiment: "qasio",
+        title: "total under load",
+        demand: "not above best stock (interval ≤ ×1.02)",
+        figures: Figures::Totals(MICRO),
+        rule: Rule::IntervalOverBestStock(1.02),
+    },
+    Bar {
+        experiment: "qasio",
+        title: "key operation, mean",
+        demand: "≤ 0.5 × best stock or 1.25 × unloaded",
+        figures: Figures::Operations(MICRO, "mean"),
+        rule: Rule::LargerOf {
+            best_stock: 0.5,
+            unloaded: 1.25,
+        },
+    },
+    Bar {
+        experiment: "qasio",
+        title: "key operation, worst",
+        demand: "cut as in the paper or ≤ 2 × unloaded",
+        figures: Figures::Operations(MICRO, "max"),
+        rule: Rule::Worst { unloaded: 2.0 },
+    },
+    Bar {
+        experiment: "qasio",
+        title: "fsync beside a rewrite",
+        demand: "≤ unloaded + commit + 2 requests",
+        figures: Figures::Operations(&["m5"], "mean"),
+        rule: Rule::UnloadedPlus(COMMIT_ALLOWANCE),
+    },
+    Bar {
+        experiment: "qasio",
+        title: "background's completion",
+        demand: "≤ 1.10 × mq-deadline",
+        figures: Figures::Metric("background_completion_ms"),
+        rule: Rule::OverPolicy("mq-deadline", 1.10),
+    },
+    Bar {
+        experiment: "qasio",
+        title: "background's share",
+        demand: "≥ 10 % of its rate alone",
+        figures: Figures::Metric("background_share"),
+        rule: Rule::AtLeast(0.10),
+    },
+    Bar {
+        experiment: "qasio",
+        title: "oldest request",
+        demand: "≤ 5 s",
+        figures: Figures::Metric("oldest_request_ms"),
+        rule: Rule::AtMost(5000.0),
+    },
+    Bar {
+        experiment: "qasio",
+        title: "apps under load",
+        demand: "≥ 80 % won back or ≤ 1.05 × unloaded",
+        figures: Figures::Chief(APPS),
+        rule: Rule::WonBack {
+            share: 0.8,
+            unloaded: 1.05,
+        },
+    },
+    Bar {
+        experiment: "qasio",
+        title: "apps under load",
+        demand: "not above best stock (interval ≤ ×1.02)",
+        figures: Figures::Chief(APPS),
+        rule: Rule::IntervalOverBestStock(1.02),
+    },
+    Bar {
+        experiment: "overhead",
+        title: "instructions per I/O",
+        demand: "≤ 1.10 × mq-deadline",
+        figures: Figures::Metric("instructions_per_io"),
+        rule: Rule::OverPolicy("mq-deadline", 1.10),
+    },
+    Bar {
+        experiment: "overhead",
+        title: "unloaded throughput",
+        demand: "≥ 0.98 × best stock",
+        figures: Figures::IdleThroughput,
+        rule: Rule::OverBestStock(1.0 / 0.98),
+    },
+];
+
+/// Whether a demand is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is.
+    Met,
+    /// It is not.
+    Missed,
+    /// A figure it needs was not measured.
+    NotMeasured,
+}
+
+/// One bar on one figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The figure in few words: `m1 creat`.
+    pub label: String,
+    /// What was measured, as the bar counts it: `×1.04`.
+    pub measured: String,
+    /// Against the bar.
+    pub outcome: Outcome,
+}
+
+/// A bar and its verdicts, one for each figure it judges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// What was asked.
+    pub bar: &'static Bar,
+    /// Of each figure.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Judged {
+    /// Missed if any figure misses, met if all meet it.
+    pub fn outcome(&self) -> Outcome {
+        let any = |outcome| {
+            self.verdicts
+                .iter()
+                .any(|verdict| verdict.outcome == outcome)
+        };
+        if any(Outcome::Missed) {
+            return Outcome::Missed;
+        }
+        match any(Outcome::NotMeasured) || self.verdicts.is_empty() {
+            true => Outcome::NotMeasured,
+            false => Outcome::Met,
+        }
+    }
+}
+
+/// Judges a result by its experiment's bars; without `frontrow` among the
+/// policies there is nothing to judge.
+pub fn judge(summary: &Summary) -> Vec<Judged> {
+    if !summary.policies.iter().any(|policy| policy == FRONTROW) {
+        return Vec::new();
+    }
+    BARS.iter()
+        .filter(|bar| bar.experiment == summary.experiment)
+        .map(|bar| Judged {
+            bar,
+            verdicts: select(bar.figures, summary)
+                .into_iter()
+                .map(|figure| verdict(bar, summary, figure))
+                .collect(),
+        })
+        .collect()
+}
+
+fn select(figures: Figures, summary: &Summary) -> Vec<&Figure> {
+    summary
+        .figures
+        .iter()
+        .filter(|figure| match figures {
+            Figures::Totals(workloads) => {
+                figure.is_loaded() && among(workloads, figure) && is_total(summary, figure)
+            }
+            Figures::Operations(workloads, statistic) => {
+                figure.is_loaded() && among(workloads, figure) && is_key(figure, statistic)
+            }
+            Figures::Chief(workloads) => {
+                figure.is_loaded() && among(workloads, figure) && is_chief(summary, figure)
+            }
+            Figures::Metric(metric) => figure.metric == metric,
+            Figures::IdleThroughput => {
+                !figure.is_loaded() && matches!(figure.unit.as_str(), "MB/s" | "MiB/s" | "IOPS")
+            }
+        })
+        .collect()
+}
+
+fn among(workloads: &[&str], figure: &Figure) -> bool {
+    workloads.contains(&figure.workload.as_str())
+}
+
+fn is_total(summary: &Summary, figure: &Figure) -> bool {
+    let apart = summary.figure(&figure.workload, &figure.load, UNTHROTTLED);
+    match apart {
+        Some(apart) => figure == apart,
+        None => figure.metric == "total_ms",
+    }
+}
+
+fn is_key(figure: &Figure, statistic: &str) -> bool {
+    let operations = metric::key_operations(&figure.workload).unwrap_or_default();
+    operations
+        .iter()
+        .any(|operation| figure.metric == format!("{operation}_{statistic}_ms"))
+}
+
+fn is_chief(summary: &Summary, figure: &Figure) -> bool {
+    let of = |metric| summary.figure(&figure.workload, &figure.load, metric);
+    if of(UNTHROTTLED).is_some() || of("total_ms").is_some() {
+        return is_total(summary, figure);
+    }
+    let operations = metric::key_operations(&figure.workload).unwrap_or_default();
+    operations
+        .first()
+        .is_some_and(|operation| figure.metric == format!("{operation}_mean_ms"))
+}
+
+fn verdict(bar: &Bar, summary: &Summary, figure: &Figure) -> Verdict {
+    let (met, measured) = match apply(bar.rule, summary, figure) {
+        Some((true, text)) => (Outcome::Met, text),
+        Some((false, text)) => (Outcome::Missed, text),
+        None => (Outcome::NotMeasured, "not measured".to_owned()),
+    };
+    Verdict {
+        label: label(bar, summary, figure),
+        measured,
+        outcome: met,
+    }
+}
+
+/// The figure in as few words as tell it from the others of its bar.
+fn label(bar: &Bar, summary: &Summary, figure: &Figure) -> String {
+    let loads = select(bar.figures, summary)
+        .iter()
+        .filter(|other| other.workload == figure.workload && other.metric == figure.metric)
+        .count();
+    let place = match loads {
+        1 => figure.workload.clone(),
+        _ => title::short(&figure.workload, &figure.load),
+    };
+    match (bar.figures, metric::operation(&figure.metric)) {
+        (Figures::Operations(..), Some(operation)) => format!("{place} {operation}"),
+        (Figures::IdleThroughput, _) => format!("{place} {}", metric::label(&figure.metric)),
+        _ => place,
+    }
+}
+
+/// Whether the rule holds, and the figure it looked at; `None` if something it
+/// needs was not measured.
+fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String)> {
+    let ours = summary.cell(figure, FRONTROW)?;
+    match rule {
+        Rule::OverUnloaded(most) => {
+            let slowdown = summary.slowdown(figure, FRONTROW)?;
+            Some((slowdown <= most, number::times(slowdown)))
+        }
+        Rule::IntervalOverBestStock(most) => {
+            let ratio = over(figure, ours, summary.best_stock(figure)?.cell)?;
+            let upper = ratio.interval.map_or(ratio.mean, |interval| interval.high);
+            let interval = ratio.interval.map_or(String::new(), |interval| {
+                format!(
+                    " ({}–{})",
+                    number::factor(interval.low),
+                    number::factor(interval.high)
+                )
+            });
+            Some((upper <= most, number::times(ratio.mean) + &interval))
+        }
+        Rule::OverBestStock(most) => {
+            let ratio = over(figure, ours, summary.best_stock(figure)?.cell)?.mean;
+            Some((ratio <= most, number::times(ratio)))
+        }
+        Rule::OverPolicy(policy, most) => {
+            let ratio = over(figure, ours, summary.cell(figure, policy)?)?.mean;
+            Some((ratio <= most, number::times(ratio)))
+        }
+        Rule::LargerOf {
+            best_stock,
+            unloaded,
+        } => {
+            let of_stock = best_stock * summary.best_stock(figure)?.cell.mean();
+            let of_unloaded = unloaded * summary.unloaded(figure)?.cell.mean();
+            Some(against(figure, ours, of_stock.max(of_unloaded)))
+        }
+        Rule::Worst { unloaded } => worst(summary, figure, unloaded),
+        Rule::UnloadedPlus(allowance) => {
+            let allowance = summary.figure(&figure.workload, &figure.load, allowance)?;
+            let allowance = summary.cell(allowance, FRONTROW)?.mean();
+            let most = summary.unloaded(figure)?.cell.mean() + allowance;
+            Some(against(figure, ours, most))
+        }
+        Rule::WonBack { share, unloaded } => won_back(summary, figure, share, unloaded),
+        Rule::AtLeast(least) => Some((ours.mean() >= least, figure.text(ours.mean()))),
+        Rule::AtMost(most) => Some((ours.mean() <= most, figure.text(ours.mean()))),
+    }
+}
+
+/// `ours` over `theirs` by seed, so that above 1 is worse.
+fn over(figure: &Figure, ours: &Cell, theirs: &Cell) -> Option<crate::statistics::Statistics> {
+    match figure.direction() {
+        metric::Direction::Lower => paired_ratio(ours, theirs),
+        metric::Direction::Higher => paired_ratio(theirs, ours),
+        metric::Direction::Neither => None,
+    }
+}
+
+fn against(figure: &Figure, ours: &Cell, most: f64) -> (bool, String) {
+    let text = format!("{} of {}", figure.text(ours.mean()), figure.text(most));
+    (ours.mean() <= most, text)
+}
+
+fn worst(summary: &Summary, figure: &Figure, unloaded: f64) -> Option<(bool, String)> {
+    let slowdown = summary.slowdown(figure, FRONTROW)?;
+    if slowdown <= unloaded {
+        return Some((true, format!("{} unloaded", number::times(slowdown))));
+    }
+    let operation = metric::operation(&figure.metric)?;
+    let (.., paper) = PAPER_WORST
+        .iter()
+        .find(|(workload, name, _)| *workload == figure.workload && *name == operation)?;
+    let stock = summary.cell(figure, "mq-deadline")?.mean();
+    let reduction = 1.0 - summary.cell(figure, FRONTROW)?.mean() / stock;
+    let text = format!(
+        "{} unloaded, −{} (paper −{})",
+        number::times(slowdown),
+        number::percent(reduction),
+        number::percent(*paper)
+    );
+    Some((reduction >= *paper, text))
+}
+
+fn won_back(
+    summary: &Summary,
+    figure: &Figure,
+    share: f64,
+    unloaded: f64,
+) -> Option<(bool, String)> {
+    let slowdown = summary.slowdown(figure, FRONTROW)?;
+    let stock = summary.slowdown(figure, &summary.stock_default)?;
+    if slowdown <= unloaded || stock <= 1.0 {
+        let met = slowdown <= unloaded;
+        return Some((met, format!("{} unloaded", number::times(slowdown))));
+    }
+    let back = (stock - slowdown) / (stock - 1.0);
+    Some((back >= share, number::percent(back)))
+}

@@ -1,0 +1,213 @@
+//! The table of a result before anyone draws it: which figures are its lines,
+//! which policies its columns, and what stands in each cell. The terminal
+//! table, Markdown and HTML all show this.
+
+use crate::summary::{Cell, Figure, Measured, Summary};
+use crate::{metric, number, policy};
+
+/// What the ratio beside a value is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The same figure on an idle device with the best stock scheduler.
+    Unloaded,
+    /// The best stock scheduler's figure.
+    BestStock,
+}
+
+/// Lines with the same columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// What ratios are over.
+    pub reference: Reference,
+    /// The columns' names, after the label.
+    pub columns: Vec<Column>,
+    /// One for each workload and load.
+    pub groups: Vec<Group>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// The figure on an idle device, best stock scheduler.
+    Unloaded,
+    /// The figure under this policy.
+    Policy(String),
+}
+
+/// The lines of one workload under one load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The workload's name.
+    pub workload: String,
+    /// The load's name.
+    pub load: String,
+    /// One for each metric.
+    pub lines: Vec<Line>,
+}
+
+/// One metric under all policies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// `creat mean`.
+    pub label: String,
+    /// What it shows.
+    pub figure: Figure,
+    /// One for each column; what was not measured is `None`.
+    pub entries: Vec<Option<Entry>>,
+}
+
+/// What stands in a cell of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The mean over seeds, `249 ms`.
+    pub value: String,
+    /// How many times worse than the reference, `×1.92`.
+    pub ratio: Option<String>,
+    /// The mean's 95 % interval, `240 ms to 258 ms`.
+    pub interval: Option<String>,
+    /// Smallest and largest over seeds.
+    pub range: String,
+    /// The policy whose figure this is.
+    pub policy: String,
+    /// Whether no stock scheduler has a better one for this figure.
+    pub best_stock: bool,
+}
+
+impl Column {
+    /// The column's heading.
+    pub fn name(&self) -> &str {
+        match self {
+            Column::Unloaded => "unloaded",
+            Column::Policy(policy) => policy,
+        }
+    }
+}
+
+/// The sections of a result: figures under load over unloaded, then idle
+/// figures over the best stock scheduler. `all` also shows side operations and
+/// the scheduler's counters.
+pub fn sections(summary: &Summary, all: bool) -> Vec<Section> {
+    let loaded = section(summary, all, Reference::Unloaded);
+    let mut idle = section(summary, all, Reference::BestStock);
+    if !all && !loaded.groups.is_empty() {
+        keep_totals(&mut idle);
+    }
+    [loaded, idle]
+        .into_iter()
+        .filter(|section| !section.groups.is_empty())
+        .collect()
+}
+
+/// Beside figures under load the idle ones are a check: one line a workload.
+fn keep_totals(section: &mut Section) {
+    for group in &mut section.groups {
+        let lowest = |line: &Line| metric::rank(&line.figure.metric);
+        let first = group.lines.iter().map(lowest).min();
+        group.lines.retain(|line| Some(lowest(line)) == first);
+        group.lines.truncate(1);
+    }
+}
+
+fn section(summary: &Summary, all: bool, reference: Reference) -> Section {
+    let loaded = reference == Reference::Unloaded;
+    let policies = summary
+        .policies
+        .iter()
+        .filter(|name| all || !policy::is_ablation(name));
+    let unloaded = loaded.then_some(Column::Unloaded);
+    let columns: Vec<Column> = unloaded
+        .into_iter()
+        .chain(policies.cloned().map(Column::Policy))
+        .collect();
+    let groups = summary
+        .situations()
+        .into_iter()
+        .filter(|(_, load)| (*load != crate::summary::IDLE) == loaded)
+        .map(|(workload, load)| Group {
+            workload: workload.to_owned(),
+            load: load.to_owned(),
+            lines: lines(summary, (workload, load), &columns, reference, all),
+        })
+        .filter(|group| !group.lines.is_empty())
+        .collect();
+    Section {
+        reference,
+        columns,
+        groups,
+    }
+}
+
+fn lines(
+    summary: &Summary,
+    (workload, load): (&str, &str),
+    columns: &[Column],
+    reference: Reference,
+    all: bool,
+) -> Vec<Line> {
+    summary
+        .figures_of(workload, load)
+        .filter(|figure| all || metric::is_chief(workload, &figure.metric))
+        .map(|figure| Line {
+            label: metric::label(&figure.metric),
+            figure: figure.clone(),
+            entries: columns
+                .iter()
+                .map(|column| entry(summary, figure, column, reference))
+                .collect(),
+        })
+        .filter(|line| line.entries.iter().any(Option::is_some))
+        .collect()
+}
+
+fn entry(
+    summary: &Summary,
+    figure: &Figure,
+    column: &Column,
+    reference: Reference,
+) -> Option<Entry> {
+    let policy = match column {
+        Column::Unloaded => {
+            let unloaded = summary.unloaded(figure)?;
+            return Some(entry_of(figure, unloaded, None, false));
+        }
+        Column::Policy(policy) => policy,
+    };
+    let cell = summary.cell(figure, policy)?;
+    let best = summary.best_stock(figure);
+    let over = match reference {
+        Reference::Unloaded => summary.unloaded(figure),
+        Reference::BestStock => best.filter(|_| summary.policies.len() > 1),
+    };
+    let ratio = over.and_then(|over| {
+        figure
+            .direction()
+            .times_worse(cell.mean(), over.cell.mean())
+    });
+    let is_best = best.is_some_and(|best| best.policy == policy);
+    Some(entry_of(figure, Measured { policy, cell }, ratio, is_best))
+}
+
+fn entry_of(figure: &Figure, measured: Measured, ratio: Option<f64>, best_stock: bool) -> Entry {
+    let Measured { policy, cell } = measured;
+    Entry {
+        value: figure.text(cell.mean()),
+        ratio: ratio.map(number::times),
+        interval: interval(figure, cell),
+        range: format!(
+            "{} to {}",
+            figure.text(cell.over_seeds.min),
+            figure.text(cell.over_seeds.max)
+        ),
+        policy: policy.to_owned(),
+        best_stock,
+    }
+}
+
+fn interval(figure: &Figure, cell: &Cell) -> Option<String> {
+    let interval = cell.over_seeds.interval?;
+    Some(format!(
+        "{} to {}",
+        figure.text(interval.low),
+        figure.text(interval.high)
+    ))
+}

@@ -1,0 +1,168 @@
+//! A result as a table for the terminal.
+
+mod ablation;
+mod grid;
+mod verdicts;
+
+use crate::pivot::{self, Column, Entry, Reference, Section};
+use crate::summary::Summary;
+use crate::{ResultFile, bars, number, policy, title};
+use anstyle::{AnsiColor, Style};
+use grid::{Grid, Line, Text};
+
+/// How the table is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Columns of the terminal; 100 where there is none.
+    pub width: usize,
+    /// Whether to colour.
+    pub color: bool,
+    /// Also show side operations, ablations and the scheduler's counters as
+    /// lines of their own.
+    pub all: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            width: 100,
+            color: false,
+            all: false,
+        }
+    }
+}
+
+const BOLD: Style = Style::new().bold();
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const BEST: Style = Style::new().underline();
+
+/// The whole table: figures, ablation, bars.
+pub fn render(result: &ResultFile, options: Options) -> String {
+    let summary = Summary::of(result);
+    let mut blocks = vec![heading(result, &summary, options)];
+    for section in pivot::sections(&summary, options.all) {
+        blocks.push(section_block(&section, options));
+    }
+    blocks.extend(ablation::block(&summary, options));
+    blocks.extend(verdicts::block(&bars::judge(&summary), options));
+    blocks.join("\n")
+}
+
+fn heading(result: &ResultFile, summary: &Summary, options: Options) -> String {
+    let what = format!(
+        "{}: kernel {}, device {}, {} scale",
+        result.experiment, result.kernel, result.device, result.scale
+    );
+    grid::wrapped(&what, options.width) + &grid::wrapped(&certainty(summary), options.width)
+}
+
+/// How many seeds the means are over and how sure they are.
+pub fn certainty(summary: &Summary) -> String {
+    let seeds = match summary.seeds.as_slice() {
+        [] => return "nothing was measured".to_owned(),
+        [only] => {
+            return format!("one seed ({only}), so there is no interval: run more with --seeds");
+        }
+        [first, .., last] => format!("means over {} seeds ({first}–{last})", summary.seeds.len()),
+    };
+    let mut widths: Vec<f64> = summary
+        .figures
+        .iter()
+        .flat_map(|figure| {
+            let cells = summary.policies.iter();
+            cells.filter_map(|policy| summary.cell(figure, policy))
+        })
+        .filter_map(|cell| cell.over_seeds.relative_half_width())
+        .collect();
+    widths.sort_by(f64::total_cmp);
+    match widths.get(widths.len() / 2) {
+        Some(middle) => format!(
+            "{seeds}; half of their 95 % intervals are within ±{}",
+            number::percent(*middle)
+        ),
+        None => seeds,
+    }
+}
+
+/// What a section's ratios mean.
+pub fn explanation(reference: Reference) -> &'static str {
+    match reference {
+        Reference::Unloaded => {
+            "Under load; × is how many times worse than unloaded (idle, best stock scheduler)"
+        }
+        Reference::BestStock => {
+            "On an idle device; × is how many times worse than the best stock scheduler"
+        }
+    }
+}
+
+fn section_block(section: &Section, options: Options) -> String {
+    let repeated = usize::from(section.columns.first() == Some(&Column::Unloaded));
+    let grid = Grid {
+        headings: section.columns.iter().map(column_heading).collect(),
+        repeated,
+        lines: match section.groups.iter().all(|group| group.lines.len() == 1) {
+            true => section.groups.iter().flat_map(only_line).collect(),
+            false => section.groups.iter().flat_map(group_lines).collect(),
+        },
+    };
+    let mut out = grid::wrapped(explanation(section.reference), options.width);
+    if grid.loses_ratios(options.width) {
+        out.push_str("(a wider terminal shows the ratio of every column)\n");
+    }
+    out.push_str(&grid.render(options.width, options.color));
+    out
+}
+
+fn column_heading(column: &Column) -> Text {
+    let style = match column.name() {
+        policy::FRONTROW => BOLD,
+        _ => Style::new(),
+    };
+    Text::styled(column.name(), style)
+}
+
+/// A group of one line needs no heading: its workload is the label.
+fn only_line(group: &pivot::Group) -> Option<Line> {
+    let line = group.lines.first()?;
+    let label = format!(
+        "{} {}",
+        title::short(&group.workload, &group.load),
+        line.label
+    );
+    Some(Line::Cells(Text::plain(label), cells(line)))
+}
+
+fn cells(line: &pivot::Line) -> Vec<(Text, String)> {
+    line.entries
+        .iter()
+        .map(|entry| cell(entry.as_ref()))
+        .collect()
+}
+
+fn group_lines(group: &pivot::Group) -> Vec<Line> {
+    let long = title::situation(&group.workload, &group.load);
+    let short = title::short(&group.workload, &group.load);
+    let mut lines = vec![Line::Heading(
+        Text::styled(long, BOLD),
+        Text::styled(short, BOLD),
+    )];
+    for line in &group.lines {
+        lines.push(Line::Cells(Text::plain(&line.label), cells(line)));
+    }
+    lines
+}
+
+fn cell(entry: Option<&Entry>) -> (Text, String) {
+    let Some(entry) = entry else {
+        return (Text::plain("–"), String::new());
+    };
+    let style = match (entry.policy.as_str(), &entry.ratio) {
+        (policy::FRONTROW, Some(_)) => BOLD,
+        _ if entry.best_stock => BEST,
+        _ => Style::new(),
+    };
+    let value = Text::styled(&entry.value, style);
+    (value, entry.ratio.clone().unwrap_or_default())
+}

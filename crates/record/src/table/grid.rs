@@ -1,0 +1,242 @@
+//! Columns of text that fit a width. What is too wide first loses the ratios
+//! of all columns but the last, then continues in another panel below, under
+//! the same labels.
+
+use anstyle::Style;
+use std::fmt::Write;
+use std::ops::Range;
+
+const GAP: usize = 2;
+const INDENT: usize = 2;
+
+/// A grid: a label column, columns that every panel repeats, and the others.
+pub struct Grid {
+    /// Headings after the label's.
+    pub headings: Vec<Text>,
+    /// How many columns after the label stand in every panel.
+    pub repeated: usize,
+    /// Top to bottom.
+    pub lines: Vec<Line>,
+}
+
+/// One line of a grid.
+pub enum Line {
+    /// A heading over the lines that follow, and a shorter one for narrow panels.
+    Heading(Text, Text),
+    /// A label and its cells, each a value and a ratio; a missing ratio is empty.
+    Cells(Text, Vec<(Text, String)>),
+}
+
+/// Text in a style.
+#[derive(Clone, Default)]
+pub struct Text {
+    /// What is shown.
+    pub text: String,
+    /// How; left out where there is no colour.
+    pub style: Style,
+}
+
+impl Text {
+    /// In the terminal's own style.
+    pub fn plain(text: impl Into<String>) -> Text {
+        Text {
+            text: text.into(),
+            style: Style::new(),
+        }
+    }
+
+    /// In this style.
+    pub fn styled(text: impl Into<String>, style: Style) -> Text {
+        Text {
+            text: text.into(),
+            style,
+        }
+    }
+}
+
+impl Grid {
+    /// Draws the grid in panels of at most `width` columns, if one label and
+    /// one column fit at all.
+    pub fn render(&self, width: usize, color: bool) -> String {
+        let columns = Columns::fitting(self, width);
+        let mut out = String::new();
+        for panel in self.panels(&columns, width) {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            self.panel(&mut out, &columns, &panel, (width, color));
+        }
+        out
+    }
+
+    /// Whether some ratios have to go at this width.
+    pub fn loses_ratios(&self, width: usize) -> bool {
+        Columns::fitting(self, width).widths != Columns::of(self, false).widths
+    }
+
+    fn panels(&self, columns: &Columns, width: usize) -> Vec<Vec<usize>> {
+        let repeated: Vec<usize> = (0..self.repeated).collect();
+        let fixed = columns.label + columns.total(0..self.repeated);
+        let mut panels: Vec<Vec<usize>> = Vec::new();
+        let mut panel = repeated.clone();
+        let mut used = fixed;
+        for column in self.repeated..self.headings.len() {
+            let needed = columns.total(column..column + 1);
+            if used + needed > width && panel.len() > repeated.len() {
+                panels.push(std::mem::replace(&mut panel, repeated.clone()));
+                used = fixed;
+            }
+            panel.push(column);
+            used += needed;
+        }
+        panels.push(panel);
+        panels
+    }
+
+    fn panel(
+        &self,
+        out: &mut String,
+        columns: &Columns,
+        panel: &[usize],
+        (width, color): (usize, bool),
+    ) {
+        let mut line = " ".repeat(columns.label);
+        for column in panel {
+            let width = columns.total(*column..*column + 1);
+            right(&mut line, &self.headings[*column], width, color);
+        }
+        push(out, &line);
+        for content in &self.lines {
+            let mut line = String::new();
+            match content {
+                Line::Heading(long, short) => {
+                    let fits = width_of(&long.text) <= width;
+                    styled(&mut line, if fits { long } else { short }, color);
+                }
+                Line::Cells(label, cells) => {
+                    line.push_str(&" ".repeat(INDENT));
+                    styled(&mut line, label, color);
+                    let used = INDENT + width_of(&label.text);
+                    line.push_str(&" ".repeat(columns.label - used));
+                    for column in panel {
+                        columns.cell(&mut line, *column, &cells[*column], color);
+                    }
+                }
+            }
+            push(out, &line);
+        }
+    }
+}
+
+/// How wide everything is.
+struct Columns {
+    label: usize,
+    /// Of each column: its values and its ratios, 0 where none are shown.
+    widths: Vec<(usize, usize)>,
+}
+
+impl Columns {
+    fn of(grid: &Grid, only_last_ratio: bool) -> Columns {
+        let mut label = 0;
+        let mut widths = vec![(0, 0); grid.headings.len()];
+        for line in &grid.lines {
+            let Line::Cells(text, cells) = line else {
+                continue;
+            };
+            label = label.max(INDENT + width_of(&text.text));
+            for ((value, ratio), (text, beside)) in widths.iter_mut().zip(cells) {
+                *value = width_of(&text.text).max(*value);
+                *ratio = width_of(beside).max(*ratio);
+            }
+        }
+        let last = grid.headings.len().saturating_sub(1);
+        for (column, (value, ratio)) in widths.iter_mut().enumerate() {
+            if only_last_ratio && column != last {
+                *ratio = 0;
+            }
+            let heading = width_of(&grid.headings[column].text);
+            *value = heading.saturating_sub(beside(*ratio)).max(*value);
+        }
+        Columns { label, widths }
+    }
+
+    fn fitting(grid: &Grid, width: usize) -> Columns {
+        let whole = Columns::of(grid, false);
+        if whole.label + whole.total(0..grid.headings.len()) <= width {
+            return whole;
+        }
+        let fewer = Columns::of(grid, true);
+        match fewer.label + fewer.total(0..grid.headings.len()) <= width {
+            true => fewer,
+            false => whole,
+        }
+    }
+
+    fn total(&self, columns: Range<usize>) -> usize {
+        self.widths[columns]
+            .iter()
+            .map(|(value, ratio)| GAP + value + beside(*ratio))
+            .sum()
+    }
+
+    fn cell(&self, line: &mut String, column: usize, (text, ratio): &(Text, String), color: bool) {
+        let (value_width, ratio_width) = self.widths[column];
+        right(line, text, GAP + value_width, color);
+        if ratio_width > 0 {
+            let ratio = Text::styled(ratio.clone(), text.style);
+            right(line, &ratio, ratio_width + 1, color);
+        }
+    }
+}
+
+/// A ratio's room with the blank before it.
+fn beside(ratio: usize) -> usize {
+    if ratio > 0 { ratio + 1 } else { 0 }
+}
+
+fn push(out: &mut String, line: &str) {
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+/// Appends `text` at the right end of a field.
+fn right(line: &mut String, text: &Text, width: usize, color: bool) {
+    line.push_str(&" ".repeat(width.saturating_sub(width_of(&text.text))));
+    styled(line, text, color);
+}
+
+/// Appends the text, in its style where there is colour.
+pub fn styled(line: &mut String, text: &Text, color: bool) {
+    if !color || text.style == Style::new() || text.text.is_empty() {
+        line.push_str(&text.text);
+        return;
+    }
+    let style = text.style;
+    // Writing to a String cannot fail.
+    let _ = write!(line, "{style}{}{style:#}", text.text);
+}
+
+/// Columns of a terminal; nothing we print is wider or narrower than one.
+pub fn width_of(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Breaks a paragraph between words so that it fits the width.
+pub fn wrapped(paragraph: &str, width: usize) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for word in paragraph.split(' ') {
+        let needed = width_of(word);
+        if column > 0 && column + 1 + needed > width {
+            out.push('\n');
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += needed;
+    }
+    out.push('\n');
+    out
+}

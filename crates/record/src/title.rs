@@ -1,0 +1,50 @@
+//! Names of workloads and loads in words.
+
+/// What a workload does, for people who do not have the paper at hand.
+pub fn workload(name: &str) -> Option<&'static str> {
+    let words = match name {
+        "m1" => "create a file, write 4 KB, fsync, close",
+        "m2" => "create a file, write 1 MB, fsync, close",
+        "m3" => "append to a file in 1 KB writes",
+        "m4" => "truncate a 2 MB file and write it again",
+        "m5" => "fsync one new 4 KB file",
+        "a" => "start an app: rename, write, fsync, unlink",
+        "b" => "camera burst beside a thumbnail maker",
+        "c" => "install an app: extract, write, fsync",
+        "sqlite-wal" => "SQLite transactions, write-ahead log",
+        "sqlite-rollback" => "SQLite transactions, rollback journal",
+        _ => return None,
+    };
+    Some(words)
+}
+
+/// What happens beside the workload.
+pub fn load(name: &str) -> String {
+    let (pattern, place) = match name.strip_suffix("-memcg") {
+        Some(pattern) => (pattern, " in its own memory cgroup"),
+        None => (name, ""),
+    };
+    match pattern {
+        "idle" => "on an idle device".to_owned(),
+        "writer" => format!("while a big file is being written{place}"),
+        "rewrite" => format!("while a big file is truncated and rewritten{place}"),
+        "random" => format!("while a file is written at random{place}"),
+        _ => format!("under the load {name}"),
+    }
+}
+
+/// `m1 · create a file … · while a big file is being written`.
+pub fn situation(workload_name: &str, load_name: &str) -> String {
+    match workload(workload_name) {
+        Some(words) => format!("{workload_name}: {words}, {}", load(load_name)),
+        None => format!("{workload_name} {}", load(load_name)),
+    }
+}
+
+/// `m1 under writer`, or `m1` when idle.
+pub fn short(workload: &str, load: &str) -> String {
+    match load {
+        "idle" => workload.to_owned(),
+        load => format!("{workload} under {load}"),
+    }
+}
