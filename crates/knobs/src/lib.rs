@@ -1,1 +1,71 @@
 //! Every change to a running system: set, reason, journal, restore.
+//!
+//! A knob is a small text file of the kernel's (sysfs, procfs, cgroup): reading it gives
+//! its value, writing changes it. [`Journal::set`] first writes down what the knob holds,
+//! then changes it; [`Journal::restore`] puts everything back, last change first. A crash
+//! at any point leaves a journal from which the next run restores.
+//!
+//! All paths are given as they are on the running system; a [`Journal`] has the root
+//! directory that they are below, so that tests have a tree of their own.
+
+mod journal;
+mod knob;
+
+pub use journal::{Change, Journal, Restored};
+pub use knob::read;
+
+use std::io;
+use std::path::PathBuf;
+
+/// A knob could not be read or changed, or the journal not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A knob could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The knob.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A knob did not take its value.
+    #[error("cannot write {value:?} to {path}: {source}")]
+    Write {
+        /// The knob.
+        path: PathBuf,
+        /// What it was to become.
+        value: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nothing is changed where the change cannot be written down first.
+    #[error("cannot keep the journal {path}, so nothing is changed: {source}")]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Only the journal's end may be torn; this is something else.
+    #[error(
+        "line {line} of the journal {path} is damaged: compare the knobs named in it with their values, then delete it"
+    )]
+    Damaged {
+        /// The journal.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+    },
+}
+
+impl Error {
+    /// What the system said, where it said something.
+    pub fn io(&self) -> Option<&io::Error> {
+        match self {
+            Self::Read { source, .. }
+            | Self::Write { source, .. }
+            | Self::Journal { source, .. } => Some(source),
+            Self::Damaged { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What was changed can be put back, whatever happened in between.
+
+use knobs::{Error, Journal, Restored};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+const SCHEDULER: &str = "/sys/block/sda/queue/scheduler";
+const NR_REQUESTS: &str = "/sys/block/sda/queue/nr_requests";
+const JOURNAL: &str = "run/frontrow/test.jsonl";
+
+fn system() -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (path, value) in [
+        ("proc/sys/kernel/random/boot_id", "boot-1"),
+        (&SCHEDULER[1..], "none [mq-deadline] kyber"),
+        (&NR_REQUESTS[1..], "64"),
+    ] {
+        fs::create_dir_all(root.path().join(path).parent().unwrap()).unwrap();
+        fs::write(root.path().join(path), format!("{value}\n")).unwrap();
+    }
+    root
+}
+
+fn open(root: &TempDir) -> Journal {
+    Journal::open(root.path(), "test").unwrap()
+}
+
+fn set(journal: &mut Journal, path: &str, value: &str) {
+    journal.set(Path::new(path), value, "a test").unwrap();
+}
+
+fn value(root: &TempDir, path: &str) -> String {
+    knobs::read(&root.path().join(&path[1..])).unwrap()
+}
+
+/// The kernel does this when the scheduler is switched.
+fn kernel_sets(root: &TempDir, path: &str, value: &str) {
+    fs::write(root.path().join(&path[1..]), format!("{value}\n")).unwrap();
+}
+
+#[test]
+fn every_knob_gets_back_what_it_held() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, SCHEDULER, "frontrow");
+    set(&mut journal, NR_REQUESTS, "128");
+    set(&mut journal, NR_REQUESTS, "256");
+    assert_eq!(value(&root, NR_REQUESTS), "256");
+
+    let restored = journal.restore().unwrap();
+    assert_eq!(value(&root, SCHEDULER), "mq-deadline");
+    assert_eq!(value(&root, NR_REQUESTS), "64");
+    let order: Vec<_> = restored
+        .iter()
+        .map(|(change, outcome)| (change.before.as_str(), *outcome))
+        .collect();
+    assert_eq!(
+        order,
+        [
+            ("128", Restored::Written),
+            ("64", Restored::Written),
+            ("mq-deadline", Restored::Written)
+        ]
+    );
+    assert!(!Journal::exists(root.path(), "test"));
+}
+
+#[test]
+fn what_the_kernel_changes_along_is_remembered() {
+    let root = system();
+    let mut journal = open(&root);
+    journal
+        .remember(Path::new(NR_REQUESTS), "switching the scheduler resets it")
+        .unwrap();
+    set(&mut journal, SCHEDULER, "frontrow");
+    kernel_sets(&root, NR_REQUESTS, "2");
+    journal.restore().unwrap();
+    assert_eq!(value(&root, NR_REQUESTS), "64");
+}
+
+#[test]
+fn a_crash_loses_no_change() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, SCHEDULER, "frontrow");
+    set(&mut journal, NR_REQUESTS, "128");
+    drop(journal);
+
+    // The next change was being written down when the power of the process ended.
+    let path = root.path().join(JOURNAL);
+    let mut text = fs::read_to_string(&path).unwrap();
+    text.push_str(r#"{"path":"/sys/blo"#);
+    fs::write(&path, text).unwrap();
+
+    let mut journal = open(&root);
+    assert_eq!(journal.changes().len(), 2);
+    set(&mut journal, NR_REQUESTS, "32");
+    drop(journal);
+    open(&root).restore().unwrap();
+    assert_eq!(value(&root, SCHEDULER), "mq-deadline");
+    assert_eq!(value(&root, NR_REQUESTS), "64");
+}
+
+#[test]
+fn a_change_that_was_written_down_but_not_made_is_undone_by_doing_nothing() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, NR_REQUESTS, "128");
+    kernel_sets(&root, NR_REQUESTS, "64");
+    let restored = journal.restore().unwrap();
+    assert_eq!(restored[0].1, Restored::Unchanged);
+}
+
+#[test]
+fn no_change_outlives_a_boot() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, NR_REQUESTS, "128");
+    drop(journal);
+    kernel_sets(&root, "/proc/sys/kernel/random/boot_id", "boot-2");
+    assert!(Journal::peek(root.path(), "test").unwrap().is_empty());
+    assert!(open(&root).restore().unwrap().is_empty());
+    assert_eq!(value(&root, NR_REQUESTS), "128");
+}
+
+#[test]
+fn a_value_that_is_there_already_is_no_change() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, SCHEDULER, "mq-deadline");
+    assert!(journal.changes().is_empty());
+}
+
+#[test]
+fn a_knob_that_is_gone_does_not_keep_the_others_from_going_back() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, NR_REQUESTS, "128");
+    set(&mut journal, SCHEDULER, "frontrow");
+    fs::remove_file(root.path().join(&SCHEDULER[1..])).unwrap();
+    let restored = journal.restore().unwrap();
+    assert_eq!(restored[0].1, Restored::Gone);
+    assert_eq!(value(&root, NR_REQUESTS), "64");
+}
+
+#[test]
+fn a_knob_that_refuses_keeps_the_journal() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, NR_REQUESTS, "128");
+    set(&mut journal, SCHEDULER, "frontrow");
+    let scheduler = root.path().join(&SCHEDULER[1..]);
+    fs::remove_file(&scheduler).unwrap();
+    fs::create_dir(&scheduler).unwrap();
+    assert!(journal.restore().is_err());
+    assert_eq!(value(&root, NR_REQUESTS), "64");
+    assert_eq!(Journal::peek(root.path(), "test").unwrap().len(), 2);
+}
+
+#[test]
+fn nothing_is_changed_without_a_journal() {
+    let root = system();
+    fs::write(root.path().join("run"), "not a directory").unwrap();
+    let error = Journal::open(root.path(), "test").unwrap_err();
+    assert!(matches!(error, Error::Journal { .. }), "{error}");
+}
+
+#[test]
+fn a_knob_that_cannot_be_read_is_not_changed() {
+    let root = system();
+    let mut journal = open(&root);
+    let missing = Path::new("/sys/block/sdb/queue/scheduler");
+    let error = journal.set(missing, "none", "a test").unwrap_err();
+    assert!(error.to_string().contains("sdb/queue/scheduler"), "{error}");
+    assert!(journal.changes().is_empty());
+}
+
+#[test]
+fn a_damaged_journal_is_not_guessed_at() {
+    let root = system();
+    drop(open(&root));
+    let path = root.path().join(JOURNAL);
+    let text = fs::read_to_string(&path).unwrap() + "not a change\n";
+    fs::write(&path, text).unwrap();
+    let error = Journal::open(root.path(), "test").unwrap_err();
+    assert!(matches!(error, Error::Damaged { line: 2, .. }), "{error}");
+}
