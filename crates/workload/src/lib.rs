@@ -5,6 +5,8 @@
 
 mod background;
 mod content;
+mod device;
+pub mod direct;
 mod error;
 mod layout;
 mod load;
@@ -21,6 +23,7 @@ mod writeback;
 pub use error::Error;
 pub use load::LOADS;
 
+use device::{Place, Requests};
 use load::Load;
 use record::{Histogram, Run, Scale};
 use sizes::Sizes;
@@ -36,6 +39,9 @@ pub struct RunRequest<'a> {
     /// An existing directory on the file system under test. The run makes its
     /// files in it and removes those of the load.
     pub dir: &'a Path,
+    /// The bare device for the workloads of [`Surface::Device`], which
+    /// overwrite it; `None` gives them a file in `dir`.
+    pub device: Option<&'a Path>,
     /// Lays out files, shifts the load's start and chooses random places.
     pub seed: u64,
     /// How large everything is.
@@ -121,7 +127,67 @@ pub const WORKLOADS: &[Entry] = &[
     Entry::new("m3", "1 KB writes to a new file"),
     Entry::new("m4", "truncate a 2 MB file and write it again"),
     Entry::new("m5", "a new 4 KB file while a big one is rewritten"),
+    Entry::new(
+        "seq-read-1",
+        "direct 128 KB reads in sequence, one at a time",
+    ),
+    Entry::new(
+        "seq-read-32",
+        "direct 128 KB reads in sequence, 32 at a time",
+    ),
+    Entry::new(
+        "seq-write-1",
+        "direct 128 KB writes in sequence, one at a time",
+    ),
+    Entry::new(
+        "seq-write-32",
+        "direct 128 KB writes in sequence, 32 at a time",
+    ),
+    Entry::new("rand-read-1", "direct 4 KB reads at random, one at a time"),
+    Entry::new("rand-read-32", "direct 4 KB reads at random, 32 at a time"),
+    Entry::new(
+        "rand-write-1",
+        "direct 4 KB writes at random, one at a time",
+    ),
+    Entry::new(
+        "rand-write-32",
+        "direct 4 KB writes at random, 32 at a time",
+    ),
+    Entry::new(
+        "overhead-read-1",
+        "instructions of a direct 4 KB read, one at a time",
+    ),
+    Entry::new(
+        "overhead-read-32",
+        "instructions of a direct 4 KB read, 32 at a time",
+    ),
+    Entry::new(
+        "overhead-write-1",
+        "instructions of a direct 4 KB write, one at a time",
+    ),
+    Entry::new(
+        "overhead-write-32",
+        "instructions of a direct 4 KB write, 32 at a time",
+    ),
 ];
+
+/// What a workload runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surface {
+    /// A directory of a mounted file system.
+    FileSystem,
+    /// The bare device, with nothing mounted.
+    Device,
+}
+
+/// What `workload` runs on; an unknown name is a file system's, and [`run`]
+/// says that it is unknown.
+pub fn surface(workload: &str) -> Surface {
+    match device::Plan::parse(workload) {
+        Some(_) => Surface::Device,
+        None => Surface::FileSystem,
+    }
+}
 
 /// Runs one workload under one load; the figures come in a fixed order.
 ///
@@ -135,9 +201,11 @@ pub fn run(request: &mut RunRequest) -> Result<Vec<Measurement>, Error> {
 
 fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>, Error> {
     let load = Load::parse(&request.run.load)?;
-    let directory = request.dir.join("foreground");
+    if let Some(plan) = device::Plan::parse(&request.run.workload) {
+        return run_on_device(request, &sizes, load, plan);
+    }
     let ground = Ground {
-        directory,
+        directory: request.dir.join("foreground"),
         seed: request.seed,
         sizes,
     };
@@ -145,6 +213,28 @@ fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>,
     std::fs::create_dir(&ground.directory)
         .map_err(|source| Error::io("make", &ground.directory, source))?;
     stage::perform(request, &ground, load, foreground.as_mut())
+}
+
+fn run_on_device(
+    request: &mut RunRequest,
+    sizes: &Sizes,
+    load: Option<Load>,
+    plan: device::Plan,
+) -> Result<Vec<Measurement>, Error> {
+    if load.is_some() {
+        return Err(Error::NotTogether {
+            workload: request.run.workload.clone(),
+            load: request.run.load.clone(),
+            reason: "it measures the unloaded device; choose idle",
+        });
+    }
+    let place = match request.device {
+        Some(device) => Place::Device(device.to_owned()),
+        None => Place::File(request.dir.join("direct")),
+    };
+    let mut requests = Requests::new(plan, place, request.seed, sizes, request.stop);
+    requests.prepare()?;
+    stage::measure(request, None, &mut requests)
 }
 
 fn choose(workload: &str, ground: &Ground) -> Result<Box<dyn Foreground>, Error> {

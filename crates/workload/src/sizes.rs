@@ -26,6 +26,14 @@ pub(crate) struct Sizes {
     pub(crate) rewrite_bytes: u64,
     /// The file that random writes go to.
     pub(crate) random_bytes: u64,
+    /// Direct 128 KB requests for a throughput.
+    pub(crate) sequential_requests: u64,
+    /// Direct 4 KB requests for a throughput.
+    pub(crate) random_requests: u64,
+    /// Direct 4 KB requests for the CPU's cost of one.
+    pub(crate) overhead_requests: u64,
+    /// The part of the device that direct requests go to.
+    pub(crate) direct_span_bytes: u64,
     /// Whether a load's file has to be larger than the kernel's dirty limit.
     pub(crate) beyond_dirty_limit: bool,
     /// Memory of a load in a cgroup of its own.
@@ -51,6 +59,10 @@ impl Sizes {
             writer_bytes: at(2 * GIB, 8 * GIB).max(MIB),
             rewrite_bytes: at(512 * MIB, 8 * GIB).max(MIB),
             random_bytes: at(GIB, 8 * GIB).max(MIB),
+            sequential_requests: at(512, 8192),
+            random_requests: at(2000, 50_000),
+            overhead_requests: at(2000, 50_000),
+            direct_span_bytes: at(64 * MIB, GIB).max(MIB).next_multiple_of(MIB),
             beyond_dirty_limit: true,
             memcg_bytes: 256 * MIB,
             warm_up_bytes: 4 * MIB,
@@ -72,6 +84,10 @@ impl Sizes {
             writer_bytes: 2 * MIB,
             rewrite_bytes: MIB,
             random_bytes: MIB,
+            sequential_requests: 16,
+            random_requests: 40,
+            overhead_requests: 40,
+            direct_span_bytes: MIB,
             beyond_dirty_limit: false,
             memcg_bytes: 64 * MIB,
             warm_up_bytes: 0,

@@ -61,51 +61,63 @@ pub(crate) trait Foreground {
     }
 }
 
-/// Runs `foreground` beside `load` and returns its figures.
+/// Runs `foreground` beside `load` in the ground's directory.
 pub(crate) fn perform(
     request: &mut RunRequest,
     ground: &Ground,
     load: Option<Load>,
     foreground: &mut dyn Foreground,
 ) -> Result<Vec<Measurement>, Error> {
-    let stop = request.stop;
     layout::create(&ground.directory, ground.seed)?;
     foreground.prepare()?;
     let mut background = start(request, ground, load)?;
-    std::thread::sleep(Duration::from_millis(ground.random("shift").below(500)));
+    sleep_shift(ground);
+    measure(request, background.as_mut(), foreground)
+}
 
+/// Moves the foreground's start against the background's and the kernel's own
+/// periods, by the seed.
+pub(crate) fn sleep_shift(ground: &Ground) {
+    let shift_ms = ground.random("shift").below(500);
+    std::thread::sleep(Duration::from_millis(shift_ms));
+}
+
+/// The measured part.
+pub(crate) fn measure(
+    request: &mut RunRequest,
+    mut background: Option<&mut Background>,
+    foreground: &mut dyn Foreground,
+) -> Result<Vec<Measurement>, Error> {
     let throttle = match request.tracefs {
         Some(tracefs) if foreground.dirties_much() => Some(Throttle::start(tracefs)?),
         _ => None,
     };
-    let mut meter = Meter::new(stop);
+    let mut meter = Meter::new(request.stop);
     request.observer.before();
     let begun = Instant::now();
-    let written_before = background.as_ref().map_or(0, Background::written_bytes);
-    let outcome = foreground.measure(&mut meter, background.as_mut());
+    let written_before = written_bytes(&background);
+    let outcome = foreground.measure(&mut meter, background.as_deref_mut());
     let whole = begun.elapsed();
-    let written_after = background.as_ref().map_or(0, Background::written_bytes);
+    let written = written_bytes(&background) - written_before;
     request.observer.after();
     outcome?;
     let throttled = throttle.map(Throttle::finish).transpose()?;
-    if let Some(background) = &mut background {
-        background.check()?;
-    }
 
     let elapsed = whole.saturating_sub(meter.outside_time());
     let mut figures = vec![Measurement::duration("total_ms", elapsed)];
-    if let Some(throttled) = throttled {
-        figures.push(Measurement::duration("throttled_ms", throttled));
-        let rest = elapsed.saturating_sub(throttled);
-        figures.push(Measurement::duration("unthrottled_ms", rest));
-    }
+    figures.extend(throttled.map(|time| Measurement::duration("throttled_ms", time)));
     figures.extend(foreground.figures(elapsed));
     figures.extend(meter.measurements());
-    if background.is_some() {
-        let rate = rate_mb_s(written_after - written_before, whole);
+    if let Some(background) = background {
+        background.check()?;
+        let rate = rate_mb_s(written, whole);
         figures.push(Measurement::new("background_mb_s", "MB/s", rate));
     }
     Ok(figures)
+}
+
+fn written_bytes(background: &Option<&mut Background>) -> u64 {
+    background.as_ref().map_or(0, |it| it.written_bytes())
 }
 
 /// Starts the load, if any, and waits until it is steady. Everything prepared

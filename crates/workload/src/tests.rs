@@ -34,6 +34,7 @@ fn tiny_stoppable(
     let mut request = RunRequest {
         run: &run,
         dir,
+        device: None,
         seed: 1,
         scale: Scale::Demo,
         tracefs: None,
@@ -103,6 +104,7 @@ fn the_observer_is_told_once_of_each_end() {
     let mut request = RunRequest {
         run: &run,
         dir: directory.path(),
+        device: None,
         seed: 1,
         scale: Scale::Demo,
         tracefs: None,
@@ -145,4 +147,30 @@ fn a_stop_ends_the_run_and_the_load() {
     let outcome = tiny_stoppable("m1", "writer", directory.path(), &stop);
     assert!(matches!(outcome, Err(Error::Interrupted)));
     assert!(!directory.path().join("background").exists());
+}
+
+#[test]
+fn direct_workloads_give_one_rate_or_cost_each() {
+    for entry in WORKLOADS
+        .iter()
+        .filter(|it| surface(it.name) == Surface::Device)
+    {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let figures = tiny(entry.name, "idle", directory.path()).unwrap();
+        let figure = figures.last().unwrap();
+        let expected = match entry.name {
+            name if name.starts_with("overhead") => "instructions_per_io",
+            name if name.contains("read") => "read_mb_s",
+            _ => "write_mb_s",
+        };
+        assert_eq!(figure.metric, expected, "{}", entry.name);
+        assert!(figure.value > 0.0);
+    }
+}
+
+#[test]
+fn direct_workloads_refuse_a_load() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = tiny("seq-read-1", "writer", directory.path()).unwrap_err();
+    assert!(error.to_string().contains("choose idle"), "{error}");
 }

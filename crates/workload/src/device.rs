@@ -1,0 +1,154 @@
+//! Workloads on the bare device: unloaded throughput as fio would measure it,
+//! and what a request costs the CPU.
+//!
+//! `seq-read-1` … `rand-write-32` give `read_mb_s` or `write_mb_s`: 128 KB
+//! requests in sequence or 4 KB requests at random, 1 or 32 at a time.
+//! `overhead-read-1` … `overhead-write-32` give `instructions_per_io`: under
+//! the lab's clock, one instruction a nanosecond, and a device that answers at
+//! once, the time of a request is the instructions it took.
+
+use crate::background::Background;
+use crate::direct::{Direction, Job, Order, Outcome, Target, perform};
+use crate::meter::Meter;
+use crate::sizes::Sizes;
+use crate::stage::Foreground;
+use crate::{Error, Measurement};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What the figures are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Throughput,
+    Overhead,
+}
+
+/// A workload's name, understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    purpose: Purpose,
+    order: Order,
+    direction: Direction,
+    depth: usize,
+}
+
+impl Plan {
+    /// `None` if the name is none of this module's.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let (kind, rest) = name.split_once('-')?;
+        let (direction, depth) = rest.split_once('-')?;
+        let (purpose, order) = match kind {
+            "seq" => (Purpose::Throughput, Order::Sequential),
+            "rand" => (Purpose::Throughput, Order::Random),
+            "overhead" => (Purpose::Overhead, Order::Random),
+            _ => return None,
+        };
+        let direction = match direction {
+            "read" => Direction::Read,
+            "write" => Direction::Write,
+            _ => return None,
+        };
+        let depth = match depth {
+            "1" => 1,
+            "32" => 32,
+            _ => return None,
+        };
+        Some(Plan {
+            purpose,
+            order,
+            direction,
+            depth,
+        })
+    }
+
+    fn job(self, sizes: &Sizes) -> Job {
+        let (request_bytes, requests) = match (self.purpose, self.order) {
+            (Purpose::Overhead, _) => (4 << 10, sizes.overhead_requests),
+            (Purpose::Throughput, Order::Random) => (4 << 10, sizes.random_requests),
+            (Purpose::Throughput, Order::Sequential) => (128 << 10, sizes.sequential_requests),
+        };
+        Job {
+            direction: self.direction,
+            order: self.order,
+            request_bytes,
+            depth: self.depth,
+            requests,
+            span_bytes: sizes.direct_span_bytes,
+        }
+    }
+}
+
+/// What the requests go to.
+pub(crate) enum Place {
+    /// A whole block device, overwritten from its start.
+    Device(PathBuf),
+    /// A file made for the run.
+    File(PathBuf),
+}
+
+/// One of the workloads.
+pub(crate) struct Requests<'a> {
+    plan: Plan,
+    job: Job,
+    place: Place,
+    seed: u64,
+    stop: &'a AtomicBool,
+    target: Option<Target>,
+    outcome: Option<Outcome>,
+}
+
+impl<'a> Requests<'a> {
+    pub(crate) fn new(
+        plan: Plan,
+        place: Place,
+        seed: u64,
+        sizes: &Sizes,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        Requests {
+            plan,
+            job: plan.job(sizes),
+            place,
+            seed,
+            stop,
+            target: None,
+            outcome: None,
+        }
+    }
+}
+
+impl Foreground for Requests<'_> {
+    fn prepare(&mut self) -> Result<(), Error> {
+        let target = match &self.place {
+            Place::Device(path) => Target::device(path)?,
+            Place::File(path) => Target::file(path)?,
+        };
+        target.fill(self.job.span_bytes, self.seed, self.stop)?;
+        self.target = Some(target);
+        Ok(())
+    }
+
+    fn measure(&mut self, _: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        if let Some(target) = &self.target {
+            self.outcome = Some(perform(target, &self.job, self.seed, self.stop)?);
+        }
+        Ok(())
+    }
+
+    fn figures(&self, _: Duration) -> Vec<Measurement> {
+        let figure = |outcome: Outcome| match (self.plan.purpose, self.plan.direction) {
+            (Purpose::Overhead, _) => {
+                let each = outcome.elapsed.as_nanos() as f64 / self.job.requests as f64;
+                Measurement::new("instructions_per_io", "instructions", each)
+            }
+            (Purpose::Throughput, Direction::Read) => {
+                Measurement::new("read_mb_s", "MB/s", outcome.rate_mb_s())
+            }
+            (Purpose::Throughput, Direction::Write) => {
+                Measurement::new("write_mb_s", "MB/s", outcome.rate_mb_s())
+            }
+        };
+        self.outcome.map(figure).into_iter().collect()
+    }
+}
