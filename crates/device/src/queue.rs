@@ -1,0 +1,130 @@
+//! The request queue's attributes (Documentation/ABI/stable/sysfs-block of the kernel).
+
+use crate::{Device, Error};
+use std::fs;
+use std::io::ErrorKind;
+
+/// The schedulers a queue can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedulers {
+    /// The one it has.
+    pub active: String,
+    /// All whose modules are loaded.
+    pub available: Vec<String>,
+}
+
+impl Device {
+    /// The queue's scheduler and its choices; `None` for a device that has no use for one,
+    /// because it passes bios on instead of having requests.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn schedulers(&self) -> Result<Option<Schedulers>, Error> {
+        Ok(self
+            .text_if_any("queue/scheduler")?
+            .as_deref()
+            .and_then(parse_schedulers))
+    }
+
+    /// How many requests a queue may hold, reads and writes apart.
+    ///
+    /// # Errors
+    /// [`Error::Read`] or [`Error::NotANumber`].
+    pub fn nr_requests(&self) -> Result<u64, Error> {
+        self.number("queue/nr_requests")
+    }
+
+    /// What writeback throttling aims at; `Some(0)` when it is off, `None` when the kernel or
+    /// the device has none.
+    ///
+    /// # Errors
+    /// [`Error::Read`] or [`Error::NotANumber`].
+    pub fn wbt_lat_usec(&self) -> Result<Option<u64>, Error> {
+        match self.number("queue/wbt_lat_usec") {
+            Ok(latency) => Ok(Some(latency)),
+            // The attribute is there, but nothing behind it: EINVAL.
+            Err(Error::Read { source, .. })
+                if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How many queues the driver has; 0 for a device without requests.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn hardware_queues(&self) -> Result<u64, Error> {
+        self.names_in("mq").map(|names| names.len() as u64)
+    }
+
+    /// The devices that this one is made of, such as the disk below an encrypted volume.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn below(&self) -> Result<Vec<String>, Error> {
+        self.names_in("slaves")
+    }
+
+    fn names_in(&self, directory: &str) -> Result<Vec<String>, Error> {
+        let path = self.directory.join(directory);
+        let failed = |source| Error::Read {
+            path: path.clone(),
+            source,
+        };
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(failed)?.file_name();
+            names.push(name.to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    pub(crate) fn number(&self, attribute: &str) -> Result<u64, Error> {
+        let text = self.text(attribute)?;
+        text.parse().map_err(|_| Error::NotANumber {
+            path: self.directory.join(attribute),
+            text,
+        })
+    }
+
+    pub(crate) fn text_if_any(&self, attribute: &str) -> Result<Option<String>, Error> {
+        match self.text(attribute) {
+            Ok(text) => Ok(Some(text)),
+            Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn text(&self, attribute: &str) -> Result<String, Error> {
+        let path = self.directory.join(attribute);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(text.trim().to_owned()),
+            Err(source) => Err(Error::Read { path, source }),
+        }
+    }
+}
+
+/// `[none] mq-deadline`: the active one is in brackets. Without brackets the queue takes no
+/// scheduler (`elv_iosched_show` in block/elevator.c).
+fn parse_schedulers(text: &str) -> Option<Schedulers> {
+    let mut active = None;
+    let mut available = Vec::new();
+    for word in text.split_whitespace() {
+        let chosen = word.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        active = active.or(chosen.map(str::to_owned));
+        available.push(chosen.unwrap_or(word).to_owned());
+    }
+    Some(Schedulers {
+        active: active?,
+        available,
+    })
+}

@@ -1,0 +1,102 @@
+//! From what a user names to a whole disk.
+
+use crate::{Device, Error, mounts};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+pub fn resolve(root: &Path, what: &str) -> Result<Device, Error> {
+    let not_found = || Error::NotFound(what.to_owned());
+    if !what.contains('/') {
+        if let Some(device) = by_name(root, what) {
+            return Ok(device);
+        }
+    }
+    let path = std::path::absolute(what).map_err(|_| not_found())?;
+    let path = real_path(root, &path).ok_or_else(not_found)?;
+    if let Some(device) = by_node(root, &path) {
+        return Ok(device);
+    }
+    by_file(root, &path)?.ok_or_else(not_found)
+}
+
+pub fn all(root: &Path) -> Result<Vec<Device>, Error> {
+    let directory = root.join("sys/block");
+    let failed = |source| Error::Read {
+        path: directory.clone(),
+        source,
+    };
+    let mut devices = Vec::new();
+    for entry in fs::read_dir(&directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        devices.extend(whole_disk(&entry.path()));
+    }
+    devices.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(devices)
+}
+
+fn by_name(root: &Path, name: &str) -> Option<Device> {
+    whole_disk(&root.join("sys/class/block").join(name))
+}
+
+/// A device node by its number; where it is no node, as in a tree made for a test, by the
+/// name it would have.
+fn by_node(root: &Path, path: &Path) -> Option<Device> {
+    let metadata = fs::metadata(root.join(path.strip_prefix("/").ok()?)).ok()?;
+    if metadata.file_type().is_block_device() {
+        return by_number(root, &number_text(metadata.rdev()));
+    }
+    // A node below a directory of /dev has ! for the slash.
+    let name = path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
+    by_name(root, &name)
+}
+
+/// The device that holds the file system that `path` is on.
+fn by_file(root: &Path, path: &Path) -> Result<Option<Device>, Error> {
+    let Some(mount) = mounts::holding(root, path)? else {
+        return Ok(None);
+    };
+    // btrfs and overlayfs have device numbers of their own; btrfs names a real device.
+    let device = by_number(root, &mount.number).or_else(|| {
+        let source = real_path(root, Path::new(&mount.source))?;
+        source.starts_with("/dev").then(|| by_node(root, &source))?
+    });
+    match device {
+        Some(device) => Ok(Some(device)),
+        None => Err(Error::NoDevice {
+            path: path.to_owned(),
+            filesystem: mount.filesystem,
+        }),
+    }
+}
+
+fn by_number(root: &Path, number: &str) -> Option<Device> {
+    whole_disk(&root.join("sys/dev/block").join(number))
+}
+
+/// The disk that a sysfs link to it or to one of its partitions leads to.
+fn whole_disk(link: &Path) -> Option<Device> {
+    let mut directory = fs::canonicalize(link).ok()?;
+    if directory.join("partition").exists() {
+        directory = directory.parent()?.to_owned();
+    }
+    let name = directory.file_name()?.to_str()?.to_owned();
+    directory
+        .join("queue")
+        .is_dir()
+        .then_some(Device { name, directory })
+}
+
+/// `path` without links, without the root before it.
+fn real_path(root: &Path, path: &Path) -> Option<PathBuf> {
+    let root = fs::canonicalize(root).ok()?;
+    let real = fs::canonicalize(root.join(path.strip_prefix("/").ok()?)).ok()?;
+    Some(Path::new("/").join(real.strip_prefix(&root).ok()?))
+}
+
+/// `MAJOR:MINOR`, from a device number in the encoding of the C library.
+fn number_text(number: u64) -> String {
+    let major = (number >> 8) & 0xfff | (number >> 32) & !0xfff;
+    let minor = number & 0xff | (number >> 12) & !0xff;
+    format!("{major}:{}", minor & 0xffff_ffff)
+}
