@@ -1,2 +1,32 @@
-//! The one binary.
-fn main() {}
+//! The one binary: command line, and pid 1 of the lab's guests.
+
+mod exit;
+
+use clap::{Parser, Subcommand};
+use exit::Failure;
+use std::process::ExitCode;
+
+/// Keeps the foreground app responsive while storage is busy.
+#[derive(Parser)]
+#[command(name = "frontrow", version, about, max_term_width = 100)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {}
+
+fn main() -> ExitCode {
+    match run(CommandLine::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("frontrow: {}", failure.sentence);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {}
+}

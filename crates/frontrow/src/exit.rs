@@ -1,0 +1,57 @@
+//! How the program ends: the exit codes and the one error type that carries
+//! them to `main`, which prints it.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | something went wrong inside, or reading or writing failed |
+//! | 2 | the command line makes no sense |
+//! | 3 | this kernel or device is not supported |
+//! | 4 | permission is missing |
+//! | 5 | a tool, package or kernel header is missing |
+//! | 6 | a guest failed: panic, kernel warning, time limit, lost result |
+//! | 7 | refused, because it would not be safe |
+//! | 130 | interrupted |
+
+use std::fmt;
+
+/// Why the program ends, as a shell sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Something went wrong inside, or reading or writing failed.
+    Internal = 1,
+    /// The command line makes no sense (clap ends with the same code).
+    Usage = 2,
+    /// This kernel or device is not supported.
+    Unsupported = 3,
+    /// Permission is missing.
+    Permission = 4,
+    /// A tool, package or kernel header is missing.
+    Missing = 5,
+    /// A guest failed.
+    Guest = 6,
+    /// Refused, because it would not be safe.
+    Refused = 7,
+    /// Ended by Ctrl-C.
+    Interrupted = 130,
+}
+
+/// One clear sentence and the code that goes with it.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// What went wrong and what to do about it.
+    pub sentence: String,
+}
+
+impl Failure {
+    /// A failure that says `sentence`.
+    pub fn new(exit: Exit, sentence: impl fmt::Display) -> Self {
+        Failure {
+            exit,
+            sentence: sentence.to_string(),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Running kbuild.
+
+use crate::{Error, Source, Tree};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// As much of a failed build's output as an error shows.
+const SHOWN_LINES: usize = 40;
+
+/// Builds `source` against `tree` in `out`, which is made, and gives the path of
+/// the `.ko`. The directory names are kept out of the module, so that the same
+/// sources give the same bytes wherever they are built.
+pub fn build(tree: &Tree, source: &Source, out: &Path) -> Result<PathBuf, Error> {
+    for (path, content) in &source.files {
+        let path = out.join(path);
+        let parent = path.parent().unwrap_or(out);
+        fs::create_dir_all(parent).map_err(Error::file(parent))?;
+        fs::write(&path, content).map_err(Error::file(&path))?;
+    }
+    let out = fs::canonicalize(out).map_err(Error::file(out))?;
+    let headers = fs::canonicalize(&tree.headers).map_err(Error::file(&tree.headers))?;
+    let made = make(&headers, &out)
+        .output()
+        .map_err(|source| Error::NoMake { source })?;
+    let module = if made.status.success() {
+        built_module(&out)?
+    } else {
+        None
+    };
+    module.ok_or_else(|| Error::Build {
+        module: source.name.clone(),
+        release: tree.release.clone(),
+        output: end_of(&made.stdout, &made.stderr),
+    })
+}
+
+fn make(headers: &Path, out: &Path) -> Command {
+    let mut prefixes = vec![format!("-ffile-prefix-map={}/=", out.display())];
+    let above_headers = headers
+        .parent()
+        .and_then(Path::parent)
+        .and_then(Path::parent);
+    if let Some(root) = above_headers {
+        prefixes.push(format!("-ffile-prefix-map={}/=/", root.display()));
+    }
+    let mut make = Command::new("make");
+    make.arg("-C")
+        .arg(headers)
+        .arg(format!("M={}", out.display()))
+        .arg(format!("KCFLAGS={}", prefixes.join(" ")))
+        // Module BTF would need pahole, and its version would show in the bytes.
+        .arg("CONFIG_DEBUG_INFO_BTF_MODULES=")
+        .arg("modules")
+        .env_remove("MAKEFLAGS")
+        .env_remove("MAKELEVEL")
+        .env("LC_ALL", "C")
+        .env("KBUILD_BUILD_TIMESTAMP", "1970-01-01")
+        .stdin(Stdio::null());
+    make
+}
+
+fn built_module(out: &Path) -> Result<Option<PathBuf>, Error> {
+    let entries = fs::read_dir(out).map_err(Error::file(out))?;
+    for entry in entries {
+        let path = entry.map_err(Error::file(out))?.path();
+        if path.extension().is_some_and(|it| it == "ko") {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+fn end_of(stdout: &[u8], stderr: &[u8]) -> String {
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(stdout),
+        String::from_utf8_lossy(stderr)
+    );
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+}
