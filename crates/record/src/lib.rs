@@ -6,9 +6,12 @@
 
 pub mod ablation;
 pub mod bars;
+pub mod command;
 pub mod experiment;
 pub mod guest;
+pub mod headline;
 pub mod histogram;
+pub mod html;
 pub mod metric;
 pub mod number;
 pub mod pivot;

@@ -45,6 +45,25 @@ fn seconds(value: f64) -> String {
     format!("{} {unit}", significant(value * factor))
 }
 
+/// A round number on an axis, without needless digits: `0.5`, `20`, `1,000`.
+pub fn tick(value: f64) -> String {
+    match value >= 1.0 {
+        true => thousands(&format!("{value:.0}")),
+        false => significant(value),
+    }
+}
+
+/// A round number of nanoseconds on an axis: `20 ms`.
+pub fn tick_ns(value: f64) -> String {
+    let (factor, unit) = match value {
+        size if size < 0.9995e3 => (1.0, "ns"),
+        size if size < 0.9995e6 => (1e-3, "µs"),
+        size if size < 0.9995e9 => (1e-6, "ms"),
+        _ => (1e-9, "s"),
+    };
+    format!("{} {unit}", tick(value * factor))
+}
+
 /// Three significant digits, whole above 100, thousands apart above 9999.
 pub fn significant(value: f64) -> String {
     let size = value.abs();

@@ -1,0 +1,198 @@
+//! What each promotion does alone: the time of the workload and the time waited
+//! per dependency, both over NONE (paper figures 8 and 9), and the counters.
+
+use super::at;
+use crate::ablation::{self, Ablation, Variant};
+use crate::summary::{IDLE, Summary};
+use crate::{number, title};
+use maud::{Markup, html};
+
+const WIDTH: f64 = 480.0;
+const LABEL: f64 = 118.0;
+const VALUE: f64 = 116.0;
+const ROW: f64 = 27.0;
+const BAR: f64 = 15.0;
+
+/// One stack of a chart.
+struct Stack<'a> {
+    variant: &'a Variant,
+    /// Names for the colours, and lengths.
+    parts: Vec<(&'static str, f64)>,
+    text: String,
+}
+
+impl Stack<'_> {
+    fn length(&self) -> f64 {
+        self.parts.iter().map(|(_, length)| length).sum()
+    }
+}
+
+/// The section, if the scheduler's counters were recorded under load.
+pub fn section(summary: &Summary) -> Option<Markup> {
+    let ablations: Vec<Ablation> = ablation::ablations(summary)
+        .into_iter()
+        .filter(|ablation| ablation.load != IDLE)
+        .collect();
+    if ablations.is_empty() {
+        return None;
+    }
+    Some(html! {
+        section {
+            h2 { "What each promotion does" }
+            p.lead {
+                "NONE promotes nothing, ALL is frontrow. A wait counts as found when its request "
+                "was promoted, either in the queue or as it came. Scales start at 0."
+            }
+            @for (place, ablation) in ablations.iter().enumerate() {
+                @if ablation.variants.len() > 1 {
+                    div.cards {
+                        figure.card { (totals(ablation, place)) }
+                        figure.card { (waits(ablation, place)) }
+                    }
+                }
+            }
+            div.scroll tabindex="0" { (counters(&ablations)) }
+        }
+    })
+}
+
+fn totals(ablation: &Ablation, place: usize) -> Markup {
+    let rows = ablation
+        .variants
+        .iter()
+        .map(|variant| match variant.total_ms {
+            Some(total_ms) => Stack {
+                variant,
+                parts: vec![("ablation", total_ms)],
+                text: milliseconds(total_ms),
+            },
+            None => Stack {
+                variant,
+                parts: Vec::new(),
+                text: "not measured".to_owned(),
+            },
+        });
+    html! {
+        figcaption {
+            strong { (ablation.workload) } " total time"
+            span.aside { (title::load(&ablation.load)) }
+        }
+        (stacks(&rows.collect::<Vec<_>>(), &format!("total-{place}"), "total time"))
+    }
+}
+
+fn waits(ablation: &Ablation, place: usize) -> Markup {
+    let rows = ablation.variants.iter().map(|variant| {
+        let named = ablation.dependencies.iter().zip(&variant.counts);
+        let parts = named.filter_map(|(name, counts)| Some((*name, (*counts)?.wait_ms?)));
+        let mut stack = Stack {
+            variant,
+            parts: parts.collect(),
+            text: String::new(),
+        };
+        stack.text = milliseconds(stack.length());
+        stack
+    });
+    html! {
+        figcaption {
+            strong { (ablation.workload) } " time waited, all tasks together"
+            span.aside {
+                @for name in &ablation.dependencies {
+                    span class={ "key dependency-" (name) } {} (name) " "
+                }
+            }
+        }
+        (stacks(&rows.collect::<Vec<_>>(), &format!("waits-{place}"), "time waited"))
+    }
+}
+
+/// Horizontal stacks on one linear scale from 0.
+fn stacks(rows: &[Stack], id: &str, name: &str) -> Markup {
+    let most = rows.iter().map(Stack::length).fold(0.0, f64::max);
+    let scale = (WIDTH - LABEL - VALUE) / if most > 0.0 { most } else { 1.0 };
+    let bottom = ROW * rows.len() as f64;
+    let texts = rows
+        .iter()
+        .map(|row| format!("{} {}", row.variant.name, row.text));
+    html! {
+        svg viewBox={ "0 0 " (WIDTH) " " (at(bottom + 4.0)) } role="img"
+            aria-labelledby={ (id) "-title " (id) "-text" } {
+            title id={ (id) "-title" } { (name) " by what is promoted" }
+            desc id={ (id) "-text" } { (texts.collect::<Vec<_>>().join("; ")) }
+            @for (place, row) in rows.iter().enumerate() {
+                (draw_stack(row, scale, place as f64 * ROW))
+            }
+            line.base x1=(at(LABEL)) x2=(at(LABEL)) y1="0" y2=(at(bottom)) {}
+        }
+    }
+}
+
+fn draw_stack(row: &Stack, scale: f64, top: f64) -> Markup {
+    let middle = top + ROW / 2.0;
+    let starts = row.parts.iter().scan(LABEL, |next, (_, length)| {
+        let start = *next;
+        *next += length * scale;
+        Some(start)
+    });
+    let end = LABEL + row.length() * scale;
+    html! {
+        g.ours[row.variant.name == "ALL"] {
+            text.name x=(at(LABEL - 10.0)) y=(at(middle + 4.5)) text-anchor="end" {
+                (row.variant.name)
+            }
+            @for (start, (name, length)) in starts.zip(&row.parts) {
+                rect class={ "dependency-" (name) } x=(at(start)) y=(at(middle - BAR / 2.0))
+                    width=(at(length * scale)) height=(at(BAR)) {
+                    title { (name) " " (milliseconds(*length)) }
+                }
+            }
+            text.value x=(at(end + 8.0)) y=(at(middle + 4.5)) { (row.text) }
+        }
+    }
+}
+
+fn counters(ablations: &[Ablation]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { "promoted" }
+                    th scope="col" { "dependency" }
+                    th scope="col" { "waits" }
+                    th scope="col" { "found" }
+                    th scope="col" { "time waited" }
+                }
+            }
+            @for ablation in ablations {
+                tbody {
+                    tr.group {
+                        th scope="rowgroup" colspan="5" {
+                            (title::situation(&ablation.workload, &ablation.load))
+                        }
+                    }
+                    @for variant in &ablation.variants {
+                        @for (name, counts) in ablation.dependencies.iter().zip(&variant.counts) {
+                            @if let Some(counts) = counts {
+                                tr {
+                                    th scope="row" { (variant.name) }
+                                    td { (name) }
+                                    td { (number::significant(counts.waits)) }
+                                    td { (or_dash(counts.found_share.map(number::percent))) }
+                                    td { (or_dash(counts.wait_ms.map(milliseconds))) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn milliseconds(wait_ms: f64) -> String {
+    number::with_unit(wait_ms, "ms")
+}
+
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "–".to_owned())
+}

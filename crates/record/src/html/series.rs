@@ -1,0 +1,19 @@
+//! Which colour a policy has, the same in every chart.
+
+use crate::policy;
+
+/// Colours without a name of their own, for policies that are not schedulers.
+const OTHERS: usize = 5;
+
+/// The style class of a policy: `series-none` … `series-frontrow`; others take
+/// turns.
+pub fn class(policy: &str, policies: &[String]) -> String {
+    if policy == policy::FRONTROW || policy::is_stock(policy) {
+        return format!("series-{policy}");
+    }
+    let others = policies
+        .iter()
+        .filter(|name| *name != policy::FRONTROW && !policy::is_stock(name));
+    let place = others.into_iter().position(|name| name == policy);
+    format!("series-{}", place.unwrap_or(0) % OTHERS)
+}
