@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Second lever: promotion (QASIO, sections 5.1 to 5.3).
+ *
+ * A task that waits for a folio or a buffer waits for a file's range more
+ * often than for one page: fsync and truncate walk over all of it, a journal
+ * handle needs several metadata blocks. So a wait promotes every queued
+ * request of the mapping, not one page after another. Metadata has one too:
+ * the block device's.
+ *
+ * A write that is not found has three reasons. It is in the device: nothing
+ * can be done. It is in a plug list, or its bio waits for a tag: then the wait
+ * leaves a pending boost that insertion matches at once (the paper polls with
+ * a timer).
+ */
+#include <linux/pagemap.h>
+
+#include "frontrow.h"
+#include "trace.h"
+
+/* A lost wait's pending boost does no harm, but must not stay for ever. */
+#define PENDING_LIFE_NS		(1 * NSEC_PER_SEC)
+/* Writeback merges few bios into one request; a look at these is enough. */
+#define MAX_BIOS_LOOKED_AT	64
+
+const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES] = {
+	[FRONTROW_META]		= "meta",
+	[FRONTROW_DATA]		= "data",
+	[FRONTROW_JOURNAL]	= "journal",
+	[FRONTROW_DISCARD_WAIT]	= "discard",
+};
+
+/*
+ * The mapping of a bio's first page: a key to compare, never dereferenced, for
+ * the page may be anything's. (Software fscrypt submits bounce pages, which
+ * belong to no mapping: their files are not boosted. Inline encryption is.)
+ */
+const void *frontrow_mapping_of(struct bio *bio)
+{
+	if (!bio || !bio_has_data(bio))
+		return NULL;
+	return READ_ONCE(page_folio(bio_page(bio))->mapping);
+}
+
+static bool request_has_mapping(struct request *rq, const void *mapping)
+{
+	unsigned int looked_at = 0;
+	struct bio *bio;
+
+	__rq_for_each_bio(bio, rq) {
+		if (frontrow_mapping_of(bio) == mapping)
+			return true;
+		if (++looked_at == MAX_BIOS_LOOKED_AT)
+			break;
+	}
+	return false;
+}
+
+static unsigned int promote_queued(struct frontrow_data *fd,
+				   const void *mapping)
+{
+	struct request *rq, *next;
+	unsigned int promoted = 0;
+
+	list_for_each_entry_safe(rq, next, &fd->fifo[FRONTROW_ASYNC], queuelist) {
+		if (!request_has_mapping(rq, mapping))
+			continue;
+		frontrow_reclass(fd, rq, FRONTROW_BOOSTED);
+		promoted++;
+	}
+	return promoted;
+}
+
+static bool class_has_mapping(struct frontrow_data *fd,
+			      enum frontrow_class class, const void *mapping)
+{
+	struct request *rq;
+
+	list_for_each_entry(rq, &fd->fifo[class], queuelist)
+		if (frontrow_rq(rq)->mapping == mapping)
+			return true;
+	return false;
+}
+
+/* Async wins: a mapping with both is waited for as a quasi-async one. */
+static enum frontrow_outcome outcome_in_device(struct frontrow_data *fd,
+					       const void *mapping)
+{
+	enum frontrow_outcome outcome = FRONTROW_NR_OUTCOMES;
+	struct frontrow_rq *fr;
+
+	list_for_each_entry(fr, &fd->in_device, in_device_node) {
+		if (fr->mapping != mapping)
+			continue;
+		if (fr->class >= FRONTROW_BOOSTED)
+			return FRONTROW_WAIT_IN_DEVICE;
+		outcome = FRONTROW_WAIT_SYNC;
+	}
+	return outcome;
+}
+
+static void leave_pending(struct frontrow_data *fd, const void *mapping,
+			  enum frontrow_dependency dependency, u64 now_ns)
+{
+	struct frontrow_pending *slot = NULL;
+	int i;
+
+	for (i = 0; i < FRONTROW_MAX_PENDING; i++) {
+		struct frontrow_pending *entry = &fd->pending[i];
+
+		if (entry->mapping == mapping && entry->waiter == current)
+			return;
+		if (!entry->mapping || entry->expires_ns < now_ns)
+			slot = entry;
+	}
+	/* All taken: sixteen tasks wait already, and async drains for them. */
+	if (!slot)
+		return;
+	if (!slot->mapping)
+		fd->nr_pending++;
+	*slot = (struct frontrow_pending) {
+		.mapping = mapping,
+		.waiter = current,
+		.expires_ns = now_ns + PENDING_LIFE_NS,
+		.dependency = dependency,
+	};
+}
+
+static void drop_pending(struct frontrow_data *fd, struct frontrow_pending *entry)
+{
+	entry->mapping = NULL;
+	fd->nr_pending--;
+}
+
+/* True if a task waits for a write of @mapping that has not been seen yet. */
+bool frontrow_match_pending(struct frontrow_data *fd, const void *mapping,
+			    u64 now_ns)
+{
+	bool match = false;
+	int i;
+
+	if (!fd->nr_pending || !mapping)
+		return false;
+	for (i = 0; i < FRONTROW_MAX_PENDING; i++) {
+		struct frontrow_pending *entry = &fd->pending[i];
+
+		if (!entry->mapping)
+			continue;
+		if (entry->expires_ns < now_ns) {
+			drop_pending(fd, entry);
+			continue;
+		}
+		if (entry->mapping != mapping)
+			continue;
+		match = true;
+		fd->counters[entry->dependency].requests++;
+		if (!entry->matched)
+			fd->counters[entry->dependency].pending_matched++;
+		entry->matched = true;
+	}
+	return match;
+}
+
+/*
+ * True if an awaited write cannot even reach us because asynchronous requests
+ * hold every tag they may have: these must drain, whoever else waits.
+ */
+bool frontrow_pending_stuck(struct frontrow_data *fd)
+{
+	enum frontrow_class class;
+	unsigned int held = 0;
+
+	if (!fd->nr_pending)
+		return false;
+	for (class = FRONTROW_BOOSTED; class < FRONTROW_NR_CLASSES; class++)
+		held += fd->queued[class] + fd->nr_in_device[class];
+	return held >= fd->async_tags;
+}
+
+static void count_wait(struct frontrow_data *fd,
+		       enum frontrow_dependency dependency,
+		       enum frontrow_outcome outcome, unsigned int promoted)
+{
+	struct frontrow_counters *counters = &fd->counters[dependency];
+
+	if (outcome == FRONTROW_WAIT_SYNC)
+		return;
+	counters->waits++;
+	counters->requests += promoted;
+	if (outcome == FRONTROW_WAIT_BOOSTED)
+		counters->boosted++;
+	else if (outcome == FRONTROW_WAIT_IN_DEVICE)
+		counters->in_device++;
+	else
+		counters->pending++;
+}
+
+static enum frontrow_outcome look_for(struct frontrow_data *fd,
+				      const void *mapping, bool may_promote,
+				      unsigned int *promoted)
+{
+	enum frontrow_outcome outcome;
+
+	if (may_promote)
+		*promoted = promote_queued(fd, mapping);
+	if (*promoted || class_has_mapping(fd, FRONTROW_BOOSTED, mapping))
+		return FRONTROW_WAIT_BOOSTED;
+	outcome = outcome_in_device(fd, mapping);
+	if (outcome != FRONTROW_NR_OUTCOMES)
+		return outcome;
+	if (class_has_mapping(fd, FRONTROW_SYNC_WRITE, mapping) ||
+	    class_has_mapping(fd, FRONTROW_SYNC_READ, mapping))
+		return FRONTROW_WAIT_SYNC;
+	return FRONTROW_WAIT_PENDING;
+}
+
+/*
+ * The current task is about to sleep for a page of @mapping. Called with
+ * preemption off; runs the queue, if anything moved, from a worker. Returns
+ * true if the wait is for an asynchronous write.
+ *
+ * @surely_writeback: the page is under writeback. A buffer's lock may also be
+ * held for something else, and then nothing is left pending for it.
+ */
+bool frontrow_boost_mapping(struct frontrow_data *fd, const void *mapping,
+			    enum frontrow_dependency dependency,
+			    bool surely_writeback)
+{
+	bool may_promote = fd->boost_mask & BIT(dependency);
+	enum frontrow_outcome outcome;
+	unsigned int promoted = 0;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	outcome = look_for(fd, mapping, may_promote, &promoted);
+	if (outcome == FRONTROW_WAIT_PENDING && !surely_writeback)
+		outcome = FRONTROW_WAIT_SYNC;
+	if (outcome == FRONTROW_WAIT_PENDING && may_promote)
+		leave_pending(fd, mapping, dependency, ktime_get_ns());
+	count_wait(fd, dependency, outcome, promoted);
+	spin_unlock_irqrestore(&fd->lock, flags);
+
+	trace_frontrow_wait(fd->q, dependency, outcome, promoted);
+	if (promoted || outcome == FRONTROW_WAIT_PENDING)
+		blk_mq_run_hw_queues(fd->q, true);
+	return outcome != FRONTROW_WAIT_SYNC;
+}
+
+/* The current task waits until all discards are done (ENOSPC retry). */
+void frontrow_boost_discards(struct frontrow_data *fd)
+{
+	struct request *rq, *next;
+	unsigned int promoted = 0;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	if (fd->boost_mask & BIT(FRONTROW_DISCARD_WAIT)) {
+		fd->discard_waiters++;
+		list_for_each_entry_safe(rq, next, &fd->fifo[FRONTROW_DISCARD],
+					 queuelist) {
+			frontrow_reclass(fd, rq, FRONTROW_BOOSTED);
+			promoted++;
+		}
+	}
+	count_wait(fd, FRONTROW_DISCARD_WAIT,
+		   promoted ? FRONTROW_WAIT_BOOSTED :
+		   fd->nr_in_device[FRONTROW_DISCARD] ?
+		   FRONTROW_WAIT_IN_DEVICE : FRONTROW_WAIT_PENDING, promoted);
+	spin_unlock_irqrestore(&fd->lock, flags);
+
+	trace_frontrow_wait(fd->q, FRONTROW_DISCARD_WAIT,
+			    FRONTROW_WAIT_BOOSTED, promoted);
+	blk_mq_run_hw_queues(fd->q, true);
+}
+
+void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	if (fd->discard_waiters)
+		fd->discard_waiters--;
+	fd->counters[FRONTROW_DISCARD_WAIT].wait_ns += slept_ns;
+	spin_unlock_irqrestore(&fd->lock, flags);
+}
+
+void frontrow_wait_ended(struct frontrow_data *fd, const void *waiter,
+			 enum frontrow_dependency dependency, u64 slept_ns)
+{
+	unsigned long flags;
+	int i;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	fd->counters[dependency].wait_ns += slept_ns;
+	for (i = 0; fd->nr_pending && i < FRONTROW_MAX_PENDING; i++)
+		if (fd->pending[i].mapping && fd->pending[i].waiter == waiter)
+			drop_pending(fd, &fd->pending[i]);
+	spin_unlock_irqrestore(&fd->lock, flags);
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who begins to wait for a write, on an unpatched kernel.
+ *
+ * Return probes sit on the functions that a task enters only to sleep:
+ *
+ *	folio_wait_bit(PG_writeback)	D_data, D_sync; jbd2 in ordered mode
+ *	__lock_buffer			D_meta (entered when the trylock failed)
+ *	__wait_on_buffer		jbd2 and metadata readers
+ *	ext4_should_retry_alloc		D_discard: an allocation that found no
+ *					space waits for the discards to end
+ *
+ * They tell the start of a wait, when promotion helps, and its end, so that
+ * the time it cost is known and a pending boost does not outlive it. Handlers
+ * run with preemption off and in the waiting task.
+ */
+#include <linux/buffer_head.h>
+#include <linux/kprobes.h>
+#include <linux/pagemap.h>
+
+#include "frontrow.h"
+
+/* As many tasks may sleep in one hook and be seen; more are counted missed. */
+#define MAX_SLEEPERS	512
+
+static LIST_HEAD(instances);
+static DEFINE_SPINLOCK(instances_lock);
+
+struct wait {
+	struct frontrow_data *fd;
+	u64 start_ns;
+	u8 dependency;
+};
+
+void frontrow_detect_add(struct frontrow_data *fd)
+{
+	spin_lock(&instances_lock);
+	list_add_rcu(&fd->instance, &instances);
+	spin_unlock(&instances_lock);
+}
+
+/* After this no handler uses @fd. */
+void frontrow_detect_del(struct frontrow_data *fd)
+{
+	spin_lock(&instances_lock);
+	list_del_rcu(&fd->instance);
+	spin_unlock(&instances_lock);
+	synchronize_rcu();
+}
+
+static bool is_alive(const struct frontrow_data *fd)
+{
+	struct frontrow_data *each;
+
+	list_for_each_entry_rcu(each, &instances, instance)
+		if (each == fd)
+			return true;
+	return false;
+}
+
+/* The block device under @mapping, a file's or the device's own; or NULL. */
+static struct block_device *device_of(struct address_space *mapping)
+{
+	struct inode *inode = mapping->host;
+
+	if (!inode)
+		return NULL;
+	return sb_is_blkdev_sb(inode->i_sb) ? I_BDEV(inode) : inode->i_sb->s_bdev;
+}
+
+/*
+ * Below a stacked device (dm, md) the request lies in another queue, but its
+ * folios are the same: any instance may have it.
+ */
+static bool may_serve(const struct frontrow_data *fd, struct block_device *bdev)
+{
+	struct request_queue *q = bdev_get_queue(bdev);
+
+	return fd->q == q || !queue_is_mq(q);
+}
+
+static enum frontrow_dependency whose_wait(enum frontrow_dependency usual)
+{
+	if ((current->flags & PF_KTHREAD) && !strncmp(current->comm, "jbd2/", 5))
+		return FRONTROW_JOURNAL;
+	return usual;
+}
+
+/* Returns 0 if the wait concerns one of our queues and its end is of interest. */
+static int wait_begins(struct kretprobe_instance *ri,
+		       struct address_space *mapping,
+		       enum frontrow_dependency dependency, bool surely_writeback)
+{
+	struct wait *wait = (struct wait *)ri->data;
+	struct block_device *bdev = mapping ? device_of(mapping) : NULL;
+	struct frontrow_data *fd;
+	bool counted;
+
+	wait->fd = NULL;
+	if (!bdev)
+		return 1;
+	wait->dependency = whose_wait(dependency);
+	rcu_read_lock();
+	list_for_each_entry_rcu(fd, &instances, instance) {
+		if (!may_serve(fd, bdev))
+			continue;
+		counted = frontrow_boost_mapping(fd, mapping, wait->dependency,
+						 surely_writeback);
+		if (counted && !wait->fd)
+			wait->fd = fd;
+	}
+	rcu_read_unlock();
+	wait->start_ns = ktime_get_ns();
+	return wait->fd ? 0 : 1;
+}
+
+static int wait_ended(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct wait *wait = (struct wait *)ri->data;
+	u64 slept_ns = ktime_get_ns() - wait->start_ns;
+
+	rcu_read_lock();
+	if (is_alive(wait->fd))
+		frontrow_wait_ended(wait->fd, current, wait->dependency, slept_ns);
+	rcu_read_unlock();
+	return 0;
+}
+
+static int folio_wait_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct folio *folio = (struct folio *)regs_get_kernel_argument(regs, 0);
+
+	if (regs_get_kernel_argument(regs, 1) != PG_writeback)
+		return 1;
+	return wait_begins(ri, folio_mapping(folio), FRONTROW_DATA, true);
+}
+
+static int buffer_wait_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct buffer_head *bh =
+		(struct buffer_head *)regs_get_kernel_argument(regs, 0);
+	struct folio *folio = page_folio(bh->b_page);
+
+	return wait_begins(ri, folio_mapping(folio), FRONTROW_META,
+			   buffer_async_write(bh));
+}
+
+static int discard_wait_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct super_block *sb =
+		(struct super_block *)regs_get_kernel_argument(regs, 0);
+	struct wait *wait = (struct wait *)ri->data;
+	struct frontrow_data *fd;
+
+	wait->fd = NULL;
+	wait->start_ns = ktime_get_ns();
+	rcu_read_lock();
+	list_for_each_entry_rcu(fd, &instances, instance) {
+		if (!sb->s_bdev || fd->q != bdev_get_queue(sb->s_bdev))
+			continue;
+		frontrow_boost_discards(fd);
+		wait->fd = fd;
+	}
+	rcu_read_unlock();
+	return wait->fd ? 0 : 1;
+}
+
+static int discard_wait_ended(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct wait *wait = (struct wait *)ri->data;
+
+	rcu_read_lock();
+	if (is_alive(wait->fd))
+		frontrow_discard_wait_ended(wait->fd,
+					    ktime_get_ns() - wait->start_ns);
+	rcu_read_unlock();
+	return 0;
+}
+
+#define HOOK(function, begins, ended)			\
+	{						\
+		.kp.symbol_name	= function,		\
+		.entry_handler	= begins,		\
+		.handler	= ended,		\
+		.data_size	= sizeof(struct wait),	\
+		.maxactive	= MAX_SLEEPERS,		\
+	}
+
+static struct kretprobe hooks[] = {
+	HOOK("folio_wait_bit", folio_wait_begins, wait_ended),
+	HOOK("__lock_buffer", buffer_wait_begins, wait_ended),
+	HOOK("__wait_on_buffer", buffer_wait_begins, wait_ended),
+};
+
+/* ext4 may be a module that is not there; then nobody waits in it. */
+static struct kretprobe ext4_hook =
+	HOOK("ext4_should_retry_alloc", discard_wait_begins, discard_wait_ended);
+static bool ext4_hooked;
+
+int frontrow_detect_init(void)
+{
+	int err, i;
+
+	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+		err = register_kretprobe(&hooks[i]);
+		if (err) {
+			pr_err("frontrow: cannot probe %s: error %d; this kernel needs CONFIG_KRETPROBES\n",
+			       hooks[i].kp.symbol_name, err);
+			goto undo;
+		}
+	}
+	ext4_hooked = !register_kretprobe(&ext4_hook);
+	return 0;
+
+undo:
+	while (i--)
+		unregister_kretprobe(&hooks[i]);
+	return err;
+}
+
+void frontrow_detect_exit(void)
+{
+	int i;
+
+	if (ext4_hooked)
+		unregister_kretprobe(&ext4_hook);
+	for (i = ARRAY_SIZE(hooks) - 1; i >= 0; i--)
+		unregister_kretprobe(&hooks[i]);
+}
+
+/* Waits that no probe instance was free for. */
+unsigned int frontrow_detect_missed(void)
+{
+	unsigned int missed = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(hooks); i++)
+		missed += hooks[i].nmissed;
+	return missed;
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Third and fourth lever: what is in the device, and the gaps of a chain.
+ *
+ * What the device has taken cannot be recalled, and a foreground operation is
+ * a chain of requests: an fsync writes data, journal blocks and a commit
+ * record, each when the one before is done. So while anyone waits, and for a
+ * short while after, asynchronous requests stay in the queue but for a
+ * guaranteed share (budget.c). The while is twice the gap that chains have
+ * shown lately; where requests come far apart there is nothing to anticipate.
+ *
+ *	nobody waits      async up to what the device can use (budget.c)
+ *	somebody waits    sync read > sync write > boosted, async by its share
+ */
+#include "frontrow.h"
+#include "trace.h"
+
+/*
+ * How long a class may be passed over by more urgent ones. When its oldest
+ * request is older it gets every other dispatch. Async and discard have the
+ * guaranteed share instead.
+ */
+static const u64 deadline_ns[FRONTROW_NR_CLASSES] = {
+	[FRONTROW_SYNC_WRITE]	= 100 * NSEC_PER_MSEC,
+	[FRONTROW_BOOSTED]	= 50 * NSEC_PER_MSEC,
+};
+
+#define MIN_WINDOW_NS	(1 * NSEC_PER_MSEC)
+#define MAX_WINDOW_NS	(8 * NSEC_PER_MSEC)
+/* A gap says no more than "not a chain" beyond this. */
+#define MAX_THINK_NS	(20 * NSEC_PER_MSEC)
+
+static unsigned int nr_sync(const struct frontrow_data *fd)
+{
+	return fd->queued[FRONTROW_SYNC_READ] +
+	       fd->queued[FRONTROW_SYNC_WRITE] +
+	       fd->nr_in_device[FRONTROW_SYNC_READ] +
+	       fd->nr_in_device[FRONTROW_SYNC_WRITE] + fd->nr_flushing;
+}
+
+static unsigned int nr_async_in_device(const struct frontrow_data *fd)
+{
+	return fd->nr_in_device[FRONTROW_ASYNC] +
+	       fd->nr_in_device[FRONTROW_DISCARD];
+}
+
+static bool async_queued(const struct frontrow_data *fd)
+{
+	return fd->queued[FRONTROW_ASYNC] || fd->queued[FRONTROW_DISCARD];
+}
+
+static u64 anticipation_end_ns(const struct frontrow_data *fd)
+{
+	if (fd->think_ns > MAX_WINDOW_NS)
+		return 0;
+	return fd->sync_idle_since_ns +
+	       clamp_t(u64, 2 * fd->think_ns, MIN_WINDOW_NS, MAX_WINDOW_NS);
+}
+
+bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns)
+{
+	return nr_sync(fd) || fd->queued[FRONTROW_BOOSTED] ||
+	       fd->nr_in_device[FRONTROW_BOOSTED] || fd->nr_pending ||
+	       now_ns < anticipation_end_ns(fd);
+}
+
+/* A synchronous request came, before it is counted. */
+void frontrow_sync_begins(struct frontrow_data *fd, u64 now_ns)
+{
+	u64 gap_ns;
+
+	frontrow_budget_disturb(fd);
+	if (nr_sync(fd))
+		return;
+	gap_ns = min_t(u64, now_ns - fd->sync_idle_since_ns, MAX_THINK_NS);
+	fd->think_ns = (3 * fd->think_ns + gap_ns) / 4;
+}
+
+/* A synchronous request is done, after it was taken off the count. */
+void frontrow_sync_ended(struct frontrow_data *fd, u64 now_ns)
+{
+	if (!nr_sync(fd))
+		fd->sync_idle_since_ns = now_ns;
+}
+
+/* Whichever of async and discard has waited longer. */
+static enum frontrow_class older_async(struct frontrow_data *fd)
+{
+	struct request *async, *discard;
+
+	if (!fd->queued[FRONTROW_DISCARD])
+		return FRONTROW_ASYNC;
+	if (!fd->queued[FRONTROW_ASYNC])
+		return FRONTROW_DISCARD;
+	async = list_first_entry(&fd->fifo[FRONTROW_ASYNC], struct request,
+				 queuelist);
+	discard = list_first_entry(&fd->fifo[FRONTROW_DISCARD], struct request,
+				   queuelist);
+	return frontrow_rq(async)->inserted_ns <= frontrow_rq(discard)->inserted_ns ?
+	       FRONTROW_ASYNC : FRONTROW_DISCARD;
+}
+
+/*
+ * While nobody waits: as many as the device can use, but never more than it
+ * holds. A request that finds no driver tag blocks the dispatch list, and with
+ * it all that is more urgent.
+ */
+static bool async_fits(struct frontrow_data *fd)
+{
+	unsigned int limit = min(fd->budget.open_limit,
+				 fd->q->tag_set->queue_depth);
+
+	if (!async_queued(fd))
+		return false;
+	if (nr_async_in_device(fd) < limit)
+		return true;
+	frontrow_budget_full(fd);
+	return false;
+}
+
+/* While somebody waits: one at a time, as the guaranteed share allows. */
+static bool async_share_is_due(struct frontrow_data *fd, u64 now_ns)
+{
+	return async_queued(fd) && !nr_async_in_device(fd) &&
+	       frontrow_budget_has_credit(fd, now_ns);
+}
+
+static bool overdue(struct frontrow_data *fd, enum frontrow_class class,
+		    u64 now_ns)
+{
+	struct request *oldest;
+
+	if (!fd->queued[class])
+		return false;
+	oldest = list_first_entry(&fd->fifo[class], struct request, queuelist);
+	return now_ns - frontrow_rq(oldest)->inserted_ns > deadline_ns[class];
+}
+
+static enum frontrow_class pick_class(struct frontrow_data *fd, u64 now_ns)
+{
+	bool open = !frontrow_somebody_waits(fd, now_ns) ||
+		    frontrow_pending_stuck(fd);
+	enum frontrow_class class;
+
+	if (!open && async_share_is_due(fd, now_ns))
+		return older_async(fd);
+
+	fd->served_overdue = !fd->served_overdue;
+	if (fd->served_overdue) {
+		for (class = FRONTROW_SYNC_WRITE; class <= FRONTROW_BOOSTED; class++)
+			if (overdue(fd, class, now_ns))
+				return class;
+	}
+	for (class = FRONTROW_SYNC_READ; class <= FRONTROW_BOOSTED; class++)
+		if (fd->queued[class])
+			return class;
+	if (open && async_fits(fd))
+		return older_async(fd);
+	return FRONTROW_NR_CLASSES;
+}
+
+static void send(struct frontrow_data *fd, struct request *rq, u64 now_ns)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+
+	fr->state = FRONTROW_RQ_IN_DEVICE;
+	fr->dispatched_ns = now_ns;
+	fr->bytes = blk_rq_bytes(rq);
+	fr->mapping = frontrow_mapping_of(rq->bio);
+	list_add_tail(&fr->in_device_node, &fd->in_device);
+	fd->nr_in_device[fr->class]++;
+	fd->dispatched[fr->class]++;
+	if (frontrow_class_is_async(fr->class))
+		frontrow_budget_charge(fd, fr, now_ns);
+	trace_frontrow_dispatch(rq, fr->class, now_ns - fr->inserted_ns);
+}
+
+/* Async was held back: see that someone asks again when it may go. */
+static void hold(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx, u64 now_ns)
+{
+	u64 wait_ns;
+
+	blk_mq_sched_mark_restart_hctx(hctx);
+	if (!async_queued(fd) || nr_async_in_device(fd))
+		return;
+	wait_ns = frontrow_budget_wait_ns(fd);
+	if (!nr_sync(fd) && anticipation_end_ns(fd) > now_ns)
+		wait_ns = min(wait_ns, anticipation_end_ns(fd) - now_ns);
+	hrtimer_start(&fd->rerun, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
+}
+
+static enum hrtimer_restart rerun(struct hrtimer *timer)
+{
+	struct frontrow_data *fd = container_of(timer, struct frontrow_data, rerun);
+
+	blk_mq_run_hw_queues(fd->q, true);
+	return HRTIMER_NORESTART;
+}
+
+void frontrow_rerun_init(struct frontrow_data *fd)
+{
+	hrtimer_init(&fd->rerun, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	fd->rerun.function = rerun;
+}
+
+void frontrow_rerun_exit(struct frontrow_data *fd)
+{
+	hrtimer_cancel(&fd->rerun);
+}
+
+struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
+{
+	struct frontrow_data *fd = hctx->queue->elevator->elevator_data;
+	struct request *rq = NULL;
+	enum frontrow_class class;
+	unsigned long flags;
+	u64 now_ns;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	if (!list_empty(&fd->head)) {
+		rq = list_first_entry(&fd->head, struct request, queuelist);
+		list_del_init(&rq->queuelist);
+		goto unlock;
+	}
+	now_ns = ktime_get_ns();
+	class = pick_class(fd, now_ns);
+	if (class == FRONTROW_NR_CLASSES) {
+		hold(fd, hctx, now_ns);
+		goto unlock;
+	}
+	rq = list_first_entry(&fd->fifo[class], struct request, queuelist);
+	frontrow_dequeue(fd, rq);
+	send(fd, rq, now_ns);
+unlock:
+	spin_unlock_irqrestore(&fd->lock, flags);
+	return rq;
+}
+
+/* A hint without the lock; dispatch decides. */
+bool frontrow_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct frontrow_data *fd = hctx->queue->elevator->elevator_data;
+	enum frontrow_class class;
+
+	if (!list_empty_careful(&fd->head))
+		return true;
+	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
+		if (READ_ONCE(fd->queued[class]))
+			return true;
+	return false;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The frontrow I/O scheduler: what its files share.
+ *
+ * A foreground operation stalls behind background writes in four places, in
+ * the order a request meets them: it waits for a tag (tags.c), it waits for a
+ * write that the scheduler serves last (detect.c, boost.c), it waits behind
+ * what the device has already taken (budget.c), and between two of its own
+ * requests the device fills up again (dispatch.c). Each file holds one of the
+ * four levers and says there how it works.
+ */
+#ifndef FRONTROW_H
+#define FRONTROW_H
+
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/hrtimer.h>
+#include <linux/rculist.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "frontrow_abi.h"
+
+/*
+ * Dispatch classes, most urgent first. boosted holds writes that were
+ * submitted as asynchronous and that a task turned out to wait for; it stays
+ * below everything synchronous (QASIO, section 5.3).
+ */
+enum frontrow_class {
+	FRONTROW_SYNC_READ,
+	FRONTROW_SYNC_WRITE,
+	FRONTROW_BOOSTED,
+	FRONTROW_ASYNC,
+	FRONTROW_DISCARD,
+	FRONTROW_NR_CLASSES,
+};
+
+static inline bool frontrow_class_is_async(enum frontrow_class class)
+{
+	return class >= FRONTROW_ASYNC;
+}
+
+/* Why a task waits for a write that nobody was meant to wait for. */
+enum frontrow_dependency {
+	FRONTROW_META,		/* buffer lock: D_meta */
+	FRONTROW_DATA,		/* folio under writeback: D_data and D_sync */
+	FRONTROW_JOURNAL,	/* jbd2 itself waits: I_jcommit for all behind it */
+	FRONTROW_DISCARD_WAIT,	/* ENOSPC retry waits for discards: D_discard */
+	FRONTROW_NR_DEPENDENCIES,
+};
+
+/* What became of the write that a task waits for. */
+enum frontrow_outcome {
+	FRONTROW_WAIT_BOOSTED,		/* found in the queue and promoted */
+	FRONTROW_WAIT_IN_DEVICE,	/* already dispatched: nothing to do */
+	FRONTROW_WAIT_PENDING,		/* not here yet: promoted when it comes */
+	FRONTROW_WAIT_SYNC,		/* was synchronous all along */
+	FRONTROW_NR_OUTCOMES,
+};
+
+struct frontrow_counters {
+	u64 waits;		/* waits on asynchronous writes */
+	u64 boosted;		/* ... found in the queue */
+	u64 in_device;		/* ... already dispatched */
+	u64 pending;		/* ... neither: a pending boost was left */
+	u64 pending_matched;	/* pending boosts that a request matched */
+	u64 requests;		/* requests promoted, of all waits */
+	u64 wait_ns;		/* time slept in these waits */
+};
+
+enum frontrow_state {
+	FRONTROW_RQ_IDLE,	/* not ours: free, merged away or bypassing us */
+	FRONTROW_RQ_QUEUED,	/* on its class's fifo */
+	FRONTROW_RQ_IN_DEVICE,	/* dispatched, on the in_device list */
+	FRONTROW_RQ_FLUSHING,	/* in the block layer's flush machinery */
+};
+
+/*
+ * Our part of a request, found by its scheduler tag. (elv.priv shares its
+ * memory with the flush state on some kernels.)
+ */
+struct frontrow_rq {
+	struct list_head in_device_node;
+	const void *mapping;	/* of the first page; an opaque key */
+	u64 inserted_ns;
+	u64 dispatched_ns;
+	u32 bytes;
+	u8 class;
+	u8 state;
+};
+
+struct frontrow_hctx {
+	unsigned int nr;
+	struct frontrow_rq *rqs;
+};
+
+/*
+ * A wait whose write was nowhere to be found: it sits in a plug list or its
+ * bio waits for a tag. Insertion matches it.
+ */
+struct frontrow_pending {
+	const void *mapping;
+	const void *waiter;	/* the task: ends with its wait */
+	u64 expires_ns;
+	u8 dependency;
+	bool matched;
+};
+
+#define FRONTROW_MAX_PENDING	16
+
+/* How fast the device takes asynchronous writes, and what follows (budget.c). */
+struct frontrow_budget {
+	u64 bytes_per_s;	/* measured while nobody waits */
+	unsigned int open_limit; /* async requests in the device, nobody waiting */
+	s64 credit_bytes;	/* async may send while somebody waits if > 0 */
+	u64 credit_updated_ns;
+
+	u64 window_start_ns;	/* 0: no undisturbed window is running */
+	u64 window_bytes;
+	u64 window_latency_ns;
+	unsigned int window_requests;
+	bool window_full;	/* open_limit was reached in this window */
+};
+
+struct frontrow_data {
+	struct request_queue *q;
+	struct list_head instance;	/* RCU list of all schedulers in use */
+
+	spinlock_t lock;
+	struct list_head head;		/* inserted at head: before all classes */
+	struct list_head fifo[FRONTROW_NR_CLASSES];
+	unsigned int queued[FRONTROW_NR_CLASSES];
+	struct rb_root sorted[2];	/* by direction, for merging */
+
+	struct list_head in_device;	/* frontrow_rq.in_device_node */
+	unsigned int nr_in_device[FRONTROW_NR_CLASSES];
+	unsigned int nr_flushing;	/* requests that wait for a flush */
+	bool served_overdue;		/* the last dispatch looked at overdue ones */
+
+	u64 sync_idle_since_ns;		/* last completion of a sync request */
+	u64 think_ns;			/* mean gap between sync requests */
+	struct hrtimer rerun;		/* opens what dispatch held back */
+	struct work_struct resize;	/* applies slice_bytes to the queue */
+
+	struct frontrow_budget budget;
+	unsigned int slice_sectors;	/* largest request wanted; 0: as it was */
+	unsigned int native_max_sectors; /* the queue's own limit, to restore */
+	unsigned int applied_max_sectors; /* what resize wrote last */
+	bool wbt_was_on;
+
+	struct frontrow_pending pending[FRONTROW_MAX_PENDING];
+	unsigned int nr_pending;
+	unsigned int discard_waiters;
+	unsigned long boost_mask;	/* bit per frontrow_dependency */
+	struct frontrow_counters counters[FRONTROW_NR_DEPENDENCIES];
+	u64 dispatched[FRONTROW_NR_CLASSES];
+
+	unsigned int async_tags;	/* tags that async may use */
+	unsigned int async_shallow_depth; /* the same as sbitmap counts it */
+	unsigned int async_share_percent;
+	unsigned int slice_us;
+};
+
+static inline struct frontrow_rq *frontrow_rq(struct request *rq)
+{
+	struct frontrow_hctx *fh = rq->mq_hctx->sched_data;
+
+	if (rq->internal_tag < 0 || (unsigned int)rq->internal_tag >= fh->nr)
+		return NULL;
+	return &fh->rqs[rq->internal_tag];
+}
+
+/* queue.c: the classes as lists */
+enum frontrow_class frontrow_class_of(struct frontrow_data *fd,
+				      struct request *rq);
+void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
+		      enum frontrow_class class);
+void frontrow_dequeue(struct frontrow_data *fd, struct request *rq);
+void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
+		      enum frontrow_class class);
+const char *frontrow_class_name(enum frontrow_class class);
+
+/* dispatch.c: which request goes next, or none */
+struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx);
+bool frontrow_has_work(struct blk_mq_hw_ctx *hctx);
+bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns);
+void frontrow_sync_begins(struct frontrow_data *fd, u64 now_ns);
+void frontrow_sync_ended(struct frontrow_data *fd, u64 now_ns);
+void frontrow_rerun_init(struct frontrow_data *fd);
+void frontrow_rerun_exit(struct frontrow_data *fd);
+
+/* budget.c: how much asynchronous work the device may hold */
+void frontrow_budget_init(struct frontrow_data *fd);
+void frontrow_budget_exit(struct frontrow_data *fd);
+void frontrow_budget_disturb(struct frontrow_data *fd);
+void frontrow_budget_full(struct frontrow_data *fd);
+void frontrow_budget_charge(struct frontrow_data *fd,
+			    const struct frontrow_rq *fr, u64 now_ns);
+void frontrow_budget_complete(struct frontrow_data *fd,
+			      const struct frontrow_rq *fr, u64 now_ns);
+bool frontrow_budget_has_credit(struct frontrow_data *fd, u64 now_ns);
+u64 frontrow_budget_wait_ns(const struct frontrow_data *fd);
+
+/* boost.c: from a wait to a promotion */
+bool frontrow_boost_mapping(struct frontrow_data *fd, const void *mapping,
+			    enum frontrow_dependency dependency,
+			    bool surely_writeback);
+void frontrow_boost_discards(struct frontrow_data *fd);
+void frontrow_wait_ended(struct frontrow_data *fd, const void *waiter,
+			 enum frontrow_dependency dependency, u64 slept_ns);
+void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns);
+bool frontrow_match_pending(struct frontrow_data *fd, const void *mapping,
+			    u64 now_ns);
+bool frontrow_pending_stuck(struct frontrow_data *fd);
+const void *frontrow_mapping_of(struct bio *bio);
+extern const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES];
+
+/* detect.c: hooks that see a task begin and end to wait */
+int frontrow_detect_init(void);
+void frontrow_detect_exit(void);
+void frontrow_detect_add(struct frontrow_data *fd);
+void frontrow_detect_del(struct frontrow_data *fd);
+unsigned int frontrow_detect_missed(void);
+
+/* tags.c: what asynchronous requests may take of the scheduler's tags */
+int frontrow_tags_init(void);
+void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx);
+
+/* sysfs.c */
+extern struct elv_fs_entry frontrow_attrs[];
+
+#endif /* FRONTROW_H */

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The frontrow I/O scheduler keeps the task that somebody waits for moving
+ * while others write: it finds the asynchronous writes that a task turns out
+ * to wait for (QASIO, FAST '15) and serves them early, and it keeps the rest
+ * out of the way of synchronous requests in the tags and in the device.
+ *
+ * Here: what the block layer calls, and a request's way through the states of
+ * frontrow_rq. See frontrow.h for where each lever lives.
+ */
+#include <linux/module.h>
+#include <linux/mm.h>
+
+#include "frontrow.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+/* A tenth is promised; a little more covers what rounding and waiting lose. */
+#define DEFAULT_ASYNC_SHARE_PERCENT	12
+/* What a synchronous request that comes at a bad moment may have to wait. */
+#define DEFAULT_SLICE_US		2500
+#define INITIAL_THINK_NS		(2 * NSEC_PER_MSEC)
+
+static struct frontrow_data *data_of(struct request_queue *q)
+{
+	return q->elevator->elevator_data;
+}
+
+static bool is_sync_class(enum frontrow_class class)
+{
+	return class < FRONTROW_BOOSTED;
+}
+
+/*
+ * Merging
+ */
+
+static bool frontrow_bio_merge(struct request_queue *q, struct bio *bio,
+			       unsigned int nr_segs)
+{
+	struct frontrow_data *fd = data_of(q);
+	struct request *free = NULL;
+	unsigned long flags;
+	bool merged;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
+	spin_unlock_irqrestore(&fd->lock, flags);
+
+	if (free)
+		blk_mq_free_request(free);
+	return merged;
+}
+
+static int frontrow_request_merge(struct request_queue *q, struct request **rq,
+				  struct bio *bio)
+{
+	struct frontrow_data *fd = data_of(q);
+	struct request *next = elv_rb_find(&fd->sorted[bio_data_dir(bio)],
+					   bio_end_sector(bio));
+
+	if (!next || !elv_bio_merge_ok(next, bio))
+		return ELEVATOR_NO_MERGE;
+	*rq = next;
+	if (req_op(next) == REQ_OP_DISCARD && queue_max_discard_segments(q) > 1)
+		return ELEVATOR_DISCARD_MERGE;
+	return ELEVATOR_FRONT_MERGE;
+}
+
+static void frontrow_request_merged(struct request_queue *q, struct request *rq,
+				    enum elv_merge type)
+{
+	struct rb_root *sorted = &data_of(q)->sorted[rq_data_dir(rq)];
+
+	if (type != ELEVATOR_FRONT_MERGE)
+		return;
+	elv_rb_del(sorted, rq);
+	elv_rb_add(sorted, rq);
+}
+
+/*
+ * @next, queued or just coming, goes into @rq, which takes the more urgent
+ * class of the two.
+ */
+static void frontrow_requests_merged(struct request_queue *q, struct request *rq,
+				     struct request *next)
+{
+	struct frontrow_data *fd = data_of(q);
+	struct frontrow_rq *fr = frontrow_rq(rq), *next_fr = frontrow_rq(next);
+	enum frontrow_class class = frontrow_class_of(fd, next);
+
+	if (next_fr->state == FRONTROW_RQ_QUEUED) {
+		class = next_fr->class;
+		fr->inserted_ns = min(fr->inserted_ns, next_fr->inserted_ns);
+		frontrow_dequeue(fd, next);
+	}
+	if (class < fr->class)
+		frontrow_reclass(fd, rq, class);
+}
+
+/*
+ * A merge must neither lend urgency to a background bio nor take it from a
+ * foreground one.
+ */
+static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
+				 struct bio *bio)
+{
+	return op_is_sync(bio->bi_opf) == rq_is_sync(rq) &&
+	       frontrow_rq(rq)->class != FRONTROW_BOOSTED;
+}
+
+/*
+ * A request's way: insert, dispatch, completion
+ */
+
+static bool may_be_merged(const struct request *rq)
+{
+	return !(rq->cmd_flags & REQ_NOMERGE_FLAGS) &&
+	       !(rq->rq_flags & RQF_NOMERGE_FLAGS);
+}
+
+static void insert_tracked(struct frontrow_data *fd, struct request *rq,
+			   u64 now_ns)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+	enum frontrow_class class = frontrow_class_of(fd, rq);
+
+	fr->mapping = frontrow_mapping_of(rq->bio);
+	fr->inserted_ns = now_ns;
+	if (class == FRONTROW_ASYNC &&
+	    frontrow_match_pending(fd, fr->mapping, now_ns))
+		class = FRONTROW_BOOSTED;
+	if (is_sync_class(class))
+		frontrow_sync_begins(fd, now_ns);
+	frontrow_enqueue(fd, rq, class);
+	if (may_be_merged(rq)) {
+		elv_rqhash_add(fd->q, rq);
+		if (!fd->q->last_merge)
+			fd->q->last_merge = rq;
+	}
+}
+
+static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
+			    bool at_head)
+{
+	struct request *rq, *next;
+	u64 now_ns = ktime_get_ns();
+	unsigned long flags;
+	LIST_HEAD(free);
+
+	spin_lock_irqsave(&fd->lock, flags);
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		struct frontrow_rq *fr = frontrow_rq(rq);
+
+		list_del_init(&rq->queuelist);
+		if (fr && fr->state == FRONTROW_RQ_FLUSHING) {
+			fd->nr_flushing--;
+			fr->state = FRONTROW_RQ_IDLE;
+		}
+		/* Without room for our part it goes first and unobserved. */
+		if (at_head || !fr)
+			list_add(&rq->queuelist, &fd->head);
+		else if (!blk_mq_sched_try_insert_merge(fd->q, rq, &free))
+			insert_tracked(fd, rq, now_ns);
+	}
+	spin_unlock_irqrestore(&fd->lock, flags);
+
+	list_for_each_entry_safe(rq, next, &free, queuelist) {
+		list_del_init(&rq->queuelist);
+		blk_mq_free_request(rq);
+	}
+}
+
+#ifdef FRONTROW_ABI_INSERT_BLK_FLAGS
+static void frontrow_insert_requests(struct blk_mq_hw_ctx *hctx,
+				     struct list_head *list, blk_insert_t flags)
+{
+	frontrow_insert(data_of(hctx->queue), list, flags & BLK_MQ_INSERT_AT_HEAD);
+}
+#else
+static void frontrow_insert_requests(struct blk_mq_hw_ctx *hctx,
+				     struct list_head *list, bool at_head)
+{
+	frontrow_insert(data_of(hctx->queue), list, at_head);
+}
+#endif
+
+/*
+ * A commit record spends most of its life in the flush machinery, where we do
+ * not see it, and all that time somebody waits. (Some kernels do not call this
+ * for such requests; there, anticipation bridges the flush.)
+ */
+static void frontrow_prepare_request(struct request *rq)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+	struct frontrow_data *fd;
+	unsigned long flags;
+
+	if (!fr)
+		return;
+	fr->state = FRONTROW_RQ_IDLE;
+	if (!op_is_flush(rq->cmd_flags))
+		return;
+	fd = data_of(rq->q);
+	spin_lock_irqsave(&fd->lock, flags);
+	frontrow_sync_begins(fd, ktime_get_ns());
+	fr->state = FRONTROW_RQ_FLUSHING;
+	fd->nr_flushing++;
+	spin_unlock_irqrestore(&fd->lock, flags);
+}
+
+static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
+			 u64 now_ns)
+{
+	list_del(&fr->in_device_node);
+	fd->nr_in_device[fr->class]--;
+	fr->state = FRONTROW_RQ_IDLE;
+	if (is_sync_class(fr->class))
+		frontrow_sync_ended(fd, now_ns);
+}
+
+static void frontrow_finish_request(struct request *rq)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+	struct frontrow_data *fd = data_of(rq->q);
+	unsigned long flags;
+	u64 now_ns;
+
+	if (!fr || fr->state == FRONTROW_RQ_IDLE)
+		return;
+	now_ns = ktime_get_ns();
+	spin_lock_irqsave(&fd->lock, flags);
+	if (fr->state == FRONTROW_RQ_FLUSHING) {
+		fr->state = FRONTROW_RQ_IDLE;
+		fd->nr_flushing--;
+		frontrow_sync_ended(fd, now_ns);
+	} else {
+		leave_device(fd, fr, now_ns);
+		frontrow_budget_complete(fd, fr, now_ns);
+	}
+	spin_unlock_irqrestore(&fd->lock, flags);
+}
+
+/* The driver gives it back; it comes again through insert_requests. */
+static void frontrow_requeue_request(struct request *rq)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+	struct frontrow_data *fd = data_of(rq->q);
+	unsigned long flags;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	if (fr && fr->state == FRONTROW_RQ_IN_DEVICE)
+		leave_device(fd, fr, ktime_get_ns());
+	spin_unlock_irqrestore(&fd->lock, flags);
+}
+
+/*
+ * The flush machinery's requests pass us by, but their end is the end of a
+ * synchronous operation all the same.
+ */
+static void frontrow_completed_request(struct request *rq, u64 now_ns)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+	struct frontrow_data *fd = data_of(rq->q);
+	unsigned long flags;
+
+	if (!fr || fr->state != FRONTROW_RQ_IDLE)
+		return;
+	spin_lock_irqsave(&fd->lock, flags);
+	frontrow_sync_ended(fd, ktime_get_ns());
+	spin_unlock_irqrestore(&fd->lock, flags);
+}
+
+/*
+ * Set-up and tear-down of a queue and its hardware contexts
+ */
+
+/* Runs with the queue frozen: no request holds a frontrow_rq. */
+static int allocate_rqs(struct blk_mq_hw_ctx *hctx)
+{
+	struct frontrow_hctx *fh = hctx->sched_data;
+	unsigned int nr = hctx->sched_tags->nr_tags;
+	struct frontrow_rq *rqs;
+
+	if (nr <= fh->nr)
+		return 0;
+	rqs = kvcalloc(nr, sizeof(*rqs), GFP_NOIO);
+	if (!rqs)
+		return -ENOMEM;
+	kvfree(fh->rqs);
+	fh->rqs = rqs;
+	fh->nr = nr;
+	return 0;
+}
+
+static void frontrow_depth_updated(struct blk_mq_hw_ctx *hctx)
+{
+	/* On failure the requests with high tags go first and unobserved. */
+	if (allocate_rqs(hctx))
+		pr_warn_ratelimited("frontrow: no memory to observe all of nr_requests\n");
+	frontrow_tags_updated(data_of(hctx->queue), hctx);
+}
+
+static int frontrow_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	struct frontrow_hctx *fh;
+	int err;
+
+	fh = kzalloc_node(sizeof(*fh), GFP_KERNEL, hctx->numa_node);
+	if (!fh)
+		return -ENOMEM;
+	hctx->sched_data = fh;
+	err = allocate_rqs(hctx);
+	if (err) {
+		hctx->sched_data = NULL;
+		kfree(fh);
+		return err;
+	}
+	frontrow_tags_updated(data_of(hctx->queue), hctx);
+	return 0;
+}
+
+static void frontrow_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	struct frontrow_hctx *fh = hctx->sched_data;
+
+	hctx->sched_data = NULL;
+	kvfree(fh->rqs);
+	kfree(fh);
+}
+
+/*
+ * wbt stops bios before they become requests, where no scheduler sees them;
+ * what it does for reads is done here at dispatch.
+ */
+static void wbt_off(struct request_queue *q, struct elevator_queue *eq)
+{
+#ifdef FRONTROW_ABI_ELEVATOR_FLAGS
+	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+#endif
+#ifdef FRONTROW_ABI_HAS_WBT
+#ifdef FRONTROW_ABI_WBT_GENDISK
+	wbt_disable_default(q->disk);
+#else
+	wbt_disable_default(q);
+#endif
+#endif
+}
+
+static void wbt_as_it_was(struct request_queue *q, struct elevator_queue *eq)
+{
+#ifdef FRONTROW_ABI_ELEVATOR_FLAGS
+	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+#endif
+#ifdef FRONTROW_ABI_HAS_WBT
+#ifdef FRONTROW_ABI_WBT_GENDISK
+	wbt_enable_default(q->disk);
+#else
+	wbt_enable_default(q);
+#endif
+#endif
+}
+
+static struct frontrow_data *allocate_data(struct request_queue *q)
+{
+	struct frontrow_data *fd = kzalloc_node(sizeof(*fd), GFP_KERNEL, q->node);
+	enum frontrow_class class;
+
+	if (!fd)
+		return NULL;
+	fd->q = q;
+	spin_lock_init(&fd->lock);
+	INIT_LIST_HEAD(&fd->head);
+	INIT_LIST_HEAD(&fd->in_device);
+	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
+		INIT_LIST_HEAD(&fd->fifo[class]);
+	fd->sorted[READ] = RB_ROOT;
+	fd->sorted[WRITE] = RB_ROOT;
+	fd->think_ns = INITIAL_THINK_NS;
+	fd->boost_mask = GENMASK(FRONTROW_NR_DEPENDENCIES - 1, 0);
+	fd->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
+	fd->slice_us = DEFAULT_SLICE_US;
+	frontrow_rerun_init(fd);
+	frontrow_budget_init(fd);
+	return fd;
+}
+
+#ifdef FRONTROW_ABI_INIT_SCHED_EQ
+static int frontrow_init_sched(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct frontrow_data *fd = allocate_data(q);
+
+	if (!fd)
+		return -ENOMEM;
+#else
+static int frontrow_init_sched(struct request_queue *q, struct elevator_type *type)
+{
+	struct elevator_queue *eq = elevator_alloc(q, type);
+	struct frontrow_data *fd;
+
+	if (!eq)
+		return -ENOMEM;
+	fd = allocate_data(q);
+	if (!fd) {
+		kobject_put(&eq->kobj);
+		return -ENOMEM;
+	}
+#endif
+	eq->elevator_data = fd;
+	q->elevator = eq;
+	/* One lock and one set of lists serve all hardware queues. */
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	wbt_off(q, eq);
+	frontrow_detect_add(fd);
+	return 0;
+}
+
+static void frontrow_exit_sched(struct elevator_queue *eq)
+{
+	struct frontrow_data *fd = eq->elevator_data;
+
+	frontrow_detect_del(fd);
+	frontrow_rerun_exit(fd);
+	frontrow_budget_exit(fd);
+	wbt_as_it_was(fd->q, eq);
+	WARN_ON_ONCE(!list_empty(&fd->in_device));
+	kfree(fd);
+}
+
+static struct elevator_type frontrow_elevator = {
+	.ops = {
+		.init_sched		= frontrow_init_sched,
+		.exit_sched		= frontrow_exit_sched,
+		.init_hctx		= frontrow_init_hctx,
+		.exit_hctx		= frontrow_exit_hctx,
+		.depth_updated		= frontrow_depth_updated,
+		.limit_depth		= frontrow_limit_depth,
+		.allow_merge		= frontrow_allow_merge,
+		.bio_merge		= frontrow_bio_merge,
+		.request_merge		= frontrow_request_merge,
+		.request_merged		= frontrow_request_merged,
+		.requests_merged	= frontrow_requests_merged,
+		.former_request		= elv_rb_former_request,
+		.next_request		= elv_rb_latter_request,
+		.prepare_request	= frontrow_prepare_request,
+		.insert_requests	= frontrow_insert_requests,
+		.has_work		= frontrow_has_work,
+		.dispatch_request	= frontrow_dispatch,
+		.requeue_request	= frontrow_requeue_request,
+		.completed_request	= frontrow_completed_request,
+		.finish_request		= frontrow_finish_request,
+	},
+	.elevator_attrs = frontrow_attrs,
+	.elevator_name = "frontrow",
+	.elevator_owner = THIS_MODULE,
+};
+
+static int __init frontrow_init(void)
+{
+	int err;
+
+	err = frontrow_tags_init();
+	if (err)
+		return err;
+	err = frontrow_detect_init();
+	if (err)
+		return err;
+	err = elv_register(&frontrow_elevator);
+	if (err)
+		frontrow_detect_exit();
+	return err;
+}
+
+static void __exit frontrow_exit(void)
+{
+	elv_unregister(&frontrow_elevator);
+	frontrow_detect_exit();
+}
+
+module_init(frontrow_init);
+module_exit(frontrow_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_ALIAS("frontrow-iosched");
+MODULE_DESCRIPTION("I/O scheduler that serves first what somebody waits for");

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The dispatch classes as lists: fifo within a class, one sector-sorted tree a
+ * direction for front merges.
+ *
+ * Writeback submits in file and sector order already, and flash does not mind
+ * the rest, so there is no elevator sweep: fifo keeps every age bounded and
+ * the order easy to check with blktrace.
+ */
+#include "frontrow.h"
+
+static const char *const class_names[FRONTROW_NR_CLASSES] = {
+	[FRONTROW_SYNC_READ]	= "sync_read",
+	[FRONTROW_SYNC_WRITE]	= "sync_write",
+	[FRONTROW_BOOSTED]	= "boosted",
+	[FRONTROW_ASYNC]	= "async",
+	[FRONTROW_DISCARD]	= "discard",
+};
+
+const char *frontrow_class_name(enum frontrow_class class)
+{
+	return class_names[class];
+}
+
+/* The class that @rq belongs to by itself, before any wait or pending boost. */
+enum frontrow_class frontrow_class_of(struct frontrow_data *fd,
+				      struct request *rq)
+{
+	if (req_op(rq) == REQ_OP_DISCARD || req_op(rq) == REQ_OP_SECURE_ERASE)
+		return fd->discard_waiters ? FRONTROW_BOOSTED : FRONTROW_DISCARD;
+	if (!op_is_sync(rq->cmd_flags))
+		return FRONTROW_ASYNC;
+	return rq_data_dir(rq) == READ ? FRONTROW_SYNC_READ :
+					 FRONTROW_SYNC_WRITE;
+}
+
+void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
+		      enum frontrow_class class)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+
+	fr->class = class;
+	fr->state = FRONTROW_RQ_QUEUED;
+	list_add_tail(&rq->queuelist, &fd->fifo[class]);
+	fd->queued[class]++;
+	elv_rb_add(&fd->sorted[rq_data_dir(rq)], rq);
+}
+
+void frontrow_dequeue(struct frontrow_data *fd, struct request *rq)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+
+	list_del_init(&rq->queuelist);
+	fd->queued[fr->class]--;
+	elv_rb_del(&fd->sorted[rq_data_dir(rq)], rq);
+	elv_rqhash_del(fd->q, rq);
+	if (fd->q->last_merge == rq)
+		fd->q->last_merge = NULL;
+	fr->state = FRONTROW_RQ_IDLE;
+}
+
+/* Move a queued request to another class, at its end. */
+void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
+		      enum frontrow_class class)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+
+	fd->queued[fr->class]--;
+	fd->queued[class]++;
+	fr->class = class;
+	list_move_tail(&rq->queuelist, &fd->fifo[class]);
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * queue/iosched/: three settings that a user could choose a value for, and
+ * the counters.
+ */
+#include "frontrow.h"
+
+static ssize_t boost_show(struct elevator_queue *e, char *page)
+{
+	struct frontrow_data *fd = e->elevator_data;
+	unsigned long mask = READ_ONCE(fd->boost_mask);
+	int dependency, length = 0;
+
+	for (dependency = 0; dependency < FRONTROW_NR_DEPENDENCIES; dependency++)
+		if (mask & BIT(dependency))
+			length += sysfs_emit_at(page, length, "%s%s",
+						length ? " " : "",
+						frontrow_dependency_names[dependency]);
+	return length + sysfs_emit_at(page, length, "%s\n", mask ? "" : "none");
+}
+
+static int dependency_by_name(const char *name)
+{
+	int dependency;
+
+	for (dependency = 0; dependency < FRONTROW_NR_DEPENDENCIES; dependency++)
+		if (!strcmp(name, frontrow_dependency_names[dependency]))
+			return dependency;
+	return -EINVAL;
+}
+
+/* "all", "none", or dependencies separated by spaces or commas. */
+static ssize_t boost_store(struct elevator_queue *e, const char *page, size_t count)
+{
+	struct frontrow_data *fd = e->elevator_data;
+	char *copy, *rest, *word;
+	unsigned long mask = 0;
+	int dependency = 0;
+
+	copy = kstrndup(page, count, GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	rest = copy;
+	while ((word = strsep(&rest, " ,\n"))) {
+		if (!*word || !strcmp(word, "none"))
+			continue;
+		if (!strcmp(word, "all")) {
+			mask = GENMASK(FRONTROW_NR_DEPENDENCIES - 1, 0);
+			continue;
+		}
+		dependency = dependency_by_name(word);
+		if (dependency < 0)
+			break;
+		mask |= BIT(dependency);
+	}
+	kfree(copy);
+	if (dependency < 0)
+		return dependency;
+	WRITE_ONCE(fd->boost_mask, mask);
+	return count;
+}
+
+static ssize_t store_within(unsigned int *value, const char *page, size_t count,
+			    unsigned int least, unsigned int most)
+{
+	unsigned int wanted;
+	int err = kstrtouint(page, 0, &wanted);
+
+	if (err)
+		return err;
+	if (wanted < least || wanted > most)
+		return -ERANGE;
+	WRITE_ONCE(*value, wanted);
+	return count;
+}
+
+static ssize_t async_share_show(struct elevator_queue *e, char *page)
+{
+	struct frontrow_data *fd = e->elevator_data;
+
+	return sysfs_emit(page, "%u\n", fd->async_share_percent);
+}
+
+static ssize_t async_share_store(struct elevator_queue *e, const char *page,
+				 size_t count)
+{
+	struct frontrow_data *fd = e->elevator_data;
+
+	/* Never zero: starved writeback stops everybody in the end. */
+	return store_within(&fd->async_share_percent, page, count, 1, 100);
+}
+
+static ssize_t slice_us_show(struct elevator_queue *e, char *page)
+{
+	struct frontrow_data *fd = e->elevator_data;
+
+	return sysfs_emit(page, "%u\n", fd->slice_us);
+}
+
+static ssize_t slice_us_store(struct elevator_queue *e, const char *page,
+			      size_t count)
+{
+	struct frontrow_data *fd = e->elevator_data;
+
+	return store_within(&fd->slice_us, page, count, 0, USEC_PER_SEC);
+}
+
+static int emit_dependency(struct frontrow_data *fd, char *page, int length,
+			   enum frontrow_dependency dependency)
+{
+	const char *name = frontrow_dependency_names[dependency];
+	struct frontrow_counters counters;
+
+	spin_lock_irq(&fd->lock);
+	counters = fd->counters[dependency];
+	spin_unlock_irq(&fd->lock);
+	return sysfs_emit_at(page, length,
+			     "%s_waits %llu\n%s_boosted %llu\n%s_in_device %llu\n"
+			     "%s_pending %llu\n%s_pending_matched %llu\n"
+			     "%s_requests %llu\n%s_wait_ns %llu\n",
+			     name, counters.waits, name, counters.boosted,
+			     name, counters.in_device, name, counters.pending,
+			     name, counters.pending_matched,
+			     name, counters.requests, name, counters.wait_ns);
+}
+
+/* "name value" a line; all but the last group only ever grow. */
+static ssize_t stats_show(struct elevator_queue *e, char *page)
+{
+	struct frontrow_data *fd = e->elevator_data;
+	int i, length = 0;
+
+	for (i = 0; i < FRONTROW_NR_DEPENDENCIES; i++)
+		length += emit_dependency(fd, page, length, i);
+	for (i = 0; i < FRONTROW_NR_CLASSES; i++)
+		length += sysfs_emit_at(page, length, "%s_dispatched %llu\n",
+					frontrow_class_name(i),
+					READ_ONCE(fd->dispatched[i]));
+	length += sysfs_emit_at(page, length, "waits_not_seen %u\n",
+				frontrow_detect_missed());
+	length += sysfs_emit_at(page, length, "now_async_bytes_per_s %llu\n",
+				READ_ONCE(fd->budget.bytes_per_s));
+	length += sysfs_emit_at(page, length, "now_async_limit %u\n",
+				READ_ONCE(fd->budget.open_limit));
+	length += sysfs_emit_at(page, length, "now_async_tags %u\n",
+				fd->async_tags);
+	length += sysfs_emit_at(page, length, "now_max_request_bytes %u\n",
+				fd->q->limits.max_sectors << SECTOR_SHIFT);
+	return length;
+}
+
+#define SETTING(name) __ATTR(name, 0644, name##_show, name##_store)
+
+struct elv_fs_entry frontrow_attrs[] = {
+	SETTING(boost),
+	SETTING(async_share),
+	SETTING(slice_us),
+	__ATTR(stats, 0444, stats_show, NULL),
+	__ATTR_NULL
+};

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * First lever: tags.
+ *
+ * Whoever finds no tag sleeps in blk_mq_get_tag() first come, first served,
+ * and what sleeps there is invisible to the scheduler: a foreground request
+ * queues behind the background's, and a write that somebody waits for cannot
+ * be found. kworker may even sleep there with a journal handle open, which
+ * holds up every commit. So synchronous requests may use all tags,
+ * asynchronous ones all but a quarter, and there should be many: the tools
+ * set nr_requests (the kernel's default on an eMMC of depth 2 is 4).
+ */
+#include <linux/sbitmap.h>
+
+#include "frontrow.h"
+
+/*
+ * shallow_depth counts per sbitmap word in older kernels and over the whole
+ * map in newer ones. The type does not tell; a map of our own does.
+ */
+static bool depth_counts_per_word;
+
+int frontrow_tags_init(void)
+{
+	const unsigned int word_bits = 32, shallow = 16;
+	struct sbitmap_queue map;
+	unsigned int got = 0;
+	int err, i;
+
+	err = sbitmap_queue_init_node(&map, 4 * word_bits, ilog2(word_bits),
+				      false, GFP_KERNEL, NUMA_NO_NODE);
+	if (err)
+		return err;
+	sbitmap_queue_min_shallow_depth(&map, shallow);
+	for (i = 0; i < 4 * word_bits; i++) {
+		if (sbitmap_queue_get_shallow(&map, shallow) < 0)
+			break;
+		got++;
+	}
+	sbitmap_queue_free(&map);
+	depth_counts_per_word = got > shallow;
+	return 0;
+}
+
+void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct frontrow_data *fd = data->q->elevator->elevator_data;
+
+	if (!op_is_sync(opf))
+		data->shallow_depth = fd->async_shallow_depth;
+}
+
+static unsigned int three_quarters(unsigned int depth)
+{
+	return max(1U, depth - max(1U, depth / 4));
+}
+
+/*
+ * Runs with the queue frozen. hctx->sched_tags is read because nr_requests
+ * still holds the old number when the kernel calls depth_updated.
+ */
+void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
+{
+	struct sbitmap_queue *map = &hctx->sched_tags->bitmap_tags;
+	unsigned int depth = map->sb.depth;
+	unsigned int counted = depth;
+
+	if (depth_counts_per_word)
+		counted = min(depth, 1U << map->sb.shift);
+	fd->async_tags = three_quarters(depth);
+	fd->async_shallow_depth = three_quarters(counted);
+	sbitmap_queue_min_shallow_depth(map, 1);
+}
