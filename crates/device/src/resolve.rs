@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 pub fn resolve(root: &Path, what: &str) -> Result<Device, Error> {
     let not_found = || Error::NotFound(what.to_owned());
-    if !what.contains('/') {
-        if let Some(device) = by_name(root, what) {
-            return Ok(device);
-        }
+    let named = (!what.contains('/')).then(|| by_name(root, what)).flatten();
+    if let Some(device) = named {
+        return Ok(device);
     }
     let path = std::path::absolute(what).map_err(|_| not_found())?;
     let path = real_path(root, &path).ok_or_else(not_found)?;

@@ -109,7 +109,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Read`], [`Error::Journal`] (then the knob is untouched) or [`Error::Write`].
     pub fn set(&mut self, path: &Path, value: &str, reason: &str) -> Result<(), Error> {
-        let before = knob::read(&self.below_root(path))?;
+        let before = self.get(path)?;
         if before == value {
             return Ok(());
         }
@@ -128,13 +128,21 @@ impl Journal {
     /// # Errors
     /// [`Error::Read`] or [`Error::Journal`].
     pub fn remember(&mut self, path: &Path, reason: &str) -> Result<(), Error> {
-        let before = knob::read(&self.below_root(path))?;
+        let before = self.get(path)?;
         self.append(Change {
             path: path.to_owned(),
             before,
             value: None,
             reason: reason.to_owned(),
         })
+    }
+
+    /// What the knob at `path` holds now.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn get(&self, path: &Path) -> Result<String, Error> {
+        knob::read(&self.below_root(path))
     }
 
     /// What was changed, first change first.

@@ -1,1 +1,140 @@
-//! The scheduler module from user space: build, enable, disable, counters.
+//! The scheduler module from user space: enable, disable, counters.
+//!
+//! What makes a device use `frontrow` is more than the scheduler's name: the module has to
+//! be loaded, the queue needs enough tags, and writeback throttling has to be off. All of it
+//! is done by [`enable`](fn@enable), written down by [`knobs`], and undone by [`disable`].
+
+mod boost;
+mod counters;
+mod enable;
+mod module;
+pub mod policy;
+mod status;
+
+pub use boost::Boost;
+pub use counters::{Counters, Dependency, Waits};
+pub use enable::{NR_REQUESTS, SCHEDULER, disable, enable};
+pub use module::Module;
+pub use status::{Status, status};
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why the scheduler cannot be used, or not be left.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The device was not found or not understood.
+    #[error(transparent)]
+    Device(#[from] device::Error),
+    /// A knob or the journal of changes.
+    #[error(transparent)]
+    Knobs(#[from] knobs::Error),
+    /// The device has no requests that could be scheduled.
+    #[error("{device} has no I/O scheduler, as it passes its requests on{}", hint(.below))]
+    NoScheduler {
+        /// The device.
+        device: String,
+        /// What it passes them on to.
+        below: Vec<String>,
+    },
+    /// A policy's name that is not one.
+    #[error(
+        "there is no policy {0:?}: use none, mq-deadline, kyber, bfq, frontrow, or frontrow:WHAT with WHAT as for --boost"
+    )]
+    UnknownPolicy(String),
+    /// A promotion's name that is not one.
+    #[error(
+        "there is nothing to boost called {0:?}: use all, none, or some of meta, data, journal and discard, separated by commas"
+    )]
+    UnknownBoost(String),
+    /// The module is not installed for the running kernel.
+    #[error(
+        "the module frontrow_iosched is not installed for kernel {release}: install the kernel's headers (Debian: linux-headers-{release}), then run `make install`, or build it with `frontrow sched build --out DIR` and pass `--module DIR/frontrow_iosched.ko`"
+    )]
+    NoModule {
+        /// The running kernel.
+        release: String,
+    },
+    /// The program that loads modules is not there.
+    #[error("cannot run modprobe ({0}): install kmod (Debian: apt-get install kmod)")]
+    NoModprobe(io::Error),
+    /// The module's file could not be read.
+    #[error("cannot read the module {path}: {source}")]
+    ModuleFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel takes only modules with a signature it trusts.
+    #[error(
+        "Secure Boot keeps kernel {release} from loading the module, as it is not signed with a key of this machine: sign it with a key that you enrol (`mokutil --import`; DKMS does both), or turn Secure Boot off"
+    )]
+    NotTrusted {
+        /// The running kernel.
+        release: String,
+    },
+    /// The module was built for another kernel.
+    #[error(
+        "the module was built for another kernel than the running {release}: build it again (`frontrow sched build --kernel {release} --out DIR`, or `dkms autoinstall`)"
+    )]
+    OtherKernel {
+        /// The running kernel.
+        release: String,
+    },
+    /// Only root may load modules and change devices.
+    #[error("{what} needs root: run the command with sudo")]
+    Permission {
+        /// What was refused.
+        what: String,
+    },
+    /// The kernel refused the module for another reason.
+    #[error("the kernel did not take the module: {0} (`dmesg` may say more)")]
+    ModuleRefused(String),
+    /// The module was loaded, yet its scheduler is not offered.
+    #[error(
+        "the module is loaded, but {device} does not offer its scheduler frontrow: see `dmesg`"
+    )]
+    NotOffered {
+        /// The device.
+        device: String,
+    },
+    /// `frontrow` is active, but what was there before is not known.
+    #[error(
+        "{device} uses frontrow, but `frontrow sched enable` did not set it, so what was there before is not known: choose a scheduler by writing its name to /sys/block/{device}/queue/scheduler"
+    )]
+    NotOurs {
+        /// The device.
+        device: String,
+    },
+    /// The scheduler's counters could not be read.
+    #[error("cannot read {path}: {source}")]
+    Counters {
+        /// The attribute.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn hint(below: &[String]) -> String {
+    if below.is_empty() {
+        return String::new();
+    }
+    format!(": use what is below it, {}", below.join(" or "))
+}
+
+impl Error {
+    /// Whether root would have been allowed to.
+    pub fn is_permission(&self) -> bool {
+        let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        match self {
+            Self::Permission { .. } | Self::NotTrusted { .. } => true,
+            Self::Knobs(error) => error.io().is_some_and(denied),
+            Self::Device(device::Error::Read { source, .. })
+            | Self::Counters { source, .. }
+            | Self::ModuleFile { source, .. } => denied(source),
+            _ => false,
+        }
+    }
+}
