@@ -12,9 +12,17 @@ use crate::seed::Random;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// 1 KB writes of one thumbnail.
+const THUMBNAIL_WRITES: u32 = 12;
+
+/// Work on the image between two of them.
+const THUMBNAIL_WORK: Duration = Duration::from_millis(2);
 
 /// All a background process does.
 pub(crate) struct Script {
@@ -32,7 +40,7 @@ pub(crate) struct Background {
     pid: libc::pid_t,
     ended: bool,
     progress: Progress,
-    started: Instant,
+    started_ns: u64,
     path: PathBuf,
     cgroup: Option<MemoryCgroup>,
 }
@@ -44,6 +52,8 @@ struct Shared {
     written_bytes: AtomicU64,
     /// Passes over the file that have begun.
     rounds: AtomicU64,
+    /// What the parent wants made by now: thumbnails.
+    wanted: AtomicU64,
     errno: AtomicI32,
     /// CLOCK_MONOTONIC when the last round was durable.
     finished_ns: AtomicU64,
@@ -100,7 +110,7 @@ impl Background {
         };
         let progress = Progress::new().map_err(failed)?;
         let entrance = cgroup.as_ref().map(MemoryCgroup::entrance);
-        let started = Instant::now();
+        let started_ns = monotonic_ns();
         // SAFETY: the child makes system calls only and leaves by _exit.
         let pid = unsafe { libc::fork() };
         match pid {
@@ -110,7 +120,7 @@ impl Background {
                 pid,
                 ended: false,
                 progress,
-                started,
+                started_ns,
                 path,
                 cgroup,
             }),
@@ -122,18 +132,22 @@ impl Background {
         self.progress.shared().written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Passes over its file that have begun.
+    /// Passes over its file that have begun, or thumbnails made.
     pub(crate) fn rounds(&self) -> u64 {
         self.progress.shared().rounds.load(Ordering::Relaxed)
     }
 
+    /// Asks a thumbnail maker for this many thumbnails in all.
+    pub(crate) fn want(&self, thumbnails: u64) {
+        let wanted = &self.progress.shared().wanted;
+        wanted.store(thumbnails, Ordering::Relaxed);
+    }
+
     /// Start to durable, once a bounded load is through.
     pub(crate) fn completion(&self) -> Option<Duration> {
-        let finished_ns = self.progress.shared().finished_ns.load(Ordering::Acquire);
-        let since_ns = monotonic_ns().saturating_sub(finished_ns);
-        match finished_ns {
+        match self.progress.shared().finished_ns.load(Ordering::Acquire) {
             0 => None,
-            _ => Some(self.started.elapsed() - Duration::from_nanos(since_ns)),
+            finished_ns => Some(Duration::from_nanos(finished_ns - self.started_ns)),
         }
     }
 
@@ -153,7 +167,7 @@ impl Background {
             0 if self.completion().is_some() => Ok(()),
             0 => Err(Error::BackgroundGone {
                 pid: self.pid,
-                how: format!("wait status {status:#x}"),
+                how: ExitStatus::from_raw(status).to_string(),
             }),
             libc::ENOSPC | libc::EDQUOT => Err(Error::NoSpace {
                 path: self.path.clone(),
@@ -215,6 +229,9 @@ fn prepare_child(entrance: Option<RawFd>) -> Result<(), i32> {
 
 impl Script {
     fn perform(&mut self, shared: &Shared) -> Result<(), i32> {
+        if self.pattern == Pattern::Thumbnails {
+            return self.make_thumbnails(shared);
+        }
         let mut round = 0;
         while round < self.rounds {
             round += 1;
@@ -227,12 +244,31 @@ impl Script {
                     self.write_through(shared)?;
                 }
                 Pattern::Random => self.write_randomly(shared)?,
+                Pattern::Thumbnails => {}
             }
         }
         // SAFETY: our own descriptor.
         succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
         shared.finished_ns.store(monotonic_ns(), Ordering::Release);
         Ok(())
+    }
+
+    /// Appends each thumbnail that is wanted in 1 KB writes, working on the
+    /// image in between: most writes meet a page that already has some.
+    fn make_thumbnails(&self, shared: &Shared) -> Result<(), i32> {
+        let mut offset = 0;
+        loop {
+            let made = shared.rounds.load(Ordering::Relaxed);
+            if made >= shared.wanted.load(Ordering::Relaxed) {
+                nap(THUMBNAIL_WORK);
+                continue;
+            }
+            for _ in 0..THUMBNAIL_WRITES {
+                nap(THUMBNAIL_WORK);
+                offset += self.write_at(&self.data[..1 << 10], offset, shared)?;
+            }
+            shared.rounds.store(made + 1, Ordering::Relaxed);
+        }
     }
 
     fn write_through(&self, shared: &Shared) -> Result<(), i32> {
@@ -279,6 +315,15 @@ impl Script {
     }
 }
 
+fn nap(time: Duration) {
+    let time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(time.subsec_nanos()),
+    };
+    // SAFETY: reads a local; an early wake-up only shortens the nap.
+    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}
+
 fn succeeded(status: isize) -> Result<(), i32> {
     match status {
         // SAFETY: errno is this thread's own.
@@ -295,4 +340,76 @@ fn monotonic_ns() -> u64 {
     // SAFETY: writes to a local; CLOCK_MONOTONIC always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    fn script(file: File, rounds: u64) -> Script {
+        Script {
+            pattern: Pattern::Writer,
+            file,
+            file_bytes: 3 * PAGE_BYTES as u64,
+            rounds,
+            data: Pages::zeroed(2 * PAGE_BYTES),
+            random: Random::new(1, "test"),
+        }
+    }
+
+    fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing came");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_bounded_load_writes_its_file_once_and_is_through() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let file = crate::timed::create(&path).unwrap();
+        let mut background = Background::start(script(file, 1), path.clone(), None).unwrap();
+        until(|| background.completion());
+        assert_eq!(background.written_bytes(), 3 * PAGE_BYTES as u64);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().len(),
+            3 * PAGE_BYTES as u64
+        );
+        background.check().unwrap();
+        drop(background);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_load_on_a_full_disk_says_so() {
+        let file = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let path = PathBuf::from("/nonexistent/file");
+        let mut background = Background::start(script(file, 1), path, None).unwrap();
+        let error = until(|| background.check().err()).to_string();
+        assert!(
+            error.contains("no space left for /nonexistent/file"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_load_that_someone_kills_is_missed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let file = crate::timed::create(&path).unwrap();
+        let mut background = Background::start(script(file, u64::MAX), path, None).unwrap();
+        // SAFETY: our own child, not yet waited for.
+        unsafe { libc::kill(background.pid, libc::SIGKILL) };
+        let error = until(|| background.check().err()).to_string();
+        assert!(error.contains("was killed"), "{error}");
+    }
 }

@@ -49,6 +49,14 @@ pub enum Error {
         /// The file that could not grow.
         path: PathBuf,
     },
+    /// SQLite failed.
+    #[error("SQLite cannot use {}: {source}", path.display())]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// SQLite's reason.
+        source: rusqlite::Error,
+    },
     /// The background process ended on an error of its own.
     #[error("the background load cannot write {}: {source}", path.display())]
     Background {

@@ -4,17 +4,23 @@
 //! figures. The lab's guests and `frontrow bench` run the same code.
 
 mod background;
+mod camera;
 mod content;
+mod database;
 mod device;
 pub mod direct;
 mod error;
+mod install;
+mod launch;
 mod layout;
 mod load;
 mod memcg;
 mod meter;
 mod micro;
+mod price;
 mod seed;
 mod sizes;
+mod sqlite;
 mod stage;
 mod throttle;
 mod timed;
@@ -23,10 +29,16 @@ mod writeback;
 pub use error::Error;
 pub use load::LOADS;
 
+use camera::Bursts;
+use database::Journal;
 use device::{Place, Requests};
+use install::Installs;
+use launch::Launches;
 use load::Load;
+use price::Price;
 use record::{Histogram, Run, Scale};
 use sizes::Sizes;
+use sqlite::Statements;
 use stage::{Foreground, Ground};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -207,12 +219,32 @@ fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>,
     let ground = Ground {
         directory: request.dir.join("foreground"),
         seed: request.seed,
-        sizes,
+        sizes: match is_scenario(&request.run.workload) {
+            true => sizes.of_scenario(),
+            false => sizes,
+        },
     };
+    if let Some(price) = Price::parse(&request.run.workload) {
+        let load = load.ok_or_else(|| not_together(request, "it measures the load; choose one"))?;
+        ground.create()?;
+        return price::perform(request, &ground, load, price);
+    }
     let mut foreground = choose(&request.run.workload, &ground)?;
-    std::fs::create_dir(&ground.directory)
-        .map_err(|source| Error::io("make", &ground.directory, source))?;
+    ground.create()?;
     stage::perform(request, &ground, load, foreground.as_mut())
+}
+
+/// Whether the paper has it beside a 4 GB background, not an 8 GB one.
+fn is_scenario(workload: &str) -> bool {
+    matches!(workload, "a" | "b" | "c" | "sqlite-wal" | "sqlite-rollback")
+}
+
+fn not_together(request: &RunRequest, reason: &'static str) -> Error {
+    Error::NotTogether {
+        workload: request.run.workload.clone(),
+        load: request.run.load.clone(),
+        reason,
+    }
 }
 
 fn run_on_device(
@@ -222,11 +254,10 @@ fn run_on_device(
     plan: device::Plan,
 ) -> Result<Vec<Measurement>, Error> {
     if load.is_some() {
-        return Err(Error::NotTogether {
-            workload: request.run.workload.clone(),
-            load: request.run.load.clone(),
-            reason: "it measures the unloaded device; choose idle",
-        });
+        return Err(not_together(
+            request,
+            "it measures the unloaded device; choose idle",
+        ));
     }
     let place = match request.device {
         Some(device) => Place::Device(device.to_owned()),
@@ -244,6 +275,11 @@ fn choose(workload: &str, ground: &Ground) -> Result<Box<dyn Foreground>, Error>
         "m3" => Box::new(micro::SmallWrites::m3(ground)),
         "m4" => Box::new(micro::Truncate::m4(ground)),
         "m5" => Box::new(micro::NewFile::m5(ground)),
+        "a" => Box::new(Launches::new(ground)),
+        "b" => Box::new(Bursts::new(ground)),
+        "c" => Box::new(Installs::new(ground)),
+        "sqlite-wal" => Box::new(Statements::new(ground, Journal::Wal)),
+        "sqlite-rollback" => Box::new(Statements::new(ground, Journal::Rollback)),
         _ => {
             return Err(Error::UnknownWorkload {
                 name: workload.to_owned(),

@@ -53,6 +53,8 @@ pub(crate) enum Pattern {
     Writer,
     Rewrite,
     Random,
+    /// A scenario's own: see [`Background::want`].
+    Thumbnails,
 }
 
 /// A background as the run asks for it.
@@ -94,7 +96,7 @@ impl Load {
     /// slowly or never, so it is at least twice that limit.
     pub(crate) fn file_bytes(self, sizes: &Sizes) -> Result<u64, Error> {
         let bytes = match self.pattern {
-            Pattern::Writer => sizes.writer_bytes,
+            Pattern::Writer | Pattern::Thumbnails => sizes.writer_bytes,
             Pattern::Rewrite => sizes.rewrite_bytes,
             Pattern::Random => sizes.random_bytes,
         };
@@ -117,7 +119,7 @@ impl Load {
         let file_bytes = self.file_bytes(sizes)?;
         let mut random = Random::new(seed, "background");
         let file = match self.pattern {
-            Pattern::Writer => create(&path),
+            Pattern::Writer | Pattern::Thumbnails => create(&path),
             Pattern::Rewrite | Pattern::Random => {
                 fill(&path, file_bytes, &mut random, stop)?;
                 OpenOptions::new().write(true).open(&path)

@@ -54,6 +54,7 @@ impl<'a> Meter<'a> {
         operation: &'static str,
         parts: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        self.go_on()?;
         let (start, outside) = (Instant::now(), self.outside);
         let outcome = parts(self)?;
         let inside = start.elapsed().saturating_sub(self.outside - outside);

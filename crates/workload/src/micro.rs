@@ -5,7 +5,6 @@ use crate::background::Background;
 use crate::content::Pages;
 use crate::meter::Meter;
 use crate::seed::Random;
-use crate::sizes::Sizes;
 use crate::stage::{Foreground, Ground, wait};
 use crate::timed::{Timed, create, truncate};
 use std::io::Write;

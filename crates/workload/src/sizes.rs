@@ -22,6 +22,32 @@ pub(crate) struct Sizes {
     pub(crate) m5_iterations: u64,
     /// The background's sequential file beside a microbenchmark.
     pub(crate) writer_bytes: u64,
+    /// The same beside a scenario.
+    pub(crate) scenario_writer_bytes: u64,
+    /// The same when its completion is what is measured.
+    pub(crate) completion_bytes: u64,
+    /// How long the background's rate alone is measured.
+    pub(crate) alone: Duration,
+    /// How long the foreground is busy on end for the background's share.
+    pub(crate) busy: Duration,
+    /// Scenario A: starts of the app.
+    pub(crate) launches: u64,
+    /// Scenario B: how long the camera shoots.
+    pub(crate) camera: Duration,
+    /// Scenario B: one shot.
+    pub(crate) shot_bytes: u64,
+    /// Scenario C: installations.
+    pub(crate) installs: u64,
+    /// Scenario C: the package.
+    pub(crate) package_bytes: u64,
+    /// SQLite: statements that are a transaction each.
+    pub(crate) sqlite_single: u64,
+    /// SQLite: statements of one big transaction.
+    pub(crate) sqlite_bulk: u64,
+    /// SQLite: selects without an index.
+    pub(crate) sqlite_scans: u64,
+    /// SQLite: selects by an index.
+    pub(crate) sqlite_lookups: u64,
     /// The file that is truncated and written again.
     pub(crate) rewrite_bytes: u64,
     /// The file that random writes go to.
@@ -57,6 +83,19 @@ impl Sizes {
             m4_iterations: at(20, 500),
             m5_iterations: at(2, 5),
             writer_bytes: at(2 * GIB, 8 * GIB).max(MIB),
+            scenario_writer_bytes: at(2 * GIB, 4 * GIB).max(MIB),
+            completion_bytes: at(GIB, 8 * GIB).max(MIB),
+            alone: Duration::from_secs(at(5, 10)),
+            busy: Duration::from_secs(10),
+            launches: at(5, 500),
+            camera: Duration::from_secs(at(6, 60)),
+            shot_bytes: 8 * MIB,
+            installs: at(2, 20),
+            package_bytes: at(8 * MIB, 43 * MIB),
+            sqlite_single: at(20, 1000),
+            sqlite_bulk: at(500, 25_000),
+            sqlite_scans: at(4, 100),
+            sqlite_lookups: at(100, 5000),
             rewrite_bytes: at(512 * MIB, 8 * GIB).max(MIB),
             random_bytes: at(GIB, 8 * GIB).max(MIB),
             sequential_requests: at(512, 8192),
@@ -71,6 +110,14 @@ impl Sizes {
         }
     }
 
+    /// The sizes beside a scenario, whose background is smaller.
+    pub(crate) fn of_scenario(self) -> Self {
+        Sizes {
+            writer_bytes: self.scenario_writer_bytes,
+            ..self
+        }
+    }
+
     /// Sizes for tests on a machine with any amount of memory: seconds are not
     /// waited for writeback there.
     #[cfg(test)]
@@ -82,6 +129,19 @@ impl Sizes {
             m4_iterations: 2,
             m5_iterations: 2,
             writer_bytes: 2 * MIB,
+            scenario_writer_bytes: 2 * MIB,
+            completion_bytes: 2 * MIB,
+            alone: Duration::from_millis(20),
+            busy: Duration::from_millis(20),
+            launches: 2,
+            camera: Duration::from_millis(300),
+            shot_bytes: 64 * KIB,
+            installs: 2,
+            package_bytes: 512 * KIB,
+            sqlite_single: 3,
+            sqlite_bulk: 10,
+            sqlite_scans: 2,
+            sqlite_lookups: 5,
             rewrite_bytes: MIB,
             random_bytes: MIB,
             sequential_requests: 16,

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// How often a condition is looked at while it is waited for.
-const POLL: Duration = Duration::from_millis(10);
+pub(crate) const POLL: Duration = Duration::from_millis(10);
 
 /// The window over which a background is judged steady.
 const WINDOW: Duration = Duration::from_millis(100);
@@ -29,6 +29,12 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
+    /// Makes the directory.
+    pub(crate) fn create(&self) -> Result<(), Error> {
+        std::fs::create_dir(&self.directory)
+            .map_err(|source| Error::io("make", &self.directory, source))
+    }
+
     /// The seed's numbers for one purpose.
     pub(crate) fn random(&self, purpose: &str) -> Random {
         Random::new(self.seed, purpose)

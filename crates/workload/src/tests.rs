@@ -174,3 +174,57 @@ fn direct_workloads_refuse_a_load() {
     let error = tiny("seq-read-1", "writer", directory.path()).unwrap_err();
     assert!(error.to_string().contains("choose idle"), "{error}");
 }
+
+#[test]
+fn the_scenarios_count_what_the_user_sees() {
+    for (workload, operation, times) in [
+        ("a", "launch", 2),
+        ("a", "rename", 6),
+        ("c", "install", 2),
+        ("sqlite-wal", "insert", 3),
+        ("sqlite-rollback", "bulk_update", 10),
+        ("sqlite-rollback", "commit", 4),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let figures = tiny(workload, "idle", directory.path()).unwrap();
+        assert_eq!(count(&figures, operation), times, "{workload} {operation}");
+    }
+}
+
+#[test]
+fn the_camera_counts_its_shots_and_its_thumbnail_maker_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let figures = tiny("b", "idle", directory.path()).unwrap();
+    let shots = figures.iter().find(|row| row.metric == "shots").unwrap();
+    assert_eq!(shots.value as u64, count(&figures, "shot"));
+    assert!(!directory.path().join("foreground/thumbnails").exists());
+}
+
+#[test]
+fn the_background_has_a_price() {
+    let directory = tempfile::tempdir().unwrap();
+    let figures = tiny("completion", "writer", directory.path()).unwrap();
+    assert_eq!(figures[0].metric, "background_completion_ms");
+    assert!(figures[0].value > 0.0);
+    let directory = tempfile::tempdir().unwrap();
+    let figures = tiny("share", "writer", directory.path()).unwrap();
+    assert_eq!(figures[0].metric, "background_share");
+}
+
+#[test]
+fn the_price_of_nothing_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = tiny("completion", "idle", directory.path()).unwrap_err();
+    assert!(error.to_string().contains("choose one"), "{error}");
+}
+
+#[test]
+fn a_full_disk_is_one_clear_sentence() {
+    let mut meter = meter::Meter::new(&GO);
+    let outcome = micro::write_durably(&mut meter, Path::new("/dev/full"), &[0; 4096]);
+    let error = outcome.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "no space left for /dev/full: free some, or choose a smaller scale"
+    );
+}

@@ -5,7 +5,7 @@ use crate::meter::Meter;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::IntoRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -80,6 +80,20 @@ pub(crate) fn rename(meter: &mut Meter, from: &Path, to: &Path) -> Result<(), Er
 /// `unlink`.
 pub(crate) fn unlink(meter: &mut Meter, path: &Path) -> Result<(), Error> {
     meter.time("unlink", path, || std::fs::remove_file(path))
+}
+
+/// Writes a file back and drops it from the page cache, unmeasured: the next
+/// read is a cold one.
+pub(crate) fn forget_cached(path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::io("drop from the page cache", path, source);
+    let file = File::open(path).map_err(failed)?;
+    file.sync_data().map_err(failed)?;
+    // SAFETY: the descriptor belongs to `file`, which outlives the call.
+    let errno = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    match errno {
+        0 => Ok(()),
+        _ => Err(failed(io::Error::from_raw_os_error(errno))),
+    }
 }
 
 /// What `creat(2)` does, unmeasured.

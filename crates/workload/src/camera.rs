@@ -1,0 +1,123 @@
+//! Scenario B (§3, §4.3.2): a camera's burst mode. The camera writes a burst of
+//! 8 MB shots while a thumbnail maker, a process of its own, appends to its
+//! file in 1 KB writes; the next burst begins when the thumbnails of the last
+//! are made. What counts is the number of shots in a fixed time.
+
+use crate::background::{Background, Script};
+use crate::content::Pages;
+use crate::load::Pattern;
+use crate::meter::Meter;
+use crate::stage::{Foreground, Ground, wait};
+use crate::timed::{Timed, create};
+use crate::{Error, Measurement};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// One shot: 8 MB in the paper.
+const SHOT_BYTES: usize = 8 << 20;
+
+/// Shots of a burst.
+const BURST: u64 = 30;
+
+/// The sensor gives a shot this often at most: 8 a second.
+const PACE: Duration = Duration::from_millis(125);
+
+/// Thumbnails that have not come by then never will.
+const PROCESSING_LIMIT: Duration = Duration::from_secs(600);
+
+/// Scenario B.
+pub(crate) struct Bursts {
+    directory: PathBuf,
+    data: Pages,
+    time: Duration,
+    thumbnails: Option<Background>,
+    script: Option<Script>,
+    shots: u64,
+}
+
+impl Bursts {
+    pub(crate) fn new(ground: &Ground) -> Self {
+        Bursts {
+            directory: ground.directory.clone(),
+            data: Pages::uniform(
+                SHOT_BYTES.min(ground.sizes.shot_bytes as usize),
+                &mut ground.random("foreground"),
+            ),
+            time: ground.sizes.camera,
+            thumbnails: None,
+            script: None,
+            shots: 0,
+        }
+    }
+
+    fn thumbnails_path(&self) -> PathBuf {
+        self.directory.join("thumbnails")
+    }
+
+    fn shoot(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let path = self.directory.join(format!("shot-{}", self.shots));
+        meter.span("shot", |meter| {
+            let mut file = Timed::creat(meter, &path)?;
+            file.write(meter, &self.data)?;
+            file.close(meter)
+        })?;
+        self.shots += 1;
+        if let Some(thumbnails) = &self.thumbnails {
+            thumbnails.want(self.shots);
+        }
+        Ok(())
+    }
+
+    fn await_thumbnails(&mut self, meter: &Meter) -> Result<(), Error> {
+        let shots = self.shots;
+        let Some(thumbnails) = &mut self.thumbnails else {
+            return Ok(());
+        };
+        wait(PROCESSING_LIMIT, meter.stop(), || {
+            thumbnails.check()?;
+            Ok(thumbnails.rounds() >= shots)
+        })?;
+        Ok(())
+    }
+}
+
+impl Foreground for Bursts {
+    fn prepare(&mut self) -> Result<(), Error> {
+        let path = self.thumbnails_path();
+        let file = create(&path).map_err(|source| Error::io("creat", &path, source))?;
+        self.script = Some(Script {
+            pattern: Pattern::Thumbnails,
+            file,
+            file_bytes: 0,
+            rounds: u64::MAX,
+            data: Pages::zeroed(4 << 10),
+            random: crate::seed::Random::new(0, "unused"),
+        });
+        Ok(())
+    }
+
+    fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        if let Some(script) = self.script.take() {
+            self.thumbnails = Some(Background::start(script, self.thumbnails_path(), None)?);
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < self.time {
+            let shot = Instant::now();
+            self.shoot(meter)?;
+            std::thread::sleep(PACE.saturating_sub(shot.elapsed()));
+            if self.shots.is_multiple_of(BURST) {
+                self.await_thumbnails(meter)?;
+            }
+        }
+        self.thumbnails = None;
+        Ok(())
+    }
+
+    fn figures(&self, _: Duration) -> Vec<Measurement> {
+        vec![Measurement::new("shots", "1", self.shots as f64)]
+    }
+
+    fn dirties_much(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,126 @@
+//! Scenario C (§3, §4.3.3): an app is installed from a package on the device.
+//! The installer reads the package, writes its files in 64 KB buffered writes
+//! with an fsync at the end of each, and registers the app in a file that it
+//! replaces.
+
+use crate::Error;
+use crate::background::Background;
+use crate::content::Pages;
+use crate::launch::{replace, write_new};
+use crate::meter::Meter;
+use crate::seed::Random;
+use crate::stage::{Foreground, Ground};
+use crate::timed::{Timed, forget_cached};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// One read of the package and one write of a file.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Unpacking a chunk keeps the installer from writing for this long: about
+/// 32 MB/s. Meanwhile the kernel may write back what is dirty.
+const UNPACK: Duration = Duration::from_millis(2);
+
+/// The list of installed apps.
+const REGISTER_BYTES: usize = 200 << 10;
+
+/// Scenario C.
+pub(crate) struct Installs {
+    directory: PathBuf,
+    package: PathBuf,
+    register: PathBuf,
+    data: Pages,
+    buffer: Pages,
+    /// Sizes of the files in the package, in chunks.
+    files: Vec<u64>,
+    installs: u64,
+}
+
+impl Installs {
+    pub(crate) fn new(ground: &Ground) -> Self {
+        let mut random = ground.random("foreground");
+        let chunks = (ground.sizes.package_bytes / CHUNK_BYTES as u64).max(1);
+        Installs {
+            directory: ground.directory.join("app"),
+            package: ground.directory.join("app.apk"),
+            register: ground.directory.join("packages.xml"),
+            files: split(chunks, &mut random),
+            data: Pages::uniform(1 << 20, &mut random),
+            buffer: Pages::zeroed(CHUNK_BYTES),
+            installs: ground.sizes.installs,
+        }
+    }
+
+    fn install(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let mut package = Timed::open_to_read(meter, &self.package)?;
+        for (index, chunks) in self.files.iter().enumerate() {
+            let path = self.directory.join(format!("file-{index}"));
+            let mut file = Timed::creat(meter, &path)?;
+            for _ in 0..*chunks {
+                package.read(meter, &mut self.buffer)?;
+                std::thread::sleep(UNPACK);
+                file.write(meter, &self.buffer)?;
+            }
+            file.fsync(meter)?;
+            file.close(meter)?;
+        }
+        package.close(meter)?;
+        replace(meter, &self.register, &self.data[..REGISTER_BYTES])
+    }
+
+    fn uninstall(&self) -> Result<(), Error> {
+        for index in 0..self.files.len() {
+            let path = self.directory.join(format!("file-{index}"));
+            std::fs::remove_file(&path).map_err(|source| Error::io("unlink", &path, source))?;
+        }
+        forget_cached(&self.package)
+    }
+}
+
+impl Foreground for Installs {
+    fn prepare(&mut self) -> Result<(), Error> {
+        std::fs::create_dir(&self.directory)
+            .map_err(|source| Error::io("make", &self.directory, source))?;
+        let chunks: u64 = self.files.iter().sum();
+        write_new(&self.package, &self.data, chunks as usize * CHUNK_BYTES)?;
+        write_new(&self.register, &self.data, REGISTER_BYTES)?;
+        forget_cached(&self.package)
+    }
+
+    fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        for _ in 0..self.installs {
+            meter.span("install", |meter| self.install(meter))?;
+            let undoing = Instant::now();
+            self.uninstall()?;
+            meter.exclude(undoing.elapsed());
+        }
+        Ok(())
+    }
+}
+
+/// A package's files: one large, some of a few chunks, many of one.
+fn split(chunks: u64, random: &mut Random) -> Vec<u64> {
+    let mut files = vec![(chunks / 3).max(1)];
+    let mut left = chunks - files[0];
+    while left > 0 {
+        let largest = if random.below(4) == 0 { 32 } else { 4 };
+        let file = random.between(1, largest).min(left);
+        files.push(file);
+        left -= file;
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_package_make_it_up() {
+        for chunks in [1, 2, 100, 688] {
+            let files = split(chunks, &mut Random::new(chunks, "test"));
+            assert_eq!(files.iter().sum::<u64>(), chunks);
+            assert!(files.iter().all(|file| *file > 0));
+        }
+    }
+}

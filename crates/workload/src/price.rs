@@ -1,0 +1,151 @@
+//! The background's side: what it pays for a foreground beside it.
+//!
+//! `completion` is the time the load needs to write its file once and make it
+//! durable, with M1 looping beside it for a tenth of that time. `share` is the
+//! rate at which its data reaches the device while M1 runs for some seconds on
+//! end, over the rate alone. Rates here count what was written back
+//! (`nr_written`), not what the page cache took: a load that is starved still
+//! fills the cache for a while.
+
+use crate::background::Background;
+use crate::content::PAGE_BYTES;
+use crate::load::Load;
+use crate::meter::{Meter, go_on};
+use crate::micro::Recreate;
+use crate::stage::{self, Ground, POLL, rate_mb_s, wait};
+use crate::writeback::Counters;
+use crate::{Error, Measurement, RunRequest, layout};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// The part of the file on the device when M1 begins: the share of the whole
+/// time passed by then gives the whole time.
+const BEGIN_AT: u64 = 5;
+
+/// Longer than any device needs for its file.
+const FILE_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Price {
+    Completion,
+    Share,
+}
+
+impl Price {
+    /// `None` if the name is neither's.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        match name {
+            "completion" => Some(Price::Completion),
+            "share" => Some(Price::Share),
+            _ => None,
+        }
+    }
+}
+
+/// Measures `price` of `load`, the ground's directory being there.
+pub(crate) fn perform(
+    request: &mut RunRequest,
+    ground: &Ground,
+    load: Load,
+    price: Price,
+) -> Result<Vec<Measurement>, Error> {
+    layout::create(&ground.directory, ground.seed)?;
+    let busy = Recreate::m1(ground);
+    match price {
+        Price::Completion => completion(request, ground, load, &busy),
+        Price::Share => share(request, ground, load, &busy),
+    }
+}
+
+fn completion(
+    request: &mut RunRequest,
+    ground: &Ground,
+    load: Load,
+    busy: &Recreate,
+) -> Result<Vec<Measurement>, Error> {
+    let mut sizes = ground.sizes.clone();
+    sizes.writer_bytes = sizes.completion_bytes;
+    sizes.rewrite_bytes = sizes.completion_bytes;
+    let prepared = load.prepare(request.dir, &sizes, ground.seed, request.stop)?;
+    let needed_pages = load.file_bytes(&sizes)? / PAGE_BYTES as u64 / BEGIN_AT;
+    layout::settle(request.dir)?;
+    stage::sleep_shift(ground);
+
+    let mut meter = Meter::new(request.stop);
+    request.observer.before();
+    let (begun, before) = (Instant::now(), Counters::read()?);
+    let mut background = prepared.start_once()?;
+    let outcome = wait(FILE_LIMIT, request.stop, || {
+        background.check()?;
+        let written_pages = Counters::read()?.written_pages - before.written_pages;
+        Ok(written_pages >= needed_pages || background.completion().is_some())
+    })
+    .and_then(|_| keep_busy(busy, &mut meter, begun.elapsed() * BEGIN_AT as u32 / 10))
+    .and_then(|()| await_completion(&mut background, request.stop));
+    request.observer.after();
+
+    let mut figures = vec![Measurement::duration("background_completion_ms", outcome?)];
+    figures.extend(meter.measurements());
+    Ok(figures)
+}
+
+fn await_completion(background: &mut Background, stop: &AtomicBool) -> Result<Duration, Error> {
+    loop {
+        if let Some(time) = background.completion() {
+            return Ok(time);
+        }
+        background.check()?;
+        go_on(stop)?;
+        std::thread::sleep(POLL);
+    }
+}
+
+fn share(
+    request: &mut RunRequest,
+    ground: &Ground,
+    load: Load,
+    busy: &Recreate,
+) -> Result<Vec<Measurement>, Error> {
+    let Some(mut background) = stage::start(request, ground, Some(load))? else {
+        return Ok(Vec::new());
+    };
+    stage::sleep_shift(ground);
+    let before_alone = Counters::read()?;
+    let begun_alone = Instant::now();
+    std::thread::sleep(ground.sizes.alone);
+    go_on(request.stop)?;
+    let alone_pages = Counters::read()?.written_pages - before_alone.written_pages;
+    let alone_mb_s = rate_mb_s(alone_pages * PAGE_BYTES as u64, begun_alone.elapsed());
+
+    let mut meter = Meter::new(request.stop);
+    request.observer.before();
+    let before = Counters::read()?;
+    let begun = Instant::now();
+    let outcome = keep_busy(busy, &mut meter, ground.sizes.busy);
+    let elapsed = begun.elapsed();
+    request.observer.after();
+    outcome?;
+    background.check()?;
+    // Each of M1's iterations writes back a page of its own.
+    let all_pages = Counters::read()?.written_pages - before.written_pages;
+    let beside_pages = all_pages.saturating_sub(meter.count("fsync"));
+    let beside_mb_s = rate_mb_s(beside_pages * PAGE_BYTES as u64, elapsed);
+
+    let mut figures = vec![
+        Measurement::new("background_share", "1", beside_mb_s / alone_mb_s.max(1e-9)),
+        Measurement::new("background_mb_s", "MB/s", beside_mb_s),
+        Measurement::new("background_alone_mb_s", "MB/s", alone_mb_s),
+    ];
+    figures.extend(meter.measurements());
+    Ok(figures)
+}
+
+/// M1 over and over for `time`.
+fn keep_busy(busy: &Recreate, meter: &mut Meter, time: Duration) -> Result<(), Error> {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        busy.once(meter)?;
+    }
+    Ok(())
+}

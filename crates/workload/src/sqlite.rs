@@ -1,0 +1,122 @@
+//! A SQLite benchmark in RLBench's manner (§6.4): its thirteen steps, each
+//! statement's latency recorded under what kind of statement it is, and each
+//! transaction's commit apart.
+
+use crate::Error;
+use crate::background::Background;
+use crate::database::{Database, Journal};
+use crate::meter::Meter;
+use crate::seed::Random;
+use crate::stage::{Foreground, Ground};
+use std::path::PathBuf;
+
+/// The benchmark under one kind of journal.
+pub(crate) struct Statements {
+    path: PathBuf,
+    journal: Journal,
+    /// Statements that are a transaction each: 1000 in RLBench.
+    single: u64,
+    /// Statements of one big transaction: 25,000 in RLBench.
+    bulk: u64,
+    /// Selects that scan the table: 100 in RLBench.
+    scans: u64,
+    /// Selects by an index: 5000 in RLBench.
+    lookups: u64,
+    random: Random,
+}
+
+impl Statements {
+    pub(crate) fn new(ground: &Ground, journal: Journal) -> Self {
+        Statements {
+            path: ground.directory.join("benchmark.db"),
+            journal,
+            single: ground.sizes.sqlite_single,
+            bulk: ground.sizes.sqlite_bulk,
+            scans: ground.sizes.sqlite_scans,
+            lookups: ground.sizes.sqlite_lookups,
+            random: ground.random("foreground"),
+        }
+    }
+
+    fn insert_all(&mut self, meter: &mut Meter, database: &mut Database) -> Result<(), Error> {
+        for number in 0..self.single {
+            let value = self.random.below(100_000);
+            meter.span("insert", |_| database.insert(number, value))?;
+        }
+        self.insert_in_one(meter, database, self.single)?;
+        meter.span("index", |_| database.create_index())?;
+        self.insert_in_one(meter, database, self.single + self.bulk)?;
+        meter.span("index", |_| database.drop_index())
+    }
+
+    fn insert_in_one(
+        &mut self,
+        meter: &mut Meter,
+        database: &mut Database,
+        first: u64,
+    ) -> Result<(), Error> {
+        database.begin()?;
+        for number in first..first + self.bulk {
+            let value = self.random.below(100_000);
+            meter.span("bulk_insert", |_| database.insert(number, value))?;
+        }
+        meter.span("commit", |_| database.commit())
+    }
+
+    fn select_all(&mut self, meter: &mut Meter, database: &mut Database) -> Result<(), Error> {
+        for _ in 0..self.scans {
+            let low = self.random.below(90_000);
+            meter.span("scan", |_| database.select_by_value(low, low + 1000))?;
+        }
+        for part in 0..self.scans {
+            let part = format!("number {part} ");
+            meter.span("scan", |_| database.select_by_text(&part))?;
+        }
+        meter.span("index", |_| database.create_index())?;
+        for _ in 0..self.lookups {
+            let number = self.random.below(self.rows());
+            meter.span("select", |_| database.select_by_number(number))?;
+        }
+        Ok(())
+    }
+
+    fn update_all(&mut self, meter: &mut Meter, database: &mut Database) -> Result<(), Error> {
+        for _ in 0..self.single {
+            let (number, value) = (self.random.below(self.rows()), self.random.below(100_000));
+            meter.span("update", |_| database.update(number, value))?;
+        }
+        database.begin()?;
+        for _ in 0..self.bulk {
+            let (number, value) = (self.random.below(self.rows()), self.random.below(100_000));
+            meter.span("bulk_update", |_| database.update(number, value))?;
+        }
+        meter.span("commit", |_| database.commit())
+    }
+
+    fn delete_all(&mut self, meter: &mut Meter, database: &mut Database) -> Result<(), Error> {
+        for number in 0..self.single {
+            meter.span("delete", |_| database.delete(number))?;
+        }
+        database.begin()?;
+        for number in self.single..self.single + self.bulk {
+            meter.span("bulk_delete", |_| database.delete(number))?;
+        }
+        meter.span("commit", |_| database.commit())?;
+        meter.span("drop", |_| database.drop_table())
+    }
+
+    fn rows(&self) -> u64 {
+        self.single + 2 * self.bulk
+    }
+}
+
+impl Foreground for Statements {
+    fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        let mut database = meter.span("open", |_| Database::open(&self.path, self.journal))?;
+        meter.span("create", |_| database.create_table())?;
+        self.insert_all(meter, &mut database)?;
+        self.select_all(meter, &mut database)?;
+        self.update_all(meter, &mut database)?;
+        self.delete_all(meter, &mut database)
+    }
+}
