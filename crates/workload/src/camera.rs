@@ -25,6 +25,11 @@ const PACE: Duration = Duration::from_millis(125);
 /// Thumbnails that have not come by then never will.
 const PROCESSING_LIMIT: Duration = Duration::from_secs(600);
 
+/// Shots that the sensor can give in `time`.
+pub(crate) fn shots_at_most(time: Duration) -> u64 {
+    time.as_millis().div_ceil(PACE.as_millis()) as u64 + 1
+}
+
 /// Scenario B.
 pub(crate) struct Bursts {
     directory: PathBuf,

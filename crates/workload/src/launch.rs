@@ -18,6 +18,12 @@ use std::time::{Duration, Instant};
 /// What the app's code and resources are, in bytes.
 const PROGRAM_BYTES: [usize; 3] = [3 << 20, 2 << 20, 1 << 20];
 
+/// All of the app's files, at most.
+pub(crate) const APP_BYTES: u64 = 8 << 20;
+
+/// What one start makes durable, at most: preferences, pages, journal.
+pub(crate) const STATE_BYTES: u64 = 256 << 10;
+
 /// One read of them: what read-ahead would ask for.
 const READ_BYTES: usize = 64 << 10;
 

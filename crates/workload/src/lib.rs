@@ -10,6 +10,7 @@ mod database;
 mod device;
 pub mod direct;
 mod error;
+mod footprint;
 mod install;
 mod launch;
 mod layout;
@@ -27,6 +28,7 @@ mod timed;
 mod writeback;
 
 pub use error::Error;
+pub use footprint::{Footprint, footprint};
 pub use load::LOADS;
 
 use camera::Bursts;
@@ -139,6 +141,22 @@ pub const WORKLOADS: &[Entry] = &[
     Entry::new("m3", "1 KB writes to a new file"),
     Entry::new("m4", "truncate a 2 MB file and write it again"),
     Entry::new("m5", "a new 4 KB file while a big one is rewritten"),
+    Entry::new("a", "an app's start: cold reads, SQLite, preference files"),
+    Entry::new("b", "a camera's bursts beside a thumbnail maker"),
+    Entry::new("c", "an app's installation"),
+    Entry::new("sqlite-wal", "SQLite statements with a write-ahead log"),
+    Entry::new(
+        "sqlite-rollback",
+        "SQLite statements with a rollback journal",
+    ),
+    Entry::new(
+        "completion",
+        "the load's time for its file, M1 beside it for a tenth",
+    ),
+    Entry::new(
+        "share",
+        "the load's rate beside a busy M1 over its rate alone",
+    ),
     Entry::new(
         "seq-read-1",
         "direct 128 KB reads in sequence, one at a time",
@@ -201,31 +219,60 @@ pub fn surface(workload: &str) -> Surface {
     }
 }
 
+/// Whether the names are known and the pair measures something.
+///
+/// # Errors
+/// [`Error::UnknownWorkload`], [`Error::UnknownLoad`] or [`Error::NotTogether`].
+pub fn check(run: &Run) -> Result<(), Error> {
+    let loaded = Load::parse(&run.load)?.is_some();
+    let refused = |reason| {
+        Err(Error::NotTogether {
+            workload: run.workload.clone(),
+            load: run.load.clone(),
+            reason,
+        })
+    };
+    if !WORKLOADS.iter().any(|entry| entry.name == run.workload) {
+        return Err(Error::UnknownWorkload {
+            name: run.workload.clone(),
+            choices: Entry::names(WORKLOADS),
+        });
+    }
+    match surface(&run.workload) {
+        Surface::Device if loaded => refused("it measures the unloaded device; choose idle"),
+        _ if Price::parse(&run.workload).is_some() && !loaded => {
+            refused("it measures the load; choose one")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Runs one workload under one load; the figures come in a fixed order.
 ///
 /// The calling thread is the foreground. The load is a child process of its
 /// own that is gone when this returns, so a caller that waits for any child
 /// must not do so meanwhile.
+///
+/// # Errors
+/// Those of [`check`] before anything is done; later whatever failed, after
+/// the load is gone.
 pub fn run(request: &mut RunRequest) -> Result<Vec<Measurement>, Error> {
-    let sizes = Sizes::of(request.scale);
+    check(request.run)?;
+    let sizes = Sizes::of_workload(request.scale, &request.run.workload);
     run_sized(request, sizes)
 }
 
 fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>, Error> {
     let load = Load::parse(&request.run.load)?;
     if let Some(plan) = device::Plan::parse(&request.run.workload) {
-        return run_on_device(request, &sizes, load, plan);
+        return run_on_device(request, &sizes, plan);
     }
     let ground = Ground {
         directory: request.dir.join("foreground"),
         seed: request.seed,
-        sizes: match is_scenario(&request.run.workload) {
-            true => sizes.of_scenario(),
-            false => sizes,
-        },
+        sizes,
     };
-    if let Some(price) = Price::parse(&request.run.workload) {
-        let load = load.ok_or_else(|| not_together(request, "it measures the load; choose one"))?;
+    if let (Some(price), Some(load)) = (Price::parse(&request.run.workload), load) {
         ground.create()?;
         return price::perform(request, &ground, load, price);
     }
@@ -234,31 +281,11 @@ fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>,
     stage::perform(request, &ground, load, foreground.as_mut())
 }
 
-/// Whether the paper has it beside a 4 GB background, not an 8 GB one.
-fn is_scenario(workload: &str) -> bool {
-    matches!(workload, "a" | "b" | "c" | "sqlite-wal" | "sqlite-rollback")
-}
-
-fn not_together(request: &RunRequest, reason: &'static str) -> Error {
-    Error::NotTogether {
-        workload: request.run.workload.clone(),
-        load: request.run.load.clone(),
-        reason,
-    }
-}
-
 fn run_on_device(
     request: &mut RunRequest,
     sizes: &Sizes,
-    load: Option<Load>,
     plan: device::Plan,
 ) -> Result<Vec<Measurement>, Error> {
-    if load.is_some() {
-        return Err(not_together(
-            request,
-            "it measures the unloaded device; choose idle",
-        ));
-    }
     let place = match request.device {
         Some(device) => Place::Device(device.to_owned()),
         None => Place::File(request.dir.join("direct")),

@@ -64,11 +64,9 @@ fn completion(
     load: Load,
     busy: &Recreate,
 ) -> Result<Vec<Measurement>, Error> {
-    let mut sizes = ground.sizes.clone();
-    sizes.writer_bytes = sizes.completion_bytes;
-    sizes.rewrite_bytes = sizes.completion_bytes;
-    let prepared = load.prepare(request.dir, &sizes, ground.seed, request.stop)?;
-    let needed_pages = load.file_bytes(&sizes)? / PAGE_BYTES as u64 / BEGIN_AT;
+    let sizes = &ground.sizes;
+    let prepared = load.prepare(request.dir, sizes, ground.seed, request.stop)?;
+    let needed_pages = load.file_bytes(sizes)? / PAGE_BYTES as u64 / BEGIN_AT;
     layout::settle(request.dir)?;
     stage::sleep_shift(ground);
 

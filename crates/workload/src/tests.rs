@@ -41,6 +41,7 @@ fn tiny_stoppable(
         stop,
         observer: &mut (),
     };
+    check(&run)?;
     run_sized(&mut request, Sizes::tiny())
 }
 

@@ -1,0 +1,106 @@
+//! What a run needs on the disk and how much it writes, known before it runs.
+
+use crate::load::Load;
+use crate::sizes::Sizes;
+use crate::{Error, Surface, camera, check, launch, surface};
+use record::{Run, Scale};
+
+/// Room for directories, the seed's file layout and the journal of a database.
+const MARGIN_BYTES: u64 = 32 << 20;
+
+/// Bytes a row of the SQLite benchmark takes, with its index.
+const ROW_BYTES: u64 = 128;
+
+/// A run's use of the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// The most that its files hold at a time.
+    pub disk_bytes: u64,
+    /// About what it writes, with one pass of the load over its file; the load
+    /// goes on until the foreground is done.
+    pub written_bytes: u64,
+}
+
+/// The footprint of one run at this scale on this machine: a load's file is
+/// larger than the kernel's dirty limit.
+///
+/// # Errors
+/// Those of [`check`].
+pub fn footprint(run: &Run, scale: Scale) -> Result<Footprint, Error> {
+    check(run)?;
+    let sizes = Sizes::of_workload(scale, &run.workload);
+    let own = foreground(run, &sizes);
+    let load_bytes = match Load::parse(&run.load)? {
+        Some(load) => load.file_bytes(&sizes)?,
+        None => 0,
+    };
+    Ok(Footprint {
+        disk_bytes: own.disk_bytes + load_bytes + MARGIN_BYTES,
+        written_bytes: own.written_bytes + load_bytes,
+    })
+}
+
+fn foreground(run: &Run, sizes: &Sizes) -> Footprint {
+    if surface(&run.workload) == Surface::Device {
+        let requests = sizes.sequential_requests * (128 << 10);
+        return of(sizes.direct_span_bytes, requests);
+    }
+    let rows = sizes.sqlite_single + 2 * sizes.sqlite_bulk;
+    match run.workload.as_str() {
+        "m1" | "share" | "completion" => of(4 << 10, sizes.m1_iterations * (4 << 10)),
+        "m2" => of(1 << 20, sizes.m2_iterations << 20),
+        "m3" => of(sizes.m3_bytes, 0),
+        "m4" => of(2 << 20, sizes.m4_iterations * (2 << 20)),
+        "m5" => of(sizes.m5_iterations * (4 << 10), 0),
+        "a" => of(launch::APP_BYTES, sizes.launches * launch::STATE_BYTES),
+        "b" => of(camera::shots_at_most(sizes.camera) * sizes.shot_bytes, 0),
+        "c" => of(
+            2 * sizes.package_bytes,
+            sizes.installs * sizes.package_bytes,
+        ),
+        _ => of(rows * ROW_BYTES, 3 * rows * ROW_BYTES),
+    }
+}
+
+/// Files that are made once, and what is written besides.
+fn of(files_bytes: u64, again_bytes: u64) -> Footprint {
+    Footprint {
+        disk_bytes: files_bytes,
+        written_bytes: files_bytes + again_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LOADS, WORKLOADS};
+
+    fn named(workload: &str, load: &str, scale: Scale) -> Result<Footprint, Error> {
+        let run = Run {
+            workload: workload.to_owned(),
+            load: load.to_owned(),
+        };
+        footprint(&run, scale)
+    }
+
+    #[test]
+    fn every_pair_that_can_run_has_a_footprint_that_grows_with_scale() {
+        for workload in WORKLOADS {
+            for load in LOADS {
+                let Ok(full) = named(workload.name, load.name, Scale::Full) else {
+                    continue;
+                };
+                let part = named(workload.name, load.name, Scale::Factor(0.01)).unwrap();
+                assert!(full.disk_bytes >= part.disk_bytes, "{}", workload.name);
+                assert!(part.written_bytes > 0, "{}", workload.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_load_needs_room_for_its_file() {
+        let idle = named("m1", "idle", Scale::Full).unwrap();
+        let loaded = named("m1", "writer", Scale::Full).unwrap();
+        assert!(loaded.disk_bytes >= idle.disk_bytes + (8 << 30));
+    }
+}
