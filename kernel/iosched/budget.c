@@ -21,8 +21,11 @@
 #define OPEN_LIMIT_MIN		2U
 /* Until the first window: a slow card, so that the first seconds are safe. */
 #define INITIAL_BYTES_PER_S	(32ULL << 20)
+#define INITIAL_DISCARD_NS	(500 * NSEC_PER_USEC)
 /* Below this the cost of a command outweighs what a waiter gains. */
 #define MIN_SLICE_BYTES		(64U << 10)
+/* No use in asking again sooner. */
+#define MIN_WAIT_NS		(500 * NSEC_PER_USEC)
 /* Old age begins here, and everything goes to async here. */
 #define AGE_RAMP_BEGIN_NS	(2ULL * NSEC_PER_SEC)
 #define AGE_RAMP_END_NS		(4ULL * NSEC_PER_SEC)
@@ -57,6 +60,7 @@ void frontrow_budget_init(struct frontrow_data *fd)
 
 	budget->bytes_per_s = INITIAL_BYTES_PER_S;
 	budget->open_limit = OPEN_LIMIT_MIN;
+	budget->discard_ns = INITIAL_DISCARD_NS;
 	budget->credit_updated_ns = ktime_get_ns();
 	fd->native_max_sectors = fd->q->limits.max_sectors;
 	fd->applied_max_sectors = fd->native_max_sectors;
@@ -84,25 +88,32 @@ void frontrow_budget_full(struct frontrow_data *fd)
 	fd->budget.window_full = true;
 }
 
-static u64 oldest_async_ns(struct frontrow_data *fd, u64 now_ns)
+static u64 oldest_ns(struct frontrow_data *fd, enum frontrow_class class,
+		     u64 now_ns)
 {
-	enum frontrow_class class;
-	u64 oldest_ns = now_ns;
+	struct request *rq = list_first_entry_or_null(&fd->fifo[class],
+						      struct request, queuelist);
 
-	for (class = FRONTROW_ASYNC; class <= FRONTROW_DISCARD; class++) {
-		struct request *rq = list_first_entry_or_null(&fd->fifo[class],
-						struct request, queuelist);
-
-		if (rq)
-			oldest_ns = min(oldest_ns, frontrow_rq(rq)->inserted_ns);
-	}
-	return oldest_ns;
+	return rq ? frontrow_rq(rq)->inserted_ns : now_ns;
 }
 
-static unsigned int share_percent(struct frontrow_data *fd, u64 now_ns)
+/*
+ * Discards have an account of their own, half the size, or a foreground that
+ * frees blocks would spend the background's share on them.
+ */
+static unsigned int base_percent(const struct frontrow_data *fd,
+				 enum frontrow_class class)
 {
-	u64 age_ns = now_ns - oldest_async_ns(fd, now_ns);
-	unsigned int base = fd->async_share_percent;
+	unsigned int percent = READ_ONCE(fd->async_share_percent);
+
+	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
+}
+
+static unsigned int share_percent(struct frontrow_data *fd,
+				  enum frontrow_class class, u64 now_ns)
+{
+	unsigned int base = base_percent(fd, class);
+	u64 age_ns = now_ns - oldest_ns(fd, class, now_ns);
 
 	if (age_ns <= AGE_RAMP_BEGIN_NS)
 		return base;
@@ -112,45 +123,79 @@ static unsigned int share_percent(struct frontrow_data *fd, u64 now_ns)
 				AGE_RAMP_END_NS - AGE_RAMP_BEGIN_NS);
 }
 
+static s64 *credit_of(struct frontrow_data *fd, enum frontrow_class class)
+{
+	return &fd->budget.credit_bytes[class - FRONTROW_ASYNC];
+}
+
 /* Credit may not pile up beyond one request, or a burst would follow. */
 static void earn(struct frontrow_data *fd, u64 now_ns)
 {
 	struct frontrow_budget *budget = &fd->budget;
 	u64 elapsed_us = div_u64(now_ns - budget->credit_updated_ns, NSEC_PER_USEC);
-	u64 earned;
+	enum frontrow_class class;
 
 	elapsed_us = min_t(u64, elapsed_us, USEC_PER_SEC);
-	earned = div_u64(budget->bytes_per_s * share_percent(fd, now_ns), 100);
-	earned = div_u64(earned * elapsed_us, USEC_PER_SEC);
-	budget->credit_bytes = min_t(s64, budget->credit_bytes + earned,
-				     slice_bytes(fd));
+	for (class = FRONTROW_ASYNC; class <= FRONTROW_DISCARD; class++) {
+		u64 per_s = div_u64(budget->bytes_per_s *
+				    share_percent(fd, class, now_ns), 100);
+		u64 earned = div_u64(per_s * elapsed_us, USEC_PER_SEC);
+		s64 *credit = credit_of(fd, class);
+
+		*credit = min_t(s64, *credit + earned, slice_bytes(fd));
+	}
 	budget->credit_updated_ns = now_ns;
 }
 
-bool frontrow_budget_has_credit(struct frontrow_data *fd, u64 now_ns)
+/* The class that may send a request while somebody waits, if one may. */
+enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns)
 {
+	enum frontrow_class class;
+
 	/* Small steps would be lost in rounding. */
 	if (now_ns - fd->budget.credit_updated_ns > 100 * NSEC_PER_USEC)
 		earn(fd, now_ns);
-	return fd->budget.credit_bytes > 0;
+	for (class = FRONTROW_ASYNC; class <= FRONTROW_DISCARD; class++)
+		if (fd->queued[class] && *credit_of(fd, class) > 0)
+			return class;
+	return FRONTROW_NR_CLASSES;
 }
 
-/* Time until there is credit, at the present share. */
+/* Time until a queued class has credit, at its present share. */
 u64 frontrow_budget_wait_ns(const struct frontrow_data *fd)
 {
 	const struct frontrow_budget *budget = &fd->budget;
-	u64 per_s = div_u64(budget->bytes_per_s * fd->async_share_percent, 100);
+	u64 wait_ns = NSEC_PER_SEC;
+	enum frontrow_class class;
 
-	if (budget->credit_bytes > 0)
-		return NSEC_PER_MSEC;
-	return NSEC_PER_MSEC +
-	       div64_u64((u64)-budget->credit_bytes * NSEC_PER_SEC, per_s);
+	for (class = FRONTROW_ASYNC; class <= FRONTROW_DISCARD; class++) {
+		s64 credit = budget->credit_bytes[class - FRONTROW_ASYNC];
+		u64 per_s = div_u64(budget->bytes_per_s * base_percent(fd, class),
+				    100);
+
+		if (!fd->queued[class])
+			continue;
+		if (credit > 0)
+			return MIN_WAIT_NS;
+		wait_ns = min(wait_ns,
+			      div64_u64((u64)-credit * NSEC_PER_SEC, per_s));
+	}
+	return max_t(u64, wait_ns, MIN_WAIT_NS);
 }
 
-/*
- * An async request goes to the device. Discards have no bytes to move; they
- * are charged as one slice.
- */
+/* What a request costs in bytes; a discard moves none, but takes time. */
+static u64 cost_bytes(const struct frontrow_data *fd, const struct frontrow_rq *fr)
+{
+	const struct frontrow_budget *budget = &fd->budget;
+
+	if (fr->class != FRONTROW_DISCARD)
+		return fr->bytes;
+	return min(slice_bytes(fd),
+		   div_u64(div_u64(budget->bytes_per_s, USEC_PER_SEC) *
+			   budget->discard_ns, NSEC_PER_USEC));
+}
+
+/* An async request goes to the device. */
 void frontrow_budget_charge(struct frontrow_data *fd,
 			    const struct frontrow_rq *fr, u64 now_ns)
 {
@@ -158,12 +203,11 @@ void frontrow_budget_charge(struct frontrow_data *fd,
 
 	if (frontrow_somebody_waits(fd, now_ns)) {
 		frontrow_budget_disturb(fd);
-		budget->credit_bytes -= fr->class == FRONTROW_DISCARD ?
-					slice_bytes(fd) : fr->bytes;
+		*credit_of(fd, fr->class) -= cost_bytes(fd, fr);
 		return;
 	}
 	/* Idle time is paid for: whoever comes next finds no debt, no hoard. */
-	budget->credit_bytes = 0;
+	memset(budget->credit_bytes, 0, sizeof(budget->credit_bytes));
 	budget->credit_updated_ns = now_ns;
 	if (!budget->window_start_ns) {
 		budget->window_start_ns = now_ns;
@@ -228,6 +272,9 @@ void frontrow_budget_complete(struct frontrow_data *fd,
 {
 	struct frontrow_budget *budget = &fd->budget;
 
+	if (fr->class == FRONTROW_DISCARD)
+		budget->discard_ns = (3 * budget->discard_ns +
+				      now_ns - fr->dispatched_ns) / 4;
 	if (!budget->window_start_ns || fr->class != FRONTROW_ASYNC)
 		return;
 	budget->window_bytes += fr->bytes;

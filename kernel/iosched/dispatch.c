@@ -118,13 +118,6 @@ static bool async_fits(struct frontrow_data *fd)
 	return false;
 }
 
-/* While somebody waits: one at a time, as the guaranteed share allows. */
-static bool async_share_is_due(struct frontrow_data *fd, u64 now_ns)
-{
-	return async_queued(fd) && !nr_async_in_device(fd) &&
-	       frontrow_budget_has_credit(fd, now_ns);
-}
-
 static bool overdue(struct frontrow_data *fd, enum frontrow_class class,
 		    u64 now_ns)
 {
@@ -142,9 +135,12 @@ static enum frontrow_class pick_class(struct frontrow_data *fd, u64 now_ns)
 		    frontrow_pending_stuck(fd);
 	enum frontrow_class class;
 
-	if (!open && async_share_is_due(fd, now_ns))
-		return older_async(fd);
-
+	/* The guaranteed share, one request at a time. */
+	if (!open && !nr_async_in_device(fd)) {
+		class = frontrow_budget_due(fd, now_ns);
+		if (class != FRONTROW_NR_CLASSES)
+			return class;
+	}
 	fd->served_overdue = !fd->served_overdue;
 	if (fd->served_overdue) {
 		for (class = FRONTROW_SYNC_WRITE; class <= FRONTROW_BOOSTED; class++)

@@ -35,6 +35,8 @@ enum frontrow_class {
 	FRONTROW_NR_CLASSES,
 };
 
+#define FRONTROW_NR_ASYNC_CLASSES (FRONTROW_NR_CLASSES - FRONTROW_ASYNC)
+
 static inline bool frontrow_class_is_async(enum frontrow_class class)
 {
 	return class >= FRONTROW_ASYNC;
@@ -112,8 +114,10 @@ struct frontrow_pending {
 struct frontrow_budget {
 	u64 bytes_per_s;	/* measured while nobody waits */
 	unsigned int open_limit; /* async requests in the device, nobody waiting */
-	s64 credit_bytes;	/* async may send while somebody waits if > 0 */
+	/* While somebody waits, a class may send if its credit is positive. */
+	s64 credit_bytes[FRONTROW_NR_ASYNC_CLASSES];
 	u64 credit_updated_ns;
+	u64 discard_ns;		/* mean time that a discard takes */
 
 	u64 window_start_ns;	/* 0: no undisturbed window is running */
 	u64 window_bytes;
@@ -198,7 +202,7 @@ void frontrow_budget_charge(struct frontrow_data *fd,
 			    const struct frontrow_rq *fr, u64 now_ns);
 void frontrow_budget_complete(struct frontrow_data *fd,
 			      const struct frontrow_rq *fr, u64 now_ns);
-bool frontrow_budget_has_credit(struct frontrow_data *fd, u64 now_ns);
+enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns);
 u64 frontrow_budget_wait_ns(const struct frontrow_data *fd);
 
 /* boost.c: from a wait to a promotion */
