@@ -113,18 +113,19 @@ impl Device {
     }
 }
 
-/// `[none] mq-deadline`: the active one is in brackets. Without brackets the queue takes no
-/// scheduler (`elv_iosched_show` in block/elevator.c).
+/// `[none] mq-deadline`: the active one is in brackets. A queue that takes no scheduler has
+/// `none` without brackets (`elv_iosched_show` in block/elevator.c).
 fn parse_schedulers(text: &str) -> Option<Schedulers> {
     let mut active = None;
     let mut available = Vec::new();
     for word in text.split_whitespace() {
         let chosen = word.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
-        active = active.or(chosen.map(str::to_owned));
+        active = active.or(chosen);
         available.push(chosen.unwrap_or(word).to_owned());
     }
+    let only = (available.len() == 1 && text != "none").then_some(text);
     Some(Schedulers {
-        active: active?,
+        active: active.or(only)?.to_owned(),
         available,
     })
 }

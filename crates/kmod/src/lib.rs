@@ -6,7 +6,7 @@ mod tree;
 
 pub use build::build;
 pub use source::Source;
-pub use tree::Tree;
+pub use tree::{Tree, Wanted};
 
 use std::path::PathBuf;
 

@@ -16,47 +16,145 @@ pub struct Tree {
     pub btf: PathBuf,
 }
 
+/// What is known of a kernel; the rest is looked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// As `uname -r` prints it; else that of the headers, else that of the running kernel.
+    pub release: Option<String>,
+    /// Else `lib/modules/RELEASE/build`.
+    pub headers: Option<PathBuf>,
+    /// Else that of the running kernel if it is this one, else that of the headers, else the
+    /// image in `boot`.
+    pub btf: Option<PathBuf>,
+}
+
+impl Wanted {
+    /// The kernel's release, in the file system at `root`.
+    pub fn release(&self, root: &Path) -> Result<String, Error> {
+        if let Some(release) = &self.release {
+            return Ok(release.clone());
+        }
+        let path = match &self.headers {
+            Some(headers) => headers.join("include/config/kernel.release"),
+            None => root.join("proc/sys/kernel/osrelease"),
+        };
+        let release = fs::read_to_string(&path).map_err(Error::file(&path))?;
+        Ok(release.trim().to_owned())
+    }
+
+    /// A file that is or holds the kernel's BTF; its headers need not be there.
+    pub fn btf(&self, root: &Path) -> Result<PathBuf, Error> {
+        if let Some(btf) = &self.btf {
+            return Ok(btf.clone());
+        }
+        let release = self.release(root)?;
+        let headers = self.headers_of(root, &release);
+        btf_of(root, &release, &headers).ok_or(Error::NoBtf { release })
+    }
+
+    fn headers_of(&self, root: &Path, release: &str) -> PathBuf {
+        match &self.headers {
+            Some(headers) => headers.clone(),
+            None => root.join("lib/modules").join(release).join("build"),
+        }
+    }
+}
+
 impl Tree {
-    /// The kernel `release` of the file system at `root`: headers as
-    /// `lib/modules/RELEASE/build` names them, BTF from the running kernel if it
-    /// is this one, else from the headers, else from the image in `boot`.
-    pub fn installed(root: &Path, release: &str) -> Result<Tree, Error> {
-        let headers = root.join("lib/modules").join(release).join("build");
+    /// The kernel that `wanted` describes, in the file system at `root`.
+    pub fn find(root: &Path, wanted: &Wanted) -> Result<Tree, Error> {
+        let release = wanted.release(root)?;
+        let headers = wanted.headers_of(root, &release);
         if !headers.join("Makefile").is_file() {
             return Err(Error::NoHeaders {
-                release: release.to_owned(),
+                release,
                 path: headers,
             });
         }
-        let found = btf_of(root, release, &headers).ok_or_else(|| Error::NoBtf {
-            release: release.to_owned(),
-        })?;
+        let btf = wanted.btf(root)?;
         Ok(Tree {
-            release: release.to_owned(),
+            release,
             headers,
-            btf: found,
+            btf,
         })
-    }
-
-    /// The running kernel.
-    pub fn running() -> Result<Tree, Error> {
-        let path = "/proc/sys/kernel/osrelease";
-        let release = fs::read_to_string(path).map_err(Error::file(path))?;
-        Tree::installed(Path::new("/"), release.trim())
     }
 }
 
 fn btf_of(root: &Path, release: &str, headers: &Path) -> Option<PathBuf> {
-    let running = Path::new("/sys/kernel/btf/vmlinux");
-    let is_running = root == Path::new("/")
-        && fs::read_to_string("/proc/sys/kernel/osrelease").is_ok_and(|it| it.trim() == release);
-    if is_running && running.is_file() {
-        return Some(running.to_owned());
+    let running = root.join("proc/sys/kernel/osrelease");
+    let is_running = fs::read_to_string(running).is_ok_and(|it| it.trim() == release);
+    let places = [
+        is_running.then(|| root.join("sys/kernel/btf/vmlinux")),
+        Some(headers.join("vmlinux")),
+        Some(root.join(format!("boot/vmlinuz-{release}"))),
+    ];
+    places.into_iter().flatten().find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("proc/sys/kernel/osrelease", "6.1.0-1\n"),
+            ("sys/kernel/btf/vmlinux", ""),
+            ("boot/vmlinuz-6.1.0-1", ""),
+            ("boot/vmlinuz-6.12.0-2", ""),
+            ("lib/modules/6.1.0-1/build/Makefile", ""),
+            ("headers/Makefile", ""),
+            ("headers/include/config/kernel.release", "6.12.0-2\n"),
+        ] {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
     }
-    let elf = headers.join("vmlinux");
-    if elf.is_file() {
-        return Some(elf);
+
+    #[test]
+    fn the_running_kernel_is_found_unless_another_is_wanted() {
+        let root = system();
+        let tree = Tree::find(root.path(), &Wanted::default()).unwrap();
+        assert_eq!(tree.release, "6.1.0-1");
+        assert_eq!(tree.headers, root.path().join("lib/modules/6.1.0-1/build"));
+        assert_eq!(tree.btf, root.path().join("sys/kernel/btf/vmlinux"));
+
+        let headers = Some(root.path().join("headers"));
+        let wanted = Wanted {
+            headers,
+            ..Wanted::default()
+        };
+        let tree = Tree::find(root.path(), &wanted).unwrap();
+        assert_eq!(tree.release, "6.12.0-2");
+        assert_eq!(tree.btf, root.path().join("boot/vmlinuz-6.12.0-2"));
     }
-    let image = root.join(format!("boot/vmlinuz-{release}"));
-    image.is_file().then_some(image)
+
+    #[test]
+    fn the_btf_of_the_headers_goes_before_that_of_the_image() {
+        let root = system();
+        fs::write(root.path().join("headers/vmlinux"), "").unwrap();
+        let wanted = Wanted {
+            headers: Some(root.path().join("headers")),
+            ..Wanted::default()
+        };
+        assert_eq!(
+            wanted.btf(root.path()).unwrap(),
+            root.path().join("headers/vmlinux")
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let root = system();
+        let wanted = |release: &str| Wanted {
+            release: Some(release.to_owned()),
+            ..Wanted::default()
+        };
+        let error = Tree::find(root.path(), &wanted("6.12.0-2")).unwrap_err();
+        assert!(matches!(error, Error::NoHeaders { .. }), "{error}");
+        let error = wanted("5.10").btf(root.path()).unwrap_err();
+        assert!(error.to_string().contains("5.10 has no BTF"), "{error}");
+    }
 }

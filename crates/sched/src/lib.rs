@@ -1,10 +1,11 @@
-//! The scheduler module from user space: enable, disable, counters.
+//! The scheduler module from user space: build, enable, disable, counters.
 //!
 //! What makes a device use `frontrow` is more than the scheduler's name: the module has to
 //! be loaded, the queue needs enough tags, and writeback throttling has to be off. All of it
 //! is done by [`enable`](fn@enable), written down by [`knobs`], and undone by [`disable`].
 
 mod boost;
+pub mod build;
 mod counters;
 mod enable;
 mod module;
@@ -29,6 +30,25 @@ pub enum Error {
     /// A knob or the journal of changes.
     #[error(transparent)]
     Knobs(#[from] knobs::Error),
+    /// The module could not be built.
+    #[error(transparent)]
+    Build(#[from] kmod::Error),
+    /// No declarations can be made for the kernel.
+    #[error("{path}: {source}")]
+    Abi {
+        /// Where its BTF was looked for.
+        path: PathBuf,
+        /// What is wrong with it, or different about the kernel.
+        source: abi::Error,
+    },
+    /// A file could not be read or written.
+    #[error("cannot access {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The device has no requests that could be scheduled.
     #[error("{device} has no I/O scheduler, as it passes its requests on{}", hint(.below))]
     NoScheduler {
@@ -58,14 +78,6 @@ pub enum Error {
     /// The program that loads modules is not there.
     #[error("cannot run modprobe ({0}): install kmod (Debian: apt-get install kmod)")]
     NoModprobe(io::Error),
-    /// The module's file could not be read.
-    #[error("cannot read the module {path}: {source}")]
-    ModuleFile {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
     /// The kernel takes only modules with a signature it trusts.
     #[error(
         "Secure Boot keeps kernel {release} from loading the module, as it is not signed with a key of this machine: sign it with a key that you enrol (`mokutil --import`; DKMS does both), or turn Secure Boot off"
@@ -107,14 +119,6 @@ pub enum Error {
         /// The device.
         device: String,
     },
-    /// The scheduler's counters could not be read.
-    #[error("cannot read {path}: {source}")]
-    Counters {
-        /// The attribute.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
 }
 
 fn hint(below: &[String]) -> String {
@@ -132,8 +136,8 @@ impl Error {
             Self::Permission { .. } | Self::NotTrusted { .. } => true,
             Self::Knobs(error) => error.io().is_some_and(denied),
             Self::Device(device::Error::Read { source, .. })
-            | Self::Counters { source, .. }
-            | Self::ModuleFile { source, .. } => denied(source),
+            | Self::Build(kmod::Error::File { source, .. })
+            | Self::File { source, .. } => denied(source),
             _ => false,
         }
     }

@@ -49,7 +49,7 @@ fn is_installed(root: &Path, release: &str) -> bool {
 }
 
 fn load_file(root: &Path, path: &Path, release: &str) -> Result<(), Error> {
-    let file = File::open(path).map_err(|source| Error::ModuleFile {
+    let file = File::open(path).map_err(|source| Error::File {
         path: path.to_owned(),
         source,
     })?;

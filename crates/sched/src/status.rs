@@ -54,7 +54,7 @@ fn counters(path: &Path) -> Result<Counters, Error> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Counters::parse(&text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Counters::default()),
-        Err(source) => Err(Error::Counters {
+        Err(source) => Err(Error::File {
             path: path.to_owned(),
             source,
         }),

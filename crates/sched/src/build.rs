@@ -1,0 +1,48 @@
+//! Building the module for a kernel.
+
+use crate::Error;
+use kmod::{Source, Tree};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The header that the module's sources include.
+pub const HEADER: &str = "frontrow_abi.h";
+
+// `FILES`: the names and contents of the module's sources.
+include!(concat!(env!("OUT_DIR"), "/iosched.rs"));
+
+/// The module's sources, which this program carries so that it can build them anywhere.
+pub fn source() -> Source {
+    let source = Source {
+        name: "frontrow_iosched".to_owned(),
+        ..Source::default()
+    };
+    FILES.iter().fold(source, |source, (name, content)| {
+        source.with(name, *content)
+    })
+}
+
+/// The text of `frontrow_abi.h` for the kernel whose BTF is in the file `btf`.
+///
+/// # Errors
+/// [`Error::File`], or [`Error::Abi`] for a kernel that is not supported.
+pub fn header(btf: &Path) -> Result<String, Error> {
+    let kernel = fs::read(btf).map_err(|source| Error::File {
+        path: btf.to_owned(),
+        source,
+    })?;
+    abi::generate(&kernel).map_err(|source| Error::Abi {
+        path: btf.to_owned(),
+        source,
+    })
+}
+
+/// Builds the module for the kernel of `tree` in the directory `out`, and gives the path of
+/// the `.ko`.
+///
+/// # Errors
+/// As [`header`] and [`kmod::build`].
+pub fn build(tree: &Tree, out: &Path) -> Result<PathBuf, Error> {
+    let source = source().with(HEADER, header(&tree.btf)?);
+    Ok(kmod::build(tree, &source, out)?)
+}
