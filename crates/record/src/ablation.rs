@@ -41,6 +41,17 @@ pub struct Counts {
     pub wait_ms: Option<f64>,
 }
 
+impl Ablation {
+    /// A variant's counters for one dependency.
+    pub fn counts(&self, variant: &Variant, dependency: &str) -> Option<Counts> {
+        let place = self
+            .dependencies
+            .iter()
+            .position(|name| *name == dependency)?;
+        variant.counts[place]
+    }
+}
+
 /// The counters of every situation that has any.
 pub fn ablations(summary: &Summary) -> Vec<Ablation> {
     summary

@@ -1,7 +1,6 @@
 //! What `frontrow` has to reach, as data, and whether a result reaches it.
 //! The terminal table, the report and the documents all judge by this.
 
-use crate::metric::UNTHROTTLED;
 use crate::policy::FRONTROW;
 use crate::summary::{Cell, Figure, Summary, paired_ratio};
 use crate::{metric, number, title};
@@ -22,12 +21,10 @@ pub struct Bar {
 /// Which figures a bar judges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Figures {
-    /// The totals of these workloads under load; where time in dirty throttling
-    /// was measured, the rest.
-    Totals(&'static [&'static str]),
     /// This statistic (`mean`, `max`) of their key operations under load.
     Operations(&'static [&'static str], &'static str),
-    /// Their chief figure under load: the total, or the first key operation's mean.
+    /// The chief figure of these workloads under load: totals, of M3 the time
+    /// outside dirty throttling.
     Chief(&'static [&'static str]),
     /// This metric wherever it was measured.
     Metric(&'static str),
@@ -85,14 +82,14 @@ pub const BARS: [Bar; 12] = [
         experiment: "qasio",
         title: "total under load",
         demand: "≤ 1.5 × unloaded",
-        figures: Figures::Totals(MICRO),
+        figures: Figures::Chief(MICRO),
         rule: Rule::OverUnloaded(1.5),
     },
     Bar {
         experiment: "qasio",
         title: "total under load",
         demand: "not above best stock (interval ≤ ×1.02)",
-        figures: Figures::Totals(MICRO),
+        figures: Figures::Chief(MICRO),
         rule: Rule::IntervalOverBestStock(1.02),
     },
     Bar {
@@ -245,14 +242,13 @@ fn select(figures: Figures, summary: &Summary) -> Vec<&Figure> {
         .figures
         .iter()
         .filter(|figure| match figures {
-            Figures::Totals(workloads) => {
-                figure.is_loaded() && among(workloads, figure) && is_total(summary, figure)
-            }
             Figures::Operations(workloads, statistic) => {
                 figure.is_loaded() && among(workloads, figure) && is_key(figure, statistic)
             }
             Figures::Chief(workloads) => {
-                figure.is_loaded() && among(workloads, figure) && is_chief(summary, figure)
+                figure.is_loaded()
+                    && among(workloads, figure)
+                    && summary.chief(&figure.workload, &figure.load) == Some(figure)
             }
             Figures::Metric(metric) => figure.metric == metric,
             Figures::IdleThroughput => {
@@ -266,30 +262,11 @@ fn among(workloads: &[&str], figure: &Figure) -> bool {
     workloads.contains(&figure.workload.as_str())
 }
 
-fn is_total(summary: &Summary, figure: &Figure) -> bool {
-    let apart = summary.figure(&figure.workload, &figure.load, UNTHROTTLED);
-    match apart {
-        Some(apart) => figure == apart,
-        None => figure.metric == "total_ms",
-    }
-}
-
 fn is_key(figure: &Figure, statistic: &str) -> bool {
     let operations = metric::key_operations(&figure.workload).unwrap_or_default();
     operations
         .iter()
         .any(|operation| figure.metric == format!("{operation}_{statistic}_ms"))
-}
-
-fn is_chief(summary: &Summary, figure: &Figure) -> bool {
-    let of = |metric| summary.figure(&figure.workload, &figure.load, metric);
-    if of(UNTHROTTLED).is_some() || of("total_ms").is_some() {
-        return is_total(summary, figure);
-    }
-    let operations = metric::key_operations(&figure.workload).unwrap_or_default();
-    operations
-        .first()
-        .is_some_and(|operation| figure.metric == format!("{operation}_mean_ms"))
 }
 
 fn verdict(bar: &Bar, summary: &Summary, figure: &Figure) -> Verdict {

@@ -16,7 +16,7 @@ pub enum Direction {
 /// no scheduler can give it back.
 pub const THROTTLED: &str = "throttled_ms";
 
-/// The total less [`THROTTLED`].
+/// The total less [`THROTTLED`]; made from rows that hold both.
 pub const UNTHROTTLED: &str = "unthrottled_ms";
 
 /// The wait dependencies that the scheduler counts, as its metrics begin.
@@ -96,15 +96,31 @@ pub fn key_operations(workload: &str) -> Option<&'static [&'static str]> {
         "a" => &["launch"],
         "b" => &["shot"],
         "c" => &["install"],
+        "sqlite-wal" | "sqlite-rollback" => &["commit", "insert"],
+        "completion" | "share" => &[],
         _ => return None,
     };
     Some(operations)
 }
 
+/// The one figure that a workload comes down to.
+pub fn chief(workload: &str) -> &'static str {
+    match workload {
+        "m3" => UNTHROTTLED,
+        "m5" => "fsync_mean_ms",
+        "a" => "launch_mean_ms",
+        "b" => "shots",
+        "c" => "install_mean_ms",
+        "completion" => "background_completion_ms",
+        "share" => "background_share",
+        _ => "total_ms",
+    }
+}
+
 /// Where a metric stands among its workload's: totals, operations, the rest.
 pub fn rank(metric: &str) -> u8 {
     match metric {
-        "total_ms" => 0,
+        "total_ms" | "shots" => 0,
         THROTTLED => 1,
         UNTHROTTLED => 2,
         other if operation(other).is_some() => 3,
@@ -115,6 +131,10 @@ pub fn rank(metric: &str) -> u8 {
 /// Whether a table that is to be read at a glance shows this metric.
 pub fn is_chief(workload: &str, metric: &str) -> bool {
     if dependency(metric).is_some() {
+        return false;
+    }
+    // Scenario B shoots for a fixed time.
+    if (workload, metric) == ("b", "total_ms") {
         return false;
     }
     match (operation(metric), key_operations(workload)) {

@@ -21,6 +21,28 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A mean of counts: whole numbers stay whole, `18`, `18.4`, `1,234`.
+pub fn count(mean: f64) -> String {
+    match mean.fract() == 0.0 || mean.abs() >= 99.95 {
+        true => significant_whole(mean),
+        false => format!("{mean:.1}"),
+    }
+}
+
+/// A change as signed per cent: `−91 %`, `+4 %`.
+pub fn change(share: f64) -> String {
+    let sign = if share < 0.0 { "−" } else { "+" };
+    format!("{sign}{:.0} %", share.abs() * 100.0)
+}
+
+fn significant_whole(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    match value.abs() >= 9_999.5 {
+        true => thousands(&digits),
+        false => digits,
+    }
+}
+
 /// A ratio: `×1.92`; below 10 two decimals, as two are all that matter near 1.
 pub fn times(ratio: f64) -> String {
     format!("×{}", factor(ratio))
@@ -128,6 +150,15 @@ mod tests {
         ] {
             assert_eq!(with_unit(value, unit), expected);
         }
+    }
+
+    #[test]
+    fn counts_and_changes() {
+        assert_eq!(count(18.0), "18");
+        assert_eq!(count(18.4), "18.4");
+        assert_eq!(count(12_345.6), "12,346");
+        assert_eq!(change(-0.914), "−91 %");
+        assert_eq!(change(0.04), "+4 %");
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub fn sections(summary: &Summary, all: bool) -> Vec<Section> {
     let loaded = section(summary, all, Reference::Unloaded);
     let mut idle = section(summary, all, Reference::BestStock);
     if !all && !loaded.groups.is_empty() {
-        keep_totals(&mut idle);
+        keep_chief(&mut idle, summary);
     }
     [loaded, idle]
         .into_iter()
@@ -99,13 +99,12 @@ pub fn sections(summary: &Summary, all: bool) -> Vec<Section> {
 }
 
 /// Beside figures under load the idle ones are a check: one line a workload.
-fn keep_totals(section: &mut Section) {
+fn keep_chief(section: &mut Section, summary: &Summary) {
     for group in &mut section.groups {
-        let lowest = |line: &Line| metric::rank(&line.figure.metric);
-        let first = group.lines.iter().map(lowest).min();
-        group.lines.retain(|line| Some(lowest(line)) == first);
-        group.lines.truncate(1);
+        let chief = summary.chief(&group.workload, &group.load);
+        group.lines.retain(|line| Some(&line.figure) == chief);
     }
+    section.groups.retain(|group| !group.lines.is_empty());
 }
 
 fn section(summary: &Summary, all: bool, reference: Reference) -> Section {

@@ -3,7 +3,7 @@
 
 use crate::metric::{self, Direction};
 use crate::statistics::Statistics;
-use crate::{Histogram, ResultFile, policy};
+use crate::{Histogram, ResultFile, Row, policy};
 use std::collections::BTreeMap;
 
 /// The load under which nothing but the workload runs.
@@ -65,7 +65,8 @@ impl Summary {
         let mut policies: Vec<String> = Vec::new();
         let mut seeds: Vec<u64> = Vec::new();
         let mut gathered: BTreeMap<(Figure, String), Gathered> = BTreeMap::new();
-        for row in &result.rows {
+        let unthrottled = unthrottled(&result.rows);
+        for row in result.rows.iter().chain(&unthrottled) {
             let figure = Figure {
                 workload: row.workload.clone(),
                 load: row.load.clone(),
@@ -152,6 +153,13 @@ impl Summary {
     pub fn over_best_stock(&self, figure: &Figure, policy: &str) -> Option<Statistics> {
         let best = self.best_stock(figure)?;
         paired_ratio(self.cell(figure, policy)?, best.cell)
+    }
+
+    /// The one figure that a workload under a load comes down to; without time in
+    /// throttling apart, the total.
+    pub fn chief(&self, workload: &str, load: &str) -> Option<&Figure> {
+        self.figure(workload, load, metric::chief(workload))
+            .or_else(|| self.figure(workload, load, "total_ms"))
     }
 
     /// The workload-and-load pairs in the order measured.
@@ -245,6 +253,30 @@ impl Direction {
         };
         (under != 0.0).then(|| over / under)
     }
+}
+
+/// The rest of each total beside which throttling was measured.
+fn unthrottled(rows: &[Row]) -> Vec<Row> {
+    let throttled: BTreeMap<_, f64> = rows
+        .iter()
+        .filter(|row| row.metric == metric::THROTTLED)
+        .map(|row| (place(row), row.value))
+        .collect();
+    let totals = rows.iter().filter(|row| row.metric == "total_ms");
+    totals
+        .filter_map(|row| {
+            Some(Row {
+                metric: metric::UNTHROTTLED.to_owned(),
+                value: row.value - throttled.get(&place(row))?,
+                histogram: None,
+                ..row.clone()
+            })
+        })
+        .collect()
+}
+
+fn place(row: &Row) -> (&str, &str, &str, u64) {
+    (&row.workload, &row.load, &row.policy, row.seed)
 }
 
 #[derive(Default)]

@@ -13,6 +13,8 @@ pub fn workload(name: &str) -> Option<&'static str> {
         "c" => "install an app: extract, write, fsync",
         "sqlite-wal" => "SQLite transactions, write-ahead log",
         "sqlite-rollback" => "SQLite transactions, rollback journal",
+        "completion" => "the load's file from start to end, M1 beside it for a tenth",
+        "share" => "the load's rate beside M1 over its rate alone",
         _ => return None,
     };
     Some(words)

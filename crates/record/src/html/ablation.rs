@@ -2,14 +2,14 @@
 //! per dependency, both over NONE (paper figures 8 and 9), and the counters.
 
 use super::at;
-use crate::ablation::{self, Ablation, Variant};
+use crate::ablation::{self, Ablation, Counts, Variant};
 use crate::summary::{IDLE, Summary};
-use crate::{number, title};
+use crate::{metric, number, title};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 480.0;
 const LABEL: f64 = 118.0;
-const VALUE: f64 = 116.0;
+const VALUE: f64 = 128.0;
 const ROW: f64 = 27.0;
 const BAR: f64 = 15.0;
 
@@ -51,12 +51,20 @@ pub fn section(summary: &Summary) -> Option<Markup> {
                     }
                 }
             }
-            div.scroll tabindex="0" { (counters(&ablations)) }
+            details {
+                summary { "Waits, share found and time waited, for each workload" }
+                div.scroll tabindex="0" { (counters(&ablations)) }
+            }
         }
     })
 }
 
 fn totals(ablation: &Ablation, place: usize) -> Markup {
+    let none = ablation
+        .variants
+        .iter()
+        .find(|variant| variant.name == "NONE");
+    let none_ms = none.and_then(|variant| variant.total_ms);
     let rows = ablation
         .variants
         .iter()
@@ -64,7 +72,7 @@ fn totals(ablation: &Ablation, place: usize) -> Markup {
             Some(total_ms) => Stack {
                 variant,
                 parts: vec![("ablation", total_ms)],
-                text: milliseconds(total_ms),
+                text: milliseconds(total_ms) + &change(variant, total_ms, none_ms),
             },
             None => Stack {
                 variant,
@@ -78,6 +86,16 @@ fn totals(ablation: &Ablation, place: usize) -> Markup {
             span.aside { (title::load(&ablation.load)) }
         }
         (stacks(&rows.collect::<Vec<_>>(), &format!("total-{place}"), "total time"))
+    }
+}
+
+/// How much more or less than NONE, as the paper's figure 8 has it.
+fn change(variant: &Variant, total_ms: f64, none_ms: Option<f64>) -> String {
+    match none_ms {
+        Some(none_ms) if variant.name != "NONE" && none_ms > 0.0 => {
+            format!(" {}", number::change(total_ms / none_ms - 1.0))
+        }
+        _ => String::new(),
     }
 }
 
@@ -151,41 +169,56 @@ fn draw_stack(row: &Stack, scale: f64, top: f64) -> Markup {
     }
 }
 
+/// Waits, share found and time waited, a column group a dependency.
 fn counters(ablations: &[Ablation]) -> Markup {
+    let waited_on = |name: &&str| ablations.iter().any(|one| one.dependencies.contains(name));
+    let dependencies: Vec<&str> = metric::DEPENDENCIES.into_iter().filter(waited_on).collect();
     html! {
-        table {
+        table.counters {
             thead {
                 tr {
-                    th scope="col" { "promoted" }
-                    th scope="col" { "dependency" }
-                    th scope="col" { "waits" }
-                    th scope="col" { "found" }
-                    th scope="col" { "time waited" }
+                    th rowspan="2" scope="col" { "promoted" }
+                    @for name in &dependencies {
+                        th.first colspan="3" scope="colgroup" { (name) }
+                    }
+                }
+                tr {
+                    @for _ in &dependencies {
+                        th.first scope="col" { "waits" }
+                        th scope="col" { "found" }
+                        th scope="col" { "waited" }
+                    }
                 }
             }
             @for ablation in ablations {
                 tbody {
                     tr.group {
-                        th scope="rowgroup" colspan="5" {
+                        th scope="rowgroup" colspan=(dependencies.len() * 3 + 1) {
                             (title::situation(&ablation.workload, &ablation.load))
                         }
                     }
                     @for variant in &ablation.variants {
-                        @for (name, counts) in ablation.dependencies.iter().zip(&variant.counts) {
-                            @if let Some(counts) = counts {
-                                tr {
-                                    th scope="row" { (variant.name) }
-                                    td { (name) }
-                                    td { (number::significant(counts.waits)) }
-                                    td { (or_dash(counts.found_share.map(number::percent))) }
-                                    td { (or_dash(counts.wait_ms.map(milliseconds))) }
-                                }
-                            }
+                        tr.ours[variant.name == "ALL"] {
+                            th scope="row" { (variant.name) }
+                            @for name in &dependencies { (cells(ablation.counts(variant, name))) }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+fn cells(counts: Option<Counts>) -> Markup {
+    let waits = counts.map(|counts| number::count(counts.waits));
+    let found = counts
+        .and_then(|counts| counts.found_share)
+        .map(number::percent);
+    let waited = counts.and_then(|counts| counts.wait_ms).map(milliseconds);
+    html! {
+        td.first { (or_dash(waits)) }
+        td { (or_dash(found)) }
+        td { (or_dash(waited)) }
     }
 }
 

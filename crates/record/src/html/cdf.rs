@@ -51,6 +51,11 @@ pub fn section(summary: &Summary) -> Option<Markup> {
     if figures.is_empty() {
         return None;
     }
+    let head_rows = figures
+        .iter()
+        .map(|(_, lines)| labels(lines).rows)
+        .max()
+        .unwrap_or(0);
     Some(html! {
         section {
             h2 { "How long each operation takes" }
@@ -62,7 +67,7 @@ pub fn section(summary: &Summary) -> Option<Markup> {
             }
             div.cards {
                 @for (place, (figure, lines)) in figures.iter().enumerate() {
-                    figure.card { (draw(figure, lines, place)) }
+                    figure.card { (draw(figure, lines, head_rows, place)) }
                 }
             }
         }
@@ -118,9 +123,10 @@ impl Nines {
     }
 }
 
-fn draw(figure: &Figure, lines: &[Line], place: usize) -> Markup {
+fn draw(figure: &Figure, lines: &[Line], head_rows: usize, place: usize) -> Markup {
     let labels = labels(lines);
-    let head = LABEL_ROW * labels.rows as f64 + 10.0;
+    let head = LABEL_ROW * head_rows as f64 + 10.0;
+    let skipped = head_rows - labels.rows;
     let bottom = head + HEIGHT;
     let axis = time_axis(lines);
     let nines = Nines {
@@ -159,7 +165,7 @@ fn draw(figure: &Figure, lines: &[Line], place: usize) -> Markup {
             text.tick x=(at(LEFT - 8.0)) y=(at(head + 4.0)) text-anchor="end" { "worst" }
             @for label in &labels.placed {
                 line.leader x1=(at(label.point)) x2=(at(label.point))
-                    y1=(at(label.row as f64 * LABEL_ROW + 14.0)) y2=(at(head)) {}
+                    y1=(at((label.row + skipped) as f64 * LABEL_ROW + 14.0)) y2=(at(head)) {}
             }
             @for line in lines {
                 path class={ "curve " (line.class) } d=(path(line, &axis, &nines)) {
@@ -170,7 +176,7 @@ fn draw(figure: &Figure, lines: &[Line], place: usize) -> Markup {
             }
             @for label in &labels.placed {
                 text class={ "label " (lines[label.line].class) } x=(at(label.left))
-                    y=(at(label.row as f64 * LABEL_ROW + 11.0)) {
+                    y=(at((label.row + skipped) as f64 * LABEL_ROW + 11.0)) {
                     (label.text)
                 }
             }

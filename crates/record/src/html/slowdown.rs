@@ -3,7 +3,6 @@
 
 use super::axis::LogAxis;
 use super::{at, series};
-use crate::metric::UNTHROTTLED;
 use crate::summary::{Cell, Figure, Summary};
 use crate::{metric, number, policy, title};
 use maud::{Markup, html};
@@ -68,12 +67,10 @@ pub fn section(summary: &Summary) -> Option<Markup> {
 }
 
 fn chart<'a>(summary: &'a Summary, workload: &str, load: &str) -> Option<Chart<'a>> {
-    let operation = metric::key_operations(workload).and_then(<[&str]>::first);
-    let figure = summary
-        .figure(workload, load, UNTHROTTLED)
-        .or_else(|| summary.figure(workload, load, "total_ms"))
-        .or_else(|| summary.figure(workload, load, &format!("{}_mean_ms", operation?)))
-        .filter(|figure| figure.is_loaded())?;
+    let figure = summary.chief(workload, load)?;
+    if !figure.is_loaded() {
+        return None;
+    }
     let unloaded = summary.unloaded(figure)?.cell.mean();
     let bars: Vec<Bar> = summary
         .policies
@@ -95,14 +92,16 @@ fn bar<'a>(
     unloaded: f64,
 ) -> Option<Bar<'a>> {
     let cell = summary.cell(figure, policy)?;
-    let interval = cell.over_seeds.interval;
+    let times = |value| figure.direction().times_worse(value, unloaded);
+    let interval = cell.over_seeds.interval.and_then(|ends| {
+        let (one, other) = (times(ends.low)?, times(ends.high)?);
+        Some((one.min(other), one.max(other)))
+    });
     Some(Bar {
         policy,
         cell,
-        times: summary
-            .slowdown(figure, policy)
-            .filter(|times| *times > 0.0)?,
-        interval: interval.map(|ends| (ends.low / unloaded, ends.high / unloaded)),
+        times: times(cell.mean()).filter(|times| *times > 0.0)?,
+        interval,
     })
 }
 
@@ -116,8 +115,8 @@ fn draw(chart: &Chart, summary: &Summary, range: (f64, f64), place: usize) -> Ma
         figcaption {
             strong { (figure.workload) } " " (heading)
             span.aside {
+                (metric::label(&figure.metric)) " "
                 (title::load(&figure.load)) " · unloaded " (figure.text(chart.unloaded))
-                @if figure.metric == UNTHROTTLED { " · without dirty throttling" }
             }
         }
         svg viewBox={ "0 0 " (WIDTH) " " (at(bottom + AXIS)) } role="img"

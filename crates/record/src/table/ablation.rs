@@ -52,13 +52,9 @@ fn situation(ablation: &Ablation, dependencies: &[&'static str]) -> Vec<Line> {
             Some(total_ms) => number::with_unit(total_ms, "ms"),
             None => "–".to_owned(),
         };
-        let counts = dependencies.iter().map(|dependency| {
-            let place = ablation
-                .dependencies
-                .iter()
-                .position(|name| name == dependency);
-            counts_text(place.and_then(|place| variant.counts[place]))
-        });
+        let counts = dependencies
+            .iter()
+            .map(|dependency| counts_text(ablation.counts(variant, dependency)));
         let cells = std::iter::once(total)
             .chain(counts)
             .map(|text| (Text::plain(text), String::new()))
@@ -73,7 +69,7 @@ fn counts_text(counts: Option<Counts>) -> String {
     let Some(counts) = counts else {
         return "–".to_owned();
     };
-    let mut parts = vec![number::significant(counts.waits)];
+    let mut parts = vec![number::count(counts.waits)];
     parts.extend(counts.found_share.map(number::percent));
     parts.extend(
         counts

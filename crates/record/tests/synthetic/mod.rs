@@ -33,8 +33,8 @@ const OPERATIONS: [(&str, &[(&str, f64)]); 10] = [
     ("a", &[("launch", 310.0)]),
     ("b", &[("shot", 40.0)]),
     ("c", &[("install", 2100.0)]),
-    ("sqlite-wal", &[("insert", 1.2)]),
-    ("sqlite-rollback", &[("insert", 6.2)]),
+    ("sqlite-wal", &[("insert", 1.2), ("commit", 1.1)]),
+    ("sqlite-rollback", &[("insert", 6.2), ("commit", 6.0)]),
 ];
 
 /// A generator whose sequence is the same everywhere.
@@ -173,7 +173,9 @@ impl Measuring<'_> {
         if self.workload == "m3" {
             let throttled_ms = if loaded { total_ms * 0.2 } else { 0.0 };
             self.row("throttled_ms", "ms", throttled_ms, None);
-            self.row("unthrottled_ms", "ms", total_ms - throttled_ms, None);
+        }
+        if self.workload == "b" {
+            self.row("shots", "1", (9000.0 / total_ms * 200.0).floor(), None);
         }
         if self.workload == "m1" && loaded {
             self.row("background_completion_ms", "ms", 9000.0 * shift, None);
