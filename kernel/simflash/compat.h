@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What differs between kernels. queue_limits carries the features since 6.11,
+ * and blk_mq_alloc_disk() takes it; before, each is set on the queue.
+ */
+#ifndef SIMFLASH_COMPAT_H
+#define SIMFLASH_COMPAT_H
+
+#include <linux/blk-mq.h>
+#include <linux/hrtimer.h>
+#include <linux/platform_device.h>
+#include <linux/version.h>
+
+struct simflash_limits {
+	unsigned int page_bytes;
+	unsigned int request_sectors;
+	unsigned int request_segments;
+	unsigned int discard_sectors;
+	bool fua;
+	bool stable_pages;
+};
+
+#ifdef BLK_FEAT_WRITE_CACHE
+
+static inline struct gendisk *simflash_alloc_disk(struct blk_mq_tag_set *tags, void *data,
+						  const struct simflash_limits *limits)
+{
+	struct queue_limits lim = {
+		.logical_block_size = limits->page_bytes,
+		.physical_block_size = limits->page_bytes,
+		.io_min = limits->page_bytes,
+		.max_hw_sectors = limits->request_sectors,
+		.max_segments = limits->request_segments,
+		.max_hw_discard_sectors = limits->discard_sectors,
+		.discard_granularity = limits->page_bytes,
+		.features = BLK_FEAT_WRITE_CACHE,
+	};
+
+	if (limits->fua)
+		lim.features |= BLK_FEAT_FUA;
+	if (limits->stable_pages)
+		lim.features |= BLK_FEAT_STABLE_WRITES;
+	return blk_mq_alloc_disk(tags, &lim, data);
+}
+
+#else
+
+static inline struct gendisk *simflash_alloc_disk(struct blk_mq_tag_set *tags, void *data,
+						  const struct simflash_limits *limits)
+{
+	struct gendisk *disk = blk_mq_alloc_disk(tags, data);
+	struct request_queue *queue;
+
+	if (IS_ERR(disk))
+		return disk;
+	queue = disk->queue;
+	blk_queue_logical_block_size(queue, limits->page_bytes);
+	blk_queue_physical_block_size(queue, limits->page_bytes);
+	blk_queue_io_min(queue, limits->page_bytes);
+	blk_queue_max_hw_sectors(queue, limits->request_sectors);
+	blk_queue_max_segments(queue, limits->request_segments);
+	blk_queue_max_discard_sectors(queue, limits->discard_sectors);
+	queue->limits.discard_granularity = limits->page_bytes;
+	blk_queue_write_cache(queue, true, limits->fua);
+	blk_queue_flag_set(QUEUE_FLAG_NONROT, queue);
+	if (limits->stable_pages)
+		blk_queue_flag_set(QUEUE_FLAG_STABLE_WRITES, queue);
+	return disk;
+}
+
+#endif
+
+#ifndef BLK_OPEN_READ
+typedef fmode_t blk_mode_t;
+#endif
+
+/* Merging is what every queue does since 6.14, and is asked for before. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+#define SIMFLASH_TAG_FLAGS 0
+#else
+#define SIMFLASH_TAG_FLAGS BLK_MQ_F_SHOULD_MERGE
+#endif
+
+/* platform_driver.remove() returns nothing since 6.11; remove_new() was the way there. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#define simflash_remove_callback remove
+#else
+#define simflash_remove_callback remove_new
+#endif
+
+static inline void simflash_timer_setup(struct hrtimer *timer,
+					enum hrtimer_restart (*expired)(struct hrtimer *))
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, expired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	timer->function = expired;
+#endif
+}
+
+#endif

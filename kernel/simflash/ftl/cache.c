@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The write cache: pages on their way to flash.
+ *
+ * Pages are staged in order of arrival until a row is full, then the row goes
+ * to a die; FLUSH and FUA send it before it is full, padded. A page leaves
+ * the cache when its program has ended, for until then the cells do not hold
+ * it.
+ */
+#include "internal.h"
+
+static uint32_t *bucket_of(const struct ftl_cache *cache, uint32_t lba)
+{
+	return &cache->bucket[(uint32_t)(lba * 0x9e3779b1u) >> cache->bucket_shift];
+}
+
+static uint32_t find(const struct ftl_cache *cache, uint32_t lba)
+{
+	uint32_t slot = *bucket_of(cache, lba);
+
+	while (slot != FTL_NONE && cache->slot[slot].lba != lba)
+		slot = cache->slot[slot].next;
+	return slot;
+}
+
+static void list_slot(struct ftl_cache *cache, uint32_t index)
+{
+	uint32_t *bucket = bucket_of(cache, cache->slot[index].lba);
+
+	cache->slot[index].next = *bucket;
+	cache->slot[index].listed = true;
+	*bucket = index;
+}
+
+static void unlist_slot(struct ftl_cache *cache, uint32_t index)
+{
+	uint32_t *link = bucket_of(cache, cache->slot[index].lba);
+
+	while (*link != index)
+		link = &cache->slot[*link].next;
+	*link = cache->slot[index].next;
+	cache->slot[index].listed = false;
+}
+
+static void free_slot(struct ftl_cache *cache, uint32_t index)
+{
+	cache->slot[index].used = false;
+	cache->slot[index].next = cache->free_head;
+	cache->free_head = index;
+	cache->free_count++;
+}
+
+static uint32_t new_slot(struct ftl_cache *cache)
+{
+	uint32_t index = cache->free_head;
+
+	cache->free_head = cache->slot[index].next;
+	cache->free_count--;
+	return index;
+}
+
+static void free_row(struct ftl_cache *cache, struct ftl_row *row)
+{
+	row->next = cache->free_row;
+	cache->free_row = row;
+}
+
+bool ftl_cache_create(struct ftl *ftl)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	uint32_t pages = ftl->config.cache_pages;
+	uint32_t bits = 1;
+	uint32_t i;
+
+	while (1u << bits < pages)
+		bits++;
+	cache->bucket_shift = 32 - bits;
+	cache->slot = ftl_alloc_array(pages, sizeof(*cache->slot));
+	cache->row = ftl_alloc_array(pages, sizeof(*cache->row));
+	cache->bucket = ftl_alloc_array(1u << bits, sizeof(*cache->bucket));
+	if (!cache->slot || !cache->row || !cache->bucket)
+		return false;
+
+	cache->free_head = FTL_NONE;
+	for (i = 0; i < pages; i++) {
+		free_slot(cache, i);
+		free_row(cache, &cache->row[i]);
+	}
+	for (i = 0; i < 1u << bits; i++)
+		cache->bucket[i] = FTL_NONE;
+	return true;
+}
+
+void ftl_cache_destroy(struct ftl *ftl)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	uint32_t i;
+
+	for (i = 0; cache->slot && i < ftl->config.cache_pages; i++) {
+		if (cache->slot[i].used)
+			ftl_content_drop(&cache->slot[i].content);
+	}
+	ftl_free_array(cache->slot);
+	ftl_free_array(cache->row);
+	ftl_free_array(cache->bucket);
+}
+
+bool ftl_cache_read(const struct ftl *ftl, uint32_t lba, void *memory)
+{
+	const struct ftl_cache *cache = &ftl->cache;
+	uint32_t slot;
+
+	if (cache->free_count == ftl->config.cache_pages)
+		return false;
+	slot = find(cache, lba);
+	if (slot == FTL_NONE)
+		return false;
+	ftl_content_read(&cache->slot[slot].content, memory);
+	return true;
+}
+
+static void own(struct ftl_slot *slot, struct ftl_content *content, struct ftl_cmd *fua)
+{
+	slot->content = *content;
+	content->buffer = false;
+	slot->fua = fua;
+	if (fua)
+		fua->waiting++;
+}
+
+/*
+ * A staged page is overwritten in place, unless a FUA write waits for this
+ * very one to be programmed.
+ */
+static bool overwrite(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
+		      struct ftl_cmd *fua)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	uint32_t index = find(cache, lba);
+	struct ftl_slot *slot;
+
+	if (index == FTL_NONE)
+		return false;
+	slot = &cache->slot[index];
+	if (!slot->staged || slot->fua) {
+		unlist_slot(cache, index);
+		return false;
+	}
+	ftl_content_drop(&slot->content);
+	own(slot, content, fua);
+	ftl->stats.cache_overwrites++;
+	return true;
+}
+
+static bool stage_row(struct ftl *ftl)
+{
+	struct ftl_cache *cache = &ftl->cache;
+
+	if (!ftl_store_reserve_row(ftl))
+		return false;
+	cache->staged = cache->free_row;
+	cache->free_row = cache->staged->next;
+	cache->staged->pages = 0;
+	return true;
+}
+
+/* Takes the content; false if there is no flash left for it. */
+bool ftl_cache_write(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
+		     struct ftl_cmd *fua)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	struct ftl_slot *slot;
+	uint32_t index;
+
+	if (!cache->staged && !stage_row(ftl))
+		return false;
+	if (overwrite(ftl, lba, content, fua))
+		return true;
+
+	index = new_slot(cache);
+	slot = &cache->slot[index];
+	slot->lba = lba;
+	slot->used = true;
+	slot->staged = true;
+	slot->dropped = false;
+	own(slot, content, fua);
+	list_slot(cache, index);
+	cache->staged->slot[cache->staged->pages++] = index;
+	if (cache->staged->pages == ftl->config.row_pages)
+		ftl_cache_push(ftl);
+	return true;
+}
+
+uint32_t ftl_cache_staged(const struct ftl *ftl)
+{
+	return ftl->cache.staged ? ftl->cache.staged->pages : 0;
+}
+
+static void link_row(struct ftl_cache *cache, struct ftl_row *row)
+{
+	row->number = ++cache->next_row;
+	row->next = NULL;
+	row->previous = cache->newest;
+	if (row->previous)
+		row->previous->next = row;
+	else
+		cache->oldest = row;
+	cache->newest = row;
+}
+
+static void unlink_row(struct ftl_cache *cache, struct ftl_row *row)
+{
+	if (row->previous)
+		row->previous->next = row->next;
+	else
+		cache->oldest = row->next;
+	if (row->next)
+		row->next->previous = row->previous;
+	else
+		cache->newest = row->previous;
+}
+
+void ftl_cache_push(struct ftl *ftl)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	struct ftl_row *row = cache->staged;
+	uint32_t i;
+
+	if (!row)
+		return;
+	cache->staged = NULL;
+	link_row(cache, row);
+	for (i = 0; i < row->pages; i++)
+		cache->slot[row->slot[i]].staged = false;
+
+	row->sequence = ftl->next_sequence;
+	row->operation.kind = FTL_PROGRAM_ROW;
+	row->operation.physical = ftl_store_take_row(ftl, &row->operation.erase_first);
+	row->operation.pages = row->pages;
+	ftl->next_sequence += row->pages;
+	ftl->stats.padded_pages += ftl->config.row_pages - row->pages;
+	ftl_die_queue(ftl, ftl_die_of(ftl, row->operation.physical), &row->operation,
+		      FTL_CLASS_PROGRAM);
+}
+
+/* Ends the flushes whose rows are all programmed. */
+static void end_flushes(struct ftl *ftl)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	struct ftl_cmd *cmd;
+
+	while ((cmd = cache->flush_head)) {
+		if (cache->oldest && cache->oldest->number <= cmd->flush_row)
+			return;
+		cache->flush_head = cmd->next;
+		ftl_command_respond(ftl, cmd);
+	}
+}
+
+void ftl_cache_flush(struct ftl *ftl, struct ftl_cmd *cmd)
+{
+	struct ftl_cache *cache = &ftl->cache;
+
+	ftl_cache_push(ftl);
+	cmd->flush_row = cache->next_row;
+	cmd->next = NULL;
+	if (cache->flush_head)
+		cache->flush_tail->next = cmd;
+	else
+		cache->flush_head = cmd;
+	cache->flush_tail = cmd;
+	end_flushes(ftl);
+}
+
+void ftl_cache_discard(struct ftl *ftl, uint32_t lba, uint32_t pages)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	uint32_t i;
+
+	if (cache->free_count == ftl->config.cache_pages)
+		return;
+	for (i = 0; i < ftl->config.cache_pages; i++) {
+		struct ftl_slot *slot = &cache->slot[i];
+
+		if (!slot->used || slot->lba - lba >= pages)
+			continue;
+		slot->dropped = true;
+		if (slot->listed)
+			unlist_slot(cache, i);
+	}
+}
+
+static void slot_programmed(struct ftl *ftl, uint32_t index, uint32_t physical,
+			    uint64_t sequence)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	struct ftl_slot *slot = &cache->slot[index];
+
+	ftl_store_program(ftl, physical, slot->lba, sequence, &slot->content);
+	if (!slot->dropped)
+		ftl_map_programmed(ftl, slot->lba, physical);
+	if (slot->listed)
+		unlist_slot(cache, index);
+	if (slot->fua && !--slot->fua->waiting)
+		ftl_command_respond(ftl, slot->fua);
+	free_slot(cache, index);
+}
+
+void ftl_cache_row_done(struct ftl *ftl, struct ftl_row *row)
+{
+	uint32_t i;
+
+	for (i = 0; i < row->pages; i++)
+		slot_programmed(ftl, row->slot[i], row->operation.physical + i,
+				row->sequence + i);
+	ftl_store_row_done(ftl, row->operation.physical);
+	unlink_row(&ftl->cache, row);
+	free_row(&ftl->cache, row);
+	end_flushes(ftl);
+	ftl_link_start(ftl);
+}

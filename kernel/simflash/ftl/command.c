@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Commands in time: the controller, the link and the response.
+ *
+ * The controller serves commands in order of arrival, one at a time. Then a
+ * read's rows wait at their dies and its pages cross the link as they come;
+ * writes cross the link one command after another, as far as the cache has
+ * room, and a write is done when its last page is in the cache.
+ */
+#include "internal.h"
+
+#define MIB_PAGES 256
+
+static void *page_memory(const struct ftl_cmd *cmd, uint32_t page)
+{
+	return cmd->page[page].memory;
+}
+
+bool ftl_command_create(struct ftl *ftl)
+{
+	uint32_t depth = ftl->config.queue_depth;
+	uint32_t pages = ftl->config.command_pages;
+	uint32_t i;
+
+	ftl->command = ftl_alloc_array(depth, sizeof(*ftl->command));
+	ftl->command_page = ftl_alloc_array((size_t)depth * pages, sizeof(*ftl->command_page));
+	ftl->command_operation =
+		ftl_alloc_array((size_t)depth * pages, sizeof(*ftl->command_operation));
+	if (!ftl->command || !ftl->command_page || !ftl->command_operation)
+		return false;
+	for (i = 0; i < depth; i++) {
+		ftl->command[i].page = ftl->command_page + (size_t)i * pages;
+		ftl->command[i].operation = ftl->command_operation + (size_t)i * pages;
+	}
+	return true;
+}
+
+void ftl_command_destroy(struct ftl *ftl)
+{
+	ftl_free_array(ftl->command);
+	ftl_free_array(ftl->command_page);
+	ftl_free_array(ftl->command_operation);
+}
+
+struct ftl_cmd *ftl_command(struct ftl *ftl, uint32_t tag)
+{
+	return &ftl->command[tag];
+}
+
+void ftl_command_respond(struct ftl *ftl, struct ftl_cmd *cmd)
+{
+	cmd->due_ns = ftl->now_ns + ftl->config.response_ns;
+	if (!ftl->responses.head)
+		ftl->due_ns[FTL_DUE_RESPONSE] = cmd->due_ns;
+	ftl_commands_push(&ftl->responses, cmd);
+}
+
+static void response_event(struct ftl *ftl)
+{
+	struct ftl_cmd *cmd = ftl_commands_pop(&ftl->responses);
+	struct ftl_stats *stats = &ftl->stats;
+	uint64_t took_ns = ftl->now_ns - cmd->arrival_ns;
+
+	stats->commands[cmd->op]++;
+	stats->command_pages[cmd->op] += cmd->pages;
+	stats->command_ns[cmd->op] += took_ns;
+	if (took_ns > stats->command_max_ns[cmd->op])
+		stats->command_max_ns[cmd->op] = took_ns;
+	stats->fua_writes += cmd->op == FTL_WRITE && cmd->fua;
+	stats->failed += cmd->status != FTL_OK;
+
+	ftl->due_ns[FTL_DUE_RESPONSE] =
+		ftl->responses.head ? ftl->responses.head->due_ns : FTL_NEVER;
+	ftl_commands_push(&ftl->done, cmd);
+}
+
+/* Reads. */
+
+static bool same_row(const struct ftl *ftl, uint32_t one, uint32_t other)
+{
+	return one / ftl->config.row_pages == other / ftl->config.row_pages;
+}
+
+/* Gives page `page` of the command to `last` if it belongs to the same piece of work. */
+static bool append(const struct ftl *ftl, struct ftl_operation *last, enum ftl_kind kind,
+		   const struct ftl_cmd *cmd, uint32_t page)
+{
+	if (!last || last->kind != kind || last->pages == ftl->config.row_pages)
+		return false;
+	if (kind == FTL_READ_ROW && !same_row(ftl, last->physical, cmd->page[page].physical))
+		return false;
+	last->pages++;
+	return true;
+}
+
+static enum ftl_kind look_up(struct ftl *ftl, struct ftl_cmd *cmd, uint32_t page)
+{
+	uint32_t lba = cmd->lba + page;
+
+	if (ftl_cache_read(ftl, lba, page_memory(cmd, page))) {
+		ftl->stats.cache_read_hits++;
+		return FTL_NO_FLASH;
+	}
+	if (ftl_map_find(ftl, lba, &cmd->page[page].physical))
+		return FTL_READ_ROW;
+	ftl_fill_page(page_memory(cmd, page), 0);
+	ftl->stats.unmapped_reads++;
+	return FTL_NO_FLASH;
+}
+
+static void to_link(struct ftl *ftl, struct ftl_operation *operation)
+{
+	ftl_queue_push(&ftl->reads, operation);
+	ftl_link_start(ftl);
+}
+
+static void start_read(struct ftl *ftl, struct ftl_cmd *cmd)
+{
+	struct ftl_operation *last = NULL;
+	uint32_t operations = 0;
+	uint32_t page;
+
+	for (page = 0; page < cmd->pages; page++) {
+		enum ftl_kind kind = look_up(ftl, cmd, page);
+
+		if (append(ftl, last, kind, cmd, page))
+			continue;
+		last = &cmd->operation[operations++];
+		last->cmd = cmd;
+		last->kind = kind;
+		last->first = page;
+		last->pages = 1;
+		last->physical = cmd->page[page].physical;
+	}
+
+	cmd->waiting = operations;
+	for (last = cmd->operation; last < cmd->operation + operations; last++) {
+		if (last->kind == FTL_NO_FLASH) {
+			to_link(ftl, last);
+			continue;
+		}
+		ftl_store_pin(ftl, last->physical);
+		ftl_die_queue(ftl, ftl_die_of(ftl, last->physical), last, FTL_CLASS_READ);
+	}
+}
+
+/* A die has read its pages: their data is taken now, then they cross the link. */
+void ftl_command_row_read(struct ftl *ftl, struct ftl_operation *operation)
+{
+	struct ftl_cmd *cmd = operation->cmd;
+	uint32_t end = operation->first + operation->pages;
+	uint32_t page;
+
+	for (page = operation->first; page < end; page++) {
+		uint32_t physical = cmd->page[page].physical;
+
+		if (ftl_store_lba(ftl, physical) != cmd->lba + page)
+			cmd->status = FTL_CORRUPT;
+		else
+			ftl_store_read(ftl, physical, page_memory(cmd, page));
+	}
+	ftl_store_unpin(ftl, operation->physical);
+	to_link(ftl, operation);
+}
+
+/* Writes. */
+
+/* How many pages of the writes' head cross the link next: to the row's end if there is room. */
+static uint32_t next_piece(const struct ftl *ftl)
+{
+	const struct ftl_cmd *cmd = ftl->writes.head;
+	uint32_t pages;
+
+	if (!cmd)
+		return 0;
+	pages = ftl->config.row_pages - ftl_cache_staged(ftl);
+	if (pages > cmd->pages - cmd->moved)
+		pages = cmd->pages - cmd->moved;
+	return pages <= ftl->cache.free_count ? pages : 0;
+}
+
+static void end_write(struct ftl *ftl, struct ftl_cmd *cmd)
+{
+	ftl_commands_pop(&ftl->writes);
+	for (; cmd->moved < cmd->pages; cmd->moved++)
+		ftl_content_drop(&cmd->page[cmd->moved].content);
+	if (cmd->fua)
+		ftl_cache_push(ftl);
+	if (!--cmd->waiting)
+		ftl_command_respond(ftl, cmd);
+}
+
+/* The pages on the link have arrived in the cache. */
+static void write_moved(struct ftl *ftl)
+{
+	struct ftl_cmd *cmd = ftl->writes.head;
+	uint32_t end = cmd->moved + ftl->link_write;
+
+	ftl->link_write = 0;
+	for (; cmd->moved < end; cmd->moved++) {
+		if (ftl_cache_write(ftl, cmd->lba + cmd->moved, &cmd->page[cmd->moved].content,
+				    cmd->fua ? cmd : NULL))
+			continue;
+		cmd->status = FTL_NO_SPACE;
+		break;
+	}
+	if (cmd->moved == cmd->pages || cmd->status != FTL_OK)
+		end_write(ftl, cmd);
+}
+
+/* The link. */
+
+static bool read_crosses_first(const struct ftl *ftl)
+{
+	if (!ftl->writes.head || ftl->config.policy == FTL_READ_FIRST)
+		return true;
+	return ftl->reads.head->cmd->number < ftl->writes.head->number;
+}
+
+void ftl_link_start(struct ftl *ftl)
+{
+	uint32_t pages;
+
+	if (ftl->link_read || ftl->link_write)
+		return;
+	pages = next_piece(ftl);
+	if (ftl->reads.head && (!pages || read_crosses_first(ftl))) {
+		ftl->link_read = ftl_queue_pop(&ftl->reads);
+		pages = ftl->link_read->pages;
+	} else {
+		ftl->link_write = pages;
+	}
+	if (pages)
+		ftl->due_ns[FTL_DUE_LINK] = ftl->now_ns + pages * ftl->config.link_page_ns;
+}
+
+static void link_event(struct ftl *ftl)
+{
+	struct ftl_operation *operation = ftl->link_read;
+
+	ftl->due_ns[FTL_DUE_LINK] = FTL_NEVER;
+	ftl->link_read = NULL;
+	if (!operation)
+		write_moved(ftl);
+	else if (!--operation->cmd->waiting)
+		ftl_command_respond(ftl, operation->cmd);
+	ftl_link_start(ftl);
+}
+
+/* The controller. */
+
+static uint64_t command_ns(const struct ftl *ftl, const struct ftl_cmd *cmd)
+{
+	switch (cmd->op) {
+	case FTL_READ:
+		return ftl->config.read_command_ns;
+	case FTL_WRITE:
+		return ftl->config.write_command_ns;
+	case FTL_FLUSH:
+		return ftl->config.flush_command_ns;
+	default:
+		return ftl->config.discard_command_ns;
+	}
+}
+
+static void controller_start(struct ftl *ftl)
+{
+	struct ftl_cmd *cmd = ftl->arrived.head;
+
+	if (!cmd) {
+		ftl->due_ns[FTL_DUE_CONTROLLER] = FTL_NEVER;
+		return;
+	}
+	ftl->discarded = 0;
+	ftl->due_ns[FTL_DUE_CONTROLLER] = ftl->now_ns + command_ns(ftl, cmd);
+}
+
+/* One MiB after another, so that a large range keeps neither device nor CPU at once. */
+static bool discard_next(struct ftl *ftl, struct ftl_cmd *cmd)
+{
+	uint32_t pages = cmd->pages - ftl->discarded;
+
+	if (!pages)
+		return false;
+	if (pages > MIB_PAGES)
+		pages = MIB_PAGES;
+	ftl_cache_discard(ftl, cmd->lba + ftl->discarded, pages);
+	ftl_map_discard(ftl, cmd->lba + ftl->discarded, pages);
+	ftl->discarded += pages;
+	ftl->due_ns[FTL_DUE_CONTROLLER] = ftl->now_ns + ftl->config.discard_mib_ns;
+	return true;
+}
+
+static void controller_event(struct ftl *ftl)
+{
+	struct ftl_cmd *cmd = ftl->arrived.head;
+
+	if (cmd->op == FTL_DISCARD && discard_next(ftl, cmd))
+		return;
+	ftl_commands_pop(&ftl->arrived);
+	switch (cmd->op) {
+	case FTL_READ:
+		start_read(ftl, cmd);
+		break;
+	case FTL_WRITE:
+		cmd->waiting = 1;	/* its own transfer; FUA adds its pages */
+		ftl_commands_push(&ftl->writes, cmd);
+		ftl_link_start(ftl);
+		break;
+	case FTL_FLUSH:
+		ftl_cache_flush(ftl, cmd);
+		break;
+	default:
+		ftl_command_respond(ftl, cmd);
+	}
+	controller_start(ftl);
+}
+
+/* The clock. */
+
+static uint32_t earliest(const struct ftl *ftl)
+{
+	uint32_t found = 0;
+	uint32_t i;
+
+	for (i = 1; i < ftl->due_count; i++) {
+		if (ftl->due_ns[i] < ftl->due_ns[found])
+			found = i;
+	}
+	return found;
+}
+
+uint64_t ftl_next_ns(const struct ftl *ftl)
+{
+	return ftl->due_ns[earliest(ftl)];
+}
+
+void ftl_run(struct ftl *ftl, uint64_t now_ns)
+{
+	for (;;) {
+		uint32_t source = earliest(ftl);
+
+		if (ftl->due_ns[source] == FTL_NEVER || ftl->due_ns[source] > now_ns)
+			break;
+		ftl->now_ns = ftl->due_ns[source];
+		if (source == FTL_DUE_CONTROLLER)
+			controller_event(ftl);
+		else if (source == FTL_DUE_LINK)
+			link_event(ftl);
+		else if (source == FTL_DUE_RESPONSE)
+			response_event(ftl);
+		else
+			ftl_die_event(ftl, &ftl->die[source - FTL_DUE_DIE]);
+	}
+	if (now_ns > ftl->now_ns)
+		ftl->now_ns = now_ns;
+}
+
+void ftl_submit(struct ftl *ftl, struct ftl_cmd *cmd, uint64_t now_ns)
+{
+	ftl_run(ftl, now_ns);
+	cmd->status = FTL_OK;
+	cmd->moved = 0;
+	cmd->waiting = 0;
+	cmd->number = ftl->next_number++;
+	cmd->arrival_ns = ftl->now_ns;
+	ftl_commands_push(&ftl->arrived, cmd);
+	if (ftl->arrived.head == cmd)
+		controller_start(ftl);
+	ftl_run(ftl, now_ns);
+}
+
+struct ftl_cmd *ftl_take_done(struct ftl *ftl)
+{
+	return ftl_commands_pop(&ftl->done);
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Making a device, taking it apart, and looking whether it is sound. */
+#include "internal.h"
+
+#define BLOCKS_OPEN 2	/* a die's open block, and the one erased ahead */
+
+static uint64_t blocks_per_die(const struct ftl_config *config)
+{
+	uint64_t pages = config->capacity_pages;
+	uint64_t dies = config->channels * config->dies_per_channel;
+	uint64_t die_pages;
+
+	pages += pages * config->spare_percent / 100;
+	die_pages = pages / dies + 1;
+	return die_pages / config->block_pages + 1 + BLOCKS_OPEN;
+}
+
+const char *ftl_config_error(const struct ftl_config *config)
+{
+	if (!config->channels || !config->dies_per_channel ||
+	    config->channels > FTL_MAX_DIES || config->dies_per_channel > FTL_MAX_DIES ||
+	    config->channels * config->dies_per_channel > FTL_MAX_DIES)
+		return "channels times dies_per_channel must be 1 to 64";
+	if (!config->row_pages || config->row_pages > FTL_MAX_ROW_PAGES)
+		return "row_pages must be 1 to 16";
+	if (!config->block_pages || config->block_pages > FTL_MAX_BLOCK_PAGES ||
+	    config->block_pages % config->row_pages)
+		return "block_pages must be a multiple of row_pages and at most 256";
+	if (config->cache_pages < 2 * config->row_pages ||
+	    config->cache_pages > FTL_MAX_CACHE_PAGES)
+		return "the write cache must hold at least two rows and at most 256 MiB";
+	if (!config->queue_depth || config->queue_depth > FTL_MAX_QUEUE_DEPTH)
+		return "queue_depth must be 1 to 1024";
+	if (!config->command_pages || config->command_pages > FTL_MAX_COMMAND_PAGES)
+		return "the largest request must be 4 KiB to 4 MiB";
+	if (config->policy >= FTL_POLICIES)
+		return "policy must be 0 (fifo) or 1 (read-first)";
+	if (!config->capacity_pages || config->spare_percent > 1000 ||
+	    blocks_per_die(config) * config->channels * config->dies_per_channel *
+		config->block_pages >= FTL_NO_LBA)
+		return "capacity and spare_percent must leave less than 8 TiB of flash, and more than none";
+	return NULL;
+}
+
+void ftl_destroy(struct ftl *ftl)
+{
+	ftl_command_destroy(ftl);
+	ftl_cache_destroy(ftl);
+	ftl_map_destroy(ftl);
+	ftl_store_destroy(ftl);
+	ftl_free_array(ftl);
+}
+
+struct ftl *ftl_create(const struct ftl_config *config, uint64_t now_ns)
+{
+	struct ftl *ftl = ftl_alloc_array(1, sizeof(*ftl));
+	uint32_t i;
+
+	if (!ftl)
+		return NULL;
+	ftl->config = *config;
+	ftl->now_ns = now_ns;
+	ftl->busy_since_ns = now_ns;
+	ftl->stats_since_ns = now_ns;
+	ftl->dies = config->channels * config->dies_per_channel;
+	ftl->due_count = FTL_DUE_DIE + ftl->dies;
+	for (i = 0; i < ftl->due_count; i++)
+		ftl->due_ns[i] = FTL_NEVER;
+	/* Neighbours in the round are on different channels. */
+	for (i = 0; i < ftl->dies; i++)
+		ftl->die[i].channel = i % config->channels;
+	ftl->blocks_per_die = blocks_per_die(config);
+	ftl->blocks = ftl->blocks_per_die * ftl->dies;
+
+	if (!ftl_store_create(ftl) || !ftl_map_create(ftl) || !ftl_cache_create(ftl) ||
+	    !ftl_command_create(ftl)) {
+		ftl_destroy(ftl);
+		return NULL;
+	}
+	return ftl;
+}
+
+/* Every mapped LBA must be found in the OOB of its page. */
+static const char *check_map(const struct ftl *ftl, uint64_t *mapped)
+{
+	uint32_t lba, physical;
+
+	for (lba = 0; lba < ftl->config.capacity_pages; lba++) {
+		if (!ftl_map_find(ftl, lba, &physical))
+			continue;
+		if (physical / ftl->config.block_pages >= ftl->blocks)
+			return "an LBA is mapped to a page beyond the flash";
+		if (!ftl->block[physical / ftl->config.block_pages].page)
+			return "an LBA is mapped into a block that holds nothing";
+		if (ftl_store_lba(ftl, physical) != lba)
+			return "a mapped page's OOB names another LBA";
+		(*mapped)++;
+	}
+	return *mapped == ftl->mapped_pages ? NULL : "mapped_pages is miscounted";
+}
+
+static uint32_t map_points_at(const struct ftl *ftl, uint32_t block)
+{
+	uint32_t first = block * ftl->config.block_pages;
+	uint32_t count = 0;
+	uint32_t i;
+
+	for (i = 0; i < ftl->config.block_pages; i++) {
+		uint32_t lba = ftl_store_lba(ftl, first + i);
+		uint32_t physical;
+
+		if (lba == FTL_NO_LBA)
+			continue;
+		count += ftl_map_find(ftl, lba, &physical) && physical == first + i;
+	}
+	return count;
+}
+
+static const char *check_blocks(const struct ftl *ftl, uint64_t mapped)
+{
+	uint64_t valid = 0, free_rows = 0, buffered = 0;
+	uint32_t i, page;
+
+	for (i = 0; i < ftl->blocks; i++) {
+		const struct ftl_block *block = &ftl->block[i];
+
+		valid += block->valid;
+		if (!block->page) {
+			if (block->valid || block->programs || block->readers)
+				return "a block that holds nothing is in use";
+			free_rows += ftl->rows_per_block;
+			continue;
+		}
+		if (map_points_at(ftl, i) != block->valid)
+			return "a block's valid pages are miscounted";
+		if (block->closed && !block->valid && !block->programs &&
+		    !block->readers)
+			return "a block without valid pages was not given back";
+		for (page = 0; page < ftl->config.block_pages; page++)
+			buffered += block->page[page].buffer;
+	}
+	for (i = 0; i < ftl->dies; i++) {
+		if (ftl->die[i].open != FTL_NONE)
+			free_rows += ftl->rows_per_block - ftl->die[i].open_rows;
+	}
+	if (ftl->cache.staged)
+		free_rows--;
+	if (valid != mapped)
+		return "valid pages and mapped LBAs differ in number";
+	if (free_rows != ftl->free_rows)
+		return "free_rows is miscounted";
+	return buffered == ftl->buffered_pages ? NULL : "buffered_pages is miscounted";
+}
+
+static const char *check_cache(const struct ftl *ftl)
+{
+	const struct ftl_cache *cache = &ftl->cache;
+	const struct ftl_row *row;
+	uint32_t used = cache->staged ? cache->staged->pages : 0;
+
+	for (row = cache->oldest; row; row = row->next) {
+		if (row->next && row->next->number <= row->number)
+			return "rows under program are out of order";
+		used += row->pages;
+	}
+	if (used != ftl->config.cache_pages - cache->free_count)
+		return "cache slots are lost";
+	return NULL;
+}
+
+const char *ftl_check(const struct ftl *ftl)
+{
+	uint64_t mapped = 0;
+	const char *broken = check_map(ftl, &mapped);
+
+	if (!broken)
+		broken = check_blocks(ftl, mapped);
+	return broken ? broken : check_cache(ftl);
+}

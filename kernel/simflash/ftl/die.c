@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Dies and channels in time.
+ *
+ * A read senses its row, then moves its pages over the channel; a program
+ * moves its pages first. The die belongs to the operation all the while. What
+ * a die does next is decided when it gets free.
+ */
+#include "internal.h"
+
+/*
+ * With reads first, a program is passed over by at most this many reads: a
+ * FLUSH has to end while a reader keeps the device busy.
+ */
+#define MAX_PASSED_OVER 16
+
+static uint32_t die_index(const struct ftl *ftl, const struct ftl_die *die)
+{
+	return die - ftl->die;
+}
+
+static void set_due(struct ftl *ftl, struct ftl_die *die, enum ftl_phase phase, uint64_t ns)
+{
+	die->phase = phase;
+	ftl->due_ns[FTL_DUE_DIE + die_index(ftl, die)] = ftl->now_ns + ns;
+}
+
+static bool read_goes_first(struct ftl *ftl, const struct ftl_die *die)
+{
+	const struct ftl_operation *read = die->queue[FTL_CLASS_READ].head;
+	const struct ftl_operation *program = die->queue[FTL_CLASS_PROGRAM].head;
+
+	if (!read || !program)
+		return read;
+	if (ftl->config.policy == FTL_READ_FIRST)
+		return die->passed_over < MAX_PASSED_OVER;
+	return read->arrival < program->arrival;
+}
+
+static struct ftl_operation *next_operation(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_operation *operation;
+
+	if (read_goes_first(ftl, die)) {
+		if (die->queue[FTL_CLASS_PROGRAM].head)
+			die->passed_over++;
+		return ftl_queue_pop(&die->queue[FTL_CLASS_READ]);
+	}
+	operation = ftl_queue_pop(&die->queue[FTL_CLASS_PROGRAM]);
+	if (!operation)
+		return ftl_queue_pop(&die->queue[FTL_CLASS_BACKGROUND]);
+	die->passed_over = 0;
+	return operation;
+}
+
+static void count_wait(struct ftl *ftl, const struct ftl_operation *operation)
+{
+	uint64_t waited_ns = ftl->now_ns - operation->queued_ns;
+	struct ftl_stats *stats = &ftl->stats;
+
+	switch (operation->kind) {
+	case FTL_READ_ROW:
+		stats->row_reads++;
+		stats->page_reads += operation->pages;
+		stats->die_read_wait_ns += waited_ns;
+		if (waited_ns > stats->die_read_wait_max_ns)
+			stats->die_read_wait_max_ns = waited_ns;
+		return;
+	case FTL_PROGRAM_ROW:
+		stats->row_programs++;
+		stats->page_programs += operation->pages;
+		stats->die_program_wait_ns += waited_ns;
+		if (waited_ns > stats->die_program_wait_max_ns)
+			stats->die_program_wait_max_ns = waited_ns;
+		return;
+	default:
+		return;
+	}
+}
+
+static void channel_take(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_channel *channel = &ftl->channel[die->channel];
+
+	if (!channel->user) {
+		channel->user = die;
+		set_due(ftl, die, FTL_CHANNEL,
+			die->serving->pages * ftl->config.channel_page_ns);
+		return;
+	}
+	die->phase = FTL_WAIT_CHANNEL;
+	die->next_waiting = NULL;
+	if (channel->head)
+		channel->tail->next_waiting = die;
+	else
+		channel->head = die;
+	channel->tail = die;
+}
+
+static void channel_release(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_channel *channel = &ftl->channel[die->channel];
+	struct ftl_die *next = channel->head;
+
+	channel->user = NULL;
+	if (!next)
+		return;
+	channel->head = next->next_waiting;
+	channel_take(ftl, next);
+}
+
+static void serve(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_operation *operation = next_operation(ftl, die);
+
+	if (!operation)
+		return;
+	die->serving = operation;
+	ftl_stats_busy(ftl, 1);
+	count_wait(ftl, operation);
+	if (operation->kind == FTL_READ_ROW)
+		set_due(ftl, die, FTL_CELLS, ftl->config.read_ns);
+	else if (operation->kind == FTL_ERASE_BLOCK)
+		set_due(ftl, die, FTL_CELLS, ftl->config.erase_ns);
+	else if (operation->erase_first)
+		set_due(ftl, die, FTL_ERASE_FIRST, ftl->config.erase_ns);
+	else
+		channel_take(ftl, die);
+}
+
+void ftl_die_queue(struct ftl *ftl, struct ftl_die *die, struct ftl_operation *operation,
+		   enum ftl_class class)
+{
+	operation->arrival = ftl->next_arrival++;
+	operation->queued_ns = ftl->now_ns;
+	ftl_queue_push(&die->queue[class], operation);
+	if (die->phase == FTL_IDLE)
+		serve(ftl, die);
+}
+
+bool ftl_die_cancel_background(struct ftl_die *die)
+{
+	return ftl_queue_pop(&die->queue[FTL_CLASS_BACKGROUND]);
+}
+
+static void finish(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_operation *operation = die->serving;
+
+	die->serving = NULL;
+	die->phase = FTL_IDLE;
+	ftl_stats_busy(ftl, -1);
+
+	switch (operation->kind) {
+	case FTL_READ_ROW:
+		ftl_command_row_read(ftl, operation);
+		break;
+	case FTL_PROGRAM_ROW:
+		ftl_cache_row_done(ftl, (struct ftl_row *)operation);
+		break;
+	default:
+		ftl->stats.erases++;
+		ftl_store_erased(ftl, die);
+	}
+	if (die->phase == FTL_IDLE)
+		serve(ftl, die);
+}
+
+void ftl_die_event(struct ftl *ftl, struct ftl_die *die)
+{
+	enum ftl_kind kind = die->serving->kind;
+
+	ftl->due_ns[FTL_DUE_DIE + die_index(ftl, die)] = FTL_NEVER;
+	if (die->phase == FTL_ERASE_FIRST) {
+		ftl->stats.erases++;
+		channel_take(ftl, die);
+		return;
+	}
+	if (die->phase == FTL_CELLS) {
+		if (kind == FTL_READ_ROW)
+			channel_take(ftl, die);
+		else
+			finish(ftl, die);
+		return;
+	}
+
+	channel_release(ftl, die);
+	if (kind == FTL_PROGRAM_ROW)
+		set_due(ftl, die, FTL_CELLS, ftl->config.program_ns);
+	else
+		finish(ftl, die);
+}

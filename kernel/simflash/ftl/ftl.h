@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A flash device: page-level map, physical pages with their OOB, channels and
+ * dies with their queues, a write cache, and the time all of it takes.
+ *
+ * The core has no clock, no thread and no lock. The caller holds one lock
+ * around every call, says what time it is, and comes back when ftl_next_ns()
+ * says that something will have happened:
+ *
+ *	ftl_submit(ftl, cmd, now);  or  ftl_run(ftl, now);
+ *	while ((cmd = ftl_take_done(ftl)))
+ *		...
+ *	wake up at ftl_next_ns(ftl)
+ *
+ * Times are nanoseconds of one steadily growing clock. Everything that fell
+ * due between two calls happens in the order and at the instant it fell due,
+ * however late the call comes.
+ *
+ * How a command goes:
+ *
+ *	arrival -> controller -> dies and cache -> link -> response -> done
+ *
+ * controller	serves one command at a time: protocol and map look-up.
+ * die		serves one flash operation at a time from its own queue; which
+ *		one is decided when it gets free, never on arrival.
+ * channel	moves data between dies and controller, one die at a time.
+ * link		moves data between host and device, one piece at a time.
+ * response	latency of the answer; nobody waits behind it.
+ *
+ * Vocabulary: a *page* is 4 KB, the unit of the map. A die reads and programs
+ * a *row* of several pages at once (one page of real NAND, all planes). A
+ * *block* is what one erase clears. An *LBA* here counts pages.
+ */
+#ifndef FTL_H
+#define FTL_H
+
+#include "platform.h"
+
+#define FTL_PAGE_BYTES 4096
+#define FTL_NEVER (~(uint64_t)0)
+#define FTL_NONE 0xffffffffu
+#define FTL_NO_LBA 0x7fffffffu
+
+#define FTL_MAX_DIES 64
+#define FTL_MAX_ROW_PAGES 16
+#define FTL_MAX_BLOCK_PAGES 256
+#define FTL_MAX_CACHE_PAGES 65536
+#define FTL_MAX_QUEUE_DEPTH 1024
+#define FTL_MAX_COMMAND_PAGES 1024
+
+enum ftl_policy {
+	FTL_FIFO,		/* a die serves in order of arrival */
+	FTL_READ_FIRST,		/* a die serves reads before programs */
+	FTL_POLICIES,
+};
+
+/* What a profile sets; 0 ns is allowed everywhere and means no time passes. */
+struct ftl_config {
+	uint32_t capacity_pages;	/* what the host sees */
+	uint32_t spare_percent;		/* flash beyond that */
+	uint32_t channels;
+	uint32_t dies_per_channel;
+	uint32_t block_pages;
+	uint32_t row_pages;
+	uint32_t cache_pages;
+	uint32_t queue_depth;
+	uint32_t command_pages;		/* largest read or write */
+	enum ftl_policy policy;
+
+	uint64_t read_ns;		/* a row, cells to the die's register */
+	uint64_t program_ns;		/* a row, register to cells */
+	uint64_t erase_ns;		/* a block */
+	uint64_t channel_page_ns;	/* a page between die and controller */
+	uint64_t link_page_ns;		/* a page between host and device */
+	uint64_t read_command_ns;	/* controller, each command */
+	uint64_t write_command_ns;
+	uint64_t flush_command_ns;
+	uint64_t discard_command_ns;
+	uint64_t discard_mib_ns;	/* controller, each MiB begun */
+	uint64_t response_ns;		/* each command, passed in parallel */
+};
+
+enum ftl_op { FTL_READ, FTL_WRITE, FTL_FLUSH, FTL_DISCARD, FTL_OPS };
+
+enum ftl_status {
+	FTL_OK,
+	FTL_NO_SPACE,	/* no row could be had: every block holds valid pages */
+	FTL_CORRUPT,	/* a page's OOB names another LBA: the map is wrong */
+};
+
+/*
+ * A page's data. Most pages of a benchmark's files repeat one word; they are
+ * kept as that word, so that gigabytes of them cost nothing.
+ */
+struct ftl_content {
+	uint64_t word;		/* the repeated word, or the buffer's address */
+	bool buffer;
+};
+
+/* One page of a command: where to it is read, or what is written. */
+struct ftl_command_page {
+	union {
+		void *memory;
+		struct ftl_content content;
+	};
+	uint32_t physical;
+};
+
+/* Filled in by the caller up to `private`, from the one ftl_command() gives. */
+struct ftl_cmd {
+	enum ftl_op op;
+	bool fua;
+	uint32_t lba;
+	uint32_t pages;
+	void *owner;			/* the caller's */
+	enum ftl_status status;		/* once done */
+	struct ftl_command_page *page;	/* command_pages of them */
+
+	/* private */
+	struct ftl_cmd *next;
+	struct ftl_operation *operation;
+	uint64_t number;
+	uint64_t arrival_ns;
+	uint64_t due_ns;
+	uint64_t flush_row;
+	uint32_t moved;
+	uint32_t waiting;
+};
+
+struct ftl_stats {
+	uint64_t elapsed_ns;
+	uint64_t commands[FTL_OPS];
+	uint64_t command_pages[FTL_OPS];
+	uint64_t command_ns[FTL_OPS];		/* arrival to response, summed */
+	uint64_t command_max_ns[FTL_OPS];
+	uint64_t failed;
+	uint64_t fua_writes;
+	uint64_t cache_read_hits;		/* pages */
+	uint64_t cache_overwrites;		/* pages */
+	uint64_t unmapped_reads;		/* pages */
+	uint64_t row_reads;
+	uint64_t page_reads;
+	uint64_t row_programs;
+	uint64_t page_programs;
+	uint64_t padded_pages;
+	uint64_t erases;
+	uint64_t die_read_wait_ns;		/* queued at a die, summed */
+	uint64_t die_read_wait_max_ns;
+	uint64_t die_program_wait_ns;
+	uint64_t die_program_wait_max_ns;
+	uint64_t busy_ns[FTL_MAX_DIES + 1];	/* time with that many dies busy */
+};
+
+/* What the device holds now. */
+struct ftl_usage {
+	uint64_t mapped_pages;
+	uint64_t buffered_pages;	/* physical pages that are not uniform */
+	uint64_t free_rows;
+	uint64_t total_rows;
+	uint64_t cached_pages;
+};
+
+struct ftl;
+
+/* NULL if the configuration can be built, else what to change, one sentence. */
+const char *ftl_config_error(const struct ftl_config *config);
+
+/* NULL if memory is short. May sleep. */
+struct ftl *ftl_create(const struct ftl_config *config, uint64_t now_ns);
+
+/* No command may be under way. */
+void ftl_destroy(struct ftl *ftl);
+
+/* The command of queue slot `tag`, below queue_depth; free once it was taken back. */
+struct ftl_cmd *ftl_command(struct ftl *ftl, uint32_t tag);
+
+/*
+ * Takes the memory that the next write's blocks may need; false if it is
+ * short, and then no write may be submitted.
+ */
+bool ftl_provide(struct ftl *ftl);
+
+void ftl_submit(struct ftl *ftl, struct ftl_cmd *cmd, uint64_t now_ns);
+void ftl_run(struct ftl *ftl, uint64_t now_ns);
+uint64_t ftl_next_ns(const struct ftl *ftl);
+struct ftl_cmd *ftl_take_done(struct ftl *ftl);
+
+/* False if memory is short. Needs no lock. `memory` is aligned to 8 bytes. */
+bool ftl_capture(struct ftl_content *content, const void *memory);
+void ftl_content_read(const struct ftl_content *content, void *memory);
+void ftl_content_drop(struct ftl_content *content);
+
+/* Up to the time of the last ftl_run(). */
+void ftl_read_stats(struct ftl *ftl, struct ftl_stats *stats);
+void ftl_reset_stats(struct ftl *ftl);
+void ftl_read_usage(const struct ftl *ftl, struct ftl_usage *usage);
+
+/* Walks everything; NULL if all invariants hold, else the one that does not. */
+const char *ftl_check(const struct ftl *ftl);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The block device around the core. */
+#ifndef SIMFLASH_H
+#define SIMFLASH_H
+
+#include <linux/blk-mq.h>
+#include <linux/dcache.h>
+#include <linux/hrtimer.h>
+#include <linux/spinlock.h>
+
+#include "compat.h"
+#include "ftl/ftl.h"
+
+#define SIMFLASH_NAME "simflash"
+
+/*
+ * lock is held around every call into the core, from the issue path and from
+ * the timer's interrupt alike. It is taken with interrupts off.
+ */
+struct simflash {
+	struct ftl *ftl;
+	spinlock_t lock;
+	struct hrtimer timer;
+	u64 timer_ns;			/* what it is set to, FTL_NEVER if not */
+	bool full_told;
+	u32 dies;
+	struct gendisk *disk;
+	struct blk_mq_tag_set tags;
+	struct dentry *debugfs;
+};
+
+/* profile.c: the module's parameters */
+int simflash_profile(struct ftl_config *config, struct simflash_limits *limits);
+
+/* main.c: brings the core up to now and ends what is done */
+void simflash_advance(struct simflash *dev);
+
+/* control.c: ioctl and debugfs */
+int simflash_ioctl(struct block_device *bdev, blk_mode_t mode, unsigned int cmd,
+		   unsigned long arg);
+void simflash_control_add(struct simflash *dev);
+void simflash_control_remove(struct simflash *dev);
+void simflash_control_exit(void);
+
+#endif
