@@ -1,19 +1,26 @@
 //! How the program ends: the exit codes and the one error type that carries
 //! them to `main`, which prints it.
-//!
-//! | code | meaning |
-//! |---|---|
-//! | 0 | done |
-//! | 1 | something went wrong inside, or reading or writing failed |
-//! | 2 | the command line makes no sense |
-//! | 3 | this kernel or device is not supported |
-//! | 4 | permission is missing |
-//! | 5 | a tool, package or kernel header is missing |
-//! | 6 | a guest failed: panic, kernel warning, time limit, lost result |
-//! | 7 | refused, because it would not be safe |
-//! | 130 | interrupted |
 
 use std::fmt;
+
+/// Every code and what it means, for the man pages.
+pub const CODES: [(u8, &str); 9] = [
+    (0, "done"),
+    (
+        1,
+        "something went wrong inside, or reading or writing failed",
+    ),
+    (2, "the command line makes no sense"),
+    (3, "this kernel or device is not supported"),
+    (4, "permission is missing"),
+    (5, "a tool, package or kernel header is missing"),
+    (
+        6,
+        "a guest failed: panic, kernel warning, time limit, lost result",
+    ),
+    (7, "refused, because it would not be safe"),
+    (130, "interrupted"),
+];
 
 /// Why the program ends, as a shell sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

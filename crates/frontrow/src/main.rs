@@ -1,8 +1,9 @@
 //! The one binary: command line, and pid 1 of the lab's guests.
 
 mod exit;
+mod man;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use exit::Failure;
 use std::process::ExitCode;
 
@@ -15,7 +16,10 @@ struct CommandLine {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    #[command(hide = true)]
+    Man(man::Pages),
+}
 
 fn main() -> ExitCode {
     match run(CommandLine::parse().command) {
@@ -28,5 +32,7 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<(), Failure> {
-    match command {}
+    match command {
+        Command::Man(pages) => man::run(&pages, CommandLine::command()),
+    }
 }
