@@ -1,7 +1,9 @@
 //! The one binary: command line, and pid 1 of the lab's guests.
 
+mod bench;
 mod exit;
 mod man;
+mod sched;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use exit::Failure;
@@ -17,8 +19,10 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
+    Bench(bench::Args),
     #[command(hide = true)]
     Man(man::Pages),
+    Sched(sched::Sched),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +37,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Bench(args) => bench::run(args),
         Command::Man(pages) => man::run(&pages, CommandLine::command()),
+        Command::Sched(action) => sched::run(action),
     }
 }

@@ -35,10 +35,12 @@ impl Wanted {
             return Ok(release.clone());
         }
         let path = match &self.headers {
-            Some(headers) => headers.join("include/config/kernel.release"),
+            Some(headers) => headers.join("include/generated/utsrelease.h"),
             None => root.join("proc/sys/kernel/osrelease"),
         };
-        let release = fs::read_to_string(&path).map_err(Error::file(&path))?;
+        let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
+        // The header has it in quotes: #define UTS_RELEASE "6.1.0-18-amd64"
+        let release = text.split('"').nth(1).unwrap_or(&text);
         Ok(release.trim().to_owned())
     }
 
@@ -104,7 +106,10 @@ mod tests {
             ("boot/vmlinuz-6.12.0-2", ""),
             ("lib/modules/6.1.0-1/build/Makefile", ""),
             ("headers/Makefile", ""),
-            ("headers/include/config/kernel.release", "6.12.0-2\n"),
+            (
+                "headers/include/generated/utsrelease.h",
+                "#define UTS_RELEASE \"6.12.0-2\"\n",
+            ),
         ] {
             let path = root.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,0 +1,343 @@
+//! `frontrow sched`: the I/O scheduler on this machine.
+
+use crate::exit::{Exit, Failure};
+use clap::{Args, Subcommand};
+use device::Device;
+use kmod::{Tree, Wanted};
+use knobs::{Change, Restored};
+use sched::{Boost, Counters, Error, Module, Status};
+use serde_json::json;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// Build, enable, disable and watch the frontrow I/O scheduler
+#[derive(Args)]
+pub struct Sched {
+    /// The root of the system to read and change
+    #[arg(long, global = true, hide = true, default_value = "/")]
+    sysroot: PathBuf,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Put a device under the scheduler, and say what that changed
+    ///
+    /// Loads the module if needed, sets the device's scheduler, gives it enough request tags
+    /// and turns writeback throttling off. `frontrow sched disable` undoes all of it.
+    Enable(Enable),
+    /// Put back what `enable` changed
+    Disable(Disable),
+    /// Show what devices are under and how often somebody waited on a background write
+    Status(ShowStatus),
+    /// Build the module for a kernel
+    Build(Build),
+    /// Print the private block-layer declarations of a kernel (frontrow_abi.h)
+    Abi(PrintAbi),
+}
+
+#[derive(Args)]
+struct Enable {
+    /// A disk (sda, /dev/sda), a partition of it, or a directory on it
+    device: String,
+    /// Which waits promote the write waited for: all, none, or some of meta,data,journal,discard
+    #[arg(long, default_value_t = Boost::all())]
+    boost: Boost,
+    /// Load the module from this file instead of the system's module directory
+    #[arg(long, value_name = "FILE")]
+    module: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct Disable {
+    /// A disk (sda, /dev/sda), a partition of it, or a directory on it
+    device: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct ShowStatus {
+    /// A disk, a partition of it, or a directory on it; all disks if not given
+    device: Option<String>,
+    /// Count for this long instead of showing what was counted since the scheduler was set
+    #[arg(long, value_name = "SECONDS")]
+    watch: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct Build {
+    #[command(flatten)]
+    kernel: Kernel,
+    /// Where to put the module and what its build leaves
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct PrintAbi {
+    #[command(flatten)]
+    kernel: Kernel,
+    /// Where to put the header instead of printing it
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Kernel {
+    /// The kernel, as `uname -r` prints it; the running one if not given
+    #[arg(long, value_name = "RELEASE")]
+    kernel: Option<String>,
+    /// Its headers; those of /lib/modules/RELEASE/build if not given
+    #[arg(long, value_name = "DIR")]
+    headers: Option<PathBuf>,
+    /// Its type information: BTF, a vmlinux or a vmlinuz; looked for if not given
+    #[arg(long, value_name = "FILE")]
+    btf: Option<PathBuf>,
+}
+
+impl From<Kernel> for Wanted {
+    fn from(kernel: Kernel) -> Self {
+        Self {
+            release: kernel.kernel,
+            headers: kernel.headers,
+            btf: kernel.btf,
+        }
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: Sched) -> Result<(), Failure> {
+    let root = &arguments.sysroot;
+    match arguments.action {
+        Action::Enable(action) => enable(root, action),
+        Action::Disable(action) => disable(root, &action),
+        Action::Status(action) => status(root, action),
+        Action::Build(action) => build(root, action),
+        Action::Abi(action) => print_abi(root, action),
+    }
+}
+
+fn enable(root: &Path, action: Enable) -> Result<(), Failure> {
+    let device = resolve(root, &action.device)?;
+    let module = action.module.map_or(Module::Installed, Module::File);
+    let changes = sched::enable(root, &device, &action.boost, &module).map_err(failure)?;
+    let name = device.name();
+    if action.json {
+        return say(&json!({ "device": name, "changes": changes }).to_string());
+    }
+    if changes.is_empty() {
+        return say(&format!("{name} uses frontrow already"));
+    }
+    let lines: String = changes.iter().filter_map(told).collect();
+    say(&format!(
+        "{name} now uses frontrow; changed:\n{lines}To undo: frontrow sched disable {name}"
+    ))
+}
+
+/// Changes that the kernel makes along with others are theirs.
+fn told(change: &Change) -> Option<String> {
+    let value = change.value.as_ref()?;
+    Some(format!(
+        "  {}: {} -> {value} ({})\n",
+        change.path.display(),
+        change.before,
+        change.reason
+    ))
+}
+
+fn disable(root: &Path, action: &Disable) -> Result<(), Failure> {
+    let device = resolve(root, &action.device)?;
+    let restored = sched::disable(root, &device).map_err(failure)?;
+    let name = device.name();
+    if action.json {
+        let restored: Vec<_> = restored
+            .iter()
+            .map(|(change, outcome)| {
+                json!({ "path": change.path, "value": change.before, "outcome": outcome })
+            })
+            .collect();
+        return say(&json!({ "device": name, "restored": restored }).to_string());
+    }
+    if restored.is_empty() {
+        return say(&format!("{name} does not use frontrow: nothing to restore"));
+    }
+    let lines: Vec<_> = restored.iter().filter_map(told_restored).collect();
+    say(&format!("{name} is as before:\n{}", lines.join("\n")))
+}
+
+fn told_restored((change, outcome): &(Change, Restored)) -> Option<String> {
+    match outcome {
+        Restored::Written => Some(format!("  {}: {}", change.path.display(), change.before)),
+        Restored::Unchanged | Restored::Gone => None,
+    }
+}
+
+fn status(root: &Path, action: ShowStatus) -> Result<(), Failure> {
+    let devices = match &action.device {
+        Some(device) => vec![resolve(root, device)?],
+        None => schedulable(root)?,
+    };
+    let states = states(root, &devices)?;
+    let Some(seconds) = action.watch else {
+        return report(
+            &devices,
+            &states,
+            "since the scheduler was set",
+            None,
+            action.json,
+        );
+    };
+    thread::sleep(Duration::from_secs(seconds));
+    let mut later = self::states(root, &devices)?;
+    for (state, earlier) in later.iter_mut().zip(&states) {
+        state.counters = growth(state.counters.as_ref(), earlier.counters.as_ref());
+    }
+    let period = match seconds {
+        60 => "in the last minute".to_owned(),
+        1 => "in the last second".to_owned(),
+        _ => format!("in the last {seconds} seconds"),
+    };
+    report(&devices, &later, &period, Some(seconds), action.json)
+}
+
+fn schedulable(root: &Path) -> Result<Vec<Device>, Failure> {
+    let all = Device::all(root).map_err(|error| failure(error.into()))?;
+    let mut devices = Vec::new();
+    for device in all {
+        let schedulers = device.schedulers().map_err(|error| failure(error.into()))?;
+        devices.extend(schedulers.map(|_| device));
+    }
+    Ok(devices)
+}
+
+fn states(root: &Path, devices: &[Device]) -> Result<Vec<Status>, Failure> {
+    devices
+        .iter()
+        .map(|device| sched::status(root, device).map_err(failure))
+        .collect()
+}
+
+fn growth(later: Option<&Counters>, earlier: Option<&Counters>) -> Option<Counters> {
+    match (later, earlier) {
+        (Some(later), Some(earlier)) => Some(later.since(earlier)),
+        (later, _) => later.cloned(),
+    }
+}
+
+fn report(
+    devices: &[Device],
+    states: &[Status],
+    period: &str,
+    watched_s: Option<u64>,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let described = devices.iter().zip(states);
+    if as_json {
+        let list: Vec<_> = described
+            .map(|(device, state)| in_json(device, state, watched_s))
+            .collect();
+        return say(&json!(list).to_string());
+    }
+    let lines: Vec<_> = described
+        .map(|(device, state)| in_words(device, state, period))
+        .collect();
+    match lines.is_empty() {
+        true => say("no disk of this machine has an I/O scheduler"),
+        false => say(&lines.join("\n")),
+    }
+}
+
+fn in_json(device: &Device, state: &Status, watched_s: Option<u64>) -> serde_json::Value {
+    json!({
+        "device": device.name(),
+        "scheduler": state.scheduler,
+        "boost": state.boost.as_ref().map(Boost::to_string),
+        "changes": state.changes,
+        "watched_s": watched_s,
+        "counters": state.counters.as_ref().map(Counters::all),
+    })
+}
+
+fn in_words(device: &Device, state: &Status, period: &str) -> String {
+    let name = device.name();
+    let mut text = format!("{name}: {}", state.scheduler);
+    if let Some(boost) = state.boost.as_ref().filter(|boost| **boost != Boost::all()) {
+        text += &format!(", boost {boost}");
+    }
+    if let Some(counters) = &state.counters {
+        text += &format!("; {}", counters.in_words(period));
+    }
+    for change in state.changes.iter().filter_map(told) {
+        text += &format!("\n{}", change.trim_end());
+    }
+    text
+}
+
+fn build(root: &Path, action: Build) -> Result<(), Failure> {
+    let tree = Tree::find(root, &action.kernel.into()).map_err(|error| failure(error.into()))?;
+    let module = sched::build::build(&tree, &action.out).map_err(failure)?;
+    if action.json {
+        return say(&json!({ "kernel": tree.release, "module": module }).to_string());
+    }
+    say(&format!(
+        "{}: for kernel {}",
+        module.display(),
+        tree.release
+    ))
+}
+
+fn print_abi(root: &Path, action: PrintAbi) -> Result<(), Failure> {
+    let wanted = Wanted::from(action.kernel);
+    let btf = wanted.btf(root).map_err(|error| failure(error.into()))?;
+    let header = sched::build::header(&btf).map_err(failure)?;
+    match action.out {
+        Some(path) => {
+            fs::write(&path, header).map_err(|source| failure(Error::File { path, source }))
+        }
+        None => say(header.trim_end()),
+    }
+}
+
+fn resolve(root: &Path, device: &str) -> Result<Device, Failure> {
+    Device::resolve(root, device).map_err(|error| failure(error.into()))
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    writeln!(io::stdout().lock(), "{text}")
+        .map_err(|error| Failure::new(Exit::Internal, format!("cannot write the output: {error}")))
+}
+
+fn failure(error: Error) -> Failure {
+    let exit = match &error {
+        error if error.is_permission() => Exit::Permission,
+        Error::UnknownPolicy(_) | Error::UnknownBoost(_) => Exit::Usage,
+        Error::Device(device::Error::NotFound(_)) => Exit::Usage,
+        Error::Device(device::Error::NoDevice { .. })
+        | Error::NoScheduler { .. }
+        | Error::NotOffered { .. }
+        | Error::Build(kmod::Error::NoBtf { .. })
+        | Error::Abi { .. } => Exit::Unsupported,
+        Error::NoModule { .. }
+        | Error::NoModprobe(_)
+        | Error::OtherKernel { .. }
+        | Error::Build(kmod::Error::NoHeaders { .. } | kmod::Error::NoMake { .. }) => Exit::Missing,
+        Error::NotOurs { .. } => Exit::Refused,
+        _ => Exit::Internal,
+    };
+    Failure::new(exit, error)
+}
