@@ -237,6 +237,17 @@ pub fn judge(summary: &Summary) -> Vec<Judged> {
         .collect()
 }
 
+/// `9 of 12 bars met, 1 not measured`.
+pub fn count(judged: &[Judged]) -> String {
+    let of = |outcome| judged.iter().filter(|bar| bar.outcome() == outcome).count();
+    let mut text = format!("{} of {} bars met", of(Outcome::Met), judged.len());
+    match of(Outcome::NotMeasured) {
+        0 => {}
+        missing => text.push_str(&format!(", {missing} not measured")),
+    }
+    text
+}
+
 fn select(figures: Figures, summary: &Summary) -> Vec<&Figure> {
     summary
         .figures
@@ -303,6 +314,10 @@ fn label(bar: &Bar, summary: &Summary, figure: &Figure) -> String {
 /// needs was not measured.
 fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String)> {
     let ours = summary.cell(figure, FRONTROW)?;
+    let absolute = matches!(rule, Rule::AtLeast(_) | Rule::AtMost(_));
+    if !absolute && !summary.has_stock() {
+        return None;
+    }
     match rule {
         Rule::OverUnloaded(most) => {
             let slowdown = summary.slowdown(figure, FRONTROW)?;

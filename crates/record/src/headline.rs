@@ -5,7 +5,7 @@ use crate::metric;
 use crate::policy::{self, FRONTROW};
 use crate::statistics::Statistics;
 use crate::summary::{IDLE, Summary};
-use crate::title;
+use crate::{number, title};
 
 /// The sentence's parts.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +64,20 @@ impl Headline {
                 unloaded_ms,
             })
         })
+    }
+
+    /// The whole sentence, with the time unloaded.
+    pub fn sentence(&self) -> String {
+        let time = |value_ms| number::with_unit(value_ms, "ms");
+        format!(
+            "{}, {} takes {} under {} and {} under frontrow; unloaded it takes {}.",
+            self.situation(),
+            self.doing,
+            time(self.default_ms),
+            self.stock_default,
+            time(self.frontrow_ms),
+            time(self.unloaded_ms)
+        )
     }
 
     /// `While a big file is being written`.

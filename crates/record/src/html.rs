@@ -10,7 +10,7 @@ mod verdicts;
 
 use crate::headline::Headline;
 use crate::summary::Summary;
-use crate::{ResultFile, bars, command, number, table};
+use crate::{ResultFile, bars, caption, command, number};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("html/style.css");
@@ -64,9 +64,9 @@ fn header(
             }
             p.under {
                 @if !judged.is_empty() {
-                    a.pill href="#bars" { (verdicts::count(judged)) }
+                    a.pill href="#bars" { (bars::count(judged)) }
                 }
-                (table::certainty(summary)) "."
+                (caption::certainty(summary)) "."
             }
         }
     }

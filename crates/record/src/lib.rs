@@ -6,12 +6,14 @@
 
 pub mod ablation;
 pub mod bars;
+pub mod caption;
 pub mod command;
 pub mod experiment;
 pub mod guest;
 pub mod headline;
 pub mod histogram;
 pub mod html;
+pub mod markdown;
 pub mod metric;
 pub mod number;
 pub mod pivot;

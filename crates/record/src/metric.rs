@@ -67,7 +67,7 @@ pub fn dependency(metric: &str) -> Option<(&str, &str)> {
 pub fn label(metric: &str) -> String {
     match metric {
         THROTTLED => return "throttled".to_owned(),
-        UNTHROTTLED => return "the rest".to_owned(),
+        UNTHROTTLED => return "unthrottled".to_owned(),
         _ => {}
     }
     let stem = UNIT_SUFFIXES

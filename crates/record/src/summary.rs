@@ -105,6 +105,11 @@ impl Summary {
         self.cells.get(&(figure.clone(), policy.to_owned()))
     }
 
+    /// All cells, in a fixed order.
+    pub fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.values()
+    }
+
     /// The figure of that name, if any policy has it.
     pub fn figure(&self, workload: &str, load: &str, metric: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| {
@@ -112,15 +117,26 @@ impl Summary {
         })
     }
 
+    /// Whether any of the kernel's own schedulers was measured.
+    pub fn has_stock(&self) -> bool {
+        self.policies.iter().any(|name| policy::is_stock(name))
+    }
+
     /// The best of the kernel's own schedulers for this very figure, by mean;
-    /// of equals the first in the experiment's order.
+    /// of equals the first in the experiment's order. A result without any of
+    /// them (one device under one policy) has the best of its policies instead.
     pub fn best_stock(&self, figure: &Figure) -> Option<Measured<'_>> {
         let direction = figure.direction();
         if direction == Direction::Neither {
             return None;
         }
+        let has_stock = self.has_stock();
+        let compared = |name: &&String| match has_stock {
+            true => policy::is_stock(name),
+            false => !policy::is_ablation(name),
+        };
         let mut best: Option<Measured> = None;
-        for policy in self.policies.iter().filter(|name| policy::is_stock(name)) {
+        for policy in self.policies.iter().filter(compared) {
             let Some(cell) = self.cell(figure, policy) else {
                 continue;
             };

@@ -4,9 +4,9 @@ mod ablation;
 mod grid;
 mod verdicts;
 
-use crate::pivot::{self, Column, Entry, Reference, Section};
+use crate::pivot::{self, Column, Entry, Section};
 use crate::summary::Summary;
-use crate::{ResultFile, bars, number, policy, title};
+use crate::{ResultFile, bars, caption, policy, title};
 use anstyle::{AnsiColor, Style};
 use grid::{Grid, Line, Text};
 
@@ -42,7 +42,7 @@ pub fn render(result: &ResultFile, options: Options) -> String {
     let summary = Summary::of(result);
     let mut blocks = vec![heading(result, &summary, options)];
     for section in pivot::sections(&summary, options.all) {
-        blocks.push(section_block(&section, options));
+        blocks.push(section_block(&section, &summary, options));
     }
     blocks.extend(ablation::block(&summary, options));
     blocks.extend(verdicts::block(&bars::judge(&summary), options));
@@ -54,50 +54,11 @@ fn heading(result: &ResultFile, summary: &Summary, options: Options) -> String {
         "{}: kernel {}, device {}, {} scale",
         result.experiment, result.kernel, result.device, result.scale
     );
-    grid::wrapped(&what, options.width) + &grid::wrapped(&certainty(summary), options.width)
+    grid::wrapped(&what, options.width)
+        + &grid::wrapped(&caption::certainty(summary), options.width)
 }
 
-/// How many seeds the means are over and how sure they are.
-pub fn certainty(summary: &Summary) -> String {
-    let seeds = match summary.seeds.as_slice() {
-        [] => return "nothing was measured".to_owned(),
-        [only] => {
-            return format!("one seed ({only}), so there is no interval: run more with --seeds");
-        }
-        [first, .., last] => format!("means over {} seeds ({first}–{last})", summary.seeds.len()),
-    };
-    let mut widths: Vec<f64> = summary
-        .figures
-        .iter()
-        .flat_map(|figure| {
-            let cells = summary.policies.iter();
-            cells.filter_map(|policy| summary.cell(figure, policy))
-        })
-        .filter_map(|cell| cell.over_seeds.relative_half_width())
-        .collect();
-    widths.sort_by(f64::total_cmp);
-    match widths.get(widths.len() / 2) {
-        Some(middle) => format!(
-            "{seeds}; half of their 95 % intervals are within ±{}",
-            number::percent(*middle)
-        ),
-        None => seeds,
-    }
-}
-
-/// What a section's ratios mean.
-pub fn explanation(reference: Reference) -> &'static str {
-    match reference {
-        Reference::Unloaded => {
-            "Under load; × is how many times worse than unloaded (idle, best stock scheduler)"
-        }
-        Reference::BestStock => {
-            "On an idle device; × is how many times worse than the best stock scheduler"
-        }
-    }
-}
-
-fn section_block(section: &Section, options: Options) -> String {
+fn section_block(section: &Section, summary: &Summary, options: Options) -> String {
     let repeated = usize::from(section.columns.first() == Some(&Column::Unloaded));
     let grid = Grid {
         headings: section.columns.iter().map(column_heading).collect(),
@@ -107,7 +68,10 @@ fn section_block(section: &Section, options: Options) -> String {
             false => section.groups.iter().flat_map(group_lines).collect(),
         },
     };
-    let mut out = grid::wrapped(explanation(section.reference), options.width);
+    let mut out = grid::wrapped(
+        caption::explanation(section.reference, summary),
+        options.width,
+    );
     if grid.loses_ratios(options.width) {
         out.push_str("(a wider terminal shows the ratio of every column)\n");
     }

@@ -2,7 +2,7 @@
 
 use crate::pivot::{self, Column, Entry, Line, Section};
 use crate::summary::Summary;
-use crate::{policy, table, title};
+use crate::{caption, policy, title};
 use maud::{Markup, html};
 
 /// The sections of the table, each under what its ratios mean.
@@ -16,7 +16,9 @@ pub fn section(summary: &Summary) -> Option<Markup> {
             h2 { "All figures" }
             @for section in &sections {
                 p.lead {
-                    (table::explanation(section.reference)) ". The best stock figure is underlined"
+                    (caption::explanation(section.reference, summary)) ". "
+                    @if summary.has_stock() { "The best stock" } @else { "The best" }
+                    " figure is underlined"
                     @if summary.seeds.len() > 1 {
                         "; hover over a figure for its 95 % interval and range over the seeds"
                     }

@@ -1,6 +1,6 @@
 //! What was asked of `frontrow`, and what of it was reached.
 
-use crate::bars::{Judged, Outcome};
+use crate::bars::{self, Judged, Outcome};
 use maud::{Markup, html};
 
 /// The section, if the experiment has bars.
@@ -11,7 +11,7 @@ pub fn section(judged: &[Judged]) -> Option<Markup> {
     Some(html! {
         section #bars {
             h2 { "What was asked, and what was reached" }
-            p.lead { (count(judged)) ". Ratios to the best stock scheduler are paired by seed." }
+            p.lead { (bars::count(judged)) ". Ratios to the best stock scheduler are paired by seed." }
             ul.bars {
                 @for bar in judged {
                     li class=(class(bar.outcome())) {
@@ -31,17 +31,6 @@ pub fn section(judged: &[Judged]) -> Option<Markup> {
             }
         }
     })
-}
-
-/// `9 of 11 bars met`.
-pub fn count(judged: &[Judged]) -> String {
-    let of = |outcome| judged.iter().filter(|bar| bar.outcome() == outcome).count();
-    let mut text = format!("{} of {} bars met", of(Outcome::Met), judged.len());
-    match of(Outcome::NotMeasured) {
-        0 => {}
-        missing => text.push_str(&format!(", {missing} not measured")),
-    }
-    text
 }
 
 fn word(outcome: Outcome) -> &'static str {

@@ -2,7 +2,7 @@
 
 use super::grid::{self, Text, width_of, wrapped};
 use super::{BAD, GOOD, Options};
-use crate::bars::{Judged, Outcome};
+use crate::bars::{self, Judged, Outcome};
 use anstyle::Style;
 
 /// The block, if the experiment has bars.
@@ -10,11 +10,7 @@ pub fn block(judged: &[Judged], options: Options) -> Option<String> {
     if judged.is_empty() {
         return None;
     }
-    let met = judged
-        .iter()
-        .filter(|bar| bar.outcome() == Outcome::Met)
-        .count();
-    let mut out = format!("Bars: {met} of {} met\n", judged.len());
+    let mut out = bars::count(judged) + "\n";
     for bar in judged {
         let (word, style) = match bar.outcome() {
             Outcome::Met => ("met", GOOD),

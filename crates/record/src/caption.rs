@@ -1,0 +1,77 @@
+//! What has to be said beside figures: how sure they are, what is missing, and
+//! what their ratios are over.
+
+use crate::pivot::Reference;
+use crate::summary::Summary;
+use crate::{number, policy};
+
+/// How many seeds the means are over, how sure they are, and what was not run.
+pub fn certainty(summary: &Summary) -> String {
+    let mut parts = vec![seeds(summary)];
+    parts.extend(half_width(summary));
+    parts.extend(lacking_seeds(summary));
+    parts.extend(lacking_stock(summary));
+    parts.join("; ")
+}
+
+fn seeds(summary: &Summary) -> String {
+    match summary.seeds.as_slice() {
+        [] => "nothing was measured".to_owned(),
+        [only] => format!("one seed ({only}), so there is no interval: run more with --seeds"),
+        [first, .., last] => format!("means over {} seeds ({first}–{last})", summary.seeds.len()),
+    }
+}
+
+fn half_width(summary: &Summary) -> Option<String> {
+    let mut widths: Vec<f64> = summary
+        .cells()
+        .filter_map(|cell| cell.over_seeds.relative_half_width())
+        .collect();
+    widths.sort_by(f64::total_cmp);
+    let middle = widths.get(widths.len() / 2)?;
+    let middle = number::percent(*middle);
+    Some(format!("half of their 95 % intervals are within ±{middle}"))
+}
+
+fn lacking_seeds(summary: &Summary) -> Option<String> {
+    let whole = summary.seeds.len();
+    let lacking = summary
+        .cells()
+        .filter(|cell| cell.over_seeds.count < whole)
+        .count();
+    (lacking > 0).then(|| format!("{lacking} figures lack some seeds"))
+}
+
+/// Best stock and unloaded mean little without all of them.
+fn lacking_stock(summary: &Summary) -> Option<String> {
+    let ran = |name: &&str| summary.policies.iter().any(|policy| policy == name);
+    if !summary.has_stock() || !ran(&policy::FRONTROW) {
+        return None;
+    }
+    let lacking: Vec<&str> = policy::STOCK
+        .into_iter()
+        .filter(|name| !ran(name))
+        .collect();
+    (!lacking.is_empty()).then(|| {
+        let names = lacking.join(", ");
+        format!("{names} did not run, so best stock and unloaded are the best of the others")
+    })
+}
+
+/// What a section's ratios mean.
+pub fn explanation(reference: Reference, summary: &Summary) -> &'static str {
+    match (reference, summary.has_stock()) {
+        (Reference::Unloaded, true) => {
+            "Under load; × is how many times worse than unloaded (idle, best stock scheduler)"
+        }
+        (Reference::Unloaded, false) => {
+            "Under load; × is how many times worse than on an idle device"
+        }
+        (Reference::BestStock, true) => {
+            "On an idle device; × is how many times worse than the best stock scheduler"
+        }
+        (Reference::BestStock, false) => {
+            "On an idle device; × is how many times worse than the best policy"
+        }
+    }
+}

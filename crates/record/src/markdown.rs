@@ -1,0 +1,216 @@
+//! A result as Markdown, for `docs/results/`.
+
+use crate::ablation::{self, Ablation};
+use crate::bars::{self, Judged, Outcome};
+use crate::headline::Headline;
+use crate::pivot::{self, Column, Entry, Section};
+use crate::summary::{IDLE, Summary};
+use crate::{ResultFile, caption, command, number, policy, title};
+use std::fmt::Write;
+
+/// The whole page. Its commands make the result, and the page from it.
+pub fn render(result: &ResultFile) -> String {
+    let summary = Summary::of(result);
+    let mut blocks = vec![heading(result, &summary)];
+    blocks.extend(Headline::of(&summary).map(|headline| headline.sentence() + "\n"));
+    for section in pivot::sections(&summary, false) {
+        blocks.push(figures(&section, &summary));
+    }
+    blocks.extend(verdicts(&bars::judge(&summary)));
+    blocks.extend(ablations(&summary));
+    blocks.push(inputs(result));
+    blocks.join("\n")
+}
+
+fn heading(result: &ResultFile, summary: &Summary) -> String {
+    format!(
+        "# {} on {}, kernel {}, {} scale\n\n{}.\n\n```sh\n{} --out DIR\nfrontrow lab show DIR --markdown\n```\n",
+        escaped(&result.experiment),
+        escaped(&result.device),
+        escaped(&result.kernel),
+        result.scale,
+        capitalised(&caption::certainty(summary)),
+        command::reproduce(result)
+    )
+}
+
+fn figures(section: &Section, summary: &Summary) -> String {
+    let mut head = vec!["workload".to_owned(), "figure".to_owned()];
+    head.extend(section.columns.iter().map(|column| match column {
+        Column::Policy(name) if name == policy::FRONTROW => format!("**{}**", escaped(name)),
+        column => escaped(column.name()),
+    }));
+    let mut lines = Vec::new();
+    for group in &section.groups {
+        let place = title::short(&group.workload, &group.load);
+        for (row, line) in group.lines.iter().enumerate() {
+            let first = if row == 0 {
+                escaped(&place)
+            } else {
+                String::new()
+            };
+            let mut cells = vec![first, escaped(&line.label)];
+            cells.extend(line.entries.iter().map(|entry| cell(entry.as_ref())));
+            lines.push(cells);
+        }
+    }
+    let explanation = caption::explanation(section.reference, summary);
+    format!("{explanation}.\n\n{}", grid(&head, 2, &lines))
+}
+
+fn cell(entry: Option<&Entry>) -> String {
+    let Some(entry) = entry else {
+        return "–".to_owned();
+    };
+    let value = match entry.policy == policy::FRONTROW {
+        true => format!("**{}**", entry.value),
+        false => entry.value.clone(),
+    };
+    match &entry.ratio {
+        Some(ratio) => format!("{value} {ratio}"),
+        None => value,
+    }
+}
+
+fn verdicts(judged: &[Judged]) -> Option<String> {
+    if judged.is_empty() {
+        return None;
+    }
+    let head = ["bar", "asked", "", "measured"].map(str::to_owned);
+    let lines: Vec<Vec<String>> = judged.iter().map(verdict).collect();
+    Some(format!(
+        "{}.\n\n{}",
+        bars::count(judged),
+        grid(&head, 4, &lines)
+    ))
+}
+
+fn verdict(judged: &Judged) -> Vec<String> {
+    let outcome = match judged.outcome() {
+        Outcome::Met => "met",
+        Outcome::Missed => "**missed**",
+        Outcome::NotMeasured => "not measured",
+    };
+    let figures = judged.verdicts.iter().map(|verdict| {
+        let text = escaped(&format!("{} {}", verdict.label, verdict.measured));
+        match verdict.outcome {
+            Outcome::Missed => format!("**{text}**"),
+            Outcome::Met | Outcome::NotMeasured => text,
+        }
+    });
+    vec![
+        judged.bar.title.to_owned(),
+        judged.bar.demand.to_owned(),
+        outcome.to_owned(),
+        figures.collect::<Vec<_>>().join(", "),
+    ]
+}
+
+fn ablations(summary: &Summary) -> Option<String> {
+    let ablations = ablation::ablations(summary).into_iter();
+    let lines: Vec<Vec<String>> = ablations
+        .filter(|ablation| ablation.load != IDLE)
+        .flat_map(|ablation| counters(&ablation))
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let head = [
+        "workload",
+        "promoted",
+        "total",
+        "dependency",
+        "waits",
+        "found",
+        "time waited",
+    ];
+    Some(format!(
+        "What is promoted: waits per dependency, the share of them found, and the time they took.\n\n{}",
+        grid(&head.map(str::to_owned), 2, &lines)
+    ))
+}
+
+fn counters(ablation: &Ablation) -> Vec<Vec<String>> {
+    let place = escaped(&title::short(&ablation.workload, &ablation.load));
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let milliseconds = |value_ms| number::with_unit(value_ms, "ms");
+    let mut lines = Vec::new();
+    for variant in &ablation.variants {
+        for name in &ablation.dependencies {
+            let Some(counts) = ablation.counts(variant, name) else {
+                continue;
+            };
+            lines.push(vec![
+                place.clone(),
+                escaped(variant.name),
+                or_dash(variant.total_ms.map(milliseconds)),
+                (*name).to_owned(),
+                number::count(counts.waits),
+                or_dash(counts.found_share.map(number::percent)),
+                or_dash(counts.wait_ms.map(milliseconds)),
+            ]);
+        }
+    }
+    lines
+}
+
+fn inputs(result: &ResultFile) -> String {
+    let head = ["input", ""].map(str::to_owned);
+    let lines: Vec<Vec<String>> = result
+        .inputs
+        .items
+        .iter()
+        .map(|(name, value)| vec![escaped(name), escaped(value)])
+        .collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!(
+            "The same inputs give the same bytes.\n\n{}",
+            grid(&head, 2, &lines)
+        ),
+    }
+}
+
+/// A table whose first columns are text, the others right-aligned figures.
+fn grid(head: &[String], text_columns: usize, lines: &[Vec<String>]) -> String {
+    let rules = (0..head.len()).map(|column| match column < text_columns {
+        true => "---".to_owned(),
+        false => "---:".to_owned(),
+    });
+    let mut out = row(head) + &row(&rules.collect::<Vec<_>>());
+    for line in lines {
+        out.push_str(&row(line));
+    }
+    out
+}
+
+fn row(cells: &[String]) -> String {
+    let mut out = String::from("|");
+    for cell in cells {
+        // Writing to a String cannot fail.
+        let _ = write!(out, " {cell} |");
+    }
+    out.push('\n');
+    out
+}
+
+/// Keeps a name from being taken for markup.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for letter in text.chars() {
+        match letter {
+            '|' | '*' | '_' | '`' | '<' | '[' | '\\' => out.extend(['\\', letter]),
+            '\n' | '\r' => out.push(' '),
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
