@@ -1,0 +1,412 @@
+//! `frontrow bench`: the lab's workloads in a directory of one's own, and two
+//! runs side by side.
+
+mod compare;
+mod place;
+mod target;
+
+use crate::exit::{Exit, Failure};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use place::Place;
+use record::{Inputs, ResultFile, Row, Run, Scale};
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use target::Target;
+use tempfile::NamedTempFile;
+use workload::{Footprint, RunRequest};
+
+/// Room to leave on the file system.
+const SPARE_BYTES: u64 = 64 << 20;
+
+/// Where the kernel has tracefs.
+const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// Measure how long file operations take in a directory of yours while
+/// another task keeps the device busy.
+///
+/// Everything is written below a directory of its own in DIR, which is
+/// removed at the end, also after Ctrl-C.
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+
+    /// A directory on the device to measure
+    #[arg(value_name = "DIR", required = true)]
+    directory: Option<PathBuf>,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Show two results of `frontrow bench --out` side by side
+    Compare(compare::Args),
+}
+
+#[derive(clap::Args)]
+struct Options {
+    /// What the foreground does
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…",
+          default_value = "m1,m2,m3,m4", value_parser = names(own_workloads()))]
+    workload: Vec<String>,
+
+    /// What the background does
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…",
+          default_value = "idle,writer", value_parser = names(workload::LOADS.iter().copied()))]
+    load: Vec<String>,
+
+    /// How large everything is: demo, full (the paper's sizes) or a part of full such as 0.1
+    #[arg(long, default_value = "demo")]
+    scale: Scale,
+
+    /// Run once for each of these seeds, which shift the load's start and lay out files
+    #[arg(long, value_name = "A..B", default_value = "1")]
+    seeds: Seeds,
+
+    /// Also write the result to this file, for `compare`
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Print the result as JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// The workloads but those that count instructions, which only the lab's clock
+/// can.
+fn own_workloads() -> impl Iterator<Item = workload::Entry> {
+    let counts_instructions = |entry: &workload::Entry| entry.name.starts_with("overhead-");
+    let entries = workload::WORKLOADS.iter().copied();
+    entries.filter(move |entry| !counts_instructions(entry))
+}
+
+fn names(entries: impl Iterator<Item = workload::Entry>) -> PossibleValuesParser {
+    PossibleValuesParser::new(entries.map(|entry| PossibleValue::new(entry.name).help(entry.title)))
+}
+
+/// `3`, or `1..5` with both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seeds {
+    first: u64,
+    last: u64,
+}
+
+impl std::str::FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (first, last) = text.split_once("..").unwrap_or((text, text));
+        match (first.parse(), last.parse()) {
+            (Ok(first), Ok(last)) if first <= last => Ok(Seeds { first, last }),
+            _ => Err("give one seed such as 3, or a first and a last such as 1..5".to_owned()),
+        }
+    }
+}
+
+/// Runs the subcommand.
+pub fn run(args: Args) -> Result<(), Failure> {
+    match (args.action, args.directory) {
+        (Some(Action::Compare(args)), _) => compare::run(args),
+        (None, Some(directory)) => measure(&directory, &args.options),
+        (None, None) => Err(Failure::new(Exit::Usage, "bench needs a directory")),
+    }
+}
+
+fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
+    let runs = pairs(options)?;
+    let target = Target::of(directory)?;
+    let footprint = footprint(&runs, options)?;
+    let out = options.out.as_deref().map(open_result).transpose()?;
+    check_space(directory, &target, footprint)?;
+    announce(&target, footprint, options);
+
+    let stop = catch_signals()?;
+    let place = Place::create(directory)?;
+    let rows = perform(&place, &runs, &target, options, &stop)?;
+    place.remove()?;
+
+    let result = ResultFile {
+        experiment: "bench".to_owned(),
+        kernel: target.kernel.clone(),
+        device: target.device.clone(),
+        scale: options.scale,
+        stock_default: target.stock_default.clone(),
+        inputs: Inputs {
+            items: target.inputs(),
+        },
+        rows,
+    };
+    if let (Some(file), Some(path)) = (out, &options.out) {
+        write_result(file, path, &result)?;
+    }
+    print(&result, options)
+}
+
+/// All workloads under all loads, less the pairs that measure nothing.
+fn pairs(options: &Options) -> Result<Vec<Run>, Failure> {
+    let mut runs = Vec::new();
+    let mut refused = None;
+    for workload in &options.workload {
+        for load in &options.load {
+            let run = Run {
+                workload: workload.clone(),
+                load: load.clone(),
+            };
+            match workload::check(&run) {
+                Ok(()) if runs.contains(&run) => {}
+                Ok(()) => runs.push(run),
+                Err(error) => refused = Some(error),
+            }
+        }
+    }
+    match (runs.is_empty(), refused) {
+        (true, Some(error)) => Err(Failure::new(Exit::Usage, error)),
+        _ => Ok(runs),
+    }
+}
+
+/// The most room of any run, and all that they write together.
+fn footprint(runs: &[Run], options: &Options) -> Result<Footprint, Failure> {
+    let seeds = options.seeds.last - options.seeds.first + 1;
+    let mut all = Footprint::default();
+    for run in runs {
+        let one = workload::footprint(run, options.scale).map_err(failed)?;
+        all.disk_bytes = all.disk_bytes.max(one.disk_bytes);
+        all.written_bytes += one.written_bytes * seeds;
+    }
+    Ok(all)
+}
+
+fn check_space(directory: &Path, target: &Target, needed: Footprint) -> Result<(), Failure> {
+    let needed_bytes = needed.disk_bytes + SPARE_BYTES;
+    match target.free_bytes >= needed_bytes {
+        true => Ok(()),
+        false => Err(Failure::new(
+            Exit::Refused,
+            format_args!(
+                "{} has {} free and the largest run needs {}: choose a smaller --scale, \
+                 other --load or another directory",
+                directory.display(),
+                size(target.free_bytes),
+                size(needed_bytes),
+            ),
+        )),
+    }
+}
+
+fn announce(target: &Target, footprint: Footprint, options: &Options) {
+    eprintln!(
+        "About {} will be written to {} and up to {} of it kept there meanwhile.",
+        size(footprint.written_bytes),
+        target.device,
+        size(footprint.disk_bytes),
+    );
+    let throttling = options
+        .workload
+        .iter()
+        .any(|name| name == "m3" || name == "b");
+    if throttling && tracefs().is_none() {
+        eprintln!("Time in dirty throttling is not told apart: that needs root and tracefs.");
+    }
+}
+
+fn perform(
+    place: &Place,
+    runs: &[Run],
+    target: &Target,
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<Vec<Row>, Failure> {
+    let seeds = options.seeds.first..=options.seeds.last;
+    let count = runs.len() as u64 * (options.seeds.last - options.seeds.first + 1);
+    let mut rows = Vec::new();
+    let mut index = 0;
+    for seed in seeds {
+        for run in runs {
+            index += 1;
+            let name = record::title::short(&run.workload, &run.load);
+            eprintln!("[{index}/{count}] {name}, seed {seed}");
+            rows.extend(perform_one(place, run, target, options, seed, stop)?);
+        }
+    }
+    Ok(rows)
+}
+
+fn perform_one(
+    place: &Place,
+    run: &Run,
+    target: &Target,
+    options: &Options,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<Vec<Row>, Failure> {
+    let directory = place.fresh()?;
+    let mut request = RunRequest {
+        run,
+        dir: &directory,
+        device: None,
+        seed,
+        scale: options.scale,
+        tracefs: tracefs(),
+        stop,
+        observer: &mut (),
+    };
+    let measurements = workload::run(&mut request).map_err(failed)?;
+    Ok(measurements
+        .into_iter()
+        .map(|it| Row {
+            workload: run.workload.clone(),
+            load: run.load.clone(),
+            policy: target.policy.clone(),
+            metric: it.metric,
+            unit: it.unit.to_owned(),
+            seed,
+            value: it.value,
+            histogram: it.histogram,
+        })
+        .collect())
+}
+
+/// tracefs, where this process may make a tracing instance of its own.
+fn tracefs() -> Option<&'static Path> {
+    // SAFETY: has no arguments and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    let path = Path::new(TRACEFS);
+    (root && path.join("instances").is_dir()).then_some(path)
+}
+
+fn catch_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| {
+            Failure::new(
+                Exit::Internal,
+                format_args!("cannot catch signals: {error}"),
+            )
+        })?;
+    }
+    Ok(stop)
+}
+
+fn failed(error: workload::Error) -> Failure {
+    let exit = match &error {
+        workload::Error::Interrupted => Exit::Interrupted,
+        workload::Error::NoSpace { .. } => Exit::Refused,
+        workload::Error::Interface { .. } => Exit::Unsupported,
+        workload::Error::Io { source, .. }
+            if source.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            Exit::Permission
+        }
+        _ => Exit::Internal,
+    };
+    Failure::new(exit, error)
+}
+
+/// Made beside `path` before the measuring, so that a place that cannot be
+/// written to is known at once; what `path` holds stays until there is a
+/// result.
+fn open_result(path: &Path) -> Result<NamedTempFile, Failure> {
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    tempfile::Builder::new()
+        .permissions(std::fs::Permissions::from_mode(0o644))
+        .tempfile_in(directory)
+        .map_err(|error| unwritable(path, &error))
+}
+
+fn write_result(mut file: NamedTempFile, path: &Path, result: &ResultFile) -> Result<(), Failure> {
+    let text = json(result)?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.persist(path).map_err(std::io::Error::from))
+        .map(drop)
+        .map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    let exit = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Exit::Permission,
+        _ => Exit::Internal,
+    };
+    Failure::new(
+        exit,
+        format_args!("cannot write {}: {error}", path.display()),
+    )
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map(|text| text + "\n")
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot make JSON: {error}")))
+}
+
+fn print(result: &ResultFile, options: &Options) -> Result<(), Failure> {
+    match options.json {
+        true => print_text(&json(result)?),
+        false => print_text(&record::table::render(result, table_options())),
+    }
+}
+
+fn table_options() -> record::table::Options {
+    record::table::Options {
+        color: std::io::stdout().is_terminal(),
+        ..Default::default()
+    }
+}
+
+fn print_text(text: &str) -> Result<(), Failure> {
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot print: {error}")))
+}
+
+/// `2.15 GB`.
+fn size(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..1_000_000_000 => (1e6, "MB"),
+        _ => (1e9, "GB"),
+    };
+    format!(
+        "{} {name}",
+        record::number::significant(bytes as f64 / unit)
+    )
+}
+
+/// A map of what is not empty.
+fn items<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
+    pairs
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_one_or_a_range_with_both_ends() {
+        let parse = |text: &str| text.parse::<Seeds>();
+        assert_eq!(parse("3"), Ok(Seeds { first: 3, last: 3 }));
+        assert_eq!(parse("1..5"), Ok(Seeds { first: 1, last: 5 }));
+        for nonsense in ["", "..", "5..1", "a", "-1", "1-5"] {
+            assert!(parse(nonsense).unwrap_err().contains("such as 1..5"));
+        }
+    }
+
+    #[test]
+    fn sizes_are_for_people() {
+        assert_eq!(size(64 << 20), "67.1 MB");
+        assert_eq!(size(2 << 30), "2.15 GB");
+    }
+}

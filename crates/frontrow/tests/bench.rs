@@ -1,0 +1,133 @@
+//! `frontrow bench` as a user runs it: output, exit codes, nothing left behind.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+/// Below the build directory, which is on a disk where /tmp may not be.
+fn disk_directory() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn bench(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_frontrow"));
+    command.arg("bench").args(arguments);
+    command
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn entries(directory: &Path) -> usize {
+    std::fs::read_dir(directory).unwrap().count()
+}
+
+#[test]
+fn a_run_prints_figures_and_leaves_nothing() {
+    let directory = disk_directory();
+    let path = directory.path().to_str().unwrap();
+    let output = bench(&[
+        path,
+        "--workload",
+        "m1,m4",
+        "--load",
+        "idle",
+        "--scale",
+        "0.01",
+    ])
+    .output()
+    .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("fsync mean") && text.contains("truncate mean"),
+        "{text}"
+    );
+    let progress = stderr(&output);
+    assert!(progress.contains("will be written"), "{progress}");
+    assert!(progress.contains("[2/2] m4, seed 1"), "{progress}");
+    assert_eq!(entries(directory.path()), 0);
+}
+
+#[test]
+fn two_results_are_compared() {
+    let directory = disk_directory();
+    let path = directory.path().to_str().unwrap();
+    let results = tempfile::tempdir().unwrap();
+    let file = results.path().join("result.json");
+    let file = file.to_str().unwrap();
+    let output = bench(&[
+        path,
+        "--workload",
+        "m1",
+        "--load",
+        "idle",
+        "--scale",
+        "0.01",
+        "--out",
+        file,
+    ])
+    .output()
+    .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let output = bench(&["compare", file, file]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("m1 total") && text.contains("×1.00"),
+        "{text}"
+    );
+    assert!(text.contains("One seed cannot tell"), "{text}");
+}
+
+#[test]
+fn an_interrupt_ends_the_run_and_removes_its_files() {
+    let directory = disk_directory();
+    let path = directory.path().to_str().unwrap();
+    let mut child = bench(&[path, "--workload", "a", "--load", "idle", "--scale", "full"])
+        .stderr(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while entries(directory.path()) == 0 && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // SAFETY: our own child, not yet waited for.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(entries(directory.path()), 0);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_in_one_sentence_with_its_own_code() {
+    let directory = disk_directory();
+    let here = directory.path().to_str().unwrap();
+    let refused: [(&[&str], i32, &str); 5] = [
+        (&["/nonexistent"], 2, "is not a directory"),
+        (&["/dev/shm"], 3, "is in memory"),
+        (
+            &[here, "--workload", "share", "--load", "idle"],
+            2,
+            "choose one",
+        ),
+        (
+            &[here, "--load", "idle", "--out", "/nonexistent/file"],
+            1,
+            "cannot write /nonexistent",
+        ),
+        (
+            &["compare", "/dev/null", "/dev/null"],
+            2,
+            "cannot use /dev/null as a result",
+        ),
+    ];
+    for (arguments, code, part) in refused {
+        let output = bench(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        let text = stderr(&output);
+        let sentence = text.lines().last().unwrap_or_default();
+        assert!(sentence.contains(part), "{sentence}");
+    }
+    assert_eq!(entries(directory.path()), 0);
+}
