@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use clap::{Args, Subcommand};
 use device::Device;
 use kmod::{Tree, Wanted};
-use knobs::{Change, Restored};
+use knobs::Change;
 use sched::{Boost, Counters, Error, Module, Status};
 use serde_json::json;
 use std::fs;
@@ -143,48 +143,40 @@ fn enable(root: &Path, action: Enable) -> Result<(), Failure> {
     if changes.is_empty() {
         return say(&format!("{name} uses frontrow already"));
     }
-    let lines: String = changes.iter().filter_map(told).collect();
     say(&format!(
-        "{name} now uses frontrow; changed:\n{lines}To undo: frontrow sched disable {name}"
+        "{name} now uses frontrow; changed:\n{}\nTo undo: frontrow sched disable {name}",
+        told(&changes, with_reason)
     ))
 }
 
-/// Changes that the kernel makes along with others are theirs.
-fn told(change: &Change) -> Option<String> {
-    let value = change.value.as_ref()?;
-    Some(format!(
-        "  {}: {} -> {value} ({})\n",
-        change.path.display(),
-        change.before,
-        change.reason
-    ))
+fn told(changes: &[Change], how: fn(&Change) -> String) -> String {
+    let lines: Vec<_> = changes.iter().map(how).collect();
+    lines.join("\n")
+}
+
+fn with_reason(change: &Change) -> String {
+    format!("{} ({})", without_reason(change), change.reason)
+}
+
+fn without_reason(change: &Change) -> String {
+    let value = change.value.as_deref().unwrap_or_default();
+    format!("  {}: {} -> {value}", change.path.display(), change.before)
 }
 
 fn disable(root: &Path, action: &Disable) -> Result<(), Failure> {
     let device = resolve(root, &action.device)?;
-    let restored = sched::disable(root, &device).map_err(failure)?;
+    let changes = sched::disable(root, &device).map_err(failure)?;
     let name = device.name();
     if action.json {
-        let restored: Vec<_> = restored
-            .iter()
-            .map(|(change, outcome)| {
-                json!({ "path": change.path, "value": change.before, "outcome": outcome })
-            })
-            .collect();
-        return say(&json!({ "device": name, "restored": restored }).to_string());
+        return say(&json!({ "device": name, "changes": changes }).to_string());
     }
-    if restored.is_empty() {
+    if changes.is_empty() {
         return say(&format!("{name} does not use frontrow: nothing to restore"));
     }
-    let lines: Vec<_> = restored.iter().filter_map(told_restored).collect();
-    say(&format!("{name} is as before:\n{}", lines.join("\n")))
-}
-
-fn told_restored((change, outcome): &(Change, Restored)) -> Option<String> {
-    match outcome {
-        Restored::Written => Some(format!("  {}: {}", change.path.display(), change.before)),
-        Restored::Unchanged | Restored::Gone => None,
-    }
+    say(&format!(
+        "{name} is as it was before:\n{}",
+        told(&changes, without_reason)
+    ))
 }
 
 fn status(root: &Path, action: ShowStatus) -> Result<(), Failure> {
@@ -282,8 +274,8 @@ fn in_words(device: &Device, state: &Status, period: &str) -> String {
     if let Some(counters) = &state.counters {
         text += &format!("; {}", counters.in_words(period));
     }
-    for change in state.changes.iter().filter_map(told) {
-        text += &format!("\n{}", change.trim_end());
+    if !state.changes.is_empty() {
+        text += &format!("\n{}", told(&state.changes, without_reason));
     }
     text
 }

@@ -224,7 +224,7 @@ impl Journal {
     }
 
     fn below_root(&self, path: &Path) -> PathBuf {
-        self.root.join(path.strip_prefix("/").unwrap_or(path))
+        below(&self.root, path)
     }
 
     fn failed(&self, source: io::Error) -> Error {
@@ -233,6 +233,30 @@ impl Journal {
             source,
         }
     }
+}
+
+/// What `changes` come to: for each knob that holds something else now than before the first
+/// of them, that and what it holds now.
+///
+/// # Errors
+/// [`Error::Read`].
+pub fn net(root: &Path, changes: &[Change]) -> Result<Vec<Change>, Error> {
+    let mut net: Vec<Change> = Vec::new();
+    for change in changes {
+        match net.iter_mut().find(|it| it.path == change.path) {
+            Some(known) => known.reason.clone_from(&change.reason),
+            None => net.push(change.clone()),
+        }
+    }
+    for change in &mut net {
+        let path = below(root, &change.path);
+        change.value = match path.exists() {
+            true => Some(knob::read(&path)?).filter(|value| *value != change.before),
+            false => None,
+        };
+    }
+    net.retain(|change| change.value.is_some());
+    Ok(net)
 }
 
 fn parse(path: &Path, text: &str, boot_id: &str) -> Result<Vec<Change>, Error> {
@@ -256,6 +280,10 @@ fn parse(path: &Path, text: &str, boot_id: &str) -> Result<Vec<Change>, Error> {
 /// What follows the last newline is torn.
 fn complete(text: &str) -> &str {
     text.rfind('\n').map_or("", |end| &text[..=end])
+}
+
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {

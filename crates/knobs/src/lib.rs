@@ -11,7 +11,7 @@
 mod journal;
 mod knob;
 
-pub use journal::{Change, Journal, Restored};
+pub use journal::{Change, Journal, Restored, net};
 pub use knob::read;
 
 use std::io;

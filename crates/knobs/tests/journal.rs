@@ -80,6 +80,30 @@ fn what_the_kernel_changes_along_is_remembered() {
 }
 
 #[test]
+fn the_net_change_is_told_from_what_the_knobs_hold() {
+    let root = system();
+    let mut journal = open(&root);
+    journal
+        .remember(Path::new(NR_REQUESTS), "switching the scheduler resets it")
+        .unwrap();
+    set(&mut journal, SCHEDULER, "frontrow");
+    let told = |journal: &Journal| -> Vec<_> {
+        let net = knobs::net(root.path(), journal.changes()).unwrap();
+        net.into_iter()
+            .map(|change| (change.before, change.value.unwrap()))
+            .collect()
+    };
+    let owned = |before: &str, value: &str| (before.to_owned(), value.to_owned());
+    assert_eq!(told(&journal), [owned("mq-deadline", "frontrow")]);
+    kernel_sets(&root, NR_REQUESTS, "2");
+    set(&mut journal, NR_REQUESTS, "128");
+    assert_eq!(
+        told(&journal),
+        [owned("64", "128"), owned("mq-deadline", "frontrow")]
+    );
+}
+
+#[test]
 fn a_crash_loses_no_change() {
     let root = system();
     let mut journal = open(&root);

@@ -2,7 +2,7 @@
 
 use crate::{Boost, Error, Module};
 use device::{Device, Schedulers};
-use knobs::{Change, Journal, Restored};
+use knobs::{Change, Journal};
 use std::path::Path;
 
 /// The scheduler's name in `queue/scheduler`.
@@ -38,12 +38,13 @@ pub fn enable(
     })
 }
 
-/// Puts everything that [`enable`] changed back to what it was.
+/// Puts everything that [`enable`] changed back to what it was, and gives the changes.
 ///
 /// # Errors
 /// [`Error::NotOurs`] for a device that something else put under the scheduler.
-pub fn disable(root: &Path, device: &Device) -> Result<Vec<(Change, Restored)>, Error> {
-    if Journal::peek(root, &journal_name(device))?.is_empty() {
+pub fn disable(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
+    let changes = Journal::peek(root, &journal_name(device))?;
+    if changes.is_empty() {
         let active = device.schedulers()?.map(|schedulers| schedulers.active);
         if active.as_deref() == Some(SCHEDULER) {
             return Err(Error::NotOurs {
@@ -52,9 +53,18 @@ pub fn disable(root: &Path, device: &Device) -> Result<Vec<(Change, Restored)>, 
         }
         return Ok(Vec::new());
     }
+    let changed = knobs::net(root, &changes)?;
     Journal::open(root, &journal_name(device))
         .and_then(Journal::restore)
-        .map_err(|error| refused(device, error.into()))
+        .map_err(|error| refused(device, error.into()))?;
+    let turned = changed.into_iter().map(|change| Change {
+        before: change.value.unwrap_or_default(),
+        value: Some(change.before),
+        ..change
+    });
+    // What came with the scheduler has gone with it.
+    let still_there = |change: &Change| root.join(strip_root(&change.path)).exists();
+    Ok(turned.filter(still_there).collect())
 }
 
 /// The journal of a device's changes.
@@ -73,6 +83,10 @@ pub(crate) fn schedulers(device: &Device) -> Result<Schedulers, Error> {
     }
 }
 
+fn strip_root(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
 /// Makes the changes of `work` to `device`, or none of them.
 pub(crate) fn change(
     root: &Path,
@@ -83,7 +97,8 @@ pub(crate) fn change(
     let mut journal = open(root, device).map_err(|error| refused(device, error))?;
     let known = journal.changes().len();
     match work(&mut journal) {
-        Ok(()) => Ok(journal.changes()[known..].to_vec()),
+        Ok(()) if journal.changes().len() == known => Ok(Vec::new()),
+        Ok(()) => Ok(knobs::net(root, journal.changes())?),
         Err(error) => {
             // Changes from before have nothing to do with this failure.
             if known == 0 {
