@@ -39,11 +39,6 @@ PARAMETER(discard_command_ns, ulong, 0, "controller time of a discard command");
 PARAMETER(discard_mib_ns, ulong, 0, "controller time of each MiB of a discard");
 PARAMETER(response_ns, ulong, 0, "latency of every answer, passed in parallel");
 
-static u64 page_ns(unsigned int mb_s)
-{
-	return mb_s ? FTL_PAGE_BYTES * 1000 / mb_s : 0;
-}
-
 int simflash_profile(struct ftl_config *config, struct simflash_limits *limits)
 {
 	const char *error;
@@ -62,8 +57,8 @@ int simflash_profile(struct ftl_config *config, struct simflash_limits *limits)
 		.read_ns = read_ns,
 		.program_ns = program_ns,
 		.erase_ns = erase_ns,
-		.channel_page_ns = page_ns(channel_mb_s),
-		.link_page_ns = page_ns(link_mb_s),
+		.channel_page_ns = ftl_page_ns(channel_mb_s),
+		.link_page_ns = ftl_page_ns(link_mb_s),
 		.read_command_ns = read_command_ns,
 		.write_command_ns = write_command_ns,
 		.flush_command_ns = flush_command_ns,

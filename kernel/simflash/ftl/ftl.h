@@ -162,6 +162,12 @@ struct ftl_usage {
 
 struct ftl;
 
+/* The time a page takes at a rate of so many 10^6 bytes a second; 0: none. */
+static inline uint64_t ftl_page_ns(uint32_t mb_s)
+{
+	return mb_s ? FTL_PAGE_BYTES * 1000 / mb_s : 0;
+}
+
 /* NULL if the configuration can be built, else what to change, one sentence. */
 const char *ftl_config_error(const struct ftl_config *config);
 

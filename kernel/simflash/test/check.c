@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Runs every test; the last line is "N passed, N failed". */
+#include <stdlib.h>
+
+#include "check.h"
+#include "host.h"
+
+int check_failures;
+
+static const struct test *const suites[] = {
+	data_tests, timing_tests, space_tests, property_tests, calibration_tests,
+};
+
+static bool passes(const struct test *test)
+{
+	long held = host_held;
+
+	check_failures = 0;
+	host_pages_left = -1;
+	test->run();
+	if (!check_failures && host_held != held) {
+		fprintf(stderr, "%ld allocations are left\n", host_held - held);
+		check_failures++;
+	}
+	printf("%s %s\n", check_failures ? "FAILED" : "ok    ", test->name);
+	return !check_failures;
+}
+
+int main(void)
+{
+	int passed = 0, failed = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(suites) / sizeof(suites[0]); i++) {
+		const struct test *test;
+
+		for (test = suites[i]; test->name; test++) {
+			if (passes(test))
+				passed++;
+			else
+				failed++;
+		}
+	}
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How long things take, in virtual time: exact. Numbers are those of device_config(). */
+#include "check.h"
+#include "device.h"
+
+static char memory[128 * FTL_PAGE_BYTES];
+
+static void a_read_takes_command_cells_channel_link_response(void)
+{
+	struct ftl_config config = device_config();
+	struct device device;
+	uint64_t word;
+
+	device_open(&device, &config);
+	device_write(&device, 0, 7);
+	device_do(&device, FTL_FLUSH, 0, 0, NULL);
+	EXPECT(device_read(&device, 0, &word) == 50000 + 100000 + 10000 + 20000 + 5000);
+	device_close(&device);
+}
+
+static void a_cached_or_unwritten_page_needs_no_flash(void)
+{
+	struct ftl_config config = device_config();
+	struct ftl_stats stats;
+	struct device device;
+	uint64_t word;
+
+	device_open(&device, &config);
+	device_write(&device, 0, 7);
+	EXPECT(device_read(&device, 0, &word) == 50000 + 20000 + 5000);
+	EXPECT(device_read(&device, 1, &word) == 50000 + 20000 + 5000);
+	ftl_read_stats(device.ftl, &stats);
+	EXPECT(stats.cache_read_hits == 1 && stats.unmapped_reads == 1 && stats.row_reads == 0);
+	device_close(&device);
+}
+
+static void a_write_is_done_in_the_cache_and_fua_in_the_flash(void)
+{
+	struct ftl_config config = device_config();
+	struct ftl_cmd *cmd;
+	struct device device;
+
+	device_open(&device, &config);
+	EXPECT(device_write(&device, 0, 7) == 60000 + 20000 + 5000);
+	fill_uniform(memory, 1, 8);
+	cmd = device_command(&device, FTL_WRITE, 1, 1, memory);
+	cmd->fua = true;
+	device.now_ns = 10000000;
+	device_submit(&device, cmd);
+	device_drain(&device);
+	/* It shares its row with the page written before. */
+	EXPECT(device.now_ns == 10000000 + 60000 + 20000 + 2 * 10000 + 1000000 + 5000);
+	device_close(&device);
+}
+
+static void a_flush_waits_for_every_cached_page(void)
+{
+	struct ftl_config config = device_config();
+	struct ftl_usage usage;
+	struct device device;
+	uint64_t start_ns;
+
+	device_open(&device, &config);
+	EXPECT(device_do(&device, FTL_FLUSH, 0, 0, NULL) == 70000 + 5000);
+	/* Five full rows, the fifth behind the first on its die, and half a row. */
+	fill_uniform(memory, 22, 1);
+	start_ns = device.now_ns;
+	device_do(&device, FTL_WRITE, 0, 22, memory);
+	device_do(&device, FTL_FLUSH, 0, 0, NULL);
+	ftl_read_usage(device.ftl, &usage);
+	EXPECT(usage.cached_pages == 0);
+	EXPECT(device.now_ns - start_ns >= 2 * (40000 + 1000000));
+	device_close(&device);
+}
+
+static void a_write_larger_than_the_cache_waits_for_room(void)
+{
+	struct ftl_config config = device_config();
+	struct device device;
+	uint64_t took_ns;
+
+	device_open(&device, &config);
+	fill_uniform(memory, 128, 1);
+	took_ns = device_do(&device, FTL_WRITE, 0, 128, memory);
+	/* 32 rows, 8 of them fit: 6 rounds of 4 dies before the last has room. */
+	EXPECT(took_ns > 6 * 1040000 && took_ns < 7 * 1040000);
+	device_close(&device);
+}
+
+/* Writes `pages` and leaves them in flash. */
+static void lay_out(struct device *device, uint32_t pages)
+{
+	uint32_t lba, step;
+
+	for (lba = 0; lba < pages; lba += step) {
+		step = pages - lba < 128 ? pages - lba : 128;
+		fill_uniform(memory, step, lba + 1);
+		device_do(device, FTL_WRITE, lba, step, memory);
+	}
+	device_do(device, FTL_FLUSH, 0, 0, NULL);
+	device_drain(device);
+}
+
+static double busy_dies(struct device *device)
+{
+	struct ftl_stats stats;
+	double die_ns = 0, ns = 0;
+	uint32_t dies;
+
+	ftl_read_stats(device->ftl, &stats);
+	for (dies = 1; dies <= FTL_MAX_DIES; dies++) {
+		die_ns += (double)dies * stats.busy_ns[dies];
+		ns += stats.busy_ns[dies];
+	}
+	return die_ns / ns;
+}
+
+static void sequential_data_is_read_from_all_dies_at_once(void)
+{
+	struct ftl_config config = device_config();
+	static const struct { uint32_t pages; double dies; } step[] = {
+		{ 1, 1 }, { 4, 1 }, { 8, 2 }, { 16, 4 }, { 128, 4 },
+	};
+	struct device device;
+	size_t i;
+
+	device_open(&device, &config);
+	lay_out(&device, 1024);
+	for (i = 0; i < sizeof(step) / sizeof(step[0]); i++) {
+		ftl_reset_stats(device.ftl);
+		device_do(&device, FTL_READ, 256, step[i].pages, memory);
+		EXPECT(busy_dies(&device) == step[i].dies);
+	}
+	device_close(&device);
+}
+
+static void dies_of_one_channel_share_it(void)
+{
+	struct ftl_config config = device_config();
+	struct device device;
+
+	config.channels = 1;
+	config.dies_per_channel = 2;
+	config.link_page_ns = 0;
+	device_open(&device, &config);
+	lay_out(&device, 8);
+	EXPECT(device_do(&device, FTL_READ, 0, 8, memory) ==
+	       50000 + 100000 + 2 * 40000 + 5000);
+	device_close(&device);
+}
+
+/* Reads the row on die 0 while `rows` of programs wait there; time until it ends. */
+static uint64_t read_behind_programs(enum ftl_policy policy)
+{
+	struct ftl_config config = device_config();
+	struct ftl_cmd *read;
+	struct device device;
+	uint64_t start_ns;
+
+	config.policy = policy;
+	config.channels = 1;
+	device_open(&device, &config);
+	lay_out(&device, 4);
+	fill_uniform(memory, 28, 100);
+	device_do(&device, FTL_WRITE, 4, 28, memory);	/* 7 rows, and done */
+	start_ns = device.now_ns;
+	read = device_command(&device, FTL_READ, 0, 1, memory);
+	device_submit(&device, read);
+	while (device_next(&device) != read)
+		;
+	start_ns = device.now_ns - start_ns;
+	device_release(&device, read);
+	device_close(&device);
+	return start_ns;
+}
+
+static void read_first_overtakes_queued_programs_and_fifo_does_not(void)
+{
+	EXPECT(read_behind_programs(FTL_FIFO) > 4 * 1040000);
+	EXPECT(read_behind_programs(FTL_READ_FIRST) < 1040000 + 200000);
+}
+
+static void reads_cannot_starve_a_program(void)
+{
+	struct ftl_config config = device_config();
+	struct ftl_cmd *cmd;
+	struct device device;
+	int reads;
+
+	config.policy = FTL_READ_FIRST;
+	config.channels = 1;
+	config.read_command_ns = 0;
+	device_open(&device, &config);
+	lay_out(&device, 64);
+	for (reads = 0; reads < 6; reads++)
+		device_submit(&device, device_command(&device, FTL_READ, reads * 4, 1, memory));
+	device_write(&device, 100, 1);
+	device_submit(&device, device_command(&device, FTL_FLUSH, 0, 0, NULL));
+	for (reads = 0; reads < 100; reads++) {
+		for (;;) {
+			cmd = device_command(&device, FTL_READ, reads % 16 * 4, 1, memory);
+			if (!cmd)
+				break;
+			device_submit(&device, cmd);
+		}
+		cmd = device_next(&device);
+		device_release(&device, cmd);
+		if (cmd->op == FTL_FLUSH)
+			break;
+	}
+	device_drain(&device);
+	device_close(&device);
+	EXPECT(reads < 40);
+}
+
+static void a_discard_takes_time_by_its_size(void)
+{
+	struct ftl_config config = device_config();
+	struct device device;
+
+	device_open(&device, &config);
+	EXPECT(device_do(&device, FTL_DISCARD, 0, 1, NULL) == 80000 + 500000 + 5000);
+	EXPECT(device_do(&device, FTL_DISCARD, 0, 4 * 256, NULL) == 80000 + 4 * 500000 + 5000);
+	device_close(&device);
+}
+
+static void without_times_everything_is_done_at_once(void)
+{
+	struct ftl_config config = {
+		.capacity_pages = 4096, .spare_percent = 50, .channels = 2,
+		.dies_per_channel = 2, .block_pages = 64, .row_pages = 4, .cache_pages = 32,
+		.queue_depth = 4, .command_pages = 128,
+	};
+	struct ftl_cmd *cmd;
+	struct device device;
+
+	device_open(&device, &config);
+	device.now_ns = 5;
+	fill_uniform(memory, 128, 1);
+	cmd = device_command(&device, FTL_WRITE, 0, 128, memory);
+	device_submit(&device, cmd);
+	EXPECT(ftl_take_done(device.ftl) == cmd);
+	EXPECT(ftl_next_ns(device.ftl) == FTL_NEVER);
+	device_release(&device, cmd);
+	device_close(&device);
+}
+
+/* The end times of a stream of commands, the core called at events or only when it must be. */
+static uint64_t play_stream(bool every_event)
+{
+	struct ftl_config config = device_config();
+	struct device device;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	config.queue_depth = 64;
+	device_open(&device, &config);
+	for (i = 0; i < 60; i++) {
+		enum ftl_op op = i % 5 == 4 ? FTL_FLUSH : i % 3 ? FTL_READ : FTL_WRITE;
+		struct ftl_cmd *cmd;
+
+		fill_uniform(memory, 32, i);
+		cmd = device_command(&device, op, i * 37 % 500, op == FTL_FLUSH ? 0 : 1 + i % 30,
+				     memory);
+		while (every_event && ftl_next_ns(device.ftl) <= i * 300000ull)
+			ftl_run(device.ftl, ftl_next_ns(device.ftl));
+		device.now_ns = i * 300000ull;
+		device_submit(&device, cmd);
+	}
+	ftl_run(device.ftl, 1000000000000ull);
+	for (i = 0; i < 60; i++) {
+		struct ftl_cmd *cmd = ftl_take_done(device.ftl);
+
+		if (!cmd)
+			return 0;
+		sum = sum * 31 + cmd->due_ns + cmd->op;
+	}
+	device_close(&device);
+	return sum;
+}
+
+static void a_late_call_changes_no_time(void)
+{
+	EXPECT(play_stream(true) != 0);
+	EXPECT(play_stream(true) == play_stream(false));
+}
+
+const struct test timing_tests[] = {
+	TEST(a_read_takes_command_cells_channel_link_response),
+	TEST(a_cached_or_unwritten_page_needs_no_flash),
+	TEST(a_write_is_done_in_the_cache_and_fua_in_the_flash),
+	TEST(a_flush_waits_for_every_cached_page),
+	TEST(a_write_larger_than_the_cache_waits_for_room),
+	TEST(sequential_data_is_read_from_all_dies_at_once),
+	TEST(dies_of_one_channel_share_it),
+	TEST(read_first_overtakes_queued_programs_and_fifo_does_not),
+	TEST(reads_cannot_starve_a_program),
+	TEST(a_discard_takes_time_by_its_size),
+	TEST(without_times_everything_is_done_at_once),
+	TEST(a_late_call_changes_no_time),
+	{ NULL, NULL },
+};
