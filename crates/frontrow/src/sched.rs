@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use clap::{Args, Subcommand};
 use device::Device;
-use kmod::{Tree, Wanted};
+use kmod::{Source, Tree, Wanted};
 use knobs::Change;
 use sched::{Boost, Counters, Error, Module, Status};
 use serde_json::json;
@@ -80,6 +80,9 @@ struct ShowStatus {
 struct Build {
     #[command(flatten)]
     kernel: Kernel,
+    /// The module's sources; those of this program if not given
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
     /// Where to put the module and what its build leaves
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -282,7 +285,11 @@ fn in_words(device: &Device, state: &Status, period: &str) -> String {
 
 fn build(root: &Path, action: Build) -> Result<(), Failure> {
     let tree = Tree::find(root, &action.kernel.into()).map_err(|error| failure(error.into()))?;
-    let module = sched::build::build(&tree, &action.out).map_err(failure)?;
+    let source = match &action.source {
+        Some(directory) => Source::read(directory).map_err(|error| failure(error.into()))?,
+        None => sched::build::source(),
+    };
+    let module = sched::build::build(&tree, source, &action.out).map_err(failure)?;
     if action.json {
         return say(&json!({ "kernel": tree.release, "module": module }).to_string());
     }

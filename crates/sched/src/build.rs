@@ -37,12 +37,12 @@ pub fn header(btf: &Path) -> Result<String, Error> {
     })
 }
 
-/// Builds the module for the kernel of `tree` in the directory `out`, and gives the path of
-/// the `.ko`.
+/// Builds the module from `source` for the kernel of `tree` in the directory `out`, and gives
+/// the path of the `.ko`.
 ///
 /// # Errors
 /// As [`header`] and [`kmod::build`].
-pub fn build(tree: &Tree, out: &Path) -> Result<PathBuf, Error> {
-    let source = source().with(HEADER, header(&tree.btf)?);
+pub fn build(tree: &Tree, source: Source, out: &Path) -> Result<PathBuf, Error> {
+    let source = source.with(HEADER, header(&tree.btf)?);
     Ok(kmod::build(tree, &source, out)?)
 }

@@ -13,6 +13,7 @@ pub const SCHEDULER: &str = "frontrow";
 pub const NR_REQUESTS: u64 = 128;
 
 const RESET_ALONG: &str = "switching the scheduler resets it";
+const NO_THROTTLING: &str = "writeback throttling holds writes back where they cannot be promoted";
 
 /// Puts `device` under the scheduler, loading its module if it is not there, and gives the
 /// changes that make up the difference. If the device is under it already, only what is
@@ -149,11 +150,12 @@ fn offer(
     })
 }
 
-/// The kernel resets the other two with the scheduler, so they are set after it.
+/// The kernel resets the other two with the scheduler, and frontrow turns throttling off
+/// itself where the kernel lets it, so they are set after it.
 fn switch(journal: &mut Journal, device: &Device) -> Result<(), Error> {
     journal.remember(&device.queue_attribute("nr_requests"), RESET_ALONG)?;
     if device.wbt_lat_usec()?.is_some() {
-        journal.remember(&device.queue_attribute("wbt_lat_usec"), RESET_ALONG)?;
+        journal.remember(&device.queue_attribute("wbt_lat_usec"), NO_THROTTLING)?;
     }
     let reason = "serves first what somebody waits for";
     Ok(journal.set(&device.queue_attribute("scheduler"), SCHEDULER, reason)?)
@@ -172,8 +174,7 @@ fn stop_throttling(journal: &mut Journal, device: &Device) -> Result<(), Error> 
     if device.wbt_lat_usec()?.is_none_or(|target| target == 0) {
         return Ok(());
     }
-    let reason = "writeback throttling holds writes back where they cannot be promoted";
-    Ok(journal.set(&device.queue_attribute("wbt_lat_usec"), "0", reason)?)
+    Ok(journal.set(&device.queue_attribute("wbt_lat_usec"), "0", NO_THROTTLING)?)
 }
 
 fn set_boost(journal: &mut Journal, device: &Device, boost: &Boost) -> Result<(), Error> {

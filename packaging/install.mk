@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Building the scheduler's module and installing on this machine; part of the Makefile.
+
+PREFIX ?= /usr/local
+KERNEL ?= $(shell uname -r)
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+BINARY = $(firstword $(wildcard target/*/release/frontrow))
+MODULE = target/modules/$(KERNEL)/frontrow_iosched.ko
+SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
+FILL_IN = sed 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(PREFIX)/bin|'
+
+.PHONY: modules install install-files install-module uninstall
+
+# Builds the scheduler's module for KERNEL, the running one by default.
+modules: need-binary
+	$(BINARY) sched build --kernel $(KERNEL) --source kernel/iosched --out $(dir $(MODULE))
+
+# Installs below DESTDIR, and the module into the running system if there is no DESTDIR.
+install: install-files $(if $(DESTDIR),,install-module)
+
+install-files: need-binary
+	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/frontrow
+	$(BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(SOURCES) $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 644 kernel/iosched/Kbuild kernel/iosched/*.[ch] $(SOURCES)
+	$(FILL_IN) packaging/dkms.conf > $(SOURCES)/dkms.conf
+	$(FILL_IN) packaging/frontrow-sched@.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/frontrow-sched@.service
+
+# DKMS builds the module again for every kernel to come; without it, for this one.
+install-module: $(if $(shell command -v dkms),install-with-dkms,install-without-dkms)
+
+install-with-dkms: install-files
+	-dkms remove frontrow/$(VERSION) --all > /dev/null 2>&1
+	dkms install frontrow/$(VERSION) -k $(KERNEL)
+
+install-without-dkms: install-files modules
+	install -D -m 644 $(MODULE) /lib/modules/$(KERNEL)/updates/frontrow_iosched.ko
+	depmod $(KERNEL)
+
+uninstall:
+	-test -n "$(DESTDIR)" || dkms remove frontrow/$(VERSION) --all
+	rm -rf $(SOURCES) $(DESTDIR)/lib/modules/$(KERNEL)/updates/frontrow_iosched.ko
+	rm -f $(DESTDIR)$(PREFIX)/bin/frontrow $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1
+	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/frontrow-sched@.service
+
+.PHONY: need-binary install-with-dkms install-without-dkms
+need-binary:
+	@test -n "$(BINARY)" || { echo "frontrow is not built yet: run make first" >&2; exit 1; }
