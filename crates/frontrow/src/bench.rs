@@ -282,7 +282,7 @@ fn tracefs() -> Option<&'static Path> {
     (root && path.join("instances").is_dir()).then_some(path)
 }
 
-fn catch_signals() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn catch_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| {
@@ -343,7 +343,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     )
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
         .map(|text| text + "\n")
         .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot make JSON: {error}")))
@@ -356,14 +356,14 @@ fn print(result: &ResultFile, options: &Options) -> Result<(), Failure> {
     }
 }
 
-fn table_options() -> record::table::Options {
+pub(crate) fn table_options() -> record::table::Options {
     record::table::Options {
         color: std::io::stdout().is_terminal(),
         ..Default::default()
     }
 }
 
-fn print_text(text: &str) -> Result<(), Failure> {
+pub(crate) fn print_text(text: &str) -> Result<(), Failure> {
     std::io::stdout()
         .write_all(text.as_bytes())
         .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot print: {error}")))

@@ -2,6 +2,7 @@
 
 mod bench;
 mod exit;
+mod lab;
 mod man;
 mod sched;
 
@@ -20,12 +21,16 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Args),
+    Lab(lab::Args),
     #[command(hide = true)]
     Man(man::Pages),
     Sched(sched::Sched),
 }
 
 fn main() -> ExitCode {
+    if ::lab::guest::is_init() {
+        ::lab::guest::init();
+    }
     match run(CommandLine::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -38,6 +43,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Bench(args) => bench::run(args),
+        Command::Lab(args) => lab::run(args),
         Command::Man(pages) => man::run(&pages, CommandLine::command()),
         Command::Sched(action) => sched::run(action),
     }

@@ -1,1 +1,29 @@
 //! Guest image, QEMU, running experiments.
+//!
+//! [`run()`] boots one guest for each policy and seed of an experiment: a stock
+//! distribution kernel with instruction counting as its clock, on the emulated
+//! flash device, with this very program as its init ([`guest`]). The same
+//! inputs and seeds give the same result to the byte, on any host.
+
+mod cache;
+mod console;
+mod cpio;
+mod debian;
+mod elf;
+mod error;
+pub mod guest;
+mod image;
+mod kernel;
+mod messages;
+mod modules;
+mod qemu;
+mod run;
+mod sources;
+mod tool;
+mod tools;
+
+pub use cache::Cache;
+pub use error::{Error, GuestFailure};
+pub use kernel::Kernel;
+pub use run::{Name, Request, Watcher, run};
+pub use sources::Sources;

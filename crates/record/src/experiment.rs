@@ -20,6 +20,10 @@ pub struct Experiment {
     /// `sysctl` settings made before anything runs, such as `vm.dirty_ratio`.
     #[serde(default)]
     pub sysctls: BTreeMap<String, String>,
+    /// Files of the guest and what is written to them once the policy is set,
+    /// such as `/sys/block/simflash0/queue/nr_requests`.
+    #[serde(default)]
+    pub writes: BTreeMap<String, String>,
     /// Options of the ext4 mount, such as `discard`.
     #[serde(default)]
     pub mount_options: Vec<String>,

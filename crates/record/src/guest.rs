@@ -15,14 +15,39 @@ pub struct GuestSpec {
     pub seed: u64,
     /// How large the workloads are.
     pub scale: Scale,
-    /// Parameters of `simflash.ko`.
-    pub simflash: BTreeMap<String, u64>,
+    /// What to load, in this order.
+    pub modules: Vec<Module>,
+    /// The block device that the last of them makes, such as `simflash0`.
+    pub device: String,
     /// Settings made before anything runs.
     pub sysctls: BTreeMap<String, String>,
+    /// Files and what is written to them once the policy is set.
+    pub writes: BTreeMap<String, String>,
     /// Options of the ext4 mount.
     pub mount_options: Vec<String>,
-    /// What to do, in order.
-    pub runs: Vec<Run>,
+    /// The guest gives up after this.
+    pub limit_virtual_s: u64,
+    /// What to do.
+    pub task: Task,
+}
+
+/// What a guest does once its modules are loaded and its policy is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// These runs, in order.
+    Runs(Vec<Run>),
+    /// A shell on the console.
+    Shell,
+}
+
+/// A kernel module in the guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    /// The file, from the guest's root.
+    pub path: String,
+    /// As on a command line of `insmod`, often empty.
+    pub parameters: String,
 }
 
 /// One line on the guest's second serial port.

@@ -26,7 +26,7 @@ pub mod table;
 pub mod title;
 
 pub use experiment::{Device, Experiment, Run};
-pub use guest::{GuestSpec, Message};
+pub use guest::{GuestSpec, Message, Module, Task};
 pub use histogram::Histogram;
 pub use row::{Inputs, ResultFile, Row};
 pub use scale::Scale;

@@ -1,0 +1,341 @@
+//! `frontrow lab`: experiments on stock kernels in emulated machines.
+
+use crate::bench::{catch_signals, json as json_of, print_text, table_options};
+use crate::exit::{Exit, Failure};
+use ::lab::{Cache, Error, Kernel, Name, Request, Sources, Watcher};
+use clap::Subcommand;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use record::{Experiment, ResultFile, Scale, html, table};
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::{fs, thread};
+
+/// Run experiments on stock kernels in emulated machines
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Run an experiment and print its table
+    Run(Run),
+    /// List the experiments
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what an experiment does, or the result in a directory
+    Show {
+        /// An experiment's name, or a directory with a result.json
+        what: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(clap::Args)]
+struct Run {
+    /// The experiment; `frontrow lab list` names them
+    experiment: String,
+    /// 6.12, 6.1, or the path of an unpacked kernel or of its vmlinuz
+    #[arg(long, default_value = "6.12")]
+    kernel: String,
+    /// emmc, ufs, zero, or the path of a profile that ends in .toml
+    #[arg(long, default_value = "emmc")]
+    device: String,
+    /// Only these policies instead of all the experiment's
+    #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
+    policy: Vec<String>,
+    /// One guest for each of these seeds and each policy: A..B, both included, or one number
+    #[arg(long, default_value = "1..5", value_name = "A..B")]
+    seeds: Seeds,
+    /// How large the runs are: demo, full (the papers' sizes), or a part of full such as 0.1
+    #[arg(long, default_value = "demo")]
+    scale: Scale,
+    /// Guests at once [default: one for each core]
+    #[arg(long, value_name = "N")]
+    jobs: Option<std::num::NonZeroUsize>,
+    /// Only these workloads
+    #[arg(long, value_delimiter = ',', value_name = "WORKLOAD,…")]
+    workload: Vec<String>,
+    /// Only these loads
+    #[arg(long, value_delimiter = ',', value_name = "LOAD,…")]
+    load: Vec<String>,
+    /// Write result.json and report.html into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the result as JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Seeds from the first to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seeds {
+    first: u64,
+    last: u64,
+}
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (first, last) = text.split_once("..").unwrap_or((text, text));
+        match (first.parse(), last.parse()) {
+            (Ok(first), Ok(last)) if first <= last => Ok(Seeds { first, last }),
+            _ => Err("give A..B, both included, such as 1..5, or one number".to_owned()),
+        }
+    }
+}
+
+/// Does what the command line says.
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.action {
+        Action::Run(args) => run_experiment(args),
+        Action::List { json } => list(json),
+        Action::Show { what, json } => show(&what, json),
+    }
+}
+
+fn run_experiment(args: Run) -> Result<(), Failure> {
+    let sources = Sources::here();
+    let experiment = chosen(sources.experiment(&args.experiment)?, &args)?;
+    let device = sources.device(&args.device)?;
+    if let Some(out) = &args.out {
+        // Better now than after minutes.
+        fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
+    }
+    let stop = catch_signals()?;
+    let cache = Cache::of_user()?;
+    let request = Request {
+        experiment,
+        device,
+        kernel: Kernel::find(&cache, &args.kernel)?,
+        seeds: (args.seeds.first..=args.seeds.last).collect(),
+        scale: args.scale,
+        jobs: args.jobs.map_or_else(cores, Into::into),
+    };
+    let progress = Progress::new();
+    let result = ::lab::run(&cache, &sources, &request, &progress, &stop);
+    progress.end();
+    let result = result?;
+    if let Some(out) = &args.out {
+        write(out, &result)?;
+    }
+    print(&result, args.json)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, Into::into)
+}
+
+/// The experiment cut down to what the command line asks for.
+fn chosen(mut experiment: Experiment, args: &Run) -> Result<Experiment, Failure> {
+    if !args.policy.is_empty() {
+        experiment.policies.clone_from(&args.policy);
+    }
+    let wanted = |names: &[String], name: &String| names.is_empty() || names.contains(name);
+    let runs = experiment.runs.iter();
+    let known: Vec<_> = runs
+        .map(|run| format!("{} {}", run.workload, run.load))
+        .collect();
+    experiment
+        .runs
+        .retain(|run| wanted(&args.workload, &run.workload) && wanted(&args.load, &run.load));
+    if experiment.runs.is_empty() {
+        return Err(Failure::new(
+            Exit::Usage,
+            format_args!(
+                "experiment {} has no such run; it has {}",
+                experiment.name,
+                known.join(", ")
+            ),
+        ));
+    }
+    Ok(experiment)
+}
+
+fn write(out: &Path, result: &ResultFile) -> Result<(), Failure> {
+    for (name, text) in [
+        ("result.json", json_of(result)?),
+        ("report.html", html::render(result)),
+    ] {
+        let path = out.join(name);
+        fs::write(&path, text).map_err(|error| unwritable(&path, &error))?;
+    }
+    Ok(())
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(
+        Exit::Internal,
+        format_args!("cannot write {}: {error}", path.display()),
+    )
+}
+
+fn print(result: &ResultFile, json: bool) -> Result<(), Failure> {
+    match json {
+        true => print_text(&json_of(result)?),
+        false => print_text(&table::render(result, table_options())),
+    }
+}
+
+fn list(json: bool) -> Result<(), Failure> {
+    let experiments = Sources::here().experiments()?;
+    if json {
+        return print_text(&json_of(&experiments)?);
+    }
+    for experiment in experiments {
+        println!("{:12} {}", experiment.name, experiment.title);
+    }
+    Ok(())
+}
+
+fn show(what: &str, json: bool) -> Result<(), Failure> {
+    let path = Path::new(what).join("result.json");
+    if path.is_file() {
+        return print(&read_result(&path)?, json);
+    }
+    let experiment = Sources::here().experiment(what)?;
+    if json {
+        return print_text(&json_of(&experiment)?);
+    }
+    println!("{}: {}", experiment.name, experiment.title);
+    println!("policies: {}", experiment.policies.join(", "));
+    println!("memory:   {} MiB", experiment.memory_mib);
+    println!(
+        "limit:    {} s of a guest's time",
+        experiment.limit_virtual_s
+    );
+    println!("mount:    {}", experiment.mount_options.join(","));
+    for (name, value) in experiment.sysctls.iter().chain(&experiment.writes) {
+        println!("set:      {name} = {value}");
+    }
+    for run in &experiment.runs {
+        println!("run:      {} {}", run.workload, run.load);
+    }
+    Ok(())
+}
+
+fn read_result(path: &Path) -> Result<ResultFile, Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(
+            Exit::Internal,
+            format_args!("cannot read {}: {error}", path.display()),
+        )
+    };
+    let text = fs::read(path).map_err(|error| failed(&error))?;
+    serde_json::from_slice(&text).map_err(|error| failed(&error))
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = match &error {
+            Error::Usage(_) => Exit::Usage,
+            Error::Kernel(_) => Exit::Unsupported,
+            Error::NoTool { .. } | Error::Package { .. } => Exit::Missing,
+            Error::Guest(_) => Exit::Guest,
+            Error::Interrupted => Exit::Interrupted,
+            Error::Module(_) | Error::Scheduler(_) => Exit::Internal,
+            Error::File { .. } | Error::Tool { .. } => Exit::Internal,
+        };
+        Failure::new(exit, error)
+    }
+}
+
+/// How far the guests are: bars on a terminal, a line for each guest elsewhere.
+struct Progress {
+    bars: MultiProgress,
+    total: ProgressBar,
+    guests: Mutex<BTreeMap<String, ProgressBar>>,
+    drawn: bool,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        let bars = MultiProgress::new();
+        let total = bars.add(ProgressBar::new(0));
+        total.set_style(style(
+            "{wide_bar} {pos}/{len} guests, {elapsed}, {eta} left",
+        ));
+        Progress {
+            bars,
+            total,
+            guests: Mutex::default(),
+            drawn: std::io::stderr().is_terminal(),
+        }
+    }
+
+    fn end(&self) {
+        self.total.finish_and_clear();
+        let _ = self.bars.clear();
+    }
+
+    fn bar(&self, guest: &Name) -> Option<ProgressBar> {
+        let mut guests = self.guests.lock().ok()?;
+        let bar = guests.entry(label(guest)).or_insert_with(|| {
+            let bar = self.bars.insert_before(&self.total, ProgressBar::new(0));
+            bar.set_style(style("{prefix:24} {bar:20} {pos}/{len} {msg}"));
+            bar.set_prefix(label(guest));
+            bar
+        });
+        Some(bar.clone())
+    }
+}
+
+fn label(guest: &Name) -> String {
+    format!("{} seed {}", guest.policy, guest.seed)
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+impl Watcher for Progress {
+    fn begins(&self, guests: usize) {
+        self.total.set_length(guests as u64);
+        self.total
+            .enable_steady_tick(std::time::Duration::from_secs(1));
+    }
+
+    fn progress(&self, guest: &Name, index: usize, count: usize, text: &str) {
+        if let Some(bar) = self.bar(guest) {
+            bar.set_length(count as u64);
+            bar.set_position(index as u64);
+            bar.set_message(text.to_owned());
+        }
+    }
+
+    fn done(&self, guest: &Name, rows: usize) {
+        if let Some(bar) = self.bar(guest) {
+            bar.finish_and_clear();
+        }
+        self.total.inc(1);
+        if !self.drawn {
+            let (done, all) = (self.total.position(), self.total.length().unwrap_or(0));
+            eprintln!("[{done}/{all}] {}: {rows} figures", label(guest));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_a_range_with_both_ends_or_one() {
+        assert_eq!("1..5".parse(), Ok(Seeds { first: 1, last: 5 }));
+        assert_eq!("7".parse(), Ok(Seeds { first: 7, last: 7 }));
+        for text in ["", "5..1", "a..b", "1..", "-1", "1..=3"] {
+            assert!(text.parse::<Seeds>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What a kernel log says about the kernel's health.
+
+/// Words that a healthy kernel never prints, and what they stand for. They are
+/// looked for in this order, so that what a panic was about comes before it.
+const PROBLEMS: [(&str, &str); 24] = [
+    ("Out of memory", "it ran out of memory"),
+    ("Kernel panic", "its kernel panicked"),
+    ("WARNING: ", "its kernel printed a WARNING"),
+    ("BUG: ", "its kernel printed a BUG"),
+    ("kernel BUG at", "its kernel hit a BUG"),
+    ("Oops: ", "its kernel oopsed"),
+    ("general protection fault", "its kernel faulted"),
+    ("blocked for more than", "a task hung in it"),
+    ("soft lockup", "its CPU was stuck in the kernel"),
+    ("hard LOCKUP", "its CPU was stuck in the kernel"),
+    ("rcu_preempt detected stalls", "RCU stalled in it"),
+    ("rcu_preempt self-detected stall", "RCU stalled in it"),
+    ("possible circular locking", "lockdep complained in it"),
+    ("possible recursive locking", "lockdep complained in it"),
+    ("inconsistent lock state", "lockdep complained in it"),
+    ("suspicious RCU usage", "lockdep complained in it"),
+    ("sleeping function called", "it slept where it must not"),
+    ("KASAN: ", "it used memory wrongly"),
+    ("UBSAN: ", "it did what C leaves undefined"),
+    ("kmemleak: ", "it leaked memory"),
+    ("EXT4-fs error", "its file system broke"),
+    ("EXT4-fs warning", "its file system complained"),
+    ("I/O error", "its device gave an I/O error"),
+    ("Call Trace:", "its kernel printed a call trace"),
+];
+
+/// What the first problem in `log` was, and the line that says so.
+pub fn problem(log: &str) -> Option<(&'static str, &str)> {
+    PROBLEMS.iter().find_map(|(sign, meaning)| {
+        let line = log.lines().find(|line| line.contains(sign))?;
+        Some((*meaning, line.trim()))
+    })
+}
+
+/// The last `lines` lines of `log`.
+pub fn end(log: &str, lines: usize) -> String {
+    let all: Vec<_> = log
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clean_log_has_no_problem() {
+        assert_eq!(
+            problem("[    0.1] Linux version 6.12\n[    0.2] mounted\n"),
+            None
+        );
+    }
+
+    #[test]
+    fn each_kind_is_seen_in_the_kernels_own_words() {
+        for (line, word) in [
+            (
+                "[ 1.0] Kernel panic - not syncing: Attempted to kill init!",
+                "panicked",
+            ),
+            (
+                "[ 1.0] WARNING: CPU: 0 PID: 1 at block/blk-mq.c:1 f+0x1/0x2",
+                "WARNING",
+            ),
+            (
+                "[ 1.0] WARNING: possible circular locking dependency detected",
+                "WARNING",
+            ),
+            (
+                "[ 1.0] Out of memory: Killed process 7 (m1)",
+                "out of memory",
+            ),
+            (
+                "[ 1.0] INFO: task jbd2:9 blocked for more than 120 seconds.",
+                "hung",
+            ),
+            (
+                "[ 1.0] watchdog: BUG: soft lockup - CPU#0 stuck for 22s!",
+                "BUG",
+            ),
+            ("[ 1.0] BUG: KASAN: slab-use-after-free in f", "BUG"),
+            (
+                "[ 1.0] rcu: INFO: rcu_preempt self-detected stall on CPU",
+                "RCU",
+            ),
+            (
+                "[ 1.0] Buffer I/O error on dev simflash0, logical block 1",
+                "I/O error",
+            ),
+        ] {
+            let (meaning, found) = problem(line).unwrap_or_else(|| panic!("{line}"));
+            assert!(meaning.contains(word), "{line}: {meaning}");
+            assert_eq!(found, line);
+        }
+    }
+
+    #[test]
+    fn a_panic_for_lack_of_memory_is_called_that() {
+        let log =
+            "x\n[ 1.0] Kernel panic - not syncing: System is deadlocked\n[ 1.0] Out of memory\n";
+        assert_eq!(problem(log).unwrap().0, "it ran out of memory");
+    }
+
+    #[test]
+    fn the_end_is_the_last_lines_that_say_something() {
+        assert_eq!(end("a\r\n\nb\r\nc\n\n", 2), "b\nc");
+        assert_eq!(end("", 5), "");
+    }
+}

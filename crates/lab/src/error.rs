@@ -1,0 +1,104 @@
+//! Why the lab gave no result.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why the lab gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name, range or file on the command line makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A file could not be read or written.
+    #[error("cannot access {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program that the lab runs is not installed.
+    #[error("cannot run {tool} ({source}): install it (Debian: apt-get install {package})")]
+    NoTool {
+        /// The program.
+        tool: String,
+        /// The Debian package that has it.
+        package: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program that the lab runs failed.
+    #[error("{tool} failed: {output}")]
+    Tool {
+        /// The program.
+        tool: String,
+        /// What it said.
+        output: String,
+    },
+    /// A Debian package is unknown or could not be fetched.
+    #[error(
+        "cannot get the Debian package {package}: run `sudo apt-get update`, check that the machine is online and that its apt sources have Debian 12 with its security updates ({reason})"
+    )]
+    Package {
+        /// The package.
+        package: String,
+        /// What apt said.
+        reason: String,
+    },
+    /// What `--kernel` names is not a kernel the lab can boot.
+    #[error("{0}")]
+    Kernel(String),
+    /// A module could not be built.
+    #[error(transparent)]
+    Module(#[from] kmod::Error),
+    /// The scheduler could not be built for this kernel.
+    #[error(transparent)]
+    Scheduler(#[from] sched::Error),
+    /// A guest gave no result.
+    #[error(transparent)]
+    Guest(Box<GuestFailure>),
+    /// Stopped by Ctrl-C.
+    #[error("interrupted; no result was written")]
+    Interrupted,
+}
+
+/// A guest that gave no result, and what its console said last.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct GuestFailure {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The guest's policy.
+    pub policy: String,
+    /// The guest's seed.
+    pub seed: u64,
+    /// One sentence without its full stop.
+    pub reason: String,
+    /// The last lines of the console log.
+    pub console_end: String,
+}
+
+impl fmt::Display for GuestFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "experiment {}, policy {}, seed {}: {}; no result was written",
+            self.experiment, self.policy, self.seed, self.reason
+        )?;
+        if self.console_end.is_empty() {
+            return write!(out, ". The guest's console is empty.");
+        }
+        write!(
+            out,
+            ". The end of the guest's console:\n{}",
+            self.console_end
+        )
+    }
+}
+
+impl Error {
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::File { path, source }
+    }
+}

@@ -1,0 +1,218 @@
+//! The guest's side: pid 1 in a machine where nothing else runs.
+//!
+//! It does what [`SPEC_PATH`] says, sends what it measured over the second
+//! serial port, and powers the machine off.
+
+mod filesystem;
+mod module;
+mod mount;
+mod port;
+
+use crate::console;
+use crate::image::SPEC_PATH;
+use port::Port;
+use record::{GuestSpec, Message, Row, Run, Task};
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use workload::{RunRequest, Surface};
+
+/// What the guest could not do, in one sentence; it goes to the host as it is.
+type Outcome<T> = Result<T, String>;
+
+/// Where the file system under test is mounted.
+const MOUNT_POINT: &str = "/mnt";
+const TRACEFS: &str = "/sys/kernel/tracing";
+
+/// Whether this process is a guest's init.
+pub fn is_init() -> bool {
+    std::process::id() == 1 && Path::new(SPEC_PATH).is_file()
+}
+
+/// Does all that the guest is for, and powers off.
+pub fn init() -> ! {
+    if let Err(reason) = life() {
+        // Without a port there is nobody to tell but the console.
+        eprintln!("frontrow: {reason}");
+    }
+    mount::power_off()
+}
+
+fn life() -> Outcome<()> {
+    mount::all()?;
+    let port = Arc::new(Port::open()?);
+    let ending = match work(&port) {
+        Ok(rows) => Message::Done { rows },
+        Err(reason) => Message::Failed { reason },
+    };
+    port.send(&ending)?;
+    port.drain()
+}
+
+/// Gives the number of rows sent.
+fn work(port: &Arc<Port>) -> Outcome<usize> {
+    let text = fs::read(SPEC_PATH).map_err(|error| format!("it cannot read its spec: {error}"))?;
+    let spec: GuestSpec =
+        serde_json::from_slice(&text).map_err(|error| format!("its spec is damaged: {error}"))?;
+    start_time_limit(port, spec.limit_virtual_s);
+    for module in &spec.modules {
+        module::load(module)?;
+    }
+    for (name, value) in &spec.sysctls {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        write(&path, value)?;
+    }
+    sched::policy::apply(Path::new("/"), &spec.device, &spec.policy)
+        .map_err(|error| format!("it cannot set policy {}: {error}", spec.policy))?;
+    for (path, value) in &spec.writes {
+        write(path, value)?;
+    }
+    let sent = match &spec.task {
+        Task::Runs(runs) => all_runs(port, &spec, runs)?,
+        Task::Shell => shell(&spec)?,
+    };
+    check_kernel_log()?;
+    Ok(sent)
+}
+
+/// A figure that takes longer than its experiment allows is none.
+fn start_time_limit(port: &Arc<Port>, limit_s: u64) {
+    if limit_s == 0 {
+        return;
+    }
+    let port = Arc::clone(port);
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(limit_s));
+        let reason = format!(
+            "it was not done after {limit_s} s of its own time, its experiment's limit_virtual_s"
+        );
+        // The host sees a guest that ended without a result either way.
+        let _ = port.send(&Message::Failed { reason });
+        let _ = port.drain();
+        mount::power_off()
+    });
+}
+
+fn write(path: &str, value: &str) -> Outcome<()> {
+    fs::write(path, value).map_err(|error| format!("it cannot write '{value}' to {path}: {error}"))
+}
+
+fn all_runs(port: &Port, spec: &GuestSpec, runs: &[Run]) -> Outcome<usize> {
+    let mut sent = 0;
+    for (index, run) in runs.iter().enumerate() {
+        let text = format!("{} {}", run.workload, run.load);
+        port.send(&Message::Progress {
+            index,
+            count: runs.len(),
+            text,
+        })?;
+        let rows = one_run(spec, run)
+            .map_err(|reason| format!("{} under {}: {reason}", run.workload, run.load))?;
+        sent += rows.len();
+        for row in rows {
+            port.send(&Message::Row(row))?;
+        }
+    }
+    Ok(sent)
+}
+
+/// Each run finds the device and the caches as the first one did.
+fn one_run(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
+    let device = PathBuf::from(format!("/dev/{}", spec.device));
+    write("/proc/sys/vm/drop_caches", "3")?;
+    filesystem::discard(&device)?;
+    if workload::surface(&run.workload) == Surface::Device {
+        return measure(spec, run, Path::new(MOUNT_POINT), Some(&device));
+    }
+    filesystem::make(&device, spec.seed)?;
+    let mount_point = Path::new(MOUNT_POINT);
+    filesystem::mount(&device, mount_point, &spec.mount_options)?;
+    let rows = measure(spec, run, mount_point, None)?;
+    filesystem::unmount(mount_point)?;
+    Ok(rows)
+}
+
+fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Outcome<Vec<Row>> {
+    let mut request = RunRequest {
+        run,
+        dir,
+        device,
+        seed: spec.seed,
+        scale: spec.scale,
+        tracefs: Some(Path::new(TRACEFS)),
+        stop: &AtomicBool::new(false),
+        observer: &mut (),
+    };
+    let measurements = workload::run(&mut request).map_err(|error| error.to_string())?;
+    let row = |it: workload::Measurement| Row {
+        workload: run.workload.clone(),
+        load: run.load.clone(),
+        policy: spec.policy.clone(),
+        metric: it.metric,
+        unit: it.unit.to_owned(),
+        seed: spec.seed,
+        value: it.value,
+        histogram: it.histogram,
+    };
+    Ok(measurements.into_iter().map(row).collect())
+}
+
+/// A shell with the device ready to be used, until it is left.
+fn shell(spec: &GuestSpec) -> Outcome<usize> {
+    let device = PathBuf::from(format!("/dev/{}", spec.device));
+    filesystem::make(&device, spec.seed)?;
+    filesystem::mount(&device, Path::new(MOUNT_POINT), &spec.mount_options)?;
+    Command::new("/bin/busybox")
+        .args(["--install", "-s", "/bin"])
+        .status()
+        .map_err(|error| format!("it has no busybox: {error}"))?;
+    println!(
+        "{} with policy {} is mounted on {MOUNT_POINT}; leave with `exit`.",
+        spec.device, spec.policy
+    );
+    Command::new("/bin/setsid")
+        .args(["cttyhack", "/bin/sh"])
+        .env("PATH", "/bin")
+        .env("PS1", "guest \\w # ")
+        .status()
+        .map_err(|error| format!("it has no shell: {error}"))?;
+    Ok(0)
+}
+
+/// What the console's log level held back is in the kernel's buffer all the same.
+fn check_kernel_log() -> Outcome<()> {
+    let log = kernel_log().map_err(|error| format!("it cannot read its kernel's log: {error}"))?;
+    match console::problem(&log) {
+        Some((meaning, line)) => Err(format!("{meaning}: {line}")),
+        None => Ok(()),
+    }
+}
+
+fn kernel_log() -> std::io::Result<String> {
+    let mut kmsg = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/kmsg")?;
+    let mut log = String::new();
+    let mut record = [0; 8192];
+    loop {
+        match kmsg.read(&mut record) {
+            Ok(length) => {
+                let text = String::from_utf8_lossy(&record[..length]).into_owned();
+                // Behind the first semicolon is the text, in the lines after it are tags.
+                let line = text.lines().next().unwrap_or_default();
+                log.push_str(line.split_once(';').map_or(line, |(_, text)| text));
+                log.push('\n');
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(log),
+            // A record was overwritten before it was read; the next is there.
+            Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The file system under test: made anew for each run.
+
+use super::{Outcome, mount};
+use std::ffi::CString;
+use std::fs::OpenOptions;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
+
+/// `_IO(0x12, 119)` of `linux/fs.h`.
+const BLKDISCARD: libc::c_ulong = 0x1277;
+
+/// Makes the whole device as if never written.
+pub fn discard(device: &Path) -> Outcome<()> {
+    discard_all(device).map_err(|error| format!("it cannot discard {}: {error}", device.display()))
+}
+
+fn discard_all(device: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(device)?;
+    let range: [u64; 2] = [0, file.seek(SeekFrom::End(0))?];
+    // SAFETY: the request reads two 64-bit numbers, start and length in bytes.
+    match unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD, range.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes an ext4 with Debian's defaults. Its identifiers come from the seed, and
+/// the tables that mkfs leaves for the kernel to zero read as zero already, so
+/// that nothing is written behind the workload's back.
+pub fn make(device: &Path, seed: u64) -> Outcome<()> {
+    let uuid = format!("00000000-0000-4000-8000-{seed:012x}");
+    let output = Command::new("/bin/mke2fs")
+        .args(["-q", "-F", "-t", "ext4", "-U", &uuid, "-E"])
+        .arg(format!(
+            "nodiscard,lazy_itable_init=1,lazy_journal_init=1,hash_seed={uuid}"
+        ))
+        .arg(device)
+        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu")
+        .env("MKE2FS_CONFIG", "/dev/null")
+        .output()
+        .map_err(|error| format!("it has no mke2fs: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("mke2fs failed: {}", said.trim()))
+}
+
+/// Mounts it with `options` besides those that keep the kernel from zeroing
+/// tables in the background.
+pub fn mount(device: &Path, place: &Path, options: &[String]) -> Outcome<()> {
+    let mut all = vec!["noinit_itable".to_owned()];
+    all.extend_from_slice(options);
+    let (device, place) = (device.display().to_string(), place.display().to_string());
+    mount::mount(&device, &place, "ext4", 0, &all.join(","))
+        .map_err(|error| format!("it cannot mount {device} with {}: {error}", all.join(",")))
+}
+
+/// Writes all back and unmounts.
+pub fn unmount(place: &Path) -> Outcome<()> {
+    let failed = |error: io::Error| format!("it cannot unmount {}: {error}", place.display());
+    let path = CString::new(place.as_os_str().as_bytes()).map_err(|error| failed(error.into()))?;
+    // SAFETY: the string lives until the call returns.
+    match unsafe { libc::umount2(path.as_ptr(), 0) } {
+        0 => Ok(()),
+        _ => Err(failed(io::Error::last_os_error())),
+    }
+}

@@ -1,0 +1,221 @@
+//! The guests' file system: an initramfs that is the same on every host.
+
+use crate::cache::Cache;
+use crate::cpio::Archive;
+use crate::kernel::Kernel;
+use crate::modules::Modules;
+use crate::sources::Sources;
+use crate::{Error, elf, tool, tools};
+use kmod::{Source, Tree};
+use record::GuestSpec;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Directories that the guest mounts something on.
+const MOUNT_POINTS: [&str; 6] = ["dev", "proc", "sys", "tmp", "run", "mnt"];
+
+/// The spec's place in the image.
+pub const SPEC_PATH: &str = "/spec.json";
+
+/// What all guests of an experiment share.
+pub struct Image {
+    archive: Vec<u8>,
+    /// For each policy the files of the modules it needs, in loading order.
+    scheduler_modules: BTreeMap<String, Vec<String>>,
+    flash_module: String,
+    /// Name → version or digest of what went in.
+    pub inputs: BTreeMap<String, String>,
+}
+
+impl Image {
+    /// Makes the image for `kernel` with all that `policies` need and `programs`
+    /// besides.
+    pub fn make(
+        cache: &Cache,
+        sources: &Sources,
+        kernel: &Kernel,
+        policies: &[String],
+        programs: &[&str],
+    ) -> Result<Image, Error> {
+        let mut archive = Archive::new();
+        for directory in MOUNT_POINTS {
+            archive.directory(directory);
+        }
+        archive.link("etc/mtab", "/proc/mounts");
+        archive.data("etc/passwd", b"root:x:0:0:root:/:/bin/sh\n".to_vec());
+        archive.program("init", init_program()?);
+        let versions = tools::add(cache, &mut archive, programs)?;
+
+        let mut image = Image {
+            archive: Vec::new(),
+            scheduler_modules: BTreeMap::new(),
+            flash_module: String::new(),
+            inputs: BTreeMap::new(),
+        };
+        image.flash_module = put_own(cache, &mut archive, kernel, &sources.flash()?)?;
+        let modules = Modules::of(kernel)?;
+        for policy in policies {
+            let paths = match scheduler_of(policy) {
+                "none" => Vec::new(),
+                "frontrow" => {
+                    let header = sched::build::header(&kernel.tree.btf)?;
+                    let source = sources.scheduler()?.with(sched::build::HEADER, header);
+                    vec![put_own(cache, &mut archive, kernel, &source)?]
+                }
+                stock => put_stock(&mut archive, &modules, stock)?,
+            };
+            image.scheduler_modules.insert(policy.clone(), paths);
+        }
+        image.archive = archive.bytes();
+        image.inputs = inputs(kernel, &image.archive, &versions)?;
+        Ok(image)
+    }
+
+    /// The initramfs of the guest that does `spec`. The kernel unpacks archives
+    /// one after another, so the spec is a second one.
+    pub fn with_spec(&self, spec: &GuestSpec) -> Vec<u8> {
+        let text = serde_json::to_vec(spec).unwrap_or_default();
+        let mut own = Archive::new();
+        own.data(SPEC_PATH.trim_start_matches('/'), text);
+        [self.archive.as_slice(), &own.bytes()].concat()
+    }
+
+    /// What a guest with `policy` loads, in order; `flash` are the parameters of
+    /// the device.
+    pub fn modules(&self, policy: &str, flash: &BTreeMap<String, u64>) -> Vec<record::Module> {
+        let settings: Vec<_> = flash
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let schedulers = self.scheduler_modules.get(policy).into_iter().flatten();
+        let plain = schedulers.map(|path| record::Module {
+            path: path.clone(),
+            parameters: String::new(),
+        });
+        let flash = record::Module {
+            path: self.flash_module.clone(),
+            parameters: settings.join(" "),
+        };
+        plain.chain([flash]).collect()
+    }
+}
+
+/// `frontrow:meta` is an ablation of the scheduler `frontrow`.
+fn scheduler_of(policy: &str) -> &str {
+    policy.split(':').next().unwrap_or(policy)
+}
+
+/// This very program without its symbols, if it can run where nothing else is.
+fn init_program() -> Result<Vec<u8>, Error> {
+    let path = PathBuf::from("/proc/self/exe");
+    let program = fs::read(&path).map_err(Error::file(&path))?;
+    if elf::interpreter(&program).is_some() {
+        return Err(Error::Usage(
+            "this frontrow is dynamically linked and cannot be a guest's init: build it with `make build`".to_owned(),
+        ));
+    }
+    stripped(&program)
+}
+
+/// Debug information names the host's directories, and costs guest memory.
+fn stripped(program: &[u8]) -> Result<Vec<u8>, Error> {
+    let file = tempfile::NamedTempFile::new().map_err(Error::file(env::temp_dir()))?;
+    fs::write(file.path(), program).map_err(Error::file(file.path()))?;
+    tool::output(
+        Command::new("strip").arg("--strip-debug").arg(file.path()),
+        "binutils",
+    )?;
+    fs::read(file.path()).map_err(Error::file(file.path()))
+}
+
+fn put_stock(
+    archive: &mut Archive,
+    modules: &Modules,
+    scheduler: &str,
+) -> Result<Vec<String>, Error> {
+    let name = match scheduler {
+        "kyber" => "kyber_iosched",
+        other => other,
+    };
+    let mut paths = Vec::new();
+    for (name, content) in modules.with_dependencies(name)? {
+        paths.push(put(archive, &name, content));
+    }
+    Ok(paths)
+}
+
+fn put_own(
+    cache: &Cache,
+    archive: &mut Archive,
+    kernel: &Kernel,
+    source: &Source,
+) -> Result<String, Error> {
+    let built = built(cache, &kernel.tree, source)?;
+    let name = built
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let module = fs::read(&built).map_err(Error::file(&built))?;
+    Ok(put(archive, &name, stripped(&module)?))
+}
+
+fn put(archive: &mut Archive, name: &str, content: Vec<u8>) -> String {
+    let path = format!("modules/{name}.ko");
+    archive.data(&path, content);
+    format!("/{path}")
+}
+
+/// The module, from the cache if just these sources were built before.
+fn built(cache: &Cache, tree: &Tree, source: &Source) -> Result<PathBuf, Error> {
+    let mut digest = Sha256::new();
+    digest.update(tree.headers.as_os_str().as_encoded_bytes());
+    digest.update(tool::version("gcc", "gcc")?);
+    for (path, content) in &source.files {
+        digest.update((path.len() as u64).to_le_bytes());
+        digest.update(path);
+        digest.update((content.len() as u64).to_le_bytes());
+        digest.update(content);
+    }
+    let digest = hex(&digest.finalize());
+    let name = format!("modules/{}/{}-{}", tree.release, source.name, &digest[..16]);
+    let place = cache.directory(&name, |dir| {
+        let scratch = dir.join("build");
+        let module = kmod::build(tree, source, &scratch)?;
+        let kept = dir.join(module.file_name().unwrap_or_default());
+        fs::rename(&module, &kept).map_err(Error::file(&kept))?;
+        fs::remove_dir_all(&scratch).map_err(Error::file(&scratch))
+    })?;
+    let entries = fs::read_dir(&place).map_err(Error::file(&place))?;
+    let modules = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    modules
+        .filter(|path| path.extension().is_some_and(|it| it == "ko"))
+        .max()
+        .ok_or_else(|| Error::Usage(format!("{} is damaged: delete it", place.display())))
+}
+
+fn inputs(
+    kernel: &Kernel,
+    archive: &[u8],
+    versions: &[String],
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut inputs = BTreeMap::from([
+        ("kernel".to_owned(), kernel.identity.clone()),
+        ("gcc".to_owned(), tool::version("gcc", "gcc")?),
+        ("rustc".to_owned(), env!("FRONTROW_RUSTC").to_owned()),
+        ("image_sha256".to_owned(), hex(&Sha256::digest(archive))),
+    ]);
+    for line in versions {
+        let (package, version) = line.split_once(' ').unwrap_or((line, ""));
+        inputs.insert(package.to_owned(), version.to_owned());
+    }
+    Ok(inputs)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,112 @@
+//! The kernel's own modules: finding, unpacking, and what has to be loaded
+//! before what.
+
+use crate::Error;
+use crate::elf;
+use crate::kernel::Kernel;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// A module's name as the kernel has it: the file's name without endings, with
+/// `_` for `-`.
+pub fn name_of(path: &str) -> String {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let stem = file.split(".ko").next().unwrap_or(file);
+    stem.replace('-', "_")
+}
+
+/// All modules of a kernel that are files.
+pub struct Modules<'a> {
+    kernel: &'a Kernel,
+    paths: BTreeMap<String, PathBuf>,
+}
+
+impl<'a> Modules<'a> {
+    /// Looks through the kernel's module directory.
+    pub fn of(kernel: &'a Kernel) -> Result<Modules<'a>, Error> {
+        let mut paths = BTreeMap::new();
+        collect(&kernel.modules.join("kernel"), &mut paths)?;
+        Ok(Modules { kernel, paths })
+    }
+
+    /// `name` and all it depends on, in loading order, as name and content;
+    /// nothing for what is built in.
+    pub fn with_dependencies(&self, name: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let mut ordered = Vec::new();
+        self.add(&name.replace('-', "_"), &mut ordered)?;
+        Ok(ordered)
+    }
+
+    fn add(&self, name: &str, ordered: &mut Vec<(String, Vec<u8>)>) -> Result<(), Error> {
+        if ordered.iter().any(|(known, _)| known == name) || self.kernel.has_built_in(name)? {
+            return Ok(());
+        }
+        let path = self.paths.get(name).ok_or_else(|| {
+            Error::Kernel(format!(
+                "kernel {} has no module {name}: use a kernel that has it",
+                self.kernel.release()
+            ))
+        })?;
+        let content = read(path)?;
+        for needed in dependencies(&content) {
+            self.add(&needed, ordered)?;
+        }
+        ordered.push((name.to_owned(), content));
+        Ok(())
+    }
+}
+
+fn collect(dir: &Path, paths: &mut BTreeMap<String, PathBuf>) -> Result<(), Error> {
+    for entry in fs::read_dir(dir).map_err(Error::file(dir))? {
+        let path = entry.map_err(Error::file(dir))?.path();
+        if path.is_dir() {
+            collect(&path, paths)?;
+            continue;
+        }
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        if file.ends_with(".ko") || file.ends_with(".ko.xz") {
+            paths.insert(name_of(&file), path);
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let packed = fs::read(path).map_err(Error::file(path))?;
+    if path.extension().is_none_or(|it| it != "xz") {
+        return Ok(packed);
+    }
+    let mut content = Vec::new();
+    lzma_rust2::XzReader::new(packed.as_slice(), true)
+        .read_to_end(&mut content)
+        .map_err(Error::file(path))?;
+    Ok(content)
+}
+
+/// What `modinfo -F depends` prints; no `modules.dep` comes with the package.
+fn dependencies(module: &[u8]) -> Vec<String> {
+    let info = elf::section(module, ".modinfo").unwrap_or_default();
+    let depends = info
+        .split(|byte| *byte == 0)
+        .find_map(|entry| entry.strip_prefix(b"depends="))
+        .unwrap_or_default();
+    String::from_utf8_lossy(depends)
+        .split(',')
+        .filter(|name| !name.is_empty())
+        .map(|name| name.replace('-', "_"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_kernels() {
+        assert_eq!(name_of("kernel/block/kyber-iosched.ko.xz"), "kyber_iosched");
+        assert_eq!(name_of("kernel/block/mq-deadline.ko"), "mq_deadline");
+        assert_eq!(name_of("bfq"), "bfq");
+    }
+}

@@ -1,0 +1,180 @@
+//! The machine that a guest runs on.
+
+use crate::{Error, tool};
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+const PROGRAM: &str = "qemu-system-x86_64";
+const PACKAGE: &str = "qemu-system-x86";
+
+/// Nothing that differs from run to run gets into the guest: no host clock, no
+/// random numbers of the host's, no random addresses. `loglevel=5` lets
+/// warnings onto the console and little else, as each byte costs time.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 mitigations=off nokaslr \
+    norandmaps random.trust_bootloader=off random.trust_cpu=off";
+
+/// What the machine is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine<'a> {
+    /// The kernel's image.
+    pub kernel: &'a Path,
+    /// The initramfs.
+    pub initramfs: &'a Path,
+    /// Memory.
+    pub memory_mib: u64,
+    /// Seeds what the firmware gives the kernel as randomness.
+    pub seed: u64,
+    /// How time goes.
+    pub clock: Clock,
+    /// Where the console goes.
+    pub console: Console<'a>,
+}
+
+/// How time goes in a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// One CPU; an instruction takes a nanosecond and idle time is skipped. The
+    /// same guest does the same at the same times on any host.
+    Instructions,
+    /// This many CPUs and the host's clock: for races, never for figures.
+    Host {
+        /// CPUs.
+        cpus: u32,
+    },
+}
+
+/// Where the console goes, and what the guest says on its second port.
+#[derive(Clone, Copy, Debug)]
+pub enum Console<'a> {
+    /// Both into files.
+    Files {
+        /// What the kernel and the programs print.
+        log: &'a Path,
+        /// `record::Message` as JSON lines.
+        messages: &'a Path,
+    },
+    /// The console is this terminal.
+    Terminal,
+}
+
+/// QEMU's version as it tells it.
+pub fn version() -> Result<String, Error> {
+    tool::version(PROGRAM, PACKAGE)
+}
+
+/// A running guest; dropping it ends it.
+#[derive(Debug)]
+pub struct Guest {
+    process: Child,
+}
+
+impl Guest {
+    /// Starts `machine`; what QEMU itself complains about goes into `complaints`.
+    pub fn start(machine: &Machine, complaints: File) -> Result<Guest, Error> {
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(arguments(machine))
+            .stderr(complaints)
+            .stdin(Stdio::null());
+        die_with_parent(&mut command);
+        // Ctrl-C is for the lab, which ends its guests itself.
+        command.process_group(0);
+        let process = command.spawn().map_err(no_qemu)?;
+        Ok(Guest { process })
+    }
+
+    /// How it ended, if it did.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.process.try_wait()
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        // It has ended already if either fails.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs `machine` on this terminal until it powers off.
+pub fn interact(machine: &Machine) -> Result<ExitStatus, Error> {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments(machine));
+    die_with_parent(&mut command);
+    command.status().map_err(no_qemu)
+}
+
+fn no_qemu(source: io::Error) -> Error {
+    Error::NoTool {
+        tool: PROGRAM.to_owned(),
+        package: PACKAGE,
+        source,
+    }
+}
+
+/// A guest without a lab would run on unseen.
+fn die_with_parent(command: &mut Command) {
+    let set = || {
+        // SAFETY: prctl with these arguments only sets a flag of the process.
+        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: only an async-signal-safe system call is made after the fork.
+    unsafe { command.pre_exec(set) };
+}
+
+fn arguments(machine: &Machine) -> Vec<String> {
+    let mut arguments: Vec<String> = [
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-machine",
+        "q35,usb=off",
+        "-cpu",
+        CPU,
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+    add("-m", format!("{}M", machine.memory_mib));
+    add("-seed", machine.seed.to_string());
+    add("-kernel", machine.kernel.display().to_string());
+    add("-initrd", machine.initramfs.display().to_string());
+    add("-append", KERNEL_ARGUMENTS.to_owned());
+    match machine.clock {
+        Clock::Instructions => {
+            add("-accel", "tcg".to_owned());
+            add("-smp", "1".to_owned());
+            add("-icount", "shift=0,sleep=off,align=off".to_owned());
+            add("-rtc", "base=2026-01-01T00:00:00,clock=vm".to_owned());
+        }
+        Clock::Host { cpus } => {
+            add("-accel", "tcg,thread=multi".to_owned());
+            add("-smp", cpus.to_string());
+        }
+    }
+    match machine.console {
+        // Files take every byte at once; a pipe could be full, and then the
+        // guest would see a port that is slower at one time than at another.
+        Console::Files { log, messages } => {
+            add("-serial", format!("file:{}", log.display()));
+            add("-serial", format!("file:{}", messages.display()));
+        }
+        Console::Terminal => {
+            add("-serial", "mon:stdio".to_owned());
+            add("-serial", "null".to_owned());
+        }
+    }
+    arguments
+}
+
+/// No rdrand and rdseed, which would be the host's random numbers.
+const CPU: &str = "max,-rdrand,-rdseed";

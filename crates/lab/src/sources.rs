@@ -1,0 +1,203 @@
+//! Experiments, device profiles and module sources: from the checkout the
+//! command runs in, else as they were when the binary was built.
+
+use crate::Error;
+use kmod::Source;
+use record::{Device, Experiment};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+// `EMBEDDED: &[(&str, &[u8])]`, paths relative to the checkout.
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// Where experiments, profiles and module sources come from.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    checkout: Option<PathBuf>,
+}
+
+impl Sources {
+    /// The checkout that the current directory is in, if it is in one.
+    pub fn here() -> Sources {
+        let checkout = env::current_dir().ok().and_then(|here| {
+            let is_checkout = |dir: &&Path| {
+                dir.join("kernel/iosched/Kbuild").is_file() && dir.join("experiments").is_dir()
+            };
+            here.ancestors().find(is_checkout).map(Path::to_owned)
+        });
+        Sources { checkout }
+    }
+
+    /// What the binary holds.
+    pub fn embedded() -> Sources {
+        Sources { checkout: None }
+    }
+
+    /// All experiments, by name.
+    pub fn experiments(&self) -> Result<Vec<Experiment>, Error> {
+        let files = self.files("experiments")?;
+        let tomls = files.iter().filter(|(path, _)| is_toml(path));
+        tomls.map(|(path, text)| named(path, text)).collect()
+    }
+
+    /// The experiment `name`.
+    pub fn experiment(&self, name: &str) -> Result<Experiment, Error> {
+        let all = self.experiments()?;
+        let names: Vec<_> = all.iter().map(|it| it.name.clone()).collect();
+        all.into_iter().find(|it| it.name == name).ok_or_else(|| {
+            Error::Usage(format!(
+                "there is no experiment '{name}': give one of {}",
+                names.join(", ")
+            ))
+        })
+    }
+
+    /// The profile `name`, or the one in the file `name`.
+    pub fn device(&self, name: &str) -> Result<Device, Error> {
+        if name.ends_with(".toml") {
+            let text = fs::read(name).map_err(Error::file(name))?;
+            return parse(name, &text);
+        }
+        let files = self.files("experiments/devices")?;
+        if let Some(text) = files.get(&format!("{name}.toml")) {
+            return named(&format!("{name}.toml"), text);
+        }
+        let names: Vec<_> = files
+            .keys()
+            .filter_map(|it| it.strip_suffix(".toml"))
+            .collect();
+        Err(Error::Usage(format!(
+            "there is no device '{name}': give one of {}, or the path of a profile that ends in .toml",
+            names.join(", ")
+        )))
+    }
+
+    /// The sources of the emulated flash device.
+    pub fn flash(&self) -> Result<Source, Error> {
+        self.module("simflash")
+    }
+
+    /// The sources of the scheduler, without the header made for a kernel.
+    pub fn scheduler(&self) -> Result<Source, Error> {
+        match self.checkout {
+            Some(_) => self.module("iosched"),
+            None => Ok(sched::build::source()),
+        }
+    }
+
+    fn module(&self, name: &str) -> Result<Source, Error> {
+        let wanted = |path: &String| Source::is_wanted(path.rsplit('/').next().unwrap_or(path));
+        let files = self.files(&format!("kernel/{name}"))?;
+        Ok(Source {
+            name: name.to_owned(),
+            files: files.into_iter().filter(|(path, _)| wanted(path)).collect(),
+        })
+    }
+
+    /// Everything below `dir`, by path relative to it.
+    fn files(&self, dir: &str) -> Result<BTreeMap<String, Vec<u8>>, Error> {
+        let mut files = BTreeMap::new();
+        match &self.checkout {
+            Some(root) => read_into(&root.join(dir), "", &mut files)?,
+            None => files.extend(EMBEDDED.iter().filter_map(|(path, content)| {
+                let inside = path.strip_prefix(dir)?.strip_prefix('/')?;
+                Some((inside.to_owned(), content.to_vec()))
+            })),
+        }
+        Ok(files)
+    }
+}
+
+fn read_into(dir: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) -> Result<(), Error> {
+    for entry in fs::read_dir(dir).map_err(Error::file(dir))? {
+        let path = entry.map_err(Error::file(dir))?.path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if path.is_dir() {
+            read_into(&path, &format!("{prefix}{name}/"), files)?;
+        } else {
+            files.insert(
+                format!("{prefix}{name}"),
+                fs::read(&path).map_err(Error::file(&path))?,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn is_toml(path: &str) -> bool {
+    path.ends_with(".toml") && !path.contains('/')
+}
+
+/// A file's name and the name in it are the same.
+trait Named: DeserializeOwned {
+    fn name(&self) -> &str;
+}
+
+impl Named for Experiment {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Named for Device {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn named<T: Named>(path: &str, text: &[u8]) -> Result<T, Error> {
+    let value: T = parse(path, text)?;
+    if format!("{}.toml", value.name()) != path {
+        return Err(Error::Usage(format!(
+            "{path} says its name is '{}': a file is called after the name in it",
+            value.name()
+        )));
+    }
+    Ok(value)
+}
+
+fn parse<T: DeserializeOwned>(path: &str, text: &[u8]) -> Result<T, Error> {
+    toml::from_slice(text).map_err(|error| Error::Usage(format!("cannot read {path}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_experiments_and_their_default_device_can_be_read() {
+        let experiments = Sources::embedded().experiments().unwrap();
+        assert!(experiments.iter().any(|it| it.name == "smoke"));
+        assert!(experiments.iter().any(|it| it.name == "qasio"));
+        Sources::embedded().device("emmc").unwrap();
+    }
+
+    #[test]
+    fn an_unknown_name_gives_the_known_ones() {
+        let error = Sources::embedded()
+            .experiment("nope")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("smoke"), "{error}");
+        let error = Sources::embedded().device("nope").unwrap_err().to_string();
+        assert!(error.contains("emmc"), "{error}");
+    }
+
+    #[test]
+    fn a_profile_that_is_misspelt_is_refused_with_the_place() {
+        let error = parse::<Device>("my.toml", b"name = \"x\"\nlatency = 3\n")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("my.toml") && error.contains("latency"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! Programs of Debian's for the guest, with the libraries they need, from
+//! packages and not from the host, so that every host makes the same image.
+
+use crate::cache::Cache;
+use crate::cpio::Archive;
+use crate::{Error, debian, elf};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Program and the package it comes from.
+const PROGRAMS: [(&str, &str); 10] = [
+    ("mke2fs", "e2fsprogs"),
+    ("e2fsck", "e2fsprogs"),
+    ("dumpe2fs", "e2fsprogs"),
+    ("debugfs", "e2fsprogs"),
+    ("e4defrag", "e2fsprogs"),
+    ("busybox", "busybox-static"),
+    ("fio", "fio"),
+    ("blktrace", "blktrace"),
+    ("blkparse", "blktrace"),
+    ("strace", "strace"),
+];
+
+/// Where Debian's dynamic loader looks in the guest.
+const LIBRARIES: &str = "lib/x86_64-linux-gnu";
+
+/// Puts `programs` and their libraries into `archive`; gives the packages with
+/// their versions.
+pub fn add(cache: &Cache, archive: &mut Archive, programs: &[&str]) -> Result<Vec<String>, Error> {
+    let mut versions = Vec::new();
+    for program in programs {
+        let package = package_of(program)?;
+        let root = unpacked(cache, package)?;
+        let list = root.join("packages");
+        let list = fs::read_to_string(&list).map_err(Error::file(&list))?;
+        let own = list
+            .lines()
+            .find(|line| line.split(' ').next() == Some(package));
+        versions.extend(own.map(str::to_owned));
+        add_program(archive, program, &root)?;
+    }
+    versions.sort();
+    versions.dedup();
+    Ok(versions)
+}
+
+fn package_of(program: &str) -> Result<&'static str, Error> {
+    let known = PROGRAMS.iter().find(|(name, _)| *name == program);
+    known.map(|(_, package)| *package).ok_or_else(|| {
+        let names: Vec<_> = PROGRAMS.iter().map(|(name, _)| *name).collect();
+        Error::Usage(format!(
+            "the lab has no program '{program}': it can give guests {}",
+            names.join(", ")
+        ))
+    })
+}
+
+fn unpacked(cache: &Cache, package: &str) -> Result<PathBuf, Error> {
+    cache.directory(&format!("tools/{package}"), |dir| {
+        let versions = debian::unpack(&debian::with_libraries(package)?, dir)?;
+        let list = dir.join("packages");
+        fs::write(&list, versions.join("\n") + "\n").map_err(Error::file(&list))
+    })
+}
+
+fn add_program(archive: &mut Archive, program: &str, root: &Path) -> Result<(), Error> {
+    let path = ["bin", "sbin", "usr/bin", "usr/sbin"]
+        .iter()
+        .map(|dir| root.join(dir).join(program))
+        .find(|path| path.is_file())
+        .ok_or_else(|| incomplete(root, program))?;
+    let content = fs::read(&path).map_err(Error::file(&path))?;
+    let mut libraries = BTreeMap::new();
+    index(root, &mut libraries)?;
+    let mut missing = elf::needed(&content);
+    if let Some(loader) = elf::interpreter(&content) {
+        let loader = loader.trim_start_matches('/').to_owned();
+        let name = loader.rsplit('/').next().unwrap_or(&loader).to_owned();
+        archive.program(&loader, library(&libraries, root, &name)?);
+    }
+    archive.program(&format!("bin/{program}"), content);
+    let mut added = Vec::new();
+    while let Some(name) = missing.pop() {
+        if added.contains(&name) {
+            continue;
+        }
+        let content = library(&libraries, root, &name)?;
+        missing.extend(elf::needed(&content));
+        archive.program(&format!("{LIBRARIES}/{name}"), content);
+        added.push(name);
+    }
+    Ok(())
+}
+
+fn library(known: &BTreeMap<String, PathBuf>, root: &Path, name: &str) -> Result<Vec<u8>, Error> {
+    let path = known.get(name).ok_or_else(|| incomplete(root, name))?;
+    fs::read(path).map_err(Error::file(path))
+}
+
+fn incomplete(root: &Path, name: &str) -> Error {
+    Error::Package {
+        package: root
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+        reason: format!(
+            "{name} is not in it or in the packages it depends on; delete {}",
+            root.display()
+        ),
+    }
+}
+
+/// Shared libraries below `dir` by file name. Links are followed only by
+/// reading: an absolute one would point out of the unpacked packages.
+fn index(dir: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), Error> {
+    for entry in fs::read_dir(dir).map_err(Error::file(dir))? {
+        let entry = entry.map_err(Error::file(dir))?;
+        let kind = entry.file_type().map_err(Error::file(entry.path()))?;
+        if kind.is_dir() {
+            index(&entry.path(), found)?;
+            continue;
+        }
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.contains(".so") && entry.path().is_file() {
+            found.insert(name, entry.path());
+        }
+    }
+    Ok(())
+}
