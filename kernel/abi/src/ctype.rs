@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 /// Pointers, arrays and qualifiers in one declaration; more is a cycle in damaged BTF.
 const CHAIN_MAX: usize = 64;
 
+/// Functions that take functions; more is a cycle too.
+const NESTING_MAX: usize = 8;
+
 /// Writes declarations, and remembers which names they use.
 pub struct Printer<'a> {
     btf: &'a Btf,
@@ -14,6 +17,8 @@ pub struct Printer<'a> {
     pub pointed: BTreeSet<String>,
     /// Types whose size is used: their declaration has to come first.
     pub held: BTreeSet<String>,
+    /// Parameter lists that the current one is inside of.
+    nesting: usize,
 }
 
 impl<'a> Printer<'a> {
@@ -22,6 +27,7 @@ impl<'a> Printer<'a> {
             btf,
             pointed: BTreeSet::new(),
             held: BTreeSet::new(),
+            nesting: 0,
         }
     }
 
@@ -115,13 +121,23 @@ impl<'a> Printer<'a> {
                 }
             }
         }
-        Err(Error::Damaged("a type refers to itself".into()))
+        Err(cycle())
     }
 
     fn parameters(&mut self, proto: &FuncProto, named: bool) -> Result<String, Error> {
         if proto.parameters.is_empty() {
             return Ok("void".into());
         }
+        if self.nesting == NESTING_MAX {
+            return Err(cycle());
+        }
+        self.nesting += 1;
+        let parameters = self.parameter_list(proto, named);
+        self.nesting -= 1;
+        parameters
+    }
+
+    fn parameter_list(&mut self, proto: &FuncProto, named: bool) -> Result<String, Error> {
         let mut parameters = Vec::new();
         for parameter in &proto.parameters {
             if parameter.is_variadic() {
@@ -190,6 +206,10 @@ fn grouped(declarator: &str) -> String {
     } else {
         declarator.to_owned()
     }
+}
+
+fn cycle() -> Error {
+    Error::Damaged("a type refers to itself".into())
 }
 
 fn type_id(btf_type: &dyn BtfType) -> Result<u32, Error> {

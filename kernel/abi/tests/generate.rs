@@ -333,3 +333,16 @@ fn damaged_files_are_errors() {
     let btf = BlockLayer::oldest().btf();
     assert!(abi::generate(&btf[..btf.len() / 2]).is_err());
 }
+
+#[test]
+fn no_damage_makes_it_panic() {
+    let btf = BlockLayer::oldest().btf();
+    for at in 0..btf.len() {
+        for flip in [0x01, 0xff] {
+            let mut damaged = btf.clone();
+            damaged[at] ^= flip;
+            // An error or a header for another layout: both are fine.
+            let _ = abi::generate(&damaged);
+        }
+    }
+}
