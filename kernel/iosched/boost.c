@@ -174,7 +174,7 @@ bool frontrow_pending_stuck(struct frontrow_data *fd)
 		return false;
 	for (class = FRONTROW_BOOSTED; class < FRONTROW_NR_CLASSES; class++)
 		held += fd->queued[class] + fd->nr_in_device[class];
-	return held >= fd->async_tags;
+	return held >= fd->worker_tags;
 }
 
 static void count_wait(struct frontrow_data *fd,

@@ -27,8 +27,8 @@
 /* No use in asking again sooner. */
 #define MIN_WAIT_NS		(500 * NSEC_PER_USEC)
 /* Old age begins here, and everything goes to async here. */
-#define AGE_RAMP_BEGIN_NS	(2ULL * NSEC_PER_SEC)
-#define AGE_RAMP_END_NS		(4ULL * NSEC_PER_SEC)
+#define AGE_RAMP_BEGIN_NS	(3000ULL * NSEC_PER_MSEC)
+#define AGE_RAMP_END_NS		(4500ULL * NSEC_PER_MSEC)
 
 static u64 slice_bytes(const struct frontrow_data *fd)
 {
@@ -233,8 +233,7 @@ static void adapt_open_limit(struct frontrow_data *fd)
 
 /*
  * Small requests show a rate that large ones would exceed, so they may only
- * confirm a size. Sizes are powers of two and move only when the rate says so
- * clearly.
+ * confirm a size. Sizes are powers of two.
  */
 static void adapt_slice(struct frontrow_data *fd)
 {
@@ -246,9 +245,10 @@ static void adapt_slice(struct frontrow_data *fd)
 	if (!fd->slice_us || mean_bytes < MIN_SLICE_BYTES / 2)
 		return;
 	sectors = rounddown_pow_of_two(wanted_bytes) >> SECTOR_SHIFT;
+	/* A little short of the size in use is no reason to change it. */
 	if (sectors == fd->slice_sectors ||
-	    (sectors > fd->slice_sectors &&
-	     wanted_bytes < (u64)fd->slice_sectors * SECTOR_SIZE * 5 / 2))
+	    (sectors < fd->slice_sectors &&
+	     wanted_bytes * 5 / 4 > (u64)fd->slice_sectors * SECTOR_SIZE))
 		return;
 	WRITE_ONCE(fd->slice_sectors, sectors);
 	schedule_work(&fd->resize);

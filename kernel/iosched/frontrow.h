@@ -159,8 +159,9 @@ struct frontrow_data {
 	struct frontrow_counters counters[FRONTROW_NR_DEPENDENCIES];
 	u64 dispatched[FRONTROW_NR_CLASSES];
 
-	unsigned int async_tags;	/* tags that async may use */
-	unsigned int async_shallow_depth; /* the same as sbitmap counts it */
+	unsigned int worker_tags;	/* tags that writeback workers may use */
+	unsigned int worker_shallow_depth; /* the same as sbitmap counts it */
+	unsigned int task_shallow_depth; /* where somebody depends on it */
 	unsigned int async_share_percent;
 	unsigned int slice_us;
 };

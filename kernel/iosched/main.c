@@ -154,14 +154,21 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 		struct frontrow_rq *fr = frontrow_rq(rq);
 
 		list_del_init(&rq->queuelist);
-		if (fr && fr->state == FRONTROW_RQ_FLUSHING) {
-			fd->nr_flushing--;
-			fr->state = FRONTROW_RQ_IDLE;
-		}
-		/* Without room for our part it goes first and unobserved. */
-		if (at_head || !fr)
+		/*
+		 * At head come the data of a flush sequence, still counted as
+		 * flushing, and what a driver gave back. Without room for our
+		 * part a request goes the same way, unobserved.
+		 */
+		if (at_head || !fr) {
 			list_add(&rq->queuelist, &fd->head);
-		else if (!blk_mq_sched_try_insert_merge(fd->q, rq, &free))
+			continue;
+		}
+		/* A write with FUA alone needs no flush and is one like others. */
+		if (fr->state == FRONTROW_RQ_FLUSHING) {
+			fr->state = FRONTROW_RQ_IDLE;
+			fd->nr_flushing--;
+		}
+		if (!blk_mq_sched_try_insert_merge(fd->q, rq, &free))
 			insert_tracked(fd, rq, now_ns);
 	}
 	spin_unlock_irqrestore(&fd->lock, flags);

@@ -6,9 +6,17 @@
  * and what sleeps there is invisible to the scheduler: a foreground request
  * queues behind the background's, and a write that somebody waits for cannot
  * be found. kworker may even sleep there with a journal handle open, which
- * holds up every commit. So synchronous requests may use all tags,
- * asynchronous ones all but a quarter, and there should be many: the tools
- * set nr_requests (the kernel's default on an eMMC of depth 2 is 4).
+ * holds up every commit. So there should be many tags (the tools set
+ * nr_requests; the kernel's default on an eMMC of depth 2 is 4), and
+ *
+ *	synchronous requests		may use all,
+ *	asynchronous ones of a task or
+ *	under a journal handle		three quarters,
+ *	writeback workers else		one quarter.
+ *
+ * A task submits asynchronous writes itself when ext4 flushes a file that was
+ * truncated and written again, at its close: it would wait in person. The
+ * workers' quarter bounds how old a request can get at the guaranteed share.
  */
 #include <linux/sbitmap.h>
 
@@ -42,17 +50,24 @@ int frontrow_tags_init(void)
 	return 0;
 }
 
+static bool somebody_depends_on_submitter(void)
+{
+	return !(current->flags & PF_KTHREAD) || current->journal_info;
+}
+
 void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct frontrow_data *fd = data->q->elevator->elevator_data;
 
 	if (!op_is_sync(opf))
-		data->shallow_depth = fd->async_shallow_depth;
+		data->shallow_depth = somebody_depends_on_submitter() ?
+				      fd->task_shallow_depth :
+				      fd->worker_shallow_depth;
 }
 
-static unsigned int three_quarters(unsigned int depth)
+static unsigned int quarters(unsigned int depth, unsigned int nr)
 {
-	return max(1U, depth - max(1U, depth / 4));
+	return max(1U, depth * nr / 4);
 }
 
 /*
@@ -67,7 +82,8 @@ void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
 
 	if (depth_counts_per_word)
 		counted = min(depth, 1U << map->sb.shift);
-	fd->async_tags = three_quarters(depth);
-	fd->async_shallow_depth = three_quarters(counted);
+	fd->worker_tags = quarters(depth, 1);
+	fd->worker_shallow_depth = quarters(counted, 1);
+	fd->task_shallow_depth = quarters(counted, 3);
 	sbitmap_queue_min_shallow_depth(map, 1);
 }
