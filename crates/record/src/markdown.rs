@@ -63,8 +63,8 @@ fn cell(entry: Option<&Entry>) -> String {
         return "–".to_owned();
     };
     let value = match entry.policy == policy::FRONTROW {
-        true => format!("**{}**", entry.value),
-        false => entry.value.clone(),
+        true => format!("**{}**", escaped(&entry.value)),
+        false => escaped(&entry.value),
     };
     match &entry.ratio {
         Some(ratio) => format!("{value} {ratio}"),
@@ -199,7 +199,8 @@ fn escaped(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {
         match letter {
-            '|' | '*' | '_' | '`' | '<' | '[' | '\\' => out.extend(['\\', letter]),
+            '<' => out.push_str("&lt;"),
+            '|' | '*' | '_' | '`' | '[' | '\\' => out.extend(['\\', letter]),
             '\n' | '\r' => out.push(' '),
             _ => out.push(letter),
         }

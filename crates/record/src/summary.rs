@@ -209,8 +209,8 @@ pub fn paired_ratio(ours: &Cell, theirs: &Cell) -> Option<Statistics> {
         .by_seed
         .iter()
         .filter_map(|(seed, value)| Some((value, theirs.by_seed.get(seed)?)))
-        .filter(|(_, theirs)| **theirs != 0.0)
         .map(|(ours, theirs)| ours / theirs)
+        .filter(|ratio| ratio.is_finite())
         .collect();
     Statistics::of(&ratios)
 }
@@ -267,7 +267,7 @@ impl Direction {
             Direction::Higher => (reference, value),
             Direction::Neither => return None,
         };
-        (under != 0.0).then(|| over / under)
+        Some(over / under).filter(|ratio| ratio.is_finite())
     }
 }
 

@@ -2,12 +2,27 @@
 
 mod synthetic;
 
-use record::html;
+use proptest::prelude::*;
+use record::{Histogram, ResultFile, Row, html, markdown, table};
 use std::path::Path;
 
+const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+
+fn drawings(page: &str) -> Vec<&str> {
+    let starts = page.match_indices("<svg");
+    let ends = page
+        .match_indices("</svg>")
+        .map(|(end, tag)| end + tag.len());
+    starts
+        .zip(ends)
+        .map(|((start, _), end)| &page[start..end])
+        .collect()
+}
+
+/// The page stays in the target directory, for a look at it.
 #[test]
 fn the_report_stands_alone() {
-    let page = html::render(&synthetic::result(&synthetic::POLICIES, &[1, 2, 3, 4, 5]));
+    let page = html::render(&synthetic::result(&synthetic::POLICIES, &SEEDS));
     std::fs::write(
         Path::new(env!("CARGO_TARGET_TMPDIR")).join("report.html"),
         &page,
@@ -15,5 +30,153 @@ fn the_report_stands_alone() {
     .unwrap();
     for outside in ["http://", "https://", "src=", "<script", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn the_report_holds_every_part() {
+    let page = html::render(&synthetic::result(&synthetic::POLICIES, &SEEDS));
+    for part in [
+        "creating and syncing a small file takes",
+        "How many times slower",
+        "How long each operation takes",
+        "What was asked",
+        "What each promotion does",
+        "All figures",
+        "frontrow lab run qasio",
+        "6.12.0-synthetic-amd64",
+        "image_sha256",
+        "prefers-color-scheme: dark",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn drawings_are_well_formed_and_described() {
+    let page = html::render(&synthetic::result(&synthetic::POLICIES, &SEEDS));
+    let drawings = drawings(&page);
+    // Ten workloads, fifteen operations, two drawings an ablation.
+    assert!(drawings.len() > 30, "{}", drawings.len());
+    for drawing in drawings {
+        let parsed = roxmltree::Document::parse(drawing).unwrap();
+        let has = |name| parsed.descendants().any(|node| node.has_tag_name(name));
+        assert!(has("title") && has("desc"), "{drawing}");
+    }
+}
+
+#[test]
+fn the_same_result_gives_the_same_bytes() {
+    let result = synthetic::result(&synthetic::POLICIES, &SEEDS);
+    let again: ResultFile = serde_json::from_str(&serde_json::to_string(&result).unwrap()).unwrap();
+    assert_eq!(html::render(&result), html::render(&again));
+    assert_eq!(markdown::render(&result), markdown::render(&again));
+}
+
+#[test]
+fn names_are_text_and_never_markup() {
+    let mut result = synthetic::result(&["none"], &[1]);
+    let name = "</style><script>alert('&')</script>|\"";
+    result.experiment = name.to_owned();
+    result.kernel = name.to_owned();
+    result.inputs.items.insert(name.to_owned(), name.to_owned());
+    for row in &mut result.rows {
+        row.policy = name.to_owned();
+        row.workload.push_str(name);
+        row.metric.push_str(name);
+        row.unit = name.to_owned();
+    }
+    let page = html::render(&result);
+    assert!(!page.contains("<script"));
+    assert_eq!(page.matches("</style>").count(), 1);
+    for drawing in drawings(&page) {
+        roxmltree::Document::parse(drawing).unwrap();
+    }
+    let page = markdown::render(&result);
+    for line in page.lines().filter(|line| line.starts_with('|')) {
+        assert!(line.ends_with('|') && !line.contains("<script"), "{line}");
+    }
+}
+
+#[test]
+fn an_empty_result_is_said_to_be_empty() {
+    let result = synthetic::result(&[], &[]);
+    assert!(html::render(&result).contains("nothing was measured"));
+    assert!(table::render(&result, table::Options::default()).contains("nothing was measured"));
+}
+
+prop_compose! {
+    fn any_histogram()(
+        mut buckets_ns in prop::collection::vec((0..u64::MAX / 2, 0..1_000_u64), 0..40),
+    ) -> Histogram {
+        buckets_ns.sort_unstable();
+        buckets_ns.dedup_by_key(|(latency_ns, _)| *latency_ns);
+        Histogram { buckets_ns }
+    }
+}
+
+fn any_row() -> impl Strategy<Value = Row> {
+    let choice = |names: &'static [&'static str]| prop::sample::select(names);
+    (
+        choice(&["m1", "m3", "b", "share", "other"]),
+        choice(&["idle", "writer"]),
+        choice(&["none", "mq-deadline", "frontrow", "frontrow:none", "merged"]),
+        choice(&[
+            "total_ms",
+            "throttled_ms",
+            "fsync_mean_ms",
+            "shots",
+            "meta_waits",
+            "meta_boosted",
+        ]),
+        0..3_u64,
+        prop_oneof![Just(0.0), -1e3..1e12_f64, Just(1e-300)],
+        prop::option::of(any_histogram()),
+    )
+        .prop_map(
+            |(workload, load, policy, metric, seed, value, histogram)| Row {
+                workload: workload.to_owned(),
+                load: load.to_owned(),
+                policy: policy.to_owned(),
+                metric: metric.to_owned(),
+                unit: if metric.ends_with("_ms") { "ms" } else { "1" }.to_owned(),
+                seed,
+                value,
+                histogram,
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_result_can_be_drawn(rows in prop::collection::vec(any_row(), 0..60)) {
+        let result = ResultFile { rows, ..synthetic::result(&[], &[]) };
+        let page = html::render(&result);
+        for drawing in drawings(&page) {
+            prop_assert!(!drawing.contains("NaN") && !drawing.contains("\"inf"), "{}", drawing);
+            prop_assert!(roxmltree::Document::parse(drawing).is_ok());
+        }
+        table::render(&result, table::Options::default());
+        markdown::render(&result);
+    }
+
+    #[test]
+    fn merged_histograms_hold_every_count(parts in prop::collection::vec(any_histogram(), 0..6)) {
+        let merged = Histogram::merged(&parts);
+        prop_assert_eq!(merged.count(), parts.iter().map(Histogram::count).sum::<u64>());
+        let latencies = merged.buckets_ns.iter().map(|(latency_ns, _)| latency_ns);
+        prop_assert!(latencies.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn a_distribution_rises_to_one(histogram in any_histogram()) {
+        let points = histogram.cumulative();
+        prop_assert!(points.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1));
+        match points.last() {
+            Some((_, share)) => prop_assert_eq!(*share, 1.0),
+            None => prop_assert_eq!(histogram.count(), 0),
+        }
     }
 }

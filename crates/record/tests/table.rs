@@ -15,10 +15,58 @@ fn the_table_fits_its_width() {
                 ..Options::default()
             },
         );
-        if width == 100 {
-            println!("{table}");
-        }
         let widest = table.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(width), "{width}: {widest:?}");
     }
+}
+
+#[test]
+fn only_a_terminal_gets_colour() {
+    let result = synthetic::result(&["none", "frontrow"], &[1, 2]);
+    let plain = table::render(&result, Options::default());
+    assert!(!plain.contains('\u{1b}'));
+    let coloured = table::render(
+        &result,
+        Options {
+            color: true,
+            ..Options::default()
+        },
+    );
+    let mut stripped = String::new();
+    let mut rest = coloured.as_str();
+    while let Some(start) = rest.find('\u{1b}') {
+        stripped.push_str(&rest[..start]);
+        let end = rest[start..].find('m').unwrap();
+        rest = &rest[start + end + 1..];
+    }
+    stripped.push_str(rest);
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn columns_keep_the_order_of_the_experiment() {
+    let result = synthetic::result(&synthetic::POLICIES, &[1]);
+    let table = table::render(
+        &result,
+        Options {
+            width: 200,
+            ..Options::default()
+        },
+    );
+    let heading = table
+        .lines()
+        .find(|line| line.contains("unloaded  "))
+        .unwrap();
+    let columns: Vec<&str> = heading.split_whitespace().collect();
+    assert_eq!(
+        columns,
+        [
+            "unloaded",
+            "none",
+            "mq-deadline",
+            "kyber",
+            "bfq",
+            "frontrow"
+        ]
+    );
 }

@@ -1,5 +1,8 @@
 //! Scales from values to places on a chart, and their ticks.
 
+/// More than any clock and any patience tell apart.
+const WIDEST: f64 = 1e15;
+
 /// A logarithmic scale.
 #[derive(Clone, Copy, Debug)]
 pub struct LogAxis {
@@ -10,8 +13,10 @@ pub struct LogAxis {
 }
 
 impl LogAxis {
-    /// From `low` to `high`, both above 0, over `length` from `start` on.
+    /// From `low` to `high`, both finite and above 0, over `length` from `start`
+    /// on; what lies too far below `high` is cut off.
     pub fn new((low, high): (f64, f64), start: f64, length: f64) -> LogAxis {
+        let low = low.max(high / WIDEST);
         LogAxis {
             low,
             high: high.max(low * 1.01),

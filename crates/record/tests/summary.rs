@@ -1,0 +1,427 @@
+//! What a result says, against figures worked out by hand.
+
+use record::bars::{self, Outcome};
+use record::headline::Headline;
+use record::statistics::Interval;
+use record::table::{self, Options};
+use record::{Inputs, ResultFile, Row, Scale, Summary, command, html, markdown};
+
+/// `(workload, load, policy, metric, unit, values of seeds 1, 2, …)`.
+type Figures<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, &'a [f64]);
+
+fn result(experiment: &str, figures: &[Figures]) -> ResultFile {
+    let mut rows = Vec::new();
+    for (workload, load, policy, metric, unit, values) in figures {
+        for (seed, value) in (1..).zip(*values) {
+            rows.push(Row {
+                workload: (*workload).to_owned(),
+                load: (*load).to_owned(),
+                policy: (*policy).to_owned(),
+                metric: (*metric).to_owned(),
+                unit: (*unit).to_owned(),
+                seed,
+                value: *value,
+                histogram: None,
+            });
+        }
+    }
+    ResultFile {
+        experiment: experiment.to_owned(),
+        kernel: "6.12.0-test".to_owned(),
+        device: "emmc".to_owned(),
+        scale: Scale::Demo,
+        stock_default: "mq-deadline".to_owned(),
+        inputs: Inputs::default(),
+        rows,
+    }
+}
+
+fn totals(idle: &[(&str, f64)], loaded: &[(&str, f64)]) -> ResultFile {
+    let of = |load, figures: &[(&str, f64)]| -> Vec<Row> {
+        let each = figures.iter().flat_map(|(policy, value)| {
+            result(
+                "qasio",
+                &[("m1", load, policy, "total_ms", "ms", &[*value])],
+            )
+            .rows
+        });
+        each.collect()
+    };
+    ResultFile {
+        rows: [of("idle", idle), of("writer", loaded)].concat(),
+        ..result("qasio", &[])
+    }
+}
+
+#[test]
+fn unloaded_and_best_stock_are_of_each_figure() {
+    let result = result(
+        "qasio",
+        &[
+            ("m1", "idle", "none", "total_ms", "ms", &[100.0, 110.0]),
+            ("m1", "idle", "bfq", "total_ms", "ms", &[120.0, 80.0]),
+            ("m1", "idle", "frontrow", "total_ms", "ms", &[1.0, 1.0]),
+            ("m1", "writer", "none", "total_ms", "ms", &[400.0, 420.0]),
+            ("m1", "writer", "bfq", "total_ms", "ms", &[900.0, 1000.0]),
+            (
+                "m1",
+                "writer",
+                "frontrow",
+                "total_ms",
+                "ms",
+                &[150.0, 160.0],
+            ),
+        ],
+    );
+    let summary = Summary::of(&result);
+    let loaded = summary.figure("m1", "writer", "total_ms").unwrap();
+    // Idle bfq's mean is 100, none's 105; frontrow's 1 is no stock scheduler's.
+    let unloaded = summary.unloaded(loaded).unwrap();
+    assert_eq!((unloaded.policy, unloaded.cell.mean()), ("bfq", 100.0));
+    let best = summary.best_stock(loaded).unwrap();
+    assert_eq!((best.policy, best.cell.mean()), ("none", 410.0));
+    assert_eq!(summary.slowdown(loaded, "bfq"), Some(9.5));
+    assert_eq!(summary.slowdown(loaded, "frontrow"), Some(1.55));
+}
+
+#[test]
+fn more_is_better_for_throughput() {
+    let result = result(
+        "overhead",
+        &[
+            ("seq-read-1", "idle", "none", "read_mb_s", "MB/s", &[50.0]),
+            ("seq-read-1", "idle", "bfq", "read_mb_s", "MB/s", &[40.0]),
+            (
+                "seq-read-1",
+                "idle",
+                "frontrow",
+                "read_mb_s",
+                "MB/s",
+                &[49.0],
+            ),
+        ],
+    );
+    let summary = Summary::of(&result);
+    let figure = summary.figure("seq-read-1", "idle", "read_mb_s").unwrap();
+    assert_eq!(summary.best_stock(figure).unwrap().policy, "none");
+    assert_eq!(summary.slowdown(figure, "bfq"), Some(1.25));
+}
+
+/// Ratios 0.5, 0.6 and 0.4: mean 0.5, deviation 0.1, half width
+/// 4.303 × 0.1 / √3 = 0.24843.
+#[test]
+fn ratios_are_paired_by_seed() {
+    let result = result(
+        "qasio",
+        &[
+            (
+                "m1",
+                "writer",
+                "none",
+                "total_ms",
+                "ms",
+                &[100.0, 200.0, 400.0, 7.0],
+            ),
+            (
+                "m1",
+                "writer",
+                "frontrow",
+                "total_ms",
+                "ms",
+                &[50.0, 120.0, 160.0],
+            ),
+        ],
+    );
+    let summary = Summary::of(&result);
+    let figure = summary.figure("m1", "writer", "total_ms").unwrap();
+    let ratio = summary.over_best_stock(figure, "frontrow").unwrap();
+    assert_eq!(ratio.count, 3);
+    assert!((ratio.mean - 0.5).abs() < 1e-12);
+    let Interval { low, high } = ratio.interval.unwrap();
+    assert!(
+        (low - 0.25157).abs() < 1e-4 && (high - 0.74843).abs() < 1e-4,
+        "{low} {high}"
+    );
+}
+
+#[test]
+fn counters_have_no_best() {
+    let counts: &[Figures] = &[
+        ("m1", "writer", "none", "cuts", "1", &[3.0]),
+        ("m1", "writer", "bfq", "cuts", "1", &[2.0]),
+    ];
+    let result = result("powercut", counts);
+    let summary = Summary::of(&result);
+    let figure = summary.figure("m1", "writer", "cuts").unwrap();
+    assert!(summary.best_stock(figure).is_none());
+    assert_eq!(summary.slowdown(figure, "bfq"), None);
+}
+
+#[test]
+fn throttling_is_taken_out_of_m3_seed_by_seed() {
+    let result = result(
+        "qasio",
+        &[
+            ("m3", "writer", "none", "total_ms", "ms", &[100.0, 300.0]),
+            ("m3", "writer", "none", "throttled_ms", "ms", &[40.0, 200.0]),
+        ],
+    );
+    let summary = Summary::of(&result);
+    let rest = summary.chief("m3", "writer").unwrap();
+    assert_eq!(summary.cell(rest, "none").unwrap().by_seed[&1], 60.0);
+    assert_eq!(summary.cell(rest, "none").unwrap().mean(), 80.0);
+}
+
+#[test]
+fn what_was_not_measured_is_missing_and_not_zero() {
+    let result = result(
+        "qasio",
+        &[
+            ("m1", "idle", "none", "total_ms", "ms", &[100.0]),
+            ("m1", "writer", "none", "total_ms", "ms", &[500.0]),
+            ("m1", "writer", "bfq", "fsync_mean_ms", "ms", &[5.0]),
+        ],
+    );
+    let summary = Summary::of(&result);
+    let total = summary.figure("m1", "writer", "total_ms").unwrap();
+    assert!(summary.cell(total, "bfq").is_none());
+    let table = table::render(&result, Options::default());
+    let line = table.lines().find(|line| line.contains("total")).unwrap();
+    assert_eq!(line.split_whitespace().last(), Some("–"), "{line}");
+    let page = markdown::render(&result);
+    assert!(
+        page.contains("| m1 under writer | total | 100 ms | 500 ms ×5.00 | – |"),
+        "{page}"
+    );
+    assert!(html::render(&result).contains("not measured"));
+}
+
+#[test]
+fn seeds_that_lack_figures_are_told() {
+    let result = result(
+        "qasio",
+        &[
+            ("m1", "writer", "none", "total_ms", "ms", &[1.0, 2.0]),
+            ("m1", "writer", "bfq", "total_ms", "ms", &[1.0]),
+        ],
+    );
+    let table = table::render(&result, Options::default());
+    assert!(table.contains("1 figures lack some seeds"), "{table}");
+}
+
+#[test]
+fn one_seed_has_no_interval_and_says_so() {
+    let table = table::render(
+        &totals(&[("none", 1.0)], &[("none", 2.0)]),
+        Options::default(),
+    );
+    assert!(
+        table.contains("one seed (1), so there is no interval"),
+        "{table}"
+    );
+}
+
+#[test]
+fn stock_schedulers_that_did_not_run_are_named() {
+    let result = totals(
+        &[("mq-deadline", 100.0)],
+        &[("mq-deadline", 900.0), ("frontrow", 110.0)],
+    );
+    let table = table::render(&result, Options::default());
+    let flat = table.replace('\n', " ");
+    assert!(flat.contains("none, kyber, bfq did not run"), "{table}");
+}
+
+#[test]
+fn one_policy_alone_is_held_against_itself_idle() {
+    let result = totals(&[("frontrow", 100.0)], &[("frontrow", 150.0)]);
+    let table = table::render(&result, Options::default());
+    assert!(table.contains("150 ms ×1.50"), "{table}");
+    assert!(!table.contains("best stock scheduler)"), "{table}");
+}
+
+fn outcome(result: &ResultFile, demand: &str) -> Outcome {
+    let judged = bars::judge(&Summary::of(result));
+    let bar = judged.iter().find(|judged| judged.bar.demand == demand);
+    bar.unwrap_or_else(|| panic!("no bar '{demand}'")).outcome()
+}
+
+#[test]
+fn totals_are_held_against_unloaded() {
+    let demand = "≤ 1.5 × unloaded";
+    for (ours, expected) in [(150.0, Outcome::Met), (150.1, Outcome::Missed)] {
+        let result = totals(&[("none", 100.0)], &[("none", 900.0), ("frontrow", ours)]);
+        assert_eq!(outcome(&result, demand), expected, "{ours}");
+    }
+    let no_idle = totals(&[], &[("none", 900.0), ("frontrow", 100.0)]);
+    assert_eq!(outcome(&no_idle, demand), Outcome::NotMeasured);
+}
+
+#[test]
+fn an_unsure_advantage_is_no_advantage() {
+    let under = |values: &[f64]| {
+        result(
+            "qasio",
+            &[
+                (
+                    "m1",
+                    "writer",
+                    "none",
+                    "total_ms",
+                    "ms",
+                    &[100.0, 100.0, 100.0],
+                ),
+                ("m1", "writer", "frontrow", "total_ms", "ms", values),
+            ],
+        )
+    };
+    let demand = "not above best stock (interval ≤ ×1.02)";
+    assert_eq!(outcome(&under(&[90.0, 91.0, 92.0]), demand), Outcome::Met);
+    assert_eq!(
+        outcome(&under(&[50.0, 90.0, 130.0]), demand),
+        Outcome::Missed
+    );
+}
+
+#[test]
+fn the_worst_case_may_be_cut_as_in_the_paper() {
+    let demand = "cut as in the paper or ≤ 2 × unloaded";
+    // The paper cut M1's worst fsync by 87.1 %.
+    for (unloaded, ours, expected) in [
+        (10.0, 20.0, Outcome::Met),
+        (1.0, 128.0, Outcome::Met),
+        (1.0, 130.0, Outcome::Missed),
+    ] {
+        let result = result(
+            "qasio",
+            &[
+                ("m1", "idle", "none", "fsync_max_ms", "ms", &[unloaded]),
+                (
+                    "m1",
+                    "writer",
+                    "mq-deadline",
+                    "fsync_max_ms",
+                    "ms",
+                    &[1000.0],
+                ),
+                ("m1", "writer", "frontrow", "fsync_max_ms", "ms", &[ours]),
+            ],
+        );
+        assert_eq!(outcome(&result, demand), expected, "{ours} of {unloaded}");
+    }
+}
+
+#[test]
+fn loss_is_won_back_from_the_stock_default() {
+    let demand = "≥ 80 % won back or ≤ 1.05 × unloaded";
+    for (unloaded, default, ours, expected) in [
+        (100.0, 300.0, 140.0, Outcome::Met),
+        (100.0, 300.0, 141.0, Outcome::Missed),
+        (100.0, 110.0, 105.0, Outcome::Met),
+        (100.0, 100.0, 120.0, Outcome::Missed),
+    ] {
+        let result = result(
+            "qasio",
+            &[
+                ("a", "idle", "none", "launch_mean_ms", "ms", &[unloaded]),
+                (
+                    "a",
+                    "writer",
+                    "mq-deadline",
+                    "launch_mean_ms",
+                    "ms",
+                    &[default],
+                ),
+                ("a", "writer", "frontrow", "launch_mean_ms", "ms", &[ours]),
+            ],
+        );
+        assert_eq!(outcome(&result, demand), expected, "{ours}");
+    }
+}
+
+#[test]
+fn shots_won_back_are_more_shots() {
+    let demand = "≥ 80 % won back or ≤ 1.05 × unloaded";
+    for (ours, expected) in [(98.0, Outcome::Met), (60.0, Outcome::Missed)] {
+        let result = result(
+            "qasio",
+            &[
+                ("b", "idle", "none", "shots", "1", &[100.0]),
+                ("b", "writer", "mq-deadline", "shots", "1", &[50.0]),
+                ("b", "writer", "frontrow", "shots", "1", &[ours]),
+            ],
+        );
+        assert_eq!(outcome(&result, demand), expected, "{ours}");
+    }
+}
+
+#[test]
+fn bars_need_frontrow_and_stock_schedulers() {
+    let stock = totals(&[("none", 1.0)], &[("none", 2.0)]);
+    assert!(bars::judge(&Summary::of(&stock)).is_empty());
+    let alone = totals(&[("frontrow", 1.0)], &[("frontrow", 1.0)]);
+    assert_eq!(outcome(&alone, "≤ 1.5 × unloaded"), Outcome::NotMeasured);
+}
+
+#[test]
+fn throughput_may_lose_two_per_cent() {
+    for (ours, expected) in [(49.0, Outcome::Met), (48.9, Outcome::Missed)] {
+        let result = result(
+            "overhead",
+            &[
+                ("seq-read-1", "idle", "none", "read_mb_s", "MB/s", &[50.0]),
+                (
+                    "seq-read-1",
+                    "idle",
+                    "frontrow",
+                    "read_mb_s",
+                    "MB/s",
+                    &[ours],
+                ),
+            ],
+        );
+        assert_eq!(outcome(&result, "≥ 0.98 × best stock"), expected, "{ours}");
+    }
+}
+
+#[test]
+fn the_headline_adds_what_one_operation_needs() {
+    let figures: Vec<Figures> = [
+        ("idle", "none", "creat_mean_ms", 1.0),
+        ("idle", "none", "fsync_mean_ms", 4.0),
+        ("writer", "mq-deadline", "creat_mean_ms", 200.0),
+        ("writer", "mq-deadline", "fsync_mean_ms", 440.0),
+        ("writer", "frontrow", "creat_mean_ms", 2.0),
+        ("writer", "frontrow", "fsync_mean_ms", 5.0),
+    ]
+    .iter()
+    .map(|(load, policy, metric, value)| {
+        (
+            "m1",
+            *load,
+            *policy,
+            *metric,
+            "ms",
+            std::slice::from_ref(value),
+        )
+    })
+    .collect();
+    let headline = Headline::of(&Summary::of(&result("qasio", &figures))).unwrap();
+    assert_eq!(
+        headline.sentence(),
+        "While a big file is being written, creating and syncing a small file takes 640 ms under \
+         mq-deadline and 7.00 ms under frontrow; unloaded it takes 5.00 ms."
+    );
+}
+
+#[test]
+fn the_command_makes_the_result_again() {
+    let mut result = totals(&[("none", 1.0)], &[("none", 1.0), ("frontrow", 1.0)]);
+    result.kernel = "6.12.117+deb12-cloud-amd64".to_owned();
+    result.scale = Scale::Full;
+    assert_eq!(
+        command::reproduce(&result),
+        "frontrow lab run qasio --kernel 6.12 --device emmc --policy none,frontrow \
+         --seeds 1..1 --scale full"
+    );
+}
