@@ -103,17 +103,34 @@ impl Device {
             .join(attribute)
     }
 
+    /// Its capacity; 0 for a drive without a medium and a loop device without a file.
+    ///
+    /// # Errors
+    /// [`Error::Read`] or [`Error::NotANumber`].
+    pub fn size_bytes(&self) -> Result<u64, Error> {
+        // 512 bytes, whatever the device's own sectors are.
+        const SECTOR_BYTES: u64 = 512;
+        Ok(self.number("size")? * SECTOR_BYTES)
+    }
+
+    /// A number that no other disk has had since boot, whatever its name: a disk that is
+    /// taken out and put back in gets another.
+    ///
+    /// # Errors
+    /// [`Error::Read`] or [`Error::NotANumber`].
+    pub fn sequence(&self) -> Result<u64, Error> {
+        self.number("diskseq")
+    }
+
     /// What the device is.
     ///
     /// # Errors
     /// [`Error::Read`] or [`Error::NotANumber`].
     pub fn identity(&self) -> Result<Identity, Error> {
-        // 512 bytes, whatever the device's own sectors are.
-        const SECTOR_BYTES: u64 = 512;
         Ok(Identity {
             name: self.name.clone(),
             model: self.text_if_any("device/model")?,
-            size_bytes: self.number("size")? * SECTOR_BYTES,
+            size_bytes: self.size_bytes()?,
             rotational: self.number("queue/rotational")? == 1,
             hardware_queues: self.hardware_queues()?,
         })

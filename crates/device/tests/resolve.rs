@@ -44,6 +44,7 @@ fn machine() -> TempDir {
 fn disk(root: &Path, directory: &str, number: &str, schedulers: &str, hardware_queues: usize) {
     for (attribute, value) in [
         ("size", "2048"),
+        ("diskseq", "7"),
         ("queue/scheduler", schedulers),
         ("queue/nr_requests", "64"),
         ("queue/rotational", "0"),
@@ -146,6 +147,7 @@ fn a_disk_says_what_it_is() {
     assert_eq!(identity.hardware_queues, 1);
     assert!(disk.below().unwrap().is_empty());
     assert_eq!(disk.nr_requests().unwrap(), 64);
+    assert_eq!(disk.sequence().unwrap(), 7);
     assert_eq!(
         disk.queue_attribute("scheduler"),
         Path::new("/sys/block/sda/queue/scheduler")

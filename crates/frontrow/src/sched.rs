@@ -210,12 +210,15 @@ fn status(root: &Path, action: ShowStatus) -> Result<(), Failure> {
     report(&devices, &later, &period, Some(seconds), action.json)
 }
 
+/// The disks with a medium and a scheduler.
 fn schedulable(root: &Path) -> Result<Vec<Device>, Failure> {
-    let all = Device::all(root).map_err(|error| failure(error.into()))?;
+    let unread = |error: device::Error| failure(error.into());
     let mut devices = Vec::new();
-    for device in all {
-        let schedulers = device.schedulers().map_err(|error| failure(error.into()))?;
-        devices.extend(schedulers.map(|_| device));
+    for device in Device::all(root).map_err(unread)? {
+        let has_medium = device.size_bytes().map_err(unread)? > 0;
+        if has_medium && device.schedulers().map_err(unread)?.is_some() {
+            devices.push(device);
+        }
     }
     Ok(devices)
 }

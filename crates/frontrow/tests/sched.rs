@@ -44,6 +44,8 @@ impl Machine {
         machine.disk("mmcblk0", "[mq-deadline] none frontrow", "4", 1);
         machine.disk("nvme0n1", "[none] mq-deadline frontrow", "1023", 4);
         machine.disk("dm-0", "none", "128", 0);
+        machine.disk("loop0", "[none] mq-deadline frontrow", "128", 1);
+        machine.write("sys/block/loop0/size", "0");
         fs::create_dir_all(machine.path("sys/block/dm-0/slaves/mmcblk0p2")).unwrap();
         machine
     }
@@ -51,6 +53,7 @@ impl Machine {
     fn disk(&self, name: &str, schedulers: &str, nr_requests: &str, hardware_queues: usize) {
         for (attribute, value) in [
             ("size", "2048"),
+            ("diskseq", "1"),
             ("queue/scheduler", schedulers),
             ("queue/nr_requests", nr_requests),
             ("queue/wbt_lat_usec", "2000"),
@@ -65,7 +68,9 @@ impl Machine {
         }
         fs::create_dir_all(self.path("sys/class/block")).unwrap();
         let link = self.path(&format!("sys/class/block/{name}"));
-        symlink(format!("../../block/{name}"), link).unwrap();
+        if !link.exists() {
+            symlink(format!("../../block/{name}"), link).unwrap();
+        }
     }
 
     fn path(&self, path: &str) -> std::path::PathBuf {
@@ -198,6 +203,20 @@ fn the_tags_a_user_had_chosen_come_back() {
 }
 
 #[test]
+fn a_disk_does_not_get_what_its_predecessor_held() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&["enable", "mmcblk0"]).code, 0);
+    // The card is taken out, another one is put in.
+    machine.disk("mmcblk0", "[none] mq-deadline frontrow", "64", 1);
+    machine.write("sys/block/mmcblk0/diskseq", "2");
+    assert_eq!(
+        machine.run(&["disable", "mmcblk0"]),
+        done("mmcblk0 does not use frontrow: nothing to restore\n")
+    );
+    assert_eq!(machine.queue("mmcblk0", "nr_requests"), "64");
+}
+
+#[test]
 fn a_failure_changes_nothing() {
     let machine = Machine::new();
     let boost = machine.path("sys/block/mmcblk0/queue/iosched/boost");
@@ -317,7 +336,7 @@ fn a_missing_module_says_how_to_get_it() {
         ],
     );
     machine.refuses(&["enable", "mmcblk0", "--module", "no.ko"], 1, &["no.ko"]);
-    assert!(!machine.path("run/frontrow/sched-mmcblk0.jsonl").exists());
+    assert!(!machine.path("run/frontrow/sched-mmcblk0-1.jsonl").exists());
 }
 
 #[test]

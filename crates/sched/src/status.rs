@@ -27,7 +27,7 @@ pub struct Status {
 /// [`Error::NoScheduler`], or what kept the state from being read.
 pub fn status(root: &Path, device: &Device) -> Result<Status, Error> {
     let scheduler = schedulers(device)?.active;
-    let changes = knobs::net(root, &Journal::peek(root, &journal_name(device))?)?;
+    let changes = knobs::net(root, &Journal::peek(root, &journal_name(device)?)?)?;
     if scheduler != SCHEDULER {
         return Ok(Status {
             scheduler,

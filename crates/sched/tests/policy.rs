@@ -15,6 +15,7 @@ fn guest() -> TempDir {
             "sys/block/simflash0/queue/scheduler",
             "[mq-deadline] none frontrow",
         ),
+        ("sys/block/simflash0/diskseq", "1"),
         ("sys/block/simflash0/queue/nr_requests", "4"),
         ("sys/block/simflash0/queue/wbt_lat_usec", "2000"),
         ("sys/block/simflash0/queue/iosched/boost", "all"),
