@@ -4,6 +4,7 @@
 mod compare;
 mod place;
 mod target;
+mod waits;
 
 use crate::exit::{Exit, Failure};
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use target::Target;
 use tempfile::NamedTempFile;
+use waits::Waits;
 use workload::{Footprint, RunRequest};
 
 /// Room to leave on the file system.
@@ -248,6 +250,7 @@ fn perform_one(
     stop: &AtomicBool,
 ) -> Result<Vec<Row>, Failure> {
     let directory = place.fresh()?;
+    let mut waits = Waits::new(target.stats.as_deref());
     let mut request = RunRequest {
         run,
         dir: &directory,
@@ -256,9 +259,13 @@ fn perform_one(
         scale: options.scale,
         tracefs: tracefs(),
         stop,
-        observer: &mut (),
+        observer: &mut waits,
     };
-    let measurements = workload::run(&mut request).map_err(failed)?;
+    let mut measurements = workload::run(&mut request).map_err(failed)?;
+    measurements.extend(waits.figures().map_err(|error| {
+        let sentence = format!("cannot read the scheduler's counters: {error}");
+        Failure::new(Exit::Internal, sentence)
+    })?);
     Ok(measurements
         .into_iter()
         .map(|it| Row {

@@ -54,9 +54,21 @@ struct Shared {
     rounds: AtomicU64,
     /// What the parent wants made by now: thumbnails.
     wanted: AtomicU64,
+    /// Of a thumbnail maker: its writes, their time and the longest.
+    writes: AtomicU64,
+    writing_ns: AtomicU64,
+    longest_write_ns: AtomicU64,
     errno: AtomicI32,
     /// CLOCK_MONOTONIC when the last round was durable.
     finished_ns: AtomicU64,
+}
+
+impl Shared {
+    fn note_write(&self, time_ns: u64) {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        self.writing_ns.fetch_add(time_ns, Ordering::Relaxed);
+        self.longest_write_ns.fetch_max(time_ns, Ordering::Relaxed);
+    }
 }
 
 /// `Shared` in memory that survives the fork as one.
@@ -141,6 +153,18 @@ impl Background {
     pub(crate) fn want(&self, thumbnails: u64) {
         let wanted = &self.progress.shared().wanted;
         wanted.store(thumbnails, Ordering::Relaxed);
+    }
+
+    /// Mean and longest write of a thumbnail maker; nothing before the first.
+    pub(crate) fn thumbnail_writes(&self) -> Option<(Duration, Duration)> {
+        let shared = self.progress.shared();
+        let total_ns = shared.writing_ns.load(Ordering::Relaxed);
+        let longest_ns = shared.longest_write_ns.load(Ordering::Relaxed);
+        let mean_ns = total_ns.checked_div(shared.writes.load(Ordering::Relaxed))?;
+        Some((
+            Duration::from_nanos(mean_ns),
+            Duration::from_nanos(longest_ns),
+        ))
     }
 
     /// Start to durable, once a bounded load is through.
@@ -265,7 +289,9 @@ impl Script {
             }
             for _ in 0..THUMBNAIL_WRITES {
                 nap(THUMBNAIL_WORK);
+                let begun_ns = monotonic_ns();
                 offset += self.write_at(&self.data[..1 << 10], offset, shared)?;
+                shared.note_write(monotonic_ns() - begun_ns);
             }
             shared.rounds.store(made + 1, Ordering::Relaxed);
         }

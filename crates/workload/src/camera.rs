@@ -38,6 +38,8 @@ pub(crate) struct Bursts {
     thumbnails: Option<Background>,
     script: Option<Script>,
     shots: u64,
+    /// Mean and longest write of the thumbnail maker.
+    thumbnail_writes: Option<(Duration, Duration)>,
 }
 
 impl Bursts {
@@ -52,6 +54,7 @@ impl Bursts {
             thumbnails: None,
             script: None,
             shots: 0,
+            thumbnail_writes: None,
         }
     }
 
@@ -114,12 +117,17 @@ impl Foreground for Bursts {
                 self.await_thumbnails(meter)?;
             }
         }
-        self.thumbnails = None;
+        self.thumbnail_writes = self.thumbnails.take().and_then(|it| it.thumbnail_writes());
         Ok(())
     }
 
     fn figures(&self, _: Duration) -> Vec<Measurement> {
-        vec![Measurement::new("shots", "1", self.shots as f64)]
+        let mut figures = vec![Measurement::new("shots", "1", self.shots as f64)];
+        if let Some((mean, longest)) = self.thumbnail_writes {
+            figures.push(Measurement::duration("thumbnail_write_mean_ms", mean));
+            figures.push(Measurement::duration("thumbnail_write_max_ms", longest));
+        }
+        figures
     }
 
     fn dirties_much(&self) -> bool {

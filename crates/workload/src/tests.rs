@@ -199,6 +199,10 @@ fn the_camera_counts_its_shots_and_its_thumbnail_maker_is_gone() {
     let shots = figures.iter().find(|row| row.metric == "shots").unwrap();
     assert_eq!(shots.value as u64, count(&figures, "shot"));
     assert!(!directory.path().join("foreground/thumbnails").exists());
+    let longest = figures
+        .iter()
+        .find(|row| row.metric == "thumbnail_write_max_ms");
+    assert!(longest.unwrap().value > 0.0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The surroundings of a benchmark.
 pub struct Target {
@@ -21,6 +21,8 @@ pub struct Target {
     pub stock_default: String,
     /// What this user may still write.
     pub free_bytes: u64,
+    /// Where the scheduler's counters are, if it has any.
+    pub stats: Option<PathBuf>,
     nr_requests: String,
     wbt_lat_usec: String,
 }
@@ -51,6 +53,7 @@ impl Target {
             policy: "unknown".to_owned(),
             stock_default: "unknown".to_owned(),
             free_bytes: free_bytes(&path)?,
+            stats: None,
             nr_requests: String::new(),
             wbt_lat_usec: String::new(),
         };
@@ -82,6 +85,7 @@ impl Target {
         self.stock_default = record::policy::kernel_default(identity.hardware_queues).to_owned();
         if let Some(schedulers) = disk.schedulers()? {
             self.policy = schedulers.active;
+            self.stats = Some(disk.queue_attribute("iosched/stats"));
             self.nr_requests = disk.nr_requests()?.to_string();
         }
         if let Some(latency_us) = disk.wbt_lat_usec()? {
