@@ -1,10 +1,10 @@
 //! The command that makes a result again.
 
+use crate::ResultFile;
 use crate::summary::Summary;
-use crate::{ResultFile, Scale};
 
 /// `frontrow lab run qasio --kernel 6.12 --device emmc …`, with everything
-/// spelled out that has a default.
+/// spelled out that a later version could have another default for.
 pub fn reproduce(result: &ResultFile) -> String {
     let summary = Summary::of(result);
     let mut words = vec![
@@ -13,15 +13,29 @@ pub fn reproduce(result: &ResultFile) -> String {
         format!("--device {}", result.device),
         format!("--policy {}", summary.policies.join(",")),
     ];
+    words.push(format!(
+        "--workload {}",
+        distinct(&summary, |(workload, _)| workload)
+    ));
+    words.push(format!("--load {}", distinct(&summary, |(_, load)| load)));
     if let [first, .., last] = summary.seeds.as_slice() {
         words.push(format!("--seeds {first}..{last}"));
     } else if let [only] = summary.seeds.as_slice() {
         words.push(format!("--seeds {only}..{only}"));
     }
-    if result.scale != Scale::Demo {
-        words.push(format!("--scale {}", result.scale));
-    }
+    words.push(format!("--scale {}", result.scale));
     words.join(" ")
+}
+
+/// Names in the order measured, each once.
+fn distinct<'a>(summary: &'a Summary, name: fn((&'a str, &'a str)) -> &'a str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for situation in summary.situations() {
+        if !names.contains(&name(situation)) {
+            names.push(name(situation));
+        }
+    }
+    names.join(",")
 }
 
 /// `6.12.117+deb12-cloud-amd64` → `6.12`.

@@ -4,6 +4,7 @@ mod ablation;
 mod axis;
 mod cdf;
 mod figures;
+mod idle;
 mod series;
 mod slowdown;
 mod verdicts;
@@ -34,6 +35,7 @@ pub fn render(result: &ResultFile) -> String {
                 main {
                     (header(result, &summary, headline.as_ref(), &judged))
                     (slowdown::section(&summary).unwrap_or_default())
+                    (idle::section(&summary).unwrap_or_default())
                     (cdf::section(&summary).unwrap_or_default())
                     (verdicts::section(&judged).unwrap_or_default())
                     (ablation::section(&summary).unwrap_or_default())

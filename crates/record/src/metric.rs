@@ -75,7 +75,11 @@ pub fn label(metric: &str) -> String {
         .find_map(|suffix| metric.strip_suffix(suffix))
         .filter(|stem| !stem.is_empty())
         .unwrap_or(metric);
-    stem.replace("background_", "bg_").replace('_', " ")
+    let words = stem.replace("background", "bg").replace('_', " ");
+    match metric.ends_with("_mb_s") {
+        true => words + " rate",
+        false => words,
+    }
 }
 
 /// `creat_p99_ms` → `Some("creat")`; `total_ms` is no operation's.
@@ -153,7 +157,8 @@ mod tests {
             ("total_ms", "total"),
             ("creat_p99_ms", "creat p99"),
             ("background_share", "bg share"),
-            ("read_mb_s", "read"),
+            ("read_mb_s", "read rate"),
+            ("background_alone_mb_s", "bg alone rate"),
             ("shots", "shots"),
         ] {
             assert_eq!(label(metric), expected);

@@ -66,6 +66,16 @@ fn drawings_are_well_formed_and_described() {
 }
 
 #[test]
+fn an_experiment_without_load_has_its_own_bars() {
+    let mut result = synthetic::result(&["none", "frontrow"], &SEEDS);
+    result.rows.retain(|row| row.load == "idle");
+    let page = html::render(&result);
+    assert!(page.contains("Scales start at 0 and differ between charts."));
+    assert!(!page.contains("How many times slower"));
+    assert!(drawings(&page).len() >= 10);
+}
+
+#[test]
 fn the_same_result_gives_the_same_bytes() {
     let result = synthetic::result(&synthetic::POLICIES, &SEEDS);
     let again: ResultFile = serde_json::from_str(&serde_json::to_string(&result).unwrap()).unwrap();

@@ -422,6 +422,6 @@ fn the_command_makes_the_result_again() {
     assert_eq!(
         command::reproduce(&result),
         "frontrow lab run qasio --kernel 6.12 --device emmc --policy none,frontrow \
-         --seeds 1..1 --scale full"
+         --workload m1 --load idle,writer --seeds 1..1 --scale full"
     );
 }
