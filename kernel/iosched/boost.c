@@ -9,17 +9,17 @@
  * the block device's.
  *
  * A write that is not found has three reasons. It is in the device: nothing
- * can be done. It is in a plug list, or its bio waits for a tag: then the wait
- * leaves a pending boost that insertion matches at once (the paper polls with
- * a timer).
+ * can be done. It is in a plug list, or its bio waits for a tag: then it comes
+ * later (the paper polls with a timer). So a waiter is noted for as long as it
+ * sleeps, and what comes of its mapping meanwhile is promoted on insertion.
  */
 #include <linux/pagemap.h>
 
 #include "frontrow.h"
 #include "trace.h"
 
-/* A lost wait's pending boost does no harm, but must not stay for ever. */
-#define PENDING_LIFE_NS		(1 * NSEC_PER_SEC)
+/* A waiter whose end was not seen does no harm, but must not stay for ever. */
+#define WAITER_LIFE_NS		(5ULL * NSEC_PER_SEC)
 /* Writeback merges few bios into one request; a look at these is enough. */
 #define MAX_BIOS_LOOKED_AT	64
 
@@ -99,82 +99,78 @@ static enum frontrow_outcome outcome_in_device(struct frontrow_data *fd,
 	return outcome;
 }
 
-static void leave_pending(struct frontrow_data *fd, const void *mapping,
-			  enum frontrow_dependency dependency, u64 now_ns)
+static void add_waiter(struct frontrow_data *fd, const void *mapping,
+		       enum frontrow_dependency dependency, bool pending)
 {
-	struct frontrow_pending *slot = NULL;
+	struct frontrow_waiter *slot = NULL;
+	u64 now_ns = ktime_get_ns();
 	int i;
 
-	for (i = 0; i < FRONTROW_MAX_PENDING; i++) {
-		struct frontrow_pending *entry = &fd->pending[i];
-
-		if (entry->mapping == mapping && entry->waiter == current)
-			return;
-		if (!entry->mapping || entry->expires_ns < now_ns)
-			slot = entry;
-	}
-	/* All taken: sixteen tasks wait already, and async drains for them. */
+	for (i = 0; i < FRONTROW_MAX_WAITERS; i++)
+		if (!fd->waiters[i].mapping || fd->waiters[i].expires_ns < now_ns)
+			slot = &fd->waiters[i];
+	/* So many wait already that async is held back whatever we note here. */
 	if (!slot)
 		return;
 	if (!slot->mapping)
-		fd->nr_pending++;
-	*slot = (struct frontrow_pending) {
+		fd->nr_waiters++;
+	*slot = (struct frontrow_waiter) {
 		.mapping = mapping,
-		.waiter = current,
-		.expires_ns = now_ns + PENDING_LIFE_NS,
+		.task = current,
+		.expires_ns = now_ns + WAITER_LIFE_NS,
 		.dependency = dependency,
+		.pending = pending,
 	};
 }
 
-static void drop_pending(struct frontrow_data *fd, struct frontrow_pending *entry)
+static void drop_waiter(struct frontrow_data *fd, struct frontrow_waiter *waiter)
 {
-	entry->mapping = NULL;
-	fd->nr_pending--;
+	waiter->mapping = NULL;
+	fd->nr_waiters--;
 }
 
-/* True if a task waits for a write of @mapping that has not been seen yet. */
-bool frontrow_match_pending(struct frontrow_data *fd, const void *mapping,
-			    u64 now_ns)
+/* True if a task sleeps for a write of @mapping. */
+bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping,
+			 u64 now_ns)
 {
-	bool match = false;
+	bool awaited = false;
 	int i;
 
-	if (!fd->nr_pending || !mapping)
+	if (!fd->nr_waiters || !mapping)
 		return false;
-	for (i = 0; i < FRONTROW_MAX_PENDING; i++) {
-		struct frontrow_pending *entry = &fd->pending[i];
+	for (i = 0; i < FRONTROW_MAX_WAITERS; i++) {
+		struct frontrow_waiter *waiter = &fd->waiters[i];
 
-		if (!entry->mapping)
+		if (!waiter->mapping)
 			continue;
-		if (entry->expires_ns < now_ns) {
-			drop_pending(fd, entry);
+		if (waiter->expires_ns < now_ns) {
+			drop_waiter(fd, waiter);
 			continue;
 		}
-		if (entry->mapping != mapping)
+		if (waiter->mapping != mapping)
 			continue;
-		match = true;
-		fd->counters[entry->dependency].requests++;
-		if (!entry->matched)
-			fd->counters[entry->dependency].pending_matched++;
-		entry->matched = true;
+		awaited = true;
+		fd->counters[waiter->dependency].requests++;
+		if (waiter->pending)
+			fd->counters[waiter->dependency].pending_matched++;
+		waiter->pending = false;
 	}
-	return match;
+	return awaited;
 }
 
 /*
- * True if an awaited write cannot even reach us because asynchronous requests
- * hold every tag they may have: these must drain, whoever else waits.
+ * True if a task sleeps for a write that cannot even reach us, because the
+ * writeback workers hold every tag they may have: these must drain.
  */
-bool frontrow_pending_stuck(struct frontrow_data *fd)
+bool frontrow_waiter_is_stuck(struct frontrow_data *fd)
 {
-	enum frontrow_class class;
-	unsigned int held = 0;
+	unsigned int held = fd->queued[FRONTROW_ASYNC] +
+			    fd->nr_in_device[FRONTROW_ASYNC] +
+			    fd->queued[FRONTROW_DISCARD] +
+			    fd->nr_in_device[FRONTROW_DISCARD];
 
-	if (!fd->nr_pending)
-		return false;
-	for (class = FRONTROW_BOOSTED; class < FRONTROW_NR_CLASSES; class++)
-		held += fd->queued[class] + fd->nr_in_device[class];
-	return held >= fd->worker_tags;
+	return fd->nr_waiters && !fd->queued[FRONTROW_BOOSTED] &&
+	       !fd->nr_in_device[FRONTROW_BOOSTED] && held >= fd->worker_tags;
 }
 
 static void count_wait(struct frontrow_data *fd,
@@ -235,8 +231,9 @@ bool frontrow_boost_mapping(struct frontrow_data *fd, const void *mapping,
 	outcome = look_for(fd, mapping, may_promote, &promoted);
 	if (outcome == FRONTROW_WAIT_PENDING && !surely_writeback)
 		outcome = FRONTROW_WAIT_SYNC;
-	if (outcome == FRONTROW_WAIT_PENDING && may_promote)
-		leave_pending(fd, mapping, dependency, ktime_get_ns());
+	if (outcome != FRONTROW_WAIT_SYNC && may_promote)
+		add_waiter(fd, mapping, dependency,
+			   outcome == FRONTROW_WAIT_PENDING);
 	count_wait(fd, dependency, outcome, promoted);
 	spin_unlock_irqrestore(&fd->lock, flags);
 
@@ -284,7 +281,7 @@ void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns)
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
-void frontrow_wait_ended(struct frontrow_data *fd, const void *waiter,
+void frontrow_wait_ended(struct frontrow_data *fd, const void *task,
 			 enum frontrow_dependency dependency, u64 slept_ns)
 {
 	unsigned long flags;
@@ -292,8 +289,8 @@ void frontrow_wait_ended(struct frontrow_data *fd, const void *waiter,
 
 	spin_lock_irqsave(&fd->lock, flags);
 	fd->counters[dependency].wait_ns += slept_ns;
-	for (i = 0; fd->nr_pending && i < FRONTROW_MAX_PENDING; i++)
-		if (fd->pending[i].mapping && fd->pending[i].waiter == waiter)
-			drop_pending(fd, &fd->pending[i]);
+	for (i = 0; fd->nr_waiters && i < FRONTROW_MAX_WAITERS; i++)
+		if (fd->waiters[i].mapping && fd->waiters[i].task == task)
+			drop_waiter(fd, &fd->waiters[i]);
 	spin_unlock_irqrestore(&fd->lock, flags);
 }

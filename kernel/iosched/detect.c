@@ -11,8 +11,8 @@
  *					space waits for the discards to end
  *
  * They tell the start of a wait, when promotion helps, and its end, so that
- * the time it cost is known and a pending boost does not outlive it. Handlers
- * run with preemption off and in the waiting task.
+ * the time it cost is known and no promotion outlives it. Handlers run with
+ * preemption off and in the waiting task.
  */
 #include <linux/buffer_head.h>
 #include <linux/kprobes.h>

@@ -60,7 +60,7 @@ static u64 anticipation_end_ns(const struct frontrow_data *fd)
 bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns)
 {
 	return nr_sync(fd) || fd->queued[FRONTROW_BOOSTED] ||
-	       fd->nr_in_device[FRONTROW_BOOSTED] || fd->nr_pending ||
+	       fd->nr_in_device[FRONTROW_BOOSTED] || fd->nr_waiters ||
 	       now_ns < anticipation_end_ns(fd);
 }
 
@@ -132,7 +132,7 @@ static bool overdue(struct frontrow_data *fd, enum frontrow_class class,
 static enum frontrow_class pick_class(struct frontrow_data *fd, u64 now_ns)
 {
 	bool open = !frontrow_somebody_waits(fd, now_ns) ||
-		    frontrow_pending_stuck(fd);
+		    frontrow_waiter_is_stuck(fd);
 	enum frontrow_class class;
 
 	/* The guaranteed share, one request at a time. */

@@ -64,8 +64,8 @@ struct frontrow_counters {
 	u64 waits;		/* waits on asynchronous writes */
 	u64 boosted;		/* ... found in the queue */
 	u64 in_device;		/* ... already dispatched */
-	u64 pending;		/* ... neither: a pending boost was left */
-	u64 pending_matched;	/* pending boosts that a request matched */
+	u64 pending;		/* ... neither: it was still to come */
+	u64 pending_matched;	/* ... and came while the task slept */
 	u64 requests;		/* requests promoted, of all waits */
 	u64 wait_ns;		/* time slept in these waits */
 };
@@ -96,19 +96,16 @@ struct frontrow_hctx {
 	struct frontrow_rq *rqs;
 };
 
-/*
- * A wait whose write was nowhere to be found: it sits in a plug list or its
- * bio waits for a tag. Insertion matches it.
- */
-struct frontrow_pending {
-	const void *mapping;
-	const void *waiter;	/* the task: ends with its wait */
+/* A task that sleeps for a write of a mapping. */
+struct frontrow_waiter {
+	const void *mapping;	/* NULL: the slot is free */
+	const void *task;
 	u64 expires_ns;
 	u8 dependency;
-	bool matched;
+	bool pending;		/* nothing of the mapping has been seen yet */
 };
 
-#define FRONTROW_MAX_PENDING	16
+#define FRONTROW_MAX_WAITERS	16
 
 /* How fast the device takes asynchronous writes, and what follows (budget.c). */
 struct frontrow_budget {
@@ -152,8 +149,8 @@ struct frontrow_data {
 	unsigned int applied_max_sectors; /* what resize wrote last */
 	bool wbt_was_on;
 
-	struct frontrow_pending pending[FRONTROW_MAX_PENDING];
-	unsigned int nr_pending;
+	struct frontrow_waiter waiters[FRONTROW_MAX_WAITERS];
+	unsigned int nr_waiters;
 	unsigned int discard_waiters;
 	unsigned long boost_mask;	/* bit per frontrow_dependency */
 	struct frontrow_counters counters[FRONTROW_NR_DEPENDENCIES];
@@ -211,12 +208,12 @@ bool frontrow_boost_mapping(struct frontrow_data *fd, const void *mapping,
 			    enum frontrow_dependency dependency,
 			    bool surely_writeback);
 void frontrow_boost_discards(struct frontrow_data *fd);
-void frontrow_wait_ended(struct frontrow_data *fd, const void *waiter,
+void frontrow_wait_ended(struct frontrow_data *fd, const void *task,
 			 enum frontrow_dependency dependency, u64 slept_ns);
 void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns);
-bool frontrow_match_pending(struct frontrow_data *fd, const void *mapping,
-			    u64 now_ns);
-bool frontrow_pending_stuck(struct frontrow_data *fd);
+bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping,
+			 u64 now_ns);
+bool frontrow_waiter_is_stuck(struct frontrow_data *fd);
 const void *frontrow_mapping_of(struct bio *bio);
 extern const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES];
 

@@ -129,7 +129,7 @@ static void insert_tracked(struct frontrow_data *fd, struct request *rq,
 	fr->mapping = frontrow_mapping_of(rq->bio);
 	fr->inserted_ns = now_ns;
 	if (class == FRONTROW_ASYNC &&
-	    frontrow_match_pending(fd, fr->mapping, now_ns))
+	    frontrow_is_awaited(fd, fr->mapping, now_ns))
 		class = FRONTROW_BOOSTED;
 	if (is_sync_class(class))
 		frontrow_sync_begins(fd, now_ns);

@@ -22,7 +22,7 @@ const char *frontrow_class_name(enum frontrow_class class)
 	return class_names[class];
 }
 
-/* The class that @rq belongs to by itself, before any wait or pending boost. */
+/* The class that @rq belongs to by itself, whoever waits for it. */
 enum frontrow_class frontrow_class_of(struct frontrow_data *fd,
 				      struct request *rq)
 {
