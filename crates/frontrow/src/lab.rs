@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use ::lab::{Cache, Error, Kernel, Name, Request, Sources, Watcher};
 use clap::Subcommand;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use record::{Experiment, ResultFile, Scale, html, table};
+use record::{Experiment, ResultFile, Scale, html, markdown, table};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,9 @@ enum Action {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        /// Print the result in a directory as Markdown
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
     },
 }
 
@@ -101,7 +104,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.action {
         Action::Run(args) => run_experiment(args),
         Action::List { json } => list(json),
-        Action::Show { what, json } => show(&what, json),
+        Action::Show {
+            what,
+            json,
+            markdown,
+        } => show(&what, json, markdown),
     }
 }
 
@@ -199,10 +206,20 @@ fn list(json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(what: &str, json: bool) -> Result<(), Failure> {
+fn show(what: &str, json: bool, markdown: bool) -> Result<(), Failure> {
     let path = Path::new(what).join("result.json");
     if path.is_file() {
-        return print(&read_result(&path)?, json);
+        let result = read_result(&path)?;
+        return match markdown {
+            true => print_text(&markdown::render(&result)),
+            false => print(&result, json),
+        };
+    }
+    if markdown {
+        return Err(Failure::new(
+            Exit::Usage,
+            format_args!("{what} has no result.json: give the directory of `lab run --out`"),
+        ));
     }
     let experiment = Sources::here().experiment(what)?;
     if json {
