@@ -1,7 +1,7 @@
 //! What has to be said beside figures: how sure they are, what is missing, and
 //! what their ratios are over.
 
-use crate::pivot::Reference;
+use crate::pivot::{Reference, Section};
 use crate::summary::Summary;
 use crate::{number, policy};
 
@@ -58,20 +58,19 @@ fn lacking_stock(summary: &Summary) -> Option<String> {
     })
 }
 
-/// What a section's ratios mean.
-pub fn explanation(reference: Reference, summary: &Summary) -> &'static str {
-    match (reference, summary.has_stock()) {
-        (Reference::Unloaded, true) => {
+/// What a section shows and what its ratios, if it has any, are over.
+pub fn explanation(section: &Section, summary: &Summary) -> &'static str {
+    let loaded = section.reference == Reference::Unloaded;
+    match (loaded, section.has_ratios(), summary.has_stock()) {
+        (true, true, true) => {
             "Under load; × is how many times worse than unloaded (idle, best stock scheduler)"
         }
-        (Reference::Unloaded, false) => {
-            "Under load; × is how many times worse than on an idle device"
-        }
-        (Reference::BestStock, true) => {
+        (true, true, false) => "Under load; × is how many times worse than on an idle device",
+        (true, false, _) => "Under load",
+        (false, true, true) => {
             "On an idle device; × is how many times worse than the best stock scheduler"
         }
-        (Reference::BestStock, false) => {
-            "On an idle device; × is how many times worse than the best policy"
-        }
+        (false, true, false) => "On an idle device; × is how many times worse than the best policy",
+        (false, false, _) => "On an idle device",
     }
 }

@@ -54,7 +54,7 @@ fn figures(section: &Section, summary: &Summary) -> String {
             lines.push(cells);
         }
     }
-    let explanation = caption::explanation(section.reference, summary);
+    let explanation = caption::explanation(section, summary);
     format!("{explanation}.\n\n{}", grid(&head, 2, &lines))
 }
 

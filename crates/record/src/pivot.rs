@@ -73,6 +73,16 @@ pub struct Entry {
     pub best_stock: bool,
 }
 
+impl Section {
+    /// Whether anything stands beside the values.
+    pub fn has_ratios(&self) -> bool {
+        let lines = self.groups.iter().flat_map(|group| &group.lines);
+        lines
+            .flat_map(|line| line.entries.iter().flatten())
+            .any(|entry| entry.ratio.is_some())
+    }
+}
+
 impl Column {
     /// The column's heading.
     pub fn name(&self) -> &str {

@@ -68,10 +68,7 @@ fn section_block(section: &Section, summary: &Summary, options: Options) -> Stri
             false => section.groups.iter().flat_map(group_lines).collect(),
         },
     };
-    let mut out = grid::wrapped(
-        caption::explanation(section.reference, summary),
-        options.width,
-    );
+    let mut out = grid::wrapped(caption::explanation(section, summary), options.width);
     if grid.loses_ratios(options.width) {
         out.push_str("(a wider terminal shows the ratio of every column)\n");
     }

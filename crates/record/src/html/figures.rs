@@ -16,7 +16,7 @@ pub fn section(summary: &Summary) -> Option<Markup> {
             h2 { "All figures" }
             @for section in &sections {
                 p.lead {
-                    (caption::explanation(section.reference, summary)) ". "
+                    (caption::explanation(section, summary)) ". "
                     @if summary.has_stock() { "The best stock" } @else { "The best" }
                     " figure is underlined"
                     @if summary.seeds.len() > 1 {
