@@ -1,11 +1,18 @@
-//! The command that makes a result again.
+//! The command that makes a lab's result again.
 
 use crate::ResultFile;
 use crate::summary::Summary;
 
+/// The experiment's name in the results of `frontrow bench`.
+pub const ON_ONES_OWN: &str = "bench";
+
 /// `frontrow lab run qasio --kernel 6.12 --device emmc …`, with everything
 /// spelled out that a later version could have another default for.
-pub fn reproduce(result: &ResultFile) -> String {
+/// A result from a device of the user's own cannot be had again: `None`.
+pub fn reproduce(result: &ResultFile) -> Option<String> {
+    if result.experiment == ON_ONES_OWN {
+        return None;
+    }
     let summary = Summary::of(result);
     let mut words = vec![
         format!("frontrow lab run {}", result.experiment),
@@ -24,7 +31,7 @@ pub fn reproduce(result: &ResultFile) -> String {
         words.push(format!("--seeds {only}..{only}"));
     }
     words.push(format!("--scale {}", result.scale));
-    words.join(" ")
+    Some(words.join(" "))
 }
 
 /// Names in the order measured, each once.

@@ -126,11 +126,16 @@ fn tiles(headline: &Headline) -> Markup {
 fn inputs(result: &ResultFile) -> Markup {
     html! {
         section {
-            h2 { "To get these bytes again" }
-            p.lead { "The same inputs give the same figures on any machine." }
-            pre { code { (command::reproduce(result)) } }
+            @match command::reproduce(result) {
+                Some(command) => {
+                    h2 { "To get these figures again" }
+                    p.lead { "The same inputs give the same bytes on any machine." }
+                    pre { code { (command) } }
+                }
+                None => h2 { "Where this was measured" },
+            }
             dl {
-                dt { "kernel" } dd { (result.kernel) }
+                dt { "release" } dd { (result.kernel) }
                 dt { "device" } dd { (result.device) }
                 @for (name, value) in &result.inputs.items {
                     dt { (name) } dd { (value) }

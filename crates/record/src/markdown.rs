@@ -23,15 +23,20 @@ pub fn render(result: &ResultFile) -> String {
 }
 
 fn heading(result: &ResultFile, summary: &Summary) -> String {
-    format!(
-        "# {} on {}, kernel {}, {} scale\n\n{}.\n\n```sh\n{} --out DIR\nfrontrow lab show DIR --markdown\n```\n",
+    let mut text = format!(
+        "# {} on {}, kernel {}, {} scale\n\n{}.\n",
         escaped(&result.experiment),
         escaped(&result.device),
         escaped(&result.kernel),
         result.scale,
         capitalised(&caption::certainty(summary)),
-        command::reproduce(result)
-    )
+    );
+    if let Some(command) = command::reproduce(result) {
+        text.push_str(&format!(
+            "\n```sh\n{command} --out DIR\nfrontrow lab show DIR --markdown\n```\n"
+        ));
+    }
+    text
 }
 
 fn figures(section: &Section, summary: &Summary) -> String {
@@ -164,10 +169,7 @@ fn inputs(result: &ResultFile) -> String {
         .collect();
     match lines.is_empty() {
         true => String::new(),
-        false => format!(
-            "The same inputs give the same bytes.\n\n{}",
-            grid(&head, 2, &lines)
-        ),
+        false => grid(&head, 2, &lines),
     }
 }
 

@@ -183,16 +183,17 @@ fn entry(
     };
     let cell = summary.cell(figure, policy)?;
     let best = summary.best_stock(figure);
+    let several = summary.policies.len() > 1;
     let over = match reference {
         Reference::Unloaded => summary.unloaded(figure),
-        Reference::BestStock => best.filter(|_| summary.policies.len() > 1),
+        Reference::BestStock => best.filter(|_| several),
     };
     let ratio = over.and_then(|over| {
         figure
             .direction()
             .times_worse(cell.mean(), over.cell.mean())
     });
-    let is_best = best.is_some_and(|best| best.policy == policy);
+    let is_best = several && best.is_some_and(|best| best.policy == policy);
     Some(entry_of(figure, Measured { policy, cell }, ratio, is_best))
 }
 

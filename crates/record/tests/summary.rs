@@ -420,8 +420,12 @@ fn the_command_makes_the_result_again() {
     result.kernel = "6.12.117+deb12-cloud-amd64".to_owned();
     result.scale = Scale::Full;
     assert_eq!(
-        command::reproduce(&result),
-        "frontrow lab run qasio --kernel 6.12 --device emmc --policy none,frontrow \
+        command::reproduce(&result).as_deref(),
+        Some(
+            "frontrow lab run qasio --kernel 6.12 --device emmc --policy none,frontrow \
          --workload m1 --load idle,writer --seeds 1..1 --scale full"
+        )
     );
+    result.experiment = "bench".to_owned();
+    assert_eq!(command::reproduce(&result), None);
 }

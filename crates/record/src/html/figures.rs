@@ -16,13 +16,13 @@ pub fn section(summary: &Summary) -> Option<Markup> {
             h2 { "All figures" }
             @for section in &sections {
                 p.lead {
-                    (caption::explanation(section, summary)) ". "
-                    @if summary.has_stock() { "The best stock" } @else { "The best" }
-                    " figure is underlined"
-                    @if summary.seeds.len() > 1 {
-                        "; hover over a figure for its 95 % interval and range over the seeds"
+                    (caption::explanation(section, summary)) "."
+                    @if summary.policies.len() > 1 {
+                        " The best" @if summary.has_stock() { " stock" } " figure is underlined."
                     }
-                    "."
+                    @if summary.seeds.len() > 1 {
+                        " Hover over a figure for its 95 % interval and range over the seeds."
+                    }
                 }
                 div.scroll tabindex="0" { (draw(section)) }
             }
