@@ -19,10 +19,11 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// 1 KB writes of one thumbnail.
-const THUMBNAIL_WRITES: u32 = 12;
+const THUMBNAIL_WRITES: u32 = 24;
 
-/// Work on the image between two of them.
-const THUMBNAIL_WORK: Duration = Duration::from_millis(2);
+/// Work on the image between two of them: a thumbnail takes 0.1 s, so that the
+/// maker keeps up with the camera and hardly rests.
+const THUMBNAIL_WORK: Duration = Duration::from_millis(4);
 
 /// All a background process does.
 pub(crate) struct Script {

@@ -1,7 +1,7 @@
 //! The real SQLite library, as scenario A and the SQLite workloads use it.
 
 use crate::Error;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ffi, params};
 use std::path::{Path, PathBuf};
 
 /// How SQLite keeps a transaction atomic.
@@ -18,6 +18,22 @@ pub(crate) enum Journal {
 pub(crate) struct Database {
     connection: Connection,
     path: PathBuf,
+}
+
+/// Makes SQLite draw its salts and nonces from `seed`, for the whole process:
+/// the same run writes the same bytes, and the first database does not wait
+/// for the kernel to gather entropy.
+pub(crate) fn seed_library(seed: u64) {
+    // 0 would mean no seed.
+    let seed = (seed as i32).wrapping_mul(2) | 1;
+    // SAFETY: this operation takes an int and a database that may be null.
+    unsafe {
+        ffi::sqlite3_test_control(
+            ffi::SQLITE_TESTCTRL_PRNG_SEED,
+            seed,
+            std::ptr::null_mut::<ffi::sqlite3>(),
+        );
+    }
 }
 
 impl Database {

@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::background::Background;
 use crate::content::Pages;
-use crate::database::{Database, Journal};
+use crate::database::{Database, Journal, seed_library};
 use crate::meter::Meter;
 use crate::seed::Random;
 use crate::stage::{Foreground, Ground};
@@ -46,6 +46,7 @@ pub(crate) struct Launches {
     data: Pages,
     buffer: Pages,
     launches: u64,
+    seed: u64,
     random: Random,
 }
 
@@ -64,6 +65,7 @@ impl Launches {
             data: Pages::uniform(1 << 20, &mut random),
             buffer: Pages::zeroed(READ_BYTES),
             launches: ground.sizes.launches,
+            seed: ground.seed,
             random,
         }
     }
@@ -96,6 +98,7 @@ impl Foreground for Launches {
         for path in &self.preferences {
             write_new(path, &self.data, PREFERENCE_BYTES)?;
         }
+        seed_library(self.seed);
         let mut database = Database::open(&self.database_path, Journal::Rollback)?;
         database.create_table()?;
         database.insert_batch(0, ROWS)?;

@@ -4,7 +4,7 @@
 
 use crate::Error;
 use crate::background::Background;
-use crate::database::{Database, Journal};
+use crate::database::{Database, Journal, seed_library};
 use crate::meter::Meter;
 use crate::seed::Random;
 use crate::stage::{Foreground, Ground};
@@ -22,6 +22,7 @@ pub(crate) struct Statements {
     scans: u64,
     /// Selects by an index: 5000 in RLBench.
     lookups: u64,
+    seed: u64,
     random: Random,
 }
 
@@ -34,6 +35,7 @@ impl Statements {
             bulk: ground.sizes.sqlite_bulk,
             scans: ground.sizes.sqlite_scans,
             lookups: ground.sizes.sqlite_lookups,
+            seed: ground.seed,
             random: ground.random("foreground"),
         }
     }
@@ -111,6 +113,11 @@ impl Statements {
 }
 
 impl Foreground for Statements {
+    fn prepare(&mut self) -> Result<(), Error> {
+        seed_library(self.seed);
+        Ok(())
+    }
+
     fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
         let mut database = meter.span("open", |_| Database::open(&self.path, self.journal))?;
         meter.span("create", |_| database.create_table())?;
