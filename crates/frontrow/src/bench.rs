@@ -7,6 +7,7 @@ mod target;
 mod waits;
 
 use crate::exit::{Exit, Failure};
+use crate::seeds::Seeds;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use place::Place;
 use record::{Inputs, ResultFile, Row, Run, Scale};
@@ -68,7 +69,7 @@ struct Options {
     #[arg(long, default_value = "demo")]
     scale: Scale,
 
-    /// Run once for each of these seeds, which shift the load's start and lay out files
+    /// Run once for each of these seeds: A..B, both included, or one number
     #[arg(long, value_name = "A..B", default_value = "1")]
     seeds: Seeds,
 
@@ -91,25 +92,6 @@ fn own_workloads() -> impl Iterator<Item = workload::Entry> {
 
 fn names(entries: impl Iterator<Item = workload::Entry>) -> PossibleValuesParser {
     PossibleValuesParser::new(entries.map(|entry| PossibleValue::new(entry.name).help(entry.title)))
-}
-
-/// `3`, or `1..5` with both ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seeds {
-    first: u64,
-    last: u64,
-}
-
-impl std::str::FromStr for Seeds {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (first, last) = text.split_once("..").unwrap_or((text, text));
-        match (first.parse(), last.parse()) {
-            (Ok(first), Ok(last)) if first <= last => Ok(Seeds { first, last }),
-            _ => Err("give one seed such as 3, or a first and a last such as 1..5".to_owned()),
-        }
-    }
 }
 
 /// Runs the subcommand.
@@ -176,12 +158,11 @@ fn pairs(options: &Options) -> Result<Vec<Run>, Failure> {
 
 /// The most room of any run, and all that they write together.
 fn footprint(runs: &[Run], options: &Options) -> Result<Footprint, Failure> {
-    let seeds = options.seeds.last - options.seeds.first + 1;
     let mut all = Footprint::default();
     for run in runs {
         let one = workload::footprint(run, options.scale).map_err(failed)?;
         all.disk_bytes = all.disk_bytes.max(one.disk_bytes);
-        all.written_bytes += one.written_bytes * seeds;
+        all.written_bytes += one.written_bytes.saturating_mul(options.seeds.count());
     }
     Ok(all)
 }
@@ -226,11 +207,10 @@ fn perform(
     options: &Options,
     stop: &AtomicBool,
 ) -> Result<Vec<Row>, Failure> {
-    let seeds = options.seeds.first..=options.seeds.last;
-    let count = runs.len() as u64 * (options.seeds.last - options.seeds.first + 1);
+    let count = (runs.len() as u64).saturating_mul(options.seeds.count());
     let mut rows = Vec::new();
     let mut index = 0;
-    for seed in seeds {
+    for seed in options.seeds.all() {
         for run in runs {
             index += 1;
             let name = record::title::short(&run.workload, &run.load);
@@ -400,16 +380,6 @@ fn items<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn seeds_are_one_or_a_range_with_both_ends() {
-        let parse = |text: &str| text.parse::<Seeds>();
-        assert_eq!(parse("3"), Ok(Seeds { first: 3, last: 3 }));
-        assert_eq!(parse("1..5"), Ok(Seeds { first: 1, last: 5 }));
-        for nonsense in ["", "..", "5..1", "a", "-1", "1-5"] {
-            assert!(parse(nonsense).unwrap_err().contains("such as 1..5"));
-        }
-    }
 
     #[test]
     fn sizes_are_for_people() {

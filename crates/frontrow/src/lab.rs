@@ -2,6 +2,7 @@
 
 use crate::bench::{catch_signals, json as json_of, print_text, table_options};
 use crate::exit::{Exit, Failure};
+use crate::seeds::Seeds;
 use ::lab::{Cache, Error, Kernel, Name, Request, Sources, Watcher};
 use clap::Subcommand;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -9,9 +10,7 @@ use record::{Experiment, ResultFile, Scale, html, markdown, table};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::{fs, thread};
 
 /// Run experiments on stock kernels in emulated machines
@@ -80,25 +79,6 @@ struct Run {
     json: bool,
 }
 
-/// Seeds from the first to the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seeds {
-    first: u64,
-    last: u64,
-}
-
-impl FromStr for Seeds {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (first, last) = text.split_once("..").unwrap_or((text, text));
-        match (first.parse(), last.parse()) {
-            (Ok(first), Ok(last)) if first <= last => Ok(Seeds { first, last }),
-            _ => Err("give A..B, both included, such as 1..5, or one number".to_owned()),
-        }
-    }
-}
-
 /// Does what the command line says.
 pub fn run(args: Args) -> Result<(), Failure> {
     match args.action {
@@ -126,7 +106,7 @@ fn run_experiment(args: Run) -> Result<(), Failure> {
         experiment,
         device,
         kernel: Kernel::find(&cache, &args.kernel)?,
-        seeds: (args.seeds.first..=args.seeds.last).collect(),
+        seeds: args.seeds.all().collect(),
         scale: args.scale,
         jobs: args.jobs.map_or_else(cores, Into::into),
     };
@@ -339,20 +319,6 @@ impl Watcher for Progress {
         if !self.drawn {
             let (done, all) = (self.total.position(), self.total.length().unwrap_or(0));
             eprintln!("[{done}/{all}] {}: {rows} figures", label(guest));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seeds_are_a_range_with_both_ends_or_one() {
-        assert_eq!("1..5".parse(), Ok(Seeds { first: 1, last: 5 }));
-        assert_eq!("7".parse(), Ok(Seeds { first: 7, last: 7 }));
-        for text in ["", "5..1", "a..b", "1..", "-1", "1..=3"] {
-            assert!(text.parse::<Seeds>().is_err(), "{text}");
         }
     }
 }

@@ -5,6 +5,7 @@ mod exit;
 mod lab;
 mod man;
 mod sched;
+mod seeds;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use exit::Failure;
