@@ -153,7 +153,7 @@ fn enable_says_what_it_changed_and_disable_undoes_it() {
         machine.run(&["enable", "mmcblk0", "--boost", "data,meta"]),
         done(
             "mmcblk0 now uses frontrow; changed:\n  \
-             /sys/block/mmcblk0/queue/nr_requests: 4 -> 128 (a request that waits for a tag cannot be scheduled)\n  \
+             /sys/block/mmcblk0/queue/nr_requests: 4 -> 512 (a request that waits for a tag cannot be scheduled)\n  \
              /sys/block/mmcblk0/queue/wbt_lat_usec: 2000 -> 0 (writeback throttling holds writes back where they cannot be promoted)\n  \
              /sys/block/mmcblk0/queue/scheduler: mq-deadline -> frontrow (serves first what somebody waits for)\n  \
              /sys/block/mmcblk0/queue/iosched/boost: meta data journal discard -> meta,data (which waits promote a write)\n\
@@ -161,7 +161,7 @@ fn enable_says_what_it_changed_and_disable_undoes_it() {
         )
     );
     assert_eq!(machine.queue("mmcblk0", "scheduler"), "frontrow");
-    assert_eq!(machine.queue("mmcblk0", "nr_requests"), "128");
+    assert_eq!(machine.queue("mmcblk0", "nr_requests"), "512");
 
     assert_eq!(
         machine.run(&["enable", "mmcblk0", "--boost", "data,meta"]),
@@ -171,7 +171,7 @@ fn enable_says_what_it_changed_and_disable_undoes_it() {
         machine.run(&["disable", "mmcblk0"]),
         done(
             "mmcblk0 is as it was before:\n  \
-             /sys/block/mmcblk0/queue/nr_requests: 128 -> 4\n  \
+             /sys/block/mmcblk0/queue/nr_requests: 512 -> 4\n  \
              /sys/block/mmcblk0/queue/wbt_lat_usec: 0 -> 2000\n  \
              /sys/block/mmcblk0/queue/scheduler: frontrow -> mq-deadline\n  \
              /sys/block/mmcblk0/queue/iosched/boost: meta,data -> meta data journal discard\n"

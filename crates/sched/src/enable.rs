@@ -10,7 +10,7 @@ pub const SCHEDULER: &str = "frontrow";
 
 /// The least number of tags. What waits for a tag is invisible to the scheduler, and the
 /// kernel gives a device of depth 2 only four.
-pub const NR_REQUESTS: u64 = 128;
+pub const NR_REQUESTS: u64 = 512;
 
 const RESET_ALONG: &str = "switching the scheduler resets it";
 const NO_THROTTLING: &str = "writeback throttling holds writes back where they cannot be promoted";
