@@ -129,8 +129,9 @@ static void own(struct ftl_slot *slot, struct ftl_content *content, struct ftl_c
 }
 
 /*
- * A staged page is overwritten in place, unless a FUA write waits for this
- * very one to be programmed.
+ * A staged page is overwritten in place. No FUA write waits for it then: one
+ * write at a time moves into the cache, and a FUA write's pages are sent off
+ * with its last.
  */
 static bool overwrite(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
 		      struct ftl_cmd *fua)
@@ -142,7 +143,7 @@ static bool overwrite(struct ftl *ftl, uint32_t lba, struct ftl_content *content
 	if (index == FTL_NONE)
 		return false;
 	slot = &cache->slot[index];
-	if (!slot->staged || slot->fua) {
+	if (!slot->staged) {
 		unlist_slot(cache, index);
 		return false;
 	}
@@ -297,8 +298,8 @@ static void slot_programmed(struct ftl *ftl, uint32_t index, uint32_t physical,
 	struct ftl_slot *slot = &cache->slot[index];
 
 	ftl_store_program(ftl, physical, slot->lba, sequence, &slot->content);
-	if (!slot->dropped)
-		ftl_map_programmed(ftl, slot->lba, physical);
+	if (slot->dropped || !ftl_map_programmed(ftl, slot->lba, physical))
+		ftl_store_stale(ftl, physical);
 	if (slot->listed)
 		unlist_slot(cache, index);
 	if (slot->fua && !--slot->fua->waiting)

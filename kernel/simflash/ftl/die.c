@@ -159,8 +159,7 @@ static void finish(struct ftl *ftl, struct ftl_die *die)
 		ftl_cache_row_done(ftl, (struct ftl_row *)operation);
 		break;
 	default:
-		ftl->stats.erases++;
-		ftl_store_erased(ftl, die);
+		ftl_store_erased_ahead(ftl, die);
 	}
 	if (die->phase == FTL_IDLE)
 		serve(ftl, die);
@@ -172,7 +171,7 @@ void ftl_die_event(struct ftl *ftl, struct ftl_die *die)
 
 	ftl->due_ns[FTL_DUE_DIE + die_index(ftl, die)] = FTL_NEVER;
 	if (die->phase == FTL_ERASE_FIRST) {
-		ftl->stats.erases++;
+		ftl_store_erased(ftl, die->serving->physical);
 		channel_take(ftl, die);
 		return;
 	}

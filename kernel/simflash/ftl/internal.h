@@ -32,7 +32,8 @@ struct ftl_block {
 	uint16_t valid;
 	uint16_t programs;
 	bool closed;			/* all its rows are given out */
-	bool unerased;			/* open, and its erase comes with the first program */
+	bool erase_first;		/* open, and its erase comes with the first program */
+	bool worn;			/* written since its last erase, and not in use */
 };
 
 struct ftl_block_list {
@@ -227,12 +228,14 @@ bool ftl_store_reserve_row(struct ftl *ftl);
 uint32_t ftl_store_take_row(struct ftl *ftl, bool *erase_first);
 void ftl_store_program(struct ftl *ftl, uint32_t physical, uint32_t lba, uint64_t sequence,
 		       struct ftl_content *content);
+void ftl_store_stale(struct ftl *ftl, uint32_t physical);
 void ftl_store_row_done(struct ftl *ftl, uint32_t physical);
 void ftl_store_pin(struct ftl *ftl, uint32_t physical);
 void ftl_store_unpin(struct ftl *ftl, uint32_t physical);
 void ftl_store_validate(struct ftl *ftl, uint32_t physical);
 void ftl_store_invalidate(struct ftl *ftl, uint32_t physical);
-void ftl_store_erased(struct ftl *ftl, struct ftl_die *die);
+void ftl_store_erased(struct ftl *ftl, uint32_t physical);
+void ftl_store_erased_ahead(struct ftl *ftl, struct ftl_die *die);
 uint32_t ftl_store_lba(const struct ftl *ftl, uint32_t physical);
 uint64_t ftl_store_sequence(const struct ftl *ftl, uint32_t physical);
 void ftl_store_read(const struct ftl *ftl, uint32_t physical, void *memory);
@@ -242,7 +245,7 @@ struct ftl_die *ftl_die_of(struct ftl *ftl, uint32_t physical);
 bool ftl_map_create(struct ftl *ftl);
 void ftl_map_destroy(struct ftl *ftl);
 bool ftl_map_find(const struct ftl *ftl, uint32_t lba, uint32_t *physical);
-void ftl_map_programmed(struct ftl *ftl, uint32_t lba, uint32_t physical);
+bool ftl_map_programmed(struct ftl *ftl, uint32_t lba, uint32_t physical); /* false if stale */
 void ftl_map_discard(struct ftl *ftl, uint32_t lba, uint32_t pages);
 
 /* cache.c: pages on their way to flash */

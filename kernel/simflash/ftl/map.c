@@ -25,7 +25,7 @@ bool ftl_map_find(const struct ftl *ftl, uint32_t lba, uint32_t *physical)
  * Rows finish in another order than they were issued in: only the sequence
  * number tells which of two pages of one LBA is the newer.
  */
-void ftl_map_programmed(struct ftl *ftl, uint32_t lba, uint32_t physical)
+bool ftl_map_programmed(struct ftl *ftl, uint32_t lba, uint32_t physical)
 {
 	uint32_t old;
 
@@ -33,11 +33,12 @@ void ftl_map_programmed(struct ftl *ftl, uint32_t lba, uint32_t physical)
 		ftl->mapped_pages++;
 	} else {
 		if (ftl_store_sequence(ftl, old) > ftl_store_sequence(ftl, physical))
-			return;
+			return false;
 		ftl_store_invalidate(ftl, old);
 	}
 	ftl->map[lba] = physical + 1;
 	ftl_store_validate(ftl, physical);
+	return true;
 }
 
 void ftl_map_discard(struct ftl *ftl, uint32_t lba, uint32_t pages)

@@ -79,6 +79,16 @@ bool ftl_store_create(struct ftl *ftl)
 	return true;
 }
 
+static void drop_data(struct ftl *ftl, struct ftl_page *page)
+{
+	if (!page->buffer)
+		return;
+	ftl_free_page((void *)(uintptr_t)page->word);
+	page->buffer = 0;
+	page->word = 0;
+	ftl->buffered_pages--;
+}
+
 static void forget_pages(struct ftl *ftl, struct ftl_block *block)
 {
 	struct ftl_page *page = block->page;
@@ -86,12 +96,8 @@ static void forget_pages(struct ftl *ftl, struct ftl_block *block)
 
 	if (!page)
 		return;
-	for (i = 0; i < ftl->config.block_pages; i++) {
-		if (!page[i].buffer)
-			continue;
-		ftl_free_page((void *)(uintptr_t)page[i].word);
-		ftl->buffered_pages--;
-	}
+	for (i = 0; i < ftl->config.block_pages; i++)
+		drop_data(ftl, &page[i]);
 	block->page = NULL;
 	if (ftl->pool_count >= ftl->pool_target) {
 		ftl_free_page(page);
@@ -143,10 +149,17 @@ static void erase_ahead(struct ftl *ftl, struct ftl_die *die)
 	ftl_die_queue(ftl, die, &die->erase, FTL_CLASS_BACKGROUND);
 }
 
-void ftl_store_erased(struct ftl *ftl, struct ftl_die *die)
+void ftl_store_erased(struct ftl *ftl, uint32_t physical)
+{
+	block_of(ftl, physical)->worn = false;
+	ftl->stats.erases++;
+}
+
+void ftl_store_erased_ahead(struct ftl *ftl, struct ftl_die *die)
 {
 	uint32_t block = die->erasing;
 
+	ftl_store_erased(ftl, die->erase.physical);
 	die->erase_pending = false;
 	die->erasing = FTL_NONE;
 	if (block != FTL_NONE)
@@ -163,6 +176,7 @@ static void forget_if_invalid(struct ftl *ftl, uint32_t index)
 		return;
 	forget_pages(ftl, block);
 	block->closed = false;
+	block->worn = true;
 	ftl->free_rows += ftl->rows_per_block;
 	list_push(ftl, &die->invalid, index);
 	erase_ahead(ftl, die);
@@ -181,7 +195,7 @@ static uint32_t take_block(struct ftl *ftl, struct ftl_die *die)
 		return list_pop(ftl, &die->erased);
 	if (die->erasing == FTL_NONE) {
 		block = list_pop(ftl, &die->invalid);
-		ftl->block[block].unerased = true;
+		ftl->block[block].erase_first = true;
 		return block;
 	}
 
@@ -189,7 +203,7 @@ static uint32_t take_block(struct ftl *ftl, struct ftl_die *die)
 	die->erasing = FTL_NONE;
 	if (ftl_die_cancel_background(die)) {
 		die->erase_pending = false;
-		ftl->block[block].unerased = true;
+		ftl->block[block].erase_first = true;
 	}
 	return block;
 }
@@ -245,8 +259,8 @@ uint32_t ftl_store_take_row(struct ftl *ftl, bool *erase_first)
 		open_block(ftl, die);
 	block = &ftl->block[die->open];
 	physical = die->open * ftl->config.block_pages + die->open_rows * ftl->config.row_pages;
-	*erase_first = block->unerased;
-	block->unerased = false;
+	*erase_first = block->erase_first;
+	block->erase_first = false;
 	block->programs++;
 	if (++die->open_rows == ftl->rows_per_block) {
 		block->closed = true;
@@ -260,13 +274,19 @@ void ftl_store_program(struct ftl *ftl, uint32_t physical, uint32_t lba, uint64_
 {
 	struct ftl_page *page = page_of(ftl, physical);
 
-	ftl_invariant(page->lba == FTL_NO_LBA);
+	ftl_invariant(page->lba == FTL_NO_LBA && !block_of(ftl, physical)->worn);
 	page->word = content->word;
 	page->buffer = content->buffer;
 	page->lba = lba;
 	page->sequence = sequence - block_of(ftl, physical)->first_sequence;
 	ftl->buffered_pages += content->buffer;
 	content->buffer = false;
+}
+
+/* A page that was out of date before it was programmed. */
+void ftl_store_stale(struct ftl *ftl, uint32_t physical)
+{
+	drop_data(ftl, page_of(ftl, physical));
 }
 
 void ftl_store_row_done(struct ftl *ftl, uint32_t physical)
@@ -291,10 +311,19 @@ void ftl_store_validate(struct ftl *ftl, uint32_t physical)
 	block_of(ftl, physical)->valid++;
 }
 
+/*
+ * The page's OOB stays until its block is erased, its data goes at once: what
+ * replaces it is in flash already, and memory should not hold what nobody can
+ * read. A read that found the page before still needs it, though.
+ */
 void ftl_store_invalidate(struct ftl *ftl, uint32_t physical)
 {
-	ftl_invariant(block_of(ftl, physical)->valid);
-	block_of(ftl, physical)->valid--;
+	struct ftl_block *block = block_of(ftl, physical);
+
+	ftl_invariant(block->valid);
+	block->valid--;
+	if (!block->readers)
+		drop_data(ftl, page_of(ftl, physical));
 	forget_if_invalid(ftl, physical / ftl->config.block_pages);
 }
 

@@ -112,6 +112,24 @@ static void a_full_device_refuses_writes_and_keeps_what_it_accepted(void)
 	device_close(&device);
 }
 
+static void overwritten_data_takes_no_memory(void)
+{
+	struct ftl_config config = device_config();
+	struct ftl_usage usage;
+	struct device device;
+	int round;
+
+	device_open(&device, &config);
+	for (round = 0; round < 10; round++) {
+		fill_mixed(memory, 100, 1000 * round);
+		device_do(&device, FTL_WRITE, 7, 100, memory);
+	}
+	device_do(&device, FTL_FLUSH, 0, 0, NULL);
+	ftl_read_usage(device.ftl, &usage);
+	EXPECT(usage.buffered_pages == 100);
+	device_close(&device);
+}
+
 static void a_whole_discard_gives_everything_back(void)
 {
 	struct ftl_config config = device_config();
@@ -141,6 +159,7 @@ const struct test space_tests[] = {
 	TEST(invalid_blocks_are_erased_and_written_again),
 	TEST(a_fresh_device_needs_no_erase),
 	TEST(a_full_device_refuses_writes_and_keeps_what_it_accepted),
+	TEST(overwritten_data_takes_no_memory),
 	TEST(a_whole_discard_gives_everything_back),
 	{ NULL, NULL },
 };
