@@ -166,8 +166,11 @@ static void send(struct frontrow_data *fd, struct request *rq, u64 now_ns)
 	list_add_tail(&fr->in_device_node, &fd->in_device);
 	fd->nr_in_device[fr->class]++;
 	fd->dispatched[fr->class]++;
-	if (frontrow_class_is_async(fr->class))
+	if (frontrow_class_is_async(fr->class)) {
+		fd->async_age_peak_ns = max(fd->async_age_peak_ns,
+					    now_ns - fr->inserted_ns);
 		frontrow_budget_charge(fd, fr, now_ns);
+	}
 	trace_frontrow_dispatch(rq, fr->class, now_ns - fr->inserted_ns);
 }
 

@@ -155,6 +155,7 @@ struct frontrow_data {
 	unsigned long boost_mask;	/* bit per frontrow_dependency */
 	struct frontrow_counters counters[FRONTROW_NR_DEPENDENCIES];
 	u64 dispatched[FRONTROW_NR_CLASSES];
+	u64 async_age_peak_ns;	/* the longest that one stayed in the queue */
 
 	unsigned int worker_tags;	/* tags that writeback workers may use */
 	unsigned int worker_shallow_depth; /* the same as sbitmap counts it */

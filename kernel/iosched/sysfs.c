@@ -138,6 +138,8 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 					READ_ONCE(fd->dispatched[i]));
 	length += sysfs_emit_at(page, length, "waits_not_seen %u\n",
 				frontrow_detect_missed());
+	length += sysfs_emit_at(page, length, "now_async_age_peak_ns %llu\n",
+				READ_ONCE(fd->async_age_peak_ns));
 	length += sysfs_emit_at(page, length, "now_async_bytes_per_s %llu\n",
 				READ_ONCE(fd->budget.bytes_per_s));
 	length += sysfs_emit_at(page, length, "now_async_limit %u\n",

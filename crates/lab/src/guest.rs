@@ -3,6 +3,7 @@
 //! It does what [`SPEC_PATH`] says, sends what it measured over the second
 //! serial port, and powers the machine off.
 
+mod counters;
 mod filesystem;
 mod module;
 mod mount;
@@ -10,6 +11,7 @@ mod port;
 
 use crate::console;
 use crate::image::SPEC_PATH;
+use counters::Watch;
 use port::Port;
 use record::{GuestSpec, Message, Row, Run, Task};
 use std::fs;
@@ -138,6 +140,7 @@ fn one_run(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
 }
 
 fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Outcome<Vec<Row>> {
+    let mut watch = Watch::new(&spec.device);
     let mut request = RunRequest {
         run,
         dir,
@@ -146,9 +149,10 @@ fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Ou
         scale: spec.scale,
         tracefs: Some(Path::new(TRACEFS)),
         stop: &AtomicBool::new(false),
-        observer: &mut (),
+        observer: &mut watch,
     };
-    let measurements = workload::run(&mut request).map_err(|error| error.to_string())?;
+    let mut measurements = workload::run(&mut request).map_err(|error| error.to_string())?;
+    measurements.extend(watch.figures(run));
     let row = |it: workload::Measurement| Row {
         workload: run.workload.clone(),
         load: run.load.clone(),
