@@ -3,7 +3,7 @@
 use crate::bench::{catch_signals, json as json_of, print_text, table_options};
 use crate::exit::{Exit, Failure};
 use crate::seeds::Seeds;
-use ::lab::{Cache, Error, Kernel, Name, Request, Sources, Watcher};
+use ::lab::{Cache, Error, Kernel, Name, Request, Shell, Sources, Watcher};
 use clap::Subcommand;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use record::{Experiment, ResultFile, Scale, html, markdown, table};
@@ -41,6 +41,27 @@ enum Action {
         #[arg(long, conflicts_with = "json")]
         markdown: bool,
     },
+    /// Open a shell in a guest with all modules loaded and the device mounted
+    Shell(OpenShell),
+}
+
+#[derive(clap::Args)]
+struct OpenShell {
+    /// 6.12, 6.1, or the path of an unpacked kernel or of its vmlinuz
+    #[arg(long, default_value = "6.12")]
+    kernel: String,
+    /// emmc, ufs, zero, or the path of a profile that ends in .toml
+    #[arg(long, default_value = "emmc")]
+    device: String,
+    /// The policy it starts with
+    #[arg(long, default_value = "mq-deadline")]
+    policy: String,
+    /// More programs, such as fio,blktrace,strace
+    #[arg(long, value_delimiter = ',', value_name = "PROGRAM,…")]
+    with: Vec<String>,
+    /// CPUs
+    #[arg(long, default_value_t = 2)]
+    cpus: u32,
 }
 
 #[derive(clap::Args)]
@@ -83,6 +104,7 @@ struct Run {
 pub fn run(args: Args) -> Result<(), Failure> {
     match args.action {
         Action::Run(args) => run_experiment(args),
+        Action::Shell(args) => open_shell(args),
         Action::List { json } => list(json),
         Action::Show {
             what,
@@ -122,6 +144,18 @@ fn run_experiment(args: Run) -> Result<(), Failure> {
 
 fn cores() -> usize {
     thread::available_parallelism().map_or(1, Into::into)
+}
+
+fn open_shell(args: OpenShell) -> Result<(), Failure> {
+    let (sources, cache) = (Sources::here(), Cache::of_user()?);
+    let shell = Shell {
+        kernel: Kernel::find(&cache, &args.kernel)?,
+        device: sources.device(&args.device)?,
+        policy: args.policy,
+        programs: args.with,
+        cpus: args.cpus,
+    };
+    Ok(::lab::shell(&cache, &sources, &shell)?)
 }
 
 /// The experiment cut down to what the command line asks for.

@@ -87,20 +87,37 @@ impl Image {
     /// What a guest with `policy` loads, in order; `flash` are the parameters of
     /// the device.
     pub fn modules(&self, policy: &str, flash: &BTreeMap<String, u64>) -> Vec<record::Module> {
-        let settings: Vec<_> = flash
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        let schedulers = self.scheduler_modules.get(policy).into_iter().flatten();
-        let plain = schedulers.map(|path| record::Module {
-            path: path.clone(),
-            parameters: String::new(),
-        });
-        let flash = record::Module {
+        let schedulers = self.scheduler_modules.get(policy);
+        self.in_order(schedulers.into_iter().flatten(), flash)
+    }
+
+    /// What a guest loads that may use any policy.
+    pub fn all_modules(&self, flash: &BTreeMap<String, u64>) -> Vec<record::Module> {
+        self.in_order(self.scheduler_modules.values().flatten(), flash)
+    }
+
+    fn in_order<'a>(
+        &self,
+        schedulers: impl Iterator<Item = &'a String>,
+        flash: &BTreeMap<String, u64>,
+    ) -> Vec<record::Module> {
+        let mut modules = Vec::new();
+        for path in schedulers {
+            let module = record::Module {
+                path: path.clone(),
+                parameters: String::new(),
+            };
+            // Two schedulers may need the same module.
+            if !modules.contains(&module) {
+                modules.push(module);
+            }
+        }
+        let settings = flash.iter().map(|(name, value)| format!("{name}={value}"));
+        modules.push(record::Module {
             path: self.flash_module.clone(),
-            parameters: settings.join(" "),
-        };
-        plain.chain([flash]).collect()
+            parameters: settings.collect::<Vec<_>>().join(" "),
+        });
+        modules
     }
 }
 

@@ -1,37 +1,23 @@
 //! Running an experiment: one guest for each policy and seed.
 
+use crate::Error;
 use crate::cache::Cache;
-use crate::error::GuestFailure;
 use crate::image::Image;
 use crate::kernel::Kernel;
-use crate::messages::Messages;
-use crate::qemu::{self, Clock, Console, Guest, Machine};
+use crate::qemu;
+use crate::session::{Owner, Session};
 use crate::sources::Sources;
-use crate::{Error, console};
 use record::{Device, Experiment, GuestSpec, Inputs, ResultFile, Row, Scale, Task, policy};
-use std::fs::{self, File};
-use std::path::Path;
-use std::sync::Mutex;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::thread;
-use std::time::{Duration, Instant};
-
-/// How often a guest's messages are looked at.
-const POLL: Duration = Duration::from_millis(50);
-
-/// What a second of the guest's time may cost on the host before the guest
-/// counts as stuck: some fifty times what it costs on an idle host.
-const HOST_SECONDS_PER_VIRTUAL: u64 = 60;
-const HOST_SECONDS_TO_BOOT: u64 = 300;
-
-/// As much of the console log as an error shows.
-const SHOWN_LINES: usize = 25;
 
 /// The block device that simflash makes.
 pub(crate) const DEVICE: &str = "simflash0";
 
 /// What the guests need to mount and check the file system under test.
-const PROGRAMS: [&str; 1] = ["mke2fs"];
+pub(crate) const PROGRAMS: [&str; 1] = ["mke2fs"];
 
 /// What to run and how.
 pub struct Request {
@@ -92,15 +78,7 @@ pub fn run(
         items: image.inputs.clone(),
     };
     inputs.items.insert("qemu".to_owned(), qemu::version()?);
-    let guests: Vec<Name> = experiment
-        .policies
-        .iter()
-        .flat_map(|policy| request.seeds.iter().map(move |seed| (policy, *seed)))
-        .map(|(policy, seed)| Name {
-            policy: policy.clone(),
-            seed,
-        })
-        .collect();
+    let guests = guests(request);
     watcher.begins(guests.len());
     let lab = Lab {
         request,
@@ -120,6 +98,27 @@ pub fn run(
     })
 }
 
+/// By policy as the experiment lists them, then by seed.
+fn guests(request: &Request) -> Vec<Name> {
+    let of_policy = |policy: &String| {
+        let policy = policy.clone();
+        request.seeds.iter().map(move |&seed| Name {
+            policy: policy.clone(),
+            seed,
+        })
+    };
+    request
+        .experiment
+        .policies
+        .iter()
+        .flat_map(of_policy)
+        .collect()
+}
+
+/// How guests ended, by their place in the list; those that were never started
+/// are not in it.
+type Outcomes = BTreeMap<usize, Result<Vec<Row>, Error>>;
+
 struct Lab<'a> {
     request: &'a Request,
     image: &'a Image,
@@ -132,93 +131,68 @@ impl Lab<'_> {
     /// The rows of all guests, in the order of `guests`.
     fn all(&self, guests: &[Name]) -> Result<Vec<Row>, Error> {
         let next = AtomicUsize::new(0);
-        let outcomes: Vec<Mutex<Option<Result<Vec<Row>, Error>>>> =
-            guests.iter().map(|_| Mutex::new(None)).collect();
+        let (ended, outcomes) = mpsc::channel();
         thread::scope(|scope| {
             for _ in 0..self.request.jobs.clamp(1, guests.len().max(1)) {
-                scope.spawn(|| {
-                    while let Some(guest) = guests.get(next.load(Ordering::Relaxed)) {
-                        let _ = guest;
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let (Some(guest), false) = (guests.get(index), self.is_over()) else {
-                            return;
-                        };
-                        let outcome = self.one(guest);
-                        if outcome.is_err() {
-                            self.given_up.store(true, Ordering::Relaxed);
-                        }
-                        if let Ok(mut place) = outcomes[index].lock() {
-                            *place = Some(outcome);
-                        }
-                    }
-                });
+                let (ended, next) = (ended.clone(), &next);
+                scope.spawn(move || self.one_after_another(guests, next, &ended));
             }
         });
-        collect(outcomes)
+        drop(ended);
+        let outcomes: Outcomes = outcomes.into_iter().collect();
+        let missing = outcomes.len() < guests.len();
+        let rows = collect(outcomes)?;
+        if missing {
+            Err(Error::Interrupted)
+        } else {
+            Ok(rows)
+        }
+    }
+
+    fn one_after_another(
+        &self,
+        guests: &[Name],
+        next: &AtomicUsize,
+        ended: &Sender<(usize, Result<Vec<Row>, Error>)>,
+    ) {
+        while !self.is_over() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(guest) = guests.get(index) else {
+                return;
+            };
+            let outcome = self.one(guest);
+            if outcome.is_err() {
+                self.given_up.store(true, Ordering::Relaxed);
+            }
+            // The receiver lives until all threads have ended.
+            let _ = ended.send((index, outcome));
+        }
+    }
+
+    fn one(&self, guest: &Name) -> Result<Vec<Row>, Error> {
+        let spec = self.spec(guest);
+        let owner = Attendant { lab: self, guest };
+        let session = Session::new(&spec, &owner, &self.image.with_spec(&spec))?;
+        let memory_mib = self.request.experiment.memory_mib;
+        let rows = session.run(&self.request.kernel.image, memory_mib)?;
+        self.watcher.done(guest, rows.len());
+        Ok(rows)
     }
 
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.given_up.load(Ordering::Relaxed)
     }
 
-    fn one(&self, name: &Name) -> Result<Vec<Row>, Error> {
-        let dir = tempfile::Builder::new()
-            .prefix("frontrow-guest-")
-            .tempdir()
-            .map_err(Error::file(std::env::temp_dir()))?;
-        let files = Files::make(dir.path(), &self.image.with_spec(&self.spec(name)))?;
-        let machine = Machine {
-            kernel: &self.request.kernel.image,
-            initramfs: &files.initramfs,
-            memory_mib: self.request.experiment.memory_mib,
-            seed: name.seed,
-            clock: Clock::Instructions,
-            console: Console::Files {
-                log: &files.console,
-                messages: &files.messages,
-            },
-        };
-        let complaints = File::create(&files.complaints).map_err(Error::file(&files.complaints))?;
-        let mut guest = Guest::start(&machine, complaints)?;
-        let said = self.attend(name, &mut guest, &files);
-        drop(guest);
-        let log = text_of(&files.console)?;
-        let outcome = match said? {
-            Ok(rows) => match console::problem(&log) {
-                None => Ok(rows),
-                Some((meaning, line)) => Err(format!("{meaning}: {line}")),
-            },
-            Err(reason) => Err(match console::problem(&log) {
-                None => reason,
-                Some((meaning, line)) => format!("{meaning}: {line}"),
-            }),
-        };
-        if let Ok(rows) = &outcome {
-            self.watcher.done(name, rows.len());
-        }
-        outcome.map_err(|reason| self.failure(name, reason, &log))
-    }
-
-    fn failure(&self, name: &Name, reason: String, log: &str) -> Error {
-        Error::Guest(Box::new(GuestFailure {
-            experiment: self.request.experiment.name.clone(),
-            policy: name.policy.clone(),
-            seed: name.seed,
-            reason,
-            console_end: console::end(log, SHOWN_LINES),
-        }))
-    }
-
-    fn spec(&self, name: &Name) -> GuestSpec {
+    fn spec(&self, guest: &Name) -> GuestSpec {
         let experiment = &self.request.experiment;
         GuestSpec {
             experiment: experiment.name.clone(),
-            policy: name.policy.clone(),
-            seed: name.seed,
+            policy: guest.policy.clone(),
+            seed: guest.seed,
             scale: self.request.scale,
             modules: self
                 .image
-                .modules(&name.policy, &self.request.device.simflash),
+                .modules(&guest.policy, &self.request.device.simflash),
             device: DEVICE.to_owned(),
             sysctls: experiment.sysctls.clone(),
             writes: experiment.writes.clone(),
@@ -227,93 +201,52 @@ impl Lab<'_> {
             task: Task::Runs(experiment.runs.clone()),
         }
     }
+}
 
-    /// Listens until the guest has ended or has to be ended. The inner error is
-    /// a sentence about the guest.
-    fn attend(
-        &self,
-        name: &Name,
-        guest: &mut Guest,
-        files: &Files,
-    ) -> Result<Result<Vec<Row>, String>, Error> {
-        let mut messages = Messages::open(&files.messages).map_err(Error::file(&files.messages))?;
-        let mut progress =
-            |index, count, text: &str| self.watcher.progress(name, index, count, text);
-        let limit = Duration::from_secs(
-            HOST_SECONDS_TO_BOOT
-                + HOST_SECONDS_PER_VIRTUAL * self.request.experiment.limit_virtual_s,
-        );
-        let begun = Instant::now();
-        loop {
-            let ended = guest.ended().map_err(Error::file("QEMU"))?;
-            if let Err(reason) = messages.read(&mut progress) {
-                return Ok(Err(reason));
-            }
-            if let Some(status) = ended {
-                let complaint = text_of(&files.complaints)?;
-                return Ok(match status.success() {
-                    true => messages.finish(),
-                    false => Err(format!("QEMU failed ({status}): {}", complaint.trim())),
-                });
-            }
-            if self.is_over() {
-                return Err(Error::Interrupted);
-            }
-            if begun.elapsed() > limit {
-                return Ok(Err(format!(
-                    "it was still running after {} s",
-                    limit.as_secs()
-                )));
-            }
-            thread::sleep(POLL);
-        }
+/// The lab's ear for one guest.
+struct Attendant<'a> {
+    lab: &'a Lab<'a>,
+    guest: &'a Name,
+}
+
+impl Owner for Attendant<'_> {
+    fn progress(&self, index: usize, count: usize, text: &str) {
+        self.lab.watcher.progress(self.guest, index, count, text);
+    }
+
+    fn is_over(&self) -> bool {
+        self.lab.is_over()
     }
 }
 
-/// The first failure in the guests' order that is not just a consequence of
-/// another; else all rows.
-fn collect(outcomes: Vec<Mutex<Option<Result<Vec<Row>, Error>>>>) -> Result<Vec<Row>, Error> {
+/// All rows, or the first failure that is not just a consequence of another.
+fn collect(outcomes: Outcomes) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
-    let mut interrupted = false;
-    for outcome in outcomes {
-        match outcome.into_inner().ok().flatten() {
-            Some(Ok(more)) => rows.extend(more),
-            Some(Err(Error::Interrupted)) | None => interrupted = true,
-            Some(Err(error)) => return Err(error),
+    let mut interrupted = None;
+    for outcome in outcomes.into_values() {
+        match outcome {
+            Ok(more) => rows.extend(more),
+            Err(Error::Interrupted) => interrupted = Some(Error::Interrupted),
+            Err(error) => return Err(error),
         }
     }
-    if interrupted {
-        Err(Error::Interrupted)
-    } else {
-        Ok(rows)
+    interrupted.map_or(Ok(rows), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failure_is_told_and_not_what_it_ended() {
+        let failure = || Err(Error::Usage("the reason".to_owned()));
+        let outcomes = BTreeMap::from([
+            (0, Err(Error::Interrupted)),
+            (1, failure()),
+            (2, Ok(Vec::new())),
+        ]);
+        assert_eq!(collect(outcomes).unwrap_err().to_string(), "the reason");
+        let outcomes = BTreeMap::from([(0, Ok(Vec::new())), (1, Err(Error::Interrupted))]);
+        assert!(matches!(collect(outcomes), Err(Error::Interrupted)));
     }
-}
-
-/// One guest's files on the host.
-struct Files {
-    initramfs: std::path::PathBuf,
-    console: std::path::PathBuf,
-    messages: std::path::PathBuf,
-    complaints: std::path::PathBuf,
-}
-
-impl Files {
-    fn make(dir: &Path, initramfs: &[u8]) -> Result<Files, Error> {
-        let files = Files {
-            initramfs: dir.join("initramfs"),
-            console: dir.join("console"),
-            messages: dir.join("messages"),
-            complaints: dir.join("qemu"),
-        };
-        fs::write(&files.initramfs, initramfs).map_err(Error::file(&files.initramfs))?;
-        for path in [&files.console, &files.messages] {
-            File::create(path).map_err(Error::file(path))?;
-        }
-        Ok(files)
-    }
-}
-
-fn text_of(path: &Path) -> Result<String, Error> {
-    let bytes = fs::read(path).map_err(Error::file(path))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,0 +1,176 @@
+//! One guest from its start to its end, as the host sees it.
+
+use crate::Error;
+use crate::console;
+use crate::error::GuestFailure;
+use crate::messages::Messages;
+use crate::qemu::{Clock, Console, Guest, Machine};
+use record::{GuestSpec, Row};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How often a guest's messages are looked at.
+const POLL: Duration = Duration::from_millis(50);
+
+/// What a second of the guest's time may cost on the host before the guest
+/// counts as stuck: some ten times what a busy one costs on an idle host.
+const HOST_SECONDS_PER_VIRTUAL: u64 = 60;
+const HOST_SECONDS_TO_BOOT: u64 = 300;
+
+/// As much of the console log as an error shows.
+const SHOWN_LINES: usize = 25;
+
+/// What a session's owner decides while it goes on.
+pub trait Owner {
+    /// Run `index` of `count` begins.
+    fn progress(&self, index: usize, count: usize, text: &str);
+    /// Whether the guest is no longer wanted.
+    fn is_over(&self) -> bool;
+}
+
+/// One guest and its files on the host.
+pub struct Session<'a> {
+    spec: &'a GuestSpec,
+    owner: &'a dyn Owner,
+    initramfs: PathBuf,
+    console: PathBuf,
+    messages: PathBuf,
+    complaints: PathBuf,
+    _files: TempDir,
+}
+
+impl<'a> Session<'a> {
+    /// Prepares the files of a guest that is to boot `initramfs`.
+    pub fn new(
+        spec: &'a GuestSpec,
+        owner: &'a dyn Owner,
+        initramfs: &[u8],
+    ) -> Result<Session<'a>, Error> {
+        let files = tempfile::Builder::new()
+            .prefix("frontrow-guest-")
+            .tempdir()
+            .map_err(Error::file(std::env::temp_dir()))?;
+        let path = |name| files.path().join(name);
+        let session = Session {
+            spec,
+            owner,
+            initramfs: path("initramfs"),
+            console: path("console"),
+            messages: path("messages"),
+            complaints: path("qemu"),
+            _files: files,
+        };
+        fs::write(&session.initramfs, initramfs).map_err(Error::file(&session.initramfs))?;
+        for path in [&session.console, &session.messages] {
+            File::create(path).map_err(Error::file(path))?;
+        }
+        Ok(session)
+    }
+
+    /// Boots `kernel` and gives the guest's rows, all of them or none.
+    pub fn run(&self, kernel: &Path, memory_mib: u64) -> Result<Vec<Row>, Error> {
+        let complaints = File::create(&self.complaints).map_err(Error::file(&self.complaints))?;
+        let machine = Machine {
+            kernel,
+            initramfs: &self.initramfs,
+            memory_mib,
+            seed: self.spec.seed,
+            clock: Clock::Instructions,
+            console: Console::Files {
+                log: &self.console,
+                messages: &self.messages,
+            },
+        };
+        let mut guest = Guest::start(&machine, complaints)?;
+        let said = self.attend(&mut guest)?;
+        drop(guest);
+        let log = text_of(&self.console)?;
+        verdict(said, &log).map_err(|reason| self.failure(reason, &log))
+    }
+
+    /// Listens until the guest has ended or has to be ended. The inner error is
+    /// a sentence about the guest.
+    fn attend(&self, guest: &mut Guest) -> Result<Result<Vec<Row>, String>, Error> {
+        let mut messages = Messages::open(&self.messages).map_err(Error::file(&self.messages))?;
+        let limit_s = HOST_SECONDS_TO_BOOT + HOST_SECONDS_PER_VIRTUAL * self.spec.limit_virtual_s;
+        let begun = Instant::now();
+        loop {
+            // Asked before reading: what a guest says last is there when it has ended.
+            let ended = guest.ended().map_err(Error::file(&self.complaints))?;
+            let read =
+                messages.read(&mut |index, count, text| self.owner.progress(index, count, text));
+            if let Err(reason) = read {
+                return Ok(Err(reason));
+            }
+            if let Some(status) = ended {
+                return match status.success() {
+                    true => Ok(messages.finish()),
+                    false => self.complaint(status).map(Err),
+                };
+            }
+            if self.owner.is_over() {
+                return Err(Error::Interrupted);
+            }
+            if begun.elapsed() > Duration::from_secs(limit_s) {
+                return Ok(Err(format!(
+                    "it was still running after {limit_s} s on the host"
+                )));
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    fn complaint(&self, status: ExitStatus) -> Result<String, Error> {
+        let text = text_of(&self.complaints)?;
+        Ok(format!("QEMU failed ({status}): {}", text.trim()))
+    }
+
+    fn failure(&self, reason: String, log: &str) -> Error {
+        Error::Guest(Box::new(GuestFailure {
+            experiment: self.spec.experiment.clone(),
+            policy: self.spec.policy.clone(),
+            seed: self.spec.seed,
+            reason,
+            console_end: console::end(log, SHOWN_LINES),
+        }))
+    }
+}
+
+/// A problem in the log is the reason, whatever the guest said: most others are
+/// its consequences.
+fn verdict(said: Result<Vec<Row>, String>, log: &str) -> Result<Vec<Row>, String> {
+    match console::problem(log) {
+        Some((meaning, line)) => Err(format!("{meaning}: {line}")),
+        None => said,
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, Error> {
+    let bytes = fs::read(path).map_err(Error::file(path))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_a_kernel_with_a_problem_are_no_result() {
+        let log = "[ 1.0] WARNING: CPU: 0 PID: 1 at fs/ext4/inode.c:1 f+0x1/0x2\n";
+        assert!(
+            verdict(Ok(Vec::new()), log)
+                .unwrap_err()
+                .contains("WARNING")
+        );
+        assert!(
+            verdict(Err("cut short".to_owned()), log)
+                .unwrap_err()
+                .contains("WARNING")
+        );
+        assert_eq!(verdict(Ok(Vec::new()), "[ 1.0] fine\n"), Ok(Vec::new()));
+    }
+}

@@ -1,0 +1,71 @@
+//! A guest to look around in.
+
+use crate::Error;
+use crate::cache::Cache;
+use crate::image::Image;
+use crate::kernel::Kernel;
+use crate::qemu::{self, Clock, Console, Machine};
+use crate::run::{DEVICE, PROGRAMS};
+use crate::sources::Sources;
+use record::{Device, GuestSpec, Scale, Task, policy};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Enough for file trees and tools beside the device's pages.
+const MEMORY_MIB: u64 = 2048;
+
+/// What the guest of a shell is.
+pub struct Shell {
+    /// The kernel to boot.
+    pub kernel: Kernel,
+    /// The emulated device.
+    pub device: Device,
+    /// What it starts with; all others can be chosen inside.
+    pub policy: String,
+    /// Programs besides the shell's own, such as `fio`.
+    pub programs: Vec<String>,
+    /// CPUs; time is the host's.
+    pub cpus: u32,
+}
+
+/// Opens a shell on this terminal in a guest with all modules loaded and the
+/// device mounted, until it is left.
+pub fn shell(cache: &Cache, sources: &Sources, shell: &Shell) -> Result<(), Error> {
+    let mut policies: Vec<String> = policy::STOCK.map(str::to_owned).to_vec();
+    policies.push(policy::FRONTROW.to_owned());
+    let mut programs = PROGRAMS.to_vec();
+    programs.push("busybox");
+    programs.extend(shell.programs.iter().map(String::as_str));
+    let image = Image::make(cache, sources, &shell.kernel, &policies, &programs)?;
+    let spec = GuestSpec {
+        experiment: "shell".to_owned(),
+        policy: shell.policy.clone(),
+        seed: 1,
+        scale: Scale::Demo,
+        modules: image.all_modules(&shell.device.simflash),
+        device: DEVICE.to_owned(),
+        sysctls: BTreeMap::new(),
+        writes: BTreeMap::new(),
+        mount_options: vec!["discard".to_owned()],
+        limit_virtual_s: 0,
+        task: Task::Shell,
+    };
+    let initramfs = tempfile::NamedTempFile::new().map_err(Error::file(std::env::temp_dir()))?;
+    fs::write(initramfs.path(), image.with_spec(&spec)).map_err(Error::file(initramfs.path()))?;
+    let machine = Machine {
+        kernel: &shell.kernel.image,
+        initramfs: initramfs.path(),
+        memory_mib: MEMORY_MIB,
+        seed: spec.seed,
+        clock: Clock::Host { cpus: shell.cpus },
+        console: Console::Terminal,
+    };
+    let status = qemu::interact(&machine)?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::Tool {
+        tool: "QEMU".to_owned(),
+        output: status.to_string(),
+    })
+}
