@@ -87,6 +87,15 @@ pub(crate) enum Place {
     File(PathBuf),
 }
 
+impl Place {
+    pub(crate) fn open(&self) -> Result<Target, Error> {
+        match self {
+            Place::Device(path) => Target::device(path),
+            Place::File(path) => Target::file(path),
+        }
+    }
+}
+
 /// One of the workloads.
 pub(crate) struct Requests<'a> {
     plan: Plan,
@@ -120,10 +129,7 @@ impl<'a> Requests<'a> {
 
 impl Foreground for Requests<'_> {
     fn prepare(&mut self) -> Result<(), Error> {
-        let target = match &self.place {
-            Place::Device(path) => Target::device(path)?,
-            Place::File(path) => Target::file(path)?,
-        };
+        let target = self.place.open()?;
         target.fill(self.job.span_bytes, self.seed, self.stop)?;
         self.target = Some(target);
         Ok(())

@@ -110,6 +110,16 @@ impl Target {
         })
     }
 
+    pub(crate) fn handle(&self) -> &File {
+        &self.file
+    }
+
+    /// Waits until the device has programmed what it holds in its cache.
+    pub(crate) fn settle(&self) -> Result<(), Error> {
+        let failed = |source| Error::io("sync", &self.path, source);
+        self.file.sync_all().map_err(failed)
+    }
+
     /// The device's or file's size.
     pub fn bytes(&self) -> Result<u64, Error> {
         (&self.file)

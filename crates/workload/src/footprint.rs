@@ -2,7 +2,7 @@
 
 use crate::load::Load;
 use crate::sizes::Sizes;
-use crate::{Error, Surface, camera, check, launch, surface};
+use crate::{Error, Surface, calibrate, camera, check, launch, surface};
 use record::{Run, Scale};
 
 /// Room for directories, the seed's file layout and the journal of a database.
@@ -43,7 +43,8 @@ pub fn footprint(run: &Run, scale: Scale) -> Result<Footprint, Error> {
 fn foreground(run: &Run, sizes: &Sizes) -> Footprint {
     if surface(&run.workload) == Surface::Device {
         let requests = sizes.sequential_requests * (128 << 10);
-        return of(sizes.direct_span_bytes, requests);
+        let written = requests.max(calibrate::bytes(sizes));
+        return of(sizes.direct_span_bytes, written);
     }
     let rows = sizes.sqlite_single + 2 * sizes.sqlite_bulk;
     match run.workload.as_str() {

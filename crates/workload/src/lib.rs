@@ -4,6 +4,7 @@
 //! figures. The lab's guests and `frontrow bench` run the same code.
 
 mod background;
+mod calibrate;
 mod camera;
 mod content;
 mod database;
@@ -20,6 +21,7 @@ mod meter;
 mod micro;
 mod price;
 mod seed;
+mod simflash;
 mod sizes;
 mod sqlite;
 mod stage;
@@ -31,6 +33,7 @@ pub use error::Error;
 pub use footprint::{Footprint, footprint};
 pub use load::LOADS;
 
+use calibrate::Sweep;
 use camera::Bursts;
 use database::Journal;
 use device::{Place, Requests};
@@ -184,6 +187,22 @@ pub const WORKLOADS: &[Entry] = &[
         "direct 4 KB writes at random, 32 at a time",
     ),
     Entry::new(
+        "calibrate-seq-read",
+        "direct reads in sequence, 4 KB to 512 KB a request",
+    ),
+    Entry::new(
+        "calibrate-seq-write",
+        "direct writes in sequence, 4 KB to 512 KB a request",
+    ),
+    Entry::new(
+        "calibrate-rand-read",
+        "direct reads at random, 4 KB to 512 KB a request",
+    ),
+    Entry::new(
+        "calibrate-rand-write",
+        "direct writes at random, 4 KB to 512 KB a request",
+    ),
+    Entry::new(
         "overhead-read-1",
         "instructions of a direct 4 KB read, one at a time",
     ),
@@ -213,9 +232,11 @@ pub enum Surface {
 /// What `workload` runs on; an unknown name is a file system's, and [`run`]
 /// says that it is unknown.
 pub fn surface(workload: &str) -> Surface {
-    match device::Plan::parse(workload) {
-        Some(_) => Surface::Device,
-        None => Surface::FileSystem,
+    let bare =
+        device::Plan::parse(workload).is_some() || calibrate::Plan::parse(workload).is_some();
+    match bare {
+        true => Surface::Device,
+        false => Surface::FileSystem,
     }
 }
 
@@ -264,8 +285,9 @@ pub fn run(request: &mut RunRequest) -> Result<Vec<Measurement>, Error> {
 
 fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>, Error> {
     let load = Load::parse(&request.run.load)?;
-    if let Some(plan) = device::Plan::parse(&request.run.workload) {
-        return run_on_device(request, &sizes, plan);
+    if let Some(mut foreground) = choose_on_device(request, &sizes) {
+        foreground.prepare()?;
+        return stage::measure(request, None, foreground.as_mut());
     }
     let ground = Ground {
         directory: request.dir.join("foreground"),
@@ -281,18 +303,21 @@ fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>,
     stage::perform(request, &ground, load, foreground.as_mut())
 }
 
-fn run_on_device(
-    request: &mut RunRequest,
+/// `None` for a workload of the file system.
+fn choose_on_device<'a>(
+    request: &RunRequest<'a>,
     sizes: &Sizes,
-    plan: device::Plan,
-) -> Result<Vec<Measurement>, Error> {
+) -> Option<Box<dyn Foreground + 'a>> {
+    let (name, seed, stop) = (&request.run.workload, request.seed, request.stop);
     let place = match request.device {
         Some(device) => Place::Device(device.to_owned()),
         None => Place::File(request.dir.join("direct")),
     };
-    let mut requests = Requests::new(plan, place, request.seed, sizes, request.stop);
-    requests.prepare()?;
-    stage::measure(request, None, &mut requests)
+    if let Some(plan) = device::Plan::parse(name) {
+        return Some(Box::new(Requests::new(plan, place, seed, sizes, stop)));
+    }
+    let plan = calibrate::Plan::parse(name)?;
+    Some(Box::new(Sweep::new(plan, place, seed, sizes, stop)))
 }
 
 fn choose(workload: &str, ground: &Ground) -> Result<Box<dyn Foreground>, Error> {

@@ -60,6 +60,9 @@ pub(crate) struct Sizes {
     pub(crate) overhead_requests: u64,
     /// The part of the device that direct requests go to.
     pub(crate) direct_span_bytes: u64,
+    /// Calibration: bytes of each request size, and at most so many requests.
+    pub(crate) calibration_bytes: u64,
+    pub(crate) calibration_requests: u64,
     /// Whether a load's file has to be larger than the kernel's dirty limit.
     pub(crate) beyond_dirty_limit: bool,
     /// Memory of a load in a cgroup of its own.
@@ -102,6 +105,8 @@ impl Sizes {
             random_requests: at(2000, 50_000),
             overhead_requests: at(2000, 50_000),
             direct_span_bytes: at(64 * MIB, GIB).max(MIB).next_multiple_of(MIB),
+            calibration_bytes: at(16 * MIB, GIB).max(MIB),
+            calibration_requests: at(500, 20_000),
             beyond_dirty_limit: true,
             memcg_bytes: 256 * MIB,
             warm_up_bytes: 4 * MIB,
@@ -155,6 +160,8 @@ impl Sizes {
             random_requests: 40,
             overhead_requests: 40,
             direct_span_bytes: MIB,
+            calibration_bytes: MIB,
+            calibration_requests: 10,
             beyond_dirty_limit: false,
             memcg_bytes: 64 * MIB,
             warm_up_bytes: 0,

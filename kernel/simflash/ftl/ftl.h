@@ -201,7 +201,4 @@ void ftl_read_stats(struct ftl *ftl, struct ftl_stats *stats);
 void ftl_reset_stats(struct ftl *ftl);
 void ftl_read_usage(const struct ftl *ftl, struct ftl_usage *usage);
 
-/* Walks everything; NULL if all invariants hold, else the one that does not. */
-const char *ftl_check(const struct ftl *ftl);
-
 #endif

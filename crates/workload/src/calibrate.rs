@@ -1,0 +1,141 @@
+//! The device's throughput against request size, as the papers' figures 18 and
+//! 41 of the dissertation have it: direct I/O, one request at a time, 4 KB to
+//! 512 KB.
+//!
+//! `calibrate-seq-read` … `calibrate-rand-write` give `4k_read_mb_s` …
+//! `512k_read_mb_s`, and on simflash `4k_busy_dies` …: how many dies worked at
+//! once, on average while any did.
+
+use crate::background::Background;
+use crate::device::Place;
+use crate::direct::{Direction, Job, Order, Target, perform};
+use crate::meter::Meter;
+use crate::simflash;
+use crate::sizes::Sizes;
+use crate::stage::Foreground;
+use crate::{Error, Measurement};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const SIZES_KIB: [u64; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
+
+/// A workload's name, understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    order: Order,
+    direction: Direction,
+}
+
+impl Plan {
+    /// `None` if the name is none of this module's.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let (order, direction) = name.strip_prefix("calibrate-")?.split_once('-')?;
+        let order = match order {
+            "seq" => Order::Sequential,
+            "rand" => Order::Random,
+            _ => return None,
+        };
+        let direction = match direction {
+            "read" => Direction::Read,
+            "write" => Direction::Write,
+            _ => return None,
+        };
+        Some(Plan { order, direction })
+    }
+
+    fn job(self, size_kib: u64, sizes: &Sizes) -> Job {
+        let request_bytes = size_kib << 10;
+        let requests = sizes.calibration_bytes / request_bytes;
+        Job {
+            direction: self.direction,
+            order: self.order,
+            request_bytes: request_bytes as usize,
+            depth: 1,
+            requests: requests.clamp(1, sizes.calibration_requests),
+            span_bytes: sizes.direct_span_bytes,
+        }
+    }
+}
+
+/// All bytes a run of every size writes at most, and the room it needs.
+pub(crate) fn bytes(sizes: &Sizes) -> u64 {
+    SIZES_KIB.len() as u64 * sizes.calibration_bytes
+}
+
+/// One of the workloads.
+pub(crate) struct Sweep<'a> {
+    plan: Plan,
+    place: Place,
+    seed: u64,
+    sizes: Sizes,
+    stop: &'a AtomicBool,
+    target: Option<Target>,
+    figures: Vec<Measurement>,
+}
+
+impl<'a> Sweep<'a> {
+    pub(crate) fn new(
+        plan: Plan,
+        place: Place,
+        seed: u64,
+        sizes: &Sizes,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        Sweep {
+            plan,
+            place,
+            seed,
+            sizes: sizes.clone(),
+            stop,
+            target: None,
+            figures: Vec::new(),
+        }
+    }
+
+    fn one_size(&self, target: &Target, size_kib: u64) -> Result<Vec<Measurement>, Error> {
+        let simflash = simflash::Statistics::of(target.handle());
+        let job = self.plan.job(size_kib, &self.sizes);
+        let outcome = perform(target, &job, self.seed, self.stop)?;
+
+        let name = match self.plan.direction {
+            Direction::Read => "read",
+            Direction::Write => "write",
+        };
+        let rate = outcome.rate_mb_s();
+        let mut figures = vec![Measurement::new(
+            format!("{size_kib}k_{name}_mb_s"),
+            "MB/s",
+            rate,
+        )];
+        let busy = simflash.and_then(|before| before.busy_dies_since(target.handle()));
+        figures.extend(
+            busy.map(|dies| Measurement::new(format!("{size_kib}k_busy_dies"), "dies", dies)),
+        );
+        Ok(figures)
+    }
+}
+
+impl Foreground for Sweep<'_> {
+    fn prepare(&mut self) -> Result<(), Error> {
+        let target = self.place.open()?;
+        target.fill(self.sizes.direct_span_bytes, self.seed, self.stop)?;
+        self.target = Some(target);
+        Ok(())
+    }
+
+    fn measure(&mut self, _: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        let Some(target) = self.target.take() else {
+            return Ok(());
+        };
+        for size_kib in SIZES_KIB {
+            let figures = self.one_size(&target, size_kib)?;
+            self.figures.extend(figures);
+            target.settle()?;
+        }
+        Ok(())
+    }
+
+    fn figures(&self, _: Duration) -> Vec<Measurement> {
+        self.figures.clone()
+    }
+}
