@@ -4,7 +4,6 @@
 mod compare;
 mod place;
 mod target;
-mod waits;
 
 use crate::exit::{Exit, Failure};
 use crate::seeds::Seeds;
@@ -19,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use target::Target;
 use tempfile::NamedTempFile;
-use waits::Waits;
 use workload::{Footprint, RunRequest};
 
 /// Room to leave on the file system.
@@ -230,7 +228,7 @@ fn perform_one(
     stop: &AtomicBool,
 ) -> Result<Vec<Row>, Failure> {
     let directory = place.fresh()?;
-    let mut waits = Waits::new(target.stats.as_deref());
+    let mut watch = ::lab::Watch::new(&target.disk);
     let mut request = RunRequest {
         run,
         dir: &directory,
@@ -239,13 +237,10 @@ fn perform_one(
         scale: options.scale,
         tracefs: tracefs(),
         stop,
-        observer: &mut waits,
+        observer: &mut watch,
     };
     let mut measurements = workload::run(&mut request).map_err(failed)?;
-    measurements.extend(waits.figures().map_err(|error| {
-        let sentence = format!("cannot read the scheduler's counters: {error}");
-        Failure::new(Exit::Internal, sentence)
-    })?);
+    measurements.extend(watch.figures(run));
     Ok(measurements
         .into_iter()
         .map(|it| Row {

@@ -3,15 +3,14 @@
 //! It does what [`SPEC_PATH`] says, sends what it measured over the second
 //! serial port, and powers the machine off.
 
-mod counters;
 mod filesystem;
 mod module;
 mod mount;
 mod port;
 
 use crate::console;
+use crate::counters::Watch;
 use crate::image::SPEC_PATH;
-use counters::Watch;
 use port::Port;
 use record::{GuestSpec, Message, Row, Run, Task};
 use std::fs;

@@ -7,6 +7,7 @@
 
 mod cache;
 mod console;
+mod counters;
 mod cpio;
 mod debian;
 mod elf;
@@ -25,6 +26,7 @@ mod tool;
 mod tools;
 
 pub use cache::Cache;
+pub use counters::Watch;
 pub use error::{Error, GuestFailure};
 pub use kernel::Kernel;
 pub use run::{Name, Request, Watcher, run};

@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The surroundings of a benchmark.
 pub struct Target {
@@ -21,8 +21,8 @@ pub struct Target {
     pub stock_default: String,
     /// What this user may still write.
     pub free_bytes: u64,
-    /// Where the scheduler's counters are, if it has any.
-    pub stats: Option<PathBuf>,
+    /// The disk's name, such as `sda`; empty where there is none.
+    pub disk: String,
     nr_requests: String,
     wbt_lat_usec: String,
 }
@@ -53,7 +53,7 @@ impl Target {
             policy: "unknown".to_owned(),
             stock_default: "unknown".to_owned(),
             free_bytes: free_bytes(&path)?,
-            stats: None,
+            disk: String::new(),
             nr_requests: String::new(),
             wbt_lat_usec: String::new(),
         };
@@ -78,6 +78,7 @@ impl Target {
 
     fn describe(&mut self, disk: &Device) -> Result<(), device::Error> {
         let identity = disk.identity()?;
+        self.disk.clone_from(&identity.name);
         self.device = match &identity.model {
             Some(model) => format!("{} ({model})", identity.name),
             None => identity.name.clone(),
@@ -85,7 +86,6 @@ impl Target {
         self.stock_default = record::policy::kernel_default(identity.hardware_queues).to_owned();
         if let Some(schedulers) = disk.schedulers()? {
             self.policy = schedulers.active;
-            self.stats = Some(disk.queue_attribute("iosched/stats"));
             self.nr_requests = disk.nr_requests()?.to_string();
         }
         if let Some(latency_us) = disk.wbt_lat_usec()? {

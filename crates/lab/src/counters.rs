@@ -10,7 +10,7 @@ const NS_PER_MS: f64 = 1e6;
 
 /// Reads the counters just before and after the measured part. Under a stock
 /// scheduler there are none, and no figures.
-pub(super) struct Watch {
+pub struct Watch {
     stats: String,
     journals: String,
     before: Option<Counters>,
@@ -19,7 +19,8 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(device: &str) -> Self {
+    /// Of the disk `device`, such as `sda`.
+    pub fn new(device: &str) -> Self {
         Watch {
             stats: format!("/sys/block/{device}/queue/iosched/stats"),
             journals: format!("/proc/fs/jbd2/{device}-"),
@@ -45,7 +46,7 @@ impl Watch {
     }
 
     /// The counters' growth, and what the bars need besides.
-    pub(super) fn figures(&self, run: &Run) -> Vec<Measurement> {
+    pub fn figures(&self, run: &Run) -> Vec<Measurement> {
         let (Some(before), Some(after)) = (&self.before, &self.after) else {
             return Vec::new();
         };
