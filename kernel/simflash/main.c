@@ -230,8 +230,7 @@ static void simflash_end(struct ftl_cmd *cmd)
 		struct ftl_cmd *next = cmd->next;	/* cmd may be used again at once */
 		struct request *rq = cmd->owner;
 
-		if (!blk_should_fake_timeout(rq->q))
-			blk_mq_complete_request(rq);
+		blk_mq_complete_request(rq);
 		cmd = next;
 	}
 }
@@ -308,6 +307,7 @@ static void simflash_free_disk(struct gendisk *disk)
 static const struct block_device_operations simflash_fops = {
 	.owner		= THIS_MODULE,
 	.ioctl		= simflash_ioctl,
+	.compat_ioctl	= blkdev_compat_ptr_ioctl,
 	.free_disk	= simflash_free_disk,
 };
 

@@ -78,14 +78,18 @@ static void count_wait(struct ftl *ftl, const struct ftl_operation *operation)
 	}
 }
 
+static uint64_t channel_ns(const struct ftl *ftl, const struct ftl_operation *operation)
+{
+	return operation->pages * ftl->config.channel_page_ns;
+}
+
 static void channel_take(struct ftl *ftl, struct ftl_die *die)
 {
 	struct ftl_channel *channel = &ftl->channel[die->channel];
 
 	if (!channel->user) {
 		channel->user = die;
-		set_due(ftl, die, FTL_CHANNEL,
-			die->serving->pages * ftl->config.channel_page_ns);
+		set_due(ftl, die, FTL_CHANNEL, channel_ns(ftl, die->serving));
 		return;
 	}
 	die->phase = FTL_WAIT_CHANNEL;
@@ -109,6 +113,24 @@ static void channel_release(struct ftl *ftl, struct ftl_die *die)
 	channel_take(ftl, next);
 }
 
+static void start_read(struct ftl *ftl, struct ftl_die *die)
+{
+	if (ftl->config.dies_per_channel == 1)
+		set_due(ftl, die, FTL_WHOLE,
+			ftl->config.read_ns + channel_ns(ftl, die->serving));
+	else
+		set_due(ftl, die, FTL_CELLS, ftl->config.read_ns);
+}
+
+static void start_program(struct ftl *ftl, struct ftl_die *die)
+{
+	if (ftl->config.dies_per_channel == 1)
+		set_due(ftl, die, FTL_WHOLE,
+			channel_ns(ftl, die->serving) + ftl->config.program_ns);
+	else
+		channel_take(ftl, die);
+}
+
 static void serve(struct ftl *ftl, struct ftl_die *die)
 {
 	struct ftl_operation *operation = next_operation(ftl, die);
@@ -119,13 +141,13 @@ static void serve(struct ftl *ftl, struct ftl_die *die)
 	ftl_stats_busy(ftl, 1);
 	count_wait(ftl, operation);
 	if (operation->kind == FTL_READ_ROW)
-		set_due(ftl, die, FTL_CELLS, ftl->config.read_ns);
+		start_read(ftl, die);
 	else if (operation->kind == FTL_ERASE_BLOCK)
 		set_due(ftl, die, FTL_CELLS, ftl->config.erase_ns);
 	else if (operation->erase_first)
 		set_due(ftl, die, FTL_ERASE_FIRST, ftl->config.erase_ns);
 	else
-		channel_take(ftl, die);
+		start_program(ftl, die);
 }
 
 void ftl_die_queue(struct ftl *ftl, struct ftl_die *die, struct ftl_operation *operation,
@@ -172,7 +194,11 @@ void ftl_die_event(struct ftl *ftl, struct ftl_die *die)
 	ftl->due_ns[FTL_DUE_DIE + die_index(ftl, die)] = FTL_NEVER;
 	if (die->phase == FTL_ERASE_FIRST) {
 		ftl_store_erased(ftl, die->serving->physical);
-		channel_take(ftl, die);
+		start_program(ftl, die);
+		return;
+	}
+	if (die->phase == FTL_WHOLE) {
+		finish(ftl, die);
 		return;
 	}
 	if (die->phase == FTL_CELLS) {
