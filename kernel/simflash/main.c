@@ -142,6 +142,18 @@ static bool simflash_take_data(struct ftl_cmd *cmd, struct request *rq)
 	return simflash_take_bounced(cmd);
 }
 
+/*
+ * The request comes back when the block layer tries again; if nothing frees
+ * memory meanwhile, this line says why nothing goes on.
+ */
+static blk_status_t simflash_short_of_memory(struct simflash *dev)
+{
+	if (!dev->short_told)
+		pr_warn(SIMFLASH_NAME "0: no memory for data that is written: it waits for some; data that does not repeat one word takes as much memory as it is long\n");
+	dev->short_told = true;
+	return BLK_STS_RESOURCE;
+}
+
 static blk_status_t simflash_take_command(struct ftl_cmd *cmd, struct request *rq)
 {
 	switch (req_op(rq)) {
@@ -164,7 +176,9 @@ static blk_status_t simflash_take_command(struct ftl_cmd *cmd, struct request *r
 	cmd->fua = cmd->op == FTL_WRITE && rq->cmd_flags & REQ_FUA;
 	cmd->lba = cmd->op == FTL_FLUSH ? 0 : blk_rq_pos(rq) >> FTL_PAGE_SECTORS_SHIFT;
 	cmd->pages = cmd->op == FTL_FLUSH ? 0 : blk_rq_sectors(rq) >> FTL_PAGE_SECTORS_SHIFT;
-	return simflash_take_data(cmd, rq) ? BLK_STS_OK : BLK_STS_RESOURCE;
+	if (!simflash_take_data(cmd, rq))
+		return simflash_short_of_memory(rq->q->queuedata);
+	return BLK_STS_OK;
 }
 
 static blk_status_t simflash_status(struct simflash *dev, enum ftl_status status)
@@ -276,7 +290,7 @@ static blk_status_t simflash_queue_rq(struct blk_mq_hw_ctx *hctx,
 	if (cmd->op == FTL_WRITE && !ftl_provide(dev->ftl)) {
 		spin_unlock_irqrestore(&dev->lock, flags);
 		simflash_drop(cmd, cmd->pages);
-		return BLK_STS_RESOURCE;
+		return simflash_short_of_memory(dev);
 	}
 	blk_mq_start_request(rq);
 	ftl_submit(dev->ftl, cmd, ktime_get_ns());

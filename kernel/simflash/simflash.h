@@ -22,7 +22,7 @@ struct simflash {
 	spinlock_t lock;
 	struct hrtimer timer;
 	u64 timer_ns;			/* what it is set to, FTL_NEVER if not */
-	bool full_told;
+	bool full_told, short_told;	/* said once in the kernel's log */
 	u32 dies;
 	struct gendisk *disk;
 	struct blk_mq_tag_set tags;
