@@ -159,18 +159,25 @@ bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping,
 }
 
 /*
- * True if a task sleeps for a write that cannot even reach us, because the
- * writeback workers hold every tag they may have: these must drain.
+ * True if a task has been sleeping for a write, yet nothing urgent is here or
+ * in the device, and the writeback workers hold every tag they may have: what
+ * it waits for cannot even reach us, and the workers' requests must drain.
+ * (A task that is just waking up looks the same for a moment.)
  */
-bool frontrow_waiter_is_stuck(struct frontrow_data *fd)
+bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 now_ns)
 {
-	unsigned int held = fd->queued[FRONTROW_ASYNC] +
-			    fd->nr_in_device[FRONTROW_ASYNC] +
-			    fd->queued[FRONTROW_DISCARD] +
-			    fd->nr_in_device[FRONTROW_DISCARD];
+	enum frontrow_class class;
+	unsigned int held = 0;
 
-	return fd->nr_waiters && !fd->queued[FRONTROW_BOOSTED] &&
-	       !fd->nr_in_device[FRONTROW_BOOSTED] && held >= fd->worker_tags;
+	if (!fd->nr_waiters || fd->nr_flushing ||
+	    now_ns - fd->urgent_done_ns < FRONTROW_STUCK_NS)
+		return false;
+	for (class = 0; class <= FRONTROW_BOOSTED; class++)
+		if (fd->queued[class] || fd->nr_in_device[class])
+			return false;
+	for (class = FRONTROW_ASYNC; class < FRONTROW_NR_CLASSES; class++)
+		held += fd->queued[class] + fd->nr_in_device[class];
+	return held >= fd->worker_tags;
 }
 
 static void count_wait(struct frontrow_data *fd,
@@ -179,7 +186,7 @@ static void count_wait(struct frontrow_data *fd,
 {
 	struct frontrow_counters *counters = &fd->counters[dependency];
 
-	if (outcome == FRONTROW_WAIT_SYNC)
+	if (outcome >= FRONTROW_WAIT_SYNC)
 		return;
 	counters->waits++;
 	counters->requests += promoted;
@@ -212,17 +219,19 @@ static enum frontrow_outcome look_for(struct frontrow_data *fd,
 
 /*
  * The current task is about to sleep for a page of @mapping. Called with
- * preemption off; runs the queue, if anything moved, from a worker. Returns
- * true if the wait is for an asynchronous write.
+ * preemption off; runs the queue, if anything moved, from a worker.
  *
- * @surely_writeback: the page is under writeback. A buffer's lock may also be
- * held for something else, and then nothing is left pending for it.
+ * @surely_writeback: the page is under writeback. Then the task is noted even
+ * if its file's requests are all synchronous: a worker may be about to send the
+ * very page as an asynchronous one. A buffer may also be locked for something
+ * else, and then the wait is none of ours.
  */
-bool frontrow_boost_mapping(struct frontrow_data *fd, const void *mapping,
-			    enum frontrow_dependency dependency,
-			    bool surely_writeback)
+enum frontrow_outcome frontrow_boost_mapping(struct frontrow_data *fd,
+					     const void *mapping,
+					     enum frontrow_dependency dependency,
+					     bool surely_writeback)
 {
-	bool may_promote = fd->boost_mask & BIT(dependency);
+	bool may_promote = READ_ONCE(fd->boost_mask) & BIT(dependency);
 	enum frontrow_outcome outcome;
 	unsigned int promoted = 0;
 	unsigned long flags;
@@ -230,8 +239,8 @@ bool frontrow_boost_mapping(struct frontrow_data *fd, const void *mapping,
 	spin_lock_irqsave(&fd->lock, flags);
 	outcome = look_for(fd, mapping, may_promote, &promoted);
 	if (outcome == FRONTROW_WAIT_PENDING && !surely_writeback)
-		outcome = FRONTROW_WAIT_SYNC;
-	if (outcome != FRONTROW_WAIT_SYNC && may_promote)
+		outcome = FRONTROW_WAIT_NOT_OURS;
+	else if (may_promote && (surely_writeback || outcome != FRONTROW_WAIT_SYNC))
 		add_waiter(fd, mapping, dependency,
 			   outcome == FRONTROW_WAIT_PENDING);
 	count_wait(fd, dependency, outcome, promoted);
@@ -240,7 +249,7 @@ bool frontrow_boost_mapping(struct frontrow_data *fd, const void *mapping,
 	trace_frontrow_wait(fd->q, dependency, outcome, promoted);
 	if (promoted || outcome == FRONTROW_WAIT_PENDING)
 		blk_mq_run_hw_queues(fd->q, true);
-	return outcome != FRONTROW_WAIT_SYNC;
+	return outcome;
 }
 
 /* The current task waits until all discards are done (ENOSPC retry). */

@@ -30,6 +30,7 @@ struct wait {
 	struct frontrow_data *fd;
 	u64 start_ns;
 	u8 dependency;
+	bool counted;		/* it is for an asynchronous write */
 };
 
 void frontrow_detect_add(struct frontrow_data *fd)
@@ -93,10 +94,11 @@ static int wait_begins(struct kretprobe_instance *ri,
 {
 	struct wait *wait = (struct wait *)ri->data;
 	struct block_device *bdev = mapping ? device_of(mapping) : NULL;
+	enum frontrow_outcome outcome;
 	struct frontrow_data *fd;
-	bool counted;
 
 	wait->fd = NULL;
+	wait->counted = false;
 	if (!bdev)
 		return 1;
 	wait->dependency = whose_wait(dependency);
@@ -104,10 +106,12 @@ static int wait_begins(struct kretprobe_instance *ri,
 	list_for_each_entry_rcu(fd, &instances, instance) {
 		if (!may_serve(fd, bdev))
 			continue;
-		counted = frontrow_boost_mapping(fd, mapping, wait->dependency,
+		outcome = frontrow_boost_mapping(fd, mapping, wait->dependency,
 						 surely_writeback);
-		if (counted && !wait->fd)
-			wait->fd = fd;
+		if (outcome == FRONTROW_WAIT_NOT_OURS)
+			continue;
+		wait->fd = fd;
+		wait->counted |= outcome != FRONTROW_WAIT_SYNC;
 	}
 	rcu_read_unlock();
 	wait->start_ns = ktime_get_ns();
@@ -121,7 +125,8 @@ static int wait_ended(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 	rcu_read_lock();
 	if (is_alive(wait->fd))
-		frontrow_wait_ended(wait->fd, current, wait->dependency, slept_ns);
+		frontrow_wait_ended(wait->fd, current, wait->dependency,
+				    wait->counted ? slept_ns : 0);
 	rcu_read_unlock();
 	return 0;
 }

@@ -132,7 +132,7 @@ static bool overdue(struct frontrow_data *fd, enum frontrow_class class,
 static enum frontrow_class pick_class(struct frontrow_data *fd, u64 now_ns)
 {
 	bool open = !frontrow_somebody_waits(fd, now_ns) ||
-		    frontrow_waiter_is_stuck(fd);
+		    frontrow_waiter_is_stuck(fd, now_ns);
 	enum frontrow_class class;
 
 	/* The guaranteed share, one request at a time. */
@@ -185,6 +185,8 @@ static void hold(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx, u64 now_n
 	wait_ns = frontrow_budget_wait_ns(fd);
 	if (!nr_sync(fd) && anticipation_end_ns(fd) > now_ns)
 		wait_ns = min(wait_ns, anticipation_end_ns(fd) - now_ns);
+	if (fd->nr_waiters)
+		wait_ns = min_t(u64, wait_ns, FRONTROW_STUCK_NS);
 	hrtimer_start(&fd->rerun, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
 }
 

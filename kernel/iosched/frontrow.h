@@ -57,6 +57,7 @@ enum frontrow_outcome {
 	FRONTROW_WAIT_IN_DEVICE,	/* already dispatched: nothing to do */
 	FRONTROW_WAIT_PENDING,		/* not here yet: promoted when it comes */
 	FRONTROW_WAIT_SYNC,		/* was synchronous all along */
+	FRONTROW_WAIT_NOT_OURS,		/* not for a write at all */
 	FRONTROW_NR_OUTCOMES,
 };
 
@@ -106,6 +107,8 @@ struct frontrow_waiter {
 };
 
 #define FRONTROW_MAX_WAITERS	16
+/* A waiter for whom nothing has moved for this long is stuck. */
+#define FRONTROW_STUCK_NS	(2 * NSEC_PER_MSEC)
 
 /* How fast the device takes asynchronous writes, and what follows (budget.c). */
 struct frontrow_budget {
@@ -139,6 +142,7 @@ struct frontrow_data {
 	bool served_overdue;		/* the last dispatch looked at overdue ones */
 
 	u64 sync_idle_since_ns;		/* last completion of a sync request */
+	u64 urgent_done_ns;		/* ... of a sync or boosted one */
 	u64 think_ns;			/* mean gap between sync requests */
 	struct hrtimer rerun;		/* opens what dispatch held back */
 	struct work_struct resize;	/* applies slice_bytes to the queue */
@@ -205,16 +209,17 @@ enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns);
 u64 frontrow_budget_wait_ns(const struct frontrow_data *fd);
 
 /* boost.c: from a wait to a promotion */
-bool frontrow_boost_mapping(struct frontrow_data *fd, const void *mapping,
-			    enum frontrow_dependency dependency,
-			    bool surely_writeback);
+enum frontrow_outcome frontrow_boost_mapping(struct frontrow_data *fd,
+					     const void *mapping,
+					     enum frontrow_dependency dependency,
+					     bool surely_writeback);
 void frontrow_boost_discards(struct frontrow_data *fd);
 void frontrow_wait_ended(struct frontrow_data *fd, const void *task,
 			 enum frontrow_dependency dependency, u64 slept_ns);
 void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns);
 bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping,
 			 u64 now_ns);
-bool frontrow_waiter_is_stuck(struct frontrow_data *fd);
+bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 now_ns);
 const void *frontrow_mapping_of(struct bio *bio);
 extern const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES];
 

@@ -223,6 +223,8 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 	list_del(&fr->in_device_node);
 	fd->nr_in_device[fr->class]--;
 	fr->state = FRONTROW_RQ_IDLE;
+	if (!frontrow_class_is_async(fr->class))
+		fd->urgent_done_ns = now_ns;
 	if (is_sync_class(fr->class))
 		frontrow_sync_ended(fd, now_ns);
 }
@@ -241,6 +243,7 @@ static void frontrow_finish_request(struct request *rq)
 	if (fr->state == FRONTROW_RQ_FLUSHING) {
 		fr->state = FRONTROW_RQ_IDLE;
 		fd->nr_flushing--;
+		fd->urgent_done_ns = now_ns;
 		frontrow_sync_ended(fd, now_ns);
 	} else {
 		leave_device(fd, fr, now_ns);

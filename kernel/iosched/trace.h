@@ -32,7 +32,8 @@ TRACE_EVENT(frontrow_wait,
 				   { 2, "journal" }, { 3, "discard" }),
 		  __print_symbolic(__entry->outcome,
 				   { 0, "boosted" }, { 1, "in_device" },
-				   { 2, "pending" }, { 3, "sync" }),
+				   { 2, "pending" }, { 3, "sync" },
+				   { 4, "not_ours" }),
 		  __entry->promoted)
 );
 
