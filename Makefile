@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# make demo    boots the lab, prints the table that shows the effect, writes the report
+# make test    all tests; its last line is `N passed, N failed`
+# make stress  the tests that take long: more operations, more fuzzing, a debug kernel
+# make install the program, its man pages and the scheduler's module on this machine
+# Each installs what it needs from Debian's archive, with sudo if you are not root.
+
+PACKAGES := clang gcc libc6-dev libclang-rt-14-dev libelf1 libssl3 make qemu-system-x86 xz-utils
+# Any cargo from this version on will do; without one, Debian's own is installed.
+CARGO_AT_LEAST := 1.91
+CARGO_PACKAGES := cargo-web rustc-web
+
+CARGO ?= cargo
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+RELEASE := target/x86_64-unknown-linux-gnu/release/frontrow
+DEMO := target/demo
+FUZZ_SECONDS ?= 60
+
+.PHONY: build setup demo test
+build: setup
+	$(CARGO) build --release --locked -p frontrow
+
+# Silent and without root where everything is there already.
+setup:
+	@missing=$$(for package in $(PACKAGES); do \
+		dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q ' installed' || echo $$package; done); \
+	have=$$($(CARGO) --version 2>/dev/null | cut -d' ' -f2); \
+	printf '%s\n' $(CARGO_AT_LEAST) "$$have" | sort -VC || missing="$$missing $(CARGO_PACKAGES)"; \
+	apt-cache policy linux-image-6.12-cloud-amd64 2>/dev/null | grep -q 'Candidate: [0-9]' || lists=old; \
+	if [ -n "$$missing$$lists" ]; then $(SUDO) apt-get update -qq; fi; \
+	if [ -n "$$missing" ]; then echo "Installing $$missing"; \
+		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; fi
+
+demo: build
+	$(RELEASE) lab run qasio --workload m1,m2,m3,m4 --load idle,writer --seeds 1..5 --out $(DEMO)
+	@echo "The same as a page with pictures: $(DEMO)/report.html"
+
+test: build
+	$(CARGO) run -q --locked -p tally -- \
+		-- $(CARGO) test --workspace --locked \
+		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
+		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(FUZZ_SECONDS)
+
+include packaging/install.mk
