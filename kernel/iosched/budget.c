@@ -17,7 +17,7 @@
 #define WINDOW_NS		(20 * NSEC_PER_MSEC)
 #define WINDOW_MIN_REQUESTS	4
 /* Requests that stay longer than this only queue in the device. */
-#define OPEN_LATENCY_NS		(10 * NSEC_PER_MSEC)
+#define OPEN_LATENCY_NS		(5 * NSEC_PER_MSEC)
 #define OPEN_LIMIT_MIN		2U
 /* Until the first window: a slow card, so that the first seconds are safe. */
 #define INITIAL_BYTES_PER_S	(32ULL << 20)

@@ -177,6 +177,9 @@ static inline struct frontrow_rq *frontrow_rq(struct request *rq)
 	return &fh->rqs[rq->internal_tag];
 }
 
+/* main.c */
+void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq);
+
 /* queue.c: the classes as lists */
 enum frontrow_class frontrow_class_of(struct frontrow_data *fd,
 				      struct request *rq);

@@ -195,26 +195,38 @@ static void frontrow_insert_requests(struct blk_mq_hw_ctx *hctx,
 
 /*
  * A commit record spends most of its life in the flush machinery, where we do
- * not see it, and all that time somebody waits. (Some kernels do not call this
- * for such requests; there, anticipation bridges the flush.)
+ * not see it, and all that time somebody waits. detect.c tells when it enters.
  */
-static void frontrow_prepare_request(struct request *rq)
+void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
-	struct frontrow_data *fd;
 	unsigned long flags;
 
 	if (!fr)
 		return;
-	fr->state = FRONTROW_RQ_IDLE;
-	if (!op_is_flush(rq->cmd_flags))
-		return;
-	fd = data_of(rq->q);
 	spin_lock_irqsave(&fd->lock, flags);
 	frontrow_sync_begins(fd, ktime_get_ns());
 	fr->state = FRONTROW_RQ_FLUSHING;
 	fd->nr_flushing++;
 	spin_unlock_irqrestore(&fd->lock, flags);
+}
+
+static void flush_ended(struct frontrow_data *fd, struct frontrow_rq *fr,
+			u64 now_ns)
+{
+	fr->state = FRONTROW_RQ_IDLE;
+	fd->nr_flushing--;
+	fd->urgent_done_ns = now_ns;
+	frontrow_sync_ended(fd, now_ns);
+}
+
+/* Some kernels call finish_request only where there is a prepare_request. */
+static void frontrow_prepare_request(struct request *rq)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+
+	if (fr)
+		fr->state = FRONTROW_RQ_IDLE;
 }
 
 static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
@@ -241,10 +253,7 @@ static void frontrow_finish_request(struct request *rq)
 	now_ns = ktime_get_ns();
 	spin_lock_irqsave(&fd->lock, flags);
 	if (fr->state == FRONTROW_RQ_FLUSHING) {
-		fr->state = FRONTROW_RQ_IDLE;
-		fd->nr_flushing--;
-		fd->urgent_done_ns = now_ns;
-		frontrow_sync_ended(fd, now_ns);
+		flush_ended(fd, fr, now_ns);
 	} else {
 		leave_device(fd, fr, now_ns);
 		frontrow_budget_complete(fd, fr, now_ns);
@@ -266,19 +275,19 @@ static void frontrow_requeue_request(struct request *rq)
 }
 
 /*
- * The flush machinery's requests pass us by, but their end is the end of a
- * synchronous operation all the same.
+ * A flush sequence's data are done. Not every kernel calls finish_request for
+ * them.
  */
-static void frontrow_completed_request(struct request *rq, u64 now_ns)
+static void frontrow_completed_request(struct request *rq, u64 now)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
 	struct frontrow_data *fd = data_of(rq->q);
 	unsigned long flags;
 
-	if (!fr || fr->state != FRONTROW_RQ_IDLE)
+	if (!fr || fr->state != FRONTROW_RQ_FLUSHING)
 		return;
 	spin_lock_irqsave(&fd->lock, flags);
-	frontrow_sync_ended(fd, ktime_get_ns());
+	flush_ended(fd, fr, ktime_get_ns());
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
