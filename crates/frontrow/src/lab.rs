@@ -1,5 +1,7 @@
 //! `frontrow lab`: experiments on stock kernels in emulated machines.
 
+mod torture;
+
 use crate::bench::{catch_signals, json as json_of, print_text, table_options};
 use crate::exit::{Exit, Failure};
 use crate::seeds::Seeds;
@@ -41,6 +43,8 @@ enum Action {
         #[arg(long, conflicts_with = "json")]
         markdown: bool,
     },
+    /// Try what the kernel modules withstand: changes, faults and races under load
+    Torture(torture::Torture),
     /// Open a shell in a guest with all modules loaded and the device mounted
     Shell(OpenShell),
 }
@@ -105,6 +109,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.action {
         Action::Run(args) => run_experiment(args),
         Action::Shell(args) => open_shell(args),
+        Action::Torture(args) => torture::run(args),
         Action::List { json } => list(json),
         Action::Show {
             what,

@@ -2,7 +2,7 @@
 
 /// Words that a healthy kernel never prints, and what they stand for. They are
 /// looked for in this order, so that what a panic was about comes before it.
-const PROBLEMS: [(&str, &str); 24] = [
+const PROBLEMS: [(&str, &str); 21] = [
     ("Out of memory", "it ran out of memory"),
     ("Kernel panic", "its kernel panicked"),
     ("WARNING: ", "its kernel printed a WARNING"),
@@ -22,18 +22,42 @@ const PROBLEMS: [(&str, &str); 24] = [
     ("sleeping function called", "it slept where it must not"),
     ("KASAN: ", "it used memory wrongly"),
     ("UBSAN: ", "it did what C leaves undefined"),
-    ("kmemleak: ", "it leaked memory"),
+    ("new suspected memory leaks", "it leaked memory"),
+    ("Call Trace:", "its kernel printed a call trace"),
+];
+
+/// The same, but what a device leaves behind that is taken away on purpose.
+const IO_PROBLEMS: [(&str, &str); 3] = [
     ("EXT4-fs error", "its file system broke"),
     ("EXT4-fs warning", "its file system complained"),
     ("I/O error", "its device gave an I/O error"),
-    ("Call Trace:", "its kernel printed a call trace"),
 ];
 
 /// What the first problem in `log` was, and the line that says so.
 pub fn problem(log: &str) -> Option<(&'static str, &str)> {
-    PROBLEMS.iter().find_map(|(sign, meaning)| {
-        let line = log.lines().find(|line| line.contains(sign))?;
+    first(&PROBLEMS, log.lines()).or_else(|| first(&IO_PROBLEMS, without_expected(log)))
+}
+
+fn first<'a>(
+    problems: &[(&str, &'static str)],
+    lines: impl Iterator<Item = &'a str> + Clone,
+) -> Option<(&'static str, &'a str)> {
+    problems.iter().find_map(|(sign, meaning)| {
+        let line = lines.clone().find(|line| line.contains(sign))?;
         Some((*meaning, line.trim()))
+    })
+}
+
+/// The lines that are not between the marks of a trial that takes the device away.
+fn without_expected(log: &str) -> impl Iterator<Item = &str> + Clone {
+    let mut expected = false;
+    log.lines().filter(move |line| {
+        if line.contains(::torture::IO_ERRORS_BEGIN) {
+            expected = true;
+        } else if line.contains(::torture::IO_ERRORS_END) {
+            expected = false;
+        }
+        !expected
     })
 }
 
@@ -100,6 +124,17 @@ mod tests {
             assert!(meaning.contains(word), "{line}: {meaning}");
             assert_eq!(found, line);
         }
+    }
+
+    #[test]
+    fn io_errors_are_excused_only_where_the_device_is_taken_away() {
+        let error = "[ 2.0] Buffer I/O error on dev simflash0, logical block 1\n";
+        let (begin, end) = (::torture::IO_ERRORS_BEGIN, ::torture::IO_ERRORS_END);
+        let excused = format!("{begin}\n{error}{end}\n");
+        assert_eq!(problem(&excused), None);
+        assert!(problem(&format!("{excused}{error}")).is_some());
+        let bug = format!("{begin}\n[ 2.0] BUG: unable to handle page fault\n{end}\n");
+        assert_eq!(problem(&bug).unwrap().0, "its kernel printed a BUG");
     }
 
     #[test]

@@ -75,6 +75,7 @@ fn work(port: &Arc<Port>) -> Outcome<usize> {
     }
     let sent = match &spec.task {
         Task::Runs(runs) => all_runs(port, &spec, runs)?,
+        Task::Trials { names, rounds } => trials(port, &spec, names, *rounds)?,
         Task::Shell => shell(&spec)?,
     };
     check_kernel_log()?;
@@ -163,6 +164,26 @@ fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Ou
         histogram: it.histogram,
     };
     Ok(measurements.into_iter().map(row).collect())
+}
+
+fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outcome<usize> {
+    let stand = ::torture::Stand {
+        device: spec.device.clone(),
+        mount_point: MOUNT_POINT.into(),
+        modules: spec.modules.clone(),
+        seed: spec.seed,
+        rounds,
+    };
+    for (index, name) in names.iter().enumerate() {
+        port.send(&Message::Progress {
+            index,
+            count: names.len(),
+            text: name.clone(),
+        })?;
+        let outcome = ::torture::find(name)?.run(&stand);
+        outcome.map_err(|failure| format!("trial {name}: {failure}"))?;
+    }
+    Ok(0)
 }
 
 /// A shell with the device ready to be used, until it is left.

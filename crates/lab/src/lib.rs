@@ -24,6 +24,7 @@ mod shell;
 mod sources;
 mod tool;
 mod tools;
+mod torture;
 
 pub use cache::Cache;
 pub use counters::Watch;
@@ -32,3 +33,4 @@ pub use kernel::Kernel;
 pub use run::{Name, Request, Watcher, run};
 pub use shell::{Shell, shell};
 pub use sources::Sources;
+pub use torture::{Torture, torture};

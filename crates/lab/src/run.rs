@@ -4,7 +4,7 @@ use crate::Error;
 use crate::cache::Cache;
 use crate::image::Image;
 use crate::kernel::Kernel;
-use crate::qemu;
+use crate::qemu::{self, Clock};
 use crate::session::{Owner, Session};
 use crate::sources::Sources;
 use record::{Device, Experiment, GuestSpec, Inputs, ResultFile, Row, Scale, Task, policy};
@@ -174,7 +174,7 @@ impl Lab<'_> {
         let owner = Attendant { lab: self, guest };
         let session = Session::new(&spec, &owner, &self.image.with_spec(&spec))?;
         let memory_mib = self.request.experiment.memory_mib;
-        let rows = session.run(&self.request.kernel.image, memory_mib)?;
+        let rows = session.run(&self.request.kernel.image, memory_mib, Clock::Instructions)?;
         self.watcher.done(guest, rows.len());
         Ok(rows)
     }

@@ -72,14 +72,14 @@ impl<'a> Session<'a> {
     }
 
     /// Boots `kernel` and gives the guest's rows, all of them or none.
-    pub fn run(&self, kernel: &Path, memory_mib: u64) -> Result<Vec<Row>, Error> {
+    pub fn run(&self, kernel: &Path, memory_mib: u64, clock: Clock) -> Result<Vec<Row>, Error> {
         let complaints = File::create(&self.complaints).map_err(Error::file(&self.complaints))?;
         let machine = Machine {
             kernel,
             initramfs: &self.initramfs,
             memory_mib,
             seed: self.spec.seed,
-            clock: Clock::Instructions,
+            clock,
             console: Console::Files {
                 log: &self.console,
                 messages: &self.messages,

@@ -37,6 +37,13 @@ pub struct GuestSpec {
 pub enum Task {
     /// These runs, in order.
     Runs(Vec<Run>),
+    /// These trials of what the modules withstand, in order.
+    Trials {
+        /// Their names.
+        names: Vec<String>,
+        /// How often each repeats what it repeats, as a multiple of its usual.
+        rounds: u32,
+    },
     /// A shell on the console.
     Shell,
 }

@@ -1,0 +1,136 @@
+//! Trials of what the modules withstand: a guest for each kind of clock.
+
+use crate::Error;
+use crate::cache::Cache;
+use crate::image::Image;
+use crate::kernel::Kernel;
+use crate::qemu::Clock;
+use crate::run::{DEVICE, PROGRAMS};
+use crate::session::{Owner, Session};
+use crate::sources::Sources;
+use record::{GuestSpec, Scale, Task, policy};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Enough for the modules under a debug kernel; a trial that wants memory to be
+/// short uses it up.
+const MEMORY_MIB: u64 = 1024;
+
+/// Programs that trials start.
+const TRIAL_PROGRAMS: [&str; 1] = ["fio"];
+
+/// A guest whose trials take longer than this hangs.
+const LIMIT_S: u64 = 900;
+
+/// Little dirty memory, so that a change which waits for all of it is quick.
+const SYSCTLS: [(&str, &str); 2] = [
+    ("vm.dirty_bytes", "16777216"),
+    ("vm.dirty_background_bytes", "4194304"),
+];
+
+/// What to try, and where.
+pub struct Torture {
+    /// The kernel to boot.
+    pub kernel: Kernel,
+    /// Names of [`::torture::TRIALS`].
+    pub trials: Vec<String>,
+    /// How often each trial repeats what it repeats, as a multiple of its usual.
+    pub rounds: u32,
+    /// Shifts what is random.
+    pub seed: u64,
+}
+
+/// Does the trials; `begins` hears the name of each. The first that fails ends
+/// them, as `stop` does when it becomes true.
+pub fn torture(
+    cache: &Cache,
+    sources: &Sources,
+    torture: &Torture,
+    begins: &dyn Fn(&str),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let mut by_clock: [(::torture::Clock, Vec<String>); 2] = [
+        (::torture::Clock::Instructions, Vec::new()),
+        (::torture::Clock::TwoCpus, Vec::new()),
+    ];
+    for name in &torture.trials {
+        let clock = ::torture::find(name).map_err(Error::Usage)?.clock;
+        for (kind, names) in &mut by_clock {
+            if *kind == clock {
+                names.push(name.clone());
+            }
+        }
+    }
+    let mut policies: Vec<String> = policy::STOCK.map(str::to_owned).to_vec();
+    policies.push(policy::FRONTROW.to_owned());
+    let programs = [PROGRAMS.as_slice(), &TRIAL_PROGRAMS].concat();
+    let image = Image::make(cache, sources, &torture.kernel, &policies, &programs)?;
+    let owner = Attendant { begins, stop };
+    for (clock, names) in by_clock {
+        if names.is_empty() {
+            continue;
+        }
+        let spec = spec(&image, sources, torture, clock, names)?;
+        let session = Session::new(&spec, &owner, &image.with_spec(&spec))?;
+        session.run(&torture.kernel.image, MEMORY_MIB, clock_of(clock))?;
+    }
+    Ok(())
+}
+
+fn clock_of(clock: ::torture::Clock) -> Clock {
+    match clock {
+        ::torture::Clock::Instructions => Clock::Instructions,
+        ::torture::Clock::TwoCpus => Clock::Host { cpus: 2 },
+    }
+}
+
+/// Exact answers are asked of a slow device, where a backlog lasts; races of a
+/// fast one, where more happens.
+fn spec(
+    image: &Image,
+    sources: &Sources,
+    torture: &Torture,
+    clock: ::torture::Clock,
+    names: Vec<String>,
+) -> Result<GuestSpec, Error> {
+    let (device, sysctls) = match clock {
+        ::torture::Clock::Instructions => ("emmc", BTreeMap::new()),
+        ::torture::Clock::TwoCpus => (
+            "ufs",
+            SYSCTLS
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        ),
+    };
+    Ok(GuestSpec {
+        experiment: "torture".to_owned(),
+        policy: policy::FRONTROW.to_owned(),
+        seed: torture.seed,
+        scale: Scale::Demo,
+        modules: image.all_modules(&sources.device(device)?.simflash),
+        device: DEVICE.to_owned(),
+        sysctls,
+        writes: BTreeMap::new(),
+        mount_options: Vec::new(),
+        limit_virtual_s: LIMIT_S * u64::from(torture.rounds),
+        task: Task::Trials {
+            names,
+            rounds: torture.rounds,
+        },
+    })
+}
+
+struct Attendant<'a> {
+    begins: &'a dyn Fn(&str),
+    stop: &'a AtomicBool,
+}
+
+impl Owner for Attendant<'_> {
+    fn progress(&self, _index: usize, _count: usize, text: &str) {
+        (self.begins)(text);
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,83 @@
+//! Each allocation fails once, on a kernel that can make it.
+
+use crate::failure::require;
+use crate::leak::no_allocation_is_lost;
+use crate::stand::{FRONTROW, write};
+use crate::{Failure, Outcome, Stand, module};
+use rustix::io::Errno;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Of all kinds of allocation, also those that may sleep for memory; and no
+/// stack for each, which would look like trouble in the kernel's log.
+const SETTINGS: [(&str, &str); 5] = [
+    ("/sys/kernel/debug/failslab/ignore-gfp-wait", "N"),
+    ("/sys/kernel/debug/failslab/verbose", "0"),
+    ("/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", "N"),
+    ("/sys/kernel/debug/fail_page_alloc/min-order", "0"),
+    ("/sys/kernel/debug/fail_page_alloc/verbose", "0"),
+];
+
+/// No operation makes as many allocations.
+const MOST: u32 = 5000;
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    if !Path::new(SETTINGS[0].0).exists() {
+        return Ok(());
+    }
+    for (path, value) in SETTINGS {
+        write(path, value)?;
+    }
+    each_fails(&mut || stand.try_set("nr_requests", "700"), &mut || {
+        stand.set("nr_requests", "16")
+    })?;
+    each_fails(&mut || stand.try_set("scheduler", FRONTROW), &mut || {
+        stand.set("scheduler", "none")
+    })?;
+    for module in [stand.scheduler()?, stand.flash()?] {
+        let file = module::open(module)?;
+        each_fails(
+            &mut || Ok(module::insert(module, &file)?),
+            &mut || match module::try_unload(module) {
+                Ok(()) | Err(Errno::NOENT) => Ok(()),
+                Err(_) => module::unload(module),
+            },
+        )?;
+    }
+    no_allocation_is_lost()
+}
+
+/// Does `operation` again and again, each time with the next of its allocations
+/// failing, until all have failed once. Then it either succeeds all the same or
+/// says that memory is short; `undo` must work after both.
+fn each_fails(
+    operation: &mut dyn FnMut() -> io::Result<()>,
+    undo: &mut dyn FnMut() -> Outcome<()>,
+) -> Outcome<()> {
+    let path = fail_nth();
+    for nth in 1..MOST {
+        undo()?;
+        fs::write(&path, nth.to_string()).map_err(Failure::io("write", &path))?;
+        let outcome = operation();
+        let left = fs::read_to_string(&path).map_err(Failure::io("read", &path))?;
+        fs::write(&path, "0").map_err(Failure::io("write", &path))?;
+        if let Err(error) = outcome {
+            require(error.raw_os_error() == Some(libc::ENOMEM), || {
+                format!("with allocation {nth} failing a module answers: {error}")
+            })?;
+        }
+        if left.trim() != "0" {
+            return undo();
+        }
+    }
+    Err(Failure::new(format!(
+        "an operation made more than {MOST} allocations"
+    )))
+}
+
+/// Of this very thread.
+fn fail_nth() -> PathBuf {
+    let thread = rustix::thread::gettid().as_raw_nonzero();
+    PathBuf::from(format!("/proc/self/task/{thread}/fail-nth"))
+}

@@ -1,0 +1,93 @@
+//! fio, which reads back and compares all that it writes.
+
+use crate::failure::require;
+use crate::volume::Volume;
+use crate::{Failure, Outcome, Stand};
+use std::path::Path;
+use std::process::Command;
+
+const FIO: &str = "/bin/fio";
+
+/// In a directory, all at once.
+const FILE_JOBS: [(&str, &str); 4] = [
+    (
+        "buffered-sequential",
+        "rw=write bs=64k ioengine=psync fsync=16",
+    ),
+    (
+        "buffered-random",
+        "rw=randwrite bsrange=4k-64k ioengine=psync fdatasync=64",
+    ),
+    (
+        "direct-sequential",
+        "rw=write bs=128k ioengine=libaio direct=1 iodepth=16",
+    ),
+    (
+        "direct-random",
+        "rw=randwrite bsrange=4k-64k ioengine=libaio direct=1 iodepth=32",
+    ),
+];
+
+/// On the bare device, one after another: discarded, then written; and
+/// discarded ranges read back as zeros.
+const DEVICE_JOBS: [(&str, &str); 2] = [
+    ("trimmed", "rw=randtrimwrite bs=64k ioengine=psync direct=1"),
+    (
+        "trimmed-zero",
+        "rw=randwrite bs=64k ioengine=libaio direct=1 iodepth=8 trim_percentage=25 trim_backlog=16 trim_verify_zero=1",
+    ),
+];
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    let volume = Volume::make(stand)?;
+    let mut command = fio(stand, 24);
+    command.arg(format!("--directory={}", volume.path().display()));
+    for (name, options) in FILE_JOBS {
+        job(&mut command, name, options);
+    }
+    verified(command)?;
+    volume.unmount()?;
+    for (name, options) in DEVICE_JOBS {
+        let mut command = fio(stand, 32);
+        command.arg(format!("--filename={}", stand.device_node().display()));
+        job(&mut command, name, options);
+        verified(command)?;
+    }
+    Ok(())
+}
+
+/// With what all jobs share.
+pub(crate) fn fio(stand: &Stand, mib: u32) -> Command {
+    let mut command = Command::new(FIO);
+    command
+        .args(["--thread", "--group_reporting", "--verify=crc32c"])
+        .args([
+            "--verify_fatal=1",
+            "--do_verify=1",
+            "--allow_mounted_write=1",
+        ])
+        .arg(format!("--randseed={}", stand.seed))
+        .arg(format!("--size={}M", mib * stand.rounds))
+        .current_dir("/tmp")
+        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu");
+    command
+}
+
+/// Adds a job.
+pub(crate) fn job(command: &mut Command, name: &str, options: &str) {
+    command.arg(format!("--name={name}"));
+    let options = options.split(' ');
+    command.args(options.map(|option| format!("--{option}")));
+}
+
+/// Runs it; what it found wrong is the failure.
+pub(crate) fn verified(mut command: Command) -> Outcome<()> {
+    let done = command
+        .output()
+        .map_err(Failure::io("run", Path::new(FIO)))?;
+    require(done.status.success(), || {
+        let said = String::from_utf8_lossy(&done.stderr);
+        let said: Vec<_> = said.lines().filter(|line| !line.is_empty()).collect();
+        format!("fio failed ({}): {}", done.status, said.join("; "))
+    })
+}

@@ -1,0 +1,140 @@
+//! What the kernel modules have to withstand, as trials inside a guest.
+//!
+//! A trial is the only thing that runs in its machine, as root. It may load and
+//! unload the modules, take the device away and use up the memory; it finds the
+//! modules loaded, the device under `frontrow` and nothing mounted, and leaves
+//! it so. That the kernel logged nothing bad meanwhile is for the lab to see.
+
+mod change;
+mod dependencies;
+mod failure;
+mod faults;
+mod fio;
+mod leak;
+mod load;
+mod module;
+mod order;
+mod pressure;
+mod removal;
+mod share;
+mod stand;
+mod trace;
+mod unload;
+mod volume;
+
+pub use failure::Failure;
+pub use stand::Stand;
+
+/// Written to the kernel's log by a trial that takes the device away: from here
+/// to [`IO_ERRORS_END`] it is no trouble that I/O fails.
+pub const IO_ERRORS_BEGIN: &str = "frontrow: I/O errors are expected from here on";
+/// See [`IO_ERRORS_BEGIN`].
+pub const IO_ERRORS_END: &str = "frontrow: no more I/O errors are expected";
+
+type Outcome<T> = Result<T, Failure>;
+
+/// How time has to go in a trial's guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// One CPU, and the same run every time: for what has an exact answer.
+    Instructions,
+    /// Two CPUs and the host's clock: for races.
+    TwoCpus,
+}
+
+/// One thing to withstand.
+pub struct Trial {
+    /// As the command line has it.
+    pub name: &'static str,
+    /// One line.
+    pub title: &'static str,
+    /// The guest's clock.
+    pub clock: Clock,
+    run: fn(&Stand) -> Outcome<()>,
+}
+
+/// All trials, in the order in which one guest does them.
+pub const TRIALS: [Trial; 10] = [
+    Trial {
+        name: "dependencies",
+        title: "each dependency's wait is counted as what it is, and promoted unless that is off",
+        clock: Clock::Instructions,
+        run: dependencies::run,
+    },
+    Trial {
+        name: "order",
+        title: "a backlog is dispatched in the order of the class table",
+        clock: Clock::Instructions,
+        run: order::run,
+    },
+    Trial {
+        name: "share",
+        title: "under continuous synchronous load background writes keep their share and get no older than 5 s",
+        clock: Clock::Instructions,
+        run: share::run,
+    },
+    Trial {
+        name: "fio",
+        title: "fio reads back what it wrote: buffered, direct, random, in sequence, with discards",
+        clock: Clock::TwoCpus,
+        run: fio::run,
+    },
+    Trial {
+        name: "change",
+        title: "scheduler, nr_requests and settings change under load",
+        clock: Clock::TwoCpus,
+        run: change::run,
+    },
+    Trial {
+        name: "unload",
+        title: "the module stays while it is used, and goes under load when it is not",
+        clock: Clock::TwoCpus,
+        run: unload::run,
+    },
+    Trial {
+        name: "pressure",
+        title: "load with hardly any memory left, and in a small memory cgroup",
+        clock: Clock::TwoCpus,
+        run: pressure::run,
+    },
+    Trial {
+        name: "removal",
+        title: "the device goes away under load",
+        clock: Clock::TwoCpus,
+        run: removal::run,
+    },
+    Trial {
+        name: "faults",
+        title: "every allocation of a module's start and of a change of scheduler fails once (debug kernel)",
+        clock: Clock::TwoCpus,
+        run: faults::run,
+    },
+    Trial {
+        name: "leak",
+        title: "loading, using and unloading the modules leaves no memory behind",
+        clock: Clock::TwoCpus,
+        run: leak::run,
+    },
+];
+
+/// The trial called `name`.
+///
+/// # Errors
+/// A sentence with the names there are.
+pub fn find(name: &str) -> Result<&'static Trial, String> {
+    TRIALS.iter().find(|it| it.name == name).ok_or_else(|| {
+        let names: Vec<_> = TRIALS.iter().map(|it| it.name).collect();
+        format!("there is no trial '{name}': use {}", names.join(", "))
+    })
+}
+
+impl Trial {
+    /// Does it.
+    ///
+    /// # Errors
+    /// What was not withstood.
+    pub fn run(&self, stand: &Stand) -> Result<(), Failure> {
+        stand.prepare()?;
+        (self.run)(stand)
+    }
+}

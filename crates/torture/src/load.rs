@@ -1,0 +1,327 @@
+//! A load that knows what it wrote: buffered and direct, with syncs, truncation
+//! and deletion, all at once, and each page read back is compared.
+
+use crate::failure::require;
+use crate::{Failure, Outcome};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+pub(crate) const PAGE_BYTES: usize = 4096;
+
+/// Pages of one write at most.
+const RUN_PAGES: usize = 32;
+
+/// Pages of the files that are written in place.
+const BUFFERED_PAGES: usize = 3072;
+const DIRECT_PAGES: usize = 1024;
+const REWRITTEN_PAGES: usize = 512;
+
+/// Numbers that look random and are the same for the same seed (splitmix64).
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
+
+/// Memory as direct I/O wants it.
+#[derive(Clone)]
+#[repr(C, align(4096))]
+struct Page([u8; PAGE_BYTES]);
+
+/// Pages in a row.
+pub(crate) struct Buffer(Vec<Page>);
+
+impl Buffer {
+    pub(crate) fn new(pages: usize) -> Buffer {
+        Buffer(vec![Page([0; PAGE_BYTES]); pages])
+    }
+
+    /// The first `pages` of them.
+    pub(crate) fn bytes(&mut self, pages: usize) -> &mut [u8] {
+        self.0[..pages].as_flattened_bytes()
+    }
+}
+
+trait Flattened {
+    fn as_flattened_bytes(&mut self) -> &mut [u8];
+}
+
+impl Flattened for [Page] {
+    fn as_flattened_bytes(&mut self) -> &mut [u8] {
+        // SAFETY: a page is its bytes and nothing else, without padding.
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), self.len() * PAGE_BYTES) }
+    }
+}
+
+/// Threads that write and check until they are told to end.
+pub(crate) struct Load {
+    stop: Arc<AtomicBool>,
+    operations: Arc<AtomicU64>,
+    threads: Vec<JoinHandle<Outcome<()>>>,
+}
+
+impl Load {
+    /// Starts it in `directory`.
+    pub(crate) fn start(directory: &Path, seed: u64) -> Load {
+        let mut load = Load {
+            stop: Arc::default(),
+            operations: Arc::default(),
+            threads: Vec::new(),
+        };
+        load.spawn(directory.join("buffered"), seed, buffered);
+        load.spawn(directory.join("direct"), seed, direct);
+        load.spawn(directory.join("rewritten"), seed, rewritten);
+        load.spawn(directory.join("churn"), seed, churn);
+        load
+    }
+
+    fn spawn(&mut self, path: PathBuf, seed: u64, work: fn(&Worker) -> Outcome<()>) {
+        let worker = Worker {
+            path,
+            seed: seed ^ (self.threads.len() as u64) << 48,
+            stop: Arc::clone(&self.stop),
+            operations: Arc::clone(&self.operations),
+        };
+        self.threads.push(thread::spawn(move || work(&worker)));
+    }
+
+    /// What all threads have done so far: it only grows.
+    pub(crate) fn operations(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    /// Fails when a thread has ended already, which none does by itself.
+    pub(crate) fn check(&self) -> Outcome<()> {
+        require(!self.threads.iter().any(JoinHandle::is_finished), || {
+            "a thread of the load failed".to_owned()
+        })
+    }
+
+    /// Tells all threads to end, waits for them, and gives the first failure.
+    pub(crate) fn end(self) -> Outcome<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut outcome = Ok(());
+        for thread in self.threads {
+            let ended = thread
+                .join()
+                .unwrap_or_else(|_| Err(Failure::new("a thread of the load died")));
+            outcome = outcome.and(ended);
+        }
+        outcome
+    }
+}
+
+struct Worker {
+    path: PathBuf,
+    seed: u64,
+    stop: Arc<AtomicBool>,
+    operations: Arc<AtomicU64>,
+}
+
+impl Worker {
+    fn goes_on(&self) -> bool {
+        self.operations.fetch_add(1, Ordering::Relaxed);
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    fn open(&self, flags: i32) -> Outcome<File> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .custom_flags(flags)
+            .open(&self.path)
+            .map_err(Failure::io("make", &self.path))
+    }
+
+    fn failed(&self, action: &str) -> impl FnOnce(io::Error) -> Failure + use<> {
+        Failure::io(action, &self.path)
+    }
+}
+
+/// A file whose every page is known: which page it is, and how often written.
+struct Checked<'a> {
+    worker: &'a Worker,
+    file: File,
+    generations: Vec<u32>,
+    buffer: Buffer,
+    expected: Buffer,
+}
+
+impl<'a> Checked<'a> {
+    fn new(worker: &'a Worker, file: File, pages: usize) -> Outcome<Checked<'a>> {
+        let mut checked = Checked {
+            worker,
+            file,
+            generations: vec![0; pages],
+            buffer: Buffer::new(RUN_PAGES),
+            expected: Buffer::new(1),
+        };
+        for first in (0..pages).step_by(RUN_PAGES) {
+            checked.write(first, RUN_PAGES.min(pages - first))?;
+        }
+        Ok(checked)
+    }
+
+    fn run(&self, random: &mut Random) -> (usize, usize) {
+        let first = random.below(self.generations.len());
+        let most = RUN_PAGES.min(self.generations.len() - first);
+        (first, 1 + random.below(most))
+    }
+
+    fn write(&mut self, first: usize, pages: usize) -> Outcome<()> {
+        let bytes = self.buffer.bytes(pages);
+        for (page, bytes) in (first..).zip(bytes.chunks_exact_mut(PAGE_BYTES)) {
+            self.generations[page] += 1;
+            fill(bytes, self.worker.seed, page, self.generations[page]);
+        }
+        self.file
+            .write_all_at(bytes, (first * PAGE_BYTES) as u64)
+            .map_err(self.worker.failed("write"))
+    }
+
+    fn read(&mut self, first: usize, pages: usize) -> Outcome<()> {
+        let bytes = self.buffer.bytes(pages);
+        self.file
+            .read_exact_at(bytes, (first * PAGE_BYTES) as u64)
+            .map_err(self.worker.failed("read"))?;
+        for (page, bytes) in (first..).zip(bytes.chunks_exact(PAGE_BYTES)) {
+            let expected = self.expected.bytes(1);
+            fill(expected, self.worker.seed, page, self.generations[page]);
+            require(bytes == expected, || {
+                format!(
+                    "page {page} of {} does not hold what was written last",
+                    self.worker.path.display()
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Outcome<()> {
+        self.file.sync_all().map_err(self.worker.failed("sync"))
+    }
+
+    /// All pages as the device has them.
+    fn read_all_from_device(&mut self) -> Outcome<()> {
+        self.sync()?;
+        // SAFETY: the call takes no pointers.
+        unsafe { libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        let pages = self.generations.len();
+        for first in (0..pages).step_by(RUN_PAGES) {
+            self.read(first, RUN_PAGES.min(pages - first))?;
+        }
+        Ok(())
+    }
+}
+
+fn fill(bytes: &mut [u8], seed: u64, page: usize, generation: u32) {
+    let mut random = Random::new(seed ^ (page as u64) << 24 ^ u64::from(generation));
+    for word in bytes.chunks_exact_mut(8) {
+        word.copy_from_slice(&random.next().to_le_bytes());
+    }
+}
+
+/// Overwrites at random, with a sync now and then.
+fn buffered(worker: &Worker) -> Outcome<()> {
+    let mut random = Random::new(worker.seed);
+    let mut file = Checked::new(worker, worker.open(0)?, BUFFERED_PAGES)?;
+    while worker.goes_on() {
+        let (first, pages) = file.run(&mut random);
+        file.write(first, pages)?;
+        if random.below(16) == 0 {
+            file.sync()?;
+        }
+        if random.below(8) == 0 {
+            let (first, pages) = file.run(&mut random);
+            file.read(first, pages)?;
+        }
+    }
+    file.read_all_from_device()
+}
+
+/// Reads and writes past the page cache.
+fn direct(worker: &Worker) -> Outcome<()> {
+    let mut random = Random::new(worker.seed);
+    let mut file = Checked::new(worker, worker.open(libc::O_DIRECT)?, DIRECT_PAGES)?;
+    while worker.goes_on() {
+        let (first, pages) = file.run(&mut random);
+        match random.below(2) {
+            0 => file.write(first, pages)?,
+            _ => file.read(first, pages)?,
+        }
+    }
+    file.read_all_from_device()
+}
+
+/// Makes tasks wait for background writes: starts writeback of a file, then
+/// writes the same pages again, or truncates the file.
+fn rewritten(worker: &Worker) -> Outcome<()> {
+    let mut random = Random::new(worker.seed);
+    let mut file = Checked::new(worker, worker.open(0)?, REWRITTEN_PAGES)?;
+    while worker.goes_on() {
+        start_writeback(&file.file).map_err(worker.failed("start writeback of"))?;
+        if random.below(4) > 0 {
+            let (first, pages) = file.run(&mut random);
+            file.write(first, pages)?;
+            continue;
+        }
+        file.file.set_len(0).map_err(worker.failed("truncate"))?;
+        for first in (0..REWRITTEN_PAGES).step_by(RUN_PAGES) {
+            file.write(first, RUN_PAGES)?;
+        }
+    }
+    file.read_all_from_device()
+}
+
+/// Makes files and deletes them, so that blocks are discarded.
+fn churn(worker: &Worker) -> Outcome<()> {
+    let mut random = Random::new(worker.seed);
+    let mut bytes = vec![0; RUN_PAGES * PAGE_BYTES];
+    while worker.goes_on() {
+        let file = worker.open(0)?;
+        fill(&mut bytes, worker.seed, 0, 0);
+        for _ in 0..1 + random.below(8) {
+            let at = file.metadata().map_err(worker.failed("look at"))?.len();
+            file.write_all_at(&bytes, at)
+                .map_err(worker.failed("write"))?;
+        }
+        if random.below(2) == 0 {
+            file.sync_all().map_err(worker.failed("sync"))?;
+        }
+        drop(file);
+        fs::remove_file(&worker.path).map_err(worker.failed("delete"))?;
+    }
+    Ok(())
+}
+
+/// Begins to write back all dirty pages as nobody's: asynchronously, without a
+/// wait for the end.
+pub(crate) fn start_writeback(file: &File) -> io::Result<()> {
+    // SAFETY: the call takes no pointers; zero bytes mean up to the file's end.
+    match unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

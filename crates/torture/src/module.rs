@@ -1,0 +1,67 @@
+//! Loading and unloading kernel modules.
+
+use crate::{Failure, Outcome};
+use record::Module;
+use rustix::io::Errno;
+use std::ffi::CString;
+use std::fs::File;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A module may be in use for a moment after its last user has gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The name the kernel knows it by.
+pub(crate) fn name(module: &Module) -> &str {
+    let file = module.path.rsplit('/').next().unwrap_or_default();
+    file.split('.').next().unwrap_or_default()
+}
+
+/// Loads it, which is no error if it is there already.
+pub(crate) fn load(module: &Module) -> Outcome<()> {
+    match insert(module, &open(module)?) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(Failure::new(format!(
+            "it cannot load {}: {errno}",
+            module.path
+        ))),
+    }
+}
+
+/// The module's file.
+pub(crate) fn open(module: &Module) -> Outcome<File> {
+    let path = Path::new(&module.path);
+    File::open(path).map_err(Failure::io("open", path))
+}
+
+/// Loads it from its open file.
+pub(crate) fn insert(module: &Module, file: &File) -> Result<(), Errno> {
+    let parameters = CString::new(module.parameters.as_str()).map_err(|_| Errno::INVAL)?;
+    rustix::system::finit_module(file, &parameters, 0)
+}
+
+/// Unloads it at once or not at all.
+pub(crate) fn try_unload(module: &Module) -> Result<(), Errno> {
+    let name = CString::new(name(module)).map_err(|_| Errno::INVAL)?;
+    rustix::system::delete_module(&name, libc::O_NONBLOCK)
+}
+
+/// Unloads it, when its last user has gone.
+pub(crate) fn unload(module: &Module) -> Outcome<()> {
+    let begun = Instant::now();
+    loop {
+        match try_unload(module) {
+            Ok(()) => return Ok(()),
+            Err(Errno::AGAIN | Errno::BUSY) if begun.elapsed() < PATIENCE => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            Err(errno) => {
+                return Err(Failure::new(format!(
+                    "module {} does not go: {errno}",
+                    name(module)
+                )));
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! A backlog of background writes, then everything else at once: the order of
+//! the dispatches has to be that of the class table.
+
+use crate::failure::require;
+use crate::load::{Buffer, PAGE_BYTES, Random, start_writeback};
+use crate::trace::{Class, Dispatch, Events, Tracing};
+use crate::volume::Volume;
+use crate::{Failure, Outcome, Stand};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::thread;
+
+const BACKLOG_PAGES: usize = 8192;
+const AWAITED_PAGES: usize = 256;
+const DIRECT_PAGES: usize = 1024;
+
+/// Threads that read, and as many that write, past the page cache.
+const THREADS: usize = 4;
+const REQUESTS: usize = 40;
+
+/// A class that more urgent ones pass over for so long gets every other
+/// dispatch (`deadline_ns` in dispatch.c).
+const SYNC_WRITE_DEADLINE_US: u64 = 100_000;
+const BOOSTED_DEADLINE_US: u64 = 50_000;
+
+/// What the clocks of the tracepoint and of the request may be apart.
+const CLOCK_ERROR_US: u64 = 5;
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    let volume = Volume::make(stand)?;
+    let events = trace(stand, volume.path())?;
+    volume.unmount()?;
+    check(&events)
+}
+
+fn trace(stand: &Stand, directory: &Path) -> Outcome<Events> {
+    let backlog = made(directory, "backlog", BACKLOG_PAGES)?;
+    let awaited = made(directory, "awaited", AWAITED_PAGES)?;
+    drop(made(directory, "direct", DIRECT_PAGES)?);
+    dirty(&backlog, BACKLOG_PAGES)?;
+    dirty(&awaited, AWAITED_PAGES)?;
+    let tracing = Tracing::start()?;
+    let failed = || Failure::io("work on files in", directory);
+    start_writeback(&backlog).map_err(failed())?;
+    start_writeback(&awaited).map_err(failed())?;
+    let outcomes: Vec<Outcome<()>> = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for thread in 0..2 * THREADS {
+            let seed = stand.seed + thread as u64;
+            let writes = thread % 2 == 0;
+            threads.push(scope.spawn(move || direct(directory, seed, writes)));
+        }
+        threads.push(scope.spawn(|| awaited.sync_all().map_err(failed())));
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined
+            .map(|it| it.unwrap_or_else(|_| Err(Failure::new("a thread died"))))
+            .collect()
+    });
+    outcomes.into_iter().collect::<Outcome<()>>()?;
+    backlog.sync_all().map_err(failed())?;
+    tracing.finish()
+}
+
+/// A file with all its blocks on the device.
+fn made(directory: &Path, name: &str, pages: usize) -> Outcome<File> {
+    let path = directory.join(name);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)
+        .map_err(Failure::io("make", &path))?;
+    dirty(&file, pages)?;
+    file.sync_all().map_err(Failure::io("sync", &path))?;
+    Ok(file)
+}
+
+fn dirty(file: &File, pages: usize) -> Outcome<()> {
+    file.write_all_at(&vec![3; pages * PAGE_BYTES], 0)
+        .map_err(Failure::io("write", Path::new("a file")))
+}
+
+/// Requests one after another, synchronous as direct I/O is.
+fn direct(directory: &Path, seed: u64, writes: bool) -> Outcome<()> {
+    let path = directory.join("direct");
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(&path)
+        .map_err(Failure::io("open", &path))?;
+    let mut random = Random::new(seed);
+    let mut buffer = Buffer::new(4);
+    for _ in 0..REQUESTS {
+        let at = (random.below(DIRECT_PAGES - 4) * PAGE_BYTES) as u64;
+        match writes {
+            true => file.write_all_at(buffer.bytes(4), at),
+            false => file.read_exact_at(buffer.bytes(4), at),
+        }
+        .map_err(Failure::io("use", &path))?;
+    }
+    Ok(())
+}
+
+fn check(events: &Events) -> Outcome<()> {
+    issued_as_dispatched(events)?;
+    let dispatches = &events.dispatches;
+    let first_promotion_us = events.promotions_us.first().copied().unwrap_or(u64::MAX);
+    let mut passed_over = Passed::default();
+    for (index, chosen) in dispatches.iter().enumerate() {
+        let most_urgent = most_urgent_queued(dispatches, index, first_promotion_us);
+        match most_urgent {
+            Some(waiting) if waiting.class < chosen.class => {
+                passed_over.judge(chosen, &waiting)?;
+            }
+            _ => passed_over.in_order(chosen),
+        }
+    }
+    passed_over.was_a_test(dispatches)
+}
+
+/// What blktrace shows is what the scheduler says.
+fn issued_as_dispatched(events: &Events) -> Outcome<()> {
+    let dispatched: Vec<_> = events.dispatches.iter().map(|it| it.sector).collect();
+    let mut issued = events.issued_sectors.iter();
+    require(
+        dispatched
+            .iter()
+            .all(|sector| issued.any(|it| it == sector)),
+        || {
+            "the block layer issued requests in another order than the scheduler dispatched them"
+                .to_owned()
+        },
+    )?;
+    require(!events.inserted_sectors.is_empty(), || {
+        "blktrace would show no inserted requests".to_owned()
+    })
+}
+
+/// The most urgent request that was queued when the one at `index` was chosen.
+/// One that was promoted counts from the promotion on.
+fn most_urgent_queued(dispatches: &[Dispatch], index: usize, promoted_us: u64) -> Option<Dispatch> {
+    let now_us = dispatches[index].at_us;
+    let queued_since = |it: &Dispatch| match it.class {
+        Class::Boosted => it.inserted_us().max(promoted_us),
+        _ => it.inserted_us(),
+    };
+    let later = dispatches[index + 1..].iter();
+    later
+        .filter(|it| queued_since(it).saturating_add(CLOCK_ERROR_US) < now_us)
+        .min_by_key(|it| it.class)
+        .copied()
+}
+
+/// Dispatches that passed over something more urgent.
+#[derive(Default)]
+struct Passed {
+    in_order: usize,
+    async_bytes: u64,
+    other_bytes: u64,
+    last_was_overdue: bool,
+    last_was_async: bool,
+}
+
+impl Passed {
+    fn in_order(&mut self, chosen: &Dispatch) {
+        self.last_was_overdue = false;
+        self.last_was_async = false;
+        if chosen.class < Class::Async {
+            self.in_order += 1;
+            self.other_bytes += chosen.bytes;
+        }
+    }
+
+    /// `chosen` went before `waiting`: as the guaranteed share, or overdue.
+    fn judge(&mut self, chosen: &Dispatch, waiting: &Dispatch) -> Outcome<()> {
+        let deadline_us = match chosen.class {
+            Class::SyncRead | Class::SyncWrite => SYNC_WRITE_DEADLINE_US,
+            Class::Boosted => BOOSTED_DEADLINE_US,
+            Class::Async | Class::Discard => 0,
+        };
+        let is_async = chosen.class >= Class::Async;
+        let overdue = !is_async && chosen.age_us > deadline_us;
+        let allowed = match is_async {
+            true => !self.last_was_async,
+            false => overdue && !self.last_was_overdue,
+        };
+        require(allowed, || {
+            format!("{chosen:?} was dispatched while {waiting:?} was queued")
+        })?;
+        self.async_bytes += if is_async { chosen.bytes } else { 0 };
+        (self.last_was_async, self.last_was_overdue) = (is_async, overdue);
+        Ok(())
+    }
+
+    /// The order was put to the test, and the share was a share.
+    fn was_a_test(&self, dispatches: &[Dispatch]) -> Outcome<()> {
+        for class in [
+            Class::SyncRead,
+            Class::SyncWrite,
+            Class::Boosted,
+            Class::Async,
+        ] {
+            require(dispatches.iter().any(|it| it.class == class), || {
+                format!("no request of class {class:?} was dispatched")
+            })?;
+        }
+        require(self.in_order >= THREADS * REQUESTS, || {
+            format!("only {} urgent requests went in order", self.in_order)
+        })?;
+        require(self.async_bytes <= self.other_bytes / 2, || {
+            format!(
+                "background writes got {} bytes beside {} bytes of what was more urgent",
+                self.async_bytes, self.other_bytes
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dispatch(class: Class, at_us: u64, age_us: u64) -> Dispatch {
+        Dispatch {
+            class,
+            at_us,
+            age_us,
+            bytes: 4096,
+            sector: at_us,
+        }
+    }
+
+    #[test]
+    fn a_write_before_a_queued_read_is_found_out() {
+        let wrong = [
+            dispatch(Class::SyncWrite, 1000, 500),
+            dispatch(Class::SyncRead, 1100, 300),
+        ];
+        let waiting = most_urgent_queued(&wrong, 0, u64::MAX).unwrap();
+        assert_eq!(waiting.class, Class::SyncRead);
+        assert!(Passed::default().judge(&wrong[0], &waiting).is_err());
+    }
+
+    #[test]
+    fn a_read_that_came_later_was_not_passed_over() {
+        let right = [
+            dispatch(Class::SyncWrite, 1000, 500),
+            dispatch(Class::SyncRead, 1100, 50),
+        ];
+        assert_eq!(most_urgent_queued(&right, 0, u64::MAX), None);
+    }
+
+    #[test]
+    fn the_share_and_what_is_overdue_may_pass_one_at_a_time() {
+        let read = dispatch(Class::SyncRead, 9000, 8000);
+        let mut passed = Passed::default();
+        passed
+            .judge(&dispatch(Class::Async, 1000, 10), &read)
+            .unwrap();
+        assert!(
+            passed
+                .judge(&dispatch(Class::Async, 1001, 10), &read)
+                .is_err()
+        );
+        let old = dispatch(Class::Boosted, 1002, 60_000);
+        let mut passed = Passed::default();
+        passed.judge(&old, &read).unwrap();
+        assert!(passed.judge(&old, &read).is_err());
+    }
+}

@@ -1,0 +1,52 @@
+//! The device goes away under load, as a card that is pulled does.
+
+use crate::failure::require;
+use crate::load::Load;
+use crate::stand::{self, write};
+use crate::volume::Volume;
+use crate::{IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, Stand, module};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+const DRIVER: &str = "/sys/bus/platform/drivers/simflash";
+const BOUND: &str = "simflash.0";
+
+/// Times that it goes.
+const REMOVALS: u32 = 5;
+
+/// Enough for every thread of the load to be under way.
+const UNDER_WAY: Duration = Duration::from_millis(700);
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    write("/dev/kmsg", IO_ERRORS_BEGIN)?;
+    for removal in 0..REMOVALS * stand.rounds {
+        remove_under_load(stand, removal)?;
+        write(&format!("{DRIVER}/bind"), BOUND)?;
+        stand.prepare()?;
+    }
+    write("/dev/kmsg", IO_ERRORS_END)?;
+    // Nothing holds it after all that.
+    module::unload(stand.flash()?)?;
+    module::unload(stand.scheduler()?)?;
+    stand.prepare()
+}
+
+fn remove_under_load(stand: &Stand, removal: u32) -> Outcome<()> {
+    let volume = Volume::make(stand)?;
+    let load = Load::start(volume.path(), stand.seed + u64::from(removal));
+    thread::sleep(UNDER_WAY);
+    load.check()?;
+    write(&format!("{DRIVER}/unbind"), BOUND)?;
+    // Each of its threads ends, with the error that it met.
+    let met = load.end();
+    require(met.is_err(), || {
+        "the load noticed nothing of its device's removal".to_owned()
+    })?;
+    require(
+        !Path::new("/sys/block").join(&stand.device).exists(),
+        || format!("{} is still there after its removal", stand.device),
+    )?;
+    drop(volume);
+    stand::write("/proc/sys/vm/drop_caches", "3")
+}

@@ -1,0 +1,172 @@
+//! Background writes beside a foreground that never rests: they keep their
+//! guaranteed share and none of them gets old.
+
+use crate::failure::require;
+use crate::load::{Buffer, PAGE_BYTES, Random};
+use crate::stand::write;
+use crate::trace::{Class, Dispatch, Tracing};
+use crate::volume::Volume;
+use crate::{Failure, Outcome, Stand};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// The kernel keeps this much under writeback, so there always is a backlog.
+const DIRTY: [(&str, &str); 2] = [
+    ("/proc/sys/vm/dirty_background_bytes", "4194304"),
+    ("/proc/sys/vm/dirty_bytes", "67108864"),
+];
+
+const FILE_PAGES: usize = 16384;
+const WARM_UP: Duration = Duration::from_secs(2);
+const ALONE: Duration = Duration::from_secs(3);
+const BESIDE: Duration = Duration::from_secs(12);
+
+/// Threads of the foreground: the device is never without a request of theirs.
+const FOREGROUND: usize = 4;
+
+/// What is promised (docs/qasio.md).
+const LEAST_SHARE: f64 = 0.10;
+const OLDEST_US: u64 = 5_000_000;
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    for (path, value) in DIRTY {
+        write(path, value)?;
+    }
+    let volume = Volume::make(stand)?;
+    let measured = measure(stand, volume.path())?;
+    volume.unmount()?;
+    judge(&measured)
+}
+
+struct Measured {
+    alone: Vec<Dispatch>,
+    beside: Vec<Dispatch>,
+}
+
+fn measure(stand: &Stand, directory: &Path) -> Outcome<Measured> {
+    let background = file(directory, "background", 0)?;
+    fill(&file(directory, "foreground", 0)?, FILE_PAGES / 4)?;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write_on(&background, &stop));
+        let measured = in_phases(stand, directory);
+        stop.store(true, Ordering::Relaxed);
+        let wrote = writer
+            .join()
+            .unwrap_or_else(|_| Err(Failure::new("the background died")));
+        wrote.and(measured)
+    })
+}
+
+fn in_phases(stand: &Stand, directory: &Path) -> Outcome<Measured> {
+    thread::sleep(WARM_UP);
+    let tracing = Tracing::start()?;
+    thread::sleep(ALONE);
+    let alone = tracing.finish()?.dispatches;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..FOREGROUND)
+            .map(|index| {
+                let (seed, stop) = (stand.seed + index as u64, &stop);
+                scope.spawn(move || use_directly(directory, seed, stop))
+            })
+            .collect();
+        let tracing = Tracing::start()?;
+        thread::sleep(BESIDE);
+        let beside = tracing.finish();
+        stop.store(true, Ordering::Relaxed);
+        for thread in threads {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(Failure::new("the foreground died")))?;
+        }
+        Ok(Measured {
+            alone,
+            beside: beside?.dispatches,
+        })
+    })
+}
+
+fn file(directory: &Path, name: &str, flags: i32) -> Outcome<File> {
+    let path = directory.join(name);
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(flags)
+        .open(&path)
+        .map_err(Failure::io("open", &path))
+}
+
+fn fill(file: &File, pages: usize) -> Outcome<()> {
+    let failed = || Failure::io("write", Path::new("a file"));
+    let chunk = vec![5; 256 * PAGE_BYTES];
+    for at in (0..pages * PAGE_BYTES).step_by(chunk.len()) {
+        file.write_all_at(&chunk, at as u64).map_err(failed())?;
+    }
+    file.sync_all().map_err(failed())
+}
+
+/// Overwrites a file in sequence, over and over; the kernel holds it back.
+fn write_on(file: &File, stop: &AtomicBool) -> Outcome<()> {
+    let chunk = vec![6; 64 * PAGE_BYTES];
+    let mut at = 0;
+    while !stop.load(Ordering::Relaxed) {
+        file.write_all_at(&chunk, at as u64)
+            .map_err(Failure::io("write", Path::new("the background's file")))?;
+        at = (at + chunk.len()) % (FILE_PAGES * PAGE_BYTES);
+    }
+    Ok(())
+}
+
+/// Reads, and now and then a write, without a pause.
+fn use_directly(directory: &Path, seed: u64, stop: &AtomicBool) -> Outcome<()> {
+    let file = file(directory, "foreground", libc::O_DIRECT)?;
+    let mut random = Random::new(seed);
+    let mut buffer = Buffer::new(4);
+    while !stop.load(Ordering::Relaxed) {
+        let at = (random.below(FILE_PAGES / 4 - 4) * PAGE_BYTES) as u64;
+        match random.below(4) {
+            0 => file.write_all_at(buffer.bytes(4), at),
+            _ => file.read_exact_at(buffer.bytes(4), at),
+        }
+        .map_err(Failure::io("use", Path::new("the foreground's file")))?;
+    }
+    Ok(())
+}
+
+fn judge(measured: &Measured) -> Outcome<()> {
+    let (alone, beside) = (rate(&measured.alone, ALONE), rate(&measured.beside, BESIDE));
+    let share = beside / alone;
+    require(share >= LEAST_SHARE, || {
+        format!("background writes kept {share:.3} of their rate alone, {alone:.0} bytes/s")
+    })?;
+    let oldest_us = asynchronous(&measured.beside).map(|it| it.age_us).max();
+    require(oldest_us.is_some_and(|age_us| age_us <= OLDEST_US), || {
+        format!("a background write was {oldest_us:?} us old")
+    })?;
+    // Or it would have been no load.
+    let urgent = measured
+        .beside
+        .iter()
+        .filter(|it| it.class < Class::Boosted);
+    let urgent = urgent.count() as f64 / BESIDE.as_secs_f64();
+    require(urgent >= 100.0, || {
+        format!("the foreground came to {urgent:.0} requests a second only")
+    })
+}
+
+fn asynchronous(dispatches: &[Dispatch]) -> impl Iterator<Item = &Dispatch> {
+    dispatches.iter().filter(|it| it.class == Class::Async)
+}
+
+/// Bytes of background writes in a second.
+fn rate(dispatches: &[Dispatch], time: Duration) -> f64 {
+    let bytes: u64 = asynchronous(dispatches).map(|it| it.bytes).sum();
+    bytes as f64 / time.as_secs_f64()
+}

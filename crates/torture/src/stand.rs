@@ -1,0 +1,127 @@
+//! What a trial works on: the modules, the device and its request queue.
+
+use crate::failure::require;
+use crate::{Failure, Outcome, module};
+use record::Module;
+use sched::Counters;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The scheduler under test.
+pub(crate) const FRONTROW: &str = "frontrow";
+const FRONTROW_MODULE: &str = "frontrow_iosched";
+const FLASH_MODULE: &str = "simflash";
+
+/// How long a device may take to appear.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a trial works on.
+#[derive(Clone, Debug)]
+pub struct Stand {
+    /// The block device, such as `simflash0`.
+    pub device: String,
+    /// A directory to mount it on.
+    pub mount_point: PathBuf,
+    /// All that the guest has loaded, in loading order.
+    pub modules: Vec<Module>,
+    /// Shifts what is random.
+    pub seed: u64,
+    /// How often a trial repeats what it repeats, as a multiple of its usual.
+    pub rounds: u32,
+}
+
+impl Stand {
+    /// Brings about what every trial begins with.
+    pub(crate) fn prepare(&self) -> Outcome<()> {
+        module::load(self.scheduler()?)?;
+        module::load(self.flash()?)?;
+        self.await_device()?;
+        self.set("scheduler", FRONTROW)?;
+        self.set("nr_requests", &sched::NR_REQUESTS.to_string())
+    }
+
+    /// The scheduler's module.
+    pub(crate) fn scheduler(&self) -> Outcome<&Module> {
+        self.module(FRONTROW_MODULE)
+    }
+
+    /// The device's module.
+    pub(crate) fn flash(&self) -> Outcome<&Module> {
+        self.module(FLASH_MODULE)
+    }
+
+    fn module(&self, name: &str) -> Outcome<&Module> {
+        let module = self.modules.iter().find(|it| module::name(it) == name);
+        module.ok_or_else(|| Failure::new(format!("the guest was given no module {name}")))
+    }
+
+    /// `/dev/NAME`.
+    pub(crate) fn device_node(&self) -> PathBuf {
+        Path::new("/dev").join(&self.device)
+    }
+
+    /// Waits for the device and its queue.
+    pub(crate) fn await_device(&self) -> Outcome<()> {
+        let begun = Instant::now();
+        let is_there = || self.device_node().exists() && self.queue_attribute("scheduler").exists();
+        while !is_there() {
+            require(begun.elapsed() < PATIENCE, || {
+                format!("{} does not appear", self.device)
+            })?;
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// The schedulers that the queue offers.
+    pub(crate) fn schedulers(&self) -> Outcome<Vec<String>> {
+        let text = self.get("scheduler")?;
+        let bare = |name: &str| name.trim_matches(['[', ']']).to_owned();
+        Ok(text.split_whitespace().map(bare).collect())
+    }
+
+    /// A file below `queue/`.
+    pub(crate) fn queue_attribute(&self, name: &str) -> PathBuf {
+        Path::new("/sys/block")
+            .join(&self.device)
+            .join("queue")
+            .join(name)
+    }
+
+    /// What a file below `queue/` says.
+    pub(crate) fn get(&self, name: &str) -> Outcome<String> {
+        let path = self.queue_attribute(name);
+        let text = fs::read_to_string(&path).map_err(Failure::io("read", &path))?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// Writes a file below `queue/`.
+    pub(crate) fn set(&self, name: &str, value: &str) -> Outcome<()> {
+        let path = self.queue_attribute(name);
+        self.try_set(name, value)
+            .map_err(Failure::io(&format!("write '{value}' to"), &path))
+    }
+
+    /// The same; the error is the kernel's.
+    pub(crate) fn try_set(&self, name: &str, value: &str) -> io::Result<()> {
+        fs::write(self.queue_attribute(name), value)
+    }
+
+    /// The scheduler's counters.
+    pub(crate) fn counters(&self) -> Outcome<Counters> {
+        Ok(Counters::parse(&self.get("iosched/stats")?))
+    }
+}
+
+/// Writes `value` to the file `path`.
+pub(crate) fn write(path: &str, value: &str) -> Outcome<()> {
+    fs::write(path, value).map_err(Failure::io(&format!("write '{value}' to"), Path::new(path)))
+}
+
+/// What the file `path` says.
+pub(crate) fn read(path: &str) -> Outcome<String> {
+    fs::read_to_string(path).map_err(Failure::io("read", Path::new(path)))
+}

@@ -1,0 +1,189 @@
+//! The scheduler's tracepoints: what it dispatched, when, and how old it was.
+
+use crate::failure::require;
+use crate::stand::{read, write};
+use crate::{Failure, Outcome};
+
+const TRACEFS: &str = "/sys/kernel/tracing";
+const BUFFER_KIB: &str = "16384";
+
+/// The classes in the order of the class table, most urgent first, as the
+/// tracepoint names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    SyncRead,
+    SyncWrite,
+    Boosted,
+    Async,
+    Discard,
+}
+
+const CLASSES: [(&str, Class); 5] = [
+    ("sync_read", Class::SyncRead),
+    ("sync_write", Class::SyncWrite),
+    ("boosted", Class::Boosted),
+    ("async", Class::Async),
+    ("discard", Class::Discard),
+];
+
+/// A request on its way to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dispatch {
+    pub(crate) class: Class,
+    /// Since boot.
+    pub(crate) at_us: u64,
+    /// Since it was inserted.
+    pub(crate) age_us: u64,
+    pub(crate) bytes: u64,
+    pub(crate) sector: u64,
+}
+
+impl Dispatch {
+    /// When it was inserted, since boot.
+    pub(crate) fn inserted_us(&self) -> u64 {
+        self.at_us.saturating_sub(self.age_us)
+    }
+}
+
+/// What was traced, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Events {
+    /// `frontrow_dispatch`.
+    pub(crate) dispatches: Vec<Dispatch>,
+    /// The sectors of `block_rq_insert` and `block_rq_issue`, which blktrace
+    /// shows as I and D, of requests with data.
+    pub(crate) inserted_sectors: Vec<u64>,
+    pub(crate) issued_sectors: Vec<u64>,
+    /// `frontrow_wait` that promoted something: when, since boot.
+    pub(crate) promotions_us: Vec<u64>,
+}
+
+/// Tracing, on until it is dropped.
+pub(crate) struct Tracing;
+
+const EVENTS: [&str; 4] = [
+    "frontrow/frontrow_dispatch",
+    "frontrow/frontrow_wait",
+    "block/block_rq_insert",
+    "block/block_rq_issue",
+];
+
+impl Tracing {
+    pub(crate) fn start() -> Outcome<Tracing> {
+        write(&format!("{TRACEFS}/buffer_size_kb"), BUFFER_KIB)?;
+        write(&format!("{TRACEFS}/trace"), "")?;
+        let tracing = Tracing;
+        tracing.switch("1")?;
+        Ok(tracing)
+    }
+
+    fn switch(&self, value: &str) -> Outcome<()> {
+        EVENTS
+            .iter()
+            .try_for_each(|event| write(&format!("{TRACEFS}/events/{event}/enable"), value))
+    }
+
+    /// All events so far.
+    pub(crate) fn finish(self) -> Outcome<Events> {
+        self.switch("0")?;
+        let stats = read(&format!("{TRACEFS}/per_cpu/cpu0/stats"))?;
+        let lost = |name: &str| {
+            stats
+                .lines()
+                .any(|line| line.trim() == format!("{name}: 0"))
+        };
+        require(lost("overrun"), || {
+            format!("more events came than the trace holds: {stats}")
+        })?;
+        parse(&read(&format!("{TRACEFS}/trace"))?)
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        // The module may have gone, and its events with it.
+        let _ = self.switch("0");
+    }
+}
+
+/// Lines are `TASK-PID [CPU] FLAGS SECONDS.MICROSECONDS: EVENT: TEXT`.
+fn parse(text: &str) -> Outcome<Events> {
+    let mut events = Events::default();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let damaged = || Failure::new(format!("the trace has a line '{line}'"));
+        take(&mut events, line).ok_or_else(damaged)?;
+    }
+    Ok(events)
+}
+
+fn take(events: &mut Events, line: &str) -> Option<()> {
+    let mut parts = line.splitn(3, ": ");
+    let at_us = microseconds(parts.next()?.rsplit(' ').next()?)?;
+    let (event, text) = (parts.next()?, parts.next()?);
+    match event {
+        "frontrow_dispatch" => events.dispatches.push(dispatch(at_us, text)?),
+        "frontrow_wait" if !text.ends_with("promoted=0") => events.promotions_us.push(at_us),
+        "block_rq_insert" => events.inserted_sectors.extend(sector_of_data(text)?),
+        "block_rq_issue" => events.issued_sectors.extend(sector_of_data(text)?),
+        _ => {}
+    }
+    Some(())
+}
+
+fn microseconds(text: &str) -> Option<u64> {
+    let (seconds, microseconds) = text.split_once('.')?;
+    Some(seconds.parse::<u64>().ok()? * 1_000_000 + microseconds.parse::<u64>().ok()?)
+}
+
+/// `MAJOR,MINOR CLASS sector=S bytes=B age_ns=A`
+fn dispatch(at_us: u64, text: &str) -> Option<Dispatch> {
+    let name = text.split(' ').nth(1)?;
+    let (_, class) = CLASSES.iter().find(|(it, _)| *it == name)?;
+    let value = |key: &str| {
+        let field = text.split(' ').find_map(|field| field.strip_prefix(key));
+        field?.parse::<u64>().ok()
+    };
+    Some(Dispatch {
+        class: *class,
+        at_us,
+        age_us: value("age_ns=")? / 1000,
+        bytes: value("bytes=")?,
+        sector: value("sector=")?,
+    })
+}
+
+/// `MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS …`; nothing for what has no
+/// sectors, such as a flush.
+fn sector_of_data(text: &str) -> Option<Option<u64>> {
+    let (before, after) = text.split_once(" + ")?;
+    let sectors: u64 = after.split(' ').next()?.parse().ok()?;
+    let sector = before.rsplit(' ').next()?.parse().ok();
+    Some(sector.filter(|_| sectors > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_as_the_kernel_prints_them() {
+        let text = "\
+# tracer: nop
+#
+   kworker/0:1H-45      [000] .....     3.250017: frontrow_dispatch: 252,0 async sector=81920 bytes=131072 age_ns=20500
+   kworker/0:1H-45      [000] .....     3.250018: block_rq_issue: 252,0 W 131072 () 81920 + 256 none,0,0 [kworker/0:1H]
+          init-1       [000] d..2.     3.300000: frontrow_wait: 252,0 data boosted promoted=2
+          init-1       [000] d..2.     3.300002: frontrow_wait: 252,0 data in_device promoted=0
+          init-1       [000] .....     3.300100: block_rq_insert: 252,0 FF 0 () 0 + 0 [init]
+";
+        let events = parse(text).unwrap();
+        let only = events.dispatches[0];
+        assert_eq!(only.class, Class::Async);
+        assert_eq!(only.inserted_us(), 3_249_997);
+        assert_eq!((only.sector, only.bytes), (81920, 131_072));
+        assert_eq!(events.issued_sectors, [81920]);
+        assert!(events.inserted_sectors.is_empty());
+        assert_eq!(events.promotions_us, [3_300_000]);
+        assert!(parse("what is this\n").is_err());
+    }
+}

@@ -1,0 +1,61 @@
+//! The scheduler's module comes and goes under load.
+
+use crate::failure::require;
+use crate::load::{Load, Random};
+use crate::stand::FRONTROW;
+use crate::volume::Volume;
+use crate::{Failure, Outcome, Stand, module};
+use rustix::io::Errno;
+use std::thread;
+use std::time::Duration;
+
+/// Times that the module is loaded, used and unloaded.
+const CYCLES: u32 = 50;
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    let volume = Volume::make(stand)?;
+    let load = Load::start(volume.path(), stand.seed);
+    refused_in_use(stand)?;
+    let mut random = Random::new(stand.seed);
+    stand.set("scheduler", "none")?;
+    for _ in 0..CYCLES * stand.rounds {
+        cycle(stand, &mut random)?;
+        load.check()?;
+    }
+    load.end()?;
+    volume.unmount()
+}
+
+/// A module that is used is refused at once, and goes on as if nothing had been.
+fn refused_in_use(stand: &Stand) -> Outcome<()> {
+    for module in [stand.scheduler()?, stand.flash()?] {
+        let answer = module::try_unload(module);
+        require(matches!(answer, Err(Errno::AGAIN | Errno::BUSY)), || {
+            format!(
+                "module {} is in use and answered its unloading with {answer:?}",
+                module::name(module)
+            )
+        })?;
+    }
+    let active = stand.get("scheduler")?;
+    require(active.contains("[frontrow]"), || {
+        format!("after a refused unloading the scheduler is {active}")
+    })
+}
+
+/// Between the last use and the unloading lies nothing: tasks that began to
+/// sleep in a hook still sleep.
+fn cycle(stand: &Stand, random: &mut Random) -> Outcome<()> {
+    module::load(stand.scheduler()?)?;
+    stand.set("scheduler", FRONTROW)?;
+    thread::sleep(Duration::from_millis(random.below(60) as u64));
+    stand.set("scheduler", "none")?;
+    match module::try_unload(stand.scheduler()?) {
+        Ok(()) => Ok(()),
+        // Somebody else may be looking at it, such as through sysfs.
+        Err(Errno::AGAIN | Errno::BUSY) => module::unload(stand.scheduler()?),
+        Err(errno) => Err(Failure::new(format!(
+            "the scheduler's module is not in use and does not go: {errno}"
+        ))),
+    }
+}
