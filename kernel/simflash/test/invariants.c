@@ -38,6 +38,22 @@ static uint32_t map_points_at(const struct ftl *ftl, uint32_t block)
 	return count;
 }
 
+/* Recovery by OOB depends on it: a later page of a block is a later write. */
+static bool sequences_grow(const struct ftl *ftl, const struct ftl_block *block)
+{
+	uint64_t last = 0;
+	uint32_t i;
+
+	for (i = 0; i < ftl->config.block_pages; i++) {
+		if (block->page[i].lba == FTL_NO_LBA)
+			continue;
+		if (last > block->page[i].sequence)
+			return false;
+		last = (uint64_t)block->page[i].sequence + 1;
+	}
+	return true;
+}
+
 static const char *check_blocks(const struct ftl *ftl, uint64_t mapped)
 {
 	uint64_t valid = 0, free_rows = 0, buffered = 0;
@@ -55,6 +71,8 @@ static const char *check_blocks(const struct ftl *ftl, uint64_t mapped)
 		}
 		if (map_points_at(ftl, i) != block->valid)
 			return "a block's valid pages are miscounted";
+		if (!sequences_grow(ftl, block))
+			return "a block's sequence numbers do not grow";
 		if (block->closed && !block->valid && !block->programs &&
 		    !block->readers)
 			return "a block without valid pages was not given back";
