@@ -10,6 +10,7 @@
  */
 #include <linux/module.h>
 #include <linux/mm.h>
+#include <trace/events/block.h>
 
 #include "frontrow.h"
 
@@ -168,8 +169,10 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 			fr->state = FRONTROW_RQ_IDLE;
 			fd->nr_flushing--;
 		}
-		if (!blk_mq_sched_try_insert_merge(fd->q, rq, &free))
+		if (!blk_mq_sched_try_insert_merge(fd->q, rq, &free)) {
+			trace_block_rq_insert(rq);
 			insert_tracked(fd, rq, now_ns);
+		}
 	}
 	spin_unlock_irqrestore(&fd->lock, flags);
 
