@@ -252,31 +252,55 @@ enum frontrow_outcome frontrow_boost_mapping(struct frontrow_data *fd,
 	return outcome;
 }
 
+static unsigned int promote_discards(struct frontrow_data *fd)
+{
+	struct request *rq, *next;
+	unsigned int promoted = 0;
+
+	list_for_each_entry_safe(rq, next, &fd->fifo[FRONTROW_DISCARD], queuelist) {
+		frontrow_reclass(fd, rq, FRONTROW_BOOSTED);
+		promoted++;
+	}
+	return promoted;
+}
+
 /* The current task waits until all discards are done (ENOSPC retry). */
 void frontrow_boost_discards(struct frontrow_data *fd)
 {
-	struct request *rq, *next;
+	enum frontrow_outcome outcome = FRONTROW_WAIT_PENDING;
 	unsigned int promoted = 0;
 	unsigned long flags;
 
 	spin_lock_irqsave(&fd->lock, flags);
-	if (fd->boost_mask & BIT(FRONTROW_DISCARD_WAIT)) {
+	if (READ_ONCE(fd->boost_mask) & BIT(FRONTROW_DISCARD_WAIT)) {
 		fd->discard_waiters++;
-		list_for_each_entry_safe(rq, next, &fd->fifo[FRONTROW_DISCARD],
-					 queuelist) {
-			frontrow_reclass(fd, rq, FRONTROW_BOOSTED);
-			promoted++;
-		}
+		promoted = promote_discards(fd);
 	}
-	count_wait(fd, FRONTROW_DISCARD_WAIT,
-		   promoted ? FRONTROW_WAIT_BOOSTED :
-		   fd->nr_in_device[FRONTROW_DISCARD] ?
-		   FRONTROW_WAIT_IN_DEVICE : FRONTROW_WAIT_PENDING, promoted);
+	if (promoted)
+		outcome = FRONTROW_WAIT_BOOSTED;
+	else if (fd->nr_in_device[FRONTROW_DISCARD])
+		outcome = FRONTROW_WAIT_IN_DEVICE;
+	else if (fd->discard_waiters)
+		fd->discard_pending++;
+	count_wait(fd, FRONTROW_DISCARD_WAIT, outcome, promoted);
 	spin_unlock_irqrestore(&fd->lock, flags);
 
-	trace_frontrow_wait(fd->q, FRONTROW_DISCARD_WAIT,
-			    FRONTROW_WAIT_BOOSTED, promoted);
-	blk_mq_run_hw_queues(fd->q, true);
+	trace_frontrow_wait(fd->q, FRONTROW_DISCARD_WAIT, outcome, promoted);
+	if (promoted)
+		blk_mq_run_hw_queues(fd->q, true);
+}
+
+/* True if a task waits for all discards, the one that comes now among them. */
+bool frontrow_discards_are_awaited(struct frontrow_data *fd)
+{
+	struct frontrow_counters *counters = &fd->counters[FRONTROW_DISCARD_WAIT];
+
+	if (!fd->discard_waiters)
+		return false;
+	counters->requests++;
+	counters->pending_matched += fd->discard_pending;
+	fd->discard_pending = 0;
+	return true;
 }
 
 void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns)
@@ -286,6 +310,8 @@ void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns)
 	spin_lock_irqsave(&fd->lock, flags);
 	if (fd->discard_waiters)
 		fd->discard_waiters--;
+	if (!fd->discard_waiters)
+		fd->discard_pending = 0;
 	fd->counters[FRONTROW_DISCARD_WAIT].wait_ns += slept_ns;
 	spin_unlock_irqrestore(&fd->lock, flags);
 }

@@ -156,6 +156,7 @@ struct frontrow_data {
 	struct frontrow_waiter waiters[FRONTROW_MAX_WAITERS];
 	unsigned int nr_waiters;
 	unsigned int discard_waiters;
+	unsigned int discard_pending;	/* of these, none has been seen yet */
 	unsigned long boost_mask;	/* bit per frontrow_dependency */
 	struct frontrow_counters counters[FRONTROW_NR_DEPENDENCIES];
 	u64 dispatched[FRONTROW_NR_CLASSES];
@@ -222,6 +223,7 @@ void frontrow_wait_ended(struct frontrow_data *fd, const void *task,
 void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns);
 bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping,
 			 u64 now_ns);
+bool frontrow_discards_are_awaited(struct frontrow_data *fd);
 bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 now_ns);
 const void *frontrow_mapping_of(struct bio *bio);
 extern const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES];

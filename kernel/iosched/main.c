@@ -129,8 +129,9 @@ static void insert_tracked(struct frontrow_data *fd, struct request *rq,
 
 	fr->mapping = frontrow_mapping_of(rq->bio);
 	fr->inserted_ns = now_ns;
-	if (class == FRONTROW_ASYNC &&
-	    frontrow_is_awaited(fd, fr->mapping, now_ns))
+	if ((class == FRONTROW_ASYNC &&
+	     frontrow_is_awaited(fd, fr->mapping, now_ns)) ||
+	    (class == FRONTROW_DISCARD && frontrow_discards_are_awaited(fd)))
 		class = FRONTROW_BOOSTED;
 	if (is_sync_class(class))
 		frontrow_sync_begins(fd, now_ns);

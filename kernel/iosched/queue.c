@@ -27,7 +27,7 @@ enum frontrow_class frontrow_class_of(struct frontrow_data *fd,
 				      struct request *rq)
 {
 	if (req_op(rq) == REQ_OP_DISCARD || req_op(rq) == REQ_OP_SECURE_ERASE)
-		return fd->discard_waiters ? FRONTROW_BOOSTED : FRONTROW_DISCARD;
+		return FRONTROW_DISCARD;
 	if (!op_is_sync(rq->cmd_flags))
 		return FRONTROW_ASYNC;
 	return rq_data_dir(rq) == READ ? FRONTROW_SYNC_READ :
