@@ -26,8 +26,6 @@ impl MemoryCgroup {
         })?;
         let cgroup = MemoryCgroup { path, entrance };
         write(&cgroup.path.join("memory.max"), &limit_bytes.to_string())?;
-        let high_bytes = limit_bytes - limit_bytes / 8;
-        write(&cgroup.path.join("memory.high"), &high_bytes.to_string())?;
         Ok(cgroup)
     }
 
