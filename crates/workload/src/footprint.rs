@@ -85,15 +85,28 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_that_can_run_has_a_footprint_that_grows_with_scale() {
+    fn every_pair_that_can_run_has_a_footprint() {
         for workload in WORKLOADS {
             for load in LOADS {
-                let Ok(full) = named(workload.name, load.name, Scale::Full) else {
-                    continue;
-                };
-                let part = named(workload.name, load.name, Scale::Factor(0.01)).unwrap();
+                if let Ok(used) = named(workload.name, load.name, Scale::Factor(0.01)) {
+                    assert!(used.written_bytes > 0, "{} {}", workload.name, load.name);
+                }
+            }
+        }
+    }
+
+    // Idle, because a load's file follows the machine's dirty limit, which moves.
+    #[test]
+    fn a_larger_scale_never_needs_less() {
+        for workload in WORKLOADS {
+            if let Ok(full) = named(workload.name, "idle", Scale::Full) {
+                let part = named(workload.name, "idle", Scale::Factor(0.01)).unwrap();
                 assert!(full.disk_bytes >= part.disk_bytes, "{}", workload.name);
-                assert!(part.written_bytes > 0, "{}", workload.name);
+                assert!(
+                    full.written_bytes >= part.written_bytes,
+                    "{}",
+                    workload.name
+                );
             }
         }
     }
