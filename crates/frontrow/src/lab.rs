@@ -274,13 +274,14 @@ fn read_result(path: &Path) -> Result<ResultFile, Failure> {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let exit = match &error {
+        let exit = match error {
+            Error::Scheduler(error) => return crate::sched::failure(error),
+            Error::Module(error) => return crate::sched::failure(error.into()),
             Error::Usage(_) => Exit::Usage,
             Error::Kernel(_) => Exit::Unsupported,
             Error::NoTool { .. } | Error::Package { .. } => Exit::Missing,
             Error::Guest(_) => Exit::Guest,
             Error::Interrupted => Exit::Interrupted,
-            Error::Module(_) | Error::Scheduler(_) => Exit::Internal,
             Error::File { .. } | Error::Tool { .. } => Exit::Internal,
         };
         Failure::new(exit, error)

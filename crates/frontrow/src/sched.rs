@@ -324,7 +324,8 @@ fn say(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Internal, format!("cannot write the output: {error}")))
 }
 
-fn failure(error: Error) -> Failure {
+/// The code that goes with an error of the scheduler's.
+pub(crate) fn failure(error: Error) -> Failure {
     let exit = match &error {
         error if error.is_permission() => Exit::Permission,
         Error::UnknownPolicy(_) | Error::UnknownBoost(_) => Exit::Usage,

@@ -67,6 +67,10 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<ResultFile, Error> {
     let experiment = &request.experiment;
+    for policy in &experiment.policies {
+        let known = policy.parse::<sched::policy::Policy>();
+        known.map_err(|error| Error::Usage(error.to_string()))?;
+    }
     let image = Image::make(
         cache,
         sources,

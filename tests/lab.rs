@@ -1,0 +1,338 @@
+//! `frontrow lab` as a user runs it: guests are booted, and nothing is assumed
+//! of the machine but QEMU, a compiler and Debian's archive.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// More than any of these takes on a busy machine; only a hang is longer.
+const LONG: Duration = Duration::from_secs(600);
+
+fn frontrow(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_frontrow"));
+    command
+        .args(arguments)
+        .current_dir(CHECKOUT)
+        .stdin(Stdio::null());
+    command
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("not ended by a signal")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs an experiment and gives the bytes of its result.
+fn result(arguments: &[&str], out: &Path) -> Vec<u8> {
+    let output = frontrow(&["lab", "run"])
+        .args(arguments)
+        .arg("--out")
+        .arg(out)
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(out.join("report.html").is_file());
+    fs::read(out.join("result.json")).unwrap()
+}
+
+fn rows(result: &[u8]) -> Vec<Value> {
+    let result: Value = serde_json::from_slice(result).unwrap();
+    result["rows"].as_array().unwrap().clone()
+}
+
+/// Keeps a core busy until it is dropped.
+struct Busy(&'static AtomicBool);
+
+impl Busy {
+    fn new() -> Busy {
+        let stop: &AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+        for _ in 0..4 {
+            thread::spawn(|| while !stop.load(Ordering::Relaxed) {});
+        }
+        Busy(stop)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_same_seeds_give_the_same_bytes_on_an_idle_and_on_a_busy_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = ["smoke", "--policy", "mq-deadline,frontrow", "--seeds", "7"];
+    let first = result(&arguments, &dir.path().join("first"));
+    let busy = Busy::new();
+    let second = result(
+        &[&arguments[..], &["--jobs", "1"]].concat(),
+        &dir.path().join("second"),
+    );
+    drop(busy);
+    assert!(first == second, "the results differ");
+}
+
+#[test]
+fn the_older_kernel_boots_and_rows_are_by_policy_and_seed() {
+    let dir = tempfile::tempdir().unwrap();
+    let result = result(
+        &[
+            "smoke",
+            "--kernel",
+            "6.1",
+            "--policy",
+            "none,frontrow",
+            "--seeds",
+            "3..4",
+            "--load",
+            "idle",
+        ],
+        dir.path(),
+    );
+    let whole: Value = serde_json::from_slice(&result).unwrap();
+    assert!(
+        whole["kernel"].as_str().unwrap().starts_with("6.1."),
+        "{}",
+        whole["kernel"]
+    );
+    assert_eq!(whole["device"], "emmc");
+    for input in ["kernel", "qemu", "gcc", "rustc", "image_sha256"] {
+        assert!(whole["inputs"][input].is_string(), "{input}");
+    }
+    let mut guests: Vec<_> = rows(&result)
+        .iter()
+        .map(|row| {
+            (
+                row["policy"].as_str().unwrap().to_owned(),
+                row["seed"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    guests.dedup();
+    let expected = [("none", 3), ("none", 4), ("frontrow", 3), ("frontrow", 4)];
+    assert_eq!(
+        guests,
+        expected.map(|(policy, seed)| (policy.to_owned(), seed))
+    );
+    let metrics: BTreeSet<_> = rows(&result)
+        .iter()
+        .map(|row| row["metric"].as_str().unwrap().to_owned())
+        .collect();
+    for metric in ["total_ms", "fsync_mean_ms", "fsync_max_ms"] {
+        assert!(metrics.contains(metric), "{metric} is not in {metrics:?}");
+    }
+}
+
+/// A checkout with an experiment of the test's own.
+struct Checkout {
+    root: TempDir,
+}
+
+impl Checkout {
+    fn new(experiment: &str) -> Checkout {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("experiments")).unwrap();
+        for shared in ["kernel", "experiments/devices"] {
+            symlink(Path::new(CHECKOUT).join(shared), root.path().join(shared)).unwrap();
+        }
+        fs::write(root.path().join("experiments/bad.toml"), experiment).unwrap();
+        Checkout { root }
+    }
+
+    fn out(&self) -> PathBuf {
+        self.root.path().join("out")
+    }
+
+    /// The error text of a run that has to fail because of its guest.
+    fn failure(&self) -> String {
+        let output = frontrow(&["lab", "run", "bad", "--seeds", "3", "--out"])
+            .arg(self.out())
+            .current_dir(&self.root)
+            .output()
+            .unwrap();
+        assert_eq!(code(&output), 6, "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
+        assert!(!self.out().join("result.json").exists());
+        let said = stderr(&output);
+        assert!(
+            said.contains("experiment bad, policy none, seed 3"),
+            "{said}"
+        );
+        said
+    }
+}
+
+fn experiment(limit_virtual_s: u64, writes: &str) -> String {
+    format!(
+        "name = \"bad\"\ntitle = \"fails\"\npolicies = [\"none\"]\nmemory_mib = 512\n\
+         limit_virtual_s = {limit_virtual_s}\n[writes]\n{writes}\n[[runs]]\nworkload = \"m1\"\n"
+    )
+}
+
+#[test]
+fn a_panic_is_told_with_the_end_of_the_console() {
+    let said = Checkout::new(&experiment(60, "\"/proc/sysrq-trigger\" = \"c\"")).failure();
+    assert!(said.contains("its kernel panicked"), "{said}");
+    assert!(said.contains("The end of the guest's console:"), "{said}");
+    assert!(said.contains("sysrq triggered crash"), "{said}");
+}
+
+#[test]
+fn a_kernel_warning_is_a_failure_whatever_was_measured() {
+    let warning = "\"/dev/kmsg\" = \"<4>WARNING: CPU: 0 PID: 1 at block/test.c:1 test+0x1/0x2\"";
+    let said = Checkout::new(&experiment(60, warning)).failure();
+    assert!(said.contains("its kernel printed a WARNING"), "{said}");
+    assert!(said.contains("block/test.c:1"), "{said}");
+}
+
+#[test]
+fn a_guest_that_takes_too_long_is_ended() {
+    let said = Checkout::new(&experiment(1, "")).failure();
+    assert!(
+        said.contains("not done after 1 s of its own time"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_damaged_message_is_a_failure() {
+    let damage = "\"/dev/ttyS1\" = '''{\"message\":\"row\",\"wor\n'''";
+    let said = Checkout::new(&experiment(60, damage)).failure();
+    assert!(said.contains("is damaged"), "{said}");
+    assert!(said.contains("{\"message\":\"row\",\"wor"), "{said}");
+}
+
+#[test]
+fn a_guest_that_cannot_do_its_work_says_why() {
+    let said = Checkout::new(&experiment(
+        60,
+        "\"/sys/block/simflash0/queue/nope\" = \"1\"",
+    ))
+    .failure();
+    assert!(
+        said.contains("cannot write '1' to /sys/block/simflash0/queue/nope"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_interrupt_ends_the_guests_and_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let (temporary, out) = (dir.path().join("tmp"), dir.path().join("out"));
+    fs::create_dir(&temporary).unwrap();
+    let mut lab = frontrow(&[
+        "lab", "run", "smoke", "--policy", "none", "--seeds", "1..2", "--out",
+    ])
+    .arg(&out)
+    .env("TMPDIR", &temporary)
+    .stderr(Stdio::null())
+    .spawn()
+    .unwrap();
+    until(|| !guests_in(&temporary).is_empty());
+    // SAFETY: the process is a child that was not waited for yet.
+    unsafe { libc::kill(lab.id() as i32, libc::SIGINT) };
+    assert_eq!(lab.wait().unwrap().code(), Some(130));
+    assert!(guests_in(&temporary).is_empty());
+    assert!(fs::read_dir(&temporary).unwrap().next().is_none());
+    assert!(!out.join("result.json").exists());
+}
+
+fn until(condition: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < LONG, "it never happened");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Processes that QEMU runs with files below `dir`.
+fn guests_in(dir: &Path) -> Vec<String> {
+    let wanted = dir.to_str().unwrap();
+    fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("cmdline")).ok())
+        .filter(|line| line.starts_with("qemu") && line.contains(wanted))
+        .collect()
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_runs() {
+    for (arguments, expected) in [
+        (&["nope"][..], "there is no experiment 'nope': give one of"),
+        (&["smoke", "--policy", "fastest"], "fastest"),
+        (
+            &["smoke", "--device", "floppy"],
+            "there is no device 'floppy': give one of emmc",
+        ),
+        (
+            &["smoke", "--kernel", "2.4"],
+            "there is no kernel '2.4': give 6.12, 6.1",
+        ),
+        (
+            &["smoke", "--workload", "m9"],
+            "experiment smoke has no such run; it has m1 idle",
+        ),
+        (&["smoke", "--seeds", "5..1"], "give A..B"),
+        (&["smoke", "--scale", "huge"], "demo, full"),
+        (&["smoke", "--jobs", "0"], "jobs"),
+    ] {
+        let output = frontrow(&["lab", "run"]).args(arguments).output().unwrap();
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(expected),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn without_debians_tools_it_says_what_to_install() {
+    let empty = tempfile::tempdir().unwrap();
+    let output = frontrow(&["lab", "run", "smoke"])
+        .env("XDG_CACHE_HOME", empty.path())
+        .env("PATH", empty.path())
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 5, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("apt-get install apt"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn experiments_are_listed_and_shown_also_outside_a_checkout() {
+    let nowhere = tempfile::tempdir().unwrap();
+    for place in [Path::new(CHECKOUT), nowhere.path()] {
+        let listed = frontrow(&["lab", "list"])
+            .current_dir(place)
+            .output()
+            .unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        assert!(
+            listed.contains("smoke") && listed.contains("qasio"),
+            "{listed}"
+        );
+        let shown = frontrow(&["lab", "show", "smoke", "--json"])
+            .current_dir(place)
+            .output()
+            .unwrap();
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        assert_eq!(shown["name"], "smoke");
+    }
+}
