@@ -54,12 +54,13 @@ impl Kernel {
 
     fn of_tree(root: &Path) -> Result<Kernel, Error> {
         let boot = root.join("boot");
-        let mut images = Vec::new();
-        for entry in fs::read_dir(&boot).map_err(Error::file(&boot))? {
-            let name = entry.map_err(Error::file(&boot))?.file_name();
-            let is_image = name.to_string_lossy().starts_with("vmlinuz-");
-            images.extend(is_image.then(|| boot.join(&name)));
-        }
+        // A tree that cannot be read has no kernel in it either.
+        let entries = fs::read_dir(&boot).into_iter().flatten();
+        let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+        let images: Vec<_> = names
+            .filter(|name| name.to_string_lossy().starts_with("vmlinuz-"))
+            .map(|name| boot.join(name))
+            .collect();
         match images.as_slice() {
             [image] => Kernel::of_image(image),
             [] => Err(Error::Kernel(format!(

@@ -31,11 +31,12 @@ pub fn version(tool: &str, package: &'static str) -> Result<String, Error> {
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
+/// Without apt's warnings, which are not why it failed.
 fn said(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     text.lines()
         .map(str::trim)
-        .filter(|line| !line.is_empty())
+        .filter(|line| !line.is_empty() && !line.starts_with("W:"))
         .collect::<Vec<_>>()
         .join("; ")
 }
