@@ -71,6 +71,41 @@ static unsigned int promote_queued(struct frontrow_data *fd,
 	return promoted;
 }
 
+static bool request_has_folio(struct request *rq, struct folio *folio)
+{
+	unsigned long begin = folio_pfn(folio);
+	unsigned long end = begin + folio_nr_pages(folio);
+	struct req_iterator iter;
+	struct bio_vec vec;
+
+	rq_for_each_bvec(vec, rq, iter) {
+		unsigned long pfn = page_to_pfn(vec.bv_page);
+
+		if (pfn < end &&
+		    pfn + PFN_UP(vec.bv_offset + vec.bv_len) > begin)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Of a promoted range the awaited page goes first: whoever appends to a file
+ * waits for its last page, and only for that.
+ */
+static void put_awaited_first(struct frontrow_data *fd, struct folio *folio,
+			      const void *mapping)
+{
+	struct request *rq;
+
+	list_for_each_entry(rq, &fd->fifo[FRONTROW_BOOSTED], queuelist) {
+		if (!request_has_mapping(rq, mapping) ||
+		    !request_has_folio(rq, folio))
+			continue;
+		list_move(&rq->queuelist, &fd->fifo[FRONTROW_BOOSTED]);
+		return;
+	}
+}
+
 static bool class_has_mapping(struct frontrow_data *fd,
 			      enum frontrow_class class, const void *mapping)
 {
@@ -218,7 +253,7 @@ static enum frontrow_outcome look_for(struct frontrow_data *fd,
 }
 
 /*
- * The current task is about to sleep for a page of @mapping. Called with
+ * The current task is about to sleep for @folio of @mapping. Called with
  * preemption off; runs the queue, if anything moved, from a worker.
  *
  * @surely_writeback: the page is under writeback. Then the task is noted even
@@ -226,10 +261,11 @@ static enum frontrow_outcome look_for(struct frontrow_data *fd,
  * very page as an asynchronous one. A buffer may also be locked for something
  * else, and then the wait is none of ours.
  */
-enum frontrow_outcome frontrow_boost_mapping(struct frontrow_data *fd,
-					     const void *mapping,
-					     enum frontrow_dependency dependency,
-					     bool surely_writeback)
+enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,
+					   struct folio *folio,
+					   const void *mapping,
+					   enum frontrow_dependency dependency,
+					   bool surely_writeback)
 {
 	bool may_promote = READ_ONCE(fd->boost_mask) & BIT(dependency);
 	enum frontrow_outcome outcome;
@@ -238,6 +274,8 @@ enum frontrow_outcome frontrow_boost_mapping(struct frontrow_data *fd,
 
 	spin_lock_irqsave(&fd->lock, flags);
 	outcome = look_for(fd, mapping, may_promote, &promoted);
+	if (outcome == FRONTROW_WAIT_BOOSTED)
+		put_awaited_first(fd, folio, mapping);
 	if (outcome == FRONTROW_WAIT_PENDING && !surely_writeback)
 		outcome = FRONTROW_WAIT_NOT_OURS;
 	else if (may_promote && (surely_writeback || outcome != FRONTROW_WAIT_SYNC))

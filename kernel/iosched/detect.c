@@ -89,9 +89,10 @@ static enum frontrow_dependency whose_wait(enum frontrow_dependency usual)
 
 /* Returns 0 if the wait concerns one of our queues and its end is of interest. */
 static int wait_begins(struct kretprobe_instance *ri,
-		       struct address_space *mapping,
+		       struct folio *folio,
 		       enum frontrow_dependency dependency, bool surely_writeback)
 {
+	struct address_space *mapping = folio_mapping(folio);
 	struct wait *wait = (struct wait *)ri->data;
 	struct block_device *bdev = mapping ? device_of(mapping) : NULL;
 	enum frontrow_outcome outcome;
@@ -106,8 +107,8 @@ static int wait_begins(struct kretprobe_instance *ri,
 	list_for_each_entry_rcu(fd, &instances, instance) {
 		if (!may_serve(fd, bdev))
 			continue;
-		outcome = frontrow_boost_mapping(fd, mapping, wait->dependency,
-						 surely_writeback);
+		outcome = frontrow_boost_folio(fd, folio, mapping,
+					       wait->dependency, surely_writeback);
 		if (outcome == FRONTROW_WAIT_NOT_OURS)
 			continue;
 		wait->fd = fd;
@@ -137,7 +138,7 @@ static int folio_wait_begins(struct kretprobe_instance *ri, struct pt_regs *regs
 
 	if (regs_get_kernel_argument(regs, 1) != PG_writeback)
 		return 1;
-	return wait_begins(ri, folio_mapping(folio), FRONTROW_DATA, true);
+	return wait_begins(ri, folio, FRONTROW_DATA, true);
 }
 
 static int buffer_wait_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -146,7 +147,7 @@ static int buffer_wait_begins(struct kretprobe_instance *ri, struct pt_regs *reg
 		(struct buffer_head *)regs_get_kernel_argument(regs, 0);
 	struct folio *folio = page_folio(bh->b_page);
 
-	return wait_begins(ri, folio_mapping(folio), FRONTROW_META,
+	return wait_begins(ri, folio, FRONTROW_META,
 			   buffer_async_write(bh));
 }
 

@@ -213,10 +213,11 @@ enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns);
 u64 frontrow_budget_wait_ns(const struct frontrow_data *fd);
 
 /* boost.c: from a wait to a promotion */
-enum frontrow_outcome frontrow_boost_mapping(struct frontrow_data *fd,
-					     const void *mapping,
-					     enum frontrow_dependency dependency,
-					     bool surely_writeback);
+enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,
+					   struct folio *folio,
+					   const void *mapping,
+					   enum frontrow_dependency dependency,
+					   bool surely_writeback);
 void frontrow_boost_discards(struct frontrow_data *fd);
 void frontrow_wait_ended(struct frontrow_data *fd, const void *task,
 			 enum frontrow_dependency dependency, u64 slept_ns);
