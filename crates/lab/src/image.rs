@@ -135,15 +135,19 @@ fn init_program() -> Result<Vec<u8>, Error> {
             "this frontrow is dynamically linked and cannot be a guest's init: build it with `make build`".to_owned(),
         ));
     }
-    stripped(&program)
+    stripped(&program, &["--strip-all", NO_BUILD_ID])
 }
 
-/// Debug information names the host's directories, and costs guest memory.
-fn stripped(program: &[u8]) -> Result<Vec<u8>, Error> {
+/// The linker's digest of what is stripped, and so of the host's directories.
+const NO_BUILD_ID: &str = "--remove-section=.note.gnu.build-id";
+
+/// Debug information, and some of the compiler's names for symbols, depend on the
+/// host's directories; and they cost guest memory.
+fn stripped(program: &[u8], options: &[&str]) -> Result<Vec<u8>, Error> {
     let file = tempfile::NamedTempFile::new().map_err(Error::file(env::temp_dir()))?;
     fs::write(file.path(), program).map_err(Error::file(file.path()))?;
     tool::output(
-        Command::new("strip").arg("--strip-debug").arg(file.path()),
+        Command::new("strip").args(options).arg(file.path()),
         "binutils",
     )?;
     fs::read(file.path()).map_err(Error::file(file.path()))
@@ -178,7 +182,11 @@ fn put_own(
         .to_string_lossy()
         .into_owned();
     let module = fs::read(&built).map_err(Error::file(&built))?;
-    Ok(put(archive, &name, stripped(&module)?))
+    Ok(put(
+        archive,
+        &name,
+        stripped(&module, &["--strip-debug", NO_BUILD_ID])?,
+    ))
 }
 
 fn put(archive: &mut Archive, name: &str, content: Vec<u8>) -> String {
