@@ -50,11 +50,11 @@ fn a_stock_policy_sets_the_scheduler_and_nothing_else() {
 fn frontrow_brings_its_tags_and_what_promotes() {
     let root = guest();
     let changes = apply(root.path(), "simflash0", "frontrow:meta").unwrap();
-    assert_eq!(queue(root.path()), ["frontrow", "128", "0", "meta"]);
+    assert_eq!(queue(root.path()), ["frontrow", "512", "0", "meta"]);
     assert_eq!(changes.len(), 4);
 
     apply(root.path(), "simflash0", "frontrow").unwrap();
-    assert_eq!(queue(root.path()), ["frontrow", "128", "0", "all"]);
+    assert_eq!(queue(root.path()), ["frontrow", "512", "0", "all"]);
 }
 
 #[test]
