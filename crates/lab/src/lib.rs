@@ -10,7 +10,6 @@ mod console;
 mod counters;
 mod cpio;
 mod debian;
-mod debug_kernel;
 mod elf;
 mod error;
 pub mod guest;

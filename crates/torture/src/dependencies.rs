@@ -249,7 +249,12 @@ fn commit(_: &Stand, directory: &Path) -> Outcome<()> {
 fn fill_up(stand: &Stand, directory: &Path) -> Outcome<()> {
     let path = directory.join("all");
     let file = create(&path, PAGE_BYTES)?;
-    let end = fill(&file, &path)?;
+    let mut end = 0;
+    let page = [1; PAGE_BYTES];
+    while write_until_full(&file, &page, end).map_err(Failure::io("fill", &path))? {
+        end += PAGE_BYTES as u64;
+    }
+    sync(&file, &path)?;
     let node = stand.device_node();
     let device = OpenOptions::new()
         .write(true)
@@ -257,35 +262,17 @@ fn fill_up(stand: &Stand, directory: &Path) -> Outcome<()> {
         .map_err(Failure::io("open", &node))?;
     let discarding = thread::spawn(move || discard_beyond(&device, u64::from(SMALL_MIB) << 20));
     thread::sleep(Duration::from_millis(30));
-    let had_space = write_more(&file, end);
+    let full = write_until_full(&file, &page, end);
     let discarded = discarding
         .join()
         .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
     discarded.map_err(Failure::io("discard", &node))?;
-    let had_space = had_space.map_err(Failure::io("fill", &path))?;
-    require(!had_space, || "a full file system had space".to_owned())
-}
-
-/// Writes until there is no space, and then until there is none either when all
-/// has been written back: what was set aside for metadata is given back then.
-/// Gives the file's end.
-fn fill(file: &File, path: &Path) -> Outcome<u64> {
-    let mut end = 0;
-    loop {
-        let begin = end;
-        while write_more(file, end).map_err(Failure::io("fill", path))? {
-            end += PAGE_BYTES as u64;
-        }
-        sync(file, path)?;
-        if end == begin {
-            return Ok(end);
-        }
-    }
+    full.map(drop).map_err(Failure::io("fill", &path))
 }
 
 /// Whether there was still space for it.
-fn write_more(file: &File, at: u64) -> io::Result<bool> {
-    match file.write_all_at(&[1; PAGE_BYTES], at) {
+fn write_until_full(file: &File, page: &[u8], at: u64) -> io::Result<bool> {
+    match file.write_all_at(page, at) {
         Ok(()) => Ok(true),
         Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => Ok(false),
         Err(error) => Err(error),
