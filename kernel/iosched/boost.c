@@ -12,6 +12,8 @@
  * can be done. It is in a plug list, or its bio waits for a tag: then it comes
  * later (the paper polls with a timer). So a waiter is noted for as long as it
  * sleeps, and what comes of its mapping meanwhile is promoted on insertion.
+ * Writeback sends a file in order, and the awaited folio may be the last of
+ * many: until it has been seen the workers get more tags (tags.c).
  */
 #include <linux/pagemap.h>
 
@@ -71,10 +73,9 @@ static unsigned int promote_queued(struct frontrow_data *fd,
 	return promoted;
 }
 
-static bool request_has_folio(struct request *rq, struct folio *folio)
+static bool request_has_pfns(struct request *rq, unsigned long begin,
+			     unsigned long end)
 {
-	unsigned long begin = folio_pfn(folio);
-	unsigned long end = begin + folio_nr_pages(folio);
 	struct req_iterator iter;
 	struct bio_vec vec;
 
@@ -89,21 +90,23 @@ static bool request_has_folio(struct request *rq, struct folio *folio)
 }
 
 /*
- * Of a promoted range the awaited page goes first: whoever appends to a file
- * waits for its last page, and only for that.
+ * Of a promoted range the awaited folio goes first: whoever appends to a file
+ * waits for its last page, and only for that. Returns false if it is not there.
  */
-static void put_awaited_first(struct frontrow_data *fd, struct folio *folio,
+static bool put_awaited_first(struct frontrow_data *fd, struct folio *folio,
 			      const void *mapping)
 {
+	unsigned long begin = folio_pfn(folio);
 	struct request *rq;
 
 	list_for_each_entry(rq, &fd->fifo[FRONTROW_BOOSTED], queuelist) {
 		if (!request_has_mapping(rq, mapping) ||
-		    !request_has_folio(rq, folio))
+		    !request_has_pfns(rq, begin, begin + folio_nr_pages(folio)))
 			continue;
-		list_move(&rq->queuelist, &fd->fifo[FRONTROW_BOOSTED]);
-		return;
+		frontrow_put_first(fd, rq);
+		return true;
 	}
+	return false;
 }
 
 static bool class_has_mapping(struct frontrow_data *fd,
@@ -134,45 +137,83 @@ static enum frontrow_outcome outcome_in_device(struct frontrow_data *fd,
 	return outcome;
 }
 
-static void add_waiter(struct frontrow_data *fd, const void *mapping,
-		       enum frontrow_dependency dependency, bool pending)
+static void folio_seen(struct frontrow_data *fd, struct frontrow_waiter *waiter)
 {
-	struct frontrow_waiter *slot = NULL;
-	u64 now_ns = ktime_get_ns();
-	int i;
-
-	for (i = 0; i < FRONTROW_MAX_WAITERS; i++)
-		if (!fd->waiters[i].mapping || fd->waiters[i].expires_ns < now_ns)
-			slot = &fd->waiters[i];
-	/* So many wait already that async is held back whatever we note here. */
-	if (!slot)
-		return;
-	if (!slot->mapping)
-		fd->nr_waiters++;
-	*slot = (struct frontrow_waiter) {
-		.mapping = mapping,
-		.task = current,
-		.expires_ns = now_ns + WAITER_LIFE_NS,
-		.dependency = dependency,
-		.pending = pending,
-	};
+	fd->nr_unseen -= waiter->unseen;
+	waiter->unseen = false;
 }
 
 static void drop_waiter(struct frontrow_data *fd, struct frontrow_waiter *waiter)
 {
+	folio_seen(fd, waiter);
 	waiter->mapping = NULL;
 	fd->nr_waiters--;
 }
 
-/* True if a task sleeps for a write of @mapping. */
-bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping,
-			 u64 now_ns)
+/* One hook may sit in a function that calls another's. */
+static bool is_noted(const struct frontrow_data *fd, const void *task,
+		     struct folio *folio)
 {
-	bool awaited = false;
+	int i;
+
+	for (i = 0; fd->nr_waiters && i < FRONTROW_MAX_WAITERS; i++)
+		if (fd->waiters[i].mapping && fd->waiters[i].task == task &&
+		    fd->waiters[i].begin_pfn == folio_pfn(folio))
+			return true;
+	return false;
+}
+
+static struct frontrow_waiter *free_slot(struct frontrow_data *fd, u64 now_ns)
+{
+	struct frontrow_waiter *slot = NULL;
+	int i;
+
+	for (i = 0; i < FRONTROW_MAX_WAITERS; i++) {
+		struct frontrow_waiter *waiter = &fd->waiters[i];
+
+		if (waiter->mapping && waiter->expires_ns < now_ns)
+			drop_waiter(fd, waiter);
+		if (!waiter->mapping)
+			slot = waiter;
+	}
+	return slot;
+}
+
+static void add_waiter(struct frontrow_data *fd, struct folio *folio,
+		       const void *mapping,
+		       enum frontrow_dependency dependency, bool pending,
+		       bool unseen)
+{
+	u64 now_ns = ktime_get_ns();
+	struct frontrow_waiter *slot = free_slot(fd, now_ns);
+
+	/* So many wait already that async is held back whatever we note here. */
+	if (!slot)
+		return;
+	*slot = (struct frontrow_waiter) {
+		.mapping = mapping,
+		.begin_pfn = folio_pfn(folio),
+		.end_pfn = folio_pfn(folio) + folio_nr_pages(folio),
+		.task = current,
+		.expires_ns = now_ns + WAITER_LIFE_NS,
+		.dependency = dependency,
+		.pending = pending,
+		.unseen = unseen,
+	};
+	fd->nr_waiters++;
+	fd->nr_unseen += unseen;
+}
+
+/* Whether a task sleeps for a write of the file of @rq, which comes now. */
+enum frontrow_interest frontrow_interest_in(struct frontrow_data *fd,
+					    struct request *rq, u64 now_ns)
+{
+	const void *mapping = frontrow_rq(rq)->mapping;
+	enum frontrow_interest interest = FRONTROW_NOT_AWAITED;
 	int i;
 
 	if (!fd->nr_waiters || !mapping)
-		return false;
+		return FRONTROW_NOT_AWAITED;
 	for (i = 0; i < FRONTROW_MAX_WAITERS; i++) {
 		struct frontrow_waiter *waiter = &fd->waiters[i];
 
@@ -184,13 +225,18 @@ bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping,
 		}
 		if (waiter->mapping != mapping)
 			continue;
-		awaited = true;
+		interest = max(interest, FRONTROW_FILE_AWAITED);
+		if (waiter->unseen &&
+		    request_has_pfns(rq, waiter->begin_pfn, waiter->end_pfn)) {
+			interest = FRONTROW_FOLIO_AWAITED;
+			folio_seen(fd, waiter);
+		}
 		fd->counters[waiter->dependency].requests++;
 		if (waiter->pending)
 			fd->counters[waiter->dependency].pending_matched++;
 		waiter->pending = false;
 	}
-	return awaited;
+	return interest;
 }
 
 /*
@@ -270,17 +316,22 @@ enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,
 	bool may_promote = READ_ONCE(fd->boost_mask) & BIT(dependency);
 	enum frontrow_outcome outcome;
 	unsigned int promoted = 0;
+	bool seen = false;
 	unsigned long flags;
 
 	spin_lock_irqsave(&fd->lock, flags);
+	if (is_noted(fd, current, folio)) {
+		spin_unlock_irqrestore(&fd->lock, flags);
+		return FRONTROW_WAIT_NOT_OURS;
+	}
 	outcome = look_for(fd, mapping, may_promote, &promoted);
 	if (outcome == FRONTROW_WAIT_BOOSTED)
-		put_awaited_first(fd, folio, mapping);
+		seen = put_awaited_first(fd, folio, mapping);
 	if (outcome == FRONTROW_WAIT_PENDING && !surely_writeback)
 		outcome = FRONTROW_WAIT_NOT_OURS;
 	else if (may_promote && (surely_writeback || outcome != FRONTROW_WAIT_SYNC))
-		add_waiter(fd, mapping, dependency,
-			   outcome == FRONTROW_WAIT_PENDING);
+		add_waiter(fd, folio, mapping, dependency,
+			   outcome == FRONTROW_WAIT_PENDING, !seen);
 	count_wait(fd, dependency, outcome, promoted);
 	spin_unlock_irqrestore(&fd->lock, flags);
 
@@ -328,13 +379,21 @@ void frontrow_boost_discards(struct frontrow_data *fd)
 		blk_mq_run_hw_queues(fd->q, true);
 }
 
-/* True if a task waits for all discards, the one that comes now among them. */
-bool frontrow_discards_are_awaited(struct frontrow_data *fd)
+/*
+ * True if a task waits for the discard that comes now: for all of them, or for
+ * this one and in person, as whoever frees blocks does where ext4 has no
+ * journal. (fstrim holds no handle, and may well wait.)
+ */
+bool frontrow_discard_is_awaited(struct frontrow_data *fd,
+				 const struct frontrow_rq *fr)
 {
 	struct frontrow_counters *counters = &fd->counters[FRONTROW_DISCARD_WAIT];
+	bool may_promote = READ_ONCE(fd->boost_mask) & BIT(FRONTROW_DISCARD_WAIT);
 
-	if (!fd->discard_waiters)
+	counters->waits += fr->under_handle;
+	if (!may_promote || !(fr->under_handle || fd->discard_waiters))
 		return false;
+	counters->boosted += fr->under_handle;
 	counters->requests++;
 	counters->pending_matched += fd->discard_pending;
 	fd->discard_pending = 0;

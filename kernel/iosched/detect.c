@@ -7,6 +7,9 @@
  *	folio_wait_bit(PG_writeback)	D_data, D_sync; jbd2 in ordered mode
  *	__lock_buffer			D_meta (entered when the trylock failed)
  *	__wait_on_buffer		jbd2 and metadata readers
+ *	__sync_dirty_buffer,
+ *	write_dirty_buffer		the same where they have it inlined:
+ *					file systems without a journal
  *	ext4_should_retry_alloc		D_discard: an allocation that found no
  *					space waits for the discards to end
  *
@@ -151,6 +154,14 @@ static int buffer_wait_begins(struct kretprobe_instance *ri, struct pt_regs *reg
 			   buffer_async_write(bh));
 }
 
+static int buffer_write_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct buffer_head *bh =
+		(struct buffer_head *)regs_get_kernel_argument(regs, 0);
+
+	return buffer_locked(bh) ? buffer_wait_begins(ri, regs) : 1;
+}
+
 /*
  * No wait, but somebody's commit: it enters the flush machinery, which hides
  * it from the scheduler.
@@ -213,6 +224,8 @@ static struct kretprobe hooks[] = {
 	HOOK("folio_wait_bit", folio_wait_begins, wait_ended),
 	HOOK("__lock_buffer", buffer_wait_begins, wait_ended),
 	HOOK("__wait_on_buffer", buffer_wait_begins, wait_ended),
+	HOOK("__sync_dirty_buffer", buffer_write_begins, wait_ended),
+	HOOK("write_dirty_buffer", buffer_write_begins, wait_ended),
 };
 
 /* ext4 may be a module that is not there; then nobody waits in it. */

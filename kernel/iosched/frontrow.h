@@ -90,6 +90,7 @@ struct frontrow_rq {
 	u32 bytes;
 	u8 class;
 	u8 state;
+	bool under_handle;	/* its submitter holds a journal handle */
 };
 
 struct frontrow_hctx {
@@ -97,13 +98,22 @@ struct frontrow_hctx {
 	struct frontrow_rq *rqs;
 };
 
-/* A task that sleeps for a write of a mapping. */
+/* A task that sleeps for a folio of a mapping to be written. */
 struct frontrow_waiter {
 	const void *mapping;	/* NULL: the slot is free */
+	unsigned long begin_pfn, end_pfn; /* the folio */
 	const void *task;
 	u64 expires_ns;
 	u8 dependency;
 	bool pending;		/* nothing of the mapping has been seen yet */
+	bool unseen;		/* the folio has not been seen in the queue */
+};
+
+/* What the waiters want of a request that comes. */
+enum frontrow_interest {
+	FRONTROW_NOT_AWAITED,
+	FRONTROW_FILE_AWAITED,	/* somebody waits for its file */
+	FRONTROW_FOLIO_AWAITED,	/* ... and for a folio in it */
 };
 
 #define FRONTROW_MAX_WAITERS	16
@@ -155,6 +165,7 @@ struct frontrow_data {
 
 	struct frontrow_waiter waiters[FRONTROW_MAX_WAITERS];
 	unsigned int nr_waiters;
+	unsigned int nr_unseen;		/* of these, with the folio unseen */
 	unsigned int discard_waiters;
 	unsigned int discard_pending;	/* of these, none has been seen yet */
 	unsigned long boost_mask;	/* bit per frontrow_dependency */
@@ -189,6 +200,7 @@ void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 void frontrow_dequeue(struct frontrow_data *fd, struct request *rq);
 void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
 		      enum frontrow_class class);
+void frontrow_put_first(struct frontrow_data *fd, struct request *rq);
 const char *frontrow_class_name(enum frontrow_class class);
 
 /* dispatch.c: which request goes next, or none */
@@ -222,9 +234,10 @@ void frontrow_boost_discards(struct frontrow_data *fd);
 void frontrow_wait_ended(struct frontrow_data *fd, const void *task,
 			 enum frontrow_dependency dependency, u64 slept_ns);
 void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns);
-bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping,
-			 u64 now_ns);
-bool frontrow_discards_are_awaited(struct frontrow_data *fd);
+enum frontrow_interest frontrow_interest_in(struct frontrow_data *fd,
+					    struct request *rq, u64 now_ns);
+bool frontrow_discard_is_awaited(struct frontrow_data *fd,
+				 const struct frontrow_rq *fr);
 bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 now_ns);
 const void *frontrow_mapping_of(struct bio *bio);
 extern const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES];

@@ -18,7 +18,7 @@
 #include "trace.h"
 
 /* A tenth is promised; a little more covers what rounding and waiting lose. */
-#define DEFAULT_ASYNC_SHARE_PERCENT	12
+#define DEFAULT_ASYNC_SHARE_PERCENT	14
 /* What a synchronous request that comes at a bad moment may have to wait. */
 #define DEFAULT_SLICE_US		2500
 #define INITIAL_THINK_NS		(2 * NSEC_PER_MSEC)
@@ -126,16 +126,20 @@ static void insert_tracked(struct frontrow_data *fd, struct request *rq,
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
 	enum frontrow_class class = frontrow_class_of(fd, rq);
+	enum frontrow_interest interest = FRONTROW_NOT_AWAITED;
 
 	fr->mapping = frontrow_mapping_of(rq->bio);
 	fr->inserted_ns = now_ns;
-	if ((class == FRONTROW_ASYNC &&
-	     frontrow_is_awaited(fd, fr->mapping, now_ns)) ||
-	    (class == FRONTROW_DISCARD && frontrow_discards_are_awaited(fd)))
+	if (class == FRONTROW_ASYNC)
+		interest = frontrow_interest_in(fd, rq, now_ns);
+	if (interest != FRONTROW_NOT_AWAITED ||
+	    (class == FRONTROW_DISCARD && frontrow_discard_is_awaited(fd, fr)))
 		class = FRONTROW_BOOSTED;
 	if (is_sync_class(class))
 		frontrow_sync_begins(fd, now_ns);
 	frontrow_enqueue(fd, rq, class);
+	if (interest == FRONTROW_FOLIO_AWAITED)
+		frontrow_put_first(fd, rq);
 	if (may_be_merged(rq)) {
 		elv_rqhash_add(fd->q, rq);
 		if (!fd->q->last_merge)
@@ -224,13 +228,18 @@ static void flush_ended(struct frontrow_data *fd, struct frontrow_rq *fr,
 	frontrow_sync_ended(fd, now_ns);
 }
 
-/* Some kernels call finish_request only where there is a prepare_request. */
+/*
+ * Runs in the submitter. (And some kernels call finish_request only where there
+ * is a prepare_request.)
+ */
 static void frontrow_prepare_request(struct request *rq)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
 
-	if (fr)
-		fr->state = FRONTROW_RQ_IDLE;
+	if (!fr)
+		return;
+	fr->state = FRONTROW_RQ_IDLE;
+	fr->under_handle = current->journal_info;
 }
 
 static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,

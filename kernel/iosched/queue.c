@@ -59,6 +59,12 @@ void frontrow_dequeue(struct frontrow_data *fd, struct request *rq)
 	fr->state = FRONTROW_RQ_IDLE;
 }
 
+/* Before all others of its class. */
+void frontrow_put_first(struct frontrow_data *fd, struct request *rq)
+{
+	list_move(&rq->queuelist, &fd->fifo[frontrow_rq(rq)->class]);
+}
+
 /* Move a queued request to another class, at its end. */
 void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
 		      enum frontrow_class class)

@@ -10,13 +10,16 @@
  * nr_requests; the kernel's default on an eMMC of depth 2 is 4), and
  *
  *	synchronous requests		may use all,
- *	asynchronous ones of a task or
- *	under a journal handle		three quarters,
- *	writeback workers else		one quarter.
+ *	asynchronous ones of a task,
+ *	under a journal handle, or
+ *	on the way to an awaited folio	three quarters,
+ *	writeback workers else		one eighth.
  *
  * A task submits asynchronous writes itself when ext4 flushes a file that was
  * truncated and written again, at its close: it would wait in person. The
- * workers' quarter bounds how old a request can get at the guaranteed share.
+ * workers' eighth bounds how old a request can get at the guaranteed share, and
+ * how long a page stays under writeback, where it is in its writers' way: with
+ * a quarter, appending beside a busy device (M3) waited twice as long.
  */
 #include <linux/sbitmap.h>
 
@@ -50,9 +53,11 @@ int frontrow_tags_init(void)
 	return 0;
 }
 
-static bool somebody_depends_on_submitter(void)
+/* Without the lock: a moment more or less of many tags does no harm. */
+static bool somebody_depends_on_submitter(const struct frontrow_data *fd)
 {
-	return !(current->flags & PF_KTHREAD) || current->journal_info;
+	return !(current->flags & PF_KTHREAD) || current->journal_info ||
+	       READ_ONCE(fd->nr_unseen);
 }
 
 void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
@@ -60,14 +65,14 @@ void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct frontrow_data *fd = data->q->elevator->elevator_data;
 
 	if (!op_is_sync(opf))
-		data->shallow_depth = somebody_depends_on_submitter() ?
+		data->shallow_depth = somebody_depends_on_submitter(fd) ?
 				      fd->task_shallow_depth :
 				      fd->worker_shallow_depth;
 }
 
-static unsigned int quarters(unsigned int depth, unsigned int nr)
+static unsigned int eighths(unsigned int depth, unsigned int nr)
 {
-	return max(1U, depth * nr / 4);
+	return max(1U, depth * nr / 8);
 }
 
 /*
@@ -82,8 +87,8 @@ void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
 
 	if (depth_counts_per_word)
 		counted = min(depth, 1U << map->sb.shift);
-	fd->worker_tags = quarters(depth, 1);
-	fd->worker_shallow_depth = quarters(counted, 1);
-	fd->task_shallow_depth = quarters(counted, 3);
+	fd->worker_tags = eighths(depth, 1);
+	fd->worker_shallow_depth = eighths(counted, 1);
+	fd->task_shallow_depth = eighths(counted, 6);
 	sbitmap_queue_min_shallow_depth(map, 1);
 }
