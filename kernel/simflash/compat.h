@@ -88,6 +88,26 @@ typedef fmode_t blk_mode_t;
 #define simflash_remove_callback remove_new
 #endif
 
+/* Waits for the requests under way and lets none begin. */
+static inline unsigned int simflash_freeze(struct request_queue *queue)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+	return blk_mq_freeze_queue(queue);
+#else
+	blk_mq_freeze_queue(queue);
+	return 0;
+#endif
+}
+
+static inline void simflash_unfreeze(struct request_queue *queue, unsigned int flags)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+	blk_mq_unfreeze_queue(queue, flags);
+#else
+	blk_mq_unfreeze_queue(queue);
+#endif
+}
+
 static inline void simflash_timer_setup(struct hrtimer *timer,
 					enum hrtimer_restart (*expired)(struct hrtimer *))
 {

@@ -101,6 +101,65 @@ static int simflash_ioctl_stats(struct simflash *dev, struct simflash_stats __us
 	return error;
 }
 
+static void simflash_convert_ftl(struct simflash_ftl_stats *to, const struct ftl_stats *from,
+				 const struct ftl_usage *usage)
+{
+	to->version = SIMFLASH_IOCTL_VERSION;
+	to->collect_page_reads = from->collect_page_reads;
+	to->collect_page_programs = from->collect_page_programs;
+	to->collected_blocks = from->collected_blocks;
+	to->level_blocks = from->level_blocks;
+	to->log_page_programs = from->log_page_programs;
+	to->log_erases = from->log_erases;
+	to->log_compactions = from->log_compactions;
+	to->checkpoints = from->checkpoints;
+	to->remapped_pages = from->remapped_pages;
+	to->elided_pages = from->elided_pages;
+	to->spread_pages = from->spread_pages;
+	to->mounts = from->mounts;
+	to->mount_ns = from->mount_ns;
+	to->remapped_now = usage->remapped_now;
+	to->log_live_pages = usage->log_live_pages;
+	to->log_buffered_entries = usage->log_buffered_entries;
+	to->blocks = usage->blocks;
+	to->erases_min = usage->erases_min;
+	to->erases_max = usage->erases_max;
+	to->erases_sum = usage->erases_sum;
+}
+
+/* False if memory is short. */
+static bool simflash_read_ftl_stats(struct simflash *dev, struct simflash_ftl_stats *to)
+{
+	struct ftl_stats *stats = kzalloc(sizeof(*stats), GFP_KERNEL);
+	struct ftl_usage usage;
+
+	if (!stats)
+		return false;
+	memset(to, 0, sizeof(*to));
+	simflash_advance(dev);
+	spin_lock_irq(&dev->lock);
+	ftl_read_stats(dev->ftl, stats);
+	ftl_read_usage(dev->ftl, &usage);
+	spin_unlock_irq(&dev->lock);
+	simflash_convert_ftl(to, stats, &usage);
+	kfree(stats);
+	return true;
+}
+
+static int simflash_ioctl_ftl_stats(struct simflash *dev, struct simflash_ftl_stats __user *to)
+{
+	struct simflash_ftl_stats stats;
+	u32 version;
+
+	if (get_user(version, &to->version))
+		return -EFAULT;
+	if (version != SIMFLASH_IOCTL_VERSION)
+		return -EPROTO;
+	if (!simflash_read_ftl_stats(dev, &stats))
+		return -ENOMEM;
+	return copy_to_user(to, &stats, sizeof(stats)) ? -EFAULT : 0;
+}
+
 static int simflash_ioctl_reset_stats(struct simflash *dev)
 {
 	if (!capable(CAP_SYS_ADMIN))
@@ -112,21 +171,33 @@ static int simflash_ioctl_reset_stats(struct simflash *dev)
 	return 0;
 }
 
+static int simflash_ioctl_locked(struct simflash *dev, unsigned int cmd, void __user *arg)
+{
+	switch (cmd) {
+	case SIMFLASH_IOC_STATS:
+		return simflash_ioctl_stats(dev, arg);
+	case SIMFLASH_IOC_RESET_STATS:
+		return simflash_ioctl_reset_stats(dev);
+	case SIMFLASH_IOC_FTL_STATS:
+		return simflash_ioctl_ftl_stats(dev, arg);
+	default:
+		return simflash_janus_ioctl(dev, cmd, arg);
+	}
+}
+
 int simflash_ioctl(struct block_device *bdev, blk_mode_t mode, unsigned int cmd,
 		   unsigned long arg)
 {
 	struct simflash *dev = bdev->bd_disk->private_data;
+	int error = -ENODEV;
 
-	if (!disk_live(bdev->bd_disk))
-		return -ENODEV;
-	switch (cmd) {
-	case SIMFLASH_IOC_STATS:
-		return simflash_ioctl_stats(dev, (struct simflash_stats __user *)arg);
-	case SIMFLASH_IOC_RESET_STATS:
-		return simflash_ioctl_reset_stats(dev);
-	default:
+	if (_IOC_TYPE(cmd) != SIMFLASH_IOC_MAGIC)
 		return -ENOTTY;
-	}
+	mutex_lock(&dev->control);
+	if (disk_live(bdev->bd_disk) && !dev->gone)
+		error = simflash_ioctl_locked(dev, cmd, (void __user *)arg);
+	mutex_unlock(&dev->control);
+	return error;
 }
 
 static void simflash_show_commands(struct seq_file *file, const struct simflash_stats *stats)
@@ -163,13 +234,40 @@ static void simflash_show_flash(struct seq_file *file, const struct simflash_sta
 		   div_u64(stats->die_program_wait_max_ns, NSEC_PER_USEC));
 }
 
+static void simflash_show_ftl(struct seq_file *file, const struct simflash_ftl_stats *stats)
+{
+	seq_printf(file, "\ncollect_page_programs  %llu\n", stats->collect_page_programs);
+	seq_printf(file, "collected_blocks       %llu, %llu to level wear\n",
+		   stats->collected_blocks, stats->level_blocks);
+	seq_printf(file, "block_erases           %llu to %llu, %llu of %llu blocks\n",
+		   stats->erases_min, stats->erases_max, stats->erases_sum, stats->blocks);
+	seq_printf(file, "remapped_pages         %llu, %llu elided, %llu now\n",
+		   stats->remapped_pages, stats->elided_pages, stats->remapped_now);
+	seq_printf(file, "spread_pages           %llu\n", stats->spread_pages);
+	seq_printf(file, "log_page_programs      %llu, %llu live\n",
+		   stats->log_page_programs, stats->log_live_pages);
+	seq_printf(file, "log_compactions        %llu, %llu checkpoints\n",
+		   stats->log_compactions, stats->checkpoints);
+	seq_printf(file, "mounts                 %llu, the last took %llu us\n",
+		   stats->mounts, div_u64(stats->mount_ns, NSEC_PER_USEC));
+}
+
 static int simflash_stats_show(struct seq_file *file, void *unused)
 {
-	struct simflash_stats *stats = simflash_read_stats(file->private);
+	struct simflash *dev = file->private;
+	struct simflash_ftl_stats ftl;
+	struct simflash_stats *stats;
+	bool read;
 	u32 dies;
 
-	if (!stats)
+	mutex_lock(&dev->control);
+	stats = simflash_read_stats(dev);
+	read = stats && simflash_read_ftl_stats(dev, &ftl);
+	mutex_unlock(&dev->control);
+	if (!read) {
+		kfree(stats);
 		return -ENOMEM;
+	}
 	seq_printf(file, "elapsed_us %llu\n\n", div_u64(stats->elapsed_ns, NSEC_PER_USEC));
 	simflash_show_commands(file, stats);
 	seq_putc(file, '\n');
@@ -182,6 +280,7 @@ static int simflash_stats_show(struct seq_file *file, void *unused)
 	seq_printf(file, "buffered_pages  %llu\n", stats->buffered_pages);
 	seq_printf(file, "cached_pages    %llu\n", stats->cached_pages);
 	seq_printf(file, "free_rows       %llu of %llu\n", stats->free_rows, stats->total_rows);
+	simflash_show_ftl(file, &ftl);
 	kfree(stats);
 	return 0;
 }

@@ -191,6 +191,8 @@ static blk_status_t simflash_status(struct simflash *dev, enum ftl_status status
 			pr_err(SIMFLASH_NAME "0: every erase block holds valid pages: discard what is unused, or load the module with a larger spare_percent\n");
 		dev->full_told = true;
 		return BLK_STS_NOSPC;
+	case FTL_POWER_LOST:
+		return BLK_STS_OFFLINE;
 	default:
 		pr_err(SIMFLASH_NAME "0: a page's OOB names another LBA than the map\n");
 		return BLK_STS_IOERR;
@@ -231,6 +233,10 @@ static struct ftl_cmd *simflash_collect(struct simflash *dev)
 	struct ftl_cmd *cmd;
 
 	while ((cmd = ftl_take_done(dev->ftl))) {
+		if (cmd == dev->control_cmd) {
+			complete(&dev->control_done);
+			continue;
+		}
 		*last = cmd;
 		last = &cmd->next;
 	}
@@ -260,6 +266,20 @@ void simflash_advance(struct simflash *dev)
 	simflash_set_timer(dev);
 	spin_unlock_irqrestore(&dev->lock, flags);
 	simflash_end(done);
+}
+
+void simflash_control(struct simflash *dev)
+{
+	struct ftl_cmd *done;
+
+	reinit_completion(&dev->control_done);
+	spin_lock_irq(&dev->lock);
+	ftl_submit(dev->ftl, dev->control_cmd, ktime_get_ns());
+	done = simflash_collect(dev);
+	simflash_set_timer(dev);
+	spin_unlock_irq(&dev->lock);
+	simflash_end(done);
+	wait_for_completion(&dev->control_done);
 }
 
 static enum hrtimer_restart simflash_timer(struct hrtimer *timer)
@@ -376,6 +396,9 @@ static int simflash_probe(struct platform_device *platform)
 		return -ENOMEM;
 
 	spin_lock_init(&dev->lock);
+	mutex_init(&dev->control);
+	init_completion(&dev->control_done);
+	dev->power_loss = config.power_loss;
 	simflash_timer_setup(&dev->timer, simflash_timer);
 	dev->timer_ns = FTL_NEVER;
 	dev->dies = config.channels * config.dies_per_channel;
@@ -383,6 +406,7 @@ static int simflash_probe(struct platform_device *platform)
 	dev->ftl = ftl_create(&config, ktime_get_ns());
 	if (!dev->ftl)
 		goto free;
+	dev->control_cmd = ftl_command(dev->ftl, config.queue_depth);
 	error = simflash_add_tags(dev, config.queue_depth);
 	if (error)
 		goto free;
@@ -411,6 +435,9 @@ static void simflash_remove(struct platform_device *platform)
 
 	del_gendisk(dev->disk);
 	simflash_control_remove(dev);
+	mutex_lock(&dev->control);
+	dev->gone = true;
+	mutex_unlock(&dev->control);
 	hrtimer_cancel(&dev->timer);
 	blk_mq_free_tag_set(&dev->tags);
 	put_disk(dev->disk);

@@ -24,6 +24,11 @@ PARAMETER(queue_depth, uint, 32, "commands in the device");
 PARAMETER(request_kib, uint, 512, "largest read or write, KiB");
 PARAMETER(discard_mib, uint, 64, "largest discard, MiB");
 PARAMETER(policy, uint, 0, "a die serves: 0 in order of arrival, 1 reads first");
+PARAMETER(victim, uint, 0, "garbage collection empties: 0 the block with fewest valid pages, 1 by cost and benefit");
+PARAMETER(wear_gap, uint, 0, "difference in erases at which cold data are moved to worn blocks; 0: never");
+PARAMETER(log_kib, uint, 10240, "the defrag log at its largest, KiB");
+PARAMETER(checkpoint_mib, uint, 0, "MiB programmed between checkpoints of the map; 0: only when asked");
+PARAMETER(power_loss, bool, false, "flash keeps what a power cut needs, and the power can be cut");
 PARAMETER(fua, bool, true, "writes may ask to be programmed before they complete");
 PARAMETER(stable_pages, bool, false, "pages under write must not change (ext4 then waits)");
 
@@ -54,6 +59,11 @@ int simflash_profile(struct ftl_config *config, struct simflash_limits *limits)
 		.queue_depth = queue_depth,
 		.command_pages = request_kib / (FTL_PAGE_BYTES / SZ_1K),
 		.policy = policy,
+		.victim = victim,
+		.wear_gap = wear_gap,
+		.log_pages = log_kib / (FTL_PAGE_BYTES / SZ_1K),
+		.checkpoint_pages = checkpoint_mib * (SZ_1M / FTL_PAGE_BYTES),
+		.power_loss = power_loss,
 		.read_ns = read_ns,
 		.program_ns = program_ns,
 		.erase_ns = erase_ns,

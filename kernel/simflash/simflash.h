@@ -4,8 +4,10 @@
 #define SIMFLASH_H
 
 #include <linux/blk-mq.h>
+#include <linux/completion.h>
 #include <linux/dcache.h>
 #include <linux/hrtimer.h>
+#include <linux/mutex.h>
 #include <linux/spinlock.h>
 
 #include "compat.h"
@@ -15,7 +17,9 @@
 
 /*
  * lock is held around every call into the core, from the issue path and from
- * the timer's interrupt alike. It is taken with interrupts off.
+ * the timer's interrupt alike. It is taken with interrupts off. control is held
+ * around ioctls, for the core has one slot for their commands, and by what
+ * needs the core for itself.
  */
 struct simflash {
 	struct ftl *ftl;
@@ -24,6 +28,11 @@ struct simflash {
 	u64 timer_ns;			/* what it is set to, FTL_NEVER if not */
 	bool full_told, short_told;	/* said once in the kernel's log */
 	u32 dies;
+	bool power_loss;
+	struct mutex control;
+	struct completion control_done;
+	struct ftl_cmd *control_cmd;
+	bool gone;			/* no ioctl may begin any more */
 	struct gendisk *disk;
 	struct blk_mq_tag_set tags;
 	struct dentry *debugfs;
@@ -34,6 +43,12 @@ int simflash_profile(struct ftl_config *config, struct simflash_limits *limits);
 
 /* main.c: brings the core up to now and ends what is done */
 void simflash_advance(struct simflash *dev);
+
+/* main.c: submits the control slot's command and waits for its end */
+void simflash_control(struct simflash *dev);
+
+/* janus.c: ioctls that change what the device holds */
+int simflash_janus_ioctl(struct simflash *dev, unsigned int cmd, void __user *arg);
 
 /* control.c: ioctl and debugfs */
 int simflash_ioctl(struct block_device *bdev, blk_mode_t mode, unsigned int cmd,

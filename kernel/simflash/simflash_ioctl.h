@@ -61,6 +61,89 @@ struct simflash_stats {
 	__u64 total_rows;
 };
 
+/*
+ * The Janus commands (dissertation, table 6). Pages are logical blocks of the
+ * device. Each command waits until what was written before it is in flash.
+ */
+#define SIMFLASH_SPREAD 0xffffffffu	/* a dst: physical redistribution */
+#define SIMFLASH_MAX_RANGES 1024
+#define SIMFLASH_MAX_RANGE_PAGES 65536	/* of all ranges of a command */
+
+struct simflash_range {
+	__u32 src;
+	__u32 dst;
+	__u32 pages;
+	__u32 unused;
+};
+
+struct simflash_ranges {
+	__u32 version;
+	__u32 count;
+	__u64 ranges;		/* address of `count` struct simflash_range */
+	__u64 pages_done;	/* set by the device */
+	__u32 dof_p_permille;	/* set by SIMFLASH_IOC_DOF_P */
+	__u32 unused;
+};
+
+enum simflash_log_op {
+	SIMFLASH_LOG_FLUSH,	/* what was remapped is in the log, in flash */
+	SIMFLASH_LOG_COMMIT,	/* ... and completed: each src is given up */
+	SIMFLASH_LOG_DISCARD,	/* ... and undone: each dst is given up */
+	SIMFLASH_LOG_CHECK,	/* only says whether something is left to be completed */
+	SIMFLASH_LOG_CHECKPOINT, /* before power-off: the next mount reads the map */
+	SIMFLASH_LOG_OPS,
+};
+
+struct simflash_log {
+	__u32 version;
+	__u32 op;		/* enum simflash_log_op */
+	__u32 committed;	/* set: nothing is left to be committed or discarded */
+	__u32 unused;
+};
+
+enum simflash_power_op { SIMFLASH_POWER_CUT, SIMFLASH_POWER_ON, SIMFLASH_POWER_OPS };
+
+/*
+ * CUT: while the `operations`th program or erase from now is under way, or at
+ * once if that is 0. Requests fail from then on, until ON, which mounts.
+ */
+struct simflash_power {
+	__u32 version;
+	__u32 op;		/* enum simflash_power_op */
+	__u64 operations;
+	__u64 seed;		/* of how what was under way is torn */
+	__u32 off;		/* set: the power is off now */
+	__u32 unused;
+};
+
+/* Of the flash translation layer, since the last reset, except where it says "now". */
+struct simflash_ftl_stats {
+	__u32 version;
+	__u32 unused;
+	/* Bytes programmed are pages times 4096; padding is in simflash_stats. */
+	__u64 collect_page_reads;
+	__u64 collect_page_programs;
+	__u64 collected_blocks;
+	__u64 level_blocks;
+	__u64 log_page_programs;	/* defrag log and checkpoints */
+	__u64 log_erases;
+	__u64 log_compactions;
+	__u64 checkpoints;
+	__u64 remapped_pages;
+	__u64 elided_pages;		/* written, and remapped instead of programmed */
+	__u64 spread_pages;
+	__u64 mounts;
+	__u64 mount_ns;			/* of the last mount */
+	/* Now. */
+	__u64 remapped_now;		/* pages whose OOB does not tell their place */
+	__u64 log_live_pages;
+	__u64 log_buffered_entries;
+	__u64 blocks;
+	__u64 erases_min;		/* of a block */
+	__u64 erases_max;
+	__u64 erases_sum;
+};
+
 #define SIMFLASH_IOC_MAGIC 0xf5
 
 /* EPROTO: another version. ENODEV: the device is gone. */
@@ -68,5 +151,34 @@ struct simflash_stats {
 
 /* EPERM: needs CAP_SYS_ADMIN. ENODEV: the device is gone. */
 #define SIMFLASH_IOC_RESET_STATS _IO(SIMFLASH_IOC_MAGIC, 2)
+
+/*
+ * defrag(src, dst): each dst is to have what its src has, without a copy. Until
+ * LOG_COMMIT both have it. All ranges, or none. With every dst SIMFLASH_SPREAD:
+ * the ranges are rewritten over all dies if their DoF_P is one half or more,
+ * and pages_done is how many pages that took.
+ * EINVAL: ranges overlap or are outside the device. EBUSY: a page of a range is
+ * being written: try again. ENOSPC: the log is full: commit or discard first.
+ */
+#define SIMFLASH_IOC_DEFRAG _IOWR(SIMFLASH_IOC_MAGIC, 3, struct simflash_ranges)
+
+/*
+ * From now on a write to a dst that brings what its src has is remapped instead
+ * of programmed, once; both keep it. No ranges: forget what is armed.
+ */
+#define SIMFLASH_IOC_ARM _IOWR(SIMFLASH_IOC_MAGIC, 4, struct simflash_ranges)
+
+/* DoF_P of the srcs as one sequence. Needs no right. */
+#define SIMFLASH_IOC_DOF_P _IOWR(SIMFLASH_IOC_MAGIC, 5, struct simflash_ranges)
+
+/* ENOSPC: a checkpoint, and moves are not committed; or memory is short. */
+#define SIMFLASH_IOC_LOG _IOWR(SIMFLASH_IOC_MAGIC, 6, struct simflash_log)
+
+/* EOPNOTSUPP: load the module with power_loss=1. ENOMEM: the power is still off. */
+#define SIMFLASH_IOC_POWER _IOWR(SIMFLASH_IOC_MAGIC, 7, struct simflash_power)
+
+#define SIMFLASH_IOC_FTL_STATS _IOWR(SIMFLASH_IOC_MAGIC, 8, struct simflash_ftl_stats)
+
+/* All but the statistics and DOF_P: EPERM without CAP_SYS_ADMIN, EIO while the power is off. */
 
 #endif

@@ -65,12 +65,31 @@ static void free_row(struct ftl_cache *cache, struct ftl_row *row)
 	cache->free_row = row;
 }
 
+/* Nothing is in the cache. */
+static void clear(struct ftl *ftl)
+{
+	struct ftl_cache *cache = &ftl->cache;
+	uint32_t buckets = 0xffffffffu >> cache->bucket_shift;
+	uint32_t i;
+
+	cache->free_head = FTL_NONE;
+	cache->free_count = 0;
+	cache->free_row = NULL;
+	for (i = 0; i < ftl->config.cache_pages; i++) {
+		free_slot(cache, i);
+		free_row(cache, &cache->row[i]);
+	}
+	for (i = 0; i <= buckets; i++)
+		cache->bucket[i] = FTL_NONE;
+	cache->staged = cache->oldest = cache->newest = NULL;
+	cache->flush_head = NULL;
+}
+
 bool ftl_cache_create(struct ftl *ftl)
 {
 	struct ftl_cache *cache = &ftl->cache;
 	uint32_t pages = ftl->config.cache_pages;
 	uint32_t bits = 1;
-	uint32_t i;
 
 	while (1u << bits < pages)
 		bits++;
@@ -80,18 +99,11 @@ bool ftl_cache_create(struct ftl *ftl)
 	cache->bucket = ftl_alloc_array(1u << bits, sizeof(*cache->bucket));
 	if (!cache->slot || !cache->row || !cache->bucket)
 		return false;
-
-	cache->free_head = FTL_NONE;
-	for (i = 0; i < pages; i++) {
-		free_slot(cache, i);
-		free_row(cache, &cache->row[i]);
-	}
-	for (i = 0; i < 1u << bits; i++)
-		cache->bucket[i] = FTL_NONE;
+	clear(ftl);
 	return true;
 }
 
-void ftl_cache_destroy(struct ftl *ftl)
+static void drop_contents(struct ftl *ftl)
 {
 	struct ftl_cache *cache = &ftl->cache;
 	uint32_t i;
@@ -100,6 +112,19 @@ void ftl_cache_destroy(struct ftl *ftl)
 		if (cache->slot[i].used)
 			ftl_content_drop(&cache->slot[i].content);
 	}
+}
+
+void ftl_cache_power_lost(struct ftl *ftl)
+{
+	drop_contents(ftl);
+	clear(ftl);
+}
+
+void ftl_cache_destroy(struct ftl *ftl)
+{
+	struct ftl_cache *cache = &ftl->cache;
+
+	drop_contents(ftl);
 	ftl_free_array(cache->slot);
 	ftl_free_array(cache->row);
 	ftl_free_array(cache->bucket);
@@ -184,6 +209,7 @@ bool ftl_cache_write(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
 	slot->used = true;
 	slot->staged = true;
 	slot->dropped = false;
+	slot->blank = false;
 	own(slot, content, fua);
 	list_slot(cache, index);
 	cache->staged->slot[cache->staged->pages++] = index;
@@ -221,6 +247,13 @@ static void unlink_row(struct ftl_cache *cache, struct ftl_row *row)
 		cache->newest = row->previous;
 }
 
+/* What was discarded before it had a sequence number must not get a later one. */
+static void send_off(struct ftl_slot *slot)
+{
+	slot->staged = false;
+	slot->blank = slot->dropped;
+}
+
 void ftl_cache_push(struct ftl *ftl)
 {
 	struct ftl_cache *cache = &ftl->cache;
@@ -232,7 +265,7 @@ void ftl_cache_push(struct ftl *ftl)
 	cache->staged = NULL;
 	link_row(cache, row);
 	for (i = 0; i < row->pages; i++)
-		cache->slot[row->slot[i]].staged = false;
+		send_off(&cache->slot[row->slot[i]]);
 
 	row->sequence = ftl->next_sequence;
 	row->operation.kind = FTL_PROGRAM_ROW;
@@ -244,8 +277,8 @@ void ftl_cache_push(struct ftl *ftl)
 		      FTL_CLASS_PROGRAM);
 }
 
-/* Ends the flushes whose rows are all programmed. */
-static void end_flushes(struct ftl *ftl)
+/* Ends the flushes whose rows are all programmed, and the log they asked for. */
+void ftl_cache_end_flushes(struct ftl *ftl)
 {
 	struct ftl_cache *cache = &ftl->cache;
 	struct ftl_cmd *cmd;
@@ -253,8 +286,13 @@ static void end_flushes(struct ftl *ftl)
 	while ((cmd = cache->flush_head)) {
 		if (cache->oldest && cache->oldest->number <= cmd->flush_row)
 			return;
+		if (cmd->flush_log && cmd->flush_log > ftl_system_written(ftl))
+			return;
 		cache->flush_head = cmd->next;
-		ftl_command_respond(ftl, cmd);
+		if (cmd->op == FTL_FLUSH)
+			ftl_command_respond(ftl, cmd);
+		else
+			ftl_janus_flushed(ftl, cmd);
 	}
 }
 
@@ -263,6 +301,9 @@ void ftl_cache_flush(struct ftl *ftl, struct ftl_cmd *cmd)
 	struct ftl_cache *cache = &ftl->cache;
 
 	ftl_cache_push(ftl);
+	if (ftl->log.must_flush)
+		ftl_log_flush(ftl);
+	cmd->flush_log = ftl->log.handed_number;
 	cmd->flush_row = cache->next_row;
 	cmd->next = NULL;
 	if (cache->flush_head)
@@ -270,7 +311,7 @@ void ftl_cache_flush(struct ftl *ftl, struct ftl_cmd *cmd)
 	else
 		cache->flush_head = cmd;
 	cache->flush_tail = cmd;
-	end_flushes(ftl);
+	ftl_cache_end_flushes(ftl);
 }
 
 void ftl_cache_discard(struct ftl *ftl, uint32_t lba, uint32_t pages)
@@ -291,14 +332,76 @@ void ftl_cache_discard(struct ftl *ftl, uint32_t lba, uint32_t pages)
 	}
 }
 
+bool ftl_cache_has_any(const struct ftl *ftl, uint32_t lba, uint32_t pages)
+{
+	const struct ftl_cache *cache = &ftl->cache;
+	uint32_t i;
+
+	if (cache->free_count == ftl->config.cache_pages)
+		return false;
+	for (i = 0; i < ftl->config.cache_pages; i++) {
+		if (cache->slot[i].used && cache->slot[i].lba - lba < pages)
+			return true;
+	}
+	return false;
+}
+
+bool ftl_cache_has(const struct ftl *ftl, uint32_t lba)
+{
+	return ftl->cache.free_count != ftl->config.cache_pages &&
+	       find(&ftl->cache, lba) != FTL_NONE;
+}
+
+/* No row is under program, the collectors' included. */
+bool ftl_cache_is_quiet(const struct ftl *ftl)
+{
+	uint32_t i;
+
+	if (ftl->cache.oldest)
+		return false;
+	for (i = 0; i < ftl->dies; i++) {
+		if (ftl->die[i].collector.busy &&
+		    ftl->die[i].collector.operation.kind == FTL_COLLECT_PROGRAM)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * A newer version of the LBA is on its way to the cells. Sequence numbers are
+ * given when a row is sent off: a copy of the older version that were sent off
+ * now would count as the newer one.
+ */
+bool ftl_cache_under_program(const struct ftl *ftl, uint32_t lba)
+{
+	const struct ftl_cache *cache = &ftl->cache;
+	const struct ftl_row *row;
+	uint32_t i;
+
+	for (row = cache->oldest; row; row = row->next) {
+		for (i = 0; i < row->pages; i++) {
+			if (cache->slot[row->slot[i]].lba == lba)
+				return true;
+		}
+	}
+	return false;
+}
+
 static void slot_programmed(struct ftl *ftl, uint32_t index, uint32_t physical,
 			    uint64_t sequence)
 {
 	struct ftl_cache *cache = &ftl->cache;
 	struct ftl_slot *slot = &cache->slot[index];
 
-	ftl_store_program(ftl, physical, slot->lba, sequence, &slot->content);
-	if (slot->dropped || !ftl_map_programmed(ftl, slot->lba, physical))
+	if (slot->blank) {
+		ftl_content_drop(&slot->content);
+		ftl_store_torn_page(ftl, physical);
+	} else {
+		ftl_store_program(ftl, physical, slot->lba, sequence, &slot->content);
+	}
+	if (!slot->dropped && !ftl_map_programmed(ftl, slot->lba, physical))
+		ftl_store_stale(ftl, physical);
+	else if (slot->dropped && !ftl->config.power_loss)
 		ftl_store_stale(ftl, physical);
 	if (slot->listed)
 		unlist_slot(cache, index);
@@ -314,9 +417,13 @@ void ftl_cache_row_done(struct ftl *ftl, struct ftl_row *row)
 	for (i = 0; i < row->pages; i++)
 		slot_programmed(ftl, row->slot[i], row->operation.physical + i,
 				row->sequence + i);
+	ftl_log_count(ftl, row->pages);
 	ftl_store_row_done(ftl, row->operation.physical);
 	unlink_row(&ftl->cache, row);
 	free_row(&ftl->cache, row);
-	end_flushes(ftl);
+	ftl_cache_end_flushes(ftl);
+	if (ftl->collect_waits)
+		ftl_collect_wake_waiting(ftl);
+	ftl_janus_go_on(ftl);
 	ftl_link_start(ftl);
 }

@@ -18,7 +18,7 @@ static void *page_memory(const struct ftl_cmd *cmd, uint32_t page)
 
 bool ftl_command_create(struct ftl *ftl)
 {
-	uint32_t depth = ftl->config.queue_depth;
+	uint32_t depth = ftl->config.queue_depth + 1;
 	uint32_t pages = ftl->config.command_pages;
 	uint32_t i;
 
@@ -55,12 +55,10 @@ void ftl_command_respond(struct ftl *ftl, struct ftl_cmd *cmd)
 	ftl_commands_push(&ftl->responses, cmd);
 }
 
-static void response_event(struct ftl *ftl)
+static void count_command(struct ftl_stats *stats, const struct ftl_cmd *cmd, uint64_t took_ns)
 {
-	struct ftl_cmd *cmd = ftl_commands_pop(&ftl->responses);
-	struct ftl_stats *stats = &ftl->stats;
-	uint64_t took_ns = ftl->now_ns - cmd->arrival_ns;
-
+	if (cmd->op >= FTL_OPS)
+		return;
 	stats->commands[cmd->op]++;
 	stats->command_pages[cmd->op] += cmd->pages;
 	stats->command_ns[cmd->op] += took_ns;
@@ -68,7 +66,14 @@ static void response_event(struct ftl *ftl)
 		stats->command_max_ns[cmd->op] = took_ns;
 	stats->fua_writes += cmd->op == FTL_WRITE && cmd->fua;
 	stats->failed += cmd->status != FTL_OK;
+}
 
+static void response_event(struct ftl *ftl)
+{
+	struct ftl_cmd *cmd = ftl_commands_pop(&ftl->responses);
+
+	count_command(&ftl->stats, cmd, ftl->now_ns - cmd->arrival_ns);
+	cmd->under_way = false;
 	ftl->due_ns[FTL_DUE_RESPONSE] =
 		ftl->responses.head ? ftl->responses.head->due_ns : FTL_NEVER;
 	ftl_commands_push(&ftl->done, cmd);
@@ -101,8 +106,12 @@ static enum ftl_kind look_up(struct ftl *ftl, struct ftl_cmd *cmd, uint32_t page
 		ftl->stats.cache_read_hits++;
 		return FTL_NO_FLASH;
 	}
-	if (ftl_map_find(ftl, lba, &cmd->page[page].physical))
+	if (ftl_map_find(ftl, lba, &cmd->page[page].physical)) {
+		cmd->page[page].oob = lba;
+		if (ftl->alias.count && ftl_map_names(ftl, cmd->page[page].physical, lba))
+			cmd->page[page].oob = ftl_store_lba(ftl, cmd->page[page].physical);
 		return FTL_READ_ROW;
+	}
 	ftl_fill_page(page_memory(cmd, page), 0);
 	ftl->stats.unmapped_reads++;
 	return FTL_NO_FLASH;
@@ -154,7 +163,7 @@ void ftl_command_row_read(struct ftl *ftl, struct ftl_operation *operation)
 	for (page = operation->first; page < end; page++) {
 		uint32_t physical = cmd->page[page].physical;
 
-		if (ftl_store_lba(ftl, physical) != cmd->lba + page)
+		if (ftl_store_lba(ftl, physical) != cmd->page[page].oob)
 			cmd->status = FTL_CORRUPT;
 		else
 			ftl_store_read(ftl, physical, page_memory(cmd, page));
@@ -165,13 +174,18 @@ void ftl_command_row_read(struct ftl *ftl, struct ftl_operation *operation)
 
 /* Writes. */
 
-/* How many pages of the writes' head cross the link next: to the row's end if there is room. */
+/*
+ * How many pages of the writes' head cross the link next: to the row's end if
+ * there is room in the cache, and flash for them or no hope of any.
+ */
 static uint32_t next_piece(const struct ftl *ftl)
 {
 	const struct ftl_cmd *cmd = ftl->writes.head;
 	uint32_t pages;
 
-	if (!cmd)
+	if (!cmd || ftl_log_wants_quiet(ftl))
+		return 0;
+	if (!ftl->cache.staged && !ftl->free_rows && ftl_collect_goes_on(ftl))
 		return 0;
 	pages = ftl->config.row_pages - ftl_cache_staged(ftl);
 	if (pages > cmd->pages - cmd->moved)
@@ -190,17 +204,62 @@ static void end_write(struct ftl *ftl, struct ftl_cmd *cmd)
 		ftl_command_respond(ftl, cmd);
 }
 
+/*
+ * A page that brings what it is armed with is not programmed: only the read
+ * that it was compared with has to end. Not so with FUA, for then the log
+ * would have to be in flash. Returns the read, which more pages of the row may
+ * join, or NULL.
+ */
+static struct ftl_operation *elide(struct ftl *ftl, struct ftl_cmd *cmd,
+				   struct ftl_operation *last)
+{
+	struct ftl_content *content = &cmd->page[cmd->moved].content;
+	uint32_t physical;
+
+	if (cmd->fua || !ftl_janus_elide(ftl, cmd->lba + cmd->moved, content, &physical))
+		return NULL;
+	ftl_content_drop(content);
+	if (last && same_row(ftl, last->physical, physical)) {
+		last->pages++;
+		return last;
+	}
+	last = &cmd->operation[cmd->moved];
+	last->cmd = cmd;
+	last->kind = FTL_VERIFY_READ;
+	last->physical = physical;
+	last->pages = 1;
+	cmd->waiting++;
+	ftl_store_pin(ftl, physical);
+	ftl_die_queue(ftl, ftl_die_of(ftl, physical), last, FTL_CLASS_READ);
+	return last;
+}
+
+void ftl_command_verified(struct ftl *ftl, struct ftl_operation *operation)
+{
+	ftl_store_unpin(ftl, operation->physical);
+	if (!--operation->cmd->waiting)
+		ftl_command_respond(ftl, operation->cmd);
+}
+
 /* The pages on the link have arrived in the cache. */
 static void write_moved(struct ftl *ftl)
 {
 	struct ftl_cmd *cmd = ftl->writes.head;
 	uint32_t end = cmd->moved + ftl->link_write;
+	struct ftl_operation *compared = NULL;
 
 	ftl->link_write = 0;
 	for (; cmd->moved < end; cmd->moved++) {
+		if (ftl->armed.count) {
+			compared = elide(ftl, cmd, compared);
+			if (compared)
+				continue;
+		}
 		if (ftl_cache_write(ftl, cmd->lba + cmd->moved, &cmd->page[cmd->moved].content,
 				    cmd->fua ? cmd : NULL))
 			continue;
+		if (ftl_collect_goes_on(ftl))
+			return;		/* what is left crosses the link again */
 		cmd->status = FTL_NO_SPACE;
 		break;
 	}
@@ -258,8 +317,15 @@ static uint64_t command_ns(const struct ftl *ftl, const struct ftl_cmd *cmd)
 		return ftl->config.write_command_ns;
 	case FTL_FLUSH:
 		return ftl->config.flush_command_ns;
-	default:
+	case FTL_REMAP:
+	case FTL_ARM:
+		/* Changes to the map take what those of a discard take. */
+		return ftl->config.discard_command_ns +
+		       (cmd->pages + MIB_PAGES - 1) / MIB_PAGES * ftl->config.discard_mib_ns;
+	case FTL_DISCARD:
 		return ftl->config.discard_command_ns;
+	default:
+		return ftl->config.flush_command_ns;
 	}
 }
 
@@ -272,7 +338,23 @@ static void controller_start(struct ftl *ftl)
 		return;
 	}
 	ftl->discarded = 0;
-	ftl->due_ns[FTL_DUE_CONTROLLER] = ftl->now_ns + command_ns(ftl, cmd);
+	ftl->due_ns[FTL_DUE_CONTROLLER] =
+		(ftl->power.ready_ns > ftl->now_ns ? ftl->power.ready_ns : ftl->now_ns) +
+		command_ns(ftl, cmd);
+}
+
+/*
+ * The log has the discard before it is done: blocks that become invalid by it
+ * are to wait for that entry. Where there is no memory for the entry nothing
+ * is discarded; it is advice.
+ */
+static bool discard_is_logged(struct ftl *ftl, uint32_t lba, uint32_t pages)
+{
+	if (!ftl->config.power_loss)
+		return true;
+	if (!ftl_map_has(ftl, lba, pages) && !ftl_cache_has_any(ftl, lba, pages))
+		return true;
+	return ftl_log_reserve(ftl, 1) && ftl_log_append(ftl, FTL_LOG_UNMAP, lba, 0, pages);
 }
 
 /* One MiB after another, so that a large range keeps neither device nor CPU at once. */
@@ -284,8 +366,10 @@ static bool discard_next(struct ftl *ftl, struct ftl_cmd *cmd)
 		return false;
 	if (pages > MIB_PAGES)
 		pages = MIB_PAGES;
-	ftl_cache_discard(ftl, cmd->lba + ftl->discarded, pages);
-	ftl_map_discard(ftl, cmd->lba + ftl->discarded, pages);
+	if (discard_is_logged(ftl, cmd->lba + ftl->discarded, pages)) {
+		ftl_cache_discard(ftl, cmd->lba + ftl->discarded, pages);
+		ftl_map_discard(ftl, cmd->lba + ftl->discarded, pages);
+	}
 	ftl->discarded += pages;
 	ftl->due_ns[FTL_DUE_CONTROLLER] = ftl->now_ns + ftl->config.discard_mib_ns;
 	return true;
@@ -310,8 +394,11 @@ static void controller_event(struct ftl *ftl)
 	case FTL_FLUSH:
 		ftl_cache_flush(ftl, cmd);
 		break;
-	default:
+	case FTL_DISCARD:
 		ftl_command_respond(ftl, cmd);
+		break;
+	default:
+		ftl_janus_start(ftl, cmd);
 	}
 	controller_start(ftl);
 }
@@ -351,9 +438,43 @@ void ftl_run(struct ftl *ftl, uint64_t now_ns)
 			response_event(ftl);
 		else
 			ftl_die_event(ftl, &ftl->die[source - FTL_DUE_DIE]);
+		if (ftl->collect)
+			ftl_collect_run(ftl);
+		if (ftl->log.wanted || ftl->log.remap)
+			ftl_log_run(ftl);
 	}
 	if (now_ns > ftl->now_ns)
 		ftl->now_ns = now_ns;
+}
+
+/* There is no power: the command ends without an answer. */
+static void fail(struct ftl *ftl, struct ftl_cmd *cmd)
+{
+	cmd->status = FTL_POWER_LOST;
+	cmd->due_ns = ftl->now_ns;
+	cmd->under_way = false;
+	for (; cmd->op == FTL_WRITE && cmd->moved < cmd->pages; cmd->moved++)
+		ftl_content_drop(&cmd->page[cmd->moved].content);
+	ftl_commands_push(&ftl->done, cmd);
+}
+
+void ftl_command_power_lost(struct ftl *ftl)
+{
+	uint32_t i;
+
+	memset(&ftl->arrived, 0, sizeof(ftl->arrived));
+	memset(&ftl->writes, 0, sizeof(ftl->writes));
+	memset(&ftl->responses, 0, sizeof(ftl->responses));
+	memset(&ftl->reads, 0, sizeof(ftl->reads));
+	ftl->link_read = NULL;
+	ftl->link_write = 0;
+	ftl->due_ns[FTL_DUE_CONTROLLER] = FTL_NEVER;
+	ftl->due_ns[FTL_DUE_LINK] = FTL_NEVER;
+	ftl->due_ns[FTL_DUE_RESPONSE] = FTL_NEVER;
+	for (i = 0; i <= ftl->config.queue_depth; i++) {
+		if (ftl->command[i].under_way)
+			fail(ftl, &ftl->command[i]);
+	}
 }
 
 void ftl_submit(struct ftl *ftl, struct ftl_cmd *cmd, uint64_t now_ns)
@@ -364,6 +485,11 @@ void ftl_submit(struct ftl *ftl, struct ftl_cmd *cmd, uint64_t now_ns)
 	cmd->waiting = 0;
 	cmd->number = ftl->next_number++;
 	cmd->arrival_ns = ftl->now_ns;
+	cmd->under_way = true;
+	if (ftl->power.off) {
+		fail(ftl, cmd);
+		return;
+	}
 	ftl_commands_push(&ftl->arrived, cmd);
 	if (ftl->arrived.head == cmd)
 		controller_start(ftl);

@@ -2,7 +2,8 @@
 /* Making a device and taking it apart. */
 #include "internal.h"
 
-#define BLOCKS_OPEN 2	/* a die's open block, and the one erased ahead */
+/* A die's open block, the one erased ahead, and the one garbage collection writes to. */
+#define BLOCKS_OPEN 3
 
 static uint64_t blocks_per_die(const struct ftl_config *config)
 {
@@ -12,7 +13,7 @@ static uint64_t blocks_per_die(const struct ftl_config *config)
 
 	pages += pages * config->spare_percent / 100;
 	die_pages = pages / dies + 1;
-	return die_pages / config->block_pages + 1 + BLOCKS_OPEN;
+	return die_pages / config->block_pages + 1 + BLOCKS_OPEN + FTL_RESERVED_BLOCKS;
 }
 
 const char *ftl_config_error(const struct ftl_config *config)
@@ -35,6 +36,10 @@ const char *ftl_config_error(const struct ftl_config *config)
 		return "the largest request must be 4 KiB to 4 MiB";
 	if (config->policy >= FTL_POLICIES)
 		return "policy must be 0 (fifo) or 1 (read-first)";
+	if (config->victim >= FTL_VICTIMS)
+		return "victim must be 0 (greedy) or 1 (cost-benefit)";
+	if (config->log_pages < 4 * config->row_pages || config->log_pages > 1 << 20)
+		return "the defrag log must have four rows to 4 GiB";
 	if (!config->capacity_pages || config->spare_percent > 1000 ||
 	    blocks_per_die(config) * config->channels * config->dies_per_channel *
 		config->block_pages >= FTL_NO_LBA)
@@ -45,6 +50,8 @@ const char *ftl_config_error(const struct ftl_config *config)
 void ftl_destroy(struct ftl *ftl)
 {
 	ftl_command_destroy(ftl);
+	ftl_log_destroy(ftl);
+	ftl_system_destroy(ftl);
 	ftl_cache_destroy(ftl);
 	ftl_map_destroy(ftl);
 	ftl_store_destroy(ftl);
@@ -60,6 +67,7 @@ struct ftl *ftl_create(const struct ftl_config *config, uint64_t now_ns)
 		return NULL;
 	ftl->config = *config;
 	ftl->now_ns = now_ns;
+	ftl->next_sequence = 1;		/* 0 is no version */
 	ftl->busy_since_ns = now_ns;
 	ftl->stats_since_ns = now_ns;
 	ftl->dies = config->channels * config->dies_per_channel;
@@ -73,6 +81,7 @@ struct ftl *ftl_create(const struct ftl_config *config, uint64_t now_ns)
 	ftl->blocks = ftl->blocks_per_die * ftl->dies;
 
 	if (!ftl_store_create(ftl) || !ftl_map_create(ftl) || !ftl_cache_create(ftl) ||
+	    !ftl_system_create(ftl) ||
 	    !ftl_command_create(ftl)) {
 		ftl_destroy(ftl);
 		return NULL;

@@ -73,9 +73,37 @@ static void count_wait(struct ftl *ftl, const struct ftl_operation *operation)
 		if (waited_ns > stats->die_program_wait_max_ns)
 			stats->die_program_wait_max_ns = waited_ns;
 		return;
+	case FTL_COLLECT_READ:
+		stats->collect_row_reads++;
+		stats->collect_page_reads += operation->pages;
+		return;
+	case FTL_COLLECT_PROGRAM:
+		stats->collect_row_programs++;
+		stats->collect_page_programs += operation->pages;
+		return;
+	case FTL_SPREAD_READ:
+	case FTL_VERIFY_READ:
+		stats->row_reads++;
+		stats->page_reads += operation->pages;
+		return;
+	case FTL_SYSTEM_PROGRAM:
+		stats->log_row_programs++;
+		stats->log_page_programs += operation->pages;
+		return;
 	default:
 		return;
 	}
+}
+
+static bool reads(enum ftl_kind kind)
+{
+	return kind == FTL_READ_ROW || kind == FTL_COLLECT_READ || kind == FTL_SPREAD_READ ||
+	       kind == FTL_VERIFY_READ;
+}
+
+static bool erases(enum ftl_kind kind)
+{
+	return kind == FTL_ERASE_BLOCK || kind == FTL_SYSTEM_ERASE;
 }
 
 static uint64_t channel_ns(const struct ftl *ftl, const struct ftl_operation *operation)
@@ -140,9 +168,9 @@ static void serve(struct ftl *ftl, struct ftl_die *die)
 	die->serving = operation;
 	ftl_stats_busy(ftl, 1);
 	count_wait(ftl, operation);
-	if (operation->kind == FTL_READ_ROW)
+	if (reads(operation->kind))
 		start_read(ftl, die);
-	else if (operation->kind == FTL_ERASE_BLOCK)
+	else if (erases(operation->kind))
 		set_due(ftl, die, FTL_CELLS, ftl->config.erase_ns);
 	else if (operation->erase_first)
 		set_due(ftl, die, FTL_ERASE_FIRST, ftl->config.erase_ns);
@@ -160,15 +188,17 @@ void ftl_die_queue(struct ftl *ftl, struct ftl_die *die, struct ftl_operation *o
 		serve(ftl, die);
 }
 
-bool ftl_die_cancel_background(struct ftl_die *die)
+bool ftl_die_cancel(struct ftl_die *die, struct ftl_operation *operation, enum ftl_class class)
 {
-	return ftl_queue_pop(&die->queue[FTL_CLASS_BACKGROUND]);
+	return ftl_queue_remove(&die->queue[class], operation);
 }
 
 static void finish(struct ftl *ftl, struct ftl_die *die)
 {
 	struct ftl_operation *operation = die->serving;
 
+	if (!reads(operation->kind) && ftl_power_cut_now(ftl))
+		return;
 	die->serving = NULL;
 	die->phase = FTL_IDLE;
 	ftl_stats_busy(ftl, -1);
@@ -179,6 +209,22 @@ static void finish(struct ftl *ftl, struct ftl_die *die)
 		break;
 	case FTL_PROGRAM_ROW:
 		ftl_cache_row_done(ftl, (struct ftl_row *)operation);
+		break;
+	case FTL_COLLECT_READ:
+	case FTL_COLLECT_PROGRAM:
+		ftl_collect_done(ftl, die);
+		break;
+	case FTL_SPREAD_READ:
+		ftl_janus_read(ftl, operation);
+		break;
+	case FTL_VERIFY_READ:
+		ftl_command_verified(ftl, operation);
+		break;
+	case FTL_SYSTEM_PROGRAM:
+		ftl_system_programmed(ftl, operation->physical);
+		break;
+	case FTL_SYSTEM_ERASE:
+		ftl_system_erased(ftl, operation->physical);
 		break;
 	default:
 		ftl_store_erased_ahead(ftl, die);
@@ -193,6 +239,8 @@ void ftl_die_event(struct ftl *ftl, struct ftl_die *die)
 
 	ftl->due_ns[FTL_DUE_DIE + die_index(ftl, die)] = FTL_NEVER;
 	if (die->phase == FTL_ERASE_FIRST) {
+		if (ftl_power_cut_now(ftl))
+			return;
 		ftl_store_erased(ftl, die->serving->physical);
 		start_program(ftl, die);
 		return;
@@ -202,7 +250,7 @@ void ftl_die_event(struct ftl *ftl, struct ftl_die *die)
 		return;
 	}
 	if (die->phase == FTL_CELLS) {
-		if (kind == FTL_READ_ROW)
+		if (reads(kind))
 			channel_take(ftl, die);
 		else
 			finish(ftl, die);
@@ -210,8 +258,26 @@ void ftl_die_event(struct ftl *ftl, struct ftl_die *die)
 	}
 
 	channel_release(ftl, die);
-	if (kind == FTL_PROGRAM_ROW)
-		set_due(ftl, die, FTL_CELLS, ftl->config.program_ns);
-	else
+	if (reads(kind))
 		finish(ftl, die);
+	else
+		set_due(ftl, die, FTL_CELLS, ftl->config.program_ns);
+}
+
+/* Queues are RAM; what the cells make of an operation in service, power.c says. */
+void ftl_die_power_lost(struct ftl *ftl)
+{
+	uint32_t i;
+
+	ftl_stats_busy(ftl, -(int)ftl->busy_dies);
+	for (i = 0; i < ftl->dies; i++) {
+		struct ftl_die *die = &ftl->die[i];
+
+		memset(die->queue, 0, sizeof(die->queue));
+		die->serving = NULL;
+		die->phase = FTL_IDLE;
+		die->passed_over = 0;
+		ftl->due_ns[FTL_DUE_DIE + i] = FTL_NEVER;
+	}
+	memset(ftl->channel, 0, sizeof(ftl->channel));
 }

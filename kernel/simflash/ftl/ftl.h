@@ -54,6 +54,13 @@ enum ftl_policy {
 	FTL_POLICIES,
 };
 
+/* Which block garbage collection empties next. */
+enum ftl_victim {
+	FTL_GREEDY,		/* the one with the fewest valid pages */
+	FTL_COST_BENEFIT,	/* most space for the work, old blocks before recent ones */
+	FTL_VICTIMS,
+};
+
 /* What a profile sets; 0 ns is allowed everywhere and means no time passes. */
 struct ftl_config {
 	uint32_t capacity_pages;	/* what the host sees */
@@ -66,6 +73,15 @@ struct ftl_config {
 	uint32_t queue_depth;
 	uint32_t command_pages;		/* largest read or write */
 	enum ftl_policy policy;
+	uint32_t victim;		/* enum ftl_victim */
+	uint32_t wear_gap;		/* erases between blocks that level wear; 0: never */
+	uint32_t log_pages;		/* the defrag log at its largest */
+	uint32_t checkpoint_pages;	/* programmed between two checkpoints; 0: only when asked */
+	/*
+	 * Flash keeps what was not erased, and discards are logged: what a power
+	 * cut needs. Takes 16 bytes a page for invalid flash, too.
+	 */
+	bool power_loss;
 
 	uint64_t read_ns;		/* a row, cells to the die's register */
 	uint64_t program_ns;		/* a row, register to cells */
@@ -80,13 +96,47 @@ struct ftl_config {
 	uint64_t response_ns;		/* each command, passed in parallel */
 };
 
-enum ftl_op { FTL_READ, FTL_WRITE, FTL_FLUSH, FTL_DISCARD, FTL_OPS };
+/*
+ * The Janus commands (dissertation, table 6) follow those of every device.
+ * They go through the controller as the others do, from the control slot.
+ *
+ * FTL_REMAP	defrag(src, dst): dst is to have what src has, without a copy.
+ *		Until the commit both have it; then src has nothing. What dst had
+ *		before is gone at once. All ranges or, with another status than
+ *		FTL_OK, none.
+ * FTL_SPREAD	defrag(src, -1): rewrites the ranges over all dies if their
+ *		DoF_P is at least one half; `moved` is the pages rewritten.
+ * FTL_ARM	when a write to dst brings what src has, its page is remapped as
+ *		by FTL_REMAP, and both keep it: a copy that programs nothing.
+ *		With no ranges: forget all that is armed.
+ * FTL_LOG_FLUSH	the defrag log is in flash.
+ * FTL_LOG_COMMIT	... and what was remapped stays: the completion flag.
+ * FTL_LOG_DISCARD	what was remapped since the last commit is undone.
+ * FTL_CHECKPOINT	before power-off: the next mount reads the map, and scans nothing.
+ */
+enum ftl_op {
+	FTL_READ, FTL_WRITE, FTL_FLUSH, FTL_DISCARD, FTL_OPS,
+	FTL_REMAP = FTL_OPS, FTL_SPREAD, FTL_ARM, FTL_LOG_FLUSH, FTL_LOG_COMMIT,
+	FTL_LOG_DISCARD, FTL_CHECKPOINT,
+};
 
 enum ftl_status {
 	FTL_OK,
 	FTL_NO_SPACE,	/* no row could be had: every block holds valid pages */
 	FTL_CORRUPT,	/* a page's OOB names another LBA: the map is wrong */
+	FTL_POWER_LOST,	/* the power was cut before the command ended, or is off */
+	FTL_BAD_RANGE,	/* ranges overlap, or are beyond the device */
+	FTL_BUSY,	/* the range is being written */
+	FTL_LOG_FULL,	/* commit or discard first; or memory is short */
 };
+
+/* Pages of a Janus command. */
+struct ftl_range {
+	uint32_t src, dst, pages;
+};
+
+#define FTL_MAX_RANGES 1024
+#define FTL_MAX_RANGE_PAGES 65536	/* of all ranges of a command */
 
 /*
  * A page's data. Most pages of a benchmark's files repeat one word; they are
@@ -104,6 +154,7 @@ struct ftl_command_page {
 		struct ftl_content content;
 	};
 	uint32_t physical;
+	uint32_t oob;		/* the LBA its OOB has to name */
 };
 
 /* Filled in by the caller up to `private`, from the one ftl_command() gives. */
@@ -115,6 +166,8 @@ struct ftl_cmd {
 	void *owner;			/* the caller's */
 	enum ftl_status status;		/* once done */
 	struct ftl_command_page *page;	/* command_pages of them */
+	const struct ftl_range *range;	/* of a Janus command, until it is done */
+	uint32_t ranges;		/* and `pages` is the sum of theirs */
 
 	/* private */
 	struct ftl_cmd *next;
@@ -123,8 +176,10 @@ struct ftl_cmd {
 	uint64_t arrival_ns;
 	uint64_t due_ns;
 	uint64_t flush_row;
+	uint64_t flush_log;		/* number of a page of the log */
 	uint32_t moved;
 	uint32_t waiting;
+	bool under_way;
 };
 
 struct ftl_stats {
@@ -144,6 +199,23 @@ struct ftl_stats {
 	uint64_t page_programs;
 	uint64_t padded_pages;
 	uint64_t erases;
+	uint64_t collect_row_reads;		/* by garbage collection */
+	uint64_t collect_page_reads;
+	uint64_t collect_row_programs;
+	uint64_t collect_page_programs;
+	uint64_t collected_blocks;		/* read to their end */
+	uint64_t level_blocks;			/* of them, only to level wear */
+	uint64_t log_row_programs;		/* defrag log and checkpoints */
+	uint64_t log_page_programs;
+	uint64_t log_erases;
+	uint64_t log_compactions;
+	uint64_t checkpoints;
+	uint64_t remapped_pages;		/* by FTL_REMAP */
+	uint64_t elided_pages;			/* written to armed pages, and not programmed */
+	uint64_t spread_pages;			/* by FTL_SPREAD */
+	uint64_t mounts;
+	uint64_t mount_ns;			/* of the last one */
+	uint64_t mount_row_reads;
 	uint64_t die_read_wait_ns;		/* queued at a die, summed */
 	uint64_t die_read_wait_max_ns;
 	uint64_t die_program_wait_ns;
@@ -158,6 +230,12 @@ struct ftl_usage {
 	uint64_t free_rows;
 	uint64_t total_rows;
 	uint64_t cached_pages;
+	uint64_t remapped_now;		/* LBAs whose page names another one in its OOB */
+	uint64_t log_live_pages;	/* of the defrag log, in flash */
+	uint64_t log_buffered_entries;
+	uint32_t erases_min, erases_max;	/* of the blocks */
+	uint64_t erases_sum;
+	uint32_t blocks;
 };
 
 struct ftl;
@@ -177,7 +255,10 @@ struct ftl *ftl_create(const struct ftl_config *config, uint64_t now_ns);
 /* No command may be under way. */
 void ftl_destroy(struct ftl *ftl);
 
-/* The command of queue slot `tag`, below queue_depth; free once it was taken back. */
+/*
+ * The command of queue slot `tag`, below queue_depth; free once it was taken
+ * back. Slot queue_depth is for the Janus commands.
+ */
 struct ftl_cmd *ftl_command(struct ftl *ftl, uint32_t tag);
 
 /*
@@ -190,6 +271,35 @@ void ftl_submit(struct ftl *ftl, struct ftl_cmd *cmd, uint64_t now_ns);
 void ftl_run(struct ftl *ftl, uint64_t now_ns);
 uint64_t ftl_next_ns(const struct ftl *ftl);
 struct ftl_cmd *ftl_take_done(struct ftl *ftl);
+
+/*
+ * Memory for the Janus commands; false if it is short. May sleep, so it is
+ * called without the lock, by one caller at a time.
+ */
+bool ftl_prepare_remap(struct ftl *ftl);
+
+/* check(): whether all that was remapped is committed. */
+bool ftl_log_committed(const struct ftl *ftl);
+
+/* How far the dies are from sharing a sequential read of the ranges evenly, in thousandths. */
+uint32_t ftl_dof_p_permille(const struct ftl *ftl, const struct ftl_range *range,
+			    uint32_t ranges);
+
+/*
+ * The power fails while the `operations`th program or erase from now is under
+ * way; 0: at once. What was under way in the cells is half done, in a way that
+ * depends on `seed`. Every command ends with FTL_POWER_LOST, and every later
+ * one, until ftl_power_on(). For devices with power_loss.
+ */
+void ftl_cut_power(struct ftl *ftl, uint64_t operations, uint64_t seed);
+bool ftl_power_is_off(const struct ftl *ftl);
+
+/*
+ * Mounts: the map is rebuilt from flash, and commands wait as long as that
+ * takes. Programs nothing, so that it can be cut and repeated. False if memory
+ * is short; then the power is still off.
+ */
+bool ftl_power_on(struct ftl *ftl, uint64_t now_ns);
 
 /* False if memory is short. Needs no lock. `memory` is aligned to 8 bytes. */
 bool ftl_capture(struct ftl_content *content, const void *memory);

@@ -18,20 +18,36 @@ struct ftl_page {
 };
 
 /*
+ * The life of a block:
+ *
+ *	erased --first row given out--> open --last row given out--> closed
+ *	closed --all rows programmed--> candidate (in its die's list by valid pages)
+ *	candidate --chosen by the collector--> collecting
+ *	collecting --read to its end, valid pages left--> candidate
+ *	candidate, collecting --nothing holds it any more--> invalid, or held
+ *	held --the log's entries that made it invalid are in flash--> invalid
+ *	invalid --erased ahead of need, or opened with its erase first--> erased, open
+ *
  * valid counts the pages the map points to; programs the rows given out but
- * not yet programmed; readers the dies' reads that are to take data from it.
- * A closed block with none of them is forgotten: its pages' memory is returned
- * (page is NULL in every block that holds nothing), and its erase is charged
- * before its next use.
+ * not yet programmed; readers the dies' reads that are to take data from it;
+ * moving the pages the collector has in hand. A closed block with none of them
+ * is forgotten: its pages' memory is returned (page is NULL in every block
+ * that holds nothing), and its erase is charged before its next use.
  */
 struct ftl_block {
 	struct ftl_page *page;
 	uint64_t first_sequence;
-	uint32_t next;
+	struct ftl_page *old_page;	/* open, and not erased yet: what is still in it */
+	uint64_t old_sequence;
+	uint64_t changed;		/* sequence number at its last change of valid */
+	uint32_t next, previous;	/* in the list it is in */
 	uint32_t readers;
+	uint32_t erases;
 	uint16_t valid;
 	uint16_t programs;
+	uint16_t moving;
 	bool closed;			/* all its rows are given out */
+	bool candidate;			/* in its die's list of candidates */
 	bool erase_first;		/* open, and its erase comes with the first program */
 	bool worn;			/* written since its last erase, and not in use */
 };
@@ -47,6 +63,12 @@ enum ftl_kind {
 	FTL_READ_ROW,		/* pages of one row, for a read command */
 	FTL_PROGRAM_ROW,
 	FTL_ERASE_BLOCK,
+	FTL_COLLECT_READ,	/* pages of one row, to be moved elsewhere */
+	FTL_COLLECT_PROGRAM,
+	FTL_SYSTEM_PROGRAM,	/* a row of the defrag log or of a checkpoint */
+	FTL_SYSTEM_ERASE,
+	FTL_SPREAD_READ,	/* for FTL_SPREAD; FTL_VERIFY_READ: the page an armed write brings again */
+	FTL_VERIFY_READ,
 	FTL_NO_FLASH,		/* pages that needed no die, on their way to the link */
 };
 
@@ -79,6 +101,28 @@ enum ftl_phase {
 	FTL_WHOLE,
 };
 
+/*
+ * Garbage collection of one die, one flash operation at a time (gc.c). Pages
+ * it has read are `gathered`; they stay valid where they are until they are
+ * programmed elsewhere.
+ */
+struct ftl_collector {
+	struct ftl_operation operation;
+	bool busy;			/* the operation is queued or being served */
+	enum ftl_class class;		/* and in which queue */
+	uint32_t victim;		/* block being read, FTL_NONE if none */
+	uint32_t next;			/* page of it to look at */
+	bool found;			/* it had a page to move */
+	bool level;			/* a block may be moved to level wear */
+	uint32_t gain;			/* invalid pages met since a row was padded */
+	uint32_t open;			/* block it writes to, FTL_NONE if none */
+	uint32_t open_rows;		/* rows of it that are given out */
+	uint32_t gathered;
+	uint32_t page[2 * FTL_MAX_ROW_PAGES];
+	uint32_t lba[FTL_MAX_ROW_PAGES]; /* of the row under program */
+	uint64_t sequence;
+};
+
 struct ftl_die {
 	struct ftl_queue queue[FTL_CLASSES];
 	struct ftl_operation *serving;
@@ -88,11 +132,14 @@ struct ftl_die {
 	struct ftl_die *next_waiting;	/* for the channel */
 
 	struct ftl_block_list erased, invalid;
+	struct ftl_block_list held;	/* invalid, by changes that are not in flash yet */
 	uint32_t open;			/* block, FTL_NONE if none */
 	uint32_t open_rows;		/* rows of it that are given out */
 	struct ftl_operation erase;	/* ahead of need */
 	bool erase_pending;		/* queued or being served */
 	uint32_t erasing;		/* its block, FTL_NONE if none or taken already */
+	struct ftl_block_list *candidates; /* by valid pages, each in order of last change */
+	struct ftl_collector collector;
 };
 
 struct ftl_channel {
@@ -112,6 +159,7 @@ struct ftl_slot {
 	uint32_t lba;
 	uint32_t next;			/* free slots, or the same hash bucket */
 	bool used, staged, listed, dropped;
+	bool blank;			/* dropped before it was sent off: it is not programmed */
 };
 
 /* A row in the making (the staged one), or under program. */
@@ -141,6 +189,141 @@ struct ftl_commands {
 	struct ftl_cmd *head, *tail;
 };
 
+/* pairs.c */
+struct ftl_pair {
+	uint32_t key, value, next;
+};
+
+struct ftl_pairs {
+	struct ftl_pair *pair;
+	uint32_t *bucket;
+	uint32_t shift, limit, count, free;
+};
+
+/*
+ * A page of the system area, as it is in flash. The body has log entries, or
+ * for a checkpoint 32-bit words: the map from LBA `first` on, or the blocks that
+ * were open. `next` is of RAM only.
+ */
+enum ftl_system_kind { FTL_SYSTEM_LOG, FTL_SYSTEM_MAP, FTL_SYSTEM_OPEN };
+
+struct ftl_log_entry {
+	uint64_t version;		/* a sequence number: orders it among the pages */
+	uint32_t lba, from, pages;
+	uint32_t kind;
+};
+
+#define FTL_SYSTEM_BODY 4032
+#define FTL_LOG_ENTRIES (FTL_SYSTEM_BODY / sizeof(struct ftl_log_entry))
+#define FTL_MAP_ENTRIES (FTL_SYSTEM_BODY / sizeof(uint32_t))
+
+struct ftl_system_page {
+	struct ftl_system_page *next;
+	uint64_t number;		/* in the stream, from 1 */
+	uint64_t follows;		/* number of the page before it that counts */
+	uint64_t snapshot;		/* version of the snapshot it belongs to, 0: none */
+	uint32_t kind;
+	uint32_t count;			/* of entries or words */
+	uint32_t first;
+	uint16_t opens, closes;		/* a snapshot: its first, its last page */
+	uint32_t full, unused;		/* the snapshot is a checkpoint */
+	union {
+		struct ftl_log_entry entry[FTL_LOG_ENTRIES];
+		uint32_t word[FTL_MAP_ENTRIES];
+	};
+};
+
+#define FTL_TORN_PAGE ((struct ftl_system_page *)1)
+
+struct ftl_system_write {
+	struct ftl_operation operation;
+	struct ftl_system_page *page[FTL_MAX_ROW_PAGES];
+	uint64_t index;
+	uint32_t stripe, pages;
+	bool busy;
+};
+
+struct ftl_stripe {
+	uint32_t needed;		/* pages */
+	uint32_t writing;		/* rows under program */
+	bool erased;
+};
+
+struct ftl_system {
+	struct ftl_system_page **page;	/* flash; NULL: erased */
+	struct ftl_stripe *stripe;
+	uint32_t stripes, stripe_rows;
+	uint32_t filling, row;		/* where the next row goes */
+	uint64_t next_number, last_number;
+	struct ftl_system_page *pending_head, *pending_tail;
+	struct ftl_system_write write[FTL_MAX_DIES];
+	struct ftl_operation erase[FTL_MAX_DIES];
+	uint32_t erasing, erases_left;
+};
+
+/* log.c */
+enum ftl_log_kind {
+	FTL_LOG_SHARE,		/* lba has what `from` has */
+	FTL_LOG_MOVE,		/* as SHARE, and `from` loses it with the next COMMIT */
+	FTL_LOG_MAP,		/* lba is in physical page `from` */
+	FTL_LOG_UNMAP,
+	FTL_LOG_COMMITTED,
+	FTL_LOG_DISCARDED,
+};
+
+enum ftl_snapshot { FTL_NO_SNAPSHOT, FTL_COMPACTION, FTL_FULL_CHECKPOINT };
+
+struct ftl_log {
+	struct ftl_system_page *head, *tail;	/* buffered in RAM; the tail is being filled */
+	struct ftl_system_page *spare;
+	uint32_t spares;
+	uint32_t buffered_pages, buffered_entries;
+	uint64_t first_buffered;		/* version of the oldest buffered entry */
+	uint64_t handed_number;			/* last page of it given to the system area */
+	uint64_t handed_version, written_version; /* older entries are there, are in flash */
+	bool must_flush;			/* a FLUSH has to wait for it */
+	uint32_t pages;				/* in flash, since the last snapshot with it */
+	struct ftl_range *moved;		/* not committed yet */
+	uint32_t moves;
+	struct ftl_cmd *remap;			/* as soon as nothing is under program ... */
+	enum ftl_snapshot wanted;		/* ... and so is this */
+	uint64_t snapshot;			/* the newest complete one */
+	uint64_t checkpoint;			/* the newest complete full one */
+	uint64_t snapshot_first, snapshot_last;	/* numbers of the one being written, or 0 */
+	uint64_t snapshot_version;
+	uint32_t snapshot_pages;
+	uint32_t compacted_pages;		/* of the last one, if it was no checkpoint */
+	enum ftl_snapshot writing;
+	uint64_t log_start;			/* number after which entries count */
+	uint64_t programmed;			/* pages since the last checkpoint */
+	struct ftl_cmd *waits_head, *waits_tail; /* for the log, or a checkpoint */
+};
+
+#define FTL_RESERVED_BLOCKS 2	/* of each die, for its collector */
+#define FTL_TORN_LBA (FTL_NO_LBA - 1)	/* in an OOB: the page cannot be read */
+
+#define FTL_MAX_ALIASES 8	/* of a page */
+#define FTL_MAX_MOVES 65536
+
+enum ftl_fate { FTL_FATE_NOTHING, FTL_FATE_TORN, FTL_FATE_DONE };
+
+/* FTL_SPREAD under way: the pages of one row at a time. */
+struct ftl_spread {
+	struct ftl_cmd *cmd;		/* NULL: none */
+	uint32_t range, page;		/* the next one to look at */
+	uint32_t pages;			/* in hand */
+	uint32_t reads;			/* not ended yet */
+	uint32_t lba[FTL_MAX_ROW_PAGES];
+	uint32_t physical[FTL_MAX_ROW_PAGES];
+};
+
+struct ftl_power {
+	uint64_t cut_in;		/* operations until the cut, 0: none is to come */
+	uint64_t seed;
+	bool off;
+	uint64_t ready_ns;		/* the mount is done */
+};
+
 /* Sources of events; the dies follow the three fixed ones. */
 enum { FTL_DUE_CONTROLLER, FTL_DUE_LINK, FTL_DUE_RESPONSE, FTL_DUE_DIE };
 
@@ -160,8 +343,21 @@ struct ftl {
 	void *pool;			/* pages for blocks to be opened, a list */
 	uint32_t pool_count, pool_target;
 	uint64_t buffered_pages;
+	uint64_t pins;			/* rows that reads are to take data from */
+	struct ftl_block_list *candidates;	/* storage of the dies' */
+
+	/* gc.c */
+	uint64_t collect;		/* dies whose collector has to look: one bit each */
+	uint64_t collect_waits;		/* ... has found nothing to do, though space is short */
+
+	struct ftl_system system;
+	struct ftl_log log;
+	struct ftl_spread spread;
+	struct ftl_power power;
 
 	/* map.c */
+	struct ftl_pairs alias;		/* physical page -> LBAs that have it by the log */
+	struct ftl_pairs armed;		/* dst -> src */
 	uint32_t *map;			/* LBA -> physical page + 1, 0 if unmapped */
 	uint64_t mapped_pages;
 
@@ -212,6 +408,25 @@ static inline struct ftl_operation *ftl_queue_pop(struct ftl_queue *queue)
 	return operation;
 }
 
+static inline bool ftl_queue_remove(struct ftl_queue *queue, struct ftl_operation *operation)
+{
+	struct ftl_operation *before = NULL, *at = queue->head;
+
+	while (at && at != operation) {
+		before = at;
+		at = at->next;
+	}
+	if (!at)
+		return false;
+	if (before)
+		before->next = at->next;
+	else
+		queue->head = at->next;
+	if (queue->tail == at)
+		queue->tail = before;
+	return true;
+}
+
 static inline void ftl_commands_push(struct ftl_commands *commands, struct ftl_cmd *cmd)
 {
 	cmd->next = NULL;
@@ -240,23 +455,123 @@ uint32_t ftl_store_take_row(struct ftl *ftl, bool *erase_first);
 void ftl_store_program(struct ftl *ftl, uint32_t physical, uint32_t lba, uint64_t sequence,
 		       struct ftl_content *content);
 void ftl_store_stale(struct ftl *ftl, uint32_t physical);
+/* What is in a page, to be programmed elsewhere; false if memory is short. */
+bool ftl_store_copy(const struct ftl *ftl, uint32_t physical, struct ftl_content *content);
+bool ftl_store_lift(struct ftl *ftl, uint32_t physical, struct ftl_content *content);
+void ftl_store_hold(struct ftl *ftl, uint32_t physical, uint32_t pages); /* for the collector */
+void ftl_store_let_go(struct ftl *ftl, uint32_t physical);
 void ftl_store_row_done(struct ftl *ftl, uint32_t physical);
 void ftl_store_pin(struct ftl *ftl, uint32_t physical);
 void ftl_store_unpin(struct ftl *ftl, uint32_t physical);
 void ftl_store_validate(struct ftl *ftl, uint32_t physical);
-void ftl_store_invalidate(struct ftl *ftl, uint32_t physical);
+void ftl_store_invalidate(struct ftl *ftl, uint32_t physical, bool by_entry); /* of the log */
+bool ftl_store_is_held(const struct ftl *ftl);
 void ftl_store_erased(struct ftl *ftl, uint32_t physical);
 void ftl_store_erased_ahead(struct ftl *ftl, struct ftl_die *die);
 uint32_t ftl_store_lba(const struct ftl *ftl, uint32_t physical);
 uint64_t ftl_store_sequence(const struct ftl *ftl, uint32_t physical);
 void ftl_store_read(const struct ftl *ftl, uint32_t physical, void *memory);
 struct ftl_die *ftl_die_of(struct ftl *ftl, uint32_t physical);
+/* Blocks of a die that hold nothing and can be opened. */
+uint32_t ftl_store_free_blocks(const struct ftl_die *die);
+/* The first physical page of a row for the collector; false if there is none now. */
+bool ftl_store_take_collect_row(struct ftl *ftl, struct ftl_die *die, uint32_t *physical,
+				bool *erase_first);
+void ftl_candidate_add(struct ftl *ftl, uint32_t block);
+void ftl_candidate_remove(struct ftl *ftl, uint32_t block);
+
+/* The power is cut while the operation is in service: it is half done. */
+void ftl_store_torn_erase(struct ftl *ftl, uint32_t physical);
+void ftl_store_torn_page(struct ftl *ftl, uint32_t physical);
+/* After the cut: what is in flash, and nothing else. */
+void ftl_store_power_lost(struct ftl *ftl);
+void ftl_store_rebuild(struct ftl *ftl);	/* from the map */
+void ftl_store_release_held(struct ftl *ftl);
+const struct ftl_page *ftl_store_page(const struct ftl *ftl, uint32_t physical);
+
+/* pairs.c */
+bool ftl_pairs_create(struct ftl_pairs *pairs, uint32_t limit);
+void ftl_pairs_destroy(struct ftl_pairs *pairs);
+void ftl_pairs_clear(struct ftl_pairs *pairs);
+bool ftl_pairs_add(struct ftl_pairs *pairs, uint32_t key, uint32_t value);
+bool ftl_pairs_remove(struct ftl_pairs *pairs, uint32_t key, uint32_t value);
+bool ftl_pairs_find(const struct ftl_pairs *pairs, uint32_t key, uint32_t *value);
+/* Indices of the pairs with the key, FTL_NONE at the end. */
+uint32_t ftl_pairs_first(const struct ftl_pairs *pairs, uint32_t key);
+uint32_t ftl_pairs_next(const struct ftl_pairs *pairs, uint32_t index);
+uint32_t ftl_pairs_count(const struct ftl_pairs *pairs, uint32_t key);
+bool ftl_pairs_has(const struct ftl_pairs *pairs, uint32_t key, uint32_t value);
+
+/* system.c: flash for the log and the checkpoints */
+bool ftl_system_create(struct ftl *ftl);
+void ftl_system_destroy(struct ftl *ftl);
+uint64_t ftl_system_pages(const struct ftl *ftl);
+uint64_t ftl_system_append(struct ftl *ftl, struct ftl_system_page *page);	/* its number */
+uint64_t ftl_system_written(const struct ftl *ftl);	/* all pages up to this number are */
+uint32_t ftl_system_free_stripes(const struct ftl *ftl);
+void ftl_system_run(struct ftl *ftl);
+void ftl_system_programmed(struct ftl *ftl, uint32_t die);
+void ftl_system_erased(struct ftl *ftl, uint32_t die);
+void ftl_system_sort_out(struct ftl *ftl, bool (*needed)(const struct ftl *ftl,
+							  const struct ftl_system_page *page));
+void ftl_system_torn(struct ftl *ftl, uint32_t die, enum ftl_kind kind);
+void ftl_system_reset(struct ftl *ftl);
+void ftl_system_resume(struct ftl *ftl, uint64_t highest_number, uint64_t last_number,
+		       uint64_t last_index);
+
+/* log.c: what the OOBs do not tell */
+void ftl_log_destroy(struct ftl *ftl);
+void ftl_log_reset(struct ftl *ftl);
+bool ftl_log_reserve(struct ftl *ftl, uint32_t entries);	/* false if memory is short */
+bool ftl_log_append(struct ftl *ftl, enum ftl_log_kind kind, uint32_t lba, uint32_t from,
+		    uint32_t pages);
+bool ftl_log_is_full(const struct ftl *ftl);
+void ftl_log_flush(struct ftl *ftl);
+bool ftl_log_holds(const struct ftl *ftl, uint64_t version);
+void ftl_log_written(struct ftl *ftl);
+void ftl_log_snapshot(struct ftl *ftl, enum ftl_snapshot kind);
+bool ftl_log_wants_quiet(const struct ftl *ftl);	/* no row is to be sent off */
+void ftl_log_run(struct ftl *ftl);
+void ftl_log_count(struct ftl *ftl, uint32_t pages);
+void ftl_log_wait(struct ftl *ftl, struct ftl_cmd *cmd);
+bool ftl_log_needed(const struct ftl *ftl, const struct ftl_system_page *page);
+
+/* janus.c: the Janus commands */
+void ftl_janus_start(struct ftl *ftl, struct ftl_cmd *cmd);
+void ftl_janus_flushed(struct ftl *ftl, struct ftl_cmd *cmd);
+void ftl_janus_remap(struct ftl *ftl, struct ftl_cmd *cmd);	/* nothing is under program */
+void ftl_janus_read(struct ftl *ftl, struct ftl_operation *operation);
+void ftl_janus_go_on(struct ftl *ftl);	/* the cache has room */
+bool ftl_janus_elide(struct ftl *ftl, uint32_t lba, const struct ftl_content *content,
+		     uint32_t *physical);	/* the page it was compared with */
+
+/* power.c */
+bool ftl_power_cut_now(struct ftl *ftl);	/* instead of an operation's end */
+enum ftl_fate ftl_power_fate(struct ftl *ftl);
+
+/* gc.c: moves valid pages out of blocks that are mostly invalid */
+bool ftl_collect_has(struct ftl *ftl, uint32_t physical);	/* its copy is under program */
+void ftl_collect_wake(struct ftl *ftl, const struct ftl_die *die);
+void ftl_collect_wake_waiting(struct ftl *ftl);
+void ftl_collect_run(struct ftl *ftl);		/* all that were woken */
+void ftl_collect_done(struct ftl *ftl, struct ftl_die *die);
+bool ftl_collect_goes_on(const struct ftl *ftl);	/* space will come of it */
 
 /* map.c: from LBA to physical page */
 bool ftl_map_create(struct ftl *ftl);
 void ftl_map_destroy(struct ftl *ftl);
+void ftl_map_power_lost(struct ftl *ftl);
 bool ftl_map_find(const struct ftl *ftl, uint32_t lba, uint32_t *physical);
 bool ftl_map_programmed(struct ftl *ftl, uint32_t lba, uint32_t physical); /* false if stale */
+uint32_t ftl_map_owner(const struct ftl *ftl, uint32_t physical);	/* FTL_NO_LBA if none */
+uint32_t ftl_map_owners(const struct ftl *ftl, uint32_t physical);
+bool ftl_map_may_move(struct ftl *ftl);
+/* `to` has become the copy of `from`; its OOB names `lba`. */
+void ftl_map_moved(struct ftl *ftl, uint32_t from, uint32_t to, uint32_t lba);
+void ftl_map_share(struct ftl *ftl, uint32_t lba, uint32_t physical);
+void ftl_map_unmap(struct ftl *ftl, uint32_t lba);
+bool ftl_map_names(const struct ftl *ftl, uint32_t physical, uint32_t lba);
+bool ftl_map_has(const struct ftl *ftl, uint32_t lba, uint32_t pages);	/* something */
 void ftl_map_discard(struct ftl *ftl, uint32_t lba, uint32_t pages);
 
 /* cache.c: pages on their way to flash */
@@ -269,13 +584,22 @@ uint32_t ftl_cache_staged(const struct ftl *ftl);
 void ftl_cache_push(struct ftl *ftl);		/* programs the staged row, padded */
 void ftl_cache_flush(struct ftl *ftl, struct ftl_cmd *cmd);
 void ftl_cache_discard(struct ftl *ftl, uint32_t lba, uint32_t pages);
+bool ftl_cache_has_any(const struct ftl *ftl, uint32_t lba, uint32_t pages);
 void ftl_cache_row_done(struct ftl *ftl, struct ftl_row *row);
+bool ftl_cache_under_program(const struct ftl *ftl, uint32_t lba);
+bool ftl_map_under_program(const struct ftl *ftl, uint32_t physical);	/* of any of its LBAs */
+bool ftl_cache_has(const struct ftl *ftl, uint32_t lba);
+void ftl_cache_power_lost(struct ftl *ftl);
+void ftl_cache_end_flushes(struct ftl *ftl);
+bool ftl_cache_is_quiet(const struct ftl *ftl);
 
 /* die.c: dies and channels in time */
 void ftl_die_queue(struct ftl *ftl, struct ftl_die *die, struct ftl_operation *operation,
 		   enum ftl_class class);
-bool ftl_die_cancel_background(struct ftl_die *die);	/* false if it is being served */
+/* Takes an operation out of the queue; false if it is being served. */
+bool ftl_die_cancel(struct ftl_die *die, struct ftl_operation *operation, enum ftl_class class);
 void ftl_die_event(struct ftl *ftl, struct ftl_die *die);
+void ftl_die_power_lost(struct ftl *ftl);
 
 /* command.c: commands in time */
 bool ftl_command_create(struct ftl *ftl);
@@ -283,8 +607,12 @@ void ftl_command_destroy(struct ftl *ftl);
 void ftl_command_row_read(struct ftl *ftl, struct ftl_operation *operation);
 void ftl_command_respond(struct ftl *ftl, struct ftl_cmd *cmd);
 void ftl_link_start(struct ftl *ftl);
+void ftl_command_verified(struct ftl *ftl, struct ftl_operation *operation);
+void ftl_command_power_lost(struct ftl *ftl);
 
 /* stats.c */
 void ftl_stats_busy(struct ftl *ftl, int change);
+
+_Static_assert(sizeof(struct ftl_system_page) <= FTL_PAGE_BYTES, "a page of the system area");
 
 #endif

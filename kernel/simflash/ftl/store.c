@@ -4,12 +4,14 @@
  *
  * Rows are given out round robin over the dies, each from its die's open
  * block, so that data written one after another can be read in parallel. A
- * block is reused once nothing in it is valid; there is no garbage collection
- * that would move valid pages away, so a device needs spare flash for the
- * blocks that a few valid pages keep. A row is reserved before its first page
- * is accepted: what has been acknowledged can always be programmed.
+ * block is reused once nothing in it is valid; gc.c empties those that a few
+ * valid pages keep. A row is reserved before its first page is accepted: what
+ * has been acknowledged can always be programmed. free_rows counts what can
+ * still be reserved. The last free blocks of a die are not in it: the collector
+ * is sure of one to move pages to, even if the power is cut while it fills one.
  */
 #include "internal.h"
+
 
 static struct ftl_block *block_of(const struct ftl *ftl, uint32_t physical)
 {
@@ -34,6 +36,7 @@ struct ftl_die *ftl_die_of(struct ftl *ftl, uint32_t physical)
 static void list_push(struct ftl *ftl, struct ftl_block_list *list, uint32_t block)
 {
 	ftl->block[block].next = FTL_NONE;
+	ftl->block[block].previous = list->count ? list->tail : FTL_NONE;
 	if (list->count++)
 		ftl->block[list->tail].next = block;
 	else
@@ -41,13 +44,57 @@ static void list_push(struct ftl *ftl, struct ftl_block_list *list, uint32_t blo
 	list->tail = block;
 }
 
+static void list_remove(struct ftl *ftl, struct ftl_block_list *list, uint32_t block)
+{
+	uint32_t previous = ftl->block[block].previous;
+	uint32_t next = ftl->block[block].next;
+
+	if (previous == FTL_NONE)
+		list->head = next;
+	else
+		ftl->block[previous].next = next;
+	if (next == FTL_NONE)
+		list->tail = previous;
+	else
+		ftl->block[next].previous = previous;
+	list->count--;
+}
+
 static uint32_t list_pop(struct ftl *ftl, struct ftl_block_list *list)
 {
 	uint32_t block = list->head;
 
-	list->head = ftl->block[block].next;
-	list->count--;
+	list_remove(ftl, list, block);
 	return block;
+}
+
+uint32_t ftl_store_free_blocks(const struct ftl_die *die)
+{
+	return die->erased.count + die->invalid.count + (die->erasing != FTL_NONE);
+}
+
+/* Rows of free blocks that hosts may have. */
+static uint32_t spare_rows(const struct ftl *ftl, const struct ftl_die *die)
+{
+	uint32_t blocks = ftl_store_free_blocks(die);
+
+	return blocks > FTL_RESERVED_BLOCKS ? (blocks - FTL_RESERVED_BLOCKS) * ftl->rows_per_block : 0;
+}
+
+void ftl_candidate_add(struct ftl *ftl, uint32_t index)
+{
+	struct ftl_block *block = &ftl->block[index];
+
+	list_push(ftl, &block_die(ftl, index)->candidates[block->valid], index);
+	block->candidate = true;
+}
+
+void ftl_candidate_remove(struct ftl *ftl, uint32_t index)
+{
+	struct ftl_block *block = &ftl->block[index];
+
+	list_remove(ftl, &block_die(ftl, index)->candidates[block->valid], index);
+	block->candidate = false;
 }
 
 bool ftl_store_create(struct ftl *ftl)
@@ -58,16 +105,21 @@ bool ftl_store_create(struct ftl *ftl)
 
 	ftl->rows_per_block = config->block_pages / config->row_pages;
 	ftl->block = ftl_alloc_array(ftl->blocks, sizeof(*ftl->block));
-	if (!ftl->block)
+	ftl->candidates = ftl_alloc_array((size_t)ftl->dies * (config->block_pages + 1),
+					  sizeof(*ftl->candidates));
+	if (!ftl->block || !ftl->candidates)
 		return false;
 
 	for (die = 0; die < ftl->dies; die++) {
 		ftl->die[die].open = FTL_NONE;
 		ftl->die[die].erasing = FTL_NONE;
+		ftl->die[die].collector.open = FTL_NONE;
+		ftl->die[die].collector.victim = FTL_NONE;
+		ftl->die[die].candidates = ftl->candidates + die * (config->block_pages + 1);
 		for (i = 0; i < ftl->blocks_per_die; i++)
 			list_push(ftl, &ftl->die[die].erased, die * ftl->blocks_per_die + i);
+		ftl->free_rows += spare_rows(ftl, &ftl->die[die]);
 	}
-	ftl->free_rows = (uint64_t)ftl->blocks * ftl->rows_per_block;
 
 	/*
 	 * The most blocks that can be opened before the pool is filled again:
@@ -89,16 +141,22 @@ static void drop_data(struct ftl *ftl, struct ftl_page *page)
 	ftl->buffered_pages--;
 }
 
-static void forget_pages(struct ftl *ftl, struct ftl_block *block)
+static void drop_all_data(struct ftl *ftl, struct ftl_page *page)
 {
-	struct ftl_page *page = block->page;
 	uint32_t i;
+
+	for (i = 0; page && i < ftl->config.block_pages; i++)
+		drop_data(ftl, &page[i]);
+}
+
+static void forget_pages(struct ftl *ftl, struct ftl_page **pages)
+{
+	struct ftl_page *page = *pages;
 
 	if (!page)
 		return;
-	for (i = 0; i < ftl->config.block_pages; i++)
-		drop_data(ftl, &page[i]);
-	block->page = NULL;
+	drop_all_data(ftl, page);
+	*pages = NULL;
 	if (ftl->pool_count >= ftl->pool_target) {
 		ftl_free_page(page);
 		return;
@@ -112,14 +170,17 @@ void ftl_store_destroy(struct ftl *ftl)
 {
 	uint32_t i;
 
-	for (i = 0; ftl->block && i < ftl->blocks; i++)
-		forget_pages(ftl, &ftl->block[i]);
+	for (i = 0; ftl->block && i < ftl->blocks; i++) {
+		forget_pages(ftl, &ftl->block[i].page);
+		forget_pages(ftl, &ftl->block[i].old_page);
+	}
 	while (ftl->pool) {
 		void *page = ftl->pool;
 
 		ftl->pool = *(void **)page;
 		ftl_free_page(page);
 	}
+	ftl_free_array(ftl->candidates);
 	ftl_free_array(ftl->block);
 }
 
@@ -151,7 +212,11 @@ static void erase_ahead(struct ftl *ftl, struct ftl_die *die)
 
 void ftl_store_erased(struct ftl *ftl, uint32_t physical)
 {
-	block_of(ftl, physical)->worn = false;
+	struct ftl_block *block = block_of(ftl, physical);
+
+	forget_pages(ftl, &block->old_page);
+	block->worn = false;
+	block->erases++;
 	ftl->stats.erases++;
 }
 
@@ -167,19 +232,79 @@ void ftl_store_erased_ahead(struct ftl *ftl, struct ftl_die *die)
 	erase_ahead(ftl, die);
 }
 
+/* It can be opened again. */
+static void release(struct ftl *ftl, uint32_t index)
+{
+	struct ftl_die *die = block_die(ftl, index);
+
+	drop_all_data(ftl, ftl->block[index].old_page);
+	list_push(ftl, &die->invalid, index);
+	if (ftl_store_free_blocks(die) > FTL_RESERVED_BLOCKS)
+		ftl->free_rows += ftl->rows_per_block;
+	erase_ahead(ftl, die);
+	ftl_collect_wake(ftl, die);
+}
+
+void ftl_store_release_held(struct ftl *ftl)
+{
+	uint32_t i;
+
+	for (i = 0; i < ftl->dies; i++) {
+		struct ftl_block_list *held = &ftl->die[i].held;
+
+		while (held->count && !ftl_log_holds(ftl, ftl->block[held->head].changed))
+			release(ftl, list_pop(ftl, held));
+	}
+}
+
+bool ftl_store_is_held(const struct ftl *ftl)
+{
+	uint32_t i;
+
+	for (i = 0; i < ftl->dies; i++) {
+		if (ftl->die[i].held.count)
+			return true;
+	}
+	return false;
+}
+
 static void forget_if_invalid(struct ftl *ftl, uint32_t index)
 {
 	struct ftl_block *block = &ftl->block[index];
 	struct ftl_die *die = block_die(ftl, index);
 
-	if (!block->closed || block->valid || block->programs || block->readers)
+	if (!block->closed || block->valid || block->programs || block->readers || block->moving)
 		return;
-	forget_pages(ftl, block);
+	if (block->candidate)
+		ftl_candidate_remove(ftl, index);
+	if (die->collector.victim == index)
+		die->collector.victim = FTL_NONE;
 	block->closed = false;
 	block->worn = true;
-	ftl->free_rows += ftl->rows_per_block;
-	list_push(ftl, &die->invalid, index);
-	erase_ahead(ftl, die);
+	if (ftl->config.power_loss) {
+		block->old_page = block->page;
+		block->old_sequence = block->first_sequence;
+		block->page = NULL;
+		block->changed = ftl->next_sequence;
+		if (ftl_log_holds(ftl, block->changed)) {
+			list_push(ftl, &die->held, index);
+			ftl_collect_wake(ftl, die);
+			return;
+		}
+	}
+	forget_pages(ftl, &block->page);
+	release(ftl, index);
+}
+
+/* A block that is closed and programmed to its end can be collected. */
+static void settle(struct ftl *ftl, uint32_t index)
+{
+	struct ftl_block *block = &ftl->block[index];
+
+	forget_if_invalid(ftl, index);
+	if (block->closed && !block->programs && !block->moving && !block->candidate &&
+	    block_die(ftl, index)->collector.victim != index)
+		ftl_candidate_add(ftl, index);
 }
 
 /*
@@ -201,22 +326,18 @@ static uint32_t take_block(struct ftl *ftl, struct ftl_die *die)
 
 	block = die->erasing;
 	die->erasing = FTL_NONE;
-	if (ftl_die_cancel_background(die)) {
+	if (ftl_die_cancel(die, &die->erase, FTL_CLASS_BACKGROUND)) {
 		die->erase_pending = false;
 		ftl->block[block].erase_first = true;
 	}
 	return block;
 }
 
-static void open_block(struct ftl *ftl, struct ftl_die *die)
+static void open_block(struct ftl *ftl, uint32_t index, struct ftl_page *page)
 {
-	uint32_t index = take_block(ftl, die);
 	struct ftl_block *block = &ftl->block[index];
-	struct ftl_page *page = ftl->pool;
 	uint32_t i;
 
-	ftl->pool = *(void **)page;
-	ftl->pool_count--;
 	for (i = 0; i < ftl->config.block_pages; i++) {
 		page[i].lba = FTL_NO_LBA;
 		page[i].buffer = 0;
@@ -224,9 +345,44 @@ static void open_block(struct ftl *ftl, struct ftl_die *die)
 	block->page = page;
 	block->closed = false;
 	block->first_sequence = ftl->next_sequence;
-	die->open = index;
+	block->changed = ftl->next_sequence;
+}
+
+static void open_for_host(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_page *page = ftl->pool;
+
+	ftl->pool = *(void **)page;
+	ftl->pool_count--;
+	die->open = take_block(ftl, die);
 	die->open_rows = 0;
+	open_block(ftl, die->open, page);
+	die->collector.level = ftl->config.wear_gap;
 	erase_ahead(ftl, die);
+	ftl_collect_wake(ftl, die);
+}
+
+/*
+ * The collector takes the reserved block only, or one that no reserved row
+ * may need.
+ */
+static bool open_for_collector(struct ftl *ftl, struct ftl_die *die)
+{
+	uint32_t blocks = ftl_store_free_blocks(die);
+	struct ftl_page *page;
+
+	if (!blocks || (blocks > FTL_RESERVED_BLOCKS && ftl->free_rows < ftl->rows_per_block))
+		return false;
+	page = ftl_alloc_page();
+	if (!page)
+		return false;
+	if (blocks > FTL_RESERVED_BLOCKS)
+		ftl->free_rows -= ftl->rows_per_block;
+	die->collector.open = take_block(ftl, die);
+	die->collector.open_rows = 0;
+	open_block(ftl, die->collector.open, page);
+	erase_ahead(ftl, die);
+	return true;
 }
 
 bool ftl_store_reserve_row(struct ftl *ftl)
@@ -239,15 +395,28 @@ bool ftl_store_reserve_row(struct ftl *ftl)
 
 static bool die_has_row(const struct ftl_die *die)
 {
-	return die->open != FTL_NONE || die->erased.count || die->invalid.count ||
-	       die->erasing != FTL_NONE;
+	return die->open != FTL_NONE || ftl_store_free_blocks(die) > FTL_RESERVED_BLOCKS;
+}
+
+/* The next row of an open block; `open` is FTL_NONE when it was the last. */
+static uint32_t next_row(struct ftl *ftl, uint32_t *open, uint32_t *open_rows, bool *erase_first)
+{
+	struct ftl_block *block = &ftl->block[*open];
+	uint32_t physical = *open * ftl->config.block_pages + *open_rows * ftl->config.row_pages;
+
+	*erase_first = block->erase_first;
+	block->erase_first = false;
+	block->programs++;
+	if (++*open_rows == ftl->rows_per_block) {
+		block->closed = true;
+		*open = FTL_NONE;
+	}
+	return physical;
 }
 
 uint32_t ftl_store_take_row(struct ftl *ftl, bool *erase_first)
 {
 	struct ftl_die *die = &ftl->die[ftl->next_die];
-	struct ftl_block *block;
-	uint32_t physical;
 
 	while (!die_has_row(die)) {
 		ftl->next_die = (ftl->next_die + 1) % ftl->dies;
@@ -256,17 +425,19 @@ uint32_t ftl_store_take_row(struct ftl *ftl, bool *erase_first)
 	ftl->next_die = (ftl->next_die + 1) % ftl->dies;
 
 	if (die->open == FTL_NONE)
-		open_block(ftl, die);
-	block = &ftl->block[die->open];
-	physical = die->open * ftl->config.block_pages + die->open_rows * ftl->config.row_pages;
-	*erase_first = block->erase_first;
-	block->erase_first = false;
-	block->programs++;
-	if (++die->open_rows == ftl->rows_per_block) {
-		block->closed = true;
-		die->open = FTL_NONE;
-	}
-	return physical;
+		open_for_host(ftl, die);
+	return next_row(ftl, &die->open, &die->open_rows, erase_first);
+}
+
+bool ftl_store_take_collect_row(struct ftl *ftl, struct ftl_die *die, uint32_t *physical,
+				bool *erase_first)
+{
+	struct ftl_collector *collector = &die->collector;
+
+	if (collector->open == FTL_NONE && !open_for_collector(ftl, die))
+		return false;
+	*physical = next_row(ftl, &collector->open, &collector->open_rows, erase_first);
+	return true;
 }
 
 void ftl_store_program(struct ftl *ftl, uint32_t physical, uint32_t lba, uint64_t sequence,
@@ -283,26 +454,75 @@ void ftl_store_program(struct ftl *ftl, uint32_t physical, uint32_t lba, uint64_
 	content->buffer = false;
 }
 
-/* A page that was out of date before it was programmed. */
+/*
+ * A page that was out of date before it was programmed. One that a discard has
+ * hit may come to life again: the power may be cut before the log is written.
+ */
 void ftl_store_stale(struct ftl *ftl, uint32_t physical)
 {
 	drop_data(ftl, page_of(ftl, physical));
 }
 
+bool ftl_store_copy(const struct ftl *ftl, uint32_t physical, struct ftl_content *content)
+{
+	const struct ftl_page *page = page_of(ftl, physical);
+	void *copy;
+
+	content->buffer = false;
+	content->word = page->word;
+	if (!page->buffer)
+		return true;
+	copy = ftl_alloc_page();
+	if (!copy)
+		return false;
+	ftl_copy_page(copy, (const void *)(uintptr_t)page->word);
+	content->word = (uintptr_t)copy;
+	content->buffer = true;
+	return true;
+}
+
+/* A copy where a read may still need the page, else the data itself. */
+bool ftl_store_lift(struct ftl *ftl, uint32_t physical, struct ftl_content *content)
+{
+	struct ftl_page *page = page_of(ftl, physical);
+
+	if (!page->buffer || block_of(ftl, physical)->readers)
+		return ftl_store_copy(ftl, physical, content);
+	content->word = page->word;
+	content->buffer = true;
+	page->buffer = 0;
+	page->word = 0;
+	ftl->buffered_pages--;
+	return true;
+}
+
+void ftl_store_hold(struct ftl *ftl, uint32_t physical, uint32_t pages)
+{
+	block_of(ftl, physical)->moving += pages;
+}
+
+void ftl_store_let_go(struct ftl *ftl, uint32_t physical)
+{
+	block_of(ftl, physical)->moving--;
+	settle(ftl, physical / ftl->config.block_pages);
+}
+
 void ftl_store_row_done(struct ftl *ftl, uint32_t physical)
 {
 	block_of(ftl, physical)->programs--;
-	forget_if_invalid(ftl, physical / ftl->config.block_pages);
+	settle(ftl, physical / ftl->config.block_pages);
 }
 
 void ftl_store_pin(struct ftl *ftl, uint32_t physical)
 {
 	block_of(ftl, physical)->readers++;
+	ftl->pins++;
 }
 
 void ftl_store_unpin(struct ftl *ftl, uint32_t physical)
 {
 	block_of(ftl, physical)->readers--;
+	ftl->pins--;
 	forget_if_invalid(ftl, physical / ftl->config.block_pages);
 }
 
@@ -314,17 +534,28 @@ void ftl_store_validate(struct ftl *ftl, uint32_t physical)
 /*
  * The page's OOB stays until its block is erased, its data goes at once: what
  * replaces it is in flash already, and memory should not hold what nobody can
- * read. A read that found the page before still needs it, though.
+ * read. A read that found the page before still needs it, though; and so may a
+ * mount after a power cut, while entries of the log are not in flash.
  */
-void ftl_store_invalidate(struct ftl *ftl, uint32_t physical)
+void ftl_store_invalidate(struct ftl *ftl, uint32_t physical, bool by_entry)
 {
 	struct ftl_block *block = block_of(ftl, physical);
+	uint32_t index = physical / ftl->config.block_pages;
+	bool candidate = block->candidate;
 
 	ftl_invariant(block->valid);
+	if (candidate)
+		ftl_candidate_remove(ftl, index);
 	block->valid--;
-	if (!block->readers)
+	block->changed = ftl->next_sequence;
+	if (!block->readers && !(ftl->config.power_loss &&
+				 (by_entry || ftl_log_holds(ftl, ftl->next_sequence))))
 		drop_data(ftl, page_of(ftl, physical));
-	forget_if_invalid(ftl, physical / ftl->config.block_pages);
+	if (candidate)
+		ftl_candidate_add(ftl, index);
+	forget_if_invalid(ftl, index);
+	if (ftl->collect_waits)
+		ftl_collect_wake_waiting(ftl);
 }
 
 uint32_t ftl_store_lba(const struct ftl *ftl, uint32_t physical)
@@ -343,4 +574,147 @@ void ftl_store_read(const struct ftl *ftl, uint32_t physical, void *memory)
 	struct ftl_content content = { .word = page->word, .buffer = page->buffer };
 
 	ftl_content_read(&content, memory);
+}
+
+const struct ftl_page *ftl_store_page(const struct ftl *ftl, uint32_t physical)
+{
+	return page_of(ftl, physical);
+}
+
+/* Cannot be read: half programmed, or padding. */
+void ftl_store_torn_page(struct ftl *ftl, uint32_t physical)
+{
+	page_of(ftl, physical)->lba = FTL_TORN_LBA;
+}
+
+/* Each page of the block is as it was, or unreadable, or erased. */
+void ftl_store_torn_erase(struct ftl *ftl, uint32_t physical)
+{
+	struct ftl_page *page = block_of(ftl, physical)->old_page;
+	uint32_t i;
+
+	for (i = 0; page && i < ftl->config.block_pages; i++) {
+		enum ftl_fate fate = ftl_power_fate(ftl);
+
+		if (fate == FTL_FATE_NOTHING)
+			continue;
+		drop_data(ftl, &page[i]);
+		page[i].lba = fate == FTL_FATE_TORN ? FTL_TORN_LBA : FTL_NO_LBA;
+	}
+}
+
+/* RAM is lost: what is left of a block is what its cells hold. */
+void ftl_store_power_lost(struct ftl *ftl)
+{
+	uint32_t i;
+
+	for (i = 0; i < ftl->blocks; i++) {
+		struct ftl_block *block = &ftl->block[i];
+
+		if (block->old_page) {
+			forget_pages(ftl, &block->page);
+			block->page = block->old_page;
+			block->first_sequence = block->old_sequence;
+			block->old_page = NULL;
+		}
+		block->readers = 0;
+		block->valid = block->programs = block->moving = 0;
+		block->closed = block->candidate = block->erase_first = block->worn = false;
+	}
+	memset(ftl->candidates, 0, sizeof(*ftl->candidates) * ftl->dies *
+	       (ftl->config.block_pages + 1));
+	for (i = 0; i < ftl->dies; i++) {
+		struct ftl_die *die = &ftl->die[i];
+
+		memset(&die->erased, 0, sizeof(die->erased));
+		memset(&die->invalid, 0, sizeof(die->invalid));
+		memset(&die->held, 0, sizeof(die->held));
+		die->open = die->erasing = FTL_NONE;
+		die->erase_pending = false;
+		memset(&die->collector, 0, sizeof(die->collector));
+		die->collector.open = die->collector.victim = FTL_NONE;
+	}
+	ftl->pins = 0;
+	ftl->free_rows = 0;
+	ftl->collect = ftl->collect_waits = 0;
+}
+
+static void close(struct ftl *ftl, uint32_t index)
+{
+	ftl->block[index].closed = true;
+	ftl_candidate_add(ftl, index);
+}
+
+/*
+ * The collector goes on in a block that has erased rows left, so that power
+ * cuts do not use up its reserve. The first of them may have been under
+ * program. A checkpoint's mount must scan the block: it was opened after it.
+ */
+static void reopen(struct ftl *ftl, uint32_t index)
+{
+	struct ftl_block *block = &ftl->block[index];
+	struct ftl_collector *collector = &block_die(ftl, index)->collector;
+	uint32_t row = ftl->config.block_pages;
+
+	while (row && block->page[row - 1].lba == FTL_NO_LBA)
+		row--;
+	row = (row + ftl->config.row_pages - 1) / ftl->config.row_pages + 1;
+	if (row >= ftl->rows_per_block || block->first_sequence < ftl->log.checkpoint ||
+	    (collector->open != FTL_NONE && collector->open_rows <= row))
+		return;
+	if (collector->open != FTL_NONE)
+		close(ftl, collector->open);
+	collector->open = index;
+	collector->open_rows = row;
+	block->closed = false;
+	ftl_candidate_remove(ftl, index);
+}
+
+static void rebuild_block(struct ftl *ftl, uint32_t index)
+{
+	struct ftl_block *block = &ftl->block[index];
+	struct ftl_die *die = block_die(ftl, index);
+	uint32_t i;
+
+	if (!block->page) {
+		list_push(ftl, &die->erased, index);
+		return;
+	}
+	for (i = 0; i < ftl->config.block_pages; i++) {
+		uint32_t physical = index * ftl->config.block_pages + i;
+
+		if (ftl_map_owner(ftl, physical) != FTL_NO_LBA)
+			block->valid++;
+		else
+			drop_data(ftl, &block->page[i]);
+	}
+	block->changed = ftl->next_sequence;
+	if (block->valid) {
+		close(ftl, index);
+		reopen(ftl, index);
+		return;
+	}
+	block->worn = true;
+	block->old_page = block->page;
+	block->old_sequence = block->first_sequence;
+	block->page = NULL;
+	list_push(ftl, &die->invalid, index);
+}
+
+/*
+ * A mount: blocks are what the map makes of them. One that was open is closed;
+ * rows behind those that were under program are not to be trusted.
+ */
+void ftl_store_rebuild(struct ftl *ftl)
+{
+	uint32_t i;
+
+	for (i = 0; i < ftl->blocks; i++)
+		rebuild_block(ftl, i);
+	for (i = 0; i < ftl->dies; i++)
+		ftl->free_rows += spare_rows(ftl, &ftl->die[i]);
+	for (i = 0; i < ftl->dies; i++) {
+		erase_ahead(ftl, &ftl->die[i]);
+		ftl_collect_wake(ftl, &ftl->die[i]);
+	}
 }

@@ -9,6 +9,7 @@ int check_failures;
 
 static const struct test *const suites[] = {
 	data_tests, timing_tests, space_tests, property_tests, calibration_tests,
+	unchanged_tests, janus_tests, powercut_tests,
 };
 
 static bool passes(const struct test *test)
@@ -26,7 +27,19 @@ static bool passes(const struct test *test)
 	return !check_failures;
 }
 
-int main(void)
+/* All tests, or those that are named. */
+static bool asked_for(const struct test *test, int names, char **name)
+{
+	int i;
+
+	for (i = 0; i < names; i++) {
+		if (!strcmp(test->name, name[i]))
+			return true;
+	}
+	return !names;
+}
+
+int main(int arguments, char **argument)
 {
 	int passed = 0, failed = 0;
 	size_t i;
@@ -35,6 +48,8 @@ int main(void)
 		const struct test *test;
 
 		for (test = suites[i]; test->name; test++) {
+			if (!asked_for(test, arguments - 1, argument + 1))
+				continue;
 			if (passes(test))
 				passed++;
 			else

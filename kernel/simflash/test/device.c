@@ -18,6 +18,7 @@ struct ftl_config device_config(void)
 		.queue_depth = 8,
 		.command_pages = 128,
 		.policy = FTL_FIFO,
+		.log_pages = 64,
 		.read_ns = 100000,
 		.program_ns = 1000000,
 		.erase_ns = 3000000,
@@ -85,6 +86,28 @@ struct ftl_cmd *device_command(struct device *device, enum ftl_op op, uint32_t l
 	for (page = 0; op == FTL_READ && page < pages; page++)
 		cmd->page[page].memory = (char *)memory + page * FTL_PAGE_BYTES;
 	device->taken[tag] = true;
+	return cmd;
+}
+
+struct ftl_cmd *device_control(struct device *device, enum ftl_op op,
+			       const struct ftl_range *range, uint32_t ranges)
+{
+	uint32_t slot = device->config.queue_depth;
+	struct ftl_cmd *cmd = ftl_command(device->ftl, slot);
+	uint32_t i;
+
+	if (device->taken[slot])
+		return NULL;
+	cmd->op = op;
+	cmd->fua = false;
+	cmd->lba = 0;
+	cmd->pages = 0;
+	cmd->range = range;
+	cmd->ranges = ranges;
+	for (i = 0; i < ranges; i++)
+		cmd->pages += range[i].pages;
+	cmd->owner = &device->taken[slot];
+	device->taken[slot] = true;
 	return cmd;
 }
 

@@ -10,7 +10,7 @@ struct device {
 	struct ftl_config config;
 	uint64_t now_ns;
 	unsigned int in_flight;
-	bool taken[FTL_MAX_QUEUE_DEPTH];
+	bool taken[FTL_MAX_QUEUE_DEPTH + 1];
 };
 
 /* A small device whose times are round numbers, to be changed before device_open(). */
@@ -25,6 +25,9 @@ void device_close(struct device *device);
  */
 struct ftl_cmd *device_command(struct device *device, enum ftl_op op, uint32_t lba,
 			       uint32_t pages, void *memory);
+/* A Janus command, in its own slot; the ranges stay the caller's. */
+struct ftl_cmd *device_control(struct device *device, enum ftl_op op,
+			       const struct ftl_range *range, uint32_t ranges);
 void device_submit(struct device *device, struct ftl_cmd *cmd);
 /* Gives the slot back. */
 void device_release(struct device *device, struct ftl_cmd *cmd);

@@ -2,8 +2,8 @@
 #include "../ftl/internal.h"
 #include "invariants.h"
 
-/* Every mapped LBA must be found in the OOB of its page. */
-static const char *check_map(const struct ftl *ftl, uint64_t *mapped)
+/* Every mapped LBA must be found in the OOB of its page, or among its aliases: L2P = P2L. */
+static const char *check_map(const struct ftl *ftl, uint64_t *mapped, uint64_t *aliases)
 {
 	uint32_t lba, physical;
 
@@ -14,8 +14,9 @@ static const char *check_map(const struct ftl *ftl, uint64_t *mapped)
 			return "an LBA is mapped to a page beyond the flash";
 		if (!ftl->block[physical / ftl->config.block_pages].page)
 			return "an LBA is mapped into a block that holds nothing";
-		if (ftl_store_lba(ftl, physical) != lba)
-			return "a mapped page's OOB names another LBA";
+		if (!ftl_map_names(ftl, physical, lba))
+			return "a mapped page names another LBA";
+		*aliases += ftl_pairs_has(&ftl->alias, physical, lba);
 		(*mapped)++;
 	}
 	return *mapped == ftl->mapped_pages ? NULL : "mapped_pages is miscounted";
@@ -27,14 +28,8 @@ static uint32_t map_points_at(const struct ftl *ftl, uint32_t block)
 	uint32_t count = 0;
 	uint32_t i;
 
-	for (i = 0; i < ftl->config.block_pages; i++) {
-		uint32_t lba = ftl_store_lba(ftl, first + i);
-		uint32_t physical;
-
-		if (lba == FTL_NO_LBA)
-			continue;
-		count += ftl_map_find(ftl, lba, &physical) && physical == first + i;
-	}
+	for (i = 0; i < ftl->config.block_pages; i++)
+		count += ftl_map_owner(ftl, first + i) != FTL_NO_LBA;
 	return count;
 }
 
@@ -45,7 +40,7 @@ static bool sequences_grow(const struct ftl *ftl, const struct ftl_block *block)
 	uint32_t i;
 
 	for (i = 0; i < ftl->config.block_pages; i++) {
-		if (block->page[i].lba == FTL_NO_LBA)
+		if (block->page[i].lba >= ftl->config.capacity_pages)
 			continue;
 		if (last > block->page[i].sequence)
 			return false;
@@ -54,40 +49,73 @@ static bool sequences_grow(const struct ftl *ftl, const struct ftl_block *block)
 	return true;
 }
 
+/* Rows that can be reserved: the spare blocks' but the collector's, and the open blocks'. */
+static uint64_t count_free_rows(const struct ftl *ftl)
+{
+	uint64_t rows = 0;
+	uint32_t i;
+
+	for (i = 0; i < ftl->dies; i++) {
+		const struct ftl_die *die = &ftl->die[i];
+		uint32_t blocks = ftl_store_free_blocks(die);
+
+		rows += (blocks > FTL_RESERVED_BLOCKS ? blocks - FTL_RESERVED_BLOCKS : 0) *
+			ftl->rows_per_block;
+		if (die->open != FTL_NONE)
+			rows += ftl->rows_per_block - die->open_rows;
+	}
+	return rows - !!ftl->cache.staged;
+}
+
+static const char *check_block(const struct ftl *ftl, uint32_t index)
+{
+	const struct ftl_block *block = &ftl->block[index];
+
+	if (!block->page)
+		return block->valid || block->programs || block->readers || block->moving ||
+		       block->candidate ? "a block that holds nothing is in use" : NULL;
+	if (map_points_at(ftl, index) != block->valid)
+		return "a block's valid pages are miscounted";
+	if (!sequences_grow(ftl, block))
+		return "a block's sequence numbers do not grow";
+	if (block->closed && !block->valid && !block->programs && !block->readers &&
+	    !block->moving)
+		return "a block without valid pages was not given back";
+	if (block->closed && !block->programs && !block->moving && !block->candidate &&
+	    ftl->die[index / ftl->blocks_per_die].collector.victim != index)
+		return "a closed block is lost to the collector";
+	return NULL;
+}
+
+/* LBAs that share the page with another one. */
+static uint32_t more_than_one_lba(const struct ftl *ftl, uint32_t physical)
+{
+	return ftl_pairs_count(&ftl->alias, physical) ? ftl_map_owners(ftl, physical) - 1 : 0;
+}
+
 static const char *check_blocks(const struct ftl *ftl, uint64_t mapped)
 {
-	uint64_t valid = 0, free_rows = 0, buffered = 0;
+	uint64_t valid = 0, buffered = 0, extra = 0;
+	const char *broken;
 	uint32_t i, page;
 
 	for (i = 0; i < ftl->blocks; i++) {
 		const struct ftl_block *block = &ftl->block[i];
 
 		valid += block->valid;
-		if (!block->page) {
-			if (block->valid || block->programs || block->readers)
-				return "a block that holds nothing is in use";
-			free_rows += ftl->rows_per_block;
-			continue;
-		}
-		if (map_points_at(ftl, i) != block->valid)
-			return "a block's valid pages are miscounted";
-		if (!sequences_grow(ftl, block))
-			return "a block's sequence numbers do not grow";
-		if (block->closed && !block->valid && !block->programs &&
-		    !block->readers)
-			return "a block without valid pages was not given back";
-		for (page = 0; page < ftl->config.block_pages; page++)
+		broken = check_block(ftl, i);
+		if (broken)
+			return broken;
+		for (page = 0; block->page && page < ftl->config.block_pages; page++)
 			buffered += block->page[page].buffer;
+		for (page = 0; block->old_page && page < ftl->config.block_pages; page++)
+			buffered += block->old_page[page].buffer;
 	}
-	for (i = 0; i < ftl->dies; i++) {
-		if (ftl->die[i].open != FTL_NONE)
-			free_rows += ftl->rows_per_block - ftl->die[i].open_rows;
-	}
-	if (ftl->cache.staged)
-		free_rows--;
-	if (valid != mapped)
+	for (i = 0; ftl->alias.count && i < ftl->blocks * ftl->config.block_pages; i++)
+		extra += more_than_one_lba(ftl, i);
+	if (valid + extra != mapped)
 		return "valid pages and mapped LBAs differ in number";
-	if (free_rows != ftl->free_rows)
+	if (count_free_rows(ftl) != ftl->free_rows)
 		return "free_rows is miscounted";
 	return buffered == ftl->buffered_pages ? NULL : "buffered_pages is miscounted";
 }
@@ -110,9 +138,11 @@ static const char *check_cache(const struct ftl *ftl)
 
 const char *broken_invariant(const struct ftl *ftl)
 {
-	uint64_t mapped = 0;
-	const char *broken = check_map(ftl, &mapped);
+	uint64_t mapped = 0, aliases = 0;
+	const char *broken = check_map(ftl, &mapped, &aliases);
 
+	if (!broken && aliases != ftl->alias.count)
+		broken = "an alias is not in the map";
 	if (!broken)
 		broken = check_blocks(ftl, mapped);
 	return broken ? broken : check_cache(ftl);

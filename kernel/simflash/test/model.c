@@ -74,8 +74,12 @@ static void read_config(struct model *model, struct ftl_config *config)
 		.queue_depth = 1 + below(model, MAX_DEPTH),
 		.command_pages = MAX_PAGES,
 		.policy = below(model, FTL_POLICIES),
+		.victim = below(model, FTL_VICTIMS),
+		.wear_gap = below(model, 3),
+		.power_loss = below(model, 2),
 	};
 	config->block_pages = config->row_pages * (1 + below(model, 6));
+	config->log_pages = 4 * config->row_pages;
 	config->cache_pages = config->row_pages * (2 + below(model, 6));
 	if (times & 1)
 		config->read_ns = 100;
@@ -204,8 +208,6 @@ static void end_change(struct model *model, const struct command *command)
 			state->writers--;
 		else
 			state->discards--;
-		if (cmd->status != FTL_OK)
-			continue;
 		if (state->low < command->version[page])
 			state->low = command->version[page];
 		if (cmd->fua)
@@ -227,8 +229,8 @@ static void end_command(struct model *model, struct ftl_cmd *cmd)
 
 	if (cmd->status == FTL_CORRUPT)
 		model->broken = "a page's OOB named another LBA";
-	else if (cmd->status == FTL_NO_SPACE && cmd->op != FTL_WRITE)
-		model->broken = "a command that writes nothing found no space";
+	else if (cmd->status != FTL_OK)
+		model->broken = "a command failed on a device that has flash for all of its pages";
 	else if (cmd->op == FTL_READ)
 		end_read(model, command);
 	else if (cmd->op == FTL_FLUSH)

@@ -24,6 +24,8 @@ static bool set_shape(struct ftl_config *config, const char *name, uint64_t valu
 		{ "block_pages", &config->block_pages, 1 },
 		{ "row_pages", &config->row_pages, 1 },
 		{ "queue_depth", &config->queue_depth, 1 },
+		{ "victim", &config->victim, 1 },
+		{ "wear_gap", &config->wear_gap, 1 },
 	};
 	size_t i;
 
@@ -66,6 +68,8 @@ static bool set(struct ftl_config *config, const char *name, uint64_t value)
 		config->cache_pages = value / 4;
 	else if (!strcmp(name, "request_kib"))
 		config->command_pages = value / 4;
+	else if (!strcmp(name, "log_kib"))
+		config->log_pages = value / 4;
 	else if (!strcmp(name, "policy"))
 		config->policy = value;
 	else if (!strcmp(name, "channel_mb_s"))
@@ -85,6 +89,7 @@ bool profile_read(const char *name, struct ftl_config *config)
 	FILE *file;
 
 	memset(config, 0, sizeof(*config));
+	config->log_pages = 2560;
 	snprintf(path, sizeof(path), "%s/%s.toml", PROFILES, name);
 	file = fopen(path, "r");
 	if (!file) {

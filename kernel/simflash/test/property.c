@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "host.h"
+#include "mirror.h"
 #include "model.h"
 
 /* xorshift64* */
@@ -15,7 +16,15 @@ static uint64_t random_word(uint64_t *state)
 	return *state * 0x2545f4914f6cdd1dull;
 }
 
-static const char *play_seed(uint64_t seed, size_t count)
+static struct mirror_counts counts;
+
+static const char *play_mirror(const uint8_t *bytes, size_t count)
+{
+	return mirror_play(bytes, count, &counts);
+}
+
+static const char *play_seed(const char *(*play)(const uint8_t *bytes, size_t count),
+			     uint64_t seed, size_t count)
 {
 	uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
 	uint8_t *bytes = malloc(count);
@@ -24,7 +33,7 @@ static const char *play_seed(uint64_t seed, size_t count)
 
 	for (i = 0; i < count; i++)
 		bytes[i] = random_word(&state) >> 56;
-	broken = model_play(bytes, count);
+	broken = play(bytes, count);
 	free(bytes);
 	if (broken)
 		fprintf(stderr, "seed %llu, %zu bytes: %s\n", (unsigned long long)seed, count,
@@ -32,24 +41,51 @@ static const char *play_seed(uint64_t seed, size_t count)
 	return broken;
 }
 
+/* From the environment: how many times as many streams as usual. */
+static uint64_t rounds(void)
+{
+	const char *text = getenv("ROUNDS");
+
+	return text ? strtoull(text, NULL, 10) : 1;
+}
+
 static void many_short_streams(void)
 {
 	uint64_t seed;
 
-	for (seed = 1; seed <= 2000; seed++)
-		EXPECT(!play_seed(seed, 400));
+	for (seed = 1; seed <= 2000 * rounds(); seed++)
+		EXPECT(!play_seed(model_play, seed, 400));
 }
 
 static void few_long_streams(void)
 {
 	uint64_t seed;
 
-	for (seed = 5001; seed <= 5040; seed++)
-		EXPECT(!play_seed(seed, 60000));
+	for (seed = 5001; seed <= 5000 + 40 * rounds(); seed++)
+		EXPECT(!play_seed(model_play, seed, 60000));
+}
+
+static void power_cuts_lose_nothing_in_short_streams(void)
+{
+	uint64_t seed;
+
+	for (seed = 1; seed <= 600 * rounds(); seed++)
+		EXPECT(!play_seed(play_mirror, seed, 600));
+	EXPECT(counts.cuts > 500);
+}
+
+static void power_cuts_lose_nothing_in_long_streams(void)
+{
+	uint64_t seed;
+
+	for (seed = 7001; seed <= 7000 + 40 * rounds(); seed++)
+		EXPECT(!play_seed(play_mirror, seed, 40000));
 }
 
 const struct test property_tests[] = {
 	TEST(many_short_streams),
 	TEST(few_long_streams),
+	TEST(power_cuts_lose_nothing_in_short_streams),
+	TEST(power_cuts_lose_nothing_in_long_streams),
 	{ NULL, NULL },
 };

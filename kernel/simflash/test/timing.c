@@ -229,7 +229,7 @@ static void without_times_everything_is_done_at_once(void)
 	struct ftl_config config = {
 		.capacity_pages = 4096, .spare_percent = 50, .channels = 2,
 		.dies_per_channel = 2, .block_pages = 64, .row_pages = 4, .cache_pages = 32,
-		.queue_depth = 4, .command_pages = 128,
+		.queue_depth = 4, .command_pages = 128, .log_pages = 64,
 	};
 	struct ftl_cmd *cmd;
 	struct device device;

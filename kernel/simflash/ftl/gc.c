@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Garbage collection: valid pages are moved out of blocks that are mostly
+ * invalid, so that these can be erased.
+ *
+ * Every die collects its own blocks, one flash operation at a time:
+ *
+ *	at rest --woken, and space is wanted--> victim
+ *	victim --a row of it has pages to move--> reading --done--> gathered
+ *	gathered --a row's worth, or nothing more to come--> programming
+ *	programming --done: the map points to the copies--> victim
+ *	victim --read to its end--> the next victim, or at rest
+ *
+ * Pages are valid where they were until their copy is programmed: a power cut
+ * on the way loses nothing. They are gathered over the ends of victims, so
+ * that a collected row is a full one. Padded rows are programmed only where
+ * more was found invalid than the padding takes: collecting always comes to an
+ * end.
+ *
+ * Space is wanted at once when the host can open no further block on the die;
+ * then the collector's operations queue with the host's. Some more is wanted
+ * while the die has nothing else to do, and only from blocks that are worth
+ * it. On a device that never fills up, neither happens.
+ */
+#include "internal.h"
+
+/* With nothing else to do, a die keeps this many free, and one of so many of its blocks. */
+#define IDLE_BLOCKS (FTL_RESERVED_BLOCKS + 1)
+#define IDLE_SHARE 64
+/* ... from blocks that are at least a quarter invalid. */
+#define IDLE_VALID(pages) ((pages) - (pages) / 4)
+
+static uint32_t index_of(const struct ftl *ftl, const struct ftl_die *die)
+{
+	return die - ftl->die;
+}
+
+/* The host can open no block. */
+static bool urgent(const struct ftl_die *die)
+{
+	return ftl_store_free_blocks(die) <= FTL_RESERVED_BLOCKS;
+}
+
+static bool wanted(const struct ftl *ftl, const struct ftl_die *die)
+{
+	return ftl_store_free_blocks(die) <= IDLE_BLOCKS + ftl->blocks_per_die / IDLE_SHARE;
+}
+
+void ftl_collect_wake(struct ftl *ftl, const struct ftl_die *die)
+{
+	if (wanted(ftl, die) || die->collector.gathered || die->collector.level)
+		ftl->collect |= 1ull << index_of(ftl, die);
+}
+
+/* A page was invalidated or a program ended: a collector that waits may go on. */
+void ftl_collect_wake_waiting(struct ftl *ftl)
+{
+	ftl->collect |= ftl->collect_waits;
+	ftl->collect_waits = 0;
+}
+
+static uint32_t oldest(const struct ftl_die *die, uint32_t valid)
+{
+	return die->candidates[valid].count ? die->candidates[valid].head : FTL_NONE;
+}
+
+/* Blocks without valid pages are left out: they are given back by themselves. */
+static uint32_t greedy(const struct ftl_die *die, uint32_t most_valid)
+{
+	uint32_t valid;
+
+	for (valid = 1; valid <= most_valid; valid++) {
+		if (die->candidates[valid].count)
+			return die->candidates[valid].head;
+	}
+	return FTL_NONE;
+}
+
+/*
+ * Rosenblum and Ousterhout's benefit / cost = age * (1 - u) / 2u. Of blocks
+ * with as many valid pages the head of their list has not changed for longest,
+ * so one block a list is enough to look at.
+ */
+static uint32_t cost_benefit(const struct ftl *ftl, const struct ftl_die *die,
+			     uint32_t most_valid)
+{
+	uint64_t best_benefit = 0, best_cost = 1;
+	uint32_t best = FTL_NONE;
+	uint32_t valid;
+
+	for (valid = 1; valid <= most_valid; valid++) {
+		uint32_t block = oldest(die, valid);
+		uint64_t benefit;
+
+		if (block == FTL_NONE)
+			continue;
+		benefit = (ftl->next_sequence - ftl->block[block].changed + 1) *
+			  (ftl->config.block_pages - valid);
+		if (best == FTL_NONE || benefit * best_cost > best_benefit * valid) {
+			best = block;
+			best_benefit = benefit;
+			best_cost = valid;
+		}
+	}
+	return best;
+}
+
+/*
+ * The least erased block, if it has been erased much less often than the one
+ * to be written next: its cold data are moved to worn flash, and it is written
+ * in turn. Looked for once for each block the host opens.
+ */
+static uint32_t least_worn(const struct ftl *ftl, const struct ftl_die *die)
+{
+	uint32_t next = die->erased.count ? die->erased.head :
+			die->erasing != FTL_NONE ? die->erasing : die->invalid.head;
+	uint32_t block = index_of(ftl, die) * ftl->blocks_per_die;
+	uint32_t end = block + ftl->blocks_per_die;
+	uint32_t least = FTL_NONE;
+
+	if (!die->collector.level || next == FTL_NONE || !ftl_store_free_blocks(die))
+		return FTL_NONE;
+	for (; block < end; block++) {
+		if (ftl->block[block].candidate &&
+		    (least == FTL_NONE || ftl->block[block].erases < ftl->block[least].erases))
+			least = block;
+	}
+	if (least == FTL_NONE ||
+	    ftl->block[next].erases < ftl->block[least].erases + ftl->config.wear_gap)
+		return FTL_NONE;
+	return least;
+}
+
+static uint32_t choose(struct ftl *ftl, struct ftl_die *die)
+{
+	uint32_t pages = ftl->config.block_pages;
+	uint32_t most_valid = urgent(die) ? pages - 1 : IDLE_VALID(pages);
+	uint32_t worn_least = least_worn(ftl, die);
+
+	die->collector.level = false;
+	if (worn_least != FTL_NONE)
+		ftl->stats.level_blocks++;
+	if (worn_least != FTL_NONE || !wanted(ftl, die))
+		return worn_least;
+	if (ftl->config.victim == FTL_COST_BENEFIT)
+		return cost_benefit(ftl, die, most_valid);
+	return greedy(die, most_valid);
+}
+
+static bool take_victim(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_collector *collector = &die->collector;
+
+	if (!wanted(ftl, die) && !collector->level)
+		return false;
+	collector->victim = choose(ftl, die);
+	if (collector->victim == FTL_NONE)
+		return false;
+	ftl_candidate_remove(ftl, collector->victim);
+	collector->next = 0;
+	collector->found = false;
+	return true;
+}
+
+static void queue(struct ftl *ftl, struct ftl_die *die, enum ftl_kind kind, uint32_t physical,
+		  uint32_t pages)
+{
+	struct ftl_collector *collector = &die->collector;
+
+	collector->operation.kind = kind;
+	collector->operation.physical = physical;
+	collector->operation.pages = pages;
+	collector->busy = true;
+	collector->class = urgent(die) ? FTL_CLASS_PROGRAM : FTL_CLASS_BACKGROUND;
+	ftl_die_queue(ftl, die, &collector->operation, collector->class);
+}
+
+/* It waited for a quiet moment, and space has run out meanwhile. */
+static void hurry(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_collector *collector = &die->collector;
+
+	if (collector->class != FTL_CLASS_BACKGROUND || !urgent(die) ||
+	    !ftl_die_cancel(die, &collector->operation, FTL_CLASS_BACKGROUND))
+		return;
+	collector->class = FTL_CLASS_PROGRAM;
+	ftl_die_queue(ftl, die, &collector->operation, FTL_CLASS_PROGRAM);
+}
+
+/*
+ * Both ends of a move that is not committed are to have one page until it is:
+ * of copies, a power cut might leave each of them another one.
+ */
+static bool in_a_move(const struct ftl *ftl, uint32_t physical)
+{
+	return ftl->log.moves && ftl_map_owners(ftl, physical) > 1;
+}
+
+/* Valid, and no newer version is about to take its place. */
+static bool to_be_moved(const struct ftl *ftl, uint32_t physical, uint32_t *lba)
+{
+	*lba = ftl_map_owner(ftl, physical);
+	return *lba != FTL_NO_LBA && !in_a_move(ftl, physical) &&
+	       !ftl_map_under_program(ftl, physical);
+}
+
+static uint32_t gather_row(struct ftl *ftl, struct ftl_collector *collector, uint32_t physical)
+{
+	uint32_t pages = 0;
+	uint32_t i, lba;
+
+	for (i = 0; i < ftl->config.row_pages; i++) {
+		if (to_be_moved(ftl, physical + i, &lba))
+			collector->page[collector->gathered + pages++] = physical + i;
+	}
+	collector->gathered += pages;
+	return pages;
+}
+
+/* Reads the victim's next row with pages to move; false if there is none. */
+static bool read_next(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_collector *collector = &die->collector;
+	uint32_t first = collector->victim * ftl->config.block_pages;
+
+	while (collector->next < ftl->config.block_pages) {
+		uint32_t physical = first + collector->next;
+		uint32_t pages = gather_row(ftl, collector, physical);
+
+		collector->next += ftl->config.row_pages;
+		collector->gain += ftl->config.row_pages - pages;
+		if (!pages)
+			continue;
+		collector->found = true;
+		ftl_store_hold(ftl, physical, pages);
+		queue(ftl, die, FTL_COLLECT_READ, physical, pages);
+		return true;
+	}
+	return false;
+}
+
+/* Forgets gathered pages that need not be moved any more, or not now. */
+static void sift(struct ftl *ftl, struct ftl_collector *collector)
+{
+	uint32_t kept = 0;
+	uint32_t i, lba;
+
+	for (i = 0; i < collector->gathered; i++) {
+		uint32_t physical = collector->page[i];
+
+		if (to_be_moved(ftl, physical, &lba))
+			collector->page[kept++] = physical;
+		else
+			ftl_store_let_go(ftl, physical);
+	}
+	collector->gathered = kept;
+}
+
+/* Sends off the first gathered pages; false if there is no row for them now. */
+static bool program(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_collector *collector = &die->collector;
+	uint32_t pages = collector->gathered;
+	uint32_t physical, i;
+
+	if (ftl_log_wants_quiet(ftl))
+		return false;
+	if (pages > ftl->config.row_pages)
+		pages = ftl->config.row_pages;
+	if (!ftl_store_take_collect_row(ftl, die, &physical, &collector->operation.erase_first))
+		return false;
+	for (i = 0; i < pages; i++)
+		collector->lba[i] = ftl_map_owner(ftl, collector->page[i]);
+	collector->sequence = ftl->next_sequence;
+	ftl->next_sequence += pages;
+	queue(ftl, die, FTL_COLLECT_PROGRAM, physical, pages);
+	return true;
+}
+
+/*
+ * Where several LBAs have the page, all but one find its copy by the log only,
+ * and where the log is not in flash, one may still have it that does no more.
+ */
+static bool take_data(struct ftl *ftl, uint32_t from, struct ftl_content *content)
+{
+	if (ftl_map_owners(ftl, from) > 1 ||
+	    (ftl->config.power_loss && ftl_log_holds(ftl, ftl->next_sequence)))
+		return ftl_store_copy(ftl, from, content);
+	return ftl_store_lift(ftl, from, content);
+}
+
+/*
+ * The copy is in flash. If the LBA was discarded or remapped meanwhile the
+ * copy keeps the data all the same: the log may not be in flash before the
+ * power is cut, and then the copy is the newest of its LBA. For the same
+ * reason a copy that is not the LBA's page must not name it otherwise: where
+ * memory is short it counts as unreadable.
+ */
+static void moved(struct ftl *ftl, uint32_t from, uint32_t to, uint32_t lba, uint64_t sequence)
+{
+	struct ftl_content content = { 0 };
+	uint32_t now;
+	bool mapped = ftl_map_find(ftl, lba, &now) && now == from;
+	bool taken;
+
+	if (mapped)
+		taken = ftl_map_may_move(ftl) && take_data(ftl, from, &content);
+	else
+		taken = !ftl->config.power_loss || ftl_store_copy(ftl, from, &content);
+	ftl_store_program(ftl, to, taken ? lba : FTL_TORN_LBA, sequence, &content);
+	if (mapped && taken)
+		ftl_map_moved(ftl, from, to, lba);
+	ftl_store_let_go(ftl, from);
+}
+
+static void programmed(struct ftl *ftl, struct ftl_collector *collector)
+{
+	uint32_t pages = collector->operation.pages;
+	uint32_t i;
+
+	for (i = 0; i < pages; i++)
+		moved(ftl, collector->page[i], collector->operation.physical + i,
+		      collector->lba[i], collector->sequence + i);
+	collector->gathered -= pages;
+	memmove(collector->page, collector->page + pages,
+		collector->gathered * sizeof(collector->page[0]));
+	ftl_log_count(ftl, pages);
+	ftl_store_row_done(ftl, collector->operation.physical);
+}
+
+bool ftl_collect_has(struct ftl *ftl, uint32_t physical)
+{
+	const struct ftl_collector *collector = &ftl_die_of(ftl, physical)->collector;
+	uint32_t i;
+
+	if (!collector->busy || collector->operation.kind != FTL_COLLECT_PROGRAM)
+		return false;
+	for (i = 0; i < collector->operation.pages; i++) {
+		if (collector->page[i] == physical)
+			return true;
+	}
+	return false;
+}
+
+void ftl_collect_done(struct ftl *ftl, struct ftl_die *die)
+{
+	die->collector.busy = false;
+	if (die->collector.operation.kind == FTL_COLLECT_PROGRAM)
+		programmed(ftl, &die->collector);
+	ftl->collect |= 1ull << index_of(ftl, die);
+}
+
+/*
+ * A victim that has been read to its end. What is left in it is about to be
+ * overwritten or waits for a commit; it may be chosen again, but not in the
+ * same search if it had nothing to move: it is `barren` until that is over.
+ */
+static void leave_victim(struct ftl *ftl, struct ftl_die *die, uint32_t *barren)
+{
+	struct ftl_collector *collector = &die->collector;
+	uint32_t victim = collector->victim;
+
+	collector->victim = FTL_NONE;
+	if (!collector->found) {
+		ftl->block[victim].next = *barren;
+		*barren = victim;
+		return;
+	}
+	ftl->stats.collected_blocks++;
+	if (!ftl->block[victim].moving)
+		ftl_candidate_add(ftl, victim);
+}
+
+static void end_search(struct ftl *ftl, uint32_t barren)
+{
+	while (barren != FTL_NONE) {
+		uint32_t next = ftl->block[barren].next;
+
+		ftl_candidate_add(ftl, barren);
+		barren = next;
+	}
+}
+
+/* Reads more pages; false if a row is gathered, or there is nothing to read. */
+static bool gather(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_collector *collector = &die->collector;
+	uint32_t barren = FTL_NONE;
+	bool reading = false;
+
+	while (!reading) {
+		if (collector->gathered >= ftl->config.row_pages)
+			sift(ftl, collector);
+		if (collector->gathered >= ftl->config.row_pages ||
+		    (collector->victim == FTL_NONE && !take_victim(ftl, die)))
+			break;
+		reading = read_next(ftl, die);
+		if (!reading)
+			leave_victim(ftl, die, &barren);
+	}
+	end_search(ftl, barren);
+	return reading;
+}
+
+/* Moves on to the next flash operation; false if there is none to be had now. */
+static bool step(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_collector *collector = &die->collector;
+
+	if (gather(ftl, die))
+		return true;
+	if (collector->gathered >= ftl->config.row_pages)
+		return program(ftl, die);
+	if (!urgent(die))
+		return false;
+	sift(ftl, collector);
+	if (!collector->gathered || collector->gain < ftl->config.row_pages ||
+	    !program(ftl, die))
+		return false;
+	collector->gain = 0;
+	return true;
+}
+
+static void collect(struct ftl *ftl, struct ftl_die *die)
+{
+	if (die->held.count && ftl->log.buffered_entries && urgent(die))
+		ftl_log_flush(ftl);
+	if (die->collector.busy)
+		hurry(ftl, die);
+	else if (!step(ftl, die) && (urgent(die) || ftl_log_wants_quiet(ftl)))
+		ftl->collect_waits |= 1ull << index_of(ftl, die);
+}
+
+void ftl_collect_run(struct ftl *ftl)
+{
+	uint32_t i;
+
+	while (ftl->collect) {
+		for (i = 0; i < ftl->dies; i++) {
+			if (!(ftl->collect >> i & 1))
+				continue;
+			ftl->collect &= ~(1ull << i);
+			collect(ftl, &ftl->die[i]);
+		}
+	}
+	ftl_janus_go_on(ftl);
+	ftl_link_start(ftl);
+}
+
+/*
+ * Space will come: of a collector at work, or of what holds invalid pages
+ * until it ends.
+ */
+bool ftl_collect_goes_on(const struct ftl *ftl)
+{
+	uint32_t i;
+
+	if (ftl->collect || ftl->cache.oldest || ftl->pins || ftl_store_is_held(ftl) ||
+	    ftl_log_wants_quiet(ftl))
+		return true;
+	for (i = 0; i < ftl->dies; i++) {
+		if (ftl->die[i].collector.busy)
+			return true;
+	}
+	return false;
+}

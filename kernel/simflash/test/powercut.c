@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The power is cut at every program and erase of a defragmentation; and how long a mount takes. */
+#include <stdlib.h>
+
+#include "../ftl/internal.h"
+#include "check.h"
+#include "device.h"
+#include "invariants.h"
+#include "profile.h"
+
+#define FILES 8
+#define FILE_PAGES 24
+#define FILE_LBA(file) ((file) * FILE_PAGES)
+#define NEW_LBA(file) (512 + (file) * FILE_PAGES)
+#define DATA(file, page) (1000 + (file) * 100 + (page))
+
+static char memory[128 * FTL_PAGE_BYTES];
+
+/* Where the host's metadata say that a file is: that is what its journal decides. */
+struct run {
+	struct device device;
+	bool moved[FILES];
+};
+
+static struct ftl_config small_device(void)
+{
+	struct ftl_config config = device_config();
+
+	config.capacity_pages = 1024;
+	config.spare_percent = 10;
+	config.block_pages = 16;
+	config.log_pages = 64;
+	config.power_loss = true;
+	return config;
+}
+
+/* Each false once the power is gone. */
+static bool ends(struct run *run, struct ftl_cmd *cmd)
+{
+	bool good;
+
+	device_submit(&run->device, cmd);
+	while (device_next(&run->device) != cmd)
+		;
+	good = cmd->status == FTL_OK;
+	device_release(&run->device, cmd);
+	return good;
+}
+
+static bool control(struct run *run, enum ftl_op op, const struct ftl_range *range)
+{
+	return ends(run, device_control(&run->device, op, range, !!range));
+}
+
+static bool write_page(struct run *run, uint32_t lba, uint64_t word)
+{
+	fill_uniform(memory, 1, word);
+	return ends(run, device_command(&run->device, FTL_WRITE, lba, 1, memory));
+}
+
+static bool flush(struct run *run)
+{
+	return ends(run, device_command(&run->device, FTL_FLUSH, 0, 0, NULL));
+}
+
+/* Files page by page in turn, among overwrites: a full device, collected many times. */
+static void age(struct run *run)
+{
+	uint32_t file, page, i;
+
+	for (i = 0; i < 6000; i++)
+		write_page(run, 256 + i * 37 % 768, i);
+	for (page = 0; page < FILE_PAGES; page++) {
+		for (file = 0; file < FILES; file++)
+			write_page(run, FILE_LBA(file) + page, DATA(file, page));
+	}
+	ends(run, device_command(&run->device, FTL_DISCARD, 512, FILES * FILE_PAGES, NULL));
+	flush(run);
+}
+
+/*
+ * The dissertation's protocol (figure 30), two files at a time: remap, flush
+ * the log, write the metadata, commit. Other data are written meanwhile, so
+ * that the collector is at work.
+ */
+static void defragment(struct run *run)
+{
+	uint32_t file, i;
+
+	for (file = 0; file < FILES; file++) {
+		const struct ftl_range range = {
+			FILE_LBA(file), NEW_LBA(file), FILE_PAGES,
+		};
+
+		if (!control(run, FTL_REMAP, &range))
+			return;
+		for (i = 0; i < 60; i++) {
+			if (!write_page(run, 800 + (file * 60 + i) * 5 % 200, file + i))
+				return;
+		}
+		if (file % 2 == 0)
+			continue;
+		if (!control(run, FTL_LOG_FLUSH, NULL) || !flush(run))
+			return;
+		run->moved[file] = run->moved[file - 1] = true;
+		if (!control(run, FTL_LOG_COMMIT, NULL))
+			return;
+		if (file == 3 && !control(run, FTL_CHECKPOINT, NULL))
+			return;
+	}
+}
+
+static uint64_t operations(struct run *run)
+{
+	struct ftl_stats stats;
+
+	ftl_read_stats(run->device.ftl, &stats);
+	return stats.row_programs + stats.collect_row_programs + stats.log_row_programs +
+	       stats.erases + stats.log_erases;
+}
+
+static uint32_t wrong_pages(struct run *run)
+{
+	uint32_t wrong = 0;
+	uint32_t file, page;
+	uint64_t word;
+
+	for (file = 0; file < FILES; file++) {
+		for (page = 0; page < FILE_PAGES; page++) {
+			uint32_t lba = run->moved[file] ? NEW_LBA(file) : FILE_LBA(file);
+
+			device_read(&run->device, lba + page, &word);
+			wrong += word != DATA(file, page);
+		}
+	}
+	return wrong;
+}
+
+/* The files are whole before the host has decided anything, and when it has. */
+static bool survives(struct run *run)
+{
+	struct ftl *ftl = run->device.ftl;
+	bool last_moved = false;
+	uint32_t file;
+
+	while (device_next(&run->device))
+		;
+	if (!ftl_power_is_off(ftl))
+		ftl_cut_power(ftl, 0, 1);
+	if (!ftl_power_on(ftl, run->device.now_ns) || broken_invariant(ftl) || wrong_pages(run))
+		return false;
+	for (file = 0; file < FILES; file++)
+		last_moved = run->moved[file] ? true : last_moved;
+	/* Moves that are open are of the last pair: its metadata tell. */
+	if (!ftl_log_committed(ftl) &&
+	    !control(run, last_moved && run->moved[run->device.ftl->log.moved[0].src / FILE_PAGES] ?
+			  FTL_LOG_COMMIT : FTL_LOG_DISCARD, NULL))
+		return false;
+	return !wrong_pages(run) && !broken_invariant(ftl);
+}
+
+static void open_run(struct run *run, const struct ftl_config *config)
+{
+	memset(run, 0, sizeof(*run));
+	device_open(&run->device, config);
+	ftl_prepare_remap(run->device.ftl);
+	age(run);
+	ftl_reset_stats(run->device.ftl);
+}
+
+static void a_cut_at_every_operation_of_a_defragmentation_loses_nothing(void)
+{
+	struct ftl_config config = small_device();
+	static struct run run;
+	uint64_t count, cut;
+
+	open_run(&run, &config);
+	defragment(&run);
+	count = operations(&run);
+	EXPECT(!wrong_pages(&run));
+	EXPECT(run.moved[FILES - 1]);
+	EXPECT(count > 100);
+	printf("       %llu programs and erases\n", (unsigned long long)count);
+	device_close(&run.device);
+	for (cut = 1; cut <= count; cut++) {
+		open_run(&run, &config);
+		ftl_cut_power(run.device.ftl, cut, cut);
+		defragment(&run);
+		EXPECT(survives(&run));
+		device_close(&run.device);
+	}
+}
+
+/* As many remaps as the log takes, each an entry of its own. */
+static void fill_log(struct device *device, uint32_t area)
+{
+	static struct ftl_range range[FTL_MAX_RANGES];
+	struct ftl_usage usage;
+	uint32_t round = 0, i;
+
+	do {
+		for (i = 0; i < FTL_MAX_RANGES; i++) {
+			uint32_t lba = (round * FTL_MAX_RANGES + i) % (area / 4) * 2;
+
+			range[i] = (struct ftl_range){ lba, area + lba, 1 };
+			if (round * FTL_MAX_RANGES / (area / 4) % 2)
+				range[i] = (struct ftl_range){ area + lba, lba, 1 };
+		}
+		device_submit(device, device_control(device, FTL_REMAP, range, FTL_MAX_RANGES));
+		device_drain(device);
+		device_submit(device, device_control(device, FTL_LOG_COMMIT, NULL, 0));
+		device_drain(device);
+		round++;
+		ftl_read_usage(device->ftl, &usage);
+	} while (usage.log_live_pages + 32 < device->config.log_pages);
+}
+
+/* After a checkpoint, 512 MiB of writes and the largest log. */
+static uint64_t mount_ns(const char *profile)
+{
+	struct ftl_config config;
+	struct ftl_stats stats;
+	struct device device;
+	uint32_t lba;
+
+	if (!profile_read(profile, &config))
+		return FTL_NEVER;
+	config.power_loss = true;
+	device_open(&device, &config);
+	ftl_prepare_remap(device.ftl);
+	device_submit(&device, device_control(&device, FTL_CHECKPOINT, NULL, 0));
+	device_drain(&device);
+	for (lba = 0; lba < 131072; lba += 128) {
+		fill_uniform(memory, 128, lba + 1);
+		device_do(&device, FTL_WRITE, lba, 128, memory);
+	}
+	fill_log(&device, 131072);
+	ftl_cut_power(device.ftl, 0, 1);
+	if (!ftl_power_on(device.ftl, device.now_ns) || broken_invariant(device.ftl))
+		return FTL_NEVER;
+	ftl_read_stats(device.ftl, &stats);
+	device_close(&device);
+	printf("       %s mounts in %llu ms of its time, log %u pages\n", profile,
+	       (unsigned long long)stats.mount_ns / 1000000, config.log_pages);
+	return stats.mount_ns;
+}
+
+static void a_mount_with_the_largest_log_takes_less_than_a_second(void)
+{
+	EXPECT(mount_ns("emmc") <= 1000000000);
+	EXPECT(mount_ns("ufs") <= 1000000000);
+}
+
+const struct test powercut_tests[] = {
+	TEST(a_cut_at_every_operation_of_a_defragmentation_loses_nothing),
+	TEST(a_mount_with_the_largest_log_takes_less_than_a_second),
+	{ NULL, NULL },
+};
