@@ -5,7 +5,7 @@
 # make install the program, its man pages and the scheduler's module on this machine
 # Each installs what it needs from Debian's archive, with sudo if you are not root.
 
-PACKAGES := clang gcc libc6-dev libclang-rt-14-dev libelf1 libssl3 make qemu-system-x86 xz-utils
+PACKAGES := clang gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf qemu-system-x86 xz-utils zlib1g-dev
 # Any cargo from this version on will do; without one, Debian's own is installed.
 CARGO_AT_LEAST := 1.91
 CARGO_PACKAGES := cargo-web rustc-web
@@ -16,12 +16,17 @@ RELEASE := target/x86_64-unknown-linux-gnu/release/frontrow
 DEMO := target/demo
 FUZZ_SECONDS ?= 60
 
+# What building a kernel takes besides; its sources are unpacked, not installed.
+STRESS_PACKAGES := bc bison dwarves flex kmod libelf-dev zlib1g-dev
+STRESS_ROUNDS ?= 10
+STRESS_FUZZ_SECONDS ?= 600
+
 # The binary is in the guests' image, and results name its digest: the same
 # sources are to give the same bytes whoever builds them, wherever.
 CARGO_HOME ?= $(HOME)/.cargo
 NO_HOST_PATHS := --config "target.'cfg(target_os = \"linux\")'.rustflags = ['--remap-path-prefix=$(CARGO_HOME)=cargo']"
 
-.PHONY: build setup demo test
+.PHONY: build setup setup-stress demo test stress
 build: setup
 	$(CARGO) build --release --locked $(NO_HOST_PATHS) -p frontrow
 
@@ -36,6 +41,9 @@ setup:
 	if [ -n "$$missing" ]; then echo "Installing $$missing"; \
 		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; fi
 
+setup-stress:
+	@$(MAKE) --no-print-directory setup PACKAGES="$(PACKAGES) $(STRESS_PACKAGES)"
+
 demo: build
 	$(RELEASE) lab run qasio --workload m1,m2,m3,m4 --load idle,writer --seeds 1..5 --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
@@ -45,5 +53,12 @@ test: build
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(FUZZ_SECONDS)
+
+stress: setup-stress
+	@echo "Building the debug kernel takes a quarter of an hour, the first time; its trials as long."
+	$(CARGO) run -q --locked -p tally -- \
+		-- $(MAKE) --no-print-directory -C kernel/simflash/test check ROUNDS=$(STRESS_ROUNDS) \
+		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(STRESS_FUZZ_SECONDS) \
+		-- $(CARGO) test --locked -p frontrow --test stress
 
 include packaging/install.mk

@@ -107,7 +107,7 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
     let footprint = footprint(&runs, options)?;
     let out = options.out.as_deref().map(open_result).transpose()?;
     check_space(directory, &target, footprint)?;
-    announce(&target, footprint, options);
+    announce(&target, footprint);
 
     let stop = catch_signals()?;
     let place = Place::create(directory)?;
@@ -182,18 +182,14 @@ fn check_space(directory: &Path, target: &Target, needed: Footprint) -> Result<(
     }
 }
 
-fn announce(target: &Target, footprint: Footprint, options: &Options) {
+fn announce(target: &Target, footprint: Footprint) {
     eprintln!(
         "About {} will be written to {} and up to {} of it kept there meanwhile.",
         size(footprint.written_bytes),
         target.device,
         size(footprint.disk_bytes),
     );
-    let throttling = options
-        .workload
-        .iter()
-        .any(|name| name == "m3" || name == "b");
-    if throttling && tracefs().is_none() {
+    if tracefs().is_none() {
         eprintln!("Time in dirty throttling is not told apart: that needs root and tracefs.");
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// Every code and what it means, for the man pages.
-pub const CODES: [(u8, &str); 9] = [
+pub const CODES: [(u8, &str); 11] = [
     (0, "done"),
     (
         1,
@@ -19,6 +19,8 @@ pub const CODES: [(u8, &str); 9] = [
         "a guest failed: panic, kernel warning, time limit, lost result",
     ),
     (7, "refused, because it would not be safe"),
+    (8, "the kernel refuses tracing programs even to root"),
+    (9, "the disk of the recording is full"),
     (130, "interrupted"),
 ];
 
@@ -40,6 +42,10 @@ pub enum Exit {
     Guest = 6,
     /// Refused, because it would not be safe.
     Refused = 7,
+    /// The kernel loads no tracing programs, whoever asks.
+    KernelRefuses = 8,
+    /// There is no space for what is to be written.
+    DiskFull = 9,
     /// Ended by Ctrl-C.
     Interrupted = 130,
 }

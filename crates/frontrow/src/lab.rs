@@ -1,5 +1,6 @@
 //! `frontrow lab`: experiments on stock kernels in emulated machines.
 
+mod exec;
 mod torture;
 
 use crate::bench::{catch_signals, json as json_of, print_text, table_options};
@@ -47,6 +48,11 @@ enum Action {
     Torture(torture::Torture),
     /// Open a shell in a guest with all modules loaded and the device mounted
     Shell(OpenShell),
+    /// Run a command in a guest with the device mounted, and bring out what it leaves
+    ///
+    /// It runs in the device's file system. What it puts into /out goes to the directory of
+    /// --out, and so do the files `stdout` and `stderr`. `frontrow` is there too.
+    Exec(exec::Exec),
 }
 
 #[derive(clap::Args)]
@@ -75,9 +81,9 @@ struct Run {
     /// 6.12, 6.1, or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
-    /// emmc, ufs, zero, or the path of a profile that ends in .toml
-    #[arg(long, default_value = "emmc")]
-    device: String,
+    /// emmc, ufs, zero, or the path of a profile that ends in .toml [default: the experiment's]
+    #[arg(long)]
+    device: Option<String>,
     /// Only these policies instead of all the experiment's
     #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
     policy: Vec<String>,
@@ -109,6 +115,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.action {
         Action::Run(args) => run_experiment(args),
         Action::Shell(args) => open_shell(args),
+        Action::Exec(args) => exec::run(args),
         Action::Torture(args) => torture::run(args),
         Action::List { json } => list(json),
         Action::Show {
@@ -122,7 +129,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 fn run_experiment(args: Run) -> Result<(), Failure> {
     let sources = Sources::here();
     let experiment = chosen(sources.experiment(&args.experiment)?, &args)?;
-    let device = sources.device(&args.device)?;
+    let device = sources.device(args.device.as_ref().unwrap_or(&experiment.device))?;
     if let Some(out) = &args.out {
         // Better now than after minutes.
         fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
@@ -246,6 +253,7 @@ fn show(what: &str, json: bool, markdown: bool) -> Result<(), Failure> {
     }
     println!("{}: {}", experiment.name, experiment.title);
     println!("policies: {}", experiment.policies.join(", "));
+    println!("device:   {}", experiment.device);
     println!("memory:   {} MiB", experiment.memory_mib);
     println!(
         "limit:    {} s of a guest's time",

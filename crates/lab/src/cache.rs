@@ -4,6 +4,7 @@ use crate::Error;
 use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// `$XDG_CACHE_HOME/frontrow`, else `~/.cache/frontrow`. Anything in it may be
 /// deleted at any time when no lab runs; it is made again.
@@ -43,21 +44,59 @@ impl Cache {
     ) -> Result<PathBuf, Error> {
         let place = self.root.join(name);
         if place.is_dir() {
+            note_use(&place)?;
             return Ok(place);
         }
         let parent = place.parent().unwrap_or(&self.root);
         fs::create_dir_all(parent).map_err(Error::file(parent))?;
-        let _lock = lock(&with_ending(&place, ".lock"))?;
+        let _lock = lock(&with_ending(&place, LOCK))?;
         if place.is_dir() {
             return Ok(place);
         }
-        let unfinished = with_ending(&place, ".unfinished");
+        let unfinished = with_ending(&place, UNFINISHED);
         remove(&unfinished)?;
         fs::create_dir(&unfinished).map_err(Error::file(&unfinished))?;
         make(&unfinished)?;
         fs::rename(&unfinished, &place).map_err(Error::file(&place))?;
         Ok(place)
     }
+
+    /// Removes the directories in `parent` whose names begin with `prefix`, but
+    /// for the `count` that were used last.
+    pub fn keep_latest(&self, parent: &str, prefix: &str, count: usize) -> Result<(), Error> {
+        let parent = self.root.join(parent);
+        let mut used = Vec::new();
+        for entry in fs::read_dir(&parent).map_err(Error::file(&parent))? {
+            let entry = entry.map_err(Error::file(&parent))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // Another process may just have removed or renamed it.
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            let is_made = metadata.is_dir() && !name.ends_with(UNFINISHED);
+            if is_made && name.starts_with(prefix) {
+                let time = metadata.modified().map_err(Error::file(entry.path()))?;
+                used.push((time, entry.path()));
+            }
+        }
+        used.sort();
+        for (_, place) in used.iter().rev().skip(count) {
+            remove(place)?;
+            // Nobody waits for what was made long ago; a lock that stays is empty.
+            let _ = fs::remove_file(with_ending(place, LOCK));
+        }
+        Ok(())
+    }
+}
+
+const LOCK: &str = ".lock";
+const UNFINISHED: &str = ".unfinished";
+
+/// A directory's own time is that of its last use.
+fn note_use(place: &Path) -> Result<(), Error> {
+    File::open(place)
+        .and_then(|directory| directory.set_modified(SystemTime::now()))
+        .map_err(Error::file(place))
 }
 
 /// The lock is held until the file is closed.
@@ -95,6 +134,24 @@ mod tests {
         assert!(place.join("file").is_file());
         let again = cache.directory("kernels/6.12", |_| panic!("made twice"));
         assert_eq!(again.unwrap(), place);
+    }
+
+    #[test]
+    fn of_many_the_ones_used_last_are_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::at(root.path().to_owned());
+        let use_of = |name: &str| cache.directory(name, |_| Ok(())).unwrap();
+        let old = SystemTime::UNIX_EPOCH;
+        for (name, age_s) in [("m/a-1", 4), ("m/a-2", 3), ("m/a-3", 2), ("m/b-1", 5)] {
+            let time = old - std::time::Duration::from_secs(age_s);
+            let directory = File::open(use_of(name)).unwrap();
+            directory.set_modified(time).unwrap();
+        }
+        use_of("m/a-1");
+        cache.keep_latest("m", "a-", 2).unwrap();
+        let kept = |name: &str| root.path().join(name).exists();
+        assert!(kept("m/a-1") && kept("m/a-3") && kept("m/b-1"));
+        assert!(!kept("m/a-2") && !kept("m/a-2.lock"));
     }
 
     #[test]

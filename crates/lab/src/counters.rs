@@ -1,6 +1,7 @@
 //! What the scheduler counted during a run, as figures beside the workload's own.
 
 use record::Run;
+use record::summary::IDLE;
 use sched::{Counters, Dependency};
 use std::fs;
 use workload::{Measurement, Observer};
@@ -56,7 +57,9 @@ impl Watch {
             .flat_map(|&it| of_dependency(&grown, it))
             .collect();
         let reading = |name: &str| after.all().get(name).map(|&value| value as f64);
-        if let Some(age_ns) = reading("now_async_age_peak_ns") {
+        // An idle run's is that of its preparation.
+        let age_ns = reading("now_async_age_peak_ns").filter(|_| run.load != IDLE);
+        if let Some(age_ns) = age_ns {
             figures.push(milliseconds(
                 "oldest_request_ms".to_owned(),
                 age_ns / NS_PER_MS,

@@ -3,6 +3,7 @@
 //! It does what [`SPEC_PATH`] says, sends what it measured over the second
 //! serial port, and powers the machine off.
 
+mod command;
 mod filesystem;
 mod module;
 mod mount;
@@ -68,18 +69,31 @@ fn work(port: &Arc<Port>) -> Outcome<usize> {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
         write(&path, value)?;
     }
+    set_policy(&spec)?;
+    let sent = match &spec.task {
+        Task::Runs(runs) => all_runs(port, &spec, runs)?,
+        Task::Trials { names, rounds } => trials(port, &spec, names, *rounds)?,
+        Task::Shell => shell(&spec)?,
+        Task::Command(line) => run_command(&spec, line)?,
+    };
+    check_kernel_log()?;
+    Ok(sent)
+}
+
+fn set_policy(spec: &GuestSpec) -> Outcome<()> {
     sched::policy::apply(Path::new("/"), &spec.device, &spec.policy)
         .map_err(|error| format!("it cannot set policy {}: {error}", spec.policy))?;
     for (path, value) in &spec.writes {
         write(path, value)?;
     }
-    let sent = match &spec.task {
-        Task::Runs(runs) => all_runs(port, &spec, runs)?,
-        Task::Trials { names, rounds } => trials(port, &spec, names, *rounds)?,
-        Task::Shell => shell(&spec)?,
-    };
-    check_kernel_log()?;
-    Ok(sent)
+    Ok(())
+}
+
+/// What a scheduler has learnt and counted is gone after this.
+fn restart_policy(spec: &GuestSpec) -> Outcome<()> {
+    sched::policy::apply(Path::new("/"), &spec.device, "none")
+        .map_err(|error| format!("it cannot take policy {} away: {error}", spec.policy))?;
+    set_policy(spec)
 }
 
 /// A figure that takes longer than its experiment allows is none.
@@ -123,15 +137,17 @@ fn all_runs(port: &Port, spec: &GuestSpec, runs: &[Run]) -> Outcome<usize> {
     Ok(sent)
 }
 
-/// Each run finds the device and the caches as the first one did.
+/// Each run finds the device, the caches and the scheduler as the first one did.
 fn one_run(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
     let device = PathBuf::from(format!("/dev/{}", spec.device));
     write("/proc/sys/vm/drop_caches", "3")?;
     filesystem::discard(&device)?;
     if workload::surface(&run.workload) == Surface::Device {
+        restart_policy(spec)?;
         return measure(spec, run, Path::new(MOUNT_POINT), Some(&device));
     }
     filesystem::make(&device, spec.seed)?;
+    restart_policy(spec)?;
     let mount_point = Path::new(MOUNT_POINT);
     filesystem::mount(&device, mount_point, &spec.mount_options)?;
     let rows = measure(spec, run, mount_point, None)?;
@@ -186,8 +202,8 @@ fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outco
     Ok(0)
 }
 
-/// A shell with the device ready to be used, until it is left.
-fn shell(spec: &GuestSpec) -> Outcome<usize> {
+/// The device mounted, and the shell's programs.
+fn furnish(spec: &GuestSpec) -> Outcome<()> {
     let device = PathBuf::from(format!("/dev/{}", spec.device));
     filesystem::make(&device, spec.seed)?;
     filesystem::mount(&device, Path::new(MOUNT_POINT), &spec.mount_options)?;
@@ -195,6 +211,19 @@ fn shell(spec: &GuestSpec) -> Outcome<usize> {
         .args(["--install", "-s", "/bin"])
         .status()
         .map_err(|error| format!("it has no busybox: {error}"))?;
+    Ok(())
+}
+
+/// Gives the number of rows, which a command has none of.
+fn run_command(spec: &GuestSpec, line: &[String]) -> Outcome<usize> {
+    furnish(spec)?;
+    command::run(line)?;
+    Ok(0)
+}
+
+/// A shell with the device ready to be used, until it is left.
+fn shell(spec: &GuestSpec) -> Outcome<usize> {
+    furnish(spec)?;
     println!(
         "{} with policy {} is mounted on {MOUNT_POINT}; leave with `exit`.",
         spec.device, spec.policy

@@ -48,6 +48,7 @@ impl Image {
         archive.link("etc/mtab", "/proc/mounts");
         archive.data("etc/passwd", b"root:x:0:0:root:/:/bin/sh\n".to_vec());
         archive.program("init", init_program()?);
+        archive.link("bin/frontrow", "/init");
         let versions = tools::add(cache, &mut archive, programs)?;
 
         let mut image = Image {
@@ -195,6 +196,10 @@ fn put(archive: &mut Archive, name: &str, content: Vec<u8>) -> String {
     format!("/{path}")
 }
 
+/// Builds of one module for one kernel that stay in the cache: for those who
+/// change it, and compare.
+const KEPT_BUILDS: usize = 8;
+
 /// The module, from the cache if just these sources were built before.
 fn built(cache: &Cache, tree: &Tree, source: &Source) -> Result<PathBuf, Error> {
     let mut digest = Sha256::new();
@@ -207,7 +212,8 @@ fn built(cache: &Cache, tree: &Tree, source: &Source) -> Result<PathBuf, Error> 
         digest.update(content);
     }
     let digest = hex(&digest.finalize());
-    let name = format!("modules/{}/{}-{}", tree.release, source.name, &digest[..16]);
+    let builds = format!("modules/{}", tree.release);
+    let name = format!("{builds}/{}-{}", source.name, &digest[..16]);
     let place = cache.directory(&name, |dir| {
         let scratch = dir.join("build");
         let module = kmod::build(tree, source, &scratch)?;
@@ -215,6 +221,7 @@ fn built(cache: &Cache, tree: &Tree, source: &Source) -> Result<PathBuf, Error> 
         fs::rename(&module, &kept).map_err(Error::file(&kept))?;
         fs::remove_dir_all(&scratch).map_err(Error::file(&scratch))
     })?;
+    cache.keep_latest(&builds, &format!("{}-", source.name), KEPT_BUILDS)?;
     let entries = fs::read_dir(&place).map_err(Error::file(&place))?;
     let modules = entries.filter_map(|entry| Some(entry.ok()?.path()));
     modules

@@ -1,7 +1,7 @@
 //! The kernels that guests boot.
 
 use crate::cache::Cache;
-use crate::{Error, debian};
+use crate::{Error, debian, debug_kernel};
 use kmod::{Tree, Wanted};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,6 +13,9 @@ const DEBIAN_KERNELS: [(&str, &str); 2] = [
     ("6.12", "linux-image-6.12-cloud-amd64"),
     ("6.1", "linux-image-cloud-amd64"),
 ];
+
+/// Name on the command line of the kernel that is built for its checks.
+const DEBUG: &str = "debug";
 
 /// Written beside an unpacked kernel: its packages with their versions.
 const PACKAGES_FILE: &str = "packages";
@@ -32,12 +35,18 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// `6.12`, `6.1`, or a path: an unpacked tree with `boot/vmlinuz-RELEASE`,
+    /// `6.12`, `6.1`, `debug`, or a path: an unpacked tree with `boot/vmlinuz-RELEASE`,
     /// `lib/modules/RELEASE` and the headers at `lib/modules/RELEASE/build`, or
     /// the image in such a tree.
     pub fn find(cache: &Cache, name: &str) -> Result<Kernel, Error> {
         if let Some((name, package)) = DEBIAN_KERNELS.iter().find(|(it, _)| *it == name) {
             let root = cache.directory(&format!("kernels/{name}"), |dir| unpack(package, dir))?;
+            return Kernel::of_tree(&root);
+        }
+        if name == DEBUG {
+            let name = format!("{DEBUG}-{}", debug_kernel::version());
+            let root = cache.directory(&format!("kernels/{name}"), debug_kernel::build)?;
+            cache.keep_latest("kernels", &format!("{DEBUG}-"), 1)?;
             return Kernel::of_tree(&root);
         }
         let path = Path::new(name);
@@ -48,7 +57,7 @@ impl Kernel {
             return Kernel::of_image(path);
         }
         Err(Error::Usage(format!(
-            "there is no kernel '{name}': give 6.12, 6.1, the path of an unpacked kernel or of a vmlinuz"
+            "there is no kernel '{name}': give 6.12, 6.1, debug, or the path of an unpacked kernel or of a vmlinuz"
         )))
     }
 

@@ -1,6 +1,6 @@
 //! The machine that a guest runs on.
 
-use crate::{Error, tool};
+use crate::{Error, parcel, tool};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -27,6 +27,11 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 mitigations=of
 /// of booting; the HPET needs none.
 const HPET_ONLY: &str = "nolapic_timer";
 
+/// A task that may be interrupted anywhere meets others in more places. And a
+/// busy host may hold the guest back just while it counts the timer's ticks,
+/// which is no reason for it to give up.
+const HOST_CLOCK: &str = "preempt=full no_timer_check";
+
 /// Recording is wanted for a lock that comes with it, not for what it records.
 /// Without, QEMU's main loop may find the CPU idle before the instructions of
 /// its last stretch are counted, and skip to the next timer from where that
@@ -49,6 +54,8 @@ pub struct Machine<'a> {
     pub clock: Clock,
     /// Where the console goes.
     pub console: Console<'a>,
+    /// The file behind memory that the guest shares with the host, if it does.
+    pub parcel: Option<&'a Path>,
 }
 
 /// How time goes in a guest.
@@ -179,6 +186,15 @@ fn arguments(machine: &Machine) -> Vec<String> {
             add("-smp", cpus.to_string());
         }
     }
+    if let Some(parcel) = machine.parcel {
+        let memory = format!(
+            "memory-backend-file,id=parcel,share=on,size={},mem-path={}",
+            parcel::BYTES,
+            parcel.display()
+        );
+        add("-object", memory);
+        add("-device", "ivshmem-plain,memdev=parcel".to_owned());
+    }
     match machine.console {
         // Files take every byte at once; a pipe could be full, and then the
         // guest would see a port that is slower at one time than at another.
@@ -197,6 +213,6 @@ fn arguments(machine: &Machine) -> Vec<String> {
 fn kernel_arguments(clock: Clock) -> String {
     match clock {
         Clock::Instructions => format!("{KERNEL_ARGUMENTS} {HPET_ONLY}"),
-        Clock::Host { .. } => KERNEL_ARGUMENTS.to_owned(),
+        Clock::Host { .. } => format!("{KERNEL_ARGUMENTS} {HOST_CLOCK}"),
     }
 }

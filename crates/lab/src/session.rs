@@ -4,6 +4,7 @@ use crate::Error;
 use crate::console;
 use crate::error::GuestFailure;
 use crate::messages::Messages;
+use crate::parcel::{self, Item};
 use crate::qemu::{Clock, Console, Guest, Machine};
 use record::{GuestSpec, Row};
 use std::fs::{self, File};
@@ -41,6 +42,7 @@ pub struct Session<'a> {
     console: PathBuf,
     messages: PathBuf,
     complaints: PathBuf,
+    parcel: PathBuf,
     _files: TempDir,
 }
 
@@ -63,6 +65,7 @@ impl<'a> Session<'a> {
             console: path("console"),
             messages: path("messages"),
             complaints: path("qemu"),
+            parcel: path("parcel"),
             _files: files,
         };
         fs::write(&session.initramfs, initramfs).map_err(Error::file(&session.initramfs))?;
@@ -74,6 +77,29 @@ impl<'a> Session<'a> {
 
     /// Boots `kernel` and gives the guest's rows, all of them or none.
     pub fn run(&self, kernel: &Path, memory_mib: u64, clock: Clock) -> Result<Vec<Row>, Error> {
+        self.boot(kernel, memory_mib, clock, None)
+    }
+
+    /// Boots `kernel` and gives what the guest left in the shared memory.
+    pub fn run_for_parcel(
+        &self,
+        kernel: &Path,
+        memory_mib: u64,
+        clock: Clock,
+    ) -> Result<Vec<Item>, Error> {
+        self.boot(kernel, memory_mib, clock, Some(&self.parcel))?;
+        let memory = fs::read(&self.parcel).map_err(Error::file(&self.parcel))?;
+        let items = parcel::unpack(&memory);
+        items.ok_or_else(|| self.failure("its files did not arrive".to_owned(), ""))
+    }
+
+    fn boot(
+        &self,
+        kernel: &Path,
+        memory_mib: u64,
+        clock: Clock,
+        parcel: Option<&Path>,
+    ) -> Result<Vec<Row>, Error> {
         let complaints = File::create(&self.complaints).map_err(Error::file(&self.complaints))?;
         let machine = Machine {
             kernel,
@@ -85,6 +111,7 @@ impl<'a> Session<'a> {
                 log: &self.console,
                 messages: &self.messages,
             },
+            parcel,
         };
         let mut guest = Guest::start(&machine, complaints)?;
         let said = self.attend(&mut guest)?;

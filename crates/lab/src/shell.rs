@@ -59,6 +59,7 @@ pub fn shell(cache: &Cache, sources: &Sources, shell: &Shell) -> Result<(), Erro
         seed: spec.seed,
         clock: Clock::Host { cpus: shell.cpus },
         console: Console::Terminal,
+        parcel: None,
     };
     let status = qemu::interact(&machine)?;
     if status.success() {

@@ -19,7 +19,7 @@ const MEMORY_MIB: u64 = 1024;
 /// Programs that trials start.
 const TRIAL_PROGRAMS: [&str; 1] = ["fio"];
 
-/// A guest whose trials take longer than this hangs.
+/// A trial that takes longer than this hangs, on the slowest kernel and a busy host.
 const LIMIT_S: u64 = 900;
 
 /// Little dirty memory, so that a change which waits for all of it is quick.
@@ -102,6 +102,7 @@ fn spec(
                 .into(),
         ),
     };
+    let limit_virtual_s = LIMIT_S * names.len() as u64 * u64::from(torture.rounds);
     Ok(GuestSpec {
         experiment: "torture".to_owned(),
         policy: policy::FRONTROW.to_owned(),
@@ -112,7 +113,7 @@ fn spec(
         sysctls,
         writes: BTreeMap::new(),
         mount_options: Vec::new(),
-        limit_virtual_s: LIMIT_S * u64::from(torture.rounds),
+        limit_virtual_s,
         task: Task::Trials {
             names,
             rounds: torture.rounds,

@@ -42,6 +42,11 @@ pub struct Counts {
 }
 
 impl Ablation {
+    /// The variant that promotes nothing, if it ran.
+    pub fn none(&self) -> Option<&Variant> {
+        self.variants.iter().find(|variant| variant.name == "NONE")
+    }
+
     /// A variant's counters for one dependency.
     pub fn counts(&self, variant: &Variant, dependency: &str) -> Option<Counts> {
         let place = self

@@ -13,6 +13,9 @@ pub struct Experiment {
     pub title: String,
     /// The policies to compare, in the order of the table's columns.
     pub policies: Vec<String>,
+    /// The device profile it runs on when nobody asks for another.
+    #[serde(default = "emmc")]
+    pub device: String,
     /// The guest's memory.
     pub memory_mib: u64,
     /// A guest that runs longer than this in virtual time has failed.
@@ -29,6 +32,10 @@ pub struct Experiment {
     pub mount_options: Vec<String>,
     /// What each guest does, in order; each run gets a fresh file system.
     pub runs: Vec<Run>,
+}
+
+fn emmc() -> String {
+    "emmc".to_owned()
 }
 
 /// One workload under one load.

@@ -46,6 +46,9 @@ pub enum Task {
     },
     /// A shell on the console.
     Shell,
+    /// This command, where the device is mounted; what it leaves in /out goes to
+    /// the host.
+    Command(Vec<String>),
 }
 
 /// A kernel module in the guest.

@@ -1,6 +1,6 @@
 //! A result as Markdown, for `docs/results/`.
 
-use crate::ablation::{self, Ablation};
+use crate::ablation::{self, Ablation, Variant};
 use crate::bars::{self, Judged, Outcome};
 use crate::headline::Headline;
 use crate::pivot::{self, Column, Entry, Section};
@@ -139,6 +139,14 @@ fn counters(ablation: &Ablation) -> Vec<Vec<String>> {
     let place = escaped(&title::short(&ablation.workload, &ablation.load));
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     let milliseconds = |value_ms| number::with_unit(value_ms, "ms");
+    let none_ms = ablation.none().and_then(|none| none.total_ms);
+    let total = |variant: &Variant| {
+        let total_ms = variant.total_ms?;
+        let change = none_ms.filter(|none_ms| variant.name != "NONE" && *none_ms > 0.0);
+        let change = change.map(|none_ms| number::change(total_ms / none_ms - 1.0));
+        let change = change.map_or(String::new(), |change| format!(" {change}"));
+        Some(milliseconds(total_ms) + &change)
+    };
     let mut lines = Vec::new();
     for variant in &ablation.variants {
         for name in &ablation.dependencies {
@@ -148,7 +156,7 @@ fn counters(ablation: &Ablation) -> Vec<Vec<String>> {
             lines.push(vec![
                 place.clone(),
                 escaped(variant.name),
-                or_dash(variant.total_ms.map(milliseconds)),
+                or_dash(total(variant)),
                 (*name).to_owned(),
                 number::count(counts.waits),
                 or_dash(counts.found_share.map(number::percent)),

@@ -137,14 +137,20 @@ pub fn is_chief(workload: &str, metric: &str) -> bool {
     if dependency(metric).is_some() {
         return false;
     }
-    // Scenario B shoots for a fixed time.
-    if (workload, metric) == ("b", "total_ms") {
+    if matches!(metric, "total_ms" | UNTHROTTLED) && !has_total(workload) {
         return false;
     }
     match (operation(metric), key_operations(workload)) {
         (Some(operation), Some(chief)) => chief.contains(&operation),
         _ => true,
     }
+}
+
+/// Scenario B shoots for a fixed time; the time of requests on the bare device is
+/// in their rate or their cost.
+fn has_total(workload: &str) -> bool {
+    let bare = ["seq-", "rand-", "overhead-", "calibrate-"];
+    workload != "b" && !bare.iter().any(|kind| workload.starts_with(kind))
 }
 
 #[cfg(test)]
@@ -185,6 +191,7 @@ mod tests {
         assert!(is_chief("m1", "total_ms"));
         assert!(!is_chief("m1", "close_mean_ms"));
         assert!(!is_chief("m1", "meta_waits"));
+        assert!(is_chief("rand-read-1", "read_mb_s") && !is_chief("rand-read-1", "total_ms"));
         assert!(is_chief("fio", "anything_mean_ms"));
     }
 }

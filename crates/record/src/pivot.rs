@@ -94,8 +94,8 @@ impl Column {
 }
 
 /// The sections of a result: figures under load over unloaded, then idle
-/// figures over the best stock scheduler. `all` also shows side operations and
-/// the scheduler's counters.
+/// figures over the best stock scheduler. `all` also shows side operations, the
+/// scheduler's counters, and ablations beside stock schedulers.
 pub fn sections(summary: &Summary, all: bool) -> Vec<Section> {
     let loaded = section(summary, all, Reference::Unloaded);
     let mut idle = section(summary, all, Reference::BestStock);
@@ -122,8 +122,9 @@ fn section(summary: &Summary, all: bool, reference: Reference) -> Section {
     let policies = summary
         .policies
         .iter()
-        .filter(|name| all || !policy::is_ablation(name));
-    let unloaded = loaded.then_some(Column::Unloaded);
+        .filter(|name| all || !summary.has_stock() || !policy::is_ablation(name));
+    let ran_idle = summary.figures.iter().any(|figure| !figure.is_loaded());
+    let unloaded = (loaded && ran_idle).then_some(Column::Unloaded);
     let columns: Vec<Column> = unloaded
         .into_iter()
         .chain(policies.cloned().map(Column::Policy))
@@ -156,6 +157,7 @@ fn lines(
     summary
         .figures_of(workload, load)
         .filter(|figure| all || metric::is_chief(workload, &figure.metric))
+        .filter(|figure| all || !is_idle_throttling(summary, figure))
         .map(|figure| Line {
             label: metric::label(&figure.metric),
             figure: figure.clone(),
@@ -166,6 +168,21 @@ fn lines(
         })
         .filter(|line| line.entries.iter().any(Option::is_some))
         .collect()
+}
+
+/// Where nobody was throttled there is nothing to tell apart.
+fn is_idle_throttling(summary: &Summary, figure: &Figure) -> bool {
+    let (workload, load) = (figure.workload.as_str(), figure.load.as_str());
+    let told_apart = [metric::THROTTLED, metric::UNTHROTTLED].contains(&figure.metric.as_str());
+    if !told_apart || summary.chief(workload, load) == Some(figure) {
+        return false;
+    }
+    let Some(throttled) = summary.figure(workload, load, metric::THROTTLED) else {
+        return true;
+    };
+    let cell = |policy: &String| summary.cell(throttled, policy);
+    let mut cells = summary.policies.iter().filter_map(cell);
+    cells.all(|cell| cell.mean() == 0.0)
 }
 
 fn entry(

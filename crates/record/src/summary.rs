@@ -47,6 +47,8 @@ pub struct Measured<'a> {
 pub struct Summary {
     /// The experiment's name.
     pub experiment: String,
+    /// The device profile's name.
+    pub device: String,
     /// In the order measured.
     pub figures: Vec<Figure>,
     /// In the order of the experiment.
@@ -89,6 +91,7 @@ impl Summary {
         seeds.dedup();
         Summary {
             experiment: result.experiment.clone(),
+            device: result.device.clone(),
             figures: grouped(figures),
             policies,
             seeds,

@@ -1,7 +1,7 @@
 //! A result as a table for the terminal.
 
 mod ablation;
-mod grid;
+pub mod grid;
 mod verdicts;
 
 use crate::pivot::{self, Column, Entry, Section};

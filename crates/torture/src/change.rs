@@ -55,13 +55,9 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
             let pause_ms = random.below(40) as u64;
             thread::sleep(Duration::from_millis(pause_ms));
         }
-        load.check()?;
+        load.goes_on(1)?;
     }
-    let before = load.operations();
     load.end()?;
-    require(before > u64::from(SWITCHES), || {
-        format!("the load came to {before} operations only beside the changes")
-    })?;
     volume.unmount()
 }
 

@@ -15,9 +15,12 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// A third of a second's work for the device, in requests enough that the
-/// awaited one is far behind.
+/// In requests enough that the awaited one is far behind.
 const BACKLOG_BYTES: usize = 16 << 20;
+
+/// Much slower than any kernel, be it full of checks: the backlog is two seconds'
+/// work for this device, and nothing is done before somebody waits for it.
+const SLOW: &str = "program_ns=8960000";
 
 /// Pages of a file that somebody waits for.
 const AWAITED_BYTES: usize = 64 * PAGE_BYTES;
@@ -36,51 +39,39 @@ struct Case {
     wait: fn(&Stand, &Path) -> Outcome<()>,
 }
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 8] = [
     Case {
         name: "a page under writeback is modified",
         dependency: Dependency::Data,
-        layout: Layout {
-            mib: None,
-            options: "",
-        },
+        layout: Layout::DEFAULT,
         wait: modify_page,
     },
     Case {
         name: "a file under writeback is synced",
         dependency: Dependency::Data,
-        layout: Layout {
-            mib: None,
-            options: "",
-        },
+        layout: Layout::DEFAULT,
         wait: sync_file,
     },
     Case {
         name: "a file under writeback is truncated",
         dependency: Dependency::Data,
-        layout: Layout {
-            mib: None,
-            options: "",
-        },
+        layout: Layout::DEFAULT,
         wait: truncate_file,
     },
     Case {
         name: "a metadata block under writeback is modified",
         dependency: Dependency::Meta,
-        layout: Layout {
-            mib: None,
-            options: "",
-        },
+        layout: Layout::DEFAULT,
         wait: modify_metadata,
     },
     Case {
         name: "a commit waits for a new file's data",
         dependency: Dependency::Journal,
         layout: Layout {
-            mib: None,
             // Blocks are written before their extents are, so the commit has
             // to wait for them.
             options: "dioread_lock",
+            ..Layout::DEFAULT
         },
         wait: commit,
     },
@@ -90,12 +81,38 @@ const CASES: [Case; 6] = [
         layout: Layout {
             mib: Some(SMALL_MIB),
             options: "discard",
+            ..Layout::DEFAULT
         },
         wait: fill_up,
+    },
+    Case {
+        name: "an inode under writeback is synced, without a journal",
+        dependency: Dependency::Meta,
+        layout: Layout {
+            without_journal: true,
+            ..Layout::DEFAULT
+        },
+        wait: sync_metadata,
+    },
+    Case {
+        name: "a file is removed and its blocks discarded, without a journal",
+        dependency: Dependency::Discard,
+        layout: Layout {
+            options: "discard",
+            without_journal: true,
+            ..Layout::DEFAULT
+        },
+        wait: remove,
     },
 ];
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    stand.replace_device(SLOW)?;
+    each_case(stand)?;
+    stand.replace_device("")
+}
+
+fn each_case(stand: &Stand) -> Outcome<()> {
     for boost in ["all", "none"] {
         stand.set("iosched/boost", boost)?;
         for case in &CASES {
@@ -226,6 +243,29 @@ fn modify_metadata(stand: &Stand, directory: &Path) -> Outcome<()> {
     set_mode(&awaited, directory, 0o640)
 }
 
+/// The inode's block is under writeback when the inode has to be written.
+fn sync_metadata(stand: &Stand, directory: &Path) -> Outcome<()> {
+    let (backlog, awaited) = settled(directory)?;
+    write(&backlog, directory, BACKLOG_BYTES)?;
+    set_mode(&awaited, directory, 0o600)?;
+    queue(&backlog, directory)?;
+    let node = stand.device_node();
+    let device = File::open(&node).map_err(Failure::io("open", &node))?;
+    queue(&device, &node)?;
+    set_mode(&awaited, directory, 0o640)?;
+    sync(&awaited, directory)
+}
+
+/// Whoever frees blocks waits until the device has forgotten them.
+fn remove(_: &Stand, directory: &Path) -> Outcome<()> {
+    let (backlog, awaited) = settled(directory)?;
+    drop(awaited);
+    write(&backlog, directory, BACKLOG_BYTES)?;
+    queue(&backlog, directory)?;
+    let path = directory.join("awaited");
+    std::fs::remove_file(&path).map_err(Failure::io("remove", &path))
+}
+
 fn set_mode(file: &File, path: &Path, mode: u32) -> Outcome<()> {
     file.set_permissions(Permissions::from_mode(mode))
         .map_err(Failure::io("set the mode of a file in", path))
@@ -249,30 +289,47 @@ fn commit(_: &Stand, directory: &Path) -> Outcome<()> {
 fn fill_up(stand: &Stand, directory: &Path) -> Outcome<()> {
     let path = directory.join("all");
     let file = create(&path, PAGE_BYTES)?;
-    let mut end = 0;
-    let page = [1; PAGE_BYTES];
-    while write_until_full(&file, &page, end).map_err(Failure::io("fill", &path))? {
-        end += PAGE_BYTES as u64;
-    }
-    sync(&file, &path)?;
+    let end = fill(&file, &path)?;
     let node = stand.device_node();
     let device = OpenOptions::new()
         .write(true)
         .open(&node)
         .map_err(Failure::io("open", &node))?;
     let discarding = thread::spawn(move || discard_beyond(&device, u64::from(SMALL_MIB) << 20));
-    thread::sleep(Duration::from_millis(30));
-    let full = write_until_full(&file, &page, end);
+    // Again and again, as nobody sees from here when discards are queued.
+    let mut had_space = Ok(false);
+    while matches!(had_space, Ok(false)) && !discarding.is_finished() {
+        thread::sleep(Duration::from_millis(1));
+        had_space = write_more(&file, end);
+    }
     let discarded = discarding
         .join()
         .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
     discarded.map_err(Failure::io("discard", &node))?;
-    full.map(drop).map_err(Failure::io("fill", &path))
+    let had_space = had_space.map_err(Failure::io("fill", &path))?;
+    require(!had_space, || "a full file system had space".to_owned())
+}
+
+/// Writes until there is no space, and then until there is none either when all
+/// has been written back: what was set aside for metadata is given back then.
+/// Gives the file's end.
+fn fill(file: &File, path: &Path) -> Outcome<u64> {
+    let mut end = 0;
+    loop {
+        let begin = end;
+        while write_more(file, end).map_err(Failure::io("fill", path))? {
+            end += PAGE_BYTES as u64;
+        }
+        sync(file, path)?;
+        if end == begin {
+            return Ok(end);
+        }
+    }
 }
 
 /// Whether there was still space for it.
-fn write_until_full(file: &File, page: &[u8], at: u64) -> io::Result<bool> {
-    match file.write_all_at(page, at) {
+fn write_more(file: &File, at: u64) -> io::Result<bool> {
+    match file.write_all_at(&[1; PAGE_BYTES], at) {
         Ok(()) => Ok(true),
         Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => Ok(false),
         Err(error) => Err(error),

@@ -5,8 +5,9 @@ use crate::leak::no_allocation_is_lost;
 use crate::stand::{FRONTROW, write};
 use crate::{Failure, Outcome, Stand, module};
 use rustix::io::Errno;
-use std::fs;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Of all kinds of allocation, also those that may sleep for memory; and no
@@ -55,19 +56,20 @@ fn each_fails(
     operation: &mut dyn FnMut() -> io::Result<()>,
     undo: &mut dyn FnMut() -> Outcome<()>,
 ) -> Outcome<()> {
-    let path = fail_nth();
+    let switch = FailNth::of_this_thread()?;
     for nth in 1..MOST {
         undo()?;
-        fs::write(&path, nth.to_string()).map_err(Failure::io("write", &path))?;
+        switch.set(nth)?;
         let outcome = operation();
-        let left = fs::read_to_string(&path).map_err(Failure::io("read", &path))?;
-        fs::write(&path, "0").map_err(Failure::io("write", &path))?;
+        let left = switch.left();
+        switch.set(0)?;
+        let left = left?;
         if let Err(error) = outcome {
             require(error.raw_os_error() == Some(libc::ENOMEM), || {
                 format!("with allocation {nth} failing a module answers: {error}")
             })?;
         }
-        if left.trim() != "0" {
+        if left != "0" {
             return undo();
         }
     }
@@ -76,8 +78,32 @@ fn each_fails(
     )))
 }
 
-/// Of this very thread.
-fn fail_nth() -> PathBuf {
-    let thread = rustix::thread::gettid().as_raw_nonzero();
-    PathBuf::from(format!("/proc/self/task/{thread}/fail-nth"))
+/// Which of this very thread's allocations is to fail; kept open, as opening it
+/// would allocate.
+struct FailNth(File);
+
+impl FailNth {
+    fn of_this_thread() -> Outcome<FailNth> {
+        let thread = rustix::thread::gettid().as_raw_nonzero();
+        let path = PathBuf::from(format!("/proc/self/task/{thread}/fail-nth"));
+        let file = File::options().read(true).write(true).open(&path);
+        file.map(FailNth).map_err(Failure::io("open", &path))
+    }
+
+    /// The next but `nth - 1`; none with 0.
+    fn set(&self, nth: u32) -> Outcome<()> {
+        self.0
+            .write_all_at(nth.to_string().as_bytes(), 0)
+            .map_err(Failure::io("write", Path::new("fail-nth")))
+    }
+
+    /// How many allocations are still to come before; "0" when it has failed.
+    fn left(&self) -> Outcome<String> {
+        let mut text = [0; 16];
+        let length = self
+            .0
+            .read_at(&mut text, 0)
+            .map_err(Failure::io("read", Path::new("fail-nth")))?;
+        Ok(String::from_utf8_lossy(&text[..length]).trim().to_owned())
+    }
 }

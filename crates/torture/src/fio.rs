@@ -28,15 +28,8 @@ const FILE_JOBS: [(&str, &str); 4] = [
     ),
 ];
 
-/// On the bare device, one after another: discarded, then written; and
-/// discarded ranges read back as zeros.
-const DEVICE_JOBS: [(&str, &str); 2] = [
-    ("trimmed", "rw=randtrimwrite bs=64k ioengine=psync direct=1"),
-    (
-        "trimmed-zero",
-        "rw=randwrite bs=64k ioengine=libaio direct=1 iodepth=8 trim_percentage=25 trim_backlog=16 trim_verify_zero=1",
-    ),
-];
+/// On the bare device: each block is discarded, then written.
+const DEVICE_JOB: (&str, &str) = ("trimmed", "rw=randtrimwrite bs=64k ioengine=psync direct=1");
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     let volume = Volume::make(stand)?;
@@ -47,13 +40,10 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     }
     verified(command)?;
     volume.unmount()?;
-    for (name, options) in DEVICE_JOBS {
-        let mut command = fio(stand, 32);
-        command.arg(format!("--filename={}", stand.device_node().display()));
-        job(&mut command, name, options);
-        verified(command)?;
-    }
-    Ok(())
+    let mut command = fio(stand, 32);
+    command.arg(format!("--filename={}", stand.device_node().display()));
+    job(&mut command, DEVICE_JOB.0, DEVICE_JOB.1);
+    verified(command)
 }
 
 /// With what all jobs share.

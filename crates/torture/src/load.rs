@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 pub(crate) const PAGE_BYTES: usize = 4096;
 
@@ -105,8 +106,19 @@ impl Load {
         self.threads.push(thread::spawn(move || work(&worker)));
     }
 
+    /// Waits for this many more operations, however slow the machine is; a load
+    /// that is stuck is ended by the guest's time limit.
+    pub(crate) fn goes_on(&self, operations: u64) -> Outcome<()> {
+        let wanted = self.operations() + operations;
+        while self.operations() < wanted {
+            self.check()?;
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
     /// What all threads have done so far: it only grows.
-    pub(crate) fn operations(&self) -> u64 {
+    fn operations(&self) -> u64 {
         self.operations.load(Ordering::Relaxed)
     }
 

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A module may be in use for a moment after its last user has gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The name the kernel knows it by.
 pub(crate) fn name(module: &Module) -> &str {

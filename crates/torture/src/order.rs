@@ -6,6 +6,7 @@ use crate::load::{Buffer, PAGE_BYTES, Random, start_writeback};
 use crate::trace::{Class, Dispatch, Events, Tracing};
 use crate::volume::Volume;
 use crate::{Failure, Outcome, Stand};
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -24,8 +25,12 @@ const REQUESTS: usize = 40;
 const SYNC_WRITE_DEADLINE_US: u64 = 100_000;
 const BOOSTED_DEADLINE_US: u64 = 50_000;
 
-/// What the clocks of the tracepoint and of the request may be apart.
-const CLOCK_ERROR_US: u64 = 5;
+/// What the clocks of the tracepoint and of the request may be apart, most of it
+/// on a kernel that is slow with checks.
+const CLOCK_ERROR_US: u64 = 50;
+
+/// At most one request in so many may be issued late.
+const ISSUED_LATE_ONE_IN: usize = 20;
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     let volume = Volume::make(stand)?;
@@ -107,11 +112,9 @@ fn direct(directory: &Path, seed: u64, writes: bool) -> Outcome<()> {
 fn check(events: &Events) -> Outcome<()> {
     issued_as_dispatched(events)?;
     let dispatches = &events.dispatches;
-    let first_promotion_us = events.promotions_us.first().copied().unwrap_or(u64::MAX);
     let mut passed_over = Passed::default();
     for (index, chosen) in dispatches.iter().enumerate() {
-        let most_urgent = most_urgent_queued(dispatches, index, first_promotion_us);
-        match most_urgent {
+        match most_urgent_queued(events, index) {
             Some(waiting) if waiting.class < chosen.class => {
                 passed_over.judge(chosen, &waiting)?;
             }
@@ -121,37 +124,63 @@ fn check(events: &Events) -> Outcome<()> {
     passed_over.was_a_test(dispatches)
 }
 
-/// What blktrace shows is what the scheduler says.
+/// What blktrace shows is what the scheduler says. A task may lose the CPU between
+/// the two, so that single requests are issued late; the others' order stays.
 fn issued_as_dispatched(events: &Events) -> Outcome<()> {
     let dispatched: Vec<_> = events.dispatches.iter().map(|it| it.sector).collect();
-    let mut issued = events.issued_sectors.iter();
-    require(
-        dispatched
-            .iter()
-            .all(|sector| issued.any(|it| it == sector)),
-        || {
-            "the block layer issued requests in another order than the scheduler dispatched them"
-                .to_owned()
-        },
-    )?;
+    let late = out_of_order(&dispatched, &events.issued_sectors).ok_or_else(|| {
+        Failure::new("requests were dispatched that the block layer did not issue")
+    })?;
+    require(late * ISSUED_LATE_ONE_IN <= dispatched.len(), || {
+        format!(
+            "the block layer issued {late} of {} requests in another order than the scheduler dispatched them",
+            dispatched.len()
+        )
+    })?;
     require(!events.inserted_sectors.is_empty(), || {
         "blktrace would show no inserted requests".to_owned()
     })
 }
 
+/// How many of `dispatched` have to be taken away for the others to be in the
+/// order of `issued`; `None` if one of them is not there at all.
+fn out_of_order(dispatched: &[u64], issued: &[u64]) -> Option<usize> {
+    let mut places: BTreeMap<u64, VecDeque<usize>> = BTreeMap::new();
+    for (place, sector) in issued.iter().enumerate() {
+        places.entry(*sector).or_default().push_back(place);
+    }
+    // The smallest last place of an ascending row, for each length of one.
+    let mut last_places: Vec<usize> = Vec::new();
+    for sector in dispatched {
+        let place = places.get_mut(sector)?.pop_front()?;
+        let length = last_places.partition_point(|last| *last < place);
+        match last_places.get_mut(length) {
+            Some(last) => *last = place,
+            None => last_places.push(place),
+        }
+    }
+    Some(dispatched.len() - last_places.len())
+}
+
 /// The most urgent request that was queued when the one at `index` was chosen.
-/// One that was promoted counts from the promotion on.
-fn most_urgent_queued(dispatches: &[Dispatch], index: usize, promoted_us: u64) -> Option<Dispatch> {
-    let now_us = dispatches[index].at_us;
-    let queued_since = |it: &Dispatch| match it.class {
-        Class::Boosted => it.inserted_us().max(promoted_us),
-        _ => it.inserted_us(),
-    };
-    let later = dispatches[index + 1..].iter();
+fn most_urgent_queued(events: &Events, index: usize) -> Option<Dispatch> {
+    let now_us = events.dispatches[index].at_us;
+    let later = events.dispatches[index + 1..].iter();
     later
-        .filter(|it| queued_since(it).saturating_add(CLOCK_ERROR_US) < now_us)
+        .filter(|it| in_its_class_since_us(events, it) + CLOCK_ERROR_US < now_us)
         .min_by_key(|it| it.class)
         .copied()
+}
+
+/// A promoted request counts from the last promotion before its dispatch on: the
+/// trace does not tell which requests one promoted.
+fn in_its_class_since_us(events: &Events, it: &Dispatch) -> u64 {
+    let before = |promoted_us: &&u64| **promoted_us <= it.at_us;
+    let promoted_us = match it.class {
+        Class::Boosted => events.promotions_us.iter().rfind(before),
+        _ => None,
+    };
+    it.inserted_us().max(promoted_us.copied().unwrap_or(0))
 }
 
 /// Dispatches that passed over something more urgent.
@@ -233,13 +262,21 @@ mod tests {
         }
     }
 
+    fn events(dispatches: &[Dispatch], promotions_us: &[u64]) -> Events {
+        Events {
+            dispatches: dispatches.to_vec(),
+            promotions_us: promotions_us.to_vec(),
+            ..Events::default()
+        }
+    }
+
     #[test]
     fn a_write_before_a_queued_read_is_found_out() {
         let wrong = [
             dispatch(Class::SyncWrite, 1000, 500),
             dispatch(Class::SyncRead, 1100, 300),
         ];
-        let waiting = most_urgent_queued(&wrong, 0, u64::MAX).unwrap();
+        let waiting = most_urgent_queued(&events(&wrong, &[]), 0).unwrap();
         assert_eq!(waiting.class, Class::SyncRead);
         assert!(Passed::default().judge(&wrong[0], &waiting).is_err());
     }
@@ -250,7 +287,26 @@ mod tests {
             dispatch(Class::SyncWrite, 1000, 500),
             dispatch(Class::SyncRead, 1100, 50),
         ];
-        assert_eq!(most_urgent_queued(&right, 0, u64::MAX), None);
+        assert_eq!(most_urgent_queued(&events(&right, &[]), 0), None);
+    }
+
+    #[test]
+    fn a_request_is_passed_over_from_its_promotion_on() {
+        let both = [
+            dispatch(Class::Async, 1000, 900),
+            dispatch(Class::Boosted, 1300, 1200),
+        ];
+        let before = most_urgent_queued(&events(&both, &[500, 1400]), 0);
+        assert_eq!(before, Some(both[1]));
+        assert_eq!(most_urgent_queued(&events(&both, &[500, 1200]), 0), None);
+    }
+
+    #[test]
+    fn only_what_is_issued_late_is_out_of_order() {
+        assert_eq!(out_of_order(&[8, 16, 24, 8], &[8, 16, 24, 8]), Some(0));
+        assert_eq!(out_of_order(&[8, 16, 24, 32], &[16, 24, 32, 8]), Some(1));
+        assert_eq!(out_of_order(&[8, 16, 24], &[24, 16, 8]), Some(2));
+        assert_eq!(out_of_order(&[8, 8], &[8, 16]), None);
     }
 
     #[test]

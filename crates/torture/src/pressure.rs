@@ -1,10 +1,10 @@
 //! Load while memory is short: for everybody, and in one memory cgroup.
 
-use crate::failure::require;
 use crate::load::Load;
 use crate::stand::{read, write};
 use crate::volume::Volume;
 use crate::{Failure, Outcome, Stand, fio};
+use rustix::mount::{MountFlags, UnmountFlags};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -12,14 +12,14 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// What is left for everything; the load's files alone take a third of it, and
+/// What is left for everything; the load's files alone take a quarter of it, and
 /// the device keeps what it is given in memory too.
-const LEFT_KIB: u64 = 72 << 10;
+const LEFT_KIB: u64 = 96 << 10;
 const RESERVE_KIB: &str = "8192";
 const DURATION: Duration = Duration::from_secs(8);
 
-/// A file of tmpfs that takes all memory but this.
-const FILLER: &str = "/tmp/filler";
+/// A tmpfs without a limit of its own; files in it cannot be given back.
+const HOARD: &str = "/tmp/hoard";
 
 const CGROUP: &str = "/sys/fs/cgroup/torture";
 const CGROUP_BYTES: &str = "25165824";
@@ -34,31 +34,42 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
 fn hardly_any_left(stand: &Stand, volume: &Volume) -> Outcome<()> {
     let reserve = read("/proc/sys/vm/min_free_kbytes")?;
     write("/proc/sys/vm/min_free_kbytes", RESERVE_KIB)?;
+    let hoard = Hoard::all_but(LEFT_KIB)?;
     let load = Load::start(volume.path(), stand.seed);
-    thread::sleep(DURATION / 4);
-    fill()?;
-    let before = load.operations();
     thread::sleep(DURATION * stand.rounds);
-    let during = load.operations() - before;
-    let emptied = fs::remove_file(FILLER).map_err(Failure::io("delete", Path::new(FILLER)));
+    load.goes_on(1)?;
+    drop(hoard);
     load.end()?;
-    emptied?;
-    write("/proc/sys/vm/min_free_kbytes", reserve.trim())?;
-    require(during > 0, || {
-        "with hardly any memory left the load did not get on at all".to_owned()
-    })
+    write("/proc/sys/vm/min_free_kbytes", reserve.trim())
 }
 
-fn fill() -> Outcome<()> {
-    let path = Path::new(FILLER);
-    let mut filler = File::create(path).map_err(Failure::io("make", path))?;
-    let mebibyte = vec![1; 1 << 20];
-    while available_kib()? > LEFT_KIB {
-        filler
-            .write_all(&mebibyte)
-            .map_err(Failure::io("fill", path))?;
+/// Memory that nobody else can have until this is dropped.
+struct Hoard;
+
+impl Hoard {
+    /// Takes memory until this much is left.
+    fn all_but(left_kib: u64) -> Outcome<Hoard> {
+        let place = Path::new(HOARD);
+        fs::create_dir_all(place).map_err(Failure::io("make", place))?;
+        rustix::mount::mount("none", place, "tmpfs", MountFlags::empty(), c"size=100%")
+            .map_err(|errno| Failure::io("mount a tmpfs on", place)(errno.into()))?;
+        let hoard = Hoard;
+        let path = place.join("file");
+        let mut file = File::create(&path).map_err(Failure::io("make", &path))?;
+        let mebibyte = vec![1; 1 << 20];
+        while available_kib()? > left_kib {
+            file.write_all(&mebibyte)
+                .map_err(Failure::io("fill", &path))?;
+        }
+        Ok(hoard)
     }
-    Ok(())
+}
+
+impl Drop for Hoard {
+    fn drop(&mut self) {
+        // If it stays, the trial's next part says that memory is short.
+        let _ = rustix::mount::unmount(HOARD, UnmountFlags::DETACH);
+    }
 }
 
 fn available_kib() -> Outcome<u64> {

@@ -15,8 +15,9 @@ const BOUND: &str = "simflash.0";
 /// Times that it goes.
 const REMOVALS: u32 = 5;
 
-/// Enough for every thread of the load to be under way.
-const UNDER_WAY: Duration = Duration::from_millis(700);
+/// When every thread of the load is under way.
+const UNDER_WAY: Duration = Duration::from_millis(500);
+const UNDER_WAY_OPERATIONS: u64 = 32;
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     write("/dev/kmsg", IO_ERRORS_BEGIN)?;
@@ -36,7 +37,7 @@ fn remove_under_load(stand: &Stand, removal: u32) -> Outcome<()> {
     let volume = Volume::make(stand)?;
     let load = Load::start(volume.path(), stand.seed + u64::from(removal));
     thread::sleep(UNDER_WAY);
-    load.check()?;
+    load.goes_on(UNDER_WAY_OPERATIONS)?;
     write(&format!("{DRIVER}/unbind"), BOUND)?;
     // Each of its threads ends, with the error that it met.
     let met = load.end();

@@ -16,7 +16,7 @@ const FRONTROW_MODULE: &str = "frontrow_iosched";
 const FLASH_MODULE: &str = "simflash";
 
 /// How long a device may take to appear.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a trial works on.
 #[derive(Clone, Debug)]
@@ -41,6 +41,19 @@ impl Stand {
         self.await_device()?;
         self.set("scheduler", FRONTROW)?;
         self.set("nr_requests", &sched::NR_REQUESTS.to_string())
+    }
+
+    /// Another device in the place of the one there is, with `parameters` besides
+    /// the guest's own.
+    pub(crate) fn replace_device(&self, parameters: &str) -> Outcome<()> {
+        let flash = self.flash()?;
+        let other = Module {
+            path: flash.path.clone(),
+            parameters: format!("{} {parameters}", flash.parameters),
+        };
+        module::unload(flash)?;
+        module::load(&other)?;
+        self.prepare()
     }
 
     /// The scheduler's module.

@@ -20,7 +20,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     stand.set("scheduler", "none")?;
     for _ in 0..CYCLES * stand.rounds {
         cycle(stand, &mut random)?;
-        load.check()?;
+        load.goes_on(1)?;
     }
     load.end()?;
     volume.unmount()

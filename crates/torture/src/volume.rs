@@ -12,12 +12,22 @@ pub(crate) struct Volume {
 }
 
 /// What an ext4 is made and mounted with.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     /// Its size; the whole device without.
     pub(crate) mib: Option<u32>,
     /// Mount options besides those that keep background work away.
     pub(crate) options: &'static str,
+    /// Without a journal metadata are written back like data.
+    pub(crate) without_journal: bool,
+}
+
+impl Layout {
+    pub(crate) const DEFAULT: Layout = Layout {
+        mib: None,
+        options: "",
+        without_journal: false,
+    };
 }
 
 impl Volume {
@@ -25,7 +35,7 @@ impl Volume {
     pub(crate) fn make(stand: &Stand) -> Outcome<Volume> {
         let layout = Layout {
             options: "discard",
-            ..Layout::default()
+            ..Layout::DEFAULT
         };
         Volume::with(stand, layout)
     }
@@ -83,6 +93,9 @@ fn format(device: &Path, layout: Layout) -> Outcome<()> {
         .arg("lazy_itable_init=1,lazy_journal_init=1")
         .arg(device)
         .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu");
+    if layout.without_journal {
+        mke2fs.args(["-O", "^has_journal"]);
+    }
     if let Some(mib) = layout.mib {
         mke2fs.arg(format!("{mib}M"));
     }

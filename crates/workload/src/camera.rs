@@ -133,8 +133,4 @@ impl Foreground for Bursts {
         }
         figures
     }
-
-    fn dirties_much(&self) -> bool {
-        true
-    }
 }

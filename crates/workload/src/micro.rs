@@ -77,10 +77,6 @@ impl Foreground for SmallWrites {
         }
         file.close(meter)
     }
-
-    fn dirties_much(&self) -> bool {
-        true
-    }
 }
 
 /// M4: truncate a 2 MB file to nothing and write it again.

@@ -59,12 +59,6 @@ pub(crate) trait Foreground {
     fn figures(&self, _elapsed: Duration) -> Vec<Measurement> {
         Vec::new()
     }
-
-    /// Whether it writes enough to be held back by the dirty limits, so that
-    /// the time spent there is told apart.
-    fn dirties_much(&self) -> bool {
-        false
-    }
 }
 
 /// Runs `foreground` beside `load` in the ground's directory.
@@ -78,7 +72,12 @@ pub(crate) fn perform(
     foreground.prepare()?;
     let mut background = start(request, ground, load)?;
     sleep_shift(ground);
-    measure(request, background.as_mut(), foreground)
+    let throttle = request.tracefs.map(Throttle::start).transpose()?;
+    let mut figures = measure(request, background.as_mut(), foreground)?;
+    if let Some(throttle) = throttle {
+        figures.push(Measurement::duration("throttled_ms", throttle.finish()?));
+    }
+    Ok(figures)
 }
 
 /// Moves the foreground's start against the background's and the kernel's own
@@ -94,10 +93,6 @@ pub(crate) fn measure(
     mut background: Option<&mut Background>,
     foreground: &mut dyn Foreground,
 ) -> Result<Vec<Measurement>, Error> {
-    let throttle = match request.tracefs {
-        Some(tracefs) if foreground.dirties_much() => Some(Throttle::start(tracefs)?),
-        _ => None,
-    };
     let mut meter = Meter::new(request.stop);
     request.observer.before();
     let begun = Instant::now();
@@ -107,11 +102,9 @@ pub(crate) fn measure(
     let written = written_bytes(&background) - written_before;
     request.observer.after();
     outcome?;
-    let throttled = throttle.map(Throttle::finish).transpose()?;
 
     let elapsed = whole.saturating_sub(meter.outside_time());
     let mut figures = vec![Measurement::duration("total_ms", elapsed)];
-    figures.extend(throttled.map(|time| Measurement::duration("throttled_ms", time)));
     figures.extend(foreground.figures(elapsed));
     figures.extend(meter.measurements());
     if let Some(background) = background {

@@ -60,11 +60,7 @@ pub fn section(summary: &Summary) -> Option<Markup> {
 }
 
 fn totals(ablation: &Ablation, place: usize) -> Markup {
-    let none = ablation
-        .variants
-        .iter()
-        .find(|variant| variant.name == "NONE");
-    let none_ms = none.and_then(|variant| variant.total_ms);
+    let none_ms = ablation.none().and_then(|variant| variant.total_ms);
     let rows = ablation
         .variants
         .iter()

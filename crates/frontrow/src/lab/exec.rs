@@ -1,0 +1,113 @@
+//! `frontrow lab exec`.
+
+use crate::bench::catch_signals;
+use crate::exit::{Exit, Failure};
+use ::lab::{Cache, Kernel, Left, Sources};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+#[derive(clap::Args)]
+pub struct Exec {
+    /// 6.12, 6.1, debug (built once), or the path of an unpacked kernel or of its vmlinuz
+    #[arg(long, default_value = "6.12")]
+    kernel: String,
+    /// emmc, ufs, zero, or the path of a profile that ends in .toml
+    #[arg(long, default_value = "emmc")]
+    device: String,
+    /// The policy it runs under
+    #[arg(long, default_value = "mq-deadline")]
+    policy: String,
+    /// More programs, such as fio,blktrace,strace
+    #[arg(long, value_delimiter = ',', value_name = "PROGRAM,…")]
+    with: Vec<String>,
+    /// CPUs with the host's clock [default: one CPU with exact time]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    cpus: Option<u32>,
+    /// Shifts the file system's layout
+    #[arg(long, default_value = "1")]
+    seed: u64,
+    /// The guest's memory
+    #[arg(long, default_value = "1024", value_name = "MIB")]
+    memory: u64,
+    /// Give up after so many seconds of the guest's time
+    #[arg(long, default_value = "600", value_name = "SECONDS")]
+    limit: u64,
+    /// Put what the command leaves into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+/// Does what the command line says; what the command printed is printed.
+pub fn run(args: Exec) -> Result<(), Failure> {
+    if let Some(out) = &args.out {
+        // Better now than after minutes.
+        fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
+    }
+    let (sources, cache) = (Sources::here(), Cache::of_user()?);
+    let stop = catch_signals()?;
+    let exec = ::lab::Exec {
+        kernel: Kernel::find(&cache, &args.kernel)?,
+        device: sources.device(&args.device)?,
+        policy: args.policy,
+        programs: args.with,
+        cpus: args.cpus,
+        seed: args.seed,
+        memory_mib: args.memory,
+        limit_s: args.limit,
+        command: args.command,
+    };
+    let left = ::lab::exec(&cache, &sources, &exec, &stop)?;
+    if let Some(out) = &args.out {
+        keep(out, &left)?;
+    }
+    pass_on(&left)?;
+    match left.status.as_str() {
+        "0" => Ok(()),
+        status => Err(Failure::new(
+            Exit::Guest,
+            format_args!("the command in the guest failed, its exit status is {status}"),
+        )),
+    }
+}
+
+fn keep(out: &Path, left: &Left) -> Result<(), Failure> {
+    for (name, content) in &left.files {
+        let path = out.join(name);
+        let dir = path.parent().unwrap_or(out);
+        fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
+        fs::write(&path, content).map_err(|error| unwritable(&path, &error))?;
+    }
+    Ok(())
+}
+
+/// A reader that went away, as `head` does, is no failure.
+fn pass_on(left: &Left) -> Result<(), Failure> {
+    for (name, content) in &left.files {
+        let passed = match name.as_str() {
+            "stdout" => io::stdout().write_all(content),
+            "stderr" => io::stderr().write_all(content),
+            _ => continue,
+        };
+        match passed {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                return Err(Failure::new(
+                    Exit::Internal,
+                    format_args!("cannot write: {error}"),
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        Exit::Internal,
+        format_args!("cannot write {}: {error}", path.display()),
+    )
+}

@@ -1,0 +1,96 @@
+//! A command in a guest, and the files that it leaves.
+
+use crate::Error;
+use crate::cache::Cache;
+use crate::image::Image;
+use crate::kernel::Kernel;
+use crate::parcel::Item;
+use crate::qemu::Clock;
+use crate::run::{DEVICE, PROGRAMS};
+use crate::session::{Owner, Session};
+use crate::sources::Sources;
+use record::{Device, GuestSpec, Scale, Task};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What to run, and where.
+pub struct Exec {
+    /// The kernel to boot.
+    pub kernel: Kernel,
+    /// The emulated device, mounted where the command runs.
+    pub device: Device,
+    /// The policy it runs under.
+    pub policy: String,
+    /// Programs besides the shell's own, such as `fio`.
+    pub programs: Vec<String>,
+    /// CPUs with the host's clock; none for one CPU and exact time.
+    pub cpus: Option<u32>,
+    /// Shifts the file system's layout.
+    pub seed: u64,
+    /// Memory.
+    pub memory_mib: u64,
+    /// The guest gives up after this.
+    pub limit_s: u64,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+}
+
+/// What a command left.
+pub struct Left {
+    /// Its exit code as a number, or how else it ended.
+    pub status: String,
+    /// `stdout`, `stderr`, and what it put into /out, by name.
+    pub files: Vec<Item>,
+}
+
+/// Runs the command, until `stop` becomes true.
+pub fn exec(
+    cache: &Cache,
+    sources: &Sources,
+    exec: &Exec,
+    stop: &AtomicBool,
+) -> Result<Left, Error> {
+    let mut programs = PROGRAMS.to_vec();
+    programs.push("busybox");
+    programs.extend(exec.programs.iter().map(String::as_str));
+    let policies = std::slice::from_ref(&exec.policy);
+    let image = Image::make(cache, sources, &exec.kernel, policies, &programs)?;
+    let spec = GuestSpec {
+        experiment: "exec".to_owned(),
+        policy: exec.policy.clone(),
+        seed: exec.seed,
+        scale: Scale::Demo,
+        modules: image.modules(&exec.policy, &exec.device.simflash),
+        device: DEVICE.to_owned(),
+        sysctls: BTreeMap::new(),
+        writes: BTreeMap::new(),
+        mount_options: vec!["discard".to_owned()],
+        limit_virtual_s: exec.limit_s,
+        task: Task::Command(exec.command.clone()),
+    };
+    let clock = match exec.cpus {
+        Some(cpus) => Clock::Host { cpus },
+        None => Clock::Instructions,
+    };
+    let owner = Attendant { stop };
+    let session = Session::new(&spec, &owner, &image.with_spec(&spec))?;
+    let mut files = session.run_for_parcel(&exec.kernel.image, exec.memory_mib, clock)?;
+    // It is sent first.
+    let (_, status) = files.remove(0);
+    Ok(Left {
+        status: String::from_utf8_lossy(&status).into_owned(),
+        files,
+    })
+}
+
+struct Attendant<'a> {
+    stop: &'a AtomicBool,
+}
+
+impl Owner for Attendant<'_> {
+    fn progress(&self, _index: usize, _count: usize, _text: &str) {}
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
