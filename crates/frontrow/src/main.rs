@@ -2,6 +2,7 @@
 
 mod bench;
 mod exit;
+mod iopro;
 mod lab;
 mod man;
 mod sched;
@@ -22,6 +23,7 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Args),
+    Iopro(iopro::Args),
     Lab(lab::Args),
     #[command(hide = true)]
     Man(man::Pages),
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Bench(args) => bench::run(args),
+        Command::Iopro(args) => iopro::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Man(pages) => man::run(&pages, CommandLine::command()),
         Command::Sched(action) => sched::run(action),

@@ -1,0 +1,38 @@
+//! `frontrow iopro`: who waits for what.
+
+mod export;
+mod linked;
+mod record;
+mod report;
+
+use crate::exit::Failure;
+use clap::Subcommand;
+
+/// See who waits for what, from the system call to the flash chip
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Record what happens to all I/O, for a command, a process, a cgroup or the whole system
+    ///
+    /// Everything is recorded whatever is chosen, since a process mostly waits for others; what is
+    /// chosen is whose waiting reports are about, and when the recording ends. It needs root.
+    Record(record::Record),
+    /// Say who waited, how long, in which layer and why
+    Report(report::Report),
+    /// Write a recording in the format of another tool
+    Export(export::Export),
+}
+
+/// Does what the command line says.
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.action {
+        Action::Record(args) => record::run(args),
+        Action::Report(args) => report::run(&args),
+        Action::Export(args) => export::run(&args),
+    }
+}

@@ -1,0 +1,57 @@
+//! Reading a recording for `report` and `export`: linking it, with progress.
+
+use crate::exit::{Exit, Failure};
+use indicatif::{ProgressBar, ProgressStyle};
+use iopro::link::{self, Foreground};
+use iopro::recording::{self, Reader};
+use iopro::store::{self, Store};
+use std::path::{Path, PathBuf};
+
+/// What `report` and `export` read, and for whom.
+#[derive(clap::Args)]
+pub struct Source {
+    /// The recording
+    #[arg(value_name = "FILE", default_value = "frontrow.iopro")]
+    pub recording: PathBuf,
+    /// Whose waiting it is about, if not that of what was recorded: a process by its number or its
+    /// name, or a cgroup by its path, which begins with /
+    #[arg(long, value_name = "PID|NAME|CGROUP")]
+    pub fg: Option<String>,
+}
+
+impl Source {
+    /// Links the recording into `store`.
+    pub fn link(&self, store: Store) -> Result<Store, Failure> {
+        let reader = Reader::open(&self.recording).map_err(unreadable)?;
+        let foreground = self.fg.as_deref().map(Foreground::named);
+        let bar = progress(&self.recording);
+        let linked = link::link(reader, &self.recording, foreground, store, &mut |bytes| {
+            bar.set_position(bytes);
+        });
+        bar.finish_and_clear();
+        linked.map_err(|error| failed(&error))
+    }
+}
+
+fn progress(recording: &Path) -> ProgressBar {
+    let bytes = std::fs::metadata(recording).map_or(0, |data| data.len());
+    let bar = ProgressBar::new(bytes);
+    bar.set_style(
+        ProgressStyle::with_template("linking {bar:30} {bytes} of {total_bytes}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    bar
+}
+
+fn unreadable(error: recording::Error) -> Failure {
+    let exit = match error {
+        recording::Error::File { .. } => Exit::Internal,
+        _ => Exit::Usage,
+    };
+    Failure::new(exit, error)
+}
+
+/// The tables could not be written or read.
+pub fn failed(error: &store::Error) -> Failure {
+    Failure::new(Exit::Internal, error)
+}

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The block layer. A request is taken apart when it is issued, after all merging
+ * and splitting: its bios, and the page cache pages in them, as runs.
+ */
+#ifndef IOPRO_BLOCK_H
+#define IOPRO_BLOCK_H
+
+#include "pages.h"
+
+/* More pages than in any request; a longer one is counted. */
+#define MAX_STEPS 16384
+
+/* REQ_OP_ of the kernel, which are the same in all of them. */
+#define REQ_OP_MASK 0xff
+#define REQ_OP_READ 0
+#define REQ_OP_WRITE 1
+#define REQ_OP_FLUSH 2
+#define REQ_OP_DISCARD 3
+#define REQ_OP_SECURE_ERASE 5
+#define REQ_OP_WRITE_ZEROES 9
+
+static __always_inline __u8 io_op(__u32 opf)
+{
+	switch (opf & REQ_OP_MASK) {
+	case REQ_OP_READ:
+		return IO_READ;
+	case REQ_OP_WRITE:
+		return IO_WRITE;
+	case REQ_OP_FLUSH:
+		return IO_FLUSH;
+	case REQ_OP_DISCARD:
+		return IO_DISCARD;
+	case REQ_OP_SECURE_ERASE:
+		return IO_SECURE_ERASE;
+	case REQ_OP_WRITE_ZEROES:
+		return IO_WRITE_ZEROES;
+	}
+	return IO_OTHER;
+}
+
+/* The kernel's numbers change; IoFlags of event.rs do not. */
+#define IO_FLAG(opf, name, bit) \
+	((opf) >> bpf_core_enum_value(enum req_flag_bits, __REQ_##name) & 1) << (bit)
+
+static __always_inline __u16 io_flags(__u32 opf)
+{
+	__u16 flags;
+
+	/* Most have none but REQ_SYNC, REQ_IDLE and what does not matter. */
+	flags = IO_FLAG(opf, SYNC, 0) | IO_FLAG(opf, IDLE, 8) | IO_FLAG(opf, META, 1) |
+		IO_FLAG(opf, PRIO, 2) | IO_FLAG(opf, FUA, 3) | IO_FLAG(opf, PREFLUSH, 4) |
+		IO_FLAG(opf, RAHEAD, 5) | IO_FLAG(opf, BACKGROUND, 6);
+	if (bpf_core_enum_value_exists(enum req_flag_bits, __REQ_SWAP))
+		flags |= IO_FLAG(opf, SWAP, 7);
+	return flags;
+}
+
+static __always_inline void begin_io(struct rec *rec, __u8 kind, __u32 opf)
+{
+	begin_record(rec, bpf_ktime_get_ns(), kind);
+	rec->op = io_op(opf);
+	rec->flags = io_flags(opf);
+}
+
+static __always_inline __u32 disk_of(struct gendisk *disk)
+{
+	return disk ? MKDEV(disk->major, disk->first_minor) : 0;
+}
+
+static __always_inline __u64 cgroup_of(struct bio *bio)
+{
+	struct blkcg_gq *group = bio->bi_blkg;
+
+	return group ? group->blkcg->css.cgroup->kn->id : 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(bio_queued, struct bio *bio)
+{
+	struct cpu *cpu = this_cpu();
+	__u32 tid = this_tid();
+	struct rec_queue *rec;
+
+	if (cpu) {
+		/* What was done to its pages is told first. */
+		flush_collected(cpu, tid);
+		cpu->submitting = tid;
+	}
+	rec = reserve(sizeof(*rec), LOST_BLOCK);
+	if (!rec)
+		return 0;
+	begin_io(&rec->rec, REC_QUEUE, bio->bi_opf);
+	rec->bio = (unsigned long)bio;
+	rec->sector = bio->bi_iter.bi_sector;
+	rec->bytes = bio->bi_iter.bi_size;
+	rec->dev = disk_of(bio->bi_bdev->bd_disk);
+	rec->cgroup = cgroup_of(bio);
+	SUBMIT(rec);
+	return 0;
+}
+
+/*
+ * What a thread waits for between a bio and its request is a tag. A request that
+ * it got comes to the scheduler or to the driver before the thread can block.
+ */
+static __always_inline void submitted(void)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		cpu->submitting = 0;
+}
+
+static __always_inline int merged(struct bio *bio, __u8 kind)
+{
+	struct rec_merge *rec;
+
+	submitted();
+	rec = reserve(sizeof(*rec), LOST_BLOCK);
+	if (!rec)
+		return 0;
+	begin_io(&rec->rec, kind, bio->bi_opf);
+	rec->bio = (unsigned long)bio;
+	rec->sector = bio->bi_iter.bi_sector;
+	rec->bytes = bio->bi_iter.bi_size;
+	rec->dev = disk_of(bio->bi_bdev->bd_disk);
+	SUBMIT(rec);
+	return 0;
+}
+
+SEC("tp_btf/block_bio_backmerge")
+int BPF_PROG(bio_back_merged, struct bio *bio)
+{
+	return merged(bio, REC_BACK_MERGE);
+}
+
+SEC("tp_btf/block_bio_frontmerge")
+int BPF_PROG(bio_front_merged, struct bio *bio)
+{
+	return merged(bio, REC_FRONT_MERGE);
+}
+
+SEC("tp_btf/block_split")
+int BPF_PROG(bio_split, struct bio *bio, unsigned int rest_sector)
+{
+	struct rec_split *rec = reserve(sizeof(*rec), LOST_BLOCK);
+
+	if (!rec)
+		return 0;
+	begin_io(&rec->rec, REC_SPLIT, bio->bi_opf);
+	rec->bio = (unsigned long)bio;
+	rec->sector = bio->bi_iter.bi_sector;
+	rec->bytes = bio->bi_iter.bi_size;
+	rec->dev = disk_of(bio->bi_bdev->bd_disk);
+	rec->parent = (unsigned long)bio->bi_private;
+	/* The tracepoint's own argument has lost its upper half. */
+	rec->rest_sector = bio->bi_iter.bi_sector + (bio->bi_iter.bi_size >> SECTOR_SHIFT);
+	SUBMIT(rec);
+	return 0;
+}
+
+/* A plug with one request in it held nothing back that matters. */
+SEC("tp_btf/block_unplug")
+int BPF_PROG(queue_unplugged, struct request_queue *q, unsigned int depth, bool explicit)
+{
+	struct rec_plug *rec;
+
+	if (depth < 2)
+		return 0;
+	rec = reserve(sizeof(*rec), LOST_BLOCK);
+	if (!rec)
+		return 0;
+	begin_record(&rec->rec, bpf_ktime_get_ns(), REC_UNPLUG);
+	rec->rec.op = explicit;
+	rec->dev = disk_of(q->disk);
+	rec->requests = depth;
+	SUBMIT(rec);
+	return 0;
+}
+
+static __always_inline void fill_request(struct rec_request *rec, struct request *rq, __u8 kind)
+{
+	struct bio *bio = rq->bio;
+
+	begin_io(&rec->rec, kind, rq->cmd_flags);
+	rec->request = (unsigned long)rq;
+	rec->sector = rq->__sector;
+	rec->bytes = rq->__data_len;
+	rec->dev = disk_of(rq->q->disk);
+	rec->ioprio = bio ? bio->bi_ioprio : 0;
+	rec->reserved = 0;
+}
+
+static __always_inline int request_event(struct request *rq, __u8 kind)
+{
+	struct rec_request *rec = reserve(sizeof(*rec), LOST_BLOCK);
+
+	if (!rec)
+		return 0;
+	fill_request(rec, rq, kind);
+	SUBMIT(rec);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_insert")
+int BPF_PROG(request_inserted, struct request *rq)
+{
+	submitted();
+	return request_event(rq, REC_INSERT);
+}
+
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(request_merged, struct request *rq)
+{
+	return request_event(rq, REC_RQ_MERGE);
+}
+
+SEC("tp_btf/block_rq_requeue")
+int BPF_PROG(request_requeued, struct request *rq)
+{
+	return request_event(rq, REC_REQUEUE);
+}
+
+/* A request being taken apart: where we are, and the run that is not told yet. */
+struct walk {
+	struct rec_request rq;
+	struct bio *bio;
+	struct bio *next;	/* of the first */
+	struct bio_vec *vecs;
+	__u32 vec;	/* in vecs */
+	__u32 done;	/* bytes of it */
+	__u32 left;	/* bytes of the bio */
+	bool data;
+	bool write;
+	bool first;
+	bool in_first;
+	bool over;
+	__u64 sector;	/* of what comes next */
+
+	struct bio *run_bio;
+	__u64 run_sector;
+	__u32 run_bytes;
+	__u32 run_has;
+	__u32 run_at;	/* where in its first page it begins */
+	__u64 run_mapping;
+	__u64 run_index;
+	struct file_key run_file;
+};
+
+__noinline int tell_segment(struct walk *walk)
+{
+	struct rec_segment *rec;
+
+	if (!walk)
+		return 0;
+	rec = reserve(sizeof(*rec), LOST_SEGMENTS);
+	if (!rec)
+		return 0;
+	rec->rec = walk->rq.rec;
+	rec->rec.kind = REC_SEGMENT;
+	rec->rec.op = walk->run_has;
+	rec->request = walk->rq.request;
+	rec->bio = (unsigned long)walk->run_bio;
+	rec->sector = walk->run_sector;
+	rec->bytes = walk->run_bytes;
+	rec->dev = walk->rq.dev;
+	rec->file = walk->run_file;
+	rec->index = walk->run_index;
+	SUBMIT(rec);
+	return 0;
+}
+
+__noinline int tell_issue(struct walk *walk)
+{
+	struct rec_issue *rec;
+
+	if (!walk)
+		return 0;
+	rec = reserve(sizeof(*rec), LOST_BLOCK);
+	if (!rec)
+		return 0;
+	rec->rq = walk->rq;
+	rec->bio = (unsigned long)walk->run_bio;
+	rec->file = walk->run_file;
+	rec->index = walk->run_index;
+	rec->segment_bytes = walk->run_bytes;
+	rec->has = walk->run_has;
+	SUBMIT(rec);
+	return 0;
+}
+
+static __always_inline void end_run(struct walk *walk)
+{
+	if (!walk->run_bio)
+		return;
+	if (walk->first)
+		tell_issue(walk);
+	else
+		tell_segment(walk);
+	walk->first = false;
+	walk->run_bio = NULL;
+}
+
+/* Blocks may be smaller than pages, so a run may go on in the page that it is in. */
+static __always_inline bool continues(struct walk *walk, __u64 mapping, __u64 index)
+{
+	return walk->run_bio == walk->bio && walk->run_mapping == mapping && mapping &&
+	       index == walk->run_index + ((walk->run_at + walk->run_bytes) >> PAGE_SHIFT);
+}
+
+static __always_inline void begin_run(struct walk *walk, __u64 mapping, __u64 index, __u32 at)
+{
+	struct thread *thread;
+	__u64 host;
+
+	walk->run_bio = walk->bio;
+	walk->run_sector = walk->sector;
+	walk->run_bytes = 0;
+	walk->run_at = at;
+	walk->run_mapping = mapping;
+	walk->run_index = index;
+	walk->run_has = 0;
+	if (!mapping)
+		return;
+	host = (unsigned long)BPF_CORE_READ((struct address_space *)mapping, host);
+	thread = known_thread(this_tid());
+	/* In an interrupt the thread's state is not ours to change. */
+	if (thread && thread->known_inode == host && thread->known_evictions == evictions) {
+		walk->run_file = thread->known_file;
+		walk->run_has = SEGMENT_HAS_PAGES;
+	} else if (identify(host, &walk->run_file)) {
+		walk->run_has = SEGMENT_HAS_PAGES;
+	}
+}
+
+static __always_inline void set_bio(struct walk *walk, struct bio *bio)
+{
+	walk->bio = bio;
+	if (!bio) {
+		walk->over = true;
+		return;
+	}
+	walk->vecs = BPF_CORE_READ(bio, bi_io_vec);
+	walk->vec = BPF_CORE_READ(bio, bi_iter.bi_idx);
+	walk->done = BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+	walk->left = BPF_CORE_READ(bio, bi_iter.bi_size);
+	walk->sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+}
+
+/* Most requests have but one bio, and a typed pointer can be read for nothing. */
+static __always_inline void set_first_bio(struct walk *walk, struct bio *bio)
+{
+	if (!bio) {
+		walk->over = true;
+		return;
+	}
+	walk->bio = bio;
+	walk->next = bio->bi_next;
+	walk->vecs = bio->bi_io_vec;
+	walk->vec = bio->bi_iter.bi_idx;
+	walk->done = bio->bi_iter.bi_bvec_done;
+	walk->left = bio->bi_iter.bi_size;
+	walk->sector = bio->bi_iter.bi_sector;
+	walk->in_first = true;
+}
+
+static __always_inline void advance(struct walk *walk, __u32 bytes)
+{
+	struct bio *bio = walk->bio;
+
+	walk->run_bytes += bytes;
+	walk->sector += bytes >> SECTOR_SHIFT;
+	walk->left -= bytes;
+	if (walk->left)
+		return;
+	if (walk->in_first)
+		bio = walk->next;
+	else
+		bio = BPF_CORE_READ(bio, bi_next);
+	walk->in_first = false;
+	set_bio(walk, bio);
+}
+
+/* The begin of a struct page. */
+struct page_head {
+	__u8 bytes[40];
+};
+
+#define PAGE_FIELD(head, field) \
+	(*(unsigned long *)&(head).bytes[bpf_core_field_offset(struct page, field) & 0x3f])
+
+/*
+ * The file's mapping that the page belongs to, and where in it; 0 for pages of
+ * programs (direct I/O) and of nobody. A program may well do direct I/O with the
+ * pages of another mapped file: these are not in transit themselves.
+ */
+static __always_inline __u64 mapping_of(struct walk *walk, __u64 page, __u64 *index)
+{
+	unsigned long transit, mapping, compound;
+	struct page_head head;
+	__u64 offset = 0;
+
+	if (bpf_core_field_offset(struct page, index) > sizeof(head) - sizeof(long))
+		return 0;
+	bpf_probe_read_kernel(&head, sizeof(head), (void *)page);
+	compound = PAGE_FIELD(head, compound_head);
+	if (compound & 1) {
+		offset = (page - (compound - 1)) / bpf_core_type_size(struct page);
+		bpf_probe_read_kernel(&head, sizeof(head), (void *)(compound - 1));
+	}
+	mapping = PAGE_FIELD(head, mapping);
+	if (!mapping || mapping & PAGE_MAPPING_FLAGS)
+		return 0;
+	*index = PAGE_FIELD(head, index) + offset;
+	if (mapping == walk->run_mapping)
+		return mapping;
+	if (walk->write)
+		transit = bpf_core_enum_value(enum pageflags, PG_writeback);
+	else
+		transit = bpf_core_enum_value(enum pageflags, PG_locked);
+	if (PAGE_FIELD(head, flags) & 1ul << transit)
+		return mapping;
+	/* Metadata are written buffer by buffer, without a word in the page's flags. */
+	if ((BPF_CORE_READ((struct address_space *)mapping, host, i_mode) & S_IFMT) == S_IFBLK)
+		return mapping;
+	return 0;
+}
+
+/* One page of a request, or all the rest of a bio that is none of the page cache's. */
+static long walk_step(__u32 step, struct walk *walk)
+{
+	struct bio_vec vec = {};
+	__u64 mapping = 0, index = 0;
+	__u32 at = 0, bytes;
+
+	if (walk->over)
+		return 1;
+	bytes = walk->left;
+	if (walk->data && bytes) {
+		if (bpf_probe_read_kernel(&vec, sizeof(vec), walk->vecs + walk->vec))
+			return 1;
+		at = vec.bv_offset + walk->done;
+		mapping = mapping_of(walk, (unsigned long)vec.bv_page + (__u64)(at >> PAGE_SHIFT) *
+				     bpf_core_type_size(struct page), &index);
+		at &= PAGE_SIZE - 1;
+	}
+	if (mapping) {
+		bytes = PAGE_SIZE - at;
+		if (bytes > vec.bv_len - walk->done)
+			bytes = vec.bv_len - walk->done;
+		if (bytes > walk->left)
+			bytes = walk->left;
+		if (!bytes)
+			return 1;
+	}
+	if (!continues(walk, mapping, index)) {
+		end_run(walk);
+		begin_run(walk, mapping, index, at);
+	}
+	walk->done += bytes;
+	if (walk->done >= vec.bv_len) {
+		walk->vec++;
+		walk->done = 0;
+	}
+	advance(walk, bytes);
+	return 0;
+}
+
+/*
+ * Whether all there is to say is one bio with the memory of a program. Typed
+ * pointers are read for next to nothing, so this way is short.
+ */
+static __always_inline bool is_plain(struct bio *bio)
+{
+	unsigned long anonymous = 1ul << bpf_core_enum_value(enum pageflags, PG_swapbacked);
+	unsigned long transit = 1ul << bpf_core_enum_value(enum pageflags, PG_writeback) |
+				1ul << bpf_core_enum_value(enum pageflags, PG_locked);
+	struct page *page;
+
+	if (!bio || bio->bi_next || bio->bi_iter.bi_idx || (bio->bi_opf & REQ_OP_MASK) > REQ_OP_WRITE)
+		return false;
+	page = bio->bi_io_vec->bv_page;
+	return (page->flags & (anonymous | transit)) == anonymous;
+}
+
+static __always_inline int issue_plain(struct request *rq, struct bio *bio)
+{
+	struct rec_issue *rec = reserve(sizeof(*rec), LOST_BLOCK);
+
+	if (!rec)
+		return 0;
+	fill_request(&rec->rq, rq, REC_ISSUE);
+	rec->bio = (unsigned long)bio;
+	rec->segment_bytes = bio->bi_iter.bi_size;
+	rec->has = 0;
+	SUBMIT(rec);
+	return 0;
+}
+
+static __always_inline int issue_with_pages(struct request *rq)
+{
+	struct walk walk = {};
+
+	fill_request(&walk.rq, rq, REC_ISSUE);
+	walk.data = walk.rq.rec.op == IO_READ || walk.rq.rec.op == IO_WRITE;
+	walk.write = walk.rq.rec.op == IO_WRITE;
+	walk.first = true;
+	set_first_bio(&walk, rq->bio);
+	bpf_loop(MAX_STEPS, walk_step, &walk, 0);
+	end_run(&walk);
+	if (walk.first)
+		tell_issue(&walk);
+	if (!walk.over)
+		count_lost(LOST_LONG_REQUESTS);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(request_issued, struct request *rq)
+{
+	struct bio *bio = rq->bio;
+
+	submitted();
+	return is_plain(bio) ? issue_plain(rq, bio) : issue_with_pages(rq);
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(request_completed, struct request *rq, __u8 error, unsigned int bytes)
+{
+	struct rec_complete *rec = reserve(sizeof(*rec), LOST_BLOCK);
+
+	if (!rec)
+		return 0;
+	begin_record(&rec->rec, bpf_ktime_get_ns(), REC_COMPLETE);
+	rec->rec.op = error;
+	rec->request = (unsigned long)rq;
+	rec->sector = rq->__sector;
+	rec->bytes = bytes;
+	rec->dev = disk_of(rq->q->disk);
+	rec->remaining_bytes = rq->__data_len > bytes ? rq->__data_len - bytes : 0;
+	rec->reserved = 0;
+	SUBMIT(rec);
+	return 0;
+}
+
+#endif

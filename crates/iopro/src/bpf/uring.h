@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Reads, writes and syncs through io_uring, as they are begun and as they end. */
+#ifndef IOPRO_URING_H
+#define IOPRO_URING_H
+
+#include "calls.h"
+
+static __always_inline int ring_submit(struct io_kiocb *req, bool range)
+{
+	struct file *file = req->file;
+	struct rec_ring_submit *rec;
+	struct io_rw *rw = (void *)req;
+	struct file_key key = {};
+
+	if (!file || !identify((unsigned long)BPF_CORE_READ(file, f_inode), &key) || !this_thread())
+		return 0;
+	rec = reserve(sizeof(*rec), LOST_CALLS);
+	if (!rec)
+		return 0;
+	begin_record(&rec->rec, bpf_ktime_get_ns(), REC_RING_SUBMIT);
+	rec->rec.op = req->opcode;
+	rec->rec.flags = flags_of(file->f_flags);
+	rec->request = (unsigned long)req;
+	rec->user_data = req->cqe.user_data;
+	rec->file = key;
+	rec->has = CALL_HAS_FILE;
+	rec->offset_bytes = 0;
+	rec->size_bytes = 0;
+	rec->reserved = 0;
+	if (range) {
+		rec->offset_bytes = BPF_CORE_READ(rw, kiocb.ki_pos);
+		if ((__s64)rec->offset_bytes >= 0)
+			rec->has |= CALL_HAS_OFFSET;
+	}
+	SUBMIT(rec);
+	return 0;
+}
+
+SEC("fentry/io_read")
+int BPF_PROG(ring_read, struct io_kiocb *req)
+{
+	return ring_submit(req, true);
+}
+
+SEC("fentry/io_write")
+int BPF_PROG(ring_write, struct io_kiocb *req)
+{
+	return ring_submit(req, true);
+}
+
+SEC("fentry/io_fsync")
+int BPF_PROG(ring_fsync, struct io_kiocb *req)
+{
+	return ring_submit(req, false);
+}
+
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(ring_completed, void *ring, struct io_kiocb *req, __u64 user_data, int result)
+{
+	struct rec_ring_complete *rec;
+
+	/* Made by the ring itself, without a request. */
+	if (!req)
+		return 0;
+	rec = reserve(sizeof(*rec), LOST_CALLS);
+	if (!rec)
+		return 0;
+	begin_record(&rec->rec, bpf_ktime_get_ns(), REC_RING_COMPLETE);
+	rec->request = (unsigned long)req;
+	rec->user_data = user_data;
+	rec->result = result;
+	rec->reserved = 0;
+	SUBMIT(rec);
+	return 0;
+}
+
+#endif

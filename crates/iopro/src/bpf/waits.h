@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Why a thread leaves the CPU in the storage stack. The functions that wait say
+ * for what, before the thread blocks; a thread that blocks in a recorded call,
+ * or as the kernel's I/O wait, without one of them leaves its stack. Stacks would
+ * do for all, but take thousands of instructions each.
+ */
+#ifndef IOPRO_WAITS_H
+#define IOPRO_WAITS_H
+
+#include "calls.h"
+#include "block.h"
+
+static __always_inline struct wait *push_wait(struct thread *thread, __u32 reason)
+{
+	struct wait *wait;
+
+	/* An exit that was missed would leave it full for ever. */
+	if (thread->waits >= MAX_WAITS)
+		thread->waits = 0;
+	wait = &thread->wait[thread->waits & (MAX_WAITS - 1)];
+	thread->waits++;
+	__builtin_memset(wait, 0, sizeof(*wait));
+	wait->reason = reason;
+	return wait;
+}
+
+static __always_inline struct wait *begin_wait(__u32 reason)
+{
+	struct thread *thread = this_thread();
+
+	return thread ? push_wait(thread, reason) : NULL;
+}
+
+static __always_inline int end_wait(__u32 reason)
+{
+	struct thread *thread = known_thread(this_tid());
+	__u32 top;
+
+	if (!thread || !thread->waits)
+		return 0;
+	top = thread->waits - 1;
+	if (thread->wait[top & (MAX_WAITS - 1)].reason == reason)
+		thread->waits = top;
+	return 0;
+}
+
+static __always_inline __u32 folio_reason(int bit)
+{
+	return bit == bpf_core_enum_value(enum pageflags, PG_writeback) ? WAIT_WRITEBACK :
+									    WAIT_PAGE_LOCK;
+}
+
+static __always_inline int folio_wait(struct folio *folio, __u32 reason)
+{
+	struct address_space *mapping = file_mapping(folio);
+	struct wait *wait = begin_wait(reason);
+
+	if (!wait)
+		return 0;
+	wait->value = folio->index;
+	if (mapping)
+		identify((unsigned long)BPF_CORE_READ(mapping, host), &wait->file);
+	return 0;
+}
+
+/* All of these are called only once the bit was found set. */
+SEC("fentry/folio_wait_bit")
+int BPF_PROG(folio_wait_begins, struct folio *folio, int bit)
+{
+	return folio_wait(folio, folio_reason(bit));
+}
+
+SEC("fexit/folio_wait_bit")
+int BPF_PROG(folio_wait_ends, struct folio *folio, int bit)
+{
+	return end_wait(folio_reason(bit));
+}
+
+SEC("fentry/folio_wait_bit_killable")
+int BPF_PROG(killable_wait_begins, struct folio *folio, int bit)
+{
+	return folio_wait(folio, folio_reason(bit));
+}
+
+SEC("fexit/folio_wait_bit_killable")
+int BPF_PROG(killable_wait_ends, struct folio *folio, int bit)
+{
+	return end_wait(folio_reason(bit));
+}
+
+SEC("fentry/__folio_lock")
+int BPF_PROG(folio_lock_begins, struct folio *folio)
+{
+	return folio_wait(folio, WAIT_PAGE_LOCK);
+}
+
+SEC("fexit/__folio_lock")
+int BPF_PROG(folio_lock_ends)
+{
+	return end_wait(WAIT_PAGE_LOCK);
+}
+
+SEC("fentry/__folio_lock_killable")
+int BPF_PROG(killable_lock_begins, struct folio *folio)
+{
+	return folio_wait(folio, WAIT_PAGE_LOCK);
+}
+
+SEC("fexit/__folio_lock_killable")
+int BPF_PROG(killable_lock_ends)
+{
+	return end_wait(WAIT_PAGE_LOCK);
+}
+
+SEC("fentry/__folio_lock_or_retry")
+int BPF_PROG(fault_lock_begins, struct folio *folio)
+{
+	return folio_wait(folio, WAIT_PAGE_LOCK);
+}
+
+SEC("fexit/__folio_lock_or_retry")
+int BPF_PROG(fault_lock_ends)
+{
+	return end_wait(WAIT_PAGE_LOCK);
+}
+
+static __always_inline int buffer_wait(struct buffer_head *buffer, __u32 reason)
+{
+	struct wait *wait = begin_wait(reason);
+
+	if (!wait)
+		return 0;
+	wait->file.dev = buffer->b_bdev->bd_dev;
+	wait->file.gen = buffer->b_size;
+	wait->value = buffer->b_blocknr;
+	return 0;
+}
+
+SEC("fentry/__wait_on_buffer")
+int BPF_PROG(buffer_wait_begins, struct buffer_head *buffer)
+{
+	return buffer_wait(buffer, WAIT_BUFFER);
+}
+
+SEC("fexit/__wait_on_buffer")
+int BPF_PROG(buffer_wait_ends)
+{
+	return end_wait(WAIT_BUFFER);
+}
+
+SEC("fentry/__lock_buffer")
+int BPF_PROG(buffer_lock_begins, struct buffer_head *buffer)
+{
+	return buffer_wait(buffer, WAIT_BUFFER);
+}
+
+SEC("fexit/__lock_buffer")
+int BPF_PROG(buffer_lock_ends)
+{
+	return end_wait(WAIT_BUFFER);
+}
+
+/* Of all bits that are waited for this way, one tells of jbd2; its word begins the buffer. */
+SEC("fentry/out_of_line_wait_on_bit")
+int BPF_PROG(bit_wait_begins, struct buffer_head *buffer, int bit)
+{
+	struct wait *wait;
+	struct block_device *bdev;
+
+	if (bit != bpf_core_enum_value(enum jbd_state_bits, BH_Shadow))
+		return 0;
+	wait = begin_wait(WAIT_JOURNAL_BUFFER);
+	if (!wait)
+		return 0;
+	bdev = BPF_CORE_READ(buffer, b_bdev);
+	wait->file.dev = BPF_CORE_READ(bdev, bd_dev);
+	wait->file.gen = BPF_CORE_READ(buffer, b_size);
+	wait->value = BPF_CORE_READ(buffer, b_blocknr);
+	return 0;
+}
+
+SEC("fexit/out_of_line_wait_on_bit")
+int BPF_PROG(bit_wait_ends, void *word, int bit)
+{
+	if (bit != bpf_core_enum_value(enum jbd_state_bits, BH_Shadow))
+		return 0;
+	return end_wait(WAIT_JOURNAL_BUFFER);
+}
+
+static __always_inline int journal_wait(journal_t *journal, __u32 reason, __u64 value)
+{
+	struct wait *wait = begin_wait(reason);
+
+	if (!wait)
+		return 0;
+	wait->file.dev = journal->j_fs_dev->bd_dev;
+	wait->value = value;
+	return 0;
+}
+
+SEC("fentry/jbd2_log_wait_commit")
+int BPF_PROG(commit_wait_begins, journal_t *journal, __u32 tid)
+{
+	return journal_wait(journal, WAIT_JOURNAL_COMMIT, tid);
+}
+
+SEC("fexit/jbd2_log_wait_commit")
+int BPF_PROG(commit_wait_ends)
+{
+	return end_wait(WAIT_JOURNAL_COMMIT);
+}
+
+SEC("fentry/wait_transaction_locked")
+int BPF_PROG(handle_wait_begins, journal_t *journal)
+{
+	return journal_wait(journal, WAIT_JOURNAL_HANDLE, 0);
+}
+
+SEC("fexit/wait_transaction_locked")
+int BPF_PROG(handle_wait_ends)
+{
+	return end_wait(WAIT_JOURNAL_HANDLE);
+}
+
+SEC("fentry/__jbd2_log_wait_for_space")
+int BPF_PROG(space_wait_begins, journal_t *journal)
+{
+	return journal_wait(journal, WAIT_JOURNAL_SPACE, 0);
+}
+
+SEC("fexit/__jbd2_log_wait_for_space")
+int BPF_PROG(space_wait_ends)
+{
+	return end_wait(WAIT_JOURNAL_SPACE);
+}
+
+/* Direct I/O waits here, and hardly anything else. */
+SEC("fentry/blk_io_schedule")
+int BPF_PROG(direct_wait_begins)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		cpu->direct = this_tid();
+	return 0;
+}
+
+SEC("fexit/blk_io_schedule")
+int BPF_PROG(direct_wait_ends)
+{
+	struct cpu *cpu = this_cpu();
+
+	/* It may have begun on another CPU, where the next one overwrites it. */
+	if (cpu)
+		cpu->direct = 0;
+	return 0;
+}
+
+SEC("fentry/rq_qos_wait")
+int BPF_PROG(throttle_begins)
+{
+	begin_wait(WAIT_QUEUE_THROTTLE);
+	return 0;
+}
+
+SEC("fexit/rq_qos_wait")
+int BPF_PROG(throttle_ends)
+{
+	return end_wait(WAIT_QUEUE_THROTTLE);
+}
+
+SEC("fentry/balance_dirty_pages")
+int BPF_PROG(dirty_throttle_begins)
+{
+	begin_wait(WAIT_DIRTY_THROTTLE);
+	return 0;
+}
+
+SEC("fexit/balance_dirty_pages")
+int BPF_PROG(dirty_throttle_ends)
+{
+	return end_wait(WAIT_DIRTY_THROTTLE);
+}
+
+SEC("fentry/submit_bio_wait")
+int BPF_PROG(own_bio_begins, struct bio *bio)
+{
+	struct wait *wait = begin_wait(WAIT_OWN_BIO);
+
+	if (wait)
+		wait->value = bio->bi_opf & (1u << bpf_core_enum_value(enum req_flag_bits,
+								      __REQ_PREFLUSH)) ?
+			      IO_FLUSH : io_op(bio->bi_opf);
+	return 0;
+}
+
+SEC("fexit/submit_bio_wait")
+int BPF_PROG(own_bio_ends)
+{
+	return end_wait(WAIT_OWN_BIO);
+}
+
+/* Each inode that goes comes through here. */
+SEC("fentry/inode_wait_for_writeback")
+int BPF_PROG(inode_wait_begins)
+{
+	struct wait *wait = begin_wait(WAIT_FLUSHER_DONE);
+
+	__sync_fetch_and_add(&evictions, 1);
+	if (wait)
+		identify(raw_argument(ctx, 0), &wait->file);
+	return 0;
+}
+
+SEC("fexit/inode_wait_for_writeback")
+int BPF_PROG(inode_wait_ends)
+{
+	return end_wait(WAIT_FLUSHER_DONE);
+}
+
+SEC("fentry/wb_wait_for_completion")
+int BPF_PROG(flusher_wait_begins)
+{
+	begin_wait(WAIT_FLUSHER_DONE);
+	return 0;
+}
+
+SEC("fexit/wb_wait_for_completion")
+int BPF_PROG(flusher_wait_ends)
+{
+	return end_wait(WAIT_FLUSHER_DONE);
+}
+
+SEC("fentry/reclaim_throttle")
+int BPF_PROG(reclaim_wait_begins)
+{
+	begin_wait(WAIT_RECLAIM_THROTTLE);
+	return 0;
+}
+
+SEC("fexit/reclaim_throttle")
+int BPF_PROG(reclaim_wait_ends)
+{
+	return end_wait(WAIT_RECLAIM_THROTTLE);
+}
+
+/* A lock matters only in a call that is recorded. */
+SEC("tp_btf/contention_begin")
+int BPF_PROG(lock_wait_begins, void *lock, unsigned int flags)
+{
+	struct thread *thread;
+	struct wait *wait;
+
+	if (flags & LCB_F_SPIN)
+		return 0;
+	thread = known_thread(this_tid());
+	if (!thread || !thread->call)
+		return 0;
+	wait = push_wait(thread, WAIT_LOCK);
+	wait->value = (unsigned long)lock;
+	if ((unsigned long)lock - bpf_core_field_offset(struct inode, i_rwsem) ==
+	    thread->call_inode)
+		wait->reserved = BLOCKED_OF_FILE;
+	return 0;
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(lock_wait_ends)
+{
+	return end_wait(WAIT_LOCK);
+}
+
+static __always_inline int reclaim_begins(void)
+{
+	struct thread *thread = this_thread();
+
+	if (thread)
+		thread->reclaim_begin_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+static __always_inline int reclaim_ends(unsigned long pages)
+{
+	struct thread *thread = known_thread(this_tid());
+	struct rec_reclaim *rec;
+
+	if (!thread || !thread->reclaim_begin_ns)
+		return 0;
+	rec = reserve(sizeof(*rec), LOST_PAGES);
+	if (rec) {
+		begin_record(&rec->rec, bpf_ktime_get_ns(), REC_RECLAIM | fault_bit(thread));
+		rec->begin_ns = thread->reclaim_begin_ns;
+		rec->pages = pages;
+		SUBMIT(rec);
+	}
+	thread->reclaim_begin_ns = 0;
+	return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int BPF_PROG(direct_reclaim_begins)
+{
+	return reclaim_begins();
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+int BPF_PROG(direct_reclaim_ends, unsigned long pages)
+{
+	return reclaim_ends(pages);
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int BPF_PROG(cgroup_reclaim_begins)
+{
+	return reclaim_begins();
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(cgroup_reclaim_ends, unsigned long pages)
+{
+	return reclaim_ends(pages);
+}
+
+/*
+ * Waits that no function tells of beforehand, as it was inlined: the page that is
+ * read (filemap_update_page(), filemap_read_folio()). Which of a larger read's it
+ * is can only be guessed; mostly the first that had to be added.
+ */
+static __always_inline bool reads_page(struct thread *thread, struct wait *wait)
+{
+	if (thread->fault) {
+		wait->file = thread->fault_file;
+		wait->value = thread->fault_offset >> PAGE_SHIFT;
+		return true;
+	}
+	if (thread->call_flags & FLAG_DIRECT)
+		return false;
+	wait->value = thread->call_added ? thread->call_added_index :
+					   thread->call_offset >> PAGE_SHIFT;
+	if (thread->call >= CALL_READ && thread->call <= CALL_PREADV2) {
+		wait->file = thread->call_file;
+		return true;
+	}
+	wait->file = thread->call_from;
+	return thread->call_two;
+}
+
+static __always_inline void guess_reason(void *ctx, struct thread *thread, __u32 tid)
+{
+	struct wait *wait = &thread->blocked;
+	struct cpu *cpu = this_cpu();
+
+	__builtin_memset(wait, 0, sizeof(*wait));
+	if (cpu && cpu->direct == tid) {
+		wait->reason = WAIT_DIRECT_IO;
+		cpu->direct = 0;
+	} else if (thread->call == CALL_IO_URING_ENTER || thread->call == CALL_IO_GETEVENTS) {
+		/* The results of what it has submitted. */
+		wait->reason = WAIT_DIRECT_IO;
+	} else if (cpu && cpu->submitting == tid) {
+		wait->reason = WAIT_TAG;
+		cpu->submitting = 0;
+	} else if (reads_page(thread, wait)) {
+		wait->reason = WAIT_PAGE_LOCK;
+	} else {
+		__builtin_memset(wait, 0, sizeof(*wait));
+		wait->reason = WAIT_OTHER;
+		wait->value = bpf_get_stackid(ctx, &stacks, BPF_F_FAST_STACK_CMP);
+	}
+}
+
+/* What a thread does that blocks. */
+static __always_inline void blocks(void *ctx, struct task_struct *task, unsigned int state)
+{
+	bool iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
+	__u32 tid = task->pid;
+	struct thread *thread = known_thread(tid);
+	__u32 waits;
+
+	if (!thread && iowait)
+		thread = new_thread(tid);
+	if (!thread)
+		return;
+	waits = thread->waits;
+	if (!thread->call && !thread->fault && !waits && !iowait)
+		return;
+	flush_run(thread);
+	thread->blocked_begin_ns = bpf_ktime_get_ns();
+	thread->blocked_woken_ns = 0;
+	thread->blocked_flags = (state & TASK_UNINTERRUPTIBLE ? BLOCKED_UNINTERRUPTIBLE : 0) |
+				(iowait ? BLOCKED_IOWAIT : 0) |
+				(thread->reclaim_begin_ns ? BLOCKED_IN_RECLAIM : 0);
+	if (!waits) {
+		guess_reason(ctx, thread, tid);
+		return;
+	}
+	thread->blocked = thread->wait[(waits - 1) & (MAX_WAITS - 1)];
+	thread->blocked_flags |= thread->blocked.reserved;
+	if (thread->wait[0].reason == WAIT_JOURNAL_SPACE)
+		thread->blocked_flags |= BLOCKED_FOR_JOURNAL_SPACE;
+}
+
+static __always_inline void runs(struct task_struct *task)
+{
+	struct thread *thread = known_thread(task->pid);
+	struct rec_blocked *rec;
+
+	if (!thread || !thread->blocked_begin_ns)
+		return;
+	rec = reserve(sizeof(*rec), LOST_BLOCKED);
+	if (rec) {
+		begin_record(&rec->rec, bpf_ktime_get_ns(), REC_BLOCKED | fault_bit(thread));
+		rec->rec.thread = task->pid;
+		rec->rec.op = thread->blocked.reason;
+		rec->rec.flags = thread->blocked_flags | (__u16)(thread->call << 8);
+		rec->begin_ns = thread->blocked_begin_ns;
+		rec->woken_ns = thread->blocked_woken_ns;
+		rec->file = thread->blocked.file;
+		rec->value = thread->blocked.value;
+		rec->waker = thread->blocked_waker;
+		rec->reserved = 0;
+		SUBMIT(rec);
+	}
+	thread->blocked_begin_ns = 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int state)
+{
+	if (!preempt && state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE) && prev->pid)
+		blocks(ctx, prev, state);
+	if (next->pid)
+		runs(next);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(woken, struct task_struct *task)
+{
+	struct thread *thread = known_thread(task->pid);
+
+	if (!thread || !thread->blocked_begin_ns || thread->blocked_woken_ns)
+		return 0;
+	thread->blocked_woken_ns = bpf_ktime_get_ns();
+	thread->blocked_waker = this_tid();
+	return 0;
+}
+
+#endif

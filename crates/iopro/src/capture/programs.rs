@@ -1,0 +1,445 @@
+//! The programs in the kernel: loading, attaching, and what they count.
+
+use super::Error;
+use super::ring::{Layout, Rings, SLACK_BYTES};
+use crate::event::{CallKind, LostKind};
+use libbpf_rs::{
+    AsRawLibbpf, Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel,
+};
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Mutex;
+
+static OBJECT: &[u8] = include_bytes!(env!("IOPRO_BPF_OBJECT"));
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// Together with the other maps this stays below 50 MB.
+const RINGS_BYTES: usize = 32 << 20;
+/// Less than that would be full before the recorder looks.
+const RING_MIN_BYTES: usize = 64 << 10;
+/// What a map's value may be everywhere.
+const SEGMENT_MAX_BYTES: usize = 2 << 20;
+
+/// `struct settings` of `bpf/state.h`.
+const CALL_NUMBERS: usize = 512;
+const SEGMENTS_AT: usize = CALL_NUMBERS;
+const SHIFT_AT: usize = SEGMENTS_AT + 4;
+
+/// Programs without which there is nothing to record. Without one of the others
+/// the recording says what is missing.
+const NEEDED: [&str; 9] = [
+    "call_begins",
+    "call_ends",
+    "bio_queued",
+    "request_issued",
+    "request_completed",
+    "page_dirtied",
+    "switched",
+    "woken",
+    // Tells that what is known of an inode is out of date.
+    "inode_wait_begins",
+];
+
+/// Loaded and attached programs.
+#[derive(Debug)]
+pub struct Programs {
+    object: Object,
+    links: Vec<Link>,
+    /// What the programs have seen.
+    pub rings: Rings,
+    /// What this kernel does not offer, one sentence each.
+    pub missing: Vec<String>,
+}
+
+/// libbpf says what went wrong by printing it.
+static COMPLAINTS: Mutex<String> = Mutex::new(String::new());
+
+fn note_complaint(_: PrintLevel, text: String) {
+    if let Ok(mut complaints) = COMPLAINTS.lock() {
+        complaints.push_str(&text);
+    }
+}
+
+fn complaints() -> String {
+    COMPLAINTS
+        .lock()
+        .map(|mut it| std::mem::take(&mut *it))
+        .unwrap_or_default()
+}
+
+impl Programs {
+    /// Loads the programs into the running kernel and begins to capture.
+    pub fn load(cpus: usize) -> Result<Programs, Error> {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, note_complaint)));
+        try_any_program()?;
+        if !Path::new(BTF).exists() {
+            return Err(Error::NoBtf);
+        }
+        let mut object = ObjectBuilder::default()
+            .open_memory(OBJECT)
+            .map_err(|error| Error::Load(error.to_string()))?;
+        let layout = layout(cpus);
+        let mut missing = leave_out_missing(&mut object)?;
+        set_up(&mut object, layout)?;
+        let object = object.load().map_err(load_error)?;
+        let rings = map_rings(&object, layout)?;
+        let links = attach(&object, &mut missing)?;
+        Ok(Programs {
+            object,
+            links,
+            rings,
+            missing,
+        })
+    }
+
+    /// Ends the capture. For each program the kernel waits until nobody can be
+    /// in it any more, so all of them wait at the same time.
+    pub fn detach(&mut self) {
+        let links = std::mem::take(&mut self.links);
+        std::thread::scope(|scope| {
+            for link in links {
+                scope.spawn(|| drop(link));
+            }
+        });
+    }
+
+    /// How many events were lost so far, by kind.
+    pub fn lost(&self) -> Vec<(LostKind, u64)> {
+        let mut sums = vec![0; LostKind::COUNTED.len()];
+        let values = self.map("cpus").and_then(|map| {
+            map.lookup_percpu(&0u32.to_le_bytes(), MapFlags::ANY)
+                .ok()
+                .flatten()
+        });
+        for value in values.into_iter().flatten() {
+            for (sum, count) in sums.iter_mut().zip(value.chunks_exact(8)) {
+                *sum += u64::from_le_bytes(count.try_into().unwrap_or_default());
+            }
+        }
+        LostKind::COUNTED.into_iter().zip(sums).collect()
+    }
+
+    /// How often a program was not run because it was already running on that
+    /// CPU, by program.
+    pub fn missed(&self) -> Vec<(String, u64)> {
+        self.object
+            .progs()
+            .filter_map(|program| {
+                // SAFETY: the kernel fills what it knows of the plain structure.
+                let mut info: libbpf_sys::bpf_prog_info = unsafe { std::mem::zeroed() };
+                let mut length = size_of_val(&info) as u32;
+                // SAFETY: descriptor and structure are valid for the call.
+                let status = unsafe {
+                    libbpf_sys::bpf_obj_get_info_by_fd(
+                        program.as_fd().as_raw_fd(),
+                        (&raw mut info).cast(),
+                        &mut length,
+                    )
+                };
+                let name = program.name().to_string_lossy().into_owned();
+                (status == 0 && info.recursion_misses > 0).then_some((name, info.recursion_misses))
+            })
+            .collect()
+    }
+
+    /// The state of all threads that the programs know, by thread id.
+    pub fn threads(&self) -> Vec<(u32, Vec<u8>)> {
+        self.entries("threads", MapFlags::ANY)
+    }
+
+    /// The addresses in all stacks that were kept, by their ids.
+    pub fn stacks(&self) -> Vec<(u32, Vec<u64>)> {
+        let addresses = |value: Vec<u8>| {
+            value
+                .chunks_exact(8)
+                .map(|it| u64::from_le_bytes(it.try_into().unwrap_or_default()))
+                .take_while(|&address| address != 0)
+                .collect()
+        };
+        self.entries("stacks", MapFlags::ANY)
+            .into_iter()
+            .map(|(id, value)| (id, addresses(value)))
+            .collect()
+    }
+
+    fn entries(&self, name: &str, flags: MapFlags) -> Vec<(u32, Vec<u8>)> {
+        let Some(map) = self.map(name) else {
+            return Vec::new();
+        };
+        map.keys()
+            .filter_map(|key| {
+                // It may be gone meanwhile.
+                let value = map.lookup(&key, flags).ok()??;
+                Some((u32::from_le_bytes(key.try_into().ok()?), value))
+            })
+            .collect()
+    }
+
+    fn map(&self, name: &str) -> Option<libbpf_rs::Map<'_>> {
+        self.object.maps().find(|map| map.name() == name)
+    }
+}
+
+fn layout(cpus: usize) -> Layout {
+    let part = RINGS_BYTES / cpus.max(1);
+    let power = (part + 1).next_power_of_two() / 2;
+    let ring_bytes = power.max(RING_MIN_BYTES);
+    let segment_bytes = ring_bytes.min(SEGMENT_MAX_BYTES);
+    Layout {
+        cpus,
+        segments: ring_bytes / segment_bytes,
+        segment_bytes,
+    }
+}
+
+fn set_up(object: &mut OpenObject, layout: Layout) -> Result<(), Error> {
+    let failed = |error: libbpf_rs::Error| Error::Load(error.to_string());
+    for mut map in object.maps_mut() {
+        match map.name().to_str() {
+            Some("positions") => map.set_max_entries(layout.cpus as u32).map_err(failed)?,
+            Some("segments") => {
+                let count = layout.cpus * layout.segments;
+                let bytes = layout.segment_bytes + SLACK_BYTES;
+                map.set_max_entries(count as u32).map_err(failed)?;
+                map.set_value_size(bytes as u32).map_err(failed)?;
+            }
+            Some(".rodata.settings") => {
+                if let Some(settings) = map.initial_value_mut() {
+                    fill(settings, layout);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn fill(settings: &mut [u8], layout: Layout) {
+    for (number, kind) in calls() {
+        settings[number] = kind as u8;
+    }
+    let mut put = |at: usize, value: u32| {
+        settings[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    };
+    put(SEGMENTS_AT, layout.segments as u32);
+    put(SHIFT_AT, layout.segment_bytes.trailing_zeros());
+}
+
+/// The numbers that recorded calls have on this machine.
+fn calls() -> Vec<(usize, CallKind)> {
+    let mut calls = vec![
+        (libc::SYS_read, CallKind::Read),
+        (libc::SYS_pread64, CallKind::Pread64),
+        (libc::SYS_readv, CallKind::Readv),
+        (libc::SYS_preadv, CallKind::Preadv),
+        (libc::SYS_preadv2, CallKind::Preadv2),
+        (libc::SYS_write, CallKind::Write),
+        (libc::SYS_pwrite64, CallKind::Pwrite64),
+        (libc::SYS_writev, CallKind::Writev),
+        (libc::SYS_pwritev, CallKind::Pwritev),
+        (libc::SYS_pwritev2, CallKind::Pwritev2),
+        (libc::SYS_fsync, CallKind::Fsync),
+        (libc::SYS_fdatasync, CallKind::Fdatasync),
+        (libc::SYS_sync_file_range, CallKind::SyncFileRange),
+        (libc::SYS_sync, CallKind::Sync),
+        (libc::SYS_syncfs, CallKind::Syncfs),
+        (libc::SYS_msync, CallKind::Msync),
+        (libc::SYS_truncate, CallKind::Truncate),
+        (libc::SYS_ftruncate, CallKind::Ftruncate),
+        (libc::SYS_fallocate, CallKind::Fallocate),
+        (libc::SYS_openat, CallKind::Openat),
+        (libc::SYS_openat2, CallKind::Openat2),
+        (libc::SYS_renameat, CallKind::Renameat),
+        (libc::SYS_renameat2, CallKind::Renameat2),
+        (libc::SYS_unlinkat, CallKind::Unlinkat),
+        (libc::SYS_mkdirat, CallKind::Mkdirat),
+        (libc::SYS_sendfile, CallKind::Sendfile),
+        (libc::SYS_copy_file_range, CallKind::CopyFileRange),
+        (libc::SYS_splice, CallKind::Splice),
+        (libc::SYS_getdents64, CallKind::Getdents64),
+        (libc::SYS_io_uring_enter, CallKind::IoUringEnter),
+        (libc::SYS_io_submit, CallKind::IoSubmit),
+        (libc::SYS_io_getevents, CallKind::IoGetevents),
+        (libc::SYS_fadvise64, CallKind::Fadvise64),
+        (libc::SYS_readahead, CallKind::Readahead),
+        (libc::SYS_execve, CallKind::Execve),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    calls.extend([
+        (libc::SYS_open, CallKind::Open),
+        (libc::SYS_creat, CallKind::Creat),
+        (libc::SYS_rename, CallKind::Rename),
+        (libc::SYS_unlink, CallKind::Unlink),
+        (libc::SYS_rmdir, CallKind::Rmdir),
+        (libc::SYS_mkdir, CallKind::Mkdir),
+    ]);
+    calls
+        .into_iter()
+        .map(|(number, kind)| (number as usize, kind))
+        .filter(|(number, _)| *number < CALL_NUMBERS)
+        .collect()
+}
+
+/// Leaves out the programs whose tracepoint or function this kernel's BTF does
+/// not know, and says which.
+fn leave_out_missing(object: &mut OpenObject) -> Result<Vec<String>, Error> {
+    let kernel = Btf::of_kernel()?;
+    let mut missing = Vec::new();
+    for mut program in object.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        let name = program.name().to_string_lossy().into_owned();
+        let (kind, target) = section.split_once('/').unwrap_or_default();
+        let there = match kind {
+            "tp_btf" => kernel.has(&format!("btf_trace_{target}"), libbpf_sys::BTF_KIND_TYPEDEF),
+            _ => kernel.has(target, libbpf_sys::BTF_KIND_FUNC),
+        };
+        if there {
+            continue;
+        }
+        if NEEDED.contains(&name.as_str()) {
+            return Err(Error::KernelLacks(target.to_owned()));
+        }
+        program.set_autoload(false);
+        let sentence = format!("This kernel has no {target}, so {name} is not recorded.");
+        missing.push(sentence);
+    }
+    Ok(missing)
+}
+
+/// The running kernel's type information.
+struct Btf(*mut libbpf_sys::btf);
+
+impl Btf {
+    fn of_kernel() -> Result<Btf, Error> {
+        // SAFETY: it takes nothing and gives an object of its own.
+        let btf = unsafe { libbpf_sys::btf__load_vmlinux_btf() };
+        if btf.is_null() {
+            return Err(Error::NoBtf);
+        }
+        Ok(Btf(btf))
+    }
+
+    fn has(&self, name: &str, kind: u32) -> bool {
+        let Ok(name) = CString::new(name) else {
+            return false;
+        };
+        // SAFETY: both pointers are valid for the call.
+        unsafe { libbpf_sys::btf__find_by_name_kind(self.0, name.as_ptr(), kind) > 0 }
+    }
+}
+
+impl Drop for Btf {
+    fn drop(&mut self) {
+        // SAFETY: it is ours and nobody has it any more.
+        unsafe { libbpf_sys::btf__free(self.0) };
+    }
+}
+
+fn map_rings(object: &Object, layout: Layout) -> Result<Rings, Error> {
+    let find = |name: &str| {
+        let found = object.maps().find(|map| map.name() == name);
+        found.ok_or_else(|| Error::Load(format!("the object has no map {name}")))
+    };
+    let (positions, segments) = (find("positions")?, find("segments")?);
+    Rings::new(layout, positions.as_fd(), segments.as_fd()).map_err(Error::System)
+}
+
+/// A kernel may know a function and still not let it be traced.
+fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<Link>, Error> {
+    let mut links = Vec::new();
+    for program in object.progs_mut() {
+        // SAFETY: the program lives as long as its object.
+        let loaded =
+            unsafe { libbpf_sys::bpf_program__autoload(program.as_libbpf_object().as_ptr()) };
+        if !loaded {
+            continue;
+        }
+        let name = program.name().to_string_lossy().into_owned();
+        match program.attach() {
+            Ok(link) => links.push(link),
+            Err(_) if NEEDED.contains(&name.as_str()) => {
+                return Err(Error::Load(format!("{name}: {}", complaints().trim())));
+            }
+            Err(_) => {
+                let section = program.section().to_string_lossy().into_owned();
+                missing.push(format!(
+                    "This kernel does not let {section} be traced, so {name} is not recorded."
+                ));
+            }
+        }
+    }
+    Ok(links)
+}
+
+fn load_error(error: libbpf_rs::Error) -> Error {
+    let text = [error.to_string(), complaints()].join("\n");
+    Error::Load(text.trim().to_owned())
+}
+
+/// Tries the smallest tracing program there is: what refuses that one refuses
+/// all, and any later error is a fault of ours.
+fn try_any_program() -> Result<(), Error> {
+    /// `r0 = 0; exit`
+    const INSTRUCTIONS: [libbpf_sys::bpf_insn; 2] = [instruction(0xb7), instruction(0x95)];
+    // SAFETY: the instructions and the strings live until the call returns.
+    let fd = unsafe {
+        libbpf_sys::bpf_prog_load(
+            libbpf_sys::BPF_PROG_TYPE_RAW_TRACEPOINT,
+            c"iopro_try".as_ptr(),
+            c"GPL".as_ptr(),
+            INSTRUCTIONS.as_ptr(),
+            INSTRUCTIONS.len() as _,
+            std::ptr::null_mut(),
+        )
+    };
+    if fd >= 0 {
+        // SAFETY: the kernel just gave it to us.
+        drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        return Ok(());
+    }
+    Err(match -fd {
+        libc::EPERM | libc::EACCES => super::permission::why_refused(),
+        libc::ENOSYS => Error::Refused {
+            reason: "it was built without BPF",
+        },
+        code => Error::System(io::Error::from_raw_os_error(code)),
+    })
+}
+
+const fn instruction(code: u8) -> libbpf_sys::bpf_insn {
+    libbpf_sys::bpf_insn {
+        code,
+        _bitfield_align_1: [],
+        _bitfield_1: libbpf_sys::__BindgenBitfieldUnit::new([0]),
+        off: 0,
+        imm: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_rings_stay_below_the_bound_and_are_powers_of_two() {
+        for cpus in [1, 2, 3, 8, 64, 96, 256] {
+            let layout = layout(cpus);
+            let bytes = layout.ring_bytes();
+            assert!(bytes.is_power_of_two(), "{cpus}");
+            assert!(layout.segment_bytes <= SEGMENT_MAX_BYTES, "{cpus}");
+            let with_slack = (layout.segment_bytes + SLACK_BYTES) * layout.segments * cpus;
+            assert!(with_slack < 40 << 20, "{cpus}: {with_slack}");
+        }
+    }
+
+    #[test]
+    fn each_kind_of_call_has_one_number() {
+        let mut numbers: Vec<_> = calls().into_iter().map(|(number, _)| number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), calls().len());
+    }
+}

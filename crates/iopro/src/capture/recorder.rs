@@ -1,0 +1,424 @@
+//! A recording's life: load, start the command, empty the rings now and then,
+//! and write.
+//!
+//! One thread empties the rings and one writes, so that a disk that stalls (the
+//! very thing that is looked for) does not let the rings run full.
+
+use super::command::Subject;
+use super::programs::Programs;
+use super::symbols::Symbols;
+use super::{Error, machine};
+use crate::event::{Lost, LostKind};
+use crate::recording::{Header, Target, Writer};
+use crate::wire;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the rings are left alone.
+const ROUND: Duration = Duration::from_millis(100);
+/// The same if a ring was found filling up, and how full it is then.
+const SHORT_ROUND: Duration = Duration::from_millis(5);
+const FILLING: f64 = 0.125;
+
+/// Rounds between looks at what changes seldom.
+const ROUNDS_BETWEEN_CHECKS: u64 = 50;
+
+/// What may wait for the disk, in memory. Behind that the rings fill up, and
+/// then events are lost and counted.
+const QUEUE_BYTES: usize = 128 << 20;
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The recording's file.
+    pub output: PathBuf,
+    /// Whose waiting is of interest, and how long.
+    pub what: What,
+}
+
+/// Whose waiting is of interest, and how long to record.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// Everybody's, for so long, or until it is stopped.
+    System(Option<Duration>),
+    /// A process's, until it ends.
+    Process(u32),
+    /// A cgroup's, until it is stopped.
+    Cgroup(PathBuf),
+    /// A command's, until it ends.
+    Command(Vec<String>),
+}
+
+/// How far a recording is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Since it began.
+    pub elapsed: Duration,
+    /// The file's size.
+    pub bytes: u64,
+    /// Events lost.
+    pub lost: u64,
+}
+
+/// What a recording came to.
+#[derive(Debug)]
+pub struct Summary {
+    /// How far it got.
+    pub progress: Progress,
+    /// What was lost, by kind; nothing most of the time.
+    pub lost: Vec<Lost>,
+    /// Programs that were not run as often as they should have been, as they were
+    /// running already on that CPU; it is part of `lost` as well.
+    pub missed: Vec<(String, u64)>,
+    /// What this kernel does not offer, one sentence each.
+    pub missing: Vec<String>,
+    /// How the command ended, if there was one.
+    pub command: Option<ExitStatus>,
+}
+
+/// The end of a capture. Dropping it takes some seconds: for each program the
+/// kernel waits until nobody can be in it any more. The recording is whole before.
+#[derive(Debug)]
+pub struct Closing(Programs);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.detach();
+    }
+}
+
+/// Records as `request` says, until `stop` is set or it is over by itself.
+///
+/// # Errors
+/// Before anything is recorded, for want of permission and the like; later
+/// [`Error::DiskFull`] and [`Error::File`], with what was recorded so far being
+/// good.
+pub fn record(
+    request: &Request,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Summary, Closing), Error> {
+    let cpus = libbpf_rs::num_possible_cpus().map_err(|error| Error::Load(error.to_string()))?;
+    // What a user got wrong is said before anything is loaded or written.
+    let (target, subject) = match &request.what {
+        What::System(_) | What::Command(_) => (Target::System, Subject::Open),
+        What::Process(pid) => (Target::Process { pid: *pid }, Subject::process(*pid)?),
+        What::Cgroup(path) => (machine::find_cgroup(path)?, Subject::Open),
+    };
+    let programs = Programs::load(cpus)?;
+    let file = File::create(&request.output).map_err(|source| Error::File {
+        path: request.output.clone(),
+        source,
+    })?;
+    let mut header = machine::header(target, cpus, programs.missing.clone());
+    let mut subject = subject;
+    if let What::Command(command) = &request.what {
+        subject = Subject::start(command)?;
+        if let Subject::Child(child) = &subject {
+            header.target = Target::Command {
+                command: command.clone(),
+                pid: child.id(),
+            };
+        }
+    }
+    let limit = match request.what {
+        What::System(limit) => limit,
+        _ => None,
+    };
+    let output = Output::start(file, &request.output, &header);
+    let recorder = Recorder {
+        programs,
+        output,
+        subject,
+        limit,
+        begun: Instant::now(),
+        rounds: 0,
+        lost: BTreeMap::new(),
+        told_stacks: BTreeSet::new(),
+        symbols: None,
+    };
+    recorder.run(stop, progress)
+}
+
+struct Recorder {
+    programs: Programs,
+    output: Output,
+    subject: Subject,
+    limit: Option<Duration>,
+    begun: Instant,
+    rounds: u64,
+    lost: BTreeMap<LostKind, u64>,
+    told_stacks: BTreeSet<u32>,
+    symbols: Option<Symbols>,
+}
+
+impl Recorder {
+    fn run(
+        mut self,
+        stop: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Summary, Closing), Error> {
+        self.tell_cgroups();
+        while !stop.load(Ordering::Relaxed) && !self.is_over() && !self.output.failed() {
+            let pause = self.round();
+            progress(self.progress());
+            thread::sleep(pause);
+        }
+        let command = self.subject.end();
+        self.round();
+        self.tell_unfinished();
+        self.check();
+        let progress = self.progress();
+        let lost = self.lost.into_iter();
+        let lost = lost.filter(|(_, count)| *count > 0);
+        let summary = Summary {
+            progress,
+            lost: lost.map(|(kind, count)| Lost { kind, count }).collect(),
+            missed: self.programs.missed(),
+            missing: self.programs.missing.clone(),
+            command,
+        };
+        let bytes = self.output.end(now_ns())?;
+        let summary = Summary {
+            progress: Progress { bytes, ..progress },
+            ..summary
+        };
+        Ok((summary, Closing(self.programs)))
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.limit
+            .is_some_and(|limit| self.begun.elapsed() >= limit)
+            || self.subject.ended()
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            elapsed: self.begun.elapsed(),
+            bytes: self.output.written(),
+            lost: self.lost.values().sum(),
+        }
+    }
+
+    /// Empties all rings once, and says how long they may be left alone.
+    fn round(&mut self) -> Duration {
+        if self.output.is_behind() {
+            return SHORT_ROUND;
+        }
+        let begin_ns = now_ns();
+        let mut filling = false;
+        for cpu in 0..self.programs.rings.count() {
+            filling |= self.programs.rings.fill(cpu) > FILLING;
+            if self.programs.rings.is_empty(cpu) {
+                continue;
+            }
+            let mut records = self.output.buffer();
+            self.programs.rings.drain(cpu, &mut records);
+            self.output.data(cpu as u16, records);
+        }
+        let lost = self.programs.lost();
+        self.tell_lost(lost);
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(ROUNDS_BETWEEN_CHECKS) {
+            self.check();
+        }
+        self.output.round(begin_ns);
+        if filling { SHORT_ROUND } else { ROUND }
+    }
+
+    /// What changes seldom, or takes long to ask for.
+    fn check(&mut self) {
+        let missed = self.programs.missed().into_iter().map(|(_, count)| count);
+        let missed = missed.sum();
+        self.tell_lost(vec![(LostKind::Missed, missed)]);
+        self.tell_stacks();
+    }
+
+    fn tell_lost(&mut self, counts: Vec<(LostKind, u64)>) {
+        for (kind, count) in counts {
+            let known = self.lost.entry(kind).or_default();
+            if count > *known {
+                let count_since = count - *known;
+                *known = count;
+                let lost = Lost {
+                    kind,
+                    count: count_since,
+                };
+                self.output.data(0, wire::lost(now_ns(), lost));
+            }
+        }
+    }
+
+    fn tell_cgroups(&mut self) {
+        let Some(root) = machine::cgroup_root() else {
+            return;
+        };
+        let now = now_ns();
+        let records = machine::cgroups(&root)
+            .into_iter()
+            .flat_map(|(id, path)| wire::cgroup(now, id, &path));
+        self.output.data(0, records.collect());
+    }
+
+    fn tell_stacks(&mut self) {
+        let stacks = self.programs.stacks();
+        let new = stacks
+            .into_iter()
+            .filter(|(id, _)| self.told_stacks.insert(*id));
+        for (id, addresses) in new {
+            let symbols = self.symbols.get_or_insert_with(Symbols::of_kernel);
+            let names: Vec<_> = addresses.iter().map(|&it| symbols.name(it)).collect();
+            self.output.data(0, wire::stack(now_ns(), id, &names));
+        }
+    }
+
+    fn tell_unfinished(&mut self) {
+        let now = now_ns();
+        for (tid, state) in self.programs.threads() {
+            if let Some(record) = wire::unfinished(now, tid, &state) {
+                self.output.data(0, record);
+            }
+        }
+        self.output.round(now);
+    }
+}
+
+fn now_ns() -> u64 {
+    machine::clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+enum Piece {
+    Data(u16, Vec<u8>),
+    Round(u64),
+    End(u64),
+}
+
+/// What the two threads know of each other.
+#[derive(Debug, Default)]
+struct Shared {
+    waiting_bytes: AtomicUsize,
+    written_bytes: AtomicU64,
+    failed: AtomicBool,
+}
+
+/// The thread that writes, and the way to it.
+struct Output {
+    pieces: Sender<Piece>,
+    written: Receiver<Vec<u8>>,
+    shared: Arc<Shared>,
+    thread: thread::JoinHandle<io::Result<u64>>,
+    path: PathBuf,
+}
+
+impl Output {
+    fn start(file: File, path: &Path, header: &Header) -> Output {
+        let (pieces, receiver) = mpsc::channel();
+        let (give_back, written) = mpsc::channel();
+        let shared = Arc::new(Shared::default());
+        let (theirs, header) = (Arc::clone(&shared), header.clone());
+        let thread = thread::spawn(move || {
+            let written = write(file, &header, &receiver, &give_back, &theirs);
+            theirs.failed.store(written.is_err(), Ordering::Relaxed);
+            written
+        });
+        Output {
+            pieces,
+            written,
+            shared,
+            thread,
+            path: path.to_owned(),
+        }
+    }
+
+    /// An empty buffer, if possible one that was used: fresh memory would take
+    /// more time than what is put into it.
+    fn buffer(&self) -> Vec<u8> {
+        self.written.try_recv().unwrap_or_default()
+    }
+
+    fn data(&self, cpu: u16, bytes: Vec<u8>) {
+        let length = bytes.len();
+        self.shared
+            .waiting_bytes
+            .fetch_add(length, Ordering::Relaxed);
+        self.send(Piece::Data(cpu, bytes));
+    }
+
+    fn round(&self, begin_ns: u64) {
+        self.send(Piece::Round(begin_ns));
+    }
+
+    fn send(&self, piece: Piece) {
+        // The writer is gone only if it failed, which `failed` and `end` tell.
+        let _ = self.pieces.send(piece);
+    }
+
+    fn failed(&self) -> bool {
+        self.shared.failed.load(Ordering::Relaxed)
+    }
+
+    fn is_behind(&self) -> bool {
+        self.shared.waiting_bytes.load(Ordering::Relaxed) > QUEUE_BYTES
+    }
+
+    fn written(&self) -> u64 {
+        self.shared.written_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Waits until all is written, and gives the file's size.
+    fn end(self, end_ns: u64) -> Result<u64, Error> {
+        self.send(Piece::End(end_ns));
+        let Output { path, thread, .. } = self;
+        let written = thread
+            .join()
+            .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+        written.map_err(|source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull { path },
+            _ => Error::File { path, source },
+        })
+    }
+}
+
+fn write(
+    file: File,
+    header: &Header,
+    pieces: &Receiver<Piece>,
+    give_back: &Sender<Vec<u8>>,
+    shared: &Shared,
+) -> io::Result<u64> {
+    let mut writer = Writer::new(BufWriter::with_capacity(1 << 18, file), header)?;
+    for piece in pieces {
+        match piece {
+            Piece::Data(cpu, mut bytes) => {
+                writer.data(cpu, &[&bytes])?;
+                shared
+                    .waiting_bytes
+                    .fetch_sub(bytes.len(), Ordering::Relaxed);
+                bytes.clear();
+                // Once the recorder is done, nobody wants it back.
+                let _ = give_back.send(bytes);
+            }
+            // A kill costs no more than the round it comes in.
+            Piece::Round(begin_ns) => {
+                writer.round(begin_ns)?;
+                writer.flush()?;
+            }
+            Piece::End(end_ns) => {
+                writer.end(end_ns)?;
+                break;
+            }
+        }
+        shared
+            .written_bytes
+            .store(writer.bytes(), Ordering::Relaxed);
+    }
+    Ok(writer.bytes())
+}

@@ -1,0 +1,59 @@
+//! Names for addresses in the kernel.
+
+use std::fs;
+
+/// The kernel's functions by address.
+#[derive(Debug, Default)]
+pub struct Symbols {
+    by_address: Vec<(u64, String)>,
+}
+
+impl Symbols {
+    /// Those of the running kernel; none if it hides them.
+    pub fn of_kernel() -> Symbols {
+        Symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Symbols {
+        let mut by_address: Vec<_> = text.lines().filter_map(function).collect();
+        by_address.sort_unstable();
+        Symbols { by_address }
+    }
+
+    /// The function that `address` is in, `0x…` if there is none.
+    pub fn name(&self, address: u64) -> String {
+        let next = self
+            .by_address
+            .partition_point(|(begin, _)| *begin <= address);
+        match next.checked_sub(1).and_then(|at| self.by_address.get(at)) {
+            Some((_, name)) => name.clone(),
+            None => format!("{address:#x}"),
+        }
+    }
+}
+
+fn function(line: &str) -> Option<(u64, String)> {
+    let mut fields = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let is_code = matches!(fields.next()?, "t" | "T" | "w" | "W");
+    // All are 0 where they are hidden.
+    (is_code && address != 0).then_some((address, fields.next()?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_in_the_function_that_begins_before_it() {
+        let symbols = Symbols::parse(
+            "ffffffff81000010 T second\nffffffff81000000 t first\nffffffff81000014 d data\n\
+             0000000000000000 T hidden\nffffffff82000000 t in_module\t[ext4]\n",
+        );
+        assert_eq!(symbols.name(0xffff_ffff_8100_0000), "first");
+        assert_eq!(symbols.name(0xffff_ffff_8100_000f), "first");
+        assert_eq!(symbols.name(0xffff_ffff_8100_0018), "second");
+        assert_eq!(symbols.name(0xffff_ffff_8200_0001), "in_module");
+        assert_eq!(symbols.name(0x10), "0x10");
+    }
+}

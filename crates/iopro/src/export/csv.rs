@@ -1,0 +1,35 @@
+//! CSV: a directory with a file a table, the columns' names in the first line.
+//! What is empty is NULL.
+
+use super::{Error, cannot_write};
+use crate::store::Store;
+use crate::tables::TABLES;
+use rusqlite::types::ValueRef;
+use std::path::Path;
+
+/// Writes all tables into the directory `output`.
+pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
+    std::fs::create_dir(output).map_err(cannot_write(output))?;
+    for table in TABLES {
+        let path = output.join(format!("{}.csv", table.name));
+        let mut file = csv::Writer::from_writer(super::create(&path)?);
+        let names = table.columns.iter().map(|column| column.name);
+        file.write_record(names).map_err(cannot_write(&path))?;
+        let mut statement = store.select(table)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            for place in 0..table.columns.len() {
+                let cell = match row.get_ref(place)? {
+                    ValueRef::Integer(number) => number.to_string().into_bytes(),
+                    ValueRef::Text(text) => text.to_vec(),
+                    _ => Vec::new(),
+                };
+                file.write_field(cell).map_err(cannot_write(&path))?;
+            }
+            file.write_record(None::<&[u8]>)
+                .map_err(cannot_write(&path))?;
+        }
+        file.flush().map_err(cannot_write(&path))?;
+    }
+    Ok(())
+}

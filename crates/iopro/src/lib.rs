@@ -1,0 +1,16 @@
+//! Full-stack storage profiler, after IOPro (paper "002", chapter 3): who waits
+//! for what, from the system call to the flash chip, and why.
+//!
+//! The kernel side writes [`event`]s into a [`recording`]; whatever links,
+//! classifies and exports reads them from there.
+
+pub mod capture;
+pub mod event;
+pub mod export;
+pub mod link;
+pub mod recording;
+pub mod report;
+pub mod store;
+pub mod tables;
+pub mod wait;
+mod wire;

@@ -1,0 +1,147 @@
+//! Journals: commits, what is in them and who waits for them.
+
+use super::Linker;
+use crate::event::{Commit, CommitPhase, Dev, Event, Transaction};
+use crate::store::Error;
+use crate::tables;
+use std::collections::HashMap;
+
+/// Commits that are remembered after their end, as somebody may be told of
+/// later who waited for one.
+const REMEMBERED: u64 = 256;
+
+/// The commits of all journals.
+#[derive(Debug, Default)]
+pub struct Journal {
+    commits: HashMap<Transaction, tables::Commit>,
+    by_id: HashMap<u64, Transaction>,
+    /// What a journal's thread is committing.
+    committing: HashMap<u32, Transaction>,
+    next: u64,
+}
+
+impl Journal {
+    /// The number of a transaction's commit.
+    pub fn id(&mut self, transaction: Transaction) -> u64 {
+        if let Some(commit) = self.commits.get(&transaction) {
+            return commit.commit_id;
+        }
+        self.next += 1;
+        let row = tables::Commit {
+            commit_id: self.next,
+            device_id: transaction.dev.0.into(),
+            tid: transaction.tid.into(),
+            ..tables::Commit::default()
+        };
+        self.commits.insert(transaction, row);
+        self.by_id.insert(self.next, transaction);
+        self.next
+    }
+
+    /// The commit that a journal's thread works on.
+    pub fn committing(&self, thread: u32) -> Option<u64> {
+        let transaction = self.committing.get(&thread)?;
+        Some(self.commits.get(transaction)?.commit_id)
+    }
+
+    /// A request of the commit is done.
+    pub fn carried(&mut self, commit: u64, bytes: u64) {
+        let transaction = self.by_id.get(&commit);
+        if let Some(row) = transaction.and_then(|it| self.commits.get_mut(it)) {
+            row.requests += 1;
+            row.bytes += bytes;
+        }
+    }
+
+    /// The commit of a file system that was under way between two moments, the
+    /// latest if there were several: its number and its thread's task.
+    pub fn under_way(&self, dev: Dev, begin_ns: u64, end_ns: u64) -> Option<(u64, Option<u64>)> {
+        let of_dev = self
+            .commits
+            .iter()
+            .filter(|(transaction, _)| transaction.dev == dev);
+        let overlaps = of_dev.map(|(_, row)| row).filter(|row| {
+            row.begin_ns.is_some_and(|begin| begin < end_ns)
+                && row.end_ns.is_none_or(|end| end >= begin_ns)
+        });
+        let latest = overlaps.max_by_key(|row| row.commit_id)?;
+        Some((latest.commit_id, latest.task_id))
+    }
+
+    /// The task that commits.
+    pub fn task(&self, commit: u64) -> Option<u64> {
+        self.commits.get(self.by_id.get(&commit)?)?.task_id
+    }
+}
+
+impl Linker {
+    pub(super) fn commit(&mut self, event: &Event, commit: &Commit) -> Result<(), Error> {
+        let at = event.time_ns;
+        let task = self.tasks.of(event.thread, &mut self.store)?.id;
+        let id = self.journal.id(commit.transaction);
+        let Some(row) = self.journal.commits.get_mut(&commit.transaction) else {
+            return Ok(());
+        };
+        row.task_id = Some(task);
+        match commit.phase {
+            CommitPhase::Start => row.begin_ns = Some(at),
+            CommitPhase::Locking => row.locking_ns = Some(at),
+            CommitPhase::Flushing => row.flushing_ns = Some(at),
+            CommitPhase::Logging => row.logging_ns = Some(at),
+            CommitPhase::End => row.end_ns = Some(at),
+        }
+        row.begin_ns = row.begin_ns.or(Some(at));
+        match commit.phase {
+            CommitPhase::End => self.journal.committing.remove(&event.thread),
+            _ => self
+                .journal
+                .committing
+                .insert(event.thread, commit.transaction),
+        };
+        self.forget_commits(id)
+    }
+
+    /// Writes the rows of commits that are long over.
+    fn forget_commits(&mut self, latest: u64) -> Result<(), Error> {
+        let Some(old) = latest.checked_sub(REMEMBERED) else {
+            return Ok(());
+        };
+        let over = |row: &tables::Commit| row.commit_id <= old && row.end_ns.is_some();
+        let over: Vec<Transaction> = self
+            .journal
+            .commits
+            .iter()
+            .filter(|(_, row)| over(row))
+            .map(|(transaction, _)| *transaction)
+            .collect();
+        for transaction in over {
+            if let Some(row) = self.journal.commits.remove(&transaction) {
+                self.journal.by_id.remove(&row.commit_id);
+                self.store.add(&row)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn joined(&mut self, event: &Event, transaction: Transaction) -> Result<(), Error> {
+        let commit_id = self.journal.id(transaction);
+        let syscall_id = self.call_of(event)?;
+        self.store.add(&tables::CommitCall {
+            commit_id,
+            syscall_id,
+            role: "changed",
+            time_ns: event.time_ns,
+        })
+    }
+
+    /// The recording is over.
+    pub(super) fn end_commits(&mut self) -> Result<(), Error> {
+        let mut rows: Vec<tables::Commit> =
+            self.journal.commits.drain().map(|(_, row)| row).collect();
+        rows.sort_unstable_by_key(|row| row.commit_id);
+        for row in rows {
+            self.store.add(&row)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,458 @@
+//! What holds for byte ranges of files, whatever their number: maps of pieces
+//! that do not overlap, cut into regions, of which only the ones used lately
+//! are in memory. The others are in a temporary database.
+//!
+//! A dirty page costs an entry here until it is written, and dirty pages scale
+//! with the machine's memory; this is why.
+
+use crate::store::Error;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Bytes of a file that one region covers.
+const REGION_BYTES: u64 = 16 << 20;
+/// About what one piece takes in memory, with its share of the tree.
+const PIECE_BYTES: usize = 96;
+/// About what a region takes with room for its first pieces: a tree's smallest
+/// node has room for eleven.
+const EMPTY_REGION_BYTES: usize = 800;
+/// Of more regions on disk than that, those of pages that were fetched and not
+/// yet used are forgotten: to whoever uses them they were there already.
+const COLD_FETCHED_AT_MOST: usize = 1 << 18;
+/// What one encoded piece takes: seven numbers.
+const ENCODED_BYTES: usize = 56;
+
+/// Which of the maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Map {
+    /// Dirty, and nobody has taken it for writeback. The number tells writes
+    /// (0, where a later one replaces an earlier) from stores to mapped pages
+    /// (above 0, where all stay).
+    Live(u8),
+    /// Taken for writeback, until its request is complete.
+    Taken(u8),
+    /// Read from the device, and nobody has used it.
+    Brought,
+}
+
+/// Bytes of a file, and what holds for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The first one.
+    pub start: u64,
+    /// The one after the last.
+    pub end: u64,
+    /// What holds.
+    pub mark: Mark,
+}
+
+/// See [`Mark::taken_ns`].
+pub const ASSUMED: u64 = u64::MAX;
+/// See [`Mark::taken_ns`].
+pub const UNTOLD: u64 = 1;
+
+/// What holds for a piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The call that dirtied or fetched it; 0 for an unknown one.
+    pub call: u64,
+    /// That call's task.
+    pub task: u64,
+    /// When it did; of what nobody dirtied, when it was taken.
+    pub time_ns: u64,
+    /// The request that carries it; 0 for none yet.
+    pub request: u64,
+    /// When it was taken for writeback; 0 for not yet, [`ASSUMED`] if it must
+    /// have been, as it became dirty anew, but the event has not come;
+    /// [`UNTOLD`] if it is dirty, as a call wrote it, and the event that says
+    /// so has not come.
+    pub taken_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    map: Map,
+    file: u64,
+    region: u64,
+}
+
+#[derive(Debug, Default)]
+struct Region {
+    /// From its start in the file to its end and what holds.
+    pieces: BTreeMap<u64, (u64, Mark)>,
+    used: u64,
+}
+
+impl Region {
+    fn bytes(&self) -> usize {
+        EMPTY_REGION_BYTES + self.pieces.len() * PIECE_BYTES
+    }
+
+    /// The pieces that overlap `range`, as they are.
+    fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = Piece> + use<'_> {
+        let before = self.pieces.range(..range.start).next_back();
+        let first = before.filter(|(_, (end, _))| *end > range.start);
+        first
+            .into_iter()
+            .chain(self.pieces.range(range.start..range.end.max(range.start)))
+            .map(|(start, (end, mark))| Piece {
+                start: *start,
+                end: *end,
+                mark: *mark,
+            })
+    }
+}
+
+/// The maps of all files.
+#[derive(Debug)]
+pub struct Regions {
+    hot: BTreeMap<Key, Region>,
+    hot_bytes: usize,
+    budget_bytes: usize,
+    cold: BTreeSet<Key>,
+    database: Option<Connection>,
+    clock: u64,
+    layers: u8,
+}
+
+impl Regions {
+    /// Empty maps that take at most about `budget_bytes` of memory.
+    pub fn new(budget_bytes: usize) -> Regions {
+        Regions {
+            hot: BTreeMap::new(),
+            hot_bytes: 0,
+            budget_bytes,
+            cold: BTreeSet::new(),
+            database: None,
+            clock: 0,
+            layers: 1,
+        }
+    }
+
+    /// How many numbers `Live` and `Taken` have had.
+    pub fn layers(&self) -> u8 {
+        self.layers
+    }
+
+    /// Adds a piece where there is none.
+    pub fn insert(&mut self, map: Map, file: u64, piece: Piece) -> Result<(), Error> {
+        if let Map::Live(layer) | Map::Taken(layer) = map {
+            self.layers = self.layers.max(layer + 1);
+        }
+        let mut start = piece.start;
+        while start < piece.end {
+            let region = start / REGION_BYTES;
+            let end = piece.end.min((region + 1).saturating_mul(REGION_BYTES));
+            let at = self.load(Key { map, file, region }, true)?;
+            let Some(at) = at else { break };
+            let before = at.bytes();
+            add(at, start, end, piece.mark);
+            let after = at.bytes();
+            self.hot_bytes = self.hot_bytes + after - before;
+            start = end;
+        }
+        self.spill()
+    }
+
+    /// Takes away what is in `range` and returns it in order; what sticks out
+    /// stays.
+    pub fn cut(&mut self, map: Map, file: u64, range: Range<u64>) -> Result<Vec<Piece>, Error> {
+        let mut taken = Vec::new();
+        for key in self.keys(map, file, &range) {
+            let Some(region) = self.load(key, false)? else {
+                continue;
+            };
+            let before = region.bytes();
+            let overlapping: Vec<Piece> = region.overlapping(&range).collect();
+            for piece in overlapping {
+                region.pieces.remove(&piece.start);
+                if piece.start < range.start {
+                    add(region, piece.start, range.start, piece.mark);
+                }
+                if piece.end > range.end {
+                    add(region, range.end, piece.end, piece.mark);
+                }
+                push(&mut taken, piece, &range);
+            }
+            let (after, empty) = (region.bytes(), region.pieces.is_empty());
+            self.hot_bytes = self.hot_bytes + after - before;
+            if empty {
+                self.hot.remove(&key);
+                self.hot_bytes -= EMPTY_REGION_BYTES;
+            }
+        }
+        self.spill()?;
+        Ok(taken)
+    }
+
+    /// What is in `range`, in order, cut to it.
+    pub fn find(&mut self, map: Map, file: u64, range: Range<u64>) -> Result<Vec<Piece>, Error> {
+        let mut found = Vec::new();
+        for key in self.keys(map, file, &range) {
+            if let Some(region) = self.load(key, false)? {
+                for piece in region.overlapping(&range) {
+                    push(&mut found, piece, &range);
+                }
+            }
+        }
+        self.spill()?;
+        Ok(found)
+    }
+
+    /// The files that have something in this map.
+    pub fn files(&self, map: Map) -> BTreeSet<u64> {
+        let hot = self.hot.keys().filter(|key| key.map == map);
+        let cold = self.cold.iter().filter(|key| key.map == map);
+        hot.chain(cold).map(|key| key.file).collect()
+    }
+
+    fn keys(&self, map: Map, file: u64, range: &Range<u64>) -> Vec<Key> {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        let key = |at: u64| Key {
+            map,
+            file,
+            region: at / REGION_BYTES,
+        };
+        let (first, last) = (key(range.start), key(range.end - 1));
+        let mut keys: Vec<Key> = self.hot.range(first..=last).map(|(key, _)| *key).collect();
+        if !self.cold.is_empty() {
+            keys.extend(self.cold.range(first..=last));
+            keys.sort_unstable();
+        }
+        keys
+    }
+
+    /// The region, from wherever it is.
+    fn load(&mut self, key: Key, create: bool) -> Result<Option<&mut Region>, Error> {
+        self.clock += 1;
+        if self.cold.contains(&key) {
+            let region = self.fetch(key)?;
+            self.hot_bytes += region.bytes();
+            self.hot.insert(key, region);
+        } else if create && !self.hot.contains_key(&key) {
+            self.hot_bytes += EMPTY_REGION_BYTES;
+            self.hot.insert(key, Region::default());
+        }
+        let Some(region) = self.hot.get_mut(&key) else {
+            return Ok(None);
+        };
+        region.used = self.clock;
+        Ok(Some(region))
+    }
+
+    fn fetch(&mut self, key: Key) -> Result<Region, Error> {
+        self.cold.remove(&key);
+        let mut region = Region::default();
+        let Some(database) = &self.database else {
+            return Ok(region);
+        };
+        let (map, layer) = number(key.map);
+        let place = params![map, layer, key.file as i64, key.region as i64];
+        let bytes: Option<Vec<u8>> = database
+            .prepare_cached("SELECT pieces FROM regions WHERE map = ? AND layer = ? AND file = ? AND region = ?")?
+            .query_row(place, |row| row.get(0))
+            .optional()?;
+        database
+            .prepare_cached(
+                "DELETE FROM regions WHERE map = ? AND layer = ? AND file = ? AND region = ?",
+            )?
+            .execute(place)?;
+        for piece in bytes.unwrap_or_default().chunks_exact(ENCODED_BYTES) {
+            let mut numbers = piece.chunks_exact(8).map(|bytes| {
+                bytes
+                    .iter()
+                    .rev()
+                    .fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
+            });
+            let mut next = || numbers.next().unwrap_or_default();
+            let (start, end) = (next(), next());
+            let mark = Mark {
+                call: next(),
+                task: next(),
+                time_ns: next(),
+                request: next(),
+                taken_ns: next(),
+            };
+            region.pieces.insert(start, (end, mark));
+        }
+        Ok(region)
+    }
+
+    /// Puts the regions that were not used for longest on disk, until an eighth
+    /// of the memory is free.
+    fn spill(&mut self) -> Result<(), Error> {
+        if self.hot_bytes <= self.budget_bytes {
+            return Ok(());
+        }
+        let mut oldest: Vec<(u64, Key)> = self
+            .hot
+            .iter()
+            .map(|(key, region)| (region.used, *key))
+            .collect();
+        oldest.sort_unstable();
+        let database = match self.database.take() {
+            Some(database) => database,
+            None => cold_database()?,
+        };
+        database.execute_batch("BEGIN")?;
+        // The region used last stays: whoever asked for it is not done.
+        oldest.pop();
+        for (_, key) in oldest {
+            if self.hot_bytes <= self.budget_bytes / 8 * 7 {
+                break;
+            }
+            let Some(region) = self.hot.remove(&key) else {
+                continue;
+            };
+            self.hot_bytes -= region.bytes();
+            if key.map == Map::Brought && self.cold.len() >= COLD_FETCHED_AT_MOST {
+                continue;
+            }
+            let (map, layer) = number(key.map);
+            database
+                .prepare_cached("INSERT OR REPLACE INTO regions VALUES (?, ?, ?, ?, ?)")?
+                .execute(params![
+                    map,
+                    layer,
+                    key.file as i64,
+                    key.region as i64,
+                    encode(&region)
+                ])?;
+            self.cold.insert(key);
+        }
+        database.execute_batch("COMMIT")?;
+        self.database = Some(database);
+        Ok(())
+    }
+}
+
+fn encode(region: &Region) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(region.pieces.len() * ENCODED_BYTES);
+    for (start, (end, mark)) in &region.pieces {
+        let Mark {
+            call,
+            task,
+            time_ns,
+            request,
+            taken_ns,
+        } = *mark;
+        for number in [*start, *end, call, task, time_ns, request, taken_ns] {
+            bytes.extend(number.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+fn number(map: Map) -> (u8, u8) {
+    match map {
+        Map::Live(layer) => (0, layer),
+        Map::Taken(layer) => (1, layer),
+        Map::Brought => (2, 0),
+    }
+}
+
+fn cold_database() -> Result<Connection, Error> {
+    let database = Connection::open("")?;
+    database.execute_batch(
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -4096;
+         CREATE TABLE regions (map INTEGER, layer INTEGER, file INTEGER, region INTEGER,
+             pieces BLOB, PRIMARY KEY (map, layer, file, region)) WITHOUT ROWID",
+    )?;
+    Ok(database)
+}
+
+/// Adds to a region, and to the piece before where the same holds.
+fn add(region: &mut Region, start: u64, end: u64, mark: Mark) {
+    let before = region.pieces.range_mut(..start).next_back();
+    if let Some((_, (before_end, before_mark))) = before
+        && *before_end == start
+        && *before_mark == mark
+    {
+        *before_end = end;
+        return;
+    }
+    region.pieces.insert(start, (end, mark));
+}
+
+/// Appends what of `piece` is in `range`, joined with the last where it goes on.
+fn push(pieces: &mut Vec<Piece>, piece: Piece, range: &Range<u64>) {
+    let piece = Piece {
+        start: piece.start.max(range.start),
+        end: piece.end.min(range.end),
+        mark: piece.mark,
+    };
+    match pieces.last_mut() {
+        Some(last) if last.end == piece.start && last.mark == piece.mark => last.end = piece.end,
+        _ => pieces.push(piece),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(start: u64, end: u64, call: u64) -> Piece {
+        let mark = Mark {
+            call,
+            ..Mark::default()
+        };
+        Piece { start, end, mark }
+    }
+
+    #[test]
+    fn cutting_leaves_what_sticks_out() {
+        let mut regions = Regions::new(1 << 20);
+        let map = Map::Live(0);
+        regions.insert(map, 7, piece(100, 900, 1)).unwrap();
+        assert_eq!(regions.cut(map, 7, 300..400).unwrap(), [piece(300, 400, 1)]);
+        assert_eq!(
+            regions.find(map, 7, 0..u64::MAX).unwrap(),
+            [piece(100, 300, 1), piece(400, 900, 1)]
+        );
+        assert!(regions.find(map, 8, 0..u64::MAX).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_piece_over_many_regions_is_one_to_whoever_asks() {
+        let mut regions = Regions::new(1 << 20);
+        let long = piece(5, 3 * REGION_BYTES + 5, 9);
+        regions.insert(Map::Brought, 1, long).unwrap();
+        assert_eq!(regions.cut(Map::Brought, 1, 0..u64::MAX).unwrap(), [long]);
+        assert_eq!(regions.hot_bytes, 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_into_memory_is_found_again() {
+        let mut spilling = Regions::new(60_000);
+        let mut roomy = Regions::new(usize::MAX);
+        let mut seed = 1u64;
+        let mut random = move |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % below
+        };
+        for call in 1..4000 {
+            let (file, start) = (random(40), random(200) * 1_000_000);
+            let range = start..start + 1 + random(3_000_000);
+            for regions in [&mut spilling, &mut roomy] {
+                let old = regions.cut(Map::Live(0), file, range.clone()).unwrap();
+                assert!(
+                    old.iter()
+                        .all(|old| old.start >= range.start && old.end <= range.end)
+                );
+                let new = piece(range.start, range.end, call);
+                regions.insert(Map::Live(0), file, new).unwrap();
+            }
+        }
+        assert!(!spilling.cold.is_empty());
+        assert!(spilling.hot_bytes <= 60_000 + PIECE_BYTES * 64);
+        for file in 0..40 {
+            let all = 0..u64::MAX;
+            let expected = roomy.find(Map::Live(0), file, all.clone()).unwrap();
+            assert_eq!(spilling.cut(Map::Live(0), file, all).unwrap(), expected);
+        }
+        assert_eq!(spilling.hot_bytes, 0);
+    }
+}

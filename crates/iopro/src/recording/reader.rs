@@ -1,0 +1,459 @@
+//! Reading a recording.
+
+use super::{
+    BLOCK_HEADER_BYTES, BLOCK_LIMIT_BYTES, BLOCK_MAGIC, BlockKind, Error, HEADER_LIMIT_BYTES,
+    Header, MAGIC,
+};
+use crate::event::Event;
+use crate::wire;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::ops::Range;
+use std::path::Path;
+use xxhash_rust::xxh64::{Xxh64, xxh64};
+
+/// A program may be that late in writing an event that it has a time for; more
+/// only if it was kept from running for so long.
+const LATENESS_NS: u64 = 1_000_000;
+
+/// A recording that is being read.
+#[derive(Debug)]
+pub struct Reader<R> {
+    header: Header,
+    input: R,
+}
+
+impl Reader<BufReader<File>> {
+    /// Opens the recording in `path`.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::File {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(failed)?;
+        Reader::new(BufReader::with_capacity(1 << 18, file), path)
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the recording in `input`; `path` is what errors call it.
+    pub fn new(mut input: R, path: &Path) -> Result<Self, Error> {
+        match header(&mut input) {
+            Ok(Ok(header)) => Ok(Reader { header, input }),
+            Ok(Err(Foreign::Other)) => Err(Error::NotARecording {
+                path: path.to_owned(),
+            }),
+            Ok(Err(Foreign::Version(frontrow))) => Err(Error::Version {
+                path: path.to_owned(),
+                frontrow,
+            }),
+            Err(source) => Err(Error::File {
+                path: path.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    /// What holds for all of it.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Its events in order of time.
+    pub fn events(self) -> Events<R> {
+        Events {
+            input: self.input,
+            ring: Vec::new(),
+            order: Vec::new(),
+            next: 0,
+            ready: 0,
+            second: None,
+            ending: None,
+            damaged_records: 0,
+            read_bytes: 0,
+        }
+    }
+}
+
+/// Why a file is no recording for this program.
+enum Foreign {
+    Other,
+    Version(String),
+}
+
+fn header(input: &mut impl Read) -> io::Result<Result<Header, Foreign>> {
+    let mut begin = [0; 12];
+    if !filled(input, &mut begin)? || begin[..7] != MAGIC[..7] {
+        return Ok(Err(Foreign::Other));
+    }
+    if begin[7] != MAGIC[7] {
+        let version = format!("format {}", char::from(begin[7]));
+        return Ok(Err(Foreign::Version(version)));
+    }
+    let length = u32::from_le_bytes([begin[8], begin[9], begin[10], begin[11]]) as usize;
+    let mut text = vec![0; length.min(HEADER_LIMIT_BYTES)];
+    let mut checksum = [0; 8];
+    if !filled(input, &mut text)? || !filled(input, &mut checksum)? {
+        return Ok(Err(Foreign::Other));
+    }
+    if xxh64(&[&begin[8..], &text].concat(), 0) != u64::from_le_bytes(checksum) {
+        return Ok(Err(Foreign::Other));
+    }
+    Ok(serde_json::from_slice(&text).map_err(|_| {
+        let fields: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+        let version = fields["frontrow"].as_str().unwrap_or("unknown");
+        Foreign::Version(version.to_owned())
+    }))
+}
+
+/// Fills `buffer`; false if the input ends before.
+fn filled(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match input.read_exact(buffer) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// How a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// In order, at this time.
+    Complete {
+        /// CLOCK_MONOTONIC.
+        end_ns: u64,
+    },
+    /// By a kill or a full disk; what was read is what there is.
+    CutShort,
+    /// The last part cannot be read: a block's checksum is wrong.
+    Damaged,
+}
+
+/// The events of a recording in order of time.
+///
+/// It holds one round of the recorder's at a time, so at most what the kernel's
+/// buffers can, whatever the length of the recording.
+#[derive(Debug)]
+pub struct Events<R> {
+    input: R,
+    /// Records that were not given yet, of all CPUs.
+    ring: Vec<u8>,
+    order: Vec<Place>,
+    /// Of `order`, the next one to be given.
+    next: usize,
+    /// Of `order`, the first that may not be given yet.
+    ready: usize,
+    second: Option<Event>,
+    ending: Option<Ending>,
+    damaged_records: u64,
+    read_bytes: u64,
+}
+
+/// A record in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    time_ns: u64,
+    /// Position in the buffer: what came first from one CPU stays first.
+    at: u32,
+    length: u32,
+    cpu: u16,
+}
+
+impl Place {
+    fn range(&self) -> Range<usize> {
+        let at = self.at as usize;
+        at..at + self.length as usize
+    }
+}
+
+impl<R: Read> Events<R> {
+    /// How the recording ended, once there are no more events.
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+
+    /// Records so far that made no sense; 0 unless a program other than the
+    /// recorder wrote the file.
+    pub fn damaged_records(&self) -> u64 {
+        self.damaged_records
+    }
+
+    /// How much of the file was read, for progress.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes
+    }
+
+    fn next_round(&mut self) -> io::Result<()> {
+        self.drop_given();
+        let until_ns = loop {
+            match self.block()? {
+                Ok(Block::Data) => {}
+                Ok(Block::Round { begin_ns }) => break begin_ns.saturating_sub(LATENESS_NS),
+                Err(ending) => {
+                    self.ending = Some(ending);
+                    break u64::MAX;
+                }
+            }
+        };
+        self.order.sort_unstable();
+        self.ready = self.order.partition_point(|it| it.time_ns < until_ns);
+        Ok(())
+    }
+
+    /// Keeps only what was not given yet.
+    fn drop_given(&mut self) {
+        let mut kept = Vec::new();
+        self.order.drain(..self.next);
+        for place in &mut self.order {
+            let range = place.range();
+            place.at = kept.len() as u32;
+            kept.extend_from_slice(&self.ring[range]);
+        }
+        self.ring = kept;
+        (self.next, self.ready) = (0, 0);
+    }
+
+    fn block(&mut self) -> io::Result<Result<Block, Ending>> {
+        let mut header = [0; BLOCK_HEADER_BYTES];
+        if !filled(&mut self.input, &mut header)? {
+            return Ok(Err(Ending::CutShort));
+        }
+        let number = |range: Range<usize>| {
+            header[range]
+                .iter()
+                .rev()
+                .fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
+        };
+        let length = number(8..12) as usize;
+        let kind = BlockKind::from_wire(number(4..6) as u16);
+        let (Some(kind), true) = (
+            kind,
+            number(0..4) == u64::from(BLOCK_MAGIC) && length <= BLOCK_LIMIT_BYTES,
+        ) else {
+            return Ok(Err(Ending::Damaged));
+        };
+        let start = self.ring.len();
+        if start + length > u32::MAX as usize {
+            return Ok(Err(Ending::Damaged));
+        }
+        let read = (&mut self.input)
+            .take(length as u64)
+            .read_to_end(&mut self.ring)?;
+        if read < length {
+            self.ring.truncate(start);
+            return Ok(Err(Ending::CutShort));
+        }
+        let mut checksum = Xxh64::new(0);
+        checksum.update(&header[..24]);
+        checksum.update(&self.ring[start..]);
+        if checksum.digest() != number(24..32) {
+            self.ring.truncate(start);
+            return Ok(Err(Ending::Damaged));
+        }
+        self.read_bytes += (BLOCK_HEADER_BYTES + length) as u64;
+        let time_ns = number(16..24);
+        Ok(match kind {
+            BlockKind::Data => {
+                self.index(start, number(6..8) as u16);
+                Ok(Block::Data)
+            }
+            BlockKind::Round => Ok(Block::Round { begin_ns: time_ns }),
+            BlockKind::End => Err(Ending::Complete { end_ns: time_ns }),
+        })
+    }
+
+    /// Notes the records in the buffer from `start` on.
+    fn index(&mut self, start: usize, cpu: u16) {
+        let base = self.ring.as_ptr() as usize;
+        for record in wire::records(&self.ring[start..]) {
+            match wire::time_ns(record) {
+                Some(time_ns) => self.order.push(Place {
+                    time_ns,
+                    at: (record.as_ptr() as usize - base) as u32,
+                    length: record.len() as u32,
+                    cpu,
+                }),
+                None => self.damaged_records += 1,
+            }
+        }
+    }
+}
+
+/// A block that does not end the recording.
+enum Block {
+    Data,
+    Round { begin_ns: u64 },
+}
+
+impl<R: Read> Iterator for Events<R> {
+    type Item = io::Result<Event>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(second) = self.second.take() {
+            return Some(Ok(second));
+        }
+        loop {
+            while self.next < self.ready {
+                let place = self.order[self.next];
+                self.next += 1;
+                match wire::decode(&self.ring[place.range()], place.cpu.into()) {
+                    Some((event, second)) => {
+                        self.second = second;
+                        return Some(Ok(event));
+                    }
+                    None => self.damaged_records += 1,
+                }
+            }
+            if self.ending.is_some() {
+                return None;
+            }
+            if let Err(error) = self.next_round() {
+                self.ending = Some(Ending::CutShort);
+                return Some(Err(error));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Lost, LostKind, What};
+    use crate::recording::{Target, Writer};
+
+    fn sample_header() -> Header {
+        Header {
+            frontrow: "0.1.0".to_owned(),
+            kernel: "6.12".to_owned(),
+            machine: "x86_64".to_owned(),
+            page_bytes: 4096,
+            cpus: 2,
+            begin_ns: 1,
+            realtime_offset_ns: -5,
+            target: Target::System,
+            disks: Vec::new(),
+            mounts: Vec::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    /// A record of the time `ms`, recognisable by its count.
+    fn record(ms: u64) -> Vec<u8> {
+        let lost = Lost {
+            kind: LostKind::Block,
+            count: ms,
+        };
+        wire::lost(ms * 1_000_000, lost)
+    }
+
+    fn records(times_ms: &[u64]) -> Vec<u8> {
+        times_ms.iter().flat_map(|&ms| record(ms)).collect()
+    }
+
+    /// Two CPUs, two rounds; CPU 1 is emptied a little after CPU 0.
+    fn sample() -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut writer = Writer::new(&mut file, &sample_header()).unwrap();
+        writer.data(0, &[&records(&[10, 30, 50])]).unwrap();
+        writer
+            .data(1, &[&records(&[20]), &records(&[40, 62])])
+            .unwrap();
+        writer.round(60_000_000).unwrap();
+        writer.data(0, &[&records(&[61, 80])]).unwrap();
+        writer.round(90_000_000).unwrap();
+        writer.end(100_000_000).unwrap();
+        file
+    }
+
+    fn read(file: &[u8]) -> (Vec<u64>, Option<Ending>) {
+        let mut events = Reader::new(file, Path::new("x")).unwrap().events();
+        let mut times = Vec::new();
+        for event in &mut events {
+            let event = event.unwrap();
+            match event.what {
+                What::Lost(lost) => times.push(lost.count),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(times.last().map(|ms| ms * 1_000_000), Some(event.time_ns));
+        }
+        assert_eq!(events.damaged_records(), 0);
+        (times, events.ending())
+    }
+
+    #[test]
+    fn events_of_all_cpus_come_in_order_of_time_across_rounds() {
+        let (times, ending) = read(&sample());
+        assert_eq!(times, [10, 20, 30, 40, 50, 61, 62, 80]);
+        assert_eq!(
+            ending,
+            Some(Ending::Complete {
+                end_ns: 100_000_000
+            })
+        );
+    }
+
+    #[test]
+    fn the_header_comes_back() {
+        let file = sample();
+        let reader = Reader::new(&file[..], Path::new("x")).unwrap();
+        assert_eq!(*reader.header(), sample_header());
+    }
+
+    #[test]
+    fn a_recording_cut_anywhere_is_good_up_to_its_last_whole_block() {
+        let file = sample();
+        let whole = read(&file).0;
+        let header = Reader::new(&file[..], Path::new("x")).is_ok();
+        assert!(header);
+        let mut longest = 0;
+        for length in 0..file.len() {
+            let Ok(reader) = Reader::new(&file[..length], Path::new("x")) else {
+                continue;
+            };
+            let mut events = reader.events();
+            let count = (&mut events).map(Result::unwrap).count();
+            assert_eq!(events.ending(), Some(Ending::CutShort), "{length}");
+            assert!(count >= longest && count <= whole.len());
+            longest = count;
+        }
+        assert_eq!(longest, whole.len());
+    }
+
+    #[test]
+    fn a_changed_byte_ends_it_and_invents_nothing() {
+        let file = sample();
+        let whole = read(&file).0;
+        for at in 0..file.len() {
+            let mut damaged = file.clone();
+            damaged[at] ^= 0x10;
+            let Ok(reader) = Reader::new(&damaged[..], Path::new("x")) else {
+                continue;
+            };
+            let mut events = reader.events();
+            let counts: Vec<_> = (&mut events)
+                .map(|event| match event.unwrap().what {
+                    What::Lost(lost) => lost.count,
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            assert!(counts.iter().all(|it| whole.contains(it)), "{at}");
+            assert!(
+                matches!(events.ending(), Some(Ending::Damaged | Ending::CutShort)),
+                "{at}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_files_and_other_versions_are_told_apart() {
+        let error = |bytes: &[u8]| {
+            let opened = Reader::new(bytes, Path::new("x"));
+            opened.err().map(|it| it.to_string()).unwrap_or_default()
+        };
+        assert!(error(b"").contains("not a recording"));
+        assert!(error(b"SQLite format 3\0, more").contains("not a recording"));
+        let mut newer = sample();
+        newer[7] = b'2';
+        assert!(error(&newer).contains("another version"));
+    }
+}

@@ -1,0 +1,77 @@
+//! Writing a recording.
+
+use super::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockKind, Header, MAGIC};
+use std::io::{self, Write};
+use xxhash_rust::xxh64::Xxh64;
+
+/// Writes a recording block by block, each with one write.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a recording.
+    pub fn new(mut out: W, header: &Header) -> io::Result<Writer<W>> {
+        let text = serde_json::to_vec(header)?;
+        let mut begin = (text.len() as u32).to_le_bytes().to_vec();
+        begin.extend(&text);
+        let checksum = xxhash_rust::xxh64::xxh64(&begin, 0);
+        let all = [&MAGIC[..], &begin, &checksum.to_le_bytes()].concat();
+        out.write_all(&all)?;
+        Ok(Writer {
+            out,
+            bytes: all.len() as u64,
+        })
+    }
+
+    /// What one CPU's ring buffer held. `parts` are joined: a ring's content
+    /// may be in two pieces.
+    pub fn data(&mut self, cpu: u16, parts: &[&[u8]]) -> io::Result<()> {
+        self.block(BlockKind::Data, cpu, 0, parts)
+    }
+
+    /// All rings were emptied once since `begin_ns`.
+    pub fn round(&mut self, begin_ns: u64) -> io::Result<()> {
+        self.block(BlockKind::Round, 0, begin_ns, &[])
+    }
+
+    /// Gives what was written so far to the system.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Ends the recording in order.
+    pub fn end(&mut self, end_ns: u64) -> io::Result<()> {
+        self.block(BlockKind::End, 0, end_ns, &[])?;
+        self.out.flush()
+    }
+
+    /// The recording's size so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn block(&mut self, kind: BlockKind, cpu: u16, time: u64, parts: &[&[u8]]) -> io::Result<()> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let mut header = [0; BLOCK_HEADER_BYTES];
+        header[..4].copy_from_slice(&BLOCK_MAGIC.to_le_bytes());
+        header[4..6].copy_from_slice(&(kind as u16).to_le_bytes());
+        header[6..8].copy_from_slice(&cpu.to_le_bytes());
+        header[8..12].copy_from_slice(&(length as u32).to_le_bytes());
+        header[16..24].copy_from_slice(&time.to_le_bytes());
+        let mut checksum = Xxh64::new(0);
+        checksum.update(&header[..24]);
+        for part in parts {
+            checksum.update(part);
+        }
+        header[24..].copy_from_slice(&checksum.digest().to_le_bytes());
+        self.out.write_all(&header)?;
+        for part in parts {
+            self.out.write_all(part)?;
+        }
+        self.bytes += (BLOCK_HEADER_BYTES + length) as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! The report: who waited, how long, in which layer and why. All of it is
+//! asked from the [`tables`](crate::tables), so whoever exports them can ask
+//! the same.
+
+mod ask;
+mod html;
+mod sentences;
+mod text;
+mod timeline;
+
+pub use html::render as html;
+pub use text::render as text;
+pub use timeline::{LANES, Lane, Timeline};
+
+use crate::store::{Error, Store};
+use serde::Serialize;
+
+/// How many rows a table of the report has at most.
+pub const TOP: u64 = 10;
+
+/// What a report says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// What was recorded, and where.
+    pub recording: Recording,
+    /// The foreground's waiting: those of the kernel's threads and of the
+    /// background are in `everybody`.
+    pub foreground: Waiting,
+    /// Everybody's waiting, the kernel's threads included.
+    pub everybody: Waiting,
+    /// Where the foreground's calls spent their time.
+    pub layers: Vec<Layer>,
+    /// The foreground's calls by kind, the slowest in sum first.
+    pub calls: Vec<Calls>,
+    /// Requests by direction.
+    pub io: Vec<Direction>,
+    /// Requests by size.
+    pub sizes: Vec<Size>,
+    /// The files that were waited for longest.
+    pub files: Vec<File>,
+    /// Page versions of buffered writes, by what became of them.
+    pub writes: Vec<Count>,
+    /// Pages of reads, by where they came from.
+    pub reads: Vec<Count>,
+    /// What could not be linked.
+    pub unlinked: Vec<Unlinked>,
+    /// The load of each layer over time.
+    pub timeline: Timeline,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recording {
+    /// The kernel.
+    pub kernel: String,
+    /// Whose waiting it is about.
+    pub target: String,
+    /// How long it is.
+    pub duration_ns: u64,
+    /// `complete`, `cut short` or `damaged`.
+    pub ending: String,
+    /// What this kernel does not let be seen.
+    pub missing: Vec<String>,
+    /// Events that were lost, by where.
+    pub lost: Vec<Count>,
+}
+
+/// How long tasks waited, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Waiting {
+    /// All of it, summed over the tasks.
+    pub total_ns: u64,
+    /// By class, the longest first.
+    pub classes: Vec<Class>,
+    /// By process, class, file and who was at the other end; the longest first.
+    pub top: Vec<Top>,
+    /// The longest single one.
+    pub longest: Option<Longest>,
+}
+
+/// One class's waits.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Class {
+    /// The class.
+    pub class: String,
+    /// What it means, after "waited".
+    pub words: String,
+    /// How many.
+    pub waits: u64,
+    /// How long together.
+    pub total_ns: u64,
+    /// The longest.
+    pub longest_ns: u64,
+}
+
+/// Waits that have everything in common.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Top {
+    /// Who waited.
+    pub process: String,
+    /// In which call.
+    pub call: Option<String>,
+    /// For what.
+    pub class: String,
+    /// What the other end waited for itself.
+    pub cause: Option<String>,
+    /// On which file.
+    pub file: Option<String>,
+    /// Because of whom.
+    pub other: Option<String>,
+    /// How many.
+    pub waits: u64,
+    /// How long together.
+    pub total_ns: u64,
+    /// The longest.
+    pub longest_ns: u64,
+}
+
+/// A single wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Longest {
+    /// Who, on what, why.
+    pub what: Top,
+    /// Its begin, since the recording's.
+    pub at_ns: u64,
+}
+
+/// Time of calls in a layer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Layer {
+    /// Its name.
+    pub layer: &'static str,
+    /// What counts as it.
+    pub words: &'static str,
+    /// The time.
+    pub total_ns: u64,
+}
+
+/// Calls of a kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Calls {
+    /// The kind.
+    pub kind: String,
+    /// How many.
+    pub calls: u64,
+    /// How long together.
+    pub total_ns: u64,
+    /// The longest.
+    pub longest_ns: u64,
+    /// Of the time, blocked.
+    pub blocked_ns: u64,
+}
+
+/// Requests of one direction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Direction {
+    /// `read`, `write`, `flush`, `discard` …
+    pub op: String,
+    /// What was in them.
+    pub content: String,
+    /// How many.
+    pub requests: u64,
+    /// Bytes together.
+    pub bytes: u64,
+    /// Mean time in the block layer.
+    pub queued_ns: u64,
+    /// Mean time in the device.
+    pub device_ns: u64,
+}
+
+/// Requests of one size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Size {
+    /// At most that many bytes, a power of two, and more than half of it.
+    pub up_to_bytes: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct File {
+    /// Its path.
+    pub path: String,
+    /// How long it was waited for, by everybody.
+    pub waited_ns: u64,
+    /// Requests with its pages.
+    pub requests: u64,
+    /// Bytes read from the device.
+    pub read_bytes: u64,
+    /// Bytes written to it.
+    pub written_bytes: u64,
+    /// How many pieces on the device the pages seen in requests are in, over
+    /// how many they would be in without fragmentation (DoF_L of what was
+    /// accessed); none without requests.
+    pub dof: Option<f64>,
+}
+
+/// Something by its kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Count {
+    /// The kind.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// Something that could not be linked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unlinked {
+    /// The kind.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+    /// Of how many.
+    pub of: u64,
+}
+
+impl Report {
+    /// What the tables say.
+    pub fn of(store: &Store) -> Result<Report, Error> {
+        ask::report(store.database())
+    }
+}
+
+/// The share of dirtied page versions that a request is known for, of all that
+/// were taken for writeback; none where nothing was written.
+pub fn linked_share(writes: &[Count]) -> Option<f64> {
+    let count = |kind| {
+        writes
+            .iter()
+            .find(|it| it.kind == kind)
+            .map_or(0, |it| it.count)
+    };
+    let (linked, unlinked) = (count("write"), count("unlinked"));
+    match linked + unlinked {
+        0 => None,
+        all => Some(linked as f64 / all as f64),
+    }
+}

@@ -1,0 +1,167 @@
+//! What the report says in words.
+
+use super::{Report, Top, Waiting, linked_share};
+use record::number;
+
+/// A time as people read it.
+pub fn time(ns: u64) -> String {
+    number::with_unit(ns as f64, "ns")
+}
+
+/// A size as people read it.
+pub fn size(bytes: u64) -> String {
+    let (value, unit) = match bytes {
+        bytes if bytes < 1 << 10 => (bytes as f64, "B"),
+        bytes if bytes < 1 << 20 => (bytes as f64 / 1024.0, "KB"),
+        bytes if bytes < 1 << 30 => (bytes as f64 / 1_048_576.0, "MB"),
+        bytes => (bytes as f64 / 1_073_741_824.0, "GB"),
+    };
+    format!("{} {unit}", number::significant(value))
+}
+
+/// A part of a whole; empty where there is none.
+pub fn share(part: u64, whole: u64) -> String {
+    match whole {
+        0 => String::new(),
+        whole => number::percent(part as f64 / whole as f64),
+    }
+}
+
+/// The most important thing, in one sentence.
+pub fn headline(report: &Report) -> String {
+    let recording = &report.recording;
+    let (waiting, who) = chief(report);
+    let duration = time(recording.duration_ns);
+    let Some(first) = waiting.classes.first() else {
+        return format!("In {duration} nobody was blocked in the storage stack.");
+    };
+    format!(
+        "In {duration}, {who} waited {} in the storage stack, {} of it {} ({}).",
+        time(waiting.total_ns),
+        share(first.total_ns, waiting.total_ns),
+        first.words,
+        first.class
+    )
+}
+
+/// Whose waiting the report is about, and what they are called.
+pub fn chief(report: &Report) -> (&Waiting, String) {
+    let target = &report.recording.target;
+    match (report.foreground.total_ns, target.as_str()) {
+        (0, _) => (&report.everybody, "all tasks together".to_owned()),
+        (_, "everybody") => (&report.foreground, "all programs together".to_owned()),
+        (_, target) => (&report.foreground, shortened(target, TARGET)),
+    }
+}
+
+/// Letters of a target's name.
+const TARGET: usize = 48;
+
+/// Cut in the middle: paths tell most at both ends.
+pub fn shortened(text: &str, room: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= room {
+        return text.to_owned();
+    }
+    let (head, tail) = (room / 2, room - room / 2 - 1);
+    let head: String = letters[..head].iter().collect();
+    let tail: String = letters[letters.len() - tail..].iter().collect();
+    format!("{head}…{tail}")
+}
+
+/// The longest wait, in one sentence.
+pub fn longest(report: &Report) -> Option<String> {
+    let longest = chief(report).0.longest.as_ref()?;
+    Some(format!(
+        "The longest single wait took {}, {} after the begin: {}.",
+        time(longest.what.total_ns),
+        time(longest.at_ns),
+        who(&longest.what)
+    ))
+}
+
+/// Who waited for what because of whom.
+pub fn who(top: &Top) -> String {
+    let mut text = name(&top.process).to_owned();
+    if let Some(call) = &top.call {
+        text.push_str(&format!(" in {call}"));
+    }
+    if let Some(file) = &top.file {
+        text.push_str(&format!(" of {file}"));
+    }
+    text.push_str(&format!(", {}", why(top)));
+    text
+}
+
+/// The class, its cause, and who was at the other end.
+pub fn why(top: &Top) -> String {
+    let mut text = top.class.clone();
+    if let Some(cause) = &top.cause {
+        text.push_str(&format!(" caused by {cause}"));
+    }
+    if let Some(other) = &top.other {
+        text.push_str(&format!(", because of {}", name(other)));
+    }
+    text
+}
+
+/// A process's name.
+pub fn name(process: &str) -> &str {
+    match process {
+        "" => "(unknown)",
+        name => name,
+    }
+}
+
+/// What could not be seen or linked, a sentence each.
+pub fn caveats(report: &Report) -> Vec<String> {
+    let mut caveats = Vec::new();
+    let recording = &report.recording;
+    match recording.ending.as_str() {
+        "cut short" => caveats
+            .push("The recording was cut short: this is what is in it up to there.".to_owned()),
+        "damaged" => caveats.push(
+            "The end of the recording is damaged: this is what is in it up to there.".to_owned(),
+        ),
+        _ => {}
+    }
+    for lost in &recording.lost {
+        caveats.push(format!(
+            "{} events of the {} were lost: record with larger buffers, or less at once.",
+            lost.count, lost.kind
+        ));
+    }
+    caveats.extend(recording.missing.iter().cloned());
+    for unlinked in &report.unlinked {
+        caveats.push(format!(
+            "{} of {} {}.",
+            unlinked.count, unlinked.of, unlinked.kind
+        ));
+    }
+    caveats
+}
+
+/// How much of the buffered writes is linked, in one sentence.
+pub fn linked(report: &Report) -> Option<String> {
+    let share = linked_share(&report.writes)?;
+    let kinds = report.writes.iter();
+    let kinds: Vec<String> = kinds
+        .map(|it| format!("{} {}", number::count(it.count as f64), meaning(&it.kind)))
+        .collect();
+    Some(format!(
+        "{:.2} % of the dirtied page versions that were written are linked to their request ({}).",
+        share * 100.0,
+        kinds.join(", ")
+    ))
+}
+
+fn meaning(kind: &str) -> &str {
+    match kind {
+        "write" => "written",
+        "overwritten" => "overwritten before",
+        "truncated" => "truncated before",
+        "removed" => "removed before",
+        "pending" => "not yet written",
+        other => other,
+    }
+}

@@ -1,0 +1,177 @@
+//! The tables as a SQLite database, on disk: what the linker fills and what
+//! reports and exports ask. It holds a small cache of it in memory, whatever
+//! its size.
+
+use crate::tables::{Kind, Row, TABLES, Table};
+use rusqlite::{Connection, Statement, params_from_iter};
+use std::path::{Path, PathBuf};
+
+/// Memory for the database's pages.
+const CACHE_KIB: i64 = 16 << 10;
+/// Rows between two commits: a commit costs little and frees the log.
+const ROWS_PER_TRANSACTION: u64 = 200_000;
+
+/// Why tables could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database said no.
+    #[error("cannot write the tables{}: {source}; is there space left?", place(.path))]
+    Database {
+        /// Where it is, if it has a name.
+        path: Option<PathBuf>,
+        /// What it said.
+        source: rusqlite::Error,
+    },
+    /// A file cannot be written or read.
+    #[error("cannot access {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+fn place(path: &Option<PathBuf>) -> String {
+    match path {
+        Some(path) => format!(" in {}", path.display()),
+        None => " in the temporary directory".to_owned(),
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(source: rusqlite::Error) -> Error {
+        Error::Database { path: None, source }
+    }
+}
+
+/// A database with all tables.
+#[derive(Debug)]
+pub struct Store {
+    database: Connection,
+    rows: u64,
+}
+
+impl Store {
+    /// An empty one without a name, which goes when it is dropped.
+    pub fn temporary() -> Result<Store, Error> {
+        Store::over(Connection::open("")?)
+    }
+
+    /// An empty one in `path`, which must not be there yet.
+    pub fn create(path: &Path) -> Result<Store, Error> {
+        let opened = Connection::open(path).map_err(Error::from);
+        opened.and_then(Store::over).map_err(|error| match error {
+            Error::Database { source, .. } => Error::Database {
+                path: Some(path.to_owned()),
+                source,
+            },
+            other => other,
+        })
+    }
+
+    fn over(database: Connection) -> Result<Store, Error> {
+        // Nobody reads it before it is whole: no journal, no waiting for the disk.
+        database.execute_batch(&format!(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+             PRAGMA cache_size = -{CACHE_KIB}; PRAGMA locking_mode = EXCLUSIVE;"
+        ))?;
+        database.set_prepared_statement_cache_capacity(64);
+        for table in TABLES {
+            database.execute_batch(&create(table))?;
+        }
+        database.execute_batch("BEGIN")?;
+        Ok(Store { database, rows: 0 })
+    }
+
+    /// Adds a row.
+    pub fn add<R: Row>(&mut self, row: &R) -> Result<(), Error> {
+        let mut statement = self.database.prepare_cached(&insert(R::TABLE))?;
+        statement.execute(params_from_iter(row.cells()))?;
+        drop(statement);
+        self.rows += 1;
+        if self.rows.is_multiple_of(ROWS_PER_TRANSACTION) {
+            self.database.execute_batch("COMMIT; BEGIN")?;
+        }
+        Ok(())
+    }
+
+    /// Makes the indices, once all rows are there.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        for table in TABLES {
+            for column in table.indices {
+                let name = table.name;
+                self.database.execute_batch(&format!(
+                    "CREATE INDEX {name}_by_{column} ON {name} ({column})"
+                ))?;
+            }
+        }
+        self.database
+            .execute_batch("COMMIT; PRAGMA optimize; BEGIN")?;
+        Ok(())
+    }
+
+    /// A query of all rows of a table, in its order.
+    pub fn select(&self, table: &Table) -> Result<Statement<'_>, Error> {
+        let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+        let query = format!(
+            "SELECT {} FROM {} ORDER BY rowid",
+            columns.join(", "),
+            table.name
+        );
+        Ok(self.database.prepare(&query)?)
+    }
+
+    /// Closes the database in order.
+    pub fn close(self) -> Result<(), Error> {
+        self.database.execute_batch("COMMIT")?;
+        self.database
+            .close()
+            .map_err(|(_, source)| Error::from(source))
+    }
+
+    /// The database, to ask it.
+    pub fn database(&self) -> &Connection {
+        &self.database
+    }
+}
+
+/// The statement that makes a table.
+fn create(table: &Table) -> String {
+    let columns = table.columns.iter().enumerate().map(|(place, column)| {
+        let kind = match column.kind {
+            Kind::Integer | Kind::Boolean => "INTEGER",
+            Kind::Text => "TEXT",
+        };
+        let own_number = place == 0 && has_own_number(table);
+        let rule = match column.nullable {
+            _ if own_number => " PRIMARY KEY",
+            true => "",
+            false => " NOT NULL",
+        };
+        format!("{} {kind}{rule}", column.name)
+    });
+    let columns: Vec<String> = columns.collect();
+    format!(
+        "CREATE TABLE {} ({}) STRICT",
+        table.name,
+        columns.join(", ")
+    )
+}
+
+/// Whether the first column is the row's own identity.
+pub(crate) fn has_own_number(table: &Table) -> bool {
+    let first = table.columns[0].name;
+    first
+        .strip_suffix("_id")
+        .is_some_and(|noun| table.name == format!("{noun}s"))
+}
+
+fn insert(table: &Table) -> String {
+    let verb = match has_own_number(table) {
+        true => "INSERT OR REPLACE",
+        false => "INSERT",
+    };
+    let marks = vec!["?"; table.columns.len()].join(", ");
+    format!("{verb} INTO {} VALUES ({marks})", table.name)
+}

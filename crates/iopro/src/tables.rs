@@ -1,0 +1,549 @@
+//! The tables that a linked recording becomes, defined once for all formats:
+//! SQLite, Parquet and CSV have the same ones, and the report asks them.
+//!
+//! Times are nanoseconds of CLOCK_MONOTONIC; add `realtime_offset_ns` of
+//! [`Property`] for nanoseconds since 1970. Identities (`…_id`) are this
+//! recording's own numbers, from 1 on; device numbers are the kernel's.
+
+use rusqlite::types::{ToSqlOutput, Value};
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number of 64 bits.
+    Integer,
+    /// 0 or 1 in SQLite and CSV.
+    Boolean,
+    /// UTF-8.
+    Text,
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name, with the unit.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// It may hold nothing.
+    pub nullable: bool,
+    /// What it means.
+    pub doc: &'static [&'static str],
+}
+
+/// A table.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// What a row is.
+    pub doc: &'static [&'static str],
+    /// Left to right.
+    pub columns: &'static [Column],
+    /// Columns with an index of their own in SQLite.
+    pub indices: &'static [&'static str],
+}
+
+/// A row of one of the tables.
+pub trait Row {
+    /// Its table.
+    const TABLE: &'static Table;
+    /// Its cells, left to right.
+    fn cells(&self) -> Vec<ToSqlOutput<'_>>;
+}
+
+/// What can stand in a cell.
+trait Cell {
+    const KIND: Kind;
+    const NULLABLE: bool = false;
+    fn cell(&self) -> ToSqlOutput<'_>;
+}
+
+impl Cell for u64 {
+    const KIND: Kind = Kind::Integer;
+    fn cell(&self) -> ToSqlOutput<'_> {
+        // SQLite's integers are signed; only addresses and such are beyond.
+        ToSqlOutput::Owned(Value::Integer(*self as i64))
+    }
+}
+
+impl Cell for i64 {
+    const KIND: Kind = Kind::Integer;
+    fn cell(&self) -> ToSqlOutput<'_> {
+        ToSqlOutput::Owned(Value::Integer(*self))
+    }
+}
+
+impl Cell for bool {
+    const KIND: Kind = Kind::Boolean;
+    fn cell(&self) -> ToSqlOutput<'_> {
+        ToSqlOutput::Owned(Value::Integer((*self).into()))
+    }
+}
+
+impl Cell for String {
+    const KIND: Kind = Kind::Text;
+    fn cell(&self) -> ToSqlOutput<'_> {
+        ToSqlOutput::from(self.as_str())
+    }
+}
+
+impl Cell for &'static str {
+    const KIND: Kind = Kind::Text;
+    fn cell(&self) -> ToSqlOutput<'_> {
+        ToSqlOutput::from(*self)
+    }
+}
+
+impl<T: Cell> Cell for Option<T> {
+    const KIND: Kind = T::KIND;
+    const NULLABLE: bool = true;
+    fn cell(&self) -> ToSqlOutput<'_> {
+        match self {
+            Some(value) => value.cell(),
+            None => ToSqlOutput::Owned(Value::Null),
+        }
+    }
+}
+
+macro_rules! tables {
+    ($(
+        $(#[doc = $doc:literal])+
+        $row:ident $name:literal [$($index:literal),*] {
+            $( $(#[doc = $column_doc:literal])+ $column:ident: $type:ty, )+
+        }
+    )+) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Clone, Debug, Default, PartialEq, Eq)]
+            pub struct $row {
+                $( $(#[doc = $column_doc])+ pub $column: $type, )+
+            }
+
+            impl Row for $row {
+                const TABLE: &'static Table = &Table {
+                    name: $name,
+                    doc: &[$($doc),+],
+                    columns: &[$(Column {
+                        name: stringify!($column),
+                        kind: <$type as Cell>::KIND,
+                        nullable: <$type as Cell>::NULLABLE,
+                        doc: &[$($column_doc),+],
+                    }),+],
+                    indices: &[$($index),*],
+                };
+
+                fn cells(&self) -> Vec<ToSqlOutput<'_>> {
+                    vec![$(self.$column.cell()),+]
+                }
+            }
+        )+
+
+        /// All tables, in the order in which they are best read.
+        pub const TABLES: &[&Table] = &[$(<$row as Row>::TABLE),+];
+    };
+}
+
+tables! {
+    /// What holds for the whole recording: a name and a value a row. Among them
+    /// `kernel`, `begin_ns`, `end_ns`, `realtime_offset_ns`, `ending`
+    /// (`complete`, `cut short` or `damaged`), `target`, and a row
+    /// `missing` for each thing that this kernel does not let be seen.
+    Property "recording" [] {
+        /// What.
+        name: String,
+        /// Its value.
+        value: String,
+    }
+
+    /// A disk, a partition, or a file system's device.
+    Device "devices" [] {
+        /// The kernel's number: the major one in the upper 12 bits, the minor one in the lower 20.
+        device_id: u64,
+        /// `major:minor`.
+        number: String,
+        /// Below /dev; empty for what was not there at the begin.
+        name: String,
+        /// Of a partition, the disk it is on.
+        disk_id: Option<u64>,
+        /// Where it begins on its disk.
+        start_sector: Option<u64>,
+        /// Its size, in sectors of 512 bytes.
+        sectors: Option<u64>,
+        /// The disk's I/O scheduler.
+        scheduler: Option<String>,
+        /// Requests that the disk's queue may have at once.
+        nr_requests: Option<u64>,
+        /// Where its file system is mounted.
+        mounted_at: Option<String>,
+        /// The file system's type.
+        file_system: Option<String>,
+    }
+
+    /// A cgroup of the v2 hierarchy.
+    Cgroup "cgroups" [] {
+        /// The kernel's number.
+        cgroup_id: u64,
+        /// Its path below the root.
+        path: String,
+    }
+
+    /// A thread. One that changed its name or cgroup has its last ones.
+    Task "tasks" ["process"] {
+        /// Thread numbers are used again, these are not.
+        task_id: u64,
+        /// The kernel's thread number.
+        thread: u64,
+        /// Its process's number.
+        process: u64,
+        /// The parent process's.
+        parent: u64,
+        /// The thread's name.
+        name: String,
+        /// The process's name.
+        process_name: String,
+        /// Its cgroup.
+        cgroup_id: Option<u64>,
+        /// It is the kernel's own.
+        kernel: bool,
+        /// It is one of those whose waiting is of interest: the recording's target, or `--fg`.
+        foreground: bool,
+    }
+
+    /// A file, a directory, or a block device.
+    File "files" ["path"] {
+        /// Inode numbers are used again, these are not.
+        file_id: u64,
+        /// The file system's device.
+        device_id: u64,
+        /// Its number there; 0 for the block device itself, whose pages are the file system's metadata.
+        inode: u64,
+        /// Tells files apart that had the same number.
+        generation: u64,
+        /// Its path: in the machine's tree where the file system was mounted at the begin, else in its file system's; empty if none is known.
+        path: String,
+        /// `file`, `directory`, `symlink`, `block device`, `other`, or empty if it is not known.
+        kind: &'static str,
+        /// It was removed before the end.
+        removed: bool,
+    }
+
+    /// A name that a file had.
+    FileName "file_names" ["file_id"] {
+        /// The file.
+        file_id: u64,
+        /// When it was told.
+        time_ns: u64,
+        /// The path.
+        path: String,
+        /// `seen`, `seen removed`, `renamed` (to this) or `removed`.
+        why: &'static str,
+    }
+
+    /// A call: a system call, a page fault on a mapped file, a request of
+    /// io_uring. Kernel threads and what programs do outside of the recorded
+    /// calls have rows of kind `kernel` and `unrecorded`, so that whatever was
+    /// submitted has a row here.
+    Syscall "syscalls" ["task_id", "file_id", "begin_ns"] {
+        /// In the order of their first event.
+        syscall_id: u64,
+        /// Who called.
+        task_id: u64,
+        /// As strace calls it; `read-fault`, `write-fault`, `io_uring:N` with the operation's number, `kernel`, `unrecorded`.
+        kind: String,
+        /// The file descriptor.
+        fd: Option<i64>,
+        /// The file; of two the one that is written.
+        file_id: Option<u64>,
+        /// The one that is read, of two.
+        from_file_id: Option<u64>,
+        /// Where in the file.
+        offset_bytes: Option<u64>,
+        /// How much was asked for.
+        size_bytes: Option<u64>,
+        /// What it returned; an error is negative.
+        result: i64,
+        /// Its begin.
+        begin_ns: u64,
+        /// Its end.
+        end_ns: u64,
+        /// The recording ended before it did.
+        unfinished: bool,
+        /// O_DIRECT.
+        direct: bool,
+        /// O_SYNC or O_DSYNC.
+        sync: bool,
+        /// Pages of a read that were in the page cache, brought by nobody in this recording or used before.
+        cached_pages: u64,
+        /// Pages of a read that it had to fetch.
+        missed_pages: u64,
+        /// Pages of a read that another call had fetched, and nobody had used yet.
+        readahead_pages: u64,
+        /// Page versions that it had a part in: a page that it changed between two times that the page was written.
+        dirtied_pages: u64,
+        /// Time blocked in the storage stack, of which the columns below tell the layer.
+        blocked_ns: u64,
+        /// Blocked in the file system: journal, metadata, locks.
+        file_system_ns: u64,
+        /// Blocked in the page cache: dirty throttling, reclaim, pages on their way to the block layer.
+        page_cache_ns: u64,
+        /// Blocked in the block layer: for a tag, by its throttling, and while the awaited request was queued.
+        block_ns: u64,
+        /// Between a request's completion and the wake-up: completion handling.
+        driver_ns: u64,
+        /// While the device had the awaited request, from issue to completion.
+        device_ns: u64,
+        /// Awake and waiting for a CPU.
+        runqueue_ns: u64,
+    }
+
+    /// A request of the block layer.
+    Request "requests" ["issued_ns", "task_id", "sector"] {
+        /// In the order of their issue.
+        request_id: u64,
+        /// The disk.
+        device_id: u64,
+        /// `read`, `write`, `flush`, `discard`, `secure-erase`, `write-zeroes`, `other`.
+        op: &'static str,
+        /// `data`, `metadata`, `journal`, `direct`, `swap`, `flush`, `discard` or `unknown`.
+        content: &'static str,
+        /// Somebody waits for it (REQ_SYNC).
+        sync: bool,
+        /// REQ_META.
+        meta: bool,
+        /// REQ_FUA.
+        fua: bool,
+        /// REQ_PREFLUSH.
+        preflush: bool,
+        /// REQ_RAHEAD.
+        readahead: bool,
+        /// REQ_BACKGROUND.
+        background: bool,
+        /// The first one, of 512 bytes, from the disk's begin.
+        sector: u64,
+        /// How much; 0 for a flush.
+        bytes: u64,
+        /// Who submitted its first bio.
+        task_id: Option<u64>,
+        /// The commit it is part of.
+        commit_id: Option<u64>,
+        /// When its first bio came to the block layer.
+        queued_ns: Option<u64>,
+        /// When it came to the I/O scheduler.
+        inserted_ns: Option<u64>,
+        /// When the driver got it; of several times, the last.
+        issued_ns: u64,
+        /// When it was done; empty if the recording ended before.
+        completed_ns: Option<u64>,
+        /// 0 or the kernel's `blk_status_t`.
+        status: u64,
+        /// Bios in it.
+        bios: u64,
+        /// Times that the driver gave it back.
+        requeues: u64,
+        /// Its I/O priority (`IOPRIO_PRIO_VALUE`).
+        ioprio: u64,
+    }
+
+    /// A bio, or the part of one that a request carried.
+    Bio "bios" ["request_id", "syscall_id"] {
+        /// In the order in which requests were issued.
+        bio_id: u64,
+        /// The request that it was part of.
+        request_id: u64,
+        /// Who submitted it.
+        task_id: Option<u64>,
+        /// In which call.
+        syscall_id: Option<u64>,
+        /// The disk.
+        device_id: u64,
+        /// Its first sector.
+        sector: u64,
+        /// Its size.
+        bytes: u64,
+        /// When it came to the block layer.
+        queued_ns: Option<u64>,
+        /// It joined a request that was there already.
+        merged: bool,
+        /// It was cut from a larger one.
+        split: bool,
+    }
+
+    /// What is in a request: a run of pages of one file, or one bio without
+    /// pages. A request that the driver gave back has the rows of its last time.
+    Segment "segments" ["request_id", "file_id"] {
+        /// The request.
+        request_id: u64,
+        /// The bio, as in `bios`.
+        bio_id: u64,
+        /// The file.
+        file_id: Option<u64>,
+        /// The first page.
+        page_index: Option<u64>,
+        /// How many.
+        pages: u64,
+        /// Where on the disk.
+        sector: u64,
+        /// How much.
+        bytes: u64,
+    }
+
+    /// What ties a call to a request, or says why there is none: for each run
+    /// of pages that one call dirtied, or that it needed and had to be read,
+    /// what became of it. Each page version that a call had a part in is in
+    /// exactly one row of kind `write`, `overwritten`, `truncated`, `removed`,
+    /// `pending` or `unlinked`, counted in `pages`.
+    Link "links" ["syscall_id", "request_id", "file_id"] {
+        /// In the order in which it was known.
+        link_id: u64,
+        /// The call.
+        syscall_id: u64,
+        /// `write`: dirtied by the call, written by the request. `overwritten`: all of the call's bytes were overwritten before they were written. `truncated`, `removed`: thrown away with the file's end, or with the file. `pending`: not written when the recording ended. `unlinked`: taken for writeback, but no request was seen; of metadata, the journal took the block back before it was written. `read`: fetched for the call. `readahead`: fetched by the call and not for it. `readahead-hit`: fetched by an earlier call, used by this one. `shared-read`: fetched by another call at the same time. `direct-read`, `direct-write`, `discard`, `flush`, `other`: without pages. `journal`: written into the journal. `metadata-read`: blocks of the file system's own.
+        kind: &'static str,
+        /// The request.
+        request_id: Option<u64>,
+        /// The file.
+        file_id: Option<u64>,
+        /// The first page.
+        page_index: Option<u64>,
+        /// Pages, 0 for what has none.
+        pages: u64,
+        /// Of the call's own, among them.
+        bytes: u64,
+        /// When they were dirtied, or asked for.
+        begin_ns: u64,
+        /// When it was decided: the issue, the overwrite, the truncation.
+        end_ns: u64,
+    }
+
+    /// A thread wrote back pages of one file.
+    Writeback "writebacks" ["file_id"] {
+        /// Who.
+        task_id: u64,
+        /// The file.
+        file_id: u64,
+        /// Its begin.
+        begin_ns: u64,
+        /// Its end.
+        end_ns: u64,
+        /// Pages that were written.
+        pages: u64,
+        /// Whoever asked wanted to wait for all of it.
+        sync: bool,
+    }
+
+    /// A commit of a journal (jbd2).
+    Commit "commits" [] {
+        /// In the order of their begin.
+        commit_id: u64,
+        /// The file system's device.
+        device_id: u64,
+        /// The transaction's number.
+        tid: u64,
+        /// The journal's thread.
+        task_id: Option<u64>,
+        /// Its begin.
+        begin_ns: Option<u64>,
+        /// From when on nobody may join.
+        locking_ns: Option<u64>,
+        /// When the data were to be written that have to be on the device first.
+        flushing_ns: Option<u64>,
+        /// When the journal was to be written.
+        logging_ns: Option<u64>,
+        /// When it was on the device.
+        end_ns: Option<u64>,
+        /// Requests that its thread submitted.
+        requests: u64,
+        /// Their bytes.
+        bytes: u64,
+    }
+
+    /// Which calls a commit has to do with.
+    CommitCall "commit_calls" ["commit_id", "syscall_id"] {
+        /// The commit.
+        commit_id: u64,
+        /// The call.
+        syscall_id: u64,
+        /// `changed`: metadata that the call changed are in it. `waited`: the call waited for its end.
+        role: &'static str,
+        /// When.
+        time_ns: u64,
+    }
+
+    /// A thread was blocked in the storage stack.
+    Wait "waits" ["task_id", "syscall_id", "class"] {
+        /// In the order of their ends.
+        wait_id: u64,
+        /// Who waited.
+        task_id: u64,
+        /// In which call.
+        syscall_id: Option<u64>,
+        /// `D_meta`, `D_data`, `D_sync`, `D_discard`, `I_jhandle`, `I_jcommit`, `tag`, `wbt`, `dirty throttling`, `reclaim`, `service`, `lock` or `other`; see the definitions.
+        class: &'static str,
+        /// What the thread at the other end was waiting for itself, most of the time.
+        cause: Option<&'static str>,
+        /// The place in the kernel.
+        reason: &'static str,
+        /// When it left the CPU.
+        begin_ns: u64,
+        /// When it was woken.
+        woken_ns: u64,
+        /// When it ran again.
+        end_ns: u64,
+        /// The file whose page it waited for, or that the call was about.
+        file_id: Option<u64>,
+        /// That page.
+        page_index: Option<u64>,
+        /// The request it waited for.
+        request_id: Option<u64>,
+        /// The commit.
+        commit_id: Option<u64>,
+        /// The task at the other end: who dirtied what is being written, holds the lock, or had the device while the request was queued.
+        other_task_id: Option<u64>,
+        /// Of the wait, before the awaited request came to the block layer.
+        before_ns: u64,
+        /// Of the wait, while the request was queued.
+        block_ns: u64,
+        /// Of the wait, while the device had it.
+        device_ns: u64,
+        /// Of the wait, from completion to wake-up.
+        driver_ns: u64,
+        /// Where it was, if the class could not tell.
+        stack_id: Option<u64>,
+        /// The kernel counted it as waiting for I/O.
+        iowait: bool,
+    }
+
+    /// A place in the kernel where somebody was blocked.
+    Stack "stacks" [] {
+        /// Its number.
+        stack_id: u64,
+        /// The functions, from the innermost out, with ` < ` between them.
+        functions: String,
+    }
+
+    /// Events that the recorder lost: what was linked after may miss something.
+    Lost "lost" [] {
+        /// When it was told.
+        time_ns: u64,
+        /// Where they were lost.
+        kind: &'static str,
+        /// How many.
+        events: u64,
+    }
+
+    /// What could not be linked, counted by kind.
+    Unlinked "unlinked" [] {
+        /// `requests without bio`, `bios without task`, `written pages without dirtier` (dirty since before the recording, or by something unseen), `written metadata pages without dirtier`, `completions without request` (issued before the recording), `waits without request` (on a page or a block in no known request).
+        kind: &'static str,
+        /// How many; pages where the kind says so.
+        missing: u64,
+        /// How many there were of these, linked or not.
+        total: u64,
+    }
+}
+
+/// The table of this name.
+pub fn named(name: &str) -> Option<&'static Table> {
+    TABLES.iter().copied().find(|table| table.name == name)
+}

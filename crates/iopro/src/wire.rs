@@ -1,0 +1,757 @@
+//! Records as the kernel side writes them (`bpf/wire.h`), and what they mean.
+//!
+//! The bytes come from a file, so nothing about them is taken for granted: what
+//! is too short, or has a number in it that means nothing, is no record.
+
+use crate::event::{
+    Blocked, Call, CallExit, CallFlags, CallKind, Commit, CommitPhase, Complete, Dev, Event,
+    FileId, Io, IoFlags, Lost, LostKind, Merge, Name, NameReason, Op, PageRun, Queue, Reason,
+    Request, RingComplete, RingSubmit, Segment, Split, ThreadInfo, Transaction, Truncated, What,
+    Writeback,
+};
+
+/// A record's length, before it in a ring buffer (`bpf/ring.h`).
+pub const RING_HEADER_BYTES: usize = 8;
+
+/// Set in a record's kind while its thread is in a page fault.
+const IN_FAULT: u8 = 0x80;
+
+const CALL_HAS_FILE: u32 = 1;
+const CALL_HAS_OFFSET: u32 = 2;
+const CALL_HAS_SIZE: u32 = 4;
+const CALL_UNFINISHED: u32 = 8;
+const SEGMENT_HAS_PAGES: u32 = 1;
+const NAME_CUT: u32 = 1;
+
+const BLOCKED_UNINTERRUPTIBLE: u16 = 1;
+const BLOCKED_IOWAIT: u16 = 2;
+const BLOCKED_IN_RECLAIM: u16 = 4;
+const BLOCKED_OF_FILE: u16 = 8;
+const BLOCKED_FOR_JOURNAL_SPACE: u16 = 16;
+
+const CALL_EXIT: u8 = 2;
+const CGROUP: u8 = 30;
+const STACK: u8 = 31;
+const LOST: u8 = 32;
+
+/// The records in what a ring held, each as its bytes; stops at the first thing
+/// that cannot be one.
+pub fn records(mut ring: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = ring.split_first_chunk()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let record = rest.get(..length).filter(|it| !it.is_empty())?;
+        ring = rest.get(length.next_multiple_of(8)..).unwrap_or_default();
+        Some(record)
+    })
+}
+
+/// When a record was made.
+pub fn time_ns(record: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(*record.first_chunk()?))
+}
+
+/// What a record says: one event, and for an issued request a second one, the
+/// first of its segments. None if it makes no sense.
+pub fn decode(record: &[u8], cpu: u32) -> Option<(Event, Option<Event>)> {
+    let mut fields = Fields(record);
+    let time_ns = fields.u64()?;
+    let thread = fields.u32()?;
+    let kind = fields.u8()?;
+    let head = Head {
+        time_ns,
+        kind: kind & !IN_FAULT,
+        op: fields.u8()?,
+        flags: fields.u16()?,
+    };
+    let event = |what| Event {
+        time_ns,
+        cpu,
+        thread,
+        in_fault: kind & IN_FAULT != 0,
+        what,
+    };
+    let (what, first) = fields.what(&head)?;
+    Some((
+        event(what),
+        first.map(|segment| event(What::Segment(segment))),
+    ))
+}
+
+/// The fixed part of a record, but for what goes into the event as it is.
+struct Head {
+    time_ns: u64,
+    kind: u8,
+    op: u8,
+    flags: u16,
+}
+
+/// What is left of a record.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take::<1>().map(|it| it[0])
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn bytes(&mut self, length: u32) -> Option<&'a [u8]> {
+        self.0.get(..length as usize)
+    }
+
+    fn file(&mut self) -> Option<FileId> {
+        let inode = self.u64()?;
+        let dev = Dev(self.u32()?);
+        let generation = self.u32()?;
+        Some(FileId {
+            dev,
+            inode,
+            generation,
+        })
+    }
+
+    fn comm(&mut self) -> Option<String> {
+        let comm = self.take::<16>()?;
+        let name = comm.split(|&byte| byte == 0).next().unwrap_or_default();
+        Some(String::from_utf8_lossy(name).into_owned())
+    }
+
+    fn what(&mut self, head: &Head) -> Option<(What, Option<Segment>)> {
+        let what = match head.kind {
+            1 => What::CallEnter(self.call(head)?.call),
+            CALL_EXIT => What::CallExit(self.call(head)?),
+            3 => What::CallExit(self.call_with_source(head)?),
+            4 => What::RingSubmit(self.ring_submit(head)?),
+            5 => What::RingComplete(RingComplete {
+                request: self.u64()?,
+                user_data: self.u64()?,
+                result: self.u32()? as i32,
+            }),
+            6 => What::Added(self.pages()?),
+            7 => What::Dirtied(self.pages()?),
+            8 => What::Cleaned(self.pages()?),
+            9 => What::Truncated(Truncated {
+                file: self.file()?,
+                from_bytes: self.u64()?,
+                to_bytes: self.u64()?,
+                removed: head.op != 0,
+            }),
+            10 => What::Writeback(Writeback {
+                file: self.file()?,
+                begin_ns: self.u64()?,
+                pages: self.u64()?,
+                sync: head.op != 0,
+            }),
+            11 => {
+                let bio = self.u64()?;
+                let io = self.io(head)?;
+                let cgroup = self.u64()?;
+                What::Queue(Queue { bio, io, cgroup })
+            }
+            13 => What::Unplug {
+                dev: Dev(self.u32()?),
+                requests: self.u32()?,
+                explicit: head.op != 0,
+            },
+            14 | 15 => What::Merge(Merge {
+                bio: self.u64()?,
+                io: self.io(head)?,
+                front: head.kind == 15,
+            }),
+            16 => What::RequestMerge(self.request(head)?),
+            17 => {
+                let bio = self.u64()?;
+                let io = self.io(head)?;
+                What::Split(Split {
+                    bio,
+                    io,
+                    parent: self.u64()?,
+                    rest_sector: self.u64()?,
+                })
+            }
+            18 => What::Insert(self.request(head)?),
+            19 => {
+                let request = self.request(head)?;
+                let first = self.first_segment(&request)?;
+                return Some((What::Issue(request), first));
+            }
+            20 => What::Segment(self.segment(head)?),
+            21 => What::Requeue(self.request(head)?),
+            22 => What::Complete(self.complete(head)?),
+            23 => What::Commit(Commit {
+                transaction: self.transaction()?,
+                phase: commit_phase(head.op)?,
+            }),
+            24 => What::Joined(self.transaction()?),
+            25 => What::Blocked(self.blocked(head)?),
+            26 => What::Reclaim {
+                begin_ns: self.u64()?,
+                reclaimed_pages: self.u64()?,
+            },
+            27 => What::Thread(self.thread(head)?),
+            28 => What::ThreadEnd,
+            29 => What::Name(self.name(head)?),
+            CGROUP => {
+                let id = self.u64()?;
+                let length = self.u32()?;
+                self.u32()?;
+                let path = String::from_utf8_lossy(self.bytes(length)?).into_owned();
+                What::Cgroup { id, path }
+            }
+            STACK => self.stack()?,
+            LOST => What::Lost(Lost {
+                kind: lost_kind(head.op)?,
+                count: self.u64()?,
+            }),
+            _ => return None,
+        };
+        Some((what, None))
+    }
+
+    fn call(&mut self, head: &Head) -> Option<CallExit> {
+        let begin_ns = self.u64()?;
+        let result = self.u64()? as i64;
+        let (offset, size) = (self.u64()?, self.u64()?);
+        let file = self.file()?;
+        let fd = self.u32()? as i32;
+        let has = self.u32()?;
+        let call = Call {
+            kind: CallKind::from_wire(head.op)?,
+            fd: (fd >= 0).then_some(fd),
+            file: (has & CALL_HAS_FILE != 0).then_some(file),
+            from: None,
+            offset_bytes: (has & CALL_HAS_OFFSET != 0).then_some(offset),
+            size_bytes: (has & CALL_HAS_SIZE != 0).then_some(size),
+            flags: CallFlags(head.flags),
+        };
+        Some(CallExit {
+            call,
+            begin_ns,
+            result,
+            unfinished: has & CALL_UNFINISHED != 0,
+        })
+    }
+
+    fn call_with_source(&mut self, head: &Head) -> Option<CallExit> {
+        let mut exit = self.call(head)?;
+        exit.call.from = Some(self.file()?);
+        Some(exit)
+    }
+
+    fn ring_submit(&mut self, head: &Head) -> Option<RingSubmit> {
+        let (request, user_data) = (self.u64()?, self.u64()?);
+        let (offset, size) = (self.u64()?, self.u64()?);
+        let file = self.file()?;
+        let has = self.u32()?;
+        Some(RingSubmit {
+            request,
+            opcode: head.op,
+            user_data,
+            file: (has & CALL_HAS_FILE != 0).then_some(file),
+            offset_bytes: (has & CALL_HAS_OFFSET != 0).then_some(offset),
+            size_bytes: (has & CALL_HAS_SIZE != 0).then_some(size),
+            flags: CallFlags(head.flags),
+        })
+    }
+
+    fn pages(&mut self) -> Option<PageRun> {
+        Some(PageRun {
+            begin_ns: self.u64()?,
+            file: self.file()?,
+            index: self.u64()?,
+            pages: self.u32()?,
+        })
+    }
+
+    /// Sector, bytes and device, as all I/O records have them in a row.
+    fn io(&mut self, head: &Head) -> Option<Io> {
+        Some(Io {
+            sector: self.u64()?,
+            bytes: self.u32()?,
+            dev: Dev(self.u32()?),
+            op: op(head.op.into())?,
+            flags: IoFlags(head.flags),
+        })
+    }
+
+    fn request(&mut self, head: &Head) -> Option<Request> {
+        let request = self.u64()?;
+        let io = self.io(head)?;
+        let ioprio = self.u32()? as u16;
+        self.u32()?;
+        Some(Request {
+            request,
+            io,
+            ioprio,
+        })
+    }
+
+    fn first_segment(&mut self, request: &Request) -> Option<Option<Segment>> {
+        let bio = self.u64()?;
+        let file = self.file()?;
+        let index = self.u64()?;
+        let bytes = self.u32()?;
+        let has = self.u32()?;
+        let segment = Segment {
+            request: request.request,
+            bio,
+            dev: request.io.dev,
+            sector: request.io.sector,
+            bytes,
+            pages: (has & SEGMENT_HAS_PAGES != 0).then_some((file, index)),
+        };
+        Some((bio != 0).then_some(segment))
+    }
+
+    fn segment(&mut self, head: &Head) -> Option<Segment> {
+        let (request, bio) = (self.u64()?, self.u64()?);
+        let sector = self.u64()?;
+        let bytes = self.u32()?;
+        let dev = Dev(self.u32()?);
+        let (file, index) = (self.file()?, self.u64()?);
+        let pages = (u32::from(head.op) & SEGMENT_HAS_PAGES != 0).then_some((file, index));
+        Some(Segment {
+            request,
+            bio,
+            dev,
+            sector,
+            bytes,
+            pages,
+        })
+    }
+
+    fn complete(&mut self, head: &Head) -> Option<Complete> {
+        Some(Complete {
+            request: self.u64()?,
+            sector: self.u64()?,
+            bytes: self.u32()?,
+            dev: Dev(self.u32()?),
+            remaining_bytes: self.u32()?,
+            status: head.op,
+        })
+    }
+
+    fn transaction(&mut self) -> Option<Transaction> {
+        Some(Transaction {
+            dev: Dev(self.u32()?),
+            tid: self.u32()?,
+        })
+    }
+
+    fn blocked(&mut self, head: &Head) -> Option<Blocked> {
+        let (begin_ns, woken_ns) = (self.u64()?, self.u64()?);
+        let (file, value) = (self.file()?, self.u64()?);
+        let waker = self.u32()?;
+        let flag = |flag| head.flags & flag != 0;
+        Some(Blocked {
+            begin_ns,
+            // Woken before this program could see it.
+            woken_ns: if woken_ns == 0 {
+                head.time_ns
+            } else {
+                woken_ns
+            },
+            waker,
+            reason: reason(head.op, file, value, flag(BLOCKED_OF_FILE))?,
+            uninterruptible: flag(BLOCKED_UNINTERRUPTIBLE),
+            iowait: flag(BLOCKED_IOWAIT),
+            in_reclaim: flag(BLOCKED_IN_RECLAIM),
+            for_journal_space: flag(BLOCKED_FOR_JOURNAL_SPACE),
+            call: CallKind::from_wire((head.flags >> 8) as u8),
+        })
+    }
+
+    fn thread(&mut self, head: &Head) -> Option<ThreadInfo> {
+        let (start_ns, cgroup) = (self.u64()?, self.u64()?);
+        let (thread, process, parent) = (self.u32()?, self.u32()?, self.u32()?);
+        self.u32()?;
+        Some(ThreadInfo {
+            thread,
+            process,
+            parent,
+            start_ns,
+            cgroup,
+            name: self.comm()?,
+            process_name: self.comm()?,
+            kernel: head.op != 0,
+        })
+    }
+
+    fn name(&mut self, head: &Head) -> Option<Name> {
+        let file = self.file()?;
+        let length = self.u32()?;
+        let cut = self.u32()? & NAME_CUT != 0;
+        Some(Name {
+            file,
+            path: path(self.bytes(length)?, cut),
+            cut,
+            why: name_reason(head.op)?,
+            mode: head.flags,
+        })
+    }
+
+    fn stack(&mut self) -> Option<What> {
+        let id = self.u32()?;
+        let length = self.u32()?;
+        let names = self.bytes(length)?.split_inclusive(|&byte| byte == 0);
+        let functions = names.map(|name| {
+            let name = name.strip_suffix(&[0]).unwrap_or(name);
+            String::from_utf8_lossy(name).into_owned()
+        });
+        Some(What::Stack {
+            id,
+            functions: functions.collect(),
+        })
+    }
+}
+
+/// Components come from the file up, each with a NUL behind it.
+fn path(components: &[u8], cut: bool) -> String {
+    let components = components.strip_suffix(&[0]).unwrap_or(components);
+    if components.is_empty() {
+        return String::new();
+    }
+    let mut path = String::from(if cut { "…" } else { "" });
+    for component in components.rsplit(|&byte| byte == 0) {
+        path.push('/');
+        // The root directory's own name is a slash.
+        if component != b"/" {
+            path.push_str(&String::from_utf8_lossy(component));
+        }
+    }
+    path
+}
+
+fn op(number: u64) -> Option<Op> {
+    Some(match number {
+        0 => Op::Read,
+        1 => Op::Write,
+        2 => Op::Flush,
+        3 => Op::Discard,
+        4 => Op::SecureErase,
+        5 => Op::WriteZeroes,
+        6 => Op::Other,
+        _ => return None,
+    })
+}
+
+fn commit_phase(number: u8) -> Option<CommitPhase> {
+    Some(match number {
+        0 => CommitPhase::Start,
+        1 => CommitPhase::Locking,
+        2 => CommitPhase::Flushing,
+        3 => CommitPhase::Logging,
+        4 => CommitPhase::End,
+        _ => return None,
+    })
+}
+
+fn name_reason(number: u8) -> Option<NameReason> {
+    Some(match number {
+        0 => NameReason::Seen,
+        1 => NameReason::SeenRemoved,
+        2 => NameReason::Renamed,
+        3 => NameReason::Removed,
+        _ => return None,
+    })
+}
+
+fn lost_kind(number: u8) -> Option<LostKind> {
+    Some(match number {
+        0 => LostKind::Calls,
+        1 => LostKind::Pages,
+        2 => LostKind::Block,
+        3 => LostKind::Segments,
+        4 => LostKind::Journal,
+        5 => LostKind::Blocked,
+        6 => LostKind::Names,
+        7 => LostKind::Missed,
+        8 => LostKind::Threads,
+        9 => LostKind::LongRequests,
+        _ => return None,
+    })
+}
+
+fn reason(number: u8, file: FileId, value: u64, of_file: bool) -> Option<Reason> {
+    let dev = file.dev;
+    Some(match number {
+        1 => Reason::Writeback { file, index: value },
+        2 => Reason::PageLock { file, index: value },
+        3 => Reason::Buffer {
+            dev,
+            block: value,
+            block_bytes: file.generation,
+        },
+        4 => Reason::JournalBuffer { dev },
+        5 => Reason::JournalCommit(Transaction {
+            dev,
+            tid: value as u32,
+        }),
+        6 => Reason::JournalHandle { dev },
+        7 => Reason::JournalSpace { dev },
+        8 => Reason::Tag,
+        9 => Reason::QueueThrottle,
+        10 => Reason::DirtyThrottle,
+        11 => Reason::OwnBio { op: op(value)? },
+        12 => Reason::DirectIo,
+        13 => Reason::Lock {
+            address: value,
+            of_file,
+        },
+        14 => Reason::FlusherDone,
+        15 => Reason::ReclaimThrottle,
+        16 => Reason::Other {
+            stack: u32::try_from(value).ok(),
+        },
+        _ => return None,
+    })
+}
+
+/// A record of the recorder's own, as it would be in a ring.
+fn own_record(time_ns: u64, kind: u8, op: u8, body: &[u8]) -> Vec<u8> {
+    let mut record = vec![0; RING_HEADER_BYTES];
+    record.extend(time_ns.to_le_bytes());
+    record.extend(0u32.to_le_bytes());
+    record.extend([kind, op, 0, 0]);
+    record.extend(body);
+    let length = (record.len() - RING_HEADER_BYTES) as u64;
+    record[..RING_HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+    record.resize(record.len().next_multiple_of(8), 0);
+    record
+}
+
+/// Tells the functions of stack `id`.
+pub fn stack(time_ns: u64, id: u32, functions: &[String]) -> Vec<u8> {
+    let names: Vec<u8> = functions
+        .iter()
+        .flat_map(|name| name.bytes().chain([0]))
+        .collect();
+    let mut body = id.to_le_bytes().to_vec();
+    body.extend((names.len() as u32).to_le_bytes());
+    body.extend(names);
+    own_record(time_ns, STACK, 0, &body)
+}
+
+/// Tells that events were lost.
+pub fn lost(time_ns: u64, lost: Lost) -> Vec<u8> {
+    own_record(time_ns, LOST, lost.kind as u8, &lost.count.to_le_bytes())
+}
+
+/// Tells what a cgroup is called.
+pub fn cgroup(time_ns: u64, id: u64, path: &str) -> Vec<u8> {
+    let mut body = id.to_le_bytes().to_vec();
+    body.extend((path.len() as u32).to_le_bytes());
+    body.extend(0u32.to_le_bytes());
+    body.extend(path.bytes());
+    own_record(time_ns, CGROUP, 0, &body)
+}
+
+/// Tells of a call that a thread is still in, from what the programs keep of the
+/// thread (the begin of `struct thread` in `bpf/state.h`); none if it is in none.
+pub fn unfinished(time_ns: u64, thread: u32, state: &[u8]) -> Option<Vec<u8>> {
+    let mut fields = Fields(state);
+    let begin_ns = fields.take::<8>()?;
+    let range = fields.take::<16>()?;
+    let file = fields.take::<16>()?;
+    fields.take::<24>()?;
+    let fd = fields.take::<4>()?;
+    let has = fields.u32()? | CALL_UNFINISHED;
+    let flags = fields.u16()?;
+    let call = fields.u8()?;
+    if call == 0 {
+        return None;
+    }
+    let body = [
+        &begin_ns[..],
+        &[0; 8],
+        &range,
+        &file,
+        &fd,
+        &has.to_le_bytes(),
+    ]
+    .concat();
+    let mut record = own_record(time_ns, CALL_EXIT, call, &body);
+    let head = &mut record[RING_HEADER_BYTES..];
+    head[8..12].copy_from_slice(&thread.to_le_bytes());
+    head[14..16].copy_from_slice(&flags.to_le_bytes());
+    Some(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes_of(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// The second word of a record: thread, kind, op and flags.
+    fn head(thread: u32, kind: u8, op: u8, flags: u16) -> u64 {
+        u64::from(thread) | u64::from(kind) << 32 | u64::from(op) << 40 | u64::from(flags) << 48
+    }
+
+    fn decoded(words: &[u64]) -> (Event, Option<Event>) {
+        decode(&bytes_of(words), 3).unwrap()
+    }
+
+    #[test]
+    fn a_call_is_decoded_with_what_is_known_of_it() {
+        let dev = 8u64 << 20 | 1;
+        let has = u64::from(CALL_HAS_FILE | CALL_HAS_OFFSET);
+        let words = [
+            2000,
+            head(7, CALL_EXIT | IN_FAULT, 7, 1),
+            1000,
+            -5i64 as u64,
+            4096,
+            99,
+            12,
+            dev | 6 << 32,
+            4 | has << 32,
+        ];
+        let (event, second) = decoded(&words);
+        assert_eq!((event.time_ns, event.cpu, event.thread), (2000, 3, 7));
+        assert!(event.in_fault && second.is_none());
+        let What::CallExit(exit) = event.what else {
+            panic!("{event:?}");
+        };
+        assert_eq!((exit.begin_ns, exit.result), (1000, -5));
+        assert_eq!(exit.call.kind, CallKind::Pwrite64);
+        assert_eq!(exit.call.fd, Some(4));
+        assert_eq!(exit.call.offset_bytes, Some(4096));
+        assert_eq!(exit.call.size_bytes, None);
+        let file = exit.call.file.unwrap();
+        assert_eq!(
+            (file.inode, file.dev, file.generation),
+            (12, Dev::new(8, 1), 6)
+        );
+        assert!(exit.call.flags.has(CallFlags::DIRECT) && !exit.unfinished);
+    }
+
+    #[test]
+    fn an_issued_request_brings_its_first_segment() {
+        let dev = u64::from(Dev::new(259, 0).0);
+        let words = [
+            10,
+            head(0, 19, 1, 1),
+            0xff00,
+            2048,
+            8192 | dev << 32,
+            0,
+            0xbb00,
+            12,
+            dev | 6 << 32,
+            5,
+            4096 | u64::from(SEGMENT_HAS_PAGES) << 32,
+        ];
+        let (issue, segment) = decoded(&words);
+        let What::Issue(request) = issue.what else {
+            panic!("{issue:?}");
+        };
+        assert_eq!((request.io.op, request.io.bytes), (Op::Write, 8192));
+        let Some(What::Segment(segment)) = segment.map(|it| it.what) else {
+            panic!("no segment");
+        };
+        assert_eq!((segment.request, segment.bio), (0xff00, 0xbb00));
+        assert_eq!((segment.sector, segment.bytes), (2048, 4096));
+        assert_eq!(
+            segment.pages.map(|(file, index)| (file.inode, index)),
+            Some((12, 5))
+        );
+    }
+
+    #[test]
+    fn paths_are_put_together_from_the_file_up() {
+        assert_eq!(path(b"file\0dir\0top\0", false), "/top/dir/file");
+        assert_eq!(path(b"file\0dir\0", true), "…/dir/file");
+        assert_eq!(path(b"/\0", false), "/");
+        assert_eq!(path(b"", false), "");
+        assert_eq!(path(b"\xff\0", false), "/\u{fffd}");
+    }
+
+    #[test]
+    fn own_records_come_back() {
+        let names = ["schedule".to_owned(), "0x12".to_owned()];
+        let ring = [stack(5, 9, &names), cgroup(6, 77, "/a.slice")].concat();
+        let events: Vec<_> = records(&ring).map(|it| decode(it, 0).unwrap().0).collect();
+        assert_eq!(
+            events[0].what,
+            What::Stack {
+                id: 9,
+                functions: names.to_vec()
+            }
+        );
+        let path = "/a.slice".to_owned();
+        assert_eq!(events[1].what, What::Cgroup { id: 77, path });
+        assert_eq!(events[1].time_ns, 6);
+    }
+
+    #[test]
+    fn a_call_that_has_not_returned_is_told_with_what_is_known() {
+        let state = bytes_of(&[1000, 4096, 512, 12, 1, 0, 0, 0, 5 | 3 << 32, 6 << 16]);
+        let record = unfinished(2000, 42, &state).unwrap();
+        let (event, _) = decode(records(&record).next().unwrap(), 0).unwrap();
+        assert_eq!((event.time_ns, event.thread), (2000, 42));
+        let What::CallExit(exit) = event.what else {
+            panic!("{event:?}");
+        };
+        assert!(exit.unfinished);
+        assert_eq!(exit.call.kind, CallKind::Write);
+        assert_eq!(exit.call.offset_bytes, Some(4096));
+        assert_eq!(exit.call.size_bytes, None);
+        let idle = bytes_of(&[0; 10]);
+        assert_eq!(unfinished(2000, 42, &idle), None);
+    }
+
+    proptest! {
+        /// Whatever is in a file, it is decoded or not, and nothing else happens.
+        #[test]
+        fn no_bytes_harm_the_decoder(
+            kind in any::<u8>(),
+            mut record in prop::collection::vec(any::<u8>(), 0..160),
+        ) {
+            if let Some(byte) = record.get_mut(12) {
+                *byte = (kind % 36) | (kind & IN_FAULT);
+            }
+            let _ = decode(&record, 0);
+            let _ = unfinished(0, 1, &record);
+        }
+
+        #[test]
+        fn no_bytes_harm_the_search_for_records(
+            ring in prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 0..600),
+        ) {
+            let found: usize = records(&ring).map(|it| it.len()).sum();
+            prop_assert!(found <= ring.len());
+        }
+
+        /// Each kind of record that is long enough is decoded, whatever is in
+        /// its fields but the numbers that must mean something.
+        #[test]
+        fn fields_may_have_any_value(words in prop::collection::vec(any::<u64>(), 16)) {
+            for kind in (1..=28).filter(|kind| ![12, 25].contains(kind)) {
+                let mut words = words.clone();
+                words[1] = head(1, kind, 1, 0);
+                prop_assert!(decode(&bytes_of(&words), 0).is_some(), "{kind}");
+            }
+        }
+    }
+}
