@@ -4,7 +4,6 @@
 /// looked for in this order, so that what a panic was about comes before it.
 const PROBLEMS: [(&str, &str); 21] = [
     ("Out of memory", "it ran out of memory"),
-    ("Kernel panic", "its kernel panicked"),
     ("WARNING: ", "its kernel printed a WARNING"),
     ("BUG: ", "its kernel printed a BUG"),
     ("kernel BUG at", "its kernel hit a BUG"),
@@ -23,6 +22,7 @@ const PROBLEMS: [(&str, &str); 21] = [
     ("KASAN: ", "it used memory wrongly"),
     ("UBSAN: ", "it did what C leaves undefined"),
     ("new suspected memory leaks", "it leaked memory"),
+    ("Kernel panic", "its kernel panicked"),
     ("Call Trace:", "its kernel printed a call trace"),
 ];
 
@@ -63,14 +63,19 @@ fn without_expected(log: &str) -> impl Iterator<Item = &str> + Clone {
     })
 }
 
-/// The last `lines` lines of `log`.
-pub fn end(log: &str, lines: usize) -> String {
+/// `lines` lines of `log` in which one sees what happened: from its first problem
+/// on, or else the last ones.
+pub fn excerpt(log: &str, lines: usize) -> String {
     let all: Vec<_> = log
         .lines()
         .map(str::trim_end)
         .filter(|line| !line.is_empty())
         .collect();
-    all[all.len().saturating_sub(lines)..].join("\n")
+    let last = all.len().saturating_sub(lines);
+    let found =
+        problem(log).and_then(|(_, problem)| all.iter().position(|it| it.trim() == problem));
+    let first = found.map_or(last, |line| line.min(last));
+    all[first..(first + lines).min(all.len())].join("\n")
 }
 
 #[cfg(test)]
@@ -147,8 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_the_last_lines_that_say_something() {
-        assert_eq!(end("a\r\n\nb\r\nc\n\n", 2), "b\nc");
-        assert_eq!(end("", 5), "");
+    fn a_panic_is_not_the_reason_for_what_came_before_it() {
+        let log = "[ 1.0] BUG: kernel NULL pointer dereference\n[ 1.1] Kernel panic - not syncing: Fatal exception\n";
+        assert!(problem(log).unwrap().1.contains("NULL pointer"));
+    }
+
+    #[test]
+    fn the_excerpt_begins_with_the_problem_or_is_the_end() {
+        assert_eq!(excerpt("a\r\n\nb\r\nc\n\n", 2), "b\nc");
+        assert_eq!(excerpt("", 5), "");
+        let log = "a\n[ 1.0] WARNING: CPU: 0\nb\nc\nd\n";
+        assert_eq!(excerpt(log, 2), "[ 1.0] WARNING: CPU: 0\nb");
+        assert_eq!(excerpt("a\nb\nBUG: c\n", 2), "b\nBUG: c");
     }
 }

@@ -63,7 +63,7 @@ pub enum Error {
     Interrupted,
 }
 
-/// A guest that gave no result, and what its console said last.
+/// A guest that gave no result, and what its console said.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct GuestFailure {
     /// The experiment's name.
@@ -74,8 +74,8 @@ pub struct GuestFailure {
     pub seed: u64,
     /// One sentence without its full stop.
     pub reason: String,
-    /// The last lines of the console log.
-    pub console_end: String,
+    /// The lines of the console log that tell what happened.
+    pub console: String,
 }
 
 impl fmt::Display for GuestFailure {
@@ -85,14 +85,10 @@ impl fmt::Display for GuestFailure {
             "experiment {}, policy {}, seed {}: {}; no result was written",
             self.experiment, self.policy, self.seed, self.reason
         )?;
-        if self.console_end.is_empty() {
+        if self.console.is_empty() {
             return write!(out, ". The guest's console is empty.");
         }
-        write!(
-            out,
-            ". The end of the guest's console:\n{}",
-            self.console_end
-        )
+        write!(out, ". From the guest's console:\n{}", self.console)
     }
 }
 

@@ -19,7 +19,7 @@ const CPU: &str = "qemu64";
 /// Nothing that differs from run to run gets into the guest: no random numbers
 /// of the host's, no random addresses. `loglevel=5` lets warnings onto the
 /// console and little else, as each byte costs time.
-const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 panic=-1 mitigations=off nokaslr \
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 oops=panic panic=-1 mitigations=off nokaslr \
     norandmaps random.trust_bootloader=off random.trust_cpu=off cryptomgr.notests \
     initcall_blacklist=jent_mod_init,bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init,load_system_certificate_list";
 

@@ -24,7 +24,7 @@ const HOST_SECONDS_PER_VIRTUAL: u64 = 15;
 const HOST_SECONDS_TO_BOOT: u64 = 300;
 
 /// As much of the console log as an error shows.
-const SHOWN_LINES: usize = 25;
+const SHOWN_LINES: usize = 40;
 
 /// What a session's owner decides while it goes on.
 pub trait Owner {
@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
             policy: self.spec.policy.clone(),
             seed: self.spec.seed,
             reason,
-            console_end: console::end(log, SHOWN_LINES),
+            console: console::excerpt(log, SHOWN_LINES),
         }))
     }
 }
