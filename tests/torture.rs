@@ -39,13 +39,11 @@ fn each_wait_is_known_and_each_class_has_its_turn_on_6_1() {
 }
 
 #[test]
-#[ignore = "seldom a thread of the guest ends unexpectedly in `unload`; run with --ignored"]
 fn data_are_right_and_the_kernel_silent_whatever_changes_on_6_12() {
     withstands("6.12", &RACES);
 }
 
 #[test]
-#[ignore = "seldom a thread of the guest ends unexpectedly in `unload`; run with --ignored"]
 fn data_are_right_and_the_kernel_silent_whatever_changes_on_6_1() {
     withstands("6.1", &RACES);
 }

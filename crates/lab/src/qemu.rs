@@ -69,6 +69,11 @@ pub enum Clock {
         /// CPUs.
         cpus: u32,
     },
+    /// The same, but only one CPU runs at a time.
+    HostInTurn {
+        /// CPUs.
+        cpus: u32,
+    },
 }
 
 /// Where the console goes, and what the guest says on its second port.
@@ -185,6 +190,10 @@ fn arguments(machine: &Machine) -> Vec<String> {
             add("-accel", "tcg,thread=multi".to_owned());
             add("-smp", cpus.to_string());
         }
+        Clock::HostInTurn { cpus } => {
+            add("-accel", "tcg,thread=single".to_owned());
+            add("-smp", cpus.to_string());
+        }
     }
     if let Some(parcel) = machine.parcel {
         let memory = format!(
@@ -213,6 +222,6 @@ fn arguments(machine: &Machine) -> Vec<String> {
 fn kernel_arguments(clock: Clock) -> String {
     match clock {
         Clock::Instructions => format!("{KERNEL_ARGUMENTS} {HPET_ONLY}"),
-        Clock::Host { .. } => format!("{KERNEL_ARGUMENTS} {HOST_CLOCK}"),
+        Clock::Host { .. } | Clock::HostInTurn { .. } => format!("{KERNEL_ARGUMENTS} {HOST_CLOCK}"),
     }
 }

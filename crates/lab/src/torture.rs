@@ -49,9 +49,10 @@ pub fn torture(
     begins: &dyn Fn(&str),
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    let mut by_clock: [(::torture::Clock, Vec<String>); 2] = [
+    let mut by_clock: [(::torture::Clock, Vec<String>); 3] = [
         (::torture::Clock::Instructions, Vec::new()),
         (::torture::Clock::TwoCpus, Vec::new()),
+        (::torture::Clock::TwoCpusInTurn, Vec::new()),
     ];
     for name in &torture.trials {
         let clock = ::torture::find(name).map_err(Error::Usage)?.clock;
@@ -81,6 +82,7 @@ fn clock_of(clock: ::torture::Clock) -> Clock {
     match clock {
         ::torture::Clock::Instructions => Clock::Instructions,
         ::torture::Clock::TwoCpus => Clock::Host { cpus: 2 },
+        ::torture::Clock::TwoCpusInTurn => Clock::HostInTurn { cpus: 2 },
     }
 }
 
@@ -95,7 +97,7 @@ fn spec(
 ) -> Result<GuestSpec, Error> {
     let (device, sysctls) = match clock {
         ::torture::Clock::Instructions => ("emmc", BTreeMap::new()),
-        ::torture::Clock::TwoCpus => (
+        ::torture::Clock::TwoCpus | ::torture::Clock::TwoCpusInTurn => (
             "ufs",
             SYSCTLS
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
