@@ -39,6 +39,11 @@ pub enum Error {
         "this kernel has no {0}, which recording needs: boot 6.1 or newer, or record in a guest with `frontrow lab exec`"
     )]
     KernelLacks(String),
+    /// A field is not where, or not what, these programs know.
+    #[error(
+        "this kernel's {0} is none that this version of frontrow knows: use a newer frontrow, boot a kernel from 6.1 to 6.18, or record in a guest with `frontrow lab exec`"
+    )]
+    UnknownField(String),
     /// The kernel found fault with a program: ours.
     #[error(
         "the kernel does not accept frontrow's tracing programs; please report this with your kernel's version:\n{0}"

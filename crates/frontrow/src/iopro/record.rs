@@ -140,7 +140,7 @@ impl From<Error> for Failure {
         let exit = match &error {
             Error::NoPermission => Exit::Permission,
             Error::Refused { .. } => Exit::KernelRefuses,
-            Error::NoBtf | Error::KernelLacks(_) => Exit::Unsupported,
+            Error::NoBtf | Error::KernelLacks(_) | Error::UnknownField(_) => Exit::Unsupported,
             Error::DiskFull { .. } => Exit::DiskFull,
             Error::NoTarget(_) | Error::Command { .. } => Exit::Usage,
             Error::Load(_) | Error::File { .. } | Error::System(_) => Exit::Internal,

@@ -387,8 +387,15 @@ struct page_head {
 	__u8 bytes[40];
 };
 
-#define PAGE_FIELD(head, field) \
-	(*(unsigned long *)&(head).bytes[bpf_core_field_offset(struct page, field) & 0x3f])
+#define PAGE_FIELD(head, type, field) \
+	(*(unsigned long *)&(head).bytes[bpf_core_field_offset(struct type, field) & 0x3f])
+
+static __always_inline unsigned long flags_in(const struct page_head *head)
+{
+	if (bpf_core_field_exists(struct folio, flags))
+		return PAGE_FIELD(*head, folio, flags);
+	return PAGE_FIELD(*head, folio___structured, flags);
+}
 
 /*
  * The file's mapping that the page belongs to, and where in it; 0 for pages of
@@ -401,25 +408,25 @@ static __always_inline __u64 mapping_of(struct walk *walk, __u64 page, __u64 *in
 	struct page_head head;
 	__u64 offset = 0;
 
-	if (bpf_core_field_offset(struct page, index) > sizeof(head) - sizeof(long))
+	if (bpf_core_field_offset(struct folio, index) > sizeof(head) - sizeof(long))
 		return 0;
 	bpf_probe_read_kernel(&head, sizeof(head), (void *)page);
-	compound = PAGE_FIELD(head, compound_head);
+	compound = PAGE_FIELD(head, page, compound_head);
 	if (compound & 1) {
 		offset = (page - (compound - 1)) / bpf_core_type_size(struct page);
 		bpf_probe_read_kernel(&head, sizeof(head), (void *)(compound - 1));
 	}
-	mapping = PAGE_FIELD(head, mapping);
+	mapping = PAGE_FIELD(head, folio, mapping);
 	if (!mapping || mapping & PAGE_MAPPING_FLAGS)
 		return 0;
-	*index = PAGE_FIELD(head, index) + offset;
+	*index = PAGE_FIELD(head, folio, index) + offset;
 	if (mapping == walk->run_mapping)
 		return mapping;
 	if (walk->write)
 		transit = bpf_core_enum_value(enum pageflags, PG_writeback);
 	else
 		transit = bpf_core_enum_value(enum pageflags, PG_locked);
-	if (PAGE_FIELD(head, flags) & 1ul << transit)
+	if (flags_in(&head) & 1ul << transit)
 		return mapping;
 	/* Metadata are written buffer by buffer, without a word in the page's flags. */
 	if ((BPF_CORE_READ((struct address_space *)mapping, host, i_mode) & S_IFMT) == S_IFBLK)
@@ -481,7 +488,7 @@ static __always_inline bool is_plain(struct bio *bio)
 	if (!bio || bio->bi_next || bio->bi_iter.bi_idx || (bio->bi_opf & REQ_OP_MASK) > REQ_OP_WRITE)
 		return false;
 	page = bio->bi_io_vec->bv_page;
-	return (page->flags & (anonymous | transit)) == anonymous;
+	return (folio_flags((struct folio *)page) & (anonymous | transit)) == anonymous;
 }
 
 static __always_inline int issue_plain(struct request *rq, struct bio *bio)

@@ -170,11 +170,9 @@ struct task_struct {
 	unsigned in_iowait:1;
 };
 
+/* Its other fields are the folio's, and have names of their own in newer kernels. */
 struct page {
-	unsigned long flags;
 	unsigned long compound_head;
-	struct address_space *mapping;
-	unsigned long index;
 };
 
 struct folio {
@@ -182,6 +180,13 @@ struct folio {
 	struct address_space *mapping;
 	unsigned long index;
 	struct page page;
+};
+
+/* Since 6.18 the flags are in a structure. */
+struct folio___structured {
+	struct {
+		unsigned long f;
+	} flags;
 };
 
 struct vm_area_struct {

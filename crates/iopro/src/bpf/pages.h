@@ -69,12 +69,19 @@ static __always_inline struct address_space *file_mapping(struct folio *folio)
 	return (unsigned long)mapping & PAGE_MAPPING_FLAGS ? NULL : mapping;
 }
 
+static __always_inline unsigned long folio_flags(struct folio *folio)
+{
+	if (bpf_core_field_exists(struct folio, flags))
+		return folio->flags;
+	return ((struct folio___structured *)folio)->flags.f;
+}
+
 static __always_inline __u32 pages_of(struct folio *folio)
 {
 	struct folio___large *large = (void *)folio;
 	unsigned long head = 1ul << bpf_core_enum_value(enum pageflags___head, PG_head);
 
-	if (!(folio->flags & head) || !bpf_core_field_exists(large->_folio_nr_pages))
+	if (!(folio_flags(folio) & head) || !bpf_core_field_exists(large->_folio_nr_pages))
 		return 1;
 	return large->_folio_nr_pages;
 }

@@ -31,7 +31,7 @@ fn may_load(status: &str) -> bool {
 fn reason(lockdown: &str) -> &'static str {
     match lockdown.contains("[confidentiality]") {
         true => "it is locked down for confidentiality",
-        false => "a container or sandbox forbids the bpf system call",
+        false => "a container, a sandbox or a security module forbids them",
     }
 }
 

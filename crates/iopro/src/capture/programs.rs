@@ -78,13 +78,8 @@ impl Programs {
         if !Path::new(BTF).exists() {
             return Err(Error::NoBtf);
         }
-        let mut object = ObjectBuilder::default()
-            .open_memory(OBJECT)
-            .map_err(|error| Error::Load(error.to_string()))?;
         let layout = layout(cpus);
-        let mut missing = leave_out_missing(&mut object)?;
-        set_up(&mut object, layout)?;
-        let object = object.load().map_err(load_error)?;
+        let (object, mut missing) = load(layout)?;
         let rings = map_rings(&object, layout)?;
         let links = attach(&object, &mut missing)?;
         Ok(Programs {
@@ -338,6 +333,55 @@ impl Drop for Btf {
     }
 }
 
+/// Loads all programs that this kernel has a place for and whose arguments are
+/// what they know, with a sentence for each of the others.
+fn load(layout: Layout) -> Result<(Object, Vec<String>), Error> {
+    let mut unknown: Vec<String> = Vec::new();
+    loop {
+        let mut object = ObjectBuilder::default()
+            .open_memory(OBJECT)
+            .map_err(|error| Error::Load(error.to_string()))?;
+        let mut missing = leave_out_missing(&mut object)?;
+        leave_out(&mut object, &unknown, &mut missing);
+        set_up(&mut object, layout)?;
+        let error = match object.load() {
+            Ok(object) => return Ok((object, missing)),
+            Err(error) => error,
+        };
+        let text = [error.to_string(), complaints()].join("\n");
+        match with_unknown_arguments(&text) {
+            Some(name) if !NEEDED.contains(&name) && !unknown.iter().any(|it| it == name) => {
+                unknown.push(name.to_owned());
+            }
+            _ => return Err(load_error(&text)),
+        }
+    }
+}
+
+/// Leaves out the programs of these names.
+fn leave_out(object: &mut OpenObject, names: &[String], missing: &mut Vec<String>) {
+    for mut program in object.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        if names.contains(&name) {
+            let section = program.section().to_string_lossy().into_owned();
+            program.set_autoload(false);
+            missing.push(format!(
+                "This kernel's {section} has other arguments than known, so {name} is not recorded."
+            ));
+        }
+    }
+}
+
+/// The program that the verifier does not accept as the kernel's function has
+/// fewer arguments, or others, than the program reads.
+fn with_unknown_arguments(log: &str) -> Option<&str> {
+    if !log.contains("invalid bpf_context access") {
+        return None;
+    }
+    let (before, _) = log.split_once("': BPF program load failed: -EACCES")?;
+    before.rsplit_once('\'').map(|(_, name)| name)
+}
+
 fn map_rings(object: &Object, layout: Layout) -> Result<Rings, Error> {
     let find = |name: &str| {
         let found = object.maps().find(|map| map.name() == name);
@@ -374,9 +418,29 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<Link>, Error
     Ok(links)
 }
 
-fn load_error(error: libbpf_rs::Error) -> Error {
-    let text = [error.to_string(), complaints()].join("\n");
-    Error::Load(text.trim().to_owned())
+fn load_error(text: &str) -> Error {
+    if is_forbidden(text) {
+        return super::permission::why_refused();
+    }
+    match unresolved(text) {
+        Some(field) => Error::UnknownField(field.to_owned()),
+        None => Error::Load(text.trim().to_owned()),
+    }
+}
+
+/// Some let the smallest program pass and no real one. What the verifier does
+/// not accept is another error, -EACCES.
+fn is_forbidden(log: &str) -> bool {
+    log.contains("BPF program load failed: -EPERM")
+}
+
+/// The field that the kernel's types do not have as the programs know it, in
+/// what libbpf adds to the verifier's log: `failed to resolve CO-RE relocation
+/// <byte_off> [27] struct folio.flags (0:0 @ offset 0)`.
+fn unresolved(log: &str) -> Option<&str> {
+    let (_, relocation) = log.split_once("failed to resolve CO-RE relocation ")?;
+    let (_, field) = relocation.lines().next()?.split_once("] ")?;
+    Some(field.split_once(" (").map_or(field, |(field, _)| field))
 }
 
 /// Tries the smallest tracing program there is: what refuses that one refuses
@@ -433,6 +497,37 @@ mod tests {
             let with_slack = (layout.segment_bytes + SLACK_BYTES) * layout.segments * cpus;
             assert!(with_slack < 40 << 20, "{cpus}: {with_slack}");
         }
+    }
+
+    #[test]
+    fn what_is_forbidden_is_told_from_what_the_verifier_does_not_accept() {
+        assert!(is_forbidden(
+            "libbpf: prog 'switched': BPF program load failed: -EPERM"
+        ));
+        assert!(!is_forbidden(
+            "libbpf: prog 'switched': BPF program load failed: -EACCES"
+        ));
+    }
+
+    #[test]
+    fn a_program_for_other_arguments_is_named() {
+        let log = "Permission denied (os error 13)\n\
+             libbpf: prog 'ring_completed': BPF program load failed: -EACCES\n\
+             func 'io_uring_complete' doesn't have 4-th argument\n\
+             invalid bpf_context access off=24 size=8\n";
+        assert_eq!(with_unknown_arguments(log), Some("ring_completed"));
+        let log =
+            "libbpf: prog 'switched': BPF program load failed: -EACCES\nR3 invalid mem access";
+        assert_eq!(with_unknown_arguments(log), None);
+    }
+
+    #[test]
+    fn a_field_that_the_kernel_lacks_is_named() {
+        let log = "0: R1=ctx()\n<invalid CO-RE relocation>\n\
+             failed to resolve CO-RE relocation <byte_off> [27] struct folio.flags (0:0 @ offset 0)\n\
+             processed 12 insns";
+        assert_eq!(unresolved(log), Some("struct folio.flags"));
+        assert_eq!(unresolved("R3 invalid mem access 'scalar'"), None);
     }
 
     #[test]
