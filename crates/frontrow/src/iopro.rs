@@ -1,9 +1,11 @@
 //! `frontrow iopro`: who waits for what.
 
+mod chosen;
 mod export;
 mod linked;
 mod record;
 mod report;
+mod top;
 
 use crate::exit::Failure;
 use clap::Subcommand;
@@ -24,6 +26,13 @@ enum Action {
     Record(record::Record),
     /// Say who waited, how long, in which layer and why
     Report(report::Report),
+    /// Show live who waits, how long, in which layer and why
+    ///
+    /// The same as of a recording's report, for each second anew: of waits that ended in it. Of
+    /// what is over nothing is kept. On a terminal each replaces the one before; elsewhere they
+    /// come one after the other. It needs root. Without a choice it is about the whole system,
+    /// until Ctrl-C.
+    Top(top::Top),
     /// Write a recording in the format of another tool
     Export(export::Export),
 }
@@ -33,6 +42,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.action {
         Action::Record(args) => record::run(args),
         Action::Report(args) => report::run(&args),
+        Action::Top(args) => top::run(args),
         Action::Export(args) => export::run(&args),
     }
 }

@@ -9,7 +9,7 @@ mod recorder;
 mod ring;
 mod symbols;
 
-pub use recorder::{Closing, Progress, Request, Summary, What, record};
+pub use recorder::{Closing, Progress, Request, Summary, What, record, stream};
 
 use std::path::PathBuf;
 

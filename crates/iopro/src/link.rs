@@ -13,6 +13,7 @@ mod block;
 mod calls;
 mod files;
 mod history;
+mod interval;
 mod journal;
 mod reads;
 mod recent;

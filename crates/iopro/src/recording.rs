@@ -20,7 +20,7 @@
 mod reader;
 mod writer;
 
-pub use reader::{Ending, Events, Reader};
+pub use reader::{Ending, Events, Reader, Step};
 pub use writer::Writer;
 
 use crate::event::Dev;

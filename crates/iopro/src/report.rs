@@ -4,12 +4,14 @@
 
 mod ask;
 mod html;
+mod live;
 mod sentences;
 mod text;
 mod timeline;
 
 pub use html::render as html;
-pub use text::render as text;
+pub use live::{Frame, UnderWay, watch};
+pub use text::{frame as frame_text, render as text};
 pub use timeline::{LANES, Lane, Timeline};
 
 use crate::store::{Error, Store};

@@ -1,13 +1,13 @@
 //! `frontrow iopro record`.
 
+use super::chosen::Chosen;
 use crate::bench::{catch_signals, print_text};
 use crate::exit::{Exit, Failure};
 use clap::ArgGroup;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
-use iopro::capture::{self, Error, Progress, Request, Summary, What};
+use iopro::capture::{self, Error, Progress, Request, Summary};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 #[derive(clap::Args)]
 #[command(group = ArgGroup::new("what").required(true))]
@@ -15,28 +15,18 @@ pub struct Record {
     /// The recording
     #[arg(short, long, value_name = "FILE", default_value = "frontrow.iopro")]
     output: PathBuf,
-    /// This process, until it ends
-    #[arg(short, long, group = "what", value_name = "PID")]
-    pid: Option<u32>,
-    /// This cgroup, until Ctrl-C: a path below the hierarchy's root, such as user.slice
-    #[arg(long, group = "what", value_name = "PATH")]
-    cgroup: Option<PathBuf>,
-    /// The whole system for so long, such as 30s or 5m; without a time until Ctrl-C
-    #[arg(long, group = "what", value_name = "DURATION", num_args = 0..=1, value_parser = duration)]
-    system: Option<Option<Duration>>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// This command and its arguments, until it ends
-    #[arg(last = true, group = "what")]
-    command: Vec<String>,
 }
 
 /// Does what the command line says.
 pub fn run(args: Record) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let request = Request {
-        what: what(&args),
+        what: args.chosen.what(),
         output: args.output,
     };
     let bar = ProgressBar::new_spinner();
@@ -56,33 +46,6 @@ pub fn run(args: Record) -> Result<(), Failure> {
     }
     drop(closing);
     Ok(())
-}
-
-fn what(args: &Record) -> What {
-    if let Some(pid) = args.pid {
-        return What::Process(pid);
-    }
-    if let Some(path) = &args.cgroup {
-        return What::Cgroup(path.clone());
-    }
-    if let Some(limit) = args.system {
-        return What::System(limit);
-    }
-    What::Command(args.command.clone())
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "give a time such as 30s, 5m or 1h".to_owned();
-    let digits = text.trim_end_matches(char::is_alphabetic);
-    let seconds = match &text[digits.len()..] {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    let seconds = number.checked_mul(seconds).ok_or_else(wrong)?;
-    Ok(Duration::from_secs(seconds))
 }
 
 fn told(progress: &Progress) -> String {
@@ -146,21 +109,5 @@ impl From<Error> for Failure {
             Error::Load(_) | Error::File { .. } | Error::System(_) => Exit::Internal,
         };
         Failure::new(exit, error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_units() {
-        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
-        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
-        for wrong in ["", "s", "3 days", "1.5s", "-1s", "99999999999999999999h"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -13,7 +13,8 @@ use crate::recording::{Header, Target, Writer};
 use crate::wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, PipeWriter};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -106,21 +107,47 @@ pub fn record(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Summary, Closing), Error> {
+    let open = || File::create(&request.output);
+    record_to(&request.what, (&request.output, &open), stop, progress)
+}
+
+/// Records into a pipe, whose other end has to be read meanwhile; what is not
+/// read in time is lost, and counted.
+///
+/// # Errors
+/// As [`record`]; [`Error::File`] once the other end is closed.
+pub fn stream(
+    what: &What,
+    pipe: PipeWriter,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Summary, Closing), Error> {
+    let pipe = File::from(OwnedFd::from(pipe));
+    let open = || pipe.try_clone();
+    record_to(what, (Path::new("the pipe"), &open), stop, progress)
+}
+
+fn record_to(
+    what: &What,
+    (output, open): (&Path, &dyn Fn() -> io::Result<File>),
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Summary, Closing), Error> {
     let cpus = libbpf_rs::num_possible_cpus().map_err(|error| Error::Load(error.to_string()))?;
     // What a user got wrong is said before anything is loaded or written.
-    let (target, subject) = match &request.what {
+    let (target, subject) = match what {
         What::System(_) | What::Command(_) => (Target::System, Subject::Open),
         What::Process(pid) => (Target::Process { pid: *pid }, Subject::process(*pid)?),
         What::Cgroup(path) => (machine::find_cgroup(path)?, Subject::Open),
     };
     let programs = Programs::load(cpus)?;
-    let file = File::create(&request.output).map_err(|source| Error::File {
-        path: request.output.clone(),
+    let file = open().map_err(|source| Error::File {
+        path: output.to_owned(),
         source,
     })?;
     let mut header = machine::header(target, cpus, programs.missing.clone());
     let mut subject = subject;
-    if let What::Command(command) = &request.what {
+    if let What::Command(command) = what {
         subject = Subject::start(command)?;
         if let Subject::Child(child) = &subject {
             header.target = Target::Command {
@@ -129,11 +156,11 @@ pub fn record(
             };
         }
     }
-    let limit = match request.what {
-        What::System(limit) => limit,
+    let limit = match what {
+        What::System(limit) => *limit,
         _ => None,
     };
-    let output = Output::start(file, &request.output, &header);
+    let output = Output::start(file, output, &header);
     let recorder = Recorder {
         programs,
         output,

@@ -46,6 +46,38 @@ pub struct Call {
     pub row: tables::Syscall,
 }
 
+impl Call {
+    /// Its row, if it ends then.
+    pub fn row_until(&self, id: u64, end_ns: u64) -> tables::Syscall {
+        let kind = match (self.kind, self.ring) {
+            (Some(_), _) => self.row.kind.clone(),
+            (None, Some(opcode)) => format!("io_uring:{opcode}"),
+            (None, None) if self.kernel => "kernel".to_owned(),
+            (None, None) => "unrecorded".to_owned(),
+        };
+        let (times, pages) = (self.times, self.pages);
+        tables::Syscall {
+            syscall_id: id,
+            task_id: self.task,
+            kind,
+            begin_ns: self.begin_ns,
+            end_ns: end_ns.max(self.begin_ns),
+            cached_pages: pages.cached,
+            missed_pages: pages.missed,
+            readahead_pages: pages.readahead,
+            dirtied_pages: self.dirtied_pages,
+            blocked_ns: times.blocked_ns,
+            file_system_ns: times.file_system_ns,
+            page_cache_ns: times.page_cache_ns,
+            block_ns: times.block_ns,
+            driver_ns: times.driver_ns,
+            device_ns: times.device_ns,
+            runqueue_ns: times.runqueue_ns,
+            ..self.row.clone()
+        }
+    }
+}
+
 /// Time that a call was blocked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
@@ -116,6 +148,12 @@ impl Calls {
             it.bios = it.bios.saturating_sub(1);
         }
         self.forget_if_over(call);
+    }
+
+    /// Calls whose begin was told and that have not returned.
+    pub fn under_way(&self) -> impl Iterator<Item = (u64, &Call)> {
+        let all = self.by_id.iter().map(|(id, call)| (*id, call));
+        all.filter(|(_, call)| call.entered && !call.over)
     }
 
     fn forget_if_over(&mut self, call: u64) {
@@ -319,32 +357,7 @@ impl Linker {
         };
         call.over = true;
         call.dirtied = Vec::new();
-        let kind = match (call.kind, call.ring) {
-            (Some(_), _) => call.row.kind.clone(),
-            (None, Some(opcode)) => format!("io_uring:{opcode}"),
-            (None, None) if call.kernel => "kernel".to_owned(),
-            (None, None) => "unrecorded".to_owned(),
-        };
-        let (times, pages) = (call.times, call.pages);
-        let row = tables::Syscall {
-            syscall_id: id,
-            task_id: call.task,
-            kind,
-            begin_ns: call.begin_ns,
-            end_ns: end_ns.max(call.begin_ns),
-            cached_pages: pages.cached,
-            missed_pages: pages.missed,
-            readahead_pages: pages.readahead,
-            dirtied_pages: call.dirtied_pages,
-            blocked_ns: times.blocked_ns,
-            file_system_ns: times.file_system_ns,
-            page_cache_ns: times.page_cache_ns,
-            block_ns: times.block_ns,
-            driver_ns: times.driver_ns,
-            device_ns: times.device_ns,
-            runqueue_ns: times.runqueue_ns,
-            ..call.row.clone()
-        };
+        let row = call.row_until(id, end_ns);
         self.store.add(&row)?;
         self.calls.forget_if_over(id);
         Ok(())

@@ -68,6 +68,7 @@ impl<R: Read> Reader<R> {
             next: 0,
             ready: 0,
             second: None,
+            until_ns: None,
             ending: None,
             damaged_records: 0,
             read_bytes: 0,
@@ -129,6 +130,16 @@ pub enum Ending {
     Damaged,
 }
 
+/// What comes next in a recording, for whoever reads it while it is made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// An event.
+    Event(Event),
+    /// All events from before this moment were given, in nanoseconds of
+    /// CLOCK_MONOTONIC; there may have been none for long.
+    Until(u64),
+}
+
 /// The events of a recording in order of time.
 ///
 /// It holds one round of the recorder's at a time, so at most what the kernel's
@@ -144,6 +155,8 @@ pub struct Events<R> {
     /// Of `order`, the first that may not be given yet.
     ready: usize,
     second: Option<Event>,
+    /// Until when all is given with this round.
+    until_ns: Option<u64>,
     ending: Option<Ending>,
     damaged_records: u64,
     read_bytes: u64,
@@ -183,14 +196,55 @@ impl<R: Read> Events<R> {
         self.read_bytes
     }
 
+    /// What comes next; none at the end.
+    ///
+    /// # Errors
+    /// The input cannot be read; that is the end as well.
+    pub fn step(&mut self) -> Option<io::Result<Step>> {
+        if let Some(second) = self.second.take() {
+            return Some(Ok(Step::Event(second)));
+        }
+        while self.next < self.ready {
+            let place = self.order[self.next];
+            self.next += 1;
+            match wire::decode(&self.ring[place.range()], place.cpu.into()) {
+                Some((event, second)) => {
+                    self.second = second;
+                    return Some(Ok(Step::Event(event)));
+                }
+                None => self.damaged_records += 1,
+            }
+        }
+        if let Some(until_ns) = self.until_ns.take() {
+            return Some(Ok(Step::Until(until_ns)));
+        }
+        if self.ending.is_some() {
+            return None;
+        }
+        match self.next_round() {
+            Ok(()) => self.step(),
+            Err(error) => {
+                self.ending = Some(Ending::CutShort);
+                Some(Err(error))
+            }
+        }
+    }
+
     fn next_round(&mut self) -> io::Result<()> {
         self.drop_given();
         let until_ns = loop {
             match self.block()? {
                 Ok(Block::Data) => {}
-                Ok(Block::Round { begin_ns }) => break begin_ns.saturating_sub(LATENESS_NS),
+                Ok(Block::Round { begin_ns }) => {
+                    let until_ns = begin_ns.saturating_sub(LATENESS_NS);
+                    self.until_ns = Some(until_ns);
+                    break until_ns;
+                }
                 Err(ending) => {
                     self.ending = Some(ending);
+                    if let Ending::Complete { end_ns } = ending {
+                        self.until_ns = Some(end_ns);
+                    }
                     break u64::MAX;
                 }
             }
@@ -289,27 +343,11 @@ impl<R: Read> Iterator for Events<R> {
     type Item = io::Result<Event>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(second) = self.second.take() {
-            return Some(Ok(second));
-        }
         loop {
-            while self.next < self.ready {
-                let place = self.order[self.next];
-                self.next += 1;
-                match wire::decode(&self.ring[place.range()], place.cpu.into()) {
-                    Some((event, second)) => {
-                        self.second = second;
-                        return Some(Ok(event));
-                    }
-                    None => self.damaged_records += 1,
-                }
-            }
-            if self.ending.is_some() {
-                return None;
-            }
-            if let Err(error) = self.next_round() {
-                self.ending = Some(Ending::CutShort);
-                return Some(Err(error));
+            match self.step()? {
+                Ok(Step::Event(event)) => return Some(Ok(event)),
+                Ok(Step::Until(_)) => {}
+                Err(error) => return Some(Err(error)),
             }
         }
     }

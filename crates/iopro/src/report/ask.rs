@@ -1,12 +1,13 @@
 //! The report's questions to the tables.
 
 use super::{
-    Calls, Class, Count, Direction, File, Layer, Longest, Recording, Report, Size, TOP, Top,
-    Unlinked, Waiting, timeline,
+    Calls, Class, Count, Direction, File, Frame, Layer, Longest, Recording, Report, Size, TOP, Top,
+    UnderWay, Unlinked, Waiting, timeline,
 };
 use crate::store::Error;
 use crate::wait;
 use rusqlite::{Connection, Row, params};
+use std::ops::Range;
 
 /// Waits with who waited, in which call, for which file and because of whom.
 const WAITS: &str = "
@@ -51,6 +52,44 @@ pub fn report(database: &Connection) -> Result<Report, Error> {
     })
 }
 
+/// What was over in `interval`, of a recording that began at `began_ns`.
+pub fn frame(database: &Connection, began_ns: u64, interval: Range<u64>) -> Result<Frame, Error> {
+    Ok(Frame {
+        target: property(database, "target")?,
+        at_ns: interval.end.saturating_sub(began_ns),
+        duration_ns: interval.end - interval.start,
+        foreground: waiting(database, "waiter.foreground", began_ns)?,
+        everybody: waiting(database, "TRUE", began_ns)?,
+        layers: layers(database)?,
+        under_way: under_way(database, interval)?,
+        io: directions(database)?,
+        files: files(database)?,
+        lost: lost(database)?,
+    })
+}
+
+fn under_way(database: &Connection, interval: Range<u64>) -> Result<Vec<UnderWay>, Error> {
+    let query = format!(
+        "SELECT process_name, syscalls.kind, nullif(path, ''), {} - begin_ns
+         FROM syscalls JOIN tasks USING (task_id) LEFT JOIN files USING (file_id)
+         WHERE foreground AND unfinished AND begin_ns < {}
+         ORDER BY begin_ns, syscall_id LIMIT {TOP}",
+        interval.end, interval.start
+    );
+    all(database, &query, |row| {
+        Ok(UnderWay {
+            process: row.get(0)?,
+            call: row.get(1)?,
+            file: row.get(2)?,
+            so_far_ns: row.get(3)?,
+        })
+    })
+}
+
+fn lost(database: &Connection) -> Result<Vec<Count>, Error> {
+    counts(database, "SELECT kind, sum(events) FROM lost GROUP BY kind")
+}
+
 fn all<T>(
     database: &Connection,
     query: &str,
@@ -88,7 +127,7 @@ fn recording(database: &Connection) -> Result<Recording, Error> {
             "SELECT value FROM recording WHERE name = 'missing'",
             |row| row.get(0),
         )?,
-        lost: counts(database, "SELECT kind, sum(events) FROM lost GROUP BY kind")?,
+        lost: lost(database)?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! What the report says in words.
 
-use super::{Report, Top, Waiting, linked_share};
+use super::{Count, Frame, Report, Top, UnderWay, Waiting, linked_share};
 use record::number;
 
 /// A time as people read it.
@@ -46,11 +46,17 @@ pub fn headline(report: &Report) -> String {
 
 /// Whose waiting the report is about, and what they are called.
 pub fn chief(report: &Report) -> (&Waiting, String) {
-    let target = &report.recording.target;
-    match (report.foreground.total_ns, target.as_str()) {
-        (0, _) => (&report.everybody, "all tasks together".to_owned()),
-        (_, "everybody") => (&report.foreground, "all programs together".to_owned()),
-        (_, target) => (&report.foreground, shortened(target, TARGET)),
+    match report.foreground.total_ns {
+        0 => (&report.everybody, "all tasks together".to_owned()),
+        _ => (&report.foreground, whose(&report.recording.target)),
+    }
+}
+
+/// What the foreground is called.
+pub fn whose(target: &str) -> String {
+    match target {
+        "everybody" => "all programs together".to_owned(),
+        target => shortened(target, TARGET),
     }
 }
 
@@ -113,6 +119,40 @@ pub fn name(process: &str) -> &str {
     }
 }
 
+/// The most important thing of an interval, in one sentence.
+pub fn frame_headline(frame: &Frame) -> String {
+    let (at, whose) = (time(frame.at_ns), whose(&frame.target));
+    let duration = time(frame.duration_ns);
+    let waiting = &frame.foreground;
+    let Some(first) = waiting.classes.first() else {
+        return format!("{at}: in {duration}, {whose} was not blocked in the storage stack.");
+    };
+    format!(
+        "{at}: in {duration}, {whose} waited {}, {} of it {} ({}).",
+        time(waiting.total_ns),
+        share(first.total_ns, waiting.total_ns),
+        first.words,
+        first.class
+    )
+}
+
+/// A call that goes on.
+pub fn under_way(call: &UnderWay) -> String {
+    let who = format!("{} in {}", name(&call.process), call.call);
+    match &call.file {
+        Some(file) => format!("{who} of {file}"),
+        None => who,
+    }
+}
+
+/// Events that were lost.
+pub fn lost(lost: &Count) -> String {
+    format!(
+        "{} events of the {} were lost: more happened at once than the buffers hold.",
+        lost.count, lost.kind
+    )
+}
+
 /// What could not be seen or linked, a sentence each.
 pub fn caveats(report: &Report) -> Vec<String> {
     let mut caveats = Vec::new();
@@ -125,12 +165,7 @@ pub fn caveats(report: &Report) -> Vec<String> {
         ),
         _ => {}
     }
-    for lost in &recording.lost {
-        caveats.push(format!(
-            "{} events of the {} were lost: record with larger buffers, or less at once.",
-            lost.count, lost.kind
-        ));
-    }
+    caveats.extend(recording.lost.iter().map(lost));
     caveats.extend(recording.missing.iter().cloned());
     for unlinked in &report.unlinked {
         caveats.push(format!(

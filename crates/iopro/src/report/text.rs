@@ -1,6 +1,6 @@
 //! The report on a terminal.
 
-use super::{Report, Waiting, sentences};
+use super::{Direction, File, Frame, Layer, Report, UnderWay, Waiting, sentences};
 use record::number;
 use record::table::grid::{Grid, Line, Text, wrapped};
 use sentences::{share, shortened, size, time};
@@ -27,13 +27,13 @@ pub fn render(report: &Report, width: usize) -> String {
     section(
         &mut out,
         "Where their calls spent the time",
-        layers(report),
+        layers(&report.layers),
         width,
     );
     section(&mut out, "Calls", calls(report), width);
-    section(&mut out, "Requests", requests(report), width);
+    section(&mut out, "Requests", requests(&report.io), width);
     section(&mut out, "Sizes of requests", sizes(report), width);
-    section(&mut out, "Files", files(report, width), width);
+    section(&mut out, "Files", files(&report.files, width), width);
     if report.foreground.total_ns > 0 && report.foreground.total_ns < report.everybody.total_ns {
         let everybody = &report.everybody;
         section(
@@ -51,6 +51,37 @@ pub fn render(report: &Report, width: usize) -> String {
     for note in notes {
         out.push_str(&wrapped(&note, width));
     }
+    out
+}
+
+/// A frame of a live view, in lines of at most `width` columns where it can.
+pub fn frame(frame: &Frame, width: usize) -> String {
+    let mut out = wrapped(&sentences::frame_headline(frame), width);
+    for lost in &frame.lost {
+        out.push_str(&wrapped(&sentences::lost(lost), width));
+    }
+    let waiting = &frame.foreground;
+    section(&mut out, "Why they waited", classes(waiting), width);
+    section(
+        &mut out,
+        "The longest waits in sum",
+        top(waiting, width),
+        width,
+    );
+    section(
+        &mut out,
+        "Calls that go on",
+        under_way(&frame.under_way, width),
+        width,
+    );
+    section(
+        &mut out,
+        "Where calls spent the time",
+        layers(&frame.layers),
+        width,
+    );
+    section(&mut out, "Files", files(&frame.files, width), width);
+    section(&mut out, "Requests", requests(&frame.io), width);
     out
 }
 
@@ -109,9 +140,20 @@ fn top(waiting: &Waiting, width: usize) -> Grid {
     grid(&["time", "waits", "longest"], rows.collect())
 }
 
-fn layers(report: &Report) -> Grid {
-    let total: u64 = report.layers.iter().map(|layer| layer.total_ns).sum();
-    let rows = report.layers.iter().filter(|_| total > 0).map(|layer| {
+fn under_way(calls: &[UnderWay], width: usize) -> Grid {
+    let room = width.saturating_sub(15).max(30);
+    let rows = calls.iter().map(|call| {
+        vec![
+            shortened(&sentences::under_way(call), room),
+            time(call.so_far_ns),
+        ]
+    });
+    grid(&["so far"], rows.collect())
+}
+
+fn layers(layers: &[Layer]) -> Grid {
+    let total: u64 = layers.iter().map(|layer| layer.total_ns).sum();
+    let rows = layers.iter().filter(|_| total > 0).map(|layer| {
         vec![
             format!("{}: {}", layer.layer, layer.words),
             time(layer.total_ns),
@@ -134,8 +176,8 @@ fn calls(report: &Report) -> Grid {
     grid(&["calls", "time", "blocked", "longest"], rows.collect())
 }
 
-fn requests(report: &Report) -> Grid {
-    let rows = report.io.iter().map(|io| {
+fn requests(io: &[Direction]) -> Grid {
+    let rows = io.iter().map(|io| {
         vec![
             match io.op == io.content {
                 true => io.op.clone(),
@@ -171,9 +213,9 @@ fn sizes(report: &Report) -> Grid {
     grid(&["reads", "writes"], rows.collect())
 }
 
-fn files(report: &Report, width: usize) -> Grid {
+fn files(files: &[File], width: usize) -> Grid {
     let room = width.saturating_sub(50).max(30);
-    let rows = report.files.iter().map(|file| {
+    let rows = files.iter().map(|file| {
         vec![
             shortened(&file.path, room),
             time(file.waited_ns),
