@@ -222,27 +222,30 @@ int BPF_PROG(request_requeued, struct request *rq)
 	return request_event(rq, REC_REQUEUE);
 }
 
-/* A request being taken apart: where we are, and the run that is not told yet. */
+/*
+ * A request being taken apart: where we are, and the run that is not told yet.
+ * It is on the stack, and 6.1 allows 512 bytes for all functions in a row.
+ */
 struct walk {
 	struct rec_request rq;
 	struct bio *bio;
 	struct bio *next;	/* of the first */
 	struct bio_vec *vecs;
+	__u64 sector;	/* of what comes next */
 	__u32 vec;	/* in vecs */
 	__u32 done;	/* bytes of it */
 	__u32 left;	/* bytes of the bio */
+	__u32 run_bytes;
 	bool data;
 	bool write;
 	bool first;
 	bool in_first;
 	bool over;
-	__u64 sector;	/* of what comes next */
+	__u8 run_has;
+	__u16 run_at;	/* where in its first page it begins */
 
 	struct bio *run_bio;
 	__u64 run_sector;
-	__u32 run_bytes;
-	__u32 run_has;
-	__u32 run_at;	/* where in its first page it begins */
 	__u64 run_mapping;
 	__u64 run_index;
 	struct file_key run_file;

@@ -113,18 +113,16 @@ __noinline int tell_name(__u64 address, __u64 dentry, struct file_key *file, __u
 	struct inode *inode = (void *)address;
 	struct path_buffer *buffer;
 	struct cpu *cpu = this_cpu();
-	struct file_key key;
 	__u32 level;
 	int error = -1;
 
 	if (!cpu || !file)
 		return -1;
-	key = *file;
 	/* An interrupt may come in the middle and tell a name as well. */
 	level = __sync_fetch_and_add(&cpu->nesting, 1);
 	buffer = bpf_map_lookup_elem(&paths, &level);
 	if (buffer)
-		error = put_name(buffer, dentry ? (void *)dentry : alias_of(inode), &key,
+		error = put_name(buffer, dentry ? (void *)dentry : alias_of(inode), file,
 				 BPF_CORE_READ(inode, i_mode), why);
 	__sync_fetch_and_add(&cpu->nesting, -1);
 	return error;
