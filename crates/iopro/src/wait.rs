@@ -20,7 +20,7 @@ pub enum Class {
     /// It syncs, cuts or removes a file whose pages are being written back for
     /// somebody else.
     Sync,
-    /// Discards have to end first.
+    /// Discards have to end first that it did not ask for itself.
     Discard,
     /// It gets no journal handle, as a commit waits for those who have one, or
     /// as the journal is full.
@@ -110,7 +110,7 @@ impl Class {
 
 /// Functions that tell what a thread waited for where no program could, from
 /// the innermost out; the first that is in the stack decides.
-const BY_FUNCTION: [(&str, Class); 18] = [
+const BY_FUNCTION: [(&str, Class); 20] = [
     ("reclaim_throttle", Class::Reclaim),
     ("shrink_lruvec", Class::Reclaim),
     ("try_to_free_pages", Class::Reclaim),
@@ -124,6 +124,8 @@ const BY_FUNCTION: [(&str, Class); 18] = [
     ("jbd2_log_wait_commit", Class::JournalCommit),
     ("do_get_write_access", Class::Meta),
     ("wb_wait_for_completion", Class::Sync),
+    ("folio_wait_stable", Class::Data),
+    ("folio_wait_writeback", Class::Sync),
     ("submit_bio_wait", Class::Service),
     ("filemap_get_pages", Class::Service),
     ("filemap_fault", Class::Service),

@@ -442,3 +442,27 @@ fn the_report_says_who_waited_for_whom() {
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["foreground"]["classes"][0]["class"], "D_sync");
 }
+
+#[test]
+fn a_guessed_page_is_taken_for_one_that_was_read_when_the_wait_ended() {
+    let mut stream = Stream::new();
+    let ahead = io(Op::Read, 0, 800, PAGE);
+    let bio = stream.queue(APP, ahead);
+    let request = stream.issue(ahead, &[(bio, Some((file(10), 100)), PAGE)]);
+    stream.pass(5 * MS);
+    stream.complete(request, ahead);
+    let page = Reason::PageLock {
+        file: file(10),
+        index: 0,
+    };
+    stream.blocked(APP, 5 * MS, page, Some(CallKind::Sendfile));
+    // And one that ended with nothing.
+    stream.pass(5 * MS);
+    stream.blocked(APP, MS, page, Some(CallKind::Sendfile));
+    assert_eq!(
+        stream
+            .link()
+            .ask("SELECT class, page_index, request_id FROM waits ORDER BY wait_id"),
+        ["service - 1", "lock 0 -"]
+    );
+}

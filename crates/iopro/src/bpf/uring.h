@@ -58,10 +58,15 @@ SEC("tp_btf/io_uring_complete")
 int BPF_PROG(ring_completed, void *ring, struct io_kiocb *req, __u64 user_data, int result)
 {
 	struct rec_ring_complete *rec;
+	struct thread *thread;
 
 	/* Made by the ring itself, without a request. */
 	if (!req)
 		return 0;
+	/* Pages that it made dirty are told of while it is known. */
+	thread = known_thread(this_tid());
+	if (thread)
+		flush_run(thread);
 	rec = reserve(sizeof(*rec), LOST_CALLS);
 	if (!rec)
 		return 0;

@@ -223,6 +223,19 @@ int BPF_PROG(handle_wait_ends)
 	return end_wait(WAIT_JOURNAL_HANDLE);
 }
 
+/* The journal's thread itself waits for those who have a handle. */
+SEC("fentry/jbd2_journal_wait_updates")
+int BPF_PROG(updates_wait_begins, journal_t *journal)
+{
+	return journal_wait(journal, WAIT_JOURNAL_HANDLE, 0);
+}
+
+SEC("fexit/jbd2_journal_wait_updates")
+int BPF_PROG(updates_wait_ends)
+{
+	return end_wait(WAIT_JOURNAL_HANDLE);
+}
+
 SEC("fentry/__jbd2_log_wait_for_space")
 int BPF_PROG(space_wait_begins, journal_t *journal)
 {

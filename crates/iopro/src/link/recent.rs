@@ -154,6 +154,19 @@ impl Recent {
             .find(|done| done.submitter == Some(task))
     }
 
+    /// The last request with pages of this file that was done between two moments.
+    pub fn with_file(&self, file: u64, from_ns: u64, to_ns: u64) -> Option<&Done> {
+        let after = self
+            .done
+            .iter()
+            .rev()
+            .take_while(|done| done.completed_ns >= from_ns);
+        after
+            .take(LOOKED_BACK)
+            .filter(|done| done.completed_ns <= to_ns)
+            .find(|done| done.runs.iter().any(|run| run.file == file))
+    }
+
     /// The request that wrote this page and was queued after `since_ns`.
     pub fn written_since(&self, file: u64, index: u64, since_ns: u64) -> Option<u64> {
         let done = self.with_page(file, index)?;

@@ -166,7 +166,10 @@ impl Linker {
                 }
             }
             Reason::PageLock { file, index } => {
-                let found = self.on_page(file, index, since_ns, "page lock")?;
+                let mut found = self.on_page(file, index, since_ns, "page lock")?;
+                if found.request.is_none() {
+                    found = self.near_page(found, blocked);
+                }
                 Found {
                     class: Some(match &found.request {
                         Some(done) if done.op == "write" => Class::Data,
@@ -204,8 +207,11 @@ impl Linker {
             Reason::OwnBio { op } => {
                 let discards = matches!(op, Op::Discard | Op::SecureErase);
                 let own = self.own_request(task, since_ns);
+                let kernel = self.is_kernel(event.thread);
                 Found {
-                    class: Some(match self.is_kernel(event.thread) && discards {
+                    // A program that asks for a discard itself does so with an
+                    // ioctl, which is no recorded call.
+                    class: Some(match discards && (blocked.call.is_some() || kernel) {
                         true => Class::Discard,
                         false => Class::Service,
                     }),
@@ -251,6 +257,26 @@ impl Linker {
             wants_request: true,
             ..Found::default()
         })
+    }
+
+    /// The page of a read may be a guess (`bpf/waits.h`): if the wait ended just
+    /// when a request with others of the file did, it was for that.
+    fn near_page(&self, found: Found, blocked: &Blocked) -> Found {
+        let from_ns = blocked.woken_ns.saturating_sub(AT_ONCE_NS);
+        let from_ns = from_ns.max(blocked.begin_ns);
+        let request = found
+            .file
+            .and_then(|file| self.recent().with_file(file, from_ns, blocked.woken_ns))
+            .cloned();
+        match request {
+            Some(done) => Found {
+                page: None,
+                other: done.origin,
+                request: Some(done),
+                ..found
+            },
+            None => found,
+        }
     }
 
     fn on_block(
