@@ -5,6 +5,7 @@ mod exit;
 mod iopro;
 mod lab;
 mod man;
+mod replay;
 mod sched;
 mod seeds;
 
@@ -27,6 +28,7 @@ enum Command {
     Lab(lab::Args),
     #[command(hide = true)]
     Man(man::Pages),
+    Replay(replay::Args),
     Sched(sched::Sched),
 }
 
@@ -49,6 +51,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Iopro(args) => iopro::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Man(pages) => man::run(&pages, CommandLine::command()),
+        Command::Replay(args) => replay::run(args),
         Command::Sched(action) => sched::run(action),
     }
 }

@@ -1,0 +1,306 @@
+//! `frontrow replay`: block traces, played through the flash core or onto a device.
+
+use crate::bench::{catch_signals, json, print_text};
+use crate::exit::{Exit, Failure};
+use ::replay::{Config, Error, Fill, Format, Pace, Target, TimesByKind, Trace};
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::Sources;
+use record::number::{count, with_unit};
+use serde::Serialize;
+use std::fmt::Write;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Play block traces again: through the emulated flash device, or onto a device or file
+///
+/// Without --onto the trace goes through the flash core in this process, as fast as it can be
+/// computed, and what it would have programmed is counted. Addresses that the trace does not
+/// touch are left out, so it fits on a device as large as what it touches.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Traces, one after the other; compressed by gzip or not
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+
+    /// Their format: phone (MobileBlockIOTraces), blkparse (its text) or fio (write_iolog)
+    /// [default: found from the first line]
+    #[arg(long, value_parser = formats())]
+    format: Option<Format>,
+
+    /// When an operation is issued: as soon as another has ended, at its time in the trace, or
+    /// after what its thread did before
+    #[arg(long, default_value = "closed")]
+    pace: PaceName,
+
+    /// Operations under way at once, for --pace closed
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    depth: u32,
+
+    /// For --pace mixed: a thread's pause up to this is kept from the end of its last
+    /// operation, a longer one waits for the time in the trace
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    think: u64,
+
+    /// Make all times of the trace so many times shorter
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
+    speed: f64,
+
+    /// Play it so many times
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    loops: u32,
+
+    #[command(flatten)]
+    flash: OnFlash,
+
+    #[command(flatten)]
+    file: OnFile,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct OnFlash {
+    /// The emulated device: emmc, ufs, zero, or the path of a profile that ends in .toml
+    #[arg(long, default_value = "ufs", conflicts_with = "onto")]
+    device: String,
+    /// Share of it that the trace's data take; they are written before the trace begins
+    #[arg(long, value_name = "PERCENT", default_value_t = 80, conflicts_with = "onto",
+          value_parser = clap::value_parser!(u32).range(1..=100))]
+    fill: u32,
+    /// Flash beyond what the host sees
+    #[arg(long, value_name = "PERCENT", default_value_t = 7, conflicts_with = "onto",
+          value_parser = clap::value_parser!(u32).range(0..=1000))]
+    spare: u32,
+}
+
+#[derive(clap::Args)]
+struct OnFile {
+    /// Onto this block device or file, in real time; a file is made if it is not there
+    #[arg(long, value_name = "PATH")]
+    onto: Option<PathBuf>,
+    /// Overwrite what is there: all data of the device or file are lost
+    #[arg(long, requires = "onto")]
+    overwrite: bool,
+    /// Go through the page cache instead of directly to the device
+    #[arg(long, requires = "onto")]
+    buffered: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PaceName {
+    Closed,
+    Open,
+    Mixed,
+}
+
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name))
+        .try_map(|name| Format::named(&name).ok_or("no such format"))
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(speed) if speed.is_finite() && (1e-6..=1e9).contains(&speed) => Ok(speed),
+        _ => Err("give a number from 0.000001 to 1000000000".to_owned()),
+    }
+}
+
+/// What a replay through the flash core says.
+#[derive(Serialize)]
+struct FlashReport {
+    device: String,
+    #[serde(flatten)]
+    result: ::replay::OnFlash,
+    /// Of this computer, without reading the trace.
+    host_ns: u64,
+    page_operations_per_host_s: f64,
+}
+
+/// Runs the subcommand.
+pub fn run(args: Args) -> Result<(), Failure> {
+    let mut trace = Trace::default();
+    for path in &args.traces {
+        trace.append(::replay::read(path, args.format).map_err(failed)?);
+    }
+    let trace = trace.at_speed(args.speed);
+    let pace = match args.pace {
+        PaceName::Closed => Pace::Closed { depth: args.depth },
+        PaceName::Open => Pace::Open,
+        PaceName::Mixed => Pace::Mixed {
+            think_ns: args.think.saturating_mul(1_000_000),
+        },
+    };
+    let text = match &args.file.onto {
+        Some(path) => onto_file(&trace, pace, &args, path)?,
+        None => onto_flash(&trace, pace, &args)?,
+    };
+    print_text(&text)
+}
+
+fn onto_flash(trace: &Trace, pace: Pace, args: &Args) -> Result<String, Failure> {
+    let device = Sources::here().device(&args.flash.device)?;
+    let config = Config::of_profile(&device.simflash).map_err(|error| failed(error.into()))?;
+    let fill = Fill {
+        fill_percent: args.flash.fill,
+        spare_percent: args.flash.spare,
+    };
+    let stop = catch_signals()?;
+    let total = trace.operations().len() as u64 * u64::from(args.loops);
+    let bar = progress(total);
+    let begun = Instant::now();
+    let result = ::replay::on_flash(
+        trace,
+        pace,
+        args.loops,
+        &config,
+        fill,
+        &mut |done| bar.set_position(done),
+        &stop,
+    );
+    let host_ns = begun.elapsed().as_nanos() as u64;
+    bar.finish_and_clear();
+    let result = result.map_err(failed)?;
+    let report = FlashReport {
+        device: device.name,
+        page_operations_per_host_s: result.page_operations as f64 * 1e9 / host_ns as f64,
+        host_ns,
+        result,
+    };
+    match args.json {
+        true => json(&report),
+        false => Ok(flash_text(&report)),
+    }
+}
+
+fn progress(total: u64) -> ProgressBar {
+    let bar = match io::stderr().is_terminal() {
+        true => ProgressBar::new(total),
+        false => ProgressBar::hidden(),
+    };
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} operations, {eta} left");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn onto_file(
+    trace: &Trace,
+    pace: Pace,
+    args: &Args,
+    path: &std::path::Path,
+) -> Result<String, Failure> {
+    let target = Target {
+        path: path.to_owned(),
+        overwrite: args.file.overwrite,
+        buffered: args.file.buffered,
+    };
+    let stop = catch_signals()?;
+    let result = ::replay::on_file(trace, pace, args.loops, &target, &stop).map_err(failed)?;
+    if args.json {
+        return json(&result);
+    }
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{} operations onto {} in {}",
+        count(result.operations as f64),
+        path.display(),
+        with_unit(result.elapsed_ns as f64, "ns"),
+    );
+    times_text(&mut text, &result.times);
+    if result.late_operations > 0 {
+        let _ = writeln!(
+            text,
+            "{} operations were issued late, by up to {}: the times are of a load that lagged",
+            count(result.late_operations as f64),
+            with_unit(result.latest_ns as f64, "ns"),
+        );
+    }
+    Ok(text)
+}
+
+fn flash_text(report: &FlashReport) -> String {
+    let result = &report.result;
+    let counters = &result.counters;
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{} operations ({} pages of 4 KB) on {} of {} MB, {} % full and {} % spare, in {} of its time",
+        count(result.operations as f64),
+        count(result.page_operations as f64),
+        report.device,
+        count((result.capacity_bytes / 1_000_000) as f64),
+        result.fill.fill_percent,
+        result.fill.spare_percent,
+        with_unit(result.virtual_ns as f64, "ns"),
+    );
+    times_text(&mut text, &result.times);
+    if let Some(amplification) = result.write_amplification {
+        let _ = writeln!(
+            text,
+            "write amplification {amplification:.3}: {} pages written, {} programmed for them, {} moved by\n  \
+             garbage collection, {} for log and map, {} of padding; {} erases",
+            count(counters.host_write_pages as f64),
+            count(counters.programmed_pages as f64),
+            count(counters.collected_pages as f64),
+            count(counters.log_pages as f64),
+            count(counters.padded_pages as f64),
+            count(counters.erases as f64),
+        );
+    }
+    let _ = writeln!(
+        text,
+        "every page that was read held what was written to it; {} of this computer's time",
+        with_unit(report.host_ns as f64, "ns"),
+    );
+    text
+}
+
+fn times_text(text: &mut String, times: &TimesByKind) {
+    for (kind, times) in times.iter() {
+        let _ = writeln!(
+            text,
+            "  {kind:<8} {:>9}   mean {:>8}   99th percentile {:>8}   longest {:>8}",
+            count(times.count as f64),
+            with_unit(times.mean_ns, "ns"),
+            with_unit(times.p99_ns as f64, "ns"),
+            with_unit(times.max_ns as f64, "ns"),
+        );
+    }
+}
+
+fn failed(error: Error) -> Failure {
+    let Error::Io { path, source, .. } = &error else {
+        let exit = match &error {
+            Error::Interrupted => Exit::Interrupted,
+            Error::Wrong { .. } | Error::Failed(_) | Error::Stuck => Exit::Internal,
+            Error::TooSmall { .. } => Exit::Refused,
+            _ => Exit::Usage,
+        };
+        return Failure::new(exit, error);
+    };
+    let path = path.display();
+    match source.kind() {
+        io::ErrorKind::AlreadyExists => Failure::new(
+            Exit::Refused,
+            format_args!("{path} is there already: --overwrite destroys all that is on it"),
+        ),
+        io::ErrorKind::ResourceBusy => Failure::new(
+            Exit::Refused,
+            format_args!("{path} is in use: unmount what is on it"),
+        ),
+        io::ErrorKind::PermissionDenied => Failure::new(Exit::Permission, error),
+        io::ErrorKind::StorageFull => Failure::new(Exit::DiskFull, error),
+        io::ErrorKind::InvalidInput => Failure::new(
+            Exit::Unsupported,
+            format_args!("{path} takes no direct I/O: add --buffered"),
+        ),
+        io::ErrorKind::NotFound => Failure::new(Exit::Usage, error),
+        _ => Failure::new(Exit::Internal, error),
+    }
+}

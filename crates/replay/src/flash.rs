@@ -1,0 +1,368 @@
+//! The flash core in this process: a device without a kernel, whose time is a number.
+//!
+//! Pages are 4096 bytes and hold one repeated 64-bit word, which is how the core keeps
+//! them without memory of their own.
+
+mod memory;
+mod raw;
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
+
+/// Bytes of a page.
+pub const PAGE_BYTES: u64 = raw::PAGE_BYTES as u64;
+
+/// Largest defrag log where a profile does not say, as in the module (`log_kib`).
+const LOG_KIB: u64 = 10240;
+
+/// Why there is no device.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The profile has a parameter that no such device has.
+    #[error("the device profile's parameter {0} is unknown: `modinfo simflash.ko` lists them")]
+    Parameter(String),
+    /// A number beyond what the core takes.
+    #[error("the device profile's {0} is too large")]
+    TooLarge(String),
+    /// The core cannot build it.
+    #[error("this device cannot be: {0}")]
+    Config(String),
+    /// Memory is short.
+    #[error("there is not enough memory for the map of a device with {0} pages of 4 KB")]
+    Memory(u32),
+}
+
+/// What the device is: a profile's `[simflash]` table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config(raw::Config);
+
+impl Config {
+    /// The device of a profile, with names as in `experiments/devices/*.toml`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`], [`Error::TooLarge`].
+    pub fn of_profile(parameters: &BTreeMap<String, u64>) -> Result<Self, Error> {
+        let mut config = Config(raw::Config {
+            log_pages: pages_of_kib(LOG_KIB) as u32,
+            ..raw::Config::default()
+        });
+        for (name, value) in parameters {
+            config.set(name, *value)?;
+        }
+        Ok(config)
+    }
+
+    fn set(&mut self, name: &str, value: u64) -> Result<(), Error> {
+        let config = &mut self.0;
+        let (field, value) = match name {
+            "capacity_mib" => (&mut config.capacity_pages, value.saturating_mul(256)),
+            "spare_percent" => (&mut config.spare_percent, value),
+            "channels" => (&mut config.channels, value),
+            "dies_per_channel" => (&mut config.dies_per_channel, value),
+            "block_pages" => (&mut config.block_pages, value),
+            "row_pages" => (&mut config.row_pages, value),
+            "queue_depth" => (&mut config.queue_depth, value),
+            "policy" => (&mut config.policy, value),
+            "victim" => (&mut config.victim, value),
+            "wear_gap" => (&mut config.wear_gap, value),
+            "cache_kib" => (&mut config.cache_pages, pages_of_kib(value)),
+            "request_kib" => (&mut config.command_pages, pages_of_kib(value)),
+            "log_kib" => (&mut config.log_pages, pages_of_kib(value)),
+            "checkpoint_mib" => (&mut config.checkpoint_pages, value.saturating_mul(256)),
+            // Of the kernel's block layer, or of power cuts, which a replay has none of.
+            "discard_mib" | "fua" | "stable_pages" | "power_loss" => return Ok(()),
+            time => return self.set_time(time, value),
+        };
+        *field = u32::try_from(value).map_err(|_| Error::TooLarge(name.to_owned()))?;
+        Ok(())
+    }
+
+    fn set_time(&mut self, name: &str, value: u64) -> Result<(), Error> {
+        let config = &mut self.0;
+        let (field, value) = match name {
+            "read_ns" => (&mut config.read_ns, value),
+            "program_ns" => (&mut config.program_ns, value),
+            "erase_ns" => (&mut config.erase_ns, value),
+            "read_command_ns" => (&mut config.read_command_ns, value),
+            "write_command_ns" => (&mut config.write_command_ns, value),
+            "flush_command_ns" => (&mut config.flush_command_ns, value),
+            "discard_command_ns" => (&mut config.discard_command_ns, value),
+            "discard_mib_ns" => (&mut config.discard_mib_ns, value),
+            "response_ns" => (&mut config.response_ns, value),
+            "channel_mb_s" => (&mut config.channel_page_ns, page_ns(value)),
+            "link_mb_s" => (&mut config.link_page_ns, page_ns(value)),
+            unknown => return Err(Error::Parameter(unknown.to_owned())),
+        };
+        *field = value;
+        Ok(())
+    }
+
+    /// The same device with another size and as much flash beyond it.
+    #[must_use]
+    pub fn sized(mut self, capacity_pages: u32, spare_percent: u32) -> Self {
+        self.0.capacity_pages = capacity_pages;
+        self.0.spare_percent = spare_percent;
+        self
+    }
+
+    /// Commands that it takes at once.
+    pub fn queue_depth(&self) -> u32 {
+        self.0.queue_depth
+    }
+
+    /// Pages that the host sees.
+    pub fn capacity_pages(&self) -> u32 {
+        self.0.capacity_pages
+    }
+}
+
+fn pages_of_kib(kib: u64) -> u64 {
+    kib / (PAGE_BYTES / 1024)
+}
+
+/// `ftl_page_ns`: a page's time at a rate in 10⁶ bytes a second, 0 for no time.
+fn page_ns(mb_s: u64) -> u64 {
+    (PAGE_BYTES * 1000).checked_div(mb_s).unwrap_or(0)
+}
+
+/// What a command does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Pages from `lba` on.
+    Read {
+        /// First page.
+        lba: u32,
+        /// At most [`Flash::command_pages`].
+        pages: u32,
+    },
+    /// Pages from `lba` on.
+    Write {
+        /// First page.
+        lba: u32,
+        /// At most [`Flash::command_pages`].
+        pages: u32,
+    },
+    /// Pages from `lba` on, of any number.
+    Discard {
+        /// First page.
+        lba: u32,
+        /// How many.
+        pages: u32,
+    },
+    /// All that was written is in flash.
+    Flush,
+}
+
+/// A device.
+pub struct Flash {
+    ftl: NonNull<raw::Ftl>,
+    config: raw::Config,
+    free: Vec<u32>,
+    /// For each slot the pages that a read brings; boxed, so that they stay where they are.
+    memory: Vec<Box<[u64]>>,
+}
+
+/// Words of a page.
+const WORDS: usize = raw::PAGE_BYTES / size_of::<u64>();
+
+impl Flash {
+    /// An empty device at time 0.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with the core's sentence, [`Error::Memory`].
+    pub fn new(config: &Config) -> Result<Self, Error> {
+        let config = config.0;
+        // SAFETY: the configuration is only read; the sentence is a static string or null.
+        let sentence = unsafe { raw::ftl_config_error(&config) };
+        if !sentence.is_null() {
+            // SAFETY: it is not null, and ends with a zero as all C strings.
+            let sentence = unsafe { CStr::from_ptr(sentence) };
+            return Err(Error::Config(sentence.to_string_lossy().into_owned()));
+        }
+        // SAFETY: the configuration was checked above, and is copied.
+        let ftl = NonNull::new(unsafe { raw::ftl_create(&config, 0) })
+            .ok_or(Error::Memory(config.capacity_pages))?;
+        let words = WORDS * config.command_pages as usize;
+        Ok(Flash {
+            ftl,
+            config,
+            free: (0..config.queue_depth).rev().collect(),
+            memory: (0..config.queue_depth)
+                .map(|_| vec![0; words].into_boxed_slice())
+                .collect(),
+        })
+    }
+
+    /// Pages that a read or write may have.
+    pub fn command_pages(&self) -> u32 {
+        self.config.command_pages
+    }
+
+    /// Sends a command at `now_ns`; `word` gives what each page of a write holds. Gives the
+    /// slot that the command has until [`Flash::take_done`] names it.
+    ///
+    /// `None` if all slots are taken, or memory for the data is short: run on and try again.
+    ///
+    /// # Panics
+    /// If the pages are not on the device, or more than a command may have.
+    pub fn submit(
+        &mut self,
+        command: Command,
+        now_ns: u64,
+        mut word: impl FnMut(u32) -> u64,
+    ) -> Option<u32> {
+        let (op, lba, pages) = match command {
+            Command::Read { lba, pages } => (raw::READ, lba, pages),
+            Command::Write { lba, pages } => (raw::WRITE, lba, pages),
+            Command::Discard { lba, pages } => (raw::DISCARD, lba, pages),
+            Command::Flush => (raw::FLUSH, 0, 0),
+        };
+        let end = lba.checked_add(pages).expect("pages of the device");
+        assert!(end <= self.config.capacity_pages, "beyond the device");
+        let moves = matches!(op, raw::READ | raw::WRITE);
+        assert!(
+            !moves || (1..=self.config.command_pages).contains(&pages),
+            "a command of {pages} pages"
+        );
+        let slot = *self.free.last()?;
+        // SAFETY: the device lives as long as `self`.
+        if op == raw::WRITE && !unsafe { raw::ftl_provide(self.ftl.as_ptr()) } {
+            return None;
+        }
+        self.free.pop();
+        // SAFETY: the slot is below the queue depth and was taken back, or never used; its
+        // `page` array has room for `command_pages`, which `pages` is not above.
+        unsafe {
+            let cmd = raw::ftl_command(self.ftl.as_ptr(), slot);
+            (*cmd).op = op;
+            (*cmd).fua = false;
+            (*cmd).lba = lba;
+            (*cmd).pages = pages;
+            (*cmd).owner = slot as usize as *mut c_void;
+            (*cmd).range = std::ptr::null();
+            (*cmd).ranges = 0;
+            let memory = self.memory[slot as usize].as_mut_ptr();
+            for page in 0..if moves { pages as usize } else { 0 } {
+                let data = &mut (*(*cmd).page.add(page)).data;
+                if op == raw::READ {
+                    data.memory = memory.add(page * WORDS).cast();
+                } else {
+                    data.content = raw::Content {
+                        word: word(lba + page as u32),
+                        buffer: false,
+                    };
+                }
+            }
+            raw::ftl_submit(self.ftl.as_ptr(), cmd, now_ns);
+        }
+        Some(slot)
+    }
+
+    /// A command that is done: its slot, and whether it did what it was to do.
+    pub fn take_done(&mut self) -> Option<(u32, bool)> {
+        // SAFETY: the device lives as long as `self`; a command that is not null is one of
+        // its own, whose owner `submit` has set.
+        let (slot, status) = unsafe {
+            let cmd = NonNull::new(raw::ftl_take_done(self.ftl.as_ptr()))?;
+            ((*cmd.as_ptr()).owner as usize as u32, cmd.as_ref().status)
+        };
+        self.free.push(slot);
+        Some((slot, status == raw::OK))
+    }
+
+    /// What the last read of a slot brought, a word for each page; `None` for a page that
+    /// does not repeat one word.
+    pub fn words(&self, slot: u32, pages: u32) -> impl Iterator<Item = Option<u64>> {
+        let memory = &self.memory[slot as usize];
+        memory.chunks_exact(WORDS).take(pages as usize).map(|page| {
+            let uniform = page.iter().all(|word| *word == page[0]);
+            uniform.then_some(page[0])
+        })
+    }
+
+    /// Lets time go on to `now_ns`.
+    pub fn run(&mut self, now_ns: u64) {
+        // SAFETY: the device lives as long as `self`.
+        unsafe { raw::ftl_run(self.ftl.as_ptr(), now_ns) }
+    }
+
+    /// When something will happen next; `None` if nothing is under way.
+    pub fn next_ns(&self) -> Option<u64> {
+        // SAFETY: the device lives as long as `self`.
+        let next = unsafe { raw::ftl_next_ns(self.ftl.as_ptr()) };
+        (next != raw::NEVER).then_some(next)
+    }
+
+    /// What the device counted.
+    pub fn counters(&mut self) -> Counters {
+        // SAFETY: all of the structure's fields are integers, and the core fills in all.
+        let stats = unsafe {
+            let mut stats: raw::Stats = std::mem::zeroed();
+            raw::ftl_read_stats(self.ftl.as_ptr(), &mut stats);
+            stats
+        };
+        Counters::of(&stats)
+    }
+
+    /// Counts anew.
+    pub fn reset_counters(&mut self) {
+        // SAFETY: the device lives as long as `self`.
+        unsafe { raw::ftl_reset_stats(self.ftl.as_ptr()) }
+    }
+}
+
+impl Drop for Flash {
+    fn drop(&mut self) {
+        // Commands must not be under way then; nobody waits for how they end.
+        while self.free.len() < self.config.queue_depth as usize {
+            while self.take_done().is_some() {}
+            match self.next_ns() {
+                Some(next) => self.run(next),
+                None => break,
+            }
+        }
+        // SAFETY: it is not used again.
+        unsafe { raw::ftl_destroy(self.ftl.as_ptr()) }
+    }
+}
+
+/// What a device did, in pages of 4 KB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counters {
+    /// Written by the host.
+    pub host_write_pages: u64,
+    /// Of them, written again while they were in the write cache, and so not programmed.
+    pub cache_overwrite_pages: u64,
+    /// Programmed because the host wrote them.
+    pub programmed_pages: u64,
+    /// Programmed by garbage collection.
+    pub collected_pages: u64,
+    /// Programmed for the defrag log and the map.
+    pub log_pages: u64,
+    /// Left empty in rows that had to be programmed before they were full.
+    pub padded_pages: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+impl Counters {
+    fn of(stats: &raw::Stats) -> Self {
+        Counters {
+            host_write_pages: stats.command_pages[raw::WRITE as usize],
+            cache_overwrite_pages: stats.cache_overwrites,
+            programmed_pages: stats.page_programs,
+            collected_pages: stats.collect_page_programs,
+            log_pages: stats.log_page_programs,
+            padded_pages: stats.padded_pages,
+            erases: stats.erases + stats.log_erases,
+        }
+    }
+
+    /// Pages programmed, with padding, for each page that the host wrote; `None` if it wrote none.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let programmed =
+            self.programmed_pages + self.collected_pages + self.log_pages + self.padded_pages;
+        (self.host_write_pages > 0).then(|| programmed as f64 / self.host_write_pages as f64)
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What raw.rs has to agree with: sizes and offsets of the interface's structures. */
+#include <stddef.h>
+
+#include "ftl.h"
+
+const size_t frontrow_ftl_layout[] = {
+	sizeof(struct ftl_config),
+	offsetof(struct ftl_config, power_loss),
+	offsetof(struct ftl_config, read_ns),
+	offsetof(struct ftl_config, response_ns),
+	sizeof(struct ftl_command_page),
+	offsetof(struct ftl_command_page, oob),
+	offsetof(struct ftl_cmd, fua),
+	offsetof(struct ftl_cmd, pages),
+	offsetof(struct ftl_cmd, owner),
+	offsetof(struct ftl_cmd, status),
+	offsetof(struct ftl_cmd, page),
+	offsetof(struct ftl_cmd, ranges),
+	sizeof(struct ftl_stats),
+	offsetof(struct ftl_stats, page_programs),
+	offsetof(struct ftl_stats, collect_page_programs),
+	offsetof(struct ftl_stats, log_erases),
+	offsetof(struct ftl_stats, busy_ns),
+	FTL_OPS,
+	FTL_MAX_DIES,
+	FTL_PAGE_BYTES,
+};

@@ -1,0 +1,191 @@
+//! The flash core's interface, `kernel/simflash/ftl/ftl.h`, as Rust sees it.
+//!
+//! A test holds these structures against what the C compiler makes of theirs.
+
+use std::ffi::{c_char, c_void};
+
+pub const PAGE_BYTES: usize = 4096;
+pub const NEVER: u64 = !0;
+pub const OPS: usize = 4;
+pub const MAX_DIES: usize = 64;
+
+/// `enum ftl_op`, of which the Janus commands are left out.
+pub const READ: u32 = 0;
+pub const WRITE: u32 = 1;
+pub const FLUSH: u32 = 2;
+pub const DISCARD: u32 = 3;
+
+/// `enum ftl_status`.
+pub const OK: u32 = 0;
+
+/// `struct ftl`.
+#[repr(C)]
+pub struct Ftl {
+    _opaque: [u8; 0],
+}
+
+/// `struct ftl_config`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    pub capacity_pages: u32,
+    pub spare_percent: u32,
+    pub channels: u32,
+    pub dies_per_channel: u32,
+    pub block_pages: u32,
+    pub row_pages: u32,
+    pub cache_pages: u32,
+    pub queue_depth: u32,
+    pub command_pages: u32,
+    pub policy: u32,
+    pub victim: u32,
+    pub wear_gap: u32,
+    pub log_pages: u32,
+    pub checkpoint_pages: u32,
+    pub power_loss: bool,
+    pub read_ns: u64,
+    pub program_ns: u64,
+    pub erase_ns: u64,
+    pub channel_page_ns: u64,
+    pub link_page_ns: u64,
+    pub read_command_ns: u64,
+    pub write_command_ns: u64,
+    pub flush_command_ns: u64,
+    pub discard_command_ns: u64,
+    pub discard_mib_ns: u64,
+    pub response_ns: u64,
+}
+
+/// `struct ftl_content`: with `buffer` false, a page that repeats `word`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Content {
+    pub word: u64,
+    pub buffer: bool,
+}
+
+/// The union in `struct ftl_command_page`.
+#[repr(C)]
+pub union PageData {
+    pub memory: *mut c_void,
+    pub content: Content,
+}
+
+/// `struct ftl_command_page`.
+#[repr(C)]
+pub struct CommandPage {
+    pub data: PageData,
+    pub physical: u32,
+    pub oob: u32,
+}
+
+/// `struct ftl_cmd` up to what is the core's own.
+#[repr(C)]
+pub struct Cmd {
+    pub op: u32,
+    pub fua: bool,
+    pub lba: u32,
+    pub pages: u32,
+    pub owner: *mut c_void,
+    pub status: u32,
+    pub page: *mut CommandPage,
+    pub range: *const c_void,
+    pub ranges: u32,
+}
+
+/// `struct ftl_stats`.
+#[repr(C)]
+#[derive(Clone, Debug)]
+pub struct Stats {
+    pub elapsed_ns: u64,
+    pub commands: [u64; OPS],
+    pub command_pages: [u64; OPS],
+    pub command_ns: [u64; OPS],
+    pub command_max_ns: [u64; OPS],
+    pub failed: u64,
+    pub fua_writes: u64,
+    pub cache_read_hits: u64,
+    pub cache_overwrites: u64,
+    pub unmapped_reads: u64,
+    pub row_reads: u64,
+    pub page_reads: u64,
+    pub row_programs: u64,
+    pub page_programs: u64,
+    pub padded_pages: u64,
+    pub erases: u64,
+    pub collect_row_reads: u64,
+    pub collect_page_reads: u64,
+    pub collect_row_programs: u64,
+    pub collect_page_programs: u64,
+    pub collected_blocks: u64,
+    pub level_blocks: u64,
+    pub log_row_programs: u64,
+    pub log_page_programs: u64,
+    pub log_erases: u64,
+    pub log_compactions: u64,
+    pub checkpoints: u64,
+    pub remapped_pages: u64,
+    pub elided_pages: u64,
+    pub spread_pages: u64,
+    pub mounts: u64,
+    pub mount_ns: u64,
+    pub mount_row_reads: u64,
+    pub die_read_wait_ns: u64,
+    pub die_read_wait_max_ns: u64,
+    pub die_program_wait_ns: u64,
+    pub die_program_wait_max_ns: u64,
+    pub busy_ns: [u64; MAX_DIES + 1],
+}
+
+unsafe extern "C" {
+    pub fn ftl_config_error(config: *const Config) -> *const c_char;
+    pub fn ftl_create(config: *const Config, now_ns: u64) -> *mut Ftl;
+    pub fn ftl_destroy(ftl: *mut Ftl);
+    pub fn ftl_command(ftl: *mut Ftl, tag: u32) -> *mut Cmd;
+    pub fn ftl_provide(ftl: *mut Ftl) -> bool;
+    pub fn ftl_submit(ftl: *mut Ftl, cmd: *mut Cmd, now_ns: u64);
+    pub fn ftl_run(ftl: *mut Ftl, now_ns: u64);
+    pub fn ftl_next_ns(ftl: *const Ftl) -> u64;
+    pub fn ftl_take_done(ftl: *mut Ftl) -> *mut Cmd;
+    pub fn ftl_read_stats(ftl: *mut Ftl, stats: *mut Stats);
+    pub fn ftl_reset_stats(ftl: *mut Ftl);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    unsafe extern "C" {
+        static frontrow_ftl_layout: [usize; 20];
+    }
+
+    #[test]
+    fn the_structures_are_laid_out_as_in_c() {
+        // SAFETY: layout.c defines it with as many elements, and nobody writes it.
+        let c = unsafe { frontrow_ftl_layout };
+        let rust = [
+            size_of::<Config>(),
+            offset_of!(Config, power_loss),
+            offset_of!(Config, read_ns),
+            offset_of!(Config, response_ns),
+            size_of::<CommandPage>(),
+            offset_of!(CommandPage, oob),
+            offset_of!(Cmd, fua),
+            offset_of!(Cmd, pages),
+            offset_of!(Cmd, owner),
+            offset_of!(Cmd, status),
+            offset_of!(Cmd, page),
+            offset_of!(Cmd, ranges),
+            size_of::<Stats>(),
+            offset_of!(Stats, page_programs),
+            offset_of!(Stats, collect_page_programs),
+            offset_of!(Stats, log_erases),
+            offset_of!(Stats, busy_ns),
+            OPS,
+            MAX_DIES,
+            PAGE_BYTES,
+        ];
+        assert_eq!(rust, c);
+    }
+}

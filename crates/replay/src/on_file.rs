@@ -1,0 +1,350 @@
+//! Replay onto a block device or a file, in real time, by threads that block.
+
+use crate::packing::Packing;
+use crate::schedule::{Pace, Schedule};
+use crate::trace::{Kind, Operation, Trace};
+use crate::{Error, Stopwatch, TimesByKind};
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PAGE_BYTES: usize = crate::flash::PAGE_BYTES as usize;
+
+/// Largest read or write made at once; larger ones go in pieces.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Threads where the pace does not say how many operations may be under way.
+const OPEN_THREADS: u32 = 64;
+
+/// How often a waiting thread looks at the flag that ends it all.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Where to.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// A block device, or a file, which is made if it is not there.
+    pub path: PathBuf,
+    /// What is there may be overwritten.
+    pub overwrite: bool,
+    /// Through the page cache.
+    pub buffered: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct OnFile {
+    /// Operations, the repetitions counted.
+    pub operations: u64,
+    /// From the first operation to the last end.
+    pub elapsed_ns: u64,
+    /// What operations took.
+    pub times: TimesByKind,
+    /// Operations issued more than 1 ms after they were due: the machine did not keep up, or
+    /// all threads were waiting.
+    pub late_operations: u64,
+    /// The most that one was late.
+    pub latest_ns: u64,
+}
+
+/// Later than this counts as late.
+const LATE_NS: u64 = 1_000_000;
+
+/// Plays `trace` `loops` times.
+///
+/// # Errors
+/// [`Error::Io`], also where something is at the path and may not be overwritten (its kind is
+/// `AlreadyExists`); [`Error::TooSmall`]; [`Error::Interrupted`] when `stop` becomes true.
+pub fn on_file(
+    trace: &Trace,
+    pace: Pace,
+    loops: u32,
+    target: &Target,
+    stop: &AtomicBool,
+) -> Result<OnFile, Error> {
+    let packing = Packing::of(trace);
+    let file = open(target, trace, &packing)?;
+    let mut sum = Sum::new();
+    let begun = Instant::now();
+    for _ in 0..loops {
+        let run = Run {
+            trace,
+            packing: &packing,
+            file: &file,
+            path: &target.path,
+            begun: Instant::now(),
+            state: Mutex::new(State {
+                schedule: Schedule::new(trace, pace),
+                sum,
+                failure: None,
+            }),
+            changed: Condvar::new(),
+            stop,
+        };
+        let threads = match pace {
+            Pace::Closed { depth } => depth,
+            Pace::Open => OPEN_THREADS,
+            Pace::Mixed { .. } => OPEN_THREADS.min(trace.lanes()),
+        };
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| run.work());
+            }
+        });
+        let state = run.state.into_inner().unwrap_or_else(|it| it.into_inner());
+        if let Some(failure) = state.failure {
+            return Err(failure);
+        }
+        sum = state.sum;
+    }
+    Ok(OnFile {
+        operations: sum.operations,
+        elapsed_ns: begun.elapsed().as_nanos() as u64,
+        times: TimesByKind::of(&sum.watches),
+        late_operations: sum.late_operations,
+        latest_ns: sum.latest_ns,
+    })
+}
+
+fn open(target: &Target, trace: &Trace, packing: &Packing) -> Result<File, Error> {
+    let changes = trace
+        .operations()
+        .iter()
+        .any(|it| matches!(it.kind, Kind::Write | Kind::Discard));
+    let path = &target.path;
+    let needed_bytes = packing.pages() * PAGE_BYTES as u64;
+    let there = path.symlink_metadata().is_ok();
+    if there && changes && !target.overwrite {
+        return Err(failed("write to", path)(
+            io::ErrorKind::AlreadyExists.into(),
+        ));
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(changes || !there);
+    let is_device = path
+        .metadata()
+        .is_ok_and(|it| it.file_type().is_block_device());
+    // On a block device this fails if it is mounted, or part of a volume.
+    let exclusive = if is_device && changes {
+        libc::O_EXCL
+    } else {
+        0
+    };
+    let direct = if target.buffered { 0 } else { libc::O_DIRECT };
+    options.custom_flags(exclusive | direct | libc::O_CLOEXEC);
+    if !there {
+        options.create_new(true);
+    }
+    let file = options.open(path).map_err(failed("open", path))?;
+    let size_bytes = size(&file).map_err(failed("measure", path))?;
+    if is_device || (!changes && there) {
+        return match size_bytes >= needed_bytes {
+            true => Ok(file),
+            false => Err(Error::TooSmall {
+                target: path.display().to_string(),
+                needed_bytes,
+                size_bytes,
+            }),
+        };
+    }
+    if size_bytes < needed_bytes {
+        allocate(&file, needed_bytes).map_err(failed("make room in", path))?;
+    }
+    Ok(file)
+}
+
+/// A file's or a block device's.
+fn size(mut file: &File) -> io::Result<u64> {
+    io::Seek::seek(&mut file, io::SeekFrom::End(0))
+}
+
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    fallocate(file, 0, 0, bytes)
+}
+
+fn discard(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    fallocate(file, mode, offset, bytes)
+}
+
+fn fallocate(file: &File, mode: i32, offset: u64, bytes: u64) -> io::Result<()> {
+    // SAFETY: takes numbers and an open file.
+    match unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, bytes as i64) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn failed<'a>(verb: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
+    move |source| Error::Io {
+        verb,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+struct Sum {
+    watches: [Stopwatch; 4],
+    operations: u64,
+    late_operations: u64,
+    latest_ns: u64,
+}
+
+impl Sum {
+    fn new() -> Self {
+        Sum {
+            watches: std::array::from_fn(|_| Stopwatch::new()),
+            operations: 0,
+            late_operations: 0,
+            latest_ns: 0,
+        }
+    }
+}
+
+struct State<'a> {
+    schedule: Schedule<'a>,
+    sum: Sum,
+    failure: Option<Error>,
+}
+
+struct Run<'a> {
+    trace: &'a Trace,
+    packing: &'a Packing,
+    file: &'a File,
+    path: &'a Path,
+    begun: Instant,
+    state: Mutex<State<'a>>,
+    changed: Condvar,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Run<'a> {
+    /// A thread's: takes operations that are due until all are done or something fails.
+    fn work(&self) {
+        let mut buffer = Buffer::new();
+        while let Some((index, issued_ns)) = self.next() {
+            let operation = self.trace.operations()[index];
+            let outcome = self.perform(&operation, &mut buffer);
+            let now_ns = self.now_ns();
+            let mut state = self.lock();
+            if let Err(error) = outcome {
+                let verb = match operation.kind {
+                    Kind::Read => "read",
+                    Kind::Write => "write to",
+                    Kind::Discard => "discard in",
+                    Kind::Flush => "flush",
+                };
+                state.failure.get_or_insert(failed(verb, self.path)(error));
+            }
+            let pages = operation.pages().map_or(0, |(first, end)| end - first);
+            state.sum.operations += 1;
+            state.sum.watches[operation.kind as usize].add(now_ns - issued_ns, pages);
+            state.schedule.complete(index, now_ns);
+            drop(state);
+            self.changed.notify_all();
+        }
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+        self.state.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64
+    }
+
+    /// The next operation once it is due, and when that was found; `None` at the end.
+    fn next(&self) -> Option<(usize, u64)> {
+        let mut state = self.lock();
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                state.failure.get_or_insert(Error::Interrupted);
+            }
+            if state.failure.is_some() || state.schedule.is_over() {
+                return None;
+            }
+            let now_ns = self.now_ns();
+            let patience = match state.schedule.peek() {
+                Some((due_ns, index)) if due_ns <= now_ns => {
+                    state.schedule.issue();
+                    let late_ns = if due_ns == 0 { 0 } else { now_ns - due_ns };
+                    state.sum.late_operations += u64::from(late_ns > LATE_NS);
+                    state.sum.latest_ns = state.sum.latest_ns.max(late_ns);
+                    return Some((index, now_ns));
+                }
+                Some((due_ns, _)) => LOOK.min(Duration::from_nanos(due_ns - now_ns)),
+                None => LOOK,
+            };
+            let waited = self.changed.wait_timeout(state, patience);
+            state = waited.unwrap_or_else(|it| it.into_inner()).0;
+        }
+    }
+
+    fn perform(&self, operation: &Operation, buffer: &mut Buffer) -> io::Result<()> {
+        let Some((first, end)) = operation.pages() else {
+            return self.file.sync_data();
+        };
+        let mut offset = self.packing.page(first) * PAGE_BYTES as u64;
+        let mut left = (end - first) as usize * PAGE_BYTES;
+        if operation.kind == Kind::Discard {
+            return discard(self.file, offset, left as u64);
+        }
+        while left > 0 {
+            let piece = &mut buffer.bytes()[..left.min(PIECE_BYTES)];
+            match operation.kind {
+                Kind::Read => self.file.read_exact_at(piece, offset)?,
+                _ => {
+                    fill(piece, offset);
+                    self.file.write_all_at(piece, offset)?;
+                }
+            }
+            offset += piece.len() as u64;
+            left -= piece.len();
+        }
+        Ok(())
+    }
+}
+
+/// Data that do not compress: a device that compresses is not to gain by it.
+fn fill(piece: &mut [u8], offset: u64) {
+    let mut state = offset;
+    for word in piece.chunks_exact_mut(8) {
+        // splitmix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word.copy_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes());
+    }
+}
+
+/// Memory aligned to pages, as direct I/O needs it.
+struct Buffer {
+    memory: Vec<Page>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(4096))]
+struct Page([u8; PAGE_BYTES]);
+
+impl Buffer {
+    fn new() -> Self {
+        Buffer {
+            memory: vec![Page([0; PAGE_BYTES]); PIECE_BYTES / PAGE_BYTES],
+        }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the pages are arrays of bytes without gaps, one after the other.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), PIECE_BYTES) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

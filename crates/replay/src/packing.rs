@@ -1,0 +1,95 @@
+//! Addresses of a trace on a smaller device: what nobody touches is left out.
+//!
+//! Order is kept, and pages that one operation touches stay side by side, so that what was
+//! sequential still is.
+
+use crate::trace::Trace;
+
+/// Where the touched pages of a trace are on the packed device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packing {
+    /// First page on the traced device, and on the packed one; in order of both.
+    ranges: Vec<(u64, u64)>,
+    pages: u64,
+}
+
+impl Packing {
+    /// For all that `trace` touches.
+    pub fn of(trace: &Trace) -> Self {
+        let mut touched: Vec<(u64, u64)> = trace
+            .operations()
+            .iter()
+            .filter_map(|it| it.pages())
+            .collect();
+        touched.sort_unstable();
+        let mut merged: Vec<(u64, u64)> = Vec::new();
+        for (first, end) in touched {
+            match merged.last_mut() {
+                Some((_, last_end)) if first <= *last_end => *last_end = end.max(*last_end),
+                _ => merged.push((first, end)),
+            }
+        }
+        let mut pages = 0;
+        let mut ranges = Vec::with_capacity(merged.len());
+        for (first, end) in merged {
+            ranges.push((first, pages));
+            pages += end - first;
+        }
+        Packing { ranges, pages }
+    }
+
+    /// Pages of the packed device.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Where a page is that the trace touches.
+    pub fn page(&self, page: u64) -> u64 {
+        let after = self.ranges.partition_point(|(first, _)| *first <= page);
+        let (first, packed) = self.ranges[after - 1];
+        packed + (page - first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{Kind, Operation};
+    use proptest::prelude::*;
+
+    fn trace(extents: &[(u64, u64)]) -> Trace {
+        let operation = |(offset_bytes, size_bytes): &(u64, u64)| Operation {
+            time_ns: 0,
+            kind: Kind::Write,
+            offset_bytes: *offset_bytes,
+            size_bytes: *size_bytes,
+            lane: 0,
+        };
+        Trace::new(extents.iter().map(operation).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn neighbours_stay_neighbours_and_nothing_else_is_kept(
+            extents in prop::collection::vec((0u64..1 << 22, 1u64..40_000), 1..50)
+        ) {
+            let trace = trace(&extents);
+            let packing = Packing::of(&trace);
+            let mut touched: Vec<u64> = Vec::new();
+            for operation in trace.operations() {
+                let (first, end) = operation.pages().unwrap();
+                for page in first..end {
+                    prop_assert_eq!(packing.page(page), packing.page(first) + page - first);
+                    touched.push(page);
+                }
+            }
+            touched.sort_unstable();
+            touched.dedup();
+            prop_assert_eq!(packing.pages(), touched.len() as u64);
+            // In order and each once, so onto 0..pages.
+            for (packed, page) in touched.into_iter().enumerate() {
+                prop_assert_eq!(packing.page(page), packed as u64);
+            }
+        }
+    }
+}

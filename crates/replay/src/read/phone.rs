@@ -1,0 +1,47 @@
+//! The traces of the set MobileBlockIOTraces (acsl-technion): a header, then
+//! `NAME-TID,DEVICE,R|W,SECTOR,SECTORS,SECONDS`. A thread's name may have commas.
+
+use super::{Lines, Threads, of_sectors, seconds};
+use crate::{Kind, Operation};
+
+/// The header as the set has it, and spelt right.
+const HEADERS: [&str; 2] = [
+    "proces,device,rw_flag,sector,size,timestamp",
+    "process,device,rw_flag,sector,size,timestamp",
+];
+
+const FIELDS: usize = 6;
+
+pub fn is_header(line: &str) -> bool {
+    HEADERS.contains(&line)
+}
+
+#[derive(Default)]
+pub struct Reader {
+    threads: Threads,
+}
+
+impl Lines for Reader {
+    fn take(&mut self, line: &str) -> Result<Option<Operation>, String> {
+        if is_header(line) {
+            return Ok(None);
+        }
+        let fields: Vec<&str> = line.rsplitn(FIELDS, ',').collect();
+        let [time, sectors, sector, direction, _device, thread] = fields.as_slice() else {
+            return Err(format!("it has {} of {FIELDS} fields", fields.len()));
+        };
+        let kind = match *direction {
+            "R" => Kind::Read,
+            "W" => Kind::Write,
+            "D" => Kind::Discard,
+            other => return Err(format!("'{other}' is neither R, W nor D")),
+        };
+        let time_ns = seconds(time).ok_or_else(|| format!("'{time}' is no time in seconds"))?;
+        let number = |text: &str| {
+            text.parse::<u64>()
+                .map_err(|_| format!("'{text}' is no number"))
+        };
+        let lane = self.threads.number(thread);
+        of_sectors(time_ns, kind, number(sector)?, number(sectors)?, lane).map(Some)
+    }
+}

@@ -1,0 +1,252 @@
+//! When each operation of a trace is issued.
+//!
+//! | pace | an operation is issued | what it answers |
+//! |---|---|---|
+//! | closed | when one of `depth` places is free | how fast can it go |
+//! | open | at its time in the trace, whatever the device still does | does the device keep up |
+//! | mixed | after its thread's previous operation, as below | how long does the app take |
+//!
+//! Mixed is the dissertation's adjustment of idle time (§6.2.3): of the intervals between
+//! system calls some follow the end of the call before, others a clock. A thread's interval up
+//! to `think_ns` is time that it computes: it is kept, from the end of the operation before. A
+//! longer one means that it waits for a clock or a person: the operation is issued at its time
+//! in the trace, or when the one before has ended, if that is later. The dissertation tells the
+//! two apart by comparing traces under different loads; with one trace length has to do.
+
+use crate::trace::Trace;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// How operations follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// So many at once, each as soon as another has ended.
+    Closed {
+        /// At least 1.
+        depth: u32,
+    },
+    /// At the trace's own times.
+    Open,
+    /// Each thread waits for its operations.
+    Mixed {
+        /// Longest interval that counts as computing.
+        think_ns: u64,
+    },
+}
+
+/// Which operation is due next.
+///
+/// Operations are named by their index in the trace; times are nanoseconds since the start.
+#[derive(Debug)]
+pub struct Schedule<'a> {
+    trace: &'a Trace,
+    pace: Pace,
+    /// Next in the trace's order; for `Mixed`, unused.
+    cursor: usize,
+    in_flight: u32,
+    /// For `Mixed`: operations whose thread is ready for them.
+    ready: BinaryHeap<Reverse<(u64, usize)>>,
+    /// For `Mixed`: the same thread's next operation, or `NOBODY`.
+    successor: Vec<u32>,
+}
+
+const NOBODY: u32 = u32::MAX;
+
+impl<'a> Schedule<'a> {
+    /// From the trace's beginning.
+    pub fn new(trace: &'a Trace, pace: Pace) -> Self {
+        let mut schedule = Schedule {
+            trace,
+            pace,
+            cursor: 0,
+            in_flight: 0,
+            ready: BinaryHeap::new(),
+            successor: Vec::new(),
+        };
+        if matches!(pace, Pace::Mixed { .. }) {
+            schedule.link_threads();
+        }
+        schedule
+    }
+
+    fn link_threads(&mut self) {
+        let operations = self.trace.operations();
+        let mut last = vec![NOBODY; self.trace.lanes() as usize];
+        self.successor = vec![NOBODY; operations.len()];
+        for (index, operation) in operations.iter().enumerate() {
+            let last = &mut last[operation.lane as usize];
+            match *last {
+                NOBODY => self.ready.push(Reverse((operation.time_ns, index))),
+                before => self.successor[before as usize] = index as u32,
+            }
+            *last = index as u32;
+        }
+    }
+
+    /// The next operation and when it is due. `None` if all were issued, or an end has to come
+    /// first.
+    pub fn peek(&self) -> Option<(u64, usize)> {
+        let next = self.trace.operations().get(self.cursor);
+        match self.pace {
+            Pace::Closed { depth } if self.in_flight >= depth => None,
+            Pace::Closed { .. } => next.map(|_| (0, self.cursor)),
+            Pace::Open => next.map(|it| (it.time_ns, self.cursor)),
+            Pace::Mixed { .. } => self.ready.peek().map(|Reverse(next)| *next),
+        }
+    }
+
+    /// The operation that [`Schedule::peek`] gave is issued.
+    pub fn issue(&mut self) {
+        self.in_flight += 1;
+        match self.pace {
+            Pace::Mixed { .. } => drop(self.ready.pop()),
+            Pace::Closed { .. } | Pace::Open => self.cursor += 1,
+        }
+    }
+
+    /// An issued operation has ended.
+    pub fn complete(&mut self, index: usize, now_ns: u64) {
+        self.in_flight -= 1;
+        let Pace::Mixed { think_ns } = self.pace else {
+            return;
+        };
+        let next = self.successor[index];
+        if next == NOBODY {
+            return;
+        }
+        let operations = self.trace.operations();
+        let time_ns = operations[next as usize].time_ns;
+        let interval_ns = time_ns - operations[index].time_ns;
+        let due_ns = match interval_ns <= think_ns {
+            true => now_ns.saturating_add(interval_ns),
+            false => time_ns.max(now_ns),
+        };
+        self.ready.push(Reverse((due_ns, next as usize)));
+    }
+
+    /// Whether all were issued and have ended.
+    pub fn is_over(&self) -> bool {
+        let left = match self.pace {
+            Pace::Mixed { .. } => !self.ready.is_empty(),
+            Pace::Closed { .. } | Pace::Open => self.cursor < self.trace.operations().len(),
+        };
+        !left && self.in_flight == 0
+    }
+
+    /// Operations issued and not ended.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{Kind, Operation};
+    use proptest::prelude::*;
+
+    /// Index, issued, ended.
+    type Played = Vec<(usize, u64, u64)>;
+
+    /// On a device that serves one operation at a time, each in `service_ns`.
+    fn play(trace: &Trace, pace: Pace, service_ns: u64) -> Played {
+        let mut schedule = Schedule::new(trace, pace);
+        let mut under_way = std::collections::VecDeque::new();
+        let (mut now_ns, mut free_ns) = (0, 0);
+        let mut played = Vec::new();
+        while !schedule.is_over() {
+            let end_ns = under_way.front().map(|(_, _, end_ns)| *end_ns);
+            match schedule.peek() {
+                Some((due_ns, index))
+                    if end_ns.is_none_or(|end_ns| due_ns.max(now_ns) < end_ns) =>
+                {
+                    now_ns = due_ns.max(now_ns);
+                    schedule.issue();
+                    free_ns = now_ns.max(free_ns) + service_ns;
+                    under_way.push_back((index, now_ns, free_ns));
+                }
+                _ => {
+                    let (index, issued_ns, end_ns) = under_way.pop_front().unwrap();
+                    now_ns = end_ns;
+                    schedule.complete(index, now_ns);
+                    played.push((index, issued_ns, end_ns));
+                }
+            }
+        }
+        played
+    }
+
+    fn traces() -> impl Strategy<Value = Trace> {
+        prop::collection::vec((0u64..10_000, 0u32..4), 1..60).prop_map(|operations| {
+            let operation = |(time_ns, lane)| Operation {
+                time_ns,
+                kind: Kind::Read,
+                offset_bytes: 0,
+                size_bytes: 4096,
+                lane,
+            };
+            Trace::new(operations.into_iter().map(operation).collect())
+        })
+    }
+
+    fn each_once(trace: &Trace, played: &Played) -> bool {
+        let mut indices: Vec<_> = played.iter().map(|(index, ..)| *index).collect();
+        indices.sort_unstable();
+        indices == (0..trace.operations().len()).collect::<Vec<_>>()
+    }
+
+    proptest! {
+        #[test]
+        fn open_issues_at_the_traces_times(trace in traces(), service_ns in 1u64..2_000) {
+            let played = play(&trace, Pace::Open, service_ns);
+            prop_assert!(each_once(&trace, &played));
+            for (index, issued_ns, _) in played {
+                prop_assert_eq!(issued_ns, trace.operations()[index].time_ns);
+            }
+        }
+
+        #[test]
+        fn closed_keeps_all_places_busy(
+            trace in traces(), service_ns in 1u64..2_000, depth in 1u32..8
+        ) {
+            let played = play(&trace, Pace::Closed { depth }, service_ns);
+            prop_assert!(each_once(&trace, &played));
+            // One after the other without a gap, on a device that serves one at a time.
+            let end_ns = played.iter().map(|(_, _, end_ns)| *end_ns).max().unwrap();
+            prop_assert_eq!(end_ns, service_ns * played.len() as u64);
+            for (place, (_, issued_ns, end_ns)) in played.iter().enumerate() {
+                let before = played[..place].iter();
+                let beside = before.filter(|(_, _, other_ns)| other_ns > issued_ns).count();
+                prop_assert!(beside < depth as usize, "{} beside, until {}", beside, end_ns);
+            }
+        }
+
+        #[test]
+        fn mixed_keeps_what_a_thread_computes_and_never_overtakes_it(
+            trace in traces(), service_ns in 1u64..2_000, think_ns in 0u64..3_000
+        ) {
+            let played = play(&trace, Pace::Mixed { think_ns }, service_ns);
+            prop_assert!(each_once(&trace, &played));
+            let mut last: Vec<Option<(usize, u64)>> = vec![None; 4];
+            let mut in_order = played;
+            in_order.sort_unstable();
+            for (index, issued_ns, end_ns) in in_order {
+                let operation = trace.operations()[index];
+                let last = &mut last[operation.lane as usize];
+                let due_ns = match *last {
+                    None => operation.time_ns,
+                    Some((before, before_end_ns)) => {
+                        let interval_ns =
+                            operation.time_ns - trace.operations()[before].time_ns;
+                        match interval_ns <= think_ns {
+                            true => before_end_ns + interval_ns,
+                            false => operation.time_ns.max(before_end_ns),
+                        }
+                    }
+                };
+                prop_assert_eq!(issued_ns, due_ns);
+                *last = Some((index, end_ns));
+            }
+        }
+    }
+}
