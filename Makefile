@@ -5,7 +5,7 @@
 # make install the program, its man pages and the scheduler's module on this machine
 # Each installs what it needs from Debian's archive, with sudo if you are not root.
 
-PACKAGES := clang gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf qemu-system-x86 xz-utils zlib1g-dev
+PACKAGES := clang gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 xz-utils zlib1g-dev
 # Any cargo from this version on will do; without one, Debian's own is installed.
 CARGO_AT_LEAST := 1.91
 CARGO_PACKAGES := cargo-web rustc-web
@@ -48,7 +48,7 @@ demo: build
 	$(RELEASE) lab run qasio --workload m1,m2,m3,m4 --load idle,writer --seeds 1..5 --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
 
-test: build
+test: build readers
 	$(CARGO) run -q --locked -p tally -- \
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
@@ -62,3 +62,4 @@ stress: setup-stress
 		-- $(CARGO) test --locked -p frontrow --test stress
 
 include packaging/install.mk
+include tests/readers/readers.mk

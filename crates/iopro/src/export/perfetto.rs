@@ -1,7 +1,8 @@
 //! Perfetto's trace: a track a thread with its calls and waits, below its
 //! process; and for each disk the requests that are queued, the requests in the
 //! device, and the commits of the journals. Arrows lead from a call to the
-//! requests that carried its data.
+//! requests that carried its data, and to a call from those that had fetched
+//! them before.
 //!
 //! Slices on one track have to lie inside of each other or apart. Requests do
 //! neither, so each is put on the first of several tracks of the same name that
@@ -20,8 +21,8 @@ use std::io::Write;
 use std::path::Path;
 
 const SEQUENCE: u32 = 1;
-/// More arrows than that from one slice hide the picture.
-const MOST_FLOWS: u64 = 64;
+/// More arrows than that at one slice hide the picture.
+const MOST_ARROWS: u64 = 64;
 
 /// Kinds of slices, as in the table of all slices.
 const CALL: i64 = 0;
@@ -79,8 +80,9 @@ pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
     for (query, kind, name) in OVERLAPPING {
         spread(database, (query, kind, name), &mut tracks, &mut emit)?;
     }
+    database.execute_batch(&arrows())?;
     slices(database, &mut emit)?;
-    database.execute_batch("DROP TABLE temp.slices")?;
+    database.execute_batch("DROP TABLE temp.slices; DROP TABLE temp.arrows")?;
     out.flush().map_err(cannot_write(output))
 }
 
@@ -228,6 +230,29 @@ fn device_name(database: &Connection, device: u64) -> Result<String, Error> {
     Ok(database.query_row(query, [device], |row| row.get(0))?)
 }
 
+/// Makes the table of arrows between slices that are there: from a call to a
+/// request with its data, or to a call from the request that had fetched data for
+/// it before it began.
+fn arrows() -> String {
+    format!(
+        "CREATE TEMP TABLE arrows AS
+         WITH pairs AS (
+             SELECT min(link_id) AS arrow, syscall_id, request_id,
+                 syscalls.begin_ns <= issued_ns AS from_call
+             FROM links JOIN syscalls USING (syscall_id) JOIN requests USING (request_id)
+             WHERE syscalls.kind NOT IN ('kernel', 'unrecorded') AND completed_ns IS NOT NULL
+             GROUP BY syscall_id, request_id),
+         counted AS (
+             SELECT *, row_number() OVER (PARTITION BY syscall_id ORDER BY arrow) AS of_call,
+                 row_number() OVER (PARTITION BY request_id ORDER BY arrow) AS of_request
+             FROM pairs)
+         SELECT arrow, syscall_id, request_id, from_call FROM counted
+         WHERE of_call <= {MOST_ARROWS} AND of_request <= {MOST_ARROWS};
+         CREATE INDEX temp.arrows_by_call ON arrows (syscall_id);
+         CREATE INDEX temp.arrows_by_request ON arrows (request_id)"
+    )
+}
+
 /// All begins and ends in order of time; at one moment ends come first, of
 /// begins the longest slice's, of ends the shortest's.
 fn slices(database: &Connection, emit: &mut Emit) -> Result<(), Error> {
@@ -265,8 +290,8 @@ fn slices(database: &Connection, emit: &mut Emit) -> Result<(), Error> {
 /// the columns' names.
 struct Asker<'a> {
     by_kind: HashMap<i64, CachedStatement<'a>>,
-    from_call: CachedStatement<'a>,
-    to_request: CachedStatement<'a>,
+    of_call: CachedStatement<'a>,
+    of_request: CachedStatement<'a>,
 }
 
 impl<'a> Asker<'a> {
@@ -299,16 +324,16 @@ impl<'a> Asker<'a> {
         for (kind, query) in queries {
             by_kind.insert(kind, database.prepare_cached(query)?);
         }
-        let flows = |column| {
-            format!(
-                "SELECT min(link_id) FROM links WHERE {column} = ? AND request_id IS NOT NULL
-                 GROUP BY syscall_id, request_id ORDER BY 1 LIMIT {MOST_FLOWS}"
-            )
+        let arrows = |column| {
+            let question = format!(
+                "SELECT arrow FROM temp.arrows WHERE {column} = ?1 AND from_call = ?2 ORDER BY 1"
+            );
+            database.prepare_cached(&question)
         };
         Ok(Asker {
             by_kind,
-            from_call: database.prepare_cached(&flows("syscall_id"))?,
-            to_request: database.prepare_cached(&flows("request_id"))?,
+            of_call: arrows("syscall_id")?,
+            of_request: arrows("request_id")?,
         })
     }
 
@@ -327,16 +352,22 @@ impl<'a> Asker<'a> {
             }
         }
         match kind {
-            CALL | RING => event.flow_ids = flows(&mut self.from_call, id)?,
-            DEVICE => event.terminating_flow_ids = flows(&mut self.to_request, id)?,
+            CALL | RING => {
+                event.flow_ids = ids(&mut self.of_call, id, true)?;
+                event.terminating_flow_ids = ids(&mut self.of_call, id, false)?;
+            }
+            DEVICE => {
+                event.flow_ids = ids(&mut self.of_request, id, false)?;
+                event.terminating_flow_ids = ids(&mut self.of_request, id, true)?;
+            }
             _ => {}
         }
         Ok(event)
     }
 }
 
-fn flows(statement: &mut CachedStatement, id: u64) -> Result<Vec<u64>, Error> {
-    let rows = statement.query_map([id], |row| row.get(0))?;
+fn ids(arrows: &mut CachedStatement, slice: u64, from_call: bool) -> Result<Vec<u64>, Error> {
+    let rows = arrows.query_map(params![slice, from_call], |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
