@@ -25,10 +25,6 @@ const REQUESTS: usize = 40;
 const SYNC_WRITE_DEADLINE_US: u64 = 100_000;
 const BOOSTED_DEADLINE_US: u64 = 50_000;
 
-/// What the clocks of the tracepoint and of the request may be apart, most of it
-/// on a kernel that is slow with checks.
-const CLOCK_ERROR_US: u64 = 50;
-
 /// At most one request in so many may be issued late.
 const ISSUED_LATE_ONE_IN: usize = 20;
 
@@ -162,25 +158,28 @@ fn out_of_order(dispatched: &[u64], issued: &[u64]) -> Option<usize> {
     Some(dispatched.len() - last_places.len())
 }
 
-/// The most urgent request that was queued when the one at `index` was chosen.
+/// The most urgent request that was queued when the one at `index` was chosen. The
+/// order of the trace is that of the scheduler's lock, so no clock is asked.
 fn most_urgent_queued(events: &Events, index: usize) -> Option<Dispatch> {
-    let now_us = events.dispatches[index].at_us;
+    let chosen = &events.dispatches[index];
     let later = events.dispatches[index + 1..].iter();
     later
-        .filter(|it| in_its_class_since_us(events, it) + CLOCK_ERROR_US < now_us)
+        .filter(|it| in_its_class_since(events, it).is_some_and(|line| line < chosen.line))
         .min_by_key(|it| it.class)
         .copied()
 }
 
-/// A promoted request counts from the last promotion before its dispatch on: the
-/// trace does not tell which requests one promoted.
-fn in_its_class_since_us(events: &Events, it: &Dispatch) -> u64 {
-    let before = |promoted_us: &&u64| **promoted_us <= it.at_us;
-    let promoted_us = match it.class {
-        Class::Boosted => events.promotions_us.iter().rfind(before),
+/// The line of the trace from which a request was in the class it was dispatched
+/// in. One that was promoted counts from the last promotion before its dispatch
+/// on: the trace does not tell which requests one promoted.
+fn in_its_class_since(events: &Events, it: &Dispatch) -> Option<usize> {
+    let inserted = it.inserted_line?;
+    let before = |line: &&usize| **line < it.line;
+    let promoted = match it.class {
+        Class::Boosted => events.promotion_lines.iter().rfind(before),
         _ => None,
     };
-    it.inserted_us().max(promoted_us.copied().unwrap_or(0))
+    Some(promoted.map_or(inserted, |line| inserted.max(*line)))
 }
 
 /// Dispatches that passed over something more urgent.
@@ -252,20 +251,22 @@ impl Passed {
 mod tests {
     use super::*;
 
-    fn dispatch(class: Class, at_us: u64, age_us: u64) -> Dispatch {
+    fn dispatch(class: Class, inserted_line: usize, line: usize) -> Dispatch {
         Dispatch {
             class,
-            at_us,
-            age_us,
+            at_us: 1000,
+            age_us: 10,
             bytes: 4096,
-            sector: at_us,
+            sector: 8,
+            line,
+            inserted_line: Some(inserted_line),
         }
     }
 
-    fn events(dispatches: &[Dispatch], promotions_us: &[u64]) -> Events {
+    fn events(dispatches: &[Dispatch], promotion_lines: &[usize]) -> Events {
         Events {
             dispatches: dispatches.to_vec(),
-            promotions_us: promotions_us.to_vec(),
+            promotion_lines: promotion_lines.to_vec(),
             ..Events::default()
         }
     }
@@ -273,8 +274,8 @@ mod tests {
     #[test]
     fn a_write_before_a_queued_read_is_found_out() {
         let wrong = [
-            dispatch(Class::SyncWrite, 1000, 500),
-            dispatch(Class::SyncRead, 1100, 300),
+            dispatch(Class::SyncWrite, 0, 2),
+            dispatch(Class::SyncRead, 1, 3),
         ];
         let waiting = most_urgent_queued(&events(&wrong, &[]), 0).unwrap();
         assert_eq!(waiting.class, Class::SyncRead);
@@ -284,21 +285,18 @@ mod tests {
     #[test]
     fn a_read_that_came_later_was_not_passed_over() {
         let right = [
-            dispatch(Class::SyncWrite, 1000, 500),
-            dispatch(Class::SyncRead, 1100, 50),
+            dispatch(Class::SyncWrite, 0, 1),
+            dispatch(Class::SyncRead, 2, 3),
         ];
         assert_eq!(most_urgent_queued(&events(&right, &[]), 0), None);
     }
 
     #[test]
     fn a_request_is_passed_over_from_its_promotion_on() {
-        let both = [
-            dispatch(Class::Async, 1000, 900),
-            dispatch(Class::Boosted, 1300, 1200),
-        ];
-        let before = most_urgent_queued(&events(&both, &[500, 1400]), 0);
+        let both = [dispatch(Class::Async, 0, 3), dispatch(Class::Boosted, 1, 5)];
+        let before = most_urgent_queued(&events(&both, &[2, 6]), 0);
         assert_eq!(before, Some(both[1]));
-        assert_eq!(most_urgent_queued(&events(&both, &[500, 1200]), 0), None);
+        assert_eq!(most_urgent_queued(&events(&both, &[2, 4]), 0), None);
     }
 
     #[test]
@@ -311,19 +309,17 @@ mod tests {
 
     #[test]
     fn the_share_and_what_is_overdue_may_pass_one_at_a_time() {
-        let read = dispatch(Class::SyncRead, 9000, 8000);
+        let read = dispatch(Class::SyncRead, 0, 9);
+        let share = dispatch(Class::Async, 1, 2);
         let mut passed = Passed::default();
-        passed
-            .judge(&dispatch(Class::Async, 1000, 10), &read)
-            .unwrap();
-        assert!(
-            passed
-                .judge(&dispatch(Class::Async, 1001, 10), &read)
-                .is_err()
-        );
-        let old = dispatch(Class::Boosted, 1002, 60_000);
+        passed.judge(&share, &read).unwrap();
+        assert!(passed.judge(&share, &read).is_err());
+        let overdue = Dispatch {
+            age_us: 60_000,
+            ..dispatch(Class::Boosted, 1, 2)
+        };
         let mut passed = Passed::default();
-        passed.judge(&old, &read).unwrap();
-        assert!(passed.judge(&old, &read).is_err());
+        passed.judge(&overdue, &read).unwrap();
+        assert!(passed.judge(&overdue, &read).is_err());
     }
 }

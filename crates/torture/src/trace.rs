@@ -3,6 +3,7 @@
 use crate::failure::require;
 use crate::stand::{read, write};
 use crate::{Failure, Outcome};
+use std::collections::BTreeMap;
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 const BUFFER_KIB: &str = "16384";
@@ -36,13 +37,10 @@ pub(crate) struct Dispatch {
     pub(crate) age_us: u64,
     pub(crate) bytes: u64,
     pub(crate) sector: u64,
-}
-
-impl Dispatch {
-    /// When it was inserted, since boot.
-    pub(crate) fn inserted_us(&self) -> u64 {
-        self.at_us.saturating_sub(self.age_us)
-    }
+    /// Its line in the trace, and that of its insertion. A request that grew at
+    /// its front has another sector than when it was inserted, and no such line.
+    pub(crate) line: usize,
+    pub(crate) inserted_line: Option<usize>,
 }
 
 /// What was traced, in order.
@@ -54,8 +52,8 @@ pub(crate) struct Events {
     /// shows as I and D, of requests with data.
     pub(crate) inserted_sectors: Vec<u64>,
     pub(crate) issued_sectors: Vec<u64>,
-    /// `frontrow_wait` that promoted something: when, since boot.
-    pub(crate) promotions_us: Vec<u64>,
+    /// The lines of `frontrow_wait` that promoted something.
+    pub(crate) promotion_lines: Vec<usize>,
 }
 
 /// Tracing, on until it is dropped.
@@ -109,21 +107,38 @@ impl Drop for Tracing {
 /// Lines are `TASK-PID [CPU] FLAGS SECONDS.MICROSECONDS: EVENT: TEXT`.
 fn parse(text: &str) -> Outcome<Events> {
     let mut events = Events::default();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
+    let mut inserted = BTreeMap::new();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    for (number, line) in lines.enumerate() {
         let damaged = || Failure::new(format!("the trace has a line '{line}'"));
-        take(&mut events, line).ok_or_else(damaged)?;
+        take(&mut events, &mut inserted, number, line).ok_or_else(damaged)?;
     }
     Ok(events)
 }
 
-fn take(events: &mut Events, line: &str) -> Option<()> {
+/// `inserted` has the lines of the insertions that no dispatch has followed, by
+/// sector.
+fn take(
+    events: &mut Events,
+    inserted: &mut BTreeMap<u64, usize>,
+    number: usize,
+    line: &str,
+) -> Option<()> {
     let mut parts = line.splitn(3, ": ");
     let at_us = microseconds(parts.next()?.rsplit(' ').next()?)?;
     let (event, text) = (parts.next()?, parts.next()?);
     match event {
-        "frontrow_dispatch" => events.dispatches.push(dispatch(at_us, text)?),
-        "frontrow_wait" if !text.ends_with("promoted=0") => events.promotions_us.push(at_us),
-        "block_rq_insert" => events.inserted_sectors.extend(sector_of_data(text)?),
+        "frontrow_dispatch" => {
+            let mut dispatch = dispatch(at_us, number, text)?;
+            dispatch.inserted_line = inserted.remove(&dispatch.sector);
+            events.dispatches.push(dispatch);
+        }
+        "frontrow_wait" if !text.ends_with("promoted=0") => events.promotion_lines.push(number),
+        "block_rq_insert" => {
+            let sector = sector_of_data(text)?;
+            events.inserted_sectors.extend(sector);
+            inserted.extend(sector.map(|it| (it, number)));
+        }
         "block_rq_issue" => events.issued_sectors.extend(sector_of_data(text)?),
         _ => {}
     }
@@ -136,7 +151,7 @@ fn microseconds(text: &str) -> Option<u64> {
 }
 
 /// `MAJOR,MINOR CLASS sector=S bytes=B age_ns=A`
-fn dispatch(at_us: u64, text: &str) -> Option<Dispatch> {
+fn dispatch(at_us: u64, line: usize, text: &str) -> Option<Dispatch> {
     let name = text.split(' ').nth(1)?;
     let (_, class) = CLASSES.iter().find(|(it, _)| *it == name)?;
     let value = |key: &str| {
@@ -149,6 +164,8 @@ fn dispatch(at_us: u64, text: &str) -> Option<Dispatch> {
         age_us: value("age_ns=")? / 1000,
         bytes: value("bytes=")?,
         sector: value("sector=")?,
+        line,
+        inserted_line: None,
     })
 }
 
@@ -170,6 +187,7 @@ mod tests {
         let text = "\
 # tracer: nop
 #
+   kworker/u4:1-30      [000] .....     3.229516: block_rq_insert: 252,0 W 131072 () 81920 + 256 none,0,0 [kworker/u4:1]
    kworker/0:1H-45      [000] .....     3.250017: frontrow_dispatch: 252,0 async sector=81920 bytes=131072 age_ns=20500
    kworker/0:1H-45      [000] .....     3.250018: block_rq_issue: 252,0 W 131072 () 81920 + 256 none,0,0 [kworker/0:1H]
           init-1       [000] d..2.     3.300000: frontrow_wait: 252,0 data boosted promoted=2
@@ -179,11 +197,12 @@ mod tests {
         let events = parse(text).unwrap();
         let only = events.dispatches[0];
         assert_eq!(only.class, Class::Async);
-        assert_eq!(only.inserted_us(), 3_249_997);
+        assert_eq!((only.at_us, only.age_us), (3_250_017, 20));
+        assert_eq!((only.line, only.inserted_line), (1, Some(0)));
         assert_eq!((only.sector, only.bytes), (81920, 131_072));
         assert_eq!(events.issued_sectors, [81920]);
-        assert!(events.inserted_sectors.is_empty());
-        assert_eq!(events.promotions_us, [3_300_000]);
+        assert_eq!(events.inserted_sectors, [81920]);
+        assert_eq!(events.promotion_lines, [3]);
         assert!(parse("what is this\n").is_err());
     }
 }
