@@ -1,13 +1,15 @@
-//! A block device as the other crates need it: which one is meant, what it is, and its
-//! request queue.
+//! A block device as the other crates need it: which one is meant, what it is, its
+//! request queue, and where a file lies on it.
 //!
 //! Everything is read below a root directory, `/` on a running system, so that tests have
 //! a tree of their own.
 
+mod extents;
 mod mounts;
 mod queue;
 mod resolve;
 
+pub use extents::{Extent, extents};
 pub use queue::Schedulers;
 
 use serde::Serialize;

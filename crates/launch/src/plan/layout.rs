@@ -1,0 +1,233 @@
+//! Pieces in the device's order, merged, and joined across gaps.
+
+use super::pad::Chunk;
+use super::{Joining, budget};
+use std::ops::Range;
+
+/// No request of the block layer is longer than a few hundred KB, so nothing is joined
+/// across a gap like this.
+const LONGEST_GAP_BYTES: u64 = 1 << 20;
+
+/// Somewhere in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its number in the plan.
+    pub file: usize,
+    /// From its begin.
+    pub file_bytes: u64,
+}
+
+/// A part of a file that lies in one piece on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Its begin on the device.
+    pub device_bytes: u64,
+    /// Its length.
+    pub length_bytes: u64,
+    /// Its begin in the file.
+    pub place: Place,
+}
+
+impl Piece {
+    fn end_bytes(&self) -> u64 {
+        self.device_bytes.saturating_add(self.length_bytes)
+    }
+
+    /// What of it is in the range, if anything.
+    fn within(&self, range: &Range<u64>) -> Option<Piece> {
+        let begin = self.device_bytes.max(range.start);
+        let end = self.end_bytes().min(range.end);
+        (begin < end).then(|| Piece {
+            device_bytes: begin,
+            length_bytes: end - begin,
+            place: Place {
+                file_bytes: self.place.file_bytes + (begin - self.device_bytes),
+                ..self.place
+            },
+        })
+    }
+}
+
+/// What a part of a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Pages of the working set, to be kept.
+    Pages(Place),
+    /// Padding that lies in a file of the profile, to be dropped.
+    FilePadding(Place),
+    /// Padding that lies elsewhere, to be read from the device and dropped.
+    DevicePadding,
+}
+
+/// A run of a request's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its begin on the device.
+    pub device_bytes: u64,
+    /// Its length.
+    pub length_bytes: u64,
+    /// Why it is read.
+    pub purpose: Purpose,
+}
+
+impl Part {
+    /// Whether it is read for nothing but to join its neighbours.
+    pub fn is_padding(&self) -> bool {
+        !matches!(self.purpose, Purpose::Pages(_))
+    }
+}
+
+/// What the device is to be asked for in one piece: parts that adjoin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Ascending, each beginning where the one before it ends.
+    pub parts: Vec<Part>,
+}
+
+impl Request {
+    /// Its begin on the device.
+    pub fn begin_bytes(&self) -> u64 {
+        self.parts.first().map_or(0, |part| part.device_bytes)
+    }
+
+    /// Its length.
+    pub fn length_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.length_bytes).sum()
+    }
+}
+
+/// What one device has, and what of it can be read.
+#[derive(Clone, Debug, Default)]
+pub struct Ground {
+    /// The working set, in any order.
+    pub pieces: Vec<Piece>,
+    /// All that the files of the working set have on the device: padding can be read
+    /// from there with the rights that the files were opened with.
+    pub owned: Vec<Piece>,
+    /// The bytes of the device itself can be read as well.
+    pub readable: bool,
+}
+
+/// The requests that read `ground`'s pieces, by their place on the device.
+pub fn layout(mut ground: Ground, joining: &Joining) -> Vec<Request> {
+    let order = |piece: &Piece| (piece.device_bytes, piece.place.file, piece.place.file_bytes);
+    ground.pieces.retain(|piece| piece.length_bytes > 0);
+    ground.pieces.sort_by_key(order);
+    ground.owned.sort_by_key(order);
+    let mut parts: Vec<Vec<Part>> = Vec::new();
+    let mut chunks: Vec<Chunk> = Vec::new();
+    for piece in &ground.pieces {
+        let part = Part {
+            device_bytes: piece.device_bytes,
+            length_bytes: piece.length_bytes,
+            purpose: Purpose::Pages(piece.place),
+        };
+        match (chunks.last_mut(), parts.last_mut()) {
+            (Some(chunk), Some(parts)) if chunk.end_bytes == piece.device_bytes => {
+                chunk.end_bytes = piece.end_bytes();
+                parts.push(part);
+            }
+            // Extents that files share: they were read for the first of them.
+            (Some(chunk), _) if chunk.end_bytes > piece.device_bytes => continue,
+            _ => {
+                chunks.push(Chunk {
+                    begin_bytes: piece.device_bytes,
+                    end_bytes: piece.end_bytes(),
+                });
+                parts.push(vec![part]);
+            }
+        }
+    }
+    match joining {
+        Joining::Merge => parts.into_iter().map(|parts| Request { parts }).collect(),
+        Joining::Pad { latency, most } => {
+            let gaps = gaps(&chunks, &ground);
+            let lists = split(&chunks, &gaps);
+            let bytes = chunks.iter().map(|it| it.end_bytes - it.begin_bytes).sum();
+            let found = budget::within(budget::part(bytes, *most), &lists, latency);
+            join(parts, gaps, found)
+        }
+    }
+}
+
+/// What reads the gap behind each chunk; `None` where it cannot be read, or is too long
+/// to try.
+fn gaps(chunks: &[Chunk], ground: &Ground) -> Vec<Option<Vec<Part>>> {
+    let mut owned = ground.owned.as_slice();
+    let of_pair = |pair: &[Chunk]| {
+        let gap = pair[0].end_bytes..pair[1].begin_bytes;
+        let passed = owned.partition_point(|it| it.end_bytes() <= gap.start);
+        owned = &owned[passed..];
+        match gap.end - gap.start <= LONGEST_GAP_BYTES {
+            true => fill(gap, owned, ground.readable),
+            false => None,
+        }
+    };
+    chunks.windows(2).map(of_pair).collect()
+}
+
+fn fill(gap: Range<u64>, owned: &[Piece], readable: bool) -> Option<Vec<Part>> {
+    let mut parts = Vec::new();
+    let mut at = gap.start;
+    let elsewhere = |begin: u64, end: u64| Part {
+        device_bytes: begin,
+        length_bytes: end - begin,
+        purpose: Purpose::DevicePadding,
+    };
+    for piece in owned.iter().take_while(|it| it.device_bytes < gap.end) {
+        let Some(piece) = piece.within(&(at..gap.end)) else {
+            continue;
+        };
+        if piece.device_bytes > at {
+            parts.push(elsewhere(at, piece.device_bytes));
+        }
+        at = piece.end_bytes();
+        parts.push(Part {
+            device_bytes: piece.device_bytes,
+            length_bytes: piece.length_bytes,
+            purpose: Purpose::FilePadding(piece.place),
+        });
+    }
+    if at < gap.end {
+        parts.push(elsewhere(at, gap.end));
+    }
+    let foreign = parts
+        .iter()
+        .any(|part| part.purpose == Purpose::DevicePadding);
+    (readable || !foreign).then_some(parts)
+}
+
+/// Lists of chunks with gaps between them that can be read.
+fn split(chunks: &[Chunk], gaps: &[Option<Vec<Part>>]) -> Vec<Vec<Chunk>> {
+    let mut lists: Vec<Vec<Chunk>> = Vec::new();
+    for (index, chunk) in chunks.iter().enumerate() {
+        let joined = index > 0 && gaps[index - 1].is_some();
+        match lists.last_mut() {
+            Some(list) if joined => list.push(*chunk),
+            _ => lists.push(vec![*chunk]),
+        }
+    }
+    lists
+}
+
+fn join(
+    parts: Vec<Vec<Part>>,
+    gaps: Vec<Option<Vec<Part>>>,
+    lists: Vec<Vec<Range<usize>>>,
+) -> Vec<Request> {
+    let mut gaps = std::iter::once(None).chain(gaps);
+    let mut parts = parts.into_iter();
+    let mut requests = Vec::new();
+    for range in lists.into_iter().flatten() {
+        let mut all = Vec::new();
+        for index in range.clone() {
+            let gap = gaps.next().flatten();
+            if index > range.start {
+                all.extend(gap.into_iter().flatten());
+            }
+            all.extend(parts.next().into_iter().flatten());
+        }
+        requests.push(Request { parts: all });
+    }
+    requests
+}

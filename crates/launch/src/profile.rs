@@ -1,0 +1,131 @@
+//! What a start of an app brings into memory: pages by file.
+
+mod format;
+mod store;
+
+pub use format::Error;
+pub use store::{Store, StoreError};
+
+use crate::identity::Identity;
+use std::path::PathBuf;
+
+/// The unit of a profile: a page of the page cache.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Pages of a file, ascending, with at least one page between two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pages {
+    /// The first one's index in the file.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl Pages {
+    /// The index behind the last one.
+    pub fn end(&self) -> u64 {
+        self.first + self.count
+    }
+}
+
+/// A file and its pages that are part of the working set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfiledFile {
+    /// Absolute, without links.
+    pub path: PathBuf,
+    /// Which file that was.
+    pub identity: Identity,
+    /// Ascending, never empty, within the file.
+    pub pages: Vec<Pages>,
+}
+
+/// When the working set is loaded, seen from the app's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Timing {
+    /// All of it is there when the app starts.
+    #[default]
+    Before,
+    /// By another process while the app starts.
+    Beside,
+    /// Not at all: measured to gain nothing for this app.
+    Never,
+}
+
+/// An app's working set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The command it was recorded with.
+    pub command: String,
+    /// When, in seconds since 1970.
+    pub recorded_s: u64,
+    /// How many starts the pages have in common.
+    pub runs: u32,
+    /// When to load.
+    pub timing: Timing,
+    /// The files, by path.
+    pub files: Vec<ProfiledFile>,
+}
+
+impl Profile {
+    /// All pages.
+    pub fn pages(&self) -> u64 {
+        self.files.iter().map(ProfiledFile::count).sum()
+    }
+
+    /// The profile with only the pages that `other`, another start of the app, has as
+    /// well; a file that changed between them is in neither.
+    pub fn intersection(&self, other: &Profile) -> Profile {
+        let files = self.files.iter().filter_map(|file| {
+            let theirs = other.files.iter().find(|it| it.path == file.path)?;
+            if theirs.identity != file.identity {
+                return None;
+            }
+            let pages = intersection(&file.pages, &theirs.pages);
+            (!pages.is_empty()).then(|| ProfiledFile {
+                pages,
+                ..file.clone()
+            })
+        });
+        Profile {
+            runs: self.runs + other.runs,
+            files: files.collect(),
+            ..self.clone()
+        }
+    }
+}
+
+impl ProfiledFile {
+    /// Its pages in the working set.
+    pub fn count(&self) -> u64 {
+        self.pages.iter().map(|pages| pages.count).sum()
+    }
+}
+
+/// What is in both of two ascending lists.
+fn intersection(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
+    let mut common: Vec<Pages> = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(one), Some(other)) = (ours.get(i), theirs.get(j)) {
+        let first = one.first.max(other.first);
+        let end = one.end().min(other.end());
+        if first < end {
+            push(&mut common, first, end);
+        }
+        match one.end() < other.end() {
+            true => i += 1,
+            false => j += 1,
+        }
+    }
+    common
+}
+
+/// Appends the pages from `first` up to `end`, joined with the last ones if they adjoin.
+pub(crate) fn push(pages: &mut Vec<Pages>, first: u64, end: u64) {
+    match pages.last_mut() {
+        Some(last) if last.end() == first => last.count += end - first,
+        _ => pages.push(Pages {
+            first,
+            count: end - first,
+        }),
+    }
+}

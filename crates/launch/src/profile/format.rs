@@ -1,0 +1,304 @@
+//! The profile as bytes.
+//!
+//! ```text
+//! profile = "FRLAUNCH" · u16 version · body · u64 XXH64 of all before it
+//! body    = text command · recorded_s · runs · timing · files · file*
+//! file    = prefix · text suffix · device · inode · generation · size_bytes
+//!           · zigzag mtime_s · mtime_ns · ranges · range*
+//! range   = gap · count
+//! ```
+//! Fixed numbers are little-endian, all others LEB128 in their shortest form. A text is
+//! its length and its bytes. `prefix` is how many bytes a path has in common with the one
+//! before it. A range begins `gap` pages behind the end of the one before it (the first:
+//! behind the file's begin), so ranges neither touch nor overlap.
+//!
+//! A profile decides what is opened and read with the rights of whoever starts the app,
+//! so nothing in it is believed: every count is checked against the bytes that are left
+//! before memory is taken for it.
+
+use super::{PAGE_BYTES, Pages, Profile, ProfiledFile, Timing};
+use crate::identity::Identity;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use xxhash_rust::xxh64::xxh64;
+
+const MAGIC: &[u8; 8] = b"FRLAUNCH";
+const VERSION: u16 = 1;
+const HEADER_BYTES: usize = 10;
+const CHECKSUM_BYTES: usize = 8;
+
+/// `PATH_MAX` of the kernel.
+const PATH_LIMIT_BYTES: usize = 4096;
+/// `loff_t` has no more.
+const SIZE_LIMIT_BYTES: u64 = i64::MAX as u64;
+/// More than any machine's memory holds of one app: 1 TiB.
+const PAGES_LIMIT: u64 = 1 << 28;
+
+/// Why bytes are no profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// It begins differently.
+    #[error("it is not a profile")]
+    NotAProfile,
+    /// Made by another version of the program.
+    #[error("it has format version {0}, which this frontrow does not read")]
+    Version(u16),
+    /// Bytes are missing or were changed.
+    #[error("it is damaged: its checksum does not fit")]
+    Checksum,
+    /// The checksum fits, and still it cannot be what this program writes.
+    #[error("it makes no sense: {0}")]
+    Nonsense(&'static str),
+}
+
+impl Profile {
+    /// The profile as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend(VERSION.to_le_bytes());
+        put_text(&mut out, self.command.as_bytes());
+        put(&mut out, self.recorded_s);
+        put(&mut out, self.runs.into());
+        put(&mut out, self.timing as u64);
+        put(&mut out, self.files.len() as u64);
+        let mut before: &[u8] = &[];
+        for file in &self.files {
+            let path = file.path.as_os_str().as_bytes();
+            let prefix = common_prefix(before, path);
+            put(&mut out, prefix as u64);
+            put_text(&mut out, &path[prefix..]);
+            put_file(&mut out, file);
+            before = path;
+        }
+        out.extend(xxh64(&out, 0).to_le_bytes());
+        out
+    }
+
+    /// What [`Profile::encode`] wrote.
+    ///
+    /// # Errors
+    /// [`Error`], whatever the bytes are.
+    pub fn decode(bytes: &[u8]) -> Result<Profile, Error> {
+        if bytes.len() < HEADER_BYTES + CHECKSUM_BYTES || !bytes.starts_with(MAGIC) {
+            return Err(Error::NotAProfile);
+        }
+        let version = u16::from_le_bytes([bytes[8], bytes[9]]);
+        if version != VERSION {
+            return Err(Error::Version(version));
+        }
+        let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+        if xxh64(content, 0).to_le_bytes() != checksum {
+            return Err(Error::Checksum);
+        }
+        Reader(&content[HEADER_BYTES..]).profile()
+    }
+}
+
+fn put_file(out: &mut Vec<u8>, file: &ProfiledFile) {
+    let identity = &file.identity;
+    put(out, identity.device);
+    put(out, identity.inode);
+    put(out, identity.generation.into());
+    put(out, identity.size_bytes);
+    put(out, zigzag(identity.mtime_s));
+    put(out, identity.mtime_ns.into());
+    put(out, file.pages.len() as u64);
+    let mut end = 0;
+    for pages in &file.pages {
+        put(out, pages.first - end);
+        put(out, pages.count);
+        end = pages.end();
+    }
+}
+
+/// Small numbers of either sign become small ones without.
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    put(out, text.len() as u64);
+    out.extend(text);
+}
+
+fn common_prefix(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
+/// The bytes that are left.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn profile(&mut self) -> Result<Profile, Error> {
+        let command = std::str::from_utf8(self.text()?)
+            .map_err(|_| Error::Nonsense("its command is not text"))?
+            .to_owned();
+        let recorded_s = self.number()?;
+        let runs = self.small()?;
+        let timing = match self.number()? {
+            0 => Timing::Before,
+            1 => Timing::Beside,
+            2 => Timing::Never,
+            _ => return Err(Error::Nonsense("there is no such timing")),
+        };
+        let files = self.files()?;
+        if !self.0.is_empty() {
+            return Err(Error::Nonsense("something follows its end"));
+        }
+        Ok(Profile {
+            command,
+            recorded_s,
+            runs,
+            timing,
+            files,
+        })
+    }
+
+    fn files(&mut self) -> Result<Vec<ProfiledFile>, Error> {
+        let count = self.count()?;
+        let mut files: Vec<ProfiledFile> = Vec::new();
+        let mut path: Vec<u8> = Vec::new();
+        let mut left_pages = PAGES_LIMIT;
+        for index in 0..count {
+            let before = path.clone();
+            self.path(&mut path)?;
+            if index > 0 && path <= before {
+                return Err(Error::Nonsense("its files are not in order"));
+            }
+            let identity = self.identity()?;
+            files.push(ProfiledFile {
+                path: checked(&path)?,
+                pages: self.pages(identity.size_bytes, &mut left_pages)?,
+                identity,
+            });
+        }
+        Ok(files)
+    }
+
+    fn path(&mut self, path: &mut Vec<u8>) -> Result<(), Error> {
+        let prefix = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+        if prefix > path.len() {
+            return Err(Error::Nonsense("a path continues more than there is"));
+        }
+        path.truncate(prefix);
+        path.extend(self.text()?);
+        match path.len() <= PATH_LIMIT_BYTES {
+            true => Ok(()),
+            false => Err(Error::Nonsense("a path is too long")),
+        }
+    }
+
+    fn identity(&mut self) -> Result<Identity, Error> {
+        let (device, inode, generation) = (self.number()?, self.number()?, self.small()?);
+        let size_bytes = self.number()?;
+        if size_bytes > SIZE_LIMIT_BYTES {
+            return Err(Error::Nonsense("a file is larger than files can be"));
+        }
+        Ok(Identity {
+            device,
+            inode,
+            generation,
+            size_bytes,
+            mtime_s: unzigzag(self.number()?),
+            mtime_ns: self.small()?,
+        })
+    }
+
+    fn pages(&mut self, size_bytes: u64, left: &mut u64) -> Result<Vec<Pages>, Error> {
+        let file_pages = size_bytes.div_ceil(PAGE_BYTES);
+        let ranges = self.count()?;
+        if ranges == 0 {
+            return Err(Error::Nonsense("a file has no pages"));
+        }
+        let mut all = Vec::new();
+        let mut end: u64 = 0;
+        for index in 0..ranges {
+            let (gap, count) = (self.number()?, self.number()?);
+            if count == 0 || (gap == 0 && index > 0) {
+                return Err(Error::Nonsense(
+                    "a range of pages is empty or adjoins another",
+                ));
+            }
+            end = end
+                .checked_add(gap)
+                .and_then(|first| first.checked_add(count))
+                .filter(|&end| end <= file_pages)
+                .ok_or(Error::Nonsense("a page is behind the end of its file"))?;
+            *left = left
+                .checked_sub(count)
+                .ok_or(Error::Nonsense("it has more pages than memory can have"))?;
+            all.push(Pages {
+                first: end - count,
+                count,
+            });
+        }
+        Ok(all)
+    }
+
+    /// How many of something follow, each at least a byte.
+    fn count(&mut self) -> Result<usize, Error> {
+        let count = self.number()?;
+        match usize::try_from(count) {
+            Ok(count) if count <= self.0.len() => Ok(count),
+            _ => Err(Error::Nonsense("a count is larger than the profile")),
+        }
+    }
+
+    fn text(&mut self) -> Result<&'a [u8], Error> {
+        let length = self.count()?;
+        let (text, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Ok(text)
+    }
+
+    fn small(&mut self) -> Result<u32, Error> {
+        u32::try_from(self.number()?).map_err(|_| Error::Nonsense("a number is too large"))
+    }
+
+    fn number(&mut self) -> Result<u64, Error> {
+        let mut value: u64 = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self
+                .0
+                .split_first()
+                .ok_or(Error::Nonsense("it ends in the middle"))?;
+            self.0 = rest;
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte has room for one bit, and the shortest form ends in no 0.
+            if (shift == 63 && bits > 1) || (byte == 0 && shift > 0) {
+                break;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Error::Nonsense("a number is too long"))
+    }
+}
+
+/// A path as the recorder writes it: absolute, and nowhere back up.
+fn checked(path: &[u8]) -> Result<PathBuf, Error> {
+    let path = Path::new(OsStr::from_bytes(path));
+    let plain = path
+        .components()
+        .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    let has_nul = path.as_os_str().as_bytes().contains(&0);
+    match path.is_absolute() && plain && !has_nul {
+        true => Ok(path.to_owned()),
+        false => Err(Error::Nonsense("a path is not an absolute one without ..")),
+    }
+}

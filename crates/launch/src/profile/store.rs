@@ -1,0 +1,172 @@
+//! Where profiles are: one file an app in a directory of the user's.
+
+use super::{Error, Profile};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Far more than any app's profile has.
+const LIMIT_BYTES: u64 = 64 << 20;
+
+/// Why a profile could not be kept or used; the app starts all the same.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The name could leave the directory.
+    #[error("{0:?} is no name for a profile: give one without a slash with --name")]
+    Name(String),
+    /// Neither HOME nor XDG_DATA_HOME says where to keep it.
+    #[error("there is no place for profiles: set HOME")]
+    NoPlace,
+    /// Nothing was recorded for the app.
+    #[error("there is no profile {path}: make one with `frontrow launch record -- {name}`")]
+    Missing {
+        /// Where it would be.
+        path: PathBuf,
+        /// The app.
+        name: String,
+    },
+    /// Somebody else could have put it there.
+    #[error("{path} is not used: it belongs to another user or others may write to it")]
+    NotOwn {
+        /// The profile.
+        path: PathBuf,
+    },
+    /// It is not what `record` wrote.
+    #[error("{path} is not used, record the app again: {source}")]
+    Bad {
+        /// The profile.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Error,
+    },
+    /// It could not be read or written.
+    #[error("cannot access {path}: {source}")]
+    File {
+        /// The profile or its directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A directory of profiles.
+#[derive(Clone, Debug)]
+pub struct Store {
+    directory: PathBuf,
+}
+
+impl Store {
+    /// In `directory`, which need not exist.
+    pub fn at(directory: PathBuf) -> Store {
+        Store { directory }
+    }
+
+    /// The user's own: `$XDG_DATA_HOME/frontrow/launch`, by default below
+    /// `~/.local/share`.
+    ///
+    /// # Errors
+    /// [`StoreError::NoPlace`].
+    pub fn of_user() -> Result<Store, StoreError> {
+        let absolute = |name: &str| {
+            let path = PathBuf::from(std::env::var_os(name)?);
+            path.is_absolute().then_some(path)
+        };
+        let data = absolute("XDG_DATA_HOME")
+            .or_else(|| Some(absolute("HOME")?.join(".local/share")))
+            .ok_or(StoreError::NoPlace)?;
+        Ok(Store::at(data.join("frontrow/launch")))
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where the profile of that name is.
+    ///
+    /// # Errors
+    /// [`StoreError::Name`].
+    pub fn path(&self, name: &str) -> Result<PathBuf, StoreError> {
+        match name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) {
+            true => Err(StoreError::Name(name.to_owned())),
+            false => Ok(self.directory.join(format!("{name}.profile"))),
+        }
+    }
+
+    /// The profile of that name.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn read(&self, name: &str) -> Result<Profile, StoreError> {
+        let path = self.path(name)?;
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => StoreError::Missing {
+                path: path.clone(),
+                name: name.to_owned(),
+            },
+            _ => StoreError::File {
+                path: path.clone(),
+                source,
+            },
+        };
+        // A pipe or a terminal in its place must not hold the app's start up.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(&path)
+            .map_err(failed)?;
+        if !is_own(&file).map_err(failed)? {
+            return Err(StoreError::NotOwn { path });
+        }
+        let mut bytes = Vec::new();
+        file.take(LIMIT_BYTES)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        Profile::decode(&bytes).map_err(|source| StoreError::Bad { path, source })
+    }
+
+    /// Keeps the profile under that name; whatever happens, the old or the new one is
+    /// there.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn write(&self, name: &str, profile: &Profile) -> Result<PathBuf, StoreError> {
+        let path = self.path(name)?;
+        let part = path.with_extension(format!("part-{}", std::process::id()));
+        let failed = |source| StoreError::File {
+            path: path.clone(),
+            source,
+        };
+        fs::create_dir_all(&self.directory).map_err(failed)?;
+        let written = write_durably(&part, &profile.encode());
+        match written.and_then(|()| fs::rename(&part, &path)) {
+            Ok(()) => Ok(path),
+            Err(source) => {
+                // What matters is why it was not written.
+                let _ = fs::remove_file(&part);
+                Err(failed(source))
+            }
+        }
+    }
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o644)
+        .open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A profile names files that are read with the caller's rights.
+fn is_own(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    // SAFETY: has no arguments and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let trusted = metadata.uid() == 0 || metadata.uid() == user;
+    Ok(metadata.is_file() && trusted && metadata.mode() & 0o022 == 0)
+}

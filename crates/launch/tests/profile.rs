@@ -1,0 +1,220 @@
+//! The profile's format: what was written is read, and nothing else is.
+
+use launch::Identity;
+use launch::profile::{Error, PAGE_BYTES, Pages, Profile, ProfiledFile, Store, StoreError, Timing};
+use proptest::prelude::*;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use xxhash_rust::xxh64::xxh64;
+
+fn pages() -> impl Strategy<Value = Vec<Pages>> {
+    let range = (1..200_u64, 1..60_u64);
+    proptest::collection::vec(range, 1..20).prop_map(|ranges| {
+        let mut end = 0;
+        let mut all = Vec::new();
+        for (gap, count) in ranges {
+            let first = end + gap;
+            all.push(Pages { first, count });
+            end = first + count;
+        }
+        all
+    })
+}
+
+prop_compose! {
+    fn file()(
+        parts in proptest::collection::vec("[a-z .é]{1,9}[a-z]", 1..5),
+        numbers in any::<(u64, u64, u32, i64, u32)>(),
+        slack in 0..10_000_u64,
+        pages in pages(),
+    ) -> ProfiledFile {
+        let (device, inode, generation, mtime_s, mtime_ns) = numbers;
+        let end = pages.last().map_or(0, Pages::end);
+        ProfiledFile {
+            path: PathBuf::from(format!("/{}", parts.join("/"))),
+            identity: Identity {
+                device, inode, generation,
+                size_bytes: (end - 1) * PAGE_BYTES + 1 + slack,
+                mtime_s, mtime_ns,
+            },
+            pages,
+        }
+    }
+}
+
+prop_compose! {
+    fn profile()(
+        command in ".{0,40}",
+        recorded_s in any::<u64>(),
+        runs in any::<u32>(),
+        timing in prop_oneof![Just(Timing::Before), Just(Timing::Beside), Just(Timing::Never)],
+        mut files in proptest::collection::vec(file(), 0..12),
+    ) -> Profile {
+        files.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
+        files.dedup_by(|one, other| one.path == other.path);
+        Profile { command, recorded_s, runs, timing, files }
+    }
+}
+
+/// The bytes with a checksum that fits.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.extend(xxh64(&bytes, 0).to_le_bytes());
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read(profile in profile()) {
+        prop_assert_eq!(Profile::decode(&profile.encode()).unwrap(), profile);
+    }
+
+    #[test]
+    fn no_byte_can_be_changed_or_cut_off(profile in profile(), place in any::<prop::sample::Index>(), bits in 1..=255_u8) {
+        let mut bytes = profile.encode();
+        let place = place.index(bytes.len());
+        prop_assert!(Profile::decode(&bytes[..place]).is_err());
+        bytes[place] ^= bits;
+        prop_assert!(Profile::decode(&bytes).is_err());
+    }
+
+    /// Whoever makes the checksum fit still gets nothing but a profile that would be
+    /// written just so.
+    #[test]
+    fn hostile_bytes_are_refused_or_mean_what_they_say(
+        profile in profile(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut bytes = profile.encode();
+        bytes.truncate(bytes.len() - 8);
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        let bytes = sealed(bytes);
+        if let Ok(profile) = Profile::decode(&bytes) {
+            prop_assert_eq!(profile.encode(), bytes);
+        }
+    }
+
+    #[test]
+    fn anything_at_all_is_read_without_a_crash(body in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Profile::decode(&body);
+        let _ = Profile::decode(&sealed([&b"FRLAUNCH\x01\0"[..], &body].concat()));
+    }
+
+    #[test]
+    fn the_intersection_is_what_both_have(one in pages(), other in pages()) {
+        let has = |all: &[Pages], page| all.iter().any(|it| (it.first..it.end()).contains(&page));
+        let of = |pages: &[Pages]| Profile {
+            command: String::new(), recorded_s: 0, runs: 1, timing: Timing::Before,
+            files: vec![ProfiledFile {
+                path: "/a".into(),
+                identity: Identity { device: 1, inode: 1, generation: 0, size_bytes: 1 << 40, mtime_s: 0, mtime_ns: 0 },
+                pages: pages.to_vec(),
+            }],
+        };
+        let both = of(&one).intersection(&of(&other));
+        let common = both.files.first().map_or(&[][..], |file| &file.pages);
+        let end = one.last().unwrap().end().max(other.last().unwrap().end());
+        for page in 0..end {
+            prop_assert_eq!(has(common, page), has(&one, page) && has(&other, page));
+        }
+        prop_assert_eq!(both.runs, 2);
+        let canonical = Profile::decode(&both.encode());
+        prop_assert_eq!(canonical.unwrap(), both);
+    }
+}
+
+fn hostile(body: &[u8]) -> Error {
+    Profile::decode(&sealed([&b"FRLAUNCH\x01\0"[..], body].concat())).unwrap_err()
+}
+
+#[test]
+fn huge_counts_take_no_memory() {
+    let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+    let files = [&[0, 0, 1, 0][..], &huge].concat();
+    assert_eq!(
+        hostile(&files),
+        Error::Nonsense("a count is larger than the profile")
+    );
+    assert_eq!(
+        hostile(&huge),
+        Error::Nonsense("a count is larger than the profile")
+    );
+}
+
+#[test]
+fn paths_that_lead_elsewhere_are_refused() {
+    for path in ["etc/passwd", "/usr/../etc/passwd", "", "/a\0b", "/./.."] {
+        let mut body = vec![0, 0, 1, 0, 1, 0, path.len() as u8];
+        body.extend(path.as_bytes());
+        body.extend([1, 1, 0, 100, 0, 0, 1, 0, 1]);
+        assert_eq!(
+            hostile(&body),
+            Error::Nonsense("a path is not an absolute one without .."),
+            "{path:?}"
+        );
+    }
+}
+
+#[test]
+fn pages_behind_the_end_are_refused() {
+    // A file of one byte has page 0 and no page 1.
+    let body = |gap| {
+        [
+            &[0, 0, 1, 0, 1, 0, 2][..],
+            b"/a",
+            &[1, 1, 0, 1, 0, 0, 1, gap, 1],
+        ]
+        .concat()
+    };
+    assert!(Profile::decode(&sealed([&b"FRLAUNCH\x01\0"[..], &body(0)].concat())).is_ok());
+    assert_eq!(
+        hostile(&body(1)),
+        Error::Nonsense("a page is behind the end of its file")
+    );
+}
+
+#[test]
+fn another_version_is_named() {
+    let bytes = sealed(b"FRLAUNCH\x07\0....".to_vec());
+    assert_eq!(Profile::decode(&bytes).unwrap_err(), Error::Version(7));
+}
+
+fn empty() -> Profile {
+    Profile {
+        command: "app".to_owned(),
+        recorded_s: 1,
+        runs: 1,
+        timing: Timing::Before,
+        files: Vec::new(),
+    }
+}
+
+#[test]
+fn a_store_keeps_profiles_and_tells_why_one_is_not_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::at(directory.path().join("launch"));
+    let missing = store.read("app").unwrap_err().to_string();
+    assert!(
+        missing.contains("frontrow launch record -- app"),
+        "{missing}"
+    );
+
+    let path = store.write("app", &empty()).unwrap();
+    assert_eq!(store.read("app").unwrap(), empty());
+    assert_eq!(fs::read_dir(store.directory()).unwrap().count(), 1);
+
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(matches!(store.read("app"), Err(StoreError::NotOwn { .. })));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(&path, "something else").unwrap();
+    assert!(matches!(store.read("app"), Err(StoreError::Bad { .. })));
+    for name in ["", "..", "../app", "a/b", ".hidden"] {
+        assert!(
+            matches!(store.read(name), Err(StoreError::Name(_))),
+            "{name}"
+        );
+    }
+}
