@@ -63,8 +63,8 @@ pub fn extents(file: &File) -> io::Result<Vec<Extent>> {
     let mut start = 0;
     loop {
         let map = read(file, start)?;
-        let mapped = map.extents.iter().take(map.mapped_extents as usize);
-        all.extend(mapped.clone().filter_map(plain));
+        let mapped = &map.extents[..AT_ONCE.min(map.mapped_extents as usize)];
+        all.extend(mapped.iter().filter_map(plain));
         match mapped.last() {
             Some(last) if last.flags & LAST == 0 => {
                 let end = last.logical.saturating_add(last.length);

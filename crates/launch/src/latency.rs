@@ -17,6 +17,9 @@ pub struct Latency {
     pub ns: [u64; SIZES],
     /// Of each page beyond.
     pub page_ns: u64,
+    /// What reading a gap takes the CPU, however small it is: it is a read of its own
+    /// until it is merged.
+    pub gap_ns: u64,
 }
 
 /// Time in 1/4096 ns, so that a byte beyond the table has a whole number of them.

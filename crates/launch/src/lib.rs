@@ -6,11 +6,18 @@
 //! what adjoins and pads gaps where one larger read is faster than two. [`load`] reads
 //! the plan into the page cache of the files that the pages belong to.
 
+pub mod calibrate;
+pub mod load;
 pub mod plan;
+pub mod prepare;
 pub mod profile;
+pub mod record;
 
 mod identity;
 mod latency;
+pub mod residency;
+mod working_set;
 
 pub use identity::Identity;
 pub use latency::Latency;
+pub use working_set::{Dropped, Opened, WorkingSet};

@@ -4,6 +4,7 @@
 //! the device's order that adjoin, whatever their files, are a **chunk** (the paper's
 //! `b_i`); chunks are joined into a **request** by reading the gaps between them, too.
 
+pub mod map;
 pub mod pad;
 
 mod budget;
@@ -21,7 +22,7 @@ pub enum Joining {
     /// Across gaps where that is faster, until padding is this part of the working set.
     Pad {
         /// The device's time.
-        latency: Latency,
+        latency: Box<Latency>,
         /// 0.1 for 10 %.
         most: f64,
     },

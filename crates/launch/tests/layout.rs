@@ -12,12 +12,13 @@ fn latency() -> Latency {
     Latency {
         ns: std::array::from_fn(|pages| 400_000 + (pages as u64 + 1) * 20_000),
         page_ns: 20_000,
+        gap_ns: 0,
     }
 }
 
 fn pad(most: f64) -> Joining {
     Joining::Pad {
-        latency: latency(),
+        latency: Box::new(latency()),
         most,
     }
 }

@@ -10,6 +10,7 @@ mod dependencies;
 mod failure;
 mod faults;
 mod fio;
+mod launch;
 mod leak;
 mod load;
 mod module;
@@ -60,7 +61,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 10] = [
+pub const TRIALS: [Trial; 11] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -78,6 +79,12 @@ pub const TRIALS: [Trial; 10] = [
         title: "under continuous synchronous load background writes keep their share and get no older than 5 s",
         clock: Clock::Instructions,
         run: share::run,
+    },
+    Trial {
+        name: "launch",
+        title: "what is loaded for an app comes in the requests that were planned, under every scheduler",
+        clock: Clock::Instructions,
+        run: launch::run,
     },
     Trial {
         name: "fio",

@@ -4,6 +4,7 @@ use crate::failure::require;
 use crate::stand::{read, write};
 use crate::{Failure, Outcome};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 const BUFFER_KIB: &str = "16384";
@@ -52,6 +53,8 @@ pub(crate) struct Events {
     /// shows as I and D, of requests with data.
     pub(crate) inserted_sectors: Vec<u64>,
     pub(crate) issued_sectors: Vec<u64>,
+    /// Of `block_rq_issue` the reads: which sectors.
+    pub(crate) reads: Vec<Range<u64>>,
     /// The lines of `frontrow_wait` that promoted something.
     pub(crate) promotion_lines: Vec<usize>,
 }
@@ -135,11 +138,17 @@ fn take(
         }
         "frontrow_wait" if !text.ends_with("promoted=0") => events.promotion_lines.push(number),
         "block_rq_insert" => {
-            let sector = sector_of_data(text)?;
+            let sector = sectors_of_data(text)?.map(|it| it.start);
             events.inserted_sectors.extend(sector);
             inserted.extend(sector.map(|it| (it, number)));
         }
-        "block_rq_issue" => events.issued_sectors.extend(sector_of_data(text)?),
+        "block_rq_issue" => {
+            let sectors = sectors_of_data(text)?;
+            events
+                .issued_sectors
+                .extend(sectors.as_ref().map(|it| it.start));
+            events.reads.extend(sectors.filter(|_| text.contains(" R")));
+        }
         _ => {}
     }
     Some(())
@@ -171,11 +180,11 @@ fn dispatch(at_us: u64, line: usize, text: &str) -> Option<Dispatch> {
 
 /// `MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS …`; nothing for what has no
 /// sectors, such as a flush.
-fn sector_of_data(text: &str) -> Option<Option<u64>> {
+fn sectors_of_data(text: &str) -> Option<Option<Range<u64>>> {
     let (before, after) = text.split_once(" + ")?;
-    let sectors: u64 = after.split(' ').next()?.parse().ok()?;
-    let sector = before.rsplit(' ').next()?.parse().ok();
-    Some(sector.filter(|_| sectors > 0))
+    let count: u64 = after.split(' ').next()?.parse().ok()?;
+    let first: Option<u64> = before.rsplit(' ').next()?.parse().ok();
+    Some(first.filter(|_| count > 0).map(|it| it..it + count))
 }
 
 #[cfg(test)]

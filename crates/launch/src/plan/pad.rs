@@ -15,6 +15,7 @@
 //! split at large gaps first, as the paper does for time and memory.
 
 use crate::latency::{Fine, Latency, TABLE_BYTES};
+use crate::profile::PAGE_BYTES;
 use std::ops::Range;
 
 /// Adjoining pages of the working set on the device.
@@ -36,9 +37,10 @@ pub struct Price<'a> {
 }
 
 impl Price<'_> {
-    /// Of one request for `chunk` up to what ends at `end_bytes`.
-    fn request(&self, begin_bytes: u64, end_bytes: u64) -> Fine {
-        self.latency.fine(end_bytes - begin_bytes)
+    /// Of one request, all but what is the same whatever is padded: it saves one of the
+    /// gaps between all chunks.
+    fn request(&self, bytes: u64) -> Fine {
+        self.latency.fine(bytes) - Fine::from(self.latency.gap_ns) * Fine::from(PAGE_BYTES)
     }
 
     /// Of padding, all but the part that is the same whatever is padded: a request's
@@ -70,9 +72,7 @@ pub fn requests(chunks: &[Chunk], price: &Price) -> Vec<Range<usize>> {
                 long.extend_to(i + 1, chunks, origin, price, &best);
                 break;
             }
-            let cost = best[i]
-                + price.request(chunks[i].begin_bytes, last.end_bytes)
-                + price.padding(length);
+            let cost = best[i] + price.request(length) + price.padding(length);
             if cost < least {
                 (least, begin) = (cost, i);
             }
@@ -121,7 +121,7 @@ impl Long {
     fn request_to(&self, end: u64, price: &Price) -> Option<(Fine, usize)> {
         let (cost, i) = self.best?;
         let beyond = Fine::from(end) - Fine::from(TABLE_BYTES);
-        let table = price.latency.fine(TABLE_BYTES);
+        let table = price.request(TABLE_BYTES);
         let cost = cost + table + beyond * price.latency.slope() + price.padding(end);
         Some((cost, i))
     }

@@ -68,12 +68,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoPlace`].
     pub fn of_user() -> Result<Store, StoreError> {
-        let absolute = |name: &str| {
-            let path = PathBuf::from(std::env::var_os(name)?);
-            path.is_absolute().then_some(path)
-        };
         let data = absolute("XDG_DATA_HOME")
-            .or_else(|| Some(absolute("HOME")?.join(".local/share")))
+            .or_else(|| Some(home()?.join(".local/share")))
             .ok_or(StoreError::NoPlace)?;
         Ok(Store::at(data.join("frontrow/launch")))
     }
@@ -149,6 +145,18 @@ impl Store {
             }
         }
     }
+}
+
+fn absolute(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os(name)?);
+    path.is_absolute().then_some(path)
+}
+
+/// A system service has root's rights and no HOME.
+fn home() -> Option<PathBuf> {
+    // SAFETY: has no arguments and cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    absolute("HOME").or_else(|| is_root.then(|| PathBuf::from("/root")))
 }
 
 fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {

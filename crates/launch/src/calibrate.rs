@@ -1,0 +1,157 @@
+//! Measuring the device's read time by size (§IV), as a loader meets it.
+//!
+//! The paper takes the median latency of single reads at random places. A loader does
+//! not send single reads: it keeps the device's queue full, where the next command's
+//! protocol overlaps with the data of the one before. What a further request costs there
+//! is measured here: batches of reads at random places, the batch's time by its requests.
+
+use crate::latency::{Latency, SIZES, TABLE_BYTES};
+use crate::load::{Error, Map};
+use crate::profile::PAGE_BYTES;
+use io_uring::{IoUring, opcode, types};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Instant;
+
+/// Requests in a batch.
+const BATCH: usize = 16;
+
+/// What is measured beyond the table, for the time of each further page.
+const LARGE_BYTES: u64 = 512 << 10;
+
+/// The least that reads have to be spread over: too little, and they meet.
+pub const SPAN_BYTES: u64 = 2 * BATCH as u64 * LARGE_BYTES;
+
+/// Measures the device that `file` is on by reading `span_bytes` of it from its begin.
+/// The file is open with O_DIRECT and holds data there: what was never written, flash
+/// does not read. `rounds` is how many batches of each size the median is of, `random`
+/// gives any 64-bit numbers, and `progress` hears how many of how many sizes are done and
+/// says whether to go on.
+///
+/// # Errors
+/// [`Error`]; interrupted when `progress` says so.
+pub fn calibrate(
+    file: &File,
+    span_bytes: u64,
+    rounds: usize,
+    mut random: impl FnMut() -> u64,
+    mut progress: impl FnMut(usize, usize) -> bool,
+) -> Result<Latency, Error> {
+    let mut stand = Stand {
+        ring: IoUring::new(BATCH as u32).map_err(Error::NoRing)?,
+        buffer: Map::scratch(LARGE_BYTES as usize)?,
+        file,
+        span_bytes,
+    };
+    let gap_ns = stand.cpu_ns(rounds, &mut random)?;
+    let mut ns = [0; SIZES];
+    for (index, time) in ns.iter_mut().enumerate() {
+        go_on(progress(index, SIZES + 1))?;
+        let bytes = (index as u64 + 1) * PAGE_BYTES;
+        *time = stand.median_ns(bytes, rounds, &mut random)?;
+    }
+    go_on(progress(SIZES, SIZES + 1))?;
+    let large_ns = stand.median_ns(LARGE_BYTES, rounds, &mut random)?;
+    let pages = (LARGE_BYTES - TABLE_BYTES) / PAGE_BYTES;
+    Ok(Latency {
+        ns,
+        page_ns: large_ns.saturating_sub(ns[SIZES - 1]) / pages,
+        gap_ns,
+    })
+}
+
+fn go_on(yes: bool) -> io::Result<()> {
+    match yes {
+        true => Ok(()),
+        false => Err(io::ErrorKind::Interrupted.into()),
+    }
+}
+
+struct Stand<'a> {
+    ring: IoUring,
+    /// One for all reads: nobody looks at what they read.
+    buffer: Map,
+    file: &'a File,
+    span_bytes: u64,
+}
+
+impl Stand<'_> {
+    fn median_ns(
+        &mut self,
+        bytes: u64,
+        rounds: usize,
+        random: &mut impl FnMut() -> u64,
+    ) -> io::Result<u64> {
+        let mut times = Vec::with_capacity(rounds);
+        for _ in 0..rounds.max(1) {
+            let offsets = self.apart(bytes, random);
+            times.push(self.batch_ns(bytes, &offsets)?);
+        }
+        times.sort_unstable();
+        Ok(times[times.len() / 2] / BATCH as u64)
+    }
+
+    /// The CPU time of one small read.
+    fn cpu_ns(&mut self, rounds: usize, random: &mut impl FnMut() -> u64) -> io::Result<u64> {
+        let begun = thread_ns();
+        for _ in 0..rounds.max(1) {
+            let offsets = self.apart(PAGE_BYTES, random);
+            self.batch_ns(PAGE_BYTES, &offsets)?;
+        }
+        Ok((thread_ns() - begun) / (BATCH * rounds.max(1)) as u64)
+    }
+
+    /// Places that do not adjoin, each in a stretch of its own, in the device's order as
+    /// a plan has them.
+    fn apart(&self, bytes: u64, random: &mut impl FnMut() -> u64) -> Vec<u64> {
+        let stretch = self.span_bytes / BATCH as u64;
+        let room = stretch.saturating_sub(bytes + PAGE_BYTES) / PAGE_BYTES;
+        let place = |index| index as u64 * stretch + random() % room.max(1) * PAGE_BYTES;
+        (0..BATCH).map(place).collect()
+    }
+
+    fn batch_ns(&mut self, bytes: u64, offsets: &[u64]) -> io::Result<u64> {
+        for &offset in offsets {
+            let file = types::Fd(self.file.as_raw_fd());
+            let read = opcode::Read::new(file, self.buffer.pointer(), bytes as u32);
+            // SAFETY: the buffer is as large as the largest read, and this returns only
+            // after the last completion.
+            unsafe { self.ring.submission().push(&read.offset(offset).build()) }
+                .map_err(|_| io::Error::other("the ring is smaller than a batch"))?;
+        }
+        let begun = Instant::now();
+        let mut done = 0;
+        let mut failed = None;
+        while done < offsets.len() {
+            match self.ring.submit_and_wait(offsets.len() - done) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    // Nothing tells when the buffer is free.
+                    self.buffer.leak();
+                    return Err(error);
+                }
+                _ => {}
+            }
+            for entry in self.ring.completion() {
+                done += 1;
+                if entry.result() < 0 {
+                    failed = Some(io::Error::from_raw_os_error(-entry.result()));
+                } else if (entry.result() as u64) < bytes {
+                    failed = Some(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+        }
+        let elapsed = begun.elapsed();
+        failed.map_or(Ok(elapsed.as_nanos() as u64), Err)
+    }
+}
+
+fn thread_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes to a local; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,55 @@
+//! Whether loading would take memory that others need.
+
+use std::fs;
+use std::io;
+
+/// Loading ends when less than this part of memory is available, as the kernel counts it:
+/// about where it begins to reclaim what is in use.
+const SPARE: u64 = 16;
+
+/// Looked at after each so many bytes.
+const STEP_BYTES: u64 = 4 << 20;
+
+/// Looks at `/proc/meminfo` from time to time.
+#[derive(Default)]
+pub struct Watch {
+    unwatched_bytes: u64,
+}
+
+impl Watch {
+    /// Whether no more should be loaded, when `bytes` are to be loaded next.
+    pub fn is_short(&mut self, bytes: u64) -> io::Result<bool> {
+        self.unwatched_bytes += bytes;
+        if self.unwatched_bytes < STEP_BYTES {
+            return Ok(false);
+        }
+        self.unwatched_bytes = 0;
+        is_short(&fs::read_to_string("/proc/meminfo")?)
+    }
+}
+
+fn is_short(text: &str) -> io::Result<bool> {
+    Ok(field(text, "MemAvailable:")? < field(text, "MemTotal:")? / SPARE)
+}
+
+fn field(text: &str, name: &str) -> io::Result<u64> {
+    text.lines()
+        .find_map(|line| {
+            let number = line.strip_prefix(name)?.split_whitespace().next()?;
+            number.parse().ok()
+        })
+        .ok_or_else(|| io::Error::other(format!("/proc/meminfo has no {name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_short_when_little_is_available() {
+        let text = |kib| format!("MemTotal: 1600 kB\nMemFree: 7 kB\nMemAvailable: {kib} kB\n");
+        assert!(!is_short(&text(100)).unwrap());
+        assert!(is_short(&text(99)).unwrap());
+        assert!(is_short("MemTotal: 1600 kB\n").is_err());
+    }
+}

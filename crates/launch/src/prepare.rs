@@ -1,0 +1,105 @@
+//! From a profile to requests that can be sent: files opened, places found, device and
+//! table at hand.
+
+use crate::latency::Latency;
+use crate::load::{self, Error, Outcome, Source};
+use crate::plan::{Joining, Request, layout};
+use crate::working_set::WorkingSet;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Padding at most, as a part of the working set.
+pub const PADDING: f64 = 0.1;
+
+/// What is to be read from one device.
+#[derive(Debug)]
+pub struct DevicePlan {
+    /// The device's name below /dev; empty if sysfs does not tell.
+    pub name: String,
+    /// Whether padding was decided on: the device's table is there.
+    pub calibrated: bool,
+    /// In the device's order.
+    pub requests: Vec<Request>,
+    /// Open with O_DIRECT, where this user may.
+    device: Option<File>,
+}
+
+/// Lays out what of `set` is not in memory. `latency` gives a device's table by its name.
+pub fn prepare(set: &WorkingSet, latency: impl Fn(&str) -> Option<Latency>) -> Vec<DevicePlan> {
+    let plan = |(number, mut ground): (u64, crate::plan::Ground)| {
+        let name = device_name(number).unwrap_or_default();
+        let table = latency(&name);
+        let device = open_device(number).ok();
+        ground.readable = device.is_some();
+        let calibrated = table.is_some();
+        let joining = table.map_or(Joining::Merge, |latency| Joining::Pad {
+            latency: Box::new(latency),
+            most: PADDING,
+        });
+        DevicePlan {
+            name,
+            calibrated,
+            requests: layout(ground, &joining),
+            device,
+        }
+    };
+    set.grounds().into_iter().map(plan).collect()
+}
+
+/// Sends all of it, one device after another; calls `sent` when the last request is on
+/// its way, and returns when all is in memory.
+///
+/// # Errors
+/// [`Error`]; what was read until then stays in memory.
+pub fn load_all(
+    set: &WorkingSet,
+    plans: &[DevicePlan],
+    sent: impl FnOnce(),
+) -> Result<Outcome, Error> {
+    let files: Vec<&File> = set.files.iter().map(|it| &it.file).collect();
+    let mut on_their_way = Vec::new();
+    for plan in plans {
+        let source = Source {
+            files: &files,
+            device: plan.device.as_ref(),
+        };
+        on_their_way.push(load::send(&plan.requests, source)?);
+    }
+    sent();
+    let mut all = Outcome::default();
+    for reads in on_their_way {
+        let one = reads.finish()?;
+        all.requests += one.requests;
+        all.bytes += one.bytes;
+        all.padding_bytes += one.padding_bytes;
+        all.failed += one.failed;
+        all.stopped |= one.stopped;
+    }
+    Ok(all)
+}
+
+/// The block device with that number (`st_dev`), for reading past its cache.
+///
+/// # Errors
+/// What the system said; most users may not read devices.
+pub fn open_device(number: u64) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(Path::new("/dev").join(device_name(number)?))
+}
+
+/// Its name below /dev, as sysfs has it.
+///
+/// # Errors
+/// What the system said: there is no block device with that number.
+pub fn device_name(number: u64) -> io::Result<String> {
+    let (major, minor) = (libc::major(number), libc::minor(number));
+    let uevent = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/uevent"));
+    let text = fs::read_to_string(uevent)?;
+    let name = text.lines().find_map(|line| line.strip_prefix("DEVNAME="));
+    name.map(str::to_owned)
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
+}

@@ -1,0 +1,174 @@
+//! Pages by file, gathered while the app runs.
+
+use crate::identity::Identity;
+use crate::profile::{PAGE_BYTES, ProfiledFile, push};
+use crate::working_set::open_quietly;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Bit 63 of an entry of `/proc/PID/pagemap`: the page is mapped. The rest of the entry
+/// is for root.
+const PRESENT: u64 = 1 << 63;
+
+/// What was touched so far.
+#[derive(Default)]
+pub struct Touched {
+    pub(super) files: BTreeMap<PathBuf, BTreeSet<u64>>,
+}
+
+impl Touched {
+    /// `bytes` of the file that process `id` has open as `descriptor` were read, up to
+    /// its position, or at `offset`.
+    pub fn read(&mut self, id: i32, descriptor: u64, bytes: u64, offset: Option<u64>) {
+        let link = PathBuf::from(format!("/proc/{id}/fd/{descriptor}"));
+        let Some(path) = regular(&link) else {
+            return;
+        };
+        let begin = offset.or_else(|| position(id, descriptor)?.checked_sub(bytes));
+        if let (Some(begin), 1..) = (begin, bytes) {
+            let pages = begin / PAGE_BYTES..(begin + bytes).div_ceil(PAGE_BYTES);
+            self.files.entry(path).or_default().extend(pages);
+        }
+    }
+
+    /// What process `id` has mapped of files, of the addresses in `range` or of all.
+    pub fn mapped(&mut self, id: i32, range: Option<(u64, u64)>) {
+        // A process that ends meanwhile has nothing mapped any more.
+        let Ok(maps) = fs::read_to_string(format!("/proc/{id}/maps")) else {
+            return;
+        };
+        let Ok(pagemap) = File::open(format!("/proc/{id}/pagemap")) else {
+            return;
+        };
+        let (from, to) = range.unwrap_or((0, u64::MAX));
+        for mapping in maps.lines().filter_map(mapping) {
+            let (from, to) = (mapping.begin.max(from), mapping.end.min(to));
+            if from < to {
+                self.add(&mapping, from, to, &pagemap);
+            }
+        }
+    }
+
+    fn add(&mut self, mapping: &Mapping, from: u64, to: u64, pagemap: &File) {
+        let mut entries = vec![0; ((to - from) / PAGE_BYTES * 8) as usize];
+        if pagemap
+            .read_exact_at(&mut entries, from / PAGE_BYTES * 8)
+            .is_err()
+        {
+            return;
+        }
+        let first = (mapping.offset + (from - mapping.begin)) / PAGE_BYTES;
+        let present = |entry: &[u8]| {
+            let bytes = entry.try_into().unwrap_or_default();
+            u64::from_le_bytes(bytes) & PRESENT != 0
+        };
+        let pages = (first..)
+            .zip(entries.chunks_exact(8))
+            .filter(|(_, entry)| present(entry));
+        let mut pages = pages.map(|(page, _)| page).peekable();
+        if pages.peek().is_some() {
+            let path = PathBuf::from(mapping.path);
+            self.files.entry(path).or_default().extend(pages);
+        }
+    }
+
+    /// The files as they are now; those that are gone or on no block device, and pages
+    /// that are gone, are left out.
+    pub fn files(self) -> impl Iterator<Item = ProfiledFile> {
+        self.files
+            .into_iter()
+            .filter_map(|(path, pages)| profiled(path, &pages).ok().flatten())
+    }
+}
+
+fn profiled(path: PathBuf, touched: &BTreeSet<u64>) -> io::Result<Option<ProfiledFile>> {
+    let identity = Identity::of(&open_quietly(&path)?)?;
+    let end = identity.size_bytes.div_ceil(PAGE_BYTES);
+    let mut pages = Vec::new();
+    for &page in touched.range(..end) {
+        push(&mut pages, page, page + 1);
+    }
+    // Made by the kernel alone: tmpfs, proc, overlayfs, network file systems.
+    let on_disk = libc::major(identity.device) != 0;
+    Ok((on_disk && !pages.is_empty()).then_some(ProfiledFile {
+        path,
+        identity,
+        pages,
+    }))
+}
+
+/// The path of the regular file that a link of `/proc` leads to.
+fn regular(link: &Path) -> Option<PathBuf> {
+    if !fs::metadata(link).ok()?.is_file() {
+        return None;
+    }
+    fs::read_link(link).ok().filter(|it| it.is_absolute())
+}
+
+/// `pos:` of `/proc/PID/fdinfo/FD`.
+fn position(id: i32, descriptor: u64) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{id}/fdinfo/{descriptor}")).ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("pos:")?.trim().parse().ok())
+}
+
+/// A part of a process that is part of a file.
+struct Mapping<'a> {
+    begin: u64,
+    end: u64,
+    /// Of `begin` in the file.
+    offset: u64,
+    path: &'a str,
+}
+
+/// `7f0e-7f1e r-xp 00001000 fd:01 1234    /usr/lib/x.so`; a deleted file has no path any
+/// more, and one with a newline in its name none that could be read here.
+fn mapping(line: &str) -> Option<Mapping<'_>> {
+    let mut fields = line.splitn(6, ' ');
+    let (begin, end) = fields.next()?.split_once('-')?;
+    let offset = fields.nth(1)?;
+    let path = fields.nth(2)?.trim_start();
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    (path.starts_with('/') && !path.ends_with(" (deleted)")).then_some(Mapping {
+        begin: number(begin)?,
+        end: number(end)?,
+        offset: number(offset)?,
+        path,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_of_files_are_read_and_others_are_not() {
+        let line = "7f1000-7f4000 r-xp 00002000 fd:01 1234                  /usr/lib/a b.so";
+        let found = mapping(line).unwrap();
+        assert_eq!((found.begin, found.end), (0x7f_1000, 0x7f_4000));
+        assert_eq!((found.offset, found.path), (0x2000, "/usr/lib/a b.so"));
+        for other in [
+            "7f1000-7f4000 rw-p 00000000 00:00 0 ",
+            "7f1000-7f4000 rw-p 00000000 00:00 0                          [heap]",
+            "7f1000-7f4000 r--p 00000000 fd:01 9                          /tmp/x (deleted)",
+            "",
+        ] {
+            assert!(mapping(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_this_process_touched_is_found() {
+        let mut touched = Touched::default();
+        touched.mapped(std::process::id() as i32, None);
+        let exe = fs::read_link("/proc/self/exe").unwrap();
+        assert!(
+            touched.files.contains_key(&exe),
+            "{:?}",
+            touched.files.keys()
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! Which pages of a file are in memory already.
+
+use crate::profile::{PAGE_BYTES, Pages, push};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+
+/// `__NR_cachestat`, the same number on all architectures; since Linux 6.5.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+/// `struct cachestat_range` of `linux/mman.h`.
+#[repr(C)]
+struct CachestatRange {
+    offset: u64,
+    length: u64,
+}
+
+/// `struct cachestat`.
+#[repr(C)]
+#[derive(Default)]
+struct Cachestat {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+/// How many of `pages` are in memory; `None` if the kernel does not tell this user: since
+/// 6.12.11 cachestat, and mincore always, answer only who may write to the file.
+///
+/// # Errors
+/// What else the system said.
+pub fn resident(file: &File, pages: Pages) -> io::Result<Option<u64>> {
+    let range = CachestatRange {
+        offset: pages.first * PAGE_BYTES,
+        length: pages.count * PAGE_BYTES,
+    };
+    let mut counts = Cachestat::default();
+    // SAFETY: both structs are as the kernel has them, and live until the call returns.
+    let status = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            &raw const range,
+            &raw mut counts,
+            0,
+        )
+    };
+    if status == 0 {
+        return Ok(Some(counts.cached));
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EPERM) => Ok(None),
+        Some(libc::ENOSYS) => {
+            let map = mincore(file, pages)?;
+            Ok(map.map(|map| map.iter().filter(|&&byte| byte & 1 != 0).count() as u64))
+        }
+        _ => Err(error),
+    }
+}
+
+/// The pages of a file that are in memory; `None` as for [`resident`].
+///
+/// # Errors
+/// What the system said.
+pub fn resident_pages(file: &File) -> io::Result<Option<Vec<Pages>>> {
+    let count = file.metadata()?.size().div_ceil(PAGE_BYTES);
+    if count == 0 {
+        return Ok(Some(Vec::new()));
+    }
+    let all = Pages { first: 0, count };
+    let Some(map) = mincore(file, all)? else {
+        return Ok(None);
+    };
+    let mut pages = Vec::new();
+    for (index, byte) in (0..).zip(map) {
+        if byte & 1 != 0 {
+            push(&mut pages, index, index + 1);
+        }
+    }
+    Ok(Some(pages))
+}
+
+/// A byte for each page, its lowest bit set if the page is in memory. To who may not
+/// write to the file the kernel would say that all are (`can_do_mincore`).
+fn mincore(file: &File, pages: Pages) -> io::Result<Option<Vec<u8>>> {
+    if !may_write(file)? {
+        return Ok(None);
+    }
+    let bytes = (pages.count * PAGE_BYTES) as usize;
+    // SAFETY: a new mapping that nobody touches.
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            (pages.first * PAGE_BYTES) as libc::off_t,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let mut map = vec![0; pages.count as usize];
+    // SAFETY: the mapping is `bytes` long, and there is a byte for each page of it.
+    let status = unsafe { libc::mincore(address, bytes, map.as_mut_ptr()) };
+    let outcome = match status {
+        0 => Ok(Some(map)),
+        _ => Err(io::Error::last_os_error()),
+    };
+    // SAFETY: our own mapping; nothing refers to it.
+    unsafe { libc::munmap(address, bytes) };
+    outcome
+}
+
+fn may_write(file: &File) -> io::Result<bool> {
+    // SAFETY: has no arguments and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    if user == 0 || file.metadata()?.uid() == user {
+        return Ok(true);
+    }
+    // SAFETY: an open descriptor and a static, empty path.
+    let status = unsafe {
+        libc::faccessat(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            libc::W_OK,
+            libc::AT_EACCESS | libc::AT_EMPTY_PATH,
+        )
+    };
+    Ok(status == 0)
+}
+
+/// Takes the file's clean pages out of memory, as far as nobody has them mapped.
+///
+/// # Errors
+/// What the system said.
+pub fn forget(file: &File) -> io::Result<()> {
+    // SAFETY: an open descriptor.
+    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn what_was_just_written_is_in_memory() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 5 * PAGE_BYTES as usize + 1]).unwrap();
+        let all = Pages { first: 0, count: 6 };
+        assert_eq!(resident(&file, all).unwrap(), Some(6));
+        assert_eq!(resident_pages(&file).unwrap(), Some(vec![all]));
+        let part = Pages { first: 2, count: 3 };
+        assert_eq!(resident(&file, part).unwrap(), Some(3));
+        // 6.1 has only this.
+        let map = mincore(&file, part).unwrap().unwrap();
+        assert_eq!(map.iter().filter(|&&it| it & 1 == 1).count(), 3);
+    }
+
+    #[test]
+    fn an_empty_file_has_no_pages() {
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(resident_pages(&file).unwrap(), Some(Vec::new()));
+    }
+}

@@ -1,0 +1,185 @@
+//! A profile's files, opened: what of them still is as recorded, and not in memory yet.
+
+use crate::identity::Identity;
+use crate::plan::{Ground, Piece, Place};
+use crate::profile::{PAGE_BYTES, Pages, Profile, ProfiledFile};
+use crate::residency;
+use device::{Extent, extents};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A file of the profile, as recorded.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its path in the profile.
+    pub path: PathBuf,
+    /// Open for reading.
+    pub file: File,
+    /// `st_dev`.
+    pub device: u64,
+    /// Its pages in the profile.
+    pub pages: Vec<Pages>,
+    /// What of them is not in memory.
+    pub missing: Vec<Pages>,
+}
+
+/// The files of a profile.
+#[derive(Debug)]
+pub struct WorkingSet {
+    /// Those that are as recorded.
+    pub files: Vec<Opened>,
+    /// Those that are not, or not any more, and why.
+    pub dropped: Vec<(PathBuf, Dropped)>,
+    /// Pages in the profile.
+    pub profiled_pages: u64,
+}
+
+/// Why a file's pages are not loaded.
+#[derive(Debug)]
+pub enum Dropped {
+    /// It was replaced, changed or is another file now.
+    Changed,
+    /// It could not be opened.
+    Unavailable(io::Error),
+}
+
+impl WorkingSet {
+    /// Opens the profile's files. Nothing of their data is read.
+    pub fn open(profile: &Profile) -> WorkingSet {
+        let mut set = WorkingSet {
+            files: Vec::new(),
+            dropped: Vec::new(),
+            profiled_pages: profile.pages(),
+        };
+        for file in &profile.files {
+            match open(file) {
+                Ok(opened) => set.files.push(opened),
+                Err(dropped) => set.dropped.push((file.path.clone(), dropped)),
+            }
+        }
+        set
+    }
+
+    /// Pages that are to be loaded.
+    pub fn missing_pages(&self) -> u64 {
+        self.files.iter().map(|it| count(&it.missing)).sum()
+    }
+
+    /// Pages of the files that are as recorded.
+    pub fn valid_pages(&self) -> u64 {
+        self.files.iter().map(|it| count(&it.pages)).sum()
+    }
+
+    /// Where the missing pages lie, by the file system's device. A file whose place
+    /// nobody knows is left to demand paging.
+    pub fn grounds(&self) -> BTreeMap<u64, Ground> {
+        let mut grounds: BTreeMap<u64, Ground> = BTreeMap::new();
+        for (number, opened) in self.files.iter().enumerate() {
+            if opened.missing.is_empty() {
+                continue;
+            }
+            let Ok(extents) = extents(&opened.file) else {
+                continue;
+            };
+            let ground = grounds.entry(opened.device).or_default();
+            ground
+                .owned
+                .extend(extents.iter().map(|it| whole(it, number)));
+            for pages in &opened.missing {
+                ground.pieces.extend(pieces(*pages, &extents, number));
+            }
+        }
+        grounds
+    }
+}
+
+fn count(pages: &[Pages]) -> u64 {
+    pages.iter().map(|it| it.count).sum()
+}
+
+fn open(profiled: &ProfiledFile) -> Result<Opened, Dropped> {
+    // A device or a pipe can have effects when it is opened.
+    let metadata = fs::symlink_metadata(&profiled.path).map_err(Dropped::Unavailable)?;
+    if !metadata.is_file() || metadata.ino() != profiled.identity.inode {
+        return Err(Dropped::Changed);
+    }
+    let file = open_quietly(&profiled.path).map_err(Dropped::Unavailable)?;
+    if Identity::of(&file).map_err(Dropped::Unavailable)? != profiled.identity {
+        return Err(Dropped::Changed);
+    }
+    Ok(Opened {
+        path: profiled.path.clone(),
+        missing: missing(&file, &profiled.pages),
+        pages: profiled.pages.clone(),
+        device: profiled.identity.device,
+        file,
+    })
+}
+
+/// Without a new access time where the user may choose, without waiting, and not through
+/// a link.
+pub(crate) fn open_quietly(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let open = |flags| OpenOptions::new().read(true).custom_flags(flags).open(path);
+    match open(flags | libc::O_NOATIME) {
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(flags),
+        outcome => outcome,
+    }
+}
+
+/// The ranges that are not wholly in memory. A page that is there already is skipped by
+/// the kernel, so ranges need not be cut; and where the kernel does not tell, they are
+/// all loaded.
+fn missing(file: &File, pages: &[Pages]) -> Vec<Pages> {
+    let (Some(first), Some(last)) = (pages.first(), pages.last()) else {
+        return Vec::new();
+    };
+    let span = Pages {
+        first: first.first,
+        count: last.end() - first.first,
+    };
+    let there = |pages: Pages| residency::resident(file, pages).ok().flatten();
+    match there(span) {
+        None | Some(0) => return pages.to_vec(),
+        Some(count) if count >= span.count => return Vec::new(),
+        Some(_) => {}
+    }
+    let absent = |it: &Pages| there(*it).is_none_or(|count| count < it.count);
+    pages.iter().copied().filter(absent).collect()
+}
+
+fn whole(extent: &Extent, file: usize) -> Piece {
+    Piece {
+        device_bytes: extent.device_bytes,
+        length_bytes: extent.length_bytes,
+        place: Place {
+            file,
+            file_bytes: extent.file_bytes,
+        },
+    }
+}
+
+/// The pages' parts that lie somewhere; holes are made of nothing and need no loading.
+fn pieces(pages: Pages, extents: &[Extent], file: usize) -> impl Iterator<Item = Piece> {
+    let begin = pages.first * PAGE_BYTES;
+    let end = pages.end() * PAGE_BYTES;
+    let passed = extents.partition_point(|it| it.file_bytes + it.length_bytes <= begin);
+    let reached = extents[passed..]
+        .iter()
+        .take_while(move |it| it.file_bytes < end);
+    reached.filter_map(move |extent| {
+        let from = begin.max(extent.file_bytes);
+        let to = end.min(extent.file_bytes + extent.length_bytes);
+        (from < to).then(|| Piece {
+            device_bytes: extent.device_bytes + (from - extent.file_bytes),
+            length_bytes: to - from,
+            place: Place {
+                file,
+                file_bytes: from,
+            },
+        })
+    })
+}
