@@ -22,13 +22,14 @@ pub fn dependencies(package: &str) -> Result<Vec<String>, Error> {
     Ok(parse_dependencies(&text))
 }
 
-/// `package` and the packages with the libraries it needs, sorted.
+/// `package`, its parts (`python3.11-minimal`), and the packages with the libraries it
+/// needs, sorted.
 pub fn with_libraries(package: &str) -> Result<Vec<String>, Error> {
     let text = apt_cache(package, true)?;
     let mut names: Vec<_> = text
         .lines()
         .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
-        .filter(|name| *name == package || name.starts_with("lib") || *name == "zlib1g")
+        .filter(|name| name.starts_with(package) || name.starts_with("lib") || *name == "zlib1g")
         .map(str::to_owned)
         .collect();
     names.sort();

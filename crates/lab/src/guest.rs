@@ -13,7 +13,7 @@ use crate::console;
 use crate::counters::Watch;
 use crate::image::SPEC_PATH;
 use port::Port;
-use record::{GuestSpec, Message, Row, Run, Task};
+use record::{GuestSpec, Message, Row, Run, Task, policy};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -22,7 +22,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use workload::{RunRequest, Surface};
+use workload::{Loader, RunRequest, Surface};
 
 /// What the guest could not do, in one sentence; it goes to the host as it is.
 type Outcome<T> = Result<T, String>;
@@ -81,8 +81,12 @@ fn work(port: &Arc<Port>) -> Outcome<usize> {
 }
 
 fn set_policy(spec: &GuestSpec) -> Outcome<()> {
-    sched::policy::apply(Path::new("/"), &spec.device, &spec.policy)
-        .map_err(|error| format!("it cannot set policy {}: {error}", spec.policy))?;
+    sched::policy::apply(
+        Path::new("/"),
+        &spec.device,
+        policy::scheduler(&spec.policy),
+    )
+    .map_err(|error| format!("it cannot set policy {}: {error}", spec.policy))?;
     for (path, value) in &spec.writes {
         write(path, value)?;
     }
@@ -156,6 +160,12 @@ fn one_run(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
 }
 
 fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Outcome<Vec<Row>> {
+    let loader = match policy::loader(&spec.policy) {
+        Some(name) => name
+            .parse()
+            .map_err(|error: workload::Error| error.to_string())?,
+        None => Loader::default(),
+    };
     let mut watch = Watch::new(&spec.device);
     let mut request = RunRequest {
         run,
@@ -163,6 +173,7 @@ fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Ou
         device,
         seed: spec.seed,
         scale: spec.scale,
+        loader,
         tracefs: Some(Path::new(TRACEFS)),
         stop: &AtomicBool::new(false),
         observer: &mut watch,

@@ -124,7 +124,8 @@ impl Image {
 
 /// `frontrow:meta` is an ablation of the scheduler `frontrow`.
 fn scheduler_of(policy: &str) -> &str {
-    policy.split(':').next().unwrap_or(policy)
+    let scheduler = record::policy::scheduler(policy);
+    scheduler.split(':').next().unwrap_or(scheduler)
 }
 
 /// This very program without its symbols, if it can run where nothing else is.

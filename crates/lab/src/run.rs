@@ -67,8 +67,8 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<ResultFile, Error> {
     let experiment = &request.experiment;
-    for policy in &experiment.policies {
-        let known = policy.parse::<sched::policy::Policy>();
+    for name in &experiment.policies {
+        let known = policy::scheduler(name).parse::<sched::policy::Policy>();
         known.map_err(|error| Error::Usage(error.to_string()))?;
     }
     let image = Image::make(

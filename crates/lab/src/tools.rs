@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Program and the package it comes from.
-const PROGRAMS: [(&str, &str); 10] = [
+const PROGRAMS: [(&str, &str); 12] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("dumpe2fs", "e2fsprogs"),
@@ -20,7 +20,12 @@ const PROGRAMS: [(&str, &str); 10] = [
     ("blktrace", "blktrace"),
     ("blkparse", "blktrace"),
     ("strace", "strace"),
+    ("python3.11", "python3.11"),
+    ("sqlite3", "sqlite3"),
 ];
+
+/// Directories that a program needs besides its libraries.
+const TREES: [(&str, &str); 1] = [("python3.11", "usr/lib/python3.11")];
 
 /// Where Debian's dynamic loader looks in the guest.
 const LIBRARIES: &str = "lib/x86_64-linux-gnu";
@@ -39,6 +44,9 @@ pub fn add(cache: &Cache, archive: &mut Archive, programs: &[&str]) -> Result<Ve
             .find(|line| line.split(' ').next() == Some(package));
         versions.extend(own.map(str::to_owned));
         add_program(archive, program, &root)?;
+        for (_, tree) in TREES.iter().filter(|(name, _)| name == program) {
+            add_tree(archive, &root, Path::new(tree))?;
+        }
     }
     versions.sort();
     versions.dedup();
@@ -89,6 +97,27 @@ fn add_program(archive: &mut Archive, program: &str, root: &Path) -> Result<(), 
         missing.extend(elf::needed(&content));
         archive.program(&format!("{LIBRARIES}/{name}"), content);
         added.push(name);
+    }
+    Ok(())
+}
+
+/// All files below `tree`, which is a directory in `root`, in an order of their own.
+fn add_tree(archive: &mut Archive, root: &Path, tree: &Path) -> Result<(), Error> {
+    let dir = root.join(tree);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&dir).map_err(Error::file(&dir))? {
+        names.push(entry.map_err(Error::file(&dir))?.file_name());
+    }
+    names.sort();
+    for name in names {
+        let (place, path) = (tree.join(&name), dir.join(&name));
+        let kind = fs::symlink_metadata(&path).map_err(Error::file(&path))?;
+        if kind.is_dir() {
+            add_tree(archive, root, &place)?;
+        } else if kind.is_file() {
+            let content = fs::read(&path).map_err(Error::file(&path))?;
+            archive.data(&place.to_string_lossy(), content);
+        }
     }
     Ok(())
 }

@@ -30,6 +30,8 @@ enum Figures {
     Chief(&'static [&'static str]),
     /// This metric wherever it was measured.
     Metric(&'static str),
+    /// This metric on an idle device.
+    Idle(&'static str),
     /// This workload's metric.
     One(&'static str, &'static str),
     /// Every throughput on an idle device.
@@ -61,21 +63,68 @@ enum Rule {
     AtLeast(f64),
     /// At most this.
     AtMost(f64),
+    /// One policy's mean ratio to another's, paired by seed, at most this.
+    PolicyOver {
+        policy: &'static str,
+        other: &'static str,
+        most: f64,
+    },
+    /// One policy's mean at least this many times another's.
+    PolicyTimes {
+        policy: &'static str,
+        other: &'static str,
+        least: f64,
+    },
+    /// One policy's mean below that of each of these.
+    BelowAll {
+        policy: &'static str,
+        others: &'static [&'static str],
+    },
+    /// One policy's mean at most this.
+    PolicyAtMost { policy: &'static str, most: f64 },
+    /// One policy's gain over another at least as large as idle.
+    GainAsIdle {
+        policy: &'static str,
+        other: &'static str,
+    },
     /// Within this part of a figure that was measured on a real device; whoever
     /// schedules, for it is the emulated device that is judged.
     Near { figure: f64, part: f64 },
 }
 
 impl Rule {
+    /// Whether it compares with the kernel's own schedulers.
+    fn is_over_stock(self) -> bool {
+        matches!(
+            self,
+            Rule::OverUnloaded(_)
+                | Rule::IntervalOverBestStock(_)
+                | Rule::OverBestStock(_)
+                | Rule::OverPolicy(..)
+                | Rule::LargerOf { .. }
+                | Rule::Worst { .. }
+                | Rule::UnloadedPlus(_)
+                | Rule::WonBack { .. }
+        )
+    }
+
     /// The policy whose figures are judged.
     fn subject(self, summary: &Summary) -> Option<&str> {
         let mut policies = summary.policies.iter().map(String::as_str);
         match self {
             Rule::Near { .. } => policies.next(),
+            Rule::PolicyOver { policy, .. }
+            | Rule::PolicyTimes { policy, .. }
+            | Rule::BelowAll { policy, .. }
+            | Rule::PolicyAtMost { policy, .. }
+            | Rule::GainAsIdle { policy, .. } => policies.find(|name| *name == policy),
             _ => policies.find(|name| *name == FRONTROW),
         }
     }
 }
+
+/// How else an app's pages come into memory (docs/launch.md).
+const PEERS: &[&str] = &["demand", "first-access", "lba-order", "whole-file"];
 
 const MICRO: &[&str] = &["m1", "m2", "m3", "m4"];
 const APPS: &[&str] = &["a", "b", "c", "sqlite-wal", "sqlite-rollback"];
@@ -95,7 +144,7 @@ const PAPER_WORST: [(&str, &str, f64); 6] = [
 ];
 
 /// All demands, in the order shown.
-pub const BARS: [Bar; 20] = [
+pub const BARS: [Bar; 27] = [
     Bar {
         experiment: "qasio",
         device: None,
@@ -198,6 +247,74 @@ pub const BARS: [Bar; 20] = [
         figures: Figures::IdleThroughput,
         rule: Rule::OverBestStock(1.0 / 0.98),
     },
+    Bar {
+        experiment: "launch",
+        device: None,
+        title: "average I/O size, padded",
+        demand: "≥ 5.6 × demand paging",
+        figures: Figures::Idle("average_read_kib"),
+        rule: Rule::PolicyTimes {
+            policy: "padded",
+            other: "demand",
+            least: 5.6,
+        },
+    },
+    loading(
+        "working set's load time, merged",
+        "≤ 0.807 × demand paging",
+        "merged",
+        0.807,
+    ),
+    loading(
+        "working set's load time, padded",
+        "≤ 0.701 × demand paging",
+        "padded",
+        0.701,
+    ),
+    Bar {
+        experiment: "launch",
+        device: None,
+        title: "working set's load time, merged",
+        demand: "below every other loader",
+        figures: Figures::Metric("load_time_ms"),
+        rule: Rule::BelowAll {
+            policy: "merged",
+            others: PEERS,
+        },
+    },
+    Bar {
+        experiment: "launch",
+        device: None,
+        title: "working set's load time, padded",
+        demand: "below every other loader",
+        figures: Figures::Metric("load_time_ms"),
+        rule: Rule::BelowAll {
+            policy: "padded",
+            others: PEERS,
+        },
+    },
+    Bar {
+        experiment: "launch",
+        device: None,
+        title: "padding",
+        demand: "≤ 10 % of the working set",
+        figures: Figures::Metric("padding_share"),
+        rule: Rule::PolicyAtMost {
+            policy: "padded",
+            most: 0.10,
+        },
+    },
+    Bar {
+        experiment: "launch",
+        device: None,
+        title: "gain under load, padded",
+        demand: "at least as large as idle",
+        figures: Figures::Chief(&["launch"]),
+        rule: Rule::GainAsIdle {
+            policy: "padded",
+            other: "demand",
+        },
+    },
     near(
         "emmc",
         "sequential write",
@@ -255,6 +372,27 @@ pub const BARS: [Bar; 20] = [
         8.0,
     ),
 ];
+
+/// The launch paper's reductions, which it has for an eMMC (figure 3).
+const fn loading(
+    title: &'static str,
+    demand: &'static str,
+    policy: &'static str,
+    most: f64,
+) -> Bar {
+    Bar {
+        experiment: "launch",
+        device: Some("emmc"),
+        title,
+        demand,
+        figures: Figures::Idle("load_time_ms"),
+        rule: Rule::PolicyOver {
+            policy,
+            other: "demand",
+            most,
+        },
+    }
+}
 
 /// A figure that the papers, or the maker of the first UFS parts, give for a real
 /// device (docs/simflash.md), within 15 %.
@@ -366,6 +504,7 @@ fn select(figures: Figures, summary: &Summary) -> Vec<&Figure> {
                     && summary.chief(&figure.workload, &figure.load) == Some(figure)
             }
             Figures::Metric(metric) => figure.metric == metric,
+            Figures::Idle(metric) => !figure.is_loaded() && figure.metric == metric,
             Figures::One(workload, metric) => {
                 figure.workload == workload && figure.metric == metric
             }
@@ -421,8 +560,7 @@ fn label(bar: &Bar, summary: &Summary, figure: &Figure) -> String {
 /// needs was not measured.
 fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String)> {
     let ours = summary.cell(figure, rule.subject(summary)?)?;
-    let absolute = matches!(rule, Rule::AtLeast(_) | Rule::AtMost(_) | Rule::Near { .. });
-    if !absolute && !summary.has_stock() {
+    if rule.is_over_stock() && !summary.has_stock() {
         return None;
     }
     match rule {
@@ -466,6 +604,36 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
             Some(against(figure, ours, most))
         }
         Rule::WonBack { share, unloaded } => won_back(summary, figure, share, unloaded),
+        Rule::PolicyOver { other, most, .. } => {
+            let ratio = over(figure, ours, summary.cell(figure, other)?)?.mean;
+            Some((ratio <= most, number::change(ratio - 1.0)))
+        }
+        Rule::PolicyTimes { other, least, .. } => {
+            let times = paired_ratio(ours, summary.cell(figure, other)?)?.mean;
+            Some((times >= least, number::times(times)))
+        }
+        Rule::BelowAll { others, .. } => {
+            let mut least = f64::INFINITY;
+            for other in others {
+                least = least.min(summary.cell(figure, other)?.mean());
+            }
+            let text = format!("{} of {}", figure.text(ours.mean()), figure.text(least));
+            Some((ours.mean() < least, text))
+        }
+        Rule::PolicyAtMost { most, .. } => Some((ours.mean() <= most, figure.text(ours.mean()))),
+        Rule::GainAsIdle { policy, other } => {
+            let gain = |figure: &Figure| {
+                let ours = summary.cell(figure, policy)?;
+                Some(1.0 - over(figure, ours, summary.cell(figure, other)?)?.mean)
+            };
+            let (loaded, idle) = (gain(figure)?, gain(&figure.idle())?);
+            let text = format!(
+                "{} (idle {})",
+                number::change(-loaded),
+                number::change(-idle)
+            );
+            Some((loaded >= idle, text))
+        }
         Rule::AtLeast(least) => Some((ours.mean() >= least, figure.text(ours.mean()))),
         Rule::AtMost(most) => Some((ours.mean() <= most, figure.text(ours.mean()))),
         Rule::Near {

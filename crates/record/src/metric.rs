@@ -32,8 +32,9 @@ pub const DEPENDENCY_COUNTS: [&str; 6] = [
     "wait_ms",
 ];
 
-const UNIT_SUFFIXES: [&str; 11] = [
-    "_mb_s", "_kb_s", "_ms", "_us", "_ns", "_bytes", "_sectors", "_pages", "_mb", "_iops", "_s",
+const UNIT_SUFFIXES: [&str; 12] = [
+    "_kib", "_mb_s", "_kb_s", "_ms", "_us", "_ns", "_bytes", "_sectors", "_pages", "_mb", "_iops",
+    "_s",
 ];
 
 /// `creat_p99_ms` → [`Direction::Lower`].
@@ -115,6 +116,7 @@ pub fn chief(workload: &str) -> &'static str {
         "a" => "launch_mean_ms",
         "b" => "shots",
         "c" => "install_mean_ms",
+        "launch" => "load_time_ms",
         "completion" => "background_completion_ms",
         "share" => "background_share",
         _ => "total_ms",
@@ -150,7 +152,7 @@ pub fn is_chief(workload: &str, metric: &str) -> bool {
 /// in their rate or their cost.
 fn has_total(workload: &str) -> bool {
     let bare = ["seq-", "rand-", "overhead-", "calibrate-"];
-    workload != "b" && !bare.iter().any(|kind| workload.starts_with(kind))
+    !matches!(workload, "b" | "launch") && !bare.iter().any(|kind| workload.starts_with(kind))
 }
 
 #[cfg(test)]

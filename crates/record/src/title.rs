@@ -11,6 +11,7 @@ pub fn workload(name: &str) -> Option<&'static str> {
         "a" => "start an app: rename, write, fsync, unlink",
         "b" => "camera burst beside a thumbnail maker",
         "c" => "install an app: extract, write, fsync",
+        "launch" => "start 16 apps, none of their pages in memory",
         "sqlite-wal" => "SQLite transactions, write-ahead log",
         "sqlite-rollback" => "SQLite transactions, rollback journal",
         "completion" => "the load's file from start to end, M1 beside it for a tenth",
@@ -30,6 +31,9 @@ pub fn load(name: &str) -> String {
         "idle" => "on an idle device".to_owned(),
         "writer" => format!("while a big file is being written{place}"),
         "rewrite" => format!("while a big file is truncated and rewritten{place}"),
+        "video" => "while a film is played".to_owned(),
+        "download" => "while a file is downloaded".to_owned(),
+        "update" => "while an app is updated".to_owned(),
         "random" => format!("while a file is written at random{place}"),
         _ => format!("under the load {name}"),
     }

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::content::{PAGE_BYTES, Pages};
-use crate::load::Pattern;
+use crate::load::{Pace, Pattern};
 use crate::memcg::MemoryCgroup;
 use crate::seed::Random;
 use std::fs::File;
@@ -254,8 +254,10 @@ fn prepare_child(entrance: Option<RawFd>) -> Result<(), i32> {
 
 impl Script {
     fn perform(&mut self, shared: &Shared) -> Result<(), i32> {
-        if self.pattern == Pattern::Thumbnails {
-            return self.make_thumbnails(shared);
+        match self.pattern {
+            Pattern::Thumbnails => return self.make_thumbnails(shared),
+            Pattern::Paced(pace) => return self.keep_pace(pace, shared),
+            _ => {}
         }
         let mut round = 0;
         while round < self.rounds {
@@ -269,13 +271,52 @@ impl Script {
                     self.write_through(shared)?;
                 }
                 Pattern::Random => self.write_randomly(shared)?,
-                Pattern::Thumbnails => {}
+                Pattern::Thumbnails | Pattern::Paced(_) => {}
             }
         }
         // SAFETY: our own descriptor.
         succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
         shared.finished_ns.store(monotonic_ns(), Ordering::Release);
         Ok(())
+    }
+
+    /// Reads through the first half of the file and writes through the second, a step at
+    /// a time.
+    fn keep_pace(&mut self, pace: Pace, shared: &Shared) -> Result<(), i32> {
+        let half = self.file_bytes / 2;
+        let (mut read_bytes, mut written_bytes, mut steps) = (0, 0, 0);
+        loop {
+            nap(pace.pause);
+            if pace.read_bytes > 0 {
+                self.read_at(pace.read_bytes, read_bytes % half)?;
+                read_bytes += pace.read_bytes;
+            }
+            if pace.write_bytes > 0 {
+                let data = &self.data[..pace.write_bytes as usize];
+                written_bytes += self.write_at(data, half + written_bytes % half, shared)?;
+            }
+            steps += 1;
+            if pace.sync_steps.is_some_and(|every| steps % every == 0) {
+                // SAFETY: our own descriptor.
+                succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
+            }
+        }
+    }
+
+    fn read_at(&mut self, bytes: u64, offset: u64) -> Result<(), i32> {
+        // SAFETY: our own descriptor and a live buffer that is longer than any step.
+        let read = unsafe {
+            libc::pread(
+                self.file.as_raw_fd(),
+                self.data.as_mut_ptr().cast(),
+                bytes as usize,
+                offset as libc::off_t,
+            )
+        };
+        match succeeded(read) {
+            Err(libc::EINTR) => Ok(()),
+            outcome => outcome,
+        }
     }
 
     /// Appends each thumbnail that is wanted in 1 KB writes, working on the

@@ -23,6 +23,14 @@ pub enum Error {
         /// All names, by commas.
         choices: String,
     },
+    /// No loader has this name.
+    #[error("'{name}' is not a loader: choose from {choices}")]
+    UnknownLoader {
+        /// What was asked for.
+        name: String,
+        /// All names, by commas.
+        choices: String,
+    },
     /// The pair measures nothing.
     #[error("workload '{workload}' cannot run under load '{load}': {reason}")]
     NotTogether {

@@ -1,5 +1,7 @@
 //! What a run needs on the disk and how much it writes, known before it runs.
 
+use crate::app::APPS;
+use crate::content::PAGE_BYTES;
 use crate::load::Load;
 use crate::sizes::Sizes;
 use crate::{Error, Surface, calibrate, camera, check, launch, surface};
@@ -59,6 +61,8 @@ fn foreground(run: &Run, sizes: &Sizes) -> Footprint {
             2 * sizes.package_bytes,
             sizes.installs * sizes.package_bytes,
         ),
+        // An app is about three times its working set.
+        "launch" => of(APPS as u64 * sizes.app_pages * 3 * PAGE_BYTES as u64, 0),
         _ => of(rows * ROW_BYTES, 3 * rows * ROW_BYTES),
     }
 }

@@ -3,6 +3,7 @@
 //! [`run`] does one workload under one load in a directory and returns its
 //! figures. The lab's guests and `frontrow bench` run the same code.
 
+mod app;
 mod background;
 mod calibrate;
 mod camera;
@@ -16,6 +17,8 @@ mod install;
 mod launch;
 mod layout;
 mod load;
+mod loader;
+mod loading;
 mod memcg;
 mod meter;
 mod micro;
@@ -32,14 +35,16 @@ mod writeback;
 pub use error::Error;
 pub use footprint::{Footprint, footprint};
 pub use load::LOADS;
+pub use loader::Loader;
 
+use crate::launch::Launches;
 use calibrate::Sweep;
 use camera::Bursts;
 use database::Journal;
 use device::{Place, Requests};
 use install::Installs;
-use launch::Launches;
 use load::Load;
+use loading::Loading;
 use price::Price;
 use record::{Histogram, Run, Scale};
 use sizes::Sizes;
@@ -63,6 +68,8 @@ pub struct RunRequest<'a> {
     pub seed: u64,
     /// How large everything is.
     pub scale: Scale,
+    /// Who brings an app's pages into memory, in the launch experiment.
+    pub loader: Loader,
     /// Where tracefs is mounted, to tell time in dirty throttling apart
     /// (needs root); `None` leaves those figures out.
     pub tracefs: Option<&'a Path>,
@@ -147,6 +154,7 @@ pub const WORKLOADS: &[Entry] = &[
     Entry::new("a", "an app's start: cold reads, SQLite, preference files"),
     Entry::new("b", "a camera's bursts beside a thumbnail maker"),
     Entry::new("c", "an app's installation"),
+    Entry::new("launch", "16 apps start cold, one after another"),
     Entry::new("sqlite-wal", "SQLite statements with a write-ahead log"),
     Entry::new(
         "sqlite-rollback",
@@ -298,7 +306,7 @@ fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>,
         ground.create()?;
         return price::perform(request, &ground, load, price);
     }
-    let mut foreground = choose(&request.run.workload, &ground)?;
+    let mut foreground = choose(request, &ground)?;
     ground.create()?;
     stage::perform(request, &ground, load, foreground.as_mut())
 }
@@ -320,8 +328,8 @@ fn choose_on_device<'a>(
     Some(Box::new(Sweep::new(plan, place, seed, sizes, stop)))
 }
 
-fn choose(workload: &str, ground: &Ground) -> Result<Box<dyn Foreground>, Error> {
-    Ok(match workload {
+fn choose(request: &RunRequest, ground: &Ground) -> Result<Box<dyn Foreground>, Error> {
+    Ok(match request.run.workload.as_str() {
         "m1" => Box::new(micro::Recreate::m1(ground)),
         "m2" => Box::new(micro::Recreate::m2(ground)),
         "m3" => Box::new(micro::SmallWrites::m3(ground)),
@@ -330,9 +338,10 @@ fn choose(workload: &str, ground: &Ground) -> Result<Box<dyn Foreground>, Error>
         "a" => Box::new(Launches::new(ground)),
         "b" => Box::new(Bursts::new(ground)),
         "c" => Box::new(Installs::new(ground)),
+        "launch" => Box::new(Loading::new(ground, request.loader)),
         "sqlite-wal" => Box::new(Statements::new(ground, Journal::Wal)),
         "sqlite-rollback" => Box::new(Statements::new(ground, Journal::Rollback)),
-        _ => {
+        workload => {
             return Err(Error::UnknownWorkload {
                 name: workload.to_owned(),
                 choices: Entry::names(WORKLOADS),

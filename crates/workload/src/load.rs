@@ -6,7 +6,12 @@
 //! | `rewrite` | truncates a big file to nothing and writes it again |
 //! | `random` | writes random 4 KB pages of a big file |
 //!
-//! All write through the page cache. `-memcg` after a name puts the load into
+//! | `video` | reads 1 MB/s, as a player does |
+//! | `download` | writes 5 MB/s |
+//! | `update` | reads 6 and writes 12 MB/s and syncs what it wrote, as an installer does |
+//!
+//! The last three are the launch paper's weak, medium and high load ("003", §V), which
+//! gives them no numbers. All write through the page cache. `-memcg` after a name puts the load into
 //! a memory cgroup of its own.
 
 use crate::background::{Background, Script};
@@ -23,6 +28,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// One call's bytes: small enough that the written total is a fine clock.
 const CHUNK_BYTES: usize = 128 << 10;
@@ -36,6 +42,12 @@ pub const LOADS: &[Entry] = &[
     Entry::new("writer", "one big file is written from start to end"),
     Entry::new("rewrite", "a big file is truncated and written again"),
     Entry::new("random", "random 4 KB pages of a big file are written"),
+    Entry::new("video", "a film is played: 1 MB/s are read"),
+    Entry::new("download", "a file is downloaded: 5 MB/s are written"),
+    Entry::new(
+        "update",
+        "an app is updated: 6 MB/s read, 12 MB/s written and synced",
+    ),
     Entry::new("writer-memcg", "the writer in a memory cgroup of its own"),
     Entry::new(
         "rewrite-memcg",
@@ -53,8 +65,46 @@ pub(crate) enum Pattern {
     Writer,
     Rewrite,
     Random,
+    /// A little at a time.
+    Paced(Pace),
     /// A scenario's own: see [`Background::want`].
     Thumbnails,
+}
+
+/// One step of a paced load, and how often it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// Between two steps.
+    pub(crate) pause: Duration,
+    /// Read by each.
+    pub(crate) read_bytes: u64,
+    /// Written by each.
+    pub(crate) write_bytes: u64,
+    /// After so many steps what was written is synced.
+    pub(crate) sync_steps: Option<u64>,
+}
+
+const KIB: u64 = 1 << 10;
+
+impl Pace {
+    const VIDEO: Pace = Pace {
+        pause: Duration::from_millis(62),
+        read_bytes: 64 * KIB,
+        write_bytes: 0,
+        sync_steps: None,
+    };
+    const DOWNLOAD: Pace = Pace {
+        pause: Duration::from_millis(25),
+        read_bytes: 0,
+        write_bytes: 128 * KIB,
+        sync_steps: None,
+    };
+    const UPDATE: Pace = Pace {
+        pause: Duration::from_millis(10),
+        read_bytes: 64 * KIB,
+        write_bytes: 128 * KIB,
+        sync_steps: Some(16),
+    };
 }
 
 /// A background as the run asks for it.
@@ -78,6 +128,9 @@ impl Load {
             "writer" => Pattern::Writer,
             "rewrite" => Pattern::Rewrite,
             "random" => Pattern::Random,
+            "video" => Pattern::Paced(Pace::VIDEO),
+            "download" => Pattern::Paced(Pace::DOWNLOAD),
+            "update" => Pattern::Paced(Pace::UPDATE),
             _ => {
                 return Err(Error::UnknownLoad {
                     name: name.to_owned(),
@@ -91,6 +144,11 @@ impl Load {
         }))
     }
 
+    /// Whether it does a little at a time, whatever the device could do.
+    pub(crate) fn is_paced(self) -> bool {
+        matches!(self.pattern, Pattern::Paced(_))
+    }
+
     /// The size of the load's file. A sequential file smaller than the dirty
     /// limit would be overwritten in memory for ever and reach the device
     /// slowly or never, so it is at least twice that limit.
@@ -99,6 +157,7 @@ impl Load {
             Pattern::Writer | Pattern::Thumbnails => sizes.writer_bytes,
             Pattern::Rewrite => sizes.rewrite_bytes,
             Pattern::Random => sizes.random_bytes,
+            Pattern::Paced(_) => return Ok(sizes.paced_bytes),
         };
         if self.own_memory_cgroup || !sizes.beyond_dirty_limit {
             return Ok(bytes);
@@ -123,6 +182,10 @@ impl Load {
             Pattern::Rewrite | Pattern::Random => {
                 fill(&path, file_bytes, &mut random, stop)?;
                 OpenOptions::new().write(true).open(&path)
+            }
+            Pattern::Paced(_) => {
+                fill(&path, file_bytes, &mut random, stop)?;
+                OpenOptions::new().read(true).write(true).open(&path)
             }
         }
         .map_err(|source| Error::io("creat", &path, source))?;

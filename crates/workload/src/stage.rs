@@ -20,6 +20,9 @@ pub(crate) const POLL: Duration = Duration::from_millis(10);
 /// The window over which a background is judged steady.
 const WINDOW: Duration = Duration::from_millis(100);
 
+/// A paced load is steady from its first steps.
+const PACED_WARM_UP: Duration = Duration::from_millis(500);
+
 /// What a foreground is made from.
 pub(crate) struct Ground {
     /// Its own directory.
@@ -134,6 +137,10 @@ pub(crate) fn start(
     layout::settle(request.dir)?;
     let before = Counters::read()?;
     let mut background = prepared.start()?;
+    if load.is_paced() {
+        std::thread::sleep(PACED_WARM_UP);
+        return Ok(Some(background));
+    }
     await_writeback(&mut background, &before, &ground.sizes, request.stop)?;
     await_throttled(&mut background, &ground.sizes, request.stop)?;
     Ok(Some(background))

@@ -1,0 +1,241 @@
+//! How an app's working set comes into memory: by demand alone, as other launch loaders
+//! do it, or as `frontrow launch` does.
+
+use crate::Error;
+use crate::app::{App, Range};
+use crate::content::PAGE_BYTES;
+use launch::load::{Source, send};
+use launch::plan::{Joining, Request, layout};
+use launch::prepare::{PADDING, open_device};
+use launch::profile::{Pages, Profile, ProfiledFile, Timing};
+use launch::{Identity, Latency, WorkingSet};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// What one call of readahead(2) asks for at most, in ureadahead and wherever a request
+/// may be no longer.
+const CALL_PAGES: u64 = (128 << 10) / PAGE_BYTES as u64;
+
+/// Who brings an app's pages into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Loader {
+    /// Nobody: the app waits for each read, and the kernel reads ahead.
+    #[default]
+    Demand,
+    /// readahead(2) in the order in which the start reads, as Android's libprefetch.
+    FirstAccess,
+    /// readahead(2) in the device's order, as ureadahead.
+    LbaOrder,
+    /// readahead(2) of all of each file.
+    WholeFile,
+    /// One batch in the device's order.
+    Merged,
+    /// The same with padding.
+    Padded,
+}
+
+impl FromStr for Loader {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Ok(match name {
+            "demand" => Loader::Demand,
+            "first-access" => Loader::FirstAccess,
+            "lba-order" => Loader::LbaOrder,
+            "whole-file" => Loader::WholeFile,
+            "merged" => Loader::Merged,
+            "padded" => Loader::Padded,
+            _ => {
+                return Err(Error::UnknownLoader {
+                    name: name.to_owned(),
+                    choices: record::policy::LOADERS.join(", "),
+                });
+            }
+        })
+    }
+}
+
+/// An app on the file system.
+pub(crate) struct Installed {
+    pub(crate) app: App,
+    pub(crate) paths: Vec<PathBuf>,
+    profile: Profile,
+    /// The order in which ureadahead reads.
+    by_place: Vec<(usize, Range)>,
+}
+
+impl Installed {
+    /// `app`, whose files are at `paths`. What a tool keeps from an earlier start is
+    /// found out now.
+    pub(crate) fn new(app: App, paths: Vec<PathBuf>) -> Result<Self, Error> {
+        let mut files = Vec::new();
+        let mut by_place = Vec::new();
+        for (index, path) in paths.iter().enumerate() {
+            let failed = |source| Error::io("look at", path, source);
+            let file = File::open(path).map_err(failed)?;
+            let chunks = &app.chunks[index];
+            let extents = device::extents(&file).map_err(failed)?;
+            for chunk in chunks {
+                let place = place(chunk, &extents);
+                by_place.extend(parts(*chunk).map(|part| (place, (index, part))));
+            }
+            files.push(ProfiledFile {
+                path: path.clone(),
+                identity: Identity::of(&file).map_err(failed)?,
+                pages: chunks.iter().map(pages).collect(),
+            });
+        }
+        by_place.sort_by_key(|(place, (_, part))| (*place, part.first));
+        Ok(Installed {
+            app,
+            paths,
+            profile: Profile {
+                command: String::new(),
+                recorded_s: 0,
+                runs: 1,
+                timing: Timing::Before,
+                files,
+            },
+            by_place: by_place.into_iter().map(|(_, part)| part).collect(),
+        })
+    }
+
+    /// Loads the app and calls `start` when the loader lets it start; `device` is open
+    /// with O_DIRECT. Gives the padding that was read, in bytes.
+    pub(crate) fn launch(
+        &self,
+        loader: Loader,
+        latency: Option<&Latency>,
+        device: Option<&File>,
+        start: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let access = self.app.accesses.iter().map(|it| (it.file, it.pages));
+        match loader {
+            Loader::Demand => start().map(|()| 0),
+            Loader::FirstAccess => self.read_ahead(merged_in_files(access), start),
+            Loader::LbaOrder => self.read_ahead(self.by_place.iter().copied(), start),
+            Loader::WholeFile => {
+                let whole = |(file, &count): (usize, &u64)| (file, Range { first: 0, count });
+                self.read_ahead(self.app.file_pages.iter().enumerate().map(whole), start)
+            }
+            Loader::Merged => self.read_planned(&Joining::Merge, None, start),
+            Loader::Padded => {
+                let pad = |latency: &Latency| Joining::Pad {
+                    latency: Box::new(latency.clone()),
+                    most: PADDING,
+                };
+                // Without a table no gap is known to pay.
+                self.read_planned(&latency.map_or(Joining::Merge, pad), device, start)
+            }
+        }
+    }
+
+    fn read_ahead(
+        &self,
+        parts: impl Iterator<Item = (usize, Range)>,
+        start: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let open = |path: &PathBuf| File::open(path).map_err(|it| Error::io("open", path, it));
+        let files: Vec<File> = self.paths.iter().map(open).collect::<Result<_, _>>()?;
+        for (file, part) in parts {
+            read_ahead(&files[file], part)
+                .map_err(|source| Error::io("read ahead", &self.paths[file], source))?;
+        }
+        start()?;
+        Ok(0)
+    }
+
+    fn read_planned(
+        &self,
+        joining: &Joining,
+        device: Option<&File>,
+        start: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let failed = |error: launch::load::Error| Error::Interface {
+            path: self.paths[0].clone(),
+            reason: error.to_string(),
+        };
+        let set = WorkingSet::open(&self.profile);
+        let files: Vec<&File> = set.files.iter().map(|it| &it.file).collect();
+        let mut requests: Vec<Request> = Vec::new();
+        for mut ground in set.grounds().into_values() {
+            ground.readable = device.is_some();
+            requests.extend(layout(ground, joining));
+        }
+        let source = Source {
+            files: &files,
+            device,
+        };
+        let sent = send(&requests, source).map_err(failed)?;
+        start()?;
+        Ok(sent.finish().map_err(failed)?.padding_bytes)
+    }
+}
+
+fn pages(range: &Range) -> Pages {
+    Pages {
+        first: range.first,
+        count: range.count,
+    }
+}
+
+fn place(chunk: &Range, extents: &[device::Extent]) -> u64 {
+    let begin = chunk.first * PAGE_BYTES as u64;
+    extents
+        .iter()
+        .find(|it| (it.file_bytes..it.file_bytes + it.length_bytes).contains(&begin))
+        .map_or(u64::MAX, |it| it.device_bytes + begin - it.file_bytes)
+}
+
+fn parts(chunk: Range) -> impl Iterator<Item = Range> {
+    (0..chunk.count.div_ceil(CALL_PAGES)).map(move |index| {
+        let done = index * CALL_PAGES;
+        Range {
+            first: chunk.first + done,
+            count: CALL_PAGES.min(chunk.count - done),
+        }
+    })
+}
+
+/// Consecutive accesses that adjoin become one, as libprefetch has them.
+fn merged_in_files(
+    accesses: impl Iterator<Item = (usize, Range)>,
+) -> impl Iterator<Item = (usize, Range)> {
+    let mut accesses = accesses.peekable();
+    std::iter::from_fn(move || {
+        let (file, mut range) = accesses.next()?;
+        while let Some((_, next)) = accesses
+            .next_if(|(other, next)| *other == file && next.first == range.first + range.count)
+        {
+            range.count += next.count;
+        }
+        Some((file, range))
+    })
+}
+
+/// readahead(2), which reads at most what a request may hold (`force_page_cache_ra`).
+fn read_ahead(file: &File, range: Range) -> io::Result<()> {
+    let mut done = 0;
+    while done < range.count {
+        let count = CALL_PAGES.min(range.count - done);
+        let offset = (range.first + done) * PAGE_BYTES as u64;
+        let bytes = count as usize * PAGE_BYTES;
+        // SAFETY: an open descriptor and numbers.
+        if unsafe { libc::readahead(file.as_raw_fd(), offset as libc::off64_t, bytes) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        done += count;
+    }
+    Ok(())
+}
+
+/// The block device with the file system that `path` is on, for reading past its cache.
+pub(crate) fn device_of(path: &Path) -> Result<File, Error> {
+    let failed = |source| Error::io("open the device of", path, source);
+    let device = std::fs::metadata(path).map_err(failed)?.dev();
+    open_device(device).map_err(failed)
+}

@@ -1,0 +1,210 @@
+//! The launch experiment: 16 apps start one after another, none of their pages in
+//! memory; what is measured is the time until a start has read its whole working set.
+
+use crate::app::{APPS, App};
+use crate::background::Background;
+use crate::content::{PAGE_BYTES, Pages};
+use crate::launch::write_new;
+use crate::loader::{Installed, Loader, device_of};
+use crate::meter::Meter;
+use crate::seed::Random;
+use crate::stage::{Foreground, Ground};
+use crate::{Error, Measurement};
+use launch::Latency;
+use launch::calibrate::{SPAN_BYTES, calibrate};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Batches of each size that the device is calibrated with.
+const CALIBRATION_ROUNDS: usize = 5;
+
+/// The apps and who loads them.
+pub(crate) struct Loading {
+    directory: PathBuf,
+    loader: Loader,
+    app_pages: u64,
+    seed: u64,
+    data: Pages,
+    random: Random,
+    apps: Vec<Installed>,
+    latency: Option<Latency>,
+    device: Option<File>,
+    loaded: Loaded,
+}
+
+/// All starts together.
+#[derive(Default)]
+struct Loaded {
+    time: Duration,
+    reads: u64,
+    read_bytes: u64,
+    padding_bytes: u64,
+}
+
+impl Loading {
+    pub(crate) fn new(ground: &Ground, loader: Loader) -> Self {
+        let mut random = ground.random("loading");
+        Loading {
+            directory: ground.directory.clone(),
+            loader,
+            app_pages: ground.sizes.app_pages,
+            seed: ground.seed,
+            data: Pages::uniform(1 << 20, &mut random),
+            random,
+            apps: Vec::new(),
+            latency: None,
+            device: None,
+            loaded: Loaded::default(),
+        }
+    }
+
+    fn install(&mut self, number: usize) -> Result<(), Error> {
+        let app = App::new(number, self.app_pages, self.seed);
+        let directory = self.directory.join(format!("app-{number:02}"));
+        fs::create_dir(&directory).map_err(|source| Error::io("make", &directory, source))?;
+        let mut paths = Vec::new();
+        for (index, pages) in app.file_pages.iter().enumerate() {
+            let path = directory.join(format!("file-{index}"));
+            write_new(&path, &self.data, *pages as usize * PAGE_BYTES)?;
+            paths.push(path);
+        }
+        crate::layout::settle(&directory)?;
+        self.apps.push(Installed::new(app, paths)?);
+        Ok(())
+    }
+
+    fn calibrate(&mut self) -> Result<(), Error> {
+        let path = self.directory.join("calibration");
+        write_new(&path, &self.data, SPAN_BYTES as usize)?;
+        crate::layout::settle(&self.directory)?;
+        let failed = |source| Error::io("read", &path, source);
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_DIRECT)
+            .open(&path)
+            .map_err(failed)?;
+        let random = &mut self.random;
+        let latency = calibrate(
+            &file,
+            SPAN_BYTES,
+            CALIBRATION_ROUNDS,
+            || random.next(),
+            |_, _| true,
+        );
+        self.latency = Some(latency.map_err(|error| failed(std::io::Error::other(error)))?);
+        fs::remove_file(&path).map_err(failed)
+    }
+
+    /// The app's own part of its start: gives when it has read all.
+    fn start(app: &Installed, buffer: &mut [u8]) -> Result<Instant, Error> {
+        let mut files: Vec<Option<File>> = app.paths.iter().map(|_| None).collect();
+        for access in &app.app.accesses {
+            let path = &app.paths[access.file];
+            let failed = |source| Error::io("read", path, source);
+            let file = match &mut files[access.file] {
+                Some(file) => file,
+                none => none.insert(File::open(path).map_err(failed)?),
+            };
+            let bytes = access.pages.count as usize * PAGE_BYTES;
+            let offset = access.pages.first * PAGE_BYTES as u64;
+            file.read_exact_at(&mut buffer[..bytes], offset)
+                .map_err(failed)?;
+        }
+        Ok(Instant::now())
+    }
+}
+
+impl Foreground for Loading {
+    fn prepare(&mut self) -> Result<(), Error> {
+        if self.loader == Loader::Padded {
+            self.calibrate()?;
+            self.device = Some(device_of(&self.directory)?);
+        }
+        (0..APPS).try_for_each(|number| self.install(number))
+    }
+
+    fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        let mut buffer = Pages::zeroed(1 << 20);
+        for app in &self.apps {
+            meter.go_on()?;
+            let between = Instant::now();
+            drop_caches()?;
+            meter.exclude(between.elapsed());
+            let before = Statistics::of(&self.directory)?;
+            let begun = Instant::now();
+            let mut ended = begun;
+            let (latency, device) = (self.latency.as_ref(), self.device.as_ref());
+            let padding_bytes = app.launch(self.loader, latency, device, || {
+                ended = Self::start(app, &mut buffer)?;
+                Ok(())
+            })?;
+            self.loaded.time += ended - begun;
+            let after = Statistics::of(&self.directory)?;
+            self.loaded.reads += after.reads - before.reads;
+            self.loaded.read_bytes += after.read_bytes - before.read_bytes;
+            self.loaded.padding_bytes += padding_bytes;
+        }
+        Ok(())
+    }
+
+    fn figures(&self, _: Duration) -> Vec<Measurement> {
+        let pages: u64 = self.apps.iter().map(|it| it.app.pages()).sum();
+        let working_set_bytes = (pages * PAGE_BYTES as u64) as f64;
+        let read_kib = self.loaded.read_bytes as f64 / 1024.0 / self.loaded.reads.max(1) as f64;
+        let apps = self.apps.len() as u32;
+        vec![
+            Measurement::duration("load_time_ms", self.loaded.time / apps.max(1)),
+            Measurement::new("average_read_kib", "KiB", read_kib),
+            Measurement::new(
+                "read_over_set",
+                "1",
+                self.loaded.read_bytes as f64 / working_set_bytes,
+            ),
+            Measurement::new(
+                "padding_share",
+                "1",
+                self.loaded.padding_bytes as f64 / working_set_bytes,
+            ),
+        ]
+    }
+}
+
+/// Nothing of any file in memory, nor of where they are.
+fn drop_caches() -> Result<(), Error> {
+    let path = Path::new("/proc/sys/vm/drop_caches");
+    fs::write(path, "3").map_err(|source| Error::io("write to", path, source))
+}
+
+/// What the device has read so far (Documentation/block/stat.rst of the kernel).
+struct Statistics {
+    reads: u64,
+    read_bytes: u64,
+}
+
+impl Statistics {
+    /// Of the device that `directory` is on.
+    fn of(directory: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::io("find the device of", directory, source);
+        let device = fs::metadata(directory).map_err(failed)?.dev();
+        let (major, minor) = (libc::major(device), libc::minor(device));
+        let path = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
+        let text = fs::read_to_string(&path).map_err(|it| Error::io("read", &path, it))?;
+        let numbers: Vec<u64> = text
+            .split_whitespace()
+            .map_while(|it| it.parse().ok())
+            .collect();
+        match numbers[..] {
+            [reads, _, sectors, ..] => Ok(Statistics {
+                reads,
+                read_bytes: sectors * 512,
+            }),
+            _ => Err(Error::io(
+                "read",
+                &path,
+                std::io::ErrorKind::InvalidData.into(),
+            )),
+        }
+    }
+}
