@@ -4,6 +4,7 @@ mod bench;
 mod exit;
 mod iopro;
 mod lab;
+mod launch;
 mod man;
 mod replay;
 mod sched;
@@ -26,6 +27,7 @@ enum Command {
     Bench(bench::Args),
     Iopro(iopro::Args),
     Lab(lab::Args),
+    Launch(launch::Args),
     #[command(hide = true)]
     Man(man::Pages),
     Replay(replay::Args),
@@ -50,6 +52,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(args),
         Command::Iopro(args) => iopro::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::Launch(args) => launch::run(args),
         Command::Man(pages) => man::run(&pages, CommandLine::command()),
         Command::Replay(args) => replay::run(args),
         Command::Sched(action) => sched::run(action),

@@ -1,0 +1,133 @@
+//! `frontrow launch`: an app's working set in a few large reads.
+
+mod bench;
+mod calibrate;
+mod exec;
+mod install;
+mod plan;
+mod record;
+mod start;
+
+use crate::exit::{Exit, Failure};
+use ::launch::Latency;
+use ::launch::profile::{Store, StoreError, Timing};
+use clap::{Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Start an app faster: load what its start needs in a few large reads, then start it.
+///
+/// The profile comes from `frontrow launch record -- APP`. An app whose name is that of a
+/// subcommand is started with `frontrow launch -- APP`. Whatever is wrong with the
+/// profile, the app starts.
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+
+    /// The profile's name [default: the program's]
+    #[arg(long)]
+    name: Option<String>,
+
+    /// When to load, instead of what the profile says
+    #[arg(long, value_enum, hide = true)]
+    timing: Option<When>,
+
+    /// The app and its arguments
+    #[arg(
+        value_name = "APP",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    command: Vec<OsString>,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Start an app and record what its start touches
+    Record(record::Record),
+    /// Show what would be read, and draw it as a map of the device's blocks
+    Plan(plan::Plan),
+    /// Start an app through Frontrow from its menu entry or its systemd unit
+    Install(install::Install),
+    /// Measure how long the device takes for reads by their size, to know which gaps to read
+    Calibrate(calibrate::Calibrate),
+    /// Compare an app's cold start with and without loading, on this machine
+    Bench(bench::Bench),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum When {
+    Before,
+    Beside,
+    Never,
+}
+
+impl From<When> for Timing {
+    fn from(when: When) -> Timing {
+        match when {
+            When::Before => Timing::Before,
+            When::Beside => Timing::Beside,
+            When::Never => Timing::Never,
+        }
+    }
+}
+
+/// Does what the command line says.
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.action {
+        Some(Action::Record(args)) => record::run(args),
+        Some(Action::Plan(args)) => plan::run(&args),
+        Some(Action::Install(args)) => install::run(&args),
+        Some(Action::Calibrate(args)) => calibrate::run(&args),
+        Some(Action::Bench(args)) => bench::run(&args),
+        None => start::run(args.name, args.timing.map(Timing::from), &args.command),
+    }
+}
+
+/// The profile's name: as given, or the program's file name.
+fn profile_name(name: Option<&str>, program: &OsString) -> Result<String, Failure> {
+    if let Some(name) = name {
+        return Ok(name.to_owned());
+    }
+    let file_name = Path::new(program).file_name();
+    file_name
+        .map(|it| it.to_string_lossy().into_owned())
+        .ok_or_else(|| Failure::new(Exit::Usage, "the app has no name: give one with --name"))
+}
+
+/// Where a device's table is.
+fn latency_path(store: &Store, device: &str) -> PathBuf {
+    let name = device.replace('/', "!");
+    store.directory().join(format!("latency-{name}.json"))
+}
+
+/// A device's table, if it was calibrated.
+fn latency(store: &Store, device: &str) -> Option<Latency> {
+    let text = fs::read_to_string(latency_path(store, device)).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let exit = match &error {
+            StoreError::Name(_) | StoreError::NoPlace => Exit::Usage,
+            StoreError::Missing { .. } => Exit::Missing,
+            StoreError::NotOwn { .. } | StoreError::Bad { .. } => Exit::Refused,
+            StoreError::File { source, .. } => exit_of(source),
+        };
+        Failure::new(exit, error)
+    }
+}
+
+fn exit_of(error: &io::Error) -> Exit {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Exit::Permission,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Exit::DiskFull,
+        _ => Exit::Internal,
+    }
+}

@@ -1,0 +1,255 @@
+//! `frontrow launch install`: an app's menu entry or systemd unit starts it through
+//! Frontrow. What the distribution installed stays as it is; what is written here
+//! comes before it and is removed as a whole.
+
+use super::exit_of;
+use crate::bench::{json, print_text};
+use crate::exit::{Exit, Failure};
+use serde_json::json;
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The first line of what this program wrote.
+const MARK: &str = "# written by `frontrow launch install`";
+
+#[derive(clap::Args)]
+pub struct Install {
+    /// The menu entry (NAME.desktop) or unit (NAME.service), or its path
+    #[arg(value_name = "ENTRY")]
+    entry: PathBuf,
+    /// Undo it
+    #[arg(long)]
+    remove: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does what the command line says.
+pub fn run(args: &Install) -> Result<(), Failure> {
+    let home = home()?;
+    let file_name = args.entry.file_name().map(PathBuf::from);
+    let file_name = file_name.ok_or_else(|| unknown(&args.entry))?;
+    let is = |extension: &str| file_name.extension().is_some_and(|it| it == extension);
+    let (target, places, rewrite): (_, _, Rewrite) = match (is("desktop"), is("service")) {
+        (true, _) => {
+            let own = home.data.join("applications");
+            (own.join(&file_name), desktop_places(), desktop)
+        }
+        (_, true) => {
+            let own = home.units.join(file_name.with_extension("service.d"));
+            (own.join("frontrow.conf"), home.unit_places.clone(), unit)
+        }
+        _ => return Err(unknown(&args.entry)),
+    };
+    refuse_foreign(&target)?;
+    if args.remove {
+        return remove(&target, args.json);
+    }
+    let source = match args.entry.components().count() {
+        1 => places
+            .iter()
+            .map(|place| place.join(&file_name))
+            .find(|path| path.is_file())
+            .ok_or_else(|| unknown(&args.entry))?,
+        _ => args.entry.clone(),
+    };
+    let text = fs::read_to_string(&source).map_err(failed("read", &source))?;
+    let program = env::current_exe().map_err(failed("find", Path::new("frontrow")))?;
+    let text = rewrite(&text, &program.to_string_lossy())?;
+    let directory = target.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(directory).map_err(failed("make", directory))?;
+    fs::write(&target, format!("{MARK}\n{text}")).map_err(failed("write", &target))?;
+    tell(args.json, "written", &target)
+}
+
+/// From the text of what is installed and this program's path to what is written.
+type Rewrite = fn(&str, &str) -> Result<String, Failure>;
+
+/// Where this user's entries and units are.
+struct Home {
+    data: PathBuf,
+    units: PathBuf,
+    unit_places: Vec<PathBuf>,
+}
+
+fn home() -> Result<Home, Failure> {
+    let absolute = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|it| it.is_absolute())
+    };
+    let home = absolute("HOME").ok_or_else(|| Failure::new(Exit::Usage, "set HOME"))?;
+    let data = absolute("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
+    let config = absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+    // SAFETY: has no arguments and cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let (units, kind) = match is_root {
+        true => (PathBuf::from("/etc/systemd/system"), "system"),
+        false => (config.join("systemd/user"), "user"),
+    };
+    let mut unit_places = vec![units.clone()];
+    for place in [
+        "/etc/systemd",
+        "/run/systemd",
+        "/usr/lib/systemd",
+        "/lib/systemd",
+    ] {
+        unit_places.push(Path::new(place).join(kind));
+    }
+    Ok(Home {
+        data,
+        units,
+        unit_places,
+    })
+}
+
+fn desktop_places() -> Vec<PathBuf> {
+    let places = env::var("XDG_DATA_DIRS").unwrap_or_default();
+    let places = match places.is_empty() {
+        true => "/usr/local/share:/usr/share",
+        false => &places,
+    };
+    places
+        .split(':')
+        .map(|place| Path::new(place).join("applications"))
+        .collect()
+}
+
+/// The entry with each program started through `frontrow`.
+fn desktop(text: &str, frontrow: &str) -> Result<String, Failure> {
+    let mut found = false;
+    let mut out = String::new();
+    for line in text.lines() {
+        if let Some(command) = line.strip_prefix("Exec=") {
+            found = true;
+            let name = program_name(command);
+            out += &format!("Exec={frontrow} launch --name {name} -- {command}\n");
+        } else if line.starts_with("DBusActivatable=") {
+            // Else Exec would not be used.
+            out += "DBusActivatable=false\n";
+        } else {
+            out += &format!("{line}\n");
+        }
+    }
+    match found {
+        true => Ok(out),
+        false => Err(refused("the menu entry starts no program (no Exec=)")),
+    }
+}
+
+/// A drop-in for the unit that starts the same through `frontrow`.
+fn unit(text: &str, frontrow: &str) -> Result<String, Failure> {
+    let mut out = String::from("[Service]\nExecStart=\n");
+    let mut found = false;
+    for command in text.lines().filter_map(|it| it.strip_prefix("ExecStart=")) {
+        if command.ends_with('\\') {
+            return Err(refused("the unit's ExecStart= goes over several lines"));
+        }
+        let bare = command.trim_start_matches(['-', ':', '+', '!']);
+        if bare.is_empty() {
+            continue;
+        }
+        if bare.starts_with('@') {
+            return Err(refused("the unit gives its program another name (@)"));
+        }
+        found = true;
+        let prefix = &command[..command.len() - bare.len()];
+        let name = program_name(bare);
+        out += &format!("ExecStart={prefix}{frontrow} launch --name {name} -- {bare}\n");
+    }
+    match found {
+        true => Ok(out),
+        false => Err(refused("the unit starts no program (no ExecStart=)")),
+    }
+}
+
+/// The name of the program in a command line: behind `env` and its assignments.
+fn program_name(command: &str) -> String {
+    let mut words = command.split_whitespace().map(|it| it.trim_matches('"'));
+    let before = |word: &str| word == "env" || word.ends_with("/env") || word.contains('=');
+    let program = words.find(|word| !before(word)).unwrap_or_default();
+    program.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+fn remove(target: &Path, json: bool) -> Result<(), Failure> {
+    match fs::remove_file(target) {
+        Ok(()) => tell(json, "removed", target),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(refused(format_args!(
+            "nothing was installed: there is no {}",
+            target.display()
+        ))),
+        Err(error) => Err(failed("remove", target)(error)),
+    }
+}
+
+/// Somebody else's entry is not touched.
+fn refuse_foreign(target: &Path) -> Result<(), Failure> {
+    match fs::read_to_string(target) {
+        Ok(text) if !text.starts_with(MARK) => Err(refused(format_args!(
+            "{} is not from `frontrow launch install`: edit it yourself, or move it away",
+            target.display()
+        ))),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("read", target)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn tell(as_json: bool, done: &str, target: &Path) -> Result<(), Failure> {
+    match as_json {
+        true => print_text(&json(&json!({ done: target }))?),
+        false => print_text(&format!("{done}: {}\n", target.display())),
+    }
+}
+
+fn unknown(entry: &Path) -> Failure {
+    let entry = entry.display();
+    Failure::new(
+        Exit::Usage,
+        format_args!("{entry} is no menu entry or unit: give NAME.desktop, NAME.service or a path"),
+    )
+}
+
+fn refused(sentence: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Refused, sentence)
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
+    let path = path.to_owned();
+    move |error| {
+        let sentence = format_args!("cannot {action} {}: {error}", path.display());
+        Failure::new(exit_of(&error), sentence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_starts_its_program_through_frontrow() {
+        let text = "[Desktop Entry]\nName=X\nExec=env A=1 /opt/x/app %U\nDBusActivatable=true\n";
+        assert_eq!(
+            desktop(text, "/usr/bin/frontrow").unwrap(),
+            "[Desktop Entry]\nName=X\n\
+             Exec=/usr/bin/frontrow launch --name app -- env A=1 /opt/x/app %U\n\
+             DBusActivatable=false\n"
+        );
+        assert!(desktop("[Desktop Entry]\n", "f").is_err());
+    }
+
+    #[test]
+    fn a_unit_gets_a_drop_in_that_keeps_its_prefix() {
+        let text = "[Service]\nExecStart=-/usr/sbin/daemon -f\n";
+        assert_eq!(
+            unit(text, "/usr/bin/frontrow").unwrap(),
+            "[Service]\nExecStart=\n\
+             ExecStart=-/usr/bin/frontrow launch --name daemon -- /usr/sbin/daemon -f\n"
+        );
+        for odd in ["", "ExecStart=@/bin/a b\n", "ExecStart=/bin/a \\\n b\n"] {
+            assert!(unit(odd, "f").is_err(), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `frontrow launch plan`.
+
+use super::{latency, profile_name};
+use crate::bench::{json, print_text};
+use crate::exit::Failure;
+use ::launch::WorkingSet;
+use ::launch::plan::{Purpose, Request, map};
+use ::launch::prepare::{DevicePlan, prepare};
+use ::launch::profile::{PAGE_BYTES, Profile, Store};
+use serde_json::json;
+use std::ffi::OsString;
+
+/// Rows of the map.
+const ROWS: usize = 24;
+
+#[derive(clap::Args)]
+pub struct Plan {
+    /// The profile's name [default: the program's]
+    #[arg(long)]
+    name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The app
+    #[arg(value_name = "APP")]
+    app: OsString,
+}
+
+/// Does what the command line says.
+pub fn run(args: &Plan) -> Result<(), Failure> {
+    let name = profile_name(args.name.as_deref(), &args.app)?;
+    let store = Store::of_user()?;
+    let profile = store.read(&name)?;
+    let mut set = WorkingSet::open(&profile);
+    // As it will be at a cold start.
+    for file in &mut set.files {
+        file.missing = file.pages.clone();
+    }
+    let plans = prepare(&set, |device| latency(&store, device));
+    match args.json {
+        true => print_text(&json(&as_json(&set, &plans))?),
+        false => print_text(&in_words(&profile, &set, &plans)),
+    }
+}
+
+fn in_words(profile: &Profile, set: &WorkingSet, plans: &[DevicePlan]) -> String {
+    let mut text = format!(
+        "{}: {} pages ({:.1} MB) of {} files, touched by each of {} starts\n",
+        profile.command,
+        set.profiled_pages,
+        megabytes(set.profiled_pages * PAGE_BYTES),
+        profile.files.len(),
+        profile.runs
+    );
+    for (path, _) in &set.dropped {
+        text += &format!("not loaded, changed since or gone: {}\n", path.display());
+    }
+    for plan in plans {
+        let Sums {
+            bytes,
+            padding_bytes,
+        } = sums(&plan.requests);
+        let reads = plan.requests.len().max(1) as f64;
+        text += &format!(
+            "\n{}: {} requests, {:.0} KB each on average; {:.1} MB, and {:.1} MB of padding\n",
+            plan.name,
+            plan.requests.len(),
+            (bytes + padding_bytes) as f64 / 1e3 / reads,
+            megabytes(bytes),
+            megabytes(padding_bytes)
+        );
+        if !plan.calibrated {
+            text += "no gap is padded: `frontrow launch calibrate` tells which pay\n";
+        }
+        text += &map::draw(&plan.requests, ROWS);
+    }
+    text
+}
+
+fn as_json(set: &WorkingSet, plans: &[DevicePlan]) -> serde_json::Value {
+    let devices = plans.iter().map(|plan| {
+        let sums = sums(&plan.requests);
+        json!({
+            "device": plan.name,
+            "calibrated": plan.calibrated,
+            "requests": plan.requests.len(),
+            "bytes": sums.bytes,
+            "padding_bytes": sums.padding_bytes,
+        })
+    });
+    json!({
+        "profiled_pages": set.profiled_pages,
+        "valid_pages": set.valid_pages(),
+        "dropped": set.dropped.iter().map(|(path, _)| path).collect::<Vec<_>>(),
+        "devices": devices.collect::<Vec<_>>(),
+    })
+}
+
+struct Sums {
+    bytes: u64,
+    padding_bytes: u64,
+}
+
+fn sums(requests: &[Request]) -> Sums {
+    let mut sums = Sums {
+        bytes: 0,
+        padding_bytes: 0,
+    };
+    for part in requests.iter().flat_map(|it| &it.parts) {
+        match part.purpose {
+            Purpose::Pages(_) => sums.bytes += part.length_bytes,
+            _ => sums.padding_bytes += part.length_bytes,
+        }
+    }
+    sums
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}

@@ -1,0 +1,93 @@
+//! `frontrow launch record`.
+
+use super::{exit_of, profile_name};
+use crate::bench::{catch_signals, json, print_text};
+use crate::exit::{Exit, Failure};
+use ::launch::profile::{PAGE_BYTES, Profile, Store};
+use ::launch::record::{Error, Request, record};
+use serde_json::json;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub struct Record {
+    /// The profile's name [default: the program's]
+    #[arg(long)]
+    name: Option<String>,
+    /// Starts to record; the profile is what they have in common
+    #[arg(long, default_value = "2", value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+    /// A start is over after so many seconds, and the app is asked to end
+    #[arg(long, default_value = "10", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The app and its arguments
+    #[arg(last = true, required = true, value_name = "APP")]
+    command: Vec<OsString>,
+}
+
+/// Does what the command line says.
+pub fn run(args: Record) -> Result<(), Failure> {
+    let name = profile_name(args.name.as_deref(), &args.command[0])?;
+    let store = Store::of_user()?;
+    store.path(&name)?;
+    let stop = catch_signals()?;
+    let request = Request {
+        command: args.command,
+        runs: args.runs,
+        limit: Duration::from_secs(args.seconds),
+    };
+    let profile = record(&request, &stop, |run, runs| {
+        eprintln!("[{}/{runs}] {name} starts and is traced", run + 1);
+    })?;
+    let path = store.write(&name, &profile)?;
+    match args.json {
+        true => print_text(&json(&as_json(&profile, &path))?),
+        false => {
+            eprintln!("{}", in_words(&profile, &path));
+            Ok(())
+        }
+    }
+}
+
+fn in_words(profile: &Profile, path: &Path) -> String {
+    format!(
+        "{} pages ({:.1} MB) of {} files, touched by each of {} starts, in {}.",
+        profile.pages(),
+        (profile.pages() * PAGE_BYTES) as f64 / 1e6,
+        profile.files.len(),
+        profile.runs,
+        path.display()
+    )
+}
+
+fn as_json(profile: &Profile, path: &Path) -> serde_json::Value {
+    json!({
+        "profile": path,
+        "command": profile.command,
+        "runs": profile.runs,
+        "files": profile.files.len(),
+        "pages": profile.pages(),
+        "bytes": profile.pages() * PAGE_BYTES,
+    })
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = match &error {
+            Error::Start { source, .. } => match source.kind() {
+                std::io::ErrorKind::NotFound => Exit::Missing,
+                _ => exit_of(source),
+            },
+            Error::NoTrace(_) => Exit::Permission,
+            Error::System(source) => exit_of(source),
+            Error::Nothing => Exit::Unsupported,
+            Error::Knob(_) => Exit::Internal,
+            Error::Interrupted => Exit::Interrupted,
+        };
+        Failure::new(exit, error)
+    }
+}

@@ -1,0 +1,145 @@
+//! `frontrow launch` as an app sees it: as if it had been started without. Loading
+//! itself is tested in a guest (`frontrow lab torture launch`).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn launch(home: &TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_frontrow"));
+    command
+        .arg("launch")
+        .args(arguments)
+        .env("XDG_DATA_HOME", home.path());
+    command
+}
+
+fn home() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn an_app_without_a_profile_starts_and_its_exit_code_is_the_programs() {
+    let output = launch(&home(), &["sh", "-c", "echo said; exit 7"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(stdout(&output), "said\n");
+    let said = stderr(&output);
+    assert!(said.contains("frontrow launch record -- sh"), "{said}");
+    assert_eq!(said.lines().count(), 1);
+}
+
+#[test]
+fn a_signal_ends_the_app_as_without_frontrow() {
+    let output = launch(&home(), &["sh", "-c", "kill -USR1 $$"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.signal(), Some(libc::SIGUSR1));
+}
+
+#[test]
+fn an_app_that_is_not_there_is_an_error() {
+    let output = launch(&home(), &["/nonexistent/app"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    assert!(stderr(&output).contains("cannot start /nonexistent/app"));
+}
+
+/// What the app finds of what it was started with.
+const INHERITED: &str = "grep Sig /proc/$$/status; ulimit -a; env | sort; ls /proc/$$/fd; pwd";
+
+#[test]
+fn signals_limits_environment_and_descriptors_are_untouched() {
+    let home = home();
+    let path = home.path().join("frontrow/launch");
+    fs::create_dir_all(&path).unwrap();
+    for ignored in [false, true] {
+        let run = |mut command: Command| {
+            command
+                .env_clear()
+                .env("PATH", "/usr/bin:/bin")
+                .env("A", "b");
+            command.env("XDG_DATA_HOME", home.path());
+            if ignored {
+                // SAFETY: makes one system call.
+                unsafe {
+                    command.pre_exec(|| {
+                        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+                        Ok(())
+                    });
+                }
+            }
+            stdout(&command.output().unwrap())
+        };
+        let mut plain = Command::new("sh");
+        plain.args(["-c", INHERITED]);
+        let expected = run(plain);
+        assert!(expected.contains("A=b"), "{expected}");
+        assert_eq!(run(launch(&home, &["sh", "-c", INHERITED])), expected);
+    }
+}
+
+#[test]
+fn whatever_the_profile_is_the_app_starts() {
+    let home = home();
+    let directory = home.path().join("frontrow/launch");
+    fs::create_dir_all(&directory).unwrap();
+    let profile = directory.join("sh.profile");
+    let huge = [&b"FRLAUNCH\x01\0"[..], &[0xff; 64]].concat();
+    for (content, mode, expected) in [
+        (&b""[..], 0o644, "it is not a profile"),
+        (b"FRLAUNCH\x09\0................", 0o644, "format version 9"),
+        (&huge, 0o644, "its checksum does not fit"),
+        (b"anything", 0o666, "others may write to it"),
+    ] {
+        fs::write(&profile, content).unwrap();
+        fs::set_permissions(&profile, fs::Permissions::from_mode(mode)).unwrap();
+        let output = launch(&home, &["sh", "-c", "exit 3"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        let said = stderr(&output);
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let plan = launch(&home, &["plan", "sh"]).output().unwrap();
+    assert_eq!(plan.status.code(), Some(7), "{}", stderr(&plan));
+}
+
+#[test]
+fn a_menu_entry_is_installed_and_removed_and_another_one_left_alone() {
+    let home = home();
+    let source = home.path().join("app.desktop");
+    fs::write(&source, "[Desktop Entry]\nExec=/opt/app %U\n").unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = launch(&home, &["install"]);
+        let output = command.args(arguments).env("HOME", home.path()).output();
+        output.unwrap()
+    };
+    let installed = home.path().join("applications/app.desktop");
+    let source = source.to_str().unwrap();
+    assert!(run(&[source]).status.success());
+    let text = fs::read_to_string(&installed).unwrap();
+    assert!(text.contains("launch --name app -- /opt/app %U"), "{text}");
+    assert!(run(&["app.desktop", "--remove"]).status.success());
+    assert!(!installed.exists());
+    assert_eq!(run(&["app.desktop", "--remove"]).status.code(), Some(7));
+
+    fs::write(&installed, "[Desktop Entry]\nExec=mine\n").unwrap();
+    for arguments in [&[source][..], &["app.desktop", "--remove"]] {
+        assert_eq!(run(arguments).status.code(), Some(7));
+    }
+    assert!(
+        fs::read_to_string(&installed)
+            .unwrap()
+            .contains("Exec=mine")
+    );
+}
