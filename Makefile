@@ -19,6 +19,7 @@ FUZZ_SECONDS ?= 60
 # What building a kernel takes besides; its sources are unpacked, not installed.
 STRESS_PACKAGES := bc bison dwarves flex kmod libelf-dev zlib1g-dev
 STRESS_ROUNDS ?= 10
+STRESS_OPERATIONS ?= 10000000
 STRESS_FUZZ_SECONDS ?= 600
 
 # The binary is in the guests' image, and results name its digest: the same
@@ -58,6 +59,7 @@ stress: setup-stress
 	@echo "Building the debug kernel takes a quarter of an hour, the first time; its trials as long."
 	$(CARGO) run -q --locked -p tally -- \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check ROUNDS=$(STRESS_ROUNDS) \
+		-- $(MAKE) --no-print-directory -C kernel/simflash/test stress OPERATIONS=$(STRESS_OPERATIONS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(STRESS_FUZZ_SECONDS) \
 		-- $(CARGO) test --locked -p frontrow --test stress
 
