@@ -12,7 +12,9 @@ const EXACT: [&str; 4] = ["dependencies", "order", "share", "launch"];
 /// Trials for races: two CPUs, and time as the host's.
 ///
 /// `faults` has something to do on a debug kernel only.
-const RACES: [&str; 6] = ["fio", "change", "unload", "pressure", "removal", "leak"];
+const RACES: [&str; 7] = [
+    "fio", "change", "unload", "pressure", "removal", "defrag", "leak",
+];
 
 fn withstands(kernel: &str, trials: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))

@@ -1,15 +1,16 @@
-//! A block device as the other crates need it: which one is meant, what it is, its
-//! request queue, and where a file lies on it.
+//! A block device as the other crates need it: which one is meant, what it is, its request
+//! queue, and where files are on it.
 //!
-//! Everything is read below a root directory, `/` on a running system, so that tests have
-//! a tree of their own.
+//! What the kernel says of devices is read below a root directory, `/` on a running system,
+//! so that tests have a tree of their own.
 
 mod extents;
+pub mod janus;
 mod mounts;
 mod queue;
 mod resolve;
 
-pub use extents::{Extent, extents};
+pub use extents::{Extent, Layout, State};
 pub use queue::Schedulers;
 
 use serde::Serialize;
@@ -94,6 +95,14 @@ impl Device {
     /// The kernel's name: `sda`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Where on its disk the file system's device with this number begins: 0 for a whole disk.
+    ///
+    /// # Errors
+    /// [`Error::Read`] or [`Error::NotANumber`].
+    pub fn partition_start_bytes(root: &Path, number: u64) -> Result<u64, Error> {
+        resolve::partition_start_bytes(root, number)
     }
 
     /// An attribute of the request queue, as on the running system:

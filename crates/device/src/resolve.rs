@@ -86,6 +86,22 @@ fn whole_disk(link: &Path) -> Option<Device> {
         .then_some(Device { name, directory })
 }
 
+pub fn partition_start_bytes(root: &Path, number: u64) -> Result<u64, Error> {
+    const SECTOR_BYTES: u64 = 512;
+    let link = root.join("sys/dev/block").join(number_text(number));
+    let path = link.join("start");
+    if !link.join("partition").exists() {
+        return Ok(0);
+    }
+    let text = fs::read_to_string(&path).map_err(|source| Error::Read {
+        path: path.clone(),
+        source,
+    })?;
+    let sectors: Option<u64> = text.trim().parse().ok();
+    let bytes = sectors.and_then(|it| it.checked_mul(SECTOR_BYTES));
+    bytes.ok_or(Error::NotANumber { path, text })
+}
+
 /// `path` without links, without the root before it.
 fn real_path(root: &Path, path: &Path) -> Option<PathBuf> {
     let root = fs::canonicalize(root).ok()?;

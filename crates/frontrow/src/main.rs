@@ -1,6 +1,7 @@
 //! The one binary: command line, and pid 1 of the lab's guests.
 
 mod bench;
+mod defrag;
 mod exit;
 mod iopro;
 mod lab;
@@ -25,6 +26,7 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Args),
+    Defrag(defrag::Args),
     Iopro(iopro::Args),
     Lab(lab::Args),
     Launch(launch::Args),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Bench(args) => bench::run(args),
+        Command::Defrag(args) => defrag::run(args),
         Command::Iopro(args) => iopro::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Launch(args) => launch::run(args),

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MEMORY_MIB: u64 = 1024;
 
 /// Programs that trials start.
-const TRIAL_PROGRAMS: [&str; 1] = ["fio"];
+const TRIAL_PROGRAMS: [&str; 2] = ["fio", "e2fsck"];
 
 /// A trial that takes longer than this hangs, on the slowest kernel and a busy host.
 const LIMIT_S: u64 = 900;

@@ -4,7 +4,7 @@ use crate::identity::Identity;
 use crate::plan::{Ground, Piece, Place};
 use crate::profile::{PAGE_BYTES, Pages, Profile, ProfiledFile};
 use crate::residency;
-use device::{Extent, extents};
+use device::{Extent, Layout};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -81,9 +81,10 @@ impl WorkingSet {
             if opened.missing.is_empty() {
                 continue;
             }
-            let Ok(extents) = extents(&opened.file) else {
+            let Ok(layout) = Layout::of(&opened.file, false) else {
                 continue;
             };
+            let extents = layout.written();
             let ground = grounds.entry(opened.device).or_default();
             ground
                 .owned
@@ -153,11 +154,11 @@ fn missing(file: &File, pages: &[Pages]) -> Vec<Pages> {
 
 fn whole(extent: &Extent, file: usize) -> Piece {
     Piece {
-        device_bytes: extent.device_bytes,
-        length_bytes: extent.length_bytes,
+        device_bytes: extent.physical_bytes,
+        length_bytes: extent.size_bytes,
         place: Place {
             file,
-            file_bytes: extent.file_bytes,
+            file_bytes: extent.logical_bytes,
         },
     }
 }
@@ -166,15 +167,15 @@ fn whole(extent: &Extent, file: usize) -> Piece {
 fn pieces(pages: Pages, extents: &[Extent], file: usize) -> impl Iterator<Item = Piece> {
     let begin = pages.first * PAGE_BYTES;
     let end = pages.end() * PAGE_BYTES;
-    let passed = extents.partition_point(|it| it.file_bytes + it.length_bytes <= begin);
+    let passed = extents.partition_point(|it| it.logical_bytes + it.size_bytes <= begin);
     let reached = extents[passed..]
         .iter()
-        .take_while(move |it| it.file_bytes < end);
+        .take_while(move |it| it.logical_bytes < end);
     reached.filter_map(move |extent| {
-        let from = begin.max(extent.file_bytes);
-        let to = end.min(extent.file_bytes + extent.length_bytes);
+        let from = begin.max(extent.logical_bytes);
+        let to = end.min(extent.logical_bytes + extent.size_bytes);
         (from < to).then(|| Piece {
-            device_bytes: extent.device_bytes + (from - extent.file_bytes),
+            device_bytes: extent.physical_bytes + (from - extent.logical_bytes),
             length_bytes: to - from,
             place: Place {
                 file,

@@ -6,6 +6,7 @@
 //! it so. That the kernel logged nothing bad meanwhile is for the lab to see.
 
 mod change;
+mod defrag;
 mod dependencies;
 mod failure;
 mod faults;
@@ -61,7 +62,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 11] = [
+pub const TRIALS: [Trial; 12] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -121,6 +122,12 @@ pub const TRIALS: [Trial; 11] = [
         title: "every allocation of a module's start and of a change of scheduler fails once (debug kernel)",
         clock: Clock::TwoCpusInTurn,
         run: faults::run,
+    },
+    Trial {
+        name: "defrag",
+        title: "files are moved while they are written and read, and what must not be moved stays",
+        clock: Clock::TwoCpus,
+        run: defrag::run,
     },
     Trial {
         name: "leak",

@@ -78,7 +78,7 @@ impl Installed {
             let failed = |source| Error::io("look at", path, source);
             let file = File::open(path).map_err(failed)?;
             let chunks = &app.chunks[index];
-            let extents = device::extents(&file).map_err(failed)?;
+            let extents = device::Layout::of(&file, false).map_err(failed)?.written();
             for chunk in chunks {
                 let place = place(chunk, &extents);
                 by_place.extend(parts(*chunk).map(|part| (place, (index, part))));
@@ -187,8 +187,8 @@ fn place(chunk: &Range, extents: &[device::Extent]) -> u64 {
     let begin = chunk.first * PAGE_BYTES as u64;
     extents
         .iter()
-        .find(|it| (it.file_bytes..it.file_bytes + it.length_bytes).contains(&begin))
-        .map_or(u64::MAX, |it| it.device_bytes + begin - it.file_bytes)
+        .find(|it| (it.logical_bytes..it.logical_bytes + it.size_bytes).contains(&begin))
+        .map_or(u64::MAX, |it| it.physical_bytes + begin - it.logical_bytes)
 }
 
 fn parts(chunk: Range) -> impl Iterator<Item = Range> {

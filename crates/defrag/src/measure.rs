@@ -1,0 +1,342 @@
+//! How long reading takes: a file as it lies, and what its size should take.
+//!
+//! Reads are direct, a mebibyte at a time, so nothing that is cached is lost and nothing of
+//! it falsifies the figure. What a size should take is measured on the same file system, in
+//! the longest piece of any file there: a table from request size to latency.
+
+use crate::survey::{Finding, open};
+use device::{Extent, Layout, State};
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// The unit of direct I/O everywhere.
+const PAGE_BYTES: usize = 4096;
+
+/// What is read at once: twice the largest request of most devices, so that a read in one
+/// piece keeps the device busy as readahead would.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// Of a file, at most so much is read.
+const MOST_BYTES: u64 = 128 << 20;
+
+/// Reads of each size for the table, and of each file. The quickest counts: what a read takes
+/// longer is somebody else's.
+const TRIES: u64 = 7;
+const FILE_TRIES: u32 = 2;
+
+/// How long reading a file takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ReadTime {
+    /// As it lies.
+    pub as_it_lies_ns: u64,
+    /// What its size should take in one piece.
+    pub should_take_ns: u64,
+    /// Of so many bytes, from the beginning.
+    pub bytes: u64,
+}
+
+impl ReadTime {
+    /// How many times as long as it should it takes.
+    pub fn factor(&self) -> f64 {
+        self.as_it_lies_ns as f64 / self.should_take_ns.max(1) as f64
+    }
+
+    /// What would be saved.
+    pub fn excess_ns(&self) -> u64 {
+        self.as_it_lies_ns.saturating_sub(self.should_take_ns)
+    }
+}
+
+/// A piece of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    path: PathBuf,
+    extent: Extent,
+}
+
+impl Spot {
+    /// The longest piece of a file that was written.
+    pub(crate) fn longest(path: &Path, layout: &Layout) -> Option<Self> {
+        let runs = layout.runs().into_iter();
+        let longest = runs
+            .filter(|it| it.state == State::Written)
+            .max_by_key(|it| it.size_bytes)?;
+        Some(Spot {
+            path: path.to_owned(),
+            extent: longest,
+        })
+    }
+
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.extent.size_bytes
+    }
+}
+
+/// What reading so many bytes in one piece takes, for sizes from 4 KB to [`CHUNK_BYTES`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Request size and latency, sizes ascending by powers of two.
+    steps: Vec<(u64, u64)>,
+}
+
+impl Table {
+    /// Measured where the survey found the longest piece; `None` if there is none, or if it
+    /// cannot be read directly.
+    pub(crate) fn measure(spot: &Spot) -> Option<Self> {
+        let file = open_directly(&spot.path).ok()?;
+        let mut buffer = Buffer::new();
+        let mut steps = Vec::new();
+        let mut size = PAGE_BYTES as u64;
+        while size <= CHUNK_BYTES.min(spot.size_bytes()) {
+            let places = spot.size_bytes() / size;
+            let mut quickest = u64::MAX;
+            for attempt in 0..TRIES {
+                // Spread over the piece, so that no read finds what one before it fetched.
+                let place = attempt * places / TRIES;
+                let offset = spot.extent.logical_bytes + place * size;
+                let took = timed_read(&file, &mut buffer, offset, size).ok()?;
+                quickest = quickest.min(took);
+            }
+            steps.push((size, quickest));
+            size *= 2;
+        }
+        (!steps.is_empty()).then_some(Table { steps })
+    }
+
+    /// A table of these sizes and latencies, sizes ascending.
+    #[cfg(test)]
+    pub(crate) fn new(steps: Vec<(u64, u64)>) -> Self {
+        Table { steps }
+    }
+
+    /// What one read of so many bytes should take; beyond the table, at the rate of its end.
+    pub fn read_ns(&self, bytes: u64) -> u64 {
+        let at = self.steps.partition_point(|(size, _)| *size < bytes);
+        let (Some(last), Some(first)) = (self.steps.last(), self.steps.first()) else {
+            return 0;
+        };
+        match (
+            at.checked_sub(1).map(|it| self.steps[it]),
+            self.steps.get(at),
+        ) {
+            (None, _) => first.1,
+            (Some(_), None) => (last.1 as u128 * bytes as u128 / last.0 as u128) as u64,
+            (Some((low, low_ns)), Some((high, high_ns))) => {
+                let more_ns = high_ns.saturating_sub(low_ns) as u128;
+                let share = (bytes - low) as u128;
+                low_ns + (more_ns * share / (high - low) as u128) as u64
+            }
+        }
+    }
+
+    /// What reading a file of this layout should take if it were in the fewest pieces.
+    fn should_take_ns(&self, chunks: &[(u64, u64)]) -> u64 {
+        chunks.iter().map(|(_, size)| self.read_ns(*size)).sum()
+    }
+}
+
+/// Times reading files.
+pub struct Measure {
+    table: Table,
+    buffer: Buffer,
+}
+
+impl Measure {
+    /// `None` if the survey found nothing that can be read directly.
+    pub(crate) fn new(spot: Option<&Spot>) -> Option<Self> {
+        Some(Measure {
+            table: Table::measure(spot?)?,
+            buffer: Buffer::new(),
+        })
+    }
+
+    /// Reads a file as it lies.
+    ///
+    /// # Errors
+    /// What the system says, as when the file cannot be read directly; `Interrupted` when
+    /// `stop` becomes true.
+    pub fn file(&mut self, path: &Path, stop: &AtomicBool) -> io::Result<ReadTime> {
+        let layout = Layout::of(&open(path)?, false)?;
+        let chunks = chunks(&layout);
+        let file = open_directly(path)?;
+        let mut quickest = u64::MAX;
+        for _ in 0..FILE_TRIES {
+            let begun = Instant::now();
+            for (offset, size) in &chunks {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                file.read_at(self.buffer.part(*size), *offset)?;
+            }
+            quickest = quickest.min(begun.elapsed().as_nanos() as u64);
+        }
+        Ok(ReadTime {
+            as_it_lies_ns: quickest,
+            should_take_ns: self.table.should_take_ns(&chunks),
+            bytes: chunks.iter().map(|(_, size)| size).sum(),
+        })
+    }
+
+    /// Fills in the read times of `findings`, those first that may lose most time, until so
+    /// many bytes were read. A file that cannot be read is left without.
+    pub(crate) fn findings(
+        &mut self,
+        findings: &mut [Finding],
+        budget_bytes: u64,
+        progress: &mut dyn FnMut(u64, u64),
+        stop: &AtomicBool,
+    ) -> Result<(), crate::Error> {
+        let mut order: Vec<usize> = (0..findings.len()).collect();
+        order.sort_by_key(|index| {
+            let finding = &findings[*index];
+            std::cmp::Reverse(finding.fragments - finding.fewest_fragments)
+        });
+        let total = order.len() as u64;
+        let mut left_bytes = budget_bytes;
+        for (done, index) in order.into_iter().enumerate() {
+            progress(done as u64, total);
+            let finding = &mut findings[index];
+            let bytes = finding.size_bytes.min(MOST_BYTES);
+            if bytes > left_bytes {
+                continue;
+            }
+            left_bytes -= bytes;
+            finding.read = self.file(&finding.path, stop).ok();
+            if stop.load(Ordering::Relaxed) {
+                return Err(crate::Error::Interrupted);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Offsets and sizes of the reads that bring a file: its written parts, in chunks.
+fn chunks(layout: &Layout) -> Vec<(u64, u64)> {
+    let written: Vec<Extent> = layout
+        .extents()
+        .iter()
+        .filter(|it| it.state == State::Written)
+        .copied()
+        .collect();
+    let mut chunks = Vec::new();
+    let mut left = MOST_BYTES;
+    for (start, size) in Layout::new(written).segments() {
+        let end = start + size.min(left);
+        left -= end - start;
+        let mut offset = start;
+        while offset < end {
+            let size = CHUNK_BYTES.min(end - offset);
+            chunks.push((offset, size));
+            offset += size;
+        }
+    }
+    chunks
+}
+
+fn open_directly(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+}
+
+fn timed_read(file: &File, buffer: &mut Buffer, offset: u64, size: u64) -> io::Result<u64> {
+    let begun = Instant::now();
+    file.read_at(buffer.part(size), offset)?;
+    Ok(begun.elapsed().as_nanos() as u64)
+}
+
+/// Memory aligned to pages.
+struct Buffer {
+    memory: Vec<Page>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(4096))]
+struct Page([u8; PAGE_BYTES]);
+
+impl Buffer {
+    fn new() -> Self {
+        Buffer {
+            memory: vec![Page([0; PAGE_BYTES]); CHUNK_BYTES as usize / PAGE_BYTES],
+        }
+    }
+
+    fn part(&mut self, bytes: u64) -> &mut [u8] {
+        let bytes = bytes.min(CHUNK_BYTES) as usize;
+        // SAFETY: the pages are arrays of bytes without gaps, one after the other, and there
+        // are `CHUNK_BYTES` of them.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn table() -> Table {
+        Table::new(vec![(4096, 100), (8192, 120), (16384, 200)])
+    }
+
+    #[test]
+    fn between_measured_sizes_it_is_a_line_and_beyond_them_a_rate() {
+        assert_eq!(table().read_ns(512), 100);
+        assert_eq!(table().read_ns(4096), 100);
+        assert_eq!(table().read_ns(6144), 110);
+        assert_eq!(table().read_ns(16384), 200);
+        assert_eq!(table().read_ns(32768), 400);
+    }
+
+    #[test]
+    fn a_file_is_read_in_chunks_without_its_holes() {
+        let extent = |logical_bytes, size_bytes, state| Extent {
+            logical_bytes,
+            physical_bytes: logical_bytes * 3,
+            size_bytes,
+            state,
+            shared: false,
+        };
+        let layout = Layout::new(vec![
+            extent(0, 4096, State::Written),
+            extent(4096, 4096, State::Written),
+            extent(8192, 4096, State::Unwritten),
+            extent(1 << 20, (1 << 20) + 4096, State::Written),
+        ]);
+        let expected = [(0, 8192), (1 << 20, 1 << 20), (2 << 20, 4096)];
+        assert_eq!(chunks(&layout), expected);
+    }
+
+    #[test]
+    fn a_file_on_disk_is_measured() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, vec![1; 300_000]).unwrap();
+        let file = File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        let Ok(layout) = Layout::of(&file, true) else {
+            // A file system without FIEMAP.
+            return;
+        };
+        let spot = Spot::longest(&path, &layout);
+        // Where there is no direct I/O there is no figure.
+        if let Some(mut measure) = Measure::new(spot.as_ref()) {
+            let read = measure.file(&path, &AtomicBool::new(false)).unwrap();
+            assert!(read.bytes >= 300_000);
+            assert!(read.as_it_lies_ns > 0 && read.should_take_ns > 0);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn more_bytes_never_take_less(one in 1u64..1 << 20, other in 1u64..1 << 20) {
+            let (less, more) = (one.min(other), one.max(other));
+            prop_assert!(table().read_ns(less) <= table().read_ns(more));
+        }
+    }
+}

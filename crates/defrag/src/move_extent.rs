@@ -1,0 +1,126 @@
+//! Moving a file's data to a donor's place: `EXT4_IOC_MOVE_EXT` (fs/ext4/move_extent.c).
+//!
+//! The kernel swaps the extents of the two files in one transaction of the journal for each
+//! stretch, with both files locked; the data are copied through the page cache, and are
+//! written to their new place before the transaction commits (ordered mode). After a crash a
+//! page is at its old place or at its new one, and is the same at both.
+
+use device::Layout;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// `struct move_extent`: offsets and lengths in blocks of the file system.
+#[repr(C)]
+struct MoveExtent {
+    reserved: u32,
+    donor_fd: u32,
+    orig_start: u64,
+    donor_start: u64,
+    len: u64,
+    moved_len: u64,
+}
+
+/// `_IOWR('f', 15, struct move_extent)`.
+const EXT4_IOC_MOVE_EXT: libc::c_ulong =
+    (3 << 30) | ((size_of::<MoveExtent>() as libc::c_ulong) << 16) | ((b'f' as u64) << 8) | 15;
+
+/// A page under writeback or in use by the journal is free again soon. A large folio of which
+/// a part was moved is dirty, and busy until it is written back (kernels since 6.16).
+const BUSY_TRIES: u32 = 50;
+const BUSY_WAIT: Duration = Duration::from_millis(20);
+
+/// A file without a name that has the room which another file is to have. It is gone with its
+/// last descriptor, also after a crash.
+pub struct Donor {
+    file: File,
+}
+
+impl Donor {
+    /// With room at the offsets of `segments`, in as few pieces as the file system finds.
+    ///
+    /// # Errors
+    /// What the system says: no room, no quota, no right to write there.
+    pub fn new(directory: &Path, segments: &[(u64, u64)]) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC)
+            .open(directory)?;
+        for (start, size) in segments {
+            // SAFETY: takes numbers and an open file.
+            let outcome =
+                unsafe { libc::fallocate(file.as_raw_fd(), 0, *start as i64, *size as i64) };
+            if outcome != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(Donor { file })
+    }
+
+    /// Where its room is.
+    ///
+    /// # Errors
+    /// What FIEMAP says.
+    pub fn layout(&self) -> io::Result<Layout> {
+        Layout::of(&self.file, false)
+    }
+}
+
+/// Swaps a stretch of `file` with the same one of `donor`; all in bytes, whole blocks.
+///
+/// # Errors
+/// What the kernel says. The stretch may have been swapped in part: both parts are whole.
+pub fn swap(file: &File, donor: &Donor, block_bytes: u64, start: u64, size: u64) -> io::Result<()> {
+    let (mut block, end) = (start / block_bytes, (start + size).div_ceil(block_bytes));
+    let mut tries = BUSY_TRIES;
+    while block < end {
+        let mut request = MoveExtent {
+            reserved: 0,
+            donor_fd: donor.file.as_raw_fd() as u32,
+            orig_start: block,
+            donor_start: block,
+            len: end - block,
+            moved_len: 0,
+        };
+        // SAFETY: the kernel reads and writes one `struct move_extent`, whose size is part of
+        // the request's number.
+        let outcome = unsafe { libc::ioctl(file.as_raw_fd(), EXT4_IOC_MOVE_EXT, &mut request) };
+        let error = io::Error::last_os_error();
+        // It may have moved some blocks before it failed.
+        block += request.moved_len;
+        if outcome == 0 && request.moved_len > 0 {
+            continue;
+        }
+        match error.raw_os_error() {
+            _ if outcome == 0 => return Err(io::Error::from_raw_os_error(libc::ENODATA)),
+            Some(libc::EBUSY | libc::EAGAIN | libc::EINTR) if tries > 0 => {
+                tries -= 1;
+                let_go(file, start, size)?;
+                let_go(&donor.file, start, size)?;
+                if tries < BUSY_TRIES / 2 {
+                    thread::sleep(BUSY_WAIT);
+                }
+            }
+            _ => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes back what is dirty of a stretch, and takes it out of the page cache where nobody
+/// uses it.
+fn let_go(file: &File, start: u64, size: u64) -> io::Result<()> {
+    file.sync_data()?;
+    // SAFETY: takes numbers and an open file; advice that is not taken does no harm.
+    unsafe {
+        let advice = libc::POSIX_FADV_DONTNEED;
+        libc::posix_fadvise(file.as_raw_fd(), start as i64, size as i64, advice);
+    }
+    Ok(())
+}

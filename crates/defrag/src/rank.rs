@@ -1,0 +1,113 @@
+//! What pays: files by the time that moving a byte of them saves.
+
+use crate::Finding;
+
+/// Which of the fragmented files are worth moving.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choice {
+    /// A file is moved if reading it takes so many times as long as it should.
+    pub least_factor: f64,
+    /// At most so many bytes are moved in all.
+    pub limit_bytes: u64,
+}
+
+/// The files that `choice` takes, best first: the most time saved for a byte moved. A file
+/// that was not measured is not taken; one that does not fit the limit any more is passed
+/// over for smaller ones.
+pub fn choose(findings: &[Finding], choice: Choice) -> Vec<&Finding> {
+    let pays = |it: &&Finding| {
+        let slow = it
+            .read
+            .is_some_and(|read| read.factor() >= choice.least_factor);
+        slow && it.size_bytes > 0
+    };
+    let mut chosen: Vec<&Finding> = findings.iter().filter(pays).collect();
+    chosen.sort_by(|one, other| saved(other).total_cmp(&saved(one)));
+    let mut left_bytes = choice.limit_bytes;
+    chosen.retain(|it| {
+        let fits = it.size_bytes <= left_bytes;
+        if fits {
+            left_bytes -= it.size_bytes;
+        }
+        fits
+    });
+    chosen
+}
+
+/// Nanoseconds for each byte.
+fn saved(finding: &Finding) -> f64 {
+    let excess_ns = finding.read.map_or(0, |read| read.excess_ns());
+    let read_bytes = finding.read.map_or(1, |read| read.bytes.max(1));
+    excess_ns as f64 / read_bytes as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ReadTime;
+    use proptest::prelude::*;
+
+    fn finding(name: &str, size_bytes: u64, as_it_lies_ns: u64, should_take_ns: u64) -> Finding {
+        Finding {
+            path: name.into(),
+            size_bytes,
+            fragments: 2,
+            fewest_fragments: 1,
+            dof_l: 2.0,
+            read: Some(ReadTime {
+                as_it_lies_ns,
+                should_take_ns,
+                bytes: size_bytes,
+            }),
+        }
+    }
+
+    fn names(chosen: Vec<&Finding>) -> Vec<String> {
+        let names = chosen.into_iter();
+        names.map(|it| it.path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn what_saves_most_for_a_byte_comes_first_and_what_hardly_loses_is_left() {
+        let findings = [
+            finding("large-and-slow", 1000, 3000, 1000),
+            finding("small-and-slow", 100, 500, 100),
+            finding("fragmented-but-fast", 1000, 1050, 1000),
+            finding("too-large", 5000, 50_000, 5000),
+        ];
+        let choice = Choice {
+            least_factor: 1.25,
+            limit_bytes: 1100,
+        };
+        let chosen = names(choose(&findings, choice));
+        assert_eq!(chosen, ["small-and-slow", "large-and-slow"]);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_moved() {
+        let mut unknown = finding("unknown", 1000, 3000, 1000);
+        unknown.read = None;
+        let choice = Choice {
+            least_factor: 1.0,
+            limit_bytes: u64::MAX,
+        };
+        assert!(choose(&[unknown], choice).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn the_limit_holds_and_the_order_is_by_what_is_saved(
+            sizes in prop::collection::vec((1u64..1000, 0u64..5000, 1u64..2000), 0..30),
+            limit_bytes in 0u64..5000,
+        ) {
+            let findings: Vec<_> = sizes
+                .into_iter()
+                .map(|(size, lies, should)| finding("f", size, lies, should))
+                .collect();
+            let chosen = choose(&findings, Choice { least_factor: 1.1, limit_bytes });
+            prop_assert!(chosen.iter().map(|it| it.size_bytes).sum::<u64>() <= limit_bytes);
+            prop_assert!(chosen.windows(2).all(|pair| saved(pair[0]) >= saved(pair[1])));
+            prop_assert!(chosen.iter().all(|it| it.read.unwrap().factor() >= 1.1));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Commands of a device that can give data another address without copying them
+//! (`kernel/simflash/simflash_ioctl.h`; dissertation, table 6).
+
+use crate::Device;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// Bytes of a page, the unit of the device's map.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// `SIMFLASH_MAX_RANGES`.
+pub const MOST_RANGES: usize = 1024;
+
+/// `SIMFLASH_IOCTL_VERSION`.
+const VERSION: u32 = 1;
+
+/// What the only such devices are called: the numbers below mean something else to others.
+const NAME_PREFIX: &str = "simflash";
+
+/// `struct simflash_range`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First page that the data are in.
+    pub src: u32,
+    /// First page that they are to be in.
+    pub dst: u32,
+    /// How many.
+    pub pages: u32,
+    unused: u32,
+}
+
+impl Range {
+    /// `pages` pages from `src` to `dst`, counted from the beginning of the whole disk.
+    pub fn new(src: u32, dst: u32, pages: u32) -> Self {
+        Range {
+            src,
+            dst,
+            pages,
+            unused: 0,
+        }
+    }
+}
+
+/// `struct simflash_ranges`.
+#[repr(C)]
+struct Ranges {
+    version: u32,
+    count: u32,
+    ranges: u64,
+    pages_done: u64,
+    dof_p_permille: u32,
+    unused: u32,
+}
+
+/// `struct simflash_ftl_stats`.
+#[repr(C)]
+#[derive(Default)]
+struct Stats {
+    version: u32,
+    unused: u32,
+    collect_page_reads: u64,
+    collect_page_programs: u64,
+    collected_blocks: u64,
+    level_blocks: u64,
+    log_page_programs: u64,
+    log_erases: u64,
+    log_compactions: u64,
+    checkpoints: u64,
+    remapped_pages: u64,
+    elided_pages: u64,
+    spread_pages: u64,
+    mounts: u64,
+    mount_ns: u64,
+    remapped_now: u64,
+    log_live_pages: u64,
+    log_buffered_entries: u64,
+    blocks: u64,
+    erases_min: u64,
+    erases_max: u64,
+    erases_sum: u64,
+}
+
+/// `_IOWR(SIMFLASH_IOC_MAGIC, number, …)`.
+const fn request<T>(number: libc::c_ulong) -> libc::c_ulong {
+    (3 << 30) | ((size_of::<T>() as libc::c_ulong) << 16) | (0xf5 << 8) | number
+}
+
+const IOC_ARM: libc::c_ulong = request::<Ranges>(4);
+const IOC_FTL_STATS: libc::c_ulong = request::<Stats>(8);
+
+/// A device that remaps.
+#[derive(Debug)]
+pub struct Janus {
+    file: File,
+}
+
+impl Janus {
+    /// The commands of `device`; `None` if it has none. What is armed from before is forgotten.
+    ///
+    /// # Errors
+    /// What the system says: that needs CAP_SYS_ADMIN, and power.
+    pub fn of(device: &Device) -> io::Result<Option<Self>> {
+        if !device.name().starts_with(NAME_PREFIX) {
+            return Ok(None);
+        }
+        let node = Path::new("/dev").join(device.name());
+        let janus = Janus {
+            file: OpenOptions::new().read(true).open(node)?,
+        };
+        match janus.disarm() {
+            Ok(()) => Ok(Some(janus)),
+            Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// From now on a write to a `dst` that brings what its `src` has is remapped, not
+    /// programmed, once; any other write is as ever. At most [`MOST_RANGES`].
+    ///
+    /// # Errors
+    /// What the device says: `InvalidInput` for ranges that overlap or are outside it, `StorageFull` if its
+    /// log is full.
+    pub fn arm(&self, ranges: &[Range]) -> io::Result<()> {
+        let mut arg = Ranges {
+            version: VERSION,
+            count: ranges.len() as u32,
+            ranges: ranges.as_ptr() as u64,
+            pages_done: 0,
+            dof_p_permille: 0,
+            unused: 0,
+        };
+        // SAFETY: the device reads and writes one `struct simflash_ranges`, and reads as many
+        // ranges as it is told, which live until the call returns.
+        match unsafe { libc::ioctl(self.file.as_raw_fd(), IOC_ARM, &mut arg) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Forgets what is armed.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn disarm(&self) -> io::Result<()> {
+        self.arm(&[])
+    }
+
+    /// Pages that were written, and remapped instead of programmed, since the device began to
+    /// count.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn elided_pages(&self) -> io::Result<u64> {
+        let mut stats = Stats {
+            version: VERSION,
+            ..Stats::default()
+        };
+        // SAFETY: the device reads and writes one `struct simflash_ftl_stats`.
+        match unsafe { libc::ioctl(self.file.as_raw_fd(), IOC_FTL_STATS, &mut stats) } {
+            0 => Ok(stats.elided_pages),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_those_of_the_header() {
+        // _IOWR(0xf5, 4, 32 bytes) and _IOWR(0xf5, 8, 168 bytes).
+        assert_eq!(IOC_ARM, 0xc020_f504);
+        assert_eq!(IOC_FTL_STATS, 0xc0a8_f508);
+        assert_eq!(size_of::<Range>(), 16);
+    }
+}

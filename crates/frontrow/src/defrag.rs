@@ -1,0 +1,347 @@
+//! `frontrow defrag`: whether fragmentation hurts, and repairing what does.
+
+mod words;
+
+use crate::bench::{catch_signals, json, print_text};
+use crate::exit::{Exit, Failure};
+use ::defrag::{Choice, Error, Finding, Moved, Pace, ReadTime, Refusal, Remap, Survey, Tally};
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Say whether fragmentation slows down reading the files below PATH, and move those that it does
+///
+/// Files are read as they lie and held against what their size should take on this device; only
+/// those that are slow are moved, the ones first that win most time for a byte moved. A file may
+/// be in use, and is whole at every instant; after Ctrl-C or a power cut, too.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A file, or a directory with all that is below it on the same file system
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+
+    /// Change nothing, only say; works on f2fs, xfs and btrfs, too
+    #[arg(long)]
+    check: bool,
+
+    /// Move files that take so many times as long to read as they should
+    #[arg(long, value_name = "X", default_value_t = 1.25, value_parser = factor)]
+    factor: f64,
+
+    /// Move every file that is in more pieces than it need be, without measuring
+    #[arg(long, conflicts_with = "factor", conflicts_with = "check")]
+    all: bool,
+
+    /// How to move: remap where the device can give data another address (simflash can), copy
+    /// elsewhere
+    #[arg(long, default_value = "auto", conflicts_with = "check")]
+    mode: Mode,
+
+    /// Move at most so many megabytes a second
+    #[arg(long, value_name = "MB/S", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    rate: Option<u64>,
+
+    /// Move at most so many megabytes
+    #[arg(long, value_name = "MB")]
+    limit: Option<u64>,
+
+    /// To measure, read at most so many megabytes
+    #[arg(long, value_name = "MB", default_value_t = 2000)]
+    read: u64,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Remap if the device can, else copy
+    Auto,
+    /// Copy
+    Copy,
+    /// Remap, or do nothing
+    Remap,
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (1.0..=1e6).contains(&factor) => Ok(factor),
+        _ => Err("give a number from 1 to 1000000".to_owned()),
+    }
+}
+
+/// What a check or a repair says.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    filesystem: String,
+    all: Tally,
+    /// Fragmented files, those first that would win most time.
+    fragmented: Vec<Finding>,
+    /// Whether reading could be measured at all.
+    measured: bool,
+    /// Bytes of the files that are worth moving.
+    worth_moving_bytes: u64,
+    worth_moving_files: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repair: Option<Repair>,
+}
+
+/// What was moved and what was not.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Repair {
+    /// Whether the device was asked to remap.
+    remapped: bool,
+    /// Bytes that the device remapped instead of programming them.
+    elided_bytes: u64,
+    moved_bytes: u64,
+    moved: Vec<MovedFile>,
+    left: Vec<LeftFile>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct MovedFile {
+    path: PathBuf,
+    #[serde(flatten)]
+    moved: Moved,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_before: Option<ReadTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_after: Option<ReadTime>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct LeftFile {
+    path: PathBuf,
+    reason: String,
+    #[serde(skip)]
+    refusal: Refusal,
+}
+
+const MEGABYTE: u64 = 1_000_000;
+const PAGE_BYTES: u64 = device::janus::PAGE_BYTES;
+
+/// Runs the subcommand.
+pub fn run(args: Args) -> Result<(), Failure> {
+    let stop = catch_signals()?;
+    let mut survey = Survey::of(&args.path, &stop).map_err(failed)?;
+    let bar = progress();
+    let mut measure = match args.all {
+        true => None,
+        false => survey.measure(),
+    };
+    if let Some(measure) = &mut measure {
+        bar.set_message("files measured");
+        survey
+            .read_all(
+                measure,
+                args.read.saturating_mul(MEGABYTE),
+                &mut shown(&bar),
+                &stop,
+            )
+            .map_err(failed)?;
+    }
+    survey
+        .fragmented
+        .sort_by_key(|it| std::cmp::Reverse(it.read.map_or(0, |read| read.excess_ns())));
+    let choice = Choice {
+        least_factor: args.factor,
+        limit_bytes: args
+            .limit
+            .map_or(u64::MAX, |it| it.saturating_mul(MEGABYTE)),
+    };
+    let chosen = match args.all {
+        true => within(&survey.fragmented, choice.limit_bytes),
+        false => ::defrag::choose(&survey.fragmented, choice),
+    };
+    let mut report = Report {
+        filesystem: survey.filesystem.to_string(),
+        all: survey.all,
+        measured: measure.is_some(),
+        worth_moving_bytes: chosen.iter().map(|it| it.size_bytes).sum(),
+        worth_moving_files: chosen.len() as u64,
+        repair: None,
+        fragmented: Vec::new(),
+    };
+    if !args.check {
+        bar.set_message("files moved");
+        let remap = remap(&args)?;
+        let elided_before = elided_pages(remap.as_ref())?;
+        let mut repair = Repair {
+            remapped: remap.is_some(),
+            ..Repair::default()
+        };
+        let mut pace = Pace::new(args.rate.map(|it| it * MEGABYTE));
+        let count = chosen.len() as u64;
+        for (done, finding) in chosen.iter().enumerate() {
+            shown(&bar)(done as u64, count);
+            one(&mut repair, finding, remap.as_ref(), &mut pace, &stop);
+            if stop.load(Ordering::Relaxed) {
+                bar.finish_and_clear();
+                return Err(interrupted(&repair));
+            }
+        }
+        repair.elided_bytes = (elided_pages(remap.as_ref())? - elided_before) * PAGE_BYTES;
+        read_again(&mut repair, measure.as_mut(), &stop)?;
+        report.repair = Some(repair);
+    }
+    bar.finish_and_clear();
+    report.fragmented = survey.fragmented;
+    print(&report, &args)?;
+    refused_alone(&report, &args)
+}
+
+/// Those that fit the limit, in order.
+fn within(findings: &[Finding], limit_bytes: u64) -> Vec<&Finding> {
+    let mut left = limit_bytes;
+    let fits = |it: &&Finding| {
+        let fits = it.size_bytes <= left;
+        left -= if fits { it.size_bytes } else { 0 };
+        fits
+    };
+    findings.iter().filter(fits).collect()
+}
+
+/// The device's commands, where they are wanted and there.
+fn remap(args: &Args) -> Result<Option<Remap>, Failure> {
+    let remap = match args.mode {
+        Mode::Copy => return Ok(None),
+        Mode::Auto | Mode::Remap => Remap::of(&args.path).map_err(failed)?,
+    };
+    match (args.mode, &remap) {
+        (Mode::Remap, None) => Err(Failure::new(
+            Exit::Unsupported,
+            format_args!(
+                "the device of {} cannot give data another address: use --mode copy",
+                args.path.display()
+            ),
+        )),
+        _ => Ok(remap),
+    }
+}
+
+fn elided_pages(remap: Option<&Remap>) -> Result<u64, Failure> {
+    let pages = remap.map_or(Ok(0), Remap::elided_pages);
+    pages.map_err(|error| {
+        Failure::new(
+            Exit::Internal,
+            format_args!("cannot read the device's counters: {error}"),
+        )
+    })
+}
+
+fn one(
+    repair: &mut Repair,
+    finding: &Finding,
+    remap: Option<&Remap>,
+    pace: &mut Pace,
+    stop: &AtomicBool,
+) {
+    match ::defrag::repair(Path::new("/"), &finding.path, remap, pace, stop) {
+        Ok(moved) => {
+            repair.moved_bytes += moved.bytes;
+            repair.moved.push(MovedFile {
+                path: finding.path.clone(),
+                moved,
+                read_before: finding.read,
+                read_after: None,
+            });
+        }
+        Err(refusal) => repair.left.push(LeftFile {
+            path: finding.path.clone(),
+            reason: refusal.to_string(),
+            refusal,
+        }),
+    }
+}
+
+fn read_again(
+    repair: &mut Repair,
+    measure: Option<&mut ::defrag::Measure>,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let Some(measure) = measure else {
+        return Ok(());
+    };
+    for file in &mut repair.moved {
+        file.read_after = measure.file(&file.path, stop).ok();
+        if stop.load(Ordering::Relaxed) {
+            return Err(failed(Error::Interrupted));
+        }
+    }
+    Ok(())
+}
+
+fn interrupted(repair: &Repair) -> Failure {
+    Failure::new(
+        Exit::Interrupted,
+        format_args!(
+            "interrupted after {} files: every file is whole; run it again to go on",
+            repair.moved.len()
+        ),
+    )
+}
+
+/// A single file that could not be moved is a failure; among many it is a line.
+fn refused_alone(report: &Report, args: &Args) -> Result<(), Failure> {
+    let Some(LeftFile { refusal, .. }) = report.repair.as_ref().and_then(|it| it.left.first())
+    else {
+        return Ok(());
+    };
+    if args.path.is_dir() {
+        return Ok(());
+    }
+    let exit = match refusal {
+        Refusal::Filesystem(_) | Refusal::Unsupported | Refusal::NoExtents => Exit::Unsupported,
+        Refusal::Permission => Exit::Permission,
+        Refusal::NoSpace | Refusal::Quota => Exit::DiskFull,
+        Refusal::System(_) => Exit::Internal,
+        _ => Exit::Refused,
+    };
+    let path = args.path.display();
+    Err(Failure::new(
+        exit,
+        format_args!("{path} was left where it is: {refusal}"),
+    ))
+}
+
+fn progress() -> ProgressBar {
+    let bar = match io::stderr().is_terminal() {
+        true => ProgressBar::new(0),
+        false => ProgressBar::hidden(),
+    };
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}, {eta} left");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn shown(bar: &ProgressBar) -> impl FnMut(u64, u64) {
+    |done, count| {
+        bar.set_length(count);
+        bar.set_position(done);
+    }
+}
+
+fn print(report: &Report, args: &Args) -> Result<(), Failure> {
+    match args.json {
+        true => print_text(&json(report)?),
+        false => print_text(&words::text(report, &args.path, args.check)),
+    }
+}
+
+fn failed(error: Error) -> Failure {
+    let exit = match &error {
+        Error::Interrupted => Exit::Interrupted,
+        Error::NoLayout { .. } => Exit::Unsupported,
+        Error::Device { .. } => Exit::Internal,
+        Error::Io { source, .. } => match source.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => Exit::Permission,
+            // ELOOP: a link, which is not followed.
+            Some(libc::ENOENT | libc::ELOOP) => Exit::Usage,
+            _ => Exit::Internal,
+        },
+    };
+    Failure::new(exit, error)
+}

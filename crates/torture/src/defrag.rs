@@ -1,0 +1,257 @@
+//! Moving files: what xfstests ask of EXT4_IOC_MOVE_EXT in ext4/301 to 304 and 308.
+
+mod refusals;
+
+use crate::failure::require;
+use crate::load::Load;
+use crate::volume::{Layout as Made, Volume};
+use crate::{Failure, Outcome, Stand};
+use ::defrag::{Donor, Pace, Refusal, Remap, repair, swap};
+use device::Layout;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+/// A file system that is soon full.
+const VOLUME_MIB: u32 = 24;
+
+/// Files that fill it, of which every other one makes room.
+const FILLER_BYTES: u64 = 16 << 10;
+
+/// Of the files that are moved.
+const FILE_BYTES: usize = 512 << 10;
+const FILES: usize = 3;
+
+const BLOCK_BYTES: u64 = 4096;
+
+/// Moves of each file under load.
+const MOVES: u32 = 6;
+
+/// What the load does between two moves.
+const BETWEEN: u64 = 20;
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    let made = Made {
+        mib: Some(VOLUME_MIB),
+        options: "discard",
+        ..Made::DEFAULT
+    };
+    let volume = Volume::with(stand, made)?;
+    let files = fragmented(volume.path(), stand.seed)?;
+    twice_is_identity(&files[0])?;
+    become_whole(&files, None)?;
+    nothing_is_programmed(stand, volume.path())?;
+    refusals::run(stand, volume.path())?;
+    volume.unmount()?;
+    is_clean(stand)?;
+    // With room for the load.
+    let volume = Volume::make(stand)?;
+    moved_under_load(stand, volume.path())?;
+    volume.unmount()?;
+    is_clean(stand)
+}
+
+/// What a file of the trial holds.
+fn content(seed: u64, number: usize) -> Vec<u8> {
+    let mut state = seed ^ (number as u64) << 32 | 1;
+    let mut bytes = Vec::with_capacity(FILE_BYTES);
+    while bytes.len() < FILE_BYTES {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes
+}
+
+/// Files and what they hold.
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
+/// Written when only gaps were free; then the room between them is given back.
+fn fragmented(directory: &Path, seed: u64) -> Outcome<Files> {
+    let fillers = fill(directory)?;
+    for path in fillers.iter().step_by(2) {
+        fs::remove_file(path).map_err(Failure::io("remove", path))?;
+    }
+    sync(directory)?;
+    let mut files = Vec::new();
+    for number in 0..FILES {
+        let path = directory.join(format!("moved-{seed}-{number}"));
+        let bytes = content(seed, number);
+        fs::write(&path, &bytes).map_err(Failure::io("write", &path))?;
+        files.push((path, bytes));
+    }
+    sync(directory)?;
+    for path in fillers.iter().skip(1).step_by(2) {
+        fs::remove_file(path).map_err(Failure::io("remove", path))?;
+    }
+    sync(directory)?;
+    for (path, _) in &files {
+        let pieces = layout(path)?.fragments();
+        require(pieces > 1, || format!("{} is in one piece", path.display()))?;
+    }
+    Ok(files)
+}
+
+/// Until there is no space left, each file's room beside the one before.
+fn fill(directory: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    loop {
+        let path = directory.join(format!("filler-{}", paths.len()));
+        let file = File::create(&path).map_err(Failure::io("make", &path))?;
+        let flags = rustix::fs::FallocateFlags::empty();
+        match rustix::fs::fallocate(&file, flags, 0, FILLER_BYTES) {
+            Ok(()) => paths.push(path),
+            Err(rustix::io::Errno::NOSPC) => {
+                fs::remove_file(&path).map_err(Failure::io("remove", &path))?;
+                return Ok(paths);
+            }
+            Err(errno) => return Err(Failure::io("make room in", &path)(errno.into())),
+        }
+    }
+}
+
+/// All of the file system is on the device.
+fn sync(directory: &Path) -> Outcome<()> {
+    let file = File::open(directory).map_err(Failure::io("open", directory))?;
+    rustix::fs::syncfs(&file).map_err(|errno| Failure::io("sync", directory)(errno.into()))
+}
+
+fn layout(path: &Path) -> Outcome<Layout> {
+    let file = File::open(path).map_err(Failure::io("open", path))?;
+    Layout::of(&file, true).map_err(Failure::io("find the places of", path))
+}
+
+fn holds(path: &Path, expected: &[u8]) -> Outcome<()> {
+    let bytes = fs::read(path).map_err(Failure::io("read", path))?;
+    require(bytes == expected, || {
+        format!("{} does not hold what was written to it", path.display())
+    })
+}
+
+/// ext4/308: what is swapped twice with the same donor is where it was.
+fn twice_is_identity((path, bytes): &(PathBuf, Vec<u8>)) -> Outcome<()> {
+    let failed = |error| Failure::io("swap", path)(error);
+    let file = File::options().read(true).write(true).open(path);
+    let file = file.map_err(Failure::io("open", path))?;
+    let before = layout(path)?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let donor = Donor::new(directory, &before.segments()).map_err(failed)?;
+    let mut places = vec![before.runs()];
+    for _ in 0..2 {
+        swap(&file, &donor, BLOCK_BYTES, 0, FILE_BYTES as u64).map_err(failed)?;
+        holds(path, bytes)?;
+        places.push(layout(path)?.runs());
+    }
+    require(places[1] != places[0], || "a swap moved nothing".to_owned())?;
+    require(places[2] == places[0], || {
+        format!("swapped twice, {} is somewhere else", path.display())
+    })
+}
+
+/// On a device that remaps, the copy is not one.
+fn nothing_is_programmed(stand: &Stand, directory: &Path) -> Outcome<()> {
+    let failed = |error: ::defrag::Error| Failure::new(error.to_string());
+    let remap = Remap::of(directory).map_err(failed)?;
+    let remap = remap.ok_or_else(|| Failure::new("the device cannot remap"))?;
+    let elided = || {
+        remap
+            .elided_pages()
+            .map_err(Failure::io("count on", directory))
+    };
+    let files = fragmented(directory, stand.seed + 1)?;
+    let before = elided()?;
+    become_whole(&files, Some(&remap))?;
+    let pages = (FILES * FILE_BYTES) as u64 / BLOCK_BYTES;
+    let done = elided()? - before;
+    require(done == pages, || {
+        format!("of {pages} pages that were moved the device remapped {done}")
+    })
+}
+
+/// Files in use or not end in fewer pieces, with what they held, also from the device.
+fn become_whole(files: &Files, remap: Option<&Remap>) -> Outcome<()> {
+    for (path, bytes) in files {
+        let moved = repair(Path::new("/"), path, remap, &mut Pace::new(None), &NEVER);
+        let moved = moved.map_err(|refusal| left(path, &refusal))?;
+        require(moved.complete && moved.bytes == FILE_BYTES as u64, || {
+            format!("{} was moved in part: {moved:?}", path.display())
+        })?;
+        let pieces = layout(path)?.fragments();
+        require(
+            pieces == moved.fragments_after && pieces < moved.fragments_before,
+            || format!("{} is in {pieces} pieces after {moved:?}", path.display()),
+        )?;
+        holds(path, bytes)?;
+    }
+    fs::write("/proc/sys/vm/drop_caches", "3")
+        .map_err(Failure::io("drop", Path::new("the caches")))?;
+    files
+        .iter()
+        .try_for_each(|(path, bytes)| holds(path, bytes))
+}
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+fn left(path: &Path, refusal: &Refusal) -> Failure {
+    Failure::new(format!("{} was not moved: {refusal}", path.display()))
+}
+
+/// ext4/301 to 304: files are moved while threads write them and read back what they wrote,
+/// through the page cache and past it, and while one is truncated again and again.
+fn moved_under_load(stand: &Stand, directory: &Path) -> Outcome<()> {
+    let load = Load::start(directory, stand.seed);
+    load.goes_on(BETWEEN)?;
+    let mut moves = 0;
+    for _ in 0..MOVES * stand.rounds {
+        for name in ["buffered", "direct", "rewritten"] {
+            moves += u32::from(move_somewhere(&directory.join(name))?);
+        }
+        load.goes_on(BETWEEN)?;
+    }
+    load.end()?;
+    require(moves >= MOVES, || {
+        format!("only {moves} moves were possible under load")
+    })
+}
+
+/// Whether all of it was moved: it may be changed meanwhile, or not be there.
+fn move_somewhere(path: &Path) -> Outcome<bool> {
+    let Ok(file) = File::options().read(true).write(true).open(path) else {
+        return Ok(false);
+    };
+    let before = Layout::of(&file, true).map_err(Failure::io("find the places of", path))?;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let donor = match Donor::new(directory, &before.segments()) {
+        Ok(donor) => donor,
+        Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => return Ok(false),
+        Err(error) => return Err(Failure::io("make a donor for", path)(error)),
+    };
+    for (start, size) in before.segments() {
+        match swap(&file, &donor, BLOCK_BYTES, start, size) {
+            Ok(()) => {}
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EBUSY | libc::EINVAL | libc::ENODATA | libc::ENOSPC) => {
+                    return Ok(false);
+                }
+                _ => return Err(Failure::io("move", path)(error)),
+            },
+        }
+    }
+    Ok(!before.segments().is_empty())
+}
+
+/// e2fsck finds nothing to repair.
+fn is_clean(stand: &Stand) -> Outcome<()> {
+    let done = Command::new("/bin/e2fsck")
+        .args(["-f", "-n"])
+        .arg(stand.device_node())
+        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu")
+        .output()
+        .map_err(Failure::io("run", Path::new("/bin/e2fsck")))?;
+    require(done.status.success(), || {
+        let said = String::from_utf8_lossy(&done.stdout);
+        format!("e2fsck finds errors: {}", said.replace('\n', "; "))
+    })
+}
