@@ -21,6 +21,8 @@ STRESS_PACKAGES := bc bison dwarves flex kmod libelf-dev zlib1g-dev
 STRESS_ROUNDS ?= 10
 STRESS_OPERATIONS ?= 10000000
 STRESS_FUZZ_SECONDS ?= 600
+# Of IOPro's readers: one takes half a minute.
+STRESS_FUZZ_ROUNDS ?= 20
 
 # The binary is in the guests' image, and results name its digest: the same
 # sources are to give the same bytes whoever builds them, wherever.
@@ -61,6 +63,7 @@ stress: setup-stress
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check ROUNDS=$(STRESS_ROUNDS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test stress OPERATIONS=$(STRESS_OPERATIONS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(STRESS_FUZZ_SECONDS) \
+		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_ROUNDS) $(CARGO) test --locked -p iopro --test fuzz \
 		-- $(CARGO) test --locked -p frontrow --test stress
 
 include packaging/install.mk

@@ -29,10 +29,31 @@ const BLOCKED_IN_RECLAIM: u16 = 4;
 const BLOCKED_OF_FILE: u16 = 8;
 const BLOCKED_FOR_JOURNAL_SPACE: u16 = 16;
 
+/// No file has a page behind this one: offsets are signed.
+const INDEX_AT_MOST: u64 = 1 << 51;
+/// No thread does anything to that many pages in the time of one record.
+const PAGES_AT_MOST: u32 = 1 << 20;
+/// No call reads or writes more (MAX_RW_COUNT), nor does a fault.
+const BYTES_AT_MOST: u64 = 1 << 31;
+
 const CALL_EXIT: u8 = 2;
 const CGROUP: u8 = 30;
 const STACK: u8 = 31;
 const LOST: u8 = 32;
+
+/// Whether a call can be about these bytes: what is linked takes time and memory
+/// by the page.
+fn is_possible(exit: &CallExit) -> bool {
+    let call = &exit.call;
+    let bytes = match call.kind {
+        _ if exit.unfinished => 0,
+        CallKind::ReadFault | CallKind::WriteFault => call.size_bytes.unwrap_or(0),
+        _ => u64::try_from(exit.result).unwrap_or(0),
+    };
+    let offset = call.offset_bytes.unwrap_or(0);
+    // A call that fails may well have asked for an offset that makes no sense.
+    bytes == 0 || bytes <= BYTES_AT_MOST && offset <= i64::MAX as u64
+}
 
 /// The records in what a ring held, each as its bytes; stops at the first thing
 /// that cannot be one.
@@ -241,12 +262,13 @@ impl<'a> Fields<'a> {
             size_bytes: (has & CALL_HAS_SIZE != 0).then_some(size),
             flags: CallFlags(head.flags),
         };
-        Some(CallExit {
+        let exit = CallExit {
             call,
             begin_ns,
             result,
             unfinished: has & CALL_UNFINISHED != 0,
-        })
+        };
+        is_possible(&exit).then_some(exit)
     }
 
     fn call_with_source(&mut self, head: &Head) -> Option<CallExit> {
@@ -272,12 +294,13 @@ impl<'a> Fields<'a> {
     }
 
     fn pages(&mut self) -> Option<PageRun> {
-        Some(PageRun {
+        let run = PageRun {
             begin_ns: self.u64()?,
             file: self.file()?,
             index: self.u64()?,
             pages: self.u32()?,
-        })
+        };
+        (run.pages <= PAGES_AT_MOST && run.index <= INDEX_AT_MOST).then_some(run)
     }
 
     /// Sector, bytes and device, as all I/O records have them in a row.
@@ -744,11 +767,13 @@ mod tests {
         }
 
         /// Each kind of record that is long enough is decoded, whatever is in
-        /// its fields but the numbers that must mean something.
+        /// its fields but the numbers that must mean something, and how many
+        /// pages or bytes a record is about.
         #[test]
         fn fields_may_have_any_value(words in prop::collection::vec(any::<u64>(), 16)) {
             for kind in (1..=28).filter(|kind| ![12, 25].contains(kind)) {
-                let mut words = words.clone();
+                let most = if [1, 2, 3, 6, 7, 8].contains(&kind) { 0xf_ffff } else { u64::MAX };
+                let mut words: Vec<u64> = words.iter().map(|word| word & most).collect();
                 words[1] = head(1, kind, 1, 0);
                 prop_assert!(decode(&bytes_of(&words), 0).is_some(), "{kind}");
             }

@@ -16,6 +16,9 @@ use xxhash_rust::xxh64::{Xxh64, xxh64};
 /// only if it was kept from running for so long.
 const LATENESS_NS: u64 = 1_000_000;
 
+/// More than all rings hold, and so more than there is in any round.
+const ROUND_LIMIT_BYTES: usize = 256 << 20;
+
 /// A recording that is being read.
 #[derive(Debug)]
 pub struct Reader<R> {
@@ -287,7 +290,7 @@ impl<R: Read> Events<R> {
             return Ok(Err(Ending::Damaged));
         };
         let start = self.ring.len();
-        if start + length > u32::MAX as usize {
+        if start + length > ROUND_LIMIT_BYTES {
             return Ok(Err(Ending::Damaged));
         }
         let read = (&mut self.input)
