@@ -148,8 +148,9 @@ pub(crate) fn complete(store: &Store) -> Result<(), Error> {
              WHERE syscalls.syscall_id = waits.syscall_id)
          WHERE file_id IS NULL AND syscall_id IS NOT NULL",
     )?;
-    let mut update =
-        database.prepare("UPDATE waits SET class = ?1 WHERE stack_id = ?2 AND class = 'other'")?;
+    // What ended with the task's own request may have been for something else
+    // that the request gave back, such as its tag.
+    let mut update = database.prepare("UPDATE waits SET class = ?1 WHERE stack_id = ?2")?;
     for (stack, functions) in stacks {
         let known = BY_FUNCTION.iter().find(|(function, _)| {
             functions

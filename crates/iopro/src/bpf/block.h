@@ -86,6 +86,7 @@ int BPF_PROG(bio_queued, struct bio *bio)
 		/* What was done to its pages is told first. */
 		flush_collected(cpu, tid);
 		cpu->submitting = tid;
+		cpu->submitting_bio = (unsigned long)bio;
 	}
 	rec = reserve(sizeof(*rec), LOST_BLOCK);
 	if (!rec)
@@ -102,13 +103,15 @@ int BPF_PROG(bio_queued, struct bio *bio)
 
 /*
  * What a thread waits for between a bio and its request is a tag. A request that
- * it got comes to the scheduler or to the driver before the thread can block.
+ * it got comes to the scheduler or to the driver before the thread can block;
+ * before it waits for one it sends those that it has. A bio that is split stays
+ * the last of its parts.
  */
-static __always_inline void submitted(void)
+static __always_inline void submitted(struct bio *bio)
 {
 	struct cpu *cpu = this_cpu();
 
-	if (cpu)
+	if (cpu && cpu->submitting_bio == (unsigned long)bio)
 		cpu->submitting = 0;
 }
 
@@ -116,7 +119,7 @@ static __always_inline int merged(struct bio *bio, __u8 kind)
 {
 	struct rec_merge *rec;
 
-	submitted();
+	submitted(bio);
 	rec = reserve(sizeof(*rec), LOST_BLOCK);
 	if (!rec)
 		return 0;
@@ -206,7 +209,7 @@ static __always_inline int request_event(struct request *rq, __u8 kind)
 SEC("tp_btf/block_rq_insert")
 int BPF_PROG(request_inserted, struct request *rq)
 {
-	submitted();
+	submitted(rq->bio);
 	return request_event(rq, REC_INSERT);
 }
 
@@ -531,7 +534,7 @@ int BPF_PROG(request_issued, struct request *rq)
 {
 	struct bio *bio = rq->bio;
 
-	submitted();
+	submitted(bio);
 	return is_plain(bio) ? issue_plain(rq, bio) : issue_with_pages(rq);
 }
 

@@ -58,6 +58,7 @@ struct cpu {
 	__u32 submitting;	/* a bio that has no request yet */
 	__u32 direct;		/* the wait for direct I/O */
 	__u32 collecting;	/* a run of pages that is not told yet */
+	__u64 submitting_bio;
 };
 
 struct {

@@ -5,7 +5,10 @@ use super::Foreground;
 use crate::event::ThreadInfo;
 use crate::store::{Error, Store};
 use crate::tables;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// Tasks that ended and are remembered.
+const REMEMBERED: usize = 256;
 
 /// A thread as long as it lives.
 #[derive(Clone, Debug)]
@@ -33,6 +36,8 @@ impl Task {
 #[derive(Debug)]
 pub struct Tasks {
     by_thread: HashMap<u32, Task>,
+    /// The latest that ended, by thread: whoever one woke may be told of later.
+    ended: VecDeque<(u32, u64)>,
     foreground: Foreground,
     /// Processes of the foreground, for their children.
     processes: HashSet<u32>,
@@ -45,6 +50,7 @@ impl Tasks {
     pub fn new(foreground: Foreground) -> Tasks {
         Tasks {
             by_thread: HashMap::new(),
+            ended: VecDeque::new(),
             foreground,
             processes: HashSet::new(),
             cgroups: HashMap::new(),
@@ -140,11 +146,23 @@ impl Tasks {
 
     /// A thread ended.
     pub fn ended(&mut self, thread: u32) {
-        if let Some(task) = self.by_thread.remove(&thread)
-            && task.process == thread
-        {
+        let Some(task) = self.by_thread.remove(&thread) else {
+            return;
+        };
+        if task.process == thread {
             self.processes.remove(&thread);
         }
+        self.ended.push_back((thread, task.id));
+        if self.ended.len() > REMEMBERED {
+            self.ended.pop_front();
+        }
+    }
+
+    /// The number of the task that this thread is, or was if it ended just now.
+    pub fn latest(&self, thread: u32) -> Option<u64> {
+        let living = self.by_thread.get(&thread).map(|task| task.id);
+        let ended = || self.ended.iter().rev().find(|(ended, _)| *ended == thread);
+        living.or_else(|| ended().map(|(_, id)| *id))
     }
 
     fn is_foreground(&self, info: &ThreadInfo) -> bool {

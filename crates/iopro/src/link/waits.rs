@@ -26,9 +26,9 @@ impl Linker {
         self.tasks.of(thread, &mut self.store)
     }
 
-    /// The task that this thread is, if it was told of.
+    /// The task that this thread is, or just was, if it was told of.
     pub(crate) fn known_task(&self, thread: u32) -> Option<u64> {
-        self.tasks.get(thread).map(|task| task.id)
+        self.tasks.latest(thread)
     }
 
     pub(crate) fn is_kernel(&self, thread: u32) -> bool {
