@@ -80,6 +80,11 @@ impl Class {
         }
     }
 
+    /// The class of this name.
+    pub fn named(name: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.name() == name)
+    }
+
     /// In plain words, after "waited".
     pub fn words(self) -> &'static str {
         match self {

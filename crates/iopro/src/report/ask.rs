@@ -163,11 +163,10 @@ fn waiting(database: &Connection, whose: &str, begin_ns: u64) -> Result<Waiting,
         ),
         |row| {
             let class: String = row.get(0)?;
-            let known = wait::Class::ALL
-                .into_iter()
-                .find(|known| known.name() == class);
             Ok(Class {
-                words: known.map_or("", wait::Class::words).to_owned(),
+                words: wait::Class::named(&class)
+                    .map_or("", wait::Class::words)
+                    .to_owned(),
                 class,
                 waits: row.get(1)?,
                 total_ns: row.get(2)?,

@@ -33,6 +33,7 @@ pub fn render(report: &Report) -> String {
                         }
                         h1 { (sentences::headline(report)) }
                         @if let Some(longest) = sentences::longest(report) { p.lead { (longest) } }
+                        @for reason in sentences::reasons(waiting) { p.lead { (reason) } }
                     }
                     (timeline(&report.timeline))
                     (classes(&format!("Why {who} waited"), waiting))
@@ -229,7 +230,7 @@ fn calls(report: &Report) -> Markup {
 fn requests(report: &Report) -> Markup {
     let rows = report.io.iter().map(|io| {
         vec![
-            text(format!("{} {}", io.op, io.content)),
+            text(sentences::request(io)),
             text(number::count(io.requests as f64)),
             text(size(io.bytes)),
             text(size(io.bytes.checked_div(io.requests).unwrap_or(0))),

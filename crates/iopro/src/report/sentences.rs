@@ -1,6 +1,7 @@
 //! What the report says in words.
 
-use super::{Count, Frame, Report, Top, UnderWay, Waiting, linked_share};
+use super::{Class, Count, Direction, Frame, Report, Top, UnderWay, Waiting, linked_share};
+use crate::wait;
 use record::number;
 
 /// A time as people read it.
@@ -86,8 +87,54 @@ pub fn longest(report: &Report) -> Option<String> {
     ))
 }
 
+/// Classes that are told of in words.
+const REASONS: usize = 3;
+
+/// What the leading classes are about, in a sentence each.
+pub fn reasons(waiting: &Waiting) -> Vec<String> {
+    let told = waiting.classes.iter().take(REASONS);
+    told.filter_map(|class| reason(waiting, class)).collect()
+}
+
+/// How much of the time a class has, and where most of that is.
+fn reason(waiting: &Waiting, class: &Class) -> Option<String> {
+    let most = waiting.top.iter().find(|top| top.class == class.class)?;
+    let mut text = format!(
+        "{} {}: {}",
+        share(class.total_ns, waiting.total_ns),
+        class.words,
+        call_of(most)
+    );
+    if most.total_ns < class.total_ns {
+        let part = share(most.total_ns, class.total_ns);
+        text.push_str(&format!(" has {part} of that"));
+    }
+    if let Some(other) = &most.other {
+        text.push_str(&format!(", because of {}", name(other)));
+    }
+    let cause = most.cause.as_deref().and_then(wait::Class::named);
+    if let Some(cause) = cause {
+        text.push_str(&format!(", which itself waited {}", cause.words()));
+    }
+    text.push('.');
+    Some(text)
+}
+
+/// What a request is for.
+pub fn request(io: &Direction) -> String {
+    match io.op == io.content {
+        true => io.op.clone(),
+        false => format!("{} {}", io.op, io.content),
+    }
+}
+
 /// Who waited for what because of whom.
 pub fn who(top: &Top) -> String {
+    format!("{}, {}", call_of(top), why(top))
+}
+
+/// Who waited, in which call, of which file.
+fn call_of(top: &Top) -> String {
     let mut text = name(&top.process).to_owned();
     if let Some(call) = &top.call {
         text.push_str(&format!(" in {call}"));
@@ -95,7 +142,6 @@ pub fn who(top: &Top) -> String {
     if let Some(file) = &top.file {
         text.push_str(&format!(" of {file}"));
     }
-    text.push_str(&format!(", {}", why(top)));
     text
 }
 

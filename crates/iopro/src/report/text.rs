@@ -12,6 +12,9 @@ pub fn render(report: &Report, width: usize) -> String {
         out.push_str(&wrapped(&longest, width));
     }
     let (waiting, who) = sentences::chief(report);
+    for reason in sentences::reasons(waiting) {
+        out.push_str(&wrapped(&reason, width));
+    }
     section(
         &mut out,
         &format!("Why {who} waited"),
@@ -179,10 +182,7 @@ fn calls(report: &Report) -> Grid {
 fn requests(io: &[Direction]) -> Grid {
     let rows = io.iter().map(|io| {
         vec![
-            match io.op == io.content {
-                true => io.op.clone(),
-                false => format!("{} {}", io.op, io.content),
-            },
+            sentences::request(io),
             number::count(io.requests as f64),
             size(io.bytes),
             size(io.bytes.checked_div(io.requests).unwrap_or(0)),

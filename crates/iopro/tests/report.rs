@@ -1,0 +1,74 @@
+//! What a report says in words, and that it says the same on a page.
+
+#[allow(dead_code)]
+mod synthetic;
+
+use iopro::event::*;
+use iopro::report::{self, Report};
+use synthetic::*;
+
+/// An fsync waits for another app's write, three times; a read for the device, once.
+fn report() -> Report {
+    let mut stream = Stream::new();
+    for round in 0..3 {
+        let data = file(10 + round % 2);
+        stream.write(OTHER_APP, data, 0, 2 * PAGE, true);
+        let fsync = Stream::call(CallKind::Fsync, data, 0, 0);
+        let begin = stream.enter(APP, &fsync);
+        stream.pass(20 * MS);
+        stream.write_back(data, 0, 2);
+        let page = Reason::Writeback {
+            file: data,
+            index: 0,
+        };
+        stream.blocked(APP, 10 * MS, page, Some(CallKind::Fsync));
+        stream.exit(APP, fsync, begin, 0);
+    }
+    let read = Stream::call(CallKind::Pread64, file(12), 0, PAGE);
+    let begin = stream.now + 1;
+    stream.io(APP, io(Op::Read, 0, 80, PAGE), Some((file(12), 0)));
+    let page = Reason::PageLock {
+        file: file(12),
+        index: 0,
+    };
+    stream.blocked(APP, 2 * MS, page, Some(CallKind::Pread64));
+    stream.exit(APP, read, begin, PAGE as i64);
+    Report::of(&stream.link().0).unwrap()
+}
+
+/// Without line ends: where lines are broken is of no interest.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_leading_reasons_come_in_words_before_all_tables() {
+    let text = words(&report::text(&report(), 100));
+    let (before, _) = text.split_once("Why ").unwrap();
+    assert!(
+        before.contains("waited 32.0 ms in the storage stack"),
+        "{before}"
+    );
+    assert!(
+        before.contains(
+            "94 % for pages of the file that were being written back already: app in fsync of \
+             /data/a has 67 % of that, because of other-app."
+        ),
+        "{before}"
+    );
+    let service = "6.2 % for its own I/O to be served: app in pread64 of /data/photo.jpg.";
+    assert!(before.contains(service), "{before}");
+}
+
+#[test]
+fn the_page_has_all_sentences_of_the_text_and_fetches_nothing() {
+    let report = report();
+    let text = report::text(&report, 10_000);
+    let page = report::html(&report);
+    for sentence in text.lines().take_while(|line| !line.is_empty()) {
+        assert!(page.contains(sentence), "{sentence}");
+    }
+    for foreign in ["<script", "http://", "https://", "<link", "@import"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+}
