@@ -1,6 +1,6 @@
 //! The kernel modules under everything that changes, fails or goes away around
-//! them, on both stock kernels. What took longer than a trial should is found by
-//! the guest's own time limit.
+//! them, and what iopro tells of it, on both stock kernels. What took longer than
+//! a trial should is found by the guest's own time limit.
 
 use std::process::{Command, Stdio};
 
@@ -8,6 +8,9 @@ const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Trials with exact answers: one CPU, the same run every time.
 const EXACT: [&str; 4] = ["dependencies", "order", "share", "launch"];
+
+/// The same, about what iopro tells.
+const TOLD: [&str; 1] = ["waits"];
 
 /// Trials for races: two CPUs, and time as the host's.
 ///
@@ -38,6 +41,11 @@ fn each_wait_is_known_and_each_class_has_its_turn_on_6_12() {
 #[test]
 fn each_wait_is_known_and_each_class_has_its_turn_on_6_1() {
     withstands("6.1", &EXACT);
+}
+
+#[test]
+fn iopro_names_each_wait_on_6_12() {
+    withstands("6.12", &TOLD);
 }
 
 #[test]

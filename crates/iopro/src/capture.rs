@@ -1,6 +1,7 @@
 //! Recording: programs in the kernel, and the process that brings what they see
 //! to disk.
 
+mod background;
 mod command;
 mod machine;
 mod permission;
@@ -9,6 +10,7 @@ mod recorder;
 mod ring;
 mod symbols;
 
+pub use background::Background;
 pub use recorder::{Closing, Progress, Request, Summary, What, record, stream};
 
 use std::path::PathBuf;

@@ -12,7 +12,9 @@ mod port;
 use crate::console;
 use crate::counters::Watch;
 use crate::image::SPEC_PATH;
+use iopro::capture::Background;
 use port::Port;
+use record::summary::IDLE;
 use record::{GuestSpec, Message, Row, Run, Task, policy};
 use std::fs;
 use std::io::Read;
@@ -159,7 +161,39 @@ fn one_run(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
+/// The load that is iopro, recording everything; it writes to memory.
+const RECORDED: &str = "recorded";
+const RECORDING: &str = "/tmp/load.iopro";
+
 fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Outcome<Vec<Row>> {
+    if run.load != RECORDED {
+        return measure_run(spec, run, (dir, device), run);
+    }
+    let recording = Background::start(iopro::capture::Request {
+        output: RECORDING.into(),
+        what: iopro::capture::What::System(None),
+    });
+    let recording = recording.map_err(|error| error.to_string())?;
+    let alone = Run {
+        load: IDLE.to_owned(),
+        ..run.clone()
+    };
+    let rows = measure_run(spec, &alone, (dir, device), run);
+    let summary = recording.finish().map_err(|error| error.to_string())?;
+    if !summary.lost.is_empty() {
+        return Err(format!("iopro lost events: {:?}", summary.lost));
+    }
+    fs::remove_file(RECORDING).map_err(|error| format!("it cannot remove {RECORDING}: {error}"))?;
+    rows
+}
+
+/// Does `run`; the rows are called as `shown`.
+fn measure_run(
+    spec: &GuestSpec,
+    run: &Run,
+    (dir, device): (&Path, Option<&Path>),
+    shown: &Run,
+) -> Outcome<Vec<Row>> {
     let loader = match policy::loader(&spec.policy) {
         Some(name) => name
             .parse()
@@ -181,8 +215,8 @@ fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Ou
     let mut measurements = workload::run(&mut request).map_err(|error| error.to_string())?;
     measurements.extend(watch.figures(run));
     let row = |it: workload::Measurement| Row {
-        workload: run.workload.clone(),
-        load: run.load.clone(),
+        workload: shown.workload.clone(),
+        load: shown.load.clone(),
         policy: spec.policy.clone(),
         metric: it.metric,
         unit: it.unit.to_owned(),

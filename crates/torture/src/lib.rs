@@ -1,10 +1,12 @@
-//! What the kernel modules have to withstand, as trials inside a guest.
+//! What the kernel modules have to withstand and the profiler to tell, as trials
+//! inside a guest.
 //!
 //! A trial is the only thing that runs in its machine, as root. It may load and
 //! unload the modules, take the device away and use up the memory; it finds the
 //! modules loaded, the device under `frontrow` and nothing mounted, and leaves
 //! it so. That the kernel logged nothing bad meanwhile is for the lab to see.
 
+mod backlog;
 mod change;
 mod defrag;
 mod dependencies;
@@ -17,12 +19,14 @@ mod load;
 mod module;
 mod order;
 mod pressure;
+mod recording;
 mod removal;
 mod share;
 mod stand;
 mod trace;
 mod unload;
 mod volume;
+mod waits;
 
 pub use failure::Failure;
 pub use stand::Stand;
@@ -62,7 +66,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 12] = [
+pub const TRIALS: [Trial; 13] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -86,6 +90,10 @@ pub const TRIALS: [Trial; 12] = [
         title: "what is loaded for an app comes in the requests that were planned, under every scheduler",
         clock: Clock::Instructions,
         run: launch::run,
+        name: "waits",
+        title: "iopro names what a task waited for, where one thing causes all of its waiting",
+        clock: Clock::Instructions,
+        run: waits::run,
     },
     Trial {
         name: "fio",

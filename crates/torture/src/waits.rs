@@ -1,0 +1,348 @@
+//! One wait of each class, made so that one thing causes all of it: iopro has to
+//! give it its name, and to say who and what is at the other end.
+
+use crate::backlog::{
+    AWAITED_BYTES, BACKLOG_BYTES, SLOW, awaited_behind_backlog, commit_behind_backlog,
+    inode_behind_backlog, queue, set_mode, settled, sync, write,
+};
+use crate::failure::require;
+use crate::recording::{Recorded, Recording, failed};
+use crate::volume::{Layout, Volume};
+use crate::{Failure, Outcome, Stand, stand};
+use iopro::wait::Class;
+use rusqlite::params;
+use std::fmt;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// Of all that the task waited for.
+const LEAST_SHARE: f64 = 0.9;
+/// Less would be no wait that was made on purpose.
+const LEAST_NS: u64 = 1_000_000;
+
+/// More dirty pages than that are too many.
+const DIRTY_BYTES: &str = "4194304";
+const BACKGROUND_BYTES: &str = "2097152";
+
+/// A way to make a task wait. The thread that waits has the case's name.
+struct Case {
+    name: &'static str,
+    class: Class,
+    /// What the other end was waiting for itself.
+    cause: Option<Class>,
+    /// The thread at the other end.
+    other: Option<&'static str>,
+    scheduler: &'static str,
+    wait: fn(&Stand, &Path) -> Outcome<()>,
+}
+
+impl Case {
+    const fn new(name: &'static str, class: Class, wait: fn(&Stand, &Path) -> Outcome<()>) -> Case {
+        Case {
+            name,
+            class,
+            cause: None,
+            other: None,
+            scheduler: "mq-deadline",
+            wait,
+        }
+    }
+}
+
+/// Blocks are written before their extents are, so a commit has to wait for them.
+const LAYOUT: Layout = Layout {
+    options: "dioread_lock",
+    ..Layout::DEFAULT
+};
+
+/// Without a journal whoever removes a file waits for its discards.
+const DISCARDING: Layout = Layout {
+    options: "discard",
+    without_journal: true,
+    ..Layout::DEFAULT
+};
+
+/// Requests are sent as they come, and there are but two of them.
+const IN_ORDER: &str = "none";
+
+const JOURNAL: &str = "jbd2/simflash0-";
+
+const CASES: [Case; 12] = [
+    Case {
+        other: Some("owner"),
+        ..Case::new("D_data", Class::Data, modify_page)
+    },
+    Case {
+        other: Some("owner"),
+        ..Case::new("D_sync", Class::Sync, sync_file)
+    },
+    Case {
+        other: Some("owner"),
+        ..Case::new("truncation", Class::Sync, truncate_file)
+    },
+    Case::new("D_meta", Class::Meta, modify_metadata),
+    Case::new("in the journal", Class::Meta, modify_journalled),
+    Case {
+        cause: Some(Class::Sync),
+        other: Some(JOURNAL),
+        ..Case::new("I_jcommit", Class::JournalCommit, commit)
+    },
+    Case {
+        cause: Some(Class::Data),
+        other: Some("holder"),
+        ..Case::new("lock", Class::Lock, locked)
+    },
+    Case {
+        scheduler: IN_ORDER,
+        ..Case::new("tag", Class::Tag, no_tag)
+    },
+    Case {
+        other: Some("owner"),
+        ..Case::new("wbt", Class::QueueThrottle, throttled)
+    },
+    Case::new("dirty", Class::DirtyThrottle, too_dirty),
+    Case::new("service", Class::Service, read_cold),
+    Case::new("D_discard", Class::Discard, remove),
+];
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    stand.replace_device(SLOW)?;
+    let recording = Recording::start()?;
+    let (last, others) = CASES.split_last().unwrap_or((&CASES[0], &[]));
+    on(stand, LAYOUT, others)?;
+    on(stand, DISCARDING, std::slice::from_ref(last))?;
+    let recorded = recording.finish()?;
+    require(recorded.summary.lost.is_empty(), || {
+        format!("events were lost: {:?}", recorded.summary.lost)
+    })?;
+    let wrong: Vec<String> = CASES
+        .iter()
+        .filter_map(|case| case.judge(&recorded).err())
+        .map(|failure| failure.to_string())
+        .collect();
+    require(wrong.is_empty(), || wrong.join("; "))?;
+    stand.replace_device("")
+}
+
+/// Does the cases on an ext4 of this layout.
+fn on(stand: &Stand, layout: Layout, cases: &[Case]) -> Outcome<()> {
+    let volume = Volume::with(stand, layout)?;
+    for case in cases {
+        // Stock ones promote nothing, so that all waits are long.
+        stand.set("scheduler", case.scheduler)?;
+        stand.set("wbt_lat_usec", "0")?;
+        if case.scheduler != IN_ORDER {
+            stand.set("nr_requests", &sched::NR_REQUESTS.to_string())?;
+        }
+        let waited = (case.wait)(stand, volume.path());
+        waited.map_err(|failure| Failure::new(format!("{}: {failure}", case.name)))?;
+        rustix::fs::sync();
+    }
+    volume.unmount()
+}
+
+/// What a task waited for, as the tables have it.
+struct Waited {
+    class: String,
+    cause: Option<String>,
+    other: Option<String>,
+    ns: u64,
+    reason: String,
+}
+
+impl fmt::Display for Waited {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Waited {
+            class, reason, ns, ..
+        } = self;
+        write!(out, "{ns} ns {class} ({reason})")?;
+        if let Some(cause) = &self.cause {
+            write!(out, " caused by {cause}")?;
+        }
+        match &self.other {
+            Some(other) => write!(out, " because of {other}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Case {
+    fn judge(&self, recorded: &Recorded) -> Outcome<()> {
+        let all = waited(recorded, self.name).map_err(failed)?;
+        let sum_of = |fits: &dyn Fn(&Waited) -> bool| -> u64 {
+            all.iter().filter(|it| fits(it)).map(|it| it.ns).sum()
+        };
+        let total = sum_of(&|_| true);
+        let right = sum_of(&|it| {
+            it.class == self.class.name()
+                && (self.cause.is_none() || it.cause.as_deref() == self.cause.map(Class::name))
+                && (self.other.is_none() || it.other.as_deref() == self.other)
+        });
+        let share = right as f64 / total.max(1) as f64;
+        require(right >= LEAST_NS && share >= LEAST_SHARE, || {
+            let all: Vec<String> = all.iter().map(Waited::to_string).collect();
+            format!("{}: {}", self.name, all.join(", "))
+        })
+    }
+}
+
+fn waited(recorded: &Recorded, thread: &str) -> rusqlite::Result<Vec<Waited>> {
+    let database = recorded.store.database();
+    let mut statement = database.prepare(
+        "SELECT class, cause, others.name, reason || coalesce(' in ' || functions, ''),
+             sum(woken_ns - begin_ns)
+         FROM waits JOIN tasks USING (task_id) LEFT JOIN stacks USING (stack_id)
+         LEFT JOIN tasks AS others ON others.task_id = other_task_id
+         WHERE tasks.name = ?1 GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC",
+    )?;
+    let rows = statement.query_map(params![thread], |row| {
+        Ok(Waited {
+            class: row.get(0)?,
+            cause: row.get(1)?,
+            other: row.get(2)?,
+            ns: row.get(4)?,
+            reason: row.get(3)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// Does it in a thread of this name.
+fn by<T: Send>(name: &str, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn_scoped(scope, work)
+            .map_err(Failure::io("start", Path::new(name)))?;
+        thread
+            .join()
+            .unwrap_or_else(|_| Err(Failure::new(format!("{name} died"))))
+    })
+}
+
+/// Time enough for somebody else to begin to wait, on this slow device.
+fn pause() {
+    thread::sleep(Duration::from_millis(10));
+}
+
+fn modify_page(_: &Stand, directory: &Path) -> Outcome<()> {
+    let awaited = by("owner", || awaited_behind_backlog(directory))?;
+    by("D_data", || write(&awaited, directory, 1))
+}
+
+fn sync_file(_: &Stand, directory: &Path) -> Outcome<()> {
+    let awaited = by("owner", || awaited_behind_backlog(directory))?;
+    by("D_sync", || {
+        awaited.sync_data().map_err(Failure::io("sync", directory))
+    })
+}
+
+fn truncate_file(_: &Stand, directory: &Path) -> Outcome<()> {
+    let awaited = by("owner", || awaited_behind_backlog(directory))?;
+    by("truncation", || {
+        awaited
+            .set_len(0)
+            .map_err(Failure::io("truncate", directory))
+    })
+}
+
+fn modify_metadata(stand: &Stand, directory: &Path) -> Outcome<()> {
+    let awaited = by("owner", || inode_behind_backlog(stand, directory))?;
+    by("D_meta", || set_mode(&awaited, directory, 0o640))
+}
+
+/// The inode's block is on its way into the journal.
+fn modify_journalled(_: &Stand, directory: &Path) -> Outcome<()> {
+    let (backlog, awaited) = settled(directory)?;
+    write(&backlog, directory, BACKLOG_BYTES)?;
+    queue(&backlog, directory)?;
+    thread::scope(|scope| {
+        let committer = scope.spawn(|| {
+            set_mode(&awaited, directory, 0o600)?;
+            sync(&awaited, directory)
+        });
+        pause();
+        let waited = by("in the journal", || set_mode(&awaited, directory, 0o640));
+        joined(committer.join())?;
+        waited
+    })
+}
+
+fn commit(_: &Stand, directory: &Path) -> Outcome<()> {
+    let other = by("owner", || commit_behind_backlog(directory))?;
+    by("I_jcommit", || {
+        set_mode(&other, directory, 0o600)?;
+        sync(&other, directory)
+    })
+}
+
+fn joined<T>(result: thread::Result<Outcome<T>>) -> Outcome<T> {
+    result.unwrap_or_else(|_| Err(Failure::new("a thread died")))
+}
+
+/// Who has the file's lock waits for a page of it.
+fn locked(_: &Stand, directory: &Path) -> Outcome<()> {
+    let awaited = by("owner", || awaited_behind_backlog(directory))?;
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| by("holder", || write(&awaited, directory, 1)));
+        pause();
+        let waited = by("lock", || {
+            awaited
+                .write_all_at(&[1], AWAITED_BYTES as u64)
+                .map_err(Failure::io("write", directory))
+        });
+        joined(holder.join())?;
+        waited
+    })
+}
+
+/// More requests than the queue has, and nobody to wait for any of them.
+fn no_tag(_: &Stand, directory: &Path) -> Outcome<()> {
+    let (backlog, _) = by("owner", || settled(directory))?;
+    by("owner", || write(&backlog, directory, BACKLOG_BYTES))?;
+    by("tag", || queue(&backlog, directory))
+}
+
+fn throttled(stand: &Stand, directory: &Path) -> Outcome<()> {
+    let (backlog, _) = by("owner", || settled(directory))?;
+    by("owner", || write(&backlog, directory, BACKLOG_BYTES))?;
+    stand.set("wbt_lat_usec", "75000")?;
+    by("wbt", || queue(&backlog, directory))
+}
+
+fn too_dirty(_: &Stand, directory: &Path) -> Outcome<()> {
+    let (backlog, _) = by("owner", || settled(directory))?;
+    stand::write("/proc/sys/vm/dirty_background_bytes", BACKGROUND_BYTES)?;
+    stand::write("/proc/sys/vm/dirty_bytes", DIRTY_BYTES)?;
+    by("dirty", || write(&backlog, directory, BACKLOG_BYTES))?;
+    sync(&backlog, directory)?;
+    stand::write("/proc/sys/vm/dirty_background_ratio", "10")?;
+    stand::write("/proc/sys/vm/dirty_ratio", "20")
+}
+
+fn read_cold(_: &Stand, directory: &Path) -> Outcome<()> {
+    let (_, awaited) = settled(directory)?;
+    // SAFETY: the call takes no pointers; zero bytes mean up to the file's end.
+    unsafe { libc::posix_fadvise(awaited.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    let mut bytes = vec![0; AWAITED_BYTES];
+    by("service", || {
+        awaited
+            .read_exact_at(&mut bytes, 0)
+            .map_err(Failure::io("read", directory))
+    })
+}
+
+fn remove(_: &Stand, directory: &Path) -> Outcome<()> {
+    let (backlog, awaited) = settled(directory)?;
+    drop(awaited);
+    write(&backlog, directory, BACKLOG_BYTES)?;
+    queue(&backlog, directory)?;
+    let path = directory.join("awaited");
+    by("D_discard", || {
+        fs::remove_file(&path).map_err(Failure::io("remove", &path))
+    })
+}
