@@ -90,6 +90,8 @@ pub const TRIALS: [Trial; 13] = [
         title: "what is loaded for an app comes in the requests that were planned, under every scheduler",
         clock: Clock::Instructions,
         run: launch::run,
+    },
+    Trial {
         name: "waits",
         title: "iopro names what a task waited for, where one thing causes all of its waiting",
         clock: Clock::Instructions,
