@@ -28,6 +28,11 @@ pub fn share(part: u64, whole: u64) -> String {
     }
 }
 
+fn part_of(class: &Class, waiting: &Waiting) -> String {
+    let share = share(class.total_ns, waiting.total_ns);
+    format!("{share} of it {} ({})", class.words, class.class)
+}
+
 /// The most important thing, in one sentence.
 pub fn headline(report: &Report) -> String {
     let recording = &report.recording;
@@ -37,11 +42,9 @@ pub fn headline(report: &Report) -> String {
         return format!("In {duration} nobody was blocked in the storage stack.");
     };
     format!(
-        "In {duration}, {who} waited {} in the storage stack, {} of it {} ({}).",
+        "In {duration}, {who} waited {} in the storage stack, {}.",
         time(waiting.total_ns),
-        share(first.total_ns, waiting.total_ns),
-        first.words,
-        first.class
+        part_of(first, waiting)
     )
 }
 
@@ -174,11 +177,9 @@ pub fn frame_headline(frame: &Frame) -> String {
         return format!("{at}: in {duration}, {whose} was not blocked in the storage stack.");
     };
     format!(
-        "{at}: in {duration}, {whose} waited {}, {} of it {} ({}).",
+        "{at}: in {duration}, {whose} waited {}, {}.",
         time(waiting.total_ns),
-        share(first.total_ns, waiting.total_ns),
-        first.words,
-        first.class
+        part_of(first, waiting)
     )
 }
 
