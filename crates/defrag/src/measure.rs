@@ -5,7 +5,7 @@
 //! the longest piece of any file there: a table from request size to latency.
 
 use crate::survey::{Finding, open};
-use device::{Extent, Layout, State};
+use device::{Extent, Layout, PAGE_BYTES, Pages, State};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,9 +13,6 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-
-/// The unit of direct I/O everywhere.
-const PAGE_BYTES: usize = 4096;
 
 /// What is read at once: twice the largest request of most devices, so that a read in one
 /// piece keeps the device busy as readahead would.
@@ -89,7 +86,7 @@ impl Table {
     /// cannot be read directly.
     pub(crate) fn measure(spot: &Spot) -> Option<Self> {
         let file = open_directly(&spot.path).ok()?;
-        let mut buffer = Buffer::new();
+        let mut buffer = Pages::zeroed(CHUNK_BYTES as usize);
         let mut steps = Vec::new();
         let mut size = PAGE_BYTES as u64;
         while size <= CHUNK_BYTES.min(spot.size_bytes()) {
@@ -143,7 +140,7 @@ impl Table {
 /// Times reading files.
 pub struct Measure {
     table: Table,
-    buffer: Buffer,
+    buffer: Pages,
 }
 
 impl Measure {
@@ -151,7 +148,7 @@ impl Measure {
     pub(crate) fn new(spot: Option<&Spot>) -> Option<Self> {
         Some(Measure {
             table: Table::measure(spot?)?,
-            buffer: Buffer::new(),
+            buffer: Pages::zeroed(CHUNK_BYTES as usize),
         })
     }
 
@@ -171,7 +168,7 @@ impl Measure {
                 if stop.load(Ordering::Relaxed) {
                     return Err(io::ErrorKind::Interrupted.into());
                 }
-                file.read_at(self.buffer.part(*size), *offset)?;
+                file.read_at(&mut self.buffer[..*size as usize], *offset)?;
             }
             quickest = quickest.min(begun.elapsed().as_nanos() as u64);
         }
@@ -217,15 +214,9 @@ impl Measure {
 
 /// Offsets and sizes of the reads that bring a file: its written parts, in chunks.
 fn chunks(layout: &Layout) -> Vec<(u64, u64)> {
-    let written: Vec<Extent> = layout
-        .extents()
-        .iter()
-        .filter(|it| it.state == State::Written)
-        .copied()
-        .collect();
     let mut chunks = Vec::new();
     let mut left = MOST_BYTES;
-    for (start, size) in Layout::new(written).segments() {
+    for (start, size) in Layout::new(layout.written()).segments() {
         let end = start + size.min(left);
         left -= end - start;
         let mut offset = start;
@@ -245,34 +236,10 @@ fn open_directly(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn timed_read(file: &File, buffer: &mut Buffer, offset: u64, size: u64) -> io::Result<u64> {
+fn timed_read(file: &File, buffer: &mut Pages, offset: u64, size: u64) -> io::Result<u64> {
     let begun = Instant::now();
-    file.read_at(buffer.part(size), offset)?;
+    file.read_at(&mut buffer[..size as usize], offset)?;
     Ok(begun.elapsed().as_nanos() as u64)
-}
-
-/// Memory aligned to pages.
-struct Buffer {
-    memory: Vec<Page>,
-}
-
-#[derive(Clone, Copy)]
-#[repr(C, align(4096))]
-struct Page([u8; PAGE_BYTES]);
-
-impl Buffer {
-    fn new() -> Self {
-        Buffer {
-            memory: vec![Page([0; PAGE_BYTES]); CHUNK_BYTES as usize / PAGE_BYTES],
-        }
-    }
-
-    fn part(&mut self, bytes: u64) -> &mut [u8] {
-        let bytes = bytes.min(CHUNK_BYTES) as usize;
-        // SAFETY: the pages are arrays of bytes without gaps, one after the other, and there
-        // are `CHUNK_BYTES` of them.
-        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), bytes) }
-    }
 }
 
 #[cfg(test)]

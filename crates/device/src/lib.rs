@@ -7,10 +7,12 @@
 mod extents;
 pub mod janus;
 mod mounts;
+mod pages;
 mod queue;
 mod resolve;
 
 pub use extents::{Extent, Layout, State};
+pub use pages::{PAGE_BYTES, Pages};
 pub use queue::Schedulers;
 
 use serde::Serialize;

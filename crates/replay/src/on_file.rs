@@ -4,6 +4,7 @@ use crate::packing::Packing;
 use crate::schedule::{Pace, Schedule};
 use crate::trace::{Kind, Operation, Trace};
 use crate::{Error, Stopwatch, TimesByKind};
+use device::{PAGE_BYTES, Pages};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,8 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
-
-const PAGE_BYTES: usize = crate::flash::PAGE_BYTES as usize;
 
 /// Largest read or write made at once; larger ones go in pieces.
 const PIECE_BYTES: usize = 1 << 20;
@@ -227,7 +226,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     /// A thread's: takes operations that are due until all are done or something fails.
     fn work(&self) {
-        let mut buffer = Buffer::new();
+        let mut buffer = Pages::zeroed(PIECE_BYTES);
         while let Some((index, issued_ns)) = self.next() {
             let operation = self.trace.operations()[index];
             let outcome = self.perform(&operation, &mut buffer);
@@ -287,7 +286,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn perform(&self, operation: &Operation, buffer: &mut Buffer) -> io::Result<()> {
+    fn perform(&self, operation: &Operation, buffer: &mut Pages) -> io::Result<()> {
         let Some((first, end)) = operation.pages() else {
             return self.file.sync_data();
         };
@@ -297,7 +296,7 @@ impl<'a> Run<'a> {
             return discard(self.file, offset, left as u64);
         }
         while left > 0 {
-            let piece = &mut buffer.bytes()[..left.min(PIECE_BYTES)];
+            let piece = &mut buffer[..left.min(PIECE_BYTES)];
             match operation.kind {
                 Kind::Read => self.file.read_exact_at(piece, offset)?,
                 _ => {
@@ -321,28 +320,6 @@ fn fill(piece: &mut [u8], offset: u64) {
         let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         word.copy_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes());
-    }
-}
-
-/// Memory aligned to pages, as direct I/O needs it.
-struct Buffer {
-    memory: Vec<Page>,
-}
-
-#[derive(Clone, Copy)]
-#[repr(C, align(4096))]
-struct Page([u8; PAGE_BYTES]);
-
-impl Buffer {
-    fn new() -> Self {
-        Buffer {
-            memory: vec![Page([0; PAGE_BYTES]); PIECE_BYTES / PAGE_BYTES],
-        }
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the pages are arrays of bytes without gaps, one after the other.
-        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), PIECE_BYTES) }
     }
 }
 

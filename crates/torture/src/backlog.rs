@@ -2,8 +2,9 @@
 //! wait for.
 
 use crate::failure::require;
-use crate::load::{PAGE_BYTES, start_writeback};
+use crate::load::start_writeback;
 use crate::{Failure, Outcome, Stand};
+use device::PAGE_BYTES;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;

@@ -8,9 +8,9 @@ use crate::backlog::{
     settled, sync, write,
 };
 use crate::failure::require;
-use crate::load::PAGE_BYTES;
 use crate::volume::{Layout, Volume};
 use crate::{Failure, Outcome, Stand};
+use device::PAGE_BYTES;
 use sched::{Counters, Dependency};
 use std::path::Path;
 

@@ -3,6 +3,7 @@
 
 use crate::failure::require;
 use crate::{Failure, Outcome};
+use device::{PAGE_BYTES, Pages};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -12,8 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-
-pub(crate) const PAGE_BYTES: usize = 4096;
 
 /// Pages of one write at most.
 const RUN_PAGES: usize = 32;
@@ -41,36 +40,6 @@ impl Random {
 
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
-    }
-}
-
-/// Memory as direct I/O wants it.
-#[derive(Clone)]
-#[repr(C, align(4096))]
-struct Page([u8; PAGE_BYTES]);
-
-/// Pages in a row.
-pub(crate) struct Buffer(Vec<Page>);
-
-impl Buffer {
-    pub(crate) fn new(pages: usize) -> Buffer {
-        Buffer(vec![Page([0; PAGE_BYTES]); pages])
-    }
-
-    /// The first `pages` of them.
-    pub(crate) fn bytes(&mut self, pages: usize) -> &mut [u8] {
-        self.0[..pages].as_flattened_bytes()
-    }
-}
-
-trait Flattened {
-    fn as_flattened_bytes(&mut self) -> &mut [u8];
-}
-
-impl Flattened for [Page] {
-    fn as_flattened_bytes(&mut self) -> &mut [u8] {
-        // SAFETY: a page is its bytes and nothing else, without padding.
-        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), self.len() * PAGE_BYTES) }
     }
 }
 
@@ -177,8 +146,8 @@ struct Checked<'a> {
     worker: &'a Worker,
     file: File,
     generations: Vec<u32>,
-    buffer: Buffer,
-    expected: Buffer,
+    buffer: Pages,
+    expected: Pages,
 }
 
 impl<'a> Checked<'a> {
@@ -187,8 +156,8 @@ impl<'a> Checked<'a> {
             worker,
             file,
             generations: vec![0; pages],
-            buffer: Buffer::new(RUN_PAGES),
-            expected: Buffer::new(1),
+            buffer: Pages::zeroed(RUN_PAGES * PAGE_BYTES),
+            expected: Pages::zeroed(PAGE_BYTES),
         };
         for first in (0..pages).step_by(RUN_PAGES) {
             checked.write(first, RUN_PAGES.min(pages - first))?;
@@ -203,7 +172,7 @@ impl<'a> Checked<'a> {
     }
 
     fn write(&mut self, first: usize, pages: usize) -> Outcome<()> {
-        let bytes = self.buffer.bytes(pages);
+        let bytes = &mut self.buffer[..pages * PAGE_BYTES];
         for (page, bytes) in (first..).zip(bytes.chunks_exact_mut(PAGE_BYTES)) {
             self.generations[page] += 1;
             fill(bytes, self.worker.seed, page, self.generations[page]);
@@ -214,12 +183,12 @@ impl<'a> Checked<'a> {
     }
 
     fn read(&mut self, first: usize, pages: usize) -> Outcome<()> {
-        let bytes = self.buffer.bytes(pages);
+        let bytes = &mut self.buffer[..pages * PAGE_BYTES];
         self.file
             .read_exact_at(bytes, (first * PAGE_BYTES) as u64)
             .map_err(self.worker.failed("read"))?;
         for (page, bytes) in (first..).zip(bytes.chunks_exact(PAGE_BYTES)) {
-            let expected = self.expected.bytes(1);
+            let expected = &mut *self.expected;
             fill(expected, self.worker.seed, page, self.generations[page]);
             require(bytes == expected, || {
                 format!(

@@ -2,10 +2,11 @@
 //! the dispatches has to be that of the class table.
 
 use crate::failure::require;
-use crate::load::{Buffer, PAGE_BYTES, Random, start_writeback};
+use crate::load::{Random, start_writeback};
 use crate::trace::{Class, Dispatch, Events, Tracing};
 use crate::volume::Volume;
 use crate::{Failure, Outcome, Stand};
+use device::{PAGE_BYTES, Pages};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -93,12 +94,12 @@ fn direct(directory: &Path, seed: u64, writes: bool) -> Outcome<()> {
         .open(&path)
         .map_err(Failure::io("open", &path))?;
     let mut random = Random::new(seed);
-    let mut buffer = Buffer::new(4);
+    let mut buffer = Pages::zeroed(4 * PAGE_BYTES);
     for _ in 0..REQUESTS {
         let at = (random.below(DIRECT_PAGES - 4) * PAGE_BYTES) as u64;
         match writes {
-            true => file.write_all_at(buffer.bytes(4), at),
-            false => file.read_exact_at(buffer.bytes(4), at),
+            true => file.write_all_at(&buffer, at),
+            false => file.read_exact_at(&mut buffer, at),
         }
         .map_err(Failure::io("use", &path))?;
     }

@@ -2,11 +2,12 @@
 //! guaranteed share and none of them gets old.
 
 use crate::failure::require;
-use crate::load::{Buffer, PAGE_BYTES, Random};
+use crate::load::Random;
 use crate::stand::write;
 use crate::trace::{Class, Dispatch, Tracing};
 use crate::volume::Volume;
 use crate::{Failure, Outcome, Stand};
+use device::{PAGE_BYTES, Pages};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -128,12 +129,12 @@ fn write_on(file: &File, stop: &AtomicBool) -> Outcome<()> {
 fn use_directly(directory: &Path, seed: u64, stop: &AtomicBool) -> Outcome<()> {
     let file = file(directory, "foreground", libc::O_DIRECT)?;
     let mut random = Random::new(seed);
-    let mut buffer = Buffer::new(4);
+    let mut buffer = Pages::zeroed(4 * PAGE_BYTES);
     while !stop.load(Ordering::Relaxed) {
         let at = (random.below(FILE_PAGES / 4 - 4) * PAGE_BYTES) as u64;
         match random.below(4) {
-            0 => file.write_all_at(buffer.bytes(4), at),
-            _ => file.read_exact_at(buffer.bytes(4), at),
+            0 => file.write_all_at(&buffer, at),
+            _ => file.read_exact_at(&mut buffer, at),
         }
         .map_err(Failure::io("use", Path::new("the foreground's file")))?;
     }

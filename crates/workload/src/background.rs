@@ -5,10 +5,10 @@
 //! needs is made before the fork and it never allocates.
 
 use crate::Error;
-use crate::content::{PAGE_BYTES, Pages};
 use crate::load::{Pace, Pattern};
 use crate::memcg::MemoryCgroup;
 use crate::seed::Random;
+use device::{PAGE_BYTES, Pages};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};

@@ -4,12 +4,13 @@
 //! are made. What counts is the number of shots in a fixed time.
 
 use crate::background::{Background, Script};
-use crate::content::Pages;
+use crate::content;
 use crate::load::Pattern;
 use crate::meter::Meter;
 use crate::stage::{Foreground, Ground, wait};
 use crate::timed::{Timed, create};
 use crate::{Error, Measurement};
+use device::Pages;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,7 @@ impl Bursts {
     pub(crate) fn new(ground: &Ground) -> Self {
         Bursts {
             directory: ground.directory.clone(),
-            data: Pages::uniform(
+            data: content::uniform(
                 SHOT_BYTES.min(ground.sizes.shot_bytes as usize),
                 &mut ground.random("foreground"),
             ),

@@ -4,9 +4,10 @@
 //! both pass by the page cache. The number of requests is fixed, not the time.
 
 use crate::Error;
-use crate::content::Pages;
+use crate::content;
 use crate::meter::go_on;
 use crate::seed::Random;
+use device::Pages;
 use io_uring::{IoUring, opcode, squeue, types};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -132,7 +133,7 @@ impl Target {
     pub fn fill(&self, bytes: u64, seed: u64, stop: &AtomicBool) -> Result<(), Error> {
         let failed = |source| Error::io("write", &self.path, source);
         let chunk = (FILL_BYTES as u64).min(bytes) as usize;
-        let data = Pages::uniform(chunk, &mut Random::new(seed, "fill"));
+        let data = content::uniform(chunk, &mut Random::new(seed, "fill"));
         let mut offset = 0;
         while offset < bytes {
             go_on(stop)?;
@@ -198,7 +199,7 @@ fn one_by_one(
     mut places: Places,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    let mut buffer = Pages::uniform(job.request_bytes, &mut places.random.clone());
+    let mut buffer = content::uniform(job.request_bytes, &mut places.random.clone());
     for _ in 0..job.requests {
         go_on(stop)?;
         let offset = places.next();
@@ -221,7 +222,7 @@ fn queued(target: &Target, job: &Job, places: Places, stop: &AtomicBool) -> Resu
     })?;
     let buffer_bytes = job.depth * job.request_bytes;
     let mut queue = Queue {
-        buffers: Pages::uniform(buffer_bytes, &mut places.random.clone()),
+        buffers: content::uniform(buffer_bytes, &mut places.random.clone()),
         ring,
         target,
         job,

@@ -1,10 +1,10 @@
 //! What a run needs on the disk and how much it writes, known before it runs.
 
 use crate::app::APPS;
-use crate::content::PAGE_BYTES;
 use crate::load::Load;
 use crate::sizes::Sizes;
 use crate::{Error, Surface, calibrate, camera, check, launch, surface};
+use device::PAGE_BYTES;
 use record::{Run, Scale};
 
 /// Room for directories, the seed's file layout and the journal of a database.

@@ -5,12 +5,13 @@
 
 use crate::Error;
 use crate::background::Background;
-use crate::content::Pages;
+use crate::content;
 use crate::launch::{replace, write_new};
 use crate::meter::Meter;
 use crate::seed::Random;
 use crate::stage::{Foreground, Ground};
 use crate::timed::{Timed, forget_cached};
+use device::Pages;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,7 @@ impl Installs {
             package: ground.directory.join("app.apk"),
             register: ground.directory.join("packages.xml"),
             files: split(chunks, &mut random),
-            data: Pages::uniform(1 << 20, &mut random),
+            data: content::uniform(1 << 20, &mut random),
             buffer: Pages::zeroed(CHUNK_BYTES),
             installs: ground.sizes.installs,
         }

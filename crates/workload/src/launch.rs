@@ -5,12 +5,13 @@
 
 use crate::Error;
 use crate::background::Background;
-use crate::content::Pages;
+use crate::content;
 use crate::database::{Database, Journal, seed_library};
 use crate::meter::Meter;
 use crate::seed::Random;
 use crate::stage::{Foreground, Ground};
 use crate::timed::{Timed, create, forget_cached, rename, unlink};
+use device::Pages;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -62,7 +63,7 @@ impl Launches {
                 .map(|index| file(format!("preferences-{index}.xml")))
                 .collect(),
             database_path: file("contacts.db".to_owned()),
-            data: Pages::uniform(1 << 20, &mut random),
+            data: content::uniform(1 << 20, &mut random),
             buffer: Pages::zeroed(READ_BYTES),
             launches: ground.sizes.launches,
             seed: ground.seed,

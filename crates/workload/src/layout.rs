@@ -2,8 +2,9 @@
 //! else, so that each seed allocates inodes and blocks somewhere else.
 
 use crate::Error;
-use crate::content::{PAGE_BYTES, Pages};
+use crate::content;
 use crate::seed::Random;
+use device::PAGE_BYTES;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::path::Path;
 /// Makes the seed's files under `directory`, which must exist.
 pub(crate) fn create(directory: &Path, seed: u64) -> Result<(), Error> {
     let mut random = Random::new(seed, "layout");
-    let content = Pages::uniform(16 * PAGE_BYTES, &mut random);
+    let content = content::uniform(16 * PAGE_BYTES, &mut random);
     for folder in 0..random.between(2, 6) {
         let folder = directory.join(format!("layout-{folder}"));
         fs::create_dir(&folder).map_err(|source| Error::io("make", &folder, source))?;

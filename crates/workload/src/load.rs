@@ -15,7 +15,7 @@
 //! a memory cgroup of its own.
 
 use crate::background::{Background, Script};
-use crate::content::{PAGE_BYTES, Pages};
+use crate::content;
 use crate::memcg::MemoryCgroup;
 use crate::meter::go_on;
 use crate::seed::Random;
@@ -23,6 +23,7 @@ use crate::sizes::Sizes;
 use crate::timed::create;
 use crate::writeback::Counters;
 use crate::{Entry, Error};
+use device::{PAGE_BYTES, Pages};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -198,7 +199,7 @@ impl Load {
             file,
             path,
             file_bytes,
-            data: Pages::uniform(CHUNK_BYTES, &mut random),
+            data: content::uniform(CHUNK_BYTES, &mut random),
             random,
             cgroup,
         })
@@ -245,7 +246,7 @@ impl Prepared {
 /// it, so that it is on the device and not in memory, as an old file is.
 fn fill(path: &Path, bytes: u64, random: &mut Random, stop: &AtomicBool) -> Result<(), Error> {
     let chunk = bytes.min(PREPARE_BYTES as u64) as usize;
-    let data = Pages::uniform(chunk, random);
+    let data = content::uniform(chunk, random);
     let failed = |source| Error::io("write", path, source);
     let mut file = create_uncached(path).map_err(failed)?;
     let mut left = bytes.next_multiple_of(PAGE_BYTES as u64);

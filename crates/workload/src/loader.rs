@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::app::{App, Range};
-use crate::content::PAGE_BYTES;
+use device::PAGE_BYTES;
 use launch::load::{Source, send};
 use launch::plan::{Joining, Request, layout};
 use launch::prepare::{PADDING, open_device};

@@ -3,13 +3,14 @@
 
 use crate::app::{APPS, App};
 use crate::background::Background;
-use crate::content::{PAGE_BYTES, Pages};
+use crate::content;
 use crate::launch::write_new;
 use crate::loader::{Installed, Loader, device_of};
 use crate::meter::Meter;
 use crate::seed::Random;
 use crate::stage::{Foreground, Ground};
 use crate::{Error, Measurement};
+use device::{PAGE_BYTES, Pages};
 use launch::Latency;
 use launch::calibrate::{SPAN_BYTES, calibrate};
 use std::fs::{self, File, OpenOptions};
@@ -51,7 +52,7 @@ impl Loading {
             loader,
             app_pages: ground.sizes.app_pages,
             seed: ground.seed,
-            data: Pages::uniform(1 << 20, &mut random),
+            data: content::uniform(1 << 20, &mut random),
             random,
             apps: Vec::new(),
             latency: None,

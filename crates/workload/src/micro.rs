@@ -2,11 +2,12 @@
 
 use crate::Error;
 use crate::background::Background;
-use crate::content::Pages;
+use crate::content;
 use crate::meter::Meter;
 use crate::seed::Random;
 use crate::stage::{Foreground, Ground, wait};
 use crate::timed::{Timed, create, truncate};
+use device::Pages;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,7 +33,7 @@ impl Recreate {
     fn new(ground: &Ground, bytes: usize, iterations: u64) -> Self {
         Recreate {
             path: ground.directory.join("file"),
-            data: Pages::uniform(bytes, &mut ground.random("foreground")),
+            data: content::uniform(bytes, &mut ground.random("foreground")),
             iterations,
         }
     }
@@ -62,7 +63,7 @@ impl SmallWrites {
     pub(crate) fn m3(ground: &Ground) -> Self {
         SmallWrites {
             path: ground.directory.join("file"),
-            data: Pages::uniform(4 << 10, &mut ground.random("foreground")),
+            data: content::uniform(4 << 10, &mut ground.random("foreground")),
             writes: ground.sizes.m3_bytes / Self::WRITE_BYTES,
         }
     }
@@ -90,7 +91,7 @@ impl Truncate {
     pub(crate) fn m4(ground: &Ground) -> Self {
         Truncate {
             path: ground.directory.join("file"),
-            data: Pages::uniform(2 << 20, &mut ground.random("foreground")),
+            data: content::uniform(2 << 20, &mut ground.random("foreground")),
             iterations: ground.sizes.m4_iterations,
         }
     }
@@ -133,7 +134,7 @@ impl NewFile {
         let mut random = ground.random("foreground");
         NewFile {
             directory: ground.directory.clone(),
-            data: Pages::uniform(4 << 10, &mut random),
+            data: content::uniform(4 << 10, &mut random),
             iterations: ground.sizes.m5_iterations,
             random,
             poll_limit: Self::ROUND_LIMIT,

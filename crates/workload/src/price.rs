@@ -8,13 +8,13 @@
 //! fills the cache for a while.
 
 use crate::background::Background;
-use crate::content::PAGE_BYTES;
 use crate::load::Load;
 use crate::meter::{Meter, go_on};
 use crate::micro::Recreate;
 use crate::stage::{self, Ground, POLL, rate_mb_s, wait};
 use crate::writeback::Counters;
 use crate::{Error, Measurement, RunRequest, layout};
+use device::PAGE_BYTES;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,6 @@
 //! its steady state, measure, end the background.
 
 use crate::background::Background;
-use crate::content::PAGE_BYTES;
 use crate::load::Load;
 use crate::meter::{Meter, go_on};
 use crate::seed::Random;
@@ -10,6 +9,7 @@ use crate::sizes::Sizes;
 use crate::throttle::Throttle;
 use crate::writeback::Counters;
 use crate::{Error, Measurement, RunRequest, layout};
+use device::PAGE_BYTES;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
