@@ -22,6 +22,8 @@
 
 /* A waiter whose end was not seen does no harm, but must not stay for ever. */
 #define WAITER_LIFE_NS		(5ULL * NSEC_PER_SEC)
+/* Who waits for a range has come to its next folio after this. */
+#define NEXT_WAIT_NS		(4 * NSEC_PER_MSEC)
 /* Writeback merges few bios into one request; a look at these is enough. */
 #define MAX_BIOS_LOOKED_AT	64
 
@@ -182,7 +184,7 @@ static struct frontrow_waiter *free_slot(struct frontrow_data *fd, u64 now_ns)
 static void add_waiter(struct frontrow_data *fd, struct folio *folio,
 		       const void *mapping,
 		       enum frontrow_dependency dependency, bool pending,
-		       bool unseen)
+		       bool unseen, bool for_writeback)
 {
 	u64 now_ns = ktime_get_ns();
 	struct frontrow_waiter *slot = free_slot(fd, now_ns);
@@ -199,6 +201,7 @@ static void add_waiter(struct frontrow_data *fd, struct folio *folio,
 		.dependency = dependency,
 		.pending = pending,
 		.unseen = unseen,
+		.for_writeback = for_writeback,
 	};
 	fd->nr_waiters++;
 	fd->nr_unseen += unseen;
@@ -240,17 +243,36 @@ enum frontrow_interest frontrow_interest_in(struct frontrow_data *fd,
 }
 
 /*
+ * A task whose folio is written need only wake up, which takes milliseconds
+ * where a writeback worker has the CPU. (The sleeping task holds the folio.)
+ */
+static bool somebody_sleeps(const struct frontrow_data *fd)
+{
+	int i;
+
+	for (i = 0; fd->nr_waiters && i < FRONTROW_MAX_WAITERS; i++) {
+		const struct frontrow_waiter *waiter = &fd->waiters[i];
+		struct folio *folio = page_folio(pfn_to_page(waiter->begin_pfn));
+
+		if (waiter->mapping &&
+		    (!waiter->for_writeback || folio_test_writeback(folio)))
+			return true;
+	}
+	return false;
+}
+
+/*
  * True if a task has been sleeping for a write, yet nothing urgent is here or
  * in the device, and the writeback workers hold every tag they may have: what
- * it waits for cannot even reach us, and the workers' requests must drain.
- * (A task that is just waking up looks the same for a moment.)
+ * it waits for cannot even reach us, and the workers' requests must drain. An
+ * fsync may wait for a worker's journal handle, with which that has more tags.
  */
 bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 now_ns)
 {
 	enum frontrow_class class;
 	unsigned int held = 0;
 
-	if (!fd->nr_waiters || fd->nr_flushing ||
+	if (!(fd->nr_waiters || fd->nr_fsyncs) || fd->nr_flushing ||
 	    now_ns - fd->urgent_done_ns < FRONTROW_STUCK_NS)
 		return false;
 	for (class = 0; class <= FRONTROW_BOOSTED; class++)
@@ -258,7 +280,8 @@ bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 now_ns)
 			return false;
 	for (class = FRONTROW_ASYNC; class < FRONTROW_NR_CLASSES; class++)
 		held += fd->queued[class] + fd->nr_in_device[class];
-	return held >= fd->worker_tags;
+	return held >= fd->task_tags ||
+	       (held >= fd->worker_tags && somebody_sleeps(fd));
 }
 
 static void count_wait(struct frontrow_data *fd,
@@ -331,7 +354,8 @@ enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,
 		outcome = FRONTROW_WAIT_NOT_OURS;
 	else if (may_promote && (surely_writeback || outcome != FRONTROW_WAIT_SYNC))
 		add_waiter(fd, folio, mapping, dependency,
-			   outcome == FRONTROW_WAIT_PENDING, !seen);
+			   outcome == FRONTROW_WAIT_PENDING, !seen,
+			   surely_writeback);
 	count_wait(fd, dependency, outcome, promoted);
 	spin_unlock_irqrestore(&fd->lock, flags);
 
@@ -339,6 +363,32 @@ enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,
 	if (promoted || outcome == FRONTROW_WAIT_PENDING)
 		blk_mq_run_hw_queues(fd->q, true);
 	return outcome;
+}
+
+/*
+ * What was promoted with an awaited folio and is awaited by nobody, once the
+ * waiter has had time to ask for the next one, is the background's again. A
+ * discard's submitter is in no list and still waits.
+ */
+void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns)
+{
+	struct list_head *places[] = {
+		[FRONTROW_ASYNC]	= &fd->fifo[FRONTROW_ASYNC],
+		[FRONTROW_DISCARD]	= &fd->fifo[FRONTROW_DISCARD],
+	};
+	struct request *rq, *next;
+
+	if (!fd->queued[FRONTROW_BOOSTED] || fd->nr_waiters ||
+	    fd->discard_waiters || now_ns - fd->waited_until_ns < NEXT_WAIT_NS)
+		return;
+	list_for_each_entry_safe(rq, next, &fd->fifo[FRONTROW_BOOSTED], queuelist) {
+		enum frontrow_class class = frontrow_class_of(fd, rq);
+
+		if (class == FRONTROW_DISCARD && frontrow_rq(rq)->under_handle)
+			continue;
+		frontrow_reclass(fd, rq, class);
+		places[class] = frontrow_put_by_age(fd, rq, places[class]);
+	}
 }
 
 static unsigned int promote_discards(struct frontrow_data *fd)
@@ -409,6 +459,7 @@ void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns)
 		fd->discard_waiters--;
 	if (!fd->discard_waiters)
 		fd->discard_pending = 0;
+	fd->waited_until_ns = ktime_get_ns();
 	fd->counters[FRONTROW_DISCARD_WAIT].wait_ns += slept_ns;
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
@@ -420,6 +471,7 @@ void frontrow_wait_ended(struct frontrow_data *fd, const void *task,
 	int i;
 
 	spin_lock_irqsave(&fd->lock, flags);
+	fd->waited_until_ns = ktime_get_ns();
 	fd->counters[dependency].wait_ns += slept_ns;
 	for (i = 0; fd->nr_waiters && i < FRONTROW_MAX_WAITERS; i++)
 		if (fd->waiters[i].mapping && fd->waiters[i].task == task)

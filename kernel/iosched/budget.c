@@ -206,8 +206,8 @@ void frontrow_budget_charge(struct frontrow_data *fd,
 		*credit_of(fd, fr->class) -= cost_bytes(fd, fr);
 		return;
 	}
-	/* Idle time is paid for: whoever comes next finds no debt, no hoard. */
-	memset(budget->credit_bytes, 0, sizeof(budget->credit_bytes));
+	/* Whoever comes next waits for this one, and not for another soon. */
+	*credit_of(fd, fr->class) = -(s64)cost_bytes(fd, fr);
 	budget->credit_updated_ns = now_ns;
 	if (!budget->window_start_ns) {
 		budget->window_start_ns = now_ns;

@@ -12,6 +12,10 @@
  *					file systems without a journal
  *	ext4_should_retry_alloc		D_discard: an allocation that found no
  *					space waits for the discards to end
+ *	vfs_fsync_range			no wait of its own, but somebody waits as
+ *					long as it runs, also while the commit
+ *					waits for a journal handle (I_jhandle)
+ *					and no request tells
  *
  * They tell the start of a wait, when promotion helps, and its end, so that
  * the time it cost is known and no promotion outlives it. Handlers run with
@@ -179,22 +183,51 @@ static int flush_begins(struct kprobe *probe, struct pt_regs *regs)
 	return 0;
 }
 
+static struct frontrow_data *instance_on(struct block_device *bdev)
+{
+	struct frontrow_data *fd;
+
+	list_for_each_entry_rcu(fd, &instances, instance)
+		if (bdev && fd->q == bdev_get_queue(bdev))
+			return fd;
+	return NULL;
+}
+
+static int fsync_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct file *file = (struct file *)regs_get_kernel_argument(regs, 0);
+	struct wait *wait = (struct wait *)ri->data;
+
+	rcu_read_lock();
+	wait->fd = instance_on(device_of(file->f_mapping));
+	if (wait->fd)
+		frontrow_fsync_begins(wait->fd);
+	rcu_read_unlock();
+	return wait->fd ? 0 : 1;
+}
+
+static int fsync_ended(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct wait *wait = (struct wait *)ri->data;
+
+	rcu_read_lock();
+	if (is_alive(wait->fd))
+		frontrow_fsync_ended(wait->fd);
+	rcu_read_unlock();
+	return 0;
+}
+
 static int discard_wait_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct super_block *sb =
 		(struct super_block *)regs_get_kernel_argument(regs, 0);
 	struct wait *wait = (struct wait *)ri->data;
-	struct frontrow_data *fd;
 
-	wait->fd = NULL;
 	wait->start_ns = ktime_get_ns();
 	rcu_read_lock();
-	list_for_each_entry_rcu(fd, &instances, instance) {
-		if (!sb->s_bdev || fd->q != bdev_get_queue(sb->s_bdev))
-			continue;
-		frontrow_boost_discards(fd);
-		wait->fd = fd;
-	}
+	wait->fd = instance_on(sb->s_bdev);
+	if (wait->fd)
+		frontrow_boost_discards(wait->fd);
 	rcu_read_unlock();
 	return wait->fd ? 0 : 1;
 }
@@ -226,6 +259,7 @@ static struct kretprobe hooks[] = {
 	HOOK("__wait_on_buffer", buffer_wait_begins, wait_ended),
 	HOOK("__sync_dirty_buffer", buffer_write_begins, wait_ended),
 	HOOK("write_dirty_buffer", buffer_write_begins, wait_ended),
+	HOOK("vfs_fsync_range", fsync_begins, fsync_ended),
 };
 
 /* ext4 may be a module that is not there; then nobody waits in it. */

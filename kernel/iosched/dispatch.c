@@ -61,7 +61,7 @@ bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns)
 {
 	return nr_sync(fd) || fd->queued[FRONTROW_BOOSTED] ||
 	       fd->nr_in_device[FRONTROW_BOOSTED] || fd->nr_waiters ||
-	       now_ns < anticipation_end_ns(fd);
+	       fd->nr_fsyncs || now_ns < anticipation_end_ns(fd);
 }
 
 /* A synchronous request came, before it is counted. */
@@ -81,6 +81,30 @@ void frontrow_sync_ended(struct frontrow_data *fd, u64 now_ns)
 {
 	if (!nr_sync(fd))
 		fd->sync_idle_since_ns = now_ns;
+}
+
+/*
+ * Between an fsync's requests are gaps longer than any think time: a commit
+ * waits for journal handles, and a worker may hold one for milliseconds.
+ */
+void frontrow_fsync_begins(struct frontrow_data *fd)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	fd->nr_fsyncs++;
+	spin_unlock_irqrestore(&fd->lock, flags);
+}
+
+void frontrow_fsync_ended(struct frontrow_data *fd)
+{
+	unsigned long flags;
+
+	/* It may have begun under an instance before this one. */
+	spin_lock_irqsave(&fd->lock, flags);
+	if (fd->nr_fsyncs)
+		fd->nr_fsyncs--;
+	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
 /* Whichever of async and discard has waited longer. */
@@ -126,7 +150,7 @@ static bool overdue(struct frontrow_data *fd, enum frontrow_class class,
 	if (!fd->queued[class])
 		return false;
 	oldest = list_first_entry(&fd->fifo[class], struct request, queuelist);
-	return now_ns - frontrow_rq(oldest)->inserted_ns > deadline_ns[class];
+	return now_ns - frontrow_rq(oldest)->in_class_since_ns > deadline_ns[class];
 }
 
 static enum frontrow_class pick_class(struct frontrow_data *fd, u64 now_ns)
@@ -185,7 +209,7 @@ static void hold(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx, u64 now_n
 	wait_ns = frontrow_budget_wait_ns(fd);
 	if (!nr_sync(fd) && anticipation_end_ns(fd) > now_ns)
 		wait_ns = min(wait_ns, anticipation_end_ns(fd) - now_ns);
-	if (fd->nr_waiters)
+	if (fd->nr_waiters || fd->nr_fsyncs)
 		wait_ns = min_t(u64, wait_ns, FRONTROW_STUCK_NS);
 	hrtimer_start(&fd->rerun, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
 }
@@ -224,6 +248,7 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
 		goto unlock;
 	}
 	now_ns = ktime_get_ns();
+	frontrow_demote_unawaited(fd, now_ns);
 	class = pick_class(fd, now_ns);
 	if (class == FRONTROW_NR_CLASSES) {
 		hold(fd, hctx, now_ns);

@@ -86,6 +86,7 @@ struct frontrow_rq {
 	struct list_head in_device_node;
 	const void *mapping;	/* of the first page; an opaque key */
 	u64 inserted_ns;
+	u64 in_class_since_ns;
 	u64 dispatched_ns;
 	u32 bytes;
 	u8 class;
@@ -107,6 +108,7 @@ struct frontrow_waiter {
 	u8 dependency;
 	bool pending;		/* nothing of the mapping has been seen yet */
 	bool unseen;		/* the folio has not been seen in the queue */
+	bool for_writeback;	/* it sleeps until PG_writeback is cleared */
 };
 
 /* What the waiters want of a request that comes. */
@@ -166,6 +168,8 @@ struct frontrow_data {
 	struct frontrow_waiter waiters[FRONTROW_MAX_WAITERS];
 	unsigned int nr_waiters;
 	unsigned int nr_unseen;		/* of these, with the folio unseen */
+	u64 waited_until_ns;		/* the end of the last wait */
+	unsigned int nr_fsyncs;		/* tasks inside fsync */
 	unsigned int discard_waiters;
 	unsigned int discard_pending;	/* of these, none has been seen yet */
 	unsigned long boost_mask;	/* bit per frontrow_dependency */
@@ -174,6 +178,7 @@ struct frontrow_data {
 	u64 async_age_peak_ns;	/* the longest that one stayed in the queue */
 
 	unsigned int worker_tags;	/* tags that writeback workers may use */
+	unsigned int task_tags;		/* ... where somebody depends on them */
 	unsigned int worker_shallow_depth; /* the same as sbitmap counts it */
 	unsigned int task_shallow_depth; /* where somebody depends on it */
 	unsigned int async_share_percent;
@@ -201,6 +206,9 @@ void frontrow_dequeue(struct frontrow_data *fd, struct request *rq);
 void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
 		      enum frontrow_class class);
 void frontrow_put_first(struct frontrow_data *fd, struct request *rq);
+struct list_head *frontrow_put_by_age(struct frontrow_data *fd,
+				      struct request *rq,
+				      struct list_head *place);
 const char *frontrow_class_name(enum frontrow_class class);
 
 /* dispatch.c: which request goes next, or none */
@@ -209,6 +217,8 @@ bool frontrow_has_work(struct blk_mq_hw_ctx *hctx);
 bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns);
 void frontrow_sync_begins(struct frontrow_data *fd, u64 now_ns);
 void frontrow_sync_ended(struct frontrow_data *fd, u64 now_ns);
+void frontrow_fsync_begins(struct frontrow_data *fd);
+void frontrow_fsync_ended(struct frontrow_data *fd);
 void frontrow_rerun_init(struct frontrow_data *fd);
 void frontrow_rerun_exit(struct frontrow_data *fd);
 
@@ -231,6 +241,7 @@ enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,
 					   enum frontrow_dependency dependency,
 					   bool surely_writeback);
 void frontrow_boost_discards(struct frontrow_data *fd);
+void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns);
 void frontrow_wait_ended(struct frontrow_data *fd, const void *task,
 			 enum frontrow_dependency dependency, u64 slept_ns);
 void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns);

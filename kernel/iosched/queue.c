@@ -40,6 +40,7 @@ void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 	struct frontrow_rq *fr = frontrow_rq(rq);
 
 	fr->class = class;
+	fr->in_class_since_ns = fr->inserted_ns;
 	fr->state = FRONTROW_RQ_QUEUED;
 	list_add_tail(&rq->queuelist, &fd->fifo[class]);
 	fd->queued[class]++;
@@ -65,6 +66,27 @@ void frontrow_put_first(struct frontrow_data *fd, struct request *rq)
 	list_move(&rq->queuelist, &fd->fifo[frontrow_rq(rq)->class]);
 }
 
+/*
+ * Behind @place and all that follow it and are no younger. Returns the place
+ * where the next one may begin to look.
+ */
+struct list_head *frontrow_put_by_age(struct frontrow_data *fd,
+				      struct request *rq, struct list_head *place)
+{
+	const struct list_head *fifo = &fd->fifo[frontrow_rq(rq)->class];
+
+	while (place->next != fifo) {
+		struct request *next = list_entry_rq(place->next);
+
+		if (next == rq ||
+		    frontrow_rq(next)->inserted_ns > frontrow_rq(rq)->inserted_ns)
+			break;
+		place = place->next;
+	}
+	list_move(&rq->queuelist, place);
+	return &rq->queuelist;
+}
+
 /* Move a queued request to another class, at its end. */
 void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
 		      enum frontrow_class class)
@@ -74,5 +96,6 @@ void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
 	fd->queued[fr->class]--;
 	fd->queued[class]++;
 	fr->class = class;
+	fr->in_class_since_ns = ktime_get_ns();
 	list_move_tail(&rq->queuelist, &fd->fifo[class]);
 }

@@ -21,7 +21,9 @@ const DIRTY: [(&str, &str); 2] = [
     ("/proc/sys/vm/dirty_bytes", "67108864"),
 ];
 
-const FILE_PAGES: usize = 16384;
+/// So large that its writer never comes to a page that is still under writeback.
+const BACKGROUND_PAGES: usize = 65536;
+const FOREGROUND_PAGES: usize = 4096;
 const WARM_UP: Duration = Duration::from_secs(2);
 const ALONE: Duration = Duration::from_secs(3);
 const BESIDE: Duration = Duration::from_secs(12);
@@ -50,7 +52,7 @@ struct Measured {
 
 fn measure(stand: &Stand, directory: &Path) -> Outcome<Measured> {
     let background = file(directory, "background", 0)?;
-    fill(&file(directory, "foreground", 0)?, FILE_PAGES / 4)?;
+    fill(&file(directory, "foreground", 0)?, FOREGROUND_PAGES)?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let writer = scope.spawn(|| write_on(&background, &stop));
@@ -120,7 +122,7 @@ fn write_on(file: &File, stop: &AtomicBool) -> Outcome<()> {
     while !stop.load(Ordering::Relaxed) {
         file.write_all_at(&chunk, at as u64)
             .map_err(Failure::io("write", Path::new("the background's file")))?;
-        at = (at + chunk.len()) % (FILE_PAGES * PAGE_BYTES);
+        at = (at + chunk.len()) % (BACKGROUND_PAGES * PAGE_BYTES);
     }
     Ok(())
 }
@@ -131,7 +133,7 @@ fn use_directly(directory: &Path, seed: u64, stop: &AtomicBool) -> Outcome<()> {
     let mut random = Random::new(seed);
     let mut buffer = Pages::zeroed(4 * PAGE_BYTES);
     while !stop.load(Ordering::Relaxed) {
-        let at = (random.below(FILE_PAGES / 4 - 4) * PAGE_BYTES) as u64;
+        let at = (random.below(FOREGROUND_PAGES - 4) * PAGE_BYTES) as u64;
         match random.below(4) {
             0 => file.write_all_at(&buffer, at),
             _ => file.read_exact_at(&mut buffer, at),
