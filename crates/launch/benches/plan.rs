@@ -1,0 +1,84 @@
+//! CPU time of planning: as many chunks as the paper's Messenger has, and a million.
+//!
+//! ```text
+//! cargo bench -p launch
+//! ```
+
+use launch::Latency;
+use launch::plan::{Ground, Joining, Piece, Place, layout};
+
+/// A page; what chunks and gaps are made of.
+const PAGE_BYTES: u64 = 4096;
+
+/// Of so many repetitions the fastest counts.
+const LOOPS: usize = 5;
+
+fn main() {
+    for chunks in [1054, 1_000_000] {
+        let ground = ground(chunks);
+        let times = (0..LOOPS).map(|_| plan_s(&ground));
+        let least_s = times.fold(f64::INFINITY, f64::min);
+        println!("{chunks} chunks: {:.3} ms of CPU time", least_s * 1e3);
+    }
+}
+
+/// Chunks of 1 to 28 pages with gaps of 1 to 5, as the app has them that the launch
+/// experiment makes after Messenger.
+fn ground(chunks: u64) -> Ground {
+    let mut state = 1_u64;
+    let mut below = |limit: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % limit
+    };
+    let mut at = 0;
+    let mut piece = |_| {
+        let length_bytes = (1 + below(28)) * PAGE_BYTES;
+        let piece = Piece {
+            device_bytes: at,
+            length_bytes,
+            place: Place {
+                file: 0,
+                file_bytes: at,
+            },
+        };
+        at += length_bytes + (1 + below(5)) * PAGE_BYTES;
+        piece
+    };
+    Ground {
+        pieces: (0..chunks).map(&mut piece).collect(),
+        owned: Vec::new(),
+        readable: true,
+    }
+}
+
+fn plan_s(ground: &Ground) -> f64 {
+    // An eMMC's: some of the padding pays, and more than 10 % of it would.
+    let latency = Latency {
+        ns: std::array::from_fn(|pages| 290_000 + (pages as u64 + 1) * 20_000),
+        page_ns: 20_000,
+        gap_ns: 12_000,
+    };
+    let joining = Joining::Pad {
+        latency: Box::new(latency),
+        most: launch::prepare::PADDING,
+    };
+    let ground = ground.clone();
+    let begun_s = cpu_s();
+    let requests = layout(ground, &joining);
+    let took_s = cpu_s() - begun_s;
+    assert!(!requests.is_empty());
+    took_s
+}
+
+/// What this process has had of the CPU: whoever else is busy does not count.
+fn cpu_s() -> f64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes one timespec; this clock is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
