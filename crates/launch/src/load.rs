@@ -7,12 +7,14 @@
 //!
 //! * Pages are read through the page cache. The file is marked as read at random
 //!   (`POSIX_FADV_RANDOM`), so the kernel reads exactly what is asked for
-//!   (`force_page_cache_ra`) and sends it without waiting.
-//! * The data is not wanted here, only in the page cache, so the buffer is memory that
-//!   nobody may write to: the kernel's copy stops at its first byte, with EFAULT, when the
-//!   first page has arrived. That saves copying the working set.
-//! * Padding is read past the page cache (O_DIRECT) into a buffer that nobody reads, from
-//!   the file that it lies in or, where it is in none of the profile's, from the device.
+//!   (`force_page_cache_ra`).
+//! * The data is not wanted here, only in the page cache, so such a read does not wait
+//!   (`RWF_NOWAIT`): once the kernel has sent for the pages it ends with EAGAIN. It copies
+//!   only what was there before, and nothing is left to be done when the pages come.
+//! * Padding is read past the page cache (O_DIRECT), from the file that it lies in or,
+//!   where it is in none of the profile's, from the device.
+//!
+//! Nobody reads the buffer that all of them have in common.
 
 mod buffer;
 mod memory;
@@ -36,8 +38,8 @@ const READ_BYTES: u64 = 128 << 10;
 /// between two batches if it has not more parts than that.
 const BATCH: usize = 128;
 
-/// A batch is submitted when it has this much: the device is not to wait while memory is
-/// found for more.
+/// A batch is submitted when it has this much, the first with its first request: the
+/// device is not to wait while memory is found for more.
 const BATCH_BYTES: u64 = 128 << 10;
 
 /// Below so many entries io_uring has no plug (`io_submit_state_start`).
@@ -90,8 +92,7 @@ pub struct Source<'a> {
 /// [`Error`]; what was read until then stays in memory.
 pub fn send<'a>(requests: &'a [Request], source: Source<'a>) -> Result<Sent<'a>, Error> {
     let mut loader = Loader {
-        ring: IoUring::new(IN_FLIGHT as u32).map_err(Error::NoRing)?,
-        untouchable: Map::untouchable(READ_BYTES as usize)?,
+        ring: ring().map_err(Error::NoRing)?,
         scratch: Map::scratch(READ_BYTES as usize)?,
         source,
         direct: HashMap::new(),
@@ -144,7 +145,6 @@ impl Drop for Sent<'_> {
 
 struct Loader<'a> {
     ring: IoUring,
-    untouchable: Map,
     scratch: Map,
     source: Source<'a>,
     /// Files of the plan, open for reads past the page cache.
@@ -175,7 +175,7 @@ impl Loader<'_> {
             }
             self.outcome.requests += 1;
             self.batch_bytes += request.length_bytes();
-            if self.batch_bytes >= BATCH_BYTES {
+            if self.batch_bytes >= BATCH_BYTES || self.outcome.requests == 1 {
                 self.submit()?;
             }
         }
@@ -209,23 +209,19 @@ impl Loader<'_> {
     }
 
     fn entry(&mut self, part: &Part, done: u64, length: u32) -> io::Result<squeue::Entry> {
-        let (file, offset, buffer) = match part.purpose {
+        let (file, offset, flags) = match part.purpose {
             Purpose::Pages(place) => {
                 let file = self.without_readahead(place.file)?;
-                (file, place.file_bytes, self.untouchable.pointer())
+                (file, place.file_bytes, libc::RWF_NOWAIT)
             }
-            Purpose::FilePadding(place) => {
-                let file = self.past_the_cache(place.file)?;
-                (file, place.file_bytes, self.scratch.pointer())
-            }
+            Purpose::FilePadding(place) => (self.past_the_cache(place.file)?, place.file_bytes, 0),
             Purpose::DevicePadding => {
                 let device = self.source.device.ok_or(io::ErrorKind::NotFound)?;
-                let scratch = self.scratch.pointer();
-                (device.as_raw_fd(), part.device_bytes, scratch)
+                (device.as_raw_fd(), part.device_bytes, 0)
             }
         };
-        let read = opcode::Read::new(types::Fd(file), buffer, length);
-        Ok(read.offset(offset + done).build())
+        let read = opcode::Read::new(types::Fd(file), self.scratch.pointer(), length);
+        Ok(read.offset(offset + done).rw_flags(flags).build())
     }
 
     fn without_readahead(&mut self, number: usize) -> io::Result<RawFd> {
@@ -281,6 +277,7 @@ impl Loader<'_> {
 
     /// Waits until at most `most` reads are on the way.
     fn complete(&mut self, most: usize) -> Result<(), Error> {
+        self.reap();
         while self.in_flight > most {
             match self.ring.submit_and_wait(1) {
                 Err(error) if !is_transient(&error) => {
@@ -291,19 +288,22 @@ impl Loader<'_> {
                 }
                 _ => {}
             }
-            for entry in self.ring.completion() {
-                self.in_flight -= 1;
-                // EFAULT is how a read of pages ends that went well.
-                if entry.result() < 0 && entry.result() != -libc::EFAULT {
-                    self.outcome.failed += 1;
-                }
-            }
+            self.reap();
         }
         Ok(())
     }
 
-    /// A read is done when its first page is there; the pages behind may come in another
-    /// request.
+    fn reap(&mut self) {
+        for entry in self.ring.completion() {
+            self.in_flight -= 1;
+            // EAGAIN is how a read of pages ends that went well.
+            if entry.result() < 0 && entry.result() != -libc::EAGAIN {
+                self.outcome.failed += 1;
+            }
+        }
+    }
+
+    /// A read of pages ends before they come, and they may come in several requests.
     fn await_last_pages(&self, requests: &[Request]) {
         let parts = requests[..self.outcome.requests].iter();
         for part in parts.flat_map(|it| &it.parts) {
@@ -314,6 +314,15 @@ impl Loader<'_> {
             }
         }
     }
+}
+
+/// A read that is done is looked at when this thread next asks, not by interrupting it.
+fn ring() -> io::Result<IoUring> {
+    IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_cqsize(IN_FLIGHT as u32)
+        .build(BATCH as u32)
 }
 
 fn reads_of(part: &Part) -> usize {

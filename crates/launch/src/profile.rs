@@ -26,6 +26,16 @@ impl Pages {
     pub fn end(&self) -> u64 {
         self.first + self.count
     }
+
+    /// The first `count` pages, if there are so many, and the others.
+    pub(crate) fn split_at(&self, count: u64) -> (Pages, Pages) {
+        let count = count.min(self.count);
+        let part = |first, count| Pages { first, count };
+        (
+            part(self.first, count),
+            part(self.first + count, self.count - count),
+        )
+    }
 }
 
 /// A file and its pages that are part of the working set.

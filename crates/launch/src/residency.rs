@@ -62,6 +62,20 @@ pub fn resident(file: &File, pages: Pages) -> io::Result<Option<u64>> {
     }
 }
 
+/// Whether a page can be read without waiting. If it cannot, it can soon: the kernel sends
+/// for it.
+pub fn is_there(file: &File, page: u64) -> bool {
+    let mut byte = 0_u8;
+    let buffer = libc::iovec {
+        iov_base: (&raw mut byte).cast(),
+        iov_len: 1,
+    };
+    let offset = (page * PAGE_BYTES) as libc::off_t;
+    let file = file.as_raw_fd();
+    // SAFETY: one buffer of one byte, which lives until the call returns.
+    unsafe { libc::preadv2(file, &raw const buffer, 1, offset, libc::RWF_NOWAIT) == 1 }
+}
+
 /// The pages of a file that are in memory; `None` as for [`resident`].
 ///
 /// # Errors
@@ -135,6 +149,20 @@ fn may_write(file: &File) -> io::Result<bool> {
     Ok(status == 0)
 }
 
+/// Sends for the pages without waiting for them, just these.
+///
+/// # Errors
+/// What the system said.
+pub fn read_ahead(file: &File, pages: Pages) -> io::Result<()> {
+    let offset = (pages.first * PAGE_BYTES) as libc::off64_t;
+    let bytes = (pages.count * PAGE_BYTES) as usize;
+    // SAFETY: an open descriptor and numbers.
+    match unsafe { libc::readahead(file.as_raw_fd(), offset, bytes) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Takes the file's clean pages out of memory, as far as nobody has them mapped.
 ///
 /// # Errors
@@ -161,6 +189,7 @@ mod tests {
         assert_eq!(resident_pages(&file).unwrap(), Some(vec![all]));
         let part = Pages { first: 2, count: 3 };
         assert_eq!(resident(&file, part).unwrap(), Some(3));
+        assert!(is_there(&file, 5) && !is_there(&file, 6));
         // 6.1 has only this.
         let map = mincore(&file, part).unwrap().unwrap();
         assert_eq!(map.iter().filter(|&&it| it & 1 == 1).count(), 3);

@@ -11,6 +11,9 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// What is sent for before there is a plan, at most: about what a device reads meanwhile.
+const FIRST_PAGES: u64 = (128 << 10) / PAGE_BYTES;
+
 /// A file of the profile, as recorded.
 #[derive(Debug)]
 pub struct Opened {
@@ -49,14 +52,31 @@ pub enum Dropped {
 impl WorkingSet {
     /// Opens the profile's files. Nothing of their data is read.
     pub fn open(profile: &Profile) -> WorkingSet {
+        WorkingSet::open_each(profile, |_| ())
+    }
+
+    /// Opens the profile's files, and sends for the first pages that are missing as soon
+    /// as they are found: the device has something to do while the other files are opened
+    /// and all is planned.
+    pub fn open_and_begin(profile: &Profile) -> WorkingSet {
+        let mut left = FIRST_PAGES;
+        WorkingSet::open_each(profile, |opened| left -= begin(opened, left))
+    }
+
+    fn open_each(profile: &Profile, mut opened: impl FnMut(&mut Opened)) -> WorkingSet {
         let mut set = WorkingSet {
             files: Vec::new(),
             dropped: Vec::new(),
             profiled_pages: profile.pages(),
         };
+        // Until the first page is met that is not there.
+        let mut cold = false;
         for file in &profile.files {
-            match open(file) {
-                Ok(opened) => set.files.push(opened),
+            match open(file, &mut cold) {
+                Ok(mut file) => {
+                    opened(&mut file);
+                    set.files.push(file);
+                }
                 Err(dropped) => set.dropped.push((file.path.clone(), dropped)),
             }
         }
@@ -97,11 +117,31 @@ impl WorkingSet {
     }
 }
 
+/// Sends for the first pages that are missing, at most so many, and gives how many.
+fn begin(opened: &mut Opened, most: u64) -> u64 {
+    let mut begun = 0;
+    let mut missing = Vec::new();
+    for &pages in &opened.missing {
+        let (now, later) = pages.split_at(most - begun);
+        // What cannot be had this way is planned as if nothing had been tried.
+        match now.count > 0 && residency::read_ahead(&opened.file, now).is_ok() {
+            true => begun += now.count,
+            false => {
+                missing.push(pages);
+                continue;
+            }
+        }
+        missing.extend((later.count > 0).then_some(later));
+    }
+    opened.missing = missing;
+    begun
+}
+
 fn count(pages: &[Pages]) -> u64 {
     pages.iter().map(|it| it.count).sum()
 }
 
-fn open(profiled: &ProfiledFile) -> Result<Opened, Dropped> {
+fn open(profiled: &ProfiledFile, cold: &mut bool) -> Result<Opened, Dropped> {
     // A device or a pipe can have effects when it is opened.
     let metadata = fs::symlink_metadata(&profiled.path).map_err(Dropped::Unavailable)?;
     if !metadata.is_file() || metadata.ino() != profiled.identity.inode {
@@ -113,7 +153,7 @@ fn open(profiled: &ProfiledFile) -> Result<Opened, Dropped> {
     }
     Ok(Opened {
         path: profiled.path.clone(),
-        missing: missing(&file, &profiled.pages),
+        missing: missing(&file, &profiled.pages, cold),
         pages: profiled.pages.clone(),
         device: profiled.identity.device,
         file,
@@ -132,9 +172,12 @@ pub(crate) fn open_quietly(path: &Path) -> io::Result<File> {
 }
 
 /// The ranges that are not wholly in memory. A page that is there already is skipped by
-/// the kernel, so ranges need not be cut; and where the kernel does not tell, they are
-/// all loaded.
-fn missing(file: &File, pages: &[Pages]) -> Vec<Pages> {
+/// the kernel, so ranges need not be cut.
+///
+/// Where the kernel does not tell, a read of the last page does. If it is not there the
+/// read sends for it, alone, so after the first such page nobody is asked any more, and
+/// all is taken for missing.
+fn missing(file: &File, pages: &[Pages], cold: &mut bool) -> Vec<Pages> {
     let (Some(first), Some(last)) = (pages.first(), pages.last()) else {
         return Vec::new();
     };
@@ -144,7 +187,11 @@ fn missing(file: &File, pages: &[Pages]) -> Vec<Pages> {
     };
     let there = |pages: Pages| residency::resident(file, pages).ok().flatten();
     match there(span) {
-        None | Some(0) => return pages.to_vec(),
+        Some(0) => return pages.to_vec(),
+        None => {
+            *cold = *cold || !residency::is_there(file, last.end() - 1);
+            return if *cold { pages.to_vec() } else { Vec::new() };
+        }
         Some(count) if count >= span.count => return Vec::new(),
         Some(_) => {}
     }

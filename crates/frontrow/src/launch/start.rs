@@ -46,7 +46,7 @@ fn load(store: &Store, profile: &Profile, timing: Timing) {
 /// What the helper does; dropping `sent` lets the app start.
 fn help(store: &Store, profile: &Profile, sent: File) {
     allow_open_files();
-    let set = WorkingSet::open(profile);
+    let set = WorkingSet::open_and_begin(profile);
     let (valid, missing) = (set.valid_pages(), set.missing_pages());
     if valid * 2 < set.profiled_pages {
         eprintln!(

@@ -13,15 +13,7 @@ pub struct Map {
 impl Map {
     /// Memory that reads may write to. Many at once make noise of it.
     pub fn scratch(bytes: usize) -> io::Result<Map> {
-        Map::new(bytes, libc::PROT_READ | libc::PROT_WRITE)
-    }
-
-    /// Addresses that the kernel accepts for a read and cannot write to.
-    pub fn untouchable(bytes: usize) -> io::Result<Map> {
-        Map::new(bytes, libc::PROT_NONE)
-    }
-
-    fn new(bytes: usize, protection: libc::c_int) -> io::Result<Map> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping where the kernel finds room.
         match unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) } {
