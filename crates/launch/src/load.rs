@@ -10,7 +10,8 @@
 //!   (`force_page_cache_ra`).
 //! * The data is not wanted here, only in the page cache, so such a read does not wait
 //!   (`RWF_NOWAIT`): once the kernel has sent for the pages it ends with EAGAIN. It copies
-//!   only what was there before, and nothing is left to be done when the pages come.
+//!   only what was there before, and nothing is left to be done when the pages come. Before
+//!   Linux 6.12 it would send for nothing; there the reads wait, and copy.
 //! * Padding is read past the page cache (O_DIRECT), from the file that it lies in or,
 //!   where it is in none of the profile's, from the device.
 //!
@@ -18,6 +19,7 @@
 
 mod buffer;
 mod memory;
+mod nowait;
 
 pub(crate) use buffer::Map;
 
@@ -97,6 +99,7 @@ pub fn send<'a>(requests: &'a [Request], source: Source<'a>) -> Result<Sent<'a>,
         source,
         direct: HashMap::new(),
         random: HashMap::new(),
+        pages_flags: nowait::flags(),
         pushed: 0,
         batch_bytes: 0,
         in_flight: 0,
@@ -151,6 +154,8 @@ struct Loader<'a> {
     direct: HashMap<usize, File>,
     /// Files whose readahead is off.
     random: HashMap<usize, RawFd>,
+    /// How pages are read: `RWF_NOWAIT` if that sends for them.
+    pages_flags: i32,
     /// Reads in the ring that the kernel has not seen.
     pushed: usize,
     batch_bytes: u64,
@@ -212,7 +217,7 @@ impl Loader<'_> {
         let (file, offset, flags) = match part.purpose {
             Purpose::Pages(place) => {
                 let file = self.without_readahead(place.file)?;
-                (file, place.file_bytes, libc::RWF_NOWAIT)
+                (file, place.file_bytes, self.pages_flags)
             }
             Purpose::FilePadding(place) => (self.past_the_cache(place.file)?, place.file_bytes, 0),
             Purpose::DevicePadding => {

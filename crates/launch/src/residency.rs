@@ -62,8 +62,8 @@ pub fn resident(file: &File, pages: Pages) -> io::Result<Option<u64>> {
     }
 }
 
-/// Whether a page can be read without waiting. If it cannot, it can soon: the kernel sends
-/// for it.
+/// Whether a page can be read without waiting. If it cannot, it can soon: since 6.12 the
+/// kernel sends for it.
 pub fn is_there(file: &File, page: u64) -> bool {
     let mut byte = 0_u8;
     let buffer = libc::iovec {
