@@ -59,6 +59,7 @@ fn plan_s(ground: &Ground) -> f64 {
         ns: std::array::from_fn(|pages| 290_000 + (pages as u64 + 1) * 20_000),
         page_ns: 20_000,
         gap_ns: 12_000,
+        hidden_ns: 0,
     };
     let joining = Joining::Pad {
         latency: Box::new(latency),

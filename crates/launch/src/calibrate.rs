@@ -4,6 +4,10 @@
 //! not send single reads: it keeps the device's queue full, where the next command's
 //! protocol overlaps with the data of the one before. What a further request costs there
 //! is measured here: batches of reads at random places, the batch's time by its requests.
+//!
+//! Beside large reads a small one may cost still less: where the device takes commands
+//! while data cross its link, all of it but its own data passes meanwhile. Batches of large
+//! and small reads in turns tell how much that is, against batches of each alone.
 
 use crate::latency::{Latency, SIZES, TABLE_BYTES};
 use crate::load::{Error, Map};
@@ -49,15 +53,21 @@ pub fn calibrate(
     for (index, time) in ns.iter_mut().enumerate() {
         go_on(progress(index, SIZES + 1))?;
         let bytes = (index as u64 + 1) * PAGE_BYTES;
-        *time = stand.median_ns(bytes, rounds, &mut random)?;
+        *time = stand.median_ns([bytes; BATCH], rounds, &mut random)?;
     }
     go_on(progress(SIZES, SIZES + 1))?;
-    let large_ns = stand.median_ns(LARGE_BYTES, rounds, &mut random)?;
+    let large_ns = stand.median_ns([LARGE_BYTES; BATCH], rounds, &mut random)?;
+    let in_turns: [u64; BATCH] = std::array::from_fn(|index| [TABLE_BYTES, PAGE_BYTES][index % 2]);
+    let mixed_ns = stand.median_ns(in_turns, rounds, &mut random)?;
     let pages = (LARGE_BYTES - TABLE_BYTES) / PAGE_BYTES;
     Ok(Latency {
         ns,
         page_ns: large_ns.saturating_sub(ns[SIZES - 1]) / pages,
         gap_ns,
+        // Of two reads; all of it is the small one's.
+        hidden_ns: (ns[0] + ns[SIZES - 1])
+            .saturating_sub(2 * mixed_ns)
+            .min(ns[0]),
     })
 }
 
@@ -76,17 +86,24 @@ struct Stand<'a> {
     span_bytes: u64,
 }
 
+/// One of a batch.
+#[derive(Clone, Copy)]
+struct Read {
+    offset: u64,
+    bytes: u64,
+}
+
 impl Stand<'_> {
+    /// Of one read, on average over those of a batch, whose sizes are given.
     fn median_ns(
         &mut self,
-        bytes: u64,
+        bytes: [u64; BATCH],
         rounds: usize,
         random: &mut impl FnMut() -> u64,
     ) -> io::Result<u64> {
         let mut times = Vec::with_capacity(rounds);
         for _ in 0..rounds.max(1) {
-            let offsets = self.apart(bytes, random);
-            times.push(self.batch_ns(bytes, &offsets)?);
+            times.push(self.batch_ns(&self.apart(bytes, random))?);
         }
         times.sort_unstable();
         Ok(times[times.len() / 2] / BATCH as u64)
@@ -96,35 +113,40 @@ impl Stand<'_> {
     fn cpu_ns(&mut self, rounds: usize, random: &mut impl FnMut() -> u64) -> io::Result<u64> {
         let begun = thread_ns();
         for _ in 0..rounds.max(1) {
-            let offsets = self.apart(PAGE_BYTES, random);
-            self.batch_ns(PAGE_BYTES, &offsets)?;
+            let reads = self.apart([PAGE_BYTES; BATCH], random);
+            self.batch_ns(&reads)?;
         }
         Ok((thread_ns() - begun) / (BATCH * rounds.max(1)) as u64)
     }
 
-    /// Places that do not adjoin, each in a stretch of its own, in the device's order as
-    /// a plan has them.
-    fn apart(&self, bytes: u64, random: &mut impl FnMut() -> u64) -> Vec<u64> {
+    /// Reads of these sizes at places that do not adjoin, each in a stretch of its own, in
+    /// the device's order as a plan has them.
+    fn apart(&self, bytes: [u64; BATCH], random: &mut impl FnMut() -> u64) -> [Read; BATCH] {
         let stretch = self.span_bytes / BATCH as u64;
-        let room = stretch.saturating_sub(bytes + PAGE_BYTES) / PAGE_BYTES;
-        let place = |index| index as u64 * stretch + random() % room.max(1) * PAGE_BYTES;
-        (0..BATCH).map(place).collect()
+        std::array::from_fn(|index| {
+            let room = stretch.saturating_sub(bytes[index] + PAGE_BYTES) / PAGE_BYTES;
+            Read {
+                offset: index as u64 * stretch + random() % room.max(1) * PAGE_BYTES,
+                bytes: bytes[index],
+            }
+        })
     }
 
-    fn batch_ns(&mut self, bytes: u64, offsets: &[u64]) -> io::Result<u64> {
-        for &offset in offsets {
+    fn batch_ns(&mut self, reads: &[Read; BATCH]) -> io::Result<u64> {
+        for (index, &Read { offset, bytes }) in reads.iter().enumerate() {
             let file = types::Fd(self.file.as_raw_fd());
             let read = opcode::Read::new(file, self.buffer.pointer(), bytes as u32);
             // SAFETY: the buffer is as large as the largest read, and this returns only
             // after the last completion.
-            unsafe { self.ring.submission().push(&read.offset(offset).build()) }
+            let entry = read.offset(offset).build().user_data(index as u64);
+            unsafe { self.ring.submission().push(&entry) }
                 .map_err(|_| io::Error::other("the ring is smaller than a batch"))?;
         }
         let begun = Instant::now();
         let mut done = 0;
         let mut failed = None;
-        while done < offsets.len() {
-            match self.ring.submit_and_wait(offsets.len() - done) {
+        while done < reads.len() {
+            match self.ring.submit_and_wait(reads.len() - done) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
                     // Nothing tells when the buffer is free.
                     self.buffer.leak();
@@ -136,7 +158,7 @@ impl Stand<'_> {
                 done += 1;
                 if entry.result() < 0 {
                     failed = Some(io::Error::from_raw_os_error(-entry.result()));
-                } else if (entry.result() as u64) < bytes {
+                } else if (entry.result() as u64) < reads[entry.user_data() as usize].bytes {
                     failed = Some(io::ErrorKind::UnexpectedEof.into());
                 }
             }

@@ -20,6 +20,9 @@ pub struct Latency {
     /// What reading a gap takes the CPU, however small it is: it is a read of its own
     /// until it is merged.
     pub gap_ns: u64,
+    /// What of a 4 KB read's time passes while the data of others cross the link, so that
+    /// it takes nobody's time there; 0 for a device that does one thing at a time.
+    pub hidden_ns: u64,
 }
 
 /// Time in 1/4096 ns, so that a byte beyond the table has a whole number of them.
@@ -42,6 +45,23 @@ impl Latency {
                 Fine::from(self.ns[size - 1]) * page
             }
         }
+    }
+
+    /// The time that a device needs for its reads' data, where what it can hide of each
+    /// read is hidden. No read is shorter than its pages on the link.
+    pub(crate) fn of_data(&self) -> Latency {
+        let data_ns =
+            |(pages, ns): (u64, u64)| (ns - self.hidden_ns.min(ns)).max(pages * self.page_ns);
+        let mut ns = self.ns;
+        for (index, ns) in ns.iter_mut().enumerate() {
+            *ns = data_ns((index as u64 + 1, *ns));
+        }
+        Latency { ns, ..self.clone() }
+    }
+
+    /// The time that a device needs for a read's command, whatever its size.
+    pub(crate) fn command_ns(&self) -> u64 {
+        self.ns[0]
     }
 
     /// Of one byte beyond the table.

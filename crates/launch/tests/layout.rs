@@ -13,6 +13,7 @@ fn latency() -> Latency {
         ns: std::array::from_fn(|pages| 400_000 + (pages as u64 + 1) * 20_000),
         page_ns: 20_000,
         gap_ns: 0,
+        hidden_ns: 0,
     }
 }
 
@@ -108,6 +109,59 @@ fn padding_bytes(requests: &[Request]) -> u64 {
         .sum()
 }
 
+/// Takes commands while data cross its link: done after the longer of both.
+const COMMAND_NS: u64 = 50_000;
+const LINK_PAGE_NS: u64 = 9_000;
+
+fn hiding() -> Latency {
+    Latency {
+        ns: std::array::from_fn(|pages| COMMAND_NS.max((pages as u64 + 1) * LINK_PAGE_NS)),
+        page_ns: LINK_PAGE_NS,
+        gap_ns: 0,
+        hidden_ns: COMMAND_NS - LINK_PAGE_NS,
+    }
+}
+
+fn pad_hiding(most: f64) -> Joining {
+    Joining::Pad {
+        latency: Box::new(hiding()),
+        most,
+    }
+}
+
+/// What such a device needs for so many requests.
+fn hiding_ns(requests: usize, pages: u64) -> u64 {
+    (requests as u64 * COMMAND_NS).max(pages * LINK_PAGE_NS)
+}
+
+/// Chunks one behind the other, each behind a gap; all of it can be read.
+fn chain(sizes: &[(u64, u64)]) -> Ground {
+    let mut at = 0;
+    let mut next = |(gap, pages): &(u64, u64)| {
+        let piece = piece(at + gap, *pages, 0, at + gap);
+        at += gap + pages;
+        piece
+    };
+    Ground {
+        pieces: sizes.iter().map(&mut next).collect(),
+        owned: Vec::new(),
+        readable: true,
+    }
+}
+
+/// The least time of all ways to pad some of the gaps, with so much padding at most.
+fn least_hiding_ns(sizes: &[(u64, u64)], most_pages: u64) -> u64 {
+    let pages: u64 = sizes.iter().map(|(_, pages)| pages).sum();
+    let gaps = &sizes[1..];
+    let all = (0..1_u32 << gaps.len()).filter_map(|vector| {
+        let padded = |index: &usize| vector >> index & 1 == 1;
+        let padding: u64 = (0..gaps.len()).filter(padded).map(|it| gaps[it].0).sum();
+        let requests = sizes.len() - vector.count_ones() as usize;
+        (padding <= most_pages).then(|| hiding_ns(requests, pages + padding))
+    });
+    all.min().unwrap()
+}
+
 fn time_ns(requests: &[Request]) -> u64 {
     requests
         .iter()
@@ -149,6 +203,36 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #[test]
+    fn where_commands_are_hidden_no_padding_is_better(
+        sizes in proptest::collection::vec((1..12_u64, 1..12_u64), 1..11), most in 0.0..1.5_f64,
+    ) {
+        let pages: u64 = sizes.iter().map(|(_, pages)| pages).sum();
+        let requests = layout(chain(&sizes), &pad_hiding(most));
+        let padding = padding_bytes(&requests) / PAGE_BYTES;
+        let most_pages = (pages as f64 * most) as u64;
+        prop_assert!(padding <= most_pages);
+        prop_assert_eq!(
+            hiding_ns(requests.len(), pages + padding),
+            least_hiding_ns(&sizes, most_pages)
+        );
+    }
+}
+
+#[test]
+fn nothing_is_padded_where_the_link_is_busy_anyway() {
+    // Eight pages cross the link longer than a command takes; four do not.
+    let of = |pages: u64| chain(&[(1, pages); 40]);
+    assert_eq!(layout(of(8), &pad_hiding(9.0)).len(), 40);
+    assert!(layout(of(4), &pad_hiding(9.0)).len() < 40);
+    // As many joined as make up for what the commands take longer: n commands and
+    // 160 + 40 - n pages.
+    assert_eq!(layout(of(4), &pad_hiding(9.0)).len(), 30);
+    // Where nothing is hidden, all are.
+    assert_eq!(layout(of(8), &pad(9.0)).len(), 1);
 }
 
 #[test]

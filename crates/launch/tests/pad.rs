@@ -12,6 +12,7 @@ fn latency(fixed_ns: u64, page_ns: u64) -> Latency {
         ns: std::array::from_fn(|pages| fixed_ns + (pages as u64 + 1) * page_ns),
         page_ns,
         gap_ns: 0,
+        hidden_ns: 0,
     }
 }
 
@@ -22,7 +23,7 @@ prop_compose! {
         page_ns in 0..100_000_u64,
         gap_ns in 0..100_000_u64,
     ) -> Latency {
-        Latency { ns, page_ns, gap_ns }
+        Latency { ns, page_ns, gap_ns, hidden_ns: 0 }
     }
 }
 

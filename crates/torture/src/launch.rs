@@ -43,6 +43,7 @@ fn plans() -> [(&'static str, Joining, usize); 2] {
         ns: std::array::from_fn(|pages| 65 + pages as u64),
         page_ns: 1,
         gap_ns: 0,
+        hidden_ns: 0,
     };
     let padded = Joining::Pad {
         latency: Box::new(latency),

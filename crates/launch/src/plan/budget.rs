@@ -1,19 +1,128 @@
-//! Padding costs energy and whoever else waits for the device, so there is a most of it.
+//! Padding costs energy and whoever else waits for the device, so there is a most of it;
+//! and it gains nothing where the device's link is busy all the time anyway.
 
 use super::pad::{Chunk, Price, requests};
 use crate::latency::Latency;
 use crate::profile::PAGE_BYTES;
 use std::ops::Range;
 
-/// The requests that read each list of chunks, in the least time that can be had with at
-/// most `most_bytes` of padding in all and one price for a page of it.
-pub fn within(most_bytes: u64, lists: &[Vec<Chunk>], latency: &Latency) -> Vec<Vec<Range<usize>>> {
+/// The requests of each list of chunks.
+type Requests = Vec<Vec<Range<usize>>>;
+
+/// The requests that read each list of chunks in the least time that can be had with at
+/// most `most_bytes` of padding in all.
+///
+/// A device that takes commands while data cross its link is done when both are: after
+/// the longer of all commands and all data. The paper's model has their sum, which is what
+/// it is on a device that hides nothing. So data are planned first, by the paper's dynamic
+/// program; only if the commands then take longer is more to be gained, at the same price
+/// in data for each command: the smallest gaps, until both take the same.
+pub fn within(most_bytes: u64, lists: &[Vec<Chunk>], latency: &Latency) -> Requests {
+    let data = latency.of_data();
+    let time = |found: &Requests| Time::of(lists, found, latency, &data);
+    let found = priced(most_bytes, lists, &data);
+    let first = time(&found);
+    if first.commands_ns <= first.data_ns {
+        return found;
+    }
+    let fewer = fewer(most_bytes, lists, time);
+    match time(&fewer).in_all_ns() < first.in_all_ns() {
+        true => fewer,
+        false => found,
+    }
+}
+
+/// What all requests take of a device's parts.
+struct Time {
+    commands_ns: u64,
+    data_ns: u64,
+}
+
+impl Time {
+    fn of(lists: &[Vec<Chunk>], found: &Requests, latency: &Latency, data: &Latency) -> Time {
+        let mut time = Time {
+            commands_ns: 0,
+            data_ns: 0,
+        };
+        for (chunks, requests) in lists.iter().zip(found) {
+            for request in requests {
+                let bytes = chunks[request.end - 1].end_bytes - chunks[request.start].begin_bytes;
+                let gaps = request.len() as u64 - 1;
+                time.commands_ns += latency.command_ns();
+                time.data_ns += data.read_ns(bytes) + gaps * latency.gap_ns;
+            }
+        }
+        time
+    }
+
+    fn in_all_ns(&self) -> u64 {
+        self.commands_ns.max(self.data_ns)
+    }
+}
+
+/// The smallest gaps padded, so many that the longer of commands and data is shortest, and
+/// up to `most_bytes` in all.
+fn fewer(most_bytes: u64, lists: &[Vec<Chunk>], time: impl Fn(&Requests) -> Time) -> Requests {
+    let mut gaps: Vec<u64> = lists.iter().flat_map(|list| gaps_of(list)).collect();
+    gaps.sort_unstable();
+    let affordable = gaps.iter().scan(0, |sum, gap| {
+        *sum += gap;
+        Some(*sum)
+    });
+    let mut most = affordable.take_while(|sum| *sum <= most_bytes).count();
+    let mut least = 0;
+    while least < most {
+        let middle = least + (most - least) / 2;
+        let tried = time(&smallest(middle, &gaps, lists));
+        match tried.commands_ns <= tried.data_ns {
+            true => most = middle,
+            false => least = middle + 1,
+        }
+    }
+    // The first at which data take longer, or the last at which commands do.
+    let before = smallest(least.saturating_sub(1), &gaps, lists);
+    let found = smallest(least, &gaps, lists);
+    match time(&before).in_all_ns() <= time(&found).in_all_ns() {
+        true => before,
+        false => found,
+    }
+}
+
+/// The first `count` of the gaps padded, which are sorted; of the last ones' size those
+/// that come first on the device.
+fn smallest(count: usize, gaps: &[u64], lists: &[Vec<Chunk>]) -> Requests {
+    let largest = gaps[..count].last().copied().unwrap_or_default();
+    let mut of_largest = count - gaps.partition_point(|gap| *gap < largest);
+    let mut pad = |gap: u64| {
+        let padded = gap < largest || gap == largest && of_largest > 0;
+        of_largest -= usize::from(padded && gap == largest);
+        padded
+    };
+    let mut joined = Vec::with_capacity(lists.len());
+    for list in lists {
+        let mut requests = Vec::new();
+        let mut begin = 0;
+        for (index, gap) in gaps_of(list).enumerate() {
+            if !pad(gap) {
+                requests.push(begin..index + 1);
+                begin = index + 1;
+            }
+        }
+        requests.push(begin..list.len());
+        joined.push(requests);
+    }
+    joined
+}
+
+/// The least sum of the requests' times with one price for a page of padding, the lowest
+/// at which there is not too much of it.
+fn priced(most_bytes: u64, lists: &[Vec<Chunk>], latency: &Latency) -> Requests {
     let at = |padding_page_ns| {
         let price = Price {
             latency,
             padding_page_ns,
         };
-        let all: Vec<_> = lists.iter().map(|list| requests(list, &price)).collect();
+        let all: Requests = lists.iter().map(|list| requests(list, &price)).collect();
         let of_list = |(list, all): (&Vec<Chunk>, &Vec<Range<usize>>)| -> u64 {
             all.iter().map(|it| padding_bytes(list, it)).sum()
         };
@@ -41,10 +150,12 @@ pub fn within(most_bytes: u64, lists: &[Vec<Chunk>], latency: &Latency) -> Vec<V
 
 /// What `request` reads besides its chunks.
 pub fn padding_bytes(chunks: &[Chunk], request: &Range<usize>) -> u64 {
-    let chunks = &chunks[request.clone()];
+    gaps_of(&chunks[request.clone()]).sum()
+}
+
+fn gaps_of(chunks: &[Chunk]) -> impl Iterator<Item = u64> {
     let gaps = chunks.windows(2);
     gaps.map(|pair| pair[1].begin_bytes - pair[0].end_bytes)
-        .sum()
 }
 
 /// So much of `bytes`, in whole pages.
