@@ -28,7 +28,7 @@
 #define IDLE_BLOCKS (FTL_RESERVED_BLOCKS + 1)
 #define IDLE_SHARE 64
 /* ... from blocks that are at least a quarter invalid. */
-#define IDLE_VALID(pages) ((pages) - (pages) / 4)
+#define IDLE_VALID(pages) ((pages) * 3 / 4)
 
 static uint32_t index_of(const struct ftl *ftl, const struct ftl_die *die)
 {

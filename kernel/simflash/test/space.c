@@ -62,6 +62,12 @@ static uint64_t write_amplification_permille(struct device *device)
 	       stats.command_pages[FTL_WRITE];
 }
 
+static uint32_t random_below(uint64_t *state, uint32_t limit)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return (*state >> 33) % limit;
+}
+
 /* Overwrites single pages of `area` at random, `writes` times; the model is `newest`. */
 static void scatter(struct device *device, uint32_t area, uint32_t writes, uint64_t *newest)
 {
@@ -69,10 +75,8 @@ static void scatter(struct device *device, uint32_t area, uint32_t writes, uint6
 	uint32_t i;
 
 	for (i = 0; i < writes; i++) {
-		uint32_t lba;
+		uint32_t lba = random_below(&state, area);
 
-		state = state * 6364136223846793005ull + 1442695040888963407ull;
-		lba = (state >> 33) % area;
 		newest[lba] = 1000000 + i;
 		device_write(device, lba, newest[lba]);
 	}
@@ -113,6 +117,39 @@ static void a_full_device_is_collected_and_loses_nothing(void)
 	/* Uniform overwriting at 75 % use: what greedy collection costs in theory and here. */
 	EXPECT(write_amplification_permille(&device) > 1000);
 	EXPECT(write_amplification_permille(&device) < 2500);
+	device_close(&device);
+}
+
+/* The device does all it has begun, and then nothing. */
+static bool comes_to_rest(struct device *device)
+{
+	uint32_t events = 10000;
+
+	while (events-- && ftl_next_ns(device->ftl) != FTL_NEVER) {
+		device->now_ns = ftl_next_ns(device->ftl);
+		ftl_run(device->ftl, device->now_ns);
+	}
+	return ftl_next_ns(device->ftl) == FTL_NEVER;
+}
+
+/* Some die gets more of the pages than others, and hardly a free block is left on it. */
+static void blocks_without_invalid_pages_are_left_alone(void)
+{
+	struct ftl_config config = device_config();
+	struct device device;
+	uint64_t state = 1;
+	uint32_t i;
+
+	config.capacity_pages = 33;
+	config.spare_percent = 6;
+	config.channels = 6;
+	config.row_pages = 1;
+	config.block_pages = 1;
+	config.cache_pages = 6;
+	device_open(&device, &config);
+	for (i = 0; i < 1000 && comes_to_rest(&device); i++)
+		device_write(&device, random_below(&state, config.capacity_pages), i);
+	EXPECT(i == 1000);
 	device_close(&device);
 }
 
@@ -244,6 +281,7 @@ const struct test space_tests[] = {
 	TEST(invalid_blocks_are_erased_and_written_again),
 	TEST(a_fresh_device_needs_no_erase),
 	TEST(a_full_device_is_collected_and_loses_nothing),
+	TEST(blocks_without_invalid_pages_are_left_alone),
 	TEST(more_spare_flash_means_less_copying),
 	TEST(wear_is_levelled_where_that_is_asked_for),
 	TEST(single_pages_flushed_one_by_one_do_not_fill_the_device),
