@@ -178,7 +178,7 @@ void ftl_command_row_read(struct ftl *ftl, struct ftl_operation *operation)
  * How many pages of the writes' head cross the link next: to the row's end if
  * there is room in the cache, and flash for them or no hope of any.
  */
-static uint32_t next_piece(const struct ftl *ftl)
+static uint32_t next_piece(struct ftl *ftl)
 {
 	const struct ftl_cmd *cmd = ftl->writes.head;
 	uint32_t pages;

@@ -13,9 +13,9 @@
  *
  * Pages are valid where they were until their copy is programmed: a power cut
  * on the way loses nothing. They are gathered over the ends of victims, so
- * that a collected row is a full one. Padded rows are programmed only where
- * more was found invalid than the padding takes: collecting always comes to an
- * end.
+ * that a collected row is a full one. A padded row is programmed only where
+ * more flash is free after it than after the last one: collecting always comes
+ * to an end.
  *
  * Space is wanted at once when the host can open no further block on the die;
  * then the collector's operations queue with the host's. Some more is wanted
@@ -228,7 +228,6 @@ static bool read_next(struct ftl *ftl, struct ftl_die *die)
 		uint32_t pages = gather_row(ftl, collector, physical);
 
 		collector->next += ftl->config.row_pages;
-		collector->gain += ftl->config.row_pages - pages;
 		if (!pages)
 			continue;
 		collector->found = true;
@@ -272,6 +271,7 @@ static bool program(struct ftl *ftl, struct ftl_die *die)
 	for (i = 0; i < pages; i++)
 		collector->lba[i] = ftl_map_owner(ftl, collector->page[i]);
 	collector->sequence = ftl->next_sequence;
+	collector->gain -= ftl->config.row_pages;
 	ftl->next_sequence += pages;
 	queue(ftl, die, FTL_COLLECT_PROGRAM, physical, pages);
 	return true;
@@ -324,6 +324,8 @@ static void programmed(struct ftl *ftl, struct ftl_collector *collector)
 	collector->gathered -= pages;
 	memmove(collector->page, collector->page + pages,
 		collector->gathered * sizeof(collector->page[0]));
+	if (pages < ftl->config.row_pages)
+		collector->gain = 0;
 	ftl_log_count(ftl, pages);
 	ftl_store_row_done(ftl, collector->operation.physical);
 }
@@ -402,6 +404,25 @@ static bool gather(struct ftl *ftl, struct ftl_die *die)
 	return reading;
 }
 
+/*
+ * A row for what is gathered leaves more flash free than there was when the
+ * last row was padded: these pages are all that keeps some block.
+ */
+static bool padding_pays(const struct ftl *ftl, const struct ftl_collector *collector)
+{
+	int64_t gain = collector->gain - ftl->config.row_pages;
+	uint32_t block, last = FTL_NONE;
+	uint32_t i;
+
+	for (i = 0; i < collector->gathered; i++) {
+		block = collector->page[i] / ftl->config.block_pages;
+		if (block != last && ftl_store_is_gathered(ftl, collector->page[i]))
+			gain += ftl->config.block_pages;
+		last = block;
+	}
+	return gain > 0;
+}
+
 /* Moves on to the next flash operation; false if there is none to be had now. */
 static bool step(struct ftl *ftl, struct ftl_die *die)
 {
@@ -414,11 +435,7 @@ static bool step(struct ftl *ftl, struct ftl_die *die)
 	if (!urgent(die))
 		return false;
 	sift(ftl, collector);
-	if (!collector->gathered || collector->gain < ftl->config.row_pages ||
-	    !program(ftl, die))
-		return false;
-	collector->gain = 0;
-	return true;
+	return collector->gathered && padding_pays(ftl, collector) && program(ftl, die);
 }
 
 static void collect(struct ftl *ftl, struct ftl_die *die)
@@ -449,12 +466,14 @@ void ftl_collect_run(struct ftl *ftl)
 
 /*
  * Space will come: of a collector at work, or of what holds invalid pages
- * until it ends.
+ * until it ends, if need be because it is asked to.
  */
-bool ftl_collect_goes_on(const struct ftl *ftl)
+bool ftl_collect_goes_on(struct ftl *ftl)
 {
 	uint32_t i;
 
+	if (ftl->log.buffered_entries && ftl_store_is_held(ftl))
+		ftl_log_flush(ftl);
 	if (ftl->collect || ftl->cache.oldest || ftl->pins || ftl_store_is_held(ftl) ||
 	    ftl_log_wants_quiet(ftl))
 		return true;

@@ -114,7 +114,7 @@ struct ftl_collector {
 	uint32_t next;			/* page of it to look at */
 	bool found;			/* it had a page to move */
 	bool level;			/* a block may be moved to level wear */
-	uint32_t gain;			/* invalid pages met since a row was padded */
+	int64_t gain;			/* pages of flash freed, less those used, since a row was padded */
 	uint32_t open;			/* block it writes to, FTL_NONE if none */
 	uint32_t open_rows;		/* rows of it that are given out */
 	uint32_t gathered;
@@ -466,6 +466,8 @@ void ftl_store_unpin(struct ftl *ftl, uint32_t physical);
 void ftl_store_validate(struct ftl *ftl, uint32_t physical);
 void ftl_store_invalidate(struct ftl *ftl, uint32_t physical, bool by_entry); /* of the log */
 bool ftl_store_is_held(const struct ftl *ftl);
+/* All valid pages of the page's block have been gathered by the collector. */
+bool ftl_store_is_gathered(const struct ftl *ftl, uint32_t physical);
 void ftl_store_erased(struct ftl *ftl, uint32_t physical);
 void ftl_store_erased_ahead(struct ftl *ftl, struct ftl_die *die);
 uint32_t ftl_store_lba(const struct ftl *ftl, uint32_t physical);
@@ -555,7 +557,7 @@ void ftl_collect_wake(struct ftl *ftl, const struct ftl_die *die);
 void ftl_collect_wake_waiting(struct ftl *ftl);
 void ftl_collect_run(struct ftl *ftl);		/* all that were woken */
 void ftl_collect_done(struct ftl *ftl, struct ftl_die *die);
-bool ftl_collect_goes_on(const struct ftl *ftl);	/* space will come of it */
+bool ftl_collect_goes_on(struct ftl *ftl);	/* space will come of it */
 
 /* map.c: from LBA to physical page */
 bool ftl_map_create(struct ftl *ftl);

@@ -448,6 +448,14 @@ static bool spread_write(struct ftl *ftl, uint32_t lba, uint32_t physical)
 	return written;
 }
 
+/* The pages fit in the row that is being filled, or there is another. */
+static bool spread_fits(const struct ftl *ftl)
+{
+	uint32_t staged = ftl_cache_staged(ftl);
+
+	return ftl->free_rows || (staged && staged + ftl->spread.pages <= ftl->config.row_pages);
+}
+
 /* Pages that have been read go on to the cache as soon as it has room for them. */
 void ftl_janus_go_on(struct ftl *ftl)
 {
@@ -457,8 +465,11 @@ void ftl_janus_go_on(struct ftl *ftl)
 	if (!spread->cmd || spread->reads || ftl_log_wants_quiet(ftl) ||
 	    ftl->cache.free_count < spread->pages)
 		return;
-	if (!ftl->free_rows && ftl_collect_goes_on(ftl))
-		return;
+	if (!spread_fits(ftl)) {
+		ftl_cache_push(ftl);
+		if (ftl_collect_goes_on(ftl))
+			return;
+	}
 	if (!ftl_provide(ftl)) {
 		spread->cmd->status = FTL_LOG_FULL;
 		spread->range = spread->cmd->ranges;

@@ -268,6 +268,13 @@ bool ftl_store_is_held(const struct ftl *ftl)
 	return false;
 }
 
+bool ftl_store_is_gathered(const struct ftl *ftl, uint32_t physical)
+{
+	const struct ftl_block *block = &ftl->block[physical / ftl->config.block_pages];
+
+	return block->closed && block->valid == block->moving;
+}
+
 static void forget_if_invalid(struct ftl *ftl, uint32_t index)
 {
 	struct ftl_block *block = &ftl->block[index];
@@ -281,6 +288,7 @@ static void forget_if_invalid(struct ftl *ftl, uint32_t index)
 		die->collector.victim = FTL_NONE;
 	block->closed = false;
 	block->worn = true;
+	die->collector.gain += ftl->config.block_pages;
 	if (ftl->config.power_loss) {
 		block->old_page = block->page;
 		block->old_sequence = block->first_sequence;
