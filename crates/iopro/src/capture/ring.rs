@@ -101,9 +101,14 @@ impl Rings {
     /// reaches the end of the segment.
     fn end_of_stretch(&self, cpu: usize, at: u64, limit: u64) -> u64 {
         let segment_end = (at | (self.layout.segment_bytes as u64 - 1)) + 1;
+        let limit = limit.min(segment_end);
+        let memory = self.memory(cpu, at, RING_HEADER_BYTES);
         let mut end = at;
-        while end < limit && end < segment_end {
-            match self.length(cpu, end).load(Ordering::Acquire) {
+        while end < limit {
+            // SAFETY: it begins in the same segment as `memory`, at a multiple of
+            // eight, and the mapping lives as long as `self`.
+            let length: &AtomicU64 = unsafe { &*memory.add((end - at) as usize).cast() };
+            match length.load(Ordering::Acquire) {
                 0 => break,
                 length => {
                     end += (RING_HEADER_BYTES as u64 + length).next_multiple_of(8);
@@ -127,12 +132,6 @@ impl Rings {
         let stride = self.layout.segment_stride();
         self.segments
             .at((cpu * segments + segment) * stride + offset)
-    }
-
-    fn length(&self, cpu: usize, at: u64) -> &AtomicU64 {
-        // SAFETY: the memory lives as long as `self`, and positions are
-        // multiples of eight.
-        unsafe { &*self.memory(cpu, at, RING_HEADER_BYTES).cast() }
     }
 
     fn head(&self, cpu: usize) -> &AtomicU64 {
@@ -228,9 +227,9 @@ mod tests {
         unsafe {
             ptr::copy_nonoverlapping(record.as_ptr(), memory.add(RING_HEADER_BYTES), record.len());
         }
-        rings
-            .length(cpu, at)
-            .store(record.len() as u64, Ordering::Release);
+        // SAFETY: positions are multiples of eight.
+        let length: &AtomicU64 = unsafe { &*memory.cast() };
+        length.store(record.len() as u64, Ordering::Release);
     }
 
     fn write(rings: &Rings, cpu: usize, record: &[u8]) {
