@@ -556,8 +556,6 @@ pub struct Queue {
     pub bio: u64,
     /// What it is.
     pub io: Io,
-    /// The cgroup that pays for it, 0 for none.
-    pub cgroup: u64,
 }
 
 /// A bio became part of a request.
@@ -618,8 +616,6 @@ pub struct Segment {
 pub struct Complete {
     /// The request.
     pub request: u64,
-    /// The disk.
-    pub dev: Dev,
     /// The first sector of what is done.
     pub sector: u64,
     /// How much is done with this.

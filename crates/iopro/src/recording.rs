@@ -21,14 +21,14 @@ mod reader;
 mod writer;
 
 pub use reader::{Ending, Events, Reader, Step};
-pub use writer::Writer;
+pub use writer::{WRITE_BYTES, Writer};
 
 use crate::event::Dev;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// First bytes of a recording; the last of them is the format's version.
-const MAGIC: [u8; 8] = *b"FRIOPRO1";
+const MAGIC: [u8; 8] = *b"FRIOPRO2";
 /// First bytes of a block, as a number.
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"BLK1");
 /// A block's fixed part.

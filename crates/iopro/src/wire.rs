@@ -183,8 +183,7 @@ impl<'a> Fields<'a> {
             11 => {
                 let bio = self.u64()?;
                 let io = self.io(head)?;
-                let cgroup = self.u64()?;
-                What::Queue(Queue { bio, io, cgroup })
+                What::Queue(Queue { bio, io })
             }
             13 => What::Unplug {
                 dev: Dev(self.u32()?),
@@ -328,17 +327,19 @@ impl<'a> Fields<'a> {
 
     fn first_segment(&mut self, request: &Request) -> Option<Option<Segment>> {
         let bio = self.u64()?;
-        let file = self.file()?;
-        let index = self.u64()?;
         let bytes = self.u32()?;
         let has = self.u32()?;
+        let pages = match has & SEGMENT_HAS_PAGES {
+            0 => None,
+            _ => Some((self.file()?, self.u64()?)),
+        };
         let segment = Segment {
             request: request.request,
             bio,
             dev: request.io.dev,
             sector: request.io.sector,
             bytes,
-            pages: (has & SEGMENT_HAS_PAGES != 0).then_some((file, index)),
+            pages,
         };
         Some((bio != 0).then_some(segment))
     }
@@ -365,7 +366,6 @@ impl<'a> Fields<'a> {
             request: self.u64()?,
             sector: self.u64()?,
             bytes: self.u32()?,
-            dev: Dev(self.u32()?),
             remaining_bytes: self.u32()?,
             status: head.op,
         })
@@ -588,7 +588,7 @@ pub fn cgroup(time_ns: u64, id: u64, path: &str) -> Vec<u8> {
 
 /// Tells of a call that a thread is still in, from what the programs keep of the
 /// thread (the begin of `struct thread` in `bpf/state.h`); none if it is in none.
-pub fn unfinished(time_ns: u64, thread: u32, state: &[u8]) -> Option<Vec<u8>> {
+pub fn unfinished(time_ns: u64, state: &[u8]) -> Option<Vec<u8>> {
     let mut fields = Fields(state);
     let begin_ns = fields.take::<8>()?;
     let range = fields.take::<16>()?;
@@ -598,6 +598,8 @@ pub fn unfinished(time_ns: u64, thread: u32, state: &[u8]) -> Option<Vec<u8>> {
     let has = fields.u32()? | CALL_UNFINISHED;
     let flags = fields.u16()?;
     let call = fields.u8()?;
+    fields.u8()?;
+    let thread = fields.u32()?;
     if call == 0 {
         return None;
     }
@@ -680,10 +682,10 @@ mod tests {
             8192 | dev << 32,
             0,
             0xbb00,
+            4096 | u64::from(SEGMENT_HAS_PAGES) << 32,
             12,
             dev | 6 << 32,
             5,
-            4096 | u64::from(SEGMENT_HAS_PAGES) << 32,
         ];
         let (issue, segment) = decoded(&words);
         let What::Issue(request) = issue.what else {
@@ -729,8 +731,19 @@ mod tests {
 
     #[test]
     fn a_call_that_has_not_returned_is_told_with_what_is_known() {
-        let state = bytes_of(&[1000, 4096, 512, 12, 1, 0, 0, 0, 5 | 3 << 32, 6 << 16]);
-        let record = unfinished(2000, 42, &state).unwrap();
+        let state = bytes_of(&[
+            1000,
+            4096,
+            512,
+            12,
+            1,
+            0,
+            0,
+            0,
+            5 | 3 << 32,
+            6 << 16 | 42 << 32,
+        ]);
+        let record = unfinished(2000, &state).unwrap();
         let (event, _) = decode(records(&record).next().unwrap(), 0).unwrap();
         assert_eq!((event.time_ns, event.thread), (2000, 42));
         let What::CallExit(exit) = event.what else {
@@ -741,7 +754,7 @@ mod tests {
         assert_eq!(exit.call.offset_bytes, Some(4096));
         assert_eq!(exit.call.size_bytes, None);
         let idle = bytes_of(&[0; 10]);
-        assert_eq!(unfinished(2000, 42, &idle), None);
+        assert_eq!(unfinished(2000, &idle), None);
     }
 
     proptest! {
@@ -755,7 +768,7 @@ mod tests {
                 *byte = (kind % 36) | (kind & IN_FAULT);
             }
             let _ = decode(&record, 0);
-            let _ = unfinished(0, 1, &record);
+            let _ = unfinished(0, &record);
         }
 
         #[test]

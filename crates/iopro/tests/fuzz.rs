@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use xxhash_rust::xxh64::{Xxh64, xxh64};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// More than a whole recording of this size takes, however it is linked.
 const MEMORY_BYTES: usize = 256 << 20;
@@ -114,10 +114,10 @@ fn header_end(file: &[u8]) -> usize {
 /// Makes all checksums right again, as whoever forges a recording would.
 fn sign(file: &mut [u8]) {
     let end = header_end(file);
-    let checksum = xxh64(&file[8..end - 8], 0);
+    let checksum = xxh3_64(&file[8..end - 8]);
     file[end - 8..end].copy_from_slice(&checksum.to_le_bytes());
     for (start, end) in blocks(file) {
-        let mut checksum = Xxh64::new(0);
+        let mut checksum = Xxh3::new();
         checksum.update(&file[start..start + 24]);
         checksum.update(&file[start + BLOCK_HEADER_BYTES..end]);
         file[start + 24..start + 32].copy_from_slice(&checksum.digest().to_le_bytes());

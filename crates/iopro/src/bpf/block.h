@@ -22,15 +22,10 @@
 
 static __always_inline __u8 io_op(__u32 opf)
 {
+	/* The first ones have the same numbers. */
+	if ((opf & REQ_OP_MASK) <= REQ_OP_DISCARD)
+		return opf & REQ_OP_MASK;
 	switch (opf & REQ_OP_MASK) {
-	case REQ_OP_READ:
-		return IO_READ;
-	case REQ_OP_WRITE:
-		return IO_WRITE;
-	case REQ_OP_FLUSH:
-		return IO_FLUSH;
-	case REQ_OP_DISCARD:
-		return IO_DISCARD;
 	case REQ_OP_SECURE_ERASE:
 		return IO_SECURE_ERASE;
 	case REQ_OP_WRITE_ZEROES:
@@ -47,8 +42,12 @@ static __always_inline __u16 io_flags(__u32 opf)
 {
 	__u16 flags;
 
-	/* Most have none but REQ_SYNC, REQ_IDLE and what does not matter. */
-	flags = IO_FLAG(opf, SYNC, 0) | IO_FLAG(opf, IDLE, 8) | IO_FLAG(opf, META, 1) |
+	/* Such as what programs read. */
+	flags = IO_FLAG(opf, SYNC, 0);
+	if (opf - ((__u32)flags << bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC)) <=
+	    REQ_OP_MASK)
+		return flags;
+	flags |= IO_FLAG(opf, IDLE, 8) | IO_FLAG(opf, META, 1) |
 		IO_FLAG(opf, PRIO, 2) | IO_FLAG(opf, FUA, 3) | IO_FLAG(opf, PREFLUSH, 4) |
 		IO_FLAG(opf, RAHEAD, 5) | IO_FLAG(opf, BACKGROUND, 6);
 	if (bpf_core_enum_value_exists(enum req_flag_bits, __REQ_SWAP))
@@ -68,24 +67,29 @@ static __always_inline __u32 disk_of(struct gendisk *disk)
 	return disk ? MKDEV(disk->major, disk->first_minor) : 0;
 }
 
-static __always_inline __u64 cgroup_of(struct bio *bio)
-{
-	struct blkcg_gq *group = bio->bi_blkg;
+#define STACK_BYTES (1 << 15)	/* at most */
 
-	return group ? group->blkcg->css.cgroup->kn->id : 0;
+/* What submit_bio_wait() waits for is on its stack. */
+static __always_inline void note_own(struct thread *thread, struct bio *bio)
+{
+	__u64 done = (unsigned long)bio->bi_private;
+
+	thread->own_done = done - (unsigned long)CURRENT()->stack < STACK_BYTES ? done : 0;
+	thread->own_opf = bio->bi_opf;
 }
 
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(bio_queued, struct bio *bio)
 {
+	struct thread *thread = this_thread();
 	struct cpu *cpu = this_cpu();
-	__u32 tid = this_tid();
 	struct rec_queue *rec;
 
-	if (cpu) {
+	if (thread && cpu) {
 		/* What was done to its pages is told first. */
-		flush_collected(cpu, tid);
-		cpu->submitting = tid;
+		flush_run(thread);
+		note_own(thread, bio);
+		cpu->submitting = thread->tid;
 		cpu->submitting_bio = (unsigned long)bio;
 	}
 	rec = reserve(sizeof(*rec), LOST_BLOCK);
@@ -96,7 +100,6 @@ int BPF_PROG(bio_queued, struct bio *bio)
 	rec->sector = bio->bi_iter.bi_sector;
 	rec->bytes = bio->bi_iter.bi_size;
 	rec->dev = disk_of(bio->bi_bdev->bd_disk);
-	rec->cgroup = cgroup_of(bio);
 	SUBMIT(rec);
 	return 0;
 }
@@ -499,7 +502,7 @@ static __always_inline bool is_plain(struct bio *bio)
 
 static __always_inline int issue_plain(struct request *rq, struct bio *bio)
 {
-	struct rec_issue *rec = reserve(sizeof(*rec), LOST_BLOCK);
+	struct rec_issue *rec = reserve(__builtin_offsetof(struct rec_issue, file), LOST_BLOCK);
 
 	if (!rec)
 		return 0;
@@ -507,7 +510,7 @@ static __always_inline int issue_plain(struct request *rq, struct bio *bio)
 	rec->bio = (unsigned long)bio;
 	rec->segment_bytes = bio->bi_iter.bi_size;
 	rec->has = 0;
-	SUBMIT(rec);
+	submit(rec, __builtin_offsetof(struct rec_issue, file));
 	return 0;
 }
 
@@ -550,9 +553,7 @@ int BPF_PROG(request_completed, struct request *rq, __u8 error, unsigned int byt
 	rec->request = (unsigned long)rq;
 	rec->sector = rq->__sector;
 	rec->bytes = bytes;
-	rec->dev = disk_of(rq->q->disk);
 	rec->remaining_bytes = rq->__data_len > bytes ? rq->__data_len - bytes : 0;
-	rec->reserved = 0;
 	SUBMIT(rec);
 	return 0;
 }

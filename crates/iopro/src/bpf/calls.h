@@ -91,6 +91,8 @@ static __always_inline struct file *file_of(int fd)
 
 	if (fd < 0 || !table || (__u32)fd >= table->max_fds)
 		return NULL;
+	if (bpf_ksym_exists(bpf_rdonly_cast))
+		return (void *)TYPED(table->fd + fd, struct list_head)->next;
 	bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
 	return file;
 }
@@ -113,13 +115,20 @@ static __always_inline void read_file(struct file *file, __u64 *inode, unsigned 
 	__u32 flags_at = bpf_core_field_offset(struct file, f_flags);
 	struct file_part part;
 
+	if (bpf_ksym_exists(bpf_rdonly_cast)) {
+		file = TYPED(file, struct file);
+		*inode = (unsigned long)file->f_inode;
+		*flags = file->f_flags;
+		return;
+	}
 	/* The flags come behind the inode in all kernels so far. */
 	if (flags_at < inode_at || flags_at - inode_at > sizeof(part) - sizeof(*flags)) {
 		*inode = (unsigned long)BPF_CORE_READ(file, f_inode);
 		*flags = BPF_CORE_READ(file, f_flags);
 		return;
 	}
-	bpf_probe_read_kernel(&part, sizeof(part), (void *)file + inode_at);
+	bpf_probe_read_kernel(&part, flags_at - inode_at + sizeof(*flags),
+			      (void *)file + inode_at);
 	*inode = *(__u64 *)part.bytes;
 	*flags = *(unsigned int *)&part.bytes[flags_at - inode_at];
 }
@@ -128,16 +137,18 @@ static __always_inline bool set_file(struct thread *thread, int fd, bool positio
 {
 	struct file *file = file_of(fd);
 	unsigned int flags;
-	__u64 inode;
 
 	if (!file)
 		return false;
-	read_file(file, &inode, &flags);
-	if (!identify_again(thread, inode, &thread->call_file))
+	read_file(file, &thread->call_inode, &flags);
+	/* From there it is a number, and no pointer with a type any more. */
+	barrier();
+	if (!identify_again(thread, thread->call_inode, &thread->call_file)) {
+		thread->call_inode = 0;
 		return false;
+	}
 	thread->call_fd = fd;
 	thread->call_flags = flags_of(flags);
-	thread->call_inode = inode;
 	thread->call_has = CALL_HAS_FILE;
 	if (position) {
 		thread->call_offset = BPF_CORE_READ(file, f_pos);
@@ -446,8 +457,7 @@ int BPF_PROG(rename_ends, struct renamedata *data, int error)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(thread_ends, struct task_struct *task)
 {
-	__u32 tid = task->pid;
-	struct thread *thread = known_thread(tid);
+	struct thread *thread = known_thread(task->pid);
 	struct rec *rec;
 
 	if (!thread)
@@ -458,7 +468,18 @@ int BPF_PROG(thread_ends, struct task_struct *task)
 		begin_record(rec, bpf_ktime_get_ns(), REC_THREAD_END);
 		SUBMIT(rec);
 	}
-	bpf_map_delete_elem(&threads, &tid);
+	forget_thread(thread);
+	return 0;
+}
+
+/* What it did after it had ended, such as closing its files, took a place again. */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(thread_freed, struct task_struct *task)
+{
+	struct thread *thread = known_thread(task->pid);
+
+	if (thread)
+		forget_thread(thread);
 	return 0;
 }
 

@@ -79,6 +79,25 @@ struct pt_regs {
 #error "the system call registers of this machine are not known"
 #endif
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct swait_queue_head {
+	struct list_head task_list;
+};
+
+struct completion {
+	struct swait_queue_head wait;
+};
+
+struct task_struct;
+
+struct swait_queue {
+	struct task_struct *task;
+	struct list_head task_list;
+};
+
 struct hlist_node {
 	struct hlist_node *next;
 };
@@ -158,6 +177,7 @@ struct thread_info {
 
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	unsigned int flags;
 	int pid;
 	int tgid;
@@ -230,18 +250,6 @@ struct cgroup {
 	struct kernfs_node *kn;
 };
 
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
-};
-
-struct blkcg {
-	struct cgroup_subsys_state css;
-};
-
-struct blkcg_gq {
-	struct blkcg *blkcg;
-};
-
 struct gendisk {
 	int major;
 	int first_minor;
@@ -276,7 +284,6 @@ struct bio {
 	unsigned short bi_ioprio;
 	struct bvec_iter bi_iter;
 	void *bi_private;
-	struct blkcg_gq *bi_blkg;
 	struct bio_vec *bi_io_vec;
 };
 

@@ -42,19 +42,6 @@ __noinline int tell_run(struct thread *thread)
 	return 0;
 }
 
-/* Before a bio of the thread's comes to the block layer. */
-static __always_inline void flush_collected(struct cpu *cpu, __u32 tid)
-{
-	struct thread *thread;
-
-	if (cpu->collecting != tid)
-		return;
-	cpu->collecting = 0;
-	thread = known_thread(tid);
-	if (thread && thread->run_pages)
-		tell_run(thread);
-}
-
 static __always_inline void flush_run(struct thread *thread)
 {
 	if (thread->run_pages)
@@ -90,12 +77,11 @@ static __always_inline int on_folio(struct folio *folio, __u8 kind)
 {
 	struct address_space *mapping = file_mapping(folio);
 	unsigned long index = folio->index;
-	struct cpu *cpu = this_cpu();
 	struct thread *thread;
 	__u32 pages;
 	__u64 now;
 
-	if (!mapping || !cpu)
+	if (!mapping)
 		return 0;
 	thread = this_thread();
 	if (!thread)
@@ -113,7 +99,6 @@ static __always_inline int on_folio(struct folio *folio, __u8 kind)
 	if (!identify_again(thread, (unsigned long)BPF_CORE_READ(mapping, host),
 			    &thread->run_file))
 		return 0;
-	cpu->collecting = this_tid();
 	if (kind == REC_ADDED && !thread->call_added) {
 		thread->call_added = true;
 		thread->call_added_index = index;

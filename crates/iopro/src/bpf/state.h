@@ -57,7 +57,6 @@ struct cpu {
 	 */
 	__u32 submitting;	/* a bio that has no request yet */
 	__u32 direct;		/* the wait for direct I/O */
-	__u32 collecting;	/* a run of pages that is not told yet */
 	__u64 submitting_bio;
 };
 
@@ -92,6 +91,8 @@ struct thread {
 	__u8 call;
 	__u8 call_two;
 
+	__u32 tid;	/* 0: nobody's */
+
 	/* Pages that the call added to the page cache, from there on. */
 	__u64 call_added_index;
 	__u8 call_added;
@@ -113,6 +114,13 @@ struct thread {
 	/* Waits it is about to begin, from the outermost in. */
 	__u32 waits;
 	struct wait wait[MAX_WAITS];
+
+	/*
+	 * What ends submit_bio_wait() for the bio that it queued last, and the bio's
+	 * bi_opf; 0 if that bio is none of submit_bio_wait()'s.
+	 */
+	__u64 own_done;
+	__u32 own_opf;
 
 	/* Off the CPU since then, if not 0. */
 	__u64 blocked_begin_ns;
@@ -138,14 +146,19 @@ struct thread {
 	__u32 journal_tid;
 };
 
-static const struct thread no_thread;
-
+/*
+ * A thread's place is its number's, or one of those behind it. Looking there is
+ * a few instructions where a hash map takes more than a hundred. What is
+ * nobody's is all zeroes.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_THREADS);
 	__type(key, __u32);
 	__type(value, struct thread);
 } threads SEC(".maps");
+
+#define PLACES 8	/* that a thread may be at */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
@@ -163,6 +176,14 @@ static __always_inline __u64 raw_argument(const void *ctx, __u32 n)
 	return value;
 }
 
+/*
+ * Gives a pointer of which the verifier knows nothing its type, so that it can be
+ * read for a few instructions and not for eighty. Since 6.2.
+ */
+extern void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
+#define TYPED(pointer, type) \
+	((type *)bpf_rdonly_cast((void *)(pointer), bpf_core_type_id_kernel(type)))
+
 #define CURRENT() ((struct task_struct *)bpf_get_current_task_btf())
 
 static __always_inline struct cpu *this_cpu(void)
@@ -174,7 +195,7 @@ static __always_inline struct cpu *this_cpu(void)
 
 static __always_inline __u32 this_tid(void)
 {
-	return (__u32)bpf_get_current_pid_tgid();
+	return CURRENT()->pid;
 }
 
 static __always_inline void count_lost(enum lost_kind kind)
@@ -231,26 +252,73 @@ __noinline int tell_thread(__u64 address, __u64 cgroup)
 	return 0;
 }
 
+static __always_inline struct thread *thread_at(__u32 place)
+{
+	place &= MAX_THREADS - 1;
+	return bpf_map_lookup_elem(&threads, &place);
+}
+
+static __noinline struct thread *displaced_thread(__u32 tid)
+{
+	struct thread *thread;
+	__u32 distance;
+
+	for (distance = 1; distance < PLACES; distance++) {
+		thread = thread_at(tid + distance);
+		if (thread && thread->tid == tid)
+			return thread;
+	}
+	return NULL;
+}
+
 static __always_inline struct thread *known_thread(__u32 tid)
 {
-	return bpf_map_lookup_elem(&threads, &tid);
+	struct thread *thread = thread_at(tid);
+
+	if (!tid)
+		return NULL;
+	return thread && thread->tid == tid ? thread : displaced_thread(tid);
+}
+
+/* An interrupt may come in between and take a place for the same thread. */
+static __always_inline struct thread *take_place(__u32 tid)
+{
+	struct thread *thread;
+	__u32 distance, owner;
+
+	for (distance = 0; distance < PLACES; distance++) {
+		thread = thread_at(tid + distance);
+		if (!thread)
+			return NULL;
+		owner = __sync_val_compare_and_swap(&thread->tid, 0, tid);
+		if (!owner || owner == tid)
+			return thread;
+	}
+	return NULL;
 }
 
 static __noinline struct thread *new_thread(__u32 tid)
 {
-	struct thread *thread;
-	__u64 cgroup = bpf_get_current_cgroup_id();
+	struct thread *thread = take_place(tid);
 
-	bpf_map_update_elem(&threads, &tid, &no_thread, BPF_NOEXIST);
-	thread = bpf_map_lookup_elem(&threads, &tid);
 	if (!thread) {
 		count_lost(LOST_THREADS);
 		return NULL;
 	}
-	thread->cgroup = cgroup;
+	thread->cgroup = bpf_get_current_cgroup_id();
 	thread->css_set = (unsigned long)CURRENT()->cgroups;
-	tell_thread(bpf_get_current_task(), cgroup);
+	tell_thread(bpf_get_current_task(), thread->cgroup);
 	return thread;
+}
+
+/* Its place is free only when nothing of it is left there. */
+static __always_inline void forget_thread(struct thread *thread)
+{
+	const __u32 behind = __builtin_offsetof(struct thread, tid) + sizeof(thread->tid);
+
+	__builtin_memset(thread, 0, __builtin_offsetof(struct thread, tid));
+	__builtin_memset((void *)thread + behind, 0, sizeof(*thread) - behind);
+	__sync_lock_test_and_set(&thread->tid, 0);
 }
 
 /* The state of the thread that runs; NULL for the idle tasks. */

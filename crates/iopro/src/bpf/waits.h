@@ -296,24 +296,6 @@ int BPF_PROG(dirty_throttle_ends)
 	return end_wait(WAIT_DIRTY_THROTTLE);
 }
 
-SEC("fentry/submit_bio_wait")
-int BPF_PROG(own_bio_begins, struct bio *bio)
-{
-	struct wait *wait = begin_wait(WAIT_OWN_BIO);
-
-	if (wait)
-		wait->value = bio->bi_opf & (1u << bpf_core_enum_value(enum req_flag_bits,
-								      __REQ_PREFLUSH)) ?
-			      IO_FLUSH : io_op(bio->bi_opf);
-	return 0;
-}
-
-SEC("fexit/submit_bio_wait")
-int BPF_PROG(own_bio_ends)
-{
-	return end_wait(WAIT_OWN_BIO);
-}
-
 /* Each inode that goes comes through here. */
 SEC("fentry/inode_wait_for_writeback")
 int BPF_PROG(inode_wait_begins)
@@ -459,6 +441,27 @@ static __always_inline bool reads_page(struct thread *thread, struct wait *wait)
 	return thread->call_two;
 }
 
+/* It may be over, and what was on the stack then is anything. */
+static __always_inline bool waits_for_own(struct thread *thread, struct task_struct *task)
+{
+	struct completion *done = (void *)thread->own_done;
+	struct list_head *first;
+
+	if (!done)
+		return false;
+	first = BPF_CORE_READ(done, wait.task_list.next);
+	first = (void *)first - bpf_core_field_offset(struct swait_queue, task_list);
+	return BPF_CORE_READ((struct swait_queue *)first, task) == task;
+}
+
+static __always_inline void set_own(struct wait *wait, __u32 opf)
+{
+	__u32 preflush = 1u << bpf_core_enum_value(enum req_flag_bits, __REQ_PREFLUSH);
+
+	wait->reason = WAIT_OWN_BIO;
+	wait->value = opf & preflush ? IO_FLUSH : io_op(opf);
+}
+
 static __always_inline void guess_reason(void *ctx, struct thread *thread, __u32 tid)
 {
 	struct wait *wait = &thread->blocked;
@@ -472,7 +475,11 @@ static __always_inline void guess_reason(void *ctx, struct thread *thread, __u32
 		/* The results of what it has submitted. */
 		wait->reason = WAIT_DIRECT_IO;
 	} else if (cpu && cpu->submitting == tid) {
-		wait->reason = WAIT_TAG;
+		/* For a tag; others of its own have it, if it submits one by one. */
+		if (thread->own_done)
+			set_own(wait, thread->own_opf);
+		else
+			wait->reason = WAIT_TAG;
 		cpu->submitting = 0;
 	} else if (reads_page(thread, wait)) {
 		wait->reason = WAIT_PAGE_LOCK;
@@ -504,6 +511,11 @@ static __always_inline void blocks(void *ctx, struct task_struct *task, unsigned
 	thread->blocked_flags = (state & TASK_UNINTERRUPTIBLE ? BLOCKED_UNINTERRUPTIBLE : 0) |
 				(iowait ? BLOCKED_IOWAIT : 0) |
 				(thread->reclaim_begin_ns ? BLOCKED_IN_RECLAIM : 0);
+	if (waits_for_own(thread, task)) {
+		__builtin_memset(&thread->blocked, 0, sizeof(thread->blocked));
+		set_own(&thread->blocked, thread->own_opf);
+		return;
+	}
 	if (!waits) {
 		guess_reason(ctx, thread, tid);
 		return;

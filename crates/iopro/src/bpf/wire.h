@@ -146,7 +146,6 @@ struct rec_queue {
 	__u64 sector;
 	__u32 bytes;
 	__u32 dev;
-	__u64 cgroup;
 };
 
 struct rec_merge {
@@ -186,14 +185,17 @@ struct rec_request {
 
 #define SEGMENT_HAS_PAGES 1
 
-/* The first segment comes along. bio is 0 if there is none. */
+/*
+ * The first segment comes along. bio is 0 if there is none; file and index only
+ * come with SEGMENT_HAS_PAGES.
+ */
 struct rec_issue {
 	struct rec_request rq;
 	__u64 bio;
-	struct file_key file;
-	__u64 index;
 	__u32 segment_bytes;
 	__u32 has;
+	struct file_key file;
+	__u64 index;
 };
 
 /* rec.op: SEGMENT_HAS_PAGES. */
@@ -214,9 +216,7 @@ struct rec_complete {
 	__u64 request;
 	__u64 sector;
 	__u32 bytes;
-	__u32 dev;
 	__u32 remaining_bytes;
-	__u32 reserved;
 };
 
 /* rec.op: CommitPhase from 0 on. */

@@ -140,9 +140,10 @@ impl Programs {
             .collect()
     }
 
-    /// The state of all threads that the programs know, by thread id.
-    pub fn threads(&self) -> Vec<(u32, Vec<u8>)> {
-        self.entries("threads", MapFlags::ANY)
+    /// All places for the state of a thread, most of them free.
+    pub fn threads(&self) -> Vec<Vec<u8>> {
+        let places = self.entries("threads", MapFlags::ANY).into_iter();
+        places.map(|(_, state)| state).collect()
     }
 
     /// The addresses in all stacks that were kept, by their ids.

@@ -9,7 +9,7 @@ use super::programs::Programs;
 use super::symbols::Symbols;
 use super::{Error, machine};
 use crate::event::{Lost, LostKind};
-use crate::recording::{Header, Target, Writer};
+use crate::recording::{Header, Target, WRITE_BYTES, Writer};
 use crate::wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -309,8 +309,8 @@ impl Recorder {
 
     fn tell_unfinished(&mut self) {
         let now = now_ns();
-        for (tid, state) in self.programs.threads() {
-            if let Some(record) = wire::unfinished(now, tid, &state) {
+        for state in self.programs.threads() {
+            if let Some(record) = wire::unfinished(now, &state) {
                 self.output.data(0, record);
             }
         }
@@ -421,7 +421,7 @@ fn write(
     give_back: &Sender<Vec<u8>>,
     shared: &Shared,
 ) -> io::Result<u64> {
-    let mut writer = Writer::new(BufWriter::with_capacity(1 << 18, file), header)?;
+    let mut writer = Writer::new(BufWriter::with_capacity(WRITE_BYTES, file), header)?;
     for piece in pieces {
         match piece {
             Piece::Data(cpu, mut bytes) => {

@@ -200,7 +200,7 @@ impl Stream {
 
     pub fn queue(&mut self, thread: u32, io: Io) -> u64 {
         let bio = self.address();
-        self.push(thread, What::Queue(Queue { bio, io, cgroup: 0 }));
+        self.push(thread, What::Queue(Queue { bio, io }));
         bio
     }
 
@@ -237,7 +237,6 @@ impl Stream {
             0,
             What::Complete(Complete {
                 request,
-                dev: io.dev,
                 sector: io.sector,
                 bytes: io.bytes,
                 remaining_bytes: 0,
