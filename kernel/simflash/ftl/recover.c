@@ -379,7 +379,8 @@ static void replay_entry(struct recovery *recovery, const struct ftl_log_entry *
  * The next log page that counts, NULL if there is none: those of the newest
  * compaction, then those after the newest snapshot that follow one another. A
  * page whose predecessor was torn counts for nothing, and nobody was told that
- * it was written; the stream went on behind the predecessor's predecessor.
+ * it was written; the stream went on behind the predecessor's predecessor. So
+ * it does behind a snapshot that was cut short, whose pages may be erased.
  */
 static struct ftl_system_page *log_page(struct recovery *recovery)
 {
@@ -391,11 +392,10 @@ static struct ftl_system_page *log_page(struct recovery *recovery)
 				return page;
 		} else if (page->number == recovery->chain) {
 			return page;
-		} else if (page->follows == recovery->chain) {
+		} else if (page->follows == recovery->chain && !page->snapshot) {
 			recovery->chain = page->number;
 			recovery->log_pages++;
-			if (!page->snapshot)
-				return page;
+			return page;
 		}
 		recovery->next_page++;
 	}

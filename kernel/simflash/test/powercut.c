@@ -298,6 +298,57 @@ static void a_cut_at_every_operation_of_an_elided_copy_loses_nothing(void)
 	}
 }
 
+#define MOVED_LBA 32
+
+/* After a cut in a checkpoint a page is moved, and many mounts follow. */
+static bool keeps_what_is_logged_behind(uint64_t cut, uint64_t seed)
+{
+	struct ftl_config config = device_config();
+	const struct ftl_range range = { 0, MOVED_LBA, 1 };
+	static struct run run;
+	uint64_t word = 0;
+	uint32_t i;
+
+	config.capacity_pages = 64;
+	config.channels = 2;
+	config.dies_per_channel = 1;
+	config.row_pages = 1;
+	config.block_pages = 2;
+	config.cache_pages = 4;
+	config.log_pages = 16;
+	config.power_loss = true;
+	device_open(&run.device, &config);
+	ftl_prepare_remap(run.device.ftl);
+	write_page(&run, 0, DATA(0, 0));
+	flush(&run);
+	ftl_cut_power(run.device.ftl, cut, seed);
+	control(&run, FTL_CHECKPOINT, NULL);
+	ftl_cut_power(run.device.ftl, 0, 1);
+	ftl_power_on(run.device.ftl, run.device.now_ns);
+	control(&run, FTL_REMAP, &range);
+	control(&run, FTL_LOG_COMMIT, NULL);
+	for (i = 0; i < 4; i++) {
+		run.device.now_ns += 100000000;		/* a stripe is erased meanwhile */
+		flush(&run);
+		ftl_cut_power(run.device.ftl, 0, 1);
+		ftl_power_on(run.device.ftl, run.device.now_ns);
+	}
+	device_read(&run.device, MOVED_LBA, &word);
+	device_close(&run.device);
+	return word == DATA(0, 0);
+}
+
+/* The pages of a snapshot that was cut short are erased; the log goes on without them. */
+static void the_log_does_not_hang_on_a_snapshot_that_was_cut_short(void)
+{
+	uint64_t cut, seed;
+
+	for (seed = 1; seed <= 8; seed++) {
+		for (cut = 1; cut <= 3; cut++)
+			EXPECT(keeps_what_is_logged_behind(cut, seed));
+	}
+}
+
 /* As many remaps as the log takes, each an entry of its own. */
 static void fill_log(struct device *device, uint32_t area)
 {
@@ -361,6 +412,7 @@ static void a_mount_with_the_largest_log_takes_less_than_a_second(void)
 const struct test powercut_tests[] = {
 	TEST(a_cut_at_every_operation_of_a_defragmentation_loses_nothing),
 	TEST(a_cut_at_every_operation_of_an_elided_copy_loses_nothing),
+	TEST(the_log_does_not_hang_on_a_snapshot_that_was_cut_short),
 	TEST(a_mount_with_the_largest_log_takes_less_than_a_second),
 	{ NULL, NULL },
 };
