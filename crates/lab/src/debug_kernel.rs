@@ -15,6 +15,9 @@ const SOURCE_PACKAGE: &str = "linux-source-6.12";
 const CONFIG: &str = include_str!("../../../kernel/debug.config");
 const CONFIG_NAME: &str = "frontrow.config";
 
+/// How its release ends: CONFIG_LOCALVERSION.
+pub const SUFFIX: &str = "-frontrow-debug";
+
 /// What stays of its built sources, by directory.
 const KEPT: [(&str, &[&str]); 3] = [
     (

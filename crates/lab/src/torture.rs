@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::cache::Cache;
+use crate::debug_kernel;
 use crate::image::Image;
 use crate::kernel::Kernel;
 use crate::qemu::Clock;
@@ -19,8 +20,11 @@ const MEMORY_MIB: u64 = 1024;
 /// Programs that trials start.
 const TRIAL_PROGRAMS: [&str; 2] = ["fio", "e2fsck"];
 
-/// A trial that takes longer than this hangs, on the slowest kernel and a busy host.
+/// A trial that takes longer than this hangs, on a busy host too.
 const LIMIT_S: u64 = 900;
+
+/// The debug kernel checks each access to memory and each lock.
+const DEBUG_LIMIT_S: u64 = 3600;
 
 /// Little dirty memory, so that a change which waits for all of it is quick.
 const SYSCTLS: [(&str, &str); 2] = [
@@ -104,7 +108,11 @@ fn spec(
                 .into(),
         ),
     };
-    let limit_virtual_s = LIMIT_S * names.len() as u64 * u64::from(torture.rounds);
+    let limit_s = match torture.kernel.release().ends_with(debug_kernel::SUFFIX) {
+        true => DEBUG_LIMIT_S,
+        false => LIMIT_S,
+    };
+    let limit_virtual_s = limit_s * names.len() as u64 * u64::from(torture.rounds);
     Ok(GuestSpec {
         experiment: "torture".to_owned(),
         policy: policy::FRONTROW.to_owned(),
