@@ -3,11 +3,10 @@
 use crate::failure::require;
 use crate::load::start_writeback;
 use crate::pressure::meminfo_kib;
-use crate::stand::{read, write};
+use crate::stand::{KMEMLEAK, is_debug_kernel, read, write};
 use crate::volume::{Layout, Volume};
 use crate::{Failure, Outcome, Stand, module};
 use std::fs;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -27,10 +26,17 @@ const SERIES: u32 = 4;
 /// The kernel's memory that is neither page cache nor given back on demand.
 const COUNTERS: [&str; 3] = ["SUnreclaim", "VmallocUsed", "Percpu"];
 
-const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
-
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     cycle(stand, WARM_UP)?;
+    if is_debug_kernel() {
+        no_allocation_is_lost()?;
+    } else {
+        memory_comes_back(stand)?;
+    }
+    stand.prepare()
+}
+
+fn memory_comes_back(stand: &Stand) -> Outcome<()> {
     let mut kept = Ok(());
     for _ in 0..SERIES {
         let before = used_kib()?;
@@ -40,9 +46,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
             break;
         }
     }
-    kept?;
-    no_allocation_is_lost()?;
-    stand.prepare()
+    kept
 }
 
 fn cycle(stand: &Stand, times: u32) -> Outcome<()> {
@@ -105,7 +109,7 @@ fn compare(before: &[u64], after: &[u64]) -> Outcome<()> {
 /// A debug kernel knows exactly. What it sees only once may still be on its way
 /// from one place to another.
 pub(crate) fn no_allocation_is_lost() -> Outcome<()> {
-    if !Path::new(KMEMLEAK).exists() {
+    if !is_debug_kernel() {
         return Ok(());
     }
     let mut lost = String::new();

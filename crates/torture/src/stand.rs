@@ -129,6 +129,15 @@ impl Stand {
     }
 }
 
+/// Where a debug kernel tells of allocations that nobody refers to any more.
+pub(crate) const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
+
+/// A kernel that checks each access, lock and allocation tells of a mistake the
+/// first time it is made, and takes long for everything: it need not be asked often.
+pub(crate) fn is_debug_kernel() -> bool {
+    Path::new(KMEMLEAK).exists()
+}
+
 /// Writes `value` to the file `path`.
 pub(crate) fn write(path: &str, value: &str) -> Outcome<()> {
     fs::write(path, value).map_err(Failure::io(&format!("write '{value}' to"), Path::new(path)))

@@ -2,7 +2,7 @@
 
 use crate::failure::require;
 use crate::load::{Load, Random};
-use crate::stand::FRONTROW;
+use crate::stand::{FRONTROW, is_debug_kernel};
 use crate::volume::Volume;
 use crate::{Failure, Outcome, Stand, module};
 use rustix::io::Errno;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// Times that the module is loaded, used and unloaded.
 const CYCLES: u32 = 50;
+const DEBUG_CYCLES: u32 = 6;
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     let volume = Volume::make(stand)?;
@@ -18,7 +19,12 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     refused_in_use(stand)?;
     let mut random = Random::new(stand.seed);
     stand.set("scheduler", "none")?;
-    for _ in 0..CYCLES * stand.rounds {
+    let cycles = if is_debug_kernel() {
+        DEBUG_CYCLES
+    } else {
+        CYCLES
+    };
+    for _ in 0..cycles * stand.rounds {
         cycle(stand, &mut random)?;
         load.goes_on(1)?;
     }
