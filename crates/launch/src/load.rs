@@ -87,8 +87,7 @@ pub struct Source<'a> {
     pub device: Option<&'a File>,
 }
 
-/// Reads `requests`, which are in the device's order, and returns when all of them are
-/// on their way. An app that starts now waits for its first pages and not for the last.
+/// Reads `requests` in their order, and returns when all of them are on their way. An app that starts now waits for its first pages and not for the last.
 ///
 /// # Errors
 /// [`Error`]; what was read until then stays in memory.

@@ -3,7 +3,7 @@
 
 use crate::latency::Latency;
 use crate::load::{self, Error, Outcome, Source};
-use crate::plan::{Joining, Request, layout};
+use crate::plan::{Joining, Part, Purpose, Request, layout};
 use crate::working_set::WorkingSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -20,7 +20,7 @@ pub struct DevicePlan {
     pub name: String,
     /// Whether padding was decided on: the device's table is there.
     pub calibrated: bool,
-    /// In the device's order.
+    /// Those that the start needs first come first.
     pub requests: Vec<Request>,
     /// Open with O_DIRECT, where this user may.
     device: Option<File>,
@@ -38,14 +38,27 @@ pub fn prepare(set: &WorkingSet, latency: impl Fn(&str) -> Option<Latency>) -> V
             latency: Box::new(latency),
             most: PADDING,
         });
+        let mut requests = layout(ground, &joining);
+        by_need(&mut requests);
         DevicePlan {
             name,
             calibrated,
-            requests: layout(ground, &joining),
+            requests,
             device,
         }
     };
     set.grounds().into_iter().map(plan).collect()
+}
+
+/// In the order of the profile's files, as far as requests are of one file. Where on the
+/// device a whole request lies makes no difference to flash, and an app that starts
+/// meanwhile waits for less.
+fn by_need(requests: &mut [Request]) {
+    let file = |part: &Part| match part.purpose {
+        Purpose::Pages(place) => Some(place.file),
+        _ => None,
+    };
+    requests.sort_by_key(|request| request.parts.iter().filter_map(file).min());
 }
 
 /// Sends all of it, one device after another; calls `sent` when the last request is on

@@ -72,7 +72,7 @@ pub struct Profile {
     pub runs: u32,
     /// When to load.
     pub timing: Timing,
-    /// The files, by path.
+    /// The files, each once, in the order in which the start first needed them.
     pub files: Vec<ProfiledFile>,
 }
 

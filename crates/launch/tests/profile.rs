@@ -3,6 +3,7 @@
 use launch::Identity;
 use launch::profile::{Error, PAGE_BYTES, Pages, Profile, ProfiledFile, Store, StoreError, Timing};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -51,8 +52,8 @@ prop_compose! {
         timing in prop_oneof![Just(Timing::Before), Just(Timing::Beside), Just(Timing::Never)],
         mut files in proptest::collection::vec(file(), 0..12),
     ) -> Profile {
-        files.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
-        files.dedup_by(|one, other| one.path == other.path);
+        let mut paths = BTreeSet::new();
+        files.retain(|file| paths.insert(file.path.clone()));
         Profile { command, recorded_s, runs, timing, files }
     }
 }
@@ -173,6 +174,20 @@ fn pages_behind_the_end_are_refused() {
     assert_eq!(
         hostile(&body(1)),
         Error::Nonsense("a page is behind the end of its file")
+    );
+}
+
+#[test]
+fn a_file_that_is_there_twice_is_refused() {
+    let file = [1, 1, 0, 1, 0, 0, 1, 0, 1];
+    let first = [&[0, 2][..], b"/a", &file].concat();
+    let second = |suffix: &[u8]| [&[2, suffix.len() as u8][..], suffix, &file].concat();
+    let body = |suffix| [&[0, 0, 1, 0, 2][..], &first, &second(suffix)].concat();
+    let sealed = sealed([&b"FRLAUNCH\x01\0"[..], &body(b"b")].concat());
+    assert_eq!(Profile::decode(&sealed).unwrap().files.len(), 2);
+    assert_eq!(
+        hostile(&body(b"")),
+        Error::Nonsense("a file is in it twice")
     );
 }
 

@@ -18,6 +18,7 @@
 
 use super::{PAGE_BYTES, Pages, Profile, ProfiledFile, Timing};
 use crate::identity::Identity;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -170,13 +171,13 @@ impl<'a> Reader<'a> {
     fn files(&mut self) -> Result<Vec<ProfiledFile>, Error> {
         let count = self.count()?;
         let mut files: Vec<ProfiledFile> = Vec::new();
+        let mut paths: HashSet<Vec<u8>> = HashSet::new();
         let mut path: Vec<u8> = Vec::new();
         let mut left_pages = PAGES_LIMIT;
-        for index in 0..count {
-            let before = path.clone();
+        for _ in 0..count {
             self.path(&mut path)?;
-            if index > 0 && path <= before {
-                return Err(Error::Nonsense("its files are not in order"));
+            if !paths.insert(path.clone()) {
+                return Err(Error::Nonsense("a file is in it twice"));
             }
             let identity = self.identity()?;
             files.push(ProfiledFile {

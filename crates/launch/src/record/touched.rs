@@ -3,7 +3,7 @@
 use crate::identity::Identity;
 use crate::profile::{PAGE_BYTES, ProfiledFile, push};
 use crate::working_set::open_quietly;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,10 @@ const PRESENT: u64 = 1 << 63;
 /// What was touched so far.
 #[derive(Default)]
 pub struct Touched {
-    pub(super) files: BTreeMap<PathBuf, BTreeSet<u64>>,
+    pub(super) files: HashMap<PathBuf, BTreeSet<u64>>,
+    /// Files in the order in which they were first met; pages of some are known at the end
+    /// only, when they are looked for in the memory of a process that had them mapped.
+    met: HashMap<PathBuf, usize>,
 }
 
 impl Touched {
@@ -30,8 +33,29 @@ impl Touched {
         let begin = offset.or_else(|| position(id, descriptor)?.checked_sub(bytes));
         if let (Some(begin), 1..) = (begin, bytes) {
             let pages = begin / PAGE_BYTES..(begin + bytes).div_ceil(PAGE_BYTES);
+            self.meet(path.clone());
             self.files.entry(path).or_default().extend(pages);
         }
+    }
+
+    /// Process `id` maps the file that it has open as `descriptor`.
+    pub fn maps(&mut self, id: i32, descriptor: u64) {
+        if let Some(path) = regular(&PathBuf::from(format!("/proc/{id}/fd/{descriptor}"))) {
+            self.meet(path);
+        }
+    }
+
+    /// Process `id` has become a program, which the kernel has mapped.
+    pub fn execs(&mut self, id: i32) {
+        let maps = fs::read_to_string(format!("/proc/{id}/maps")).unwrap_or_default();
+        for mapping in maps.lines().filter_map(mapping) {
+            self.meet(PathBuf::from(mapping.path));
+        }
+    }
+
+    fn meet(&mut self, path: PathBuf) {
+        let next = self.met.len();
+        self.met.entry(path).or_insert(next);
     }
 
     /// What process `id` has mapped of files, of the addresses in `range` or of all.
@@ -71,16 +95,24 @@ impl Touched {
         let mut pages = pages.map(|(page, _)| page).peekable();
         if pages.peek().is_some() {
             let path = PathBuf::from(mapping.path);
+            self.meet(path.clone());
             self.files.entry(path).or_default().extend(pages);
         }
     }
 
-    /// The files as they are now; those that are gone or on no block device, and pages
-    /// that are gone, are left out.
-    pub fn files(self) -> impl Iterator<Item = ProfiledFile> {
-        self.files
-            .into_iter()
-            .filter_map(|(path, pages)| profiled(path, &pages).ok().flatten())
+    /// The files as they are now, in the order in which they were met; those that are gone
+    /// or on no block device, and pages that are gone, are left out.
+    pub fn files(mut self) -> impl Iterator<Item = ProfiledFile> {
+        self.order().into_iter().filter_map(move |path| {
+            let pages = self.files.remove(&path).unwrap_or_default();
+            profiled(path, &pages).ok().flatten()
+        })
+    }
+
+    pub(super) fn order(&self) -> Vec<PathBuf> {
+        let mut all: Vec<_> = self.met.iter().collect();
+        all.sort_by_key(|(_, place)| **place);
+        all.into_iter().map(|(path, _)| path.clone()).collect()
     }
 }
 

@@ -128,12 +128,14 @@ impl Tracer {
             if unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, id, nothing, OPTIONS) } != 0 {
                 return Err(io::Error::last_os_error());
             }
+            self.touched.execs(id);
             return Ok(0);
         }
         let is_new = self.known.insert(id);
         match (libc::WSTOPSIG(status), status >> 16) {
             (signal, 0) if signal == libc::SIGTRAP | 0x80 => self.system_call(id),
             (libc::SIGTRAP, libc::PTRACE_EVENT_EXIT) => self.touched.mapped(id, None),
+            (libc::SIGTRAP, libc::PTRACE_EVENT_EXEC) => self.touched.execs(id),
             (libc::SIGTRAP, 1..) => {}
             (libc::SIGSTOP, _) if is_new => {}
             (_, event) if event != 0 => {}
@@ -176,6 +178,9 @@ impl Tracer {
 
     fn returned(&mut self, id: i32, number: libc::c_long, args: &[u64; 6], bytes: u64) {
         match number {
+            libc::SYS_mmap if args[3] & libc::MAP_ANONYMOUS as u64 == 0 => {
+                self.touched.maps(id, args[4]);
+            }
             libc::SYS_read | libc::SYS_readv => self.touched.read(id, args[0], bytes, None),
             libc::SYS_pread64 | libc::SYS_preadv => {
                 self.touched.read(id, args[0], bytes, Some(args[3]));
@@ -248,6 +253,20 @@ mod tests {
     fn the_program_itself_is_touched() {
         let shell = std::fs::canonicalize("/bin/sh").unwrap();
         assert!(!touched(&["sh", "-c", "true"], &shell).is_empty());
+    }
+
+    #[test]
+    fn files_come_in_the_order_in_which_the_app_first_needs_them() {
+        let (_first, one) = file();
+        let (_second, two) = file();
+        let cat = |path: &PathBuf| format!("cat {} >/dev/null; ", path.display());
+        let script = cat(&two) + &cat(&one) + &cat(&two) + "true";
+        let command = ["sh", "-c", &script].map(OsString::from);
+        let touched = run(&command, Duration::from_secs(300)).unwrap();
+        let order: Vec<PathBuf> = touched.order();
+        let place = |path: &PathBuf| order.iter().position(|it| it == path).unwrap();
+        let shell = std::fs::canonicalize("/bin/sh").unwrap();
+        assert!(place(&shell) < place(&two) && place(&two) < place(&one));
     }
 
     #[test]
