@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// What is sent for before there is a plan, at most: about what a device reads meanwhile.
 const FIRST_PAGES: u64 = (128 << 10) / PAGE_BYTES;
 
+/// Files that are looked at to tell whether an app was started lately.
+const SAMPLE: usize = 16;
+
 /// A file of the profile, as recorded.
 #[derive(Debug)]
 pub struct Opened {
@@ -61,6 +64,14 @@ impl WorkingSet {
     pub fn open_and_begin(profile: &Profile) -> WorkingSet {
         let mut left = FIRST_PAGES;
         WorkingSet::open_each(profile, |opened| left -= begin(opened, left))
+    }
+
+    /// Whether some of the profile's files, spread over the start, are as recorded and all in
+    /// memory: so few that a start that needs no loading loses no time by asking.
+    pub fn is_warm(profile: &Profile) -> bool {
+        let step = profile.files.len().div_ceil(SAMPLE).max(1);
+        let is_there = |file| open(file, &mut false).is_ok_and(|it| it.missing.is_empty());
+        profile.files.iter().step_by(step).all(is_there)
     }
 
     fn open_each(profile: &Profile, mut opened: impl FnMut(&mut Opened)) -> WorkingSet {

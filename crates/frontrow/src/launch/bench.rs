@@ -1,6 +1,7 @@
-//! `frontrow launch bench`: an app's cold start with and without loading.
+//! `frontrow launch bench`: an app's cold start with and without loading, and what a warm
+//! one loses by it.
 
-use super::profile_name;
+use super::{exit_of, profile_name};
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
 use ::launch::WorkingSet;
@@ -11,7 +12,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::process::{Command, Stdio};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -38,11 +39,32 @@ pub struct Bench {
     command: Vec<OsString>,
 }
 
-const KINDS: [(&str, Timing, &str); 3] = [
-    ("never", Timing::Never, "by demand, as without Frontrow"),
-    ("before", Timing::Before, "loaded, then started"),
-    ("beside", Timing::Beside, "loaded while it starts"),
-];
+/// How an app is started: the argument of `--timing`; none for without Frontrow.
+struct Kind {
+    timing: Timing,
+    argument: Option<&'static str>,
+    words: &'static str,
+}
+
+const DEMAND: Kind = Kind {
+    timing: Timing::Never,
+    argument: None,
+    words: "by demand, without Frontrow",
+};
+const BEFORE: Kind = Kind {
+    timing: Timing::Before,
+    argument: Some("before"),
+    words: "loaded, then started",
+};
+const BESIDE: Kind = Kind {
+    timing: Timing::Beside,
+    argument: Some("beside"),
+    words: "loaded while it starts",
+};
+
+const COLD: [Kind; 3] = [DEMAND, BEFORE, BESIDE];
+/// Whenever it would load: nothing is missing.
+const WARM: [Kind; 2] = [DEMAND, BEFORE];
 
 /// Does what the command line says.
 pub fn run(args: &Bench) -> Result<(), Failure> {
@@ -50,27 +72,37 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
     let store = Store::of_user()?;
     let mut profile = store.read(&name)?;
     let stop = catch_signals()?;
-    let mut times: [Vec<Duration>; 3] = Default::default();
+    let mut cold: [Vec<Duration>; 3] = Default::default();
+    let mut warm: [Vec<Duration>; 2] = Default::default();
     for run in 0..args.runs {
         eprintln!("[{}/{}] {name}", run + 1, args.runs);
         // In turns, so that what changes meanwhile changes for all.
-        for ((kind, ..), times) in KINDS.iter().zip(&mut times) {
+        for (kind, times) in COLD.iter().zip(&mut cold) {
             make_cold(&WorkingSet::open(&profile))?;
             times.push(start(kind, &name, &args.command)?);
-            if stop.load(Ordering::Relaxed) {
-                return Err(Failure::new(Exit::Interrupted, "interrupted"));
-            }
+            go_on(&stop)?;
+        }
+        for (kind, times) in WARM.iter().zip(&mut warm) {
+            times.push(start(kind, &name, &args.command)?);
+            go_on(&stop)?;
         }
     }
-    let medians = times.map(median);
+    let (cold, warm) = (cold.map(median), warm.map(median));
     if args.keep {
-        let fastest = (0..KINDS.len()).min_by_key(|&kind| medians[kind]);
-        profile.timing = KINDS[fastest.unwrap_or_default()].1;
+        let fastest = (0..COLD.len()).min_by_key(|&kind| cold[kind]);
+        profile.timing = COLD[fastest.unwrap_or_default()].timing;
         store.write(&name, &profile)?;
     }
     match args.json {
-        true => print_text(&json(&as_json(&medians))?),
-        false => print_text(&in_words(&medians)),
+        true => print_text(&json(&as_json(&cold, &warm))?),
+        false => print_text(&(in_words("cold", &COLD, &cold) + &in_words("warm", &WARM, &warm))),
+    }
+}
+
+fn go_on(stop: &AtomicBool) -> Result<(), Failure> {
+    match stop.load(Ordering::Relaxed) {
+        true => Err(Failure::new(Exit::Interrupted, "interrupted")),
+        false => Ok(()),
     }
 }
 
@@ -91,15 +123,21 @@ fn make_cold(set: &WorkingSet) -> Result<(), Failure> {
         .map_err(failed)
 }
 
-fn start(kind: &str, name: &str, command: &[OsString]) -> Result<Duration, Failure> {
+fn start(kind: &Kind, name: &str, command: &[OsString]) -> Result<Duration, Failure> {
     let failed = |error: io::Error| {
-        let sentence = format_args!("cannot start this program again: {error}");
-        Failure::new(Exit::Internal, sentence)
+        let sentence = format_args!("cannot start the app: {error}");
+        Failure::new(exit_of(&error), sentence)
     };
-    let mut launch = Command::new("/proc/self/exe");
+    let mut launch = Command::new(match kind.argument {
+        Some(_) => "/proc/self/exe".as_ref(),
+        None => command[0].as_os_str(),
+    });
+    if let Some(timing) = kind.argument {
+        launch.args(["launch", "--timing", timing, "--name", name, "--"]);
+        launch.arg(&command[0]);
+    }
     launch
-        .args(["launch", "--timing", kind, "--name", name, "--"])
-        .args(command)
+        .args(&command[1..])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     let begun = Instant::now();
@@ -119,20 +157,27 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-fn in_words(medians: &[Duration; 3]) -> String {
-    let mut text = String::from("cold start, median\n");
-    for ((.., words), time) in KINDS.iter().zip(medians) {
+fn in_words(cache: &str, kinds: &[Kind], medians: &[Duration]) -> String {
+    let mut text = format!("{cache} start, median\n");
+    for (kind, time) in kinds.iter().zip(medians) {
         let change = time.as_secs_f64() / medians[0].as_secs_f64() - 1.0;
         text += &format!(
-            "{:>9.1} ms {:>+6.1} %  {words}\n",
+            "{:>9.1} ms {:>+6.1} %  {}\n",
             time.as_secs_f64() * 1e3,
-            change * 100.0
+            change * 100.0,
+            kind.words
         );
     }
     text
 }
 
-fn as_json(medians: &[Duration; 3]) -> serde_json::Value {
-    let ms = |kind: usize| medians[kind].as_secs_f64() * 1e3;
-    json!({ "demand_ms": ms(0), "before_ms": ms(1), "beside_ms": ms(2) })
+fn as_json(cold: &[Duration; 3], warm: &[Duration; 2]) -> serde_json::Value {
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    json!({
+        "demand_ms": ms(cold[0]),
+        "before_ms": ms(cold[1]),
+        "beside_ms": ms(cold[2]),
+        "warm_demand_ms": ms(warm[0]),
+        "warm_loaded_ms": ms(warm[1]),
+    })
 }

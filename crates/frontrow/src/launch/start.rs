@@ -45,6 +45,9 @@ fn load(store: &Store, profile: &Profile, timing: Timing) {
 
 /// What the helper does; dropping `sent` lets the app start.
 fn help(store: &Store, profile: &Profile, sent: File) {
+    if WorkingSet::is_warm(profile) {
+        return;
+    }
     allow_open_files();
     let set = WorkingSet::open_and_begin(profile);
     let (valid, missing) = (set.valid_pages(), set.missing_pages());
