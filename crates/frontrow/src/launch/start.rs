@@ -30,7 +30,8 @@ pub fn run(
 }
 
 fn load(store: &Store, profile: &Profile, timing: Timing) {
-    if timing == Timing::Never {
+    // Asked before there is a helper: a warm start is not to pay for one.
+    if timing == Timing::Never || WorkingSet::is_warm(profile) {
         return;
     }
     match start_helper(|sent| help(store, profile, sent)) {
@@ -45,9 +46,6 @@ fn load(store: &Store, profile: &Profile, timing: Timing) {
 
 /// What the helper does; dropping `sent` lets the app start.
 fn help(store: &Store, profile: &Profile, sent: File) {
-    if WorkingSet::is_warm(profile) {
-        return;
-    }
     allow_open_files();
     let set = WorkingSet::open_and_begin(profile);
     let (valid, missing) = (set.valid_pages(), set.missing_pages());
