@@ -10,7 +10,7 @@ const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const EXACT: [&str; 4] = ["dependencies", "order", "share", "launch"];
 
 /// The same, about what iopro tells.
-const TOLD: [&str; 1] = ["waits"];
+const TOLD: [&str; 2] = ["waits", "links"];
 
 /// Trials for races: two CPUs, and time as the host's.
 ///
@@ -44,8 +44,14 @@ fn each_wait_is_known_and_each_class_has_its_turn_on_6_1() {
 }
 
 #[test]
-fn iopro_names_each_wait_on_6_12() {
+fn iopro_names_each_wait_and_links_each_page_on_6_12() {
     withstands("6.12", &TOLD);
+}
+
+#[test]
+#[ignore = "`make stress` runs it: the other kernel's takes two minutes"]
+fn iopro_names_each_wait_and_links_each_page_on_6_1() {
+    withstands("6.1", &TOLD);
 }
 
 #[test]

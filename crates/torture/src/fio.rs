@@ -38,24 +38,31 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     for (name, options) in FILE_JOBS {
         job(&mut command, name, options);
     }
-    verified(command)?;
+    succeeds(command)?;
     volume.unmount()?;
     let mut command = fio(stand, 32);
     command.arg(format!("--filename={}", stand.device_node().display()));
     job(&mut command, DEVICE_JOB.0, DEVICE_JOB.1);
-    verified(command)
+    succeeds(command)
 }
 
-/// With what all jobs share.
+/// With what all jobs share that read back.
 pub(crate) fn fio(stand: &Stand, mib: u32) -> Command {
+    let mut command = plain(stand, mib);
+    command.args([
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--do_verify=1",
+        "--allow_mounted_write=1",
+    ]);
+    command
+}
+
+/// The same without reading back.
+pub(crate) fn plain(stand: &Stand, mib: u32) -> Command {
     let mut command = Command::new(FIO);
     command
-        .args(["--thread", "--group_reporting", "--verify=crc32c"])
-        .args([
-            "--verify_fatal=1",
-            "--do_verify=1",
-            "--allow_mounted_write=1",
-        ])
+        .args(["--thread", "--group_reporting"])
         .arg(format!("--randseed={}", stand.seed))
         .arg(format!("--size={}M", mib * stand.rounds))
         .current_dir("/tmp")
@@ -71,7 +78,7 @@ pub(crate) fn job(command: &mut Command, name: &str, options: &str) {
 }
 
 /// Runs it; what it found wrong is the failure.
-pub(crate) fn verified(mut command: Command) -> Outcome<()> {
+pub(crate) fn succeeds(mut command: Command) -> Outcome<()> {
     let done = command
         .output()
         .map_err(Failure::io("run", Path::new(FIO)))?;

@@ -15,6 +15,7 @@ mod faults;
 mod fio;
 mod launch;
 mod leak;
+mod links;
 mod load;
 mod module;
 mod order;
@@ -66,7 +67,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 13] = [
+pub const TRIALS: [Trial; 14] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -96,6 +97,12 @@ pub const TRIALS: [Trial; 13] = [
         title: "iopro names what a task waited for, where one thing causes all of its waiting",
         clock: Clock::Instructions,
         run: waits::run,
+    },
+    Trial {
+        name: "links",
+        title: "iopro links what was written and read, and knows of the time that a task is off the CPU",
+        clock: Clock::Instructions,
+        run: links::run,
     },
     Trial {
         name: "fio",

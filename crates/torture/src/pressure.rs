@@ -101,6 +101,6 @@ fn in_small_cgroup(stand: &Stand, volume: &Volume) -> Outcome<()> {
     fio::job(&mut command, "confined", options);
     // SAFETY: only a write, which is async-signal-safe, is made after the fork.
     unsafe { command.pre_exec(move || (&entrance).write_all(b"0")) };
-    fio::verified(command)?;
+    fio::succeeds(command)?;
     fs::remove_dir(CGROUP).map_err(Failure::io("remove", Path::new(CGROUP)))
 }

@@ -1,0 +1,197 @@
+//! A mix of all ways to do I/O, and a task that does little else than wait for
+//! it: iopro loses nothing, links what was written and read, and knows of the
+//! time that the scheduler has the task off the CPU.
+
+use crate::backlog::{create, sync};
+use crate::failure::require;
+use crate::recording::{Recorded, Recording, failed};
+use crate::volume::{Layout, Volume};
+use crate::{Failure, Outcome, Stand, fio, stand};
+use device::PAGE_BYTES;
+use rusqlite::params;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+/// All at once, on files of [`FILE_MIB`].
+const JOBS: [(&str, &str); 5] = [
+    (
+        "buffered",
+        "rw=randrw bsrange=4k-64k ioengine=psync fsync=16 number_ios=150",
+    ),
+    ("pieces", "rw=randwrite bs=1k ioengine=psync number_ios=300"),
+    (
+        "mapped",
+        "rw=randrw bs=4k ioengine=mmap fsync=32 number_ios=150",
+    ),
+    (
+        "ring",
+        "rw=randrw bsrange=4k-16k ioengine=io_uring iodepth=8 number_ios=150",
+    ),
+    (
+        "direct",
+        "rw=randrw bsrange=4k-64k ioengine=libaio direct=1 iodepth=8 number_ios=150",
+    ),
+];
+const FILE_MIB: u32 = 2;
+
+/// Rounds of the task that waits.
+const ROUNDS: usize = 12;
+const WAITER: &str = "waiter";
+
+/// What is promised (docs/iopro.md).
+const LEAST_LINKED: f64 = 0.999;
+const LEAST_CLASSIFIED: f64 = 0.98;
+const MOST_OTHER: f64 = 0.02;
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    let volume = Volume::with(
+        stand,
+        Layout {
+            options: "discard",
+            ..Layout::DEFAULT
+        },
+    )?;
+    let recording = Recording::start()?;
+    let blocked_ns = mix(stand, volume.path());
+    rustix::fs::sync();
+    let recorded = recording.finish()?;
+    judge(&recorded, blocked_ns?)?;
+    volume.unmount()
+}
+
+/// Gives how long the scheduler had the waiter off the CPU.
+fn mix(stand: &Stand, directory: &Path) -> Outcome<u64> {
+    thread::scope(|scope| {
+        let waiter = thread::Builder::new()
+            .name(WAITER.to_owned())
+            .spawn_scoped(scope, || waits(directory))
+            .map_err(Failure::io("start", Path::new(WAITER)))?;
+        let mut command = fio::plain(stand, FILE_MIB);
+        command.arg(format!("--directory={}", directory.display()));
+        for (name, options) in JOBS {
+            fio::job(&mut command, name, options);
+        }
+        let done = fio::succeeds(command);
+        let waited = waiter
+            .join()
+            .unwrap_or_else(|_| Err(Failure::new("the waiter died")));
+        done.and(waited)
+    })
+}
+
+fn waits(directory: &Path) -> Outcome<u64> {
+    let before = Ran::now()?;
+    let begun = Instant::now();
+    for round in 0..ROUNDS {
+        one_round(directory, round)?;
+    }
+    let after = Ran::now()?;
+    let elapsed_ns = begun.elapsed().as_nanos() as u64;
+    Ok(elapsed_ns.saturating_sub(after.ns - before.ns))
+}
+
+/// What an app does to a small file.
+fn one_round(directory: &Path, round: usize) -> Outcome<()> {
+    let own = directory.join(format!("own-{round}"));
+    let path = own.join("file");
+    fs::create_dir(&own).map_err(Failure::io("make", &own))?;
+    let file = create(&path, 8 * PAGE_BYTES)?;
+    sync(&file, &path)?;
+    // SAFETY: the call takes no pointers; zero bytes mean up to the file's end.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    let mut page = [0; PAGE_BYTES];
+    file.read_exact_at(&mut page, 0)
+        .map_err(Failure::io("read", &path))?;
+    file.write_all_at(&page, 3 * PAGE_BYTES as u64)
+        .map_err(Failure::io("write", &path))?;
+    file.sync_data().map_err(Failure::io("sync", &path))?;
+    file.set_len(PAGE_BYTES as u64)
+        .map_err(Failure::io("truncate", &path))?;
+    let renamed = own.join("renamed");
+    fs::rename(&path, &renamed).map_err(Failure::io("rename", &path))?;
+    sync(&file, &renamed)?;
+    fs::remove_file(&renamed).map_err(Failure::io("remove", &renamed))
+}
+
+/// How long this thread was running, or could have been, by the scheduler's books.
+struct Ran {
+    ns: u64,
+}
+
+impl Ran {
+    fn now() -> Outcome<Ran> {
+        // What it has run since it was last switched to is counted by this.
+        rustix::thread::sched_yield();
+        let text = stand::read("/proc/thread-self/schedstat")?;
+        let numbers: Option<Vec<u64>> = text
+            .split_whitespace()
+            .take(2)
+            .map(|it| it.parse().ok())
+            .collect();
+        let numbers = numbers.filter(|it| it.len() == 2);
+        let numbers = numbers.ok_or_else(|| Failure::new(format!("schedstat says '{text}'")))?;
+        Ok(Ran {
+            ns: numbers.iter().sum(),
+        })
+    }
+}
+
+fn judge(recorded: &Recorded, blocked_ns: u64) -> Outcome<()> {
+    let summary = &recorded.summary;
+    require(summary.lost.is_empty() && summary.missed.is_empty(), || {
+        format!("events were lost: {:?} {:?}", summary.lost, summary.missed)
+    })?;
+    let one = |query: &str| -> Outcome<u64> {
+        let database = recorded.store.database();
+        let answer = database.query_row(query, params![], |row| row.get(0));
+        answer.map_err(failed)
+    };
+    let of_kind = |kind: &str| {
+        one(&format!(
+            "SELECT coalesce(sum(pages), 0) FROM links WHERE kind = '{kind}'"
+        ))
+    };
+    let missing = |kind: &str| {
+        one(&format!(
+            "SELECT missing FROM unlinked WHERE kind = '{kind}'"
+        ))
+    };
+    let (linked, unlinked) = (of_kind("write")?, of_kind("unlinked")?);
+    let orphans = missing("written pages without dirtier")?;
+    let share = linked as f64 / (linked + unlinked + orphans) as f64;
+    require(linked > 500 && share >= LEAST_LINKED, || {
+        format!("of written page versions {linked} are linked, {unlinked} and {orphans} are not")
+    })?;
+    for kind in [
+        "requests without bio",
+        "bios without task",
+        "completions without request",
+    ] {
+        let missing = missing(kind)?;
+        require(missing == 0, || format!("there are {missing} {kind}"))?;
+    }
+    let reads = one("SELECT count(*) FROM requests WHERE op = 'read'")?;
+    let lonely = one("SELECT count(*) FROM requests WHERE op = 'read'
+         AND request_id NOT IN (SELECT request_id FROM links WHERE request_id NOT NULL)")?;
+    require(reads > 100 && lonely == 0, || {
+        format!("of {reads} reads {lonely} are linked to no call")
+    })?;
+    let waited = |condition: &str| {
+        one(&format!(
+            "SELECT coalesce(sum(woken_ns - begin_ns), 0) FROM waits JOIN tasks USING (task_id)
+             WHERE tasks.name = '{WAITER}' AND {condition}"
+        ))
+    };
+    let (all, other) = (waited("true")?, waited("class = 'other'")?);
+    let share = all as f64 / blocked_ns as f64;
+    require((LEAST_CLASSIFIED..=1.0).contains(&share), || {
+        format!("of {blocked_ns} ns off the CPU {all} are known")
+    })?;
+    require(other as f64 <= MOST_OTHER * blocked_ns as f64, || {
+        format!("of {blocked_ns} ns off the CPU {other} are of no class")
+    })
+}
