@@ -64,7 +64,7 @@ stress: setup-stress
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test stress OPERATIONS=$(STRESS_OPERATIONS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(STRESS_FUZZ_SECONDS) \
 		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_ROUNDS) $(CARGO) test --locked -p iopro --test fuzz \
-		-- $(CARGO) test --locked -p frontrow --test torture -- --ignored \
+		-- $(CARGO) test --locked -p frontrow --test iopro --test torture -- --ignored \
 		-- $(CARGO) test --locked -p frontrow --test stress
 
 include packaging/install.mk
