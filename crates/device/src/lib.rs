@@ -12,6 +12,7 @@ mod queue;
 mod resolve;
 
 pub use extents::{Extent, Layout, State};
+pub use mounts::is_mounted_for_writing;
 pub use pages::{PAGE_BYTES, Pages};
 pub use queue::Schedulers;
 

@@ -30,6 +30,24 @@ pub fn holding(root: &Path, path: &Path) -> Result<Option<Mount>, Error> {
         .map(|(_, mount)| mount))
 }
 
+/// Whether the block device with this number is mounted and its file system may write to it.
+/// A mount that is read-only does not say that another one is.
+pub fn is_mounted_for_writing(root: &Path, major: u32, minor: u32) -> Result<bool, Error> {
+    let table = root.join("proc/self/mountinfo");
+    let text = fs::read_to_string(&table).map_err(|source| Error::Read {
+        path: table,
+        source,
+    })?;
+    let number = format!("{major}:{minor}");
+    let written = |line: &str| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let options = filesystem.split(' ').nth(2)?;
+        let same = mount.split(' ').nth(2)? == number;
+        Some(same && options.split(',').next()? == "rw")
+    };
+    Ok(text.lines().any(|line| written(line).unwrap_or(false)))
+}
+
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
 fn parse(line: &str) -> Option<(PathBuf, Mount)> {
     let (mount, filesystem) = line.split_once(" - ")?;
@@ -57,4 +75,24 @@ fn unescape(text: &str) -> String {
     .fold(text.to_owned(), |text, (code, character)| {
         text.replace(code, character)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_is_written_if_any_mount_of_it_may_be() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        let table = "36 35 98:0 / /mnt1 ro,noatime master:1 - ext4 /dev/root rw,errors=continue\n\
+            37 35 98:1 / /mnt2 rw,noatime - ext4 /dev/other ro\n\
+            38 35 98:10 / /mnt3 rw - ext4 /dev/third rw\nhello\n";
+        fs::write(root.path().join("proc/self/mountinfo"), table).unwrap();
+        let written = |minor| is_mounted_for_writing(root.path(), 98, minor).unwrap();
+        assert!(written(0), "the mount is read-only, and the file system is not");
+        assert!(!written(1));
+        assert!(written(10));
+        assert!(!written(2), "not mounted");
+    }
 }

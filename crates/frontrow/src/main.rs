@@ -10,6 +10,7 @@ mod man;
 mod replay;
 mod sched;
 mod seeds;
+mod snapshot;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use exit::Failure;
@@ -34,6 +35,8 @@ enum Command {
     Man(man::Pages),
     Replay(replay::Args),
     Sched(sched::Sched),
+    #[command(subcommand)]
+    Snapshot(snapshot::Snapshot),
 }
 
 fn main() -> ExitCode {
@@ -59,5 +62,6 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Man(pages) => man::run(&pages, CommandLine::command()),
         Command::Replay(args) => replay::run(args),
         Command::Sched(action) => sched::run(action),
+        Command::Snapshot(action) => snapshot::run(action),
     }
 }

@@ -1,0 +1,152 @@
+//! `frontrow snapshot`: the layout of a file system without its data.
+
+use crate::bench::{catch_signals, json, print_text};
+use crate::exit::{Exit, Failure};
+use ::snapshot::Error;
+use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
+use record::number::count;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+/// Save the layout of an ext4 file system without its data, and lay it out again elsewhere
+///
+/// Where every file lies is kept, and nothing of what is in files: a file system that somebody's
+/// use has fragmented can be measured on another device, as often as need be. Names of files are
+/// in a snapshot, and so are files of less than about 150 bytes if they are kept in inodes.
+#[derive(Subcommand)]
+pub enum Snapshot {
+    /// Save the layout of a file system that is not mounted, or mounted read-only
+    Save {
+        /// A block device (/dev/sda2), or an image of one
+        source: PathBuf,
+        /// The snapshot, which must not be there yet
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lay a saved file system out on a device, or in a file
+    ///
+    /// On a device every block in use is written, those of files with zeros: reading a file then
+    /// takes what its layout makes it take. A file gets holes there instead.
+    Restore {
+        /// The snapshot
+        file: PathBuf,
+        /// A block device that is not in use, or a file, which must not be there yet
+        target: PathBuf,
+        /// Overwrite the device: all data on it are lost
+        #[arg(long)]
+        overwrite: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the subcommand.
+pub fn run(action: Snapshot) -> Result<(), Failure> {
+    match action {
+        Snapshot::Save { source, file, json } => save(&source, &file, json),
+        Snapshot::Restore {
+            file,
+            target,
+            overwrite,
+            json,
+        } => restore(&file, &target, overwrite, json),
+    }
+}
+
+fn save(source: &std::path::Path, file: &std::path::Path, as_json: bool) -> Result<(), Failure> {
+    let stop = catch_signals()?;
+    let saved = ::snapshot::save(source, file, &stop).map_err(failed)?;
+    if as_json {
+        return print_text(&json(&saved)?);
+    }
+    let of = saved.filesystem;
+    print_text(&format!(
+        "{} kB of layout saved: {} files, directories and links, {} of {} MB in use\n",
+        count(kilobytes(saved.bytes)),
+        count(of.inodes as f64),
+        count(megabytes(of.used_bytes)),
+        count(megabytes(of.size_bytes)),
+    ))
+}
+
+fn restore(
+    file: &std::path::Path,
+    target: &std::path::Path,
+    overwrite: bool,
+    as_json: bool,
+) -> Result<(), Failure> {
+    if target.symlink_metadata().is_ok() && !overwrite {
+        return Err(Failure::new(
+            Exit::Refused,
+            format_args!(
+                "{} is there already: --overwrite destroys all that is on a device",
+                target.display()
+            ),
+        ));
+    }
+    let stop = catch_signals()?;
+    let bar = progress();
+    let mut shown = |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    };
+    let restored = ::snapshot::restore(file, target, &mut shown, &stop);
+    bar.finish_and_clear();
+    let restored = restored.map_err(failed)?;
+    if as_json {
+        return print_text(&json(&restored)?);
+    }
+    let of = restored.filesystem;
+    print_text(&format!(
+        "{} files, directories and links laid out in {} MB of {}, {} MB in use\n",
+        count(of.inodes as f64),
+        count(megabytes(of.size_bytes)),
+        target.display(),
+        count(megabytes(of.used_bytes)),
+    ))
+}
+
+fn kilobytes(bytes: u64) -> f64 {
+    (bytes / 1000) as f64
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    (bytes / 1_000_000) as f64
+}
+
+fn progress() -> ProgressBar {
+    let bar = match io::stderr().is_terminal() {
+        true => ProgressBar::new(0),
+        false => ProgressBar::hidden(),
+    };
+    let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes}, {eta} left");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn failed(error: Error) -> Failure {
+    let exit = match &error {
+        Error::Interrupted => Exit::Interrupted,
+        Error::NoFilesystem(_) => Exit::Unsupported,
+        Error::Mounted(_) | Error::Exists(_) | Error::TooSmall { .. } => Exit::Refused,
+        Error::Damaged { .. } => Exit::Usage,
+        Error::NoTool(_) => Exit::Missing,
+        Error::Tool { .. } => Exit::Internal,
+        Error::Io { path, source, .. } => match source.kind() {
+            io::ErrorKind::ResourceBusy => {
+                return Failure::new(
+                    Exit::Refused,
+                    format_args!("{} is in use: unmount what is on it", path.display()),
+                );
+            }
+            io::ErrorKind::PermissionDenied => Exit::Permission,
+            io::ErrorKind::NotFound => Exit::Usage,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Exit::DiskFull,
+            _ => Exit::Internal,
+        },
+    };
+    Failure::new(exit, error)
+}

@@ -1,0 +1,254 @@
+//! Laying a file system out again.
+
+use crate::save::COMMENT;
+use crate::{Error, Superblock, failed, tool, used};
+use flate2::read::GzDecoder;
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::NamedTempFile;
+
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// The superblock is in it. Written last, so that half a file system is none.
+const HEAD_BYTES: u64 = 4096;
+
+/// What was laid out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Restored {
+    /// The file system.
+    pub filesystem: Superblock,
+    /// Written to a device; a file has holes instead of data.
+    pub written_bytes: u64,
+}
+
+/// Lays the file system of `snapshot` out on `target`.
+///
+/// A `target` that is not there becomes a sparse file. Of a block device every block in use is
+/// written, those of files with zeros: for the device they are data like others, so that reading
+/// a file takes what its layout makes it take. Free blocks are discarded. `shown` is told how
+/// many bytes are written, and of how many.
+///
+/// # Errors
+/// [`Error`]. Nothing has been overwritten unless it is [`Error::Interrupted`] or an error while
+/// writing; then the device has no file system.
+pub fn restore(
+    snapshot: &Path,
+    target: &Path,
+    shown: &mut dyn FnMut(u64, u64),
+    stop: &AtomicBool,
+) -> Result<Restored, Error> {
+    let metadata = target.metadata();
+    let device = matches!(&metadata, Ok(it) if it.file_type().is_block_device());
+    if !device && target.symlink_metadata().is_ok() {
+        return Err(Error::Exists(target.to_owned()));
+    }
+    let directory = match target.parent() {
+        _ if device => std::env::temp_dir(),
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => ".".into(),
+    };
+    let packed = unpack(snapshot, stop)?;
+    let image = NamedTempFile::new_in(&directory).map_err(failed("write to", &directory))?;
+    let mut command = Command::new("e2image");
+    command.arg("-r").arg(packed.path()).arg(image.path());
+    tool::run("e2image", &mut command, stop).map_err(|it| damaged(snapshot, it))?;
+    // Not the handle: e2image may have made another file of that name.
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(image.path())
+        .map_err(failed("read", image.path()))?;
+    let filesystem = Superblock::of(&file)
+        .map_err(failed("read", image.path()))?
+        .ok_or_else(|| no_snapshot(snapshot, "there is no file system in it"))?;
+    if file.metadata().map_err(failed("read", image.path()))?.len() > filesystem.size_bytes {
+        return Err(no_snapshot(
+            snapshot,
+            "the file system in it is larger than it says",
+        ));
+    }
+    file.set_len(filesystem.size_bytes)
+        .map_err(failed("write", image.path()))?;
+    let written_bytes = match device {
+        true => onto_device(
+            &file,
+            image.path(),
+            &filesystem,
+            snapshot,
+            target,
+            shown,
+            stop,
+        )?,
+        false => {
+            file.sync_all().map_err(failed("write", target))?;
+            image
+                .persist_noclobber(target)
+                .map_err(|it| failed("write", target)(it.error))?;
+            0
+        }
+    };
+    Ok(Restored {
+        filesystem,
+        written_bytes,
+    })
+}
+
+fn no_snapshot(path: &Path, reason: impl Into<String>) -> Error {
+    Error::Damaged {
+        path: path.to_owned(),
+        reason: reason.into(),
+    }
+}
+
+/// What a program could make nothing of is a bad snapshot; other errors stay as they are.
+fn damaged(snapshot: &Path, error: Error) -> Error {
+    match error {
+        Error::Tool { tool, said } => no_snapshot(snapshot, format!("{tool} says {said}")),
+        other => other,
+    }
+}
+
+/// The metadata, whole: gzip's length and checksum have been read.
+fn unpack(snapshot: &Path, stop: &AtomicBool) -> Result<NamedTempFile, Error> {
+    let file = File::open(snapshot).map_err(failed("read", snapshot))?;
+    let mut gzip = GzDecoder::new(file);
+    let comment = gzip.header().and_then(|it| it.comment());
+    if comment != Some(COMMENT.as_bytes()) {
+        return Err(no_snapshot(
+            snapshot,
+            "`frontrow snapshot save` did not write it",
+        ));
+    }
+    let directory = std::env::temp_dir();
+    let mut packed = NamedTempFile::new().map_err(failed("write to", &directory))?;
+    let mut piece = vec![0; PIECE_BYTES as usize];
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let bytes = match gzip.read(&mut piece) {
+            Ok(0) => return Ok(packed),
+            Ok(bytes) => bytes,
+            Err(error) => return Err(no_snapshot(snapshot, error.to_string())),
+        };
+        packed
+            .write_all(&piece[..bytes])
+            .map_err(failed("write to", &directory))?;
+    }
+}
+
+fn onto_device(
+    image: &File,
+    image_path: &Path,
+    filesystem: &Superblock,
+    snapshot: &Path,
+    target: &Path,
+    shown: &mut dyn FnMut(u64, u64),
+    stop: &AtomicBool,
+) -> Result<u64, Error> {
+    let mut command = Command::new("dumpe2fs");
+    command.arg(image_path);
+    let text = tool::run("dumpe2fs", &mut command, stop).map_err(|it| damaged(snapshot, it))?;
+    let ranges = used::ranges(&text, filesystem.size_bytes / filesystem.block_bytes)
+        .ok_or_else(|| no_snapshot(snapshot, "its free blocks make no sense"))?;
+    // Fails on a device that is mounted, or part of a volume.
+    let mut device = OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_EXCL)
+        .open(target)
+        .map_err(failed("write to", target))?;
+    let size_bytes = device
+        .seek(SeekFrom::End(0))
+        .map_err(failed("measure", target))?;
+    if size_bytes < filesystem.size_bytes {
+        return Err(Error::TooSmall {
+            target: target.to_owned(),
+            needed_bytes: filesystem.size_bytes,
+            size_bytes,
+        });
+    }
+    let ranges: Vec<Range<u64>> = ranges
+        .iter()
+        .map(|it| it.start * filesystem.block_bytes..it.end * filesystem.block_bytes)
+        .collect();
+    Copy {
+        image,
+        device: &device,
+        target,
+        all_bytes: ranges.iter().map(|it| it.end - it.start).sum(),
+        done_bytes: 0,
+    }
+    .run(&ranges, size_bytes, shown, stop)
+}
+
+struct Copy<'a> {
+    image: &'a File,
+    device: &'a File,
+    target: &'a Path,
+    all_bytes: u64,
+    done_bytes: u64,
+}
+
+impl Copy<'_> {
+    fn run(
+        mut self,
+        ranges: &[Range<u64>],
+        size_bytes: u64,
+        shown: &mut dyn FnMut(u64, u64),
+        stop: &AtomicBool,
+    ) -> Result<u64, Error> {
+        let wrong = failed("write to", self.target);
+        self.device
+            .write_all_at(&[0; HEAD_BYTES as usize], 0)
+            .and_then(|()| self.device.sync_all())
+            .map_err(&wrong)?;
+        discard(self.device, size_bytes).map_err(failed("discard", self.target))?;
+        for range in ranges {
+            let mut at = range.start.max(HEAD_BYTES);
+            while at < range.end {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(Error::Interrupted);
+                }
+                let end = range.end.min(at + PIECE_BYTES);
+                self.piece(at..end).map_err(&wrong)?;
+                shown(self.done_bytes, self.all_bytes);
+                at = end;
+            }
+        }
+        self.device.sync_all().map_err(&wrong)?;
+        self.piece(0..HEAD_BYTES).map_err(&wrong)?;
+        self.device.sync_all().map_err(&wrong)?;
+        Ok(self.done_bytes)
+    }
+
+    /// The image has holes where data were, which read as zeros.
+    fn piece(&mut self, range: Range<u64>) -> io::Result<()> {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        self.image.read_exact_at(&mut bytes, range.start)?;
+        self.device.write_all_at(&bytes, range.start)?;
+        self.done_bytes += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Everything on the device is forgotten, where it can do that.
+fn discard(device: &File, bytes: u64) -> io::Result<()> {
+    // include/uapi/linux/fs.h: _IO(0x12, 119), two 64-bit numbers.
+    const BLKDISCARD: libc::c_ulong = 0x1277;
+    let range = [0, bytes];
+    // SAFETY: reads two numbers.
+    if unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+        error => Err(error),
+    }
+}

@@ -1,0 +1,108 @@
+//! Saving a file system's layout.
+
+use crate::{Error, Superblock, failed, tool};
+use flate2::{Compression, GzBuilder};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::linux::fs::MetadataExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::NamedTempFile;
+
+/// In the gzip header of every snapshot: what it is.
+pub(crate) const COMMENT: &str = "frontrow snapshot 1";
+
+/// What was saved.
+#[derive(Clone, Debug, Serialize)]
+pub struct Saved {
+    /// Of the snapshot.
+    pub bytes: u64,
+    /// Of the file system.
+    pub filesystem: Superblock,
+}
+
+/// Saves the layout of the file system on `source`, a block device or an image, as `snapshot`.
+/// Names, sizes, times and places of all files are in it; of what is in files, nothing but
+/// what the file system keeps among its metadata: links, and files so small that they fit in
+/// an inode.
+///
+/// # Errors
+/// [`Error`]; then there is no file `snapshot`.
+pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, Error> {
+    if snapshot.symlink_metadata().is_ok() {
+        return Err(Error::Exists(snapshot.to_owned()));
+    }
+    let file = File::open(source).map_err(failed("read", source))?;
+    let filesystem = Superblock::of(&file)
+        .map_err(failed("read", source))?
+        .ok_or_else(|| Error::NoFilesystem(source.to_owned()))?;
+    if is_written(&file).map_err(failed("read", source))? {
+        return Err(Error::Mounted(source.to_owned()));
+    }
+    let directory = match snapshot.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let metadata = NamedTempFile::new_in(directory).map_err(failed("write to", directory))?;
+    let mut command = Command::new("e2image");
+    command.arg("-Q").arg(source).arg(metadata.path());
+    tool::run("e2image", &mut command, stop)?;
+    let compressed = compress(&metadata, directory, snapshot, stop)?;
+    let bytes = compressed
+        .as_file()
+        .metadata()
+        .map_err(failed("read", snapshot))?
+        .len();
+    compressed
+        .persist_noclobber(snapshot)
+        .map_err(|it| failed("write", snapshot)(it.error))?;
+    Ok(Saved { bytes, filesystem })
+}
+
+/// A block device that is mounted, and not read-only.
+fn is_written(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    if !metadata.file_type().is_block_device() {
+        return Ok(false);
+    }
+    let (major, minor) = (
+        libc::major(metadata.st_rdev()),
+        libc::minor(metadata.st_rdev()),
+    );
+    device::is_mounted_for_writing(Path::new("/"), major, minor).map_err(io::Error::other)
+}
+
+fn compress(
+    metadata: &NamedTempFile,
+    directory: &Path,
+    snapshot: &Path,
+    stop: &AtomicBool,
+) -> Result<NamedTempFile, Error> {
+    let compressed = NamedTempFile::new_in(directory).map_err(failed("write to", directory))?;
+    // Not the handle: e2image has made another file of that name.
+    let mut from = File::open(metadata.path()).map_err(failed("read", metadata.path()))?;
+    let mut gzip = GzBuilder::new()
+        .comment(COMMENT)
+        .write(compressed.as_file(), Compression::default());
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let bytes = from
+            .read(&mut piece)
+            .map_err(failed("read", metadata.path()))?;
+        if bytes == 0 {
+            break;
+        }
+        gzip.write_all(&piece[..bytes])
+            .map_err(failed("write", snapshot))?;
+    }
+    gzip.finish()
+        .and_then(|it| it.sync_all())
+        .map_err(failed("write", snapshot))?;
+    Ok(compressed)
+}
