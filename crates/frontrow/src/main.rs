@@ -1,5 +1,6 @@
 //! The one binary: command line, and pid 1 of the lab's guests.
 
+mod age;
 mod bench;
 mod defrag;
 mod exit;
@@ -26,6 +27,7 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
+    Age(age::Args),
     Bench(bench::Args),
     Defrag(defrag::Args),
     Iopro(iopro::Args),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Age(args) => age::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Defrag(args) => defrag::run(args),
         Command::Iopro(args) => iopro::run(args),

@@ -1,0 +1,246 @@
+//! The plan, done to files.
+
+use crate::{APPS, Error, Step, Usage, Use};
+use device::Layout;
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const PAGE_BYTES: usize = 4096;
+
+/// What became of the files.
+#[derive(Clone, Debug, Serialize)]
+pub struct Aged {
+    /// Days that passed.
+    pub days: u32,
+    /// Sessions in all.
+    pub sessions: u64,
+    /// Written to files since the apps were installed.
+    pub written_bytes: u64,
+    /// What all files have.
+    pub files_bytes: u64,
+    /// The apps, in table 7's order.
+    pub apps: Vec<AgedApp>,
+}
+
+/// How an app's files lie.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgedApp {
+    /// Its name, and its directory's.
+    pub name: &'static str,
+    /// Its files.
+    pub files: u64,
+    /// What they have.
+    pub bytes: u64,
+    /// Pieces over the fewest possible, of all its files; `None` where the file system does
+    /// not say where files are.
+    pub dof_l: Option<f64>,
+}
+
+/// Uses `directory`, which is there and empty, as a phone; `shown` is told how many days of how
+/// many have passed.
+///
+/// # Errors
+/// [`Error`]. What was written until then stays.
+pub fn age(
+    of: Use,
+    directory: &Path,
+    shown: &mut dyn FnMut(u32, u32),
+    stop: &AtomicBool,
+) -> Result<Aged, Error> {
+    let mut usage = Usage::new(of)?;
+    for app in &APPS {
+        make(&directory.join(app.name).join("cache"))?;
+    }
+    make(&directory.join("photos"))?;
+    let mut player = Player {
+        directory,
+        written_bytes: 0,
+        next_word: of.seed,
+    };
+    player.play(&usage.install(), stop)?;
+    player.written_bytes = 0;
+    for day in 0..of.days {
+        for session in 0..of.sessions {
+            player.play(&usage.session(day, session), stop)?;
+        }
+        shown(day + 1, of.days);
+    }
+    let apps = APPS.iter().map(|app| aged_app(directory, app.name));
+    Ok(Aged {
+        days: of.days,
+        sessions: u64::from(of.days) * u64::from(of.sessions),
+        written_bytes: player.written_bytes,
+        files_bytes: usage.bytes(),
+        apps: apps.collect::<Result<_, _>>()?,
+    })
+}
+
+fn make(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(|source| failed("make", path, source))
+}
+
+fn failed(verb: &'static str, path: &Path, source: io::Error) -> Error {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Error::NoSpace(path.to_owned())
+        }
+        _ => Error::Io {
+            verb,
+            path: path.to_owned(),
+            source,
+        },
+    }
+}
+
+struct Player<'a> {
+    directory: &'a Path,
+    written_bytes: u64,
+    next_word: u64,
+}
+
+impl Player<'_> {
+    fn play(&mut self, steps: &[Step], stop: &AtomicBool) -> Result<(), Error> {
+        for step in steps {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            match step {
+                Step::Write {
+                    path,
+                    offset,
+                    bytes,
+                } => self.write(&self.directory.join(path), *offset, *bytes)?,
+                Step::Remove(path) => {
+                    let path = self.directory.join(path);
+                    fs::remove_file(&path).map_err(|source| failed("remove", &path, source))?;
+                }
+                Step::Replace(new, old) => {
+                    let old = self.directory.join(old);
+                    fs::rename(self.directory.join(new), &old)
+                        .map_err(|source| failed("replace", &old, source))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, path: &Path, offset: u64, bytes: u64) -> Result<(), Error> {
+        let mut data = vec![0; bytes as usize];
+        // A page of one word: the emulated device keeps the word.
+        for page in data.chunks_mut(PAGE_BYTES) {
+            self.next_word = self.next_word.wrapping_add(1);
+            for place in page.chunks_exact_mut(8) {
+                place.copy_from_slice(&self.next_word.to_le_bytes());
+            }
+        }
+        let written = || {
+            let file = File::options()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)?;
+            file.write_all_at(&data, offset)?;
+            file.sync_data()
+        };
+        written().map_err(|source| failed("write", path, source))?;
+        self.written_bytes += bytes;
+        Ok(())
+    }
+}
+
+fn aged_app(directory: &Path, name: &'static str) -> Result<AgedApp, Error> {
+    let mut paths = Vec::new();
+    for below in [directory.join(name), directory.join(name).join("cache")] {
+        paths.extend(files_in(&below)?);
+    }
+    let mut app = AgedApp {
+        name,
+        files: paths.len() as u64,
+        bytes: 0,
+        dof_l: None,
+    };
+    let (mut pieces, mut fewest, mut known) = (0, 0, true);
+    for path in &paths {
+        let file = File::open(path).map_err(|source| failed("open", path, source))?;
+        let metadata = file.metadata();
+        app.bytes += metadata
+            .map_err(|source| failed("read", path, source))?
+            .len();
+        match Layout::of(&file, true) {
+            Ok(layout) => {
+                pieces += layout.fragments();
+                fewest += layout.fewest_fragments();
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => known = false,
+            Err(source) => return Err(failed("find the places of", path, source)),
+        }
+    }
+    app.dof_l = (known && fewest > 0).then(|| pieces as f64 / fewest as f64);
+    Ok(app)
+}
+
+fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let wrong = |source| failed("list", directory, source);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        if entry.file_type().map_err(wrong)?.is_file() {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OF: Use = Use {
+        days: 11,
+        sessions: 2,
+        capacity_bytes: 32 << 20,
+        target_bytes: 24 << 20,
+        seed: 1,
+    };
+
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
+    fn bytes_below(directory: &Path) -> u64 {
+        let entries = fs::read_dir(directory).unwrap().map(|it| it.unwrap());
+        entries
+            .map(|it| match it.file_type().unwrap().is_dir() {
+                true => bytes_below(&it.path()),
+                false => it.metadata().unwrap().len(),
+            })
+            .sum()
+    }
+
+    #[test]
+    fn the_files_are_what_the_plan_says_and_twice_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut days = Vec::new();
+        let aged = age(OF, directory.path(), &mut |day, _| days.push(day), &NEVER).unwrap();
+        assert_eq!(bytes_below(directory.path()), aged.files_bytes);
+        assert_eq!(days.len(), 11);
+        assert_eq!(aged.sessions, 22);
+        assert!(aged.written_bytes > 1 << 20);
+        assert!(aged.apps.iter().all(|app| app.files >= 3 && app.bytes > 0));
+        let again = tempfile::tempdir().unwrap();
+        let same = age(OF, again.path(), &mut |_, _| {}, &NEVER).unwrap();
+        assert_eq!(aged.written_bytes, same.written_bytes);
+        assert_eq!(bytes_below(again.path()), aged.files_bytes);
+    }
+
+    #[test]
+    fn somebody_who_stops_it_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(true);
+        let ended = age(OF, directory.path(), &mut |_, _| {}, &stop);
+        assert!(matches!(ended, Err(Error::Interrupted)));
+    }
+}

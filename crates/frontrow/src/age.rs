@@ -1,0 +1,169 @@
+//! `frontrow age`: months of a phone's use in a directory.
+
+use crate::bench::{catch_signals, json, print_text};
+use crate::exit::{Exit, Failure};
+use ::age::{Aged, Error, Use};
+use indicatif::{ProgressBar, ProgressStyle};
+use record::number::count;
+use std::fmt::Write;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+/// Use DIR as a phone for months, which fragments its files as use does
+///
+/// Six apps write databases, caches and logs in turn, are updated every ten days, and photos
+/// come and go so that as much is in use on the last day as on the first. The same seed does the
+/// same; where things come to lie is the file system's doing. Give it a file system of its own.
+/// The files stay: measure them with `frontrow defrag --check`, keep their layout with
+/// `frontrow snapshot`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// An empty directory, or one to be made
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+
+    /// How long
+    #[arg(long, value_name = "N", default_value_t = Use::DAYS,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    days: u32,
+
+    /// How often a day an app is used for ten minutes
+    #[arg(long, value_name = "N", default_value_t = Use::SESSIONS,
+          value_parser = clap::value_parser!(u32).range(1..=144))]
+    sessions: u32,
+
+    /// What is to be in use, of the file system or of --size
+    #[arg(long, value_name = "PERCENT", default_value_t = Use::FILL,
+          value_parser = clap::value_parser!(u32).range(10..=95))]
+    fill: u32,
+
+    /// Take so many megabytes for the phone's size instead of the file system's
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(8..=100_000_000))]
+    size: Option<u64>,
+
+    /// What chance does
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(args: Args) -> Result<(), Failure> {
+    let directory = &args.directory;
+    empty(directory)?;
+    let (capacity_bytes, others_bytes) = match args.size {
+        Some(megabytes) => (megabytes * 1_000_000, 0),
+        None => room(directory)?,
+    };
+    let used_bytes = capacity_bytes / 100 * u64::from(args.fill);
+    let of = Use {
+        days: args.days,
+        sessions: args.sessions,
+        capacity_bytes,
+        target_bytes: used_bytes.saturating_sub(others_bytes),
+        seed: args.seed,
+    };
+    let stop = catch_signals()?;
+    let bar = progress();
+    let mut shown = |day: u32, days: u32| {
+        bar.set_length(days.into());
+        bar.set_position(day.into());
+    };
+    let aged = ::age::age(of, directory, &mut shown, &stop);
+    bar.finish_and_clear();
+    let aged = aged.map_err(|error| failed(error, directory))?;
+    match args.json {
+        true => print_text(&json(&aged)?),
+        false => print_text(&text(&aged)),
+    }
+}
+
+/// There is nothing in it that somebody might miss.
+fn empty(directory: &Path) -> Result<(), Failure> {
+    let wrong = |error: io::Error| {
+        let exit = match error.kind() {
+            io::ErrorKind::PermissionDenied => Exit::Permission,
+            _ => Exit::Usage,
+        };
+        let path = directory.display();
+        Failure::new(exit, format_args!("cannot use {path}: {error}"))
+    };
+    fs::create_dir_all(directory).map_err(wrong)?;
+    for entry in fs::read_dir(directory).map_err(wrong)? {
+        // What mke2fs makes is nobody's.
+        if entry.map_err(wrong)?.file_name() != "lost+found" {
+            return Err(Failure::new(
+                Exit::Refused,
+                format_args!(
+                    "{} is not empty: name a directory that is, or is not there yet",
+                    directory.display()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What the file system has for files, and what of it is in use.
+fn room(directory: &Path) -> Result<(u64, u64), Failure> {
+    let room = ::age::room(directory).map_err(|error| failed(error, directory))?;
+    Ok((room.capacity_bytes, room.used_bytes))
+}
+
+fn text(aged: &Aged) -> String {
+    let mut text = format!(
+        "{} days passed in {} sessions: {} MB written, {} MB in files\n",
+        count(aged.days.into()),
+        count(aged.sessions as f64),
+        count((aged.written_bytes / 1_000_000) as f64),
+        count((aged.files_bytes / 1_000_000) as f64),
+    );
+    for app in &aged.apps {
+        let dof_l = match app.dof_l {
+            Some(dof_l) => format!("{dof_l:.2}"),
+            None => "not told by this file system".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "  {:<10} {:>6} files {:>7} MB   DoF_L {dof_l}",
+            app.name,
+            count(app.files as f64),
+            count((app.bytes / 1_000_000) as f64),
+        );
+    }
+    text
+}
+
+fn progress() -> ProgressBar {
+    let bar = match io::stderr().is_terminal() {
+        true => ProgressBar::new(0),
+        false => ProgressBar::hidden(),
+    };
+    let style = ProgressStyle::with_template("{wide_bar} day {pos} of {len}, {eta} left");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn failed(error: Error, directory: &Path) -> Failure {
+    let exit = match &error {
+        Error::Interrupted => {
+            return Failure::new(
+                Exit::Interrupted,
+                format_args!(
+                    "interrupted: what was written is in {}, remove it to begin again",
+                    directory.display()
+                ),
+            );
+        }
+        Error::NoSpace(_) => Exit::DiskFull,
+        Error::TooSmall { .. } => Exit::Refused,
+        Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            Exit::Permission
+        }
+        Error::Io { .. } => Exit::Internal,
+    };
+    Failure::new(exit, error)
+}
