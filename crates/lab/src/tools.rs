@@ -9,9 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Program and the package it comes from.
-const PROGRAMS: [(&str, &str); 12] = [
+const PROGRAMS: [(&str, &str); 13] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
+    ("e2image", "e2fsprogs"),
     ("dumpe2fs", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
     ("e4defrag", "e2fsprogs"),

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MEMORY_MIB: u64 = 1024;
 
 /// Programs that trials start.
-const TRIAL_PROGRAMS: [&str; 2] = ["fio", "e2fsck"];
+const TRIAL_PROGRAMS: [&str; 4] = ["fio", "e2fsck", "e2image", "dumpe2fs"];
 
 /// A trial that takes longer than this hangs, on a busy host too.
 const LIMIT_S: u64 = 900;

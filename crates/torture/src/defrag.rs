@@ -1,6 +1,7 @@
 //! Moving files: what xfstests ask of EXT4_IOC_MOVE_EXT in ext4/301 to 304 and 308.
 
 mod refusals;
+mod snapshots;
 
 use crate::failure::require;
 use crate::load::Load;
@@ -45,6 +46,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     refusals::run(stand, volume.path())?;
     volume.unmount()?;
     is_clean(stand)?;
+    snapshots::run(stand, made)?;
     // With room for the load.
     let volume = Volume::make(stand)?;
     moved_under_load(stand, volume.path())?;

@@ -43,6 +43,11 @@ impl Volume {
     /// Makes an ext4 of this layout and mounts it.
     pub(crate) fn with(stand: &Stand, layout: Layout) -> Outcome<Volume> {
         format(&stand.device_node(), layout)?;
+        Volume::mount(stand, layout)
+    }
+
+    /// Mounts what is there.
+    pub(crate) fn mount(stand: &Stand, layout: Layout) -> Outcome<Volume> {
         let options = match layout.options {
             "" => "noinit_itable".to_owned(),
             more => format!("noinit_itable,{more}"),
