@@ -90,7 +90,10 @@ mod tests {
             38 35 98:10 / /mnt3 rw - ext4 /dev/third rw\nhello\n";
         fs::write(root.path().join("proc/self/mountinfo"), table).unwrap();
         let written = |minor| is_mounted_for_writing(root.path(), 98, minor).unwrap();
-        assert!(written(0), "the mount is read-only, and the file system is not");
+        assert!(
+            written(0),
+            "the mount is read-only, and the file system is not"
+        );
         assert!(!written(1));
         assert!(written(10));
         assert!(!written(2), "not mounted");

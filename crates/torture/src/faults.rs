@@ -1,7 +1,8 @@
-//! Each allocation fails once, on a kernel that can make it.
+//! Allocations fail one at a time, on a kernel that can make them.
 
 use crate::failure::require;
 use crate::leak::no_allocation_is_lost;
+use crate::load::Random;
 use crate::stand::{FRONTROW, write};
 use crate::{Failure, Outcome, Stand, module};
 use rustix::io::Errno;
@@ -23,6 +24,10 @@ const SETTINGS: [(&str, &str); 5] = [
 /// No operation makes as many allocations.
 const MOST: u32 = 5000;
 
+/// Each failure takes the debug kernel a second. The first allocations all fail, of
+/// later ones fewer the more there were, by chance one of up to a sixth of these.
+const SKIPPED: u32 = 6;
+
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     if !Path::new(SETTINGS[0].0).exists() {
         return Ok(());
@@ -30,15 +35,32 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     for (path, value) in SETTINGS {
         write(path, value)?;
     }
-    each_fails(&mut || stand.try_set("nr_requests", "700"), &mut || {
-        stand.set("nr_requests", "16")
-    })?;
-    each_fails(&mut || stand.try_set("scheduler", FRONTROW), &mut || {
-        stand.set("scheduler", "none")
-    })?;
+    let mut random = Random::new(stand.seed);
+    for _ in 0..stand.rounds {
+        changes_fail(stand, &mut random)?;
+        starts_fail(stand, &mut random)?;
+    }
+    no_allocation_is_lost()
+}
+
+fn changes_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
+    one_after_another_fails(
+        random,
+        &mut || stand.try_set("nr_requests", "700"),
+        &mut || stand.set("nr_requests", "16"),
+    )?;
+    one_after_another_fails(
+        random,
+        &mut || stand.try_set("scheduler", FRONTROW),
+        &mut || stand.set("scheduler", "none"),
+    )
+}
+
+fn starts_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
     for module in [stand.scheduler()?, stand.flash()?] {
         let file = module::open(module)?;
-        each_fails(
+        one_after_another_fails(
+            random,
             &mut || Ok(module::insert(module, &file)?),
             &mut || match module::try_unload(module) {
                 Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -46,18 +68,21 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
             },
         )?;
     }
-    no_allocation_is_lost()
+    stand.prepare()
 }
 
-/// Does `operation` again and again, each time with the next of its allocations
-/// failing, until all have failed once. Then it either succeeds all the same or
-/// says that memory is short; `undo` must work after both.
-fn each_fails(
+/// Does `operation` again and again, each time with a later one of its allocations
+/// failing, until there is none left. It then either succeeds all the same or says
+/// that memory is short; `undo` must work after both.
+fn one_after_another_fails(
+    random: &mut Random,
     operation: &mut dyn FnMut() -> io::Result<()>,
     undo: &mut dyn FnMut() -> Outcome<()>,
 ) -> Outcome<()> {
     let switch = FailNth::of_this_thread()?;
-    for nth in 1..MOST {
+    let mut nth = 0;
+    while nth < MOST {
+        nth += 1 + (random.next() % u64::from(nth / SKIPPED + 1)) as u32;
         undo()?;
         switch.set(nth)?;
         let outcome = operation();

@@ -136,7 +136,7 @@ pub const TRIALS: [Trial; 14] = [
     },
     Trial {
         name: "faults",
-        title: "every allocation of a module's start and of a change of scheduler fails once (debug kernel)",
+        title: "allocations of a module's start and of a change of scheduler fail one at a time (debug kernel)",
         clock: Clock::TwoCpusInTurn,
         run: faults::run,
     },
