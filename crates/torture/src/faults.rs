@@ -3,7 +3,7 @@
 use crate::failure::require;
 use crate::leak::no_allocation_is_lost;
 use crate::load::Random;
-use crate::stand::{FRONTROW, write};
+use crate::stand::{FRONTROW, read, write};
 use crate::{Failure, Outcome, Stand, module};
 use rustix::io::Errno;
 use std::fs::File;
@@ -21,6 +21,13 @@ const SETTINGS: [(&str, &str); 5] = [
     ("/sys/kernel/debug/fail_page_alloc/verbose", "0"),
 ];
 
+/// It says so in the kernel's log when it has no page, which would look like trouble.
+const VMALLOC: &str = "__vmalloc_node_range_noprof";
+
+/// What calls a module's own start.
+const START: &str = "do_init_module";
+const SYMBOLS: &str = "/proc/kallsyms";
+
 /// No operation makes as many allocations.
 const MOST: u32 = 5000;
 
@@ -37,10 +44,44 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     }
     let mut random = Random::new(stand.seed);
     for _ in 0..stand.rounds {
+        filter("require", (0, u64::MAX))?;
+        filter("reject", text_of(VMALLOC)?)?;
         changes_fail(stand, &mut random)?;
+        filter("require", text_of(START)?)?;
         starts_fail(stand, &mut random)?;
     }
     no_allocation_is_lost()
+}
+
+/// `require`: only those allocations fail that are made below a function at these
+/// addresses; `reject`: none of those.
+fn filter(what: &str, (from, to): (u64, u64)) -> Outcome<()> {
+    for kind in ["failslab", "fail_page_alloc"] {
+        let path = format!("/sys/kernel/debug/{kind}/{what}");
+        write(&format!("{path}-start"), &from.to_string())?;
+        write(&format!("{path}-end"), &to.to_string())?;
+    }
+    Ok(())
+}
+
+/// Where the kernel's function `name` begins, and where the next one does.
+fn text_of(name: &str) -> Outcome<(u64, u64)> {
+    let text = read(SYMBOLS)?;
+    let mut symbols: Vec<(u64, &str)> = text
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let address = u64::from_str_radix(words.next()?, 16).ok()?;
+            Some((address, words.nth(1)?))
+        })
+        .collect();
+    symbols.sort_unstable();
+    let begin = symbols.iter().find(|(_, it)| *it == name);
+    let range = begin.and_then(|(from, _)| {
+        let next = symbols.iter().find(|(address, _)| address > from)?;
+        Some((*from, next.0))
+    });
+    range.ok_or_else(|| Failure::new(format!("{SYMBOLS} has no {name}")))
 }
 
 fn changes_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
@@ -56,6 +97,8 @@ fn changes_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
     )
 }
 
+/// Of a start only what the module itself does: where memory is short before, the
+/// kernel's tracing warns of its own accord (`event_define_fields`).
 fn starts_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
     for module in [stand.scheduler()?, stand.flash()?] {
         let file = module::open(module)?;
