@@ -2,12 +2,12 @@
 
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
+use crate::progress;
 use ::age::{Aged, Error, Use};
-use indicatif::{ProgressBar, ProgressStyle};
 use record::number::count;
 use std::fmt::Write;
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Use DIR as a phone for months, which fragments its files as use does
@@ -68,7 +68,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         seed: args.seed,
     };
     let stop = catch_signals()?;
-    let bar = progress();
+    let bar = progress::bar("{wide_bar} day {pos} of {len}, {eta} left");
     let mut shown = |day: u32, days: u32| {
         bar.set_length(days.into());
         bar.set_position(day.into());
@@ -136,15 +136,6 @@ fn text(aged: &Aged) -> String {
         );
     }
     text
-}
-
-fn progress() -> ProgressBar {
-    let bar = match io::stderr().is_terminal() {
-        true => ProgressBar::new(0),
-        false => ProgressBar::hidden(),
-    };
-    let style = ProgressStyle::with_template("{wide_bar} day {pos} of {len}, {eta} left");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn failed(error: Error, directory: &Path) -> Failure {

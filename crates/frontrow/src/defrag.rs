@@ -4,11 +4,11 @@ mod words;
 
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
+use crate::progress;
 use ::defrag::{Choice, Error, Finding, Moved, Pace, ReadTime, Refusal, Remap, Survey, Tally};
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -128,7 +128,7 @@ const PAGE_BYTES: u64 = device::janus::PAGE_BYTES;
 pub fn run(args: Args) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let mut survey = Survey::of(&args.path, &stop).map_err(failed)?;
-    let bar = progress();
+    let bar = progress::bar("{wide_bar} {pos}/{len} {msg}, {eta} left");
     let mut measure = match args.all {
         true => None,
         false => survey.measure(),
@@ -306,15 +306,6 @@ fn refused_alone(report: &Report, args: &Args) -> Result<(), Failure> {
         exit,
         format_args!("{path} was left where it is: {refusal}"),
     ))
-}
-
-fn progress() -> ProgressBar {
-    let bar = match io::stderr().is_terminal() {
-        true => ProgressBar::new(0),
-        false => ProgressBar::hidden(),
-    };
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}, {eta} left");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn shown(bar: &ProgressBar) -> impl FnMut(u64, u64) {

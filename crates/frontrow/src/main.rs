@@ -8,6 +8,7 @@ mod iopro;
 mod lab;
 mod launch;
 mod man;
+mod progress;
 mod replay;
 mod sched;
 mod seeds;

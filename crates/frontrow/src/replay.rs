@@ -2,15 +2,15 @@
 
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
+use crate::progress;
 use ::replay::{Config, Error, Fill, Format, Pace, Target, TimesByKind, Trace};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use indicatif::{ProgressBar, ProgressStyle};
 use lab::Sources;
 use record::number::{count, with_unit};
 use serde::Serialize;
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -153,7 +153,8 @@ fn onto_flash(trace: &Trace, pace: Pace, args: &Args) -> Result<String, Failure>
     };
     let stop = catch_signals()?;
     let total = trace.operations().len() as u64 * u64::from(args.loops);
-    let bar = progress(total);
+    let bar = progress::bar("{wide_bar} {pos}/{len} operations, {eta} left");
+    bar.set_length(total);
     let begun = Instant::now();
     let result = ::replay::on_flash(
         trace,
@@ -177,15 +178,6 @@ fn onto_flash(trace: &Trace, pace: Pace, args: &Args) -> Result<String, Failure>
         true => json(&report),
         false => Ok(flash_text(&report)),
     }
-}
-
-fn progress(total: u64) -> ProgressBar {
-    let bar = match io::stderr().is_terminal() {
-        true => ProgressBar::new(total),
-        false => ProgressBar::hidden(),
-    };
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} operations, {eta} left");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn onto_file(

@@ -2,11 +2,11 @@
 
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
+use crate::progress;
 use ::snapshot::Error;
 use clap::Subcommand;
-use indicatif::{ProgressBar, ProgressStyle};
 use record::number::count;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::PathBuf;
 
 /// Save the layout of an ext4 file system without its data, and lay it out again elsewhere
@@ -89,7 +89,7 @@ fn restore(
         ));
     }
     let stop = catch_signals()?;
-    let bar = progress();
+    let bar = progress::bar("{wide_bar} {bytes}/{total_bytes}, {eta} left");
     let mut shown = |done, all| {
         bar.set_length(all);
         bar.set_position(done);
@@ -116,15 +116,6 @@ fn kilobytes(bytes: u64) -> f64 {
 
 fn megabytes(bytes: u64) -> f64 {
     (bytes / 1_000_000) as f64
-}
-
-fn progress() -> ProgressBar {
-    let bar = match io::stderr().is_terminal() {
-        true => ProgressBar::new(0),
-        false => ProgressBar::hidden(),
-    };
-    let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes}, {eta} left");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn failed(error: Error) -> Failure {
