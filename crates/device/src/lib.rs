@@ -4,6 +4,7 @@
 //! What the kernel says of devices is read below a root directory, `/` on a running system,
 //! so that tests have a tree of their own.
 
+mod discard;
 mod extents;
 pub mod janus;
 mod mounts;
@@ -11,6 +12,7 @@ mod pages;
 mod queue;
 mod resolve;
 
+pub use discard::discard;
 pub use extents::{Extent, Layout, State};
 pub use mounts::is_mounted_for_writing;
 pub use pages::{PAGE_BYTES, Pages};

@@ -7,7 +7,6 @@ use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
@@ -240,15 +239,8 @@ impl Copy<'_> {
 
 /// Everything on the device is forgotten, where it can do that.
 fn discard(device: &File, bytes: u64) -> io::Result<()> {
-    // include/uapi/linux/fs.h: _IO(0x12, 119), two 64-bit numbers.
-    const BLKDISCARD: libc::c_ulong = 0x1277;
-    let range = [0, bytes];
-    // SAFETY: reads two numbers.
-    if unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) } == 0 {
-        return Ok(());
-    }
-    match io::Error::last_os_error() {
-        error if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
-        error => Err(error),
+    match device::discard(device, 0, bytes) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+        done => done,
     }
 }

@@ -7,7 +7,6 @@ use crate::{Failure, Outcome, Stand};
 use device::PAGE_BYTES;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::thread;
@@ -25,9 +24,6 @@ pub(crate) const AWAITED_BYTES: usize = 64 * PAGE_BYTES;
 
 /// A file system so small that it can be filled.
 pub(crate) const SMALL_MIB: u32 = 64;
-
-/// `_IO(0x12, 119)` of `linux/fs.h`.
-const BLKDISCARD: libc::c_ulong = 0x1277;
 
 /// A new file with so much in it, in the page cache.
 pub(crate) fn create(path: &Path, bytes: usize) -> Outcome<File> {
@@ -147,12 +143,7 @@ fn write_more(file: &File, at: u64) -> io::Result<bool> {
 
 /// Half of what lies behind `start`, on a device that is much larger.
 fn discard_beyond(device: &File, start: u64) -> io::Result<()> {
-    let range: [u64; 2] = [start, 8 << 30];
-    // SAFETY: the request reads two 64-bit numbers, start and length in bytes.
-    match unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    device::discard(device, start, 8 << 30)
 }
 
 /// Wants space that a full file system has not, while what is behind it on the

@@ -4,27 +4,19 @@ use super::{Outcome, mount};
 use std::ffi::CString;
 use std::fs::OpenOptions;
 use std::io::{self, Seek, SeekFrom};
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
-
-/// `_IO(0x12, 119)` of `linux/fs.h`.
-const BLKDISCARD: libc::c_ulong = 0x1277;
 
 /// Makes the whole device as if never written.
 pub fn discard(device: &Path) -> Outcome<()> {
     discard_all(device).map_err(|error| format!("it cannot discard {}: {error}", device.display()))
 }
 
-fn discard_all(device: &Path) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).open(device)?;
-    let range: [u64; 2] = [0, file.seek(SeekFrom::End(0))?];
-    // SAFETY: the request reads two 64-bit numbers, start and length in bytes.
-    match unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD, range.as_ptr()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+fn discard_all(path: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    let bytes = file.seek(SeekFrom::End(0))?;
+    device::discard(&file, 0, bytes)
 }
 
 /// Makes an ext4 with Debian's defaults, which mke2fs has built in and uses where
