@@ -81,6 +81,14 @@ pub enum Error {
     Interrupted,
 }
 
+/// The directory that `path` is in: what is to become it is written beside it.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 fn failed<'a>(verb: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
     move |source| Error::Io {
         verb,

@@ -1,7 +1,7 @@
 //! Laying a file system out again.
 
 use crate::save::COMMENT;
-use crate::{Error, Superblock, failed, tool, used};
+use crate::{Error, Superblock, directory_of, failed, tool, used};
 use flate2::read::GzDecoder;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -48,10 +48,9 @@ pub fn restore(
     if !device && target.symlink_metadata().is_ok() {
         return Err(Error::Exists(target.to_owned()));
     }
-    let directory = match target.parent() {
-        _ if device => std::env::temp_dir(),
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => ".".into(),
+    let directory = match device {
+        true => std::env::temp_dir(),
+        false => directory_of(target).to_owned(),
     };
     let packed = unpack(snapshot, stop)?;
     let image = NamedTempFile::new_in(&directory).map_err(failed("write to", &directory))?;

@@ -1,6 +1,6 @@
 //! Saving a file system's layout.
 
-use crate::{Error, Superblock, failed, tool};
+use crate::{Error, Superblock, directory_of, failed, tool};
 use flate2::{Compression, GzBuilder};
 use serde::Serialize;
 use std::fs::File;
@@ -42,10 +42,7 @@ pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, 
     if is_written(&file).map_err(failed("read", source))? {
         return Err(Error::Mounted(source.to_owned()));
     }
-    let directory = match snapshot.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = directory_of(snapshot);
     let metadata = NamedTempFile::new_in(directory).map_err(failed("write to", directory))?;
     let mut command = Command::new("e2image");
     command.arg("-Q").arg(source).arg(metadata.path());
