@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// All apps are updated every so many days (§6.1).
 const UPDATE_DAYS: u32 = 10;
 
-const PAGE_BYTES: u64 = 4096;
+const PAGE_BYTES: u64 = device::PAGE_BYTES as u64;
 /// A download and an installer flush what they wrote after so much.
 const PIECE_BYTES: u64 = 128 << 10;
 /// The smallest size that a share of the capacity becomes.

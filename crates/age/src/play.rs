@@ -1,15 +1,13 @@
 //! The plan, done to files.
 
 use crate::{APPS, Error, Step, Usage, Use};
-use device::Layout;
+use device::{Layout, PAGE_BYTES};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-const PAGE_BYTES: usize = 4096;
 
 /// What became of the files.
 #[derive(Clone, Debug, Serialize)]

@@ -6,9 +6,7 @@
 
 use launch::Latency;
 use launch::plan::{Ground, Joining, Piece, Place, layout};
-
-/// A page; what chunks and gaps are made of.
-const PAGE_BYTES: u64 = 4096;
+use launch::profile::PAGE_BYTES;
 
 /// Of so many repetitions the fastest counts.
 const LOOPS: usize = 5;
