@@ -28,6 +28,12 @@ const VMALLOC: &str = "__vmalloc_node_range_noprof";
 const START: &str = "do_init_module";
 const SYMBOLS: &str = "/proc/kallsyms";
 
+/// That memory is short.
+const CHANGE_ANSWERS: [i32; 1] = [libc::ENOMEM];
+
+/// The driver core says EINVAL when module_add_driver() gets no directory.
+const START_ANSWERS: [i32; 2] = [libc::ENOMEM, libc::EINVAL];
+
 /// No operation makes as many allocations.
 const MOST: u32 = 5000;
 
@@ -87,11 +93,13 @@ fn text_of(name: &str) -> Outcome<(u64, u64)> {
 fn changes_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
     one_after_another_fails(
         random,
+        &CHANGE_ANSWERS,
         &mut || stand.try_set("nr_requests", "700"),
         &mut || stand.set("nr_requests", "16"),
     )?;
     one_after_another_fails(
         random,
+        &CHANGE_ANSWERS,
         &mut || stand.try_set("scheduler", FRONTROW),
         &mut || stand.set("scheduler", "none"),
     )
@@ -104,6 +112,7 @@ fn starts_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
         let file = module::open(module)?;
         one_after_another_fails(
             random,
+            &START_ANSWERS,
             &mut || Ok(module::insert(module, &file)?),
             &mut || match module::try_unload(module) {
                 Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -115,17 +124,18 @@ fn starts_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
 }
 
 /// Does `operation` again and again, each time with a later one of its allocations
-/// failing, until there is none left. It then either succeeds all the same or says
-/// that memory is short; `undo` must work after both.
+/// failing, until there is none left. It then either succeeds all the same or gives one
+/// of `answers`; `undo` must work after both.
 fn one_after_another_fails(
     random: &mut Random,
+    answers: &[i32],
     operation: &mut dyn FnMut() -> io::Result<()>,
     undo: &mut dyn FnMut() -> Outcome<()>,
 ) -> Outcome<()> {
     let switch = FailNth::of_this_thread()?;
     let mut nth = 0;
     while nth < MOST {
-        nth += 1 + (random.next() % u64::from(nth / SKIPPED + 1)) as u32;
+        nth += 1 + random.below((nth / SKIPPED + 1) as usize) as u32;
         undo()?;
         switch.set(nth)?;
         let outcome = operation();
@@ -133,9 +143,8 @@ fn one_after_another_fails(
         switch.set(0)?;
         let left = left?;
         if let Err(error) = outcome {
-            // EINVAL: of the driver core, when module_add_driver() gets no directory.
-            let told = [libc::ENOMEM, libc::EINVAL].map(Some);
-            require(told.contains(&error.raw_os_error()), || {
+            let answered = error.raw_os_error().is_some_and(|it| answers.contains(&it));
+            require(answered, || {
                 format!("with allocation {nth} failing a module answers: {error}")
             })?;
         }

@@ -84,14 +84,14 @@ fn mix(stand: &Stand, directory: &Path) -> Outcome<u64> {
 }
 
 fn waits(directory: &Path) -> Outcome<u64> {
-    let before = Ran::now()?;
+    let before_ns = ran_ns()?;
     let begun = Instant::now();
     for round in 0..ROUNDS {
         one_round(directory, round)?;
     }
-    let after = Ran::now()?;
+    let after_ns = ran_ns()?;
     let elapsed_ns = begun.elapsed().as_nanos() as u64;
-    Ok(elapsed_ns.saturating_sub(after.ns - before.ns))
+    Ok(elapsed_ns.saturating_sub(after_ns - before_ns))
 }
 
 /// What an app does to a small file.
@@ -118,26 +118,18 @@ fn one_round(directory: &Path, round: usize) -> Outcome<()> {
 }
 
 /// How long this thread was running, or could have been, by the scheduler's books.
-struct Ran {
-    ns: u64,
-}
-
-impl Ran {
-    fn now() -> Outcome<Ran> {
-        // What it has run since it was last switched to is counted by this.
-        rustix::thread::sched_yield();
-        let text = stand::read("/proc/thread-self/schedstat")?;
-        let numbers: Option<Vec<u64>> = text
-            .split_whitespace()
-            .take(2)
-            .map(|it| it.parse().ok())
-            .collect();
-        let numbers = numbers.filter(|it| it.len() == 2);
-        let numbers = numbers.ok_or_else(|| Failure::new(format!("schedstat says '{text}'")))?;
-        Ok(Ran {
-            ns: numbers.iter().sum(),
-        })
-    }
+fn ran_ns() -> Outcome<u64> {
+    // What it has run since it was last switched to is counted by this.
+    rustix::thread::sched_yield();
+    let text = stand::read("/proc/thread-self/schedstat")?;
+    let numbers: Option<Vec<u64>> = text
+        .split_whitespace()
+        .take(2)
+        .map(|it| it.parse().ok())
+        .collect();
+    let numbers = numbers.filter(|it| it.len() == 2);
+    let numbers = numbers.ok_or_else(|| Failure::new(format!("schedstat says '{text}'")))?;
+    Ok(numbers.iter().sum())
 }
 
 fn judge(recorded: &Recorded, blocked_ns: u64) -> Outcome<()> {
