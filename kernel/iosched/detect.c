@@ -274,6 +274,20 @@ static struct kprobe flush_hook = {
 };
 static bool flush_hooked;
 
+static const char *cannot_probe(int err)
+{
+	switch (err) {
+	case -EOPNOTSUPP:
+		return "this kernel lacks CONFIG_KRETPROBES";
+	case -ENOENT:
+		return "this kernel has no function of that name";
+	case -ENOMEM:
+		return "there is no memory; free some and load the module again";
+	default:
+		return "this kernel refuses it";
+	}
+}
+
 int frontrow_detect_init(void)
 {
 	int err, i;
@@ -281,8 +295,8 @@ int frontrow_detect_init(void)
 	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
 		err = register_kretprobe(&hooks[i]);
 		if (err) {
-			pr_err("frontrow: cannot probe %s: error %d; this kernel needs CONFIG_KRETPROBES\n",
-			       hooks[i].kp.symbol_name, err);
+			pr_err("frontrow: cannot probe %s: %s (error %d)\n",
+			       hooks[i].kp.symbol_name, cannot_probe(err), err);
 			goto undo;
 		}
 	}
