@@ -8,6 +8,7 @@
 
 pub mod calibrate;
 pub mod load;
+pub mod metadata;
 pub mod plan;
 pub mod prepare;
 pub mod profile;

@@ -79,10 +79,10 @@ pub struct Outcome {
 }
 
 /// Where a plan's parts are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Source<'a> {
     /// The files by their number in the plan.
-    pub files: &'a [&'a File],
+    pub files: Vec<&'a File>,
     /// The device that they are on, open with O_DIRECT.
     pub device: Option<&'a File>,
 }

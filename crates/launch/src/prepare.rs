@@ -75,7 +75,7 @@ pub fn load_all(
     let mut on_their_way = Vec::new();
     for plan in plans {
         let source = Source {
-            files: &files,
+            files: files.clone(),
             device: plan.device.as_ref(),
         };
         on_their_way.push(load::send(&plan.requests, source)?);

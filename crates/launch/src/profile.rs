@@ -49,6 +49,16 @@ pub struct ProfiledFile {
     pub pages: Vec<Pages>,
 }
 
+/// What the file system itself keeps on a device of the files that a start needs:
+/// directories, inodes, extents. In memory it is in the device's own page cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// `st_dev` of the files.
+    pub device: u64,
+    /// Ascending, never empty, counted from the device's begin.
+    pub pages: Vec<Pages>,
+}
+
 /// When the working set is loaded, seen from the app's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Timing {
@@ -74,6 +84,8 @@ pub struct Profile {
     pub timing: Timing,
     /// The files, each once, in the order in which the start first needed them.
     pub files: Vec<ProfiledFile>,
+    /// Each device once; empty where only the user's rights were at hand.
+    pub metadata: Vec<Metadata>,
 }
 
 impl Profile {
@@ -96,10 +108,18 @@ impl Profile {
                 ..file.clone()
             })
         });
+        let metadata = self.metadata.iter().filter_map(|ours| {
+            let theirs = other.metadata.iter().find(|it| it.device == ours.device)?;
+            let pages = intersection(&ours.pages, &theirs.pages);
+            (!pages.is_empty()).then_some(Metadata { pages, ..*ours })
+        });
         Profile {
+            command: self.command.clone(),
+            recorded_s: self.recorded_s,
             runs: self.runs + other.runs,
+            timing: self.timing,
             files: files.collect(),
-            ..self.clone()
+            metadata: metadata.collect(),
         }
     }
 }

@@ -9,12 +9,18 @@
 //! Faults on mapped files map up to 16 pages around the one that is touched, if these are
 //! in memory (`fault_around_bytes`). Root can switch that off for the time of the
 //! recording; else the start should be a cold one, or the profile has such neighbours.
+//!
+//! Root's starts are made cold ones, and what the devices' page caches hold after a start is
+//! the metadata that it needed.
 
 mod touched;
 mod tracer;
 
-use crate::profile::{Profile, ProfiledFile, Timing};
+use crate::metadata;
+use crate::profile::{Metadata, Profile, ProfiledFile, Timing};
+use crate::residency::drop_caches;
 use knobs::Journal;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -80,8 +86,8 @@ pub fn record(
     stop: &AtomicBool,
     mut progress: impl FnMut(u32, u32),
 ) -> Result<Profile, Error> {
-    let journal = one_page_a_fault()?;
-    let outcome = all_runs(request, stop, &mut progress);
+    let journal = just_what_is_needed()?;
+    let outcome = all_runs(request, stop, journal.is_some(), &mut progress);
     if let Some(journal) = journal {
         journal.restore()?;
     }
@@ -91,16 +97,21 @@ pub fn record(
 fn all_runs(
     request: &Request,
     stop: &AtomicBool,
+    is_root: bool,
     progress: &mut impl FnMut(u32, u32),
 ) -> Result<Profile, Error> {
     let mut common: Option<Profile> = None;
     for run in 0..request.runs.max(1) {
         progress(run, request.runs);
+        let is_cold = is_root && drop_caches().is_ok();
         let touched = tracer::run(&request.command, request.limit)?;
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let profile = profile(request, touched);
+        let mut profile = profile(request, touched);
+        if is_cold {
+            profile.metadata = metadata_of(&profile.files);
+        }
         common = Some(match common {
             None => profile,
             Some(before) => before.intersection(&profile),
@@ -120,19 +131,36 @@ fn profile(request: &Request, touched: Touched) -> Profile {
         runs: 1,
         timing: Timing::default(),
         files: touched.files().collect::<Vec<ProfiledFile>>(),
+        metadata: Vec::new(),
     }
 }
 
-/// Takes the neighbours out of the recording, where this user may.
-fn one_page_a_fault() -> Result<Option<Journal>, Error> {
-    let root = Path::new("/");
+/// What their devices have in memory besides the files.
+fn metadata_of(files: &[ProfiledFile]) -> Vec<Metadata> {
+    let devices: BTreeSet<u64> = files.iter().map(|it| it.identity.device).collect();
+    let known = devices.into_iter().filter_map(|device| {
+        let pages = metadata::in_memory(device).ok()?;
+        (!pages.is_empty()).then_some(Metadata { device, pages })
+    });
+    known.collect()
+}
+
+/// Takes the neighbours out of the recording, where this user may: those that a fault maps,
+/// and the inodes that are read together.
+fn just_what_is_needed() -> Result<Option<Journal>, Error> {
     // SAFETY: has no arguments and cannot fail.
-    let is_root = unsafe { libc::geteuid() } == 0;
-    if !is_root || knobs::read(Path::new(FAULT_AROUND)).is_err() {
+    if unsafe { libc::geteuid() } != 0 {
         return Ok(None);
     }
-    let mut journal = Journal::open(root, JOURNAL)?;
-    let reason = "a fault maps only the page that is touched while an app's start is recorded";
-    journal.set(Path::new(FAULT_AROUND), "4096", reason)?;
+    let mut journal = Journal::open(Path::new("/"), JOURNAL)?;
+    let fault_around = Path::new(FAULT_AROUND);
+    if knobs::read(fault_around).is_ok() {
+        let reason = "a fault maps only the page that is touched while an app's start is recorded";
+        journal.set(fault_around, "4096", reason)?;
+    }
+    for knob in metadata::readahead_knobs() {
+        let reason = "only inodes that are needed are read while an app's start is recorded";
+        journal.set(&knob, "0", reason)?;
+    }
     Ok(Some(journal))
 }

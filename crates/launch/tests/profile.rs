@@ -1,7 +1,9 @@
 //! The profile's format: what was written is read, and nothing else is.
 
 use launch::Identity;
-use launch::profile::{Error, PAGE_BYTES, Pages, Profile, ProfiledFile, Store, StoreError, Timing};
+use launch::profile::{
+    Error, Metadata, PAGE_BYTES, Pages, Profile, ProfiledFile, Store, StoreError, Timing,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -51,10 +53,14 @@ prop_compose! {
         runs in any::<u32>(),
         timing in prop_oneof![Just(Timing::Before), Just(Timing::Beside), Just(Timing::Never)],
         mut files in proptest::collection::vec(file(), 0..12),
+        has_metadata in any::<bool>(),
+        blocks in pages(),
     ) -> Profile {
         let mut paths = BTreeSet::new();
         files.retain(|file| paths.insert(file.path.clone()));
-        Profile { command, recorded_s, runs, timing, files }
+        let device = files.first().map(|file| file.identity.device);
+        let metadata = device.filter(|_| has_metadata).map(|device| Metadata { device, pages: blocks });
+        Profile { command, recorded_s, runs, timing, files, metadata: metadata.into_iter().collect() }
     }
 }
 
@@ -101,7 +107,7 @@ proptest! {
     #[test]
     fn anything_at_all_is_read_without_a_crash(body in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = Profile::decode(&body);
-        let _ = Profile::decode(&sealed([&b"FRLAUNCH\x01\0"[..], &body].concat()));
+        let _ = Profile::decode(&sealed([&b"FRLAUNCH\x02\0"[..], &body].concat()));
     }
 
     #[test]
@@ -114,6 +120,7 @@ proptest! {
                 identity: Identity { device: 1, inode: 1, generation: 0, size_bytes: 1 << 40, mtime_s: 0, mtime_ns: 0 },
                 pages: pages.to_vec(),
             }],
+            metadata: Vec::new(),
         };
         let both = of(&one).intersection(&of(&other));
         let common = both.files.first().map_or(&[][..], |file| &file.pages);
@@ -128,7 +135,7 @@ proptest! {
 }
 
 fn hostile(body: &[u8]) -> Error {
-    Profile::decode(&sealed([&b"FRLAUNCH\x01\0"[..], body].concat())).unwrap_err()
+    Profile::decode(&sealed([&b"FRLAUNCH\x02\0"[..], body].concat())).unwrap_err()
 }
 
 #[test]
@@ -166,14 +173,40 @@ fn pages_behind_the_end_are_refused() {
         [
             &[0, 0, 1, 0, 1, 0, 2][..],
             b"/a",
-            &[1, 1, 0, 1, 0, 0, 1, gap, 1],
+            &[1, 1, 0, 1, 0, 0, 1, gap, 1, 0],
         ]
         .concat()
     };
-    assert!(Profile::decode(&sealed([&b"FRLAUNCH\x01\0"[..], &body(0)].concat())).is_ok());
+    assert!(Profile::decode(&sealed([&b"FRLAUNCH\x02\0"[..], &body(0)].concat())).is_ok());
     assert_eq!(
         hostile(&body(1)),
         Error::Nonsense("a page is behind the end of its file")
+    );
+}
+
+#[test]
+fn metadata_of_another_device_or_of_one_twice_are_refused() {
+    let file = [
+        &[0, 0, 1, 0, 1, 0, 2][..],
+        b"/a",
+        &[1, 1, 0, 1, 0, 0, 1, 0, 1],
+    ]
+    .concat();
+    let of = |devices: &[u8]| {
+        let each = devices.iter().flat_map(|&device| [device, 1, 7, 2]);
+        let metadata: Vec<u8> = [devices.len() as u8].into_iter().chain(each).collect();
+        [&file[..], &metadata].concat()
+    };
+    let good = Profile::decode(&sealed([&b"FRLAUNCH\x02\0"[..], &of(&[1])].concat())).unwrap();
+    let pages = vec![Pages { first: 7, count: 2 }];
+    assert_eq!(good.metadata, [Metadata { device: 1, pages }]);
+    assert_eq!(
+        hostile(&of(&[2])),
+        Error::Nonsense("none of its files is on a device of it")
+    );
+    assert_eq!(
+        hostile(&of(&[1, 1])),
+        Error::Nonsense("a device is in it twice")
     );
 }
 
@@ -182,8 +215,8 @@ fn a_file_that_is_there_twice_is_refused() {
     let file = [1, 1, 0, 1, 0, 0, 1, 0, 1];
     let first = [&[0, 2][..], b"/a", &file].concat();
     let second = |suffix: &[u8]| [&[2, suffix.len() as u8][..], suffix, &file].concat();
-    let body = |suffix| [&[0, 0, 1, 0, 2][..], &first, &second(suffix)].concat();
-    let sealed = sealed([&b"FRLAUNCH\x01\0"[..], &body(b"b")].concat());
+    let body = |suffix| [&[0, 0, 1, 0, 2][..], &first, &second(suffix), &[0]].concat();
+    let sealed = sealed([&b"FRLAUNCH\x02\0"[..], &body(b"b")].concat());
     assert_eq!(Profile::decode(&sealed).unwrap().files.len(), 2);
     assert_eq!(
         hostile(&body(b"")),
@@ -204,6 +237,7 @@ fn empty() -> Profile {
         runs: 1,
         timing: Timing::Before,
         files: Vec::new(),
+        metadata: Vec::new(),
     }
 }
 

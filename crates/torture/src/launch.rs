@@ -75,6 +75,7 @@ fn profile(volume: &Volume) -> Outcome<Profile> {
         runs: 1,
         timing: Timing::Before,
         files,
+        metadata: Vec::new(),
     })
 }
 
@@ -101,7 +102,7 @@ fn try_one(stand: &Stand, profile: &Profile, joining: &Joining, most: usize) -> 
     let files: Vec<&File> = set.files.iter().map(|it| &it.file).collect();
     let tracing = Tracing::start()?;
     let source = Source {
-        files: &files,
+        files,
         device: Some(&device),
     };
     let outcome = send(&planned, source).and_then(|sent| sent.finish());

@@ -99,6 +99,8 @@ impl Installed {
                 runs: 1,
                 timing: Timing::Before,
                 files,
+                // Just made, it is in memory: the journal holds it there.
+                metadata: Vec::new(),
             },
             by_place: by_place.into_iter().map(|(_, part)| part).collect(),
         })
@@ -166,10 +168,7 @@ impl Installed {
             ground.readable = device.is_some();
             requests.extend(layout(ground, joining));
         }
-        let source = Source {
-            files: &files,
-            device,
-        };
+        let source = Source { files, device };
         let sent = send(&requests, source).map_err(failed)?;
         start()?;
         Ok(sent.finish().map_err(failed)?.padding_bytes)

@@ -6,10 +6,9 @@ use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
 use ::launch::WorkingSet;
 use ::launch::profile::{Store, Timing};
-use ::launch::residency::forget;
+use ::launch::residency::{drop_caches, forget};
 use serde_json::json;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,9 +107,7 @@ fn go_on(stop: &AtomicBool) -> Result<(), Failure> {
 
 /// Root empties the page cache; others take out what the profile has.
 fn make_cold(set: &WorkingSet) -> Result<(), Failure> {
-    // SAFETY: has no arguments, and waits until what is dirty is written.
-    unsafe { libc::sync() };
-    if fs::write("/proc/sys/vm/drop_caches", "3").is_ok() {
+    if drop_caches().is_ok() {
         return Ok(());
     }
     let failed = |error: io::Error| {

@@ -4,6 +4,7 @@ use super::exec::become_app;
 use super::{latency, profile_name};
 use crate::exit::Failure;
 use ::launch::WorkingSet;
+use ::launch::metadata;
 use ::launch::prepare::{load_all, prepare};
 use ::launch::profile::{Profile, Store, Timing};
 use std::ffi::OsString;
@@ -30,11 +31,15 @@ pub fn run(
 }
 
 fn load(store: &Store, profile: &Profile, timing: Timing) {
-    // Asked before there is a helper: a warm start is not to pay for one.
-    if timing == Timing::Never || WorkingSet::is_warm(profile) {
+    if timing == Timing::Never {
         return;
     }
-    match start_helper(|sent| help(store, profile, sent)) {
+    // Asked before there is a helper: a warm start is not to pay for one.
+    let blocks = metadata::missing(profile);
+    if blocks.is_empty() && WorkingSet::is_warm(profile) {
+        return;
+    }
+    match start_helper(|sent| help(store, profile, &blocks, sent)) {
         // It closes its end when all is on its way, and when it dies.
         Ok(mut sent) if timing == Timing::Before => {
             let _ = sent.read(&mut [0]);
@@ -45,8 +50,13 @@ fn load(store: &Store, profile: &Profile, timing: Timing) {
 }
 
 /// What the helper does; dropping `sent` lets the app start.
-fn help(store: &Store, profile: &Profile, sent: File) {
+fn help(store: &Store, profile: &Profile, blocks: &[metadata::Missing], sent: File) {
     allow_open_files();
+    let latency = |device: &str| latency(store, device);
+    let plans: Vec<_> = blocks.iter().map(|it| it.plan(latency)).collect();
+    let plans_of = blocks.iter().zip(&plans);
+    // What is not sent for is read when a file is opened.
+    let _on_their_way: Vec<_> = plans_of.map(|(it, plan)| it.send(plan)).collect();
     let set = WorkingSet::open_and_begin(profile);
     let (valid, missing) = (set.valid_pages(), set.missing_pages());
     if valid * 2 < set.profiled_pages {
@@ -62,7 +72,7 @@ fn help(store: &Store, profile: &Profile, sent: File) {
     if missing * 8 < valid {
         return;
     }
-    let plans = prepare(&set, |device| latency(store, device));
+    let plans = prepare(&set, latency);
     let mut sent = Some(sent);
     if let Err(error) = load_all(&set, &plans, || drop(sent.take())) {
         eprintln!("frontrow: {error}");

@@ -2,21 +2,22 @@
 //!
 //! ```text
 //! profile = "FRLAUNCH" · u16 version · body · u64 XXH64 of all before it
-//! body    = text command · recorded_s · runs · timing · files · file*
+//! body    = text command · recorded_s · runs · timing · files · file* · devices · device*
 //! file    = prefix · text suffix · device · inode · generation · size_bytes
 //!           · zigzag mtime_s · mtime_ns · ranges · range*
+//! device  = number · ranges · range*
 //! range   = gap · count
 //! ```
 //! Fixed numbers are little-endian, all others LEB128 in their shortest form. A text is
 //! its length and its bytes. `prefix` is how many bytes a path has in common with the one
 //! before it. A range begins `gap` pages behind the end of the one before it (the first:
-//! behind the file's begin), so ranges neither touch nor overlap.
+//! behind the file's begin or the device's), so ranges neither touch nor overlap.
 //!
 //! A profile decides what is opened and read with the rights of whoever starts the app,
 //! so nothing in it is believed: every count is checked against the bytes that are left
 //! before memory is taken for it.
 
-use super::{PAGE_BYTES, Pages, Profile, ProfiledFile, Timing};
+use super::{Metadata, PAGE_BYTES, Pages, Profile, ProfiledFile, Timing};
 use crate::identity::Identity;
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -25,7 +26,7 @@ use std::path::{Component, Path, PathBuf};
 use xxhash_rust::xxh64::xxh64;
 
 const MAGIC: &[u8; 8] = b"FRLAUNCH";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEADER_BYTES: usize = 10;
 const CHECKSUM_BYTES: usize = 8;
 
@@ -72,6 +73,11 @@ impl Profile {
             put_file(&mut out, file);
             before = path;
         }
+        put(&mut out, self.metadata.len() as u64);
+        for metadata in &self.metadata {
+            put(&mut out, metadata.device);
+            put_pages(&mut out, &metadata.pages);
+        }
         out.extend(xxh64(&out, 0).to_le_bytes());
         out
     }
@@ -104,9 +110,13 @@ fn put_file(out: &mut Vec<u8>, file: &ProfiledFile) {
     put(out, identity.size_bytes);
     put(out, zigzag(identity.mtime_s));
     put(out, identity.mtime_ns.into());
-    put(out, file.pages.len() as u64);
+    put_pages(out, &file.pages);
+}
+
+fn put_pages(out: &mut Vec<u8>, all: &[Pages]) {
+    put(out, all.len() as u64);
     let mut end = 0;
-    for pages in &file.pages {
+    for pages in all {
         put(out, pages.first - end);
         put(out, pages.count);
         end = pages.end();
@@ -155,7 +165,9 @@ impl<'a> Reader<'a> {
             2 => Timing::Never,
             _ => return Err(Error::Nonsense("there is no such timing")),
         };
-        let files = self.files()?;
+        let mut left_pages = PAGES_LIMIT;
+        let files = self.files(&mut left_pages)?;
+        let metadata = self.metadata(&files, &mut left_pages)?;
         if !self.0.is_empty() {
             return Err(Error::Nonsense("something follows its end"));
         }
@@ -165,15 +177,36 @@ impl<'a> Reader<'a> {
             runs,
             timing,
             files,
+            metadata,
         })
     }
 
-    fn files(&mut self) -> Result<Vec<ProfiledFile>, Error> {
+    fn metadata(
+        &mut self,
+        files: &[ProfiledFile],
+        left_pages: &mut u64,
+    ) -> Result<Vec<Metadata>, Error> {
+        let count = self.count()?;
+        let mut all: Vec<Metadata> = Vec::new();
+        for _ in 0..count {
+            let device = self.number()?;
+            if !files.iter().any(|it| it.identity.device == device) {
+                return Err(Error::Nonsense("none of its files is on a device of it"));
+            }
+            if all.iter().any(|it| it.device == device) {
+                return Err(Error::Nonsense("a device is in it twice"));
+            }
+            let pages = self.pages(SIZE_LIMIT_BYTES, left_pages)?;
+            all.push(Metadata { device, pages });
+        }
+        Ok(all)
+    }
+
+    fn files(&mut self, left_pages: &mut u64) -> Result<Vec<ProfiledFile>, Error> {
         let count = self.count()?;
         let mut files: Vec<ProfiledFile> = Vec::new();
         let mut paths: HashSet<Vec<u8>> = HashSet::new();
         let mut path: Vec<u8> = Vec::new();
-        let mut left_pages = PAGES_LIMIT;
         for _ in 0..count {
             self.path(&mut path)?;
             if !paths.insert(path.clone()) {
@@ -182,7 +215,7 @@ impl<'a> Reader<'a> {
             let identity = self.identity()?;
             files.push(ProfiledFile {
                 path: checked(&path)?,
-                pages: self.pages(identity.size_bytes, &mut left_pages)?,
+                pages: self.pages(identity.size_bytes, left_pages)?,
                 identity,
             });
         }
@@ -222,7 +255,7 @@ impl<'a> Reader<'a> {
         let file_pages = size_bytes.div_ceil(PAGE_BYTES);
         let ranges = self.count()?;
         if ranges == 0 {
-            return Err(Error::Nonsense("a file has no pages"));
+            return Err(Error::Nonsense("a file or device has no pages"));
         }
         let mut all = Vec::new();
         let mut end: u64 = 0;

@@ -1,0 +1,159 @@
+//! The file system's own blocks that a start needs: directories, inodes, extents.
+//!
+//! Without them no file can be opened, and they are read one after another: a directory
+//! has to be there before the inode is known that it names. ext4, like others, reads them
+//! through the page cache of its block device, so whoever may read the device can have them
+//! brought there before, many at once. That takes root.
+
+use crate::latency::Latency;
+use crate::load::{self, Error, Sent, Source};
+use crate::plan::{Ground, Joining, Piece, Place, Request, layout};
+use crate::prepare::{device_name, open_device};
+use crate::profile::{Metadata, PAGE_BYTES, Pages, Profile, push};
+use crate::residency::resident;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Padding at most, as a part of the metadata. Blocks that belong together are near one
+/// another, and of all that is loaded they are a small part.
+const PADDING: f64 = 1.0;
+
+/// Pages that are asked about at once.
+const STEP: u64 = 1 << 18;
+
+/// Blocks of one device that are not in memory.
+#[derive(Debug)]
+pub struct Missing {
+    /// The device's name below /dev.
+    name: String,
+    /// Open for reading through its page cache.
+    cached: File,
+    /// Open with O_DIRECT, for padding.
+    direct: File,
+    pages: Vec<Pages>,
+}
+
+/// What of the profile's metadata is not in memory. Of devices that this user may not read
+/// nothing is said, for nothing can be done.
+pub fn missing(profile: &Profile) -> Vec<Missing> {
+    profile.metadata.iter().filter_map(missing_of).collect()
+}
+
+fn missing_of(metadata: &Metadata) -> Option<Missing> {
+    let (name, cached) = open(metadata.device).ok()?;
+    let is_missing = |pages: &&Pages| {
+        resident(&cached, **pages).is_ok_and(|count| count.is_some_and(|it| it < pages.count))
+    };
+    let pages: Vec<Pages> = metadata.pages.iter().filter(is_missing).copied().collect();
+    match pages.is_empty() {
+        true => None,
+        false => Some(Missing {
+            name,
+            cached,
+            direct: open_device(metadata.device).ok()?,
+            pages,
+        }),
+    }
+}
+
+/// The device with that number and not another that has its name by now.
+fn open(number: u64) -> io::Result<(String, File)> {
+    let name = device_name(number)?;
+    let file = File::open(Path::new("/dev").join(&name))?;
+    let metadata = file.metadata()?;
+    match metadata.file_type().is_block_device() && metadata.rdev() == number {
+        true => Ok((name, file)),
+        false => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+impl Missing {
+    /// The requests that read it.
+    pub fn plan(&self, latency: impl Fn(&str) -> Option<Latency>) -> Vec<Request> {
+        let piece = |pages: &Pages| Piece {
+            device_bytes: pages.first * PAGE_BYTES,
+            length_bytes: pages.count * PAGE_BYTES,
+            place: Place {
+                file: 0,
+                file_bytes: pages.first * PAGE_BYTES,
+            },
+        };
+        let ground = Ground {
+            pieces: self.pages.iter().map(piece).collect(),
+            owned: Vec::new(),
+            readable: true,
+        };
+        let joining = latency(&self.name).map_or(Joining::Merge, |latency| Joining::Pad {
+            latency: Box::new(latency),
+            most: PADDING,
+        });
+        layout(ground, &joining)
+    }
+
+    /// Sends for it. Nobody has to wait: who needs a block that is on its way waits for it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn send<'a>(&'a self, requests: &'a [Request]) -> Result<Sent<'a>, Error> {
+        let source = Source {
+            files: vec![&self.cached],
+            device: Some(&self.direct),
+        };
+        load::send(requests, source)
+    }
+}
+
+/// What the page cache of a device holds. After a start that found nothing in memory that
+/// is what the start needed of the file system.
+///
+/// # Errors
+/// What the system said: most users may not read devices.
+pub fn in_memory(device: u64) -> io::Result<Vec<Pages>> {
+    let (_, file) = open(device)?;
+    let end = size_bytes(device)?.div_ceil(PAGE_BYTES);
+    let mut all = Vec::new();
+    let mut first = 0;
+    while first < end {
+        let count = STEP.min(end - first);
+        search(&file, Pages { first, count }, &mut all)?;
+        first += count;
+    }
+    Ok(all)
+}
+
+/// By halves: few of many are there.
+fn search(file: &File, pages: Pages, found: &mut Vec<Pages>) -> io::Result<()> {
+    let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+    match resident(file, pages)?.ok_or_else(denied)? {
+        0 => Ok(()),
+        count if count >= pages.count => {
+            push(found, pages.first, pages.end());
+            Ok(())
+        }
+        _ => {
+            let (one, other) = pages.split_at(pages.count / 2);
+            search(file, one, found)?;
+            search(file, other, found)
+        }
+    }
+}
+
+fn size_bytes(number: u64) -> io::Result<u64> {
+    let (major, minor) = (libc::major(number), libc::minor(number));
+    let text = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/size"))?;
+    let sectors: u64 = text
+        .trim()
+        .parse()
+        .map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    Ok(sectors * 512)
+}
+
+/// Where ext4 is told how many blocks of inodes to read around the one that is needed, for
+/// each file system. They would look as if they had been needed, too.
+pub fn readahead_knobs() -> Vec<PathBuf> {
+    let mounted = fs::read_dir("/sys/fs/ext4").into_iter().flatten().flatten();
+    let knobs = mounted.map(|it| it.path().join("inode_readahead_blks"));
+    knobs.filter(|it| it.exists()).collect()
+}
