@@ -14,7 +14,7 @@ mod resolve;
 
 pub use discard::discard;
 pub use extents::{Extent, Layout, State};
-pub use mounts::is_mounted_for_writing;
+pub use mounts::{is_mounted_for_writing, shown_at};
 pub use pages::{PAGE_BYTES, Pages};
 pub use queue::Schedulers;
 

@@ -30,6 +30,28 @@ pub fn holding(root: &Path, path: &Path) -> Result<Option<Mount>, Error> {
         .map(|(_, mount)| mount))
 }
 
+/// Where the file that its file system, on the block device with this number, calls `path` is
+/// found: under each of its mounts that shows it. Other mounts may hide it.
+///
+/// # Errors
+/// [`Error::Read`].
+pub fn shown_at(root: &Path, number: (u32, u32), path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let table = root.join("proc/self/mountinfo");
+    let text = fs::read_to_string(&table).map_err(|source| Error::Read {
+        path: table,
+        source,
+    })?;
+    let number = format!("{}:{}", number.0, number.1);
+    let shown = text.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(2);
+        let same = fields.next()? == number;
+        let (top, point) = (unescape(fields.next()?), unescape(fields.next()?));
+        let below = path.strip_prefix(top).ok().filter(|_| same)?;
+        Some(Path::new(&point).join(below))
+    });
+    Ok(shown.collect())
+}
+
 /// Whether the block device with this number is mounted and its file system may write to it.
 /// A mount that is read-only does not say that another one is.
 pub fn is_mounted_for_writing(root: &Path, major: u32, minor: u32) -> Result<bool, Error> {
@@ -97,5 +119,19 @@ mod tests {
         assert!(!written(1));
         assert!(written(10));
         assert!(!written(2), "not mounted");
+    }
+
+    #[test]
+    fn a_file_is_shown_by_each_mount_of_what_it_is_in() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        let table = "36 35 98:0 / / rw - ext4 /dev/root rw\n\
+            37 35 98:0 /home/a /my\\040files rw - ext4 /dev/root rw\n\
+            38 35 98:1 / /other rw - ext4 /dev/other rw\n";
+        fs::write(root.path().join("proc/self/mountinfo"), table).unwrap();
+        let shown = |path: &str| shown_at(root.path(), (98, 0), Path::new(path)).unwrap();
+        let at = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(shown("/home/a/b"), at(&["/home/a/b", "/my files/b"]));
+        assert_eq!(shown("/home/c"), at(&["/home/c"]));
     }
 }

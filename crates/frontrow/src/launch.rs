@@ -2,6 +2,7 @@
 
 mod bench;
 mod calibrate;
+mod capture;
 mod exec;
 mod install;
 mod plan;

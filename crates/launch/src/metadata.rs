@@ -9,7 +9,7 @@ use crate::latency::Latency;
 use crate::load::{self, Error, Sent, Source};
 use crate::plan::{Ground, Joining, Piece, Place, Request, layout};
 use crate::prepare::{device_name, open_device};
-use crate::profile::{Metadata, PAGE_BYTES, Pages, Profile, push};
+use crate::profile::{Metadata, PAGE_BYTES, Pages, Profile};
 use crate::residency::resident;
 use std::fs::{self, File};
 use std::io;
@@ -19,9 +19,6 @@ use std::path::{Path, PathBuf};
 /// Padding at most, as a part of the metadata. Blocks that belong together are near one
 /// another, and of all that is loaded they are a small part.
 const PADDING: f64 = 1.0;
-
-/// Pages that are asked about at once.
-const STEP: u64 = 1 << 18;
 
 /// Blocks of one device that are not in memory.
 #[derive(Debug)]
@@ -103,51 +100,6 @@ impl Missing {
         };
         load::send(requests, source)
     }
-}
-
-/// What the page cache of a device holds. After a start that found nothing in memory that
-/// is what the start needed of the file system.
-///
-/// # Errors
-/// What the system said: most users may not read devices.
-pub fn in_memory(device: u64) -> io::Result<Vec<Pages>> {
-    let (_, file) = open(device)?;
-    let end = size_bytes(device)?.div_ceil(PAGE_BYTES);
-    let mut all = Vec::new();
-    let mut first = 0;
-    while first < end {
-        let count = STEP.min(end - first);
-        search(&file, Pages { first, count }, &mut all)?;
-        first += count;
-    }
-    Ok(all)
-}
-
-/// By halves: few of many are there.
-fn search(file: &File, pages: Pages, found: &mut Vec<Pages>) -> io::Result<()> {
-    let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
-    match resident(file, pages)?.ok_or_else(denied)? {
-        0 => Ok(()),
-        count if count >= pages.count => {
-            push(found, pages.first, pages.end());
-            Ok(())
-        }
-        _ => {
-            let (one, other) = pages.split_at(pages.count / 2);
-            search(file, one, found)?;
-            search(file, other, found)
-        }
-    }
-}
-
-fn size_bytes(number: u64) -> io::Result<u64> {
-    let (major, minor) = (libc::major(number), libc::minor(number));
-    let text = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/size"))?;
-    let sectors: u64 = text
-        .trim()
-        .parse()
-        .map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-    Ok(sectors * 512)
 }
 
 /// Where ext4 is told how many blocks of inodes to read around the one that is needed, for

@@ -65,7 +65,7 @@ pub enum Timing {
     /// All of it is there when the app starts.
     #[default]
     Before,
-    /// By another process while the app starts.
+    /// By another process while the app starts, once it is known what to read.
     Beside,
     /// Not at all: measured to gain nothing for this app.
     Never,
@@ -92,6 +92,12 @@ impl Profile {
     /// All pages.
     pub fn pages(&self) -> u64 {
         self.files.iter().map(ProfiledFile::count).sum()
+    }
+
+    /// All pages of metadata.
+    pub fn metadata_pages(&self) -> u64 {
+        let pages = self.metadata.iter().flat_map(|it| &it.pages);
+        pages.map(|it| it.count).sum()
     }
 
     /// The profile with only the pages that `other`, another start of the app, has as

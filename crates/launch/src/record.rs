@@ -1,32 +1,35 @@
 //! Recording: which pages of which files a start of the app touches.
 //!
-//! The app runs traced (ptrace(2)), which needs no rights beyond the user's. A page is
-//! touched when it is read by a system call or is mapped into a process when that ends,
-//! execs or unmaps it. That tells what the app uses from what the kernel's readahead
-//! brings along, whatever was in memory before. mincore(2) and cachestat(2) tell neither,
-//! and only of files that the user may write to.
+//! A page is touched when a system call reads it or the app reaches it in a mapped file. That
+//! tells what the app uses from what the kernel's readahead brings along, whatever was in
+//! memory before. mincore(2) and cachestat(2) tell neither, and only of files that the user may
+//! write to.
+//!
+//! Who sees that is the caller's to choose. [`trace`] has the app traced (ptrace(2)), which
+//! needs no rights beyond the user's; of a mapped file it knows what a process has mapped when
+//! that ends, execs or unmaps it. A recorder in the kernel sees more: each fault, and which
+//! blocks of the file system's own were brought into memory.
 //!
 //! Faults on mapped files map up to 16 pages around the one that is touched, if these are
 //! in memory (`fault_around_bytes`). Root can switch that off for the time of the
-//! recording; else the start should be a cold one, or the profile has such neighbours.
-//!
-//! Root's starts are made cold ones, and what the devices' page caches hold after a start is
-//! the metadata that it needed.
+//! recording; else the start should be a cold one, or the profile has such neighbours. Root's
+//! starts are made cold.
 
 mod touched;
 mod tracer;
 
 use crate::metadata;
-use crate::profile::{Metadata, Profile, ProfiledFile, Timing};
+use crate::profile::{Profile, Timing};
 use crate::residency::drop_caches;
 use knobs::Journal;
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
-use touched::Touched;
+
+pub use touched::Touched;
+pub use tracer::trace;
 
 /// The journal with the knob that a recording changes.
 const JOURNAL: &str = "launch";
@@ -60,6 +63,9 @@ pub enum Error {
         "cannot trace the app ({0}): recording needs ptrace, which a sandbox or kernel.yama.ptrace_scope = 3 forbids"
     )]
     NoTrace(io::Error),
+    /// Another recorder than this crate's could not.
+    #[error("{0}")]
+    Watcher(String),
     /// A system call failed that never should.
     #[error("recording failed: {0}")]
     System(#[from] io::Error),
@@ -76,18 +82,19 @@ pub enum Error {
     Interrupted,
 }
 
-/// Starts the app as often as asked, and gives the pages that all starts touched.
-/// `progress` hears which start of how many begins.
+/// Has the app started as often as asked by `watch`, [`trace`] or another, and gives the pages
+/// that all starts touched. `progress` hears which start of how many begins.
 ///
 /// # Errors
 /// [`Error`]; no half of a recording is given.
 pub fn record(
     request: &Request,
     stop: &AtomicBool,
+    mut watch: impl FnMut(&Request) -> Result<Touched, Error>,
     mut progress: impl FnMut(u32, u32),
 ) -> Result<Profile, Error> {
     let journal = just_what_is_needed()?;
-    let outcome = all_runs(request, stop, journal.is_some(), &mut progress);
+    let outcome = all_runs(request, stop, &mut watch, &mut progress);
     if let Some(journal) = journal {
         journal.restore()?;
     }
@@ -97,21 +104,19 @@ pub fn record(
 fn all_runs(
     request: &Request,
     stop: &AtomicBool,
-    is_root: bool,
+    watch: &mut impl FnMut(&Request) -> Result<Touched, Error>,
     progress: &mut impl FnMut(u32, u32),
 ) -> Result<Profile, Error> {
     let mut common: Option<Profile> = None;
     for run in 0..request.runs.max(1) {
         progress(run, request.runs);
-        let is_cold = is_root && drop_caches().is_ok();
-        let touched = tracer::run(&request.command, request.limit)?;
+        // Who may not has a warm start recorded.
+        let _ = drop_caches();
+        let touched = watch(request)?;
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let mut profile = profile(request, touched);
-        if is_cold {
-            profile.metadata = metadata_of(&profile.files);
-        }
+        let profile = profile(request, touched);
         common = Some(match common {
             None => profile,
             Some(before) => before.intersection(&profile),
@@ -125,24 +130,15 @@ fn all_runs(
 fn profile(request: &Request, touched: Touched) -> Profile {
     let words = request.command.iter().map(|it| it.to_string_lossy());
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let (files, metadata) = touched.now();
     Profile {
         command: words.collect::<Vec<_>>().join(" "),
         recorded_s: now.map_or(0, |it| it.as_secs()),
         runs: 1,
         timing: Timing::default(),
-        files: touched.files().collect::<Vec<ProfiledFile>>(),
-        metadata: Vec::new(),
+        files,
+        metadata,
     }
-}
-
-/// What their devices have in memory besides the files.
-fn metadata_of(files: &[ProfiledFile]) -> Vec<Metadata> {
-    let devices: BTreeSet<u64> = files.iter().map(|it| it.identity.device).collect();
-    let known = devices.into_iter().filter_map(|device| {
-        let pages = metadata::in_memory(device).ok()?;
-        (!pages.is_empty()).then_some(Metadata { device, pages })
-    });
-    known.collect()
 }
 
 /// Takes the neighbours out of the recording, where this user may: those that a fault maps,

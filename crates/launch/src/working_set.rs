@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const FIRST_PAGES: u64 = (128 << 10) / PAGE_BYTES;
 
 /// Files that are looked at to tell whether an app was started lately.
-const SAMPLE: usize = 16;
+const SAMPLE: usize = 8;
 
 /// A file of the profile, as recorded.
 #[derive(Debug)]

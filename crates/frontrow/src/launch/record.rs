@@ -1,5 +1,6 @@
 //! `frontrow launch record`.
 
+use super::capture::Watcher;
 use super::{exit_of, profile_name};
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
@@ -40,12 +41,16 @@ pub fn run(args: Record) -> Result<(), Failure> {
         runs: args.runs,
         limit: Duration::from_secs(args.seconds),
     };
-    let profile = record(&request, &stop, |run, runs| {
-        eprintln!("[{}/{runs}] {name} starts and is traced", run + 1);
-    })?;
+    let mut watcher = Watcher::best();
+    let profile = record(
+        &request,
+        &stop,
+        |request| watcher.watch(request, &stop),
+        |run, runs| eprintln!("[{}/{runs}] {name} starts and is recorded", run + 1),
+    )?;
     let path = store.write(&name, &profile)?;
     match args.json {
-        true => print_text(&json(&as_json(&profile, &path))?),
+        true => print_text(&json(&as_json(&profile, watcher, &path))?),
         false => {
             eprintln!("{}", in_words(&profile, &path));
             Ok(())
@@ -64,14 +69,16 @@ fn in_words(profile: &Profile, path: &Path) -> String {
     )
 }
 
-fn as_json(profile: &Profile, path: &Path) -> serde_json::Value {
+fn as_json(profile: &Profile, watcher: Watcher, path: &Path) -> serde_json::Value {
     json!({
         "profile": path,
         "command": profile.command,
         "runs": profile.runs,
+        "source": watcher.name(),
         "files": profile.files.len(),
         "pages": profile.pages(),
         "bytes": profile.pages() * PAGE_BYTES,
+        "metadata_pages": profile.metadata_pages(),
     })
 }
 
@@ -84,6 +91,7 @@ impl From<Error> for Failure {
             },
             Error::NoTrace(_) => Exit::Permission,
             Error::System(source) => exit_of(source),
+            Error::Watcher(_) => Exit::Internal,
             Error::Nothing => Exit::Unsupported,
             Error::Knob(_) => Exit::Internal,
             Error::Interrupted => Exit::Interrupted,

@@ -39,18 +39,23 @@ fn load(store: &Store, profile: &Profile, timing: Timing) {
     if blocks.is_empty() && WorkingSet::is_warm(profile) {
         return;
     }
-    match start_helper(|sent| help(store, profile, &blocks, sent)) {
-        // It closes its end when all is on its way, and when it dies.
-        Ok(mut sent) if timing == Timing::Before => {
+    match start_helper(|sent| help(store, profile, timing, &blocks, sent)) {
+        // It closes its end when the app may start, and when it dies.
+        Ok(mut sent) => {
             let _ = sent.read(&mut [0]);
         }
-        Ok(_) => {}
         Err(error) => eprintln!("frontrow: nothing is loaded: {error}"),
     }
 }
 
 /// What the helper does; dropping `sent` lets the app start.
-fn help(store: &Store, profile: &Profile, blocks: &[metadata::Missing], sent: File) {
+fn help(
+    store: &Store,
+    profile: &Profile,
+    timing: Timing,
+    blocks: &[metadata::Missing],
+    sent: File,
+) {
     allow_open_files();
     let latency = |device: &str| latency(store, device);
     let plans: Vec<_> = blocks.iter().map(|it| it.plan(latency)).collect();
@@ -73,7 +78,9 @@ fn help(store: &Store, profile: &Profile, blocks: &[metadata::Missing], sent: Fi
         return;
     }
     let plans = prepare(&set, latency);
-    let mut sent = Some(sent);
+    // From here on the loader is ahead of an app that needs its files in their order. Before,
+    // the two would read the same, the app in small pieces, and wait for each other.
+    let mut sent = Some(sent).filter(|_| timing == Timing::Before);
     if let Err(error) = load_all(&set, &plans, || drop(sent.take())) {
         eprintln!("frontrow: {error}");
     }

@@ -1,11 +1,12 @@
 //! Pages by file, gathered while the app runs.
 
 use crate::identity::Identity;
-use crate::profile::{PAGE_BYTES, ProfiledFile, push};
+use crate::profile::{Metadata, PAGE_BYTES, Pages, ProfiledFile, push};
 use crate::working_set::open_quietly;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -20,9 +21,22 @@ pub struct Touched {
     /// Files in the order in which they were first met; pages of some are known at the end
     /// only, when they are looked for in the memory of a process that had them mapped.
     met: HashMap<PathBuf, usize>,
+    /// Of the file system's own, by device.
+    metadata: BTreeMap<u64, BTreeSet<u64>>,
 }
 
 impl Touched {
+    /// Pages of the file at `path`, which is absolute and without links, were touched.
+    pub fn pages(&mut self, path: PathBuf, pages: Range<u64>) {
+        self.meet(path.clone());
+        self.files.entry(path).or_default().extend(pages);
+    }
+
+    /// Pages of the device with that number (`st_dev`) were read into its own page cache.
+    pub fn metadata(&mut self, device: u64, pages: Range<u64>) {
+        self.metadata.entry(device).or_default().extend(pages);
+    }
+
     /// `bytes` of the file that process `id` has open as `descriptor` were read, up to
     /// its position, or at `offset`.
     pub fn read(&mut self, id: i32, descriptor: u64, bytes: u64, offset: Option<u64>) {
@@ -33,8 +47,7 @@ impl Touched {
         let begin = offset.or_else(|| position(id, descriptor)?.checked_sub(bytes));
         if let (Some(begin), 1..) = (begin, bytes) {
             let pages = begin / PAGE_BYTES..(begin + bytes).div_ceil(PAGE_BYTES);
-            self.meet(path.clone());
-            self.files.entry(path).or_default().extend(pages);
+            self.pages(path, pages);
         }
     }
 
@@ -100,13 +113,24 @@ impl Touched {
         }
     }
 
-    /// The files as they are now, in the order in which they were met; those that are gone
-    /// or on no block device, and pages that are gone, are left out.
-    pub fn files(mut self) -> impl Iterator<Item = ProfiledFile> {
-        self.order().into_iter().filter_map(move |path| {
-            let pages = self.files.remove(&path).unwrap_or_default();
-            profiled(path, &pages).ok().flatten()
-        })
+    /// The files as they are now, in the order in which they were met, and what the file
+    /// systems that they are on needed of their own. Files that are gone or on no block
+    /// device, and pages that are gone, are left out.
+    pub fn now(mut self) -> (Vec<ProfiledFile>, Vec<Metadata>) {
+        let order = self.order().into_iter();
+        let files: Vec<ProfiledFile> = order
+            .filter_map(|path| {
+                let pages = self.files.remove(&path).unwrap_or_default();
+                profiled(path, &pages).ok().flatten()
+            })
+            .collect();
+        self.metadata
+            .retain(|device, _| files.iter().any(|it| it.identity.device == *device));
+        let metadata = self.metadata.into_iter().map(|(device, touched)| Metadata {
+            device,
+            pages: ranges(touched.into_iter()),
+        });
+        (files, metadata.collect())
     }
 
     pub(super) fn order(&self) -> Vec<PathBuf> {
@@ -119,10 +143,7 @@ impl Touched {
 fn profiled(path: PathBuf, touched: &BTreeSet<u64>) -> io::Result<Option<ProfiledFile>> {
     let identity = Identity::of(&open_quietly(&path)?)?;
     let end = identity.size_bytes.div_ceil(PAGE_BYTES);
-    let mut pages = Vec::new();
-    for &page in touched.range(..end) {
-        push(&mut pages, page, page + 1);
-    }
+    let pages = ranges(touched.range(..end).copied());
     // Made by the kernel alone: tmpfs, proc, overlayfs, network file systems.
     let on_disk = libc::major(identity.device) != 0;
     Ok((on_disk && !pages.is_empty()).then_some(ProfiledFile {
@@ -130,6 +151,14 @@ fn profiled(path: PathBuf, touched: &BTreeSet<u64>) -> io::Result<Option<Profile
         identity,
         pages,
     }))
+}
+
+fn ranges(ascending: impl Iterator<Item = u64>) -> Vec<Pages> {
+    let mut pages = Vec::new();
+    for page in ascending {
+        push(&mut pages, page, page + 1);
+    }
+    pages
 }
 
 /// The path of the regular file that a link of `/proc` leads to.

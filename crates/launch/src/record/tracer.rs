@@ -1,7 +1,7 @@
 //! Running the app traced: all its processes and threads, from the first instruction.
 
-use super::Error;
 use super::touched::Touched;
+use super::{Error, Request};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
@@ -23,9 +23,16 @@ const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEEXIT
     | libc::PTRACE_O_EXITKILL;
 
-/// Starts the app and gives what it touched until it ended, which it is asked to after
-/// `limit`.
-pub fn run(command: &[OsString], limit: Duration) -> Result<Touched, Error> {
+/// Starts the app traced, and gives what it touched until it ended, which it is asked to after
+/// the limit.
+///
+/// # Errors
+/// [`Error::Start`], [`Error::NoTrace`] or [`Error::System`].
+pub fn trace(request: &Request) -> Result<Touched, Error> {
+    run(&request.command, request.limit)
+}
+
+fn run(command: &[OsString], limit: Duration) -> Result<Touched, Error> {
     let name = command.first().cloned().unwrap_or_default();
     let mut start = Command::new(&name);
     start.args(command.iter().skip(1));

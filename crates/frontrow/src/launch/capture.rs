@@ -1,0 +1,211 @@
+//! Who watches a start that is recorded: IOPro's programs in the kernel where they can be
+//! loaded, which takes root, and else ptrace.
+
+use ::device::shown_at;
+use ::iopro::capture::{self, What as Whose};
+use ::iopro::event::{CallKind, Event, FileId, ThreadInfo, What};
+use ::iopro::recording::Reader;
+use ::launch::profile::PAGE_BYTES;
+use ::launch::record::{Error, Request, Touched, trace};
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Who watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watcher {
+    Iopro,
+    Ptrace,
+}
+
+impl Watcher {
+    /// The one that sees more and that this user may use.
+    pub fn best() -> Watcher {
+        // SAFETY: has no arguments and cannot fail.
+        match unsafe { libc::geteuid() } {
+            0 => Watcher::Iopro,
+            _ => Watcher::Ptrace,
+        }
+    }
+
+    /// For programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Watcher::Iopro => "iopro",
+            Watcher::Ptrace => "ptrace",
+        }
+    }
+
+    /// Starts the app and gives what it touched. Where the kernel takes no programs, all
+    /// starts are traced.
+    pub fn watch(&mut self, request: &Request, stop: &AtomicBool) -> Result<Touched, Error> {
+        if let (Watcher::Iopro, Some(words)) = (*self, as_text(&request.command)) {
+            match by_iopro(words, request, stop) {
+                Err(capture::Error::Command { command, source }) => {
+                    return Err(Error::Start { command, source });
+                }
+                Err(error @ (capture::Error::DiskFull { .. } | capture::Error::File { .. })) => {
+                    return Err(Error::Watcher(error.to_string()));
+                }
+                Err(error) => eprintln!("frontrow: the app is traced by ptrace instead: {error}"),
+                Ok(touched) => return Ok(touched),
+            }
+        }
+        *self = Watcher::Ptrace;
+        trace(request)
+    }
+}
+
+fn as_text(command: &[OsString]) -> Option<Vec<String>> {
+    let words = command.iter().map(|it| it.to_str().map(str::to_owned));
+    words.collect()
+}
+
+fn by_iopro(
+    words: Vec<String>,
+    request: &Request,
+    stop: &AtomicBool,
+) -> Result<Touched, capture::Error> {
+    let failed = |source| capture::Error::File {
+        path: std::env::temp_dir(),
+        source,
+    };
+    let recording = tempfile::NamedTempFile::new().map_err(failed)?;
+    let ask = capture::Request {
+        output: recording.path().to_owned(),
+        what: Whose::Command(words),
+    };
+    let is_over = AtomicBool::new(false);
+    let (_, closing) = capture::record(&ask, &is_over, &mut |progress| {
+        let over = progress.elapsed >= request.limit || stop.load(Ordering::Relaxed);
+        is_over.store(over, Ordering::Relaxed);
+    })?;
+    drop(closing);
+    let reader =
+        Reader::open(recording.path()).map_err(|error| failed(std::io::Error::other(error)))?;
+    let ::iopro::recording::Target::Command { pid, .. } = reader.header().target else {
+        return Ok(Touched::default());
+    };
+    let mut start = Start::of(pid);
+    for event in reader.events() {
+        start.see(&event.map_err(failed)?);
+    }
+    Ok(start.touched())
+}
+
+/// What is gathered from the events of a start.
+struct Start {
+    /// The app's processes: the first one and all that come of it.
+    processes: HashSet<u32>,
+    /// Their threads.
+    threads: HashSet<u32>,
+    names: HashMap<FileId, PathBuf>,
+    /// In order.
+    files: Vec<(FileId, Range<u64>)>,
+    blocks: Vec<(FileId, Range<u64>)>,
+}
+
+impl Start {
+    fn of(process: u32) -> Start {
+        Start {
+            processes: HashSet::from([process]),
+            threads: HashSet::from([process]),
+            names: HashMap::new(),
+            files: Vec::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    fn see(&mut self, event: &Event) {
+        let is_app = self.threads.contains(&event.thread);
+        match &event.what {
+            What::Thread(thread) => self.meet(thread),
+            What::Name(name) if !name.cut => {
+                self.names.insert(name.file, PathBuf::from(&name.path));
+            }
+            What::CallExit(exit) if is_app => {
+                let call = &exit.call;
+                // Of two files the one that is read.
+                let file = call.from.or(call.file);
+                let bytes = match call.kind {
+                    CallKind::ReadFault => PAGE_BYTES,
+                    kind if reads(kind) => u64::try_from(exit.result).unwrap_or(0),
+                    _ => 0,
+                };
+                if let (Some(file), Some(begin), 1..) = (file, call.offset_bytes, bytes) {
+                    let pages = begin / PAGE_BYTES..(begin + bytes).div_ceil(PAGE_BYTES);
+                    self.files.push((file, pages));
+                }
+            }
+            What::Added(run) if is_app && run.file.is_block_device() => {
+                let pages = run.index..run.index + u64::from(run.pages);
+                self.blocks.push((run.file, pages));
+            }
+            _ => {}
+        }
+    }
+
+    fn meet(&mut self, thread: &ThreadInfo) {
+        let is_app =
+            self.processes.contains(&thread.process) || self.processes.contains(&thread.parent);
+        match is_app && !thread.kernel {
+            true => {
+                self.processes.insert(thread.process);
+                self.threads.insert(thread.thread);
+            }
+            // The number is another's now.
+            false => {
+                self.threads.remove(&thread.thread);
+            }
+        }
+    }
+
+    fn touched(self) -> Touched {
+        let mut touched = Touched::default();
+        let mut paths: HashMap<FileId, Option<PathBuf>> = HashMap::new();
+        for (file, pages) in self.files {
+            let path = paths
+                .entry(file)
+                .or_insert_with(|| found(file, self.names.get(&file)?));
+            if let Some(path) = path {
+                touched.pages(path.clone(), pages);
+            }
+        }
+        for (device, pages) in self.blocks {
+            touched.metadata(number(device), pages);
+        }
+        touched
+    }
+}
+
+fn reads(kind: CallKind) -> bool {
+    matches!(
+        kind,
+        CallKind::Read
+            | CallKind::Pread64
+            | CallKind::Readv
+            | CallKind::Preadv
+            | CallKind::Preadv2
+            | CallKind::Sendfile
+            | CallKind::CopyFileRange
+    )
+}
+
+/// Where the file is found that its file system calls `path`.
+fn found(file: FileId, path: &Path) -> Option<PathBuf> {
+    let shown = shown_at(Path::new("/"), (file.dev.major(), file.dev.minor()), path);
+    let is_it = |path: &PathBuf| {
+        fs::symlink_metadata(path)
+            .is_ok_and(|it| it.is_file() && it.ino() == file.inode && it.dev() == number(file))
+    };
+    shown.ok()?.into_iter().find(is_it)
+}
+
+/// As `st_dev` has it.
+fn number(file: FileId) -> u64 {
+    libc::makedev(file.dev.major(), file.dev.minor())
+}
