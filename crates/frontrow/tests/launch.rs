@@ -1,10 +1,15 @@
 //! `frontrow launch` as an app sees it: as if it had been started without. Loading
 //! itself is tested in a guest (`frontrow lab torture launch`).
 
-use std::fs;
+use launch::Identity;
+use launch::profile::{PAGE_BYTES, Pages, Profile, ProfiledFile, Timing};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 fn launch(home: &TempDir, arguments: &[&str]) -> Command {
@@ -90,6 +95,118 @@ fn signals_limits_environment_and_descriptors_are_untouched() {
         let expected = run(plain);
         assert!(expected.contains("A=b"), "{expected}");
         assert_eq!(run(launch(&home, &["sh", "-c", INHERITED])), expected);
+    }
+}
+
+/// Both ends of a new terminal.
+fn terminal() -> (File, OwnedFd) {
+    let (mut ours, mut theirs) = (0, 0);
+    let nothing = std::ptr::null_mut();
+    // SAFETY: writes two descriptors that nobody else has.
+    let status = unsafe {
+        libc::openpty(
+            &mut ours,
+            &mut theirs,
+            nothing,
+            nothing.cast(),
+            nothing.cast(),
+        )
+    };
+    assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: they are open, and ours.
+    unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
+}
+
+#[test]
+fn the_terminal_is_the_apps() {
+    let home = home();
+    let (mut ours, theirs) = terminal();
+    // Its standard streams, its session and the foreground are those of its own process.
+    let script =
+        "test -t 0 && test -t 1 && set -- $(cat /proc/$$/stat) && echo $(($5 - $$)) $(($8 - $$))";
+    let mut command = launch(&home, &["sh", "-c", script]);
+    let stream = || Stdio::from(theirs.try_clone().unwrap());
+    command
+        .stdin(stream())
+        .stdout(stream())
+        .stderr(Stdio::null());
+    let descriptor = theirs.as_raw_fd();
+    // SAFETY: makes two system calls.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setsid();
+            libc::ioctl(descriptor, libc::TIOCSCTTY, 0);
+            Ok(())
+        });
+    }
+    assert!(command.status().unwrap().success());
+    let mut said = [0; 64];
+    let count = ours.read(&mut said).unwrap();
+    assert_eq!(String::from_utf8_lossy(&said[..count]).trim(), "0 0");
+}
+
+/// A profile with the first page of the file, which was `identity`.
+fn profile(path: &Path, identity: Identity) -> Profile {
+    let pages = vec![Pages { first: 0, count: 1 }];
+    let path = path.to_owned();
+    Profile {
+        command: "sh".to_owned(),
+        recorded_s: 1,
+        runs: 2,
+        timing: Timing::Before,
+        files: vec![ProfiledFile {
+            path,
+            identity,
+            pages,
+        }],
+        metadata: Vec::new(),
+    }
+}
+
+#[test]
+fn a_stale_a_foreign_and_a_truncated_profile_are_refused_in_a_sentence() {
+    let home = home();
+    let directory = home.path().join("frontrow/launch");
+    fs::create_dir_all(&directory).unwrap();
+    let data = home.path().canonicalize().unwrap().join("data");
+    fs::write(&data, vec![1; PAGE_BYTES as usize]).unwrap();
+    let now = Identity::of(&File::open(&data).unwrap()).unwrap();
+    let updated = Identity {
+        mtime_s: now.mtime_s - 1,
+        ..now
+    };
+    let elsewhere = Identity {
+        device: now.device + 1,
+        ..now
+    };
+    let whole = profile(&data, now).encode();
+    for (bytes, expected) in [
+        (
+            profile(&data, updated).encode(),
+            "1 of its 1 files have changed",
+        ),
+        (
+            profile(&data, elsewhere).encode(),
+            "1 of its 1 files have changed",
+        ),
+        (
+            profile(Path::new("/nonexistent"), now).encode(),
+            "1 of its 1 files have changed",
+        ),
+        (
+            whole[..whole.len() - 1].to_vec(),
+            "its checksum does not fit",
+        ),
+    ] {
+        fs::write(directory.join("sh.profile"), bytes).unwrap();
+        let output = launch(&home, &["sh", "-c", "echo said; exit 3"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(stdout(&output), "said\n");
+        let said = stderr(&output);
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
     }
 }
 

@@ -155,6 +155,20 @@ fn intersection(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
     common
 }
 
+/// What is in one or both of two ascending lists.
+pub(crate) fn union(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
+    let mut parts = [ours, theirs].concat();
+    parts.sort_unstable_by_key(|it| it.first);
+    let mut all: Vec<Pages> = Vec::new();
+    for part in parts {
+        let begin = all.last().map_or(0, Pages::end).max(part.first);
+        if begin < part.end() {
+            push(&mut all, begin, part.end());
+        }
+    }
+    all
+}
+
 /// Appends the pages from `first` up to `end`, joined with the last ones if they adjoin.
 pub(crate) fn push(pages: &mut Vec<Pages>, first: u64, end: u64) {
     match pages.last_mut() {

@@ -15,6 +15,8 @@
 //! recording; else the start should be a cold one, or the profile has such neighbours. Root's
 //! starts are made cold.
 
+pub mod refresh;
+
 mod touched;
 mod tracer;
 

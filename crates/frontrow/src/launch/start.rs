@@ -7,6 +7,7 @@ use ::launch::WorkingSet;
 use ::launch::metadata;
 use ::launch::prepare::{load_all, prepare};
 use ::launch::profile::{Profile, Store, Timing};
+use ::launch::record::refresh::App;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,71 +19,92 @@ pub fn run(
     timing: Option<Timing>,
     command: &[OsString],
 ) -> Result<(), Failure> {
-    let loaded = profile_name(name.as_deref(), &command[0]).and_then(|name| {
+    let found = profile_name(name.as_deref(), &command[0]).and_then(|name| {
         let store = Store::of_user()?;
         let profile = store.read(&name)?;
-        Ok((store, profile))
+        Ok(Start {
+            timing: timing.unwrap_or(profile.timing),
+            store,
+            name,
+            profile,
+        })
     });
-    match loaded {
-        Ok((store, profile)) => load(&store, &profile, timing.unwrap_or(profile.timing)),
+    match found {
+        Ok(start) => start.load(),
         Err(failure) => eprintln!("frontrow: {}", failure.sentence),
     }
     Err(become_app(command))
 }
 
-fn load(store: &Store, profile: &Profile, timing: Timing) {
-    if timing == Timing::Never {
-        return;
-    }
-    // Asked before there is a helper: a warm start is not to pay for one.
-    let blocks = metadata::missing(profile);
-    if blocks.is_empty() && WorkingSet::is_warm(profile) {
-        return;
-    }
-    match start_helper(|sent| help(store, profile, timing, &blocks, sent)) {
-        // It closes its end when the app may start, and when it dies.
-        Ok(mut sent) => {
-            let _ = sent.read(&mut [0]);
-        }
-        Err(error) => eprintln!("frontrow: nothing is loaded: {error}"),
-    }
+/// A start of an app that has a profile.
+struct Start {
+    store: Store,
+    name: String,
+    profile: Profile,
+    timing: Timing,
 }
 
-/// What the helper does; dropping `sent` lets the app start.
-fn help(
-    store: &Store,
-    profile: &Profile,
-    timing: Timing,
-    blocks: &[metadata::Missing],
-    sent: File,
-) {
-    allow_open_files();
-    let latency = |device: &str| latency(store, device);
-    let plans: Vec<_> = blocks.iter().map(|it| it.plan(latency)).collect();
-    let plans_of = blocks.iter().zip(&plans);
-    // What is not sent for is read when a file is opened.
-    let _on_their_way: Vec<_> = plans_of.map(|(it, plan)| it.send(plan)).collect();
-    let set = WorkingSet::open_and_begin(profile);
-    let (valid, missing) = (set.valid_pages(), set.missing_pages());
-    if valid * 2 < set.profiled_pages {
-        eprintln!(
-            "frontrow: the profile of {} is not used, {} of its {} files have changed: record the app again",
-            profile.command,
-            set.dropped.len(),
-            profile.files.len()
-        );
-        return;
+impl Start {
+    fn load(&self) {
+        if self.timing == Timing::Never {
+            return;
+        }
+        // Asked before there is a helper: a warm start is not to pay for one.
+        let blocks = metadata::missing(&self.profile);
+        if blocks.is_empty() && WorkingSet::is_warm(&self.profile) {
+            return;
+        }
+        let app = std::process::id();
+        match start_helper(|sent| self.help(blocks, sent, App::of(app))) {
+            // It closes its end when the app may start, and when it dies.
+            Ok(mut sent) => {
+                let _ = sent.read(&mut [0]);
+            }
+            Err(error) => eprintln!("frontrow: nothing is loaded: {error}"),
+        }
     }
-    // Most of it is there: a few reads are the app's own to make.
-    if missing * 8 < valid {
-        return;
+
+    /// What the helper does; dropping `sent` lets the app start.
+    fn help(&self, blocks: Vec<metadata::Missing>, sent: File, app: Option<App>) {
+        allow_open_files();
+        let latency = |device: &str| latency(&self.store, device);
+        let plans: Vec<_> = blocks.iter().map(|it| it.plan(latency)).collect();
+        let plans_of = blocks.iter().zip(&plans);
+        // What is not sent for is read when a file is opened.
+        let on_their_way: Vec<_> = plans_of.map(|(it, plan)| it.send(plan)).collect();
+        let set = WorkingSet::open_and_begin(&self.profile);
+        self.load_set(&set, sent);
+        drop(on_their_way);
+        drop(blocks);
+        if let Some(profile) = app.and_then(|it| it.refreshed(&self.profile, set))
+            && let Err(error) = self.store.write(&self.name, &profile)
+        {
+            eprintln!("frontrow: the profile is old and stays so: {error}");
+        }
     }
-    let plans = prepare(&set, latency);
-    // From here on the loader is ahead of an app that needs its files in their order. Before,
-    // the two would read the same, the app in small pieces, and wait for each other.
-    let mut sent = Some(sent).filter(|_| timing == Timing::Before);
-    if let Err(error) = load_all(&set, &plans, || drop(sent.take())) {
-        eprintln!("frontrow: {error}");
+
+    fn load_set(&self, set: &WorkingSet, sent: File) {
+        let (valid, missing) = (set.valid_pages(), set.missing_pages());
+        if valid * 2 < set.profiled_pages {
+            eprintln!(
+                "frontrow: the profile of {} is not used, {} of its {} files have changed: it is brought up to date while the app starts",
+                self.profile.command,
+                set.dropped.len(),
+                self.profile.files.len()
+            );
+            return;
+        }
+        // Most of it is there: a few reads are the app's own to make.
+        if missing * 8 < valid {
+            return;
+        }
+        let plans = prepare(set, |device| latency(&self.store, device));
+        // From here on the loader is ahead of an app that needs its files in their order.
+        // Earlier, the app would read in small pieces what the loader is about to.
+        let mut sent = Some(sent).filter(|_| self.timing == Timing::Before);
+        if let Err(error) = load_all(set, &plans, || drop(sent.take())) {
+            eprintln!("frontrow: {error}");
+        }
     }
 }
 

@@ -121,7 +121,9 @@ impl Touched {
         let files: Vec<ProfiledFile> = order
             .filter_map(|path| {
                 let pages = self.files.remove(&path).unwrap_or_default();
-                profiled(path, &pages).ok().flatten()
+                now(&path, |end| ranges(pages.range(..end).copied()))
+                    .ok()
+                    .flatten()
             })
             .collect();
         self.metadata
@@ -140,14 +142,18 @@ impl Touched {
     }
 }
 
-fn profiled(path: PathBuf, touched: &BTreeSet<u64>) -> io::Result<Option<ProfiledFile>> {
-    let identity = Identity::of(&open_quietly(&path)?)?;
-    let end = identity.size_bytes.div_ceil(PAGE_BYTES);
-    let pages = ranges(touched.range(..end).copied());
+/// The file as it is now, with the pages that `before` gives of those before its end; none
+/// if there are none, or if it is on no block device.
+pub(super) fn now(
+    path: &Path,
+    before: impl FnOnce(u64) -> Vec<Pages>,
+) -> io::Result<Option<ProfiledFile>> {
+    let identity = Identity::of(&open_quietly(path)?)?;
+    let pages = before(identity.size_bytes.div_ceil(PAGE_BYTES));
     // Made by the kernel alone: tmpfs, proc, overlayfs, network file systems.
     let on_disk = libc::major(identity.device) != 0;
     Ok((on_disk && !pages.is_empty()).then_some(ProfiledFile {
-        path,
+        path: path.to_owned(),
         identity,
         pages,
     }))
