@@ -3,10 +3,11 @@
 
 use launch::Identity;
 use launch::profile::{PAGE_BYTES, Pages, Profile, ProfiledFile, Timing};
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -98,23 +99,25 @@ fn signals_limits_environment_and_descriptors_are_untouched() {
     }
 }
 
-/// Both ends of a new terminal.
-fn terminal() -> (File, OwnedFd) {
-    let (mut ours, mut theirs) = (0, 0);
-    let nothing = std::ptr::null_mut();
-    // SAFETY: writes two descriptors that nobody else has.
-    let status = unsafe {
-        libc::openpty(
-            &mut ours,
-            &mut theirs,
-            nothing,
-            nothing.cast(),
-            nothing.cast(),
-        )
+/// Both ends of a new terminal, which no other test's programs get.
+fn terminal() -> (File, File) {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    let mut name = [0; 64];
+    // SAFETY: a descriptor that nobody else has, and room for a name that is shorter.
+    let ours = unsafe {
+        let ours = libc::posix_openpt(flags);
+        assert!(ours >= 0 && libc::grantpt(ours) == 0 && libc::unlockpt(ours) == 0);
+        assert_eq!(libc::ptsname_r(ours, name.as_mut_ptr(), name.len()), 0);
+        File::from_raw_fd(ours)
     };
-    assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: they are open, and ours.
-    unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
+    // SAFETY: it ends with a zero.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) };
+    let theirs = File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NOCTTY)
+        .open(name.to_str().unwrap());
+    (ours, theirs.unwrap())
 }
 
 #[test]
@@ -183,15 +186,15 @@ fn a_stale_a_foreign_and_a_truncated_profile_are_refused_in_a_sentence() {
     for (bytes, expected) in [
         (
             profile(&data, updated).encode(),
-            "1 of its 1 files have changed",
+            "1 of the 1 files that it needs first have changed",
         ),
         (
             profile(&data, elsewhere).encode(),
-            "1 of its 1 files have changed",
+            "1 of the 1 files that it needs first have changed",
         ),
         (
             profile(Path::new("/nonexistent"), now).encode(),
-            "1 of its 1 files have changed",
+            "1 of the 1 files that it needs first have changed",
         ),
         (
             whole[..whole.len() - 1].to_vec(),

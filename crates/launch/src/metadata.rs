@@ -12,13 +12,16 @@ use crate::prepare::{device_name, open_device};
 use crate::profile::{Metadata, PAGE_BYTES, Pages, Profile};
 use crate::residency::resident;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Padding at most, as a part of the metadata. Blocks that belong together are near one
 /// another, and of all that is loaded they are a small part.
 const PADDING: f64 = 1.0;
+
+/// More than any start needs: 64 MB. A profile that says otherwise is not believed.
+const LIMIT_PAGES: u64 = 1 << 14;
 
 /// Blocks of one device that are not in memory.
 #[derive(Debug)]
@@ -40,10 +43,18 @@ pub fn missing(profile: &Profile) -> Vec<Missing> {
 
 fn missing_of(metadata: &Metadata) -> Option<Missing> {
     let (name, cached) = open(metadata.device).ok()?;
+    let end = (&cached).seek(SeekFrom::End(0)).ok()? / PAGE_BYTES;
+    let mut left = LIMIT_PAGES;
+    let is_possible = |pages: &&Pages| {
+        let rest = left.checked_sub(pages.count);
+        left = rest.unwrap_or(0);
+        rest.is_some() && pages.end() <= end
+    };
     let is_missing = |pages: &&Pages| {
         resident(&cached, **pages).is_ok_and(|count| count.is_some_and(|it| it < pages.count))
     };
-    let pages: Vec<Pages> = metadata.pages.iter().filter(is_missing).copied().collect();
+    let possible = metadata.pages.iter().take_while(is_possible);
+    let pages: Vec<Pages> = possible.filter(is_missing).copied().collect();
     match pages.is_empty() {
         true => None,
         false => Some(Missing {

@@ -2,7 +2,7 @@
 //! table at hand.
 
 use crate::latency::Latency;
-use crate::load::{self, Error, Outcome, Source};
+use crate::load::{self, Error, Sent, Source};
 use crate::plan::{Joining, Part, Purpose, Request, layout};
 use crate::working_set::WorkingSet;
 use std::fs::{self, File, OpenOptions};
@@ -61,36 +61,20 @@ fn by_need(requests: &mut [Request]) {
     requests.sort_by_key(|request| request.parts.iter().filter_map(file).min());
 }
 
-/// Sends all of it, one device after another; calls `sent` when the last request is on
-/// its way, and returns when all is in memory.
+/// Sends all of it, one device after another, and returns when all is on its way.
 ///
 /// # Errors
-/// [`Error`]; what was read until then stays in memory.
-pub fn load_all(
-    set: &WorkingSet,
-    plans: &[DevicePlan],
-    sent: impl FnOnce(),
-) -> Result<Outcome, Error> {
+/// [`Error`]; what was sent until then comes into memory.
+pub fn send_all<'a>(set: &'a WorkingSet, plans: &'a [DevicePlan]) -> Result<Vec<Sent<'a>>, Error> {
     let files: Vec<&File> = set.files.iter().map(|it| &it.file).collect();
-    let mut on_their_way = Vec::new();
-    for plan in plans {
+    let send = |plan: &'a DevicePlan| {
         let source = Source {
             files: files.clone(),
             device: plan.device.as_ref(),
         };
-        on_their_way.push(load::send(&plan.requests, source)?);
-    }
-    sent();
-    let mut all = Outcome::default();
-    for reads in on_their_way {
-        let one = reads.finish()?;
-        all.requests += one.requests;
-        all.bytes += one.bytes;
-        all.padding_bytes += one.padding_bytes;
-        all.failed += one.failed;
-        all.stopped |= one.stopped;
-    }
-    Ok(all)
+        load::send(&plan.requests, source)
+    };
+    plans.iter().map(send).collect()
 }
 
 /// The block device with that number (`st_dev`), for reading past its cache.

@@ -7,6 +7,7 @@ pub use format::Error;
 pub use store::{Store, StoreError};
 
 use crate::identity::Identity;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The unit of a profile: a page of the page cache.
@@ -65,7 +66,7 @@ pub enum Timing {
     /// All of it is there when the app starts.
     #[default]
     Before,
-    /// By another process while the app starts, once it is known what to read.
+    /// The second half by another process while the app starts.
     Beside,
     /// Not at all: measured to gain nothing for this app.
     Never,
@@ -94,6 +95,20 @@ impl Profile {
         self.files.iter().map(ProfiledFile::count).sum()
     }
 
+    /// The files that the start needs first, which have half of the pages or a little more, and
+    /// the others.
+    pub fn halves(&self) -> (&[ProfiledFile], &[ProfiledFile]) {
+        let half = self.pages().div_ceil(2);
+        let mut pages = 0;
+        let is_first = |file: &&ProfiledFile| {
+            let is_first = pages < half;
+            pages += file.count();
+            is_first
+        };
+        let count = self.files.iter().take_while(is_first).count();
+        self.files.split_at(count)
+    }
+
     /// All pages of metadata.
     pub fn metadata_pages(&self) -> u64 {
         let pages = self.metadata.iter().flat_map(|it| &it.pages);
@@ -101,7 +116,8 @@ impl Profile {
     }
 
     /// The profile with only the pages that `other`, another start of the app, has as
-    /// well; a file that changed between them is in neither.
+    /// well; a file that changed between them is in neither. Of metadata it has what either
+    /// has: a start that did not read a block had it in memory.
     pub fn intersection(&self, other: &Profile) -> Profile {
         let files = self.files.iter().filter_map(|file| {
             let theirs = other.files.iter().find(|it| it.path == file.path)?;
@@ -114,18 +130,22 @@ impl Profile {
                 ..file.clone()
             })
         });
-        let metadata = self.metadata.iter().filter_map(|ours| {
-            let theirs = other.metadata.iter().find(|it| it.device == ours.device)?;
-            let pages = intersection(&ours.pages, &theirs.pages);
-            (!pages.is_empty()).then_some(Metadata { pages, ..*ours })
+        let files: Vec<ProfiledFile> = files.collect();
+        let devices: BTreeSet<u64> = files.iter().map(|it| it.identity.device).collect();
+        let metadata = devices.into_iter().filter_map(|device| {
+            let of = |all: &[Metadata]| all.iter().find(|it| it.device == device).cloned();
+            let ours = of(&self.metadata).map_or_else(Vec::new, |it| it.pages);
+            let theirs = of(&other.metadata).map_or_else(Vec::new, |it| it.pages);
+            let pages = union(&ours, &theirs);
+            (!pages.is_empty()).then_some(Metadata { device, pages })
         });
         Profile {
             command: self.command.clone(),
             recorded_s: self.recorded_s,
             runs: self.runs + other.runs,
             timing: self.timing,
-            files: files.collect(),
             metadata: metadata.collect(),
+            files,
         }
     }
 }

@@ -182,7 +182,12 @@ pub fn forget(file: &File) -> io::Result<()> {
 pub fn drop_caches() -> io::Result<()> {
     // SAFETY: has no arguments, and waits until what is dirty is written.
     unsafe { libc::sync() };
-    fs::write("/proc/sys/vm/drop_caches", "3")
+    // What ext4's journal still holds of the blocks that it has written, the first round lets
+    // go of, and only the second one drops.
+    for _ in 0..2 {
+        fs::write("/proc/sys/vm/drop_caches", "3")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

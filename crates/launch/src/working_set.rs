@@ -53,17 +53,17 @@ pub enum Dropped {
 }
 
 impl WorkingSet {
-    /// Opens the profile's files. Nothing of their data is read.
-    pub fn open(profile: &Profile) -> WorkingSet {
-        WorkingSet::open_each(profile, |_| ())
+    /// Opens files of a profile. Nothing of their data is read.
+    pub fn open(files: &[ProfiledFile]) -> WorkingSet {
+        WorkingSet::open_each(files, |_| ())
     }
 
-    /// Opens the profile's files, and sends for the first pages that are missing as soon
-    /// as they are found: the device has something to do while the other files are opened
-    /// and all is planned.
-    pub fn open_and_begin(profile: &Profile) -> WorkingSet {
+    /// Opens files of a profile, and sends for the first pages that are missing as soon as they
+    /// are found: the device has something to do while the other files are opened and all is
+    /// planned.
+    pub fn open_and_begin(files: &[ProfiledFile]) -> WorkingSet {
         let mut left = FIRST_PAGES;
-        WorkingSet::open_each(profile, |opened| left -= begin(opened, left))
+        WorkingSet::open_each(files, |opened| left -= begin(opened, left))
     }
 
     /// Whether some of the profile's files, spread over the start, are as recorded and all in
@@ -74,15 +74,15 @@ impl WorkingSet {
         profile.files.iter().step_by(step).all(is_there)
     }
 
-    fn open_each(profile: &Profile, mut opened: impl FnMut(&mut Opened)) -> WorkingSet {
+    fn open_each(files: &[ProfiledFile], mut opened: impl FnMut(&mut Opened)) -> WorkingSet {
         let mut set = WorkingSet {
             files: Vec::new(),
             dropped: Vec::new(),
-            profiled_pages: profile.pages(),
+            profiled_pages: files.iter().map(ProfiledFile::count).sum(),
         };
         // Until the first page is met that is not there.
         let mut cold = false;
-        for file in &profile.files {
+        for file in files {
             match open(file, &mut cold) {
                 Ok(mut file) => {
                     opened(&mut file);
@@ -92,6 +92,14 @@ impl WorkingSet {
             }
         }
         set
+    }
+
+    /// Both.
+    pub fn with(mut self, other: WorkingSet) -> WorkingSet {
+        self.files.extend(other.files);
+        self.dropped.extend(other.dropped);
+        self.profiled_pages += other.profiled_pages;
+        self
     }
 
     /// Pages that are to be loaded.

@@ -81,7 +81,7 @@ fn profile(volume: &Volume) -> Outcome<Profile> {
 
 fn try_one(stand: &Stand, profile: &Profile, joining: &Joining, most: usize) -> Outcome<()> {
     write("/proc/sys/vm/drop_caches", "3")?;
-    let set = WorkingSet::open(profile);
+    let set = WorkingSet::open(&profile.files);
     require(set.dropped.is_empty(), || format!("{:?}", set.dropped))?;
     let mut grounds = set.grounds().into_values();
     let ground = Ground {

@@ -161,7 +161,7 @@ impl Installed {
             path: self.paths[0].clone(),
             reason: error.to_string(),
         };
-        let set = WorkingSet::open_and_begin(&self.profile);
+        let set = WorkingSet::open_and_begin(&self.profile.files);
         let files: Vec<&File> = set.files.iter().map(|it| &it.file).collect();
         let mut requests: Vec<Request> = Vec::new();
         for mut ground in set.grounds().into_values() {

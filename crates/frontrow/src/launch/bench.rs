@@ -77,7 +77,7 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
         eprintln!("[{}/{}] {name}", run + 1, args.runs);
         // In turns, so that what changes meanwhile changes for all.
         for (kind, times) in COLD.iter().zip(&mut cold) {
-            make_cold(&WorkingSet::open(&profile))?;
+            make_cold(&WorkingSet::open(&profile.files))?;
             times.push(start(kind, &name, &args.command)?);
             go_on(&stop)?;
         }

@@ -3,7 +3,7 @@
 
 use ::device::shown_at;
 use ::iopro::capture::{self, What as Whose};
-use ::iopro::event::{CallKind, Event, FileId, ThreadInfo, What};
+use ::iopro::event::{CallExit, CallKind, Event, FileId, ThreadInfo, What};
 use ::iopro::recording::Reader;
 use ::launch::profile::PAGE_BYTES;
 use ::launch::record::{Error, Request, Touched, trace};
@@ -106,7 +106,10 @@ struct Start {
     names: HashMap<FileId, PathBuf>,
     /// In order.
     files: Vec<(FileId, Range<u64>)>,
-    blocks: Vec<(FileId, Range<u64>)>,
+    /// Pages that were not in memory.
+    added: Vec<(FileId, Range<u64>)>,
+    /// Files that were read by calls that copy from one file to another.
+    copied: HashSet<FileId>,
 }
 
 impl Start {
@@ -116,7 +119,8 @@ impl Start {
             threads: HashSet::from([process]),
             names: HashMap::new(),
             files: Vec::new(),
-            blocks: Vec::new(),
+            added: Vec::new(),
+            copied: HashSet::new(),
         }
     }
 
@@ -127,25 +131,31 @@ impl Start {
             What::Name(name) if !name.cut => {
                 self.names.insert(name.file, PathBuf::from(&name.path));
             }
-            What::CallExit(exit) if is_app => {
-                let call = &exit.call;
-                // Of two files the one that is read.
-                let file = call.from.or(call.file);
-                let bytes = match call.kind {
-                    CallKind::ReadFault => PAGE_BYTES,
-                    kind if reads(kind) => u64::try_from(exit.result).unwrap_or(0),
-                    _ => 0,
-                };
-                if let (Some(file), Some(begin), 1..) = (file, call.offset_bytes, bytes) {
-                    let pages = begin / PAGE_BYTES..(begin + bytes).div_ceil(PAGE_BYTES);
-                    self.files.push((file, pages));
-                }
-            }
-            What::Added(run) if is_app && run.file.is_block_device() => {
+            What::CallExit(exit) if is_app => self.read(exit),
+            What::Added(run) if is_app => {
                 let pages = run.index..run.index + u64::from(run.pages);
-                self.blocks.push((run.file, pages));
+                self.added.push((run.file, pages));
             }
             _ => {}
+        }
+    }
+
+    fn read(&mut self, exit: &CallExit) {
+        let call = &exit.call;
+        if let (Some(source), 1..) = (call.from, exit.result) {
+            // Where in the file is not told: what was added is what was read.
+            self.copied.insert(source);
+            self.files.push((source, 0..0));
+            return;
+        }
+        let bytes = match call.kind {
+            CallKind::ReadFault => PAGE_BYTES,
+            kind if reads(kind) => u64::try_from(exit.result).unwrap_or(0),
+            _ => 0,
+        };
+        if let (Some(file), Some(begin), 1..) = (call.file, call.offset_bytes, bytes) {
+            let pages = begin / PAGE_BYTES..(begin + bytes).div_ceil(PAGE_BYTES);
+            self.files.push((file, pages));
         }
     }
 
@@ -167,7 +177,14 @@ impl Start {
     fn touched(self) -> Touched {
         let mut touched = Touched::default();
         let mut paths: HashMap<FileId, Option<PathBuf>> = HashMap::new();
-        for (file, pages) in self.files {
+        let (blocks, added): (Vec<_>, Vec<_>) = self
+            .added
+            .into_iter()
+            .partition(|(file, _)| file.is_block_device());
+        let copied = added
+            .into_iter()
+            .filter(|(file, _)| self.copied.contains(file));
+        for (file, pages) in self.files.into_iter().chain(copied) {
             let path = paths
                 .entry(file)
                 .or_insert_with(|| found(file, self.names.get(&file)?));
@@ -175,7 +192,7 @@ impl Start {
                 touched.pages(path.clone(), pages);
             }
         }
-        for (device, pages) in self.blocks {
+        for (device, pages) in blocks {
             touched.metadata(number(device), pages);
         }
         touched
@@ -185,13 +202,7 @@ impl Start {
 fn reads(kind: CallKind) -> bool {
     matches!(
         kind,
-        CallKind::Read
-            | CallKind::Pread64
-            | CallKind::Readv
-            | CallKind::Preadv
-            | CallKind::Preadv2
-            | CallKind::Sendfile
-            | CallKind::CopyFileRange
+        CallKind::Read | CallKind::Pread64 | CallKind::Readv | CallKind::Preadv | CallKind::Preadv2
     )
 }
 

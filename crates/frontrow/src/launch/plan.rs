@@ -31,7 +31,7 @@ pub fn run(args: &Plan) -> Result<(), Failure> {
     let name = profile_name(args.name.as_deref(), &args.app)?;
     let store = Store::of_user()?;
     let profile = store.read(&name)?;
-    let mut set = WorkingSet::open(&profile);
+    let mut set = WorkingSet::open(&profile.files);
     // As it will be at a cold start.
     for file in &mut set.files {
         file.missing = file.pages.clone();

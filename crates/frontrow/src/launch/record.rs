@@ -42,12 +42,16 @@ pub fn run(args: Record) -> Result<(), Failure> {
         limit: Duration::from_secs(args.seconds),
     };
     let mut watcher = Watcher::best();
-    let profile = record(
+    let mut profile = record(
         &request,
         &stop,
         |request| watcher.watch(request, &stop),
         |run, runs| eprintln!("[{}/{runs}] {name} starts and is recorded", run + 1),
     )?;
+    // What was measured of the app holds for it still.
+    if let Ok(before) = store.read(&name) {
+        profile.timing = before.timing;
+    }
     let path = store.write(&name, &profile)?;
     match args.json {
         true => print_text(&json(&as_json(&profile, watcher, &path))?),

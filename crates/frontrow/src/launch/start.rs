@@ -5,7 +5,7 @@ use super::{latency, profile_name};
 use crate::exit::Failure;
 use ::launch::WorkingSet;
 use ::launch::metadata;
-use ::launch::prepare::{load_all, prepare};
+use ::launch::prepare::{DevicePlan, prepare, send_all};
 use ::launch::profile::{Profile, Store, Timing};
 use ::launch::record::refresh::App;
 use std::ffi::OsString;
@@ -72,8 +72,7 @@ impl Start {
         let plans_of = blocks.iter().zip(&plans);
         // What is not sent for is read when a file is opened.
         let on_their_way: Vec<_> = plans_of.map(|(it, plan)| it.send(plan)).collect();
-        let set = WorkingSet::open_and_begin(&self.profile);
-        self.load_set(&set, sent);
+        let set = self.load_halves(sent);
         drop(on_their_way);
         drop(blocks);
         if let Some(profile) = app.and_then(|it| it.refreshed(&self.profile, set))
@@ -83,27 +82,49 @@ impl Start {
         }
     }
 
-    fn load_set(&self, set: &WorkingSet, sent: File) {
-        let (valid, missing) = (set.valid_pages(), set.missing_pages());
-        if valid * 2 < set.profiled_pages {
+    /// The device reads what the start needs first while the files of the rest, which may be
+    /// many, are opened.
+    fn load_halves(&self, sent: File) -> WorkingSet {
+        let (first, rest) = self.profile.halves();
+        let first = WorkingSet::open_and_begin(first);
+        if first.valid_pages() * 2 < first.profiled_pages {
             eprintln!(
-                "frontrow: the profile of {} is not used, {} of its {} files have changed: it is brought up to date while the app starts",
+                "frontrow: the profile of {} is not used, {} of the {} files that it needs first have changed: it is brought up to date while the app starts",
                 self.profile.command,
-                set.dropped.len(),
-                self.profile.files.len()
+                first.dropped.len(),
+                first.dropped.len() + first.files.len()
             );
-            return;
+            drop(sent);
+            return first.with(WorkingSet::open(rest));
         }
-        // Most of it is there: a few reads are the app's own to make.
-        if missing * 8 < valid {
-            return;
-        }
-        let plans = prepare(set, |device| latency(&self.store, device));
-        // From here on the loader is ahead of an app that needs its files in their order.
-        // Earlier, the app would read in small pieces what the loader is about to.
-        let mut sent = Some(sent).filter(|_| self.timing == Timing::Before);
-        if let Err(error) = load_all(set, &plans, || drop(sent.take())) {
+        let plans = self.plan(&first);
+        let one = match send_all(&first, &plans) {
+            Ok(one) => one,
+            Err(error) => {
+                eprintln!("frontrow: {error}");
+                return WorkingSet::open(&self.profile.files);
+            }
+        };
+        let sent = Some(sent).filter(|_| self.timing == Timing::Before);
+        let rest = WorkingSet::open_and_begin(rest);
+        let plans_of_rest = self.plan(&rest);
+        let other = send_all(&rest, &plans_of_rest);
+        drop(sent);
+        let finished = other.and_then(|other| {
+            let mut all = one.into_iter().chain(other);
+            all.try_for_each(|it| it.finish().map(drop))
+        });
+        if let Err(error) = finished {
             eprintln!("frontrow: {error}");
+        }
+        first.with(rest)
+    }
+
+    /// Nothing if most is there: a few reads are the app's own to make.
+    fn plan(&self, set: &WorkingSet) -> Vec<DevicePlan> {
+        match set.missing_pages() * 8 < set.valid_pages() {
+            true => Vec::new(),
+            false => prepare(set, |device| latency(&self.store, device)),
         }
     }
 }

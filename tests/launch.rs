@@ -1,0 +1,64 @@
+//! `frontrow launch` as root uses it, in a guest: recorded by IOPro, loaded with the file
+//! system's own blocks, and brought up to date when files have changed.
+
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// An app that reads 24 files in as many directories, of which the last six are then replaced.
+const SCRIPT: &str = r#"
+export HOME=/tmp
+mkdir d x
+for i in $(seq 24); do mkdir d/$i x/$i; head -c 60000 /bin/busybox > d/$i/file; done
+reads() { set -- $(cat /sys/block/simflash0/stat); echo $1; }
+cold() { sync; echo 3 > /proc/sys/vm/drop_caches; echo 3 > /proc/sys/vm/drop_caches; }
+files=$(for i in $(seq 24); do echo d/$i/file; done)
+frontrow launch record --json --name cat -- busybox cat $files > /tmp/record
+sed '/^{/,$!d' /tmp/record
+cold; before=$(reads); busybox cat $files > /dev/null; demand=$(($(reads) - before))
+cold; before=$(reads); frontrow launch --name cat -- busybox cat $files > /dev/null
+echo "{ \"demand\": $demand, \"loaded\": $(($(reads) - before)) }"
+for i in $(seq 19 24); do cp d/$i/file x/$i/; mv x/$i/file d/$i/file; done
+sync
+frontrow launch plan --json cat
+cold; frontrow launch --name cat -- busybox cat $files > /dev/null
+for second in $(seq 20); do
+    frontrow launch plan --json cat > /tmp/plan
+    grep -q '"dropped": \[\]' /tmp/plan && break
+    sleep 1
+done
+cat /tmp/plan
+"#;
+
+#[test]
+fn root_records_by_iopro_loads_metadata_and_keeps_the_profile_up_to_date() {
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args([
+            "lab", "exec", "--memory", "512", "--", "busybox", "sh", "-c", SCRIPT,
+        ])
+        .current_dir(CHECKOUT)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let values = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let values: Vec<Value> = values.collect::<Result<_, _>>().unwrap();
+    let [recorded, reads, old, new] = &values[..] else {
+        panic!("{values:?}\n{said}");
+    };
+    let number = |value: &Value| value.as_u64().unwrap();
+    assert_eq!(recorded["source"], "iopro", "{said}");
+    assert_eq!(number(&recorded["files"]), 24);
+    assert_eq!(number(&recorded["pages"]), 24 * 15);
+    // A directory's block for each file, and inodes.
+    assert!(number(&recorded["metadata_pages"]) >= 24, "{recorded}");
+    assert!(
+        number(&reads["loaded"]) * 2 < number(&reads["demand"]),
+        "{reads}"
+    );
+    assert_eq!(old["dropped"].as_array().unwrap().len(), 6, "{old}");
+    assert_eq!(new["dropped"].as_array().unwrap().len(), 0, "{new}");
+    assert_eq!(new["valid_pages"], recorded["pages"]);
+}
