@@ -54,8 +54,9 @@ fn root_records_by_iopro_loads_metadata_and_keeps_the_profile_up_to_date() {
     assert_eq!(number(&recorded["pages"]), 24 * 15);
     // A directory's block for each file, and inodes.
     assert!(number(&recorded["metadata_pages"]) >= 24, "{recorded}");
+    // By demand each directory is read by itself; loaded, neighbours are one request.
     assert!(
-        number(&reads["loaded"]) * 2 < number(&reads["demand"]),
+        number(&reads["loaded"]) + 12 <= number(&reads["demand"]),
         "{reads}"
     );
     assert_eq!(old["dropped"].as_array().unwrap().len(), 6, "{old}");
