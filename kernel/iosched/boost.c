@@ -60,19 +60,27 @@ static bool request_has_mapping(struct request *rq, const void *mapping)
 	return false;
 }
 
-static unsigned int promote_queued(struct frontrow_data *fd,
-				   const void *mapping)
+static unsigned int promote_of(struct frontrow_data *fd,
+			       enum frontrow_class class, const void *mapping)
 {
 	struct request *rq, *next;
 	unsigned int promoted = 0;
 
-	list_for_each_entry_safe(rq, next, &fd->fifo[FRONTROW_ASYNC], queuelist) {
+	list_for_each_entry_safe(rq, next, &fd->fifo[class], queuelist) {
 		if (!request_has_mapping(rq, mapping))
 			continue;
 		frontrow_reclass(fd, rq, FRONTROW_BOOSTED);
 		promoted++;
 	}
 	return promoted;
+}
+
+/* In whichever ground: who waits for a write of the background waits for it. */
+static unsigned int promote_queued(struct frontrow_data *fd,
+				   const void *mapping)
+{
+	return promote_of(fd, FRONTROW_FG_ASYNC, mapping) +
+	       promote_of(fd, FRONTROW_ASYNC, mapping);
 }
 
 static bool request_has_pfns(struct request *rq, unsigned long begin,
@@ -132,7 +140,7 @@ static enum frontrow_outcome outcome_in_device(struct frontrow_data *fd,
 	list_for_each_entry(fr, &fd->in_device, in_device_node) {
 		if (fr->mapping != mapping)
 			continue;
-		if (fr->class >= FRONTROW_BOOSTED)
+		if (fr->class >= FRONTROW_BOOSTED && fr->class != FRONTROW_BG_SYNC)
 			return FRONTROW_WAIT_IN_DEVICE;
 		outcome = FRONTROW_WAIT_SYNC;
 	}
@@ -150,6 +158,7 @@ static void drop_waiter(struct frontrow_data *fd, struct frontrow_waiter *waiter
 	folio_seen(fd, waiter);
 	waiter->mapping = NULL;
 	fd->nr_waiters--;
+	fd->nr_front_waiters -= waiter->in_front;
 }
 
 /* One hook may sit in a function that calls another's. */
@@ -202,8 +211,10 @@ static void add_waiter(struct frontrow_data *fd, struct folio *folio,
 		.pending = pending,
 		.unseen = unseen,
 		.for_writeback = for_writeback,
+		.in_front = frontrow_ground_of_current(fd) == FRONTROW_FOREGROUND,
 	};
 	fd->nr_waiters++;
+	fd->nr_front_waiters += slot->in_front;
 	fd->nr_unseen += unseen;
 }
 
@@ -278,7 +289,7 @@ bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 now_ns)
 	for (class = 0; class <= FRONTROW_BOOSTED; class++)
 		if (fd->queued[class] || fd->nr_in_device[class])
 			return false;
-	for (class = FRONTROW_ASYNC; class < FRONTROW_NR_CLASSES; class++)
+	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++)
 		held += fd->queued[class] + fd->nr_in_device[class];
 	return held >= fd->task_tags ||
 	       (held >= fd->worker_tags && somebody_sleeps(fd));
@@ -307,6 +318,7 @@ static enum frontrow_outcome look_for(struct frontrow_data *fd,
 				      unsigned int *promoted)
 {
 	enum frontrow_outcome outcome;
+	enum frontrow_class class;
 
 	if (may_promote)
 		*promoted = promote_queued(fd, mapping);
@@ -315,8 +327,10 @@ static enum frontrow_outcome look_for(struct frontrow_data *fd,
 	outcome = outcome_in_device(fd, mapping);
 	if (outcome != FRONTROW_NR_OUTCOMES)
 		return outcome;
-	if (class_has_mapping(fd, FRONTROW_SYNC_WRITE, mapping) ||
-	    class_has_mapping(fd, FRONTROW_SYNC_READ, mapping))
+	for (class = FRONTROW_FG_READ; class < FRONTROW_BOOSTED; class++)
+		if (class_has_mapping(fd, class, mapping))
+			return FRONTROW_WAIT_SYNC;
+	if (class_has_mapping(fd, FRONTROW_BG_SYNC, mapping))
 		return FRONTROW_WAIT_SYNC;
 	return FRONTROW_WAIT_PENDING;
 }
@@ -373,6 +387,7 @@ enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,
 void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns)
 {
 	struct list_head *places[] = {
+		[FRONTROW_FG_ASYNC]	= &fd->fifo[FRONTROW_FG_ASYNC],
 		[FRONTROW_ASYNC]	= &fd->fifo[FRONTROW_ASYNC],
 		[FRONTROW_DISCARD]	= &fd->fifo[FRONTROW_DISCARD],
 	};
@@ -382,7 +397,7 @@ void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns)
 	    fd->discard_waiters || now_ns - fd->waited_until_ns < NEXT_WAIT_NS)
 		return;
 	list_for_each_entry_safe(rq, next, &fd->fifo[FRONTROW_BOOSTED], queuelist) {
-		enum frontrow_class class = frontrow_class_of(fd, rq);
+		enum frontrow_class class = frontrow_class_of(rq);
 
 		if (class == FRONTROW_DISCARD && frontrow_rq(rq)->under_handle)
 			continue;

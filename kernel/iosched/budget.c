@@ -10,7 +10,9 @@
  *
  * While somebody waits, async earns credit at a share of that rate and sends
  * one request at a time when the credit is positive. The share grows with the
- * age of the oldest request, so that none gets old whatever the load.
+ * age of the oldest request, so that none gets old whatever the load. What is
+ * behind a foreground that waits has a smaller share, and its synchronous
+ * requests have one, too.
  */
 #include "frontrow.h"
 
@@ -101,18 +103,20 @@ static u64 oldest_ns(struct frontrow_data *fd, enum frontrow_class class,
  * Discards have an account of their own, half the size, or a foreground that
  * frees blocks would spend the background's share on them.
  */
-static unsigned int base_percent(const struct frontrow_data *fd,
-				 enum frontrow_class class)
+static unsigned int base_percent(struct frontrow_data *fd,
+				 enum frontrow_class class, u64 now_ns)
 {
 	unsigned int percent = READ_ONCE(fd->async_share_percent);
 
+	if (class != FRONTROW_FG_ASYNC && frontrow_foreground_waits(fd, now_ns))
+		percent = READ_ONCE(fd->background_share_percent);
 	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
 }
 
 static unsigned int share_percent(struct frontrow_data *fd,
 				  enum frontrow_class class, u64 now_ns)
 {
-	unsigned int base = base_percent(fd, class);
+	unsigned int base = base_percent(fd, class, now_ns);
 	u64 age_ns = now_ns - oldest_ns(fd, class, now_ns);
 
 	if (age_ns <= AGE_RAMP_BEGIN_NS)
@@ -125,7 +129,7 @@ static unsigned int share_percent(struct frontrow_data *fd,
 
 static s64 *credit_of(struct frontrow_data *fd, enum frontrow_class class)
 {
-	return &fd->budget.credit_bytes[class - FRONTROW_ASYNC];
+	return &fd->budget.credit_bytes[class - FRONTROW_SHARED];
 }
 
 /* Credit may not pile up beyond one request, or a burst would follow. */
@@ -136,7 +140,7 @@ static void earn(struct frontrow_data *fd, u64 now_ns)
 	enum frontrow_class class;
 
 	elapsed_us = min_t(u64, elapsed_us, USEC_PER_SEC);
-	for (class = FRONTROW_ASYNC; class <= FRONTROW_DISCARD; class++) {
+	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++) {
 		u64 per_s = div_u64(budget->bytes_per_s *
 				    share_percent(fd, class, now_ns), 100);
 		u64 earned = div_u64(per_s * elapsed_us, USEC_PER_SEC);
@@ -147,7 +151,7 @@ static void earn(struct frontrow_data *fd, u64 now_ns)
 	budget->credit_updated_ns = now_ns;
 }
 
-/* The class that may send a request while somebody waits, if one may. */
+/* The class that may send a request although it is not open, if one may. */
 enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns)
 {
 	enum frontrow_class class;
@@ -155,23 +159,24 @@ enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns)
 	/* Small steps would be lost in rounding. */
 	if (now_ns - fd->budget.credit_updated_ns > 100 * NSEC_PER_USEC)
 		earn(fd, now_ns);
-	for (class = FRONTROW_ASYNC; class <= FRONTROW_DISCARD; class++)
-		if (fd->queued[class] && *credit_of(fd, class) > 0)
+	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++)
+		if (fd->queued[class] && *credit_of(fd, class) > 0 &&
+		    !frontrow_class_is_open(fd, class, now_ns))
 			return class;
 	return FRONTROW_NR_CLASSES;
 }
 
 /* Time until a queued class has credit, at its present share. */
-u64 frontrow_budget_wait_ns(const struct frontrow_data *fd)
+u64 frontrow_budget_wait_ns(struct frontrow_data *fd, u64 now_ns)
 {
 	const struct frontrow_budget *budget = &fd->budget;
 	u64 wait_ns = NSEC_PER_SEC;
 	enum frontrow_class class;
 
-	for (class = FRONTROW_ASYNC; class <= FRONTROW_DISCARD; class++) {
-		s64 credit = budget->credit_bytes[class - FRONTROW_ASYNC];
-		u64 per_s = div_u64(budget->bytes_per_s * base_percent(fd, class),
-				    100);
+	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++) {
+		s64 credit = *credit_of(fd, class);
+		u64 per_s = div_u64(budget->bytes_per_s *
+				    base_percent(fd, class, now_ns), 100);
 
 		if (!fd->queued[class])
 			continue;
@@ -195,13 +200,13 @@ static u64 cost_bytes(const struct frontrow_data *fd, const struct frontrow_rq *
 			   budget->discard_ns, NSEC_PER_USEC));
 }
 
-/* An async request goes to the device. */
+/* A request that has to share goes to the device. */
 void frontrow_budget_charge(struct frontrow_data *fd,
 			    const struct frontrow_rq *fr, u64 now_ns)
 {
 	struct frontrow_budget *budget = &fd->budget;
 
-	if (frontrow_somebody_waits(fd, now_ns)) {
+	if (!frontrow_class_is_open(fd, fr->class, now_ns)) {
 		frontrow_budget_disturb(fd);
 		*credit_of(fd, fr->class) -= cost_bytes(fd, fr);
 		return;
@@ -209,7 +214,7 @@ void frontrow_budget_charge(struct frontrow_data *fd,
 	/* Whoever comes next waits for this one, and not for another soon. */
 	*credit_of(fd, fr->class) = -(s64)cost_bytes(fd, fr);
 	budget->credit_updated_ns = now_ns;
-	if (!budget->window_start_ns) {
+	if (!budget->window_start_ns && fr->class != FRONTROW_BG_SYNC) {
 		budget->window_start_ns = now_ns;
 		budget->window_bytes = 0;
 		budget->window_latency_ns = 0;

@@ -38,6 +38,7 @@ struct wait {
 	u64 start_ns;
 	u8 dependency;
 	bool counted;		/* it is for an asynchronous write */
+	bool in_front;		/* an fsync of the foreground's */
 };
 
 void frontrow_detect_add(struct frontrow_data *fd)
@@ -200,8 +201,11 @@ static int fsync_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 	rcu_read_lock();
 	wait->fd = instance_on(device_of(file->f_mapping));
-	if (wait->fd)
-		frontrow_fsync_begins(wait->fd);
+	if (wait->fd) {
+		wait->in_front = frontrow_ground_of_current(wait->fd) ==
+				 FRONTROW_FOREGROUND;
+		frontrow_fsync_begins(wait->fd, wait->in_front);
+	}
 	rcu_read_unlock();
 	return wait->fd ? 0 : 1;
 }
@@ -212,7 +216,7 @@ static int fsync_ended(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 	rcu_read_lock();
 	if (is_alive(wait->fd))
-		frontrow_fsync_ended(wait->fd);
+		frontrow_fsync_ended(wait->fd, wait->in_front);
 	rcu_read_unlock();
 	return 0;
 }

@@ -11,6 +11,8 @@
  *
  *	nobody waits      async up to what the device can use (budget.c)
  *	somebody waits    sync read > sync write > boosted, async by its share
+ *	the foreground    its reads > its writes > the above; what is behind, also
+ *	waits             what is synchronous there, by its share
  */
 #include "frontrow.h"
 #include "trace.h"
@@ -21,8 +23,11 @@
  * guaranteed share instead.
  */
 static const u64 deadline_ns[FRONTROW_NR_CLASSES] = {
+	[FRONTROW_FG_WRITE]	= 100 * NSEC_PER_MSEC,
+	[FRONTROW_SYNC_READ]	= 200 * NSEC_PER_MSEC,
 	[FRONTROW_SYNC_WRITE]	= 100 * NSEC_PER_MSEC,
 	[FRONTROW_BOOSTED]	= 50 * NSEC_PER_MSEC,
+	[FRONTROW_BG_SYNC]	= 200 * NSEC_PER_MSEC,
 };
 
 #define MIN_WINDOW_NS	(1 * NSEC_PER_MSEC)
@@ -30,17 +35,29 @@ static const u64 deadline_ns[FRONTROW_NR_CLASSES] = {
 /* A gap says no more than "not a chain" beyond this. */
 #define MAX_THINK_NS	(20 * NSEC_PER_MSEC)
 
-static unsigned int nr_sync(const struct frontrow_data *fd)
+static unsigned int nr_here(const struct frontrow_data *fd,
+			    enum frontrow_class class)
 {
-	return fd->queued[FRONTROW_SYNC_READ] +
-	       fd->queued[FRONTROW_SYNC_WRITE] +
-	       fd->nr_in_device[FRONTROW_SYNC_READ] +
-	       fd->nr_in_device[FRONTROW_SYNC_WRITE] + fd->nr_flushing;
+	return fd->queued[class] + fd->nr_in_device[class];
 }
 
-static unsigned int nr_async_in_device(const struct frontrow_data *fd)
+static unsigned int nr_front(const struct frontrow_data *fd)
 {
-	return fd->nr_in_device[FRONTROW_ASYNC] +
+	return nr_here(fd, FRONTROW_FG_READ) + nr_here(fd, FRONTROW_FG_WRITE);
+}
+
+static unsigned int nr_sync(const struct frontrow_data *fd)
+{
+	return nr_front(fd) + nr_here(fd, FRONTROW_SYNC_READ) +
+	       nr_here(fd, FRONTROW_SYNC_WRITE) +
+	       nr_here(fd, FRONTROW_BG_SYNC) + fd->nr_flushing;
+}
+
+static unsigned int nr_shared_in_device(const struct frontrow_data *fd)
+{
+	return fd->nr_in_device[FRONTROW_FG_ASYNC] +
+	       fd->nr_in_device[FRONTROW_BG_SYNC] +
+	       fd->nr_in_device[FRONTROW_ASYNC] +
 	       fd->nr_in_device[FRONTROW_DISCARD];
 }
 
@@ -49,54 +66,88 @@ static bool async_queued(const struct frontrow_data *fd)
 	return fd->queued[FRONTROW_ASYNC] || fd->queued[FRONTROW_DISCARD];
 }
 
-static u64 anticipation_end_ns(const struct frontrow_data *fd)
+static bool shared_queued(const struct frontrow_data *fd)
 {
-	if (fd->think_ns > MAX_WINDOW_NS)
+	return fd->queued[FRONTROW_FG_ASYNC] || fd->queued[FRONTROW_BG_SYNC] ||
+	       async_queued(fd);
+}
+
+static u64 anticipation_end_ns(const struct frontrow_chain *chain)
+{
+	if (chain->think_ns > MAX_WINDOW_NS)
 		return 0;
-	return fd->sync_idle_since_ns +
-	       clamp_t(u64, 2 * fd->think_ns, MIN_WINDOW_NS, MAX_WINDOW_NS);
+	return chain->idle_since_ns +
+	       clamp_t(u64, 2 * chain->think_ns, MIN_WINDOW_NS, MAX_WINDOW_NS);
 }
 
 bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns)
 {
-	return nr_sync(fd) || fd->queued[FRONTROW_BOOSTED] ||
-	       fd->nr_in_device[FRONTROW_BOOSTED] || fd->nr_waiters ||
-	       fd->nr_fsyncs || now_ns < anticipation_end_ns(fd);
+	return nr_sync(fd) || nr_here(fd, FRONTROW_BOOSTED) || fd->nr_waiters ||
+	       fd->nr_fsyncs || now_ns < anticipation_end_ns(&fd->chain);
+}
+
+bool frontrow_foreground_waits(struct frontrow_data *fd, u64 now_ns)
+{
+	if (likely(!rcu_access_pointer(fd->grounds)))
+		return false;
+	return nr_front(fd) || fd->nr_front_waiters || fd->nr_front_fsyncs ||
+	       now_ns < anticipation_end_ns(&fd->front_chain);
+}
+
+/* Whether a class that has to share may send as it likes. */
+bool frontrow_class_is_open(struct frontrow_data *fd, enum frontrow_class class,
+			    u64 now_ns)
+{
+	if (class == FRONTROW_FG_ASYNC)
+		return !frontrow_foreground_waits(fd, now_ns);
+	if (nr_here(fd, FRONTROW_FG_ASYNC) || frontrow_foreground_waits(fd, now_ns))
+		return false;
+	return class == FRONTROW_BG_SYNC || !frontrow_somebody_waits(fd, now_ns);
+}
+
+static void chain_goes_on(struct frontrow_chain *chain, u64 now_ns)
+{
+	u64 gap_ns = min_t(u64, now_ns - chain->idle_since_ns, MAX_THINK_NS);
+
+	chain->think_ns = (3 * chain->think_ns + gap_ns) / 4;
 }
 
 /* A synchronous request came, before it is counted. */
-void frontrow_sync_begins(struct frontrow_data *fd, u64 now_ns)
+void frontrow_sync_begins(struct frontrow_data *fd, enum frontrow_ground ground,
+			  u64 now_ns)
 {
-	u64 gap_ns;
-
 	frontrow_budget_disturb(fd);
-	if (nr_sync(fd))
-		return;
-	gap_ns = min_t(u64, now_ns - fd->sync_idle_since_ns, MAX_THINK_NS);
-	fd->think_ns = (3 * fd->think_ns + gap_ns) / 4;
+	if (!nr_sync(fd))
+		chain_goes_on(&fd->chain, now_ns);
+	if (ground == FRONTROW_FOREGROUND && !nr_front(fd))
+		chain_goes_on(&fd->front_chain, now_ns);
 }
 
 /* A synchronous request is done, after it was taken off the count. */
-void frontrow_sync_ended(struct frontrow_data *fd, u64 now_ns)
+void frontrow_sync_ended(struct frontrow_data *fd, enum frontrow_ground ground,
+			 u64 now_ns)
 {
 	if (!nr_sync(fd))
-		fd->sync_idle_since_ns = now_ns;
+		fd->chain.idle_since_ns = now_ns;
+	if (ground == FRONTROW_FOREGROUND && !nr_front(fd))
+		fd->front_chain.idle_since_ns = now_ns;
 }
 
 /*
  * Between an fsync's requests are gaps longer than any think time: a commit
  * waits for journal handles, and a worker may hold one for milliseconds.
  */
-void frontrow_fsync_begins(struct frontrow_data *fd)
+void frontrow_fsync_begins(struct frontrow_data *fd, bool in_front)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&fd->lock, flags);
 	fd->nr_fsyncs++;
+	fd->nr_front_fsyncs += in_front;
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
-void frontrow_fsync_ended(struct frontrow_data *fd)
+void frontrow_fsync_ended(struct frontrow_data *fd, bool in_front)
 {
 	unsigned long flags;
 
@@ -104,6 +155,8 @@ void frontrow_fsync_ended(struct frontrow_data *fd)
 	spin_lock_irqsave(&fd->lock, flags);
 	if (fd->nr_fsyncs)
 		fd->nr_fsyncs--;
+	if (fd->nr_front_fsyncs)
+		fd->nr_front_fsyncs -= in_front;
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
@@ -134,9 +187,9 @@ static bool async_fits(struct frontrow_data *fd)
 	unsigned int limit = min(fd->budget.open_limit,
 				 fd->q->tag_set->queue_depth);
 
-	if (!async_queued(fd))
-		return false;
-	if (nr_async_in_device(fd) < limit)
+	if (fd->nr_in_device[FRONTROW_FG_ASYNC] +
+	    fd->nr_in_device[FRONTROW_ASYNC] +
+	    fd->nr_in_device[FRONTROW_DISCARD] < limit)
 		return true;
 	frontrow_budget_full(fd);
 	return false;
@@ -153,30 +206,67 @@ static bool overdue(struct frontrow_data *fd, enum frontrow_class class,
 	return now_ns - frontrow_rq(oldest)->in_class_since_ns > deadline_ns[class];
 }
 
+/*
+ * Of the classes that others may pass over. While the foreground waits, what is
+ * synchronous behind it has its share instead.
+ */
+static enum frontrow_class overdue_class(struct frontrow_data *fd, u64 now_ns)
+{
+	enum frontrow_class first = nr_front(fd) ? FRONTROW_FG_WRITE :
+						   FRONTROW_SYNC_WRITE;
+	enum frontrow_class class;
+
+	for (class = first; class <= FRONTROW_BOOSTED; class++)
+		if (overdue(fd, class, now_ns))
+			return class;
+	if (overdue(fd, FRONTROW_BG_SYNC, now_ns) &&
+	    frontrow_class_is_open(fd, FRONTROW_BG_SYNC, now_ns))
+		return FRONTROW_BG_SYNC;
+	return FRONTROW_NR_CLASSES;
+}
+
 static enum frontrow_class pick_class(struct frontrow_data *fd, u64 now_ns)
 {
-	bool open = !frontrow_somebody_waits(fd, now_ns) ||
-		    frontrow_waiter_is_stuck(fd, now_ns);
+	bool open = frontrow_class_is_open(fd, FRONTROW_ASYNC, now_ns);
+	bool stuck = !open && frontrow_waiter_is_stuck(fd, now_ns);
 	enum frontrow_class class;
 
 	/* The guaranteed share, one request at a time. */
-	if (!open && !nr_async_in_device(fd)) {
+	if (!open && !stuck && !nr_shared_in_device(fd)) {
 		class = frontrow_budget_due(fd, now_ns);
 		if (class != FRONTROW_NR_CLASSES)
 			return class;
 	}
 	fd->served_overdue = !fd->served_overdue;
 	if (fd->served_overdue) {
-		for (class = FRONTROW_SYNC_WRITE; class <= FRONTROW_BOOSTED; class++)
-			if (overdue(fd, class, now_ns))
-				return class;
+		class = overdue_class(fd, now_ns);
+		if (class != FRONTROW_NR_CLASSES)
+			return class;
 	}
-	for (class = FRONTROW_SYNC_READ; class <= FRONTROW_BOOSTED; class++)
+	for (class = FRONTROW_FG_READ; class <= FRONTROW_BOOSTED; class++)
 		if (fd->queued[class])
 			return class;
-	if (open && async_fits(fd))
+	if (fd->queued[FRONTROW_FG_ASYNC] && async_fits(fd) &&
+	    (stuck || frontrow_class_is_open(fd, FRONTROW_FG_ASYNC, now_ns)))
+		return FRONTROW_FG_ASYNC;
+	if (fd->queued[FRONTROW_BG_SYNC] &&
+	    (stuck || frontrow_class_is_open(fd, FRONTROW_BG_SYNC, now_ns)))
+		return FRONTROW_BG_SYNC;
+	if ((open || stuck) && async_queued(fd) && async_fits(fd))
 		return older_async(fd);
 	return FRONTROW_NR_CLASSES;
+}
+
+/*
+ * The foreground's own requests, and those of the kernel that it waits for: the
+ * commit of its fsync, a promoted write.
+ */
+static bool is_in_front(const struct frontrow_data *fd, const struct frontrow_rq *fr)
+{
+	if (fr->ground != FRONTROW_MIDDLE)
+		return fr->ground == FRONTROW_FOREGROUND;
+	return !frontrow_class_is_shared(fr->class) &&
+	       (fd->nr_front_fsyncs || fd->nr_front_waiters);
 }
 
 static void send(struct frontrow_data *fd, struct request *rq, u64 now_ns)
@@ -190,25 +280,30 @@ static void send(struct frontrow_data *fd, struct request *rq, u64 now_ns)
 	list_add_tail(&fr->in_device_node, &fd->in_device);
 	fd->nr_in_device[fr->class]++;
 	fd->dispatched[fr->class]++;
-	if (frontrow_class_is_async(fr->class)) {
+	if (frontrow_class_is_async(fr->class))
 		fd->async_age_peak_ns = max(fd->async_age_peak_ns,
 					    now_ns - fr->inserted_ns);
+	if (frontrow_class_is_shared(fr->class))
 		frontrow_budget_charge(fd, fr, now_ns);
-	}
+	if (is_in_front(fd, fr))
+		frontrow_mark_foreground(rq);
 	trace_frontrow_dispatch(rq, fr->class, now_ns - fr->inserted_ns);
 }
 
-/* Async was held back: see that someone asks again when it may go. */
+/* Something was held back: see that someone asks again when it may go. */
 static void hold(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx, u64 now_ns)
 {
 	u64 wait_ns;
 
 	blk_mq_sched_mark_restart_hctx(hctx);
-	if (!async_queued(fd) || nr_async_in_device(fd))
+	if (!shared_queued(fd) || nr_shared_in_device(fd))
 		return;
-	wait_ns = frontrow_budget_wait_ns(fd);
-	if (!nr_sync(fd) && anticipation_end_ns(fd) > now_ns)
-		wait_ns = min(wait_ns, anticipation_end_ns(fd) - now_ns);
+	wait_ns = frontrow_budget_wait_ns(fd, now_ns);
+	if (!nr_sync(fd) && anticipation_end_ns(&fd->chain) > now_ns)
+		wait_ns = min(wait_ns, anticipation_end_ns(&fd->chain) - now_ns);
+	if (!nr_front(fd) && anticipation_end_ns(&fd->front_chain) > now_ns)
+		wait_ns = min(wait_ns,
+			      anticipation_end_ns(&fd->front_chain) - now_ns);
 	if (fd->nr_waiters || fd->nr_fsyncs)
 		wait_ns = min_t(u64, wait_ns, FRONTROW_STUCK_NS);
 	hrtimer_start(&fd->rerun, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);

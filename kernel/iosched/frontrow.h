@@ -7,7 +7,8 @@
  * write that the scheduler serves last (detect.c, boost.c), it waits behind
  * what the device has already taken (budget.c), and between two of its own
  * requests the device fills up again (dispatch.c). Each file holds one of the
- * four levers and says there how it works.
+ * four levers and says there how it works. Who is in front, where somebody has
+ * said so, ground.c knows.
  */
 #ifndef FRONTROW_H
 #define FRONTROW_H
@@ -24,23 +25,43 @@
 /*
  * Dispatch classes, most urgent first. boosted holds writes that were
  * submitted as asynchronous and that a task turned out to wait for; it stays
- * below everything synchronous (QASIO, section 5.3).
+ * below everything synchronous (QASIO, section 5.3). Without a foreground and
+ * a background (ground.c) four of them are empty.
  */
 enum frontrow_class {
+	FRONTROW_FG_READ,
+	FRONTROW_FG_WRITE,
 	FRONTROW_SYNC_READ,
 	FRONTROW_SYNC_WRITE,
 	FRONTROW_BOOSTED,
+	FRONTROW_FG_ASYNC,
+	FRONTROW_BG_SYNC,
 	FRONTROW_ASYNC,
 	FRONTROW_DISCARD,
 	FRONTROW_NR_CLASSES,
 };
 
-#define FRONTROW_NR_ASYNC_CLASSES (FRONTROW_NR_CLASSES - FRONTROW_ASYNC)
+/* From here on a class may have to make do with a share (budget.c). */
+#define FRONTROW_SHARED FRONTROW_FG_ASYNC
+#define FRONTROW_NR_SHARED (FRONTROW_NR_CLASSES - FRONTROW_SHARED)
+
+static inline bool frontrow_class_is_shared(enum frontrow_class class)
+{
+	return class >= FRONTROW_SHARED;
+}
 
 static inline bool frontrow_class_is_async(enum frontrow_class class)
 {
-	return class >= FRONTROW_ASYNC;
+	return class >= FRONTROW_SHARED && class != FRONTROW_BG_SYNC;
 }
+
+/* Whose a request or a task is (FastTrack). */
+enum frontrow_ground {
+	FRONTROW_MIDDLE,	/* a service, the kernel, or nobody has said */
+	FRONTROW_FOREGROUND,
+	FRONTROW_BACKGROUND,
+	FRONTROW_NR_GROUNDS,
+};
 
 /* Why a task waits for a write that nobody was meant to wait for. */
 enum frontrow_dependency {
@@ -90,6 +111,7 @@ struct frontrow_rq {
 	u64 dispatched_ns;
 	u32 bytes;
 	u8 class;
+	u8 ground;
 	u8 state;
 	bool under_handle;	/* its submitter holds a journal handle */
 };
@@ -109,6 +131,7 @@ struct frontrow_waiter {
 	bool pending;		/* nothing of the mapping has been seen yet */
 	bool unseen;		/* the folio has not been seen in the queue */
 	bool for_writeback;	/* it sleeps until PG_writeback is cleared */
+	bool in_front;		/* the task is the foreground's */
 };
 
 /* What the waiters want of a request that comes. */
@@ -127,7 +150,7 @@ struct frontrow_budget {
 	u64 bytes_per_s;	/* measured while nobody waits */
 	unsigned int open_limit; /* async requests in the device, nobody waiting */
 	/* While somebody waits, a class may send if its credit is positive. */
-	s64 credit_bytes[FRONTROW_NR_ASYNC_CLASSES];
+	s64 credit_bytes[FRONTROW_NR_SHARED];
 	u64 credit_updated_ns;
 	u64 discard_ns;		/* mean time that a discard takes */
 
@@ -137,6 +160,14 @@ struct frontrow_budget {
 	unsigned int window_requests;
 	bool window_full;	/* open_limit was reached in this window */
 };
+
+/* Somebody's synchronous requests, one after another, and the gaps between. */
+struct frontrow_chain {
+	u64 idle_since_ns;		/* last completion */
+	u64 think_ns;			/* mean gap */
+};
+
+struct frontrow_grounds;
 
 struct frontrow_data {
 	struct request_queue *q;
@@ -153,9 +184,9 @@ struct frontrow_data {
 	unsigned int nr_flushing;	/* requests that wait for a flush */
 	bool served_overdue;		/* the last dispatch looked at overdue ones */
 
-	u64 sync_idle_since_ns;		/* last completion of a sync request */
-	u64 urgent_done_ns;		/* ... of a sync or boosted one */
-	u64 think_ns;			/* mean gap between sync requests */
+	struct frontrow_chain chain;	/* of everybody */
+	struct frontrow_chain front_chain; /* of the foreground */
+	u64 urgent_done_ns;		/* last completion of a sync or boosted one */
 	struct hrtimer rerun;		/* opens what dispatch held back */
 	struct work_struct resize;	/* applies slice_bytes to the queue */
 
@@ -170,6 +201,8 @@ struct frontrow_data {
 	unsigned int nr_unseen;		/* of these, with the folio unseen */
 	u64 waited_until_ns;		/* the end of the last wait */
 	unsigned int nr_fsyncs;		/* tasks inside fsync */
+	unsigned int nr_front_waiters;	/* of the waiters, the foreground's */
+	unsigned int nr_front_fsyncs;
 	unsigned int discard_waiters;
 	unsigned int discard_pending;	/* of these, none has been seen yet */
 	unsigned long boost_mask;	/* bit per frontrow_dependency */
@@ -182,7 +215,10 @@ struct frontrow_data {
 	unsigned int worker_shallow_depth; /* the same as sbitmap counts it */
 	unsigned int task_shallow_depth; /* where somebody depends on it */
 	unsigned int async_share_percent;
+	unsigned int background_share_percent;
 	unsigned int slice_us;
+
+	struct frontrow_grounds __rcu *grounds; /* NULL: everybody is alike */
 };
 
 static inline struct frontrow_rq *frontrow_rq(struct request *rq)
@@ -197,9 +233,20 @@ static inline struct frontrow_rq *frontrow_rq(struct request *rq)
 /* main.c */
 void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq);
 
+/* ground.c: who is in front and who is behind */
+enum frontrow_ground frontrow_ground_of_bio(struct frontrow_data *fd,
+					    struct bio *bio);
+enum frontrow_ground frontrow_ground_of_current(struct frontrow_data *fd);
+ssize_t frontrow_grounds_show(struct frontrow_data *fd,
+			      enum frontrow_ground ground, char *page);
+int frontrow_grounds_store(struct frontrow_data *fd,
+			   enum frontrow_ground ground, const char *page,
+			   size_t count);
+void frontrow_grounds_exit(struct frontrow_data *fd);
+void frontrow_mark_foreground(struct request *rq);
+
 /* queue.c: the classes as lists */
-enum frontrow_class frontrow_class_of(struct frontrow_data *fd,
-				      struct request *rq);
+enum frontrow_class frontrow_class_of(struct request *rq);
 void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 		      enum frontrow_class class);
 void frontrow_dequeue(struct frontrow_data *fd, struct request *rq);
@@ -215,10 +262,15 @@ const char *frontrow_class_name(enum frontrow_class class);
 struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx);
 bool frontrow_has_work(struct blk_mq_hw_ctx *hctx);
 bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns);
-void frontrow_sync_begins(struct frontrow_data *fd, u64 now_ns);
-void frontrow_sync_ended(struct frontrow_data *fd, u64 now_ns);
-void frontrow_fsync_begins(struct frontrow_data *fd);
-void frontrow_fsync_ended(struct frontrow_data *fd);
+bool frontrow_foreground_waits(struct frontrow_data *fd, u64 now_ns);
+bool frontrow_class_is_open(struct frontrow_data *fd, enum frontrow_class class,
+			    u64 now_ns);
+void frontrow_sync_begins(struct frontrow_data *fd, enum frontrow_ground ground,
+			  u64 now_ns);
+void frontrow_sync_ended(struct frontrow_data *fd, enum frontrow_ground ground,
+			 u64 now_ns);
+void frontrow_fsync_begins(struct frontrow_data *fd, bool in_front);
+void frontrow_fsync_ended(struct frontrow_data *fd, bool in_front);
 void frontrow_rerun_init(struct frontrow_data *fd);
 void frontrow_rerun_exit(struct frontrow_data *fd);
 
@@ -232,7 +284,7 @@ void frontrow_budget_charge(struct frontrow_data *fd,
 void frontrow_budget_complete(struct frontrow_data *fd,
 			      const struct frontrow_rq *fr, u64 now_ns);
 enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns);
-u64 frontrow_budget_wait_ns(const struct frontrow_data *fd);
+u64 frontrow_budget_wait_ns(struct frontrow_data *fd, u64 now_ns);
 
 /* boost.c: from a wait to a promotion */
 enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,

@@ -19,6 +19,8 @@
 
 /* A tenth is promised; a little more covers what rounding and waiting lose. */
 #define DEFAULT_ASYNC_SHARE_PERCENT	14
+/* What is behind gets while the foreground waits: it goes on, no more. */
+#define DEFAULT_BACKGROUND_SHARE_PERCENT 4
 /* What a synchronous request that comes at a bad moment may have to wait. */
 #define DEFAULT_SLICE_US		2500
 #define INITIAL_THINK_NS		(2 * NSEC_PER_MSEC)
@@ -30,7 +32,7 @@ static struct frontrow_data *data_of(struct request_queue *q)
 
 static bool is_sync_class(enum frontrow_class class)
 {
-	return class < FRONTROW_BOOSTED;
+	return class < FRONTROW_BOOSTED || class == FRONTROW_BG_SYNC;
 }
 
 /*
@@ -89,7 +91,7 @@ static void frontrow_requests_merged(struct request_queue *q, struct request *rq
 {
 	struct frontrow_data *fd = data_of(q);
 	struct frontrow_rq *fr = frontrow_rq(rq), *next_fr = frontrow_rq(next);
-	enum frontrow_class class = frontrow_class_of(fd, next);
+	enum frontrow_class class = frontrow_class_of(next);
 
 	if (next_fr->state == FRONTROW_RQ_QUEUED) {
 		class = next_fr->class;
@@ -108,7 +110,8 @@ static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 				 struct bio *bio)
 {
 	return op_is_sync(bio->bi_opf) == rq_is_sync(rq) &&
-	       frontrow_rq(rq)->class != FRONTROW_BOOSTED;
+	       frontrow_rq(rq)->class != FRONTROW_BOOSTED &&
+	       frontrow_rq(rq)->ground == frontrow_ground_of_bio(data_of(q), bio);
 }
 
 /*
@@ -125,18 +128,18 @@ static void insert_tracked(struct frontrow_data *fd, struct request *rq,
 			   u64 now_ns)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
-	enum frontrow_class class = frontrow_class_of(fd, rq);
 	enum frontrow_interest interest = FRONTROW_NOT_AWAITED;
+	enum frontrow_class class = frontrow_class_of(rq);
 
 	fr->mapping = frontrow_mapping_of(rq->bio);
 	fr->inserted_ns = now_ns;
-	if (class == FRONTROW_ASYNC)
+	if (class == FRONTROW_ASYNC || class == FRONTROW_FG_ASYNC)
 		interest = frontrow_interest_in(fd, rq, now_ns);
 	if (interest != FRONTROW_NOT_AWAITED ||
 	    (class == FRONTROW_DISCARD && frontrow_discard_is_awaited(fd, fr)))
 		class = FRONTROW_BOOSTED;
 	if (is_sync_class(class))
-		frontrow_sync_begins(fd, now_ns);
+		frontrow_sync_begins(fd, fr->ground, now_ns);
 	frontrow_enqueue(fd, rq, class);
 	if (interest == FRONTROW_FOLIO_AWAITED)
 		frontrow_put_first(fd, rq);
@@ -169,6 +172,7 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 			list_add(&rq->queuelist, &fd->head);
 			continue;
 		}
+		fr->ground = frontrow_ground_of_bio(fd, rq->bio);
 		/* A write with FUA alone needs no flush and is one like others. */
 		if (fr->state == FRONTROW_RQ_FLUSHING) {
 			fr->state = FRONTROW_RQ_IDLE;
@@ -213,7 +217,8 @@ void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
 	if (!fr)
 		return;
 	spin_lock_irqsave(&fd->lock, flags);
-	frontrow_sync_begins(fd, ktime_get_ns());
+	fr->ground = frontrow_ground_of_bio(fd, rq->bio);
+	frontrow_sync_begins(fd, fr->ground, ktime_get_ns());
 	fr->state = FRONTROW_RQ_FLUSHING;
 	fd->nr_flushing++;
 	spin_unlock_irqrestore(&fd->lock, flags);
@@ -225,7 +230,7 @@ static void flush_ended(struct frontrow_data *fd, struct frontrow_rq *fr,
 	fr->state = FRONTROW_RQ_IDLE;
 	fd->nr_flushing--;
 	fd->urgent_done_ns = now_ns;
-	frontrow_sync_ended(fd, now_ns);
+	frontrow_sync_ended(fd, fr->ground, now_ns);
 }
 
 /*
@@ -248,10 +253,10 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 	list_del(&fr->in_device_node);
 	fd->nr_in_device[fr->class]--;
 	fr->state = FRONTROW_RQ_IDLE;
-	if (!frontrow_class_is_async(fr->class))
+	if (!frontrow_class_is_shared(fr->class))
 		fd->urgent_done_ns = now_ns;
 	if (is_sync_class(fr->class))
-		frontrow_sync_ended(fd, now_ns);
+		frontrow_sync_ended(fd, fr->ground, now_ns);
 }
 
 static void frontrow_finish_request(struct request *rq)
@@ -409,9 +414,11 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 		INIT_LIST_HEAD(&fd->fifo[class]);
 	fd->sorted[READ] = RB_ROOT;
 	fd->sorted[WRITE] = RB_ROOT;
-	fd->think_ns = INITIAL_THINK_NS;
+	fd->chain.think_ns = INITIAL_THINK_NS;
+	fd->front_chain.think_ns = INITIAL_THINK_NS;
 	fd->boost_mask = GENMASK(FRONTROW_NR_DEPENDENCIES - 1, 0);
 	fd->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
+	fd->background_share_percent = DEFAULT_BACKGROUND_SHARE_PERCENT;
 	fd->slice_us = DEFAULT_SLICE_US;
 	frontrow_rerun_init(fd);
 	frontrow_budget_init(fd);
@@ -455,6 +462,7 @@ static void frontrow_exit_sched(struct elevator_queue *eq)
 	frontrow_detect_del(fd);
 	frontrow_rerun_exit(fd);
 	frontrow_budget_exit(fd);
+	frontrow_grounds_exit(fd);
 	wbt_as_it_was(fd->q, eq);
 	WARN_ON_ONCE(!list_empty(&fd->in_device));
 	kfree(fd);

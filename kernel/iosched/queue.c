@@ -10,9 +10,13 @@
 #include "frontrow.h"
 
 static const char *const class_names[FRONTROW_NR_CLASSES] = {
+	[FRONTROW_FG_READ]	= "fg_read",
+	[FRONTROW_FG_WRITE]	= "fg_write",
 	[FRONTROW_SYNC_READ]	= "sync_read",
 	[FRONTROW_SYNC_WRITE]	= "sync_write",
 	[FRONTROW_BOOSTED]	= "boosted",
+	[FRONTROW_FG_ASYNC]	= "fg_async",
+	[FRONTROW_BG_SYNC]	= "bg_sync",
 	[FRONTROW_ASYNC]	= "async",
 	[FRONTROW_DISCARD]	= "discard",
 };
@@ -22,16 +26,29 @@ const char *frontrow_class_name(enum frontrow_class class)
 	return class_names[class];
 }
 
+/* By ground: read, synchronous write, asynchronous write. */
+static const enum frontrow_class classes[FRONTROW_NR_GROUNDS][3] = {
+	[FRONTROW_MIDDLE] = {
+		FRONTROW_SYNC_READ, FRONTROW_SYNC_WRITE, FRONTROW_ASYNC,
+	},
+	[FRONTROW_FOREGROUND] = {
+		FRONTROW_FG_READ, FRONTROW_FG_WRITE, FRONTROW_FG_ASYNC,
+	},
+	[FRONTROW_BACKGROUND] = {
+		FRONTROW_BG_SYNC, FRONTROW_BG_SYNC, FRONTROW_ASYNC,
+	},
+};
+
 /* The class that @rq belongs to by itself, whoever waits for it. */
-enum frontrow_class frontrow_class_of(struct frontrow_data *fd,
-				      struct request *rq)
+enum frontrow_class frontrow_class_of(struct request *rq)
 {
+	const enum frontrow_class *of_ground = classes[frontrow_rq(rq)->ground];
+
 	if (req_op(rq) == REQ_OP_DISCARD || req_op(rq) == REQ_OP_SECURE_ERASE)
 		return FRONTROW_DISCARD;
 	if (!op_is_sync(rq->cmd_flags))
-		return FRONTROW_ASYNC;
-	return rq_data_dir(rq) == READ ? FRONTROW_SYNC_READ :
-					 FRONTROW_SYNC_WRITE;
+		return of_ground[2];
+	return of_ground[rq_data_dir(rq) == READ ? 0 : 1];
 }
 
 void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,

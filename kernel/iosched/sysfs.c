@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * queue/iosched/: three settings that a user could choose a value for, and
- * the counters.
+ * queue/iosched/: settings that a user could choose a value for, who is in
+ * front and who behind, and the counters.
  */
 #include "frontrow.h"
 
@@ -90,6 +90,45 @@ static ssize_t async_share_store(struct elevator_queue *e, const char *page,
 	return store_within(&fd->async_share_percent, page, count, 1, 100);
 }
 
+static ssize_t background_share_show(struct elevator_queue *e, char *page)
+{
+	struct frontrow_data *fd = e->elevator_data;
+
+	return sysfs_emit(page, "%u\n", fd->background_share_percent);
+}
+
+static ssize_t background_share_store(struct elevator_queue *e,
+				      const char *page, size_t count)
+{
+	struct frontrow_data *fd = e->elevator_data;
+
+	return store_within(&fd->background_share_percent, page, count, 1, 100);
+}
+
+static ssize_t foreground_show(struct elevator_queue *e, char *page)
+{
+	return frontrow_grounds_show(e->elevator_data, FRONTROW_FOREGROUND, page);
+}
+
+static ssize_t foreground_store(struct elevator_queue *e, const char *page,
+				size_t count)
+{
+	return frontrow_grounds_store(e->elevator_data, FRONTROW_FOREGROUND, page,
+				      count) ?: count;
+}
+
+static ssize_t background_show(struct elevator_queue *e, char *page)
+{
+	return frontrow_grounds_show(e->elevator_data, FRONTROW_BACKGROUND, page);
+}
+
+static ssize_t background_store(struct elevator_queue *e, const char *page,
+				size_t count)
+{
+	return frontrow_grounds_store(e->elevator_data, FRONTROW_BACKGROUND, page,
+				      count) ?: count;
+}
+
 static ssize_t slice_us_show(struct elevator_queue *e, char *page)
 {
 	struct frontrow_data *fd = e->elevator_data;
@@ -156,6 +195,9 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 struct elv_fs_entry frontrow_attrs[] = {
 	SETTING(boost),
 	SETTING(async_share),
+	SETTING(background_share),
+	SETTING(foreground),
+	SETTING(background),
 	SETTING(slice_us),
 	__ATTR(stats, 0444, stats_show, NULL),
 	__ATTR_NULL

@@ -209,6 +209,7 @@ impl Passed {
             Class::SyncRead | Class::SyncWrite => SYNC_WRITE_DEADLINE_US,
             Class::Boosted => BOOSTED_DEADLINE_US,
             Class::Async | Class::Discard => 0,
+            other => return Err(Failure::new(format!("{other:?} without a foreground"))),
         };
         let is_async = chosen.class >= Class::Async;
         let overdue = !is_async && chosen.age_us > deadline_us;

@@ -13,17 +13,25 @@ const BUFFER_KIB: &str = "16384";
 /// tracepoint names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
+    FgRead,
+    FgWrite,
     SyncRead,
     SyncWrite,
     Boosted,
+    FgAsync,
+    BgSync,
     Async,
     Discard,
 }
 
-const CLASSES: [(&str, Class); 5] = [
+const CLASSES: [(&str, Class); 9] = [
+    ("fg_read", Class::FgRead),
+    ("fg_write", Class::FgWrite),
     ("sync_read", Class::SyncRead),
     ("sync_write", Class::SyncWrite),
     ("boosted", Class::Boosted),
+    ("fg_async", Class::FgAsync),
+    ("bg_sync", Class::BgSync),
     ("async", Class::Async),
     ("discard", Class::Discard),
 ];

@@ -291,6 +291,7 @@ pub fn header(btf: &Btf) -> Result<String, Error> {
         header.function(&ELEVATOR_ALLOC)?;
     }
     header.writeback_throttling()?;
+    header.request_priority()?;
     Ok(header.text())
 }
 
@@ -455,6 +456,16 @@ impl<'a> Header<'a> {
             self.function(function)?;
         }
         self.macros.insert("FRONTROW_ABI_HAS_WBT");
+        Ok(())
+    }
+
+    /// Where a request's priority is: in older kernels (6.1) it has one of its own beside
+    /// its bio's.
+    fn request_priority(&mut self) -> Result<(), Error> {
+        let request = self.find_structure("request")?;
+        if self.member_names(&request)?.contains("ioprio") {
+            self.macros.insert("FRONTROW_ABI_REQUEST_IOPRIO");
+        }
         Ok(())
     }
 

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who is in front and who is behind (FastTrack, section 5.6).
+ *
+ * User space names cgroups: those of the app in front, and those of the apps
+ * behind it. What is in neither, the kernel's threads and services that the
+ * foreground may depend on among it, is served as if nothing had been said.
+ *
+ * A request is its bio's cgroup's. That holds for asynchronous writes too, where
+ * the paper needed lists of LBAs: with the memory and io controllers on, writeback
+ * charges a page to whoever dirtied it (CONFIG_CGROUP_WRITEBACK), not to kworker.
+ */
+#include <linux/blk-cgroup.h>
+#include <linux/cgroup.h>
+#include <linux/ioprio.h>
+#include <linux/slab.h>
+
+#include "frontrow.h"
+
+#define MAX_CGROUPS 32
+
+struct frontrow_grounds {
+	unsigned int nr;
+	struct {
+		struct cgroup *cgroup;
+		enum frontrow_ground ground;
+	} entry[MAX_CGROUPS];
+};
+
+static enum frontrow_ground ground_of(const struct frontrow_grounds *grounds,
+				      struct cgroup *cgroup)
+{
+	unsigned int i;
+
+	for (i = 0; i < grounds->nr; i++)
+		if (cgroup_is_descendant(cgroup, grounds->entry[i].cgroup))
+			return grounds->entry[i].ground;
+	return FRONTROW_MIDDLE;
+}
+
+enum frontrow_ground frontrow_ground_of_bio(struct frontrow_data *fd,
+					    struct bio *bio)
+{
+	enum frontrow_ground ground = FRONTROW_MIDDLE;
+	const struct frontrow_grounds *grounds;
+	struct cgroup_subsys_state *css;
+
+	if (likely(!rcu_access_pointer(fd->grounds)) || !bio)
+		return FRONTROW_MIDDLE;
+	rcu_read_lock();
+	grounds = rcu_dereference(fd->grounds);
+	css = bio_blkcg_css(bio);
+	if (grounds && css)
+		ground = ground_of(grounds, css->cgroup);
+	rcu_read_unlock();
+	return ground;
+}
+
+enum frontrow_ground frontrow_ground_of_current(struct frontrow_data *fd)
+{
+	enum frontrow_ground ground = FRONTROW_MIDDLE;
+	const struct frontrow_grounds *grounds;
+
+	if (likely(!rcu_access_pointer(fd->grounds)))
+		return FRONTROW_MIDDLE;
+	rcu_read_lock();
+	grounds = rcu_dereference(fd->grounds);
+	if (grounds)
+		ground = ground_of(grounds, task_dfl_cgroup(current));
+	rcu_read_unlock();
+	return ground;
+}
+
+/*
+ * The device is told by the request's priority, which is how UFS gets its
+ * command priority bit (ufshcd_prepare_req_desc_hdr). Kernels keep it in the
+ * bio, and some also in the request.
+ */
+void frontrow_mark_foreground(struct request *rq)
+{
+	bio_set_prio(rq->bio, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0));
+#ifdef FRONTROW_ABI_REQUEST_IOPRIO
+	rq->ioprio = rq->bio->bi_ioprio;
+#endif
+}
+
+/*
+ * The lists, one cgroup a line. Callers hold the elevator's sysfs lock, or are
+ * its exit.
+ */
+
+ssize_t frontrow_grounds_show(struct frontrow_data *fd,
+			      enum frontrow_ground ground, char *page)
+{
+	const struct frontrow_grounds *grounds =
+		rcu_dereference_protected(fd->grounds, true);
+	ssize_t length = 0;
+	unsigned int i;
+
+	for (i = 0; grounds && i < grounds->nr; i++) {
+		size_t left = PAGE_SIZE - length;
+		int written;
+
+		if (grounds->entry[i].ground != ground)
+			continue;
+		written = cgroup_path(grounds->entry[i].cgroup, page + length, left);
+		if (written < 0 || written + 1 >= left)
+			break;
+		length += written;
+		page[length++] = '\n';
+	}
+	return length;
+}
+
+static void put_grounds(struct frontrow_grounds *grounds)
+{
+	unsigned int i;
+
+	if (!grounds)
+		return;
+	for (i = 0; i < grounds->nr; i++)
+		cgroup_put(grounds->entry[i].cgroup);
+	kfree(grounds);
+}
+
+static int add(struct frontrow_grounds *grounds, struct cgroup *cgroup,
+	       enum frontrow_ground ground)
+{
+	if (grounds->nr == MAX_CGROUPS) {
+		cgroup_put(cgroup);
+		return -E2BIG;
+	}
+	grounds->entry[grounds->nr].cgroup = cgroup;
+	grounds->entry[grounds->nr].ground = ground;
+	grounds->nr++;
+	return 0;
+}
+
+/* What the other list holds stays. */
+static int keep_others(struct frontrow_grounds *grounds,
+		       const struct frontrow_grounds *old,
+		       enum frontrow_ground ground)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; old && i < old->nr && !err; i++) {
+		if (old->entry[i].ground == ground)
+			continue;
+		cgroup_get(old->entry[i].cgroup);
+		err = add(grounds, old->entry[i].cgroup, old->entry[i].ground);
+	}
+	return err;
+}
+
+static int add_named(struct frontrow_grounds *grounds, char *lines,
+		     enum frontrow_ground ground)
+{
+	char *line;
+	int err = 0;
+
+	while (!err && (line = strsep(&lines, "\n"))) {
+		struct cgroup *cgroup;
+
+		if (!*line)
+			continue;
+		cgroup = cgroup_get_from_path(line);
+		if (IS_ERR(cgroup))
+			return PTR_ERR(cgroup);
+		err = add(grounds, cgroup, ground);
+	}
+	return err;
+}
+
+/* Replaces the whole list of @ground, or nothing. */
+int frontrow_grounds_store(struct frontrow_data *fd,
+			   enum frontrow_ground ground, const char *page,
+			   size_t count)
+{
+	struct frontrow_grounds *old = rcu_dereference_protected(fd->grounds, true);
+	struct frontrow_grounds *grounds = kzalloc(sizeof(*grounds), GFP_KERNEL);
+	char *lines = kstrndup(page, count, GFP_KERNEL);
+	int err = -ENOMEM;
+
+	if (grounds && lines)
+		err = keep_others(grounds, old, ground);
+	if (!err)
+		err = add_named(grounds, lines, ground);
+	kfree(lines);
+	if (err || !grounds->nr) {
+		put_grounds(grounds);
+		grounds = NULL;
+	}
+	if (err)
+		return err;
+	rcu_assign_pointer(fd->grounds, grounds);
+	synchronize_rcu();
+	put_grounds(old);
+	return 0;
+}
+
+void frontrow_grounds_exit(struct frontrow_data *fd)
+{
+	put_grounds(rcu_dereference_protected(fd->grounds, true));
+}
