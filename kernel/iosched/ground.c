@@ -85,7 +85,7 @@ void frontrow_mark_foreground(struct request *rq)
 }
 
 /*
- * The lists, one cgroup a line. Callers hold the elevator's sysfs lock, or are
+ * The lists, one cgroup a line, or "none". Callers hold the elevator's sysfs lock, or are
  * its exit.
  */
 
@@ -109,7 +109,7 @@ ssize_t frontrow_grounds_show(struct frontrow_data *fd,
 		length += written;
 		page[length++] = '\n';
 	}
-	return length;
+	return length ?: sysfs_emit(page, "none\n");
 }
 
 static void put_grounds(struct frontrow_grounds *grounds)
@@ -162,7 +162,7 @@ static int add_named(struct frontrow_grounds *grounds, char *lines,
 	while (!err && (line = strsep(&lines, "\n"))) {
 		struct cgroup *cgroup;
 
-		if (!*line)
+		if (!*line || !strcmp(line, "none"))
 			continue;
 		cgroup = cgroup_get_from_path(line);
 		if (IS_ERR(cgroup))

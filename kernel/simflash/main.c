@@ -11,6 +11,7 @@
  * as pulling a card would.
  */
 #include <linux/blkdev.h>
+#include <linux/ioprio.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -173,6 +174,7 @@ static blk_status_t simflash_take_command(struct ftl_cmd *cmd, struct request *r
 		return BLK_STS_NOTSUPP;
 	}
 	cmd->owner = rq;
+	cmd->foreground = IOPRIO_PRIO_CLASS(req_get_ioprio(rq)) == IOPRIO_CLASS_RT;
 	cmd->fua = cmd->op == FTL_WRITE && rq->cmd_flags & REQ_FUA;
 	cmd->lba = cmd->op == FTL_FLUSH ? 0 : blk_rq_pos(rq) >> FTL_PAGE_SECTORS_SHIFT;
 	cmd->pages = cmd->op == FTL_FLUSH ? 0 : blk_rq_sectors(rq) >> FTL_PAGE_SECTORS_SHIFT;

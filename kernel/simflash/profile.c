@@ -23,7 +23,7 @@ PARAMETER(cache_kib, uint, 256, "write cache, KiB");
 PARAMETER(queue_depth, uint, 32, "commands in the device");
 PARAMETER(request_kib, uint, 512, "largest read or write, KiB");
 PARAMETER(discard_mib, uint, 64, "largest discard, MiB");
-PARAMETER(policy, uint, 0, "a die serves: 0 in order of arrival, 1 reads first");
+PARAMETER(policy, uint, 0, "a die serves: 0 in order of arrival, 1 reads first, 2 the foreground first");
 PARAMETER(victim, uint, 0, "garbage collection empties: 0 the block with fewest valid pages, 1 by cost and benefit");
 PARAMETER(wear_gap, uint, 0, "difference in erases at which cold data are moved to worn blocks; 0: never");
 PARAMETER(log_kib, uint, 10240, "the defrag log at its largest, KiB");

@@ -234,6 +234,7 @@ fn perform_one(
         scale: options.scale,
         loader: workload::Loader::Demand,
         tracefs: tracefs(),
+        background_cgroup: None,
         stop,
         observer: &mut watch,
     };

@@ -5,6 +5,7 @@
 
 mod command;
 mod filesystem;
+mod held;
 mod module;
 mod mount;
 mod port;
@@ -12,6 +13,7 @@ mod port;
 use crate::console;
 use crate::counters::Watch;
 use crate::image::SPEC_PATH;
+use held::Held;
 use iopro::capture::Background;
 use port::Port;
 use record::summary::IDLE;
@@ -200,6 +202,7 @@ fn measure_run(
             .map_err(|error: workload::Error| error.to_string())?,
         None => Loader::default(),
     };
+    let held = Held::of_policy(&spec.policy)?;
     let mut watch = Watch::new(&spec.device);
     let mut request = RunRequest {
         run,
@@ -209,11 +212,15 @@ fn measure_run(
         scale: spec.scale,
         loader,
         tracefs: Some(Path::new(TRACEFS)),
+        background_cgroup: held.as_ref().map(Held::behind),
         stop: &AtomicBool::new(false),
         observer: &mut watch,
     };
     let mut measurements = workload::run(&mut request).map_err(|error| error.to_string())?;
     measurements.extend(watch.figures(run));
+    if let Some(held) = held {
+        held.release()?;
+    }
     let row = |it: workload::Measurement| Row {
         workload: shown.workload.clone(),
         load: shown.load.clone(),

@@ -16,6 +16,66 @@ pub const LOADERS: [&str; 6] = [
     "padded",
 ];
 
+/// FastTrack's policies that are names of their own; parts joined by `+` are others.
+const FASTTRACK: [(&str, FastTrack); 3] = [
+    ("stock", FastTrack::NONE),
+    (
+        "fastt-",
+        FastTrack {
+            device: false,
+            ..FastTrack::ALL
+        },
+    ),
+    ("fastt", FastTrack::ALL),
+];
+
+/// Which parts of FastTrack a policy has ("002", 5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastTrack {
+    /// PA, the page allocator.
+    pub allocator: bool,
+    /// PR, the page reclaimer.
+    pub reclaimer: bool,
+    /// ID, the I/O dispatcher.
+    pub dispatcher: bool,
+    /// DS, the device's own scheduler.
+    pub device: bool,
+}
+
+impl FastTrack {
+    const NONE: FastTrack = FastTrack {
+        allocator: false,
+        reclaimer: false,
+        dispatcher: false,
+        device: false,
+    };
+    const ALL: FastTrack = FastTrack {
+        allocator: true,
+        reclaimer: true,
+        dispatcher: true,
+        device: true,
+    };
+
+    /// The parts that a policy names: `stock`, `fastt-`, `fastt`, or `pa`, `pr`, `id` and
+    /// `ds` joined by `+`.
+    pub fn of(policy: &str) -> Option<Self> {
+        if let Some((_, parts)) = FASTTRACK.iter().find(|(name, _)| *name == policy) {
+            return Some(*parts);
+        }
+        let mut parts = FastTrack::NONE;
+        for part in policy.split('+') {
+            match part {
+                "pa" => parts.allocator = true,
+                "pr" => parts.reclaimer = true,
+                "id" => parts.dispatcher = true,
+                "ds" => parts.device = true,
+                _ => return None,
+            }
+        }
+        Some(parts)
+    }
+}
+
 /// The paper's names for what an ablation promotes (figures 8 and 9).
 const ABLATIONS: [(&str, &str); 5] = [
     ("frontrow:none", "NONE"),
@@ -40,8 +100,15 @@ pub fn loader(policy: &str) -> Option<&str> {
     LOADERS.contains(&name).then_some(name)
 }
 
-/// The scheduler below a policy; a loader that names none has the kernel's default.
+/// The scheduler below a policy; a loader that names none has the kernel's default, and so
+/// has FastTrack without its dispatcher.
 pub fn scheduler(policy: &str) -> &str {
+    if let Some(parts) = FastTrack::of(policy) {
+        return match parts.dispatcher {
+            true => FRONTROW,
+            false => kernel_default(1),
+        };
+    }
     match (loader(policy), policy.split_once('+')) {
         (None, _) => policy,
         (Some(_), Some((_, scheduler))) => scheduler,
@@ -78,6 +145,9 @@ mod tests {
             ("merged+frontrow:meta", (Some("merged"), "frontrow:meta")),
             ("frontrow", (None, "frontrow")),
             ("fastest", (None, "fastest")),
+            ("stock", (None, "mq-deadline")),
+            ("pa+id", (None, "frontrow")),
+            ("pa+pr", (None, "mq-deadline")),
         ] {
             assert_eq!((loader(policy), scheduler(policy)), expected);
         }

@@ -18,6 +18,9 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// What an installer writes between two syncs: one of an app's larger files.
+const INSTALLED_FILE_BYTES: u64 = 4 << 20;
+
 /// 1 KB writes of one thumbnail.
 const THUMBNAIL_WRITES: u32 = 24;
 
@@ -257,6 +260,8 @@ impl Script {
         match self.pattern {
             Pattern::Thumbnails => return self.make_thumbnails(shared),
             Pattern::Paced(pace) => return self.keep_pace(pace, shared),
+            Pattern::Reinstall => return self.reinstall(shared),
+            Pattern::Backup => return self.back_up(shared),
             _ => {}
         }
         let mut round = 0;
@@ -271,13 +276,38 @@ impl Script {
                     self.write_through(shared)?;
                 }
                 Pattern::Random => self.write_randomly(shared)?,
-                Pattern::Thumbnails | Pattern::Paced(_) => {}
+                _ => {}
             }
         }
         // SAFETY: our own descriptor.
         succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
         shared.finished_ns.store(monotonic_ns(), Ordering::Release);
         Ok(())
+    }
+
+    /// Writes the file's parts and syncs each, as if they were files.
+    fn reinstall(&mut self, shared: &Shared) -> Result<(), i32> {
+        let (mut offset, mut unsynced) = (0, 0);
+        loop {
+            let written = self.write_at(&self.data, offset, shared)?;
+            offset = (offset + written) % self.file_bytes;
+            unsynced += written;
+            if unsynced >= INSTALLED_FILE_BYTES {
+                unsynced = 0;
+                // SAFETY: our own descriptor.
+                succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
+            }
+        }
+    }
+
+    /// What it has read counts as written: to where the backup goes.
+    fn back_up(&mut self, shared: &Shared) -> Result<(), i32> {
+        let (mut offset, bytes) = (0, self.data.len() as u64);
+        loop {
+            self.read_at(bytes, offset)?;
+            shared.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+            offset = (offset + bytes) % self.file_bytes;
+        }
     }
 
     /// Reads through the first half of the file and writes through the second, a step at

@@ -13,6 +13,7 @@ mod device;
 pub mod direct;
 mod error;
 mod footprint;
+mod front;
 mod install;
 mod launch;
 mod layout;
@@ -73,6 +74,8 @@ pub struct RunRequest<'a> {
     /// Where tracefs is mounted, to tell time in dirty throttling apart
     /// (needs root); `None` leaves those figures out.
     pub tracefs: Option<&'a Path>,
+    /// A cgroup that the load runs in, unless its name gives it one of its own.
+    pub background_cgroup: Option<&'a Path>,
     /// Once true, the run ends with [`Error::Interrupted`] and cleans up.
     pub stop: &'a AtomicBool,
     /// Told when the measured part begins and ends.
@@ -155,6 +158,9 @@ pub const WORKLOADS: &[Entry] = &[
     Entry::new("b", "a camera's bursts beside a thumbnail maker"),
     Entry::new("c", "an app's installation"),
     Entry::new("launch", "16 apps start cold, one after another"),
+    Entry::new("gallery", "an album is opened: 50 photos become thumbnails"),
+    Entry::new("camera", "a camera is left: its burst is made durable"),
+    Entry::new("game", "a game loads: assets are read, caches written"),
     Entry::new("sqlite-wal", "SQLite statements with a write-ahead log"),
     Entry::new(
         "sqlite-rollback",
@@ -338,6 +344,9 @@ fn choose(request: &RunRequest, ground: &Ground) -> Result<Box<dyn Foreground>, 
         "a" => Box::new(Launches::new(ground)),
         "b" => Box::new(Bursts::new(ground)),
         "c" => Box::new(Installs::new(ground)),
+        "gallery" => front::gallery(ground),
+        "camera" => front::camera(ground),
+        "game" => front::game(ground),
         "launch" => Box::new(Loading::new(ground, request.loader)),
         "sqlite-wal" => Box::new(Statements::new(ground, Journal::Wal)),
         "sqlite-rollback" => Box::new(Statements::new(ground, Journal::Rollback)),

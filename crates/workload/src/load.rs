@@ -10,9 +10,14 @@
 //! | `download` | writes 5 MB/s |
 //! | `update` | reads 6 and writes 12 MB/s and syncs what it wrote, as an installer does |
 //!
-//! The last three are the launch paper's weak, medium and high load ("003", §V), which
-//! gives them no numbers. All write through the page cache. `-memcg` after a name puts the load into
-//! a memory cgroup of its own.
+//! These three are the launch paper's weak, medium and high load ("003", §V), which
+//! gives them no numbers. FastTrack's two ("002", 6.1) do not pace themselves:
+//!
+//! | `reinstall` | writes an app's files and syncs each, one after another |
+//! | `backup` | reads big files from start to end |
+//!
+//! All go through the page cache. `-memcg` after a name puts the load into a memory
+//! cgroup of its own.
 
 use crate::background::{Background, Script};
 use crate::content;
@@ -49,6 +54,8 @@ pub const LOADS: &[Entry] = &[
         "update",
         "an app is updated: 6 MB/s read, 12 MB/s written and synced",
     ),
+    Entry::new("reinstall", "an app's files are written and synced"),
+    Entry::new("backup", "big files are read from start to end"),
     Entry::new("writer-memcg", "the writer in a memory cgroup of its own"),
     Entry::new(
         "rewrite-memcg",
@@ -66,6 +73,8 @@ pub(crate) enum Pattern {
     Writer,
     Rewrite,
     Random,
+    Reinstall,
+    Backup,
     /// A little at a time.
     Paced(Pace),
     /// A scenario's own: see [`Background::want`].
@@ -129,6 +138,8 @@ impl Load {
             "writer" => Pattern::Writer,
             "rewrite" => Pattern::Rewrite,
             "random" => Pattern::Random,
+            "reinstall" => Pattern::Reinstall,
+            "backup" => Pattern::Backup,
             "video" => Pattern::Paced(Pace::VIDEO),
             "download" => Pattern::Paced(Pace::DOWNLOAD),
             "update" => Pattern::Paced(Pace::UPDATE),
@@ -145,9 +156,12 @@ impl Load {
         }))
     }
 
-    /// Whether it does a little at a time, whatever the device could do.
-    pub(crate) fn is_paced(self) -> bool {
-        matches!(self.pattern, Pattern::Paced(_))
+    /// Whether it is steady from its first steps: writeback never gets far behind it.
+    pub(crate) fn is_steady(self) -> bool {
+        matches!(
+            self.pattern,
+            Pattern::Paced(_) | Pattern::Reinstall | Pattern::Backup
+        )
     }
 
     /// The size of the load's file. A sequential file smaller than the dirty
@@ -158,7 +172,8 @@ impl Load {
             Pattern::Writer | Pattern::Thumbnails => sizes.writer_bytes,
             Pattern::Rewrite => sizes.rewrite_bytes,
             Pattern::Random => sizes.random_bytes,
-            Pattern::Paced(_) => return Ok(sizes.paced_bytes),
+            Pattern::Paced(_) | Pattern::Reinstall => return Ok(sizes.paced_bytes),
+            Pattern::Backup => return Ok(sizes.backup_bytes),
         };
         if self.own_memory_cgroup || !sizes.beyond_dirty_limit {
             return Ok(bytes);
@@ -167,24 +182,26 @@ impl Load {
         Ok(bytes.max(2 * limit_bytes))
     }
 
-    /// Makes the load's file under `directory`, ready to start.
+    /// Makes the load's file under `directory`, ready to start, in `cgroup` if it has none
+    /// of its own.
     pub(crate) fn prepare(
         self,
         directory: &Path,
         sizes: &Sizes,
         seed: u64,
+        cgroup: Option<&Path>,
         stop: &AtomicBool,
     ) -> Result<Prepared, Error> {
         let path = directory.join("background");
         let file_bytes = self.file_bytes(sizes)?;
         let mut random = Random::new(seed, "background");
         let file = match self.pattern {
-            Pattern::Writer | Pattern::Thumbnails => create(&path),
+            Pattern::Writer | Pattern::Reinstall | Pattern::Thumbnails => create(&path),
             Pattern::Rewrite | Pattern::Random => {
                 fill(&path, file_bytes, &mut random, stop)?;
                 OpenOptions::new().write(true).open(&path)
             }
-            Pattern::Paced(_) => {
+            Pattern::Paced(_) | Pattern::Backup => {
                 fill(&path, file_bytes, &mut random, stop)?;
                 OpenOptions::new().read(true).write(true).open(&path)
             }
@@ -192,7 +209,7 @@ impl Load {
         .map_err(|source| Error::io("creat", &path, source))?;
         let cgroup = match self.own_memory_cgroup {
             true => Some(MemoryCgroup::create(sizes.memcg_bytes)?),
-            false => None,
+            false => cgroup.map(MemoryCgroup::existing).transpose()?,
         };
         Ok(Prepared {
             pattern: self.pattern,

@@ -7,10 +7,11 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
-/// A cgroup of its own below the root; removed when dropped.
+/// A cgroup that a load runs in.
 pub(crate) struct MemoryCgroup {
-    path: PathBuf,
     entrance: File,
+    /// Removed when dropped, if it was made here.
+    made: Option<PathBuf>,
 }
 
 impl MemoryCgroup {
@@ -24,9 +25,21 @@ impl MemoryCgroup {
         let entrance = open(&path.join("cgroup.procs")).inspect_err(|_| {
             let _ = fs::remove_dir(&path);
         })?;
-        let cgroup = MemoryCgroup { path, entrance };
-        write(&cgroup.path.join("memory.max"), &limit_bytes.to_string())?;
+        let limit = path.join("memory.max");
+        let cgroup = MemoryCgroup {
+            entrance,
+            made: Some(path),
+        };
+        write(&limit, &limit_bytes.to_string())?;
         Ok(cgroup)
+    }
+
+    /// One that somebody else made.
+    pub(crate) fn existing(path: &Path) -> Result<Self, Error> {
+        Ok(MemoryCgroup {
+            entrance: open(&path.join("cgroup.procs"))?,
+            made: None,
+        })
     }
 
     /// `cgroup.procs`: a process that writes `0` there has moved in.
@@ -39,7 +52,9 @@ impl Drop for MemoryCgroup {
     fn drop(&mut self) {
         // Empty by now: its only process was waited for. Nothing depends on
         // an empty cgroup, so one that stays is no error.
-        let _ = fs::remove_dir(&self.path);
+        if let Some(path) = &self.made {
+            let _ = fs::remove_dir(path);
+        }
     }
 }
 

@@ -65,7 +65,7 @@ fn completion(
     busy: &Recreate,
 ) -> Result<Vec<Measurement>, Error> {
     let sizes = &ground.sizes;
-    let prepared = load.prepare(request.dir, sizes, ground.seed, request.stop)?;
+    let prepared = load.prepare(request.dir, sizes, ground.seed, None, request.stop)?;
     let needed_pages = load.file_bytes(sizes)? / PAGE_BYTES as u64 / BEGIN_AT;
     layout::settle(request.dir)?;
     stage::sleep_shift(ground);

@@ -40,6 +40,15 @@ pub(crate) struct Sizes {
     pub(crate) installs: u64,
     /// Scenario C: the package.
     pub(crate) package_bytes: u64,
+    /// FastTrack's apps: how often the user turns to them.
+    pub(crate) responses: u64,
+    /// Gallery: photos of the album.
+    pub(crate) photos: u64,
+    /// Camera: shots of the burst, and one of them.
+    pub(crate) burst_shots: u64,
+    pub(crate) burst_shot_bytes: u64,
+    /// Game: what it reads.
+    pub(crate) game_bytes: u64,
     /// Launch: pages of an app's working set.
     pub(crate) app_pages: u64,
     /// SQLite: statements that are a transaction each.
@@ -56,6 +65,8 @@ pub(crate) struct Sizes {
     pub(crate) random_bytes: u64,
     /// The file that a paced load goes through, over and over.
     pub(crate) paced_bytes: u64,
+    /// The file that a backup reads, over and over.
+    pub(crate) backup_bytes: u64,
     /// Direct 128 KB requests for a throughput.
     pub(crate) sequential_requests: u64,
     /// Direct 4 KB requests for a throughput.
@@ -99,6 +110,11 @@ impl Sizes {
             shot_bytes: 8 * MIB,
             installs: at(2, 20),
             package_bytes: at(8 * MIB, 43 * MIB),
+            responses: 3,
+            photos: at(24, 50),
+            burst_shots: at(6, 30),
+            burst_shot_bytes: at(4 * MIB, 10 * MIB).max(MIB),
+            game_bytes: at(24 * MIB, 256 * MIB).max(MIB).next_multiple_of(MIB),
             // 72 MB each: 85.0 MB are 7.4 % of all 16 (paper "003", §V).
             app_pages: at(768, 18_400),
             sqlite_single: at(10, 1000),
@@ -108,6 +124,8 @@ impl Sizes {
             rewrite_bytes: at(512 * MIB, 8 * GIB).max(MIB),
             random_bytes: at(512 * MIB, 8 * GIB).max(MIB),
             paced_bytes: at(256 * MIB, GIB).max(MIB).next_multiple_of(MIB),
+            // More than a guest's memory holds.
+            backup_bytes: at(GIB, 4 * GIB).max(MIB).next_multiple_of(MIB),
             sequential_requests: at(512, 8192),
             random_requests: at(2000, 50_000),
             overhead_requests: at(2000, 50_000),
@@ -157,6 +175,11 @@ impl Sizes {
             shot_bytes: 64 * KIB,
             installs: 2,
             package_bytes: 512 * KIB,
+            responses: 2,
+            photos: 2,
+            burst_shots: 2,
+            burst_shot_bytes: 64 * KIB,
+            game_bytes: MIB,
             app_pages: 20,
             sqlite_single: 3,
             sqlite_bulk: 10,
@@ -165,6 +188,7 @@ impl Sizes {
             rewrite_bytes: MIB,
             random_bytes: MIB,
             paced_bytes: MIB,
+            backup_bytes: MIB,
             sequential_requests: 16,
             random_requests: 40,
             overhead_requests: 40,

@@ -20,8 +20,8 @@ pub(crate) const POLL: Duration = Duration::from_millis(10);
 /// The window over which a background is judged steady.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// A paced load is steady from its first steps.
-const PACED_WARM_UP: Duration = Duration::from_millis(500);
+/// For a load that is steady from its first steps.
+const STEADY_WARM_UP: Duration = Duration::from_millis(500);
 
 /// What a foreground is made from.
 pub(crate) struct Ground {
@@ -133,12 +133,18 @@ pub(crate) fn start(
         layout::settle(request.dir)?;
         return Ok(None);
     };
-    let prepared = load.prepare(request.dir, &ground.sizes, ground.seed, request.stop)?;
+    let prepared = load.prepare(
+        request.dir,
+        &ground.sizes,
+        ground.seed,
+        request.background_cgroup,
+        request.stop,
+    )?;
     layout::settle(request.dir)?;
     let before = Counters::read()?;
     let mut background = prepared.start()?;
-    if load.is_paced() {
-        std::thread::sleep(PACED_WARM_UP);
+    if load.is_steady() {
+        std::thread::sleep(STEADY_WARM_UP);
         return Ok(Some(background));
     }
     await_writeback(&mut background, &before, &ground.sizes, request.stop)?;

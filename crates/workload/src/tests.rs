@@ -39,6 +39,7 @@ fn tiny_stoppable(
         scale: Scale::Demo,
         loader: Loader::Demand,
         tracefs: None,
+        background_cgroup: None,
         stop,
         observer: &mut (),
     };
@@ -111,6 +112,7 @@ fn the_observer_is_told_once_of_each_end() {
         scale: Scale::Demo,
         loader: Loader::Demand,
         tracefs: None,
+        background_cgroup: None,
         stop: &GO,
         observer: &mut calls,
     };

@@ -187,12 +187,13 @@ static bool stage_row(struct ftl *ftl)
 	cache->staged = cache->free_row;
 	cache->free_row = cache->staged->next;
 	cache->staged->pages = 0;
+	cache->staged->operation.foreground = false;
 	return true;
 }
 
-/* Takes the content; false if there is no flash left for it. */
+/* Takes the content, of the foreground if @front; false if there is no flash left for it. */
 bool ftl_cache_write(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
-		     struct ftl_cmd *fua)
+		     struct ftl_cmd *fua, bool front)
 {
 	struct ftl_cache *cache = &ftl->cache;
 	struct ftl_slot *slot;
@@ -200,6 +201,7 @@ bool ftl_cache_write(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
 
 	if (!cache->staged && !stage_row(ftl))
 		return false;
+	cache->staged->operation.foreground |= front;
 	if (overwrite(ftl, lba, content, fua))
 		return true;
 

@@ -6,10 +6,17 @@
  * read's rows wait at their dies and its pages cross the link as they come;
  * writes cross the link one command after another, as far as the cache has
  * room, and a write is done when its last page is in the cache.
+ *
+ * Under FTL_FG_AWARE the foreground's reads and writes overtake those of others
+ * that wait for the controller or the link, but not what has begun or is of the
+ * same LBAs, and none for ever.
  */
 #include "internal.h"
 
 #define MIB_PAGES 256
+
+/* So many of the foreground may overtake a command. */
+#define MAX_OVERTAKEN 16
 
 static void *page_memory(const struct ftl_cmd *cmd, uint32_t page)
 {
@@ -117,9 +124,52 @@ static enum ftl_kind look_up(struct ftl *ftl, struct ftl_cmd *cmd, uint32_t page
 	return FTL_NO_FLASH;
 }
 
+bool ftl_command_is_front(const struct ftl *ftl, const struct ftl_cmd *cmd)
+{
+	return ftl->config.policy == FTL_FG_AWARE && cmd && cmd->foreground &&
+	       (cmd->op == FTL_READ || cmd->op == FTL_WRITE);
+}
+
+/* Whether the order of the two cannot be told from what they leave. */
+static bool independent(const struct ftl_cmd *one, const struct ftl_cmd *other)
+{
+	if (other->op >= FTL_OPS)
+		return false;
+	if (other->op == FTL_FLUSH || (one->op == FTL_READ && other->op == FTL_READ))
+		return true;
+	return one->lba >= other->lba + other->pages || other->lba >= one->lba + one->pages;
+}
+
+/*
+ * Queues @cmd behind what has @begun at the head, behind the foreground's own
+ * and what it depends on, and behind what was overtaken often enough.
+ */
+static void queue_command(struct ftl *ftl, struct ftl_commands *commands, struct ftl_cmd *cmd,
+			  bool begun)
+{
+	struct ftl_cmd *place = NULL, *each;
+
+	cmd->overtaken = 0;
+	if (!ftl_command_is_front(ftl, cmd)) {
+		ftl_commands_push(commands, cmd);
+		return;
+	}
+	for (each = commands->head; each; each = each->next) {
+		if ((begun && each == commands->head) || ftl_command_is_front(ftl, each) ||
+		    !independent(cmd, each) || each->overtaken >= MAX_OVERTAKEN)
+			place = each;
+	}
+	for (each = place ? place->next : commands->head; each; each = each->next)
+		each->overtaken++;
+	ftl_commands_insert(commands, place, cmd);
+}
+
 static void to_link(struct ftl *ftl, struct ftl_operation *operation)
 {
-	ftl_queue_push(&ftl->reads, operation);
+	if (ftl_command_is_front(ftl, operation->cmd))
+		ftl_queue_push(&ftl->front_reads, operation);
+	else
+		ftl_queue_push(&ftl->reads, operation);
 	ftl_link_start(ftl);
 }
 
@@ -149,7 +199,9 @@ static void start_read(struct ftl *ftl, struct ftl_cmd *cmd)
 			continue;
 		}
 		ftl_store_pin(ftl, last->physical);
-		ftl_die_queue(ftl, ftl_die_of(ftl, last->physical), last, FTL_CLASS_READ);
+		ftl_die_queue(ftl, ftl_die_of(ftl, last->physical), last,
+			      ftl_command_is_front(ftl, cmd) ? FTL_CLASS_FRONT_READ :
+							       FTL_CLASS_READ);
 	}
 }
 
@@ -256,7 +308,7 @@ static void write_moved(struct ftl *ftl)
 				continue;
 		}
 		if (ftl_cache_write(ftl, cmd->lba + cmd->moved, &cmd->page[cmd->moved].content,
-				    cmd->fua ? cmd : NULL))
+				    cmd->fua ? cmd : NULL, ftl_command_is_front(ftl, cmd)))
 			continue;
 		if (ftl_collect_goes_on(ftl))
 			return;		/* what is left crosses the link again */
@@ -271,9 +323,20 @@ static void write_moved(struct ftl *ftl)
 
 static bool read_crosses_first(const struct ftl *ftl)
 {
-	if (!ftl->writes.head || ftl->config.policy == FTL_READ_FIRST)
+	const struct ftl_cmd *write = ftl->writes.head;
+
+	if (!write || ftl->front_reads.head || ftl->config.policy == FTL_READ_FIRST)
 		return true;
-	return ftl->reads.head->cmd->number < ftl->writes.head->number;
+	if (ftl->config.policy == FTL_FG_AWARE)
+		return !ftl_command_is_front(ftl, write);
+	return ftl->reads.head->cmd->number < write->number;
+}
+
+static struct ftl_operation *next_read(struct ftl *ftl)
+{
+	struct ftl_operation *operation = ftl_queue_pop(&ftl->front_reads);
+
+	return operation ? operation : ftl_queue_pop(&ftl->reads);
 }
 
 void ftl_link_start(struct ftl *ftl)
@@ -283,8 +346,8 @@ void ftl_link_start(struct ftl *ftl)
 	if (ftl->link_read || ftl->link_write)
 		return;
 	pages = next_piece(ftl);
-	if (ftl->reads.head && (!pages || read_crosses_first(ftl))) {
-		ftl->link_read = ftl_queue_pop(&ftl->reads);
+	if ((ftl->front_reads.head || ftl->reads.head) && (!pages || read_crosses_first(ftl))) {
+		ftl->link_read = next_read(ftl);
 		pages = ftl->link_read->pages;
 	} else {
 		ftl->link_write = pages;
@@ -388,7 +451,7 @@ static void controller_event(struct ftl *ftl)
 		break;
 	case FTL_WRITE:
 		cmd->waiting = 1;	/* its own transfer; FUA adds its pages */
-		ftl_commands_push(&ftl->writes, cmd);
+		queue_command(ftl, &ftl->writes, cmd, ftl->link_write || (ftl->writes.head && ftl->writes.head->moved));
 		ftl_link_start(ftl);
 		break;
 	case FTL_FLUSH:
@@ -466,6 +529,7 @@ void ftl_command_power_lost(struct ftl *ftl)
 	memset(&ftl->writes, 0, sizeof(ftl->writes));
 	memset(&ftl->responses, 0, sizeof(ftl->responses));
 	memset(&ftl->reads, 0, sizeof(ftl->reads));
+	memset(&ftl->front_reads, 0, sizeof(ftl->front_reads));
 	ftl->link_read = NULL;
 	ftl->link_write = 0;
 	ftl->due_ns[FTL_DUE_CONTROLLER] = FTL_NEVER;
@@ -490,7 +554,7 @@ void ftl_submit(struct ftl *ftl, struct ftl_cmd *cmd, uint64_t now_ns)
 		fail(ftl, cmd);
 		return;
 	}
-	ftl_commands_push(&ftl->arrived, cmd);
+	queue_command(ftl, &ftl->arrived, cmd, true);
 	if (ftl->arrived.head == cmd)
 		controller_start(ftl);
 	ftl_run(ftl, now_ns);

@@ -35,7 +35,7 @@ const char *ftl_config_error(const struct ftl_config *config)
 	if (!config->command_pages || config->command_pages > FTL_MAX_COMMAND_PAGES)
 		return "the largest request must be 4 KiB to 4 MiB";
 	if (config->policy >= FTL_POLICIES)
-		return "policy must be 0 (fifo) or 1 (read-first)";
+		return "policy must be 0 (fifo), 1 (read-first) or 2 (foreground-aware)";
 	if (config->victim >= FTL_VICTIMS)
 		return "victim must be 0 (greedy) or 1 (cost-benefit)";
 	if (config->log_pages < 4 * config->row_pages || config->log_pages > 1 << 20)

@@ -10,7 +10,8 @@
 
 /*
  * With reads first, a program is passed over by at most this many reads: a
- * FLUSH has to end while a reader keeps the device busy.
+ * FLUSH has to end while a reader keeps the device busy, and so has urgent
+ * garbage collection.
  */
 #define MAX_PASSED_OVER 16
 
@@ -25,31 +26,37 @@ static void set_due(struct ftl *ftl, struct ftl_die *die, enum ftl_phase phase, 
 	ftl->due_ns[FTL_DUE_DIE + die_index(ftl, die)] = ftl->now_ns + ns;
 }
 
-static bool read_goes_first(struct ftl *ftl, const struct ftl_die *die)
+/* Programs keep their order, which is that of the rows of a block. */
+static bool read_goes_first(struct ftl *ftl, const struct ftl_die *die, enum ftl_class class)
 {
-	const struct ftl_operation *read = die->queue[FTL_CLASS_READ].head;
+	const struct ftl_operation *read = die->queue[class].head;
 	const struct ftl_operation *program = die->queue[FTL_CLASS_PROGRAM].head;
 
 	if (!read || !program)
 		return read;
-	if (ftl->config.policy == FTL_READ_FIRST)
-		return die->passed_over < MAX_PASSED_OVER;
-	return read->arrival < program->arrival;
+	if (ftl->config.policy == FTL_FIFO)
+		return read->arrival < program->arrival;
+	if (die->passed_over >= MAX_PASSED_OVER)
+		return false;
+	return class == FTL_CLASS_FRONT_READ || !die->front_programs;
 }
 
 static struct ftl_operation *next_operation(struct ftl *ftl, struct ftl_die *die)
 {
+	enum ftl_class reads = die->queue[FTL_CLASS_FRONT_READ].head ? FTL_CLASS_FRONT_READ :
+								       FTL_CLASS_READ;
 	struct ftl_operation *operation;
 
-	if (read_goes_first(ftl, die)) {
+	if (read_goes_first(ftl, die, reads)) {
 		if (die->queue[FTL_CLASS_PROGRAM].head)
 			die->passed_over++;
-		return ftl_queue_pop(&die->queue[FTL_CLASS_READ]);
+		return ftl_queue_pop(&die->queue[reads]);
 	}
 	operation = ftl_queue_pop(&die->queue[FTL_CLASS_PROGRAM]);
 	if (!operation)
 		return ftl_queue_pop(&die->queue[FTL_CLASS_BACKGROUND]);
 	die->passed_over = 0;
+	die->front_programs -= operation->foreground;
 	return operation;
 }
 
@@ -183,6 +190,8 @@ void ftl_die_queue(struct ftl *ftl, struct ftl_die *die, struct ftl_operation *o
 {
 	operation->arrival = ftl->next_arrival++;
 	operation->queued_ns = ftl->now_ns;
+	if (class == FTL_CLASS_PROGRAM)
+		die->front_programs += operation->foreground;
 	ftl_queue_push(&die->queue[class], operation);
 	if (die->phase == FTL_IDLE)
 		serve(ftl, die);
@@ -277,6 +286,7 @@ void ftl_die_power_lost(struct ftl *ftl)
 		die->serving = NULL;
 		die->phase = FTL_IDLE;
 		die->passed_over = 0;
+		die->front_programs = 0;
 		ftl->due_ns[FTL_DUE_DIE + i] = FTL_NEVER;
 	}
 	memset(ftl->channel, 0, sizeof(ftl->channel));

@@ -51,6 +51,7 @@
 enum ftl_policy {
 	FTL_FIFO,		/* a die serves in order of arrival */
 	FTL_READ_FIRST,		/* a die serves reads before programs */
+	FTL_FG_AWARE,		/* FG read > FG write > BG read > BG write, everywhere */
 	FTL_POLICIES,
 };
 
@@ -161,6 +162,7 @@ struct ftl_command_page {
 struct ftl_cmd {
 	enum ftl_op op;
 	bool fua;
+	bool foreground;		/* somebody looks at who waits (FTL_FG_AWARE) */
 	uint32_t lba;
 	uint32_t pages;
 	void *owner;			/* the caller's */
@@ -179,6 +181,7 @@ struct ftl_cmd {
 	uint64_t flush_log;		/* number of a page of the log */
 	uint32_t moved;
 	uint32_t waiting;
+	uint32_t overtaken;
 	bool under_way;
 };
 

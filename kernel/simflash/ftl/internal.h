@@ -56,8 +56,17 @@ struct ftl_block_list {
 	uint32_t head, tail, count;	/* FTL_NONE ends the list */
 };
 
-/* Served in this order by FTL_READ_FIRST; background work always comes last. */
-enum ftl_class { FTL_CLASS_READ, FTL_CLASS_PROGRAM, FTL_CLASS_BACKGROUND, FTL_CLASSES };
+/*
+ * Served in this order by FTL_READ_FIRST; background work always comes last. The
+ * foreground's reads have a queue of their own under FTL_FG_AWARE.
+ */
+enum ftl_class {
+	FTL_CLASS_FRONT_READ,
+	FTL_CLASS_READ,
+	FTL_CLASS_PROGRAM,
+	FTL_CLASS_BACKGROUND,
+	FTL_CLASSES,
+};
 
 enum ftl_kind {
 	FTL_READ_ROW,		/* pages of one row, for a read command */
@@ -82,6 +91,7 @@ struct ftl_operation {
 	uint32_t first, pages;		/* of the command, or pages to move */
 	enum ftl_kind kind;
 	bool erase_first;		/* of a program: its block is not erased yet */
+	bool foreground;		/* of a program: it has a page of the foreground's */
 };
 
 struct ftl_queue {
@@ -129,6 +139,7 @@ struct ftl_die {
 	enum ftl_phase phase;
 	uint32_t channel;
 	uint32_t passed_over;		/* reads served while a program waited */
+	uint32_t front_programs;	/* queued here, the foreground's */
 	struct ftl_die *next_waiting;	/* for the channel */
 
 	struct ftl_block_list erased, invalid;
@@ -380,6 +391,7 @@ struct ftl {
 	struct ftl_commands responses;
 	struct ftl_commands done;
 	struct ftl_queue reads;		/* read pages waiting for the link */
+	struct ftl_queue front_reads;	/* ... the foreground's, under FTL_FG_AWARE */
 	struct ftl_operation *link_read; /* on the link, or NULL */
 	uint32_t link_write;		/* pages of writes' head on the link, or 0 */
 	uint32_t discarded;		/* pages of arrived's head */
@@ -435,6 +447,18 @@ static inline void ftl_commands_push(struct ftl_commands *commands, struct ftl_c
 	else
 		commands->head = cmd;
 	commands->tail = cmd;
+}
+
+/* @place: the command before it, or NULL. */
+static inline void ftl_commands_insert(struct ftl_commands *commands, struct ftl_cmd *place,
+				       struct ftl_cmd *cmd)
+{
+	struct ftl_cmd **link = place ? &place->next : &commands->head;
+
+	cmd->next = *link;
+	*link = cmd;
+	if (!cmd->next)
+		commands->tail = cmd;
 }
 
 static inline struct ftl_cmd *ftl_commands_pop(struct ftl_commands *commands)
@@ -581,7 +605,7 @@ bool ftl_cache_create(struct ftl *ftl);
 void ftl_cache_destroy(struct ftl *ftl);
 bool ftl_cache_read(const struct ftl *ftl, uint32_t lba, void *memory);
 bool ftl_cache_write(struct ftl *ftl, uint32_t lba, struct ftl_content *content,
-		     struct ftl_cmd *fua);
+		     struct ftl_cmd *fua, bool front);
 uint32_t ftl_cache_staged(const struct ftl *ftl);
 void ftl_cache_push(struct ftl *ftl);		/* programs the staged row, padded */
 void ftl_cache_flush(struct ftl *ftl, struct ftl_cmd *cmd);
@@ -607,6 +631,8 @@ void ftl_die_power_lost(struct ftl *ftl);
 bool ftl_command_create(struct ftl *ftl);
 void ftl_command_destroy(struct ftl *ftl);
 void ftl_command_row_read(struct ftl *ftl, struct ftl_operation *operation);
+/* Whether the device puts it first. */
+bool ftl_command_is_front(const struct ftl *ftl, const struct ftl_cmd *cmd);
 void ftl_command_respond(struct ftl *ftl, struct ftl_cmd *cmd);
 void ftl_link_start(struct ftl *ftl);
 void ftl_command_verified(struct ftl *ftl, struct ftl_operation *operation);

@@ -440,7 +440,7 @@ static bool spread_write(struct ftl *ftl, uint32_t lba, uint32_t physical)
 
 	if (ftl_map_find(ftl, lba, &now) && now == physical && !ftl_cache_has(ftl, lba) &&
 	    ftl_store_copy(ftl, physical, &content)) {
-		written = ftl_cache_write(ftl, lba, &content, NULL);
+		written = ftl_cache_write(ftl, lba, &content, NULL, false);
 		ftl->stats.spread_pages += written;
 		ftl->spread.cmd->moved += written;
 		ftl_content_drop(&content);

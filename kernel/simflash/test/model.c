@@ -334,6 +334,7 @@ static void submit(struct model *model, enum ftl_op op, uint32_t lba, uint32_t p
 		prepare_change(model, command, op, lba, pages);
 	cmd = device_command(&model->device, op, lba, pages, command->memory);
 	cmd->fua = fua;
+	cmd->foreground = below(model, 2);
 	command->cmd = cmd;
 	device_submit(&model->device, cmd);
 	collect(model);

@@ -1,0 +1,86 @@
+//! A cgroup of the unified hierarchy.
+
+use crate::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where cgroup v2 is mounted on every system that has only it.
+const MOUNT_POINT: &str = "/sys/fs/cgroup";
+
+/// A cgroup below the root of the hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cgroup {
+    /// As `/proc/PID/cgroup` shows it: `/user.slice/…/app.scope`.
+    path: String,
+}
+
+impl Cgroup {
+    /// The cgroup that `what` names: a process id, or a cgroup's path, with or without the
+    /// mount point before it.
+    ///
+    /// # Errors
+    /// [`Error::NoHierarchy`], [`Error::Unknown`] or [`Error::Root`].
+    pub fn resolve(root: &Path, what: &str) -> Result<Self, Error> {
+        if !below(root, MOUNT_POINT).join("cgroup.controllers").exists() {
+            return Err(Error::NoHierarchy);
+        }
+        let unknown = || Error::Unknown(what.to_owned());
+        let path = match what.parse::<u32>() {
+            Ok(pid) => {
+                let file = below(root, &format!("/proc/{pid}/cgroup"));
+                let text = fs::read_to_string(file).map_err(|_| unknown())?;
+                unified(&text).ok_or(Error::NoHierarchy)?.to_owned()
+            }
+            Err(_) => what.strip_prefix(MOUNT_POINT).unwrap_or(what).to_owned(),
+        };
+        let path = path.trim_end_matches('/');
+        if path.is_empty() {
+            return Err(Error::Root(what.to_owned()));
+        }
+        let cgroup = Cgroup {
+            path: path.to_owned(),
+        };
+        let plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
+        match plain && below(root, &cgroup.knob("cgroup.procs").to_string_lossy()).exists() {
+            true => Ok(cgroup),
+            false => Err(unknown()),
+        }
+    }
+
+    /// As the kernel's lists have it.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// One of its files, as on the running system.
+    pub(crate) fn knob(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("{MOUNT_POINT}{}/{name}", self.path))
+    }
+
+    /// Checks that `controller` reaches it.
+    pub(crate) fn require(&self, root: &Path, controller: &'static str) -> Result<(), Error> {
+        let list = below(root, &self.knob("cgroup.controllers").to_string_lossy());
+        let controllers = fs::read_to_string(list).unwrap_or_default();
+        if controllers.split_whitespace().any(|it| it == controller) {
+            return Ok(());
+        }
+        let parent = self.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        Err(Error::NoController {
+            controller,
+            cgroup: self.path.clone(),
+            switch: PathBuf::from(format!("{MOUNT_POINT}{parent}/cgroup.subtree_control")),
+        })
+    }
+}
+
+/// `path` of the running system on the one below `root`.
+pub(crate) fn below(root: &Path, path: &str) -> PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+/// The line of the unified hierarchy, `0::/…` (cgroups(7)).
+fn unified(proc_cgroup: &str) -> Option<&str> {
+    proc_cgroup
+        .lines()
+        .find_map(|line| line.strip_prefix("0::"))
+}

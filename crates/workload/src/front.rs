@@ -1,0 +1,231 @@
+//! FastTrack's three foreground apps ("002", 2.3.2 and 6.1): what a user waits for when
+//! turning to one. The first time everything is cold; then the app is left for a while and
+//! turned to again, and what the page cache still has of it need not be read.
+
+use crate::Error;
+use crate::background::Background;
+use crate::content;
+use crate::launch::{read_through, replace, write_new};
+use crate::meter::Meter;
+use crate::stage::{Foreground, Ground};
+use crate::timed::{Timed, forget_cached};
+use device::Pages;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const MIB: usize = 1 << 20;
+
+/// One read: what read-ahead would ask for.
+const READ_BYTES: usize = 128 << 10;
+
+/// The app's code.
+const PROGRAM_BYTES: usize = 4 << 20;
+
+/// A photo, its thumbnail, and what decoding either takes.
+const PHOTO_BYTES: usize = 512 << 10;
+const THUMBNAIL_BYTES: usize = 16 << 10;
+const DECODE: Duration = Duration::from_millis(1);
+
+/// One of a game's asset files.
+const ASSET_BYTES: usize = 2 << 20;
+
+/// How long the user is elsewhere.
+const ABSENCE: Duration = Duration::from_secs(1);
+
+/// What every app has: its code, and a file of settings that it saves.
+struct App {
+    program: PathBuf,
+    settings: PathBuf,
+    data: Pages,
+    buffer: Pages,
+    responses: u64,
+}
+
+impl App {
+    fn new(ground: &Ground) -> Self {
+        App {
+            program: ground.directory.join("program"),
+            settings: ground.directory.join("settings.xml"),
+            data: content::uniform(MIB, &mut ground.random("foreground")),
+            buffer: Pages::zeroed(READ_BYTES),
+            responses: ground.sizes.responses,
+        }
+    }
+
+    fn prepare(&self) -> Result<(), Error> {
+        write_new(&self.program, &self.data, PROGRAM_BYTES)?;
+        write_new(&self.settings, &self.data, READ_BYTES)?;
+        forget_cached(&self.program)
+    }
+
+    fn read(&mut self, meter: &mut Meter, path: &Path) -> Result<(), Error> {
+        read_through(meter, path, &mut self.buffer)
+    }
+
+    fn start(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        read_through(meter, &self.program, &mut self.buffer)
+    }
+
+    fn save_settings(&self, meter: &mut Meter) -> Result<(), Error> {
+        replace(meter, &self.settings, &self.data[..READ_BYTES / 8])
+    }
+}
+
+/// What an app does of its own.
+trait Scenario {
+    fn prepare(&self, app: &App) -> Result<(), Error>;
+
+    /// All that the user waits for.
+    fn respond(&mut self, app: &mut App, meter: &mut Meter) -> Result<(), Error>;
+}
+
+struct Front<S> {
+    app: App,
+    scenario: S,
+}
+
+impl<S: Scenario> Foreground for Front<S> {
+    fn prepare(&mut self) -> Result<(), Error> {
+        self.app.prepare()?;
+        self.scenario.prepare(&self.app)
+    }
+
+    fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        for number in 0..self.app.responses {
+            if number > 0 {
+                let left = Instant::now();
+                std::thread::sleep(ABSENCE);
+                meter.exclude(left.elapsed());
+            }
+            meter.span("response", |meter| {
+                self.scenario.respond(&mut self.app, meter)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Opens an album: each photo is read and its thumbnail appended to a cache.
+struct Gallery {
+    photos: Vec<PathBuf>,
+    thumbnails: PathBuf,
+}
+
+pub(crate) fn gallery(ground: &Ground) -> Box<dyn Foreground> {
+    let photo = |index| ground.directory.join(format!("photo-{index}.jpg"));
+    Box::new(Front {
+        app: App::new(ground),
+        scenario: Gallery {
+            photos: (0..ground.sizes.photos).map(photo).collect(),
+            thumbnails: ground.directory.join("thumbnails"),
+        },
+    })
+}
+
+impl Scenario for Gallery {
+    fn prepare(&self, app: &App) -> Result<(), Error> {
+        for photo in &self.photos {
+            write_new(photo, &app.data, PHOTO_BYTES)?;
+            forget_cached(photo)?;
+        }
+        Ok(())
+    }
+
+    fn respond(&mut self, app: &mut App, meter: &mut Meter) -> Result<(), Error> {
+        app.start(meter)?;
+        let mut thumbnails = Timed::creat(meter, &self.thumbnails)?;
+        for photo in &self.photos {
+            app.read(meter, photo)?;
+            std::thread::sleep(DECODE);
+            thumbnails.write(meter, &app.data[..THUMBNAIL_BYTES])?;
+        }
+        thumbnails.close(meter)?;
+        app.save_settings(meter)
+    }
+}
+
+/// Is left: the burst it has in memory is made durable, then the home screen is read.
+struct Camera {
+    shots: Vec<PathBuf>,
+    shot_bytes: usize,
+}
+
+pub(crate) fn camera(ground: &Ground) -> Box<dyn Foreground> {
+    let shot = |index| ground.directory.join(format!("shot-{index}.jpg"));
+    Box::new(Front {
+        app: App::new(ground),
+        scenario: Camera {
+            shots: (0..ground.sizes.burst_shots).map(shot).collect(),
+            shot_bytes: ground.sizes.burst_shot_bytes as usize,
+        },
+    })
+}
+
+impl Camera {
+    fn save(&self, app: &App, meter: &mut Meter, shot: &Path) -> Result<(), Error> {
+        let mut file = Timed::creat(meter, shot)?;
+        let mut left = self.shot_bytes;
+        while left > 0 {
+            let now = left.min(app.data.len());
+            file.write(meter, &app.data[..now])?;
+            left -= now;
+        }
+        file.fsync(meter)?;
+        file.close(meter)
+    }
+}
+
+impl Scenario for Camera {
+    fn prepare(&self, _: &App) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn respond(&mut self, app: &mut App, meter: &mut Meter) -> Result<(), Error> {
+        for shot in &self.shots {
+            self.save(app, meter, shot)?;
+        }
+        app.start(meter)?;
+        app.save_settings(meter)
+    }
+}
+
+/// Loads: reads its assets and writes what it unpacks of them to a cache.
+struct Game {
+    assets: Vec<PathBuf>,
+    cache: PathBuf,
+}
+
+pub(crate) fn game(ground: &Ground) -> Box<dyn Foreground> {
+    let assets = (ground.sizes.game_bytes as usize).div_ceil(ASSET_BYTES);
+    let asset = |index| ground.directory.join(format!("asset-{index}.obb"));
+    Box::new(Front {
+        app: App::new(ground),
+        scenario: Game {
+            assets: (0..assets).map(asset).collect(),
+            cache: ground.directory.join("cache"),
+        },
+    })
+}
+
+impl Scenario for Game {
+    fn prepare(&self, app: &App) -> Result<(), Error> {
+        for asset in &self.assets {
+            write_new(asset, &app.data, ASSET_BYTES)?;
+            forget_cached(asset)?;
+        }
+        Ok(())
+    }
+
+    fn respond(&mut self, app: &mut App, meter: &mut Meter) -> Result<(), Error> {
+        app.start(meter)?;
+        let mut cache = Timed::creat(meter, &self.cache)?;
+        for asset in &self.assets {
+            app.read(meter, asset)?;
+            std::thread::sleep(DECODE);
+            cache.write(meter, &app.data[..ASSET_BYTES / 8])?;
+        }
+        cache.fsync(meter)?;
+        cache.close(meter)?;
+        app.save_settings(meter)
+    }
+}
