@@ -47,9 +47,49 @@ impl Cgroup {
         }
     }
 
+    /// The other apps beside `front`, which are behind: `app-*` in the `app.slice` that it is
+    /// in (systemd's names for what a desktop starts). Services have other names; they
+    /// never are behind, as the foreground may depend on them.
+    ///
+    /// # Errors
+    /// [`Error::NoHierarchy`] if the directories cannot be read.
+    pub fn other_apps(root: &Path, front: &[Cgroup]) -> Result<Vec<Self>, Error> {
+        let mut others = Vec::new();
+        for cgroup in front {
+            let Some((slice, _)) = cgroup.path.rsplit_once('/') else {
+                continue;
+            };
+            if !slice.ends_with("/app.slice") {
+                continue;
+            }
+            let directory = below(root, &format!("{MOUNT_POINT}{slice}"));
+            let entries = fs::read_dir(directory).map_err(|_| Error::NoHierarchy)?;
+            let apps = entries.flatten().filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let is_app = name.starts_with("app-") && entry.file_type().ok()?.is_dir();
+                is_app.then(|| Cgroup {
+                    path: format!("{slice}/{name}"),
+                })
+            });
+            others.extend(apps.filter(|app| !front.contains(app)));
+        }
+        others.sort();
+        others.dedup();
+        Ok(others)
+    }
+
     /// As the kernel's lists have it.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Those that it is in, and itself.
+    pub(crate) fn from_the_top(&self) -> impl Iterator<Item = Cgroup> {
+        let ends = self.path.match_indices('/').skip(1).map(|(end, _)| end);
+        let ends: Vec<_> = ends.chain([self.path.len()]).collect();
+        ends.into_iter().map(|end| Cgroup {
+            path: self.path[..end].to_owned(),
+        })
     }
 
     /// One of its files, as on the running system.

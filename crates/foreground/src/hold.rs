@@ -91,20 +91,20 @@ fn set(root: &Path, journal: &mut Journal, grounds: &Grounds, parts: Parts) -> R
         false => 0,
     };
     if parts.allocator {
-        let reason = "what is behind has dirty pages and reclaim of its own";
-        let each = share(memory_bytes, BEHIND_256, &grounds.behind);
         limit(
             root,
             journal,
             &grounds.behind,
-            ("memory.high", each),
-            reason,
+            memory_bytes / 256 * BEHIND_256,
         )?;
     }
     if parts.reclaimer {
-        let reason = "reclaim takes the memory of others first";
-        let each = share(memory_bytes, FRONT_256, &grounds.front);
-        limit(root, journal, &grounds.front, ("memory.low", each), reason)?;
+        protect(
+            root,
+            journal,
+            &grounds.front,
+            memory_bytes / 256 * FRONT_256,
+        )?;
     }
     if parts.dispatcher {
         dispatch(root, journal, grounds)?;
@@ -112,24 +112,45 @@ fn set(root: &Path, journal: &mut Journal, grounds: &Grounds, parts: Parts) -> R
     Ok(())
 }
 
-/// An equal part of `of_256`/256 of the memory, in whole pages.
-fn share(memory_bytes: u64, of_256: u64, among: &[Cgroup]) -> u64 {
-    let bytes = memory_bytes / 256 * of_256 / among.len().max(1) as u64;
-    bytes - bytes % device::PAGE_BYTES as u64
+/// Gives each an equal part of `bytes`, in whole pages.
+fn limit(root: &Path, journal: &mut Journal, cgroups: &[Cgroup], bytes: u64) -> Result<(), Error> {
+    let reason = "what is behind has dirty pages and reclaim of its own";
+    let each = share(bytes, cgroups).to_string();
+    for cgroup in cgroups {
+        cgroup.require(root, "memory")?;
+        journal.set(&cgroup.knob("memory.high"), &each, reason)?;
+    }
+    Ok(())
 }
 
-fn limit(
+/// Protects an equal part of `bytes` in each. A cgroup has no more protection than those
+/// above it (`effective_protection` in the kernel's memory controller), so these have as
+/// much.
+fn protect(
     root: &Path,
     journal: &mut Journal,
     cgroups: &[Cgroup],
-    (name, bytes): (&str, u64),
-    reason: &str,
+    bytes: u64,
 ) -> Result<(), Error> {
+    let reason = "reclaim takes the memory of others first";
+    let each = share(bytes, cgroups);
     for cgroup in cgroups {
         cgroup.require(root, "memory")?;
-        journal.set(&cgroup.knob(name), &bytes.to_string(), reason)?;
+        for level in cgroup.from_the_top() {
+            let knob = level.knob("memory.low");
+            // "max" is more than any number.
+            let has: u64 = journal.get(&knob)?.parse().unwrap_or(u64::MAX);
+            if has < each {
+                journal.set(&knob, &each.to_string(), reason)?;
+            }
+        }
     }
     Ok(())
+}
+
+fn share(bytes: u64, among: &[Cgroup]) -> u64 {
+    let each = bytes / among.len().max(1) as u64;
+    each - each % device::PAGE_BYTES as u64
 }
 
 /// On every disk that uses the scheduler.

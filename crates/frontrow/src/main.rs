@@ -4,6 +4,7 @@ mod age;
 mod bench;
 mod defrag;
 mod exit;
+mod fg;
 mod iopro;
 mod lab;
 mod launch;
@@ -31,6 +32,7 @@ enum Command {
     Age(age::Args),
     Bench(bench::Args),
     Defrag(defrag::Args),
+    Fg(fg::Fg),
     Iopro(iopro::Args),
     Lab(lab::Args),
     Launch(launch::Args),
@@ -82,6 +84,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Age(args) => age::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Defrag(args) => defrag::run(args),
+        Command::Fg(args) => fg::run(args),
         Command::Iopro(args) => iopro::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Launch(args) => launch::run(args),

@@ -8,6 +8,7 @@ use crate::sources::Sources;
 use crate::{Error, elf, tool, tools};
 use kmod::{Source, Tree};
 use record::GuestSpec;
+use record::policy::FastTrack;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::env;
@@ -17,6 +18,9 @@ use std::process::Command;
 
 /// Directories that the guest mounts something on.
 const MOUNT_POINTS: [&str; 6] = ["dev", "proc", "sys", "tmp", "run", "mnt"];
+
+/// simflash's `policy` that serves the foreground first (`enum ftl_policy`).
+const FG_AWARE: u64 = 2;
 
 /// The spec's place in the image.
 pub const SPEC_PATH: &str = "/spec.json";
@@ -89,7 +93,11 @@ impl Image {
     /// the device.
     pub fn modules(&self, policy: &str, flash: &BTreeMap<String, u64>) -> Vec<record::Module> {
         let schedulers = self.scheduler_modules.get(policy);
-        self.in_order(schedulers.into_iter().flatten(), flash)
+        let mut flash = flash.clone();
+        if FastTrack::of(policy).is_some_and(|parts| parts.device) {
+            flash.insert("policy".to_owned(), FG_AWARE);
+        }
+        self.in_order(schedulers.into_iter().flatten(), &flash)
     }
 
     /// What a guest loads that may use any policy.
