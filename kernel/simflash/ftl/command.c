@@ -334,9 +334,14 @@ static bool read_crosses_first(const struct ftl *ftl)
 
 static struct ftl_operation *next_read(struct ftl *ftl)
 {
-	struct ftl_operation *operation = ftl_queue_pop(&ftl->front_reads);
+	bool both = ftl->front_reads.head && ftl->reads.head;
 
-	return operation ? operation : ftl_queue_pop(&ftl->reads);
+	if (ftl->front_reads.head && (!both || ftl->reads_passed_over < MAX_OVERTAKEN)) {
+		ftl->reads_passed_over += both;
+		return ftl_queue_pop(&ftl->front_reads);
+	}
+	ftl->reads_passed_over = 0;
+	return ftl_queue_pop(&ftl->reads);
 }
 
 void ftl_link_start(struct ftl *ftl)

@@ -41,15 +41,28 @@ static bool read_goes_first(struct ftl *ftl, const struct ftl_die *die, enum ftl
 	return class == FTL_CLASS_FRONT_READ || !die->front_programs;
 }
 
+/* Which of the reads is next, if a read is. */
+static enum ftl_class next_reads(const struct ftl_die *die)
+{
+	if (!die->queue[FTL_CLASS_FRONT_READ].head)
+		return FTL_CLASS_READ;
+	if (!die->queue[FTL_CLASS_READ].head)
+		return FTL_CLASS_FRONT_READ;
+	return die->reads_passed_over < MAX_PASSED_OVER ? FTL_CLASS_FRONT_READ : FTL_CLASS_READ;
+}
+
 static struct ftl_operation *next_operation(struct ftl *ftl, struct ftl_die *die)
 {
-	enum ftl_class reads = die->queue[FTL_CLASS_FRONT_READ].head ? FTL_CLASS_FRONT_READ :
-								       FTL_CLASS_READ;
+	enum ftl_class reads = next_reads(die);
 	struct ftl_operation *operation;
 
 	if (read_goes_first(ftl, die, reads)) {
 		if (die->queue[FTL_CLASS_PROGRAM].head)
 			die->passed_over++;
+		if (reads == FTL_CLASS_READ)
+			die->reads_passed_over = 0;
+		else if (die->queue[FTL_CLASS_READ].head)
+			die->reads_passed_over++;
 		return ftl_queue_pop(&die->queue[reads]);
 	}
 	operation = ftl_queue_pop(&die->queue[FTL_CLASS_PROGRAM]);
@@ -286,6 +299,7 @@ void ftl_die_power_lost(struct ftl *ftl)
 		die->serving = NULL;
 		die->phase = FTL_IDLE;
 		die->passed_over = 0;
+		die->reads_passed_over = 0;
 		die->front_programs = 0;
 		ftl->due_ns[FTL_DUE_DIE + i] = FTL_NEVER;
 	}

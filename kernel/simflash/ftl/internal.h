@@ -139,6 +139,7 @@ struct ftl_die {
 	enum ftl_phase phase;
 	uint32_t channel;
 	uint32_t passed_over;		/* reads served while a program waited */
+	uint32_t reads_passed_over;	/* ... the foreground's while another waited */
 	uint32_t front_programs;	/* queued here, the foreground's */
 	struct ftl_die *next_waiting;	/* for the channel */
 
@@ -392,6 +393,7 @@ struct ftl {
 	struct ftl_commands done;
 	struct ftl_queue reads;		/* read pages waiting for the link */
 	struct ftl_queue front_reads;	/* ... the foreground's, under FTL_FG_AWARE */
+	uint32_t reads_passed_over;	/* on the link, as at a die */
 	struct ftl_operation *link_read; /* on the link, or NULL */
 	uint32_t link_write;		/* pages of writes' head on the link, or 0 */
 	uint32_t discarded;		/* pages of arrived's head */

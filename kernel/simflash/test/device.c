@@ -73,6 +73,7 @@ struct ftl_cmd *device_command(struct device *device, enum ftl_op op, uint32_t l
 	cmd = ftl_command(device->ftl, tag);
 	cmd->op = op;
 	cmd->fua = false;
+	cmd->foreground = false;
 	cmd->lba = lba;
 	cmd->pages = pages;
 	cmd->owner = &device->taken[tag];

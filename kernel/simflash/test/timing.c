@@ -213,6 +213,94 @@ static void reads_cannot_starve_a_program(void)
 	EXPECT(reads < 40);
 }
 
+/* Of six commands of the background and one of the foreground that came last: its place. */
+static int place_of_foreground(enum ftl_policy policy, enum ftl_op op)
+{
+	struct ftl_config config = device_config();
+	struct ftl_cmd *front, *done;
+	struct device device;
+	int place = 0, i;
+
+	config.policy = policy;
+	config.channels = 1;
+	device_open(&device, &config);
+	lay_out(&device, 64);
+	fill_uniform(memory, 8, 1);
+	for (i = 0; i < 6; i++)
+		device_submit(&device, device_command(&device, op, 8 * i, 8, memory));
+	front = device_command(&device, op, 60, 1, memory);
+	front->foreground = true;
+	device_submit(&device, front);
+	do {
+		done = device_next(&device);
+		device_release(&device, done);
+		place++;
+	} while (done != front);
+	device_drain(&device);
+	device_close(&device);
+	return place;
+}
+
+static void the_foreground_overtakes_what_has_not_begun(void)
+{
+	EXPECT(place_of_foreground(FTL_FIFO, FTL_READ) == 7);
+	EXPECT(place_of_foreground(FTL_FG_AWARE, FTL_READ) == 1);
+	EXPECT(place_of_foreground(FTL_FIFO, FTL_WRITE) == 7);
+	EXPECT(place_of_foreground(FTL_FG_AWARE, FTL_WRITE) == 2);
+}
+
+/* What a write of the foreground leaves where one of the background came before it. */
+static void of_the_same_pages_nothing_overtakes(void)
+{
+	struct ftl_config config = device_config();
+	struct ftl_cmd *cmd;
+	struct device device;
+	uint64_t word;
+	int i;
+
+	config.policy = FTL_FG_AWARE;
+	device_open(&device, &config);
+	for (i = 1; i <= 4; i++) {
+		fill_uniform(memory, 1, i);
+		cmd = device_command(&device, FTL_WRITE, 8, 1, memory);
+		cmd->foreground = i == 4;
+		device_submit(&device, cmd);
+	}
+	device_drain(&device);
+	device_read(&device, 8, &word);
+	EXPECT(word == 4);
+	device_close(&device);
+}
+
+static void the_foreground_cannot_starve_the_background(void)
+{
+	struct ftl_config config = device_config();
+	struct ftl_cmd *cmd, *behind;
+	struct device device;
+	int reads;
+
+	config.policy = FTL_FG_AWARE;
+	config.channels = 1;
+	device_open(&device, &config);
+	lay_out(&device, 64);
+	behind = device_command(&device, FTL_READ, 0, 1, memory);
+	for (reads = 0; reads < 200; reads++) {
+		while ((cmd = device_command(&device, FTL_READ, 4 + reads % 15 * 4, 1, memory))) {
+			cmd->foreground = true;
+			device_submit(&device, cmd);
+		}
+		if (!reads)
+			device_submit(&device, behind);
+		cmd = device_next(&device);
+		device_release(&device, cmd);
+		if (cmd == behind)
+			break;
+	}
+	device_drain(&device);
+	device_close(&device);
+	EXPECT(reads > 7 && reads < 60);
+}
+
 static void a_discard_takes_time_by_its_size(void)
 {
 	struct ftl_config config = device_config();
@@ -295,6 +383,9 @@ const struct test timing_tests[] = {
 	TEST(dies_of_one_channel_share_it),
 	TEST(read_first_overtakes_queued_programs_and_fifo_does_not),
 	TEST(reads_cannot_starve_a_program),
+	TEST(the_foreground_overtakes_what_has_not_begun),
+	TEST(of_the_same_pages_nothing_overtakes),
+	TEST(the_foreground_cannot_starve_the_background),
 	TEST(a_discard_takes_time_by_its_size),
 	TEST(without_times_everything_is_done_at_once),
 	TEST(a_late_call_changes_no_time),
