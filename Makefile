@@ -29,7 +29,7 @@ STRESS_FUZZ_ROUNDS ?= 20
 CARGO_HOME ?= $(HOME)/.cargo
 NO_HOST_PATHS := --config "target.'cfg(target_os = \"linux\")'.rustflags = ['--remap-path-prefix=$(CARGO_HOME)=cargo']"
 
-.PHONY: build setup setup-stress demo test stress
+.PHONY: build setup setup-stress demo test stress slow-tests
 build: setup
 	$(CARGO) build --release --locked $(NO_HOST_PATHS) -p frontrow
 
@@ -64,8 +64,12 @@ stress: setup-stress
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test stress OPERATIONS=$(STRESS_OPERATIONS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(STRESS_FUZZ_SECONDS) \
 		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_ROUNDS) $(CARGO) test --locked -p iopro --test fuzz \
-		-- $(CARGO) test --locked -p frontrow --test iopro --test torture -- --ignored \
+		-- $(MAKE) --no-print-directory slow-tests \
 		-- $(CARGO) test --locked -p frontrow --test stress
+
+# What `make test` ignores. (tally takes a second `--` for its next runner.)
+slow-tests:
+	$(CARGO) test --locked -p frontrow --test iopro --test torture -- --ignored
 
 include packaging/install.mk
 include tests/readers/readers.mk

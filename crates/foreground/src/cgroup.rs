@@ -84,7 +84,7 @@ impl Cgroup {
     }
 
     /// Those that it is in, and itself.
-    pub(crate) fn from_the_top(&self) -> impl Iterator<Item = Cgroup> {
+    pub(crate) fn chain(&self) -> impl Iterator<Item = Cgroup> {
         let ends = self.path.match_indices('/').skip(1).map(|(end, _)| end);
         let ends: Vec<_> = ends.chain([self.path.len()]).collect();
         ends.into_iter().map(|end| Cgroup {

@@ -136,7 +136,7 @@ fn protect(
     let each = share(bytes, cgroups);
     for cgroup in cgroups {
         cgroup.require(root, "memory")?;
-        for level in cgroup.from_the_top() {
+        for level in cgroup.chain() {
             let knob = level.knob("memory.low");
             // "max" is more than any number.
             let has: u64 = journal.get(&knob)?.parse().unwrap_or(u64::MAX);
