@@ -17,6 +17,7 @@ mod launch;
 mod leak;
 mod links;
 mod load;
+mod memory;
 mod module;
 mod order;
 mod pressure;

@@ -2,17 +2,20 @@
 //! give it its name, and to say who and what is at the other end.
 
 use crate::backlog::{
-    AWAITED_BYTES, BACKLOG_BYTES, SLOW, awaited_behind_backlog, commit_behind_backlog,
-    inode_behind_backlog, queue, set_mode, settled, sync, write,
+    AWAITED_BYTES, BACKLOG_BYTES, SLOW, awaited_behind_backlog, commit_behind_backlog, create,
+    inode_behind_backlog, queue, queue_metadata, set_mode, settled, sync, write,
 };
 use crate::failure::require;
+use crate::memory::{Pages, Swap, charged_to};
 use crate::recording::{Recorded, Recording, failed};
 use crate::volume::{Layout, Volume};
 use crate::{Failure, Outcome, Stand, stand};
+use device::PAGE_BYTES;
 use iopro::wait::Class;
 use rusqlite::params;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -27,6 +30,9 @@ const LEAST_NS: u64 = 1_000_000;
 /// More dirty pages than that are too many.
 const DIRTY_BYTES: &str = "4194304";
 const BACKGROUND_BYTES: &str = "2097152";
+
+const CGROUP: &str = "/sys/fs/cgroup/torture";
+const RECLAIMED_BYTES: usize = 2 << 20;
 
 /// A way to make a task wait. The thread that waits has the case's name.
 struct Case {
@@ -71,7 +77,7 @@ const IN_ORDER: &str = "none";
 
 const JOURNAL: &str = "jbd2/simflash0-";
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 14] = [
     Case {
         other: Some("owner"),
         ..Case::new("D_data", Class::Data, modify_page)
@@ -92,6 +98,12 @@ const CASES: [Case; 12] = [
         ..Case::new("I_jcommit", Class::JournalCommit, commit)
     },
     Case {
+        cause: Some(Class::Meta),
+        other: Some(JOURNAL),
+        scheduler: IN_ORDER,
+        ..Case::new("I_jhandle", Class::JournalHandle, no_handle)
+    },
+    Case {
         cause: Some(Class::Data),
         other: Some("holder"),
         ..Case::new("lock", Class::Lock, locked)
@@ -105,6 +117,10 @@ const CASES: [Case; 12] = [
         ..Case::new("wbt", Class::QueueThrottle, throttled)
     },
     Case::new("dirty", Class::DirtyThrottle, too_dirty),
+    Case {
+        scheduler: IN_ORDER,
+        ..Case::new("reclaim", Class::Reclaim, reclaim)
+    },
     Case::new("service", Class::Service, read_cold),
     Case::new("D_discard", Class::Discard, remove),
 ];
@@ -280,6 +296,45 @@ fn commit(_: &Stand, directory: &Path) -> Outcome<()> {
     })
 }
 
+/// Somebody who has a handle waits for metadata, a commit for that handle, and who
+/// wants a handle now for the commit.
+fn no_handle(stand: &Stand, directory: &Path) -> Outcome<()> {
+    let (backlog, awaited) = settled(directory)?;
+    let committed = elsewhere(directory, "one")?;
+    let wanted = elsewhere(directory, "two")?;
+    // Or their inodes would be written with the awaited one's.
+    rustix::fs::sync();
+    write(&backlog, directory, BACKLOG_BYTES)?;
+    set_mode(&awaited, directory, 0o600)?;
+    sync(&awaited, directory)?;
+    thread::scope(|scope| {
+        let owner = scope.spawn(|| by("owner", || queue(&backlog, directory)));
+        pause();
+        // A buffer is locked before its request waits for one of the two tags.
+        let flusher = scope.spawn(|| queue_metadata(stand));
+        pause();
+        let holder = scope.spawn(|| by("holder", || set_mode(&awaited, directory, 0o640)));
+        pause();
+        let committer = scope.spawn(|| {
+            set_mode(&committed, directory, 0o600)?;
+            sync(&committed, directory)
+        });
+        pause();
+        let waited = by("I_jhandle", || set_mode(&wanted, directory, 0o600));
+        for thread in [owner, flusher, holder, committer] {
+            joined(thread.join())?;
+        }
+        waited
+    })
+}
+
+/// A file in a directory of its own, so that its inode is in a block of its own.
+fn elsewhere(directory: &Path, name: &str) -> Outcome<File> {
+    let own = directory.join(name);
+    fs::create_dir(&own).map_err(Failure::io("make", &own))?;
+    create(&own.join("file"), PAGE_BYTES)
+}
+
 fn joined<T>(result: thread::Result<Outcome<T>>) -> Outcome<T> {
     result.unwrap_or_else(|_| Err(Failure::new("a thread died")))
 }
@@ -322,6 +377,30 @@ fn too_dirty(_: &Stand, directory: &Path) -> Outcome<()> {
     sync(&backlog, directory)?;
     stand::write("/proc/sys/vm/dirty_background_ratio", "10")?;
     stand::write("/proc/sys/vm/dirty_ratio", "20")
+}
+
+/// A cgroup has to give back pages that are to be written to a slow device first.
+fn reclaim(_: &Stand, directory: &Path) -> Outcome<()> {
+    drop(by("owner", || settled(directory))?);
+    let swap = Swap::on(&directory.join("backlog"))?;
+    stand::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory")?;
+    fs::create_dir(CGROUP).map_err(Failure::io("make", Path::new(CGROUP)))?;
+    let mut pages = Pages::new(RECLAIMED_BYTES)?;
+    charged_to(CGROUP, || {
+        pages.fill(1);
+        Ok(())
+    })?;
+    by("reclaim", || {
+        let place = Path::new(CGROUP).join("memory.reclaim");
+        match fs::write(&place, (RECLAIMED_BYTES / 2).to_string()) {
+            // As much cannot be had.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            done => done.map_err(Failure::io("write", &place)),
+        }
+    })?;
+    drop(pages);
+    drop(swap);
+    fs::remove_dir(CGROUP).map_err(Failure::io("remove", Path::new(CGROUP)))
 }
 
 fn read_cold(_: &Stand, directory: &Path) -> Outcome<()> {

@@ -1,0 +1,89 @@
+//! Memory that is charged to a cgroup, and a file to swap it to.
+
+use crate::backlog::sync;
+use crate::{Failure, Outcome, stand};
+use device::PAGE_BYTES;
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::ptr;
+
+const SWAP_MAGIC: &[u8] = b"SWAPSPACE2";
+
+/// Memory that nobody has used yet, unlike what the heap gives.
+pub(crate) struct Pages {
+    start: *mut libc::c_void,
+    bytes: usize,
+}
+
+impl Pages {
+    pub(crate) fn new(bytes: usize) -> Outcome<Pages> {
+        let (access, kind) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: a new mapping where the kernel likes.
+        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, kind, -1, 0) };
+        match start {
+            libc::MAP_FAILED => Err(Failure::new(io::Error::last_os_error().to_string())),
+            _ => Ok(Pages { start, bytes }),
+        }
+    }
+
+    pub(crate) fn fill(&mut self, value: u8) {
+        // SAFETY: the mapping has so many bytes, and nobody else knows of it.
+        unsafe { ptr::write_bytes(self.start.cast::<u8>(), value, self.bytes) };
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: as above. It cannot fail for a whole mapping.
+        unsafe { libc::munmap(self.start, self.bytes) };
+    }
+}
+
+/// A file without holes that the kernel swaps to.
+pub(crate) struct Swap(CString);
+
+impl Swap {
+    pub(crate) fn on(path: &Path) -> Outcome<Swap> {
+        let failed = || Failure::io("swap to", path);
+        let file = File::options().write(true).open(path).map_err(failed())?;
+        let bytes = file.metadata().map_err(failed())?.len();
+        // As mkswap does: version, last page, no bad ones (`union swap_header`).
+        let last = (bytes / PAGE_BYTES as u64 - 1) as u32;
+        let mut header = vec![0; PAGE_BYTES];
+        header[1024..1028].copy_from_slice(&1_u32.to_ne_bytes());
+        header[1028..1032].copy_from_slice(&last.to_ne_bytes());
+        header[PAGE_BYTES - SWAP_MAGIC.len()..].copy_from_slice(SWAP_MAGIC);
+        file.write_all_at(&header, 0).map_err(failed())?;
+        sync(&file, path)?;
+        let name = CString::new(path.as_os_str().as_bytes());
+        let name = name.map_err(|error| failed()(error.into()))?;
+        // SAFETY: the path ends with a zero byte.
+        match unsafe { libc::swapon(name.as_ptr(), 0) } {
+            0 => Ok(Swap(name)),
+            _ => Err(failed()(io::Error::last_os_error())),
+        }
+    }
+}
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        // SAFETY: as above. If it stays, the volume cannot be unmounted, which is told.
+        unsafe { libc::swapoff(self.0.as_ptr()) };
+    }
+}
+
+/// Does it with all of this process in the cgroup: pages belong to the one that their
+/// first user was in.
+pub(crate) fn charged_to(cgroup: &str, work: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
+    stand::write(&format!("{cgroup}/cgroup.procs"), "0")?;
+    let done = work();
+    stand::write("/sys/fs/cgroup/cgroup.procs", "0")?;
+    done
+}
