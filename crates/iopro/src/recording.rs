@@ -1,7 +1,7 @@
 //! The file that a recording is in.
 //!
 //! ```text
-//! file    = "FRIOPRO1" · u32 header length · header, JSON · u64 checksum of both · block*
+//! file    = "FRIOPRO2" · u32 header length · header, JSON · u64 checksum of both · block*
 //! block   = u32 "BLK1" · u16 kind · u16 cpu · u32 payload length · u32 0
 //!           · u64 time · u64 checksum of all of the block but itself · payload
 //! payload = record*, see `wire`

@@ -23,7 +23,7 @@ pub struct Exec {
     pub policy: String,
     /// Programs besides the shell's own, such as `fio`.
     pub programs: Vec<String>,
-    /// CPUs with the host's clock; none for one CPU and exact time.
+    /// CPUs that take turns, and the host's clock; none for one CPU and exact time.
     pub cpus: Option<u32>,
     /// Shifts the file system's layout.
     pub seed: u64,
@@ -69,7 +69,8 @@ pub fn exec(
         task: Task::Command(exec.command.clone()),
     };
     let clock = match exec.cpus {
-        Some(cpus) => Clock::Host { cpus },
+        // What records changes code that is run on another CPU ([`Clock::HostInTurn`]).
+        Some(cpus) => Clock::HostInTurn { cpus },
         None => Clock::Instructions,
     };
     let owner = Attendant { stop };

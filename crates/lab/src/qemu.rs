@@ -69,7 +69,8 @@ pub enum Clock {
         /// CPUs.
         cpus: u32,
     },
-    /// The same, but only one CPU runs at a time.
+    /// The same, but only one CPU runs at a time: QEMU 7.2 may miss a change of code
+    /// that another CPU is about to run, and then the guest hangs.
     HostInTurn {
         /// CPUs.
         cpus: u32,

@@ -21,7 +21,7 @@ pub struct Exec {
     /// More programs, such as fio,blktrace,strace
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM,…")]
     with: Vec<String>,
-    /// CPUs with the host's clock [default: one CPU with exact time]
+    /// CPUs that take turns, with the host's clock [default: one CPU with exact time]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Option<u32>,
     /// Shifts the file system's layout

@@ -50,17 +50,27 @@ impl Subject {
         }
     }
 
-    /// Asks a command that was started for the recording to end, if it has not,
-    /// and gives its status.
-    pub fn end(&mut self) -> Option<ExitStatus> {
-        let Subject::Child(child) = self else {
-            return None;
-        };
-        if let Ok(None) = child.try_wait() {
+    /// Asks a command that was started for the recording to end, if it has not.
+    pub fn ask_to_end(&mut self) {
+        if self.is_running_command()
+            && let Subject::Child(child) = self
+        {
             // SAFETY: the child was not waited for, so its id is its own.
             unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
         }
-        child.wait().ok()
+    }
+
+    /// Whether it is a command that was started for the recording and has not ended.
+    pub fn is_running_command(&mut self) -> bool {
+        matches!(self, Subject::Child(_)) && !self.ended()
+    }
+
+    /// Waits for the command that was started for the recording and gives its status.
+    pub fn end(&mut self) -> Option<ExitStatus> {
+        match self {
+            Subject::Child(child) => child.wait().ok(),
+            Subject::Open | Subject::Process(_) => None,
+        }
     }
 }
 
@@ -92,7 +102,9 @@ mod tests {
     fn a_command_that_still_runs_is_ended_with_the_recording() {
         let mut subject = Subject::start(&["sleep".to_owned(), "1000".to_owned()]).unwrap();
         assert!(!subject.ended());
+        subject.ask_to_end();
         let status = subject.end().unwrap();
+        assert!(!subject.is_running_command());
         assert!(!status.success());
     }
 

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,9 +32,13 @@ const FILLING: f64 = 0.125;
 /// Rounds between looks at what changes seldom.
 const ROUNDS_BETWEEN_CHECKS: u64 = 50;
 
-/// What may wait for the disk, in memory. Behind that the rings fill up, and
-/// then events are lost and counted.
-const QUEUE_BYTES: usize = 128 << 20;
+/// What may wait for the disk, in memory, without what the rings held at once. Behind
+/// that the rings fill up, and then events are lost and counted.
+const QUEUE_BYTES: usize = 64 << 20;
+/// Buffers that are kept to be used again, and how large one may be then: a burst is
+/// not to hold memory for ever.
+const SPARE_BUFFERS: usize = 16;
+const SPARE_BYTES: usize = 1 << 20;
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -199,6 +203,13 @@ impl Recorder {
             progress(self.progress());
             thread::sleep(pause);
         }
+        self.subject.ask_to_end();
+        // It may take its time, in which the rings must not run full.
+        while self.subject.is_running_command() && !self.output.failed() {
+            let pause = self.round();
+            progress(self.progress());
+            thread::sleep(pause);
+        }
         let command = self.subject.end();
         self.round();
         self.tell_unfinished();
@@ -348,7 +359,7 @@ struct Output {
 impl Output {
     fn start(file: File, path: &Path, header: &Header) -> Output {
         let (pieces, receiver) = mpsc::channel();
-        let (give_back, written) = mpsc::channel();
+        let (give_back, written) = mpsc::sync_channel(SPARE_BUFFERS);
         let shared = Arc::new(Shared::default());
         let (theirs, header) = (Arc::clone(&shared), header.clone());
         let thread = thread::spawn(move || {
@@ -372,10 +383,9 @@ impl Output {
     }
 
     fn data(&self, cpu: u16, bytes: Vec<u8>) {
-        let length = bytes.len();
         self.shared
             .waiting_bytes
-            .fetch_add(length, Ordering::Relaxed);
+            .fetch_add(bytes.capacity(), Ordering::Relaxed);
         self.send(Piece::Data(cpu, bytes));
     }
 
@@ -418,7 +428,7 @@ fn write(
     file: File,
     header: &Header,
     pieces: &Receiver<Piece>,
-    give_back: &Sender<Vec<u8>>,
+    give_back: &SyncSender<Vec<u8>>,
     shared: &Shared,
 ) -> io::Result<u64> {
     let mut writer = Writer::new(BufWriter::with_capacity(WRITE_BYTES, file), header)?;
@@ -428,10 +438,12 @@ fn write(
                 writer.data(cpu, &[&bytes])?;
                 shared
                     .waiting_bytes
-                    .fetch_sub(bytes.len(), Ordering::Relaxed);
+                    .fetch_sub(bytes.capacity(), Ordering::Relaxed);
                 bytes.clear();
-                // Once the recorder is done, nobody wants it back.
-                let _ = give_back.send(bytes);
+                if bytes.capacity() <= SPARE_BYTES {
+                    // There may be enough of them, or nobody who wants it back.
+                    let _ = give_back.try_send(bytes);
+                }
             }
             // A kill costs no more than the round it comes in.
             Piece::Round(begin_ns) => {

@@ -1,0 +1,157 @@
+//! What a recording withstands: the highest rate of a machine with two CPUs, and
+//! all that ends it early.
+
+use iopro::event::{CallKind, What};
+use iopro::recording::{Ending, Reader};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Of the recorder, with the rings.
+const MOST_MEMORY_KIB: u64 = 200 << 10;
+
+/// What is written while somebody records.
+const WRITES: usize = 16;
+
+/// A recording has begun when there is something in its file.
+const SCRIPT: &str = r#"
+cd /tmp
+fio --thread --name=lay --filename=/mnt/data --rw=write --bs=1m --size=8m > /out/lay || exit
+frontrow iopro record --json -o fast -- fio --output=/out/fio --thread --name=fast --numjobs=2 \
+    --filename=/mnt/data --size=8m --io_size=16m --rw=randread --bs=4k --direct=1 --ioengine=psync \
+    > /out/fast 2> /out/fast.error &
+recorder=$!
+while grep VmHWM /proc/$recorder/status > memory 2> /dev/null; do
+    cp memory /out/memory
+    sleep 0.1
+done
+wait $recorder
+echo $? > /out/fast.exit
+
+write_while_recorded() {
+    frontrow iopro record --system -o /out/$1 2> /out/$1.error &
+    recorder=$!
+    until [ -s /out/$1 ]; do sleep 0.1; done
+    dd if=/dev/zero of=/mnt/$1 bs=4k count=16 conv=fsync 2> /dev/null
+    # Each round of the recorder's makes the file longer: at least one is from after it.
+    for round in 1 2 3; do
+        bytes=$(wc -c < /out/$1)
+        until [ $(wc -c < /out/$1) -gt $bytes ]; do sleep 0.1; done
+    done
+    kill -$1 $recorder
+    wait $recorder
+    echo $? > /out/$1.exit
+}
+write_while_recorded INT
+write_while_recorded KILL
+
+mkdir small
+mount -t tmpfs -o size=256k none small
+frontrow iopro record --system -o small/full 2> /out/full.error &
+recorder=$!
+# Slowly, since of what is written at once all is lost if not all of it has room.
+while grep -q VmHWM /proc/$recorder/status 2> /dev/null; do
+    dd if=/dev/zero of=/mnt/full bs=512 count=64 2> /dev/null
+    sleep 0.1
+done
+wait $recorder
+echo $? > /out/full.exit
+cp small/full /out/full
+"#;
+
+/// The recorder stands still, as if it got no CPU: the rings run full.
+const STANDSTILL: &str = r#"
+cd /tmp
+frontrow iopro record --json -o late -- fio --output=/out/fio --thread --name=late --numjobs=2 \
+    --directory=/mnt --size=1m --rw=write --bs=512 --loops=122 --ioengine=psync > /out/late.json &
+recorder=$!
+until [ -s late ]; do sleep 0.1; done
+kill -STOP $recorder
+until [ -s /out/fio ]; do sleep 0.1; done
+kill -CONT $recorder
+wait $recorder || exit
+cp late /out/late
+"#;
+
+/// What fio writes there.
+const LATE_WRITES: u64 = 2 * 122 * 2048;
+
+fn guest(script: &str) -> TempDir {
+    let out = TempDir::new().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["lab", "exec", "--cpus", "2", "--device", "zero"])
+        .args(["--with", "fio", "--out"])
+        .arg(out.path())
+        .args(["--", "sh", "-c", script])
+        .current_dir(CHECKOUT)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    out
+}
+
+#[test]
+fn nothing_is_lost_at_the_highest_rate_and_what_was_recorded_stays_whatever_ends_it() {
+    let out = guest(SCRIPT);
+    at_the_highest_rate(out.path());
+    // How the shell tells of a signal.
+    for (name, exit, whole) in [("INT", "0", true), ("KILL", "137", false)] {
+        assert_eq!(text(out.path(), &format!("{name}.exit")), exit, "{name}");
+        assert_eq!(writes(&out.path().join(name)), (WRITES, whole), "{name}");
+    }
+    let error = text(out.path(), "full.error");
+    assert_eq!(text(out.path(), "full.exit"), "9", "{error}");
+    assert!(error.contains("small/full is full"), "{error}");
+    let (writes, whole) = writes(&out.path().join("full"));
+    assert!(writes > 100 && !whole, "{writes}, {whole}");
+}
+
+#[test]
+#[ignore = "`make stress` runs it: filling the rings takes a minute"]
+fn what_is_lost_is_counted() {
+    let out = guest(STANDSTILL);
+    let summary: serde_json::Value = serde_json::from_str(&text(out.path(), "late.json")).unwrap();
+    let lost = summary["lost"]["Calls"].as_u64().unwrap();
+    let (writes, whole) = writes(&out.path().join("late"));
+    let writes = writes as u64;
+    assert!(whole && writes < LATE_WRITES, "{writes}");
+    assert!(writes + lost >= LATE_WRITES, "{writes} {summary}");
+}
+
+fn text(out: &Path, name: &str) -> String {
+    let text = fs::read_to_string(out.join(name)).unwrap();
+    text.trim_end().to_owned()
+}
+
+fn at_the_highest_rate(out: &Path) {
+    let error = text(out, "fast.error");
+    assert_eq!(text(out, "fast.exit"), "0", "{error}");
+    let summary: serde_json::Value = serde_json::from_str(&text(out, "fast")).unwrap();
+    assert_eq!(summary["lost"], serde_json::json!({}), "{summary}");
+    assert_eq!(summary["missed"], serde_json::json!([]), "{summary}");
+    let memory = text(out, "memory");
+    let kib = memory.split_whitespace().nth(1).unwrap();
+    let kib: u64 = kib.parse().unwrap();
+    assert!(kib <= MOST_MEMORY_KIB, "{memory}");
+}
+
+/// The `write` calls in a recording, and whether it is whole; it is cut short if not.
+fn writes(path: &Path) -> (usize, bool) {
+    let mut events = Reader::open(path).unwrap().events();
+    let mut writes = 0;
+    for event in events.by_ref() {
+        if let What::CallExit(exit) = &event.unwrap().what
+            && exit.call.kind == CallKind::Write
+        {
+            writes += 1;
+        }
+    }
+    let ending = events.ending().unwrap();
+    assert!(!matches!(ending, Ending::Damaged), "{}", path.display());
+    (writes, matches!(ending, Ending::Complete { .. }))
+}
