@@ -61,6 +61,26 @@ fn the_leading_reasons_come_in_words_before_all_tables() {
 }
 
 #[test]
+fn a_file_in_fragments_is_named_with_its_dof() {
+    let mut stream = Stream::new();
+    for (index, sector) in [800, 80, 8000, 1600].into_iter().enumerate() {
+        let index = index as u64;
+        let read = Stream::call(CallKind::Pread64, file(12), index * PAGE, PAGE);
+        let begin = stream.now + 1;
+        let page = (file(12), index);
+        stream.io(APP, io(Op::Read, 0, sector, PAGE), Some(page));
+        let (file, index) = page;
+        let lock = Reason::PageLock { file, index };
+        stream.blocked(APP, 2 * MS, lock, Some(CallKind::Pread64));
+        stream.exit(APP, read, begin, PAGE as i64);
+    }
+    let text = words(&report::text(&Report::of(&stream.link().0).unwrap(), 100));
+    let sentence = "/data/photo.jpg, waited for 8.00 ms, is fragmented: what was accessed of it is \
+                    in 4.0 times as many pieces on the device as it need be.";
+    assert!(text.contains(sentence), "{text}");
+}
+
+#[test]
 fn the_page_has_all_sentences_of_the_text_and_fetches_nothing() {
     let report = report();
     let text = report::text(&report, 10_000);

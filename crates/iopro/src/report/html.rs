@@ -34,6 +34,7 @@ pub fn render(report: &Report) -> String {
                         h1 { (sentences::headline(report)) }
                         @if let Some(longest) = sentences::longest(report) { p.lead { (longest) } }
                         @for reason in sentences::reasons(waiting) { p.lead { (reason) } }
+                        @if let Some(fragmented) = sentences::fragmented(report) { p.lead { (fragmented) } }
                     }
                     (timeline(&report.timeline))
                     (classes(&format!("Why {who} waited"), waiting))

@@ -123,6 +123,25 @@ fn reason(waiting: &Waiting, class: &Class) -> Option<String> {
     Some(text)
 }
 
+/// From this DoF_L on fragments are worth a word, if the file has this share of all waiting.
+const FRAGMENTED: f64 = 2.0;
+const WORTH_A_WORD: f64 = 0.05;
+
+/// Of the files that were waited for, the first that lies in fragments.
+pub fn fragmented(report: &Report) -> Option<String> {
+    let least_ns = (report.everybody.total_ns as f64 * WORTH_A_WORD) as u64;
+    let waited = report.files.iter();
+    let mut waited = waited.filter(|file| file.waited_ns > 0 && file.waited_ns >= least_ns);
+    let file = waited.find(|file| file.dof.is_some_and(|dof| dof >= FRAGMENTED))?;
+    Some(format!(
+        "{}, waited for {}, is fragmented: what was accessed of it is in {:.1} times as many \
+         pieces on the device as it need be.",
+        file.path,
+        time(file.waited_ns),
+        file.dof?
+    ))
+}
+
 /// What a request is for.
 pub fn request(io: &Direction) -> String {
     match io.op == io.content {

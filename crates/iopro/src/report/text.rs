@@ -15,6 +15,9 @@ pub fn render(report: &Report, width: usize) -> String {
     for reason in sentences::reasons(waiting) {
         out.push_str(&wrapped(&reason, width));
     }
+    if let Some(fragmented) = sentences::fragmented(report) {
+        out.push_str(&wrapped(&fragmented, width));
+    }
     section(
         &mut out,
         &format!("Why {who} waited"),
