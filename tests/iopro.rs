@@ -79,6 +79,11 @@ set -e
 strace -f -q -y -e signal=none -e trace=$CALLS -o /out/fio.strace fio --thread jobs > /out/fio
 strace -f -q -y -e signal=none -e trace=$CALLS -o /out/bench.strace \
     frontrow bench /mnt --workload m1,m2,m3,m4,m5 --load idle --scale 0.001 > /out/bench
+# Without a scheduler requests are issued at once, which one record tells of.
+echo none > /sys/block/simflash0/queue/scheduler
+strace -f -q -y -e signal=none -e trace=$CALLS -o /out/alone.strace fio --thread --name=alone \
+    --directory=/mnt --size=512k --rw=randrw --bs=4k --ioengine=psync --direct=1 --number_ios=30 \
+    > /out/alone
 mv /mnt/buffered.0.0 /mnt/renamed
 rm /mnt/vectors.*
 sync
@@ -136,7 +141,8 @@ fn judge(out: &Path) {
     let reader = Reader::open(&out.join("recording")).unwrap();
     let begin_ns = reader.header().begin_ns as i64;
     let events: Vec<Event> = reader.events().collect::<Result<_, _>>().unwrap();
-    let traced = strace(&(file("fio.strace") + &file("bench.strace")));
+    let traced = ["fio.strace", "bench.strace", "alone.strace"].map(file);
+    let traced = strace(&traced.concat());
     assert!(traced.values().map(Vec::len).sum::<usize>() > 200);
     let recorded = calls(&events);
     for (thread, calls) in &traced {

@@ -40,6 +40,9 @@ const CALL_EXIT: u8 = 2;
 const CGROUP: u8 = 30;
 const STACK: u8 = 31;
 const LOST: u8 = 32;
+const DIRECT: u8 = 33;
+/// Where a record of that kind says how long before it its bio was queued.
+const QUEUED_BEFORE_AT: usize = 52;
 
 /// Whether a call can be about these bytes: what is linked takes time and memory
 /// by the page.
@@ -70,6 +73,34 @@ pub fn records(mut ring: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// When a record was made.
 pub fn time_ns(record: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*record.first_chunk()?))
+}
+
+/// When the bio was queued whose request's issue this record tells of, if it tells of
+/// both: [`decode_queued`] is the event of that time.
+pub fn queued_ns(record: &[u8]) -> Option<u64> {
+    if record.get(12)? & !IN_FAULT != DIRECT {
+        return None;
+    }
+    let before_ns = record.get(QUEUED_BEFORE_AT..)?.first_chunk()?;
+    Some(time_ns(record)?.saturating_sub(u32::from_le_bytes(*before_ns).into()))
+}
+
+/// The earlier event of a record that [`queued_ns`] gives a time for.
+pub fn decode_queued(record: &[u8], cpu: u32) -> Option<Event> {
+    let time_ns = queued_ns(record)?;
+    let (issue, segment) = decode(record, cpu)?;
+    let (What::Issue(request), What::Segment(segment)) = (&issue.what, segment?.what) else {
+        return None;
+    };
+    let queue = Queue {
+        bio: segment.bio,
+        io: request.io,
+    };
+    Some(Event {
+        time_ns,
+        what: What::Queue(queue),
+        ..issue
+    })
 }
 
 /// What a record says: one event, and for an issued request a second one, the
@@ -236,6 +267,10 @@ impl<'a> Fields<'a> {
                 What::Cgroup { id, path }
             }
             STACK => self.stack()?,
+            DIRECT => {
+                let (request, first) = self.direct(head)?;
+                return Some((What::Issue(request), Some(first)));
+            }
             LOST => What::Lost(Lost {
                 kind: lost_kind(head.op)?,
                 count: self.u64()?,
@@ -342,6 +377,27 @@ impl<'a> Fields<'a> {
             pages,
         };
         Some((bio != 0).then_some(segment))
+    }
+
+    fn direct(&mut self, head: &Head) -> Option<(Request, Segment)> {
+        let (request, bio) = (self.u64()?, self.u64()?);
+        let io = self.io(head)?;
+        let ioprio = self.u32()? as u16;
+        self.u32()?;
+        let first = Segment {
+            request,
+            bio,
+            dev: io.dev,
+            sector: io.sector,
+            bytes: io.bytes,
+            pages: None,
+        };
+        let request = Request {
+            request,
+            io,
+            ioprio,
+        };
+        Some((request, first))
     }
 
     fn segment(&mut self, head: &Head) -> Option<Segment> {
@@ -704,6 +760,45 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_direct_io_tells_of_the_queued_bio_and_of_the_request() {
+        let dev = u64::from(Dev::new(259, 0).0);
+        let words = [
+            1000,
+            head(7, DIRECT, 0, 1),
+            0xff00,
+            0xbb00,
+            2048,
+            4096 | dev << 32,
+            3 | 400 << 32,
+        ];
+        let record = bytes_of(&words);
+        assert_eq!(queued_ns(&record), Some(600));
+        let queued = decode_queued(&record, 3).unwrap();
+        assert_eq!((queued.time_ns, queued.thread), (600, 7));
+        let What::Queue(queue) = queued.what else {
+            panic!("{queued:?}");
+        };
+        let (issue, segment) = decoded(&words);
+        let (What::Issue(request), Some(What::Segment(segment))) =
+            (issue.what, segment.map(|it| it.what))
+        else {
+            panic!("no issue of a segment");
+        };
+        assert_eq!(issue.time_ns, 1000);
+        assert_eq!((queue.bio, queue.io), (segment.bio, request.io));
+        assert_eq!((request.request, request.ioprio), (0xff00, 3));
+        assert_eq!(
+            (segment.sector, segment.bytes, segment.pages),
+            (2048, 4096, None)
+        );
+        // Other records have one event.
+        assert_eq!(
+            queued_ns(&bytes_of(&[1000, head(7, 19, 0, 1), 0, 0, 0, 0, 3])),
+            None
+        );
+    }
+
+    #[test]
     fn paths_are_put_together_from_the_file_up() {
         assert_eq!(path(b"file\0dir\0top\0", false), "/top/dir/file");
         assert_eq!(path(b"file\0dir\0", true), "…/dir/file");
@@ -768,6 +863,10 @@ mod tests {
                 *byte = (kind % 36) | (kind & IN_FAULT);
             }
             let _ = decode(&record, 0);
+            prop_assert_eq!(
+                decode_queued(&record, 0).map(|event| event.time_ns),
+                queued_ns(&record).filter(|_| decode(&record, 0).is_some())
+            );
             let _ = unfinished(0, &record);
         }
 
@@ -784,7 +883,7 @@ mod tests {
         /// pages or bytes a record is about.
         #[test]
         fn fields_may_have_any_value(words in prop::collection::vec(any::<u64>(), 16)) {
-            for kind in (1..=28).filter(|kind| ![12, 25].contains(kind)) {
+            for kind in (1..=28).chain([DIRECT]).filter(|kind| ![12, 25].contains(kind)) {
                 let most = if [1, 2, 3, 6, 7, 8].contains(&kind) { 0xf_ffff } else { u64::MAX };
                 let mut words: Vec<u64> = words.iter().map(|word| word & most).collect();
                 words[1] = head(1, kind, 1, 0);

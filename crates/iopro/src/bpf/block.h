@@ -6,7 +6,7 @@
 #ifndef IOPRO_BLOCK_H
 #define IOPRO_BLOCK_H
 
-#include "pages.h"
+#include "calls.h"
 
 /* More pages than in any request; a longer one is counted. */
 #define MAX_STEPS 16384
@@ -78,6 +78,60 @@ static __always_inline void note_own(struct thread *thread, struct bio *bio)
 	thread->own_opf = bio->bi_opf;
 }
 
+/*
+ * Of direct I/O most bios become a request and are issued at once. One record tells
+ * both then: each record costs its room, the recorder's time and the file's. A bio
+ * that was queued is held back until it is issued, and told of before anything else
+ * that may happen to it, and before its thread blocks.
+ */
+static __always_inline void flush_queued(struct cpu *cpu)
+{
+	struct rec_queue *rec;
+
+	if (!cpu->queued.rec.time_ns)
+		return;
+	rec = reserve(sizeof(*rec), LOST_BLOCK);
+	if (rec) {
+		*rec = cpu->queued;
+		SUBMIT(rec);
+	}
+	cpu->queued.rec.time_ns = 0;
+}
+
+/* An interrupt that finds it being changed leaves it alone. */
+static __always_inline void tell_queued(struct cpu *cpu)
+{
+	if (!cpu->queued.rec.time_ns || cpu->holding)
+		return;
+	cpu->holding = 1;
+	barrier();
+	flush_queued(cpu);
+	barrier();
+	cpu->holding = 0;
+}
+
+static __always_inline void fill_queue(struct rec_queue *rec, struct bio *bio)
+{
+	begin_io(&rec->rec, REC_QUEUE, bio->bi_opf);
+	rec->bio = (unsigned long)bio;
+	rec->sector = bio->bi_iter.bi_sector;
+	rec->bytes = bio->bi_iter.bi_size;
+	rec->dev = disk_of(bio->bi_bdev->bd_disk);
+}
+
+static __always_inline bool hold_queued(struct cpu *cpu, struct thread *thread, struct bio *bio)
+{
+	if (!thread->call || !(thread->call_flags & FLAG_DIRECT) || cpu->holding)
+		return false;
+	cpu->holding = 1;
+	barrier();
+	flush_queued(cpu);
+	fill_queue(&cpu->queued, bio);
+	barrier();
+	cpu->holding = 0;
+	return true;
+}
+
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(bio_queued, struct bio *bio)
 {
@@ -91,15 +145,14 @@ int BPF_PROG(bio_queued, struct bio *bio)
 		note_own(thread, bio);
 		cpu->submitting = thread->tid;
 		cpu->submitting_bio = (unsigned long)bio;
+		if (hold_queued(cpu, thread, bio))
+			return 0;
+		tell_queued(cpu);
 	}
 	rec = reserve(sizeof(*rec), LOST_BLOCK);
 	if (!rec)
 		return 0;
-	begin_io(&rec->rec, REC_QUEUE, bio->bi_opf);
-	rec->bio = (unsigned long)bio;
-	rec->sector = bio->bi_iter.bi_sector;
-	rec->bytes = bio->bi_iter.bi_size;
-	rec->dev = disk_of(bio->bi_bdev->bd_disk);
+	fill_queue(rec, bio);
 	SUBMIT(rec);
 	return 0;
 }
@@ -114,8 +167,12 @@ static __always_inline void submitted(struct bio *bio)
 {
 	struct cpu *cpu = this_cpu();
 
-	if (cpu && cpu->submitting_bio == (unsigned long)bio)
+	if (!cpu)
+		return;
+	if (cpu->submitting_bio == (unsigned long)bio)
 		cpu->submitting = 0;
+	if (cpu->queued.bio == (unsigned long)bio)
+		tell_queued(cpu);
 }
 
 static __always_inline int merged(struct bio *bio, __u8 kind)
@@ -150,8 +207,12 @@ int BPF_PROG(bio_front_merged, struct bio *bio)
 SEC("tp_btf/block_split")
 int BPF_PROG(bio_split, struct bio *bio, unsigned int rest_sector)
 {
-	struct rec_split *rec = reserve(sizeof(*rec), LOST_BLOCK);
+	struct cpu *cpu = this_cpu();
+	struct rec_split *rec;
 
+	if (cpu)
+		tell_queued(cpu);
+	rec = reserve(sizeof(*rec), LOST_BLOCK);
 	if (!rec)
 		return 0;
 	begin_io(&rec->rec, REC_SPLIT, bio->bi_opf);
@@ -514,6 +575,66 @@ static __always_inline int issue_plain(struct request *rq, struct bio *bio)
 	return 0;
 }
 
+/* The bio is the same as when it was queued, and so is all that is told of it. */
+static __always_inline bool is_held(const struct cpu *cpu, struct request *rq, struct bio *bio)
+{
+	const struct rec_queue *queued = &cpu->queued;
+
+	return queued->rec.time_ns && queued->bio == (unsigned long)bio &&
+	       queued->rec.thread == this_tid() && queued->sector == rq->__sector &&
+	       queued->bytes == rq->__data_len && queued->rec.op == io_op(rq->cmd_flags) &&
+	       queued->rec.flags == io_flags(rq->cmd_flags);
+}
+
+static __always_inline bool issue_held(struct cpu *cpu, struct request *rq, struct bio *bio)
+{
+	struct rec_queue *queued = &cpu->queued;
+	struct rec_direct *rec;
+	__u64 now;
+
+	if (!is_held(cpu, rq, bio))
+		return false;
+	now = bpf_ktime_get_ns();
+	/* A virtual machine may stand still for as long as one likes. */
+	if ((now - queued->rec.time_ns) >> 32)
+		return false;
+	rec = reserve(sizeof(*rec), LOST_BLOCK);
+	if (rec) {
+		rec->rec = queued->rec;
+		rec->rec.kind = REC_DIRECT;
+		rec->rec.time_ns = now;
+		rec->request = (unsigned long)rq;
+		rec->bio = (unsigned long)bio;
+		rec->sector = queued->sector;
+		rec->bytes = queued->bytes;
+		rec->dev = queued->dev;
+		rec->ioprio = bio->bi_ioprio;
+		rec->queued_before_ns = now - queued->rec.time_ns;
+		SUBMIT(rec);
+	} else {
+		/* Two events are. */
+		count_lost(LOST_BLOCK);
+	}
+	cpu->submitting = 0;
+	queued->rec.time_ns = 0;
+	return true;
+}
+
+static __always_inline bool was_held(struct request *rq, struct bio *bio)
+{
+	struct cpu *cpu = this_cpu();
+	bool held;
+
+	if (!cpu || cpu->holding)
+		return false;
+	cpu->holding = 1;
+	barrier();
+	held = issue_held(cpu, rq, bio);
+	barrier();
+	cpu->holding = 0;
+	return held;
+}
+
 static __always_inline int issue_with_pages(struct request *rq)
 {
 	struct walk walk = {};
@@ -537,6 +658,8 @@ int BPF_PROG(request_issued, struct request *rq)
 {
 	struct bio *bio = rq->bio;
 
+	if (is_plain(bio) && was_held(rq, bio))
+		return 0;
 	submitted(bio);
 	return is_plain(bio) ? issue_plain(rq, bio) : issue_with_pages(rq);
 }

@@ -58,6 +58,9 @@ struct cpu {
 	__u32 submitting;	/* a bio that has no request yet */
 	__u32 direct;		/* the wait for direct I/O */
 	__u64 submitting_bio;
+	/* Not told yet if it has a time (block.h). */
+	struct rec_queue queued;
+	__u32 holding;		/* it is being changed, should an interrupt look */
 };
 
 struct {

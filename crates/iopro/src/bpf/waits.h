@@ -554,6 +554,10 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int state)
 {
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		tell_queued(cpu);
 	if (!preempt && state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE) && prev->pid)
 		blocks(ctx, prev, state);
 	if (next->pid)

@@ -37,6 +37,7 @@ enum rec_kind {
 	REC_THREAD_END = 28,
 	REC_NAME = 29,
 	REC_CGROUP = 30,
+	REC_DIRECT = 33,
 	/* Written by the recorder itself. */
 	REC_STACK = 31,
 	REC_LOST = 32,
@@ -196,6 +197,18 @@ struct rec_issue {
 	__u32 has;
 	struct file_key file;
 	__u64 index;
+};
+
+/* REC_QUEUE and REC_ISSUE of a request with but one bio, of a program's own memory. */
+struct rec_direct {
+	struct rec rec;
+	__u64 request;
+	__u64 bio;
+	__u64 sector;
+	__u32 bytes;
+	__u32 dev;
+	__u32 ioprio;
+	__u32 queued_before_ns;
 };
 
 /* rec.op: SEGMENT_HAS_PAGES. */

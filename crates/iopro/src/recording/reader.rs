@@ -173,6 +173,8 @@ struct Place {
     at: u32,
     length: u32,
     cpu: u16,
+    /// Of a record with two events of different times it is the earlier one's.
+    queued: bool,
 }
 
 impl Place {
@@ -210,7 +212,12 @@ impl<R: Read> Events<R> {
         while self.next < self.ready {
             let place = self.order[self.next];
             self.next += 1;
-            match wire::decode(&self.ring[place.range()], place.cpu.into()) {
+            let record = &self.ring[place.range()];
+            let decoded = match place.queued {
+                true => wire::decode_queued(record, place.cpu.into()).map(|event| (event, None)),
+                false => wire::decode(record, place.cpu.into()),
+            };
+            match decoded {
                 Some((event, second)) => {
                     self.second = second;
                     return Some(Ok(Step::Event(event)));
@@ -323,15 +330,25 @@ impl<R: Read> Events<R> {
     fn index(&mut self, start: usize, cpu: u16) {
         let base = self.ring.as_ptr() as usize;
         for record in wire::records(&self.ring[start..]) {
-            match wire::time_ns(record) {
-                Some(time_ns) => self.order.push(Place {
-                    time_ns,
-                    at: (record.as_ptr() as usize - base) as u32,
-                    length: record.len() as u32,
-                    cpu,
-                }),
-                None => self.damaged_records += 1,
+            let Some(time_ns) = wire::time_ns(record) else {
+                self.damaged_records += 1;
+                continue;
+            };
+            let place = Place {
+                time_ns,
+                at: (record.as_ptr() as usize - base) as u32,
+                length: record.len() as u32,
+                cpu,
+                queued: false,
+            };
+            if let Some(queued_ns) = wire::queued_ns(record) {
+                self.order.push(Place {
+                    time_ns: queued_ns,
+                    queued: true,
+                    ..place
+                });
             }
+            self.order.push(place);
         }
     }
 }
