@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 pub use touched::Touched;
-pub use tracer::trace;
+pub use tracer::{ask_to_end, trace};
 
 /// The journal with the knob that a recording changes.
 const JOURNAL: &str = "launch";

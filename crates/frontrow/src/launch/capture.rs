@@ -2,18 +2,17 @@
 //! loaded, which takes root, and else ptrace.
 
 use ::device::shown_at;
-use ::iopro::capture::{self, What as Whose};
+use ::iopro::capture::{self, Background, What as Whose};
 use ::iopro::event::{CallExit, CallKind, Event, FileId, ThreadInfo, What};
 use ::iopro::recording::Reader;
 use ::launch::profile::PAGE_BYTES;
-use ::launch::record::{Error, Request, Touched, trace};
+use ::launch::record::{Error, Request, Touched, ask_to_end, trace};
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::Command;
 
 /// Who watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +41,9 @@ impl Watcher {
 
     /// Starts the app and gives what it touched. Where the kernel takes no programs, all
     /// starts are traced.
-    pub fn watch(&mut self, request: &Request, stop: &AtomicBool) -> Result<Touched, Error> {
-        if let (Watcher::Iopro, Some(words)) = (*self, as_text(&request.command)) {
-            match by_iopro(words, request, stop) {
+    pub fn watch(&mut self, request: &Request) -> Result<Touched, Error> {
+        if *self == Watcher::Iopro {
+            match by_iopro(request) {
                 Err(capture::Error::Command { command, source }) => {
                     return Err(Error::Start { command, source });
                 }
@@ -60,41 +59,45 @@ impl Watcher {
     }
 }
 
-fn as_text(command: &[OsString]) -> Option<Vec<String>> {
-    let words = command.iter().map(|it| it.to_str().map(str::to_owned));
-    words.collect()
-}
-
-fn by_iopro(
-    words: Vec<String>,
-    request: &Request,
-    stop: &AtomicBool,
-) -> Result<Touched, capture::Error> {
+fn by_iopro(request: &Request) -> Result<Touched, capture::Error> {
     let failed = |source| capture::Error::File {
         path: std::env::temp_dir(),
         source,
     };
     let recording = tempfile::NamedTempFile::new().map_err(failed)?;
-    let ask = capture::Request {
+    let running = Background::start(capture::Request {
         output: recording.path().to_owned(),
-        what: Whose::Command(words),
-    };
-    let is_over = AtomicBool::new(false);
-    let (_, closing) = capture::record(&ask, &is_over, &mut |progress| {
-        let over = progress.elapsed >= request.limit || stop.load(Ordering::Relaxed);
-        is_over.store(over, Ordering::Relaxed);
+        what: Whose::System(None),
     })?;
-    drop(closing);
+    let app = run(request);
+    running.finish()?;
     let reader =
         Reader::open(recording.path()).map_err(|error| failed(std::io::Error::other(error)))?;
-    let ::iopro::recording::Target::Command { pid, .. } = reader.header().target else {
-        return Ok(Touched::default());
-    };
-    let mut start = Start::of(pid);
+    let mut start = Start::of(app?);
     for event in reader.events() {
         start.see(&event.map_err(failed)?);
     }
     Ok(start.touched())
+}
+
+/// Starts the app, and gives its process when it has ended, which it is asked to after the
+/// limit.
+fn run(request: &Request) -> Result<u32, capture::Error> {
+    let name = request.command.first().cloned().unwrap_or_default();
+    let failed = |source| capture::Error::Command {
+        command: name.to_string_lossy().into_owned(),
+        source,
+    };
+    let mut start = Command::new(&name);
+    let mut app = start
+        .args(request.command.iter().skip(1))
+        .spawn()
+        .map_err(failed)?;
+    let over = ask_to_end(app.id() as i32, request.limit);
+    app.wait().map_err(failed)?;
+    // Who hears it need not wait any longer.
+    drop(over);
+    Ok(app.id())
 }
 
 /// What is gathered from the events of a start.

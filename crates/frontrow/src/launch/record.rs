@@ -45,7 +45,7 @@ pub fn run(args: Record) -> Result<(), Failure> {
     let mut profile = record(
         &request,
         &stop,
-        |request| watcher.watch(request, &stop),
+        |request| watcher.watch(request),
         |run, runs| eprintln!("[{}/{runs}] {name} starts and is recorded", run + 1),
     )?;
     // What was measured of the app holds for it still.

@@ -33,7 +33,7 @@ pub struct App {
 
 /// What was seen of a start.
 #[derive(Default)]
-pub struct Seen {
+struct Seen {
     touched: Touched,
     read_bytes: u64,
 }

@@ -71,9 +71,9 @@ fn run(command: &[OsString], limit: Duration) -> Result<Touched, Error> {
     Ok(tracer.touched)
 }
 
-/// Ends the app when the start is over, unless the returned end of the line is dropped
-/// first.
-fn ask_to_end(app: i32, limit: Duration) -> Sender<()> {
+/// Ends the app, a child of this process, when the start is over, at first by asking
+/// it, unless the returned end of the line is dropped before.
+pub fn ask_to_end(app: i32, limit: Duration) -> Sender<()> {
     let (over, wait) = channel::<()>();
     thread::spawn(move || {
         for (time, signal) in [(limit, libc::SIGTERM), (PATIENCE, libc::SIGKILL)] {
