@@ -193,7 +193,7 @@ pub fn frame_headline(frame: &Frame) -> String {
     let duration = time(frame.duration_ns);
     let waiting = &frame.foreground;
     let Some(first) = waiting.classes.first() else {
-        return format!("{at}: in {duration}, {whose} was not blocked in the storage stack.");
+        return format!("{at}: in {duration}, nothing blocked {whose} in the storage stack.");
     };
     format!(
         "{at}: in {duration}, {whose} waited {}, {}.",
