@@ -16,7 +16,7 @@ mod room;
 
 pub use apps::APPS;
 pub use plan::{Step, Usage};
-pub use play::{Aged, AgedApp, age};
+pub use play::{Aged, AgedApp, Phone, age};
 pub use room::{Room, room};
 
 use std::io;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 const UPDATE_DAYS: u32 = 10;
 
 const PAGE_BYTES: u64 = device::PAGE_BYTES as u64;
-/// A download and an installer flush what they wrote after so much.
+/// A download and an installer are written back after so much.
 const PIECE_BYTES: u64 = 128 << 10;
 /// The smallest size that a share of the capacity becomes.
 const LEAST_BYTES: u64 = 64 << 10;
@@ -17,7 +17,7 @@ const LEAST_BYTES: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Bytes written from `offset` on, in a file that is made if it is not there, and then
-    /// flushed: that is when ext4 chooses their place.
+    /// written back: that is when ext4 chooses their place.
     Write {
         /// The file.
         path: String,
@@ -25,6 +25,8 @@ pub enum Step {
         offset: u64,
         /// How many.
         bytes: u64,
+        /// Whether they have to be in flash before anything else is done.
+        durably: bool,
     },
     /// The file is removed.
     Remove(String),
@@ -140,7 +142,7 @@ impl Usage {
         let mut steps = Vec::new();
         for _ in 0..app.transactions {
             let pages = 1 + self.random.below(4);
-            steps.push(self.write(&journal, 0, pages * PAGE_BYTES));
+            steps.push(self.commit(&journal, 0, pages * PAGE_BYTES));
             let size_bytes = self.size(&database);
             let grows = size_bytes < most_bytes && (size_bytes == 0 || self.random.below(3) == 0);
             let page = match grows {
@@ -151,7 +153,7 @@ impl Usage {
                 true => page + 4 * pages,
                 false => (page + pages).min(size_bytes / PAGE_BYTES),
             };
-            steps.push(self.write(&database, page * PAGE_BYTES, (end - page) * PAGE_BYTES));
+            steps.push(self.commit(&database, page * PAGE_BYTES, (end - page) * PAGE_BYTES));
             steps.push(self.remove(&journal));
         }
         steps
@@ -256,6 +258,15 @@ impl Usage {
         self.files.get(path).copied().unwrap_or(0)
     }
 
+    /// As a database does it.
+    fn commit(&mut self, path: &str, offset: u64, bytes: u64) -> Step {
+        let mut step = self.write(path, offset, bytes);
+        if let Step::Write { durably, .. } = &mut step {
+            *durably = true;
+        }
+        step
+    }
+
     fn write(&mut self, path: &str, offset: u64, bytes: u64) -> Step {
         let old = self.size(path);
         let new = old.max(offset + bytes);
@@ -265,6 +276,7 @@ impl Usage {
             path: path.to_owned(),
             offset,
             bytes,
+            durably: false,
         }
     }
 
@@ -319,6 +331,7 @@ mod tests {
                 path,
                 offset,
                 bytes,
+                ..
             } => {
                 let size = files.entry(path.clone()).or_default();
                 assert!(*offset <= *size, "{path} gets a hole");

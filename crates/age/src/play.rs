@@ -5,6 +5,7 @@ use device::{Layout, PAGE_BYTES};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,32 +50,81 @@ pub fn age(
     shown: &mut dyn FnMut(u32, u32),
     stop: &AtomicBool,
 ) -> Result<Aged, Error> {
-    let mut usage = Usage::new(of)?;
-    for app in &APPS {
-        make(&directory.join(app.name).join("cache"))?;
+    let mut phone = Phone::install(of, directory, stop)?;
+    while phone.days() < of.days {
+        phone.day(stop)?;
+        shown(phone.days(), of.days);
     }
-    make(&directory.join("photos"))?;
-    let mut player = Player {
-        directory,
-        written_bytes: 0,
-        next_word: of.seed,
-    };
-    player.play(&usage.install(), stop)?;
-    player.written_bytes = 0;
-    for day in 0..of.days {
-        for session in 0..of.sessions {
-            player.play(&usage.session(day, session), stop)?;
+    phone.aged()
+}
+
+/// A phone in use, day by day.
+pub struct Phone<'a> {
+    of: Use,
+    usage: Usage,
+    player: Player<'a>,
+    days: u32,
+}
+
+impl<'a> Phone<'a> {
+    /// With its apps and files, in `directory`, which is there and empty.
+    ///
+    /// # Errors
+    /// [`Error`]. What was written until then stays.
+    pub fn install(of: Use, directory: &'a Path, stop: &AtomicBool) -> Result<Self, Error> {
+        let mut usage = Usage::new(of)?;
+        for app in &APPS {
+            make(&directory.join(app.name).join("cache"))?;
         }
-        shown(day + 1, of.days);
+        make(&directory.join("photos"))?;
+        let mut player = Player {
+            directory,
+            written_bytes: 0,
+            next_word: of.seed,
+        };
+        player.play(&usage.install(), stop)?;
+        player.written_bytes = 0;
+        Ok(Phone {
+            of,
+            usage,
+            player,
+            days: 0,
+        })
     }
-    let apps = APPS.iter().map(|app| aged_app(directory, app.name));
-    Ok(Aged {
-        days: of.days,
-        sessions: u64::from(of.days) * u64::from(of.sessions),
-        written_bytes: player.written_bytes,
-        files_bytes: usage.bytes(),
-        apps: apps.collect::<Result<_, _>>()?,
-    })
+
+    /// Days that have passed.
+    pub fn days(&self) -> u32 {
+        self.days
+    }
+
+    /// Uses it for a day more.
+    ///
+    /// # Errors
+    /// [`Error`]. What was written until then stays.
+    pub fn day(&mut self, stop: &AtomicBool) -> Result<(), Error> {
+        for session in 0..self.of.sessions {
+            let steps = self.usage.session(self.days, session);
+            self.player.play(&steps, stop)?;
+        }
+        self.days += 1;
+        Ok(())
+    }
+
+    /// What became of the files.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn aged(&self) -> Result<Aged, Error> {
+        let apps = APPS.iter();
+        let apps = apps.map(|app| aged_app(self.player.directory, app.name));
+        Ok(Aged {
+            days: self.days,
+            sessions: u64::from(self.days) * u64::from(self.of.sessions),
+            written_bytes: self.player.written_bytes,
+            files_bytes: self.usage.bytes(),
+            apps: apps.collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 fn make(path: &Path) -> Result<(), Error> {
@@ -111,7 +161,8 @@ impl Player<'_> {
                     path,
                     offset,
                     bytes,
-                } => self.write(&self.directory.join(path), *offset, *bytes)?,
+                    durably,
+                } => self.write(&self.directory.join(path), (*offset, *bytes), *durably)?,
                 Step::Remove(path) => {
                     let path = self.directory.join(path);
                     fs::remove_file(&path).map_err(|source| failed("remove", &path, source))?;
@@ -126,7 +177,12 @@ impl Player<'_> {
         Ok(())
     }
 
-    fn write(&mut self, path: &Path, offset: u64, bytes: u64) -> Result<(), Error> {
+    fn write(
+        &mut self,
+        path: &Path,
+        (offset, bytes): (u64, u64),
+        durably: bool,
+    ) -> Result<(), Error> {
         let mut data = vec![0; bytes as usize];
         // A page of one word: the emulated device keeps the word.
         for page in data.chunks_mut(PAGE_BYTES) {
@@ -142,11 +198,26 @@ impl Player<'_> {
                 .truncate(false)
                 .open(path)?;
             file.write_all_at(&data, offset)?;
-            file.sync_data()
+            match durably {
+                true => file.sync_data(),
+                false => write_back(&file, offset, bytes),
+            }
         };
         written().map_err(|source| failed("write", path, source))?;
         self.written_bytes += bytes;
         Ok(())
+    }
+}
+
+/// Sends it off as the kernel does when it has been dirty for long.
+fn write_back(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    let (offset, bytes) = (offset as i64, bytes as i64);
+    // SAFETY: takes numbers and an open file.
+    match unsafe {
+        libc::sync_file_range(file.as_raw_fd(), offset, bytes, libc::SYNC_FILE_RANGE_WRITE)
+    } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

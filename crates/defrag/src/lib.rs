@@ -29,7 +29,7 @@ pub use move_extent::{Donor, swap};
 pub use pace::Pace;
 pub use rank::{Choice, choose};
 pub use remap::Remap;
-pub use repair::{Moved, repair};
+pub use repair::{Moved, repair, settle};
 pub use survey::{Finding, Survey, Tally};
 
 use std::io;

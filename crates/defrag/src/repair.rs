@@ -31,7 +31,8 @@ pub struct Moved {
 
 /// Moves the file `path` to where it is in fewer pieces, in use or not, until `stop` becomes
 /// true. What the running system says is read below `root`. With `remap` the device does not
-/// program what it has already.
+/// program what it has already. It is moved for good after [`settle`], or when the journal
+/// commits by itself; until then a crash may bring it back to where it was.
 ///
 /// # Errors
 /// Why the file was left as it was; with [`Refusal::Changed`], [`Refusal::Busy`] and
@@ -66,8 +67,6 @@ pub fn repair(
         remap,
     };
     let (bytes, complete) = mover.all(pace, stop)?;
-    // It is moved when that is in flash.
-    file.sync_data().map_err(refused)?;
     let after = Layout::of(&file, false).map_err(refused)?;
     Ok(Moved {
         bytes,
@@ -75,6 +74,16 @@ pub fn repair(
         fragments_after: after.fragments(),
         complete,
     })
+}
+
+/// Makes what was moved last, and with it all that was moved before, outlive a crash: ext4's
+/// journal commits in order. One commit for many files, since most of what each of them
+/// changes (bitmaps, group descriptors, tables of inodes) is in the same blocks.
+///
+/// # Errors
+/// What the system says.
+pub fn settle(last: &Path) -> io::Result<()> {
+    open(last)?.sync_all()
 }
 
 struct Mover<'a> {

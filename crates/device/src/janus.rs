@@ -44,6 +44,15 @@ impl Range {
     }
 }
 
+/// Pages that were programmed besides the host's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnPrograms {
+    /// By garbage collection.
+    pub collection_pages: u64,
+    /// For the defrag log and checkpoints.
+    pub log_pages: u64,
+}
+
 /// `struct simflash_ranges`.
 #[repr(C)]
 struct Ranges {
@@ -154,13 +163,29 @@ impl Janus {
     /// # Errors
     /// What the device says.
     pub fn elided_pages(&self) -> io::Result<u64> {
+        Ok(self.statistics()?.elided_pages)
+    }
+
+    /// What the device programmed on its own account since it began to count.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn own_programs(&self) -> io::Result<OwnPrograms> {
+        let statistics = self.statistics()?;
+        Ok(OwnPrograms {
+            collection_pages: statistics.collect_page_programs,
+            log_pages: statistics.log_page_programs,
+        })
+    }
+
+    fn statistics(&self) -> io::Result<Stats> {
         let mut stats = Stats {
             version: VERSION,
             ..Stats::default()
         };
         // SAFETY: the device reads and writes one `struct simflash_ftl_stats`.
         match unsafe { libc::ioctl(self.file.as_raw_fd(), IOC_FTL_STATS, &mut stats) } {
-            0 => Ok(stats.elided_pages),
+            0 => Ok(stats),
             _ => Err(io::Error::last_os_error()),
         }
     }

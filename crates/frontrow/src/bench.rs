@@ -83,8 +83,9 @@ struct Options {
 /// The workloads but those that count instructions, which only the lab's clock
 /// can, and the apps that start cold, for which everybody's cache is dropped.
 fn own_workloads() -> impl Iterator<Item = workload::Entry> {
-    let only_in_the_lab =
-        |entry: &workload::Entry| entry.name == "launch" || entry.name.starts_with("overhead-");
+    let only_in_the_lab = |entry: &workload::Entry| {
+        matches!(entry.name, "launch" | "phone") || entry.name.starts_with("overhead-")
+    };
     let entries = workload::WORKLOADS.iter().copied();
     entries.filter(move |entry| !only_in_the_lab(entry))
 }
@@ -233,6 +234,7 @@ fn perform_one(
         seed,
         scale: options.scale,
         loader: workload::Loader::Demand,
+        upkeep: workload::Upkeep::None,
         tracefs: tracefs(),
         background_cgroup: None,
         stop,

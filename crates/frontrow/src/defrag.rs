@@ -180,9 +180,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
             shown(&bar)(done as u64, count);
             one(&mut repair, finding, remap.as_ref(), &mut pace, &stop);
             if stop.load(Ordering::Relaxed) {
-                bar.finish_and_clear();
-                return Err(interrupted(&repair));
+                break;
             }
+        }
+        settle(&repair)?;
+        if stop.load(Ordering::Relaxed) {
+            bar.finish_and_clear();
+            return Err(interrupted(&repair));
         }
         repair.elided_bytes = (elided_pages(remap.as_ref())? - elided_before) * PAGE_BYTES;
         read_again(&mut repair, measure.as_mut(), &stop)?;
@@ -256,6 +260,20 @@ fn one(
             refusal,
         }),
     }
+}
+
+/// What is said to be moved is, also after a crash.
+fn settle(repair: &Repair) -> Result<(), Failure> {
+    let Some(last) = repair.moved.last() else {
+        return Ok(());
+    };
+    ::defrag::settle(&last.path).map_err(|error| {
+        let path = last.path.display();
+        Failure::new(
+            Exit::Internal,
+            format_args!("cannot say whether all that was moved is in flash: {path}: {error}"),
+        )
+    })
 }
 
 fn read_again(

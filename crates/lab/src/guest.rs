@@ -26,7 +26,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use workload::{Loader, RunRequest, Surface};
+use workload::{Loader, RunRequest, Surface, Upkeep};
 
 /// What the guest could not do, in one sentence; it goes to the host as it is.
 type Outcome<T> = Result<T, String>;
@@ -203,6 +203,12 @@ fn measure_run(
         None => Loader::default(),
     };
     let held = Held::of_policy(&spec.policy)?;
+    let upkeep = match policy::upkeep(&spec.policy) {
+        Some(name) => name
+            .parse()
+            .map_err(|error: workload::Error| error.to_string())?,
+        None => Upkeep::default(),
+    };
     let mut watch = Watch::new(&spec.device);
     let mut request = RunRequest {
         run,
@@ -211,6 +217,7 @@ fn measure_run(
         seed: spec.seed,
         scale: spec.scale,
         loader,
+        upkeep,
         tracefs: Some(Path::new(TRACEFS)),
         background_cgroup: held.as_ref().map(Held::behind),
         stop: &AtomicBool::new(false),

@@ -71,12 +71,16 @@ pub fn run(
         let known = policy::scheduler(name).parse::<sched::policy::Policy>();
         known.map_err(|error| Error::Usage(error.to_string()))?;
     }
+    let mut programs = PROGRAMS.to_vec();
+    for policy in &experiment.policies {
+        programs.extend(policy::programs(policy));
+    }
     let image = Image::make(
         cache,
         sources,
         &request.kernel,
         &experiment.policies,
-        &PROGRAMS,
+        &programs,
     )?;
     let mut inputs = Inputs {
         items: image.inputs.clone(),
@@ -189,14 +193,14 @@ impl Lab<'_> {
 
     fn spec(&self, guest: &Name) -> GuestSpec {
         let experiment = &self.request.experiment;
+        let mut flash = self.request.device.simflash.clone();
+        flash.extend(experiment.simflash.clone());
         GuestSpec {
             experiment: experiment.name.clone(),
             policy: guest.policy.clone(),
             seed: guest.seed,
             scale: self.request.scale,
-            modules: self
-                .image
-                .modules(&guest.policy, &self.request.device.simflash),
+            modules: self.image.modules(&guest.policy, &flash),
             device: DEVICE.to_owned(),
             sysctls: experiment.sysctls.clone(),
             writes: experiment.writes.clone(),

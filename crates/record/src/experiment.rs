@@ -16,6 +16,9 @@ pub struct Experiment {
     /// The device profile it runs on when nobody asks for another.
     #[serde(default = "emmc")]
     pub device: String,
+    /// Where the device is to differ from its profile: parameters of `simflash.ko`.
+    #[serde(default)]
+    pub simflash: BTreeMap<String, u64>,
     /// The guest's memory.
     pub memory_mib: u64,
     /// A guest that runs longer than this in virtual time has failed.

@@ -117,6 +117,7 @@ pub fn chief(workload: &str) -> &'static str {
         "b" => "shots",
         "c" => "install_mean_ms",
         "launch" => "load_time_ms",
+        "phone" => "read_mb_s",
         "completion" => "background_completion_ms",
         "share" => "background_share",
         _ => "total_ms",
@@ -152,7 +153,8 @@ pub fn is_chief(workload: &str, metric: &str) -> bool {
 /// in their rate or their cost.
 fn has_total(workload: &str) -> bool {
     let bare = ["seq-", "rand-", "overhead-", "calibrate-"];
-    !matches!(workload, "b" | "launch") && !bare.iter().any(|kind| workload.starts_with(kind))
+    !matches!(workload, "b" | "launch" | "phone")
+        && !bare.iter().any(|kind| workload.starts_with(kind))
 }
 
 #[cfg(test)]

@@ -75,6 +75,9 @@ impl FastTrack {
         Some(parts)
     }
 }
+/// Who defragments the phone in the janusd experiment, nobody first: once a week e2fsprogs'
+/// e4defrag, or `frontrow defrag` by copying or by remapping (janusdL).
+pub const UPKEEPS: [&str; 4] = ["no-defrag", "e4defrag-1w", "copy-1w", "janusd-l"];
 
 /// The paper's names for what an ablation promotes (figures 8 and 9).
 const ABLATIONS: [(&str, &str); 5] = [
@@ -100,9 +103,25 @@ pub fn loader(policy: &str) -> Option<&str> {
     LOADERS.contains(&name).then_some(name)
 }
 
+/// The upkeep that a policy names.
+pub fn upkeep(policy: &str) -> Option<&str> {
+    UPKEEPS.contains(&policy).then_some(policy)
+}
+
+/// What a guest needs for a policy besides the kernel's modules.
+pub fn programs(policy: &str) -> &'static [&'static str] {
+    match policy {
+        "e4defrag-1w" => &["e4defrag"],
+        _ => &[],
+    }
+}
+
 /// The scheduler below a policy; a loader that names none has the kernel's default, and so
-/// has FastTrack without its dispatcher.
+/// has FastTrack without its dispatcher, and an upkeep.
 pub fn scheduler(policy: &str) -> &str {
+    if upkeep(policy).is_some() {
+        return kernel_default(1);
+    }
     if let Some(parts) = FastTrack::of(policy) {
         return match parts.dispatcher {
             true => FRONTROW,
@@ -148,6 +167,7 @@ mod tests {
             ("stock", (None, "mq-deadline")),
             ("pa+id", (None, "frontrow")),
             ("pa+pr", (None, "mq-deadline")),
+            ("janusd-l", (None, "mq-deadline")),
         ] {
             assert_eq!((loader(policy), scheduler(policy)), expected);
         }

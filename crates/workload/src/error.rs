@@ -31,6 +31,20 @@ pub enum Error {
         /// All names, by commas.
         choices: String,
     },
+    /// No upkeep has this name.
+    #[error("'{name}' is not an upkeep: choose from {choices}")]
+    UnknownUpkeep {
+        /// What was asked for.
+        name: String,
+        /// All names, by commas.
+        choices: String,
+    },
+    /// The phone could not be used for so long.
+    #[error("ageing failed: {0}")]
+    Ageing(#[from] age::Error),
+    /// Its files could not be defragmented.
+    #[error("upkeep failed: {0}")]
+    Upkeep(String),
     /// The pair measures nothing.
     #[error("workload '{workload}' cannot run under load '{load}': {reason}")]
     NotTogether {

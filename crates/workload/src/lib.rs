@@ -7,6 +7,7 @@ mod app;
 mod background;
 mod calibrate;
 mod camera;
+mod cold;
 mod content;
 mod database;
 mod device;
@@ -23,7 +24,9 @@ mod loading;
 mod memcg;
 mod meter;
 mod micro;
+mod phone;
 mod price;
+mod programmed;
 mod seed;
 mod simflash;
 mod sizes;
@@ -31,12 +34,14 @@ mod sqlite;
 mod stage;
 mod throttle;
 mod timed;
+mod upkeep;
 mod writeback;
 
 pub use error::Error;
 pub use footprint::{Footprint, footprint};
 pub use load::LOADS;
 pub use loader::Loader;
+pub use upkeep::Upkeep;
 
 use crate::launch::Launches;
 use calibrate::Sweep;
@@ -46,6 +51,7 @@ use device::{Place, Requests};
 use install::Installs;
 use load::Load;
 use loading::Loading;
+use phone::Reading;
 use price::Price;
 use record::{Histogram, Run, Scale};
 use sizes::Sizes;
@@ -71,6 +77,8 @@ pub struct RunRequest<'a> {
     pub scale: Scale,
     /// Who brings an app's pages into memory, in the launch experiment.
     pub loader: Loader,
+    /// Who defragments the phone, in the janusd experiment.
+    pub upkeep: Upkeep,
     /// Where tracefs is mounted, to tell time in dirty throttling apart
     /// (needs root); `None` leaves those figures out.
     pub tracefs: Option<&'a Path>,
@@ -161,6 +169,7 @@ pub const WORKLOADS: &[Entry] = &[
     Entry::new("gallery", "an album is opened: 50 photos become thumbnails"),
     Entry::new("camera", "a camera is left: its burst is made durable"),
     Entry::new("game", "a game loads: assets are read, caches written"),
+    Entry::new("phone", "six apps' files read cold after months of use"),
     Entry::new("sqlite-wal", "SQLite statements with a write-ahead log"),
     Entry::new(
         "sqlite-rollback",
@@ -348,6 +357,7 @@ fn choose(request: &RunRequest, ground: &Ground) -> Result<Box<dyn Foreground>, 
         "camera" => front::camera(ground),
         "game" => front::game(ground),
         "launch" => Box::new(Loading::new(ground, request.loader)),
+        "phone" => Box::new(Reading::new(ground, request.upkeep)),
         "sqlite-wal" => Box::new(Statements::new(ground, Journal::Wal)),
         "sqlite-rollback" => Box::new(Statements::new(ground, Journal::Rollback)),
         workload => {

@@ -3,6 +3,7 @@
 
 use crate::app::{APPS, App};
 use crate::background::Background;
+use crate::cold::{Reads, drop_caches};
 use crate::content;
 use crate::launch::write_new;
 use crate::loader::{Installed, Loader, device_of};
@@ -14,8 +15,8 @@ use device::{PAGE_BYTES, Pages};
 use launch::Latency;
 use launch::calibrate::{SPAN_BYTES, calibrate};
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Batches of each size that the device is calibrated with.
@@ -133,7 +134,7 @@ impl Foreground for Loading {
             let between = Instant::now();
             drop_caches()?;
             meter.exclude(between.elapsed());
-            let before = Statistics::of(&self.directory)?;
+            let before = Reads::of(&self.directory)?;
             let begun = Instant::now();
             let mut ended = begun;
             let (latency, device) = (self.latency.as_ref(), self.device.as_ref());
@@ -142,9 +143,9 @@ impl Foreground for Loading {
                 Ok(())
             })?;
             self.loaded.time += ended - begun;
-            let after = Statistics::of(&self.directory)?;
-            self.loaded.reads += after.reads - before.reads;
-            self.loaded.read_bytes += after.read_bytes - before.read_bytes;
+            let reads = Reads::of(&self.directory)?.since(before);
+            self.loaded.reads += reads.requests;
+            self.loaded.read_bytes += reads.bytes;
             self.loaded.padding_bytes += padding_bytes;
         }
         Ok(())
@@ -169,43 +170,5 @@ impl Foreground for Loading {
                 self.loaded.padding_bytes as f64 / working_set_bytes,
             ),
         ]
-    }
-}
-
-/// Nothing of any file in memory, nor of where they are.
-fn drop_caches() -> Result<(), Error> {
-    let path = Path::new("/proc/sys/vm/drop_caches");
-    fs::write(path, "3").map_err(|source| Error::io("write to", path, source))
-}
-
-/// What the device has read so far (Documentation/block/stat.rst of the kernel).
-struct Statistics {
-    reads: u64,
-    read_bytes: u64,
-}
-
-impl Statistics {
-    /// Of the device that `directory` is on.
-    fn of(directory: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::io("find the device of", directory, source);
-        let device = fs::metadata(directory).map_err(failed)?.dev();
-        let (major, minor) = (libc::major(device), libc::minor(device));
-        let path = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
-        let text = fs::read_to_string(&path).map_err(|it| Error::io("read", &path, it))?;
-        let numbers: Vec<u64> = text
-            .split_whitespace()
-            .map_while(|it| it.parse().ok())
-            .collect();
-        match numbers[..] {
-            [reads, _, sectors, ..] => Ok(Statistics {
-                reads,
-                read_bytes: sectors * 512,
-            }),
-            _ => Err(Error::io(
-                "read",
-                &path,
-                std::io::ErrorKind::InvalidData.into(),
-            )),
-        }
     }
 }

@@ -51,6 +51,9 @@ pub(crate) struct Sizes {
     pub(crate) game_bytes: u64,
     /// Launch: pages of an app's working set.
     pub(crate) app_pages: u64,
+    /// Phone: days of use, and sessions of ten minutes a day.
+    pub(crate) phone_days: u64,
+    pub(crate) phone_sessions: u64,
     /// SQLite: statements that are a transaction each.
     pub(crate) sqlite_single: u64,
     /// SQLite: statements of one big transaction.
@@ -117,6 +120,8 @@ impl Sizes {
             game_bytes: at(24 * MIB, 256 * MIB).max(MIB).next_multiple_of(MIB),
             // 72 MB each: 85.0 MB are 7.4 % of all 16 (paper "003", §V).
             app_pages: at(768, 18_400),
+            phone_days: at(33, 180),
+            phone_sessions: at(4, 22),
             sqlite_single: at(10, 1000),
             sqlite_bulk: at(500, 25_000),
             sqlite_scans: at(4, 100),
@@ -181,6 +186,8 @@ impl Sizes {
             burst_shot_bytes: 64 * KIB,
             game_bytes: MIB,
             app_pages: 20,
+            phone_days: 8,
+            phone_sessions: 1,
             sqlite_single: 3,
             sqlite_bulk: 10,
             sqlite_scans: 2,

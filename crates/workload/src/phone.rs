@@ -1,0 +1,279 @@
+//! The janusd experiment: a phone is used for months, defragmented once a week or not, and then
+//! its six apps' files are read with nothing of them in memory (dissertation §6.2.1).
+
+use crate::background::Background;
+use crate::cold::{Reads, drop_caches};
+use crate::layout::settle;
+use crate::meter::Meter;
+use crate::programmed::{Programmed, megabytes};
+use crate::seed::Random;
+use crate::stage::{Foreground, Ground, rate_mb_s};
+use crate::upkeep::Upkeep;
+use crate::{Error, Measurement};
+use age::{APPS, Aged, Phone, Use, room};
+use device::{PAGE_BYTES, Pages};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Days between two upkeeps.
+const WEEK: u32 = 7;
+
+/// What a program reads at once.
+const READ_BYTES: usize = 128 << 10;
+
+/// Of its cache, a start reads the newest files.
+const START_CACHED: usize = 8;
+/// Of its package, it reads pieces of so many pages, with so many between them.
+const PIECE_PAGES: (u64, u64) = (4, 32);
+const GAP_PAGES: (u64, u64) = (0, 48);
+
+/// The phone, and who keeps its files in order.
+pub(crate) struct Reading {
+    directory: PathBuf,
+    days: u32,
+    sessions: u32,
+    seed: u64,
+    upkeep: Upkeep,
+    kept: Kept,
+    aged: Option<Aged>,
+    apps: Vec<AppRead>,
+}
+
+/// What upkeep took, of all weeks together.
+#[derive(Default)]
+struct Kept {
+    times: u32,
+    time: Duration,
+    programmed: Programmed,
+    /// By everything since the apps were installed.
+    all: Programmed,
+}
+
+/// An app's files, all of them, and its start.
+struct AppRead {
+    name: &'static str,
+    bytes: u64,
+    time: Duration,
+    requests: u64,
+    start: Duration,
+}
+
+impl Reading {
+    pub(crate) fn new(ground: &Ground, upkeep: Upkeep) -> Self {
+        Reading {
+            directory: ground.directory.join("phone"),
+            days: ground.sizes.phone_days as u32,
+            sessions: ground.sizes.phone_sessions as u32,
+            seed: ground.seed,
+            upkeep,
+            kept: Kept::default(),
+            aged: None,
+            apps: Vec::new(),
+        }
+    }
+
+    /// All of the file system that is not used by others.
+    fn of(&self) -> Result<Use, Error> {
+        let room = room(&self.directory)?;
+        let wanted_bytes = room.capacity_bytes / 100 * u64::from(Use::FILL);
+        Ok(Use {
+            days: self.days,
+            sessions: self.sessions,
+            capacity_bytes: room.capacity_bytes,
+            target_bytes: wanted_bytes.saturating_sub(room.used_bytes),
+            seed: self.seed,
+        })
+    }
+
+    /// What is programmed for it counts from a file system with nothing to be written back to
+    /// one with nothing to be written back: journal and tables are in it.
+    fn keep(&mut self, stop: &AtomicBool) -> Result<(), Error> {
+        settle(&self.directory)?;
+        let before = Programmed::of(&self.directory)?;
+        let begun = Instant::now();
+        self.upkeep.perform(&self.directory, stop)?;
+        self.kept.time += begun.elapsed();
+        settle(&self.directory)?;
+        if let (Some(before), Some(after)) = (before, Programmed::of(&self.directory)?) {
+            self.kept.programmed = self.kept.programmed.and(after.since(before));
+        }
+        self.kept.times += 1;
+        Ok(())
+    }
+}
+
+impl Foreground for Reading {
+    fn prepare(&mut self) -> Result<(), Error> {
+        let (directory, stop) = (self.directory.clone(), AtomicBool::new(false));
+        fs::create_dir(&directory).map_err(|source| Error::io("make", &directory, source))?;
+        let mut phone = Phone::install(self.of()?, &directory, &stop)?;
+        settle(&directory)?;
+        let installed = Programmed::of(&directory)?;
+        while phone.days() < self.days {
+            phone.day(&stop)?;
+            if phone.days().is_multiple_of(WEEK) {
+                self.keep(&stop)?;
+            }
+        }
+        settle(&directory)?;
+        if let (Some(before), Some(after)) = (installed, Programmed::of(&directory)?) {
+            self.kept.all = after.since(before);
+        }
+        self.aged = Some(phone.aged()?);
+        Ok(())
+    }
+
+    fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        let mut buffer = Pages::zeroed(READ_BYTES);
+        for app in &APPS {
+            meter.go_on()?;
+            let files = files_of(&self.directory.join(app.name))?;
+            drop_caches()?;
+            let before = Reads::of(&self.directory)?;
+            let begun = Instant::now();
+            let mut bytes = 0;
+            for path in &files {
+                bytes += read_whole(path, &mut buffer)?;
+            }
+            let time = begun.elapsed();
+            let reads = Reads::of(&self.directory)?.since(before);
+            let mut random = Random::new(self.seed, app.name);
+            drop_caches()?;
+            let begun = Instant::now();
+            start(
+                &self.directory.join(app.name),
+                &files,
+                &mut buffer,
+                &mut random,
+            )?;
+            self.apps.push(AppRead {
+                name: app.name,
+                bytes,
+                time,
+                requests: reads.requests,
+                start: begun.elapsed(),
+            });
+        }
+        Ok(())
+    }
+
+    fn figures(&self, _: Duration) -> Vec<Measurement> {
+        let mut figures = Vec::new();
+        let apps = self.apps.len().max(1) as f64;
+        let mean = |of: fn(&AppRead) -> f64| self.apps.iter().map(of).sum::<f64>() / apps;
+        let rate = |app: &AppRead| rate_mb_s(app.bytes, app.time);
+        figures.push(Measurement::new("read_mb_s", "MB/s", mean(rate)));
+        let start_ms = mean(|app| app.start.as_secs_f64() * 1e3);
+        figures.push(Measurement::milliseconds("start_ms".to_owned(), start_ms));
+        let requests = mean(|app| app.requests as f64);
+        figures.push(Measurement::new("read_requests", "1", requests));
+        for app in &self.apps {
+            let name = |what: &str| format!("{}_{what}", app.name);
+            figures.push(Measurement::new(name("read_mb_s"), "MB/s", rate(app)));
+            figures.push(Measurement::duration(&name("start_ms"), app.start));
+        }
+        let aged = self.aged.iter().flat_map(|it| &it.apps);
+        for app in aged {
+            let name = format!("{}_dof_l", app.name);
+            figures.extend(app.dof_l.map(|it| Measurement::new(name, "1", it)));
+        }
+        figures.extend(self.kept.figures());
+        figures
+    }
+}
+
+impl Kept {
+    fn figures(&self) -> Vec<Measurement> {
+        let amount = |name: &str, pages| Measurement::new(name, "MB", megabytes(pages));
+        let it = &self.programmed;
+        vec![
+            Measurement::new("upkeeps", "1", f64::from(self.times)),
+            Measurement::duration("upkeep_ms", self.time),
+            amount("upkeep_programmed_mb", it.pages()),
+            amount("upkeep_log_mb", it.log_pages),
+            amount("upkeep_collected_mb", it.collection_pages),
+            amount("upkeep_padding_mb", it.padded_pages),
+            amount("all_programmed_mb", self.all.pages()),
+            amount("all_padding_mb", self.all.padded_pages),
+        ]
+    }
+}
+
+/// By name; those of its cache, whose names are numbers, by age.
+fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for below in [directory.to_owned(), directory.join("cache")] {
+        let failed = |source| Error::io("list", &below, source);
+        for entry in fs::read_dir(&below).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if entry.file_type().map_err(failed)?.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort_by_key(|path| (number(path), path.clone()));
+    Ok(files)
+}
+
+fn number(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.parse().ok()
+}
+
+fn read_whole(path: &Path, buffer: &mut [u8]) -> Result<u64, Error> {
+    let failed = |source| Error::io("read", path, source);
+    let mut file = File::open(path).map_err(failed)?;
+    let mut bytes = 0;
+    loop {
+        match file.read(buffer).map_err(failed)? {
+            0 => return Ok(bytes),
+            read => bytes += read as u64,
+        }
+    }
+}
+
+/// Pieces of the package in no order, the database and the log, and the newest of the cache.
+fn start(
+    directory: &Path,
+    files: &[PathBuf],
+    buffer: &mut [u8],
+    random: &mut Random,
+) -> Result<(), Error> {
+    read_pieces(&directory.join("package"), buffer, random)?;
+    for name in ["data.db", "log"] {
+        let path = directory.join(name);
+        if files.contains(&path) {
+            read_whole(&path, buffer)?;
+        }
+    }
+    let cached = files.iter().rev().filter(|path| number(path).is_some());
+    for path in cached.take(START_CACHED) {
+        read_whole(path, buffer)?;
+    }
+    Ok(())
+}
+
+fn read_pieces(path: &Path, buffer: &mut [u8], random: &mut Random) -> Result<(), Error> {
+    let failed = |source| Error::io("read", path, source);
+    let file = File::open(path).map_err(failed)?;
+    let pages = file.metadata().map_err(failed)?.len() / PAGE_BYTES as u64;
+    let mut pieces = Vec::new();
+    let mut page = 0;
+    while page < pages {
+        let count = random
+            .between(PIECE_PAGES.0, PIECE_PAGES.1)
+            .min(pages - page);
+        pieces.push((page, count));
+        page += count + random.between(GAP_PAGES.0, GAP_PAGES.1);
+    }
+    for left in (1..=pieces.len() as u64).rev() {
+        let (page, count) = pieces.swap_remove(random.below(left) as usize);
+        let bytes = count as usize * PAGE_BYTES;
+        file.read_exact_at(&mut buffer[..bytes], page * PAGE_BYTES as u64)
+            .map_err(failed)?;
+    }
+    Ok(())
+}

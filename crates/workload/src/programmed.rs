@@ -1,0 +1,76 @@
+//! What the emulated device has programmed into its flash.
+
+use crate::Error;
+use crate::simflash::Statistics;
+use device::Device;
+use device::janus::{Janus, PAGE_BYTES};
+use std::fs::File;
+use std::path::Path;
+
+/// Pages, by who wanted them programmed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Programmed {
+    /// The host: files' data, journal, the file system's tables.
+    pub(crate) host_pages: u64,
+    /// Nobody: what was left of a row that a flush did not let fill.
+    pub(crate) padded_pages: u64,
+    /// Garbage collection.
+    pub(crate) collection_pages: u64,
+    /// The defrag log.
+    pub(crate) log_pages: u64,
+}
+
+impl Programmed {
+    /// Of the device that `directory` is on, since it began to count; `None` if it is not
+    /// emulated.
+    pub(crate) fn of(directory: &Path) -> Result<Option<Self>, Error> {
+        let failed = |source| Error::io("count what is programmed below", directory, source);
+        let device = Device::resolve(Path::new("/"), &directory.to_string_lossy())
+            .map_err(|error| failed(std::io::Error::other(error.to_string())))?;
+        let Some(janus) = Janus::of(&device).map_err(failed)? else {
+            return Ok(None);
+        };
+        let node = Path::new("/dev").join(device.name());
+        let file = File::open(&node).map_err(|source| Error::io("open", &node, source))?;
+        let Some(statistics) = Statistics::of(&file) else {
+            return Ok(None);
+        };
+        let own = janus.own_programs().map_err(failed)?;
+        Ok(Some(Programmed {
+            host_pages: statistics.host_pages,
+            padded_pages: statistics.padded_pages,
+            collection_pages: own.collection_pages,
+            log_pages: own.log_pages,
+        }))
+    }
+
+    /// Since `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Programmed {
+            host_pages: self.host_pages - before.host_pages,
+            padded_pages: self.padded_pages - before.padded_pages,
+            collection_pages: self.collection_pages - before.collection_pages,
+            log_pages: self.log_pages - before.log_pages,
+        }
+    }
+
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Programmed {
+            host_pages: self.host_pages + other.host_pages,
+            padded_pages: self.padded_pages + other.padded_pages,
+            collection_pages: self.collection_pages + other.collection_pages,
+            log_pages: self.log_pages + other.log_pages,
+        }
+    }
+
+    /// All that hold something.
+    pub(crate) fn pages(self) -> u64 {
+        self.host_pages + self.collection_pages + self.log_pages
+    }
+}
+
+/// In 10^6 bytes.
+pub(crate) fn megabytes(pages: u64) -> f64 {
+    (pages * PAGE_BYTES) as f64 / 1e6
+}
