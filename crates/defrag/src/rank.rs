@@ -11,6 +11,17 @@ pub struct Choice {
     pub limit_bytes: u64,
 }
 
+impl Choice {
+    /// From which factor on moving a file pays: a copy costs the flash a program for each of
+    /// its pages, a remap hardly anything.
+    pub fn usual_factor(remaps: bool) -> f64 {
+        match remaps {
+            true => 1.05,
+            false => 1.25,
+        }
+    }
+}
+
 /// The files that `choice` takes, best first: the most time saved for a byte moved. A file
 /// that was not measured is not taken; one that does not fit the limit any more is passed
 /// over for smaller ones.

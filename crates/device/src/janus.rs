@@ -98,6 +98,7 @@ const fn request<T>(number: libc::c_ulong) -> libc::c_ulong {
 }
 
 const IOC_ARM: libc::c_ulong = request::<Ranges>(4);
+const IOC_DOF_P: libc::c_ulong = request::<Ranges>(5);
 const IOC_FTL_STATS: libc::c_ulong = request::<Stats>(8);
 
 /// A device that remaps.
@@ -133,6 +134,19 @@ impl Janus {
     /// What the device says: `InvalidInput` for ranges that overlap or are outside it, `StorageFull` if its
     /// log is full.
     pub fn arm(&self, ranges: &[Range]) -> io::Result<()> {
+        self.command(IOC_ARM, ranges).map(|_| ())
+    }
+
+    /// DoF_P of what is at the `src`s, read one after the other (dissertation §4.1), in
+    /// thousandths.
+    ///
+    /// # Errors
+    /// What the device says: `InvalidInput` for ranges that are outside it.
+    pub fn dof_p_permille(&self, ranges: &[Range]) -> io::Result<u32> {
+        Ok(self.command(IOC_DOF_P, ranges)?.dof_p_permille)
+    }
+
+    fn command(&self, request: libc::c_ulong, ranges: &[Range]) -> io::Result<Ranges> {
         let mut arg = Ranges {
             version: VERSION,
             count: ranges.len() as u32,
@@ -143,8 +157,8 @@ impl Janus {
         };
         // SAFETY: the device reads and writes one `struct simflash_ranges`, and reads as many
         // ranges as it is told, which live until the call returns.
-        match unsafe { libc::ioctl(self.file.as_raw_fd(), IOC_ARM, &mut arg) } {
-            0 => Ok(()),
+        match unsafe { libc::ioctl(self.file.as_raw_fd(), request, &mut arg) } {
+            0 => Ok(arg),
             _ => Err(io::Error::last_os_error()),
         }
     }

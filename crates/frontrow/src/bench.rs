@@ -81,10 +81,10 @@ struct Options {
 }
 
 /// The workloads but those that count instructions, which only the lab's clock
-/// can, and the apps that start cold, for which everybody's cache is dropped.
+/// can, and what is read cold, for which everybody's cache is dropped.
 fn own_workloads() -> impl Iterator<Item = workload::Entry> {
     let only_in_the_lab = |entry: &workload::Entry| {
-        matches!(entry.name, "launch" | "phone") || entry.name.starts_with("overhead-")
+        matches!(entry.name, "launch" | "phone" | "pieces") || entry.name.starts_with("overhead-")
     };
     let entries = workload::WORKLOADS.iter().copied();
     entries.filter(move |entry| !only_in_the_lab(entry))

@@ -27,9 +27,10 @@ pub struct Args {
     #[arg(long)]
     check: bool,
 
-    /// Move files that take so many times as long to read as they should
-    #[arg(long, value_name = "X", default_value_t = 1.25, value_parser = factor)]
-    factor: f64,
+    /// Move files that take so many times as long to read as they should [default: 1.25, and
+    /// 1.05 where the device remaps]
+    #[arg(long, value_name = "X", value_parser = factor)]
+    factor: Option<f64>,
 
     /// Move every file that is in more pieces than it need be, without measuring
     #[arg(long, conflicts_with = "factor", conflicts_with = "check")]
@@ -147,8 +148,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     survey
         .fragmented
         .sort_by_key(|it| std::cmp::Reverse(it.read.map_or(0, |read| read.excess_ns())));
+    let remap = remap(&args)?;
     let choice = Choice {
-        least_factor: args.factor,
+        least_factor: args
+            .factor
+            .unwrap_or_else(|| Choice::usual_factor(remap.is_some())),
         limit_bytes: args
             .limit
             .map_or(u64::MAX, |it| it.saturating_mul(MEGABYTE)),
@@ -168,7 +172,6 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     if !args.check {
         bar.set_message("files moved");
-        let remap = remap(&args)?;
         let elided_before = elided_pages(remap.as_ref())?;
         let mut repair = Repair {
             remapped: remap.is_some(),
@@ -213,6 +216,8 @@ fn within(findings: &[Finding], limit_bytes: u64) -> Vec<&Finding> {
 fn remap(args: &Args) -> Result<Option<Remap>, Failure> {
     let remap = match args.mode {
         Mode::Copy => return Ok(None),
+        // Who only looks need not be allowed to command the device.
+        Mode::Auto if args.check => Remap::of(&args.path).unwrap_or_default(),
         Mode::Auto | Mode::Remap => Remap::of(&args.path).map_err(failed)?,
     };
     match (args.mode, &remap) {

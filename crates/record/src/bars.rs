@@ -126,6 +126,9 @@ impl Rule {
 /// How else an app's pages come into memory (docs/launch.md).
 const PEERS: &[&str] = &["demand", "first-access", "lba-order", "whole-file"];
 
+/// Defragmentation by remapping (docs/janusd.md).
+const JANUSD: &str = "janusd-l";
+
 const MICRO: &[&str] = &["m1", "m2", "m3", "m4"];
 const APPS: &[&str] = &["a", "b", "c", "sqlite-wal", "sqlite-rollback"];
 
@@ -144,7 +147,7 @@ const PAPER_WORST: [(&str, &str, f64); 6] = [
 ];
 
 /// All demands, in the order shown.
-pub const BARS: [Bar; 27] = [
+pub const BARS: [Bar; 33] = [
     Bar {
         experiment: "qasio",
         device: None,
@@ -315,6 +318,34 @@ pub const BARS: [Bar; 27] = [
             other: "demand",
         },
     },
+    reading("emmc", "≥ 1.57 × no defragmentation", 1.57),
+    starting("emmc", "≤ 0.71 × no defragmentation", 0.71),
+    reading("ufs", "≥ 1.76 × no defragmentation", 1.76),
+    starting("ufs", "≤ 0.64 × no defragmentation", 0.64),
+    Bar {
+        experiment: "janusd",
+        device: None,
+        title: "apps' read throughput",
+        demand: "not below weekly e4defrag",
+        figures: Figures::Metric("read_mb_s"),
+        rule: Rule::PolicyTimes {
+            policy: JANUSD,
+            other: "e4defrag-1w",
+            least: 1.0,
+        },
+    },
+    Bar {
+        experiment: "janusd",
+        device: None,
+        title: "weekly e4defrag's bytes programmed for upkeep",
+        demand: "≥ 400 × janusd's",
+        figures: Figures::Metric("upkeep_programmed_mb"),
+        rule: Rule::PolicyTimes {
+            policy: "e4defrag-1w",
+            other: JANUSD,
+            least: 400.0,
+        },
+    },
     near(
         "emmc",
         "sequential write",
@@ -389,6 +420,38 @@ const fn loading(
         rule: Rule::PolicyOver {
             policy,
             other: "demand",
+            most,
+        },
+    }
+}
+
+/// The dissertation's averages of six apps (figure 43).
+const fn reading(device: &'static str, demand: &'static str, least: f64) -> Bar {
+    Bar {
+        experiment: "janusd",
+        device: Some(device),
+        title: "apps' read throughput",
+        demand,
+        figures: Figures::Metric("read_mb_s"),
+        rule: Rule::PolicyTimes {
+            policy: JANUSD,
+            other: "no-defrag",
+            least,
+        },
+    }
+}
+
+/// The dissertation's best of six apps (figure 44), asked of their average.
+const fn starting(device: &'static str, demand: &'static str, most: f64) -> Bar {
+    Bar {
+        experiment: "janusd",
+        device: Some(device),
+        title: "apps' start, time of I/O",
+        demand,
+        figures: Figures::Metric("start_ms"),
+        rule: Rule::PolicyOver {
+            policy: JANUSD,
+            other: "no-defrag",
             most,
         },
     }

@@ -153,7 +153,7 @@ pub fn is_chief(workload: &str, metric: &str) -> bool {
 /// in their rate or their cost.
 fn has_total(workload: &str) -> bool {
     let bare = ["seq-", "rand-", "overhead-", "calibrate-"];
-    !matches!(workload, "b" | "launch" | "phone")
+    !matches!(workload, "b" | "launch" | "phone" | "pieces")
         && !bare.iter().any(|kind| workload.starts_with(kind))
 }
 

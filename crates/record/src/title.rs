@@ -13,6 +13,7 @@ pub fn workload(name: &str) -> Option<&'static str> {
         "c" => "install an app: extract, write, fsync",
         "launch" => "start 16 apps, none of their pages in memory",
         "phone" => "read six apps' files, none of them in memory, after months of use",
+        "pieces" => "read a 512 KB file, by the pieces and dies that it is on",
         "sqlite-wal" => "SQLite transactions, write-ahead log",
         "sqlite-rollback" => "SQLite transactions, rollback journal",
         "completion" => "the load's file from start to end, M1 beside it for a tenth",

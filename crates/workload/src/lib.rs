@@ -25,6 +25,7 @@ mod memcg;
 mod meter;
 mod micro;
 mod phone;
+mod pieces;
 mod price;
 mod programmed;
 mod seed;
@@ -52,6 +53,7 @@ use install::Installs;
 use load::Load;
 use loading::Loading;
 use phone::Reading;
+use pieces::Grid;
 use price::Price;
 use record::{Histogram, Run, Scale};
 use sizes::Sizes;
@@ -170,6 +172,7 @@ pub const WORKLOADS: &[Entry] = &[
     Entry::new("camera", "a camera is left: its burst is made durable"),
     Entry::new("game", "a game loads: assets are read, caches written"),
     Entry::new("phone", "six apps' files read cold after months of use"),
+    Entry::new("pieces", "a 512 KB file read cold, by how it lies"),
     Entry::new("sqlite-wal", "SQLite statements with a write-ahead log"),
     Entry::new(
         "sqlite-rollback",
@@ -357,6 +360,7 @@ fn choose(request: &RunRequest, ground: &Ground) -> Result<Box<dyn Foreground>, 
         "camera" => front::camera(ground),
         "game" => front::game(ground),
         "launch" => Box::new(Loading::new(ground, request.loader)),
+        "pieces" => Box::new(Grid::new(ground)),
         "phone" => Box::new(Reading::new(ground, request.upkeep)),
         "sqlite-wal" => Box::new(Statements::new(ground, Journal::Wal)),
         "sqlite-rollback" => Box::new(Statements::new(ground, Journal::Rollback)),

@@ -64,9 +64,9 @@ impl Programmed {
         }
     }
 
-    /// All that hold something.
+    /// All of them.
     pub(crate) fn pages(self) -> u64 {
-        self.host_pages + self.collection_pages + self.log_pages
+        self.host_pages + self.padded_pages + self.collection_pages + self.log_pages
     }
 }
 

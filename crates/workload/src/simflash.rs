@@ -48,6 +48,8 @@ const IOC_STATS: libc::c_ulong =
 /// What the device counted so far.
 pub(crate) struct Statistics {
     busy_ns: [u64; MAX_DIES + 1],
+    /// That the device has.
+    pub(crate) dies: u64,
     /// Programmed for the host.
     pub(crate) host_pages: u64,
     /// Left empty in rows that were programmed before they were full.
@@ -65,6 +67,7 @@ impl Statistics {
         let outcome = unsafe { libc::ioctl(file.as_raw_fd(), IOC_STATS, &mut raw) };
         (outcome == 0).then_some(Statistics {
             busy_ns: raw.busy_ns,
+            dies: u64::from(raw.dies),
             host_pages: raw.page_programs,
             padded_pages: raw.padded_pages,
         })

@@ -120,8 +120,8 @@ impl Sizes {
             game_bytes: at(24 * MIB, 256 * MIB).max(MIB).next_multiple_of(MIB),
             // 72 MB each: 85.0 MB are 7.4 % of all 16 (paper "003", §V).
             app_pages: at(768, 18_400),
-            phone_days: at(33, 180),
-            phone_sessions: at(4, 22),
+            phone_days: at(17, 180),
+            phone_sessions: 22,
             sqlite_single: at(10, 1000),
             sqlite_bulk: at(500, 25_000),
             sqlite_scans: at(4, 100),

@@ -7,9 +7,6 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
-/// `frontrow defrag`'s own default: what takes less longer is left.
-const LEAST_FACTOR: f64 = 1.25;
-
 /// How the phone's files are kept in few pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Upkeep {
@@ -94,7 +91,7 @@ fn repair(directory: &Path, remap: Option<&Remap>, stop: &AtomicBool) -> Result<
         .read_all(&mut measure, u64::MAX, &mut |_, _| {}, stop)
         .map_err(failed)?;
     let choice = Choice {
-        least_factor: LEAST_FACTOR,
+        least_factor: Choice::usual_factor(remap.is_some()),
         limit_bytes: u64::MAX,
     };
     let mut last: Option<PathBuf> = None;
