@@ -136,6 +136,52 @@ fn the_older_kernel_boots_and_rows_are_by_policy_and_seed() {
     }
 }
 
+fn value(rows: &[Value], metric: &str) -> f64 {
+    let row = rows.iter().find(|row| row["metric"] == metric);
+    let row = row.unwrap_or_else(|| panic!("there is no {metric}"));
+    row["value"].as_f64().unwrap()
+}
+
+#[test]
+fn a_file_is_read_in_as_many_requests_as_it_has_pieces() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = rows(&result(
+        &["fragments", "--device", "emmc-serial", "--seeds", "1"],
+        dir.path(),
+    ));
+    let figure = |dof_l: u32, what: &str| value(&rows, &format!("dof_l_{dof_l}_dof_p_0_{what}"));
+    for pieces in [1, 2, 4, 8] {
+        assert_eq!(figure(pieces, "requests"), f64::from(pieces));
+    }
+    // A device that does one command after the other is half as fast in pieces of 64 KB.
+    assert!(figure(8, "read_mb_s") < 0.6 * figure(1, "read_mb_s"));
+}
+
+#[test]
+fn a_phone_is_kept_in_order_by_remapping() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = rows(&result(
+        &[
+            "janusd", "--policy", "janusd-l", "--scale", "0.04", "--seeds", "1",
+        ],
+        dir.path(),
+    ));
+    assert_eq!(value(&rows, "upkeeps"), 1.0);
+    // All of its files are 380 MB.
+    assert!(value(&rows, "upkeep_programmed_mb") < 2.0);
+    for app in [
+        "chrome",
+        "messenger",
+        "gmail",
+        "facebook",
+        "twitter",
+        "game",
+    ] {
+        assert!(value(&rows, &format!("{app}_read_mb_s")) > 0.0);
+        assert!(value(&rows, &format!("{app}_dof_l")) < 1.5);
+    }
+}
+
 /// A checkout with an experiment of the test's own.
 struct Checkout {
     root: TempDir,

@@ -16,7 +16,7 @@ impl Choice {
     /// its pages, a remap hardly anything.
     pub fn usual_factor(remaps: bool) -> f64 {
         match remaps {
-            true => 1.05,
+            true => 1.0,
             false => 1.25,
         }
     }

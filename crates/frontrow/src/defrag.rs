@@ -28,7 +28,7 @@ pub struct Args {
     check: bool,
 
     /// Move files that take so many times as long to read as they should [default: 1.25, and
-    /// 1.05 where the device remaps]
+    /// 1 where the device remaps]
     #[arg(long, value_name = "X", value_parser = factor)]
     factor: Option<f64>,
 

@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 /// Days between two upkeeps.
 const WEEK: u32 = 7;
 
+/// Twice what ext4 waits before it commits.
+const REST: Duration = Duration::from_secs(10);
+
 /// What a program reads at once.
 const READ_BYTES: usize = 128 << 10;
 
@@ -89,15 +92,23 @@ impl Reading {
         })
     }
 
-    /// What is programmed for it counts from a file system with nothing to be written back to
-    /// one with nothing to be written back: journal and tables are in it.
-    fn keep(&mut self, stop: &AtomicBool) -> Result<(), Error> {
+    /// Until the journal has nothing to commit and the device nothing to collect.
+    fn rest(&self) -> Result<(), Error> {
+        std::thread::sleep(REST);
         settle(&self.directory)?;
+        std::thread::sleep(REST);
+        Ok(())
+    }
+
+    /// What is programmed for it counts from a phone at rest to a phone at rest, with nothing to
+    /// be written back or to be collected: journal, tables and the garbage of it are in it.
+    fn keep(&mut self, stop: &AtomicBool) -> Result<(), Error> {
+        self.rest()?;
         let before = Programmed::of(&self.directory)?;
         let begun = Instant::now();
         self.upkeep.perform(&self.directory, stop)?;
         self.kept.time += begun.elapsed();
-        settle(&self.directory)?;
+        self.rest()?;
         if let (Some(before), Some(after)) = (before, Programmed::of(&self.directory)?) {
             self.kept.programmed = self.kept.programmed.and(after.since(before));
         }

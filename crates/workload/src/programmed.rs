@@ -74,3 +74,34 @@ impl Programmed {
 pub(crate) fn megabytes(pages: u64) -> f64 {
     (pages * PAGE_BYTES) as f64 / 1e6
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_padded_collected_and_logged_counts() {
+        let at = |host_pages, padded_pages, collection_pages, log_pages| Programmed {
+            host_pages,
+            padded_pages,
+            collection_pages,
+            log_pages,
+        };
+        let (before, after) = (at(10, 1, 2, 3), at(20, 4, 7, 9));
+        let week = after.since(before);
+        assert_eq!(week, at(10, 3, 5, 6));
+        assert_eq!(week.pages(), 24);
+        assert_eq!(before.and(week), after);
+        assert_eq!(megabytes(250), 1.024);
+    }
+
+    #[test]
+    fn a_device_that_is_not_emulated_counts_nothing() {
+        // Where not even a device is found, that is said.
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert!(matches!(
+            Programmed::of(here),
+            Ok(None) | Err(Error::Io { .. })
+        ));
+    }
+}

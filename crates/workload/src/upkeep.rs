@@ -104,3 +104,17 @@ fn repair(directory: &Path, remap: Option<&Remap>, stop: &AtomicBool) -> Result<
     }
     last.map_or(Ok(()), |it| ::defrag::settle(&it).map_err(failed))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policys_upkeep_is_known_and_no_other() {
+        for name in record::policy::UPKEEPS {
+            name.parse::<Upkeep>().unwrap();
+        }
+        let error = "monthly".parse::<Upkeep>().unwrap_err().to_string();
+        assert!(error.contains("janusd-l"), "{error}");
+    }
+}
