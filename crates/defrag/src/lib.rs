@@ -6,6 +6,7 @@
 //!                          pays)    not move)  EXT4_IOC_MOVE_EXT)
 //! ```
 //!
+//! Where somebody saw which files are read ([`Hot`]), those that are not stay where they are.
 //! Where the device can remap, the copy that the kernel makes costs no program ([`Remap`]).
 //!
 //! A survey changes nothing and works on any file system with FIEMAP; a repair needs ext4. A
@@ -14,6 +15,7 @@
 
 mod filesystem;
 mod guard;
+mod hot;
 mod measure;
 mod move_extent;
 mod pace;
@@ -24,6 +26,7 @@ mod survey;
 
 pub use filesystem::Filesystem;
 pub use guard::Refusal;
+pub use hot::{Hot, Identity};
 pub use measure::{Measure, ReadTime, Table};
 pub use move_extent::{Donor, swap};
 pub use pace::Pace;

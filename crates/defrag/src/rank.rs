@@ -22,15 +22,16 @@ impl Choice {
     }
 }
 
-/// The files that `choice` takes, best first: the most time saved for a byte moved. A file
-/// that was not measured is not taken; one that does not fit the limit any more is passed
+/// The files that `choice` takes, best first: the most time saved for a byte moved, as often
+/// as the file is read. A file that was not measured, or that nobody reads, is not taken; one that does not fit the limit any more is passed
 /// over for smaller ones.
 pub fn choose(findings: &[Finding], choice: Choice) -> Vec<&Finding> {
     let pays = |it: &&Finding| {
         let slow = it
             .read
             .is_some_and(|read| read.factor() >= choice.least_factor);
-        slow && it.size_bytes > 0
+        let used = it.times_read.is_none_or(|times| times > 0.0);
+        slow && used && it.size_bytes > 0
     };
     let mut chosen: Vec<&Finding> = findings.iter().filter(pays).collect();
     chosen.sort_by(|one, other| saved(other).total_cmp(&saved(one)));
@@ -49,18 +50,22 @@ pub fn choose(findings: &[Finding], choice: Choice) -> Vec<&Finding> {
 fn saved(finding: &Finding) -> f64 {
     let excess_ns = finding.read.map_or(0, |read| read.excess_ns());
     let read_bytes = finding.read.map_or(1, |read| read.bytes.max(1));
-    excess_ns as f64 / read_bytes as f64
+    excess_ns as f64 / read_bytes as f64 * finding.times_read.unwrap_or(1.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ReadTime;
+    use crate::{Identity, ReadTime};
     use proptest::prelude::*;
 
     fn finding(name: &str, size_bytes: u64, as_it_lies_ns: u64, should_take_ns: u64) -> Finding {
         Finding {
             path: name.into(),
+            identity: Identity {
+                device: (8, 1),
+                inode: size_bytes,
+            },
             size_bytes,
             fragments: 2,
             fewest_fragments: 1,
@@ -70,6 +75,7 @@ mod tests {
                 should_take_ns,
                 bytes: size_bytes,
             }),
+            times_read: None,
         }
     }
 
@@ -92,6 +98,23 @@ mod tests {
         };
         let chosen = names(choose(&findings, choice));
         assert_eq!(chosen, ["small-and-slow", "large-and-slow"]);
+    }
+
+    #[test]
+    fn what_is_read_often_comes_first_and_what_nobody_reads_is_left() {
+        let mut findings = [
+            finding("once", 1000, 3000, 1000),
+            finding("often", 1001, 2000, 1000),
+            finding("never", 1002, 9000, 1000),
+        ];
+        for (finding, times) in findings.iter_mut().zip([1.0, 2.5, 0.0]) {
+            finding.times_read = Some(times);
+        }
+        let choice = Choice {
+            least_factor: 1.25,
+            limit_bytes: u64::MAX,
+        };
+        assert_eq!(names(choose(&findings, choice)), ["often", "once"]);
     }
 
     #[test]

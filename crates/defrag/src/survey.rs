@@ -1,7 +1,7 @@
 //! What there is: every regular file below a path, once, and how fragmented it is.
 
 use crate::measure::{Measure, Spot};
-use crate::{Error, Filesystem, ReadTime, failed};
+use crate::{Error, Filesystem, Identity, ReadTime, failed};
 use device::Layout;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Finding {
     /// Where it is.
     pub path: PathBuf,
+    /// Which file it is.
+    #[serde(skip)]
+    pub identity: Identity,
     /// Bytes that have a place on the device.
     pub size_bytes: u64,
     /// Pieces that it is in.
@@ -27,6 +30,9 @@ pub struct Finding {
     /// How long reading it takes; nothing where that was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<ReadTime>,
+    /// How often it was seen to be read; nothing where nobody looked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times_read: Option<f64>,
 }
 
 /// Files and what they hold.
@@ -189,11 +195,11 @@ impl Walk<'_> {
             }
             Err(error) => return Err(failed("find the places of", path)(error)),
         };
-        self.count(path, &layout);
+        self.count(path, metadata, &layout);
         Ok(())
     }
 
-    fn count(&mut self, path: &Path, layout: &Layout) {
+    fn count(&mut self, path: &Path, metadata: &Metadata, layout: &Layout) {
         let all = &mut self.survey.all;
         all.files += 1;
         all.encoded_files += u64::from(layout.is_encoded());
@@ -210,11 +216,16 @@ impl Walk<'_> {
         if let (Some(dof_l), true) = (layout.dof_l(), fragments > fewest) {
             self.survey.fragmented.push(Finding {
                 path: path.to_owned(),
+                identity: Identity {
+                    device: (libc::major(metadata.dev()), libc::minor(metadata.dev())),
+                    inode: metadata.ino(),
+                },
                 size_bytes: layout.placed_bytes(),
                 fragments,
                 fewest_fragments: fewest,
                 dof_l,
                 read: None,
+                times_read: None,
             });
         }
     }

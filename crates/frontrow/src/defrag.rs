@@ -4,8 +4,13 @@ mod words;
 
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
+use crate::iopro::linked;
 use crate::progress;
-use ::defrag::{Choice, Error, Finding, Moved, Pace, ReadTime, Refusal, Remap, Survey, Tally};
+use ::defrag::{
+    Choice, Error, Finding, Hot, Identity, Moved, Pace, ReadTime, Refusal, Remap, Survey, Tally,
+};
+use ::iopro::report::reads_of_files;
+use ::iopro::store::Store;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -32,8 +37,13 @@ pub struct Args {
     #[arg(long, value_name = "X", value_parser = factor)]
     factor: Option<f64>,
 
+    /// Move only files that this recording of `frontrow iopro` saw being read, those first that
+    /// were read most
+    #[arg(long, value_name = "FILE")]
+    recording: Option<PathBuf>,
+
     /// Move every file that is in more pieces than it need be, without measuring
-    #[arg(long, conflicts_with = "factor", conflicts_with = "check")]
+    #[arg(long, conflicts_with_all = ["factor", "check", "recording"])]
     all: bool,
 
     /// How to move: remap where the device can give data another address (simflash can), copy
@@ -129,6 +139,9 @@ const PAGE_BYTES: u64 = device::janus::PAGE_BYTES;
 pub fn run(args: Args) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let mut survey = Survey::of(&args.path, &stop).map_err(failed)?;
+    if let Some(recording) = &args.recording {
+        survey.heat(&hot(recording)?);
+    }
     let bar = progress::bar("{wide_bar} {pos}/{len} {msg}, {eta} left");
     let mut measure = match args.all {
         true => None,
@@ -199,6 +212,18 @@ pub fn run(args: Args) -> Result<(), Failure> {
     report.fragmented = survey.fragmented;
     print(&report, &args)?;
     refused_alone(&report, &args)
+}
+
+/// Which files were read while it was recorded.
+fn hot(recording: &Path) -> Result<Hot, Failure> {
+    let store = Store::temporary().map_err(|error| linked::failed(&error))?;
+    let store = linked::link(recording, None, store)?;
+    let files = reads_of_files(&store).map_err(|error| linked::failed(&error))?;
+    Ok(Hot::new(files.into_iter().map(|it| {
+        let device = (it.device.major(), it.device.minor());
+        let inode = it.inode;
+        (Identity { device, inode }, it.bytes)
+    })))
 }
 
 /// Those that fit the limit, in order.

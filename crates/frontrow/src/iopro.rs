@@ -2,7 +2,7 @@
 
 mod chosen;
 mod export;
-mod linked;
+pub(crate) mod linked;
 mod record;
 mod report;
 mod top;

@@ -14,6 +14,7 @@ pub use live::{Frame, UnderWay, watch};
 pub use text::{frame as frame_text, render as text};
 pub use timeline::{LANES, Lane, Timeline};
 
+use crate::event::Dev;
 use crate::store::{Error, Store};
 use serde::Serialize;
 
@@ -225,6 +226,33 @@ impl Report {
     pub fn of(store: &Store) -> Result<Report, Error> {
         ask::report(store.database())
     }
+}
+
+/// What the device read of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileRead {
+    /// The file system's device.
+    pub device: Dev,
+    /// The file's number there.
+    pub inode: u64,
+    /// Bytes, each as often as it was read.
+    pub bytes: u64,
+}
+
+/// Of every file that was there at the end and of which the device read something.
+///
+/// # Errors
+/// What the database says.
+pub fn reads_of_files(store: &Store) -> Result<Vec<FileRead>, Error> {
+    ask::reads_of_files(store.database())
+}
+
+/// What system calls of a kind, such as `pread64`, spent in each layer: by path of the file.
+///
+/// # Errors
+/// What the database says.
+pub fn layers_of_files(store: &Store, kind: &str) -> Result<Vec<(String, Vec<Layer>)>, Error> {
+    ask::layers_of_files(store.database(), kind)
 }
 
 /// The share of dirtied page versions that a request is known for, of all that

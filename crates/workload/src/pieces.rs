@@ -1,6 +1,6 @@
 //! Reading a 512 KB file that is in 1 to 8 pieces of the device's addresses, with its pages on
-//! all dies or on some of them: figure 25 of the dissertation, and of figure 26 what is the
-//! device's.
+//! all dies or on some of them: figure 25 of the dissertation. Each file is read by one `pread64`
+//! and is called as its figures begin, so that a recording tells the rest of it (figure 26).
 //!
 //! Addresses: room in one piece is preallocated, and single blocks are taken out of it
 //! (`FALLOC_FL_COLLAPSE_RANGE`), so that what is left lies in pieces. Dies: a device gives rows
@@ -65,7 +65,7 @@ impl Grid {
     }
 
     fn make(&self, dof_l: u64, dof_p: u64, flash: &Flash) -> Result<Piecewise, Error> {
-        let path = self.directory.join(format!("{dof_l}-pieces-{dof_p}"));
+        let path = self.directory.join(format!("dof_l_{dof_l}_dof_p_{dof_p}"));
         let failed = |source| Error::io("lay out", &path, source);
         let file = open_directly(&path).map_err(failed)?;
         in_pieces(&file, dof_l).map_err(failed)?;

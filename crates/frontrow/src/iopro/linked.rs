@@ -1,4 +1,4 @@
-//! Reading a recording for `report` and `export`: linking it, with progress.
+//! Reading a recording for `report`, `export` and `defrag`: linking it, with progress.
 
 use crate::exit::{Exit, Failure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,15 +22,24 @@ pub struct Source {
 impl Source {
     /// Links the recording into `store`.
     pub fn link(&self, store: Store) -> Result<Store, Failure> {
-        let reader = Reader::open(&self.recording).map_err(unreadable)?;
         let foreground = self.fg.as_deref().map(Foreground::named);
-        let bar = progress(&self.recording);
-        let linked = link::link(reader, &self.recording, foreground, store, &mut |bytes| {
-            bar.set_position(bytes);
-        });
-        bar.finish_and_clear();
-        linked.map_err(|error| failed(&error))
+        link(&self.recording, foreground, store)
     }
+}
+
+/// Links a recording into `store`, for whom it was recorded if nobody else is named.
+pub fn link(
+    recording: &Path,
+    foreground: Option<Foreground>,
+    store: Store,
+) -> Result<Store, Failure> {
+    let reader = Reader::open(recording).map_err(unreadable)?;
+    let bar = progress(recording);
+    let linked = link::link(reader, recording, foreground, store, &mut |bytes| {
+        bar.set_position(bytes);
+    });
+    bar.finish_and_clear();
+    linked.map_err(|error| failed(&error))
 }
 
 fn progress(recording: &Path) -> ProgressBar {

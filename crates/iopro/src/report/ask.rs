@@ -1,9 +1,10 @@
 //! The report's questions to the tables.
 
 use super::{
-    Calls, Class, Count, Direction, File, Frame, Layer, Longest, Recording, Report, Size, TOP, Top,
-    UnderWay, Unlinked, Waiting, timeline,
+    Calls, Class, Count, Direction, File, FileRead, Frame, Layer, Longest, Recording, Report, Size,
+    TOP, Top, UnderWay, Unlinked, Waiting, timeline,
 };
+use crate::event::Dev;
 use crate::store::Error;
 use crate::wait;
 use rusqlite::{Connection, Row, params};
@@ -206,41 +207,43 @@ fn waiting(database: &Connection, whose: &str, begin_ns: u64) -> Result<Waiting,
     })
 }
 
+/// Layer, what its time is, and the sum of which column.
+const LAYERS: [(&str, &str, &str); 7] = [
+    (
+        "CPU",
+        "running in the call: the code of all layers",
+        "max(end_ns - begin_ns - blocked_ns - runqueue_ns, 0)",
+    ),
+    (
+        "file system",
+        "blocked on the journal, metadata and locks",
+        "file_system_ns",
+    ),
+    (
+        "page cache",
+        "blocked by dirty throttling, reclaim, and pages on their way to the block layer",
+        "page_cache_ns",
+    ),
+    (
+        "block",
+        "blocked for a tag, by throttling, and while its request was queued",
+        "block_ns",
+    ),
+    (
+        "driver",
+        "blocked from the completion of its request to the wake-up",
+        "driver_ns",
+    ),
+    (
+        "flash",
+        "blocked while the device had its request, from issue to completion",
+        "device_ns",
+    ),
+    ("run queue", "awake, and waiting for a CPU", "runqueue_ns"),
+];
+
 /// Where the foreground's calls spent their time, from the top down.
 fn layers(database: &Connection) -> Result<Vec<Layer>, Error> {
-    const LAYERS: [(&str, &str, &str); 7] = [
-        (
-            "CPU",
-            "running in the call: the code of all layers",
-            "max(end_ns - begin_ns - blocked_ns - runqueue_ns, 0)",
-        ),
-        (
-            "file system",
-            "blocked on the journal, metadata and locks",
-            "file_system_ns",
-        ),
-        (
-            "page cache",
-            "blocked by dirty throttling, reclaim, and pages on their way to the block layer",
-            "page_cache_ns",
-        ),
-        (
-            "block",
-            "blocked for a tag, by throttling, and while its request was queued",
-            "block_ns",
-        ),
-        (
-            "driver",
-            "blocked from the completion of its request to the wake-up",
-            "driver_ns",
-        ),
-        (
-            "flash",
-            "blocked while the device had its request, from issue to completion",
-            "device_ns",
-        ),
-        ("run queue", "awake, and waiting for a CPU", "runqueue_ns"),
-    ];
     LAYERS
         .into_iter()
         .map(|(layer, words, column)| {
@@ -367,6 +370,50 @@ fn files(database: &Connection) -> Result<Vec<File>, Error> {
         })
     });
     with_dof.collect()
+}
+
+/// What calls of this kind spent in each layer, by the file that they were for.
+pub fn layers_of_files(
+    database: &Connection,
+    kind: &str,
+) -> Result<Vec<(String, Vec<Layer>)>, Error> {
+    let sums = LAYERS
+        .map(|(.., column)| format!("sum({column})"))
+        .join(", ");
+    let query = format!(
+        "SELECT path, {sums} FROM syscalls JOIN files USING (file_id)
+         WHERE syscalls.kind = ?1 AND NOT unfinished GROUP BY path ORDER BY path"
+    );
+    let mut statement = database.prepare(&query)?;
+    let rows = statement.query_map(params![kind], |row| {
+        let layers = LAYERS.iter().enumerate().map(|(place, (layer, words, _))| {
+            let total_ns = row.get(place + 1)?;
+            Ok(Layer {
+                layer,
+                words,
+                total_ns,
+            })
+        });
+        Ok((row.get(0)?, layers.collect::<rusqlite::Result<_>>()?))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+pub fn reads_of_files(database: &Connection) -> Result<Vec<FileRead>, Error> {
+    all(
+        database,
+        "SELECT files.device_id, inode, sum(segments.bytes)
+         FROM segments JOIN requests USING (request_id) JOIN files USING (file_id)
+         WHERE op = 'read' AND inode > 0 AND NOT removed
+         GROUP BY files.device_id, inode ORDER BY files.device_id, inode",
+        |row| {
+            Ok(FileRead {
+                device: Dev(row.get(0)?),
+                inode: row.get(1)?,
+                bytes: row.get(2)?,
+            })
+        },
+    )
 }
 
 /// Pieces on the device over runs of pages, of what requests had of this file.
