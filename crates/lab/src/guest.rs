@@ -9,18 +9,13 @@ mod held;
 mod module;
 mod mount;
 mod port;
+mod recorded;
 
 use crate::console;
 use crate::counters::Watch;
 use crate::image::SPEC_PATH;
 use held::Held;
-use iopro::capture::Background;
-use iopro::link;
-use iopro::recording::Reader;
-use iopro::report::{Layer, layers_of_files};
-use iopro::store::Store;
 use port::Port;
-use record::summary::IDLE;
 use record::{GuestSpec, Message, Row, Run, Task, policy};
 use std::fs;
 use std::io::Read;
@@ -167,61 +162,11 @@ fn one_run(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// The load that is iopro, recording everything; it writes to memory.
-const RECORDED: &str = "recorded";
-const RECORDING: &str = "/tmp/load.iopro";
-
 fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Outcome<Vec<Row>> {
-    if run.load != RECORDED {
-        return measure_run(spec, run, (dir, device), run);
+    match run.load == recorded::LOAD {
+        true => recorded::measure(spec, run, (dir, device)),
+        false => measure_run(spec, run, (dir, device), run),
     }
-    let recording = Background::start(iopro::capture::Request {
-        output: RECORDING.into(),
-        what: iopro::capture::What::System(None),
-    });
-    let recording = recording.map_err(|error| error.to_string())?;
-    let alone = Run {
-        load: IDLE.to_owned(),
-        ..run.clone()
-    };
-    let mut rows = measure_run(spec, &alone, (dir, device), run);
-    let summary = recording.finish().map_err(|error| error.to_string())?;
-    if !summary.lost.is_empty() {
-        return Err(format!("iopro lost events: {:?}", summary.lost));
-    }
-    if let (Ok(rows), "pieces") = (&mut rows, run.workload.as_str()) {
-        rows.extend(layers(spec, run)?);
-    }
-    fs::remove_file(RECORDING).map_err(|error| format!("it cannot remove {RECORDING}: {error}"))?;
-    rows
-}
-
-/// What the recorded reads of each file spent in each layer.
-fn layers(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
-    let failed = |error: String| format!("its recording tells nothing: {error}");
-    let reader = Reader::open(Path::new(RECORDING)).map_err(|error| failed(error.to_string()))?;
-    let store = Store::temporary().map_err(|error| failed(error.to_string()))?;
-    let linked = link::link(reader, Path::new(RECORDING), None, store, &mut |_| {});
-    let linked = linked.map_err(|error| failed(error.to_string()))?;
-    let files = layers_of_files(&linked, "pread64").map_err(|error| failed(error.to_string()))?;
-    let row = |path: &str, layer: &Layer| {
-        let file = Path::new(path).file_name().unwrap_or_default();
-        let layer_name = layer.layer.to_lowercase().replace(' ', "_");
-        Row {
-            workload: run.workload.clone(),
-            load: run.load.clone(),
-            policy: spec.policy.clone(),
-            metric: format!("{}_{layer_name}_ms", file.to_string_lossy()),
-            unit: "ms".to_owned(),
-            seed: spec.seed,
-            value: layer.total_ns as f64 / 1e6,
-            histogram: None,
-        }
-    };
-    let rows = files
-        .iter()
-        .flat_map(|(path, layers)| layers.iter().map(move |layer| row(path, layer)));
-    Ok(rows.collect())
 }
 
 /// Does `run`; the rows are called as `shown`.
