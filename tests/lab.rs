@@ -146,7 +146,15 @@ fn value(rows: &[Value], metric: &str) -> f64 {
 fn a_file_is_read_in_as_many_requests_as_it_has_pieces() {
     let dir = tempfile::tempdir().unwrap();
     let rows = rows(&result(
-        &["fragments", "--device", "emmc-serial", "--seeds", "1"],
+        &[
+            "fragments",
+            "--device",
+            "emmc-serial",
+            "--load",
+            "idle",
+            "--seeds",
+            "1",
+        ],
         dir.path(),
     ));
     let figure = |dof_l: u32, what: &str| value(&rows, &format!("dof_l_{dof_l}_dof_p_0_{what}"));
