@@ -34,6 +34,27 @@ fn what_cannot_be_looked_at_is_refused() {
 }
 
 #[test]
+fn what_is_no_recording_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    refuses(
+        &[path, "--recording", "/etc/passwd"],
+        2,
+        "/etc/passwd is not a recording",
+    );
+    refuses(
+        &[path, "--recording", "/nonexistent"],
+        1,
+        "cannot access /nonexistent",
+    );
+    refuses(
+        &[path, "--recording", "x", "--all"],
+        2,
+        "cannot be used with",
+    );
+}
+
+#[test]
 fn a_file_system_that_does_not_tell_is_named() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = directory.path().join("file");
