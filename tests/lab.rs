@@ -176,7 +176,7 @@ fn a_phone_is_kept_in_order_by_remapping() {
     ));
     assert_eq!(value(&rows, "upkeeps"), 1.0);
     // All of its files are 380 MB.
-    assert!(value(&rows, "upkeep_programmed_mb") < 2.0);
+    assert!(value(&rows, "upkeep_programmed_mb") < 1.0);
     for app in [
         "chrome",
         "messenger",
@@ -186,7 +186,9 @@ fn a_phone_is_kept_in_order_by_remapping() {
         "game",
     ] {
         assert!(value(&rows, &format!("{app}_read_mb_s")) > 0.0);
-        assert!(value(&rows, &format!("{app}_dof_l")) < 1.5);
+        let dof_l = value(&rows, &format!("{app}_dof_l"));
+        // Without upkeep it is between 2.5 and 4.
+        assert!(dof_l < 2.0, "{app} has DoF_L {dof_l}");
     }
 }
 
