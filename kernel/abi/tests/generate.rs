@@ -33,6 +33,7 @@ impl BlockLayer {
                     "elevator_queue",
                     "type: struct elevator_type *; elevator_data: void *; kobj: struct kobject; hash: struct hlist_head[64]",
                 ),
+                structure("request", "tag: int; ioprio: unsigned short"),
             ],
             functions: parse(FUNCTIONS),
             queue_flags: vec!["QUEUE_FLAG_STOPPED"],
@@ -47,6 +48,8 @@ impl BlockLayer {
             "void (struct blk_mq_hw_ctx *, struct list_head *, blk_insert_t)",
         );
         layer.member("elevator_queue", "flags", "unsigned long");
+        layer.structures.retain(|(name, _)| name != "request");
+        layer.structures.push(structure("request", "tag: int"));
         for name in ["wbt_disable_default", "wbt_enable_default"] {
             layer.set_function(name, "void (struct gendisk *)");
         }
@@ -180,7 +183,7 @@ fn macros(header: &str) -> Vec<&str> {
 fn each_known_block_layer_gets_its_macros() {
     assert_eq!(
         macros(&BlockLayer::oldest().header()),
-        ["HAS_ELEVATOR_ALLOC", "HAS_WBT"]
+        ["HAS_ELEVATOR_ALLOC", "HAS_WBT", "REQUEST_IOPRIO"]
     );
     assert_eq!(
         macros(&BlockLayer::flagged().header()),
@@ -247,7 +250,10 @@ fn a_kernel_without_writeback_throttling_is_supported() {
     layer
         .functions
         .retain(|(name, _)| !name.starts_with("wbt_"));
-    assert_eq!(macros(&layer.header()), ["HAS_ELEVATOR_ALLOC"]);
+    assert_eq!(
+        macros(&layer.header()),
+        ["HAS_ELEVATOR_ALLOC", "REQUEST_IOPRIO"]
+    );
 }
 
 #[test]
