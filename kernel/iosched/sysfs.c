@@ -105,29 +105,21 @@ static ssize_t background_share_store(struct elevator_queue *e,
 	return store_within(&fd->background_share_percent, page, count, 1, 100);
 }
 
-static ssize_t foreground_show(struct elevator_queue *e, char *page)
-{
-	return frontrow_grounds_show(e->elevator_data, FRONTROW_FOREGROUND, page);
+#define GROUND(name, ground)						\
+static ssize_t name##_show(struct elevator_queue *e, char *page)	\
+{									\
+	return frontrow_grounds_show(e->elevator_data, ground, page);	\
+}									\
+									\
+static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
+			    size_t count)				\
+{									\
+	return frontrow_grounds_store(e->elevator_data, ground, page,	\
+				      count) ?: count;			\
 }
 
-static ssize_t foreground_store(struct elevator_queue *e, const char *page,
-				size_t count)
-{
-	return frontrow_grounds_store(e->elevator_data, FRONTROW_FOREGROUND, page,
-				      count) ?: count;
-}
-
-static ssize_t background_show(struct elevator_queue *e, char *page)
-{
-	return frontrow_grounds_show(e->elevator_data, FRONTROW_BACKGROUND, page);
-}
-
-static ssize_t background_store(struct elevator_queue *e, const char *page,
-				size_t count)
-{
-	return frontrow_grounds_store(e->elevator_data, FRONTROW_BACKGROUND, page,
-				      count) ?: count;
-}
+GROUND(foreground, FRONTROW_FOREGROUND)
+GROUND(background, FRONTROW_BACKGROUND)
 
 static ssize_t slice_us_show(struct elevator_queue *e, char *page)
 {
