@@ -96,16 +96,7 @@ fn names(cgroups: &[Cgroup]) -> String {
 }
 
 fn told(changes: &[Change]) -> String {
-    let line = |change: &Change| {
-        let value = change.value.as_deref().unwrap_or_default();
-        let value = value.replace('\n', ", ");
-        format!(
-            "  {}: {} -> {value} ({})",
-            change.path.display(),
-            change.before.replace('\n', ", "),
-            change.reason
-        )
-    };
+    let line = |change: &Change| format!("  {change} ({})", change.reason);
     changes.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 

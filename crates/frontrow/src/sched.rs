@@ -162,8 +162,7 @@ fn with_reason(change: &Change) -> String {
 }
 
 fn without_reason(change: &Change) -> String {
-    let value = change.value.as_deref().unwrap_or_default();
-    format!("  {}: {} -> {value}", change.path.display(), change.before)
+    format!("  {change}")
 }
 
 fn disable(root: &Path, action: &Disable) -> Result<(), Failure> {

@@ -7,6 +7,7 @@
 use crate::{Error, knob};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,15 @@ pub struct Change {
     pub value: Option<String>,
     /// One phrase for people.
     pub reason: String,
+}
+
+/// For people: `/sys/block/sda/queue/scheduler: none -> frontrow`; lists of lines with commas.
+impl fmt::Display for Change {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.value.as_deref().unwrap_or_default();
+        let [before, value] = [self.before.as_str(), value].map(|it| it.replace('\n', ", "));
+        write!(out, "{}: {before} -> {value}", self.path.display())
+    }
 }
 
 /// What became of one change when it was undone.
