@@ -14,13 +14,14 @@ pub struct Mount {
     pub source: String,
 }
 
+fn table(root: &Path) -> Result<String, Error> {
+    let path = root.join("proc/self/mountinfo");
+    fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
+}
+
 /// The mount that `path`, which has no links in it, is on.
 pub fn holding(root: &Path, path: &Path) -> Result<Option<Mount>, Error> {
-    let table = root.join("proc/self/mountinfo");
-    let text = fs::read_to_string(&table).map_err(|source| Error::Read {
-        path: table,
-        source,
-    })?;
+    let text = table(root)?;
     // Of mounts on the same directory the last one hides the others.
     Ok(text
         .lines()
@@ -36,11 +37,7 @@ pub fn holding(root: &Path, path: &Path) -> Result<Option<Mount>, Error> {
 /// # Errors
 /// [`Error::Read`].
 pub fn shown_at(root: &Path, number: (u32, u32), path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let table = root.join("proc/self/mountinfo");
-    let text = fs::read_to_string(&table).map_err(|source| Error::Read {
-        path: table,
-        source,
-    })?;
+    let text = table(root)?;
     let number = format!("{}:{}", number.0, number.1);
     let shown = text.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(2);
@@ -55,11 +52,7 @@ pub fn shown_at(root: &Path, number: (u32, u32), path: &Path) -> Result<Vec<Path
 /// Whether the block device with this number is mounted and its file system may write to it.
 /// A mount that is read-only does not say that another one is.
 pub fn is_mounted_for_writing(root: &Path, major: u32, minor: u32) -> Result<bool, Error> {
-    let table = root.join("proc/self/mountinfo");
-    let text = fs::read_to_string(&table).map_err(|source| Error::Read {
-        path: table,
-        source,
-    })?;
+    let text = table(root)?;
     let number = format!("{major}:{minor}");
     let written = |line: &str| {
         let (mount, filesystem) = line.split_once(" - ")?;
