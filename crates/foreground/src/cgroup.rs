@@ -86,8 +86,7 @@ impl Cgroup {
     /// Those that it is in, and itself.
     pub(crate) fn chain(&self) -> impl Iterator<Item = Cgroup> {
         let ends = self.path.match_indices('/').skip(1).map(|(end, _)| end);
-        let ends: Vec<_> = ends.chain([self.path.len()]).collect();
-        ends.into_iter().map(|end| Cgroup {
+        ends.chain([self.path.len()]).map(|end| Cgroup {
             path: self.path[..end].to_owned(),
         })
     }
