@@ -60,6 +60,19 @@ done
 wait $recorder
 echo $? > /out/full.exit
 cp small/full /out/full
+
+# What is made of a recording, where there is no room at all.
+for format in sqlite parquet csv vcd perfetto; do
+    mkdir $format
+    mount -t tmpfs -o size=4k none $format
+    echo other > $format/other
+    frontrow iopro export --to $format -o $format/export /out/KILL 2> /out/$format.error
+    echo $? > /out/$format.exit
+    ls -A $format > /out/$format.left
+done
+frontrow iopro report --html sqlite/page /out/KILL 2> /out/html.error
+echo $? > /out/html.exit
+ls -A sqlite > /out/html.left
 "#;
 
 /// The recorder stands still, as if it got no CPU: the rings run full.
@@ -109,6 +122,11 @@ fn nothing_is_lost_at_the_highest_rate_and_what_was_recorded_stays_whatever_ends
     assert!(error.contains("small/full is full"), "{error}");
     let (writes, whole) = writes(&out.path().join("full"));
     assert!(writes > 100 && !whole, "{writes}, {whole}");
+    for made in ["sqlite", "parquet", "csv", "vcd", "perfetto", "html"] {
+        let error = text(out.path(), &format!("{made}.error"));
+        assert_eq!(text(out.path(), &format!("{made}.exit")), "9", "{error}");
+        assert_eq!(text(out.path(), &format!("{made}.left")), "other", "{made}");
+    }
 }
 
 #[test]

@@ -151,10 +151,7 @@ fn failed(error: Error, directory: &Path) -> Failure {
         }
         Error::NoSpace(_) => Exit::DiskFull,
         Error::TooSmall { .. } => Exit::Refused,
-        Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-            Exit::Permission
-        }
-        Error::Io { .. } => Exit::Internal,
+        Error::Io { source, .. } => source.into(),
     };
     Failure::new(exit, error)
 }

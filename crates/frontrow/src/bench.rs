@@ -7,17 +7,16 @@ mod target;
 
 use crate::exit::{Exit, Failure};
 use crate::seeds::Seeds;
+use crate::whole::Whole;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use place::Place;
 use record::{Inputs, ResultFile, Row, Run, Scale};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use target::Target;
-use tempfile::NamedTempFile;
 use workload::{Footprint, RunRequest};
 
 /// Room to leave on the file system.
@@ -107,7 +106,7 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
     let runs = pairs(options)?;
     let target = Target::of(directory)?;
     let footprint = footprint(&runs, options)?;
-    let out = options.out.as_deref().map(open_result).transpose()?;
+    let out = options.out.as_deref().map(Whole::create).transpose()?;
     check_space(directory, &target, footprint)?;
     announce(&target, footprint);
 
@@ -127,8 +126,8 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
         },
         rows,
     };
-    if let (Some(file), Some(path)) = (out, &options.out) {
-        write_result(file, path, &result)?;
+    if let Some(out) = out {
+        out.write(json(&result)?)?;
     }
     print(&result, options)
 }
@@ -283,47 +282,10 @@ fn failed(error: workload::Error) -> Failure {
         workload::Error::Interrupted => Exit::Interrupted,
         workload::Error::NoSpace { .. } => Exit::Refused,
         workload::Error::Interface { .. } => Exit::Unsupported,
-        workload::Error::Io { source, .. }
-            if source.kind() == std::io::ErrorKind::PermissionDenied =>
-        {
-            Exit::Permission
-        }
+        workload::Error::Io { source, .. } => source.into(),
         _ => Exit::Internal,
     };
     Failure::new(exit, error)
-}
-
-/// Made beside `path` before the measuring, so that a place that cannot be
-/// written to is known at once; what `path` holds stays until there is a
-/// result.
-fn open_result(path: &Path) -> Result<NamedTempFile, Failure> {
-    let directory = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    tempfile::Builder::new()
-        .permissions(std::fs::Permissions::from_mode(0o644))
-        .tempfile_in(directory)
-        .map_err(|error| unwritable(path, &error))
-}
-
-fn write_result(mut file: NamedTempFile, path: &Path, result: &ResultFile) -> Result<(), Failure> {
-    let text = json(result)?;
-    file.write_all(text.as_bytes())
-        .and_then(|()| file.persist(path).map_err(std::io::Error::from))
-        .map(drop)
-        .map_err(|error| unwritable(path, &error))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    let exit = match error.kind() {
-        std::io::ErrorKind::PermissionDenied => Exit::Permission,
-        _ => Exit::Internal,
-    };
-    Failure::new(
-        exit,
-        format_args!("cannot write {}: {error}", path.display()),
-    )
 }
 
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {

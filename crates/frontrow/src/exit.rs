@@ -1,7 +1,8 @@
 //! How the program ends: the exit codes and the one error type that carries
 //! them to `main`, which prints it.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
 
 /// Every code and what it means, for the man pages.
 pub const CODES: [(u8, &str); 11] = [
@@ -20,7 +21,7 @@ pub const CODES: [(u8, &str); 11] = [
     ),
     (7, "refused, because it would not be safe"),
     (8, "the kernel refuses tracing programs even to root"),
-    (9, "the disk of the recording is full"),
+    (9, "there is no space left for what is to be written"),
     (130, "interrupted"),
 ];
 
@@ -50,6 +51,17 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+/// Of a file or a directory that cannot be used.
+impl From<&io::Error> for Exit {
+    fn from(error: &io::Error) -> Exit {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Exit::Permission,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Exit::DiskFull,
+            _ => Exit::Internal,
+        }
+    }
+}
+
 /// One clear sentence and the code that goes with it.
 #[derive(Debug)]
 pub struct Failure {
@@ -66,5 +78,11 @@ impl Failure {
             exit,
             sentence: sentence.to_string(),
         }
+    }
+
+    /// Nothing could be written to `path`.
+    pub fn unwritable(path: &Path, error: &io::Error) -> Self {
+        let path = path.display();
+        Failure::new(error.into(), format_args!("cannot write {path}: {error}"))
     }
 }

@@ -6,6 +6,7 @@ mod torture;
 use crate::bench::{catch_signals, json as json_of, print_text, table_options};
 use crate::exit::{Exit, Failure};
 use crate::seeds::Seeds;
+use crate::whole;
 use ::lab::{Cache, Error, Kernel, Name, Request, Shell, Sources, Watcher};
 use clap::Subcommand;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -132,7 +133,7 @@ fn run_experiment(args: Run) -> Result<(), Failure> {
     let device = sources.device(args.device.as_ref().unwrap_or(&experiment.device))?;
     if let Some(out) = &args.out {
         // Better now than after minutes.
-        fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
+        fs::create_dir_all(out).map_err(|error| Failure::unwritable(out, &error))?;
     }
     let stop = catch_signals()?;
     let cache = Cache::of_user()?;
@@ -201,17 +202,9 @@ fn write(out: &Path, result: &ResultFile) -> Result<(), Failure> {
         ("result.json", json_of(result)?),
         ("report.html", html::render(result)),
     ] {
-        let path = out.join(name);
-        fs::write(&path, text).map_err(|error| unwritable(&path, &error))?;
+        whole::write(&out.join(name), text)?;
     }
     Ok(())
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(
-        Exit::Internal,
-        format_args!("cannot write {}: {error}", path.display()),
-    )
 }
 
 fn print(result: &ResultFile, json: bool) -> Result<(), Failure> {

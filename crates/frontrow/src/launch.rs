@@ -15,7 +15,6 @@ use ::launch::profile::{Store, StoreError, Timing};
 use clap::{Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Start an app faster: load what its start needs in a few large reads, then start it.
@@ -119,16 +118,8 @@ impl From<StoreError> for Failure {
             StoreError::Name(_) | StoreError::NoPlace => Exit::Usage,
             StoreError::Missing { .. } => Exit::Missing,
             StoreError::NotOwn { .. } | StoreError::Bad { .. } => Exit::Refused,
-            StoreError::File { source, .. } => exit_of(source),
+            StoreError::File { source, .. } => source.into(),
         };
         Failure::new(exit, error)
-    }
-}
-
-fn exit_of(error: &io::Error) -> Exit {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => Exit::Permission,
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Exit::DiskFull,
-        _ => Exit::Internal,
     }
 }

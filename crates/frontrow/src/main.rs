@@ -14,6 +14,7 @@ mod replay;
 mod sched;
 mod seeds;
 mod snapshot;
+mod whole;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use exit::Failure;

@@ -286,13 +286,11 @@ fn failed(error: Error) -> Failure {
             Exit::Refused,
             format_args!("{path} is in use: unmount what is on it"),
         ),
-        io::ErrorKind::PermissionDenied => Failure::new(Exit::Permission, error),
-        io::ErrorKind::StorageFull => Failure::new(Exit::DiskFull, error),
         io::ErrorKind::InvalidInput => Failure::new(
             Exit::Unsupported,
             format_args!("{path} takes no direct I/O: add --buffered"),
         ),
         io::ErrorKind::NotFound => Failure::new(Exit::Usage, error),
-        _ => Failure::new(Exit::Internal, error),
+        _ => Failure::new(source.into(), error),
     }
 }

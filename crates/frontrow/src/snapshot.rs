@@ -133,10 +133,8 @@ fn failed(error: Error) -> Failure {
                     format_args!("{} is in use: unmount what is on it", path.display()),
                 );
             }
-            io::ErrorKind::PermissionDenied => Exit::Permission,
             io::ErrorKind::NotFound => Exit::Usage,
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Exit::DiskFull,
-            _ => Exit::Internal,
+            _ => source.into(),
         },
     };
     Failure::new(exit, error)

@@ -6,14 +6,13 @@ mod csv;
 mod parquet;
 mod perfetto;
 mod perfetto_schema;
-mod sqlite;
 mod vcd;
 
 pub use perfetto_schema::{DebugAnnotation, Trace, TracePacket, TrackDescriptor, TrackEvent};
 
 use crate::store::{self, Store};
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 /// A format.
@@ -67,29 +66,74 @@ impl Format {
             Format::Perfetto => "perfetto-trace",
         }
     }
+}
 
-    /// The store to link a recording into: where it can be, the output itself.
-    pub fn store(self, output: &Path) -> Result<Store, Error> {
+/// An export under way. It is beside its output, whose name it gets when it is whole: what ends
+/// half-way leaves nothing that looks like a result.
+#[derive(Debug)]
+pub struct Export {
+    format: Format,
+    output: PathBuf,
+    partial: PathBuf,
+}
+
+impl Export {
+    /// Begins one to `output`, which must not be there yet.
+    pub fn begin(format: Format, output: &Path) -> Result<Export, Error> {
         if output.exists() {
             return Err(Error::Exists {
                 path: output.to_owned(),
             });
         }
-        match self {
-            Format::Sqlite => sqlite::store(output),
-            _ => Ok(Store::temporary()?),
-        }
+        let mut partial = output.as_os_str().to_owned();
+        partial.push(".partial");
+        let export = Export {
+            format,
+            output: output.to_owned(),
+            partial: partial.into(),
+        };
+        // Of one that was killed.
+        export.clear().map_err(cannot_write(&export.partial))?;
+        Ok(export)
+    }
+
+    /// The store to link a recording into: where it can be, the output itself.
+    pub fn store(&self) -> Result<Store, Error> {
+        Ok(match self.format {
+            Format::Sqlite => Store::create(&self.partial)?,
+            _ => Store::temporary()?,
+        })
     }
 
     /// Writes what was linked.
-    pub fn write(self, store: Store, output: &Path) -> Result<(), Error> {
-        match self {
-            Format::Sqlite => sqlite::write(store, output),
-            Format::Parquet => parquet::write(&store, output),
-            Format::Csv => csv::write(&store, output),
-            Format::Vcd => vcd::write(&store, output),
-            Format::Perfetto => perfetto::write(&store, output),
+    pub fn finish(self, store: Store) -> Result<(), Error> {
+        let to = &self.partial;
+        match self.format {
+            Format::Sqlite => store.close()?,
+            Format::Parquet => parquet::write(&store, to)?,
+            Format::Csv => csv::write(&store, to)?,
+            Format::Vcd => vcd::write(&store, to)?,
+            Format::Perfetto => perfetto::write(&store, to)?,
         }
+        std::fs::rename(to, &self.output).map_err(cannot_write(&self.output))
+    }
+
+    fn clear(&self) -> io::Result<()> {
+        let removed = match self.partial.is_dir() {
+            true => std::fs::remove_dir_all(&self.partial),
+            false => std::fs::remove_file(&self.partial),
+        };
+        removed.or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        // What cannot be removed now is in nobody's way: the next export to this place does.
+        let _ = self.clear();
     }
 }
 
@@ -111,8 +155,22 @@ pub enum Error {
         /// It.
         path: PathBuf,
         /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: io::Error,
     },
+}
+
+impl Error {
+    /// Whether there was no space.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Error::Store(error) => error.is_disk_full(),
+            Error::Exists { .. } => false,
+            Error::Output { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+            ),
+        }
+    }
 }
 
 impl From<rusqlite::Error> for Error {
@@ -122,13 +180,10 @@ impl From<rusqlite::Error> for Error {
 }
 
 /// The error of writing to `path`.
-fn cannot_write<E>(path: &Path) -> impl Fn(E) -> Error
-where
-    E: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| Error::Output {
         path: path.to_owned(),
-        source: source.into(),
+        source,
     }
 }
 

@@ -3,7 +3,7 @@
 //! its size.
 
 use crate::tables::{Kind, Row, TABLES, Table};
-use rusqlite::{Connection, Statement, params_from_iter};
+use rusqlite::{Connection, ErrorCode, Statement, params_from_iter};
 use std::path::{Path, PathBuf};
 
 /// Memory for the database's pages.
@@ -15,13 +15,19 @@ const ROWS_PER_TRANSACTION: u64 = 200_000;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database said no.
-    #[error("cannot write the tables{}: {source}; is there space left?", place(.path))]
+    #[error("cannot write the tables{}: {source}", place(.path))]
     Database {
         /// Where it is, if it has a name.
         path: Option<PathBuf>,
         /// What it said.
         source: rusqlite::Error,
     },
+    /// There is no space for them.
+    #[error(
+        "no space is left for the tables: make room beside the output if that is SQLite, and else \
+         in /var/tmp, or name another directory in TMPDIR"
+    )]
+    DiskFull,
     /// A file cannot be written or read.
     #[error("cannot access {path}: {source}")]
     File {
@@ -39,9 +45,19 @@ fn place(path: &Option<PathBuf>) -> String {
     }
 }
 
+impl Error {
+    /// Whether there was no space.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Error::DiskFull)
+    }
+}
+
 impl From<rusqlite::Error> for Error {
     fn from(source: rusqlite::Error) -> Error {
-        Error::Database { path: None, source }
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Error::DiskFull,
+            _ => Error::Database { path: None, source },
+        }
     }
 }
 
@@ -174,4 +190,20 @@ fn insert(table: &Table) -> String {
     };
     let marks = vec!["?"; table.columns.len()].join(", ");
     format!("{verb} INTO {} VALUES ({marks})", table.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::Segment;
+
+    #[test]
+    fn a_full_disk_is_told_from_other_errors() {
+        let mut store = Store::temporary().unwrap();
+        let smallest = "PRAGMA max_page_count = 1";
+        store.database.query_row(smallest, [], |_| Ok(())).unwrap();
+        let error = (0..).find_map(|_| store.add(&Segment::default()).err());
+        assert!(error.unwrap().is_disk_full());
+        assert!(!Error::from(rusqlite::Error::InvalidQuery).is_disk_full());
+    }
 }

@@ -4,7 +4,7 @@
 mod synthetic;
 
 use iopro::event::*;
-use iopro::export::{Error, Format, Trace};
+use iopro::export::{Error, Export, Format, Trace};
 use iopro::link::Linker;
 use iopro::recording::Ending;
 use iopro::tables::TABLES;
@@ -46,14 +46,15 @@ fn stream() -> Stream {
 fn export(format: Format, directory: &Path) -> PathBuf {
     let output = directory.join(format.suffix());
     let stream = stream();
-    let store = format.store(&output).unwrap();
+    let export = Export::begin(format, &output).unwrap();
+    let store = export.store().unwrap();
     let mut linker = Linker::new(&header(), None, store).unwrap();
     for event in &stream.events {
         linker.event(event).unwrap();
     }
     let end_ns = stream.now;
     let store = linker.finish(Some(Ending::Complete { end_ns })).unwrap();
-    format.write(store, &output).unwrap();
+    export.finish(store).unwrap();
     output
 }
 
@@ -207,7 +208,31 @@ fn nothing_that_is_there_is_overwritten() {
     for format in Format::ALL {
         let output = directory.path().join(format.name());
         std::fs::write(&output, "precious").unwrap();
-        assert!(matches!(format.store(&output), Err(Error::Exists { .. })));
+        let refused = Export::begin(format, &output);
+        assert!(matches!(refused, Err(Error::Exists { .. })));
         assert_eq!(std::fs::read(&output).unwrap(), b"precious");
+    }
+}
+
+#[test]
+fn what_was_not_finished_leaves_nothing_and_is_in_nobodys_way() {
+    let directory = tempfile::tempdir().unwrap();
+    let left = || std::fs::read_dir(directory.path()).unwrap().count();
+    for format in Format::ALL {
+        let output = directory.path().join(format.suffix());
+        let half = Export::begin(format, &output).unwrap();
+        half.store().unwrap();
+        // Killed: nobody tidies up.
+        std::mem::forget(half);
+        let half = Export::begin(format, &output).unwrap();
+        let store = half.store().unwrap();
+        drop((store, half));
+        assert_eq!(left(), 0, "{format:?}");
+        export(format, directory.path());
+        assert_eq!(left(), 1, "{format:?}");
+        match output.is_dir() {
+            true => std::fs::remove_dir_all(&output).unwrap(),
+            false => std::fs::remove_file(&output).unwrap(),
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! The same changes each time; `FUZZ_ROUNDS=N` makes N times as many.
 
 use iopro::event::Event;
-use iopro::export::Format;
+use iopro::export::{Export, Format};
 use iopro::link::link;
 use iopro::recording::{Ending, Reader};
 use iopro::report::{self, Report};
@@ -336,10 +336,11 @@ fn use_all_of(file: &[u8], format: Format) {
     };
     let directory = tempfile::tempdir().unwrap();
     let output = directory.path().join(format.name());
-    let store = format.store(&output).unwrap();
+    let export = Export::begin(format, &output).unwrap();
+    let store = export.store().unwrap();
     if let Ok(store) = link(reader, path, None, store, &mut |_| {}) {
         // Times before the machine was switched on are refused, in a sentence.
-        if let Err(error) = format.write(store, &output) {
+        if let Err(error) = export.finish(store) {
             assert_is_sentence(&error.to_string());
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! `MEMORY_LAPS=N` makes it longer. It is one test, since memory is the process's.
 
-use iopro::export::Format;
+use iopro::export::{Export, Format};
 use iopro::link::link;
 use iopro::recording::{Reader, Writer};
 use iopro::report::{self, Report};
@@ -275,8 +275,9 @@ fn memory_is_bounded_whatever_the_length_of_the_recording() {
     drop(store);
     for format in Format::ALL {
         let output = directory.path().join(format.name());
-        let store = linked(format.store(&output).unwrap());
-        format.write(store, &output).unwrap();
+        let export = Export::begin(format, &output).unwrap();
+        let store = linked(export.store().unwrap());
+        export.finish(store).unwrap();
         within(format.name());
         if output.is_dir() {
             fs::remove_dir_all(&output).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! `make readers` gets these (`tests/readers`), and `make test` does so first.
 
-use iopro::export::Format;
+use iopro::export::{Export, Format};
 use iopro::link::link;
 use iopro::recording::Reader;
 use iopro::store::Store;
@@ -18,8 +18,9 @@ static EXPORTS: LazyLock<TempDir> = LazyLock::new(|| {
     let directory = tempfile::tempdir().unwrap();
     for format in Format::ALL {
         let output = directory.path().join(format.name());
-        let store = linked(format.store(&output).unwrap());
-        format.write(store, &output).unwrap();
+        let export = Export::begin(format, &output).unwrap();
+        let store = linked(export.store().unwrap());
+        export.finish(store).unwrap();
     }
     directory
 });

@@ -89,9 +89,8 @@ fn try_lock(file: &File) -> bool {
 
 fn failure(action: &str, path: &Path, error: &io::Error) -> Failure {
     let exit = match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Exit::Permission,
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Exit::Usage,
-        _ => Exit::Internal,
+        _ => error.into(),
     };
     Failure::new(
         exit,

@@ -31,9 +31,10 @@ pub fn run(args: &Export) -> Result<(), Failure> {
         Some(output) => output.clone(),
         None => args.source.recording.with_extension(args.to.suffix()),
     };
-    let store = args.to.store(&output).map_err(cannot_export)?;
+    let export = iopro::export::Export::begin(args.to, &output).map_err(cannot_export)?;
+    let store = export.store().map_err(cannot_export)?;
     let store = args.source.link(store)?;
-    args.to.write(store, &output).map_err(cannot_export)?;
+    export.finish(store).map_err(cannot_export)?;
     eprintln!("{} is written.", output.display());
     Ok(())
 }
@@ -42,6 +43,10 @@ fn cannot_export(error: Error) -> Failure {
     match error {
         Error::Store(error) => failed(&error),
         Error::Exists { .. } => Failure::new(Exit::Refused, error),
+        error if error.is_disk_full() => Failure::new(
+            Exit::DiskFull,
+            format!("{error}: make room, or name another place with --output"),
+        ),
         Error::Output { .. } => Failure::new(Exit::Internal, error),
     }
 }

@@ -62,5 +62,9 @@ fn unreadable(error: recording::Error) -> Failure {
 
 /// The tables could not be written or read.
 pub fn failed(error: &store::Error) -> Failure {
-    Failure::new(Exit::Internal, error)
+    let exit = match error.is_disk_full() {
+        true => Exit::DiskFull,
+        false => Exit::Internal,
+    };
+    Failure::new(exit, error)
 }

@@ -3,6 +3,7 @@
 use super::linked::{Source, failed};
 use crate::bench::print_text;
 use crate::exit::{Exit, Failure};
+use crate::whole;
 use iopro::report::{self, Report as Said};
 use iopro::store::Store;
 use std::path::PathBuf;
@@ -28,10 +29,7 @@ pub fn run(args: &Report) -> Result<(), Failure> {
     let store = args.source.link(store)?;
     let said = Said::of(&store).map_err(|error| failed(&error))?;
     if let Some(path) = &args.html {
-        std::fs::write(path, report::html(&said)).map_err(|error| {
-            let path = path.display();
-            Failure::new(Exit::Internal, format!("cannot write {path}: {error}"))
-        })?;
+        whole::write(path, report::html(&said))?;
     }
     match args.json {
         true => {

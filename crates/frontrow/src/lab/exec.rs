@@ -2,6 +2,7 @@
 
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::whole;
 use ::lab::{Cache, Kernel, Left, Sources};
 use std::fs;
 use std::io::{self, Write};
@@ -45,7 +46,7 @@ pub struct Exec {
 pub fn run(args: Exec) -> Result<(), Failure> {
     if let Some(out) = &args.out {
         // Better now than after minutes.
-        fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
+        fs::create_dir_all(out).map_err(|error| Failure::unwritable(out, &error))?;
     }
     let (sources, cache) = (Sources::here(), Cache::of_user()?);
     let stop = catch_signals()?;
@@ -78,8 +79,8 @@ fn keep(out: &Path, left: &Left) -> Result<(), Failure> {
     for (name, content) in &left.files {
         let path = out.join(name);
         let dir = path.parent().unwrap_or(out);
-        fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
-        fs::write(&path, content).map_err(|error| unwritable(&path, &error))?;
+        fs::create_dir_all(dir).map_err(|error| Failure::unwritable(dir, &error))?;
+        whole::write(&path, content)?;
     }
     Ok(())
 }
@@ -103,11 +104,4 @@ fn pass_on(left: &Left) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(
-        Exit::Internal,
-        format_args!("cannot write {}: {error}", path.display()),
-    )
 }

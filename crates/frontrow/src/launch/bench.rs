@@ -1,7 +1,7 @@
 //! `frontrow launch bench`: an app's cold start with and without loading, and what a warm
 //! one loses by it.
 
-use super::{exit_of, profile_name};
+use super::profile_name;
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
 use ::launch::WorkingSet;
@@ -123,7 +123,7 @@ fn make_cold(set: &WorkingSet) -> Result<(), Failure> {
 fn start(kind: &Kind, name: &str, command: &[OsString]) -> Result<Duration, Failure> {
     let failed = |error: io::Error| {
         let sentence = format_args!("cannot start the app: {error}");
-        Failure::new(exit_of(&error), sentence)
+        Failure::new((&error).into(), sentence)
     };
     let mut launch = Command::new(match kind.argument {
         Some(_) => "/proc/self/exe".as_ref(),

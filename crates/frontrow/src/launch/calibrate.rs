@@ -1,6 +1,6 @@
 //! `frontrow launch calibrate`.
 
-use super::{exit_of, latency_path};
+use super::latency_path;
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
 use ::launch::Latency;
@@ -34,7 +34,7 @@ pub fn run(args: &Calibrate) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let failed = |error: io::Error| {
         let place = args.directory.display();
-        Failure::new(exit_of(&error), format_args!("cannot use {place}: {error}"))
+        Failure::new((&error).into(), format_args!("cannot use {place}: {error}"))
     };
     let number = fs::metadata(&args.directory).map_err(failed)?.dev();
     let device = device_name(number).map_err(|_| {

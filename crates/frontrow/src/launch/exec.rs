@@ -52,8 +52,7 @@ pub fn become_app(command: &[OsString]) -> Failure {
     let error = io::Error::last_os_error();
     let exit = match error.kind() {
         io::ErrorKind::NotFound => Exit::Missing,
-        io::ErrorKind::PermissionDenied => Exit::Permission,
-        _ => Exit::Internal,
+        _ => (&error).into(),
     };
     failed(exit, &error)
 }

@@ -2,7 +2,6 @@
 //! Frontrow. What the distribution installed stays as it is; what is written here
 //! comes before it and is removed as a whole.
 
-use super::exit_of;
 use crate::bench::{json, print_text};
 use crate::exit::{Exit, Failure};
 use serde_json::json;
@@ -220,7 +219,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Failur
     let path = path.to_owned();
     move |error| {
         let sentence = format_args!("cannot {action} {}: {error}", path.display());
-        Failure::new(exit_of(&error), sentence)
+        Failure::new((&error).into(), sentence)
     }
 }
 

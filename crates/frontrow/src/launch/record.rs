@@ -1,7 +1,7 @@
 //! `frontrow launch record`.
 
 use super::capture::Watcher;
-use super::{exit_of, profile_name};
+use super::profile_name;
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
 use ::launch::profile::{PAGE_BYTES, Profile, Store};
@@ -91,10 +91,10 @@ impl From<Error> for Failure {
         let exit = match &error {
             Error::Start { source, .. } => match source.kind() {
                 std::io::ErrorKind::NotFound => Exit::Missing,
-                _ => exit_of(source),
+                _ => source.into(),
             },
             Error::NoTrace(_) => Exit::Permission,
-            Error::System(source) => exit_of(source),
+            Error::System(source) => source.into(),
             Error::Watcher(_) => Exit::Internal,
             Error::Nothing => Exit::Unsupported,
             Error::Knob(_) => Exit::Internal,

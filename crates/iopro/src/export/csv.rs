@@ -5,6 +5,7 @@ use super::{Error, cannot_write};
 use crate::store::Store;
 use crate::tables::TABLES;
 use rusqlite::types::ValueRef;
+use std::io;
 use std::path::Path;
 
 /// Writes all tables into the directory `output`.
@@ -14,7 +15,8 @@ pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
         let path = output.join(format!("{}.csv", table.name));
         let mut file = csv::Writer::from_writer(super::create(&path)?);
         let names = table.columns.iter().map(|column| column.name);
-        file.write_record(names).map_err(cannot_write(&path))?;
+        let failed = |error| cannot_write(&path)(cause(error));
+        file.write_record(names).map_err(failed)?;
         let mut statement = store.select(table)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -24,12 +26,19 @@ pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
                     ValueRef::Text(text) => text.to_vec(),
                     _ => Vec::new(),
                 };
-                file.write_field(cell).map_err(cannot_write(&path))?;
+                file.write_field(cell).map_err(failed)?;
             }
-            file.write_record(None::<&[u8]>)
-                .map_err(cannot_write(&path))?;
+            file.write_record(None::<&[u8]>).map_err(failed)?;
         }
         file.flush().map_err(cannot_write(&path))?;
     }
     Ok(())
+}
+
+/// What the system said, of what the crate says.
+fn cause(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
 }

@@ -12,6 +12,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 use rusqlite::types::ValueRef;
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -54,12 +55,13 @@ pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
     for table in TABLES {
         let path = output.join(format!("{}.parquet", table.name));
         let file = File::create_new(&path).map_err(cannot_write(&path))?;
-        let schema = schema(table).map_err(cannot_write(&path))?;
+        let failed = |error| cannot_write(&path)(cause(error));
+        let schema = schema(table).map_err(failed)?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .build();
         let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
-            .map_err(cannot_write(&path))?;
+            .map_err(failed)?;
         let mut statement = store.select(table)?;
         let mut rows = statement.query([])?;
         loop {
@@ -76,9 +78,9 @@ pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
             if count == 0 {
                 break;
             }
-            group(&mut writer, table, &columns).map_err(cannot_write(&path))?;
+            group(&mut writer, table, &columns).map_err(failed)?;
         }
-        writer.close().map_err(cannot_write(&path))?;
+        writer.close().map_err(failed)?;
     }
     Ok(())
 }
@@ -149,4 +151,15 @@ fn write_column(
         }
     }
     writer.close()
+}
+
+/// What the system said, of what the crate says.
+fn cause(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(error) => match error.downcast() {
+            Ok(error) => *error,
+            Err(error) => io::Error::other(error),
+        },
+        other => io::Error::other(other),
+    }
 }

@@ -1,0 +1,84 @@
+//! Files that are whole or as they were: written beside their place, moved there at the end.
+
+use crate::exit::{Exit, Failure};
+use std::fs::Permissions;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::{Builder, NamedTempFile};
+
+/// A file that is to be at a path.
+pub struct Whole {
+    file: NamedTempFile,
+    path: PathBuf,
+}
+
+impl Whole {
+    /// One for `path`: fails at once where nothing can be written.
+    pub fn create(path: &Path) -> Result<Whole, Failure> {
+        // Of a link, where it leads to.
+        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if path.exists() && !path.is_file() {
+            let path = path.display();
+            return Err(Failure::new(
+                Exit::Refused,
+                format_args!("{path} is not a file: give another path to write to"),
+            ));
+        }
+        let directory = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let file = Builder::new()
+            .permissions(Permissions::from_mode(0o644))
+            .tempfile_in(directory)
+            .map_err(|error| Failure::unwritable(path, &error))?;
+        let path = path.to_owned();
+        Ok(Whole { file, path })
+    }
+
+    /// Puts it where it belongs, with this content.
+    pub fn write(self, content: impl AsRef<[u8]>) -> Result<(), Failure> {
+        let Whole { mut file, path } = self;
+        file.write_all(content.as_ref())
+            .and_then(|()| file.persist(&path).map_err(io::Error::from))
+            .map(drop)
+            .map_err(|error| Failure::unwritable(&path, &error))
+    }
+}
+
+/// Makes the file at `path` hold this content, or leaves it as it was.
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
+    Whole::create(path)?.write(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_is_there_stays_until_there_is_something_better() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("result");
+        let link = directory.path().join("link");
+        fs::write(&path, "old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let new = Whole::create(&link).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        new.write("new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert!(link.is_symlink());
+        let names = fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(names, 2, "nothing else is left");
+    }
+
+    #[test]
+    fn devices_and_directories_are_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        for path in [Path::new("/dev/null"), directory.path()] {
+            let refused = write(path, "x").unwrap_err();
+            assert_eq!(refused.exit, Exit::Refused, "{}", refused.sentence);
+        }
+    }
+}
