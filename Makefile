@@ -72,7 +72,7 @@ stress: setup-stress
 
 # What `make test` ignores. (tally takes a second `--` for its next runner.)
 slow-tests:
-	$(CARGO) test --locked -p frontrow --test iopro --test recording --test torture -- --ignored
+	$(CARGO) test --locked -p frontrow --test iopro --test recording -- --ignored
 
 include packaging/install.mk
 include tests/readers/readers.mk

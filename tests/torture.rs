@@ -49,7 +49,6 @@ fn iopro_names_each_wait_and_links_each_page_on_6_12() {
 }
 
 #[test]
-#[ignore = "`make stress` runs it: the other kernel's takes two minutes"]
 fn iopro_names_each_wait_and_links_each_page_on_6_1() {
     withstands("6.1", &TOLD);
 }

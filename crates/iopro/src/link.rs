@@ -100,6 +100,7 @@ struct Count {
 #[derive(Clone, Debug, Default)]
 struct Counts {
     requests_without_bio: Count,
+    requests_with_untold_bytes: Count,
     bios_without_task: Count,
     written_pages_without_dirtier: Count,
     written_metadata_without_dirtier: Count,
@@ -278,6 +279,10 @@ impl Linker {
         let counts = self.counts.clone();
         let unlinked = [
             ("requests without bio", counts.requests_without_bio),
+            (
+                "requests with untold bytes",
+                counts.requests_with_untold_bytes,
+            ),
             ("bios without task", counts.bios_without_task),
             (
                 "written pages without dirtier",

@@ -534,7 +534,7 @@ tables! {
 
     /// What could not be linked, counted by kind.
     Unlinked "unlinked" [] {
-        /// `requests without bio`, `bios without task`, `written pages without dirtier` (dirty since before the recording, or by something unseen), `written metadata pages without dirtier`, `completions without request` (issued before the recording), `waits without request` (on a page or a block in no known request).
+        /// `requests without bio`, `requests with untold bytes` (whose segments are not all of them), `bios without task`, `written pages without dirtier` (dirty since before the recording, or by something unseen), `written metadata pages without dirtier`, `completions without request` (issued before the recording), `waits without request` (on a page or a block in no known request).
         kind: &'static str,
         /// How many; pages where the kind says so.
         missing: u64,

@@ -155,11 +155,15 @@ fn judge(recorded: &Recorded, blocked_ns: u64) -> Outcome<()> {
     let (linked, unlinked) = (of_kind("write")?, of_kind("unlinked")?);
     let orphans = missing("written pages without dirtier")?;
     let share = linked as f64 / (linked + unlinked + orphans) as f64;
+    let which = unlinked_ones(recorded)?;
     require(linked > 500 && share >= LEAST_LINKED, || {
-        format!("of written page versions {linked} are linked, {unlinked} and {orphans} are not")
+        format!(
+            "of written page versions {linked} are linked, {unlinked} ({which}) and {orphans} are not"
+        )
     })?;
     for kind in [
         "requests without bio",
+        "requests with untold bytes",
         "bios without task",
         "completions without request",
     ] {
@@ -186,4 +190,26 @@ fn judge(recorded: &Recorded, blocked_ns: u64) -> Outcome<()> {
     require(other as f64 <= MOST_OTHER * blocked_ns as f64, || {
         format!("of {blocked_ns} ns off the CPU {other} are of no class")
     })
+}
+
+/// The first of the page versions that were taken for writeback and are in no request.
+fn unlinked_ones(recorded: &Recorded) -> Outcome<String> {
+    let database = recorded.store.database();
+    let query = "SELECT coalesce(path, 'metadata'), page_index, links.pages, syscalls.kind,
+             links.begin_ns, links.end_ns
+         FROM links JOIN syscalls USING (syscall_id)
+         LEFT JOIN files ON links.file_id = files.file_id
+         WHERE links.kind = 'unlinked' ORDER BY links.begin_ns LIMIT 20";
+    let mut statement = database.prepare(query).map_err(failed)?;
+    let words = |row: &rusqlite::Row| {
+        let (path, call): (String, String) = (row.get(0)?, row.get(3)?);
+        let (index, pages): (u64, u64) = (row.get(1)?, row.get(2)?);
+        let (begin_ns, end_ns): (u64, u64) = (row.get(4)?, row.get(5)?);
+        Ok(format!(
+            "{pages} from {index} on of {path} by {call}, {begin_ns} to {end_ns} ns"
+        ))
+    };
+    let rows = statement.query_map([], words).map_err(failed)?;
+    let all = rows.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    Ok(all.join("; "))
 }

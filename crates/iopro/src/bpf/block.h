@@ -305,8 +305,8 @@ struct walk {
 	__u32 run_bytes;
 	bool data;
 	bool write;
-	bool first;
-	bool in_first;
+	bool told;		/* the first run was, and the request with it */
+	bool past_first;	/* bio */
 	bool over;
 	__u8 run_has;
 	__u16 run_at;	/* where in its first page it begins */
@@ -364,11 +364,11 @@ static __always_inline void end_run(struct walk *walk)
 {
 	if (!walk->run_bio)
 		return;
-	if (walk->first)
-		tell_issue(walk);
-	else
+	if (walk->told)
 		tell_segment(walk);
-	walk->first = false;
+	else
+		tell_issue(walk);
+	walk->told = true;
 	walk->run_bio = NULL;
 }
 
@@ -432,7 +432,6 @@ static __always_inline void set_first_bio(struct walk *walk, struct bio *bio)
 	walk->done = bio->bi_iter.bi_bvec_done;
 	walk->left = bio->bi_iter.bi_size;
 	walk->sector = bio->bi_iter.bi_sector;
-	walk->in_first = true;
 }
 
 static __always_inline void advance(struct walk *walk, __u32 bytes)
@@ -444,11 +443,11 @@ static __always_inline void advance(struct walk *walk, __u32 bytes)
 	walk->left -= bytes;
 	if (walk->left)
 		return;
-	if (walk->in_first)
-		bio = walk->next;
-	else
+	if (walk->past_first)
 		bio = BPF_CORE_READ(bio, bi_next);
-	walk->in_first = false;
+	else
+		bio = walk->next;
+	walk->past_first = true;
 	set_bio(walk, bio);
 }
 
@@ -637,16 +636,16 @@ static __always_inline bool was_held(struct request *rq, struct bio *bio)
 
 static __always_inline int issue_with_pages(struct request *rq)
 {
-	struct walk walk = {};
+	struct walk walk;
 
+	clear_for_loop(&walk, sizeof(walk));
 	fill_request(&walk.rq, rq, REC_ISSUE);
 	walk.data = walk.rq.rec.op == IO_READ || walk.rq.rec.op == IO_WRITE;
 	walk.write = walk.rq.rec.op == IO_WRITE;
-	walk.first = true;
 	set_first_bio(&walk, rq->bio);
 	bpf_loop(MAX_STEPS, walk_step, &walk, 0);
 	end_run(&walk);
-	if (walk.first)
+	if (!walk.told)
 		tell_issue(&walk);
 	if (!walk.over)
 		count_lost(LOST_LONG_REQUESTS);

@@ -83,10 +83,13 @@ static __always_inline struct dentry *alias_of(struct inode *inode)
 static __always_inline int put_name(struct path_buffer *buffer, struct dentry *dentry,
 				    const struct file_key *file, __u16 mode, __u8 why)
 {
-	struct path_walk walk = { .dentry = dentry, .buffer = buffer };
+	struct path_walk walk;
 	__u64 length;
 	void *rec;
 
+	clear_for_loop(&walk, sizeof(walk));
+	walk.dentry = dentry;
+	walk.buffer = buffer;
 	if (dentry)
 		bpf_loop(MAX_COMPONENTS, walk_path, &walk, 0);
 	begin_record(&buffer->rec.rec, bpf_ktime_get_ns(), REC_NAME);

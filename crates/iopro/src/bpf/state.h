@@ -187,6 +187,16 @@ extern void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
 #define TYPED(pointer, type) \
 	((type *)bpf_rdonly_cast((void *)(pointer), bpf_core_type_id_kernel(type)))
 
+/*
+ * Zeroes, of which the verifier knows nothing. Before 6.7 it goes through the body of
+ * a loop once, with what it knows from before the loop, and takes out the branches
+ * that this does not reach: what bpf_loop() is to change may not begin as a constant.
+ */
+static __always_inline void clear_for_loop(void *memory, __u32 bytes)
+{
+	bpf_probe_read_kernel(memory, bytes, NULL);
+}
+
 #define CURRENT() ((struct task_struct *)bpf_get_current_task_btf())
 
 static __always_inline struct cpu *this_cpu(void)

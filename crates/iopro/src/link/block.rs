@@ -495,6 +495,11 @@ impl Linker {
         self.counts.requests_without_bio.all += 1;
         let unknown = active.row.task_id.is_none();
         self.counts.requests_without_bio.missing += u64::from(unknown);
+        if matches!(active.row.op, "read" | "write") {
+            let told: u64 = active.segments.iter().map(|it| it.bytes).sum();
+            self.counts.requests_with_untold_bytes.all += 1;
+            self.counts.requests_with_untold_bytes.missing += u64::from(told != active.row.bytes);
+        }
         if active.row.op == "write" && active.row.content != "journal" {
             for run in &active.runs {
                 let range = self.bytes_of(run.index, run.pages);
