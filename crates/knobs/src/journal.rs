@@ -4,51 +4,16 @@
 //! one; each other is a [`Change`]. A line is on disk before its knob is touched, so only
 //! the last line can be torn, and the change of a torn line was never made.
 
-use crate::{Error, knob};
+use crate::change::{below, each_knob_once, standing};
+use crate::{Change, Error, Restored, Standing, knob};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 const DIRECTORY: &str = "run/frontrow";
 const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
-
-/// One knob's change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// The knob, as on the running system: `/sys/block/sda/queue/scheduler`.
-    pub path: PathBuf,
-    /// What it held.
-    pub before: String,
-    /// What it was set to; `None` where it is only remembered, as another change of ours
-    /// will make the kernel change it.
-    pub value: Option<String>,
-    /// One phrase for people.
-    pub reason: String,
-}
-
-/// For people: `/sys/block/sda/queue/scheduler: none -> frontrow`; lists of lines with commas.
-impl fmt::Display for Change {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.value.as_deref().unwrap_or_default();
-        let [before, value] = [self.before.as_str(), value].map(|it| it.replace('\n', ", "));
-        write!(out, "{}: {before} -> {value}", self.path.display())
-    }
-}
-
-/// What became of one change when it was undone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Restored {
-    /// The knob holds again what it held.
-    Written,
-    /// It did already.
-    Unchanged,
-    /// The knob does not exist any more, such as that of a device taken out.
-    Gone,
-}
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -160,18 +125,55 @@ impl Journal {
         &self.changes
     }
 
-    /// Puts every knob back to what it held before its first change, last change first, and
-    /// ends the journal. If a knob refuses, the others are put back all the same, and the
-    /// journal stays.
+    /// Whose value the knob at `path` holds. One that was not changed here holds that of before.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn standing(&self, path: &Path) -> Result<Standing, Error> {
+        standing(&self.root, &self.changes, path)
+    }
+
+    /// Puts one knob back to what it held before its first change, and forgets it. Until
+    /// [`Self::settle`] the file names it still, which does no harm: it holds that already.
+    ///
+    /// # Errors
+    /// [`Error::Read`] or [`Error::Write`].
+    pub fn put_back(&mut self, path: &Path) -> Result<Restored, Error> {
+        let before = self.changes.iter().find(|change| change.path == path);
+        let Some(before) = before.map(|change| change.before.clone()) else {
+            return Ok(Restored::Unchanged);
+        };
+        let restored = self.undo(path, &before)?;
+        self.changes.retain(|change| change.path != path);
+        Ok(restored)
+    }
+
+    /// Makes the file hold only what is in force: for each knob its first value and its last.
+    /// Where knobs are changed again and again, it would grow without end.
+    ///
+    /// # Errors
+    /// [`Error::Journal`]; then the old file stands.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        let changes = each_knob_once(&self.changes);
+        self.file = self
+            .rewrite(&changes)
+            .map_err(|source| self.failed(source))?;
+        self.changes = changes;
+        Ok(())
+    }
+
+    /// Puts every knob back to what it held before its first change, last knob first, but
+    /// those that somebody else has set since, and ends the journal. If a knob refuses, the
+    /// others are put back all the same, and the journal stays.
     ///
     /// # Errors
     /// The first knob's that refused.
     pub fn restore(self) -> Result<Vec<(Change, Restored)>, Error> {
         let mut restored = Vec::new();
         let mut first_error = None;
-        for change in self.changes.iter().rev() {
-            match self.undo(change) {
-                Ok(outcome) => restored.push((change.clone(), outcome)),
+        for change in each_knob_once(&self.changes).into_iter().rev() {
+            match self.undo(&change.path, &change.before) {
+                Ok(outcome) => restored.push((change, outcome)),
                 Err(error) => {
                     first_error.get_or_insert(error);
                 }
@@ -187,27 +189,39 @@ impl Journal {
         }
     }
 
-    fn undo(&self, change: &Change) -> Result<Restored, Error> {
-        let path = self.below_root(&change.path);
-        if !path.exists() {
-            return Ok(Restored::Gone);
+    fn undo(&self, path: &Path, before: &str) -> Result<Restored, Error> {
+        match self.standing(path)? {
+            Standing::Gone => Ok(Restored::Gone),
+            Standing::Before => Ok(Restored::Unchanged),
+            Standing::Theirs => Ok(Restored::Overruled),
+            Standing::Ours => {
+                knob::write(&self.below_root(path), before)?;
+                Ok(Restored::Written)
+            }
         }
-        if knob::read(&path)? == change.before {
-            return Ok(Restored::Unchanged);
+    }
+
+    /// A new file in place of the old one, locked before anybody else can see it.
+    fn rewrite(&self, changes: &[Change]) -> io::Result<File> {
+        let boot_id = boot_id(&self.root)?;
+        let path = self.path.with_extension("new");
+        let mut file = open_for_lines(&path)?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        // Left by a crash.
+        file.set_len(0)?;
+        write_line(&mut file, &Header { boot_id })?;
+        for change in changes {
+            write_line(&mut file, change)?;
         }
-        knob::write(&path, &change.before)?;
-        Ok(Restored::Written)
+        fs::rename(&path, &self.path)?;
+        Ok(file)
     }
 
     /// Two processes that change the same knobs would remember each other's values. The
     /// lock's holder may delete the file, so that who waited has to look again.
     fn lock(directory: &Path, path: &Path) -> io::Result<(File, String)> {
         loop {
-            let mut file = fs::OpenOptions::new()
-                .read(true)
-                .append(true)
-                .create(true)
-                .open(path)?;
+            let mut file = open_for_lines(path)?;
             flock(&file, FlockOperation::LockExclusive)?;
             if is_current(&file, path)? {
                 File::open(directory)?.sync_all()?;
@@ -245,30 +259,6 @@ impl Journal {
     }
 }
 
-/// What `changes` come to: for each knob that holds something else now than before the first
-/// of them, that and what it holds now.
-///
-/// # Errors
-/// [`Error::Read`].
-pub fn net(root: &Path, changes: &[Change]) -> Result<Vec<Change>, Error> {
-    let mut net: Vec<Change> = Vec::new();
-    for change in changes {
-        match net.iter_mut().find(|it| it.path == change.path) {
-            Some(known) => known.reason.clone_from(&change.reason),
-            None => net.push(change.clone()),
-        }
-    }
-    for change in &mut net {
-        let path = below(root, &change.path);
-        change.value = match path.exists() {
-            true => Some(knob::read(&path)?).filter(|value| *value != change.before),
-            false => None,
-        };
-    }
-    net.retain(|change| change.value.is_some());
-    Ok(net)
-}
-
 fn parse(path: &Path, text: &str, boot_id: &str) -> Result<Vec<Change>, Error> {
     let damaged = |line| Error::Damaged {
         path: path.to_owned(),
@@ -292,8 +282,9 @@ fn complete(text: &str) -> &str {
     text.rfind('\n').map_or("", |end| &text[..=end])
 }
 
-fn below(root: &Path, path: &Path) -> PathBuf {
-    root.join(path.strip_prefix("/").unwrap_or(path))
+fn open_for_lines(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).append(true).create(true).open(path)
 }
 
 fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {

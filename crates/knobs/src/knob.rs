@@ -1,8 +1,10 @@
 //! One knob: a small text file of the kernel's.
 
 use crate::Error;
+use rustix::fs::OFlags;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The value of the knob at `path`, as it could be written back: without the newline, and
@@ -32,10 +34,13 @@ pub(crate) fn write(path: &Path, value: &str) -> Result<(), Error> {
 }
 
 fn write_all_at_once(path: &Path, value: &str) -> io::Result<()> {
-    // Truncating makes no difference to the kernel's files and fixes those of tests.
+    // Truncating makes no difference to the kernel's files and fixes those of tests. With
+    // O_NONBLOCK a memory limit (from 6.16 on) is set without waiting for the reclaim that it
+    // may ask for.
     let mut file = fs::OpenOptions::new()
         .write(true)
         .truncate(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32)
         .open(path)?;
     let written = file.write(value.as_bytes())?;
     if written < value.len() {

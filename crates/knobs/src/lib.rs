@@ -2,16 +2,19 @@
 //!
 //! A knob is a small text file of the kernel's (sysfs, procfs, cgroup): reading it gives
 //! its value, writing changes it. [`Journal::set`] first writes down what the knob holds,
-//! then changes it; [`Journal::restore`] puts everything back, last change first. A crash
-//! at any point leaves a journal from which the next run restores.
+//! then changes it; [`Journal::restore`] puts everything back, last knob first, and leaves
+//! what somebody else has set since. A crash at any point leaves a journal from which the
+//! next run restores.
 //!
 //! All paths are given as they are on the running system; a [`Journal`] has the root
 //! directory that they are below, so that tests have a tree of their own.
 
+mod change;
 mod journal;
 mod knob;
 
-pub use journal::{Change, Journal, Restored, net};
+pub use change::{Change, Restored, Standing, net};
+pub use journal::Journal;
 pub use knob::read;
 
 use std::io;

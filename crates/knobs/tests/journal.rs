@@ -1,8 +1,9 @@
 //! What was changed can be put back, whatever happened in between.
 
-use knobs::{Error, Journal, Restored};
+use knobs::{Error, Journal, Restored, Standing};
 use std::fs;
 use std::path::Path;
+use std::thread;
 use tempfile::TempDir;
 
 const SCHEDULER: &str = "/sys/block/sda/queue/scheduler";
@@ -58,7 +59,6 @@ fn every_knob_gets_back_what_it_held() {
     assert_eq!(
         order,
         [
-            ("128", Restored::Written),
             ("64", Restored::Written),
             ("mq-deadline", Restored::Written)
         ]
@@ -134,6 +134,69 @@ fn a_change_that_was_written_down_but_not_made_is_undone_by_doing_nothing() {
     kernel_sets(&root, NR_REQUESTS, "64");
     let restored = journal.restore().unwrap();
     assert_eq!(restored[0].1, Restored::Unchanged);
+}
+
+#[test]
+fn what_somebody_else_has_set_since_stays() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, NR_REQUESTS, "128");
+    set(&mut journal, NR_REQUESTS, "256");
+    set(&mut journal, SCHEDULER, "frontrow");
+    assert_eq!(
+        journal.standing(Path::new(NR_REQUESTS)).unwrap(),
+        Standing::Ours
+    );
+    kernel_sets(&root, NR_REQUESTS, "32");
+    assert_eq!(
+        journal.standing(Path::new(NR_REQUESTS)).unwrap(),
+        Standing::Theirs
+    );
+    let restored = journal.restore().unwrap();
+    assert_eq!(restored[1].1, Restored::Overruled);
+    assert_eq!(value(&root, NR_REQUESTS), "32");
+    assert_eq!(value(&root, SCHEDULER), "mq-deadline");
+}
+
+#[test]
+fn one_knob_can_be_put_back_and_others_stay_changed() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, NR_REQUESTS, "128");
+    set(&mut journal, SCHEDULER, "frontrow");
+    let restored = journal.put_back(Path::new(NR_REQUESTS)).unwrap();
+    assert_eq!(restored, Restored::Written);
+    assert_eq!(value(&root, NR_REQUESTS), "64");
+    assert_eq!(value(&root, SCHEDULER), "frontrow");
+    // Whatever it is set to from now on is not for us to undo.
+    journal.settle().unwrap();
+    kernel_sets(&root, NR_REQUESTS, "128");
+    drop(journal);
+    open(&root).restore().unwrap();
+    assert_eq!(value(&root, NR_REQUESTS), "128");
+    assert_eq!(value(&root, SCHEDULER), "mq-deadline");
+}
+
+#[test]
+fn a_settled_journal_is_as_long_as_what_is_in_force() {
+    let root = system();
+    let mut journal = open(&root);
+    for tags in 100..200 {
+        set(&mut journal, NR_REQUESTS, &tags.to_string());
+        journal.settle().unwrap();
+    }
+    let text = fs::read_to_string(root.path().join(JOURNAL)).unwrap();
+    assert_eq!(text.lines().count(), 2, "{text}");
+    // It is the same journal to others, who wait.
+    let waiting = thread::spawn({
+        let path = root.path().to_owned();
+        move || Journal::open(&path, "test").unwrap().restore().unwrap()
+    });
+    set(&mut journal, SCHEDULER, "frontrow");
+    drop(journal);
+    waiting.join().unwrap();
+    assert_eq!(value(&root, NR_REQUESTS), "64");
+    assert_eq!(value(&root, SCHEDULER), "mq-deadline");
 }
 
 #[test]

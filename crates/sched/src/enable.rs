@@ -2,7 +2,7 @@
 
 use crate::{Boost, Error, Module};
 use device::{Device, Schedulers};
-use knobs::{Change, Journal};
+use knobs::{Change, Journal, Restored};
 use std::path::Path;
 
 /// The scheduler's name in `queue/scheduler`.
@@ -55,7 +55,7 @@ pub fn disable(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
         return Ok(Vec::new());
     }
     let changed = knobs::net(root, &changes)?;
-    Journal::open(root, &journal_name(device)?)
+    let restored = Journal::open(root, &journal_name(device)?)
         .and_then(Journal::restore)
         .map_err(|error| refused(device, error.into()))?;
     let turned = changed.into_iter().map(|change| Change {
@@ -65,7 +65,14 @@ pub fn disable(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
     });
     // What came with the scheduler has gone with it.
     let still_there = |change: &Change| root.join(strip_root(&change.path)).exists();
-    Ok(turned.filter(still_there).collect())
+    let put_back = |change: &Change| !is_overruled(&restored, &change.path);
+    Ok(turned.filter(still_there).filter(put_back).collect())
+}
+
+/// Whether somebody else's value was left in the knob.
+fn is_overruled(restored: &[(Change, Restored)], path: &Path) -> bool {
+    let mut knobs = restored.iter();
+    knobs.any(|(change, outcome)| change.path == path && *outcome == Restored::Overruled)
 }
 
 /// The journal of a device's changes. What was changed on a disk must not be put back on

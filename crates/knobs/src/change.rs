@@ -1,0 +1,118 @@
+//! Changes, and what several of them come to.
+
+use crate::{Error, knob};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// One knob's change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The knob, as on the running system: `/sys/block/sda/queue/scheduler`.
+    pub path: PathBuf,
+    /// What it held.
+    pub before: String,
+    /// What it was set to; `None` where it is only remembered, as another change of ours
+    /// will make the kernel change it.
+    pub value: Option<String>,
+    /// One phrase for people.
+    pub reason: String,
+}
+
+/// For people: `/sys/block/sda/queue/scheduler: none -> frontrow`; lists of lines with commas.
+impl fmt::Display for Change {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.value.as_deref().unwrap_or_default();
+        let [before, value] = [self.before.as_str(), value].map(|it| it.replace('\n', ", "));
+        write!(out, "{}: {before} -> {value}", self.path.display())
+    }
+}
+
+/// What became of one knob when it was put back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Restored {
+    /// It holds again what it held.
+    Written,
+    /// It did already.
+    Unchanged,
+    /// It does not exist any more, such as that of a device taken out.
+    Gone,
+    /// Somebody else has set it since, and what they want stays.
+    Overruled,
+}
+
+/// Whose value a changed knob holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The one from before.
+    Before,
+    /// One that it was given here, or that the kernel gives it along with another.
+    Ours,
+    /// Somebody else's.
+    Theirs,
+    /// There is no such knob any more.
+    Gone,
+}
+
+/// What `changes` come to: for each knob that holds something else now than before the first
+/// of them, that and what it holds now.
+///
+/// # Errors
+/// [`Error::Read`].
+pub fn net(root: &Path, changes: &[Change]) -> Result<Vec<Change>, Error> {
+    let mut net = each_knob_once(changes);
+    for change in &mut net {
+        let path = below(root, &change.path);
+        change.value = match path.exists() {
+            true => Some(knob::read(&path)?).filter(|value| *value != change.before),
+            false => None,
+        };
+    }
+    net.retain(|change| change.value.is_some());
+    Ok(net)
+}
+
+/// From what a knob held before its first change to what it was set to by its last; what is
+/// remembered stays so, as the kernel may change it at any time.
+pub(crate) fn each_knob_once(changes: &[Change]) -> Vec<Change> {
+    let mut once: Vec<Change> = Vec::new();
+    for change in changes {
+        match once.iter_mut().find(|it| it.path == change.path) {
+            Some(known) => {
+                if known.value.is_some() {
+                    known.value.clone_from(&change.value);
+                }
+                known.reason.clone_from(&change.reason);
+            }
+            None => once.push(change.clone()),
+        }
+    }
+    once
+}
+
+/// Whose value the knob at `path` holds, if `changes` are what was done to it. A crash may
+/// have come before the last of them was made, so every value that it was given counts.
+pub(crate) fn standing(root: &Path, changes: &[Change], path: &Path) -> Result<Standing, Error> {
+    let mut own = changes.iter().filter(|change| change.path == path);
+    let file = below(root, path);
+    if !file.exists() {
+        return Ok(Standing::Gone);
+    }
+    let holds = knob::read(&file)?;
+    let Some(first) = own.next() else {
+        return Ok(Standing::Before);
+    };
+    if first.before == holds {
+        return Ok(Standing::Before);
+    }
+    let gave = |change: &Change| change.value.as_ref().is_none_or(|value| *value == holds);
+    match gave(first) || own.any(gave) {
+        true => Ok(Standing::Ours),
+        false => Ok(Standing::Theirs),
+    }
+}
+
+pub(crate) fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
