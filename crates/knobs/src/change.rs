@@ -95,11 +95,11 @@ pub(crate) fn each_knob_once(changes: &[Change]) -> Vec<Change> {
 /// have come before the last of them was made, so every value that it was given counts.
 pub(crate) fn standing(root: &Path, changes: &[Change], path: &Path) -> Result<Standing, Error> {
     let mut own = changes.iter().filter(|change| change.path == path);
-    let file = below(root, path);
-    if !file.exists() {
-        return Ok(Standing::Gone);
-    }
-    let holds = knob::read(&file)?;
+    let holds = match knob::read(&below(root, path)) {
+        Ok(holds) => holds,
+        Err(error) if error.is_gone() => return Ok(Standing::Gone),
+        Err(error) => return Err(error),
+    };
     let Some(first) = own.next() else {
         return Ok(Standing::Before);
     };

@@ -194,10 +194,11 @@ impl Journal {
             Standing::Gone => Ok(Restored::Gone),
             Standing::Before => Ok(Restored::Unchanged),
             Standing::Theirs => Ok(Restored::Overruled),
-            Standing::Ours => {
-                knob::write(&self.below_root(path), before)?;
-                Ok(Restored::Written)
-            }
+            Standing::Ours => match knob::write(&self.below_root(path), before) {
+                Ok(()) => Ok(Restored::Written),
+                Err(error) if error.is_gone() => Ok(Restored::Gone),
+                Err(error) => Err(error),
+            },
         }
     }
 
@@ -209,10 +210,12 @@ impl Journal {
         flock(&file, FlockOperation::LockExclusive)?;
         // Left by a crash.
         file.set_len(0)?;
-        write_line(&mut file, &Header { boot_id })?;
+        let mut text = line(&Header { boot_id })?;
         for change in changes {
-            write_line(&mut file, change)?;
+            text.push_str(&line(change)?);
         }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
         fs::rename(&path, &self.path)?;
         Ok(file)
     }
@@ -287,11 +290,13 @@ fn open_for_lines(path: &Path) -> io::Result<File> {
     options.read(true).append(true).create(true).open(path)
 }
 
-fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_string(line)?;
-    text.push('\n');
-    file.write_all(text.as_bytes())?;
+fn write_line(file: &mut File, content: &impl Serialize) -> io::Result<()> {
+    file.write_all(line(content)?.as_bytes())?;
     file.sync_all()
+}
+
+fn line(content: &impl Serialize) -> io::Result<String> {
+    Ok(serde_json::to_string(content)? + "\n")
 }
 
 fn is_current(file: &File, path: &Path) -> io::Result<bool> {

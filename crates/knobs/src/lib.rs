@@ -17,6 +17,7 @@ pub use change::{Change, Restored, Standing, net};
 pub use journal::Journal;
 pub use knob::read;
 
+use rustix::io::Errno;
 use std::io;
 use std::path::PathBuf;
 
@@ -70,5 +71,15 @@ impl Error {
             | Self::Journal { source, .. } => Some(source),
             Self::Damaged { .. } => None,
         }
+    }
+
+    /// Whether the knob went away before or while it was read or written: its device was
+    /// taken out, its cgroup removed.
+    pub fn is_gone(&self) -> bool {
+        let (Self::Read { path, source } | Self::Write { path, source, .. }) = self else {
+            return false;
+        };
+        // The second is what a file says that was open when its cgroup was removed.
+        !path.exists() || source.raw_os_error() == Some(Errno::NODEV.raw_os_error())
     }
 }
