@@ -194,7 +194,8 @@ int frontrow_grounds_store(struct frontrow_data *fd,
 	if (err)
 		return err;
 	rcu_assign_pointer(fd->grounds, grounds);
-	synchronize_rcu();
+	/* Whoever changes the focus waits for this, and then changes the next list. */
+	synchronize_rcu_expedited();
 	put_grounds(old);
 	return 0;
 }
