@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Program and the package it comes from.
-const PROGRAMS: [(&str, &str); 13] = [
+const PROGRAMS: [(&str, &str); 14] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("e2image", "e2fsprogs"),
@@ -22,6 +22,7 @@ const PROGRAMS: [(&str, &str); 13] = [
     ("blkparse", "blktrace"),
     ("strace", "strace"),
     ("python3.11", "python3.11"),
+    ("setfattr", "attr"),
     ("sqlite3", "sqlite3"),
 ];
 
