@@ -7,6 +7,9 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 BINARY = $(firstword $(wildcard target/*/release/frontrow))
 MODULE = target/modules/$(KERNEL)/frontrow_iosched.ko
 SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
+UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
+DELEGATION = $(UNITS)/user@.service.d/50-frontrow.conf
+ACCOUNTING = $(DESTDIR)$(PREFIX)/lib/systemd/user.conf.d/50-frontrow.conf
 FILL_IN = sed 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(PREFIX)/bin|'
 
 .PHONY: modules install install-files install-module uninstall
@@ -20,11 +23,15 @@ install: install-files $(if $(DESTDIR),,install-module)
 
 install-files: need-binary
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/frontrow
+	ln -sf frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
 	$(BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
-	install -d $(SOURCES) $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -d $(SOURCES) $(UNITS)
 	install -m 644 kernel/iosched/Kbuild kernel/iosched/*.[ch] $(SOURCES)
 	$(FILL_IN) packaging/dkms.conf > $(SOURCES)/dkms.conf
-	$(FILL_IN) packaging/frontrow-sched@.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/frontrow-sched@.service
+	for unit in frontrow-sched@ frontrowd; do \
+		$(FILL_IN) packaging/$$unit.service > $(UNITS)/$$unit.service || exit 1; done
+	install -D -m 644 packaging/user-delegate.conf $(DELEGATION)
+	install -D -m 644 packaging/user-accounting.conf $(ACCOUNTING)
 
 # DKMS builds the module again for every kernel to come; without it, for this one.
 install-module: $(if $(shell command -v dkms),install-with-dkms,install-without-dkms)
@@ -40,8 +47,9 @@ install-without-dkms: install-files modules
 uninstall:
 	-test -n "$(DESTDIR)" || dkms remove frontrow/$(VERSION) --all
 	rm -rf $(SOURCES) $(DESTDIR)/lib/modules/$(KERNEL)/updates/frontrow_iosched.ko
-	rm -f $(DESTDIR)$(PREFIX)/bin/frontrow $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1
-	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/frontrow-sched@.service
+	rm -f $(DESTDIR)$(PREFIX)/bin/frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
+	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1
+	rm -f $(UNITS)/frontrow-sched@.service $(UNITS)/frontrowd.service $(DELEGATION) $(ACCOUNTING)
 
 .PHONY: need-binary install-with-dkms install-without-dkms
 need-binary:

@@ -1,14 +1,19 @@
 //! A cgroup of the unified hierarchy.
 
 use crate::Error;
+use crate::policy::Usage;
+use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where cgroup v2 is mounted on every system that has only it.
 const MOUNT_POINT: &str = "/sys/fs/cgroup";
 
 /// A cgroup below the root of the hierarchy.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Cgroup {
     /// As `/proc/PID/cgroup` shows it: `/user.slice/…/app.scope`.
     path: String,
@@ -41,7 +46,7 @@ impl Cgroup {
             path: path.to_owned(),
         };
         let plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
-        match plain && below(root, &cgroup.knob("cgroup.procs").to_string_lossy()).exists() {
+        match plain && cgroup.exists(root) {
             true => Ok(cgroup),
             false => Err(unknown()),
         }
@@ -52,7 +57,7 @@ impl Cgroup {
     /// never are behind, as the foreground may depend on them.
     ///
     /// # Errors
-    /// [`Error::NoHierarchy`] if the directories cannot be read.
+    /// [`Error::Gone`] if the directories cannot be read.
     pub fn other_apps(root: &Path, front: &[Cgroup]) -> Result<Vec<Self>, Error> {
         let mut others = Vec::new();
         for cgroup in front {
@@ -63,7 +68,7 @@ impl Cgroup {
                 continue;
             }
             let directory = below(root, &format!("{MOUNT_POINT}{slice}"));
-            let entries = fs::read_dir(directory).map_err(|_| Error::NoHierarchy)?;
+            let entries = fs::read_dir(directory).map_err(|_| Error::Gone(slice.to_owned()))?;
             let apps = entries.flatten().filter_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
                 let is_app = name.starts_with("app-") && entry.file_type().ok()?.is_dir();
@@ -76,6 +81,11 @@ impl Cgroup {
         others.sort();
         others.dedup();
         Ok(others)
+    }
+
+    /// The cgroup at `path`, which begins with a slash and ends with none.
+    pub(crate) fn new(path: String) -> Self {
+        Cgroup { path }
     }
 
     /// As the kernel's lists have it.
@@ -96,10 +106,64 @@ impl Cgroup {
         PathBuf::from(format!("{MOUNT_POINT}{}/{name}", self.path))
     }
 
+    /// One of its files, to be read.
+    pub(crate) fn file(&self, root: &Path, name: &str) -> PathBuf {
+        below(root, &self.knob(name).to_string_lossy())
+    }
+
+    pub(crate) fn exists(&self, root: &Path) -> bool {
+        self.file(root, "cgroup.procs").exists()
+    }
+
+    /// Whether any process is in it or below it; where nothing says so, there is one.
+    pub(crate) fn is_populated(&self, root: &Path) -> bool {
+        match fs::read_to_string(self.file(root, "cgroup.events")) {
+            Ok(events) => field(&events, "populated") != Some(0),
+            Err(_) => self.exists(root),
+        }
+    }
+
+    /// The user whom it is delegated to, or root.
+    pub(crate) fn owner(&self, root: &Path) -> Option<u32> {
+        let directory = self.file(root, "cgroup.procs");
+        Some(fs::metadata(directory).ok()?.uid())
+    }
+
+    pub(crate) fn usage(&self, root: &Path) -> Result<Usage, Error> {
+        let read = |name: &str| {
+            knobs::read(&self.file(root, name)).map_err(|error| match error.io() {
+                Some(source) if source.kind() == ErrorKind::NotFound => {
+                    Error::Gone(self.path.clone())
+                }
+                _ => error.into(),
+            })
+        };
+        let stat = read("memory.stat")?;
+        let needed = ["anon", "shmem", "file_mapped", "kernel"];
+        let current = read("memory.current")?;
+        Ok(Usage {
+            all_bytes: current.parse().unwrap_or(0),
+            needed_bytes: needed.iter().filter_map(|name| field(&stat, name)).sum(),
+        })
+    }
+
+    /// Checks that the kernel has what is needed at all.
+    pub(crate) fn require_controllers(root: &Path) -> Result<(), Error> {
+        let list = below(root, MOUNT_POINT).join("cgroup.controllers");
+        let list = fs::read_to_string(list).map_err(|_| Error::NoHierarchy)?;
+        for controller in ["memory", "io"] {
+            if !list.split_whitespace().any(|it| it == controller) {
+                return Err(Error::Disabled(controller));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that `controller` reaches it.
     pub(crate) fn require(&self, root: &Path, controller: &'static str) -> Result<(), Error> {
-        let list = below(root, &self.knob("cgroup.controllers").to_string_lossy());
-        let controllers = fs::read_to_string(list).unwrap_or_default();
+        let Ok(controllers) = fs::read_to_string(self.file(root, "cgroup.controllers")) else {
+            return Err(Error::Gone(self.path.clone()));
+        };
         if controllers.split_whitespace().any(|it| it == controller) {
             return Ok(());
         }
@@ -110,6 +174,14 @@ impl Cgroup {
             switch: PathBuf::from(format!("{MOUNT_POINT}{parent}/cgroup.subtree_control")),
         })
     }
+}
+
+/// The number behind `name` in a file of `name number` lines.
+pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(' ')?;
+        (key == name).then(|| value.parse().ok()).flatten()
+    })
 }
 
 /// `path` of the running system on the one below `root`.

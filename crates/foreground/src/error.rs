@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 /// Why nothing can be put in front.
@@ -34,6 +36,52 @@ pub enum Error {
         /// The file that enables it.
         switch: PathBuf,
     },
+    /// It existed a moment ago.
+    #[error("the cgroup {0} has vanished: its last process has ended")]
+    Gone(String),
+    /// The kernel was told to do without.
+    #[error(
+        "this kernel runs without the {0} controller: boot with cgroup_enable={0}, or without cgroup_disable={0}"
+    )]
+    Disabled(&'static str),
+    /// There is nobody to be served first.
+    #[error("no process is in {0}: start the app first")]
+    Empty(String),
+    /// Somebody else's app.
+    #[error("{0} belongs to somebody else: run the command with sudo")]
+    NotYours(String),
+    /// There can be one.
+    #[error("frontrowd runs already: `frontrow fg status` says what it does")]
+    Running,
+    /// Talking to the daemon, or being it.
+    #[error("cannot talk through {path}: {source}")]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A message is not what it should be.
+    #[error(
+        "frontrowd and this program do not understand each other: restart frontrowd, so that both are of one version"
+    )]
+    Garbled,
+    /// What the daemon said.
+    #[error("{sentence}")]
+    Daemon {
+        /// Its kind.
+        kind: Kind,
+        /// For people.
+        sentence: String,
+    },
+    /// Cgroups cannot be watched.
+    #[error("cannot watch {path}: {source}")]
+    Watch {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Nothing would be done.
     #[error("no disk uses the frontrow scheduler: run `frontrow sched enable DEVICE` first")]
     NoScheduler,
@@ -48,4 +96,56 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+}
+
+/// What kind of trouble an [`Error`] is, for exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// What was asked for makes no sense.
+    Usage,
+    /// This system cannot do it.
+    Unsupported,
+    /// Somebody else may.
+    Permission,
+    /// It would not be safe.
+    Refused,
+    /// Reading or writing failed.
+    Internal,
+}
+
+impl Error {
+    /// What kind of trouble it is.
+    pub fn kind(&self) -> Kind {
+        let denied = match self {
+            Error::Knobs(error) => error.io(),
+            Error::Socket { source, .. } => Some(source),
+            _ => None,
+        };
+        match self {
+            _ if denied.is_some_and(|it| it.kind() == ErrorKind::PermissionDenied) => {
+                Kind::Permission
+            }
+            Error::Unknown(_) | Error::Root(_) | Error::Empty(_) | Error::Gone(_) => Kind::Usage,
+            Error::NoHierarchy | Error::NoController { .. } => Kind::Unsupported,
+            Error::NoScheduler | Error::Disabled(_) => Kind::Unsupported,
+            Error::Held | Error::Running => Kind::Refused,
+            Error::NotYours(_) => Kind::Permission,
+            Error::Daemon { kind, .. } => *kind,
+            Error::Device(_) | Error::Knobs(_) | Error::Memory { .. } => Kind::Internal,
+            Error::Socket { .. } | Error::Garbled | Error::Watch { .. } => Kind::Internal,
+        }
+    }
+
+    /// Whether a cgroup or a disk was there a moment ago: whoever asks again gets an answer.
+    pub(crate) fn is_vanished(&self) -> bool {
+        match self {
+            Error::Gone(_) => true,
+            Error::Knobs(
+                knobs::Error::Read { source, .. } | knobs::Error::Write { source, .. },
+            ) => source.kind() == ErrorKind::NotFound,
+            Error::Knobs(error) => error.is_gone(),
+            _ => false,
+        }
+    }
 }

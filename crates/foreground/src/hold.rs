@@ -1,72 +1,196 @@
-//! Holding some cgroups in front of others, and letting go.
+//! Holding some cgroups in front of others, changing who, and letting go.
 
-use crate::cgroup::below;
+use crate::policy::{self, Grounds, Pace, Parts};
 use crate::{Cgroup, Error};
-use device::Device;
-use knobs::{Change, Journal, Restored};
-use std::fs;
-use std::path::Path;
+use knobs::{Change, Journal, Restored, Standing};
+use std::path::{Path, PathBuf};
 
 const JOURNAL: &str = "foreground";
 
-/// Of the memory, what is behind may use, in 1/256. A cgroup's dirty pages are limited to a
-/// share of what it may use (`vm.dirty_ratio`); with a quarter, all that is behind stays
-/// below the system's own limit, and nobody in front is throttled for it
-/// (`domain_dirty_freerun` in mm/page-writeback.c).
-const BEHIND_256: u64 = 64;
+/// How often a change is begun anew because a cgroup vanished in the middle of it.
+const ATTEMPTS: usize = 16;
 
-/// Of the memory, what reclaim leaves to what is in front as long as there is other.
-const FRONT_256: u64 = 128;
-
-/// Who is where.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grounds {
-    /// The app that somebody looks at.
-    pub front: Vec<Cgroup>,
-    /// Apps that nobody looks at; never services, as the foreground may depend on them.
-    pub behind: Vec<Cgroup>,
+/// What is held in front of what. Dropped, it stays in force, and its journal with it;
+/// [`release`] undoes it from any process.
+#[derive(Debug)]
+pub struct Hold {
+    root: PathBuf,
+    parts: Parts,
+    journal: Journal,
 }
 
-/// The paper's parts, to be had apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts {
-    /// PA: the foreground does not wait for pages on account of what is behind.
-    pub allocator: bool,
-    /// PR: reclaim begins behind.
-    pub reclaimer: bool,
-    /// ID: the scheduler serves the foreground first.
-    pub dispatcher: bool,
+/// One knob's part in a change of [`Hold`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// To hold this, for a reason.
+    Set {
+        /// The knob.
+        path: PathBuf,
+        /// What it is to hold.
+        value: String,
+        /// One phrase for people.
+        reason: &'static str,
+    },
+    /// To hold again what it held before.
+    PutBack(PathBuf),
 }
 
-impl Parts {
-    /// What a user wants.
-    pub const ALL: Parts = Parts {
-        allocator: true,
-        reclaimer: true,
-        dispatcher: true,
-    };
+impl Hold {
+    /// Nobody is in front yet.
+    ///
+    /// # Errors
+    /// [`Error::Held`] until what was held before is released, or [`Error::Knobs`].
+    pub fn begin(root: &Path, parts: Parts) -> Result<Self, Error> {
+        let journal = Journal::open(root, JOURNAL)?;
+        if !journal.changes().is_empty() {
+            return Err(Error::Held);
+        }
+        Ok(Hold {
+            root: root.to_owned(),
+            parts,
+            journal,
+        })
+    }
+
+    /// Puts `grounds.front` in front of `grounds.behind` instead of whoever was, and gives the
+    /// changes that took. Cgroups that do not exist (any more) are left out.
+    ///
+    /// # Errors
+    /// [`Error`]; then some of it may be done, and [`Self::release`] is the way out.
+    pub fn change(&mut self, grounds: &Grounds, pace: Pace) -> Result<Vec<Change>, Error> {
+        let mut made = Vec::new();
+        let mut attempt = 1;
+        loop {
+            match self.try_change(grounds, pace, &mut made) {
+                Err(error) if error.is_vanished() && attempt < ATTEMPTS => attempt += 1,
+                Err(error) => return Err(error),
+                Ok(()) => return Ok(made),
+            }
+        }
+    }
+
+    fn try_change(
+        &mut self,
+        grounds: &Grounds,
+        pace: Pace,
+        made: &mut Vec<Change>,
+    ) -> Result<(), Error> {
+        let steps = self.steps(grounds, pace)?;
+        for step in &steps {
+            made.extend(self.take(step)?);
+        }
+        match steps.is_empty() {
+            true => Ok(()),
+            false => Ok(self.journal.settle()?),
+        }
+    }
+
+    /// What [`Self::change`] would do: only what differs from what is held.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn steps(&self, grounds: &Grounds, pace: Pace) -> Result<Vec<Step>, Error> {
+        let grounds = existing(&self.root, grounds);
+        let wanted = policy::settings(&self.root, &self.journal, &grounds, self.parts, pace)?;
+        let known = self.journal.changes().iter();
+        let mut steps: Vec<Step> = known
+            .filter(|change| wanted.iter().all(|setting| setting.path != change.path))
+            .map(|change| Step::PutBack(change.path.clone()))
+            .collect();
+        steps.dedup();
+        for setting in wanted {
+            let differs = self.journal.get(&setting.path)? != setting.value;
+            // What somebody else has set since stays.
+            if differs && self.journal.standing(&setting.path)? != Standing::Theirs {
+                steps.push(Step::Set {
+                    path: setting.path,
+                    value: setting.value,
+                    reason: setting.reason,
+                });
+            }
+        }
+        Ok(steps)
+    }
+
+    /// Takes one of [`Self::steps`], and gives the change if it made one. After any of them
+    /// the process may die: [`release`] undoes those that were taken.
+    ///
+    /// # Errors
+    /// [`Error::Knobs`].
+    pub fn take(&mut self, step: &Step) -> Result<Option<Change>, Error> {
+        match step {
+            Step::Set {
+                path,
+                value,
+                reason,
+            } => {
+                let known = self.journal.changes().len();
+                self.journal.set(path, value, reason)?;
+                Ok(self.journal.changes().get(known).cloned())
+            }
+            Step::PutBack(path) => self.put_back(path),
+        }
+    }
+
+    fn put_back(&mut self, path: &Path) -> Result<Option<Change>, Error> {
+        let held = self.journal.get(path).unwrap_or_default();
+        match self.journal.put_back(path)? {
+            Restored::Written => Ok(Some(Change {
+                path: path.to_owned(),
+                before: held,
+                value: Some(self.journal.get(path)?),
+                reason: "as it was before".to_owned(),
+            })),
+            Restored::Unchanged | Restored::Gone | Restored::Overruled => Ok(None),
+        }
+    }
+
+    /// The changes in force.
+    pub fn changes(&self) -> &[Change] {
+        self.journal.changes()
+    }
+
+    /// Knobs that somebody else has set since, and that are left as they are.
+    ///
+    /// # Errors
+    /// [`Error::Knobs`].
+    pub fn overruled(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut overruled = Vec::new();
+        for change in self.changes() {
+            let theirs = self.journal.standing(&change.path)? == Standing::Theirs;
+            if theirs && !overruled.contains(&change.path) {
+                overruled.push(change.path.clone());
+            }
+        }
+        Ok(overruled)
+    }
+
+    /// Undoes everything.
+    ///
+    /// # Errors
+    /// [`Error::Knobs`].
+    pub fn release(self) -> Result<Vec<(Change, Restored)>, Error> {
+        Ok(self.journal.restore()?)
+    }
 }
 
-/// Puts `grounds.front` in front of `grounds.behind`, and gives the changes. If anything
-/// fails, everything is as before.
+/// Puts `grounds.front` in front of `grounds.behind`, and gives the changes, which outlive
+/// this process. If anything fails, everything is as before.
 ///
 /// # Errors
 /// [`Error`]; [`Error::Held`] until what was held before is released.
 pub fn hold(root: &Path, grounds: &Grounds, parts: Parts) -> Result<Vec<Change>, Error> {
-    let mut journal = Journal::open(root, JOURNAL)?;
-    if !journal.changes().is_empty() {
-        return Err(Error::Held);
-    }
-    match set(root, &mut journal, grounds, parts) {
-        Ok(()) => Ok(journal.changes().to_vec()),
+    let mut hold = Hold::begin(root, parts)?;
+    match hold.change(grounds, Pace::Settled) {
+        Ok(changes) => Ok(changes),
         Err(error) => {
-            journal.restore()?;
+            hold.release()?;
             Err(error)
         }
     }
 }
 
-/// Undoes what [`hold`] changed, in this process or another one.
+/// Undoes what was held, in this process or another one.
 ///
 /// # Errors
 /// [`Error::Knobs`].
@@ -85,125 +209,14 @@ pub fn changes(root: &Path) -> Result<Vec<Change>, Error> {
     Ok(Journal::peek(root, JOURNAL)?)
 }
 
-fn set(root: &Path, journal: &mut Journal, grounds: &Grounds, parts: Parts) -> Result<(), Error> {
-    let memory_bytes = match parts.allocator || parts.reclaimer {
-        true => memory_bytes(root)?,
-        false => 0,
+/// `grounds` without what has vanished.
+fn existing(root: &Path, grounds: &Grounds) -> Grounds {
+    let existing = |cgroups: &[Cgroup]| -> Vec<Cgroup> {
+        let there = cgroups.iter().filter(|cgroup| cgroup.exists(root));
+        there.cloned().collect()
     };
-    if parts.allocator {
-        limit(
-            root,
-            journal,
-            &grounds.behind,
-            memory_bytes / 256 * BEHIND_256,
-        )?;
+    Grounds {
+        front: existing(&grounds.front),
+        behind: existing(&grounds.behind),
     }
-    if parts.reclaimer {
-        protect(
-            root,
-            journal,
-            &grounds.front,
-            memory_bytes / 256 * FRONT_256,
-        )?;
-    }
-    if parts.dispatcher {
-        dispatch(root, journal, grounds)?;
-    }
-    Ok(())
-}
-
-/// Gives each an equal part of `bytes`, in whole pages.
-fn limit(root: &Path, journal: &mut Journal, cgroups: &[Cgroup], bytes: u64) -> Result<(), Error> {
-    let reason = "what is behind has dirty pages and reclaim of its own";
-    let each = share(bytes, cgroups).to_string();
-    for cgroup in cgroups {
-        cgroup.require(root, "memory")?;
-        journal.set(&cgroup.knob("memory.high"), &each, reason)?;
-    }
-    Ok(())
-}
-
-/// Protects an equal part of `bytes` in each. A cgroup has no more protection than those
-/// above it (`effective_protection` in the kernel's memory controller), so these have as
-/// much.
-fn protect(
-    root: &Path,
-    journal: &mut Journal,
-    cgroups: &[Cgroup],
-    bytes: u64,
-) -> Result<(), Error> {
-    let reason = "reclaim takes the memory of others first";
-    let each = share(bytes, cgroups);
-    for cgroup in cgroups {
-        cgroup.require(root, "memory")?;
-        for level in cgroup.chain() {
-            let knob = level.knob("memory.low");
-            // "max" is more than any number.
-            let has: u64 = journal.get(&knob)?.parse().unwrap_or(u64::MAX);
-            if has < each {
-                journal.set(&knob, &each.to_string(), reason)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn share(bytes: u64, among: &[Cgroup]) -> u64 {
-    let each = bytes / among.len().max(1) as u64;
-    each - each % device::PAGE_BYTES as u64
-}
-
-/// On every disk that uses the scheduler.
-fn dispatch(root: &Path, journal: &mut Journal, grounds: &Grounds) -> Result<(), Error> {
-    for cgroup in grounds.front.iter().chain(&grounds.behind) {
-        cgroup.require(root, "io")?;
-    }
-    let mut disks = 0;
-    for disk in Device::all(root)? {
-        let active = disk.schedulers()?.map(|it| it.active);
-        if active.as_deref() != Some(sched::SCHEDULER) {
-            continue;
-        }
-        disks += 1;
-        for (list, cgroups, reason) in [
-            ("foreground", &grounds.front, "served first"),
-            (
-                "background",
-                &grounds.behind,
-                "has a share while the foreground waits",
-            ),
-        ] {
-            let path = disk.queue_attribute(&format!("iosched/{list}"));
-            journal.set(&path, &lines(cgroups), reason)?;
-        }
-    }
-    match disks {
-        0 => Err(Error::NoScheduler),
-        _ => Ok(()),
-    }
-}
-
-fn lines(cgroups: &[Cgroup]) -> String {
-    match cgroups {
-        [] => "none".to_owned(),
-        _ => {
-            let paths: Vec<_> = cgroups.iter().map(Cgroup::path).collect();
-            paths.join("\n")
-        }
-    }
-}
-
-fn memory_bytes(root: &Path) -> Result<u64, Error> {
-    let path = below(root, "/proc/meminfo");
-    let failed = |reason: String| Error::Memory {
-        path: path.clone(),
-        reason,
-    };
-    let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-    let kib = text.lines().find_map(|line| {
-        let rest = line.strip_prefix("MemTotal:")?;
-        rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    });
-    kib.map(|kib| kib << 10)
-        .ok_or_else(|| failed("it has no MemTotal".to_owned()))
 }

@@ -10,12 +10,33 @@
 //! | I/O dispatcher | the `frontrow` scheduler serves what is in front first, and what is behind by a share |
 //!
 //! Every change is written down by [`knobs`] first; [`release`] undoes all of them, also after
-//! a crash.
+//! a crash. [`Daemon`] does it for whoever has the focus:
+//!
+//! | question | answered by |
+//! |---|---|
+//! | who has the focus? | a [`Detector`], or `frontrow fg set` through the socket |
+//! | who is to be in front of whom, and since when? | [`Keeper`] |
+//! | what is each knob to hold then? | `policy` |
+//! | which knobs differ from that? | [`Hold`] |
 
 mod cgroup;
+mod cost;
+mod daemon;
+mod detect;
 mod error;
 mod hold;
+mod keeper;
+mod life;
+mod policy;
+mod socket;
+mod watch;
 
 pub use cgroup::Cgroup;
-pub use error::Error;
-pub use hold::{Grounds, Parts, changes, hold, release};
+pub use cost::Cost;
+pub use daemon::Daemon;
+pub use detect::{Detector, Scopes};
+pub use error::{Error, Kind};
+pub use hold::{Hold, Step, changes, hold, release};
+pub use keeper::{Keeper, Order, Status};
+pub use policy::{Grounds, Pace, Parts};
+pub use socket::{Reply, Request, ask};

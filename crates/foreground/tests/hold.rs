@@ -1,88 +1,10 @@
 //! Holding and releasing, on a tree that stands for a system.
 
-use foreground::{Cgroup, Error, Grounds, Parts, changes, hold, release};
+mod system;
+
+use foreground::{Cgroup, Error, Hold, Pace, Parts, Step, changes, hold, release};
 use std::fs;
-use std::path::Path;
-use tempfile::TempDir;
-
-const APPS: &str = "user.slice/app.slice";
-
-/// A desktop with three apps and a service, and a disk under the scheduler.
-struct System(TempDir);
-
-impl System {
-    fn new() -> Self {
-        let system = System(tempfile::tempdir().unwrap());
-        system.write("proc/sys/kernel/random/boot_id", "b\n");
-        system.write(
-            "proc/meminfo",
-            "MemTotal:        1048576 kB\nMemFree: 1 kB\n",
-        );
-        system.write(
-            "proc/7/cgroup",
-            "0::/user.slice/app.slice/app-game-1.scope\n",
-        );
-        system.write("proc/8/cgroup", "0::/\n");
-        system.write("sys/fs/cgroup/cgroup.controllers", "cpu io memory\n");
-        for app in [
-            "app-game-1.scope",
-            "app-shop-2.scope",
-            "app-mail-3.scope",
-            "dbus.service",
-        ] {
-            system.cgroup(app, "io memory");
-        }
-        for slice in ["user.slice", APPS] {
-            system.write(&format!("sys/fs/cgroup/{slice}/memory.low"), "0\n");
-        }
-        let queue = "sys/block/mmcblk0/queue";
-        system.write(
-            &format!("{queue}/scheduler"),
-            "none [frontrow] mq-deadline\n",
-        );
-        system.write(&format!("{queue}/iosched/foreground"), "none\n");
-        system.write(&format!("{queue}/iosched/background"), "none\n");
-        system.write("sys/block/mmcblk0/dev", "179:0\n");
-        system
-    }
-
-    fn root(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.root().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    fn read(&self, path: &str) -> String {
-        let text = fs::read_to_string(self.root().join(path)).unwrap();
-        text.trim().to_owned()
-    }
-
-    fn cgroup(&self, name: &str, controllers: &str) {
-        let path = format!("sys/fs/cgroup/{APPS}/{name}");
-        self.write(&format!("{path}/cgroup.procs"), "");
-        self.write(&format!("{path}/cgroup.controllers"), controllers);
-        self.write(&format!("{path}/memory.high"), "max\n");
-        self.write(&format!("{path}/memory.low"), "0\n");
-    }
-
-    fn app(&self, name: &str, knob: &str) -> String {
-        self.read(&format!("sys/fs/cgroup/{APPS}/{name}/{knob}"))
-    }
-
-    fn list(&self, name: &str) -> String {
-        self.read(&format!("sys/block/mmcblk0/queue/iosched/{name}"))
-    }
-
-    fn game_in_front(&self) -> Grounds {
-        let front = vec![Cgroup::resolve(self.root(), "7").unwrap()];
-        let behind = Cgroup::other_apps(self.root(), &front).unwrap();
-        Grounds { front, behind }
-    }
-}
+use system::{APPS, System};
 
 #[test]
 fn the_other_apps_are_behind_and_services_are_not() {
@@ -103,7 +25,7 @@ fn the_other_apps_are_behind_and_services_are_not() {
     );
     assert_eq!(
         system.app("app-mail-3.scope", "memory.high"),
-        (128 << 20).to_string()
+        ((128 + 8) << 20).to_string()
     );
     // Or it would have no effect.
     assert_eq!(
@@ -192,5 +114,88 @@ fn parts_are_to_be_had_apart() {
     let made = hold(system.root(), &system.game_in_front(), only_reclaim).unwrap();
     assert_eq!(made.len(), 3);
     assert_eq!(system.list("foreground"), "none");
+    release(system.root()).unwrap();
+}
+
+/// What a change would do, by the file names of the knobs.
+fn in_words(steps: &[Step]) -> Vec<String> {
+    let word = |step: &Step| {
+        let (path, what) = match step {
+            Step::Set { path, .. } => (path, "set"),
+            Step::PutBack(path) => (path, "put back"),
+        };
+        let mut parts = path.iter().rev().map(|part| part.to_string_lossy());
+        let [knob, of] = [parts.next().unwrap(), parts.next().unwrap()];
+        format!("{what} {of}/{knob}")
+    };
+    steps.iter().map(word).collect()
+}
+
+#[test]
+fn a_change_of_focus_touches_only_what_differs() {
+    let system = System::new();
+    let mut hold = Hold::begin(system.root(), Parts::ALL).unwrap();
+    hold.change(&system.game_in_front(), Pace::Settled).unwrap();
+    let shop = system.in_front("app-shop-2.scope");
+    assert_eq!(
+        in_words(&hold.steps(&shop, Pace::Settled).unwrap()),
+        [
+            "put back app-game-1.scope/memory.low",
+            "put back app-shop-2.scope/memory.high",
+            "set iosched/foreground",
+            "set iosched/background",
+            "set app-shop-2.scope/memory.low",
+            "set app-game-1.scope/memory.high",
+        ]
+    );
+    hold.change(&shop, Pace::Settled).unwrap();
+    assert!(hold.steps(&shop, Pace::Settled).unwrap().is_empty());
+    assert_eq!(system.app("app-shop-2.scope", "memory.high"), "max");
+    assert_eq!(hold.release().unwrap().len(), 7);
+}
+
+#[test]
+fn what_somebody_else_sets_meanwhile_is_left_and_told() {
+    let system = System::new();
+    let high = format!("sys/fs/cgroup/{APPS}/app-mail-3.scope/memory.high");
+    let mut hold = Hold::begin(system.root(), Parts::ALL).unwrap();
+    hold.change(&system.game_in_front(), Pace::Settled).unwrap();
+    system.write(&high, "77000704\n");
+    hold.change(&system.in_front("app-shop-2.scope"), Pace::Settled)
+        .unwrap();
+    assert_eq!(system.read(&high), "77000704");
+    assert_eq!(
+        hold.overruled().unwrap(),
+        [std::path::Path::new("/").join(&high)]
+    );
+    hold.release().unwrap();
+    assert_eq!(system.read(&high), "77000704");
+    assert_eq!(system.list("foreground"), "none");
+}
+
+#[test]
+fn limits_and_protection_that_go_further_are_left() {
+    let system = System::new();
+    let apps = format!("sys/fs/cgroup/{APPS}");
+    system.write(&format!("{apps}/app-mail-3.scope/memory.high"), "4194304\n");
+    system.write(&format!("{apps}/memory.low"), "max\n");
+    let made = hold(system.root(), &system.game_in_front(), Parts::ALL).unwrap();
+    assert_eq!(made.len(), 5);
+    assert_eq!(system.app("app-mail-3.scope", "memory.high"), "4194304");
+    assert_eq!(system.read(&format!("{apps}/memory.low")), "max");
+    release(system.root()).unwrap();
+}
+
+#[test]
+fn two_in_front_have_their_protection_above_them_together() {
+    let system = System::new();
+    let mut both = system.in_front("app-shop-2.scope");
+    both.front.extend(system.game_in_front().front);
+    both.behind.retain(|it| !both.front.contains(it));
+    hold(system.root(), &both, Parts::ALL).unwrap();
+    let half = (512 << 20).to_string();
+    let quarter = (256 << 20).to_string();
+    assert_eq!(system.app("app-shop-2.scope", "memory.low"), quarter);
+    assert_eq!(system.read("sys/fs/cgroup/user.slice/memory.low"), half);
     release(system.root()).unwrap();
 }

@@ -1,10 +1,13 @@
 //! `frontrow fg`: who is in front on this machine.
 
+mod daemon;
+mod words;
+
 use crate::exit::{Exit, Failure};
 use clap::{Args, Subcommand};
-use foreground::{Cgroup, Error, Grounds, Parts};
+use foreground::{Cgroup, Error, Grounds, Kind, Order, Parts, Reply, Request};
 use knobs::{Change, Restored};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Put an app in front of the others, see what that did, and let go
@@ -23,12 +26,22 @@ enum Action {
     ///
     /// What is behind gets memory limits of its own, what is in front memory that reclaim
     /// passes over, and every disk under the frontrow scheduler serves the front first.
-    /// `frontrow fg release` undoes all of it.
+    /// `frontrow fg release` undoes all of it. Where frontrowd runs, it does this, and the
+    /// app stays in front, whichever has the focus, until it ends or is released.
     Set(Set),
-    /// Show who is in front and what was changed for it
+    /// Show who is in front, why, what was changed for it and what it cost the others
     Status(Format),
     /// Put everything back as it was
+    ///
+    /// Where frontrowd runs, it begins again with the next change of focus.
     Release(Format),
+    /// Keep in front whichever app has the focus (frontrowd, a service of systemd's)
+    ///
+    /// Goes by what GNOME's compositor says of the apps that systemd has started (the
+    /// attribute user.xdg.inactive-since of their cgroups) and by `frontrow fg set`. Everything
+    /// is as it was when it ends; what a killed one left is undone by the next, and by
+    /// `frontrow fg release`.
+    Daemon(daemon::Options),
 }
 
 #[derive(Args)]
@@ -57,26 +70,47 @@ pub fn run(arguments: Fg) -> Result<(), Failure> {
         Action::Set(action) => set(root, &action),
         Action::Status(format) => status(root, &format),
         Action::Release(format) => release(root, &format),
+        Action::Daemon(options) => daemon::run(root, &options),
+    }
+}
+
+impl Format {
+    fn print(&self, words: String, value: &Value) {
+        match self.json {
+            true => println!("{value}"),
+            false => println!("{words}"),
+        }
     }
 }
 
 fn set(root: &Path, action: &Set) -> Result<(), Failure> {
-    let front = resolve(root, &action.front)?;
-    let behind = match action.behind.as_slice() {
-        [] => Cgroup::other_apps(root, &front).map_err(failure)?,
-        named => resolve(root, named)?,
+    let order = Order {
+        front: resolve(root, &action.front)?,
+        behind: resolve(root, &action.behind)?,
     };
-    let grounds = Grounds { front, behind };
-    let changes = foreground::hold(root, &grounds, Parts::ALL).map_err(failure)?;
-    if action.format.json {
-        println!("{}", json!({ "changes": changes }));
-        return Ok(());
-    }
-    println!("In front: {}", names(&grounds.front));
-    println!("Behind:   {}", names(&grounds.behind));
-    println!("{}", told(&changes));
-    println!("To undo: frontrow fg release");
+    let (grounds, changes) = match ask(root, Request::Set(order.clone()))? {
+        Some(Reply::Set {
+            front,
+            behind,
+            changes,
+        }) => (Grounds { front, behind }, changes),
+        None => set_alone(root, order).map_err(failure)?,
+        Some(_) => return Err(failure(Error::Garbled)),
+    };
+    let value = json!({ "front": grounds.front, "behind": grounds.behind, "changes": changes });
+    action.format.print(words::set(&grounds, &changes), &value);
     Ok(())
+}
+
+/// Without a daemon; it stays so until somebody releases it.
+fn set_alone(root: &Path, order: Order) -> Result<(Grounds, Vec<Change>), Error> {
+    let Order { front, mut behind } = order;
+    if behind.is_empty() {
+        behind = Cgroup::other_apps(root, &front)?;
+    }
+    let grounds = Grounds { front, behind };
+    let changes = foreground::hold(root, &grounds, Parts::ALL)?;
+    Ok((grounds, changes))
 }
 
 fn resolve(root: &Path, what: &[String]) -> Result<Vec<Cgroup>, Failure> {
@@ -85,74 +119,53 @@ fn resolve(root: &Path, what: &[String]) -> Result<Vec<Cgroup>, Failure> {
         .collect()
 }
 
-fn names(cgroups: &[Cgroup]) -> String {
-    match cgroups {
-        [] => "nobody".to_owned(),
-        _ => {
-            let paths: Vec<_> = cgroups.iter().map(Cgroup::path).collect();
-            paths.join(", ")
-        }
-    }
-}
-
-fn told(changes: &[Change]) -> String {
-    let line = |change: &Change| format!("  {change} ({})", change.reason);
-    changes.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
 fn status(root: &Path, format: &Format) -> Result<(), Failure> {
-    let changes = foreground::changes(root).map_err(failure)?;
-    if format.json {
-        println!("{}", json!({ "changes": changes }));
-    } else if changes.is_empty() {
-        println!("Nobody is in front: nothing is changed");
-    } else {
-        println!("Changed for who is in front:\n{}", told(&changes));
+    match ask(root, Request::Status)? {
+        Some(Reply::Status(status)) => {
+            let mut value = json!(status);
+            value["daemon"] = json!(true);
+            format.print(words::status(&status), &value);
+        }
+        None => {
+            let changes = foreground::changes(root).map_err(failure)?;
+            let value = json!({ "daemon": false, "changes": changes });
+            format.print(words::changes(&changes), &value);
+        }
+        Some(_) => return Err(failure(Error::Garbled)),
     }
     Ok(())
 }
 
 fn release(root: &Path, format: &Format) -> Result<(), Failure> {
-    let restored = foreground::release(root).map_err(failure)?;
-    if format.json {
-        let restored: Vec<_> = restored
-            .iter()
-            .map(|(change, outcome)| json!({ "change": change, "outcome": outcome }))
-            .collect();
-        println!("{}", json!({ "restored": restored }));
-        return Ok(());
-    }
-    if restored.is_empty() {
-        println!("Nobody is in front: nothing to restore");
-        return Ok(());
-    }
-    println!("As it was before:");
-    for (change, outcome) in restored {
-        let gone = match outcome {
-            Restored::Gone => " (gone meanwhile)",
-            Restored::Written | Restored::Unchanged => "",
-        };
-        println!("  {}: {}{gone}", change.path.display(), change.before);
-    }
+    let restored = match ask(root, Request::Release)? {
+        Some(Reply::Released(restored)) => restored,
+        None => foreground::release(root).map_err(failure)?,
+        Some(_) => return Err(failure(Error::Garbled)),
+    };
+    let one =
+        |(change, outcome): &(Change, Restored)| json!({ "change": change, "outcome": outcome });
+    let value = json!({ "restored": restored.iter().map(one).collect::<Vec<_>>() });
+    format.print(words::restored(&restored), &value);
     Ok(())
 }
 
+fn ask(root: &Path, request: Request) -> Result<Option<Reply>, Failure> {
+    foreground::ask(root, &request).map_err(failure)
+}
+
 fn failure(error: Error) -> Failure {
-    let denied = match &error {
-        Error::Knobs(error) => error.io(),
-        _ => None,
+    let exit = match error.kind() {
+        Kind::Usage => Exit::Usage,
+        Kind::Unsupported => Exit::Unsupported,
+        Kind::Permission => Exit::Permission,
+        Kind::Refused => Exit::Refused,
+        Kind::Internal => Exit::Internal,
     };
-    let exit = match &error {
-        _ if denied.is_some_and(|it| it.kind() == std::io::ErrorKind::PermissionDenied) => {
-            return Failure::new(
-                Exit::Permission,
-                "changing cgroups and disks needs root: run the command with sudo",
-            );
-        }
-        Error::Unknown(_) | Error::Root(_) => Exit::Usage,
-        Error::NoHierarchy | Error::NoController { .. } | Error::NoScheduler => Exit::Unsupported,
-        Error::Held => Exit::Refused,
-        Error::Device(_) | Error::Knobs(_) | Error::Memory { .. } => Exit::Internal,
-    };
-    Failure::new(exit, error)
+    match &error {
+        Error::Knobs(_) | Error::Socket { .. } if exit == Exit::Permission => Failure::new(
+            exit,
+            "changing cgroups and disks needs root: run the command with sudo",
+        ),
+        _ => Failure::new(exit, error),
+    }
 }

@@ -18,6 +18,8 @@ mod whole;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use exit::Failure;
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Keeps the foreground app responsive while storage is busy.
@@ -69,7 +71,7 @@ fn main() -> ExitCode {
             let LaunchCommand::Launch(args) = LaunchLine::parse().command;
             launch::run(args)
         }
-        false => run(CommandLine::parse().command),
+        false => run(CommandLine::parse_from(arguments()).command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -78,6 +80,16 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit as u8)
         }
     }
+}
+
+/// Under the name of `frontrowd` it is the daemon.
+fn arguments() -> Vec<OsString> {
+    let mut arguments: Vec<_> = std::env::args_os().collect();
+    let name = arguments.first().map(Path::new).and_then(Path::file_name);
+    if name.is_some_and(|name| name == "frontrowd") {
+        arguments.splice(1..1, ["fg", "daemon"].map(OsString::from));
+    }
+    arguments
 }
 
 fn run(command: Command) -> Result<(), Failure> {

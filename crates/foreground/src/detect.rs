@@ -1,0 +1,27 @@
+//! Those who know which app has the focus.
+
+mod scopes;
+
+pub use scopes::Scopes;
+
+use crate::{Cgroup, Error};
+use std::os::fd::BorrowedFd;
+
+/// Something that tells which apps have the focus. To add one, implement this and put it in
+/// the daemon's list.
+pub trait Detector {
+    /// For people: what it goes by.
+    fn name(&self) -> &'static str;
+
+    /// Readable when something may have changed.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Reads what has happened, without waiting; whether anything has.
+    ///
+    /// # Errors
+    /// [`Error::Watch`].
+    fn look(&mut self) -> Result<bool, Error>;
+
+    /// Who has the focus, as of the last look.
+    fn front(&self) -> Vec<Cgroup>;
+}

@@ -1,0 +1,349 @@
+//! Who is to be in front, by what was said and seen, and the hold that makes it so.
+
+use crate::cost::{Cost, Meter};
+use crate::hold::{self, Hold};
+use crate::policy::{Grounds, Pace, Parts};
+use crate::{Cgroup, Error};
+use knobs::{Change, Restored};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// After a change, limits are brought below what apps have only when the user stays this
+/// long; and apps that run into theirs have them looked at no more often than that.
+const SETTLES_AFTER: Duration = Duration::from_secs(1);
+
+/// One app loses the focus before another one gets it. Letting everybody go in between
+/// would be twice the work, and none of it needed.
+const LINGERS: Duration = Duration::from_millis(200);
+
+/// What somebody said with `frontrow fg set`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// To be in front.
+    pub front: Vec<Cgroup>,
+    /// To be behind; if empty, the other apps of the same `app.slice`.
+    pub behind: Vec<Cgroup>,
+}
+
+/// What `frontrow fg status` tells of a running daemon.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Who is in front.
+    pub front: Vec<Cgroup>,
+    /// Who is behind.
+    pub behind: Vec<Cgroup>,
+    /// One phrase: what put the front there, or why nobody is.
+    pub why: String,
+    /// How long that has been so.
+    pub since_s: u64,
+    /// What is changed for it.
+    pub changes: Vec<Change>,
+    /// Knobs that somebody else has set since, and that are left as they are.
+    pub overruled: Vec<PathBuf>,
+    /// What being behind has cost since each came there.
+    pub cost: Cost,
+}
+
+/// Keeps in front who is to be there. It reads no clock and waits for nothing.
+#[derive(Debug)]
+pub struct Keeper {
+    root: PathBuf,
+    /// How long nobody may change the focus until all is let go.
+    limit: Option<Duration>,
+    order: Option<Order>,
+    seen: Vec<Cgroup>,
+    seen_by: String,
+    /// What is seen does not count until it changes.
+    let_go: bool,
+    hold: Option<Hold>,
+    grounds: Grounds,
+    meter: Meter,
+    why: String,
+    since: Instant,
+    settle_at: Option<Instant>,
+    /// When nobody's having the focus is to count.
+    leave_at: Option<Instant>,
+    log: Vec<String>,
+}
+
+impl Keeper {
+    /// Undoes what a predecessor may have left; then nobody is in front.
+    ///
+    /// # Errors
+    /// [`Error::Knobs`].
+    pub fn start(root: &Path, limit: Option<Duration>, now: Instant) -> Result<Self, Error> {
+        let mut keeper = Keeper {
+            root: root.to_owned(),
+            limit,
+            order: None,
+            seen: Vec::new(),
+            seen_by: String::new(),
+            let_go: false,
+            hold: None,
+            grounds: Grounds::default(),
+            meter: Meter::default(),
+            why: "no app has the focus".to_owned(),
+            since: now,
+            settle_at: None,
+            leave_at: None,
+            log: Vec::new(),
+        };
+        let left = hold::release(root)?;
+        keeper.tell("left by a process that was killed", undone(&left));
+        Ok(keeper)
+    }
+
+    /// `order` counts until it is released or its apps are gone, whoever has the focus. It
+    /// gives the changes that took.
+    ///
+    /// # Errors
+    /// [`Error`]; then nobody is in front.
+    pub fn command(&mut self, order: Order, now: Instant) -> Result<Vec<Change>, Error> {
+        if let Some(empty) = order.front.iter().find(|it| !it.is_populated(&self.root)) {
+            return Err(Error::Empty(empty.path().to_owned()));
+        }
+        self.order = Some(order);
+        let made = self.apply(now);
+        if made.is_err() {
+            self.order = None;
+        }
+        made
+    }
+
+    /// `detector` has looked, and this is who has the focus.
+    ///
+    /// # Errors
+    /// [`Error`]; then nobody is in front.
+    pub fn sees(
+        &mut self,
+        mut front: Vec<Cgroup>,
+        detector: &str,
+        now: Instant,
+    ) -> Result<(), Error> {
+        front.retain(|cgroup| cgroup.is_populated(&self.root));
+        if front.is_empty() && !self.seen.is_empty() {
+            self.leave_at.get_or_insert(now + LINGERS);
+            return Ok(());
+        }
+        self.leave_at = None;
+        self.let_go &= front == self.seen;
+        self.seen = front;
+        self.seen_by = detector.to_owned();
+        self.apply(now).map(drop)
+    }
+
+    /// Lets everybody go; the next change of focus counts again.
+    ///
+    /// # Errors
+    /// [`Error::Knobs`].
+    pub fn release(&mut self, why: &str, now: Instant) -> Result<Vec<(Change, Restored)>, Error> {
+        self.order = None;
+        self.leave_at = None;
+        self.let_go = true;
+        self.undo(why, now)
+    }
+
+    /// Something happened to a cgroup that is in front.
+    ///
+    /// # Errors
+    /// [`Error`]; then nobody is in front.
+    pub fn look_after(&mut self, now: Instant) -> Result<(), Error> {
+        let root = self.root.clone();
+        if let Some(order) = &mut self.order {
+            order.front.retain(|cgroup| cgroup.is_populated(&root));
+        }
+        self.order.take_if(|order| order.front.is_empty());
+        self.seen.retain(|cgroup| cgroup.is_populated(&root));
+        self.apply(now).map(drop)
+    }
+
+    /// Somebody behind has run into its limit, which may be too low by now.
+    pub fn limit_was_hit(&mut self, now: Instant) {
+        self.settle_at.get_or_insert(now + SETTLES_AFTER);
+    }
+
+    /// Whether limits are to be looked at soon.
+    pub fn is_settling(&self) -> bool {
+        self.settle_at.is_some()
+    }
+
+    /// When [`Self::tick`] is due.
+    pub fn due(&self) -> Option<Instant> {
+        let limit = self.limit.filter(|_| self.hold.is_some());
+        let limit = limit.map(|limit| self.since + limit);
+        let times = [self.settle_at, self.leave_at, limit];
+        times.into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    ///
+    /// # Errors
+    /// [`Error`]; then nobody is in front.
+    pub fn tick(&mut self, now: Instant) -> Result<(), Error> {
+        let is_over = |limit| now >= self.since + limit;
+        if self.hold.is_some() && self.limit.is_some_and(is_over) {
+            return self
+                .release(
+                    "the same app was in front for so long that the others are let go",
+                    now,
+                )
+                .map(drop);
+        }
+        if self.leave_at.take_if(|at| now >= *at).is_some() {
+            self.seen.clear();
+            self.apply(now)?;
+        }
+        if self.settle_at.is_some_and(|at| now >= at) {
+            self.settle_at = None;
+            self.change(Pace::Settled, now)?;
+        }
+        Ok(())
+    }
+
+    /// Who is in front.
+    pub fn grounds(&self) -> &Grounds {
+        &self.grounds
+    }
+
+    /// All there is to tell.
+    ///
+    /// # Errors
+    /// [`Error::Knobs`].
+    pub fn status(&self, now: Instant) -> Result<Status, Error> {
+        let known = self.hold.as_ref().map(Hold::changes).unwrap_or_default();
+        let overruled = self
+            .hold
+            .as_ref()
+            .map(Hold::overruled)
+            .transpose()?
+            .unwrap_or_default();
+        let mut changes = knobs::net(&self.root, known)?;
+        changes.retain(|change| !overruled.contains(&change.path));
+        Ok(Status {
+            front: self.grounds.front.clone(),
+            behind: self.grounds.behind.clone(),
+            why: self.why.clone(),
+            since_s: now.saturating_duration_since(self.since).as_secs(),
+            changes,
+            overruled,
+            cost: self.meter.cost(&self.root),
+        })
+    }
+
+    /// What happened since this was last asked, a line each.
+    pub fn log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+
+    /// Makes it so, if it is not.
+    fn apply(&mut self, now: Instant) -> Result<Vec<Change>, Error> {
+        let wanted = self.wanted();
+        if wanted.front.is_empty() {
+            if self.hold.is_some() {
+                self.undo("no app has the focus", now)?;
+            }
+            return Ok(Vec::new());
+        }
+        if wanted.front != self.grounds.front {
+            self.since = now;
+        }
+        self.why = match &self.order {
+            Some(_) => "said by frontrow fg set".to_owned(),
+            None => format!("has the focus, says {}", self.seen_by),
+        };
+        self.grounds = wanted;
+        let made = self.change(Pace::AtOnce, now)?;
+        if !made.is_empty() {
+            self.settle_at = Some(now + SETTLES_AFTER);
+        }
+        Ok(made)
+    }
+
+    fn wanted(&self) -> Grounds {
+        let (front, behind) = match &self.order {
+            Some(order) => (&order.front, order.behind.as_slice()),
+            None if self.let_go => return Grounds::default(),
+            None => (&self.seen, [].as_slice()),
+        };
+        let behind = match behind {
+            // Where the slice has vanished, so have the apps.
+            [] => Cgroup::other_apps(&self.root, front).unwrap_or_default(),
+            named => named.to_vec(),
+        };
+        Grounds {
+            front: front.clone(),
+            behind,
+        }
+    }
+
+    fn change(&mut self, pace: Pace, now: Instant) -> Result<Vec<Change>, Error> {
+        let made = match &mut self.hold {
+            Some(hold) => hold.change(&self.grounds, pace),
+            None => Hold::begin(&self.root, Parts::ALL)
+                .and_then(|hold| self.hold.insert(hold).change(&self.grounds, pace)),
+        };
+        match made {
+            Ok(made) => {
+                self.meter.follow(&self.root, &self.grounds.behind);
+                let headline = format!("{} in front: {}", names(&self.grounds.front), self.why);
+                self.tell(&headline, made.iter().map(line).collect());
+                Ok(made)
+            }
+            Err(error) => {
+                let front = names(&self.grounds.front);
+                self.undo(&format!("{front} cannot be put in front: {error}"), now)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn undo(&mut self, why: &str, now: Instant) -> Result<Vec<(Change, Restored)>, Error> {
+        self.grounds = Grounds::default();
+        self.meter.follow(&self.root, &[]);
+        self.settle_at = None;
+        self.since = now;
+        self.why = why.to_owned();
+        let restored = match self.hold.take() {
+            Some(hold) => hold.release()?,
+            // What was held without a daemon's knowing.
+            None => hold::release(&self.root)?,
+        };
+        self.tell(&format!("nobody in front: {why}"), undone(&restored));
+        Ok(restored)
+    }
+
+    fn tell(&mut self, headline: &str, lines: Vec<String>) {
+        if !lines.is_empty() {
+            self.log.push(headline.to_owned());
+            self.log.extend(lines);
+        }
+    }
+}
+
+fn names(cgroups: &[Cgroup]) -> String {
+    let paths: Vec<_> = cgroups.iter().map(Cgroup::path).collect();
+    paths.join(", ")
+}
+
+fn line(change: &Change) -> String {
+    format!("  {change} ({})", change.reason)
+}
+
+fn undone(restored: &[(Change, Restored)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (change, outcome) in restored {
+        let path = change.path.display();
+        match outcome {
+            Restored::Written => {
+                let before = change.before.replace('\n', ", ");
+                lines.push(format!("  {path}: {before} (as it was before)"));
+            }
+            Restored::Overruled => {
+                lines.push(format!("  {path}: left, somebody else has set it since"));
+            }
+            Restored::Unchanged | Restored::Gone => {}
+        }
+    }
+    lines
+}

@@ -1,0 +1,308 @@
+//! What is done for who is in front: which knob is to hold what.
+
+use crate::cgroup::below;
+use crate::{Cgroup, Error};
+use device::Device;
+use knobs::{Journal, Standing};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Of the memory, what is behind may use for its files, in 1/256. A cgroup's dirty pages are
+/// limited to a share of what it may use (`vm.dirty_ratio`); with a quarter, all that is
+/// behind stays below the system's own limit, and nobody in front is throttled for it
+/// (`domain_dirty_freerun` in mm/page-writeback.c). A limit may be off by a factor of two
+/// and that still holds.
+const BEHIND_256: u64 = 64;
+
+/// Of the memory, what reclaim leaves to what is in front as long as there is other.
+const FRONT_256: u64 = 128;
+
+/// What the scheduler's two lists hold together (`MAX_CGROUPS` in kernel/iosched/ground.c).
+const LISTED: usize = 32;
+
+/// A list is read back through one page, with a newline after each.
+const LIST_BYTES: usize = 4000;
+
+/// Who is where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grounds {
+    /// The app that somebody looks at.
+    pub front: Vec<Cgroup>,
+    /// Apps that nobody looks at; never services, as the foreground may depend on them.
+    pub behind: Vec<Cgroup>,
+}
+
+/// The paper's parts, to be had apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// PA: the foreground does not wait for pages on account of what is behind.
+    pub allocator: bool,
+    /// PR: reclaim begins behind.
+    pub reclaimer: bool,
+    /// ID: the scheduler serves the foreground first.
+    pub dispatcher: bool,
+}
+
+impl Parts {
+    /// What a user wants.
+    pub const ALL: Parts = Parts {
+        allocator: true,
+        reclaimer: true,
+        dispatcher: true,
+    };
+}
+
+/// Whether there is time for reclaim: the kernel does not return from setting a limit before
+/// it has brought the cgroup below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// No limit is below what the cgroup has.
+    AtOnce,
+    /// Limits are what they are to be.
+    Settled,
+}
+
+/// One knob and what it is to hold.
+pub(crate) struct Setting {
+    pub path: PathBuf,
+    pub value: String,
+    pub reason: &'static str,
+}
+
+/// All that is to differ from what was before, in the order in which it is worth most.
+pub(crate) fn settings(
+    root: &Path,
+    journal: &Journal,
+    grounds: &Grounds,
+    parts: Parts,
+    pace: Pace,
+) -> Result<Vec<Setting>, Error> {
+    let mut settings = Vec::new();
+    if grounds.front.is_empty() {
+        return Ok(settings);
+    }
+    if parts.dispatcher {
+        settings.extend(dispatch(root, grounds)?);
+    }
+    if parts.reclaimer {
+        settings.extend(protect(root, journal, &grounds.front)?);
+    }
+    if parts.allocator {
+        settings.extend(limit(root, journal, &grounds.behind, pace)?);
+    }
+    Ok(settings)
+}
+
+/// On every disk that uses the scheduler.
+fn dispatch(root: &Path, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
+    for cgroup in grounds.front.iter().chain(&grounds.behind) {
+        cgroup.require(root, "io")?;
+    }
+    let foreground = lines(&grounds.front, LISTED);
+    let background = lines(&grounds.behind, LISTED.saturating_sub(grounds.front.len()));
+    let mut settings = Vec::new();
+    for disk in Device::all(root)? {
+        let active = disk.schedulers()?.map(|it| it.active);
+        if active.as_deref() != Some(sched::SCHEDULER) {
+            continue;
+        }
+        let list = |name: &str, value: &String, reason| Setting {
+            path: disk.queue_attribute(&format!("iosched/{name}")),
+            value: value.clone(),
+            reason,
+        };
+        settings.push(list("foreground", &foreground, "served first"));
+        let reason = "has a share while the foreground waits";
+        settings.push(list("background", &background, reason));
+    }
+    match settings.is_empty() {
+        true => Err(Error::NoScheduler),
+        false => Ok(settings),
+    }
+}
+
+/// As many as there is room for; the others are served as if nothing had been said.
+fn lines(cgroups: &[Cgroup], most: usize) -> String {
+    let mut lines = String::new();
+    for cgroup in cgroups.iter().take(most) {
+        if lines.len() + cgroup.path().len() >= LIST_BYTES {
+            break;
+        }
+        if !lines.is_empty() {
+            lines.push('\n');
+        }
+        lines.push_str(cgroup.path());
+    }
+    match lines.is_empty() {
+        true => "none".to_owned(),
+        false => lines,
+    }
+}
+
+/// Protects an equal part in each. A cgroup has no more protection than those above it
+/// (`effective_protection` in the kernel's memory controller), so these have what those
+/// below them have together. More than that, set by somebody else, stays.
+fn protect(root: &Path, journal: &Journal, front: &[Cgroup]) -> Result<Vec<Setting>, Error> {
+    let each = share(memory_bytes(root)? / 256 * FRONT_256, front);
+    let mut levels = BTreeMap::new();
+    for cgroup in front {
+        cgroup.require(root, "memory")?;
+        for level in cgroup.chain() {
+            *levels.entry(level.knob("memory.low")).or_insert(0) += each;
+        }
+    }
+    let mut settings = Vec::new();
+    for (path, bytes) in levels {
+        if bytes_of(&before(journal, &path)?) < bytes {
+            settings.push(Setting {
+                path,
+                value: bytes.to_string(),
+                reason: "reclaim takes the memory of others first",
+            });
+        }
+    }
+    Ok(settings)
+}
+
+/// Gives each what it uses and an equal part for its files besides: no app is to be swapped
+/// out, or lose the code that it runs, for being behind. A lower limit, set by somebody
+/// else, stays.
+fn limit(
+    root: &Path,
+    journal: &Journal,
+    behind: &[Cgroup],
+    pace: Pace,
+) -> Result<Vec<Setting>, Error> {
+    let part = share(memory_bytes(root)? / 256 * BEHIND_256, behind);
+    let mut settings = Vec::new();
+    for cgroup in behind {
+        cgroup.require(root, "memory")?;
+        let path = cgroup.knob("memory.high");
+        let held = match journal.standing(&path)? {
+            Standing::Ours => Some(bytes_of(&journal.get(&path)?)),
+            _ => None,
+        };
+        let bytes = high(part, cgroup.usage(root)?, held, pace);
+        if bytes < bytes_of(&before(journal, &path)?) {
+            settings.push(Setting {
+                path,
+                value: bytes.to_string(),
+                reason: "what is behind has dirty pages and reclaim of its own",
+            });
+        }
+    }
+    Ok(settings)
+}
+
+/// What a cgroup has in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// All of it.
+    pub all_bytes: u64,
+    /// What reclaim cannot take without making the app wait for it later: all but the cache
+    /// of files that are not mapped.
+    pub needed_bytes: u64,
+}
+
+/// The limit of a cgroup with `usage`. One that is `held` and near enough stays, or every
+/// page that an app allocates would change it.
+fn high(part: u64, usage: Usage, held: Option<u64>, pace: Pace) -> u64 {
+    let Usage {
+        all_bytes,
+        needed_bytes,
+    } = usage;
+    let low_enough = |held| pace == Pace::AtOnce || held <= needed_bytes + 2 * part;
+    if let Some(held) = held
+        && held >= needed_bytes + part / 2
+        && low_enough(held)
+    {
+        return held;
+    }
+    let bytes = match pace {
+        Pace::AtOnce => all_bytes.max(needed_bytes + part),
+        Pace::Settled => needed_bytes + part,
+    };
+    pages_of(bytes)
+}
+
+/// What the knob held before it was changed here.
+fn before(journal: &Journal, path: &Path) -> Result<String, Error> {
+    let mut changes = journal.changes().iter();
+    match changes.find(|change| change.path == path) {
+        Some(change) => Ok(change.before.clone()),
+        None => Ok(journal.get(path)?),
+    }
+}
+
+/// "max" is more than any number.
+fn bytes_of(value: &str) -> u64 {
+    value.parse().unwrap_or(u64::MAX)
+}
+
+fn share(bytes: u64, among: &[Cgroup]) -> u64 {
+    pages_of(bytes / among.len().max(1) as u64)
+}
+
+/// Whole pages, as the kernel has them.
+fn pages_of(bytes: u64) -> u64 {
+    bytes - bytes % device::PAGE_BYTES as u64
+}
+
+fn memory_bytes(root: &Path) -> Result<u64, Error> {
+    let path = below(root, "/proc/meminfo");
+    let failed = |reason: String| Error::Memory {
+        path: path.clone(),
+        reason,
+    };
+    let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+    let kib = text.lines().find_map(|line| {
+        let rest = line.strip_prefix("MemTotal:")?;
+        rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    kib.map(|kib| kib << 10)
+        .ok_or_else(|| failed("it has no MemTotal".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn usage(all: u64, needed: u64) -> Usage {
+        Usage {
+            all_bytes: all * MIB,
+            needed_bytes: needed * MIB,
+        }
+    }
+
+    #[test]
+    fn a_limit_leaves_an_app_what_it_uses_and_takes_no_time_at_once() {
+        let high = |usage, held, pace| high(64 * MIB, usage, held, pace) / MIB;
+        assert_eq!(high(usage(500, 300), None, Pace::Settled), 364);
+        assert_eq!(high(usage(500, 300), None, Pace::AtOnce), 500);
+        assert_eq!(high(usage(310, 300), None, Pace::AtOnce), 364);
+        // Near enough stays.
+        assert_eq!(high(usage(400, 320), Some(364 * MIB), Pace::Settled), 364);
+        assert_eq!(high(usage(400, 250), Some(364 * MIB), Pace::Settled), 364);
+        // It has grown, or given back.
+        assert_eq!(high(usage(400, 340), Some(364 * MIB), Pace::AtOnce), 404);
+        assert_eq!(high(usage(400, 200), Some(364 * MIB), Pace::Settled), 264);
+        assert_eq!(high(usage(400, 200), Some(364 * MIB), Pace::AtOnce), 364);
+    }
+
+    #[test]
+    fn a_list_holds_what_the_kernel_takes() {
+        let many: Vec<_> = (0..99)
+            .map(|it| Cgroup::new(format!("/app-{it}")))
+            .collect();
+        assert_eq!(lines(&many, 31).lines().count(), 31);
+        let long: Vec<_> = (0..99)
+            .map(|it| Cgroup::new(format!("/{it}{}", "x".repeat(200))))
+            .collect();
+        let list = lines(&long, 31);
+        assert!(list.len() < 4096 && list.lines().count() > 15);
+        assert_eq!(lines(&[], 31), "none");
+    }
+}

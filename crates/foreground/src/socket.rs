@@ -1,0 +1,228 @@
+//! How `frontrow fg` and the daemon talk: one request and one reply, a line of JSON each,
+//! through `/run/frontrow/fg.sock`. Anybody may ask; who may have what done is for the daemon
+//! to say, by the peer's user.
+
+use crate::error::Kind;
+use crate::keeper::{Order, Status};
+use crate::{Cgroup, Error};
+use knobs::{Change, Restored};
+use rustix::net::sockopt::socket_peercred;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, Permissions};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const SOCKET: &str = "run/frontrow/fg.sock";
+
+/// No request is longer.
+const REQUEST_BYTES: usize = 64 << 10;
+
+/// Those who have connected and said nothing yet; the oldest has to leave.
+const WAITING: usize = 16;
+
+/// The daemon answers within milliseconds, unless memory is very short.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What somebody wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// To have this so.
+    Set(Order),
+    /// To know.
+    Status,
+    /// To have everything as it was.
+    Release,
+}
+
+/// What the daemon says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// It is so.
+    Set {
+        /// Who is in front now.
+        front: Vec<Cgroup>,
+        /// Who is behind.
+        behind: Vec<Cgroup>,
+        /// What that took.
+        changes: Vec<Change>,
+    },
+    /// How it is.
+    Status(Status),
+    /// What everything was put back to.
+    Released(Vec<(Change, Restored)>),
+    /// It is not done.
+    Failed {
+        /// For the exit code.
+        kind: Kind,
+        /// For people.
+        sentence: String,
+    },
+}
+
+/// Asks the daemon; `None` if there is none.
+///
+/// # Errors
+/// What the daemon says, or [`Error::Socket`] or [`Error::Garbled`].
+pub fn ask(root: &Path, request: &Request) -> Result<Option<Reply>, Error> {
+    let path = root.join(SOCKET);
+    let failed = |source| Error::Socket {
+        path: path.clone(),
+        source,
+    };
+    let mut stream = match UnixStream::connect(&path) {
+        Ok(stream) => stream,
+        Err(error) if is_nobody(&error) => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.write_all(&line(request)).map_err(failed)?;
+    let mut reply = String::new();
+    BufReader::new(stream)
+        .read_line(&mut reply)
+        .map_err(failed)?;
+    match serde_json::from_str(&reply).map_err(|_| Error::Garbled)? {
+        Reply::Failed { kind, sentence } => Err(Error::Daemon { kind, sentence }),
+        reply => Ok(Some(reply)),
+    }
+}
+
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused
+    )
+}
+
+fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// The daemon's end. It waits for nobody.
+#[derive(Debug)]
+pub(crate) struct Server {
+    listener: UnixListener,
+    path: PathBuf,
+    waiting: Vec<Peer>,
+}
+
+/// Somebody who has connected.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    stream: UnixStream,
+    /// By the kernel's word.
+    pub uid: u32,
+    received: Vec<u8>,
+}
+
+impl Server {
+    /// # Errors
+    /// [`Error::Running`] or [`Error::Socket`].
+    pub fn bind(root: &Path) -> Result<Self, Error> {
+        let path = root.join(SOCKET);
+        if UnixStream::connect(&path).is_ok() {
+            return Err(Error::Running);
+        }
+        let listener = listen(&path).map_err(|source| Error::Socket {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Server {
+            listener,
+            path,
+            waiting: Vec::new(),
+        })
+    }
+
+    /// All that may become readable.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let peers = self.waiting.iter().map(|peer| peer.stream.as_fd());
+        [self.listener.as_fd()].into_iter().chain(peers)
+    }
+
+    /// Those who have said what they want. Whoever says nothing intelligible is left.
+    pub fn requests(&mut self) -> Vec<(Peer, Request)> {
+        while let Ok((stream, _)) = self.listener.accept() {
+            self.waiting.extend(Peer::new(stream));
+        }
+        let too_many = self.waiting.len().saturating_sub(WAITING);
+        self.waiting.drain(..too_many);
+        let mut requests = Vec::new();
+        let mut waiting = Vec::new();
+        for mut peer in self.waiting.drain(..) {
+            match peer.hear() {
+                Heard::Request(request) => requests.push((peer, request)),
+                Heard::NotYet => waiting.push(peer),
+                Heard::Nonsense => {}
+            }
+        }
+        self.waiting = waiting;
+        requests
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Whoever comes now finds nobody; a socket that is left says the same.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o666))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+enum Heard {
+    Request(Request),
+    NotYet,
+    Nonsense,
+}
+
+impl Peer {
+    /// `None` if it has left again.
+    fn new(stream: UnixStream) -> Option<Self> {
+        stream.set_nonblocking(true).ok()?;
+        let uid = socket_peercred(&stream).ok()?.uid.as_raw();
+        Some(Peer {
+            stream,
+            uid,
+            received: Vec::new(),
+        })
+    }
+
+    fn hear(&mut self) -> Heard {
+        let mut buffer = [0; 4 << 10];
+        while self.received.len() < REQUEST_BYTES && !self.received.ends_with(b"\n") {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Heard::Nonsense,
+                Ok(length) => self.received.extend(&buffer[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Heard::NotYet,
+                Err(_) => return Heard::Nonsense,
+            }
+        }
+        match serde_json::from_slice(&self.received) {
+            Ok(request) => Heard::Request(request),
+            Err(_) => Heard::Nonsense,
+        }
+    }
+
+    /// A reply fits into the socket; one who does not wait for it is left.
+    pub fn reply(mut self, reply: &Reply) {
+        let _ = self.stream.write_all(&line(reply));
+    }
+}
