@@ -13,7 +13,7 @@ const MOUNT_POINT: &str = "/sys/fs/cgroup";
 
 /// A cgroup below the root of the hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct Cgroup {
     /// As `/proc/PID/cgroup` shows it: `/user.slice/…/app.scope`.
     path: String,
@@ -42,11 +42,8 @@ impl Cgroup {
         if path.is_empty() {
             return Err(Error::Root(what.to_owned()));
         }
-        let cgroup = Cgroup {
-            path: path.to_owned(),
-        };
-        let plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
-        match plain && cgroup.exists(root) {
+        let cgroup = Cgroup::try_from(path.to_owned()).map_err(|_| unknown())?;
+        match cgroup.exists(root) {
             true => Ok(cgroup),
             false => Err(unknown()),
         }
@@ -184,6 +181,28 @@ pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     })
 }
 
+/// Nothing that leads out of the hierarchy, whoever says it, or that the kernel's lists would
+/// take for two.
+impl TryFrom<String> for Cgroup {
+    type Error = Error;
+
+    fn try_from(path: String) -> Result<Self, Error> {
+        let mut parts = path.split('/');
+        let is_absolute = parts.next() == Some("");
+        let is_name = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\n');
+        match is_absolute && path.len() > 1 && parts.all(is_name) {
+            true => Ok(Cgroup { path }),
+            false => Err(Error::Unknown(path)),
+        }
+    }
+}
+
+impl From<Cgroup> for String {
+    fn from(cgroup: Cgroup) -> String {
+        cgroup.path
+    }
+}
+
 /// `path` of the running system on the one below `root`.
 pub(crate) fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
@@ -194,4 +213,28 @@ fn unified(proc_cgroup: &str) -> Option<&str> {
     proc_cgroup
         .lines()
         .find_map(|line| line.strip_prefix("0::"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_message_leads_out_of_the_hierarchy() {
+        let read = |path: &str| serde_json::from_value::<Cgroup>(path.into());
+        assert_eq!(read("/a/b.scope").unwrap().path(), "/a/b.scope");
+        for path in [
+            "",
+            "/",
+            "a",
+            "/a/../../etc",
+            "/..",
+            "/a//b",
+            "/a/",
+            "/./a",
+            "/a\n/b",
+        ] {
+            assert!(read(path).is_err(), "{path:?}");
+        }
+    }
 }

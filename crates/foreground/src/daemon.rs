@@ -176,21 +176,14 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// Users may say what becomes of their own apps, root of all.
     fn permit<'b>(
         &self,
         peer: &Peer,
         cgroups: impl Iterator<Item = &'b Cgroup>,
     ) -> Result<(), Error> {
-        if peer.uid == 0 || peer.uid == rustix::process::geteuid().as_raw() {
-            return Ok(());
-        }
-        for cgroup in cgroups {
-            if cgroup.owner(&self.root) != Some(peer.uid) {
-                return Err(Error::NotYours(cgroup.path().to_owned()));
-            }
-        }
-        Ok(())
+        let own = rustix::process::geteuid().as_raw();
+        let owner = |cgroup: &Cgroup| cgroup.owner(&self.root);
+        permit(peer.uid, own, cgroups, owner)
     }
 
     /// What cannot be done now may be possible for the next app; status says why.
@@ -214,9 +207,45 @@ impl<'a> Daemon<'a> {
     }
 }
 
+/// Users may say what becomes of their own apps; root, and whoever runs the daemon, of all.
+fn permit<'a>(
+    uid: u32,
+    own: u32,
+    mut cgroups: impl Iterator<Item = &'a Cgroup>,
+    owner: impl Fn(&Cgroup) -> Option<u32>,
+) -> Result<(), Error> {
+    if uid == 0 || uid == own {
+        return Ok(());
+    }
+    match cgroups.find(|cgroup| owner(cgroup) != Some(uid)) {
+        Some(other) => Err(Error::NotYours(other.path().to_owned())),
+        None => Ok(()),
+    }
+}
+
 fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_have_a_say_in_their_own_apps_only() {
+        let [own, other] = ["/own", "/other"].map(|it| Cgroup::new(it.to_owned()));
+        let owner = |cgroup: &Cgroup| (cgroup.path() == "/own").then_some(1000);
+        let permit = |uid, cgroups: &[&Cgroup]| permit(uid, 0, cgroups.iter().copied(), owner);
+        assert!(permit(0, &[&own, &other]).is_ok());
+        assert!(permit(1000, &[&own]).is_ok());
+        assert!(permit(1000, &[]).is_ok());
+        assert!(matches!(
+            permit(1000, &[&own, &other]),
+            Err(Error::NotYours(_))
+        ));
+        assert!(matches!(permit(1001, &[&own]), Err(Error::NotYours(_))));
     }
 }

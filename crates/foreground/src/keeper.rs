@@ -160,7 +160,9 @@ impl Keeper {
 
     /// Somebody behind has run into its limit, which may be too low by now.
     pub fn limit_was_hit(&mut self, now: Instant) {
-        self.settle_at.get_or_insert(now + SETTLES_AFTER);
+        if self.hold.is_some() {
+            self.settle_at.get_or_insert(now + SETTLES_AFTER);
+        }
     }
 
     /// Whether limits are to be looked at soon.

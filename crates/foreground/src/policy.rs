@@ -18,8 +18,10 @@ const BEHIND_256: u64 = 64;
 /// Of the memory, what reclaim leaves to what is in front as long as there is other.
 const FRONT_256: u64 = 128;
 
-/// What the scheduler's two lists hold together (`MAX_CGROUPS` in kernel/iosched/ground.c).
-const LISTED: usize = 32;
+/// What each of the scheduler's lists is given at most. Together they hold 32
+/// (`MAX_CGROUPS` in kernel/iosched/ground.c), also while only one of them has been changed.
+const FRONT_LISTED: usize = 8;
+const BEHIND_LISTED: usize = 24;
 
 /// A list is read back through one page, with a newline after each.
 const LIST_BYTES: usize = 4000;
@@ -99,8 +101,8 @@ fn dispatch(root: &Path, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
     for cgroup in grounds.front.iter().chain(&grounds.behind) {
         cgroup.require(root, "io")?;
     }
-    let foreground = lines(&grounds.front, LISTED);
-    let background = lines(&grounds.behind, LISTED.saturating_sub(grounds.front.len()));
+    let foreground = lines(&grounds.front, FRONT_LISTED);
+    let background = lines(&grounds.behind, BEHIND_LISTED);
     let mut settings = Vec::new();
     for disk in Device::all(root)? {
         let active = disk.schedulers()?.map(|it| it.active);
@@ -297,12 +299,12 @@ mod tests {
         let many: Vec<_> = (0..99)
             .map(|it| Cgroup::new(format!("/app-{it}")))
             .collect();
-        assert_eq!(lines(&many, 31).lines().count(), 31);
+        assert_eq!(lines(&many, 24).lines().count(), 24);
         let long: Vec<_> = (0..99)
             .map(|it| Cgroup::new(format!("/{it}{}", "x".repeat(200))))
             .collect();
-        let list = lines(&long, 31);
+        let list = lines(&long, 24);
         assert!(list.len() < 4096 && list.lines().count() > 15);
-        assert_eq!(lines(&[], 31), "none");
+        assert_eq!(lines(&[], 24), "none");
     }
 }

@@ -1,0 +1,230 @@
+//! `frontrow fg` and its daemon, as programs, on a tree that stands for a system.
+
+#[path = "../../foreground/tests/system/mod.rs"]
+mod system;
+
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+use system::{APPS, System};
+
+const GAME: &str = "app-game-1.scope";
+const MAIL: &str = "app-mail-3.scope";
+
+/// Not a user of this machine.
+const NOBODY: u32 = 65534;
+
+/// A program's exit code, output and what it said besides.
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn command(system: &System, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_frontrow"));
+    command
+        .arg("fg")
+        .args(arguments)
+        .arg("--sysroot")
+        .arg(system.root())
+        .stdin(Stdio::null());
+    command
+}
+
+fn fg(system: &System, arguments: &[&str]) -> Ended {
+    let output = command(system, arguments).output().unwrap();
+    Ended {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn status(system: &System) -> Value {
+    let ended = fg(system, &["status", "--json"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+/// A daemon that listens.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(system: &System) -> Self {
+        let mut command = command(system, &["daemon"]);
+        let daemon = Daemon(command.stderr(Stdio::piped()).spawn().unwrap());
+        until(|| status(system)["daemon"] == true);
+        daemon
+    }
+
+    fn signal(&mut self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Its exit code, if no signal ended it.
+    fn wait(&mut self) -> Option<i32> {
+        self.0.wait().unwrap().code()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended, as it should.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Nothing takes a minute, on any machine.
+fn until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..12_000 {
+        if is_so() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    panic!("it does not come to be so");
+}
+
+fn path(app: &str) -> String {
+    format!("/{APPS}/{app}")
+}
+
+#[test]
+fn the_daemon_does_what_it_is_told_and_says_so() {
+    let system = System::new();
+    let mut daemon = Daemon::start(&system);
+    let set = fg(&system, &["set", "7"]);
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    assert!(set.stdout.contains(&format!("In front: {}", path(GAME))));
+    assert_eq!(system.list("foreground"), path(GAME));
+    let words = fg(&system, &["status"]).stdout;
+    for part in ["said by frontrow fg set", "(served first)", "CONFIG_PSI"] {
+        assert!(words.contains(part), "{part} is not in {words}");
+    }
+    let told = status(&system);
+    assert_eq!(told["front"][0], path(GAME));
+    assert_eq!(told["changes"].as_array().unwrap().len(), 7);
+    // There is one at a time.
+    let second = fg(&system, &["daemon"]);
+    assert_eq!(second.code, 7, "{}", second.stderr);
+    assert!(second.stderr.contains("frontrowd runs already"));
+    let release = fg(&system, &["release"]);
+    assert!(
+        release.stdout.contains("memory.high: max"),
+        "{}",
+        release.stdout
+    );
+    assert_eq!(system.list("foreground"), "none");
+    fg(&system, &["set", &path(MAIL)]);
+    daemon.signal(rustix::process::Signal::TERM);
+    assert_eq!(daemon.wait(), Some(0));
+    assert_eq!(system.list("foreground"), "none");
+    assert_eq!(system.app(MAIL, "memory.low"), "0");
+    assert_eq!(status(&system)["daemon"], false);
+}
+
+#[test]
+fn what_a_killed_daemon_held_is_told_and_undone_by_the_next_or_by_release() {
+    let system = System::new();
+    for next in ["daemon", "release"] {
+        let mut daemon = Daemon::start(&system);
+        fg(&system, &["set", "7"]);
+        daemon.signal(rustix::process::Signal::KILL);
+        assert_eq!(daemon.wait(), None);
+        assert_eq!(system.list("foreground"), path(GAME));
+        assert_eq!(status(&system)["changes"].as_array().unwrap().len(), 7);
+        match next {
+            "daemon" => drop(Daemon::start(&system)),
+            _ => assert_eq!(fg(&system, &["release"]).code, 0),
+        }
+        assert_eq!(system.list("foreground"), "none");
+        assert_eq!(system.app(GAME, "memory.low"), "0");
+    }
+}
+
+#[test]
+fn an_app_that_ends_is_let_go() {
+    let system = System::new();
+    let _daemon = Daemon::start(&system);
+    fg(&system, &["set", "7"]);
+    system.remove(GAME);
+    until(|| status(&system)["front"].as_array().unwrap().is_empty());
+    assert_eq!(system.list("foreground"), "none");
+    assert_eq!(system.app(MAIL, "memory.high"), "max");
+}
+
+#[test]
+fn somebody_elses_value_is_told_and_stays() {
+    let system = System::new();
+    let mut daemon = Daemon::start(&system);
+    fg(&system, &["set", "7"]);
+    let high = format!("sys/fs/cgroup{}/memory.high", path(MAIL));
+    system.write(&high, "77000704\n");
+    let words = fg(&system, &["status"]).stdout;
+    let told = format!("Left as somebody else has set it since:\n  /{high}");
+    assert!(words.contains(&told), "{words}");
+    daemon.signal(rustix::process::Signal::INT);
+    assert_eq!(daemon.wait(), Some(0));
+    assert_eq!(system.read(&high), "77000704");
+}
+
+#[test]
+fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
+    // Only root can be somebody else. The rule itself has a test that anybody can run.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let system = System::new();
+    fs::set_permissions(system.root(), Permissions::from_mode(0o755)).unwrap();
+    let nobody = |arguments: &[&str]| {
+        let output = command(&system, arguments).uid(NOBODY).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), stderr)
+    };
+    let (code, stderr) = nobody(&["set", "7"]);
+    assert_eq!(code, 4, "{stderr}");
+    assert!(stderr.contains("needs root"), "{stderr}");
+    let _daemon = Daemon::start(&system);
+    assert_eq!(nobody(&["status"]), (0, String::new()));
+    let (code, stderr) = nobody(&["set", "7"]);
+    assert_eq!(code, 4, "{stderr}");
+    assert!(stderr.contains("belongs to somebody else"), "{stderr}");
+    fg(&system, &["set", "7"]);
+    assert_eq!(nobody(&["release"]).0, 4);
+    assert_eq!(system.list("foreground"), path(GAME));
+}
+
+#[test]
+fn refusals_have_a_code_and_a_sentence() {
+    let system = System::new();
+    let refuses = |arguments: &[&str], code: i32, part: &str| {
+        let ended = fg(&system, arguments);
+        assert_eq!(ended.code, code, "{}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    };
+    {
+        let _daemon = Daemon::start(&system);
+        refuses(&["set", "9"], 2, "neither a process nor a cgroup");
+        system.write(
+            &format!("sys/fs/cgroup{}/cgroup.events", path(MAIL)),
+            "populated 0\n",
+        );
+        refuses(&["set", &path(MAIL)], 2, "no process is in");
+        system.write("sys/block/mmcblk0/queue/scheduler", "[none] frontrow\n");
+        refuses(&["set", "7"], 3, "frontrow sched enable");
+        let why = status(&system)["why"].as_str().unwrap().to_owned();
+        assert!(why.contains("frontrow sched enable"), "{why}");
+    }
+    system.write("sys/fs/cgroup/cgroup.controllers", "cpu io\n");
+    refuses(&["daemon"], 3, "cgroup_enable=memory");
+    fs::remove_file(system.root().join("sys/fs/cgroup/cgroup.controllers")).unwrap();
+    refuses(&["daemon"], 3, "no cgroup v2 hierarchy");
+}
