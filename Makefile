@@ -2,7 +2,7 @@
 # make demo    boots the lab, prints the table that shows the effect, writes the report
 # make test    all tests; its last line is `N passed, N failed`
 # make stress  the tests that take long: more operations, more fuzzing, a debug kernel
-# make install the program, its man pages and the scheduler's module on this machine
+# make install the program, its man pages and services and the scheduler's module, here
 # Each installs what it needs from Debian's archive, with sudo if you are not root.
 
 PACKAGES := clang e2fsprogs gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 xz-utils zlib1g-dev

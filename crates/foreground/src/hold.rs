@@ -92,12 +92,14 @@ impl Hold {
     pub fn steps(&self, grounds: &Grounds, pace: Pace) -> Result<Vec<Step>, Error> {
         let grounds = existing(&self.root, grounds);
         let wanted = policy::settings(&self.root, &self.journal, &grounds, self.parts, pace)?;
-        let known = self.journal.changes().iter();
-        let mut steps: Vec<Step> = known
-            .filter(|change| wanted.iter().all(|setting| setting.path != change.path))
-            .map(|change| Step::PutBack(change.path.clone()))
-            .collect();
-        steps.dedup();
+        let mut steps = Vec::new();
+        for change in self.journal.changes() {
+            let put_back = Step::PutBack(change.path.clone());
+            let is_wanted = wanted.iter().any(|setting| setting.path == change.path);
+            if !is_wanted && !steps.contains(&put_back) {
+                steps.push(put_back);
+            }
+        }
         for setting in wanted {
             let differs = self.journal.get(&setting.path)? != setting.value;
             // What somebody else has set since stays.

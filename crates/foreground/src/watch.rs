@@ -55,11 +55,12 @@ impl<T: Clone + PartialEq> Watch<T> {
     pub fn end(&mut self, is_over: impl Fn(&T) -> bool) {
         let inotify = &self.inotify;
         self.known.retain(|watch, what| {
-            if is_over(what) {
+            let over = is_over(what);
+            if over {
                 // The kernel may have ended it already.
                 let _ = inotify::remove_watch(inotify, *watch);
             }
-            !is_over(what)
+            !over
         });
     }
 
