@@ -158,7 +158,9 @@ impl<'a> Daemon<'a> {
         let now = Instant::now();
         match request {
             Request::Set(order) => {
-                self.permit(peer, order.front.iter().chain(&order.behind))?;
+                let now_in_front = &self.keeper.grounds().front;
+                let concerned = order.front.iter().chain(&order.behind);
+                self.permit(peer, concerned.chain(now_in_front))?;
                 let changes = self.keeper.command(order, now)?;
                 let Grounds { front, behind } = self.keeper.grounds().clone();
                 Ok(Reply::Set {

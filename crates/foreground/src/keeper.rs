@@ -100,6 +100,9 @@ impl Keeper {
     /// # Errors
     /// [`Error`]; then nobody is in front.
     pub fn command(&mut self, order: Order, now: Instant) -> Result<Vec<Change>, Error> {
+        if order.front.is_empty() {
+            return Err(Error::Garbled);
+        }
         if let Some(empty) = order.front.iter().find(|it| !it.is_populated(&self.root)) {
             return Err(Error::Empty(empty.path().to_owned()));
         }

@@ -376,6 +376,12 @@ fn what_cannot_be_done_is_told_and_leaves_nothing() {
     assert!(matches!(seen, Err(Error::NoScheduler)));
     let why = desk.keeper.status(desk.now).unwrap().why;
     assert!(why.contains("sched enable"), "{why}");
+    let nobody = Order {
+        front: Vec::new(),
+        behind: Vec::new(),
+    };
+    let made = desk.keeper.command(nobody, desk.now);
+    assert!(matches!(made, Err(Error::Garbled)));
     desk.system.write(
         "sys/block/mmcblk0/queue/scheduler",
         "none [frontrow] mq-deadline\n",
