@@ -144,6 +144,18 @@ impl Cgroup {
         })
     }
 
+    /// Of the last ten seconds, how much all its tasks that were not idle waited for memory
+    /// (`memory.pressure`, full); 0 where the kernel does not count it.
+    pub(crate) fn memory_stall_percent(&self, root: &Path) -> f64 {
+        let pressure = fs::read_to_string(self.file(root, "memory.pressure")).unwrap_or_default();
+        let full = pressure.lines().find(|line| line.starts_with("full "));
+        let average = full.and_then(|line| {
+            let mut words = line.split(' ');
+            words.find_map(|word| word.strip_prefix("avg10=")?.parse().ok())
+        });
+        average.unwrap_or(0.0)
+    }
+
     /// Checks that the kernel has what is needed at all.
     pub(crate) fn require_controllers(root: &Path) -> Result<(), Error> {
         let list = below(root, MOUNT_POINT).join("cgroup.controllers");

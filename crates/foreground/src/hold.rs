@@ -1,14 +1,19 @@
 //! Holding some cgroups in front of others, changing who, and letting go.
 
-use crate::policy::{self, Grounds, Pace, Parts};
+use crate::policy::{self, Grounds, Pace, Parts, Wanted};
 use crate::{Cgroup, Error};
 use knobs::{Change, Journal, Restored, Standing};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const JOURNAL: &str = "foreground";
 
 /// How often a change is begun anew because a cgroup vanished in the middle of it.
 const ATTEMPTS: usize = 16;
+
+/// Of its time over ten seconds, no app is to stand still for memory more than this on
+/// account of a limit: others (systemd-oomd) kill at some multiple of it.
+const UNBEARABLE_PERCENT: f64 = 10.0;
 
 /// What is held in front of what. Dropped, it stays in force, and its journal with it;
 /// [`release`] undoes it from any process.
@@ -17,6 +22,8 @@ pub struct Hold {
     root: PathBuf,
     parts: Parts,
     journal: Journal,
+    /// Of those behind, who goes without a limit.
+    spared: BTreeSet<Cgroup>,
 }
 
 /// One knob's part in a change of [`Hold`].
@@ -49,6 +56,7 @@ impl Hold {
             root: root.to_owned(),
             parts,
             journal,
+            spared: BTreeSet::new(),
         })
     }
 
@@ -91,7 +99,13 @@ impl Hold {
     /// [`Error`].
     pub fn steps(&self, grounds: &Grounds, pace: Pace) -> Result<Vec<Step>, Error> {
         let grounds = existing(&self.root, grounds);
-        let wanted = policy::settings(&self.root, &self.journal, &grounds, self.parts, pace)?;
+        let wanted = Wanted {
+            grounds: &grounds,
+            spared: &self.spared,
+            parts: self.parts,
+            pace,
+        };
+        let wanted = policy::settings(&self.root, &self.journal, &wanted)?;
         let mut steps = Vec::new();
         for change in self.journal.changes() {
             let put_back = Step::PutBack(change.path.clone());
@@ -145,6 +159,24 @@ impl Hold {
             })),
             Restored::Unchanged | Restored::Gone | Restored::Overruled => Ok(None),
         }
+    }
+
+    /// From now on, those of `behind` go without a limit whose tasks stand still for memory
+    /// where they have one.
+    pub fn spare(&mut self, behind: &[Cgroup]) {
+        self.spared.retain(|cgroup| cgroup.exists(&self.root));
+        for cgroup in behind {
+            let limit = cgroup.knob("memory.high");
+            let is_limited = self.journal.changes().iter().any(|it| it.path == limit);
+            if is_limited && cgroup.memory_stall_percent(&self.root) >= UNBEARABLE_PERCENT {
+                self.spared.insert(cgroup.clone());
+            }
+        }
+    }
+
+    /// Who goes without a limit.
+    pub fn spared(&self) -> impl Iterator<Item = &Cgroup> {
+        self.spared.iter()
     }
 
     /// The changes in force.

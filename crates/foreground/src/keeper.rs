@@ -41,6 +41,8 @@ pub struct Status {
     pub changes: Vec<Change>,
     /// Knobs that somebody else has set since, and that are left as they are.
     pub overruled: Vec<PathBuf>,
+    /// Those behind who go without a memory limit, as theirs had them stand still.
+    pub spared: Vec<Cgroup>,
     /// What being behind has cost since each came there.
     pub cost: Cost,
 }
@@ -201,6 +203,9 @@ impl Keeper {
         }
         if self.settle_at.is_some_and(|at| now >= at) {
             self.settle_at = None;
+            if let Some(hold) = &mut self.hold {
+                hold.spare(&self.grounds.behind);
+            }
             self.change(Pace::Settled, now)?;
         }
         Ok(())
@@ -232,6 +237,7 @@ impl Keeper {
             since_s: now.saturating_duration_since(self.since).as_secs(),
             changes,
             overruled,
+            spared: self.hold.iter().flat_map(Hold::spared).cloned().collect(),
             cost: self.meter.cost(&self.root),
         })
     }

@@ -4,7 +4,7 @@ use crate::cgroup::below;
 use crate::{Cgroup, Error};
 use device::Device;
 use knobs::{Journal, Standing};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -72,14 +72,22 @@ pub(crate) struct Setting {
     pub reason: &'static str,
 }
 
+/// What a hold is to be.
+pub(crate) struct Wanted<'a> {
+    pub grounds: &'a Grounds,
+    /// Who goes without a limit.
+    pub spared: &'a BTreeSet<Cgroup>,
+    pub parts: Parts,
+    pub pace: Pace,
+}
+
 /// All that is to differ from what was before, in the order in which it is worth most.
 pub(crate) fn settings(
     root: &Path,
     journal: &Journal,
-    grounds: &Grounds,
-    parts: Parts,
-    pace: Pace,
+    wanted: &Wanted,
 ) -> Result<Vec<Setting>, Error> {
+    let Wanted { grounds, parts, .. } = wanted;
     let mut settings = Vec::new();
     if grounds.front.is_empty() {
         return Ok(settings);
@@ -91,7 +99,7 @@ pub(crate) fn settings(
         settings.extend(protect(root, journal, &grounds.front)?);
     }
     if parts.allocator {
-        settings.extend(limit(root, journal, &grounds.behind, pace)?);
+        settings.extend(limit(root, journal, wanted)?);
     }
     Ok(settings)
 }
@@ -170,22 +178,18 @@ fn protect(root: &Path, journal: &Journal, front: &[Cgroup]) -> Result<Vec<Setti
 /// Gives each what it uses and an equal part for its files besides: no app is to be swapped
 /// out, or lose the code that it runs, for being behind. A lower limit, set by somebody
 /// else, stays.
-fn limit(
-    root: &Path,
-    journal: &Journal,
-    behind: &[Cgroup],
-    pace: Pace,
-) -> Result<Vec<Setting>, Error> {
+fn limit(root: &Path, journal: &Journal, wanted: &Wanted) -> Result<Vec<Setting>, Error> {
+    let behind = &wanted.grounds.behind;
     let part = share(memory_bytes(root)? / 256 * BEHIND_256, behind);
     let mut settings = Vec::new();
-    for cgroup in behind {
+    for cgroup in behind.iter().filter(|it| !wanted.spared.contains(it)) {
         cgroup.require(root, "memory")?;
         let path = cgroup.knob("memory.high");
         let held = match journal.standing(&path)? {
             Standing::Ours => Some(bytes_of(&journal.get(&path)?)),
             _ => None,
         };
-        let bytes = high(part, cgroup.usage(root)?, held, pace);
+        let bytes = high(part, cgroup.usage(root)?, held, wanted.pace);
         if bytes < bytes_of(&before(journal, &path)?) {
             settings.push(Setting {
                 path,

@@ -40,6 +40,12 @@ pub fn status(status: &Status) -> String {
         lines.push("Left as somebody else has set it since:".to_owned());
         lines.push(paths(&status.overruled));
     }
+    if !status.spared.is_empty() {
+        let spared = names(&status.spared);
+        lines.push(format!(
+            "Without a memory limit, as theirs had them stand still: {spared}"
+        ));
+    }
     if !status.behind.is_empty() {
         lines.push(cost(&status.cost));
     }
