@@ -8,6 +8,7 @@ use crate::backlog::{
 use crate::failure::require;
 use crate::memory::{Pages, Swap, charged_to};
 use crate::recording::{Recorded, Recording, failed};
+use crate::stand::is_debug_kernel;
 use crate::volume::{Layout, Volume};
 use crate::{Failure, Outcome, Stand, stand};
 use device::PAGE_BYTES;
@@ -135,7 +136,10 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     require(recorded.summary.lost.is_empty(), || {
         format!("events were lost: {:?}", recorded.summary.lost)
     })?;
-    let wrong: Vec<String> = CASES
+    // There a task waits for the CPU and for locks as long as for what the case is about; its
+    // part is that the kernel finds nothing wrong.
+    let judged = if is_debug_kernel() { &[][..] } else { &CASES };
+    let wrong: Vec<String> = judged
         .iter()
         .filter_map(|case| case.judge(&recorded).err())
         .map(|failure| failure.to_string())
