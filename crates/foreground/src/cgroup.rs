@@ -51,19 +51,17 @@ impl Cgroup {
 
     /// The other apps beside `front`, which are behind: `app-*` in the `app.slice` that it is
     /// in (systemd's names for what a desktop starts). Services have other names; they
-    /// never are behind, as the foreground may depend on them.
+    /// never are behind, as the foreground may depend on them, and neither are other units of
+    /// the same app, which may be its helpers.
     ///
     /// # Errors
     /// [`Error::Gone`] if the directories cannot be read.
     pub fn other_apps(root: &Path, front: &[Cgroup]) -> Result<Vec<Self>, Error> {
         let mut others = Vec::new();
         for cgroup in front {
-            let Some((slice, _)) = cgroup.path.rsplit_once('/') else {
+            let Some((slice, _)) = cgroup.slice_and_unit() else {
                 continue;
             };
-            if !slice.ends_with("/app.slice") {
-                continue;
-            }
             let directory = below(root, &format!("{MOUNT_POINT}{slice}"));
             let entries = fs::read_dir(directory).map_err(|_| Error::Gone(slice.to_owned()))?;
             let apps = entries.flatten().filter_map(|entry| {
@@ -73,7 +71,8 @@ impl Cgroup {
                     path: format!("{slice}/{name}"),
                 })
             });
-            others.extend(apps.filter(|app| !front.contains(app)));
+            let is_other = |app: &Cgroup| front.iter().all(|it| it.app() != app.app());
+            others.extend(apps.filter(is_other));
         }
         others.sort();
         others.dedup();
@@ -83,6 +82,28 @@ impl Cgroup {
     /// The cgroup at `path`, which begins with a slash and ends with none.
     pub(crate) fn new(path: String) -> Self {
         Cgroup { path }
+    }
+
+    /// Which app a unit belongs to: `app-LAUNCHER-APP-RANDOM.scope`, `app-LAUNCHER-APP@RANDOM.service`
+    /// or either without the launcher; in names, `-` is `\x2d` (systemd's
+    /// DESKTOP_ENVIRONMENTS.md).
+    fn app(&self) -> &str {
+        let (_, unit) = self.slice_and_unit().unwrap_or(("", &self.path));
+        let (name, kind) = unit.rsplit_once('.').unwrap_or((unit, ""));
+        let name = match (kind, name.matches('-').count()) {
+            ("scope", 2..) => name.rsplit_once('-').map_or(name, |(name, _)| name),
+            ("service", _) => name.split('@').next().unwrap_or(name),
+            _ => name,
+        };
+        name.rsplit('-').next().unwrap_or(name)
+    }
+
+    /// The `app.slice` that it is in, at whatever depth, and the unit's name there.
+    fn slice_and_unit(&self) -> Option<(&str, &str)> {
+        const SLICE: &str = "/app.slice";
+        let end = self.path.find(&format!("{SLICE}/"))? + SLICE.len();
+        let (slice, below) = self.path.split_at(end);
+        Some((slice, below[1..].split('/').next().unwrap_or(below)))
     }
 
     /// As the kernel's lists have it.
@@ -230,6 +251,32 @@ fn unified(proc_cgroup: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_units_of_an_app_are_known_by_its_name() {
+        for (unit, app) in [
+            (
+                "app-gnome-org.mozilla.firefox-4711.scope",
+                "org.mozilla.firefox",
+            ),
+            (
+                "app-flatpak-org.mozilla.firefox-4712.scope",
+                "org.mozilla.firefox",
+            ),
+            (
+                "app-org.mozilla.firefox@0815.service",
+                "org.mozilla.firefox",
+            ),
+            ("app-kde\\x2dcalc-7.scope", "kde\\x2dcalc"),
+            ("app-gnome-mail@autostart.service", "mail"),
+            ("app-org.gnome.Terminal.slice", "org.gnome.Terminal"),
+            ("app-game.scope", "game"),
+        ] {
+            assert_eq!(Cgroup::new(format!("/app.slice/{unit}")).app(), app);
+        }
+        let tab = "/u/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope";
+        assert_eq!(Cgroup::new(tab.to_owned()).app(), "org.gnome.Terminal");
+    }
 
     #[test]
     fn no_message_leads_out_of_the_hierarchy() {

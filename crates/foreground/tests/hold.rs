@@ -199,3 +199,26 @@ fn two_in_front_have_their_protection_above_them_together() {
     assert_eq!(system.read("sys/fs/cgroup/user.slice/memory.low"), half);
     release(system.root()).unwrap();
 }
+
+#[test]
+fn helpers_of_the_app_in_front_and_whoever_is_around_a_part_of_it_are_not_behind() {
+    let system = System::new();
+    system.cgroup("app-gnome-game-9.scope", "io memory");
+    system.cgroup("app-shop-2.scope/part", "io memory");
+    let behind = |front: &str| -> Vec<String> {
+        let behind = system.in_front(front).behind.into_iter();
+        behind
+            .map(|it| it.path().rsplit('/').next().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        behind("app-game-1.scope"),
+        ["app-mail-3.scope", "app-shop-2.scope"]
+    );
+    let others = [
+        "app-game-1.scope",
+        "app-gnome-game-9.scope",
+        "app-mail-3.scope",
+    ];
+    assert_eq!(behind("app-shop-2.scope/part"), others);
+}
