@@ -161,6 +161,7 @@ fn profile(path: &Path, identity: Identity) -> Profile {
             path,
             identity,
             pages,
+            late: Default::default(),
         }],
         metadata: Vec::new(),
     }
@@ -219,7 +220,7 @@ fn whatever_the_profile_is_the_app_starts() {
     let directory = home.path().join("frontrow/launch");
     fs::create_dir_all(&directory).unwrap();
     let profile = directory.join("sh.profile");
-    let huge = [&b"FRLAUNCH\x02\0"[..], &[0xff; 64]].concat();
+    let huge = [&b"FRLAUNCH\x03\0"[..], &[0xff; 64]].concat();
     for (content, mode, expected) in [
         (&b""[..], 0o644, "it is not a profile"),
         (b"FRLAUNCH\x09\0................", 0o644, "format version 9"),

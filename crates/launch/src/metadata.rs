@@ -41,6 +41,11 @@ pub fn missing(profile: &Profile) -> Vec<Missing> {
     profile.metadata.iter().filter_map(missing_of).collect()
 }
 
+/// Whether this user can have any of it brought into memory.
+pub fn is_in_reach(profile: &Profile) -> bool {
+    profile.metadata.iter().any(|it| open(it.device).is_ok())
+}
+
 fn missing_of(metadata: &Metadata) -> Option<Missing> {
     let (name, cached) = open(metadata.device).ok()?;
     let end = (&cached).seek(SeekFrom::End(0)).ok()? / PAGE_BYTES;

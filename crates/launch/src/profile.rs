@@ -13,6 +13,10 @@ use std::path::PathBuf;
 /// The unit of a profile: a page of the page cache.
 pub const PAGE_BYTES: u64 = 4096;
 
+/// A start is cut into so many parts that need as many pages each. They are loaded one after
+/// another, and the app can start when the first is on its way.
+pub const PARTS: usize = 4;
+
 /// Pages of a file, ascending, with at least one page between two of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
@@ -48,6 +52,9 @@ pub struct ProfiledFile {
     pub identity: Identity,
     /// Ascending, never empty, within the file.
     pub pages: Vec<Pages>,
+    /// Those of them that a later part of the start is the first to need, for each but the
+    /// first part.
+    pub late: [Vec<Pages>; PARTS - 1],
 }
 
 /// What the file system itself keeps on a device of the files that a start needs:
@@ -95,18 +102,10 @@ impl Profile {
         self.files.iter().map(ProfiledFile::count).sum()
     }
 
-    /// The files that the start needs first, which have half of the pages or a little more, and
-    /// the others.
-    pub fn halves(&self) -> (&[ProfiledFile], &[ProfiledFile]) {
-        let half = self.pages().div_ceil(2);
-        let mut pages = 0;
-        let is_first = |file: &&ProfiledFile| {
-            let is_first = pages < half;
-            pages += file.count();
-            is_first
-        };
-        let count = self.files.iter().take_while(is_first).count();
-        self.files.split_at(count)
+    /// What each part of the start is the first to need; many a file is in several, with other
+    /// pages.
+    pub fn parts(&self) -> [Vec<ProfiledFile>; PARTS] {
+        std::array::from_fn(|part| self.files.iter().filter_map(|it| it.part(part)).collect())
     }
 
     /// All pages of metadata.
@@ -125,10 +124,7 @@ impl Profile {
                 return None;
             }
             let pages = intersection(&file.pages, &theirs.pages);
-            (!pages.is_empty()).then(|| ProfiledFile {
-                pages,
-                ..file.clone()
-            })
+            (!pages.is_empty()).then(|| file.only(pages))
         });
         let files: Vec<ProfiledFile> = files.collect();
         let devices: BTreeSet<u64> = files.iter().map(|it| it.identity.device).collect();
@@ -155,10 +151,62 @@ impl ProfiledFile {
     pub fn count(&self) -> u64 {
         self.pages.iter().map(|pages| pages.count).sum()
     }
+
+    /// Each of them.
+    pub(crate) fn each_page(&self) -> impl Iterator<Item = u64> {
+        self.pages.iter().flat_map(|it| it.first..it.end())
+    }
+
+    /// The same file with these pages, each in the part that it is in here, if it is.
+    pub(crate) fn only(&self, pages: Vec<Pages>) -> ProfiledFile {
+        ProfiledFile {
+            path: self.path.clone(),
+            identity: self.identity,
+            late: self.late.each_ref().map(|it| intersection(it, &pages)),
+            pages,
+        }
+    }
+
+    /// What a part of the start is the first to need of it.
+    fn part(&self, part: usize) -> Option<ProfiledFile> {
+        let pages = match part.checked_sub(1) {
+            Some(later) => self.late[later].clone(),
+            None => {
+                let all = self.pages.clone();
+                self.late.iter().fold(all, |left, it| difference(&left, it))
+            }
+        };
+        (!pages.is_empty()).then(|| ProfiledFile {
+            late: Default::default(),
+            ..self.only(pages)
+        })
+    }
+}
+
+/// What is in the first of two ascending lists and not in the second.
+pub(crate) fn difference(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
+    let mut left: Vec<Pages> = Vec::new();
+    for one in ours {
+        let mut first = one.first;
+        let passed = theirs.partition_point(|it| it.end() <= first);
+        for other in theirs[passed..]
+            .iter()
+            .take_while(|it| it.first < one.end())
+        {
+            if first < other.first {
+                push(&mut left, first, other.first);
+            }
+            first = other.end();
+        }
+        if first < one.end() {
+            push(&mut left, first, one.end());
+        }
+    }
+    left
 }
 
 /// What is in both of two ascending lists.
-fn intersection(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
+pub(crate) fn intersection(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
     let mut common: Vec<Pages> = Vec::new();
     let (mut i, mut j) = (0, 0);
     while let (Some(one), Some(other)) = (ours.get(i), theirs.get(j)) {
@@ -198,4 +246,13 @@ pub(crate) fn push(pages: &mut Vec<Pages>, first: u64, end: u64) {
             count: end - first,
         }),
     }
+}
+
+/// Ascending pages, those that adjoin together.
+pub(crate) fn ranges(ascending: impl Iterator<Item = u64>) -> Vec<Pages> {
+    let mut pages = Vec::new();
+    for page in ascending {
+        push(&mut pages, page, page + 1);
+    }
+    pages
 }

@@ -17,6 +17,7 @@
 
 pub mod refresh;
 
+mod need;
 mod touched;
 mod tracer;
 

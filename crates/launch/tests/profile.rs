@@ -2,7 +2,7 @@
 
 use launch::Identity;
 use launch::profile::{
-    Error, Metadata, PAGE_BYTES, Pages, Profile, ProfiledFile, Store, StoreError, Timing,
+    Error, Metadata, PAGE_BYTES, PARTS, Pages, Profile, ProfiledFile, Store, StoreError, Timing,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -31,6 +31,7 @@ prop_compose! {
         numbers in any::<(u64, u64, u32, i64, u32)>(),
         slack in 0..10_000_u64,
         pages in pages(),
+        first_needs in any::<[u8; 20]>(),
     ) -> ProfiledFile {
         let (device, inode, generation, mtime_s, mtime_ns) = numbers;
         let end = pages.last().map_or(0, Pages::end);
@@ -41,9 +42,32 @@ prop_compose! {
                 size_bytes: (end - 1) * PAGE_BYTES + 1 + slack,
                 mtime_s, mtime_ns,
             },
+            late: late(&pages, first_needs),
             pages,
         }
     }
+}
+
+/// Each range is of one part, or its first page and the others are.
+fn late(pages: &[Pages], parts: [u8; 20]) -> [Vec<Pages>; PARTS - 1] {
+    let mut late: [Vec<Pages>; PARTS] = Default::default();
+    for (range, part) in pages.iter().zip(parts) {
+        let first = if part < 128 { range.count } else { 1 };
+        late[usize::from(part) % PARTS].push(Pages {
+            count: first,
+            ..*range
+        });
+        if first < range.count {
+            let (first, count) = (range.first + first, range.count - first);
+            late[(usize::from(part) + 1) % PARTS].push(Pages { first, count });
+        }
+    }
+    late.each_ref()[1..]
+        .iter()
+        .map(|it| (*it).clone())
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap()
 }
 
 prop_compose! {
@@ -107,7 +131,31 @@ proptest! {
     #[test]
     fn anything_at_all_is_read_without_a_crash(body in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = Profile::decode(&body);
-        let _ = Profile::decode(&sealed([&b"FRLAUNCH\x02\0"[..], &body].concat()));
+        let _ = Profile::decode(&sealed([&b"FRLAUNCH\x03\0"[..], &body].concat()));
+    }
+
+    /// Each page once, in the part that needs it first.
+    #[test]
+    fn the_parts_are_the_profile(profile in profile()) {
+        let each = |file: &ProfiledFile, pages: &[Pages]| {
+            let path = file.path.clone();
+            let pages: Vec<u64> = pages.iter().flat_map(|it| it.first..it.end()).collect();
+            pages.into_iter().map(move |page| (path.clone(), page))
+        };
+        let mut seen = BTreeSet::new();
+        for (number, part) in profile.parts().iter().enumerate() {
+            prop_assert!(part.iter().all(|it| !it.pages.is_empty()));
+            let pages: Vec<_> = part.iter().flat_map(|it| each(it, &it.pages)).collect();
+            for page in &pages {
+                prop_assert!(seen.insert(page.clone()), "{:?} is in two parts", page);
+            }
+            if number > 0 {
+                let late = profile.files.iter().flat_map(|it| each(it, &it.late[number - 1]));
+                prop_assert_eq!(pages, late.collect::<Vec<_>>());
+            }
+        }
+        let all = profile.files.iter().flat_map(|it| each(it, &it.pages));
+        prop_assert_eq!(seen, all.collect());
     }
 
     #[test]
@@ -119,6 +167,7 @@ proptest! {
                 path: "/a".into(),
                 identity: Identity { device: 1, inode: 1, generation: 0, size_bytes: 1 << 40, mtime_s: 0, mtime_ns: 0 },
                 pages: pages.to_vec(),
+                late: Default::default(),
             }],
             metadata: Vec::new(),
         };
@@ -134,8 +183,13 @@ proptest! {
     }
 }
 
+/// What is read of a profile with that body.
+fn of_body(body: &[u8]) -> Result<Profile, Error> {
+    Profile::decode(&sealed([&b"FRLAUNCH\x03\0"[..], body].concat()))
+}
+
 fn hostile(body: &[u8]) -> Error {
-    Profile::decode(&sealed([&b"FRLAUNCH\x02\0"[..], body].concat())).unwrap_err()
+    of_body(body).unwrap_err()
 }
 
 #[test]
@@ -157,7 +211,7 @@ fn paths_that_lead_elsewhere_are_refused() {
     for path in ["etc/passwd", "/usr/../etc/passwd", "", "/a\0b", "/./.."] {
         let mut body = vec![0, 0, 1, 0, 1, 0, path.len() as u8];
         body.extend(path.as_bytes());
-        body.extend([1, 1, 0, 100, 0, 0, 1, 0, 1]);
+        body.extend([1, 1, 0, 100, 0, 0, 1, 0, 1, 0, 0, 0]);
         assert_eq!(
             hostile(&body),
             Error::Nonsense("a path is not an absolute one without .."),
@@ -173,11 +227,11 @@ fn pages_behind_the_end_are_refused() {
         [
             &[0, 0, 1, 0, 1, 0, 2][..],
             b"/a",
-            &[1, 1, 0, 1, 0, 0, 1, gap, 1, 0],
+            &[1, 1, 0, 1, 0, 0, 1, gap, 1, 0, 0, 0, 0],
         ]
         .concat()
     };
-    assert!(Profile::decode(&sealed([&b"FRLAUNCH\x02\0"[..], &body(0)].concat())).is_ok());
+    assert!(of_body(&body(0)).is_ok());
     assert_eq!(
         hostile(&body(1)),
         Error::Nonsense("a page is behind the end of its file")
@@ -185,11 +239,38 @@ fn pages_behind_the_end_are_refused() {
 }
 
 #[test]
+fn a_page_is_needed_first_by_one_part_and_is_in_the_profile() {
+    // Of two pages, page 1 is in the profile.
+    let body = |second: &[u8], last: &[u8]| {
+        let pages = [1, 1, 0, 255, 63, 0, 0, 1, 1, 1];
+        [
+            &[0, 0, 1, 0, 1, 0, 2][..],
+            b"/a",
+            &pages,
+            second,
+            &[0],
+            last,
+            &[0],
+        ]
+        .concat()
+    };
+    let (page_0, page_1, none) = ([1, 0, 1], [1, 1, 1], [0]);
+    let late = of_body(&body(&none, &page_1)).unwrap().files.remove(0).late;
+    assert_eq!(late, [vec![], vec![], vec![Pages { first: 1, count: 1 }]]);
+    for (second, last) in [(&page_0[..], &none[..]), (&page_1, &page_1)] {
+        assert_eq!(
+            hostile(&body(second, last)),
+            Error::Nonsense("a part needs a page of another or of none")
+        );
+    }
+}
+
+#[test]
 fn metadata_of_another_device_or_of_one_twice_are_refused() {
     let file = [
         &[0, 0, 1, 0, 1, 0, 2][..],
         b"/a",
-        &[1, 1, 0, 1, 0, 0, 1, 0, 1],
+        &[1, 1, 0, 1, 0, 0, 1, 0, 1, 0, 0, 0],
     ]
     .concat();
     let of = |devices: &[u8]| {
@@ -197,7 +278,7 @@ fn metadata_of_another_device_or_of_one_twice_are_refused() {
         let metadata: Vec<u8> = [devices.len() as u8].into_iter().chain(each).collect();
         [&file[..], &metadata].concat()
     };
-    let good = Profile::decode(&sealed([&b"FRLAUNCH\x02\0"[..], &of(&[1])].concat())).unwrap();
+    let good = of_body(&of(&[1])).unwrap();
     let pages = vec![Pages { first: 7, count: 2 }];
     assert_eq!(good.metadata, [Metadata { device: 1, pages }]);
     assert_eq!(
@@ -212,12 +293,11 @@ fn metadata_of_another_device_or_of_one_twice_are_refused() {
 
 #[test]
 fn a_file_that_is_there_twice_is_refused() {
-    let file = [1, 1, 0, 1, 0, 0, 1, 0, 1];
+    let file = [1, 1, 0, 1, 0, 0, 1, 0, 1, 0, 0, 0];
     let first = [&[0, 2][..], b"/a", &file].concat();
     let second = |suffix: &[u8]| [&[2, suffix.len() as u8][..], suffix, &file].concat();
     let body = |suffix| [&[0, 0, 1, 0, 2][..], &first, &second(suffix), &[0]].concat();
-    let sealed = sealed([&b"FRLAUNCH\x02\0"[..], &body(b"b")].concat());
-    assert_eq!(Profile::decode(&sealed).unwrap().files.len(), 2);
+    assert_eq!(of_body(&body(b"b")).unwrap().files.len(), 2);
     assert_eq!(
         hostile(&body(b"")),
         Error::Nonsense("a file is in it twice")

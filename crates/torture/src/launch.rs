@@ -67,6 +67,7 @@ fn profile(volume: &Volume) -> Outcome<Profile> {
             identity: Identity::of(&file).map_err(Failure::io("look at", &path))?,
             path,
             pages: PAGES.to_vec(),
+            late: Default::default(),
         });
     }
     Ok(Profile {

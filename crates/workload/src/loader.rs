@@ -87,6 +87,7 @@ impl Installed {
                 path: path.clone(),
                 identity: Identity::of(&file).map_err(failed)?,
                 pages: chunks.iter().map(pages).collect(),
+                late: Default::default(),
             });
         }
         by_place.sort_by_key(|(place, (_, part))| (*place, part.first));

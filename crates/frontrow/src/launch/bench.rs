@@ -5,7 +5,7 @@ use super::profile_name;
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
 use ::launch::WorkingSet;
-use ::launch::profile::{Store, Timing};
+use ::launch::profile::{Profile, Store, Timing};
 use ::launch::residency::{drop_caches, forget};
 use serde_json::json;
 use std::ffi::OsString;
@@ -77,7 +77,7 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
         eprintln!("[{}/{}] {name}", run + 1, args.runs);
         // In turns, so that what changes meanwhile changes for all.
         for (kind, times) in COLD.iter().zip(&mut cold) {
-            make_cold(&WorkingSet::open(&profile.files))?;
+            make_cold(&profile)?;
             times.push(start(kind, &name, &args.command)?);
             go_on(&stop)?;
         }
@@ -105,11 +105,13 @@ fn go_on(stop: &AtomicBool) -> Result<(), Failure> {
     }
 }
 
-/// Root empties the page cache; others take out what the profile has.
-fn make_cold(set: &WorkingSet) -> Result<(), Failure> {
+/// Root empties the page cache, and what is known of files that nobody has open; others take
+/// out what the profile has.
+fn make_cold(profile: &Profile) -> Result<(), Failure> {
     if drop_caches().is_ok() {
         return Ok(());
     }
+    let set = WorkingSet::open(&profile.files);
     let failed = |error: io::Error| {
         let sentence = format_args!("cannot take the app out of memory: {error}");
         Failure::new(Exit::Internal, sentence)

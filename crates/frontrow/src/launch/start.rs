@@ -6,12 +6,17 @@ use crate::exit::Failure;
 use ::launch::WorkingSet;
 use ::launch::metadata;
 use ::launch::prepare::{DevicePlan, prepare, send_all};
-use ::launch::profile::{Profile, Store, Timing};
+use ::launch::profile::{Profile, ProfiledFile, Store, Timing};
 use ::launch::record::refresh::App;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::path::PathBuf;
+use std::thread;
+
+/// Files that are looked up at the same time.
+const LOOKERS: usize = 4;
 
 /// Loads, and becomes the app, whatever came of the loading.
 pub fn run(
@@ -72,7 +77,10 @@ impl Start {
         let plans_of = blocks.iter().zip(&plans);
         // What is not sent for is read when a file is opened.
         let on_their_way: Vec<_> = plans_of.map(|(it, plan)| it.send(plan)).collect();
-        let set = self.load_halves(sent);
+        if !metadata::is_in_reach(&self.profile) {
+            self.look_up_together();
+        }
+        let set = self.load_all(sent);
         drop(on_their_way);
         drop(blocks);
         if let Some(profile) = app.and_then(|it| it.refreshed(&self.profile, set))
@@ -82,11 +90,22 @@ impl Start {
         }
     }
 
-    /// The device reads what the start needs first while the files of the rest, which may be
-    /// many, are opened.
-    fn load_halves(&self, sent: File) -> WorkingSet {
-        let (first, rest) = self.profile.halves();
-        let first = WorkingSet::open_and_begin(first);
+    /// Each file is found by reading block after block of the file system's own, one behind the
+    /// other. For several files at once these wait for the device together.
+    fn look_up_together(&self) {
+        for first in 0..LOOKERS {
+            let paths = self.profile.files.iter().skip(first).step_by(LOOKERS);
+            let paths: Vec<PathBuf> = paths.map(|it| it.path.clone()).collect();
+            // What it finds is of no interest: it is in memory then.
+            thread::spawn(move || paths.iter().for_each(|it| drop(fs::symlink_metadata(it))));
+        }
+    }
+
+    /// Loads what the start needs, in order. What the first part needs has changed where it is
+    /// hardly worth to load it.
+    fn load_all(&self, waiting: File) -> WorkingSet {
+        let parts = self.profile.parts();
+        let first = WorkingSet::open_and_begin(&parts[0]);
         if first.valid_pages() * 2 < first.profiled_pages {
             eprintln!(
                 "frontrow: the profile of {} is not used, {} of the {} files that it needs first have changed: it is brought up to date while the app starts",
@@ -94,30 +113,38 @@ impl Start {
                 first.dropped.len(),
                 first.dropped.len() + first.files.len()
             );
-            drop(sent);
-            return first.with(WorkingSet::open(rest));
+            drop(waiting);
+            return first.with(WorkingSet::open(&parts[1..].concat()));
         }
-        let plans = self.plan(&first);
-        let one = match send_all(&first, &plans) {
-            Ok(one) => one,
-            Err(error) => {
+        self.load_parts(first, &parts[1..], Some(waiting))
+    }
+
+    /// Sends for one part. While the device reads it, the files of the next, which may be many,
+    /// are opened.
+    fn load_parts(
+        &self,
+        set: WorkingSet,
+        later: &[Vec<ProfiledFile>],
+        waiting: Option<File>,
+    ) -> WorkingSet {
+        let plans = self.plan(&set);
+        let sent = send_all(&set, &plans);
+        let waiting = waiting.filter(|_| self.timing == Timing::Before);
+        let rest = match (&sent, later.split_first()) {
+            (Ok(_), Some((next, later))) => {
+                Some(self.load_parts(WorkingSet::open(next), later, waiting))
+            }
+            (Ok(_), None) => {
+                drop(waiting);
+                None
+            }
+            (Err(error), _) => {
                 eprintln!("frontrow: {error}");
-                return WorkingSet::open(&self.profile.files);
+                Some(WorkingSet::open(&later.concat()))
             }
         };
-        let sent = Some(sent).filter(|_| self.timing == Timing::Before);
-        let rest = WorkingSet::open_and_begin(rest);
-        let plans_of_rest = self.plan(&rest);
-        let other = send_all(&rest, &plans_of_rest);
         drop(sent);
-        let finished = other.and_then(|other| {
-            let mut all = one.into_iter().chain(other);
-            all.try_for_each(|it| it.finish().map(drop))
-        });
-        if let Err(error) = finished {
-            eprintln!("frontrow: {error}");
-        }
-        first.with(rest)
+        rest.into_iter().fold(set, WorkingSet::with)
     }
 
     /// Nothing if most is there: a few reads are the app's own to make.

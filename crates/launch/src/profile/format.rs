@@ -4,7 +4,7 @@
 //! profile = "FRLAUNCH" · u16 version · body · u64 XXH64 of all before it
 //! body    = text command · recorded_s · runs · timing · files · file* · devices · device*
 //! file    = prefix · text suffix · device · inode · generation · size_bytes
-//!           · zigzag mtime_s · mtime_ns · ranges · range*
+//!           · zigzag mtime_s · mtime_ns · ranges · range* · (ranges · range*)*3
 //! device  = number · ranges · range*
 //! range   = gap · count
 //! ```
@@ -12,13 +12,18 @@
 //! its length and its bytes. `prefix` is how many bytes a path has in common with the one
 //! before it. A range begins `gap` pages behind the end of the one before it (the first:
 //! behind the file's begin or the device's), so ranges neither touch nor overlap.
+//! A file's ranges are those of its pages, and then those of them that the second, the third and
+//! the last part of a start are the first to need.
 //!
 //! A profile decides what is opened and read with the rights of whoever starts the app,
 //! so nothing in it is believed: every count is checked against the bytes that are left
 //! before memory is taken for it.
 
-use super::{Metadata, PAGE_BYTES, Pages, Profile, ProfiledFile, Timing};
+use super::{
+    Metadata, PAGE_BYTES, PARTS, Pages, Profile, ProfiledFile, Timing, difference, intersection,
+};
 use crate::identity::Identity;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +31,7 @@ use std::path::{Component, Path, PathBuf};
 use xxhash_rust::xxh64::xxh64;
 
 const MAGIC: &[u8; 8] = b"FRLAUNCH";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const HEADER_BYTES: usize = 10;
 const CHECKSUM_BYTES: usize = 8;
 
@@ -111,6 +116,9 @@ fn put_file(out: &mut Vec<u8>, file: &ProfiledFile) {
     put(out, zigzag(identity.mtime_s));
     put(out, identity.mtime_ns.into());
     put_pages(out, &file.pages);
+    for late in &file.late {
+        put_pages(out, late);
+    }
 }
 
 fn put_pages(out: &mut Vec<u8>, all: &[Pages]) {
@@ -213,9 +221,11 @@ impl<'a> Reader<'a> {
                 return Err(Error::Nonsense("a file is in it twice"));
             }
             let identity = self.identity()?;
+            let pages = self.pages(identity.size_bytes, left_pages)?;
             files.push(ProfiledFile {
                 path: checked(&path)?,
-                pages: self.pages(identity.size_bytes, left_pages)?,
+                late: self.late(&pages)?,
+                pages,
                 identity,
             });
         }
@@ -252,11 +262,34 @@ impl<'a> Reader<'a> {
     }
 
     fn pages(&mut self, size_bytes: u64, left: &mut u64) -> Result<Vec<Pages>, Error> {
-        let file_pages = size_bytes.div_ceil(PAGE_BYTES);
-        let ranges = self.count()?;
-        if ranges == 0 {
-            return Err(Error::Nonsense("a file or device has no pages"));
+        let pages = self.ranges(size_bytes.div_ceil(PAGE_BYTES), left)?;
+        match pages.is_empty() {
+            true => Err(Error::Nonsense("a file or device has no pages")),
+            false => Ok(pages),
         }
+    }
+
+    /// Some of a file's pages for each later part, and none for two.
+    fn late(&mut self, pages: &[Pages]) -> Result<[Vec<Pages>; PARTS - 1], Error> {
+        let mut late: [Vec<Pages>; PARTS - 1] = Default::default();
+        let mut left = Cow::Borrowed(pages);
+        for part in &mut late {
+            let end = pages.last().map_or(0, Pages::end);
+            *part = self.ranges(end, &mut PAGES_LIMIT.clone())?;
+            // Of most files one part needs all pages.
+            if part.is_empty() {
+                continue;
+            }
+            if intersection(part, &left) != *part {
+                return Err(Error::Nonsense("a part needs a page of another or of none"));
+            }
+            left = Cow::Owned(difference(&left, part));
+        }
+        Ok(late)
+    }
+
+    fn ranges(&mut self, file_pages: u64, left: &mut u64) -> Result<Vec<Pages>, Error> {
+        let ranges = self.count()?;
         let mut all = Vec::new();
         let mut end: u64 = 0;
         for index in 0..ranges {

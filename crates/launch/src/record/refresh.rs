@@ -129,7 +129,11 @@ fn profile_of(old: &Profile, valid: &[PathBuf], touched: Touched) -> Profile {
                     ..file.clone()
                 }),
                 (false, Some(seen)) => Some(seen.clone()),
-                (false, None) => now(&file.path, |end| within(&file.pages, end)).ok()?,
+                (false, None) => {
+                    let new = now(&file.path, |end| within(&file.pages, end)).ok()??;
+                    let late = file.only(new.pages.clone()).late;
+                    Some(ProfiledFile { late, ..new })
+                }
             },
         );
     let mut files: Vec<ProfiledFile> = known.collect();
@@ -214,6 +218,7 @@ mod tests {
                 mtime_ns: 0,
             },
             pages: vec![pages(0, 1)],
+            late: Default::default(),
         };
         let old = Profile {
             command: "app".to_owned(),

@@ -1,7 +1,8 @@
 //! Pages by file, gathered while the app runs.
 
+use super::need::Need;
 use crate::identity::Identity;
-use crate::profile::{Metadata, PAGE_BYTES, Pages, ProfiledFile, push};
+use crate::profile::{Metadata, PAGE_BYTES, Pages, ProfiledFile, ranges};
 use crate::working_set::open_quietly;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -18,9 +19,7 @@ const PRESENT: u64 = 1 << 63;
 #[derive(Default)]
 pub struct Touched {
     pub(super) files: HashMap<PathBuf, BTreeSet<u64>>,
-    /// Files in the order in which they were first met; pages of some are known at the end
-    /// only, when they are looked for in the memory of a process that had them mapped.
-    met: HashMap<PathBuf, usize>,
+    pub(super) need: Need,
     /// Of the file system's own, by device.
     metadata: BTreeMap<u64, BTreeSet<u64>>,
 }
@@ -28,7 +27,7 @@ pub struct Touched {
 impl Touched {
     /// Pages of the file at `path`, which is absolute and without links, were touched.
     pub fn pages(&mut self, path: PathBuf, pages: Range<u64>) {
-        self.meet(path.clone());
+        self.need.pages(path.clone(), &pages);
         self.files.entry(path).or_default().extend(pages);
     }
 
@@ -54,7 +53,7 @@ impl Touched {
     /// Process `id` maps the file that it has open as `descriptor`.
     pub fn maps(&mut self, id: i32, descriptor: u64) {
         if let Some(path) = regular(&PathBuf::from(format!("/proc/{id}/fd/{descriptor}"))) {
-            self.meet(path);
+            self.need.file(path);
         }
     }
 
@@ -62,13 +61,8 @@ impl Touched {
     pub fn execs(&mut self, id: i32) {
         let maps = fs::read_to_string(format!("/proc/{id}/maps")).unwrap_or_default();
         for mapping in maps.lines().filter_map(mapping) {
-            self.meet(PathBuf::from(mapping.path));
+            self.need.file(PathBuf::from(mapping.path));
         }
-    }
-
-    fn meet(&mut self, path: PathBuf) {
-        let next = self.met.len();
-        self.met.entry(path).or_insert(next);
     }
 
     /// What process `id` has mapped of files, of the addresses in `range` or of all.
@@ -108,17 +102,17 @@ impl Touched {
         let mut pages = pages.map(|(page, _)| page).peekable();
         if pages.peek().is_some() {
             let path = PathBuf::from(mapping.path);
-            self.meet(path.clone());
+            self.need.file(path.clone());
             self.files.entry(path).or_default().extend(pages);
         }
     }
 
-    /// The files as they are now, in the order in which they were met, and what the file
+    /// The files as they are now, in the order in which they were needed, and what the file
     /// systems that they are on needed of their own. Files that are gone or on no block
     /// device, and pages that are gone, are left out.
     pub fn now(mut self) -> (Vec<ProfiledFile>, Vec<Metadata>) {
-        let order = self.order().into_iter();
-        let files: Vec<ProfiledFile> = order
+        let order = self.need.order().into_iter();
+        let mut files: Vec<ProfiledFile> = order
             .filter_map(|path| {
                 let pages = self.files.remove(&path).unwrap_or_default();
                 now(&path, |end| ranges(pages.range(..end).copied()))
@@ -126,6 +120,7 @@ impl Touched {
                     .flatten()
             })
             .collect();
+        self.need.divide(&mut files);
         self.metadata
             .retain(|device, _| files.iter().any(|it| it.identity.device == *device));
         let metadata = self.metadata.into_iter().map(|(device, touched)| Metadata {
@@ -133,12 +128,6 @@ impl Touched {
             pages: ranges(touched.into_iter()),
         });
         (files, metadata.collect())
-    }
-
-    pub(super) fn order(&self) -> Vec<PathBuf> {
-        let mut all: Vec<_> = self.met.iter().collect();
-        all.sort_by_key(|(_, place)| **place);
-        all.into_iter().map(|(path, _)| path.clone()).collect()
     }
 }
 
@@ -156,15 +145,8 @@ pub(super) fn now(
         path: path.to_owned(),
         identity,
         pages,
+        late: Default::default(),
     }))
-}
-
-fn ranges(ascending: impl Iterator<Item = u64>) -> Vec<Pages> {
-    let mut pages = Vec::new();
-    for page in ascending {
-        push(&mut pages, page, page + 1);
-    }
-    pages
 }
 
 /// The path of the regular file that a link of `/proc` leads to.

@@ -270,7 +270,7 @@ mod tests {
         let script = cat(&two) + &cat(&one) + &cat(&two) + "true";
         let command = ["sh", "-c", &script].map(OsString::from);
         let touched = run(&command, Duration::from_secs(300)).unwrap();
-        let order: Vec<PathBuf> = touched.order();
+        let order: Vec<PathBuf> = touched.need.order();
         let place = |path: &PathBuf| order.iter().position(|it| it == path).unwrap();
         let shell = std::fs::canonicalize("/bin/sh").unwrap();
         assert!(place(&shell) < place(&two) && place(&two) < place(&one));
