@@ -27,7 +27,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use xxhash_rust::xxh64::xxh64;
 
 const MAGIC: &[u8; 8] = b"FRLAUNCH";
@@ -359,13 +359,12 @@ impl<'a> Reader<'a> {
 
 /// A path as the recorder writes it: absolute, and nowhere back up.
 fn checked(path: &[u8]) -> Result<PathBuf, Error> {
-    let path = Path::new(OsStr::from_bytes(path));
-    let plain = path
-        .components()
-        .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-    let has_nul = path.as_os_str().as_bytes().contains(&0);
-    match path.is_absolute() && plain && !has_nul {
-        true => Ok(path.to_owned()),
+    let is_plain = |name: &[u8]| !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
+    let names = path
+        .strip_prefix(b"/")
+        .map(|it| it.split(|byte| *byte == b'/'));
+    match names.is_some_and(|mut names| names.all(is_plain)) {
+        true => Ok(OsStr::from_bytes(path).into()),
         false => Err(Error::Nonsense("a path is not an absolute one without ..")),
     }
 }
