@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use system::{APPS, System};
 
 const GAME: &str = "app-game-1.scope";
 const MAIL: &str = "app-mail-3.scope";
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_frontrow");
 
 /// Not a user of this machine.
 const NOBODY: u32 = 65534;
@@ -26,7 +29,11 @@ struct Ended {
 }
 
 fn command(system: &System, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_frontrow"));
+    command_of(Path::new(PROGRAM), system, arguments)
+}
+
+fn command_of(program: &Path, system: &System, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command
         .arg("fg")
         .args(arguments)
@@ -183,8 +190,12 @@ fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
     }
     let system = System::new();
     fs::set_permissions(system.root(), Permissions::from_mode(0o755)).unwrap();
+    // Where the program lies others may not be allowed to look.
+    let program = system.root().join("frontrow");
+    fs::copy(PROGRAM, &program).unwrap();
     let nobody = |arguments: &[&str]| {
-        let output = command(&system, arguments).uid(NOBODY).output().unwrap();
+        let mut command = command_of(&program, &system, arguments);
+        let output = command.uid(NOBODY).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         (output.status.code().unwrap(), stderr)
     };
