@@ -200,6 +200,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[7; 5 * PAGE_BYTES as usize + 1]).unwrap();
         let all = Pages { first: 0, count: 6 };
+        lock(&file, all);
         assert_eq!(resident(&file, all).unwrap(), Some(6));
         assert_eq!(resident_pages(&file).unwrap(), Some(vec![all]));
         let part = Pages { first: 2, count: 3 };
@@ -208,6 +209,19 @@ mod tests {
         // 6.1 has only this.
         let map = mincore(&file, part).unwrap().unwrap();
         assert_eq!(map.iter().filter(|&&it| it & 1 == 1).count(), 3);
+    }
+
+    /// A machine may take out of memory what it has written, at any time.
+    fn lock(file: &File, pages: Pages) {
+        let bytes = (pages.count * PAGE_BYTES) as usize;
+        let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED);
+        let file = file.as_raw_fd();
+        // SAFETY: a mapping of its own, which stays until the process ends and is not read.
+        let locked = unsafe {
+            let map = libc::mmap(std::ptr::null_mut(), bytes, read, shared, file, 0);
+            libc::mlock(map, bytes)
+        };
+        assert_eq!(locked, 0, "{}", io::Error::last_os_error());
     }
 
     #[test]
