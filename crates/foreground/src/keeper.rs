@@ -338,7 +338,7 @@ fn names(cgroups: &[Cgroup]) -> String {
 }
 
 fn line(change: &Change) -> String {
-    format!("  {change} ({})", change.reason)
+    format!("  {change:#}")
 }
 
 fn undone(restored: &[(Change, Restored)]) -> Vec<String> {

@@ -158,7 +158,7 @@ fn told(changes: &[Change], how: fn(&Change) -> String) -> String {
 }
 
 fn with_reason(change: &Change) -> String {
-    format!("{} ({})", without_reason(change), change.reason)
+    format!("  {change:#}")
 }
 
 fn without_reason(change: &Change) -> String {

@@ -19,12 +19,17 @@ pub struct Change {
     pub reason: String,
 }
 
-/// For people: `/sys/block/sda/queue/scheduler: none -> frontrow`; lists of lines with commas.
+/// For people: `/sys/block/sda/queue/scheduler: none -> frontrow`; lists of lines with commas,
+/// and with `{:#}` the reason in brackets behind it.
 impl fmt::Display for Change {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.value.as_deref().unwrap_or_default();
         let [before, value] = [self.before.as_str(), value].map(|it| it.replace('\n', ", "));
-        write!(out, "{}: {before} -> {value}", self.path.display())
+        write!(out, "{}: {before} -> {value}", self.path.display())?;
+        match out.alternate() {
+            true => write!(out, " ({})", self.reason),
+            false => Ok(()),
+        }
     }
 }
 

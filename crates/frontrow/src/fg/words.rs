@@ -102,7 +102,7 @@ fn names(cgroups: &[Cgroup]) -> String {
 }
 
 fn told(changes: &[Change]) -> String {
-    let line = |change: &Change| format!("  {change} ({})", change.reason);
+    let line = |change: &Change| format!("  {change:#}");
     changes.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
