@@ -177,8 +177,10 @@ impl ProfiledFile {
             }
         };
         (!pages.is_empty()).then(|| ProfiledFile {
+            path: self.path.clone(),
+            identity: self.identity,
             late: Default::default(),
-            ..self.only(pages)
+            pages,
         })
     }
 }
