@@ -159,20 +159,6 @@ pub enum Error {
     },
 }
 
-impl Error {
-    /// Whether there was no space.
-    pub fn is_disk_full(&self) -> bool {
-        match self {
-            Error::Store(error) => error.is_disk_full(),
-            Error::Exists { .. } => false,
-            Error::Output { source, .. } => matches!(
-                source.kind(),
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-            ),
-        }
-    }
-}
-
 impl From<rusqlite::Error> for Error {
     fn from(source: rusqlite::Error) -> Error {
         Error::Store(source.into())

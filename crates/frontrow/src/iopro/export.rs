@@ -43,7 +43,7 @@ fn cannot_export(error: Error) -> Failure {
     match error {
         Error::Store(error) => failed(&error),
         Error::Exists { .. } => Failure::new(Exit::Refused, error),
-        error if error.is_disk_full() => Failure::new(
+        Error::Output { ref source, .. } if Exit::from(source) == Exit::DiskFull => Failure::new(
             Exit::DiskFull,
             format!("{error}: make room, or name another place with --output"),
         ),
