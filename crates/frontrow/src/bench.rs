@@ -83,7 +83,10 @@ struct Options {
 /// can, and what is read cold, for which everybody's cache is dropped.
 fn own_workloads() -> impl Iterator<Item = workload::Entry> {
     let only_in_the_lab = |entry: &workload::Entry| {
-        matches!(entry.name, "launch" | "phone" | "pieces") || entry.name.starts_with("overhead-")
+        matches!(
+            entry.name,
+            "launch" | "python" | "sqlite3" | "java" | "phone" | "pieces"
+        ) || entry.name.starts_with("overhead-")
     };
     let entries = workload::WORKLOADS.iter().copied();
     entries.filter(move |entry| !only_in_the_lab(entry))

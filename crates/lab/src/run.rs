@@ -72,6 +72,7 @@ pub fn run(
         known.map_err(|error| Error::Usage(error.to_string()))?;
     }
     let mut programs = PROGRAMS.to_vec();
+    programs.extend(experiment.programs.iter().map(String::as_str));
     for policy in &experiment.policies {
         programs.extend(policy::programs(policy));
     }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Program and the package it comes from.
-const PROGRAMS: [(&str, &str); 14] = [
+const PROGRAMS: [(&str, &str); 15] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("e2image", "e2fsprogs"),
@@ -24,10 +24,27 @@ const PROGRAMS: [(&str, &str); 14] = [
     ("python3.11", "python3.11"),
     ("setfattr", "attr"),
     ("sqlite3", "sqlite3"),
+    ("java", "openjdk-17-jre-headless"),
 ];
 
 /// Directories that a program needs besides its libraries.
-const TREES: [(&str, &str); 1] = [("python3.11", "usr/lib/python3.11")];
+const TREES: [(&str, &str); 3] = [
+    ("python3.11", "usr/lib/python3.11"),
+    ("java", "usr/lib/jvm/java-17-openjdk-amd64/lib"),
+    ("java", "usr/lib/jvm/java-17-openjdk-amd64/conf"),
+];
+
+/// Libraries that files in these trees need.
+const TREES_LIBRARIES: [(&str, &[&str]); 1] = [("java", &["libstdc++.so.6"])];
+
+/// Where packages have their programs.
+const PLACES: [&str; 5] = [
+    "bin",
+    "sbin",
+    "usr/bin",
+    "usr/sbin",
+    "usr/lib/jvm/java-17-openjdk-amd64/bin",
+];
 
 /// Where Debian's dynamic loader looks in the guest.
 const LIBRARIES: &str = "lib/x86_64-linux-gnu";
@@ -75,7 +92,7 @@ fn unpacked(cache: &Cache, package: &str) -> Result<PathBuf, Error> {
 }
 
 fn add_program(archive: &mut Archive, program: &str, root: &Path) -> Result<(), Error> {
-    let path = ["bin", "sbin", "usr/bin", "usr/sbin"]
+    let path = PLACES
         .iter()
         .map(|dir| root.join(dir).join(program))
         .find(|path| path.is_file())
@@ -84,6 +101,9 @@ fn add_program(archive: &mut Archive, program: &str, root: &Path) -> Result<(), 
     let mut libraries = BTreeMap::new();
     index(root, &mut libraries)?;
     let mut missing = elf::needed(&content);
+    for (_, names) in TREES_LIBRARIES.iter().filter(|(name, _)| *name == program) {
+        missing.extend(names.iter().map(|&name| name.to_owned()));
+    }
     if let Some(loader) = elf::interpreter(&content) {
         let loader = loader.trim_start_matches('/').to_owned();
         let name = loader.rsplit('/').next().unwrap_or(&loader).to_owned();
@@ -103,7 +123,8 @@ fn add_program(archive: &mut Archive, program: &str, root: &Path) -> Result<(), 
     Ok(())
 }
 
-/// All files below `tree`, which is a directory in `root`, in an order of their own.
+/// All files below `tree`, which is a directory in `root`, in an order of their own. Where a
+/// package has a link to a file that it configures, the file itself is there.
 fn add_tree(archive: &mut Archive, root: &Path, tree: &Path) -> Result<(), Error> {
     let dir = root.join(tree);
     let mut names = Vec::new();
@@ -114,14 +135,27 @@ fn add_tree(archive: &mut Archive, root: &Path, tree: &Path) -> Result<(), Error
     for name in names {
         let (place, path) = (tree.join(&name), dir.join(&name));
         let kind = fs::symlink_metadata(&path).map_err(Error::file(&path))?;
+        let path = match kind.is_symlink() {
+            true => target(root, &path)?,
+            false => path,
+        };
         if kind.is_dir() {
             add_tree(archive, root, &place)?;
-        } else if kind.is_file() {
+        } else if path.is_file() {
             let content = fs::read(&path).map_err(Error::file(&path))?;
             archive.data(&place.to_string_lossy(), content);
         }
     }
     Ok(())
+}
+
+/// What a link in the unpacked packages leads to there; an absolute one would lead out of them.
+fn target(root: &Path, link: &Path) -> Result<PathBuf, Error> {
+    let target = fs::read_link(link).map_err(Error::file(link))?;
+    Ok(match target.strip_prefix("/") {
+        Ok(inside) => root.join(inside),
+        Err(_) => link.parent().unwrap_or(root).join(&target),
+    })
 }
 
 fn library(known: &BTreeMap<String, PathBuf>, root: &Path, name: &str) -> Result<Vec<u8>, Error> {

@@ -147,7 +147,7 @@ const PAPER_WORST: [(&str, &str, f64); 6] = [
 ];
 
 /// All demands, in the order shown.
-pub const BARS: [Bar; 33] = [
+pub const BARS: [Bar; 36] = [
     Bar {
         experiment: "qasio",
         device: None,
@@ -316,6 +316,39 @@ pub const BARS: [Bar; 33] = [
         rule: Rule::GainAsIdle {
             policy: "padded",
             other: "demand",
+        },
+    },
+    Bar {
+        experiment: "programs",
+        device: Some("emmc"),
+        title: "real programs' cold start, loaded",
+        demand: "≤ 0.70 × by demand",
+        figures: Figures::Idle("loaded_over_demand"),
+        rule: Rule::PolicyAtMost {
+            policy: "mq-deadline",
+            most: 0.70,
+        },
+    },
+    Bar {
+        experiment: "programs",
+        device: None,
+        title: "real programs' cold start, loaded",
+        demand: "≤ 1.01 × by demand, idle and under load",
+        figures: Figures::Metric("loaded_over_demand"),
+        rule: Rule::PolicyAtMost {
+            policy: "mq-deadline",
+            most: 1.01,
+        },
+    },
+    Bar {
+        experiment: "programs",
+        device: None,
+        title: "real programs' warm start, nothing to load",
+        demand: "≤ 1.01 × by demand",
+        figures: Figures::Metric("warm_loaded_over_demand"),
+        rule: Rule::PolicyAtMost {
+            policy: "mq-deadline",
+            most: 1.01,
         },
     },
     reading("emmc", "≥ 1.57 × no defragmentation", 1.57),

@@ -117,6 +117,7 @@ pub fn chief(workload: &str) -> &'static str {
         "b" => "shots",
         "c" => "install_mean_ms",
         "launch" => "load_time_ms",
+        "python" | "sqlite3" | "java" => "loaded_over_demand",
         "phone" => "read_mb_s",
         "completion" => "background_completion_ms",
         "share" => "background_share",
@@ -153,8 +154,10 @@ pub fn is_chief(workload: &str, metric: &str) -> bool {
 /// in their rate or their cost.
 fn has_total(workload: &str) -> bool {
     let bare = ["seq-", "rand-", "overhead-", "calibrate-"];
-    !matches!(workload, "b" | "launch" | "phone" | "pieces")
-        && !bare.iter().any(|kind| workload.starts_with(kind))
+    !matches!(
+        workload,
+        "b" | "launch" | "python" | "sqlite3" | "java" | "phone" | "pieces"
+    ) && !bare.iter().any(|kind| workload.starts_with(kind))
 }
 
 #[cfg(test)]

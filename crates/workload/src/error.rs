@@ -112,6 +112,14 @@ pub enum Error {
         /// What is wrong and what to do about it.
         reason: String,
     },
+    /// A program that is measured, or that measures, failed.
+    #[error("{} failed: {reason}", path.display())]
+    Program {
+        /// The program.
+        path: PathBuf,
+        /// What it said.
+        reason: String,
+    },
     /// The caller's stop flag was set.
     #[error("interrupted")]
     Interrupted,

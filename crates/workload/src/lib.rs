@@ -28,6 +28,7 @@ mod phone;
 mod pieces;
 mod price;
 mod programmed;
+mod programs;
 mod seed;
 mod simflash;
 mod sizes;
@@ -55,6 +56,7 @@ use loading::Loading;
 use phone::Reading;
 use pieces::Grid;
 use price::Price;
+use programs::{Program, Starts};
 use record::{Histogram, Run, Scale};
 use sizes::Sizes;
 use sqlite::Statements;
@@ -168,6 +170,9 @@ pub const WORKLOADS: &[Entry] = &[
     Entry::new("b", "a camera's bursts beside a thumbnail maker"),
     Entry::new("c", "an app's installation"),
     Entry::new("launch", "16 apps start cold, one after another"),
+    Entry::new("python", "Python imports its modules, cold, loaded and not"),
+    Entry::new("sqlite3", "SQLite scans a table, cold, loaded and not"),
+    Entry::new("java", "Java lists a keystore, cold, loaded and not"),
     Entry::new("gallery", "an album is opened: 50 photos become thumbnails"),
     Entry::new("camera", "a camera is left: its burst is made durable"),
     Entry::new("game", "a game loads: assets are read, caches written"),
@@ -364,12 +369,15 @@ fn choose(request: &RunRequest, ground: &Ground) -> Result<Box<dyn Foreground>, 
         "phone" => Box::new(Reading::new(ground, request.upkeep)),
         "sqlite-wal" => Box::new(Statements::new(ground, Journal::Wal)),
         "sqlite-rollback" => Box::new(Statements::new(ground, Journal::Rollback)),
-        workload => {
-            return Err(Error::UnknownWorkload {
-                name: workload.to_owned(),
-                choices: Entry::names(WORKLOADS),
-            });
-        }
+        workload => match Program::parse(workload) {
+            Some(program) => Box::new(Starts::new(ground, program)),
+            None => {
+                return Err(Error::UnknownWorkload {
+                    name: workload.to_owned(),
+                    choices: Entry::names(WORKLOADS),
+                });
+            }
+        },
     })
 }
 

@@ -51,6 +51,8 @@ pub(crate) struct Sizes {
     pub(crate) game_bytes: u64,
     /// Launch: pages of an app's working set.
     pub(crate) app_pages: u64,
+    /// Real programs: starts of each kind.
+    pub(crate) program_starts: u64,
     /// Phone: days of use, and sessions of ten minutes a day.
     pub(crate) phone_days: u64,
     pub(crate) phone_sessions: u64,
@@ -120,6 +122,7 @@ impl Sizes {
             game_bytes: at(24 * MIB, 256 * MIB).max(MIB).next_multiple_of(MIB),
             // 72 MB each: 85.0 MB are 7.4 % of all 16 (paper "003", §V).
             app_pages: at(768, 18_400),
+            program_starts: at(1, 5),
             phone_days: at(17, 180),
             phone_sessions: 22,
             sqlite_single: at(10, 1000),
@@ -186,6 +189,7 @@ impl Sizes {
             burst_shot_bytes: 64 * KIB,
             game_bytes: MIB,
             app_pages: 20,
+            program_starts: 1,
             phone_days: 8,
             phone_sessions: 1,
             sqlite_single: 3,

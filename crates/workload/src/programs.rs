@@ -1,0 +1,281 @@
+//! Real programs started cold, loaded by `frontrow launch` and not, as `frontrow launch bench`
+//! measures it. Their files are copied to the file system under test from where the lab's guests
+//! have them.
+
+use crate::Error;
+use crate::Measurement;
+use crate::background::Background;
+use crate::layout::settle;
+use crate::meter::Meter;
+use crate::stage::{Foreground, Ground};
+use serde::Deserialize;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// This very program, which the lab's guests have as their init.
+const FRONTROW: &str = "/proc/self/exe";
+
+/// Where guests have Debian's libraries.
+const LIBRARIES: &str = "/lib/x86_64-linux-gnu";
+
+/// What SQLite reads: rows of a table of 0.6 MB, which its prompt has no index for.
+const TABLE: &str = "CREATE TABLE t (i INTEGER, w TEXT); \
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 16000) \
+    INSERT INTO t SELECT i, hex(i * 7919) || ' ' || hex(i) FROM n;";
+const SCAN: &str = "SELECT count(*) FROM t WHERE w LIKE '%7%'";
+
+/// Modules of Python's own with which larger programs begin.
+const IMPORTS: &str =
+    "import json, argparse, asyncio, email, http.client, unittest, xml.dom, logging";
+
+/// The keystore and its password.
+const KEYS: &str = "keys.p12";
+const PASSWORD: &str = "frontrow";
+/// As Java's tools are started where a start is to be short.
+const SERIAL: &str = "-XX:+UseSerialGC";
+const QUICK: &str = "-XX:TieredStopAtLevel=1";
+const KEYTOOL: &str = "sun.security.tools.keytool.Main";
+const KEYTOOL_GENERATE: [&str; 14] = [
+    SERIAL,
+    QUICK,
+    KEYTOOL,
+    "-genseckey",
+    "-alias",
+    "one",
+    "-keyalg",
+    "AES",
+    "-keysize",
+    "256",
+    "-storepass",
+    PASSWORD,
+    "-keystore",
+    KEYS,
+];
+const KEYTOOL_LIST: [&str; 8] = [
+    SERIAL,
+    QUICK,
+    KEYTOOL,
+    "-list",
+    "-storepass",
+    PASSWORD,
+    "-keystore",
+    KEYS,
+];
+
+/// A program that ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// Python 3.11, which imports 300 modules.
+    Python,
+    /// The sqlite3 shell, which scans a table.
+    Sqlite,
+    /// Java's keytool, which lists a keystore.
+    Java,
+}
+
+impl Program {
+    pub(crate) fn parse(workload: &str) -> Option<Self> {
+        match workload {
+            "python" => Some(Program::Python),
+            "sqlite3" => Some(Program::Sqlite),
+            "java" => Some(Program::Java),
+            _ => None,
+        }
+    }
+
+    /// Its file in the guest, and its place below the run's directory.
+    fn binary(self) -> (&'static str, &'static str) {
+        match self {
+            Program::Python => ("/bin/python3.11", "usr/bin/python3.11"),
+            Program::Sqlite => ("/bin/sqlite3", "usr/bin/sqlite3"),
+            // It looks for the rest beside itself.
+            Program::Java => ("/bin/java", "jvm/bin/java"),
+        }
+    }
+
+    /// Directories in the guest that it reads, by their places below the run's.
+    fn trees(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Program::Python => &[
+                (LIBRARIES, "lib"),
+                ("/usr/lib/python3.11", "usr/lib/python3.11"),
+            ],
+            Program::Sqlite => &[(LIBRARIES, "lib")],
+            Program::Java => &[
+                (LIBRARIES, "lib"),
+                ("/usr/lib/jvm/java-17-openjdk-amd64/lib", "jvm/lib"),
+                ("/usr/lib/jvm/java-17-openjdk-amd64/conf", "jvm/conf"),
+            ],
+        }
+    }
+
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Program::Python => &["-c", IMPORTS],
+            Program::Sqlite => &["table.db", SCAN],
+            Program::Java => &KEYTOOL_LIST,
+        }
+    }
+}
+
+/// A program on the file system under test.
+pub(crate) struct Starts {
+    program: Program,
+    directory: PathBuf,
+    starts: u64,
+    times: Option<Times>,
+}
+
+/// What `frontrow launch bench --json` prints.
+#[derive(Deserialize)]
+struct Times {
+    demand_ms: f64,
+    before_ms: f64,
+    beside_ms: f64,
+    warm_demand_ms: f64,
+    warm_loaded_ms: f64,
+}
+
+impl Starts {
+    pub(crate) fn new(ground: &Ground, program: Program) -> Self {
+        Starts {
+            program,
+            directory: ground.directory.clone(),
+            starts: ground.sizes.program_starts,
+            times: None,
+        }
+    }
+
+    fn binary(&self) -> PathBuf {
+        self.directory.join(self.program.binary().1)
+    }
+
+    fn install(&self) -> Result<(), Error> {
+        let (binary, place) = self.program.binary();
+        for (tree, place) in self.program.trees() {
+            copy_tree(Path::new(tree), &self.directory.join(place))?;
+        }
+        copy(Path::new(binary), &self.directory.join(place))
+    }
+
+    /// A first start leaves what only a first start writes: SQLite's table, Python's
+    /// compiled modules.
+    fn start_first(&self) -> Result<(), Error> {
+        let arguments = match self.program {
+            Program::Sqlite => &["table.db", TABLE],
+            Program::Java => &KEYTOOL_GENERATE[..],
+            other => other.arguments(),
+        };
+        self.run(&self.binary(), arguments).map(drop)
+    }
+
+    fn launch(&self, words: &[&str]) -> Result<Vec<u8>, Error> {
+        let words = ["launch"].iter().chain(words).map(OsStr::new);
+        self.run(Path::new(FRONTROW), words)
+    }
+
+    /// `words` of `frontrow launch`, then the program with its arguments.
+    fn launch_program(&self, words: &[&str]) -> Result<Vec<u8>, Error> {
+        let binary = self.binary();
+        let own = [binary.as_os_str()];
+        let arguments = self.program.arguments().iter().map(OsStr::new);
+        let words = ["launch"].iter().chain(words).map(OsStr::new);
+        self.run(Path::new(FRONTROW), words.chain(own).chain(arguments))
+    }
+
+    /// Gives what it printed.
+    fn run<Word: AsRef<OsStr>>(
+        &self,
+        program: &Path,
+        words: impl IntoIterator<Item = Word>,
+    ) -> Result<Vec<u8>, Error> {
+        let done = Command::new(program)
+            .args(words)
+            .current_dir(&self.directory)
+            .env("HOME", &self.directory)
+            .env("PYTHONHOME", self.directory.join("usr"))
+            .env("LD_LIBRARY_PATH", self.directory.join("lib"))
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|source| Error::io("start", program, source))?;
+        match done.status.success() {
+            true => Ok(done.stdout),
+            false => Err(Error::Program {
+                path: program.to_owned(),
+                reason: match done.stderr.trim_ascii() {
+                    b"" => done.status.to_string(),
+                    said => String::from_utf8_lossy(said).into_owned(),
+                },
+            }),
+        }
+    }
+}
+
+impl Foreground for Starts {
+    fn prepare(&mut self) -> Result<(), Error> {
+        self.install()?;
+        self.start_first()?;
+        settle(&self.directory)?;
+        self.launch(&["calibrate", "--json", "."])?;
+        self.launch_program(&["record", "--"])?;
+        settle(&self.directory)
+    }
+
+    fn measure(&mut self, _: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        let starts = self.starts.to_string();
+        let printed = self.launch_program(&["bench", "--json", "--runs", &starts])?;
+        let times = serde_json::from_slice(&printed).map_err(|error| Error::Program {
+            path: FRONTROW.into(),
+            reason: format!("its times are no times: {error}"),
+        })?;
+        self.times = Some(times);
+        Ok(())
+    }
+
+    fn figures(&self, _: Duration) -> Vec<Measurement> {
+        let Some(times) = &self.times else {
+            return Vec::new();
+        };
+        let fastest_ms = times.before_ms.min(times.beside_ms);
+        let ms = |name: &str, value| Measurement::milliseconds(name.to_owned(), value);
+        vec![
+            ms("demand_ms", times.demand_ms),
+            ms("before_ms", times.before_ms),
+            ms("beside_ms", times.beside_ms),
+            Measurement::new("loaded_over_demand", "1", fastest_ms / times.demand_ms),
+            ms("warm_demand_ms", times.warm_demand_ms),
+            ms("warm_loaded_ms", times.warm_loaded_ms),
+            Measurement::new(
+                "warm_loaded_over_demand",
+                "1",
+                times.warm_loaded_ms / times.warm_demand_ms,
+            ),
+        ]
+    }
+}
+
+/// Copies the files below `from`, by their names' order, so that they lie alike everywhere.
+fn copy_tree(from: &Path, to: &Path) -> Result<(), Error> {
+    let failed = |source| Error::io("read", from, source);
+    let entries = fs::read_dir(from).map_err(failed)?;
+    let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    entries.sort_by_key(|entry| entry.file_name());
+    for entry in entries {
+        let (path, place) = (entry.path(), to.join(entry.file_name()));
+        match path.is_dir() {
+            true => copy_tree(&path, &place)?,
+            false => copy(&path, &place)?,
+        }
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    let directory = to.parent().unwrap_or(to);
+    fs::create_dir_all(directory).map_err(|source| Error::io("make", directory, source))?;
+    let copied = fs::copy(from, to).map_err(|source| Error::io("copy to", to, source));
+    copied.map(drop)
+}
