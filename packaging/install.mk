@@ -8,6 +8,7 @@ BINARY = $(firstword $(wildcard target/*/release/frontrow))
 MODULE = target/modules/$(KERNEL)/frontrow_iosched.ko
 SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
+SESSION_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
 DELEGATION = $(UNITS)/user@.service.d/50-frontrow.conf
 ACCOUNTING = $(DESTDIR)$(PREFIX)/lib/systemd/user.conf.d/50-frontrow.conf
 FILL_IN = sed 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(PREFIX)/bin|'
@@ -25,11 +26,12 @@ install-files: need-binary
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/frontrow
 	ln -sf frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
 	$(BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
-	install -d $(SOURCES) $(UNITS)
+	install -d $(SOURCES) $(UNITS) $(SESSION_UNITS)
 	install -m 644 kernel/iosched/Kbuild kernel/iosched/*.[ch] $(SOURCES)
 	$(FILL_IN) packaging/dkms.conf > $(SOURCES)/dkms.conf
 	for unit in frontrow-sched@ frontrowd; do \
 		$(FILL_IN) packaging/$$unit.service > $(UNITS)/$$unit.service || exit 1; done
+	$(FILL_IN) packaging/frontrow-follow.service > $(SESSION_UNITS)/frontrow-follow.service
 	install -D -m 644 packaging/user-delegate.conf $(DELEGATION)
 	install -D -m 644 packaging/user-accounting.conf $(ACCOUNTING)
 
@@ -50,6 +52,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1
 	rm -f $(UNITS)/frontrow-sched@.service $(UNITS)/frontrowd.service $(DELEGATION) $(ACCOUNTING)
+	rm -f $(SESSION_UNITS)/frontrow-follow.service
 
 .PHONY: need-binary install-with-dkms install-without-dkms
 need-binary:

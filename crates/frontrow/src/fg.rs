@@ -1,6 +1,7 @@
 //! `frontrow fg`: who is in front on this machine.
 
 mod daemon;
+mod follow;
 mod words;
 
 use crate::exit::{Exit, Failure};
@@ -8,6 +9,8 @@ use clap::{Args, Subcommand};
 use foreground::{Cgroup, Error, Grounds, Kind, Order, Parts, Reply, Request};
 use knobs::{Change, Restored};
 use serde_json::{Value, json};
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// Put an app in front of the others, see what that did, and let go
@@ -42,6 +45,14 @@ enum Action {
     /// is as it was when it ends; what a killed one left is undone by the next, and by
     /// `frontrow fg release`.
     Daemon(daemon::Options),
+    /// Tell frontrowd which app of this X session has the focus
+    ///
+    /// For desktops that do not say so themselves (GNOME does). It runs in the session, as its
+    /// user, until that ends: a line in its autostart, or `systemctl --user enable --now
+    /// frontrow-follow`. Goes by what the window manager writes on the root window
+    /// (_NET_ACTIVE_WINDOW) and by the X server's word for the window's process. What it put in
+    /// front it lets go at its end.
+    Follow(follow::Options),
 }
 
 #[derive(Args)]
@@ -71,6 +82,7 @@ pub fn run(arguments: Fg) -> Result<(), Failure> {
         Action::Status(format) => status(root, &format),
         Action::Release(format) => release(root, &format),
         Action::Daemon(options) => daemon::run(root, &options),
+        Action::Follow(options) => follow::run(root, &options),
     }
 }
 
@@ -168,4 +180,18 @@ fn failure(error: Error) -> Failure {
         ),
         _ => Failure::new(exit, error),
     }
+}
+
+/// Readable from the first signal on that asks to end.
+fn stop_signal() -> Result<UnixStream, Failure> {
+    let failed = |error: io::Error| {
+        let sentence = format_args!("cannot catch signals: {error}");
+        Failure::new(Exit::Internal, sentence)
+    };
+    let (stop, signalled) = UnixStream::pair().map_err(failed)?;
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let own = signalled.try_clone().map_err(failed)?;
+        signal_hook::low_level::pipe::register(signal, own).map_err(failed)?;
+    }
+    Ok(stop)
 }

@@ -1,5 +1,7 @@
 //! `frontrow fg` and its daemon, as programs, on a tree that stands for a system.
 
+#[path = "../../focus/tests/server/mod.rs"]
+mod server;
 #[path = "../../foreground/tests/system/mod.rs"]
 mod system;
 
@@ -210,6 +212,45 @@ fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
     fg(&system, &["set", "7"]);
     assert_eq!(nobody(&["release"]).0, 4);
     assert_eq!(system.list("foreground"), path(GAME));
+}
+
+/// A session in which the game has the focus, then nobody, then the mail.
+fn session() -> server::Play {
+    server::Play {
+        supported: vec![server::SUPPORTED, server::ACTIVE],
+        focused: vec![(20, Some(7)), (0, None), (21, Some(9))],
+    }
+}
+
+#[test]
+fn whichever_app_of_an_x_session_has_the_focus_is_in_front() {
+    let system = System::new();
+    system.write("proc/9/cgroup", &format!("0::{}\n", path(MAIL)));
+    let _daemon = Daemon::start(&system);
+    let (listener, display) = server::listen();
+    let session = server::serve(listener, session());
+    let mut follow = command(&system, &["follow", "--display", &display]);
+    let mut follow = Daemon(follow.stderr(Stdio::piped()).spawn().unwrap());
+    until(|| status(&system)["front"][0] == path(MAIL));
+    assert_eq!(system.list("foreground"), path(MAIL));
+    follow.signal(rustix::process::Signal::TERM);
+    assert_eq!(follow.wait(), Some(0));
+    assert_eq!(system.list("foreground"), "none");
+    session.join().unwrap();
+}
+
+#[test]
+fn a_session_that_nobody_listens_to_is_told() {
+    let system = System::new();
+    let (listener, display) = server::listen();
+    let session = server::serve(listener, session());
+    let ended = fg(&system, &["follow", "--display", &display]);
+    assert_eq!(ended.code, 5, "{}", ended.stderr);
+    assert!(ended.stderr.contains("systemctl enable --now frontrowd"));
+    session.join().unwrap();
+    let ended = fg(&system, &["follow", "--display", "nowhere"]);
+    assert_eq!(ended.code, 5, "{}", ended.stderr);
+    assert!(ended.stderr.contains("DISPLAY"));
 }
 
 #[test]

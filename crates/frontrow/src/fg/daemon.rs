@@ -1,12 +1,10 @@
 //! `frontrow fg daemon`, which is `frontrowd`.
 
-use super::failure;
-use crate::exit::{Exit, Failure};
+use super::{failure, stop_signal};
+use crate::exit::Failure;
 use clap::Args;
 use foreground::Daemon;
-use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,22 +20,8 @@ pub struct Options {
 pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
     let limit = Duration::from_secs(60 * options.limit);
     let limit = Some(limit).filter(|limit| !limit.is_zero());
-    let stop = stop_signal().map_err(|error| {
-        Failure::new(
-            Exit::Internal,
-            format_args!("cannot catch signals: {error}"),
-        )
-    })?;
+    let stop = stop_signal()?;
     let mut log = |line: &str| eprintln!("{line}");
     let daemon = Daemon::start(root, limit, &mut log).map_err(failure)?;
     daemon.run(stop.as_fd()).map_err(failure)
-}
-
-/// Readable from the first signal on that asks to end.
-fn stop_signal() -> io::Result<UnixStream> {
-    let (stop, signalled) = UnixStream::pair()?;
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        signal_hook::low_level::pipe::register(signal, signalled.try_clone()?)?;
-    }
-    Ok(stop)
 }
