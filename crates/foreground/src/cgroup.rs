@@ -79,6 +79,22 @@ impl Cgroup {
         Ok(others)
     }
 
+    /// The units of a user's `app.slice` that belong to the app with this id, as its `.desktop`
+    /// file is called; none if it has none there.
+    pub fn units_of_app(root: &Path, user: u32, id: &str) -> Vec<Self> {
+        let slice = format!("/user.slice/user-{user}.slice/user@{user}.service/app.slice");
+        let entries = fs::read_dir(below(root, &format!("{MOUNT_POINT}{slice}")));
+        let names = entries.into_iter().flatten().flatten();
+        let mut units: Vec<_> = names
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| name.starts_with("app-"))
+            .map(|name| Cgroup::new(format!("{slice}/{name}")))
+            .filter(|unit| unescaped(unit.app()).eq_ignore_ascii_case(id))
+            .collect();
+        units.sort();
+        units
+    }
+
     /// The cgroup at `path`, which begins with a slash and ends with none.
     pub(crate) fn new(path: String) -> Self {
         Cgroup { path }
@@ -248,6 +264,26 @@ fn unified(proc_cgroup: &str) -> Option<&str> {
         .find_map(|line| line.strip_prefix("0::"))
 }
 
+/// A name as it was before systemd wrote `-` and others in it as `\x2d`.
+fn unescaped(name: &str) -> String {
+    let mut parts = name.split("\\x");
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let code = part
+            .get(..2)
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match code {
+            Some(code) => {
+                bytes.push(code);
+                bytes.extend(&part.as_bytes()[2..]);
+            }
+            // systemd writes nothing like it.
+            None => bytes.extend(format!("\\x{part}").as_bytes()),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,6 +312,39 @@ mod tests {
         }
         let tab = "/u/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope";
         assert_eq!(Cgroup::new(tab.to_owned()).app(), "org.gnome.Terminal");
+    }
+
+    #[test]
+    fn an_apps_units_are_found_by_its_id() {
+        let root = tempfile::tempdir().unwrap();
+        let slice = "/user.slice/user-7.slice/user@7.service/app.slice";
+        for unit in [
+            "app-sway-firefox\\x2desr-1.scope",
+            "app-firefox\\x2desr@2.service",
+            "app-firefox-3.scope",
+            "firefox\\x2desr.service",
+        ] {
+            let directory = below(root.path(), &format!("{MOUNT_POINT}{slice}/{unit}"));
+            fs::create_dir_all(directory).unwrap();
+        }
+        let units = |user, id| Cgroup::units_of_app(root.path(), user, id).len();
+        assert_eq!(units(7, "firefox-esr"), 2);
+        assert_eq!(units(7, "Firefox"), 1);
+        assert_eq!(units(7, "foot"), 0);
+        assert_eq!(units(8, "firefox-esr"), 0);
+    }
+
+    #[test]
+    fn names_are_as_before_systemd_escaped_them() {
+        for (name, before) in [
+            ("a\\x2db", "a-b"),
+            ("plain", "plain"),
+            ("\\xzz\\x2", "\\xzz\\x2"),
+            ("\\xc3\\xa9t\\xc3\\xa9", "été"),
+            ("\\x2dé", "-é"),
+        ] {
+            assert_eq!(unescaped(name), before);
+        }
     }
 
     #[test]

@@ -45,13 +45,14 @@ enum Action {
     /// is as it was when it ends; what a killed one left is undone by the next, and by
     /// `frontrow fg release`.
     Daemon(daemon::Options),
-    /// Tell frontrowd which app of this X session has the focus
+    /// Tell frontrowd which app of this session has the focus
     ///
     /// For desktops that do not say so themselves (GNOME does). It runs in the session, as its
     /// user, until that ends: a line in its autostart, or `systemctl --user enable --now
-    /// frontrow-follow`. Goes by what the window manager writes on the root window
-    /// (_NET_ACTIVE_WINDOW) and by the X server's word for the window's process. What it put in
-    /// front it lets go at its end.
+    /// frontrow-follow`. On X11 it goes by what the window manager writes on the root window
+    /// (_NET_ACTIVE_WINDOW) and by the X server's word for the window's process; on Wayland by
+    /// wlr-foreign-toplevel-management (sway, labwc, Hyprland and others), for apps that have
+    /// units of their own. What it put in front it lets go at its end.
     Follow(follow::Options),
 }
 

@@ -1,16 +1,21 @@
 //! `frontrow fg` and its daemon, as programs, on a tree that stands for a system.
 
+#[path = "../../focus/tests/compositor/mod.rs"]
+mod compositor;
 #[path = "../../focus/tests/server/mod.rs"]
 mod server;
 #[path = "../../foreground/tests/system/mod.rs"]
 mod system;
 
+use compositor::Say;
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 use system::{APPS, System};
@@ -237,6 +242,39 @@ fn whichever_app_of_an_x_session_has_the_focus_is_in_front() {
     assert_eq!(follow.wait(), Some(0));
     assert_eq!(system.list("foreground"), "none");
     session.join().unwrap();
+}
+
+#[test]
+fn whichever_app_of_a_wayland_session_has_the_focus_is_in_front() {
+    let system = System::new();
+    let user = rustix::process::getuid().as_raw();
+    let slice = format!("user.slice/user-{user}.slice/user@{user}.service/app.slice");
+    let unit = format!("../../{slice}/app-sway-foot-1.scope");
+    system.cgroup(&unit, "io memory");
+    let parents = ["", "/..", "/../.."].map(|up| format!("sys/fs/cgroup/{slice}{up}/memory.low"));
+    parents.iter().for_each(|low| system.write(low, "0\n"));
+    let _daemon = Daemon::start(&system);
+    let socket = system.root().join("wayland");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let mut follow = command(&system, &["follow"]);
+    follow.env("WAYLAND_DISPLAY", &socket);
+    let mut follow = Daemon(follow.stderr(Stdio::piped()).spawn().unwrap());
+    let (client, _) = listener.accept().unwrap();
+    let windows = vec![
+        Say::Window("mail", &[]),
+        Say::Window("foot", &[compositor::ACTIVATED]),
+    ];
+    let (say, said) = channel();
+    compositor::play(client, windows, said, true);
+    let foot = format!("/{slice}/app-sway-foot-1.scope");
+    until(|| status(&system)["front"][0] == *foot);
+    say.send(Say::Closed("foot")).unwrap();
+    say.send(Say::Window("mail", &[compositor::ACTIVATED]))
+        .unwrap();
+    // It has no unit, so nobody is in front.
+    until(|| system.list("foreground") == "none");
+    follow.signal(rustix::process::Signal::TERM);
+    assert_eq!(follow.wait(), Some(0));
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! `frontrow fg follow`: a session tells frontrowd which app has the focus.
 
-use super::{ask, failure, stop_signal};
+use super::{failure, stop_signal};
 use crate::exit::{Exit, Failure};
 use clap::Args;
-use focus::{Event, Focus, Source, X11};
+use focus::{Event, Focus, Source, Wayland, X11};
 use foreground::{Cgroup, Error, Order, Request};
 use std::os::fd::AsFd;
 use std::path::Path;
 
 #[derive(Args)]
 pub struct Options {
-    /// The X server [default: what DISPLAY names]
+    /// The X server to ask [default: the Wayland compositor that WAYLAND_DISPLAY names, or else
+    /// the X server that DISPLAY does]
     #[arg(long)]
     display: Option<String>,
 }
@@ -18,8 +19,11 @@ pub struct Options {
 /// Tells until the session ends or a signal comes.
 pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
     let stop = stop_signal()?;
-    let mut session = X11::connect(options.display.as_deref()).map_err(lost)?;
-    let mut teller = Teller { root, front: None };
+    let mut session = session(options.display.as_deref()).map_err(lost)?;
+    let mut teller = Teller {
+        root,
+        front: Vec::new(),
+    };
     let mut focus = session.now().map_err(lost)?;
     let ended = loop {
         teller.tell(focus)?;
@@ -29,51 +33,72 @@ pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
             Err(error) => break Err(lost(error)),
         }
     };
-    let released = teller.release();
+    let released = teller.put_in_front(Vec::new());
     ended.and(released)
+}
+
+fn session(display: Option<&str>) -> Result<Box<dyn Source>, focus::Error> {
+    let is_wayland = display.is_none() && std::env::var_os("WAYLAND_DISPLAY").is_some();
+    Ok(match is_wayland {
+        true => Box::new(Wayland::connect()?),
+        false => Box::new(X11::connect(display)?),
+    })
 }
 
 /// What frontrowd was told last.
 struct Teller<'a> {
     root: &'a Path,
-    front: Option<Cgroup>,
+    front: Vec<Cgroup>,
 }
 
 impl Teller<'_> {
     /// Where nobody has the focus, for the blink of an eye between two windows or for longer,
     /// who had it stays in front.
     fn tell(&mut self, focus: Focus) -> Result<(), Failure> {
-        let Focus::Process(pid) = focus else {
-            return Ok(());
+        let front = match focus {
+            Focus::Nobody => return Ok(()),
+            Focus::Process(pid) => match Cgroup::resolve(self.root, &pid.to_string()) {
+                Ok(front) => vec![front],
+                // It has ended meanwhile, and another gets the focus.
+                Err(Error::Unknown(_)) => return Ok(()),
+                Err(error) => return Err(failure(error)),
+            },
+            Focus::App(id) => self.units_of(&id),
         };
-        let front = match Cgroup::resolve(self.root, &pid.to_string()) {
-            Ok(front) => front,
-            // It has ended meanwhile, and another gets the focus.
-            Err(Error::Unknown(_)) => return Ok(()),
-            Err(error) => return Err(failure(error)),
-        };
-        if self.front.as_ref() == Some(&front) {
+        self.put_in_front(front)
+    }
+
+    fn units_of(&self, id: &str) -> Vec<Cgroup> {
+        let user = rustix::process::getuid().as_raw();
+        let units = Cgroup::units_of_app(self.root, user, id);
+        if units.is_empty() {
+            eprintln!(
+                "{id} has no unit of its own below app.slice: have the desktop start apps by systemd"
+            );
+        }
+        units
+    }
+
+    /// None for everything as it was.
+    fn put_in_front(&mut self, front: Vec<Cgroup>) -> Result<(), Failure> {
+        if self.front == front {
             return Ok(());
         }
-        let order = Order {
-            front: vec![front.clone()],
-            behind: Vec::new(),
+        let request = match front.is_empty() {
+            true => Request::Release,
+            false => Request::Set(Order {
+                front: front.clone(),
+                behind: Vec::new(),
+            }),
         };
-        match foreground::ask(self.root, &Request::Set(order)) {
-            Ok(Some(_)) => self.front = Some(front),
+        match foreground::ask(self.root, &request) {
+            Ok(Some(_)) => self.front = front,
             Ok(None) => return Err(no_daemon()),
             // Another app may be put in front all the same.
-            Err(Error::Daemon { sentence, .. }) => eprintln!("{}: {sentence}", front.path()),
+            Err(Error::Daemon { sentence, .. }) => eprintln!("{sentence}"),
             Err(error) => return Err(failure(error)),
         }
         Ok(())
-    }
-
-    fn release(&self) -> Result<(), Failure> {
-        match self.front {
-            Some(_) => ask(self.root, Request::Release).map(drop),
-            None => Ok(()),
-        }
     }
 }
 
@@ -86,8 +111,10 @@ fn no_daemon() -> Failure {
 
 fn lost(error: focus::Error) -> Failure {
     let exit = match error {
-        focus::Error::NoServer(_) => Exit::Missing,
-        focus::Error::NoManager | focus::Error::NoProcesses => Exit::Unsupported,
+        focus::Error::NoServer(_) | focus::Error::NoCompositor(_) => Exit::Missing,
+        focus::Error::NoManager | focus::Error::NoProcesses | focus::Error::NoWindows => {
+            Exit::Unsupported
+        }
         focus::Error::Lost(_) | focus::Error::Wait(_) => Exit::Internal,
     };
     Failure::new(exit, error)
