@@ -188,6 +188,22 @@ u64 frontrow_budget_wait_ns(struct frontrow_data *fd, u64 now_ns)
 	return max_t(u64, wait_ns, MIN_WAIT_NS);
 }
 
+/* Whether that many bytes of a write from behind may join those in the device. */
+bool frontrow_budget_has_room_behind(const struct frontrow_data *fd, u32 bytes)
+{
+	return !fd->behind_bytes || fd->behind_bytes + bytes <= slice_bytes(fd);
+}
+
+/*
+ * What the device's rate is learnt from: writeback, and what is written and
+ * synced behind, which may be all the writing there is.
+ */
+static bool shows_rate(const struct frontrow_rq *fr)
+{
+	return fr->class == FRONTROW_ASYNC ||
+	       (fr->class == FRONTROW_BG_SYNC && fr->is_behind_write);
+}
+
 /* What a request costs in bytes; a discard moves none, but takes time. */
 static u64 cost_bytes(const struct frontrow_data *fd, const struct frontrow_rq *fr)
 {
@@ -214,7 +230,8 @@ void frontrow_budget_charge(struct frontrow_data *fd,
 	/* Whoever comes next waits for this one, and not for another soon. */
 	*credit_of(fd, fr->class) = -(s64)cost_bytes(fd, fr);
 	budget->credit_updated_ns = now_ns;
-	if (!budget->window_start_ns && fr->class != FRONTROW_BG_SYNC) {
+	if (!budget->window_start_ns &&
+	    (fr->class != FRONTROW_BG_SYNC || fr->is_behind_write)) {
 		budget->window_start_ns = now_ns;
 		budget->window_bytes = 0;
 		budget->window_latency_ns = 0;
@@ -280,14 +297,15 @@ void frontrow_budget_complete(struct frontrow_data *fd,
 	if (fr->class == FRONTROW_DISCARD)
 		budget->discard_ns = (3 * budget->discard_ns +
 				      now_ns - fr->dispatched_ns) / 4;
-	if (!budget->window_start_ns || fr->class != FRONTROW_ASYNC)
+	if (!budget->window_start_ns || !shows_rate(fr))
 		return;
 	budget->window_bytes += fr->bytes;
 	budget->window_latency_ns += now_ns - fr->dispatched_ns;
 	budget->window_requests++;
 
 	/* The device ran dry: what it could take is not known. */
-	if (!fd->queued[FRONTROW_ASYNC] && !fd->nr_in_device[FRONTROW_ASYNC])
+	if (!fd->queued[FRONTROW_ASYNC] && !fd->nr_in_device[FRONTROW_ASYNC] &&
+	    !fd->queued[FRONTROW_BG_SYNC] && !fd->nr_in_device[FRONTROW_BG_SYNC])
 		frontrow_budget_disturb(fd);
 	else if (now_ns - budget->window_start_ns >= WINDOW_NS &&
 		 budget->window_requests >= WINDOW_MIN_REQUESTS)

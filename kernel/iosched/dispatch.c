@@ -13,6 +13,8 @@
  *	somebody waits    sync read > sync write > boosted, async by its share
  *	the foreground    its reads > its writes > the above; what is behind, also
  *	waits             what is synchronous there, by its share
+ *	somebody is       writes from behind, one after another, as much as the
+ *	behind            device is rid of in slice_us
  */
 #include "frontrow.h"
 #include "trace.h"
@@ -116,7 +118,8 @@ static void chain_goes_on(struct frontrow_chain *chain, u64 now_ns)
 void frontrow_sync_begins(struct frontrow_data *fd, enum frontrow_ground ground,
 			  u64 now_ns)
 {
-	frontrow_budget_disturb(fd);
+	if (ground != FRONTROW_BACKGROUND)
+		frontrow_budget_disturb(fd);
 	if (!nr_sync(fd))
 		chain_goes_on(&fd->chain, now_ns);
 	if (ground == FRONTROW_FOREGROUND && !nr_front(fd))
@@ -177,6 +180,40 @@ static enum frontrow_class older_async(struct frontrow_data *fd)
 	       FRONTROW_ASYNC : FRONTROW_DISCARD;
 }
 
+static bool is_behind_write(struct request *rq)
+{
+	return frontrow_rq(rq)->ground == FRONTROW_BACKGROUND &&
+	       req_op(rq) == REQ_OP_WRITE;
+}
+
+static unsigned int nr_in_device(const struct frontrow_data *fd)
+{
+	enum frontrow_class class;
+	unsigned int nr = 0;
+
+	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
+		nr += fd->nr_in_device[class];
+	return nr;
+}
+
+/*
+ * A foreground that is about to wait meets what is in the device. Of the writes
+ * from behind there is never more than it takes in slice_us, whether somebody
+ * waits or not, and nothing from behind waits for a driver tag, where it would
+ * be in everybody's way.
+ */
+static bool behind_fits(const struct frontrow_data *fd, enum frontrow_class class)
+{
+	struct request *next = list_first_entry(&fd->fifo[class], struct request,
+						queuelist);
+
+	if (frontrow_rq(next)->ground != FRONTROW_BACKGROUND)
+		return true;
+	return nr_in_device(fd) < fd->q->tag_set->queue_depth &&
+	       (!is_behind_write(next) ||
+		frontrow_budget_has_room_behind(fd, blk_rq_bytes(next)));
+}
+
 /*
  * While nobody waits: as many as the device can use, but never more than it
  * holds. A request that finds no driver tag blocks the dispatch list, and with
@@ -220,6 +257,7 @@ static enum frontrow_class overdue_class(struct frontrow_data *fd, u64 now_ns)
 		if (overdue(fd, class, now_ns))
 			return class;
 	if (overdue(fd, FRONTROW_BG_SYNC, now_ns) &&
+	    behind_fits(fd, FRONTROW_BG_SYNC) &&
 	    frontrow_class_is_open(fd, FRONTROW_BG_SYNC, now_ns))
 		return FRONTROW_BG_SYNC;
 	return FRONTROW_NR_CLASSES;
@@ -249,11 +287,14 @@ static enum frontrow_class pick_class(struct frontrow_data *fd, u64 now_ns)
 	if (fd->queued[FRONTROW_FG_ASYNC] && async_fits(fd) &&
 	    (stuck || frontrow_class_is_open(fd, FRONTROW_FG_ASYNC, now_ns)))
 		return FRONTROW_FG_ASYNC;
-	if (fd->queued[FRONTROW_BG_SYNC] &&
+	if (fd->queued[FRONTROW_BG_SYNC] && behind_fits(fd, FRONTROW_BG_SYNC) &&
 	    (stuck || frontrow_class_is_open(fd, FRONTROW_BG_SYNC, now_ns)))
 		return FRONTROW_BG_SYNC;
-	if ((open || stuck) && async_queued(fd) && async_fits(fd))
-		return older_async(fd);
+	if ((open || stuck) && async_queued(fd) && async_fits(fd)) {
+		class = older_async(fd);
+		if (behind_fits(fd, class))
+			return class;
+	}
 	return FRONTROW_NR_CLASSES;
 }
 
@@ -276,6 +317,9 @@ static void send(struct frontrow_data *fd, struct request *rq, u64 now_ns)
 	fr->state = FRONTROW_RQ_IN_DEVICE;
 	fr->dispatched_ns = now_ns;
 	fr->bytes = blk_rq_bytes(rq);
+	fr->is_behind_write = is_behind_write(rq);
+	if (fr->is_behind_write)
+		fd->behind_bytes += fr->bytes;
 	fr->mapping = frontrow_mapping_of(rq->bio);
 	list_add_tail(&fr->in_device_node, &fd->in_device);
 	fd->nr_in_device[fr->class]++;
@@ -340,6 +384,9 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
 	if (!list_empty(&fd->head)) {
 		rq = list_first_entry(&fd->head, struct request, queuelist);
 		list_del_init(&rq->queuelist);
+		/* The commit record of a foreground's fsync comes this way. */
+		if (fd->nr_front_fsyncs && rq->bio)
+			frontrow_mark_foreground(rq);
 		goto unlock;
 	}
 	now_ns = ktime_get_ns();

@@ -113,6 +113,7 @@ struct frontrow_rq {
 	u8 class;
 	u8 ground;
 	u8 state;
+	bool is_behind_write;	/* counted in behind_bytes */
 	bool under_handle;	/* its submitter holds a journal handle */
 };
 
@@ -181,6 +182,7 @@ struct frontrow_data {
 
 	struct list_head in_device;	/* frontrow_rq.in_device_node */
 	unsigned int nr_in_device[FRONTROW_NR_CLASSES];
+	u32 behind_bytes;		/* of writes from behind, in the device */
 	unsigned int nr_flushing;	/* requests that wait for a flush */
 	bool served_overdue;		/* the last dispatch looked at overdue ones */
 
@@ -285,6 +287,7 @@ void frontrow_budget_complete(struct frontrow_data *fd,
 			      const struct frontrow_rq *fr, u64 now_ns);
 enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns);
 u64 frontrow_budget_wait_ns(struct frontrow_data *fd, u64 now_ns);
+bool frontrow_budget_has_room_behind(const struct frontrow_data *fd, u32 bytes);
 
 /* boost.c: from a wait to a promotion */
 enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,

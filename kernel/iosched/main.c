@@ -252,6 +252,8 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 {
 	list_del(&fr->in_device_node);
 	fd->nr_in_device[fr->class]--;
+	if (fr->is_behind_write)
+		fd->behind_bytes -= fr->bytes;
 	fr->state = FRONTROW_RQ_IDLE;
 	if (!frontrow_class_is_shared(fr->class))
 		fd->urgent_done_ns = now_ns;
