@@ -36,6 +36,8 @@ enum Figures {
     One(&'static str, &'static str),
     /// Every throughput on an idle device.
     IdleThroughput,
+    /// This metric under this load.
+    Under(&'static str, &'static str),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,6 +89,16 @@ enum Rule {
         policy: &'static str,
         other: &'static str,
     },
+    /// One policy's mean at most this many times the kernel's default on an idle device:
+    /// what the foreground takes alone.
+    OverAlone { policy: &'static str, most: f64 },
+    /// One policy's mean ratio to another's, averaged over all of the bar's figures, at
+    /// most this.
+    AverageOver {
+        policy: &'static str,
+        other: &'static str,
+        most: f64,
+    },
     /// Within this part of a figure that was measured on a real device; whoever
     /// schedules, for it is the emulated device that is judged.
     Near { figure: f64, part: f64 },
@@ -117,6 +129,8 @@ impl Rule {
             | Rule::PolicyTimes { policy, .. }
             | Rule::BelowAll { policy, .. }
             | Rule::PolicyAtMost { policy, .. }
+            | Rule::OverAlone { policy, .. }
+            | Rule::AverageOver { policy, .. }
             | Rule::GainAsIdle { policy, .. } => policies.find(|name| *name == policy),
             _ => policies.find(|name| *name == FRONTROW),
         }
@@ -125,6 +139,22 @@ impl Rule {
 
 /// How else an app's pages come into memory (docs/launch.md).
 const PEERS: &[&str] = &["demand", "first-access", "lba-order", "whole-file"];
+
+/// What a user would try today for the app in front (docs/fasttrack.md).
+const MEANS: &[&str] = &[
+    "bfq-weight",
+    "bfq-idle",
+    "mq-deadline-idle",
+    "io-cost",
+    "pr",
+    "all-means",
+];
+
+/// FastTrack's foreground apps.
+const IN_FRONT: &[&str] = &["gallery", "camera", "game"];
+
+/// The kernel as it boots, in FastTrack's experiments.
+const DEFAULT: &str = "stock";
 
 /// Defragmentation by remapping (docs/janusd.md).
 const JANUSD: &str = "janusd-l";
@@ -147,7 +177,7 @@ const PAPER_WORST: [(&str, &str, f64); 6] = [
 ];
 
 /// All demands, in the order shown.
-pub const BARS: [Bar; 36] = [
+pub const BARS: [Bar; 46] = [
     Bar {
         experiment: "qasio",
         device: None,
@@ -379,6 +409,113 @@ pub const BARS: [Bar; 36] = [
             least: 400.0,
         },
     },
+    Bar {
+        experiment: "fasttrack",
+        device: None,
+        title: "response, device as it is (FastT−)",
+        demand: "≤ 1.5 × alone",
+        figures: Figures::Chief(IN_FRONT),
+        rule: Rule::OverAlone {
+            policy: "fastt-",
+            most: 1.5,
+        },
+    },
+    Bar {
+        experiment: "fasttrack",
+        device: None,
+        title: "response, device as it is (FastT−)",
+        demand: "on average −74 % against stock",
+        figures: Figures::Chief(IN_FRONT),
+        rule: Rule::AverageOver {
+            policy: "fastt-",
+            other: DEFAULT,
+            most: 0.26,
+        },
+    },
+    Bar {
+        experiment: "fasttrack",
+        device: None,
+        title: "response, fg-aware device (FastT)",
+        demand: "≤ 1.10 × alone",
+        figures: Figures::Chief(IN_FRONT),
+        rule: Rule::OverAlone {
+            policy: "fastt",
+            most: 1.10,
+        },
+    },
+    Bar {
+        experiment: "fasttrack",
+        device: None,
+        title: "response, device as it is (FastT−)",
+        demand: "below all that a user would try today",
+        figures: Figures::Chief(IN_FRONT),
+        rule: Rule::BelowAll {
+            policy: "fastt-",
+            others: MEANS,
+        },
+    },
+    Bar {
+        experiment: "fasttrack-apps",
+        device: None,
+        title: "response beside six apps, fg-aware device",
+        demand: "≤ 1.15 × alone",
+        figures: Figures::Under("apps-6", "response_mean_ms"),
+        rule: Rule::OverAlone {
+            policy: "fastt",
+            most: 1.15,
+        },
+    },
+    Bar {
+        experiment: "fasttrack-apps",
+        device: None,
+        title: "response beside two to six apps, device as it is",
+        demand: "on average −74 % against stock",
+        figures: Figures::Chief(IN_FRONT),
+        rule: Rule::AverageOver {
+            policy: "fastt-",
+            other: DEFAULT,
+            most: 0.26,
+        },
+    },
+    behind(
+        "time for its work beside a foreground",
+        "≤ 1.15 × stock",
+        ("third", "background_completion_ms"),
+        Rule::PolicyOver {
+            policy: "fastt-",
+            other: DEFAULT,
+            most: 1.15,
+        },
+    ),
+    behind(
+        "time for its work beside a foreground, fg-aware device",
+        "≤ 1.15 × stock",
+        ("third", "background_completion_ms"),
+        Rule::PolicyOver {
+            policy: "fastt",
+            other: DEFAULT,
+            most: 1.15,
+        },
+    ),
+    behind(
+        "longest time without progress",
+        "≤ 2 s",
+        ("third", "background_stall_ms"),
+        Rule::PolicyAtMost {
+            policy: "fastt",
+            most: 2000.0,
+        },
+    ),
+    behind(
+        "time for its work behind an idle foreground",
+        "within 2 % of stock",
+        ("undisturbed", "background_completion_ms"),
+        Rule::PolicyOver {
+            policy: "fastt",
+            other: DEFAULT,
+            most: 1.02,
+        },
+    ),
     near(
         "emmc",
         "sequential write",
@@ -490,6 +627,23 @@ const fn starting(device: &'static str, demand: &'static str, most: f64) -> Bar 
     }
 }
 
+/// What the background pays, where the paper measured nothing.
+const fn behind(
+    title: &'static str,
+    demand: &'static str,
+    (workload, metric): (&'static str, &'static str),
+    rule: Rule,
+) -> Bar {
+    Bar {
+        experiment: "fasttrack-background",
+        device: None,
+        title,
+        demand,
+        figures: Figures::One(workload, metric),
+        rule,
+    }
+}
+
 /// A figure that the papers, or the maker of the first UFS parts, give for a real
 /// device (docs/simflash.md), within 15 %.
 const fn near(
@@ -567,10 +721,7 @@ pub fn judge(summary: &Summary) -> Vec<Judged> {
         .filter(|bar| bar.rule.subject(summary).is_some())
         .map(|bar| Judged {
             bar,
-            verdicts: select(bar.figures, summary)
-                .into_iter()
-                .map(|figure| verdict(bar, summary, figure))
-                .collect(),
+            verdicts: verdicts(bar, summary),
         })
         .collect()
 }
@@ -584,6 +735,41 @@ pub fn count(judged: &[Judged]) -> String {
         missing => text.push_str(&format!(", {missing} not measured")),
     }
     text
+}
+
+fn verdicts(bar: &Bar, summary: &Summary) -> Vec<Verdict> {
+    let figures = select(bar.figures, summary);
+    match bar.rule {
+        Rule::AverageOver {
+            policy,
+            other,
+            most,
+        } => {
+            let ratio = average_over(summary, &figures, policy, other);
+            let found = ratio.map(|it| (it <= most, number::change(it - 1.0)));
+            vec![verdict("average".to_owned(), found)]
+        }
+        _ => {
+            let judge = |figure| {
+                verdict(
+                    label(bar, summary, figure),
+                    apply(bar.rule, summary, figure),
+                )
+            };
+            figures.into_iter().map(judge).collect()
+        }
+    }
+}
+
+/// The mean over the figures of one policy's ratios to another's; `None` if any is
+/// missing.
+fn average_over(summary: &Summary, figures: &[&Figure], policy: &str, other: &str) -> Option<f64> {
+    let ratio = |figure: &&Figure| {
+        let (ours, theirs) = (summary.cell(figure, policy)?, summary.cell(figure, other)?);
+        Some(over(figure, ours, theirs)?.mean)
+    };
+    let ratios = figures.iter().map(ratio).collect::<Option<Vec<_>>>()?;
+    crate::statistics::Statistics::of(&ratios).map(|it| it.mean)
 }
 
 fn select(figures: Figures, summary: &Summary) -> Vec<&Figure> {
@@ -607,6 +793,7 @@ fn select(figures: Figures, summary: &Summary) -> Vec<&Figure> {
             Figures::IdleThroughput => {
                 !figure.is_loaded() && matches!(figure.unit.as_str(), "MB/s" | "MiB/s" | "IOPS")
             }
+            Figures::Under(load, metric) => figure.load == load && figure.metric == metric,
         })
         .collect()
 }
@@ -622,14 +809,14 @@ fn is_key(figure: &Figure, statistic: &str) -> bool {
         .any(|operation| figure.metric == format!("{operation}_{statistic}_ms"))
 }
 
-fn verdict(bar: &Bar, summary: &Summary, figure: &Figure) -> Verdict {
-    let (met, measured) = match apply(bar.rule, summary, figure) {
+fn verdict(label: String, found: Option<(bool, String)>) -> Verdict {
+    let (met, measured) = match found {
         Some((true, text)) => (Outcome::Met, text),
         Some((false, text)) => (Outcome::Missed, text),
         None => (Outcome::NotMeasured, "not measured".to_owned()),
     };
     Verdict {
-        label: label(bar, summary, figure),
+        label,
         measured,
         outcome: met,
     }
@@ -717,6 +904,13 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
             Some((ours.mean() < least, text))
         }
         Rule::PolicyAtMost { most, .. } => Some((ours.mean() <= most, figure.text(ours.mean()))),
+        Rule::OverAlone { policy, most } => {
+            let alone = summary.cell(&figure.idle(), DEFAULT)?.mean();
+            let times = summary.cell(figure, policy)?.mean() / alone;
+            Some((times <= most, number::times(times)))
+        }
+        // Of all figures together: see `verdicts`.
+        Rule::AverageOver { .. } => None,
         Rule::GainAsIdle { policy, other } => {
             let gain = |figure: &Figure| {
                 let ours = summary.cell(figure, policy)?;

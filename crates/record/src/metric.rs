@@ -102,7 +102,9 @@ pub fn key_operations(workload: &str) -> Option<&'static [&'static str]> {
         "b" => &["shot"],
         "c" => &["install"],
         "sqlite-wal" | "sqlite-rollback" => &["commit", "insert"],
-        "completion" | "share" => &[],
+        "gallery" | "camera" | "game" => &["response"],
+        "completion" | "share" | "undisturbed" => &[],
+        "third" => &["response"],
         _ => return None,
     };
     Some(operations)
@@ -119,7 +121,8 @@ pub fn chief(workload: &str) -> &'static str {
         "launch" => "load_time_ms",
         "python" | "sqlite3" | "java" => "loaded_over_demand",
         "phone" => "read_mb_s",
-        "completion" => "background_completion_ms",
+        "gallery" | "camera" | "game" => "response_mean_ms",
+        "completion" | "third" | "undisturbed" => "background_completion_ms",
         "share" => "background_share",
         _ => "total_ms",
     }

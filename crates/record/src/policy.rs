@@ -75,6 +75,82 @@ impl FastTrack {
         Some(parts)
     }
 }
+
+/// What a user would try today, by what the kernel itself has: a cgroup in front and one
+/// behind, and these. Memory protection alone is FastTrack's `pr`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Means {
+    /// The scheduler below.
+    pub scheduler: &'static str,
+    /// Both cgroups' `io.bfq.weight`.
+    pub bfq_weight: bool,
+    /// Both cgroups' `io.weight`, and io.cost switched on for the device.
+    pub io_cost: bool,
+    /// The background has `ionice -c idle`.
+    pub idle_class: bool,
+    /// `memory.low` of the cgroup in front.
+    pub memory_low: bool,
+}
+
+const NO_MEANS: Means = Means {
+    scheduler: "mq-deadline",
+    bfq_weight: false,
+    io_cost: false,
+    idle_class: false,
+    memory_low: false,
+};
+
+const MEANS: [(&str, Means); 5] = [
+    (
+        "bfq-weight",
+        Means {
+            scheduler: "bfq",
+            bfq_weight: true,
+            ..NO_MEANS
+        },
+    ),
+    (
+        "bfq-idle",
+        Means {
+            scheduler: "bfq",
+            idle_class: true,
+            ..NO_MEANS
+        },
+    ),
+    (
+        "mq-deadline-idle",
+        Means {
+            idle_class: true,
+            ..NO_MEANS
+        },
+    ),
+    (
+        "io-cost",
+        Means {
+            io_cost: true,
+            ..NO_MEANS
+        },
+    ),
+    (
+        "all-means",
+        Means {
+            scheduler: "bfq",
+            bfq_weight: true,
+            io_cost: true,
+            idle_class: true,
+            memory_low: true,
+        },
+    ),
+];
+
+impl Means {
+    /// What a policy of that name stands for.
+    pub fn of(policy: &str) -> Option<Self> {
+        let found = MEANS.iter().find(|(name, _)| *name == policy);
+        found.map(|(_, means)| *means)
+    }
+}
+
 /// Who defragments the phone in the janusd experiment, nobody first: once a week e2fsprogs'
 /// e4defrag, or `frontrow defrag` by copying or by remapping (janusdL).
 pub const UPKEEPS: [&str; 4] = ["no-defrag", "e4defrag-1w", "copy-1w", "janusd-l"];
@@ -128,6 +204,9 @@ pub fn scheduler(policy: &str) -> &str {
             false => kernel_default(1),
         };
     }
+    if let Some(means) = Means::of(policy) {
+        return means.scheduler;
+    }
     match (loader(policy), policy.split_once('+')) {
         (None, _) => policy,
         (Some(_), Some((_, scheduler))) => scheduler,
@@ -168,6 +247,8 @@ mod tests {
             ("pa+id", (None, "frontrow")),
             ("pa+pr", (None, "mq-deadline")),
             ("janusd-l", (None, "mq-deadline")),
+            ("all-means", (None, "bfq")),
+            ("io-cost", (None, "mq-deadline")),
         ] {
             assert_eq!((loader(policy), scheduler(policy)), expected);
         }

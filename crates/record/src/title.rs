@@ -21,6 +21,11 @@ pub fn workload(name: &str) -> Option<&'static str> {
         "sqlite-rollback" => "SQLite transactions, rollback journal",
         "completion" => "the load's file from start to end, M1 beside it for a tenth",
         "share" => "the load's rate beside M1 over its rate alone",
+        "third" => "the load's time for its work, an album opened cold beside it for a third",
+        "undisturbed" => "the load's time for its work, behind an app that does nothing",
+        "gallery" => "open an album: photos become thumbnails",
+        "camera" => "leave a camera: its burst is made durable",
+        "game" => "load a game: assets are read, caches written",
         _ => return None,
     };
     Some(words)
@@ -39,8 +44,13 @@ pub fn load(name: &str) -> String {
         "video" => "while a film is played".to_owned(),
         "download" => "while a file is downloaded".to_owned(),
         "update" => "while an app is updated".to_owned(),
+        "reinstall" => "while an app's files are written and synced".to_owned(),
+        "backup" => "while big files are read from start to end".to_owned(),
         "random" => format!("while a file is written at random{place}"),
-        _ => format!("under the load {name}"),
+        _ => match name.strip_prefix("apps-") {
+            Some(number) => format!("beside {number} busy apps"),
+            None => format!("under the load {name}"),
+        },
     }
 }
 

@@ -465,3 +465,60 @@ fn the_command_makes_the_result_again() {
     result.experiment = "bench".to_owned();
     assert_eq!(command::reproduce(&result), None);
 }
+
+/// Gallery and game beside two loads, one seed.
+fn in_front(policies: &[(&str, [f64; 2])]) -> ResultFile {
+    let metric = "response_mean_ms";
+    let mut rows: Vec<(&str, &str, &str, &str, &str, &[f64])> = vec![
+        ("gallery", "idle", "stock", metric, "ms", &[100.0]),
+        ("game", "idle", "stock", metric, "ms", &[200.0]),
+    ];
+    for (policy, [gallery, game]) in policies {
+        let (gallery, game) = (std::slice::from_ref(gallery), std::slice::from_ref(game));
+        rows.push(("gallery", "backup", policy, metric, "ms", gallery));
+        rows.push(("game", "reinstall", policy, metric, "ms", game));
+    }
+    result("fasttrack", &rows)
+}
+
+#[test]
+fn the_foreground_is_held_against_itself_alone_under_the_kernels_default() {
+    for (game, expected) in [(300.0, Outcome::Met), (302.0, Outcome::Missed)] {
+        let result = in_front(&[("stock", [900.0, 900.0]), ("fastt-", [150.0, game])]);
+        assert_eq!(outcome(&result, "≤ 1.5 × alone"), expected, "{game}");
+    }
+}
+
+#[test]
+fn a_reduction_on_average_may_be_missed_by_one_scenario() {
+    // To a tenth and to a third, 0.22 on average; to a tenth and to a half, 0.3.
+    for (game, expected) in [(300.0, Outcome::Met), (450.0, Outcome::Missed)] {
+        let result = in_front(&[("stock", [900.0, 900.0]), ("fastt-", [90.0, game])]);
+        let demand = "on average −74 % against stock";
+        assert_eq!(outcome(&result, demand), expected, "{game}");
+    }
+    let no_stock = in_front(&[("fastt-", [90.0, 90.0])]);
+    assert_eq!(
+        outcome(&no_stock, "on average −74 % against stock"),
+        Outcome::NotMeasured
+    );
+}
+
+#[test]
+fn all_that_a_user_would_try_has_to_be_there_to_be_beaten() {
+    let demand = "below all that a user would try today";
+    let means = [
+        "bfq-weight",
+        "bfq-idle",
+        "mq-deadline-idle",
+        "io-cost",
+        "pr",
+    ];
+    let mut policies: Vec<_> = means.map(|it| (it, [500.0, 500.0])).to_vec();
+    policies.push(("fastt-", [300.0, 400.0]));
+    assert_eq!(outcome(&in_front(&policies), demand), Outcome::NotMeasured);
+    policies.push(("all-means", [301.0, 401.0]));
+    assert_eq!(outcome(&in_front(&policies), demand), Outcome::Met);
+    policies[0].1 = [500.0, 399.0];
+    assert_eq!(outcome(&in_front(&policies), demand), Outcome::Missed);
+}
