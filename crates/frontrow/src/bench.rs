@@ -238,7 +238,8 @@ fn perform_one(
         loader: workload::Loader::Demand,
         upkeep: workload::Upkeep::None,
         tracefs: tracefs(),
-        background_cgroup: None,
+        background_cgroups: &[],
+        background_is_idle_class: false,
         stop,
         observer: &mut watch,
     };

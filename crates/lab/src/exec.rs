@@ -64,6 +64,7 @@ pub fn exec(
         device: DEVICE.to_owned(),
         sysctls: BTreeMap::new(),
         writes: BTreeMap::new(),
+        io_cost_model: String::new(),
         mount_options: vec!["discard".to_owned()],
         limit_virtual_s: exec.limit_s,
         task: Task::Command(exec.command.clone()),

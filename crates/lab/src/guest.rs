@@ -16,6 +16,7 @@ use crate::counters::Watch;
 use crate::image::SPEC_PATH;
 use held::Held;
 use port::Port;
+use record::policy::Means;
 use record::{GuestSpec, Message, Row, Run, Task, policy};
 use std::fs;
 use std::io::Read;
@@ -182,7 +183,7 @@ fn measure_run(
             .map_err(|error: workload::Error| error.to_string())?,
         None => Loader::default(),
     };
-    let held = Held::of_policy(&spec.policy)?;
+    let held = Held::of_policy(spec, workload::processes(&run.load))?;
     let upkeep = match policy::upkeep(&spec.policy) {
         Some(name) => name
             .parse()
@@ -199,7 +200,8 @@ fn measure_run(
         loader,
         upkeep,
         tracefs: Some(Path::new(TRACEFS)),
-        background_cgroup: held.as_ref().map(Held::behind),
+        background_cgroups: held.as_ref().map_or(&[], Held::behind),
+        background_is_idle_class: Means::of(&spec.policy).is_some_and(|it| it.idle_class),
         stop: &AtomicBool::new(false),
         observer: &mut watch,
     };

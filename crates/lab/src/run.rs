@@ -203,6 +203,7 @@ impl Lab<'_> {
             scale: self.request.scale,
             modules: self.image.modules(&guest.policy, &flash),
             device: DEVICE.to_owned(),
+            io_cost_model: io_cost_model(&self.request.device),
             sysctls: experiment.sysctls.clone(),
             writes: experiment.writes.clone(),
             mount_options: experiment.mount_options.clone(),
@@ -210,6 +211,15 @@ impl Lab<'_> {
             task: Task::Runs(experiment.runs.clone()),
         }
     }
+}
+
+/// As the kernel's `io.cost.model` takes it.
+fn io_cost_model(device: &Device) -> String {
+    let numbers = device
+        .io_cost
+        .iter()
+        .map(|(name, number)| format!("{name}={number}"));
+    numbers.collect::<Vec<_>>().join(" ")
 }
 
 /// The lab's ear for one guest.

@@ -46,6 +46,7 @@ pub fn shell(cache: &Cache, sources: &Sources, shell: &Shell) -> Result<(), Erro
         device: DEVICE.to_owned(),
         sysctls: BTreeMap::new(),
         writes: BTreeMap::new(),
+        io_cost_model: String::new(),
         mount_options: vec!["discard".to_owned()],
         limit_virtual_s: 0,
         task: Task::Shell,

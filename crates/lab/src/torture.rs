@@ -122,6 +122,7 @@ fn spec(
         device: DEVICE.to_owned(),
         sysctls,
         writes: BTreeMap::new(),
+        io_cost_model: String::new(),
         mount_options: Vec::new(),
         limit_virtual_s,
         task: Task::Trials {

@@ -70,4 +70,7 @@ pub struct Device {
     pub title: String,
     /// Parameters of `simflash.ko`, names as `modinfo` shows them.
     pub simflash: BTreeMap<String, u64>,
+    /// What io.cost has to be told of it, as in the kernel's `io.cost.model`.
+    #[serde(default)]
+    pub io_cost: BTreeMap<String, u64>,
 }

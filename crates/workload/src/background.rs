@@ -28,6 +28,10 @@ const THUMBNAIL_WRITES: u32 = 24;
 /// maker keeps up with the camera and hardly rests.
 const THUMBNAIL_WORK: Duration = Duration::from_millis(4);
 
+/// `IOPRIO_WHO_PROCESS`, and the class of `ionice -c idle` (uapi/linux/ioprio.h).
+const WHO_PROCESS: libc::c_int = 1;
+const CLASS_IDLE: libc::c_int = 3 << 13;
+
 /// All a background process does.
 pub(crate) struct Script {
     pub(crate) pattern: Pattern,
@@ -37,6 +41,8 @@ pub(crate) struct Script {
     pub(crate) rounds: u64,
     pub(crate) data: Pages,
     pub(crate) random: Random,
+    /// Its requests have the lowest class (ioprio_set(2)).
+    pub(crate) idle_class: bool,
 }
 
 /// A running background. Dropping it ends the process and removes its file.
@@ -54,6 +60,9 @@ pub(crate) struct Background {
 #[repr(C)]
 struct Shared {
     written_bytes: AtomicU64,
+    /// When that grew last, and the longest time between two such.
+    progressed_ns: AtomicU64,
+    longest_stall_ns: AtomicU64,
     /// Passes over the file that have begun.
     rounds: AtomicU64,
     /// What the parent wants made by now: thumbnails.
@@ -68,6 +77,19 @@ struct Shared {
 }
 
 impl Shared {
+    fn progress(&self, bytes: u64) {
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let now_ns = monotonic_ns();
+        let since_ns = self.progressed_ns.swap(now_ns, Ordering::Relaxed);
+        // Before the first there was nothing to go on from.
+        let stall_ns = if since_ns == 0 { 0 } else { now_ns - since_ns };
+        self.longest_stall_ns.fetch_max(stall_ns, Ordering::Relaxed);
+    }
+
+    fn finish(&self) {
+        self.finished_ns.store(monotonic_ns(), Ordering::Release);
+    }
+
     fn note_write(&self, time_ns: u64) {
         self.writes.fetch_add(1, Ordering::Relaxed);
         self.writing_ns.fetch_add(time_ns, Ordering::Relaxed);
@@ -146,6 +168,12 @@ impl Background {
     /// Bytes that the kernel has taken from it so far.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.progress.shared().written_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The longest time that passed without any, from its first progress to its last.
+    pub(crate) fn longest_stall(&self) -> Duration {
+        let longest_ns = &self.progress.shared().longest_stall_ns;
+        Duration::from_nanos(longest_ns.load(Ordering::Relaxed))
     }
 
     /// Passes over its file that have begun, or thumbnails made.
@@ -233,7 +261,7 @@ impl Drop for Background {
 }
 
 fn child(mut script: Script, shared: &Shared, entrance: Option<RawFd>) -> ! {
-    let outcome = prepare_child(entrance).and_then(|()| script.perform(shared));
+    let outcome = prepare_child(entrance, script.idle_class).and_then(|()| script.perform(shared));
     if let Err(errno) = outcome {
         shared.errno.store(errno, Ordering::Release);
     }
@@ -241,12 +269,17 @@ fn child(mut script: Script, shared: &Shared, entrance: Option<RawFd>) -> ! {
     unsafe { libc::_exit(i32::from(outcome.is_err())) }
 }
 
-fn prepare_child(entrance: Option<RawFd>) -> Result<(), i32> {
+fn prepare_child(entrance: Option<RawFd>, idle_class: bool) -> Result<(), i32> {
     // SAFETY: plain system calls on values.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         // A Ctrl-C is for the parent, which ends this process in order.
         libc::signal(libc::SIGINT, libc::SIG_IGN);
+    }
+    if idle_class {
+        // SAFETY: a system call on values; 0 is the calling process.
+        let status = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE) };
+        succeeded(status as isize)?;
     }
     match entrance {
         // SAFETY: writes one static byte; "0" means the writing process.
@@ -281,33 +314,43 @@ impl Script {
         }
         // SAFETY: our own descriptor.
         succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
-        shared.finished_ns.store(monotonic_ns(), Ordering::Release);
+        shared.finish();
         Ok(())
     }
 
     /// Writes the file's parts and syncs each, as if they were files.
     fn reinstall(&mut self, shared: &Shared) -> Result<(), i32> {
         let (mut offset, mut unsynced) = (0, 0);
-        loop {
+        let mut left = self.file_bytes.saturating_mul(self.rounds);
+        while left > 0 {
             let written = self.write_at(&self.data, offset, shared)?;
             offset = (offset + written) % self.file_bytes;
             unsynced += written;
+            left -= written.min(left);
             if unsynced >= INSTALLED_FILE_BYTES {
                 unsynced = 0;
                 // SAFETY: our own descriptor.
                 succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
             }
         }
+        // SAFETY: our own descriptor.
+        succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
+        shared.finish();
+        Ok(())
     }
 
     /// What it has read counts as written: to where the backup goes.
     fn back_up(&mut self, shared: &Shared) -> Result<(), i32> {
         let (mut offset, bytes) = (0, self.data.len() as u64);
-        loop {
+        let mut left = self.file_bytes.saturating_mul(self.rounds);
+        while left > 0 {
             self.read_at(bytes, offset)?;
-            shared.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+            shared.progress(bytes);
             offset = (offset + bytes) % self.file_bytes;
+            left -= bytes.min(left);
         }
+        shared.finish();
+        Ok(())
     }
 
     /// Reads through the first half of the file and writes through the second, a step at
@@ -404,9 +447,7 @@ impl Script {
             Err(libc::EINTR) => Ok(0),
             Err(errno) => Err(errno),
             Ok(()) => {
-                shared
-                    .written_bytes
-                    .fetch_add(written as u64, Ordering::Relaxed);
+                shared.progress(written as u64);
                 Ok(written as u64)
             }
         }
@@ -453,6 +494,7 @@ mod tests {
             rounds,
             data: Pages::zeroed(2 * PAGE_BYTES),
             random: Random::new(1, "test"),
+            idle_class: false,
         }
     }
 

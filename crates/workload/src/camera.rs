@@ -101,6 +101,7 @@ impl Foreground for Bursts {
             rounds: u64::MAX,
             data: Pages::zeroed(4 << 10),
             random: crate::seed::Random::new(0, "unused"),
+            idle_class: false,
         });
         Ok(())
     }

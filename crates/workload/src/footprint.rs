@@ -3,7 +3,7 @@
 use crate::app::APPS;
 use crate::load::Load;
 use crate::sizes::Sizes;
-use crate::{Error, Surface, calibrate, camera, check, launch, surface};
+use crate::{Error, Surface, calibrate, camera, check, front, launch, surface};
 use device::PAGE_BYTES;
 use record::{Run, Scale};
 
@@ -32,10 +32,10 @@ pub fn footprint(run: &Run, scale: Scale) -> Result<Footprint, Error> {
     check(run)?;
     let sizes = Sizes::of_workload(scale, &run.workload);
     let own = foreground(run, &sizes);
-    let load_bytes = match Load::parse(&run.load)? {
-        Some(load) => load.file_bytes(&sizes)?,
-        None => 0,
-    };
+    let mut load_bytes = 0;
+    for load in Load::parse_all(&run.load)? {
+        load_bytes += load.file_bytes(&sizes)?;
+    }
     Ok(Footprint {
         disk_bytes: own.disk_bytes + load_bytes + MARGIN_BYTES,
         written_bytes: own.written_bytes + load_bytes,
@@ -61,6 +61,9 @@ fn foreground(run: &Run, sizes: &Sizes) -> Footprint {
             2 * sizes.package_bytes,
             sizes.installs * sizes.package_bytes,
         ),
+        "gallery" | "third" | "undisturbed" => of(front::gallery_bytes(sizes), 0),
+        "camera" => of(front::camera_bytes(sizes), front::camera_bytes(sizes)),
+        "game" => of(front::game_bytes(sizes), 0),
         // An app is about three times its working set.
         "launch" => of(APPS as u64 * sizes.app_pages * 3 * PAGE_BYTES as u64, 0),
         _ => of(rows * ROW_BYTES, 3 * rows * ROW_BYTES),

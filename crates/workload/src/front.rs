@@ -7,8 +7,9 @@ use crate::background::Background;
 use crate::content;
 use crate::launch::{read_through, replace, write_new};
 use crate::meter::Meter;
+use crate::sizes::Sizes;
 use crate::stage::{Foreground, Ground};
-use crate::timed::{Timed, forget_cached};
+use crate::timed::{Timed, drop_cached, forget_cached};
 use device::Pages;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -31,6 +32,21 @@ const ASSET_BYTES: usize = 2 << 20;
 
 /// How long the user is elsewhere.
 const ABSENCE: Duration = Duration::from_secs(1);
+
+/// What an album has on disk.
+pub(crate) fn gallery_bytes(sizes: &Sizes) -> u64 {
+    (PROGRAM_BYTES + READ_BYTES) as u64 + sizes.photos * (PHOTO_BYTES + THUMBNAIL_BYTES) as u64
+}
+
+/// What a burst has.
+pub(crate) fn camera_bytes(sizes: &Sizes) -> u64 {
+    (PROGRAM_BYTES + READ_BYTES) as u64 + sizes.burst_shots * sizes.burst_shot_bytes
+}
+
+/// What a game has, an eighth of its assets unpacked.
+pub(crate) fn game_bytes(sizes: &Sizes) -> u64 {
+    (PROGRAM_BYTES + READ_BYTES) as u64 + sizes.game_bytes / 8 * 9
+}
 
 /// What every app has: its code, and a file of settings that it saves.
 struct App {
@@ -105,6 +121,35 @@ impl<S: Scenario> Foreground for Front<S> {
     }
 }
 
+/// The gallery's album, to be opened cold any number of times.
+pub(crate) struct Album(Front<Gallery>);
+
+impl Album {
+    pub(crate) fn new(ground: &Ground) -> Self {
+        Album(Front {
+            app: App::new(ground),
+            scenario: Gallery::new(ground),
+        })
+    }
+
+    pub(crate) fn prepare(&mut self) -> Result<(), Error> {
+        self.0.prepare()
+    }
+
+    /// Nothing of it is in the page cache after this. All that is read is on the device
+    /// since it was prepared: nothing is synced, which would disturb others.
+    pub(crate) fn forget(&self) -> Result<(), Error> {
+        drop_cached(&self.0.app.program)?;
+        let mut photos = self.0.scenario.photos.iter();
+        photos.try_for_each(|photo| drop_cached(photo))
+    }
+
+    pub(crate) fn open(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let Front { app, scenario } = &mut self.0;
+        meter.span("response", |meter| scenario.respond(app, meter))
+    }
+}
+
 /// Opens an album: each photo is read and its thumbnail appended to a cache.
 struct Gallery {
     photos: Vec<PathBuf>,
@@ -112,14 +157,20 @@ struct Gallery {
 }
 
 pub(crate) fn gallery(ground: &Ground) -> Box<dyn Foreground> {
-    let photo = |index| ground.directory.join(format!("photo-{index}.jpg"));
     Box::new(Front {
         app: App::new(ground),
-        scenario: Gallery {
+        scenario: Gallery::new(ground),
+    })
+}
+
+impl Gallery {
+    fn new(ground: &Ground) -> Self {
+        let photo = |index| ground.directory.join(format!("photo-{index}.jpg"));
+        Gallery {
             photos: (0..ground.sizes.photos).map(photo).collect(),
             thumbnails: ground.directory.join("thumbnails"),
-        },
-    })
+        }
+    }
 }
 
 impl Scenario for Gallery {

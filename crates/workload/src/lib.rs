@@ -41,7 +41,7 @@ mod writeback;
 
 pub use error::Error;
 pub use footprint::{Footprint, footprint};
-pub use load::LOADS;
+pub use load::{LOADS, processes};
 pub use loader::Loader;
 pub use upkeep::Upkeep;
 
@@ -61,7 +61,7 @@ use record::{Histogram, Run, Scale};
 use sizes::Sizes;
 use sqlite::Statements;
 use stage::{Foreground, Ground};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -86,8 +86,11 @@ pub struct RunRequest<'a> {
     /// Where tracefs is mounted, to tell time in dirty throttling apart
     /// (needs root); `None` leaves those figures out.
     pub tracefs: Option<&'a Path>,
-    /// A cgroup that the load runs in, unless its name gives it one of its own.
-    pub background_cgroup: Option<&'a Path>,
+    /// Cgroups that the load's processes run in, one each, unless its name gives it one of
+    /// its own.
+    pub background_cgroups: &'a [PathBuf],
+    /// Whether the load has the idle class of I/O priorities (`ionice -c idle`).
+    pub background_is_idle_class: bool,
     /// Once true, the run ends with [`Error::Interrupted`] and cleans up.
     pub stop: &'a AtomicBool,
     /// Told when the measured part begins and ends.
@@ -188,6 +191,14 @@ pub const WORKLOADS: &[Entry] = &[
         "the load's time for its file, M1 beside it for a tenth",
     ),
     Entry::new(
+        "third",
+        "the load's time for its work, an album opened cold beside it for a third",
+    ),
+    Entry::new(
+        "undisturbed",
+        "the load's time for its work, nothing beside it",
+    ),
+    Entry::new(
         "share",
         "the load's rate beside a busy M1 over its rate alone",
     ),
@@ -276,7 +287,8 @@ pub fn surface(workload: &str) -> Surface {
 /// # Errors
 /// [`Error::UnknownWorkload`], [`Error::UnknownLoad`] or [`Error::NotTogether`].
 pub fn check(run: &Run) -> Result<(), Error> {
-    let loaded = Load::parse(&run.load)?.is_some();
+    let loads = Load::parse_all(&run.load)?;
+    let loaded = !loads.is_empty();
     let refused = |reason| {
         Err(Error::NotTogether {
             workload: run.workload.clone(),
@@ -292,10 +304,12 @@ pub fn check(run: &Run) -> Result<(), Error> {
     }
     match surface(&run.workload) {
         Surface::Device if loaded => refused("it measures the unloaded device; choose idle"),
-        _ if Price::parse(&run.workload).is_some() && !loaded => {
-            refused("it measures the load; choose one")
-        }
-        _ => Ok(()),
+        _ => match (Price::parse(&run.workload), &loads[..]) {
+            (None, _) => Ok(()),
+            (Some(_), []) => refused("it measures the load; choose one"),
+            (Some(price), [load]) if price.is_for(*load) => Ok(()),
+            _ => refused("it measures one load whose work ends; choose reinstall or backup"),
+        },
     }
 }
 
@@ -315,23 +329,23 @@ pub fn run(request: &mut RunRequest) -> Result<Vec<Measurement>, Error> {
 }
 
 fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>, Error> {
-    let load = Load::parse(&request.run.load)?;
+    let loads = Load::parse_all(&request.run.load)?;
     if let Some(mut foreground) = choose_on_device(request, &sizes) {
         foreground.prepare()?;
-        return stage::measure(request, None, foreground.as_mut());
+        return stage::measure(request, &mut [], foreground.as_mut());
     }
     let ground = Ground {
         directory: request.dir.join("foreground"),
         seed: request.seed,
         sizes,
     };
-    if let (Some(price), Some(load)) = (Price::parse(&request.run.workload), load) {
+    if let (Some(price), [load]) = (Price::parse(&request.run.workload), &loads[..]) {
         ground.create()?;
-        return price::perform(request, &ground, load, price);
+        return price::perform(request, &ground, *load, price);
     }
     let mut foreground = choose(request, &ground)?;
     ground.create()?;
-    stage::perform(request, &ground, load, foreground.as_mut())
+    stage::perform(request, &ground, &loads, foreground.as_mut())
 }
 
 /// `None` for a workload of the file system.

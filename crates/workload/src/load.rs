@@ -16,6 +16,9 @@
 //! | `reinstall` | writes an app's files and syncs each, one after another |
 //! | `backup` | reads big files from start to end |
 //!
+//! `apps-2` to `apps-6` are so many apps at once, in this order: `reinstall`, `backup`,
+//! `update`, `random`, `download` and `writer` (the paper names the first two of its six).
+//!
 //! All go through the page cache. `-memcg` after a name puts the load into a memory
 //! cgroup of its own.
 
@@ -25,9 +28,10 @@ use crate::memcg::MemoryCgroup;
 use crate::meter::go_on;
 use crate::seed::Random;
 use crate::sizes::Sizes;
+use crate::stage::Ground;
 use crate::timed::create;
 use crate::writeback::Counters;
-use crate::{Entry, Error};
+use crate::{Entry, Error, RunRequest};
 use device::{PAGE_BYTES, Pages};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -56,6 +60,11 @@ pub const LOADS: &[Entry] = &[
     ),
     Entry::new("reinstall", "an app's files are written and synced"),
     Entry::new("backup", "big files are read from start to end"),
+    Entry::new("apps-2", "reinstall and backup at once"),
+    Entry::new("apps-3", "these and update"),
+    Entry::new("apps-4", "these and random"),
+    Entry::new("apps-5", "these and download"),
+    Entry::new("apps-6", "these and writer"),
     Entry::new("writer-memcg", "the writer in a memory cgroup of its own"),
     Entry::new(
         "rewrite-memcg",
@@ -66,6 +75,22 @@ pub const LOADS: &[Entry] = &[
         "the random writer in a memory cgroup of its own",
     ),
 ];
+
+/// Who joins whom in `apps-N`.
+const APPS: [&str; 6] = [
+    "reinstall",
+    "backup",
+    "update",
+    "random",
+    "download",
+    "writer",
+];
+
+/// How many processes a load is, each in a cgroup of its own where the run has some; none
+/// for `idle` and unknown ones.
+pub fn processes(load: &str) -> usize {
+    Load::parse_all(load).map_or(0, |loads| loads.len())
+}
 
 /// What the background does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,11 +150,19 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// `None` for `idle`.
-    pub(crate) fn parse(name: &str) -> Result<Option<Self>, Error> {
-        if name == "idle" {
-            return Ok(None);
+    /// All that run at once, none for `idle`.
+    pub(crate) fn parse_all(name: &str) -> Result<Vec<Self>, Error> {
+        let number = name.strip_prefix("apps-").and_then(|it| it.parse().ok());
+        match (name, number) {
+            ("idle", _) => Ok(Vec::new()),
+            (_, Some(number @ 2..=6)) => {
+                APPS.iter().take(number).map(|it| Load::parse(it)).collect()
+            }
+            _ => Ok(vec![Load::parse(name)?]),
         }
+    }
+
+    fn parse(name: &str) -> Result<Self, Error> {
         let (pattern, own_memory_cgroup) = match name.strip_suffix("-memcg") {
             Some(pattern) => (pattern, true),
             None => (name, false),
@@ -150,10 +183,10 @@ impl Load {
                 });
             }
         };
-        Ok(Some(Load {
+        Ok(Load {
             pattern,
             own_memory_cgroup,
-        }))
+        })
     }
 
     /// Whether it is steady from its first steps: writeback never gets far behind it.
@@ -162,6 +195,11 @@ impl Load {
             self.pattern,
             Pattern::Paced(_) | Pattern::Reinstall | Pattern::Backup
         )
+    }
+
+    /// Whether it can go through its file once and end.
+    pub(crate) fn has_an_end(self) -> bool {
+        !matches!(self.pattern, Pattern::Paced(_) | Pattern::Thumbnails)
     }
 
     /// The size of the load's file. A sequential file smaller than the dirty
@@ -182,19 +220,22 @@ impl Load {
         Ok(bytes.max(2 * limit_bytes))
     }
 
-    /// Makes the load's file under `directory`, ready to start, in `cgroup` if it has none
-    /// of its own.
+    /// Makes the load's file in the run's directory, ready to start as the run's process
+    /// `number` behind.
     pub(crate) fn prepare(
         self,
-        directory: &Path,
-        sizes: &Sizes,
-        seed: u64,
-        cgroup: Option<&Path>,
-        stop: &AtomicBool,
+        request: &RunRequest,
+        ground: &Ground,
+        number: usize,
     ) -> Result<Prepared, Error> {
-        let path = directory.join("background");
+        let (sizes, stop) = (&ground.sizes, request.stop);
+        let name = match number {
+            0 => "background".to_owned(),
+            _ => format!("background-{number}"),
+        };
+        let path = request.dir.join(&name);
         let file_bytes = self.file_bytes(sizes)?;
-        let mut random = Random::new(seed, "background");
+        let mut random = ground.random(&name);
         let file = match self.pattern {
             Pattern::Writer | Pattern::Reinstall | Pattern::Thumbnails => create(&path),
             Pattern::Rewrite | Pattern::Random => {
@@ -209,7 +250,12 @@ impl Load {
         .map_err(|source| Error::io("creat", &path, source))?;
         let cgroup = match self.own_memory_cgroup {
             true => Some(MemoryCgroup::create(sizes.memcg_bytes)?),
-            false => cgroup.map(MemoryCgroup::existing).transpose()?,
+            false => {
+                let cgroup = request.background_cgroups.get(number);
+                cgroup
+                    .map(|path| MemoryCgroup::existing(path))
+                    .transpose()?
+            }
         };
         Ok(Prepared {
             pattern: self.pattern,
@@ -219,6 +265,7 @@ impl Load {
             data: content::uniform(CHUNK_BYTES, &mut random),
             random,
             cgroup,
+            idle_class: request.background_is_idle_class,
         })
     }
 }
@@ -232,6 +279,7 @@ pub(crate) struct Prepared {
     data: Pages,
     random: Random,
     cgroup: Option<MemoryCgroup>,
+    idle_class: bool,
 }
 
 impl Prepared {
@@ -240,7 +288,7 @@ impl Prepared {
         self.start_rounds(u64::MAX)
     }
 
-    /// Starts the load as a process that writes its file once, makes it
+    /// Starts the load as a process that goes through its file once, makes what it wrote
     /// durable and ends.
     pub(crate) fn start_once(self) -> Result<Background, Error> {
         self.start_rounds(1)
@@ -254,6 +302,7 @@ impl Prepared {
             rounds,
             data: self.data,
             random: self.random,
+            idle_class: self.idle_class,
         };
         Background::start(script, self.path, self.cgroup)
     }
@@ -297,13 +346,22 @@ mod tests {
     #[test]
     fn every_listed_load_is_known_and_nothing_else() {
         for entry in LOADS {
-            assert_eq!(
-                Load::parse(entry.name).unwrap().is_none(),
-                entry.name == "idle"
-            );
+            let number = entry.name.strip_prefix("apps-");
+            let number = number.map_or(1, |it| it.parse().unwrap());
+            let expected = if entry.name == "idle" { 0 } else { number };
+            assert_eq!(Load::parse_all(entry.name).unwrap().len(), expected);
+            assert_eq!(processes(entry.name), expected);
         }
-        for name in ["", "memcg", "idle-memcg", "reader"] {
-            let error = Load::parse(name).unwrap_err().to_string();
+        for name in [
+            "",
+            "memcg",
+            "idle-memcg",
+            "reader",
+            "apps-1",
+            "apps-7",
+            "apps-2-memcg",
+        ] {
+            let error = Load::parse_all(name).unwrap_err().to_string();
             assert!(error.contains("writer, rewrite, random"), "{error}");
         }
     }
@@ -323,9 +381,9 @@ mod tests {
         let mut sizes = Sizes::tiny();
         sizes.beyond_dirty_limit = true;
         let limit = Counters::read().unwrap().limit_pages * PAGE_BYTES as u64;
-        let writer = Load::parse("writer").unwrap().unwrap();
+        let writer = Load::parse("writer").unwrap();
         assert!(writer.file_bytes(&sizes).unwrap() > limit);
-        let confined = Load::parse("writer-memcg").unwrap().unwrap();
+        let confined = Load::parse("writer-memcg").unwrap();
         assert_eq!(confined.file_bytes(&sizes).unwrap(), sizes.writer_bytes);
     }
 }

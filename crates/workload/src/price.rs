@@ -3,11 +3,20 @@
 //! `completion` is the time the load needs to write its file once and make it
 //! durable, with M1 looping beside it for a tenth of that time. `share` is the
 //! rate at which its data reaches the device while M1 runs for some seconds on
-//! end, over the rate alone. Rates here count what was written back
+//! end, over the rate alone.
+//!
+//! `third` and `undisturbed` are FastTrack's: the time that the load needs for the same
+//! work behind an app that opens an album cold, so often that it takes a third of the
+//! time alone, or does nothing at all. Each opening begins when the load has done its
+//! part of the work, or when the one before has ended: whoever is favoured, both do the
+//! same work in the same mixture.
+//!
+//! Rates here count what was written back
 //! (`nr_written`), not what the page cache took: a load that is starved still
 //! fills the cache for a while.
 
 use crate::background::Background;
+use crate::front::Album;
 use crate::load::Load;
 use crate::meter::{Meter, go_on};
 use crate::micro::Recreate;
@@ -25,21 +34,30 @@ const BEGIN_AT: u64 = 5;
 /// Longer than any device needs for its file.
 const FILE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Which of the two.
+/// Which of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Price {
     Completion,
     Share,
+    Third,
+    Undisturbed,
 }
 
 impl Price {
-    /// `None` if the name is neither's.
+    /// `None` if the name is none's.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             "completion" => Some(Price::Completion),
             "share" => Some(Price::Share),
+            "third" => Some(Price::Third),
+            "undisturbed" => Some(Price::Undisturbed),
             _ => None,
         }
+    }
+
+    /// Whether it can be told of this load.
+    pub(crate) fn is_for(self, load: Load) -> bool {
+        self == Price::Share || load.has_an_end()
     }
 }
 
@@ -55,7 +73,71 @@ pub(crate) fn perform(
     match price {
         Price::Completion => completion(request, ground, load, &busy),
         Price::Share => share(request, ground, load, &busy),
+        Price::Third => beside_openings(request, ground, load, ground.sizes.openings),
+        Price::Undisturbed => beside_openings(request, ground, load, 0),
     }
+}
+
+fn beside_openings(
+    request: &mut RunRequest,
+    ground: &Ground,
+    load: Load,
+    openings: u64,
+) -> Result<Vec<Measurement>, Error> {
+    let mut album = Album::new(ground);
+    album.prepare()?;
+    let prepared = load.prepare(request, ground, 0)?;
+    let work_bytes = load.file_bytes(&ground.sizes)?;
+    layout::settle(request.dir)?;
+    stage::sleep_shift(ground);
+
+    let mut meter = Meter::new(request.stop);
+    request.observer.before();
+    let mut background = prepared.start_once()?;
+    let outcome = open_by_progress(
+        &mut album,
+        &mut background,
+        &mut meter,
+        (openings, work_bytes),
+    )
+    .and_then(|opening| Ok((opening, await_completion(&mut background, request.stop)?)));
+    request.observer.after();
+    let (opening, completion) = outcome?;
+
+    let mut figures = vec![
+        Measurement::duration("background_completion_ms", completion),
+        Measurement::duration("background_stall_ms", background.longest_stall()),
+        Measurement::new(
+            "opening_share",
+            "1",
+            opening.as_secs_f64() / completion.as_secs_f64(),
+        ),
+    ];
+    figures.extend(meter.measurements());
+    Ok(figures)
+}
+
+/// Opens the album so many times, each when the background has done that part of its work.
+/// Gives the time that the openings took.
+fn open_by_progress(
+    album: &mut Album,
+    background: &mut Background,
+    meter: &mut Meter,
+    (openings, work_bytes): (u64, u64),
+) -> Result<Duration, Error> {
+    let mut opening = Duration::ZERO;
+    for number in 1..=openings {
+        let due_bytes = work_bytes / (openings + 1) * number;
+        album.forget()?;
+        wait(FILE_LIMIT, meter.stop(), || {
+            background.check()?;
+            Ok(background.written_bytes() >= due_bytes || background.completion().is_some())
+        })?;
+        let begun = Instant::now();
+        album.open(meter)?;
+        opening += begun.elapsed();
+    }
+    Ok(opening)
 }
 
 fn completion(
@@ -65,7 +147,7 @@ fn completion(
     busy: &Recreate,
 ) -> Result<Vec<Measurement>, Error> {
     let sizes = &ground.sizes;
-    let prepared = load.prepare(request.dir, sizes, ground.seed, None, request.stop)?;
+    let prepared = load.prepare(request, ground, 0)?;
     let needed_pages = load.file_bytes(sizes)? / PAGE_BYTES as u64 / BEGIN_AT;
     layout::settle(request.dir)?;
     stage::sleep_shift(ground);
@@ -105,7 +187,7 @@ fn share(
     load: Load,
     busy: &Recreate,
 ) -> Result<Vec<Measurement>, Error> {
-    let Some(mut background) = stage::start(request, ground, Some(load))? else {
+    let Some(mut background) = stage::start(request, ground, &[load])?.pop() else {
         return Ok(Vec::new());
     };
     stage::sleep_shift(ground);

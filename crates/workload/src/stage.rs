@@ -64,19 +64,19 @@ pub(crate) trait Foreground {
     }
 }
 
-/// Runs `foreground` beside `load` in the ground's directory.
+/// Runs `foreground` beside `loads` in the ground's directory.
 pub(crate) fn perform(
     request: &mut RunRequest,
     ground: &Ground,
-    load: Option<Load>,
+    loads: &[Load],
     foreground: &mut dyn Foreground,
 ) -> Result<Vec<Measurement>, Error> {
     layout::create(&ground.directory, ground.seed)?;
     foreground.prepare()?;
-    let mut background = start(request, ground, load)?;
+    let mut backgrounds = start(request, ground, loads)?;
     sleep_shift(ground);
     let throttle = request.tracefs.map(Throttle::start).transpose()?;
-    let mut figures = measure(request, background.as_mut(), foreground)?;
+    let mut figures = measure(request, &mut backgrounds, foreground)?;
     if let Some(throttle) = throttle {
         figures.push(Measurement::duration("throttled_ms", throttle.finish()?));
     }
@@ -93,16 +93,16 @@ pub(crate) fn sleep_shift(ground: &Ground) {
 /// The measured part.
 pub(crate) fn measure(
     request: &mut RunRequest,
-    mut background: Option<&mut Background>,
+    backgrounds: &mut [Background],
     foreground: &mut dyn Foreground,
 ) -> Result<Vec<Measurement>, Error> {
     let mut meter = Meter::new(request.stop);
     request.observer.before();
     let begun = Instant::now();
-    let written_before = written_bytes(&background);
-    let outcome = foreground.measure(&mut meter, background.as_deref_mut());
+    let written_before = written_bytes(backgrounds);
+    let outcome = foreground.measure(&mut meter, backgrounds.first_mut());
     let whole = begun.elapsed();
-    let written = written_bytes(&background) - written_before;
+    let written = written_bytes(backgrounds) - written_before;
     request.observer.after();
     outcome?;
 
@@ -110,46 +110,47 @@ pub(crate) fn measure(
     let mut figures = vec![Measurement::duration("total_ms", elapsed)];
     figures.extend(foreground.figures(elapsed));
     figures.extend(meter.measurements());
-    if let Some(background) = background {
+    for background in backgrounds.iter_mut() {
         background.check()?;
+    }
+    if !backgrounds.is_empty() {
         let rate = rate_mb_s(written, whole);
         figures.push(Measurement::new("background_mb_s", "MB/s", rate));
     }
     Ok(figures)
 }
 
-fn written_bytes(background: &Option<&mut Background>) -> u64 {
-    background.as_ref().map_or(0, |it| it.written_bytes())
+fn written_bytes(backgrounds: &[Background]) -> u64 {
+    backgrounds.iter().map(Background::written_bytes).sum()
 }
 
-/// Starts the load, if any, and waits until it is steady. Everything prepared
+/// Starts the loads, if any, and waits until they are steady. Everything prepared
 /// so far is on the device before.
 pub(crate) fn start(
     request: &RunRequest,
     ground: &Ground,
-    load: Option<Load>,
-) -> Result<Option<Background>, Error> {
-    let Some(load) = load else {
-        layout::settle(request.dir)?;
-        return Ok(None);
-    };
-    let prepared = load.prepare(
-        request.dir,
-        &ground.sizes,
-        ground.seed,
-        request.background_cgroup,
-        request.stop,
-    )?;
+    loads: &[Load],
+) -> Result<Vec<Background>, Error> {
+    let mut prepared = Vec::with_capacity(loads.len());
+    for (number, load) in loads.iter().enumerate() {
+        prepared.push(load.prepare(request, ground, number)?);
+    }
     layout::settle(request.dir)?;
     let before = Counters::read()?;
-    let mut background = prepared.start()?;
-    if load.is_steady() {
-        std::thread::sleep(STEADY_WARM_UP);
-        return Ok(Some(background));
+    let mut backgrounds = Vec::with_capacity(loads.len());
+    for prepared in prepared {
+        backgrounds.push(prepared.start()?);
     }
-    await_writeback(&mut background, &before, &ground.sizes, request.stop)?;
-    await_throttled(&mut background, &ground.sizes, request.stop)?;
-    Ok(Some(background))
+    let unsteady = loads.iter().position(|load| !load.is_steady());
+    match unsteady.and_then(|number| backgrounds.get_mut(number)) {
+        Some(background) => {
+            await_writeback(background, &before, &ground.sizes, request.stop)?;
+            await_throttled(background, &ground.sizes, request.stop)?;
+        }
+        None if loads.is_empty() => {}
+        None => std::thread::sleep(STEADY_WARM_UP),
+    }
+    Ok(backgrounds)
 }
 
 /// Waits until the kernel is writing back what the load has dirtied.

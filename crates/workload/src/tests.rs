@@ -40,7 +40,8 @@ fn tiny_stoppable(
         loader: Loader::Demand,
         upkeep: Upkeep::None,
         tracefs: None,
-        background_cgroup: None,
+        background_cgroups: &[],
+        background_is_idle_class: false,
         stop,
         observer: &mut (),
     };
@@ -114,7 +115,8 @@ fn the_observer_is_told_once_of_each_end() {
         loader: Loader::Demand,
         upkeep: Upkeep::None,
         tracefs: None,
-        background_cgroup: None,
+        background_cgroups: &[],
+        background_is_idle_class: false,
         stop: &GO,
         observer: &mut calls,
     };
@@ -222,6 +224,60 @@ fn the_background_has_a_price() {
     let directory = tempfile::tempdir().unwrap();
     let figures = tiny("share", "writer", directory.path()).unwrap();
     assert_eq!(figures[0].metric, "background_share");
+}
+
+#[test]
+fn the_background_does_its_work_once_beside_a_foreground_that_does_its_own() {
+    for load in ["reinstall", "backup"] {
+        for (workload, openings) in [("third", 2), ("undisturbed", 0)] {
+            let directory = tempfile::tempdir().unwrap();
+            let figures = tiny(workload, load, directory.path()).unwrap();
+            let value = |metric: &str| {
+                let mut rows = figures.iter();
+                rows.find(|row| row.metric == metric).unwrap().value
+            };
+            let completion_ms = value("background_completion_ms");
+            assert!(completion_ms > 0.0);
+            assert!(value("background_stall_ms") <= completion_ms);
+            match openings {
+                0 => assert!(
+                    figures
+                        .iter()
+                        .all(|row| !row.metric.starts_with("response"))
+                ),
+                _ => assert_eq!(count(&figures, "response"), openings),
+            }
+        }
+    }
+}
+
+#[test]
+fn several_apps_behind_are_a_process_and_a_file_each() {
+    let directory = tempfile::tempdir().unwrap();
+    let figures = tiny("gallery", "apps-3", directory.path()).unwrap();
+    assert!(figures.iter().any(|row| row.metric == "background_mb_s"));
+    assert_eq!(count(&figures, "response"), 2);
+    let left = std::fs::read_dir(directory.path()).unwrap();
+    let names = left.map(|it| it.unwrap().file_name().into_string().unwrap());
+    assert!(
+        names
+            .collect::<Vec<_>>()
+            .iter()
+            .all(|it| !it.starts_with("background"))
+    );
+}
+
+#[test]
+fn work_without_an_end_or_of_many_has_no_price() {
+    for (workload, load) in [
+        ("third", "update"),
+        ("undisturbed", "apps-2"),
+        ("completion", "video"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let error = tiny(workload, load, directory.path()).unwrap_err();
+        assert!(error.to_string().contains("work ends"), "{error}");
+    }
 }
 
 #[test]

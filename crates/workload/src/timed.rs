@@ -88,6 +88,13 @@ pub(crate) fn forget_cached(path: &Path) -> Result<(), Error> {
     let failed = |source| Error::io("drop from the page cache", path, source);
     let file = File::open(path).map_err(failed)?;
     file.sync_data().map_err(failed)?;
+    drop_cached(path)
+}
+
+/// The same of a file with nothing to write back.
+pub(crate) fn drop_cached(path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::io("drop from the page cache", path, source);
+    let file = File::open(path).map_err(failed)?;
     // SAFETY: the descriptor belongs to `file`, which outlives the call.
     let errno = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
     match errno {
