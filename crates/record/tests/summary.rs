@@ -469,8 +469,8 @@ fn the_command_makes_the_result_again() {
 /// Gallery and game beside two loads, one seed.
 fn in_front(policies: &[(&str, [f64; 2])]) -> ResultFile {
     let metric = "response_mean_ms";
-    let mut rows: Vec<(&str, &str, &str, &str, &str, &[f64])> = vec![
-        ("gallery", "idle", "stock", metric, "ms", &[100.0]),
+    let mut rows = vec![
+        ("gallery", "idle", "stock", metric, "ms", &[100.0][..]),
         ("game", "idle", "stock", metric, "ms", &[200.0]),
     ];
     for (policy, [gallery, game]) in policies {

@@ -6,10 +6,10 @@
 //! end, over the rate alone.
 //!
 //! `third` and `undisturbed` are FastTrack's: the time that the load needs for the same
-//! work behind an app that opens an album cold, so often that it takes a third of the
-//! time alone, or does nothing at all. Each opening begins when the load has done its
-//! part of the work, or when the one before has ended: whoever is favoured, both do the
-//! same work in the same mixture.
+//! work behind an app that opens an album cold, so often that alone it would take a third
+//! of the time that the load takes alone, or does nothing at all. Each opening begins when
+//! the load has done its part of the work, or when the one before has ended: whoever is
+//! favoured, both do the same work, and a foreground that is faster does not do more.
 //!
 //! Rates here count what was written back
 //! (`nr_written`), not what the page cache took: a load that is starved still

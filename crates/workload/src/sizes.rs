@@ -120,7 +120,7 @@ impl Sizes {
             installs: at(2, 20),
             package_bytes: at(8 * MIB, 43 * MIB),
             responses: 3,
-            openings: at(20, 40),
+            openings: at(12, 25),
             photos: at(24, 50),
             burst_shots: at(6, 30),
             burst_shot_bytes: at(4 * MIB, 10 * MIB).max(MIB),
