@@ -99,6 +99,7 @@ pub(crate) fn settings(
         settings.extend(protect(root, journal, &grounds.front)?);
     }
     if parts.allocator {
+        settings.extend(give_way(root, journal, &grounds.behind)?);
         settings.extend(limit(root, journal, wanted)?);
     }
     Ok(settings)
@@ -169,6 +170,33 @@ fn protect(root: &Path, journal: &Journal, front: &[Cgroup]) -> Result<Vec<Setti
                 path,
                 value: bytes.to_string(),
                 reason: "reclaim takes the memory of others first",
+            });
+        }
+    }
+    Ok(settings)
+}
+
+/// The weight of a cgroup that nobody has given one, and the kernel's file for it.
+const WEIGHT: (&str, &str) = ("cpu.weight", "100");
+
+/// What is behind gives up the CPU as soon as anybody else can use it (SCHED_IDLE), where
+/// the cpu controller reaches it: on few CPUs the foreground waits for it longer than for
+/// the device. The kernel forgets a weight when this is set, so one that is not the
+/// default stays.
+fn give_way(root: &Path, journal: &Journal, behind: &[Cgroup]) -> Result<Vec<Setting>, Error> {
+    let (weight, default) = WEIGHT;
+    let mut settings = Vec::new();
+    for cgroup in behind {
+        let path = cgroup.knob("cpu.idle");
+        if !cgroup.file(root, "cpu.idle").exists() {
+            continue;
+        }
+        let is_ours = journal.changes().iter().any(|change| change.path == path);
+        if is_ours || journal.get(&cgroup.knob(weight))? == default {
+            settings.push(Setting {
+                path,
+                value: "1".to_owned(),
+                reason: "what is behind gives up the CPU for others",
             });
         }
     }

@@ -222,3 +222,28 @@ fn helpers_of_the_app_in_front_and_whoever_is_around_a_part_of_it_are_not_behind
     ];
     assert_eq!(behind("app-shop-2.scope/part"), others);
 }
+
+#[test]
+fn what_is_behind_gives_up_the_cpu_unless_it_has_a_weight_of_its_own() {
+    let system = System::new();
+    let knob = |app: &str, name: &str| format!("sys/fs/cgroup/{APPS}/{app}/{name}");
+    for (app, weight) in [("app-shop-2.scope", "100\n"), ("app-mail-3.scope", "20\n")] {
+        system.write(&knob(app, "cpu.weight"), weight);
+        system.write(&knob(app, "cpu.idle"), "0\n");
+    }
+    let mut hold = Hold::begin(system.root(), Parts::ALL).unwrap();
+    hold.change(&system.game_in_front(), Pace::Settled).unwrap();
+    assert_eq!(system.app("app-shop-2.scope", "cpu.idle"), "1");
+    assert_eq!(system.app("app-mail-3.scope", "cpu.idle"), "0");
+    // As the kernel shows it then, which is no weight of its own.
+    system.write(&knob("app-shop-2.scope", "cpu.weight"), "0\n");
+    assert!(
+        hold.steps(&system.game_in_front(), Pace::Settled)
+            .unwrap()
+            .is_empty()
+    );
+    hold.change(&system.in_front("app-shop-2.scope"), Pace::Settled)
+        .unwrap();
+    assert_eq!(system.app("app-shop-2.scope", "cpu.idle"), "0");
+    hold.release().unwrap();
+}

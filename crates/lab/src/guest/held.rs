@@ -66,7 +66,10 @@ impl Held {
 
     fn make(apps: usize) -> Outcome<Self> {
         let hierarchy = Path::new(HIERARCHY);
-        set(&hierarchy.join("cgroup.subtree_control"), "+memory +io")?;
+        set(
+            &hierarchy.join("cgroup.subtree_control"),
+            "+cpu +memory +io",
+        )?;
         let behind = (1..=apps.max(1)).map(|app| hierarchy.join(format!("behind-{app}")));
         let held = Held {
             front: hierarchy.join("front"),
