@@ -156,9 +156,11 @@ struct simflash_ftl_stats {
  * defrag(src, dst): each dst is to have what its src has, without a copy. Until
  * LOG_COMMIT both have it. All ranges, or none. With every dst SIMFLASH_SPREAD:
  * the ranges are rewritten over all dies if their DoF_P is one half or more,
- * and pages_done is how many pages that took.
+ * and pages_done is how many pages that took; that is the device's own business
+ * and is done, or as it was, for each page by itself.
  * EINVAL: ranges overlap or are outside the device. EBUSY: a page of a range is
- * being written: try again. ENOSPC: the log is full: commit or discard first.
+ * being written: try again. ENOSPC: the log is full, or what is to be spread may
+ * be moving: commit or discard first.
  */
 #define SIMFLASH_IOC_DEFRAG _IOWR(SIMFLASH_IOC_MAGIC, 3, struct simflash_ranges)
 

@@ -106,7 +106,8 @@ struct ftl_config {
  *		before is gone at once. All ranges or, with another status than
  *		FTL_OK, none.
  * FTL_SPREAD	defrag(src, -1): rewrites the ranges over all dies if their
- *		DoF_P is at least one half; `moved` is the pages rewritten.
+ *		DoF_P is at least one half; `moved` is the pages rewritten. FTL_LOG_FULL
+ *		while a move waits for its commit.
  * FTL_ARM	when a write to dst brings what src has, its page is remapped as
  *		by FTL_REMAP, and both keep it: a copy that programs nothing.
  *		With no ranges: forget all that is armed.

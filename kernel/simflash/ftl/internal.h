@@ -304,7 +304,6 @@ struct ftl_log {
 	uint64_t snapshot_first, snapshot_last;	/* numbers of the one being written, or 0 */
 	uint64_t snapshot_version;
 	uint32_t snapshot_pages;
-	uint32_t compacted_pages;		/* of the last one, if it was no checkpoint */
 	enum ftl_snapshot writing;
 	uint64_t log_start;			/* number after which entries count */
 	uint64_t programmed;			/* pages since the last checkpoint */

@@ -22,11 +22,13 @@
 
 bool ftl_prepare_remap(struct ftl *ftl)
 {
-	uint32_t pairs = ftl->config.capacity_pages / 4 + 1024;
+	uint32_t pages = ftl->config.capacity_pages;
+	uint32_t armed = pages < FTL_MAX_RANGE_PAGES ? pages : FTL_MAX_RANGE_PAGES;
 
-	if (!ftl->alias.limit && !ftl_pairs_create(&ftl->alias, pairs))
+	/* An LBA is an alias of one page at most. */
+	if (!ftl->alias.limit && !ftl_pairs_create(&ftl->alias, pages))
 		return false;
-	if (!ftl->armed.limit && !ftl_pairs_create(&ftl->armed, pairs))
+	if (!ftl->armed.limit && !ftl_pairs_create(&ftl->armed, armed))
 		return false;
 	if (!ftl->log.moved)
 		ftl->log.moved = ftl_alloc_array(FTL_MAX_MOVES, sizeof(*ftl->log.moved));
@@ -92,8 +94,7 @@ static enum ftl_status check_remap(struct ftl *ftl, const struct ftl_cmd *cmd)
 {
 	uint32_t i, page;
 
-	if (!ftl->log.moved || ftl->log.moves + cmd->ranges > FTL_MAX_MOVES ||
-	    ftl->alias.limit - ftl->alias.count < cmd->pages)
+	if (!ftl->log.moved || ftl->log.moves + cmd->ranges > FTL_MAX_MOVES)
 		return FTL_LOG_FULL;
 	if (ftl_log_is_full(ftl)) {
 		ftl_log_flush(ftl);		/* has it compacted */
@@ -287,8 +288,7 @@ bool ftl_janus_elide(struct ftl *ftl, uint32_t lba, const struct ftl_content *co
 	ftl_pairs_remove(&ftl->armed, lba, src);
 	if (ftl_cache_has(ftl, src) || !ftl_map_find(ftl, src, physical) ||
 	    ftl_collect_has(ftl, *physical) || !same_data(ftl, *physical, content) || !can_be_shared(ftl, src) ||
-	    ftl->alias.count == ftl->alias.limit || ftl_log_is_full(ftl) ||
-	    !ftl_log_reserve(ftl, 1))
+	    ftl_log_is_full(ftl) || !ftl_log_reserve(ftl, 1))
 		return false;
 	ftl_log_append(ftl, FTL_LOG_SHARE, lba, src, 1);
 	ftl_cache_discard(ftl, lba, 1);
@@ -456,7 +456,10 @@ static bool spread_fits(const struct ftl *ftl)
 	return ftl->free_rows || (staged && staged + ftl->spread.pages <= ftl->config.row_pages);
 }
 
-/* Pages that have been read go on to the cache as soon as it has room for them. */
+/*
+ * Pages that have been read go on to the cache as soon as it has room for them,
+ * as a row of their own: one that others share would be read for parts of it.
+ */
 void ftl_janus_go_on(struct ftl *ftl)
 {
 	struct ftl_spread *spread = &ftl->spread;
@@ -470,6 +473,8 @@ void ftl_janus_go_on(struct ftl *ftl)
 		if (ftl_collect_goes_on(ftl))
 			return;
 	}
+	if (ftl_cache_staged(ftl) + spread->pages > ftl->config.row_pages)
+		ftl_cache_push(ftl);
 	if (!ftl_provide(ftl)) {
 		spread->cmd->status = FTL_LOG_FULL;
 		spread->range = spread->cmd->ranges;
@@ -482,8 +487,14 @@ void ftl_janus_go_on(struct ftl *ftl)
 	spread_next(ftl);
 }
 
+/* Both ends of a move are to have one page until its commit, as for the collector. */
 static void spread_start(struct ftl *ftl, struct ftl_cmd *cmd)
 {
+	if (ftl->log.moves) {
+		cmd->status = FTL_LOG_FULL;
+		ftl_command_respond(ftl, cmd);
+		return;
+	}
 	if (ftl_dof_p_permille(ftl, cmd->range, cmd->ranges) < 500) {
 		ftl_command_respond(ftl, cmd);
 		return;

@@ -18,7 +18,8 @@
  * made them obsolete has a higher number. When the log has reached its size it
  * is compacted: a *snapshot* of all that the OOBs do not tell is written, and
  * then everything before it is dropped. A *checkpoint* is a snapshot with the
- * whole map: nothing before it has to be scanned, either.
+ * whole map: nothing before it has to be scanned, either. It is taken instead
+ * where so much is remapped that the map is the shorter of both.
  *
  *	none --wanted--> waits until nothing is under program --> pages written --> complete
  *
@@ -178,8 +179,7 @@ void ftl_log_flush(struct ftl *ftl)
 	log->handed_version = ftl->next_sequence;
 	ftl_system_run(ftl);
 	if (ftl_log_is_full(ftl) || ftl_system_free_stripes(ftl) < 3)
-		ftl_log_snapshot(ftl, log->compacted_pages < ftl->config.log_pages / 2 ?
-				 FTL_COMPACTION : FTL_FULL_CHECKPOINT);
+		ftl_log_snapshot(ftl, FTL_COMPACTION);
 }
 
 /* An entry older than this may not be in flash yet. */
@@ -308,8 +308,9 @@ static uint32_t open_word(const struct ftl *ftl, uint32_t index)
 }
 
 struct snapshot_log {
-	struct ftl_system_page ***tail;
+	struct ftl_system_page ***tail;	/* NULL: they are only counted */
 	struct ftl_system_page *page;
+	uint32_t entries;
 	struct ftl_log_entry entry;	/* being made: the run so far */
 };
 
@@ -317,6 +318,11 @@ static bool snapshot_entry(struct snapshot_log *to)
 {
 	if (!to->entry.pages)
 		return true;
+	to->entries++;
+	if (!to->tail) {
+		to->entry.pages = 0;
+		return true;
+	}
 	if (!to->page || to->page->count == FTL_LOG_ENTRIES)
 		to->page = snapshot_page(to->tail, FTL_SYSTEM_LOG, 0);
 	if (!to->page)
@@ -350,20 +356,40 @@ static bool snapshot_lba(struct ftl *ftl, struct snapshot_log *to, uint32_t lba)
 	return true;
 }
 
+static bool snapshot_lbas(struct ftl *ftl, struct snapshot_log *to)
+{
+	uint32_t lba;
+
+	for (lba = 0; lba < ftl->config.capacity_pages; lba++) {
+		if (!snapshot_lba(ftl, to, lba))
+			return false;
+	}
+	return snapshot_entry(to);
+}
+
 /* All that the OOBs do not tell, as runs. */
 static bool snapshot_entries(struct ftl *ftl, struct ftl_system_page ***tail, uint64_t version)
 {
 	struct snapshot_log to = { .tail = tail, .entry = { .version = version } };
-	uint32_t lba;
 
 	to.page = snapshot_page(tail, FTL_SYSTEM_LOG, 0);
-	if (!to.page)
-		return false;
-	for (lba = 0; lba < ftl->config.capacity_pages; lba++) {
-		if (!snapshot_lba(ftl, &to, lba))
-			return false;
-	}
-	return snapshot_entry(&to);
+	return to.page && snapshot_lbas(ftl, &to);
+}
+
+/*
+ * Runs that are too many for half of the log, or for fewer pages than the map
+ * has, are better told by the map: however much is remapped, the log keeps its
+ * size.
+ */
+static bool map_is_shorter(struct ftl *ftl)
+{
+	uint32_t map_pages = ftl->config.capacity_pages / FTL_MAP_ENTRIES + 2;
+	struct snapshot_log runs = { 0 };
+	uint32_t pages;
+
+	snapshot_lbas(ftl, &runs);
+	pages = runs.entries / FTL_LOG_ENTRIES + 1;
+	return pages > map_pages || pages > ftl->config.log_pages / 2;
 }
 
 static bool snapshot_take(struct ftl *ftl, struct ftl_system_page **head, uint64_t version)
@@ -393,8 +419,8 @@ static void snapshot_hand_over(struct ftl *ftl, struct ftl_system_page *page, ui
 		page->closes = !next;
 		log->snapshot_last = ftl_system_append(ftl, page);
 	}
-	log->compacted_pages = log->wanted == FTL_COMPACTION ? log->snapshot_pages : 0;
-	log->pages = whole_rows(log->compacted_pages, ftl->config.row_pages);
+	log->pages = log->wanted == FTL_COMPACTION ?
+		     whole_rows(log->snapshot_pages, ftl->config.row_pages) : 0;
 	/* What is in the map is in the snapshot: what is buffered need not be written. */
 	free_list(log->head);
 	log->head = log->tail = NULL;
@@ -428,9 +454,12 @@ static void take(struct ftl *ftl)
 {
 	struct ftl_system_page *page = NULL;
 	uint64_t version = ftl->next_sequence++;
-	bool full = ftl->log.wanted == FTL_FULL_CHECKPOINT;
-	bool taken = snapshot_take(ftl, &page, version);
+	bool full, taken;
 
+	if (ftl->log.wanted == FTL_COMPACTION && map_is_shorter(ftl))
+		ftl->log.wanted = FTL_FULL_CHECKPOINT;
+	full = ftl->log.wanted == FTL_FULL_CHECKPOINT;
+	taken = snapshot_take(ftl, &page, version);
 	if (taken)
 		snapshot_hand_over(ftl, page, version);
 	else

@@ -263,6 +263,79 @@ static void a_file_on_one_die_is_spread_over_all(void)
 	device_close(&device);
 }
 
+static void what_is_being_moved_is_not_spread(void)
+{
+	const struct ftl_range move = { 0, 1000, 64 }, range = { 0, FTL_NONE, 64 };
+	struct ftl_config config = device_config();
+	struct device device;
+
+	open_janus(&device, &config);
+	write_on_one_die(&device, 0, 64);
+	EXPECT(control(&device, FTL_REMAP, &move, 1) == FTL_OK);
+	EXPECT(control(&device, FTL_SPREAD, &range, 1) == FTL_LOG_FULL);
+	EXPECT(control(&device, FTL_LOG_DISCARD, NULL, 0) == FTL_OK);
+	EXPECT(control(&device, FTL_SPREAD, &range, 1) == FTL_OK);
+	EXPECT(has_words(&device, 0, 64, 100) && has_words(&device, 1000, 64, 0));
+	EXPECT(!broken_invariant(device.ftl));
+	device_close(&device);
+}
+
+/* Every other page of a half of the device goes to the other half: no two are one entry. */
+static bool remap_every_other(struct device *device, uint32_t half, bool back)
+{
+	static struct ftl_range range[512];
+	uint32_t lba, i;
+
+	for (lba = 0; lba < half; lba += 1024) {
+		for (i = 0; i < 512; i++) {
+			uint32_t here = lba + 2 * i, there = half + (here * 5 + 1) % half;
+
+			range[i] = (struct ftl_range){ back ? there : here, back ? here : there, 1 };
+		}
+		if (control(device, FTL_REMAP, range, 512) != FTL_OK ||
+		    control(device, FTL_LOG_COMMIT, NULL, 0) != FTL_OK)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * More than the log has entries for, and most of what is written: each time the
+ * log is full it is replaced by the map.
+ */
+static void all_of_a_device_can_be_remapped_with_a_log_of_any_size(void)
+{
+	struct ftl_config config = device_config();
+	struct ftl_usage usage;
+	struct ftl_stats stats;
+	struct device device;
+	uint32_t lba, round;
+	uint64_t word;
+
+	config.log_pages = 16;
+	config.power_loss = true;
+	open_janus(&device, &config);
+	for (lba = 0; lba < 2048; lba += 2)
+		device_write(&device, lba, 100 + lba);
+	device_do(&device, FTL_FLUSH, 0, 0, NULL);
+	ftl_reset_stats(device.ftl);
+	for (round = 0; round < 7; round++) {
+		EXPECT(remap_every_other(&device, 2048, round % 2));
+		ftl_read_usage(device.ftl, &usage);
+		EXPECT(usage.log_live_pages <= config.log_pages);
+	}
+	EXPECT(usage.remapped_now == 1024 && usage.mapped_pages == 1024);
+	ftl_read_stats(device.ftl, &stats);
+	EXPECT(stats.page_programs == 0 && stats.checkpoints > 0);
+	ftl_cut_power(device.ftl, 0, 1);
+	EXPECT(ftl_power_on(device.ftl, device.now_ns) && !broken_invariant(device.ftl));
+	for (lba = 0; lba < 2048; lba += 2) {
+		device_read(&device, 2048 + (lba * 5 + 1) % 2048, &word);
+		EXPECT(word == 100 + lba);
+	}
+	device_close(&device);
+}
+
 static void the_log_stays_within_its_size(void)
 {
 	struct ftl_config config = device_config();
@@ -334,6 +407,8 @@ const struct test janus_tests[] = {
 	TEST(a_copy_of_what_is_armed_is_not_programmed),
 	TEST(other_data_than_what_is_armed_are_programmed),
 	TEST(a_file_on_one_die_is_spread_over_all),
+	TEST(what_is_being_moved_is_not_spread),
+	TEST(all_of_a_device_can_be_remapped_with_a_log_of_any_size),
 	TEST(the_log_stays_within_its_size),
 	TEST(collecting_remapped_pages_retires_their_entries),
 	{ NULL, NULL },

@@ -44,7 +44,7 @@ struct mirror {
 	const uint8_t *bytes;
 	size_t left;
 	const char *broken;
-	uint64_t cuts;
+	uint64_t cuts, spread_pages;
 };
 
 static uint8_t next(struct mirror *mirror)
@@ -401,8 +401,10 @@ static void copy_pages(struct mirror *mirror, uint32_t src, uint32_t dst, uint32
 static void spread(struct mirror *mirror, uint32_t lba, uint32_t pages)
 {
 	struct ftl_range range = { .src = lba, .pages = pages };
+	struct ftl_cmd *cmd = device_control(&mirror->device, FTL_SPREAD, &range, 1);
 
-	ended(mirror, run_janus(mirror, FTL_SPREAD, &range, 1));
+	ended(mirror, run(mirror, cmd));
+	mirror->spread_pages += cmd->moved;
 }
 
 static void log_flush(struct mirror *mirror, enum ftl_op op)
@@ -488,6 +490,7 @@ const char *mirror_play(const uint8_t *bytes, size_t count, struct mirror_counts
 	if (counts) {
 		counts->operations += steps;
 		counts->cuts += mirror->cuts;
+		counts->spread_pages += mirror->spread_pages;
 	}
 	device_close(&mirror->device);
 	free(mirror);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct mirror_counts {
-	uint64_t operations, cuts;
+	uint64_t operations, cuts, spread_pages;
 };
 
 /*

@@ -136,6 +136,17 @@ static uint32_t wrong_pages(struct run *run)
 	return wrong;
 }
 
+static bool mounts_again(struct run *run)
+{
+	struct ftl *ftl = run->device.ftl;
+
+	while (device_next(&run->device))
+		;
+	if (!ftl_power_is_off(ftl))
+		ftl_cut_power(ftl, 0, 1);
+	return ftl_power_on(ftl, run->device.now_ns) && !broken_invariant(ftl);
+}
+
 /* The files are whole before the host has decided anything, and when it has. */
 static bool survives(struct run *run)
 {
@@ -143,11 +154,7 @@ static bool survives(struct run *run)
 	bool last_moved = false;
 	uint32_t file;
 
-	while (device_next(&run->device))
-		;
-	if (!ftl_power_is_off(ftl))
-		ftl_cut_power(ftl, 0, 1);
-	if (!ftl_power_on(ftl, run->device.now_ns) || broken_invariant(ftl) || wrong_pages(run))
+	if (!mounts_again(run) || wrong_pages(run))
 		return false;
 	for (file = 0; file < FILES; file++)
 		last_moved = run->moved[file] ? true : last_moved;
@@ -259,14 +266,8 @@ static bool replay_journal(struct run *run)
 
 static bool survives_elided(struct run *run)
 {
-	struct ftl *ftl = run->device.ftl;
-
-	while (device_next(&run->device))
-		;
-	if (!ftl_power_is_off(ftl))
-		ftl_cut_power(ftl, 0, 1);
-	return ftl_power_on(ftl, run->device.now_ns) && !broken_invariant(ftl) &&
-	       replay_journal(run) && !wrong_pages(run) && ftl_log_committed(ftl);
+	return mounts_again(run) && replay_journal(run) && !wrong_pages(run) &&
+	       ftl_log_committed(run->device.ftl);
 }
 
 static void a_cut_at_every_operation_of_an_elided_copy_loses_nothing(void)
@@ -294,6 +295,97 @@ static void a_cut_at_every_operation_of_an_elided_copy_loses_nothing(void)
 		ftl_cut_power(run.device.ftl, cut, cut);
 		defragment_elided(&run);
 		EXPECT(survives_elided(&run));
+		device_close(&run.device);
+	}
+}
+
+/* Each file on one die: three rows of somebody else's between two of its own. */
+static void lay_on_one_die(struct run *run)
+{
+	uint32_t file, page;
+
+	for (file = 0; file < FILES; file++) {
+		for (page = 0; page < FILE_PAGES; page += 4) {
+			fill_uniform(memory, 4, DATA(file, page));
+			ends(run, device_command(&run->device, FTL_WRITE, FILE_LBA(file) + page, 4,
+						 memory));
+			fill_uniform(memory, 12, 1);
+			ends(run, device_command(&run->device, FTL_WRITE,
+						 256 + (file * FILE_PAGES + page) * 3, 12, memory));
+		}
+	}
+	flush(run);
+}
+
+static uint32_t worst_dof_p(struct run *run)
+{
+	uint32_t worst = 0;
+	uint32_t file;
+
+	for (file = 0; file < FILES; file++) {
+		const struct ftl_range range = { FILE_LBA(file), FTL_NONE, FILE_PAGES };
+		uint32_t permille = ftl_dof_p_permille(run->device.ftl, &range, 1);
+
+		if (permille > worst)
+			worst = permille;
+	}
+	return worst;
+}
+
+/* Meanwhile the file is written, and others that have the collector work. */
+static bool spread_file(struct run *run, uint32_t file, uint32_t writes)
+{
+	const struct ftl_range range = { FILE_LBA(file), FTL_NONE, FILE_PAGES };
+	struct ftl_cmd *spread = device_control(&run->device, FTL_SPREAD, &range, 1);
+	bool good = true;
+	uint32_t i;
+
+	device_submit(&run->device, spread);
+	for (i = 0; good && i < writes; i++)
+		good = write_page(run, 800 + (file * writes + i) * 5 % 200, i) &&
+		       (i % 8 || write_page(run, FILE_LBA(file) + i, DATA(file, i)));
+	while (spread->under_way && device_next(&run->device))
+		;
+	good &= spread->status == FTL_OK;
+	device_release(&run->device, spread);
+	return good;
+}
+
+static void spread_files(struct run *run, uint32_t writes)
+{
+	uint32_t file;
+
+	for (file = 0; file < FILES && spread_file(run, file, writes); file++)
+		;
+}
+
+static void a_cut_at_every_operation_of_a_redistribution_loses_nothing(void)
+{
+	struct ftl_config config = small_device();
+	static struct run run;
+	struct ftl_stats stats;
+	uint64_t count, cut;
+
+	open_run(&run, &config);
+	lay_on_one_die(&run);
+	ftl_reset_stats(run.device.ftl);
+	EXPECT(worst_dof_p(&run) > 500);
+	spread_files(&run, 20);
+	count = operations(&run);
+	ftl_read_stats(run.device.ftl, &stats);
+	EXPECT(!wrong_pages(&run));
+	EXPECT(stats.spread_pages > 2 * FILE_PAGES);
+	printf("       %llu programs and erases, %llu pages spread\n", (unsigned long long)count,
+	       (unsigned long long)stats.spread_pages);
+	spread_files(&run, 0);
+	EXPECT(worst_dof_p(&run) < 500 && !wrong_pages(&run));
+	device_close(&run.device);
+	for (cut = 1; cut <= count; cut++) {
+		open_run(&run, &config);
+		lay_on_one_die(&run);
+		ftl_cut_power(run.device.ftl, cut, cut);
+		spread_files(&run, 20);
+		EXPECT(mounts_again(&run) && !wrong_pages(&run));
 		device_close(&run.device);
 	}
 }
@@ -412,6 +504,7 @@ static void a_mount_with_the_largest_log_takes_less_than_a_second(void)
 const struct test powercut_tests[] = {
 	TEST(a_cut_at_every_operation_of_a_defragmentation_loses_nothing),
 	TEST(a_cut_at_every_operation_of_an_elided_copy_loses_nothing),
+	TEST(a_cut_at_every_operation_of_a_redistribution_loses_nothing),
 	TEST(the_log_does_not_hang_on_a_snapshot_that_was_cut_short),
 	TEST(a_mount_with_the_largest_log_takes_less_than_a_second),
 	{ NULL, NULL },

@@ -72,6 +72,7 @@ static void power_cuts_lose_nothing_in_short_streams(void)
 	for (seed = 1; seed <= 600 * rounds(); seed++)
 		EXPECT(!play_seed(play_mirror, seed, 600));
 	EXPECT(counts.cuts > 500);
+	EXPECT(counts.spread_pages > 500);
 }
 
 static void power_cuts_lose_nothing_in_long_streams(void)
