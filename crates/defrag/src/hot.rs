@@ -36,9 +36,9 @@ impl Hot {
 }
 
 impl Survey {
-    /// Says of each fragmented file how often it was read.
+    /// Says of each file that was found how often it was read.
     pub fn heat(&mut self, hot: &Hot) {
-        for finding in &mut self.fragmented {
+        for finding in self.fragmented.iter_mut().chain(&mut self.unspread) {
             finding.times_read = Some(hot.times_read(finding));
         }
     }

@@ -6,6 +6,9 @@
 //!                          pays)    not move)  EXT4_IOC_MOVE_EXT)
 //! ```
 //!
+//! What is on too few of the device's dies is the device's to move: [`Physical`], or
+//! [`rearrange`] where it does that on its own.
+//!
 //! Where somebody saw which files are read ([`Hot`]), those that are not stay where they are.
 //! Where the device can remap, the copy that the kernel makes costs no program ([`Remap`]).
 //!
@@ -19,7 +22,9 @@ mod hot;
 mod measure;
 mod move_extent;
 mod pace;
+mod physical;
 mod rank;
+mod rearrange;
 mod remap;
 mod repair;
 mod survey;
@@ -30,7 +35,9 @@ pub use hot::{Hot, Identity};
 pub use measure::{Measure, ReadTime, Table};
 pub use move_extent::{Donor, swap};
 pub use pace::Pace;
-pub use rank::{Choice, choose};
+pub use physical::{MOST_FILES, Physical, Spread, WORTH_SPREADING};
+pub use rank::{Choice, choose, most_read};
+pub use rearrange::{Asked, Rearranged, rearrange};
 pub use remap::Remap;
 pub use repair::{Moved, repair, settle};
 pub use survey::{Finding, Survey, Tally};
@@ -70,6 +77,15 @@ pub enum Error {
         /// What was said.
         reason: String,
     },
+    /// The device defragments itself, and not for us.
+    #[error(
+        "the device is analysing or defragmenting itself for somebody else: wait for its end, or \
+         write disable to hid/defrag_trigger"
+    )]
+    DeviceBusy,
+    /// The device ended before it had done what it was asked to.
+    #[error("the device stopped before it was done: try again when it is used less")]
+    DeviceStopped,
     /// The caller's flag was set.
     #[error("interrupted: every file is whole; run it again to go on")]
     Interrupted,

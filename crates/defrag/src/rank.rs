@@ -35,7 +35,29 @@ pub fn choose(findings: &[Finding], choice: Choice) -> Vec<&Finding> {
     };
     let mut chosen: Vec<&Finding> = findings.iter().filter(pays).collect();
     chosen.sort_by(|one, other| saved(other).total_cmp(&saved(one)));
-    let mut left_bytes = choice.limit_bytes;
+    within(&mut chosen, choice.limit_bytes);
+    chosen
+}
+
+/// The `count` files that are read most, most often read first: as somebody saw it, and where
+/// nobody looked, by the time that a byte of them costs. One that nobody reads is not among
+/// them. Those that do not fit `limit_bytes` any more are then passed over.
+pub fn most_read(findings: &[Finding], count: usize, limit_bytes: u64) -> Vec<&Finding> {
+    let used = |it: &&Finding| it.times_read.is_none_or(|times| times > 0.0);
+    let mut chosen: Vec<&Finding> = findings.iter().filter(used).collect();
+    chosen.sort_by(|one, other| {
+        let times = |it: &Finding| it.times_read.unwrap_or(1.0);
+        let most = times(other).total_cmp(&times(one));
+        most.then_with(|| saved(other).total_cmp(&saved(one)))
+    });
+    chosen.truncate(count);
+    within(&mut chosen, limit_bytes);
+    chosen
+}
+
+/// Leaves those that fit, in order.
+fn within(chosen: &mut Vec<&Finding>, limit_bytes: u64) {
+    let mut left_bytes = limit_bytes;
     chosen.retain(|it| {
         let fits = it.size_bytes <= left_bytes;
         if fits {
@@ -43,7 +65,6 @@ pub fn choose(findings: &[Finding], choice: Choice) -> Vec<&Finding> {
         }
         fits
     });
-    chosen
 }
 
 /// Nanoseconds for each byte.
@@ -70,6 +91,7 @@ mod tests {
             fragments: 2,
             fewest_fragments: 1,
             dof_l: 2.0,
+            dof_p: None,
             read: Some(ReadTime {
                 as_it_lies_ns,
                 should_take_ns,
@@ -115,6 +137,30 @@ mod tests {
             limit_bytes: u64::MAX,
         };
         assert_eq!(names(choose(&findings, choice)), ["often", "once"]);
+    }
+
+    #[test]
+    fn of_those_that_are_read_most_what_fits_is_taken() {
+        let mut findings = [
+            finding("seldom", 10, 3000, 1000),
+            finding("never", 11, 9000, 1000),
+            finding("large", 5000, 2000, 1000),
+            finding("often", 12, 2000, 1000),
+        ];
+        for (finding, times) in findings.iter_mut().zip([0.5, 0.0, 7.0, 2.5]) {
+            finding.times_read = Some(times);
+        }
+        assert_eq!(names(most_read(&findings, 2, u64::MAX)), ["large", "often"]);
+        assert_eq!(names(most_read(&findings, 2, 4000)), ["often"]);
+        assert_eq!(names(most_read(&findings, 9, 4000)), ["often", "seldom"]);
+        for finding in &mut findings {
+            finding.times_read = None;
+        }
+        // By what a byte of them costs.
+        assert_eq!(
+            names(most_read(&findings, 2, u64::MAX)),
+            ["never", "seldom"]
+        );
     }
 
     #[test]

@@ -30,20 +30,8 @@ impl Remap {
     /// # Errors
     /// [`Error::Io`], as without the right to command the device.
     pub fn of(path: &Path) -> Result<Option<Self>, Error> {
-        let Ok(device) = Device::resolve(Path::new("/"), &path.to_string_lossy()) else {
-            return Ok(None);
-        };
-        let Some(janus) = Janus::of(&device).map_err(failed("command the device of", path))? else {
-            return Ok(None);
-        };
-        let number = fs::metadata(path).map_err(failed("look at", path))?.dev();
-        let start = Device::partition_start_bytes(Path::new("/"), number);
-        let start_bytes = start.map_err(|error| Error::Device {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        })?;
-        let aligned = start_bytes.is_multiple_of(PAGE_BYTES);
-        Ok(aligned.then_some(Remap { janus, start_bytes }))
+        let found = commands(path, Janus::of)?;
+        Ok(found.map(|(janus, start_bytes)| Remap { janus, start_bytes }))
     }
 
     /// Pages that the device remapped instead of programming them, since it began to count.
@@ -73,6 +61,28 @@ impl Remap {
     pub(crate) fn disarm(&self) -> io::Result<()> {
         self.janus.disarm()
     }
+}
+
+/// What `of` finds of the device below `path`, and where on it the file system begins; `None`
+/// also where that is not the beginning of a page.
+pub(crate) fn commands(
+    path: &Path,
+    of: impl Fn(&Device) -> io::Result<Option<Janus>>,
+) -> Result<Option<(Janus, u64)>, Error> {
+    let Ok(device) = Device::resolve(Path::new("/"), &path.to_string_lossy()) else {
+        return Ok(None);
+    };
+    let Some(janus) = of(&device).map_err(failed("command the device of", path))? else {
+        return Ok(None);
+    };
+    let number = fs::metadata(path).map_err(failed("look at", path))?.dev();
+    let start = Device::partition_start_bytes(Path::new("/"), number);
+    let start_bytes = start.map_err(|error| Error::Device {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let aligned = start_bytes.is_multiple_of(PAGE_BYTES);
+    Ok(aligned.then_some((janus, start_bytes)))
 }
 
 /// Where the written pages between two offsets of a file are and will be.

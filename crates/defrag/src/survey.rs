@@ -1,7 +1,7 @@
 //! What there is: every regular file below a path, once, and how fragmented it is.
 
 use crate::measure::{Measure, Spot};
-use crate::{Error, Filesystem, Identity, ReadTime, failed};
+use crate::{Error, Filesystem, Identity, Physical, ReadTime, WORTH_SPREADING, failed};
 use device::Layout;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A file in more pieces than it need be.
+/// A file in more pieces than it need be, or on fewer of the device's dies.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// Where it is.
@@ -27,6 +27,10 @@ pub struct Finding {
     pub fewest_fragments: u64,
     /// The one over the other (dissertation §2.1).
     pub dof_l: f64,
+    /// The share of the device's parallelism that reading it misses; nothing where the device
+    /// does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dof_p: Option<f64>,
     /// How long reading it takes; nothing where that was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<ReadTime>,
@@ -61,6 +65,8 @@ pub struct Survey {
     pub all: Tally,
     /// Those in more pieces than they need be, by path.
     pub fragmented: Vec<Finding>,
+    /// Those that are worth spreading over the device's dies, by path, where it tells.
+    pub unspread: Vec<Finding>,
     /// Where the longest piece of all is.
     pub(crate) longest: Option<Spot>,
 }
@@ -77,9 +83,21 @@ impl Survey {
     /// Of the file `path`, or all below the directory, on the same file system.
     ///
     /// # Errors
+    /// As [`Survey::with`].
+    pub fn of(path: &Path, stop: &AtomicBool) -> Result<Self, Error> {
+        Survey::with(path, None, stop)
+    }
+
+    /// The same; where there is a `physical` the device is asked which dies each file is on.
+    ///
+    /// # Errors
     /// [`Error::Io`] for `path` itself, [`Error::NoLayout`], and [`Error::Interrupted`] when
     /// `stop` becomes true. Of files below it, those that cannot be opened are counted.
-    pub fn of(path: &Path, stop: &AtomicBool) -> Result<Self, Error> {
+    pub fn with(
+        path: &Path,
+        physical: Option<&Physical>,
+        stop: &AtomicBool,
+    ) -> Result<Self, Error> {
         let file = open(path).map_err(failed("open", path))?;
         let (filesystem, _) = Filesystem::of(&file).map_err(failed("look at", path))?;
         let metadata = file.metadata().map_err(failed("look at", path))?;
@@ -88,8 +106,10 @@ impl Survey {
                 filesystem,
                 all: Tally::default(),
                 fragmented: Vec::new(),
+                unspread: Vec::new(),
                 longest: None,
             },
+            physical,
             device: metadata.dev(),
             seen: HashSet::new(),
             stop,
@@ -99,9 +119,9 @@ impl Survey {
             false => walk.file(path, &metadata)?,
         }
         let mut survey = walk.survey;
-        survey
-            .fragmented
-            .sort_by(|one, other| one.path.cmp(&other.path));
+        for findings in [&mut survey.fragmented, &mut survey.unspread] {
+            findings.sort_by(|one, other| one.path.cmp(&other.path));
+        }
         Ok(survey)
     }
 }
@@ -127,10 +147,25 @@ impl Survey {
     ) -> Result<(), Error> {
         measure.findings(&mut self.fragmented, budget_bytes, progress, stop)
     }
+
+    /// The same for those that are worth spreading.
+    ///
+    /// # Errors
+    /// As [`Survey::read_all`].
+    pub fn read_unspread(
+        &mut self,
+        measure: &mut Measure,
+        budget_bytes: u64,
+        progress: &mut dyn FnMut(u64, u64),
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
+        measure.findings(&mut self.unspread, budget_bytes, progress, stop)
+    }
 }
 
 struct Walk<'a> {
     survey: Survey,
+    physical: Option<&'a Physical>,
     device: u64,
     /// Inodes with more than one name.
     seen: HashSet<u64>,
@@ -213,20 +248,30 @@ impl Walk<'_> {
         {
             self.survey.longest = longest;
         }
-        if let (Some(dof_l), true) = (layout.dof_l(), fragments > fewest) {
-            self.survey.fragmented.push(Finding {
-                path: path.to_owned(),
-                identity: Identity {
-                    device: (libc::major(metadata.dev()), libc::minor(metadata.dev())),
-                    inode: metadata.ino(),
-                },
-                size_bytes: layout.placed_bytes(),
-                fragments,
-                fewest_fragments: fewest,
-                dof_l,
-                read: None,
-                times_read: None,
-            });
+        let Some(dof_l) = layout.dof_l() else {
+            return;
+        };
+        // A file whose places change meanwhile may be where the device has nothing.
+        let dof_p = self.physical.and_then(|it| it.dof_p(layout).ok());
+        let finding = Finding {
+            path: path.to_owned(),
+            identity: Identity {
+                device: (libc::major(metadata.dev()), libc::minor(metadata.dev())),
+                inode: metadata.ino(),
+            },
+            size_bytes: layout.placed_bytes(),
+            fragments,
+            fewest_fragments: fewest,
+            dof_l,
+            dof_p,
+            read: None,
+            times_read: None,
+        };
+        if dof_p.is_some_and(|it| it >= WORTH_SPREADING) {
+            self.survey.unspread.push(finding.clone());
+        }
+        if fragments > fewest {
+            self.survey.fragmented.push(finding);
         }
     }
 }

@@ -33,6 +33,12 @@ pub struct Range {
 }
 
 impl Range {
+    /// `pages` pages at `src`, counted from the beginning of the whole disk, wherever the device
+    /// has them.
+    pub fn at(src: u32, pages: u32) -> Self {
+        Range::new(src, SPREAD, pages)
+    }
+
     /// `pages` pages from `src` to `dst`, counted from the beginning of the whole disk.
     pub fn new(src: u32, dst: u32, pages: u32) -> Self {
         Range {
@@ -97,6 +103,10 @@ const fn request<T>(number: libc::c_ulong) -> libc::c_ulong {
     (3 << 30) | ((size_of::<T>() as libc::c_ulong) << 16) | (0xf5 << 8) | number
 }
 
+/// `SIMFLASH_SPREAD`: a `dst` that stands for a place of the device's choice.
+const SPREAD: u32 = u32::MAX;
+
+const IOC_DEFRAG: libc::c_ulong = request::<Ranges>(3);
 const IOC_ARM: libc::c_ulong = request::<Ranges>(4);
 const IOC_DOF_P: libc::c_ulong = request::<Ranges>(5);
 const IOC_FTL_STATS: libc::c_ulong = request::<Stats>(8);
@@ -113,6 +123,22 @@ impl Janus {
     /// # Errors
     /// What the system says: that needs CAP_SYS_ADMIN, and power.
     pub fn of(device: &Device) -> io::Result<Option<Self>> {
+        Self::answering(device, Janus::disarm)
+    }
+
+    /// The same, to ask and to spread: nothing is forgotten, and who only asks needs no right
+    /// but that to read the device.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn to_ask(device: &Device) -> io::Result<Option<Self>> {
+        Self::answering(device, |it| it.statistics().map(drop))
+    }
+
+    fn answering(
+        device: &Device,
+        ask: impl Fn(&Janus) -> io::Result<()>,
+    ) -> io::Result<Option<Self>> {
         if !device.name().starts_with(NAME_PREFIX) {
             return Ok(None);
         }
@@ -120,7 +146,7 @@ impl Janus {
         let janus = Janus {
             file: OpenOptions::new().read(true).open(node)?,
         };
-        match janus.disarm() {
+        match ask(&janus) {
             Ok(()) => Ok(Some(janus)),
             Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => Ok(None),
             Err(error) => Err(error),
@@ -144,6 +170,17 @@ impl Janus {
     /// What the device says: `InvalidInput` for ranges that are outside it.
     pub fn dof_p_permille(&self, ranges: &[Range]) -> io::Result<u32> {
         Ok(self.command(IOC_DOF_P, ranges)?.dof_p_permille)
+    }
+
+    /// Rewrites what is at the `src`s over all dies if its DoF_P is at least one half
+    /// (dissertation §4.4): pages that were programmed for it. Addresses and data stay. Every
+    /// range is one [`Range::at`] gave; at most [`MOST_RANGES`], and 65,536 pages in all.
+    ///
+    /// # Errors
+    /// What the device says: `StorageFull` while pages are remapped and not committed,
+    /// `PermissionDenied` without CAP_SYS_ADMIN.
+    pub fn spread(&self, ranges: &[Range]) -> io::Result<u64> {
+        Ok(self.command(IOC_DEFRAG, ranges)?.pages_done)
     }
 
     fn command(&self, request: libc::c_ulong, ranges: &[Range]) -> io::Result<Ranges> {
@@ -211,7 +248,8 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_of_the_header() {
-        // _IOWR(0xf5, 4, 32 bytes) and _IOWR(0xf5, 8, 168 bytes).
+        // _IOWR(0xf5, 3 and 4, 32 bytes) and _IOWR(0xf5, 8, 168 bytes).
+        assert_eq!(IOC_DEFRAG, 0xc020_f503);
         assert_eq!(IOC_ARM, 0xc020_f504);
         assert_eq!(IOC_FTL_STATS, 0xc0a8_f508);
         assert_eq!(size_of::<Range>(), 16);

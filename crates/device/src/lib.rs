@@ -6,6 +6,7 @@
 
 mod discard;
 mod extents;
+pub mod hid;
 pub mod janus;
 mod mounts;
 mod pages;

@@ -1,5 +1,6 @@
 //! `frontrow defrag`: whether fragmentation hurts, and repairing what does.
 
+mod physical;
 mod words;
 
 use crate::bench::{catch_signals, json, print_text};
@@ -7,7 +8,8 @@ use crate::exit::{Exit, Failure};
 use crate::iopro::linked;
 use crate::progress;
 use ::defrag::{
-    Choice, Error, Finding, Hot, Identity, Moved, Pace, ReadTime, Refusal, Remap, Survey, Tally,
+    Choice, Error, Finding, Hot, Identity, Moved, Pace, Physical, ReadTime, Refusal, Remap, Survey,
+    Tally,
 };
 use ::iopro::report::reads_of_files;
 use ::iopro::store::Store;
@@ -47,15 +49,15 @@ pub struct Args {
     all: bool,
 
     /// How to move: remap where the device can give data another address (simflash can), copy
-    /// elsewhere
-    #[arg(long, default_value = "auto", conflicts_with = "check")]
+    /// elsewhere; or physical, over the device's dies instead of its addresses
+    #[arg(long, default_value = "auto")]
     mode: Mode,
 
-    /// Move at most so many megabytes a second
+    /// Move, or have the device program, at most so many megabytes a second
     #[arg(long, value_name = "MB/S", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     rate: Option<u64>,
 
-    /// Move at most so many megabytes
+    /// Move, or have the device program, at most so many megabytes
     #[arg(long, value_name = "MB")]
     limit: Option<u64>,
 
@@ -66,6 +68,10 @@ pub struct Args {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+
+    /// The root of the system whose devices are asked
+    #[arg(long, hide = true, default_value = "/")]
+    sysroot: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -76,6 +82,10 @@ enum Mode {
     Copy,
     /// Remap, or do nothing
     Remap,
+    /// Have the device spread those of the 50 most read files over all of its dies that a read
+    /// finds on half of them or fewer; or where it does that on its own (UFS Host Initiated
+    /// Defrag), have it look after all of itself
+    Physical,
 }
 
 fn factor(text: &str) -> Result<f64, String> {
@@ -94,6 +104,9 @@ pub(crate) struct Report {
     fragmented: Vec<Finding>,
     /// Whether reading could be measured at all.
     measured: bool,
+    /// Files on half of the device's dies or fewer, where the device tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unspread: Option<Vec<Finding>>,
     /// Bytes of the files that are worth moving.
     worth_moving_bytes: u64,
     worth_moving_files: u64,
@@ -138,7 +151,20 @@ const PAGE_BYTES: u64 = device::janus::PAGE_BYTES;
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<(), Failure> {
     let stop = catch_signals()?;
-    let mut survey = Survey::of(&args.path, &stop).map_err(failed)?;
+    match args.mode {
+        Mode::Physical => physical::run(&args, &stop),
+        Mode::Auto | Mode::Copy | Mode::Remap => logical(&args, &stop),
+    }
+}
+
+/// Fewer pieces of addresses.
+fn logical(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
+    // Which dies files are on is said where that costs nothing but asking.
+    let physical = match args.check {
+        true => Physical::of(&args.path).unwrap_or_default(),
+        false => None,
+    };
+    let mut survey = Survey::with(&args.path, physical.as_ref(), stop).map_err(failed)?;
     if let Some(recording) = &args.recording {
         survey.heat(&hot(recording)?);
     }
@@ -154,14 +180,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 measure,
                 args.read.saturating_mul(MEGABYTE),
                 &mut shown(&bar),
-                &stop,
+                stop,
             )
             .map_err(failed)?;
     }
     survey
         .fragmented
         .sort_by_key(|it| std::cmp::Reverse(it.read.map_or(0, |read| read.excess_ns())));
-    let remap = remap(&args)?;
+    let remap = remap(args)?;
     let choice = Choice {
         least_factor: args
             .factor
@@ -178,6 +204,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         filesystem: survey.filesystem.to_string(),
         all: survey.all,
         measured: measure.is_some(),
+        unspread: physical.map(|_| std::mem::take(&mut survey.unspread)),
         worth_moving_bytes: chosen.iter().map(|it| it.size_bytes).sum(),
         worth_moving_files: chosen.len() as u64,
         repair: None,
@@ -194,7 +221,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let count = chosen.len() as u64;
         for (done, finding) in chosen.iter().enumerate() {
             shown(&bar)(done as u64, count);
-            one(&mut repair, finding, remap.as_ref(), &mut pace, &stop);
+            one(&mut repair, finding, remap.as_ref(), &mut pace, stop);
             if stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -202,16 +229,20 @@ pub fn run(args: Args) -> Result<(), Failure> {
         settle(&repair)?;
         if stop.load(Ordering::Relaxed) {
             bar.finish_and_clear();
-            return Err(interrupted(&repair));
+            return Err(interrupted(repair.moved.len()));
         }
         repair.elided_bytes = (elided_pages(remap.as_ref())? - elided_before) * PAGE_BYTES;
-        read_again(&mut repair, measure.as_mut(), &stop)?;
+        read_again(&mut repair, measure.as_mut(), stop)?;
         report.repair = Some(repair);
     }
     bar.finish_and_clear();
     report.fragmented = survey.fragmented;
-    print(&report, &args)?;
-    refused_alone(&report, &args)
+    match args.json {
+        true => print_text(&json(&report)?)?,
+        false => print_text(&words::text(&report, &args.path, args.check))?,
+    }
+    let left = report.repair.as_ref().and_then(|it| it.left.first());
+    refused_alone(left, args)
 }
 
 /// Which files were read while it was recorded.
@@ -240,7 +271,7 @@ fn within(findings: &[Finding], limit_bytes: u64) -> Vec<&Finding> {
 /// The device's commands, where they are wanted and there.
 fn remap(args: &Args) -> Result<Option<Remap>, Failure> {
     let remap = match args.mode {
-        Mode::Copy => return Ok(None),
+        Mode::Copy | Mode::Physical => return Ok(None),
         // Who only looks need not be allowed to command the device.
         Mode::Auto if args.check => Remap::of(&args.path).unwrap_or_default(),
         Mode::Auto | Mode::Remap => Remap::of(&args.path).map_err(failed)?,
@@ -323,20 +354,16 @@ fn read_again(
     Ok(())
 }
 
-fn interrupted(repair: &Repair) -> Failure {
+fn interrupted(files: usize) -> Failure {
     Failure::new(
         Exit::Interrupted,
-        format_args!(
-            "interrupted after {} files: every file is whole; run it again to go on",
-            repair.moved.len()
-        ),
+        format_args!("interrupted after {files} files: every file is whole; run it again to go on"),
     )
 }
 
 /// A single file that could not be moved is a failure; among many it is a line.
-fn refused_alone(report: &Report, args: &Args) -> Result<(), Failure> {
-    let Some(LeftFile { refusal, .. }) = report.repair.as_ref().and_then(|it| it.left.first())
-    else {
+fn refused_alone(left: Option<&LeftFile>, args: &Args) -> Result<(), Failure> {
+    let Some(LeftFile { refusal, .. }) = left else {
         return Ok(());
     };
     if args.path.is_dir() {
@@ -363,18 +390,12 @@ fn shown(bar: &ProgressBar) -> impl FnMut(u64, u64) {
     }
 }
 
-fn print(report: &Report, args: &Args) -> Result<(), Failure> {
-    match args.json {
-        true => print_text(&json(report)?),
-        false => print_text(&words::text(report, &args.path, args.check)),
-    }
-}
-
 fn failed(error: Error) -> Failure {
     let exit = match &error {
         Error::Interrupted => Exit::Interrupted,
         Error::NoLayout { .. } => Exit::Unsupported,
-        Error::Device { .. } => Exit::Internal,
+        Error::Device { .. } | Error::DeviceStopped => Exit::Internal,
+        Error::DeviceBusy => Exit::Refused,
         Error::Io { source, .. } => match source.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => Exit::Permission,
             // ELOOP: a link, which is not followed.

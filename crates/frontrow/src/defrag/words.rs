@@ -1,13 +1,32 @@
 //! A check and a repair in words.
 
-use super::{Repair, Report};
-use ::defrag::ReadTime;
+use super::{LeftFile, Repair, Report, physical};
+use ::defrag::{Finding, ReadTime, Rearranged};
 use record::number::{count, factor, with_unit};
 use std::fmt::Write;
 use std::path::Path;
 
 /// Files that are listed one by one.
 const LISTED: usize = 10;
+
+/// Files that were moved or spread, and those that were left.
+pub(super) trait Files {
+    /// With the reason.
+    fn left(&self) -> &[LeftFile];
+    /// How long reading each of the others took, and takes.
+    fn read_times(&self) -> Vec<(Option<ReadTime>, Option<ReadTime>)>;
+}
+
+impl Files for Repair {
+    fn left(&self) -> &[LeftFile] {
+        &self.left
+    }
+
+    fn read_times(&self) -> Vec<(Option<ReadTime>, Option<ReadTime>)> {
+        let files = self.moved.iter();
+        files.map(|it| (it.read_before, it.read_after)).collect()
+    }
+}
 
 /// The whole text.
 pub(super) fn text(report: &Report, path: &Path, check: bool) -> String {
@@ -31,7 +50,10 @@ pub(super) fn text(report: &Report, path: &Path, check: bool) -> String {
         );
     }
     let _ = writeln!(text, "{}", verdict(report));
-    list(&mut text, report);
+    list(&mut text, &report.fragmented, "DoF_L", |it| Some(it.dof_l));
+    if let Some(unspread) = &report.unspread {
+        on_few_dies(&mut text, unspread, path);
+    }
     match &report.repair {
         Some(repair) => repaired(&mut text, repair),
         None if check && report.worth_moving_files > 0 => {
@@ -81,8 +103,90 @@ fn sums<'a>(reads: impl Iterator<Item = &'a ReadTime>) -> (u64, u64) {
     })
 }
 
-fn list(text: &mut String, report: &Report) {
-    for finding in report.fragmented.iter().take(LISTED) {
+/// What the device tells of its dies.
+fn on_few_dies(text: &mut String, unspread: &[Finding], path: &Path) {
+    let bytes = unspread.iter().map(|it| it.size_bytes).sum();
+    let _ = match unspread.len() {
+        0 => writeln!(
+            text,
+            "Every file is on more than half of the device's dies."
+        ),
+        number => writeln!(
+            text,
+            "On half of the device's dies or fewer (DoF_P ≥ 0.5): {} in {}. For those that are \
+             read most:\n  frontrow defrag {} --mode physical",
+            megabytes(bytes),
+            files(number as u64),
+            path.display(),
+        ),
+    };
+}
+
+/// What became of files on few dies, or is to.
+pub(super) fn spread(report: &physical::Report, path: &Path) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{}: {} in {} ({}), {} of them on half of the device's dies or fewer",
+        path.display(),
+        megabytes(report.all.bytes),
+        files(report.all.files),
+        report.filesystem,
+        count(report.unspread.len() as f64),
+    );
+    list(&mut text, &report.unspread, "DoF_P", |it| it.dof_p);
+    let Some(repair) = &report.repair else {
+        if report.worth_spreading_files > 0 {
+            let _ = writeln!(
+                text,
+                "To spread the {} that are read most: frontrow defrag {} --mode physical \
+                 (programs {} at most)",
+                files(report.worth_spreading_files),
+                path.display(),
+                megabytes(report.worth_spreading_bytes),
+            );
+        }
+        return text;
+    };
+    if repair.spread.is_empty() && repair.left.is_empty() {
+        text.push_str("Nothing had to be spread.\n");
+        return text;
+    }
+    let of = repair.spread.len().max(1) as f64;
+    let mean = |dof_p: fn(&physical::SpreadFile) -> f64| -> f64 {
+        repair.spread.iter().map(dof_p).sum::<f64>() / of
+    };
+    let _ = writeln!(
+        text,
+        "Spread {}, for which the device programmed {}: DoF_P {:.2} before, {:.2} now.",
+        files(repair.spread.len() as u64),
+        megabytes(repair.programmed_bytes),
+        mean(|it| it.spread.dof_p_before),
+        mean(|it| it.spread.dof_p_after),
+    );
+    outcome(&mut text, repair);
+    text
+}
+
+/// What a device says that looks after all of itself.
+pub(super) fn whole(device: &str, done: &Rearranged, path: &Path) -> String {
+    let fragmented = match done.fragmented_bytes {
+        Some(bytes) => format!("{} of it are fragmented", megabytes(bytes)),
+        None => "how much of it is fragmented it does not say".to_owned(),
+    };
+    let verdict = match (done.required, done.done) {
+        (false, _) => "It finds that it need not be defragmented.".to_owned(),
+        (true, true) => "It has defragmented itself.".to_owned(),
+        (true, false) => format!(
+            "It finds that it should be defragmented: frontrow defrag {} --mode physical",
+            path.display()
+        ),
+    };
+    format!("{device} has analysed itself: {fragmented}. {verdict}\n")
+}
+
+fn list(text: &mut String, findings: &[Finding], what: &str, dof: fn(&Finding) -> Option<f64>) {
+    for finding in findings.iter().take(LISTED) {
         let read = match &finding.read {
             Some(read) => format!(
                 "{} instead of {}",
@@ -93,14 +197,14 @@ fn list(text: &mut String, report: &Report) {
         };
         let _ = writeln!(
             text,
-            "  DoF_L {:>5}  {:>9}  {read}  {}",
-            factor(finding.dof_l),
+            "  {what} {:>5}  {:>9}  {read}  {}",
+            dof(finding).map_or_else(String::new, factor),
             megabytes(finding.size_bytes),
             finding.path.display(),
         );
     }
-    if report.fragmented.len() > LISTED {
-        let more = report.fragmented.len() - LISTED;
+    if findings.len() > LISTED {
+        let more = findings.len() - LISTED;
         let _ = writeln!(text, "  and {} more (--json lists all)", files(more as u64));
     }
 }
@@ -131,10 +235,13 @@ fn repaired(text: &mut String, repair: &Repair) {
             megabytes(repair.elided_bytes),
         );
     }
-    let both = repair
-        .moved
-        .iter()
-        .filter_map(|it| it.read_before.zip(it.read_after));
+    outcome(text, repair);
+}
+
+/// How reading has changed, and what was left.
+fn outcome(text: &mut String, repair: &impl Files) {
+    let times = repair.read_times().into_iter();
+    let both = times.filter_map(|(before, after)| before.zip(after));
     let (lay, lies) = both.fold((0, 0), |(lay, lies), (before, after)| {
         (lay + before.as_it_lies_ns, lies + after.as_it_lies_ns)
     });
@@ -146,11 +253,11 @@ fn repaired(text: &mut String, repair: &Repair) {
             with_unit(lies as f64, "ns"),
         );
     }
-    for left in repair.left.iter().take(LISTED) {
+    for left in repair.left().iter().take(LISTED) {
         let _ = writeln!(text, "  left {}: {}", left.path.display(), left.reason);
     }
-    if repair.left.len() > LISTED {
-        let more = (repair.left.len() - LISTED) as u64;
+    if repair.left().len() > LISTED {
+        let more = (repair.left().len() - LISTED) as u64;
         let _ = writeln!(
             text,
             "  and {} more were left (--json says why)",
