@@ -1,5 +1,6 @@
 //! Moving files: what xfstests ask of EXT4_IOC_MOVE_EXT in ext4/301 to 304 and 308.
 
+mod physical;
 mod refusals;
 mod snapshots;
 
@@ -49,6 +50,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     snapshots::run(stand, made)?;
     // With room for the load.
     let volume = Volume::make(stand)?;
+    physical::run(stand, volume.path())?;
     moved_under_load(stand, volume.path())?;
     volume.unmount()?;
     is_clean(stand)
