@@ -8,6 +8,7 @@
 //!
 //! Offsets and sizes of a trace are bytes; what is replayed is whole pages of 4096 bytes.
 
+mod crew;
 mod flash;
 mod on_file;
 mod on_flash;
@@ -138,7 +139,7 @@ impl Stopwatch {
         self.pages += pages;
     }
 
-    fn times(&self) -> Times {
+    pub(crate) fn times(&self) -> Times {
         Times {
             count: self.histogram.len(),
             pages: self.pages,
@@ -167,7 +168,7 @@ pub struct TimesByKind {
 }
 
 impl TimesByKind {
-    pub(crate) fn of(watches: &[Stopwatch; 4]) -> Self {
+    pub(crate) fn of(watches: &[Stopwatch]) -> Self {
         let times = |kind: Kind| {
             let watch = &watches[kind as usize];
             (!watch.histogram.is_empty()).then(|| watch.times())

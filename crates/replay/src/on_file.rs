@@ -1,9 +1,10 @@
 //! Replay onto a block device or a file, in real time, by threads that block.
 
+use crate::crew::{Crew, Done, PIECE_BYTES, Sum};
 use crate::packing::Packing;
-use crate::schedule::{Pace, Schedule};
+use crate::schedule::Pace;
 use crate::trace::{Kind, Operation, Trace};
-use crate::{Error, Stopwatch, TimesByKind};
+use crate::{Error, TimesByKind};
 use device::{PAGE_BYTES, Pages};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -11,19 +12,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// Largest read or write made at once; larger ones go in pieces.
-const PIECE_BYTES: usize = 1 << 20;
-
-/// Threads where the pace does not say how many operations may be under way.
-const OPEN_THREADS: u32 = 64;
-
-/// How often a waiting thread looks at the flag that ends it all.
-const LOOK: Duration = Duration::from_millis(100);
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 /// Where to.
 #[derive(Clone, Debug)]
@@ -52,9 +42,6 @@ pub struct OnFile {
     pub latest_ns: u64,
 }
 
-/// Later than this counts as late.
-const LATE_NS: u64 = 1_000_000;
-
 /// Plays `trace` `loops` times.
 ///
 /// # Errors
@@ -69,38 +56,27 @@ pub fn on_file(
 ) -> Result<OnFile, Error> {
     let packing = Packing::of(trace);
     let file = open(target, trace, &packing)?;
-    let mut sum = Sum::new();
+    let mut sum = Sum::new(4);
     let begun = Instant::now();
     for _ in 0..loops {
-        let run = Run {
-            trace,
-            packing: &packing,
-            file: &file,
-            path: &target.path,
-            begun: Instant::now(),
-            state: Mutex::new(State {
-                schedule: Schedule::new(trace, pace),
-                sum,
-                failure: None,
-            }),
-            changed: Condvar::new(),
-            stop,
+        let crew = Crew { trace, pace, stop };
+        let perform = |index: usize, buffer: &mut Pages| {
+            let operation = &trace.operations()[index];
+            play(&file, &packing, operation, buffer).map_err(|error| {
+                let verb = match operation.kind {
+                    Kind::Read => "read",
+                    Kind::Write => "write to",
+                    Kind::Discard => "discard in",
+                    Kind::Flush => "flush",
+                };
+                failed(verb, &target.path)(error)
+            })?;
+            Ok(Done {
+                kind: operation.kind as usize,
+                pages: operation.pages().map_or(0, |(first, end)| end - first),
+            })
         };
-        let threads = match pace {
-            Pace::Closed { depth } => depth,
-            Pace::Open => OPEN_THREADS,
-            Pace::Mixed { .. } => OPEN_THREADS.min(trace.lanes()),
-        };
-        thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| run.work());
-            }
-        });
-        let state = run.state.into_inner().unwrap_or_else(|it| it.into_inner());
-        if let Some(failure) = state.failure {
-            return Err(failure);
-        }
-        sum = state.sum;
+        sum = crew.play(sum, &perform)?;
     }
     Ok(OnFile {
         operations: sum.operations,
@@ -180,7 +156,7 @@ fn fallocate(file: &File, mode: i32, offset: u64, bytes: u64) -> io::Result<()> 
     }
 }
 
-fn failed<'a>(verb: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
+pub(crate) fn failed<'a>(verb: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
     move |source| Error::Io {
         verb,
         path: path.to_owned(),
@@ -188,131 +164,37 @@ fn failed<'a>(verb: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error
     }
 }
 
-struct Sum {
-    watches: [Stopwatch; 4],
-    operations: u64,
-    late_operations: u64,
-    latest_ns: u64,
-}
-
-impl Sum {
-    fn new() -> Self {
-        Sum {
-            watches: std::array::from_fn(|_| Stopwatch::new()),
-            operations: 0,
-            late_operations: 0,
-            latest_ns: 0,
-        }
+fn play(
+    file: &File,
+    packing: &Packing,
+    operation: &Operation,
+    buffer: &mut Pages,
+) -> io::Result<()> {
+    let Some((first, end)) = operation.pages() else {
+        return file.sync_data();
+    };
+    let mut offset = packing.page(first) * PAGE_BYTES as u64;
+    let mut left = (end - first) as usize * PAGE_BYTES;
+    if operation.kind == Kind::Discard {
+        return discard(file, offset, left as u64);
     }
-}
-
-struct State<'a> {
-    schedule: Schedule<'a>,
-    sum: Sum,
-    failure: Option<Error>,
-}
-
-struct Run<'a> {
-    trace: &'a Trace,
-    packing: &'a Packing,
-    file: &'a File,
-    path: &'a Path,
-    begun: Instant,
-    state: Mutex<State<'a>>,
-    changed: Condvar,
-    stop: &'a AtomicBool,
-}
-
-impl<'a> Run<'a> {
-    /// A thread's: takes operations that are due until all are done or something fails.
-    fn work(&self) {
-        let mut buffer = Pages::zeroed(PIECE_BYTES);
-        while let Some((index, issued_ns)) = self.next() {
-            let operation = self.trace.operations()[index];
-            let outcome = self.perform(&operation, &mut buffer);
-            let now_ns = self.now_ns();
-            let mut state = self.lock();
-            if let Err(error) = outcome {
-                let verb = match operation.kind {
-                    Kind::Read => "read",
-                    Kind::Write => "write to",
-                    Kind::Discard => "discard in",
-                    Kind::Flush => "flush",
-                };
-                state.failure.get_or_insert(failed(verb, self.path)(error));
+    while left > 0 {
+        let piece = &mut buffer[..left.min(PIECE_BYTES)];
+        match operation.kind {
+            Kind::Read => file.read_exact_at(piece, offset)?,
+            _ => {
+                fill(piece, offset);
+                file.write_all_at(piece, offset)?;
             }
-            let pages = operation.pages().map_or(0, |(first, end)| end - first);
-            state.sum.operations += 1;
-            state.sum.watches[operation.kind as usize].add(now_ns - issued_ns, pages);
-            state.schedule.complete(index, now_ns);
-            drop(state);
-            self.changed.notify_all();
         }
-        self.changed.notify_all();
+        offset += piece.len() as u64;
+        left -= piece.len();
     }
-
-    fn lock(&self) -> MutexGuard<'_, State<'a>> {
-        self.state.lock().unwrap_or_else(|it| it.into_inner())
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.begun.elapsed().as_nanos() as u64
-    }
-
-    /// The next operation once it is due, and when that was found; `None` at the end.
-    fn next(&self) -> Option<(usize, u64)> {
-        let mut state = self.lock();
-        loop {
-            if self.stop.load(Ordering::Relaxed) {
-                state.failure.get_or_insert(Error::Interrupted);
-            }
-            if state.failure.is_some() || state.schedule.is_over() {
-                return None;
-            }
-            let now_ns = self.now_ns();
-            let patience = match state.schedule.peek() {
-                Some((due_ns, index)) if due_ns <= now_ns => {
-                    state.schedule.issue();
-                    let late_ns = if due_ns == 0 { 0 } else { now_ns - due_ns };
-                    state.sum.late_operations += u64::from(late_ns > LATE_NS);
-                    state.sum.latest_ns = state.sum.latest_ns.max(late_ns);
-                    return Some((index, now_ns));
-                }
-                Some((due_ns, _)) => LOOK.min(Duration::from_nanos(due_ns - now_ns)),
-                None => LOOK,
-            };
-            let waited = self.changed.wait_timeout(state, patience);
-            state = waited.unwrap_or_else(|it| it.into_inner()).0;
-        }
-    }
-
-    fn perform(&self, operation: &Operation, buffer: &mut Pages) -> io::Result<()> {
-        let Some((first, end)) = operation.pages() else {
-            return self.file.sync_data();
-        };
-        let mut offset = self.packing.page(first) * PAGE_BYTES as u64;
-        let mut left = (end - first) as usize * PAGE_BYTES;
-        if operation.kind == Kind::Discard {
-            return discard(self.file, offset, left as u64);
-        }
-        while left > 0 {
-            let piece = &mut buffer[..left.min(PIECE_BYTES)];
-            match operation.kind {
-                Kind::Read => self.file.read_exact_at(piece, offset)?,
-                _ => {
-                    fill(piece, offset);
-                    self.file.write_all_at(piece, offset)?;
-                }
-            }
-            offset += piece.len() as u64;
-            left -= piece.len();
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Data that do not compress: a device that compresses is not to gain by it.
-fn fill(piece: &mut [u8], offset: u64) {
+pub(crate) fn fill(piece: &mut [u8], offset: u64) {
     let mut state = offset;
     for word in piece.chunks_exact_mut(8) {
         // splitmix64.

@@ -34,12 +34,26 @@ pub enum Pace {
     },
 }
 
+/// What a schedule has to know of a trace: operations by their index, in the order of their times.
+pub trait Steps {
+    /// How many.
+    fn count(&self) -> usize;
+    /// Threads.
+    fn lanes(&self) -> u32;
+    /// When an operation was issued.
+    fn time_ns(&self, index: usize) -> u64;
+    /// When it had ended, or was issued where that is not known.
+    fn end_ns(&self, index: usize) -> u64;
+    /// The thread that issued it.
+    fn lane(&self, index: usize) -> u32;
+}
+
 /// Which operation is due next.
 ///
 /// Operations are named by their index in the trace; times are nanoseconds since the start.
 #[derive(Debug)]
-pub struct Schedule<'a> {
-    trace: &'a Trace,
+pub struct Schedule<'a, S = Trace> {
+    trace: &'a S,
     pace: Pace,
     /// Next in the trace's order; for `Mixed`, unused.
     cursor: usize,
@@ -52,9 +66,9 @@ pub struct Schedule<'a> {
 
 const NOBODY: u32 = u32::MAX;
 
-impl<'a> Schedule<'a> {
+impl<'a, S: Steps> Schedule<'a, S> {
     /// From the trace's beginning.
-    pub fn new(trace: &'a Trace, pace: Pace) -> Self {
+    pub fn new(trace: &'a S, pace: Pace) -> Self {
         let mut schedule = Schedule {
             trace,
             pace,
@@ -70,13 +84,12 @@ impl<'a> Schedule<'a> {
     }
 
     fn link_threads(&mut self) {
-        let operations = self.trace.operations();
         let mut last = vec![NOBODY; self.trace.lanes() as usize];
-        self.successor = vec![NOBODY; operations.len()];
-        for (index, operation) in operations.iter().enumerate() {
-            let last = &mut last[operation.lane as usize];
+        self.successor = vec![NOBODY; self.trace.count()];
+        for index in 0..self.trace.count() {
+            let last = &mut last[self.trace.lane(index) as usize];
             match *last {
-                NOBODY => self.ready.push(Reverse((operation.time_ns, index))),
+                NOBODY => self.ready.push(Reverse((self.trace.time_ns(index), index))),
                 before => self.successor[before as usize] = index as u32,
             }
             *last = index as u32;
@@ -86,11 +99,11 @@ impl<'a> Schedule<'a> {
     /// The next operation and when it is due. `None` if all were issued, or an end has to come
     /// first.
     pub fn peek(&self) -> Option<(u64, usize)> {
-        let next = self.trace.operations().get(self.cursor);
+        let next = (self.cursor < self.trace.count()).then_some(self.cursor);
         match self.pace {
             Pace::Closed { depth } if self.in_flight >= depth => None,
-            Pace::Closed { .. } => next.map(|_| (0, self.cursor)),
-            Pace::Open => next.map(|it| (it.time_ns, self.cursor)),
+            Pace::Closed { .. } => next.map(|it| (0, it)),
+            Pace::Open => next.map(|it| (self.trace.time_ns(it), it)),
             Pace::Mixed { .. } => self.ready.peek().map(|Reverse(next)| *next),
         }
     }
@@ -114,9 +127,8 @@ impl<'a> Schedule<'a> {
         if next == NOBODY {
             return;
         }
-        let operations = self.trace.operations();
-        let time_ns = operations[next as usize].time_ns;
-        let interval_ns = time_ns - operations[index].time_ns;
+        let time_ns = self.trace.time_ns(next as usize);
+        let interval_ns = time_ns.saturating_sub(self.trace.end_ns(index));
         let due_ns = match interval_ns <= think_ns {
             true => now_ns.saturating_add(interval_ns),
             false => time_ns.max(now_ns),
@@ -128,7 +140,7 @@ impl<'a> Schedule<'a> {
     pub fn is_over(&self) -> bool {
         let left = match self.pace {
             Pace::Mixed { .. } => !self.ready.is_empty(),
-            Pace::Closed { .. } | Pace::Open => self.cursor < self.trace.operations().len(),
+            Pace::Closed { .. } | Pace::Open => self.cursor < self.trace.count(),
         };
         !left && self.in_flight == 0
     }

@@ -1,5 +1,7 @@
 //! A trace in memory.
 
+use crate::schedule::Steps;
+
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
@@ -35,6 +37,29 @@ impl Operation {
         const PAGE: u64 = crate::flash::PAGE_BYTES;
         let end = self.offset_bytes + self.size_bytes;
         (self.kind != Kind::Flush).then(|| (self.offset_bytes / PAGE, end.div_ceil(PAGE)))
+    }
+}
+
+impl Steps for Trace {
+    fn count(&self) -> usize {
+        self.operations.len()
+    }
+
+    fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    fn time_ns(&self, index: usize) -> u64 {
+        self.operations[index].time_ns
+    }
+
+    /// Block traces do not tell what an operation took.
+    fn end_ns(&self, index: usize) -> u64 {
+        self.operations[index].time_ns
+    }
+
+    fn lane(&self, index: usize) -> u32 {
+        self.operations[index].lane
     }
 }
 
