@@ -1,23 +1,30 @@
-//! Block traces of real machines, played again: through the flash core in this process, or
-//! onto a device or a file.
+//! Traces of real machines, played again: block traces through the flash core in this process,
+//! or onto a device or a file; system calls in a directory, or as the block traces that they
+//! would be without a page cache.
 //!
 //! ```text
 //! read ──> Trace ──> Packing ──> Schedule ──> on_flash (virtual time, as fast as it goes)
 //! (a file a format)  (addresses) (pace)  └──> on_file  (real time, threads)
+//!      └─> Calls ──────────────> Schedule ──> on_directory (the same)
 //! ```
 //!
 //! Offsets and sizes of a trace are bytes; what is replayed is whole pages of 4096 bytes.
 
+mod calls;
 mod crew;
 mod flash;
+mod on_directory;
 mod on_file;
 mod on_flash;
 mod packing;
 mod read;
+mod sandbox;
 mod schedule;
 mod trace;
 
+pub use calls::{Action, Before, Builder, Call, Calls, Handle, Opening, When};
 pub use flash::{Config, Counters, Error as FlashError};
+pub use on_directory::{OnDirectory, Place, on_directory};
 pub use on_file::{Target, on_file};
 pub use on_flash::{Fill, OnFlash, on_flash};
 pub use packing::Packing;
@@ -29,6 +36,25 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
+
+/// What was traced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recording {
+    /// Requests of a device.
+    Blocks(Trace),
+    /// System calls.
+    Calls(Calls),
+}
+
+impl Recording {
+    /// What a device would have to do, without names and a page cache.
+    pub fn into_blocks(self) -> Trace {
+        match self {
+            Recording::Blocks(trace) => trace,
+            Recording::Calls(calls) => calls.as_blocks(),
+        }
+    }
+}
 
 /// Why a replay did not come to its end.
 #[derive(Debug, thiserror::Error)]

@@ -3,8 +3,9 @@
 mod blkparse;
 mod fio;
 mod phone;
+mod strace;
 
-use crate::{Error, Kind, Operation, Trace};
+use crate::{Error, Kind, Operation, Recording, Trace};
 use flate2::bufread::MultiGzDecoder;
 use std::collections::HashMap;
 use std::fs::File;
@@ -31,11 +32,13 @@ pub enum Format {
     Blkparse,
     /// fio's `write_iolog`, version 2 or 3.
     Fio,
+    /// What strace prints with `-f -ttt -T`, and better with `-y`.
+    Strace,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 3] = [Format::Phone, Format::Blkparse, Format::Fio];
+    pub const ALL: [Format; 4] = [Format::Phone, Format::Blkparse, Format::Fio, Format::Strace];
 
     /// As the command line has it.
     pub fn name(self) -> &'static str {
@@ -43,6 +46,7 @@ impl Format {
             Format::Phone => "phone",
             Format::Blkparse => "blkparse",
             Format::Fio => "fio",
+            Format::Strace => "strace",
         }
     }
 
@@ -59,19 +63,58 @@ impl Format {
         if fio::version(line).is_some() {
             return Some(Format::Fio);
         }
+        if strace::is_line(line) {
+            return Some(Format::Strace);
+        }
         blkparse::is_event(line).then_some(Format::Blkparse)
     }
 
-    fn reader(self) -> Box<dyn Lines> {
+    fn reader(self) -> Reader {
+        let blocks = |lines| Reader::Blocks(lines, Vec::new());
         match self {
-            Format::Phone => Box::new(phone::Reader::default()),
-            Format::Blkparse => Box::new(blkparse::Reader::default()),
-            Format::Fio => Box::new(fio::Reader::default()),
+            Format::Phone => blocks(Box::new(phone::Reader::default())),
+            Format::Blkparse => blocks(Box::new(blkparse::Reader::default())),
+            Format::Fio => blocks(Box::new(fio::Reader::default())),
+            Format::Strace => Reader::Calls(Box::default()),
         }
     }
 }
 
-/// What a format's module does: takes a line after the other.
+/// What comes of the lines.
+enum Reader {
+    /// Requests of a device.
+    Blocks(Box<dyn Lines>, Vec<Operation>),
+    /// System calls.
+    Calls(Box<strace::Reader>),
+}
+
+impl Reader {
+    fn take(&mut self, line: &str) -> Result<(), String> {
+        match self {
+            Reader::Blocks(lines, operations) => {
+                operations.extend(lines.take(line)?);
+                Ok(())
+            }
+            Reader::Calls(reader) => reader.take(line),
+        }
+    }
+
+    fn count(&self) -> usize {
+        match self {
+            Reader::Blocks(_, operations) => operations.len(),
+            Reader::Calls(reader) => reader.count(),
+        }
+    }
+
+    fn finish(self) -> Recording {
+        match self {
+            Reader::Blocks(_, operations) => Recording::Blocks(Trace::new(operations)),
+            Reader::Calls(reader) => Recording::Calls(reader.finish()),
+        }
+    }
+}
+
+/// What a block format's module does: takes a line after the other.
 trait Lines {
     /// The operation in a line, if it has one.
     ///
@@ -85,7 +128,7 @@ trait Lines {
 /// # Errors
 /// [`Error::Io`], [`Error::Format`], [`Error::Line`], [`Error::Empty`], [`Error::TooLong`]. A
 /// damaged trace is an error and never a shorter trace.
-pub fn read(path: &Path, format: Option<Format>) -> Result<Trace, Error> {
+pub fn read(path: &Path, format: Option<Format>) -> Result<Recording, Error> {
     let failed = |source| Error::Io {
         verb: "read",
         path: path.to_owned(),
@@ -99,15 +142,18 @@ pub fn read(path: &Path, format: Option<Format>) -> Result<Trace, Error> {
     }
 }
 
-fn read_lines(path: &Path, input: impl BufRead, format: Option<Format>) -> Result<Trace, Error> {
+fn read_lines(
+    path: &Path,
+    input: impl BufRead,
+    format: Option<Format>,
+) -> Result<Recording, Error> {
     let mut input = LineReader::new(input);
     let failed = |source| Error::Io {
         verb: "read",
         path: path.to_owned(),
         source,
     };
-    let mut reader: Option<(Format, Box<dyn Lines>)> = format.map(|it| (it, it.reader()));
-    let mut operations = Vec::new();
+    let mut reader: Option<(Format, Reader)> = format.map(|it| (it, it.reader()));
     while let Some(line) = input.next().map_err(failed)? {
         if line.is_empty() {
             continue;
@@ -119,23 +165,22 @@ fn read_lines(path: &Path, input: impl BufRead, format: Option<Format>) -> Resul
                 reader.insert((format, format.reader()))
             }
         };
-        let taken = reader.take(line).map_err(|reason| Error::Line {
+        reader.take(line).map_err(|reason| Error::Line {
             path: path.to_owned(),
             line: input.number,
             format: format.name(),
             reason,
         })?;
-        operations.extend(taken);
-        if operations.len() > OPERATIONS_LIMIT {
+        if reader.count() > OPERATIONS_LIMIT {
             return Err(Error::TooLong {
                 path: path.to_owned(),
                 limit: OPERATIONS_LIMIT,
             });
         }
     }
-    match operations.is_empty() {
-        true => Err(Error::Empty(path.to_owned())),
-        false => Ok(Trace::new(operations)),
+    match reader {
+        Some((_, reader)) if reader.count() > 0 => Ok(reader.finish()),
+        _ => Err(Error::Empty(path.to_owned())),
     }
 }
 

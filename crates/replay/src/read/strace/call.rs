@@ -1,0 +1,353 @@
+//! A call as strace prints it, taken apart: `NAME(ARGUMENT, …) = RESULT <SECONDS>`.
+
+use super::super::seconds;
+
+/// A call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Call<'a> {
+    pub(super) name: &'a str,
+    pub(super) arguments: Vec<&'a str>,
+    pub(super) result: Outcome,
+    pub(super) took_ns: u64,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// With a number, and the file that it is a descriptor of where strace says so (`-y`).
+    Number(i64, Option<Vec<u8>>),
+    /// With an error.
+    Failed,
+    /// It is not known: `?`.
+    Unknown,
+}
+
+/// As in the line, without thread and time.
+///
+/// # Errors
+/// What it has not.
+pub(super) fn parse(text: &str) -> Result<Call<'_>, String> {
+    let (name, rest) = text.split_once('(').ok_or("it has no call")?;
+    let is_name = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
+    if name.is_empty() || !name.bytes().all(is_name) {
+        return Err(format!("'{name}' is no name of a call"));
+    }
+    let (arguments, rest) = arguments(rest)?;
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix('=').ok_or("it has no result")?;
+    let (result, took_ns) = duration(rest.trim())?;
+    Ok(Call {
+        name,
+        arguments,
+        result: outcome(result)?,
+        took_ns,
+    })
+}
+
+/// Up to the closing bracket, split at the commas that are in no bracket, string or name of a
+/// file; and what follows.
+fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
+    let bytes = text.as_bytes();
+    let (mut arguments, mut begin, mut at) = (Vec::new(), 0, 0);
+    // What is open: a closing bracket for each.
+    let mut open: Vec<u8> = Vec::new();
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = end_of_string(bytes, at).ok_or("a string of it has no end")?,
+            b'/' if bytes[at..].starts_with(b"/*") => {
+                at += text[at..].find("*/").ok_or("a remark in it has no end")? + 1;
+            }
+            b'<' if is_name(&bytes[..at]) => {
+                at = end_of_name(bytes, at).ok_or("a name in it has no end")?;
+            }
+            b'(' => open.push(b')'),
+            b'[' => open.push(b']'),
+            b'{' => open.push(b'}'),
+            b')' if open.is_empty() => {
+                let last = text[begin..at].trim();
+                if !last.is_empty() || !arguments.is_empty() {
+                    arguments.push(last);
+                }
+                return Ok((arguments, &text[at + 1..]));
+            }
+            b',' if open.is_empty() => {
+                arguments.push(text[begin..at].trim());
+                begin = at + 1;
+            }
+            closing @ (b')' | b']' | b'}') if open.pop() != Some(closing) => {
+                return Err("its brackets do not match".to_owned());
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Err("it has no end".to_owned())
+}
+
+/// Of the closing quote of the string that begins at `at`.
+fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut at = at + 1;
+    while at < bytes.len() && bytes[at] != b'"' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    (at < bytes.len()).then_some(at)
+}
+
+/// Whether a `<` behind this opens the name of a descriptor's file.
+fn is_name(before: &[u8]) -> bool {
+    before.ends_with(b"AT_FDCWD") || before.last().is_some_and(u8::is_ascii_digit)
+}
+
+/// Of the `>` that closes the name that begins at `at`. In a socket's there are arrows.
+fn end_of_name(bytes: &[u8], at: usize) -> Option<usize> {
+    let first = at + bytes[at..].iter().position(|it| *it == b'>')?;
+    let name = &bytes[at + 1..first];
+    let is_socket = !name.starts_with(b"/") && name.windows(2).any(|it| it == b":[");
+    if !is_socket || bytes[first - 1] == b']' {
+        return Some(first);
+    }
+    let end = bytes[first..].windows(2).position(|it| it == b"]>")?;
+    Some(first + end + 1)
+}
+
+/// `RESULT <0.000012>`.
+fn duration(text: &str) -> Result<(&str, u64), String> {
+    let Some(inner) = text.strip_suffix('>') else {
+        return Ok((text, 0));
+    };
+    let Some((result, took)) = inner.rsplit_once('<') else {
+        return Ok((text, 0));
+    };
+    match seconds(took) {
+        Some(took_ns) => Ok((result.trim_end(), took_ns)),
+        // The name of a file.
+        None => Ok((text, 0)),
+    }
+}
+
+fn outcome(text: &str) -> Result<Outcome, String> {
+    if text.starts_with('?') {
+        return Ok(Outcome::Unknown);
+    }
+    let end = text.find([' ', '<']).unwrap_or(text.len());
+    let (number, rest) = text.split_at(end);
+    let value = match number.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).map(|it| it as i64),
+        None => number.parse(),
+    };
+    let value = value.map_err(|_| format!("'{number}' is no result"))?;
+    if value < 0 {
+        return Ok(Outcome::Failed);
+    }
+    Ok(Outcome::Number(value, named(rest)))
+}
+
+/// `</path>`: the path.
+fn named(text: &str) -> Option<Vec<u8>> {
+    let path = text.strip_prefix('<')?;
+    let path = &path[..path.find('>')?];
+    path.starts_with('/').then(|| unescape(path))
+}
+
+impl<'a> Call<'a> {
+    /// # Errors
+    /// It has not so many.
+    pub(super) fn argument(&self, index: usize) -> Result<&'a str, String> {
+        let argument = self.arguments.get(index).copied();
+        argument.ok_or_else(|| format!("{} has too few arguments", self.name))
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(super) fn number(&self, index: usize) -> Result<u64, String> {
+        let text = self.argument(index)?;
+        text.parse().map_err(|_| format!("'{text}' is no number"))
+    }
+
+    /// A string.
+    ///
+    /// # Errors
+    /// It is none, or strace has cut it short.
+    pub(super) fn path(&self, index: usize) -> Result<Vec<u8>, String> {
+        let text = self.argument(index)?;
+        let inner = text.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+        match inner {
+            Some(path) if text.len() > 1 => Ok(unescape(path)),
+            _ => Err(format!("{text} is no whole path")),
+        }
+    }
+
+    /// A descriptor, or `AT_FDCWD`, which is none; and its file, where strace says so.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub(super) fn descriptor(
+        &self,
+        index: usize,
+    ) -> Result<(Option<i32>, Option<Vec<u8>>), String> {
+        let text = self.argument(index)?;
+        let end = text.find('<').unwrap_or(text.len());
+        let (number, name) = text.split_at(end);
+        let number = match number {
+            "AT_FDCWD" => None,
+            digits => {
+                let parsed = digits.parse();
+                Some(parsed.map_err(|_| format!("'{digits}' is no descriptor"))?)
+            }
+        };
+        Ok((number, named(name)))
+    }
+}
+
+/// strace's strings are C's: `\n`, `\"`, `\303`, `\x2f`.
+fn unescape(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let byte = bytes[at];
+        at += 1;
+        if byte != b'\\' || at == bytes.len() {
+            plain.push(byte);
+            continue;
+        }
+        let escape = bytes[at];
+        at += 1;
+        let (base, digits) = match escape {
+            b'0'..=b'7' => {
+                at -= 1;
+                (8, 3)
+            }
+            b'x' => (16, 2),
+            other => {
+                plain.push(match other {
+                    b'a' => 7,
+                    b'b' => 8,
+                    b'f' => 12,
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    b'v' => 11,
+                    itself => itself,
+                });
+                continue;
+            }
+        };
+        let mut value: u32 = 0;
+        let end = (at + digits).min(bytes.len());
+        while at < end {
+            let Some(digit) = char::from(bytes[at]).to_digit(base) else {
+                break;
+            };
+            value = value * base + digit;
+            at += 1;
+        }
+        plain.push(value as u8);
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn arguments_end_where_strace_means_it() {
+        let text =
+            "openat(AT_FDCWD</a,b(c>, \"x\\\"),y\", O_RDONLY|O_CLOEXEC) = 3</a,b(c/x> <0.000012>";
+        let call = parse(text).unwrap();
+        assert_eq!(call.name, "openat");
+        assert_eq!(
+            call.arguments,
+            ["AT_FDCWD</a,b(c>", "\"x\\\"),y\"", "O_RDONLY|O_CLOEXEC"]
+        );
+        let named = Some(b"/a,b(c/x".to_vec());
+        assert_eq!(call.result, Outcome::Number(3, named));
+        assert_eq!(call.took_ns, 12_000);
+        assert_eq!(call.path(1).unwrap(), b"x\"),y");
+        assert_eq!(
+            call.descriptor(0).unwrap(),
+            (None, Some(b"/a,b(c".to_vec()))
+        );
+    }
+
+    #[test]
+    fn sockets_structures_and_errors_are_passed_over() {
+        for (text, result) in [
+            (
+                "read(5<TCP:[10.0.0.1:1->10.0.0.2:2]>, \"a>b\"..., 10) = 3",
+                Outcome::Number(3, None),
+            ),
+            (
+                "fstat(3</x>, {st_mode=S_IFREG|0644, st_size=(1), ...}) = 0 <0.1>",
+                Outcome::Number(0, None),
+            ),
+            (
+                "execve(\"/bin/x\", [\"x\", \"]\"], 0x7f /* 5 vars, ) */) = 0",
+                Outcome::Number(0, None),
+            ),
+            (
+                "mmap(NULL, 8192) = 0x7f0000000000",
+                Outcome::Number(0x7f00_0000_0000, None),
+            ),
+            (
+                "open(\"x\", O_RDONLY) = -1 ENOENT (No such file or directory) <0.000010>",
+                Outcome::Failed,
+            ),
+            ("exit_group(0) = ?", Outcome::Unknown),
+            ("sync() = 0", Outcome::Number(0, None)),
+        ] {
+            assert_eq!(parse(text).unwrap().result, result, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_call_is_refused() {
+        for text in [
+            "",
+            "read",
+            "(3) = 0",
+            "read(3",
+            "read(3, \"x) = 0",
+            "read(3]) = 0",
+            "read(3) 0",
+            "read(3) = x",
+            "re ad(3) = 0",
+            "read(3</x = 0",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    fn escape(bytes: &[u8]) -> String {
+        bytes.iter().map(|it| format!("\\{it:03o}")).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_path_is_read_back(path in prop::collection::vec(1u8..=255, 0..40)) {
+            let text = format!("unlink(\"{}\") = 0", escape(&path));
+            prop_assert_eq!(parse(&text).unwrap().path(0).unwrap(), path);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(
+            words in prop::collection::vec(
+                prop::sample::select(vec![
+                    "read", "(", ")", " = ", "3", "<", ">", "\"", "\\", "[", "]", "{", "}", ",",
+                    "/*", "*/", "AT_FDCWD", "é", ":[", "]>", "0x", "-1", "?", "\\x", "\\7", "<0.1>",
+                ]),
+                0..40,
+            )
+        ) {
+            if let Ok(call) = parse(&words.concat()) {
+                for index in 0..4 {
+                    let _ = (call.path(index), call.descriptor(index), call.number(index));
+                }
+            }
+        }
+    }
+}
