@@ -1,9 +1,13 @@
-//! `frontrow replay`: block traces, played through the flash core or onto a device.
+//! `frontrow replay`: traces, played through the flash core, onto a device or in a directory.
+
+mod recorded;
 
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
 use crate::progress;
-use ::replay::{Config, Error, Fill, Format, Pace, Target, TimesByKind, Trace};
+use ::replay::{
+    Calls, Config, Error, Fill, Format, OnDirectory, Pace, Place, Recording, Target, Times, Trace,
+};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lab::Sources;
@@ -14,19 +18,25 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Play block traces again: through the emulated flash device, or onto a device or file
+/// Play traces again: through the emulated flash device, onto a device or file, or in a directory
 ///
 /// Without --onto the trace goes through the flash core in this process, as fast as it can be
 /// computed, and what it would have programmed is counted. Addresses that the trace does not
 /// touch are left out, so it fits on a device as large as what it touches.
+///
+/// System calls (of strace or of `frontrow iopro record`) are made again in the directory that
+/// --onto names: all paths of the trace are below it, and nothing else is touched. What the
+/// trace reads before it writes it is written there first. Anywhere else they are played as what
+/// they read, write and flush, as if nothing were cached.
 #[derive(clap::Args)]
 pub struct Args {
     /// Traces, one after the other; compressed by gzip or not
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
 
-    /// Their format: phone (MobileBlockIOTraces), blkparse (its text) or fio (write_iolog)
-    /// [default: found from the first line]
+    /// Their format: phone (MobileBlockIOTraces), blkparse (its text), fio (write_iolog) or
+    /// strace (-f -ttt -T -y) [default: found from the first line; recordings of iopro are
+    /// known by themselves]
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
 
@@ -82,10 +92,12 @@ struct OnFlash {
 
 #[derive(clap::Args)]
 struct OnFile {
-    /// Onto this block device or file, in real time; a file is made if it is not there
+    /// Onto this block device, file or directory, in real time; a file, or for system calls a
+    /// directory, is made if it is not there
     #[arg(long, value_name = "PATH")]
     onto: Option<PathBuf>,
-    /// Overwrite what is there: all data of the device or file are lost
+    /// Overwrite what is there: all data of the device or file are lost, and in a directory the
+    /// files that the trace has
     #[arg(long, requires = "onto")]
     overwrite: bool,
     /// Go through the page cache instead of directly to the device
@@ -125,11 +137,13 @@ struct FlashReport {
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<(), Failure> {
-    let mut trace = Trace::default();
+    let mut recordings = Vec::new();
     for path in &args.traces {
-        trace.append(::replay::read(path, args.format).map_err(failed)?);
+        recordings.push(match recorded::is_recording(path) {
+            true => Recording::Calls(recorded::read(path)?),
+            false => ::replay::read(path, args.format).map_err(failed)?,
+        });
     }
-    let trace = trace.at_speed(args.speed);
     let pace = match args.pace {
         PaceName::Closed => Pace::Closed { depth: args.depth },
         PaceName::Open => Pace::Open,
@@ -137,11 +151,88 @@ pub fn run(args: Args) -> Result<(), Failure> {
             think_ns: args.think.saturating_mul(1_000_000),
         },
     };
+    if let (Some(path), [Recording::Calls(_)]) = (&args.file.onto, recordings.as_slice())
+        && (path.is_dir() || path.symlink_metadata().is_err())
+        && let Some(Recording::Calls(calls)) = recordings.pop()
+    {
+        return print_text(&onto_directory(calls, pace, &args, path)?);
+    }
+    if args.file.onto.as_ref().is_some_and(|it| it.is_dir()) {
+        return Err(Failure::new(
+            Exit::Usage,
+            "a directory takes system calls, of one trace at a time: name a device or a file",
+        ));
+    }
+    let mut trace = Trace::default();
+    for recording in recordings {
+        trace.append(recording.into_blocks());
+    }
+    let trace = trace.at_speed(args.speed);
     let text = match &args.file.onto {
         Some(path) => onto_file(&trace, pace, &args, path)?,
         None => onto_flash(&trace, pace, &args)?,
     };
     print_text(&text)
+}
+
+fn onto_directory(
+    calls: Calls,
+    pace: Pace,
+    args: &Args,
+    path: &std::path::Path,
+) -> Result<String, Failure> {
+    if args.file.buffered {
+        return Err(Failure::new(
+            Exit::Usage,
+            "in a directory files are opened as they were in the trace: leave --buffered away",
+        ));
+    }
+    let place = Place {
+        path: path.to_owned(),
+        overwrite: args.file.overwrite,
+    };
+    let stop = catch_signals()?;
+    let bar = progress::bar("{wide_bar} {pos}/{len} bytes that the trace reads, {eta} left");
+    let mut prepared = |done, of| {
+        bar.set_length(of);
+        bar.set_position(done);
+    };
+    let calls = calls.at_speed(args.speed);
+    let result = ::replay::on_directory(&calls, pace, args.loops, &place, &mut prepared, &stop);
+    bar.finish_and_clear();
+    let result = result.map_err(failed)?;
+    match args.json {
+        true => json(&result),
+        false => Ok(directory_text(&result, path)),
+    }
+}
+
+fn directory_text(result: &OnDirectory, path: &std::path::Path) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{} calls in {} in {}, after {} MB were written that they read",
+        count(result.operations as f64),
+        path.display(),
+        with_unit(result.elapsed_ns as f64, "ns"),
+        record::number::significant(result.prepared_bytes as f64 / 1e6),
+    );
+    let times = result.times.iter().map(|(kind, times)| (*kind, times));
+    times_text(&mut text, times);
+    late_text(&mut text, result.late_operations, result.latest_ns);
+    if let Some(first) = &result.first_unlike {
+        let _ = writeln!(
+            text,
+            "{} ended otherwise than in the trace, the first with {first}",
+            count(result.unlike_operations as f64),
+        );
+    }
+    if !result.left_out.is_empty() {
+        let one = |(what, count): (&String, &u64)| format!("{count} {what}");
+        let left: Vec<String> = result.left_out.iter().map(one).collect();
+        let _ = writeln!(text, "not replayed: {}", left.join(", "));
+    }
+    text
 }
 
 fn onto_flash(trace: &Trace, pace: Pace, args: &Args) -> Result<String, Failure> {
@@ -204,16 +295,20 @@ fn onto_file(
         path.display(),
         with_unit(result.elapsed_ns as f64, "ns"),
     );
-    times_text(&mut text, &result.times);
-    if result.late_operations > 0 {
+    times_text(&mut text, result.times.iter());
+    late_text(&mut text, result.late_operations, result.latest_ns);
+    Ok(text)
+}
+
+fn late_text(text: &mut String, late_operations: u64, latest_ns: u64) {
+    if late_operations > 0 {
         let _ = writeln!(
             text,
             "{} operations were issued late, by up to {}: the times are of a load that lagged",
-            count(result.late_operations as f64),
-            with_unit(result.latest_ns as f64, "ns"),
+            count(late_operations as f64),
+            with_unit(latest_ns as f64, "ns"),
         );
     }
-    Ok(text)
 }
 
 fn flash_text(report: &FlashReport) -> String {
@@ -231,7 +326,7 @@ fn flash_text(report: &FlashReport) -> String {
         result.fill.spare_percent,
         with_unit(result.virtual_ns as f64, "ns"),
     );
-    times_text(&mut text, &result.times);
+    times_text(&mut text, result.times.iter());
     if let Some(amplification) = result.write_amplification {
         let _ = writeln!(
             text,
@@ -253,8 +348,8 @@ fn flash_text(report: &FlashReport) -> String {
     text
 }
 
-fn times_text(text: &mut String, times: &TimesByKind) {
-    for (kind, times) in times.iter() {
+fn times_text<'a>(text: &mut String, times: impl Iterator<Item = (&'static str, &'a Times)>) {
+    for (kind, times) in times {
         let _ = writeln!(
             text,
             "  {kind:<8} {:>9}   mean {:>8}   99th percentile {:>8}   longest {:>8}",

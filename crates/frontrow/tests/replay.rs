@@ -58,6 +58,88 @@ fn onto_a_file_it_says_how_long_operations_took() {
     assert!(said.contains("--overwrite destroys"), "{said}");
 }
 
+const STRACE: &str = r#"execve("/bin/app", ["app"], 0x7ffd /* 9 vars */) = 0 <0.000900>
+1700000000.000100 openat(AT_FDCWD</home/u>, "config", O_RDONLY) = 3</home/u/config> <0.000010>
+1700000000.000200 read(3</home/u/config>, "..."..., 8192) = 8192 <0.000010>
+1700000000.000300 openat(AT_FDCWD</home/u>, "/etc/new", O_RDWR|O_CREAT|O_EXCL, 0600) = 4</etc/new> <0.000010>
+1700000000.000400 write(4</etc/new>, "..."..., 20000) = 20000 <0.000010>
+1700000000.000500 fdatasync(4</etc/new>) = 0 <0.000010>
+1700000000.000600 rename("/etc/new", "/etc/passwd") = 0 <0.000010>
+1700000000.000700 openat(AT_FDCWD</home/u>, "../../../etc/shadow", O_RDWR|O_TRUNC) = 5 <0.000010>
+1700000000.000800 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 3</home/u/config>, 0) = 0x7f00 <0.000010>
+1700000000.000900 +++ exited with 0 +++
+"#;
+
+fn strace(directory: &Path) -> String {
+    let text = STRACE.replacen("execve", "1700000000.000001 execve", 1);
+    written(directory, "app.strace", &text)
+}
+
+#[test]
+fn system_calls_are_made_again_below_a_directory_and_nowhere_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = strace(directory.path());
+    let machine = ["/etc/passwd", "/etc/shadow"].map(|it| std::fs::metadata(it).unwrap());
+    let sandbox = directory.path().join("sandbox");
+    let onto = [trace.as_str(), "--onto", sandbox.to_str().unwrap()];
+    let output = replay(&[onto.as_slice(), &["--pace", "mixed", "--json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["operations"], 7);
+    assert_eq!(report["unlike_operations"], 0);
+    assert_eq!(report["prepared_bytes"], 8192);
+    assert_eq!(report["times"]["write"]["pages"], 5);
+    assert_eq!(report["left_out"]["mmap"], 1);
+    let size = |path: &str| sandbox.join(path).metadata().unwrap().len();
+    assert_eq!(size("home/u/config"), 8192);
+    assert_eq!(size("etc/passwd"), 20_000);
+    assert_eq!(size("etc/shadow"), 0);
+    for (path, before) in ["/etc/passwd", "/etc/shadow"].iter().zip(machine) {
+        let now = std::fs::metadata(path).unwrap();
+        assert_eq!(now.modified().unwrap(), before.modified().unwrap());
+    }
+    let again = replay(&onto);
+    assert_eq!(again.status.code(), Some(7), "{again:?}");
+    let again = replay(&[onto.as_slice(), &["--overwrite"]].concat());
+    let text = String::from_utf8_lossy(&again.stdout);
+    assert!(text.starts_with("7 calls in "), "{again:?}");
+    assert!(text.contains("not replayed: 1 execve, 1 mmap"), "{text}");
+}
+
+#[test]
+fn without_a_directory_system_calls_are_what_they_read_write_and_flush() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = strace(directory.path());
+    let output = replay(&[&trace, "--json"]);
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["operations"], 3);
+    assert_eq!(report["counters"]["host_write_pages"], 5);
+    let path = directory.path().to_str().unwrap();
+    let output = replay(&[&trace, &trace, "--onto", path]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+/// What iopro saw of a guest's shell script (crates/iopro/tests/recordings).
+#[test]
+fn what_iopro_recorded_is_replayed() {
+    let recording = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../iopro/tests/recordings/6.12.iopro"
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let sandbox = directory.path().join("sandbox");
+    let output = replay(&[recording, "--onto", sandbox.to_str().unwrap(), "--json"]);
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["unlike_operations"], 0, "{report:#}");
+    // What the script wrote: the dd of one block is 63 calls of its own.
+    assert_eq!(report["times"]["write"]["count"], 63);
+    assert_eq!(report["times"]["rename"]["count"], 1);
+    assert_eq!(report["times"]["unlink"]["count"], 1);
+    assert_eq!(report["left_out"]["sendfile"], 6);
+}
+
 #[test]
 fn what_cannot_be_replayed_is_said_in_one_sentence_with_its_own_code() {
     let directory = tempfile::tempdir().unwrap();

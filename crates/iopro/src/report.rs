@@ -3,6 +3,7 @@
 //! the same.
 
 mod ask;
+mod history;
 mod html;
 mod live;
 mod sentences;
@@ -245,6 +246,68 @@ pub struct FileRead {
 /// What the database says.
 pub fn reads_of_files(store: &Store) -> Result<Vec<FileRead>, Error> {
     ask::reads_of_files(store.database())
+}
+
+/// A call as its thread made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallOnFile {
+    /// Who called.
+    pub task: u64,
+    /// As in the table `syscalls`.
+    pub kind: String,
+    /// The file, by its number in the tables.
+    pub file: Option<u64>,
+    /// It is a directory.
+    pub is_directory: bool,
+    /// Where in the file; the new size for truncate.
+    pub offset_bytes: Option<u64>,
+    /// What it returned: bytes, or an error as a negative number.
+    pub result: i64,
+    /// Its begin.
+    pub begin_ns: u64,
+    /// From there to its end.
+    pub took_ns: u64,
+    /// The recording ended before it did.
+    pub unfinished: bool,
+    /// O_DIRECT.
+    pub direct: bool,
+    /// O_SYNC or O_DSYNC.
+    pub sync: bool,
+}
+
+/// A name that a file was seen by, got or lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameChange {
+    /// The file, by its number in the tables.
+    pub file: u64,
+    /// When it was told.
+    pub time_ns: u64,
+    /// The path.
+    pub path: String,
+    /// As in the table `file_names`.
+    pub why: String,
+    /// Who was in a call then that changes names.
+    pub task: Option<u64>,
+    /// That call was a rename.
+    pub by_rename: bool,
+    /// The file is a directory.
+    pub is_directory: bool,
+}
+
+/// All calls on files, one after the other as they ended.
+///
+/// # Errors
+/// What the database says.
+pub fn calls_on_files(store: &Store, each: &mut dyn FnMut(CallOnFile)) -> Result<(), Error> {
+    history::calls_on_files(store.database(), each)
+}
+
+/// What names of files became known, in the order of their times.
+///
+/// # Errors
+/// What the database says.
+pub fn name_changes(store: &Store) -> Result<Vec<NameChange>, Error> {
+    history::name_changes(store.database())
 }
 
 /// What system calls of a kind, such as `pread64`, spent in each layer: by path of the file.

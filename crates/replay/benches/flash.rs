@@ -51,7 +51,7 @@ fn main() {
     }
     for path in paths {
         match replay::read(Path::new(&path), None) {
-            Ok(trace) => measure(&path, &trace),
+            Ok(recording) => measure(&path, &recording.into_blocks()),
             Err(error) => eprintln!("{error}"),
         }
     }

@@ -70,13 +70,13 @@ impl Format {
     }
 
     fn reader(self) -> Reader {
-        let blocks = |lines| Reader::Blocks(lines, Vec::new());
-        match self {
-            Format::Phone => blocks(Box::new(phone::Reader::default())),
-            Format::Blkparse => blocks(Box::new(blkparse::Reader::default())),
-            Format::Fio => blocks(Box::new(fio::Reader::default())),
-            Format::Strace => Reader::Calls(Box::default()),
-        }
+        let lines: Box<dyn Lines> = match self {
+            Format::Phone => Box::<phone::Reader>::default(),
+            Format::Blkparse => Box::<blkparse::Reader>::default(),
+            Format::Fio => Box::<fio::Reader>::default(),
+            Format::Strace => return Reader::Calls(Box::default()),
+        };
+        Reader::Blocks(lines, Vec::new())
     }
 }
 

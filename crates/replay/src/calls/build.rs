@@ -136,6 +136,9 @@ impl Builder {
     }
 
     fn handle(&mut self, path: u32, opening: Opening) -> u32 {
+        if opening.directory {
+            self.seen(path, First::Directory);
+        }
         let known = self.names.get(&path).copied().flatten();
         let removed = matches!(self.names.get(&path), Some(None));
         let file = match known {
@@ -147,9 +150,6 @@ impl Builder {
                 file
             }
         };
-        if opening.directory {
-            self.seen(path, First::Directory);
-        }
         self.handles.push(Handle {
             path,
             file,
