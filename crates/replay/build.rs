@@ -6,7 +6,9 @@ use std::{env, fs};
 fn main() {
     let core = Path::new("../../kernel/simflash/ftl");
     println!("cargo::rerun-if-changed={}", core.display());
-    println!("cargo::rerun-if-changed=src/flash/layout.c");
+    println!("cargo::rerun-if-changed=src/flash");
+    let invariants = core.with_file_name("test").join("invariants.c");
+    println!("cargo::rerun-if-changed={}", invariants.display());
     let entries = fs::read_dir(core)
         .unwrap_or_else(|error| panic!("{} has the flash core: {error}", core.display()));
     let mut files: Vec<_> = entries
@@ -18,6 +20,8 @@ fn main() {
     cc::Build::new()
         .files(files)
         .file("src/flash/layout.c")
+        .file("src/flash/inspect.c")
+        .file(invariants)
         .include(core)
         .std("c11")
         // A debug build would be slower than the trace.

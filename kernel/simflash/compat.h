@@ -18,6 +18,7 @@ struct simflash_limits {
 	unsigned int discard_sectors;
 	bool fua;
 	bool stable_pages;
+	u32 stream_mib;			/* memory for the command stream; 0: it is not kept */
 };
 
 #ifdef BLK_FEAT_WRITE_CACHE

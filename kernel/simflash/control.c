@@ -293,6 +293,7 @@ void simflash_control_add(struct simflash *dev)
 		simflash_debugfs = debugfs_create_dir(SIMFLASH_NAME, NULL);
 	dev->debugfs = debugfs_create_dir(dev->disk->disk_name, simflash_debugfs);
 	debugfs_create_file("stats", 0400, dev->debugfs, dev, &simflash_stats_fops);
+	simflash_stream_add(dev);
 }
 
 void simflash_control_remove(struct simflash *dev)

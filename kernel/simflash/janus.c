@@ -208,7 +208,8 @@ static int simflash_ioctl_power(struct simflash *dev, struct simflash_power __us
 		return -EFAULT;
 	if (arg.version != SIMFLASH_IOCTL_VERSION)
 		return -EPROTO;
-	if (!dev->power_loss)
+	/* A stream is of a device whose power is not cut: that is done with it elsewhere. */
+	if (!dev->power_loss || dev->stream)
 		return -EOPNOTSUPP;
 	if (arg.op >= SIMFLASH_POWER_OPS)
 		return -EINVAL;

@@ -270,13 +270,38 @@ void simflash_advance(struct simflash *dev)
 	simflash_end(done);
 }
 
+void simflash_end_stream(struct simflash *dev, struct ftl_stats *stats)
+{
+	struct ftl_cmd *done;
+	u64 now_ns;
+
+	spin_lock_irq(&dev->lock);
+	now_ns = ktime_get_ns();
+	ftl_run(dev->ftl, now_ns);
+	ftl_read_stats(dev->ftl, stats);
+	simflash_stream_end(dev->stream, stats, now_ns);
+	done = simflash_collect(dev);
+	simflash_set_timer(dev);
+	spin_unlock_irq(&dev->lock);
+	simflash_end(done);
+}
+
+/* Called with the lock held. */
+static void simflash_submit(struct simflash *dev, struct ftl_cmd *cmd)
+{
+	u64 now_ns = ktime_get_ns();
+
+	simflash_stream_command(dev->stream, cmd, now_ns);
+	ftl_submit(dev->ftl, cmd, now_ns);
+}
+
 void simflash_control(struct simflash *dev)
 {
 	struct ftl_cmd *done;
 
 	reinit_completion(&dev->control_done);
 	spin_lock_irq(&dev->lock);
-	ftl_submit(dev->ftl, dev->control_cmd, ktime_get_ns());
+	simflash_submit(dev, dev->control_cmd);
 	done = simflash_collect(dev);
 	simflash_set_timer(dev);
 	spin_unlock_irq(&dev->lock);
@@ -315,7 +340,7 @@ static blk_status_t simflash_queue_rq(struct blk_mq_hw_ctx *hctx,
 		return simflash_short_of_memory(dev);
 	}
 	blk_mq_start_request(rq);
-	ftl_submit(dev->ftl, cmd, ktime_get_ns());
+	simflash_submit(dev, cmd);
 	done = simflash_collect(dev);
 	simflash_set_timer(dev);
 	spin_unlock_irqrestore(&dev->lock, flags);
@@ -332,6 +357,7 @@ static void simflash_free(struct simflash *dev)
 {
 	if (dev->ftl)
 		ftl_destroy(dev->ftl);
+	simflash_stream_destroy(dev->stream);
 	kfree(dev);
 }
 
@@ -405,6 +431,9 @@ static int simflash_probe(struct platform_device *platform)
 	dev->timer_ns = FTL_NEVER;
 	dev->dies = config.channels * config.dies_per_channel;
 	error = -ENOMEM;
+	dev->stream = simflash_stream_create(&config, limits.stream_mib);
+	if (limits.stream_mib && !dev->stream)
+		goto free;
 	dev->ftl = ftl_create(&config, ktime_get_ns());
 	if (!dev->ftl)
 		goto free;

@@ -31,6 +31,7 @@ PARAMETER(checkpoint_mib, uint, 0, "MiB programmed between checkpoints of the ma
 PARAMETER(power_loss, bool, false, "flash keeps what a power cut needs, and the power can be cut");
 PARAMETER(fua, bool, true, "writes may ask to be programmed before they complete");
 PARAMETER(stable_pages, bool, false, "pages under write must not change (ext4 then waits)");
+PARAMETER(stream_mib, uint, 0, "memory to write the command stream down in, MiB; 0: it is not");
 
 PARAMETER(read_ns, ulong, 0, "a row from the cells to the die's register");
 PARAMETER(program_ns, ulong, 0, "a row from the register to the cells");
@@ -83,6 +84,7 @@ int simflash_profile(struct ftl_config *config, struct simflash_limits *limits)
 		.discard_sectors = discard_mib * (SZ_1M >> SECTOR_SHIFT),
 		.fua = fua,
 		.stable_pages = stable_pages,
+		.stream_mib = stream_mib,
 	};
 
 	error = ftl_config_error(config);
@@ -90,6 +92,8 @@ int simflash_profile(struct ftl_config *config, struct simflash_limits *limits)
 		error = "capacity_mib must be at most 8388608";
 	if (!error && (!discard_mib || discard_mib > 2048))
 		error = "discard_mib must be 1 to 2048";
+	if (!error && stream_mib > 65536)
+		error = "stream_mib must be at most 65536";
 	if (!error)
 		return 0;
 	pr_err(SIMFLASH_NAME ": %s\n", error);

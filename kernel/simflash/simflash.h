@@ -36,6 +36,7 @@ struct simflash {
 	struct gendisk *disk;
 	struct blk_mq_tag_set tags;
 	struct dentry *debugfs;
+	struct simflash_stream *stream;	/* NULL: not kept */
 };
 
 /* profile.c: the module's parameters */
@@ -44,11 +45,21 @@ int simflash_profile(struct ftl_config *config, struct simflash_limits *limits);
 /* main.c: brings the core up to now and ends what is done */
 void simflash_advance(struct simflash *dev);
 
+/* main.c: the same, and ends the stream with what the core has counted until then */
+void simflash_end_stream(struct simflash *dev, struct ftl_stats *stats);
+
 /* main.c: submits the control slot's command and waits for its end */
 void simflash_control(struct simflash *dev);
 
 /* janus.c: ioctls that change what the device holds */
 int simflash_janus_ioctl(struct simflash *dev, unsigned int cmd, void __user *arg);
+
+/* stream.c: the command stream, written down; the lock is held around _command() and _end() */
+struct simflash_stream *simflash_stream_create(const struct ftl_config *config, u32 mib);
+void simflash_stream_destroy(struct simflash_stream *stream);
+void simflash_stream_command(struct simflash_stream *stream, const struct ftl_cmd *cmd, u64 now_ns);
+void simflash_stream_end(struct simflash_stream *stream, const struct ftl_stats *stats, u64 now_ns);
+void simflash_stream_add(struct simflash *dev);
 
 /* control.c: ioctl and debugfs */
 int simflash_ioctl(struct block_device *bdev, blk_mode_t mode, unsigned int cmd,

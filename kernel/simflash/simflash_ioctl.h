@@ -176,7 +176,10 @@ struct simflash_ftl_stats {
 /* ENOSPC: a checkpoint, and moves are not committed; or memory is short. */
 #define SIMFLASH_IOC_LOG _IOWR(SIMFLASH_IOC_MAGIC, 6, struct simflash_log)
 
-/* EOPNOTSUPP: load the module with power_loss=1. ENOMEM: the power is still off. */
+/*
+ * EOPNOTSUPP: load the module with power_loss=1 and without stream_mib.
+ * ENOMEM: the power is still off.
+ */
 #define SIMFLASH_IOC_POWER _IOWR(SIMFLASH_IOC_MAGIC, 7, struct simflash_power)
 
 #define SIMFLASH_IOC_FTL_STATS _IOWR(SIMFLASH_IOC_MAGIC, 8, struct simflash_ftl_stats)

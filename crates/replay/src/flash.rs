@@ -3,12 +3,17 @@
 //! Pages are 4096 bytes and hold one repeated 64-bit word, which is how the core keeps
 //! them without memory of their own.
 
-mod memory;
+mod arena;
+mod power;
 mod raw;
 
+pub use power::{OPERATION_COUNTERS, Range, Snapshot};
+
+use arena::{Arena, enter};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = raw::PAGE_BYTES as u64;
@@ -71,7 +76,7 @@ impl Config {
             "log_kib" => (&mut config.log_pages, pages_of_kib(value)),
             "checkpoint_mib" => (&mut config.checkpoint_pages, value.saturating_mul(256)),
             // Of the kernel's block layer, or of power cuts, which a replay has none of.
-            "discard_mib" | "fua" | "stable_pages" | "power_loss" => return Ok(()),
+            "discard_mib" | "fua" | "stable_pages" | "power_loss" | "stream_mib" => return Ok(()),
             time => return self.set_time(time, value),
         };
         *field = u32::try_from(value).map_err(|_| Error::TooLarge(name.to_owned()))?;
@@ -142,6 +147,8 @@ pub enum Command {
         lba: u32,
         /// At most [`Flash::command_pages`].
         pages: u32,
+        /// It ends when they are in flash.
+        fua: bool,
     },
     /// Pages from `lba` on, of any number.
     Discard {
@@ -158,10 +165,18 @@ pub enum Command {
 pub struct Flash {
     ftl: NonNull<raw::Ftl>,
     config: raw::Config,
+    /// Slots; the one behind the queue's is for control commands.
     free: Vec<u32>,
     /// For each slot the pages that a read brings; boxed, so that they stay where they are.
     memory: Vec<Box<[u64]>>,
+    /// Those of the control command that is under way.
+    ranges: Arc<[Range]>,
+    /// Where all of it is, if it is savable.
+    arena: Option<Box<Arena>>,
 }
+
+// SAFETY: the core has no thread of its own and nothing that belongs to one.
+unsafe impl Send for Flash {}
 
 /// Words of a page.
 const WORDS: usize = raw::PAGE_BYTES / size_of::<u64>();
@@ -172,6 +187,10 @@ impl Flash {
     /// # Errors
     /// [`Error::Config`] with the core's sentence, [`Error::Memory`].
     pub fn new(config: &Config) -> Result<Self, Error> {
+        Flash::in_memory(config, None)
+    }
+
+    fn in_memory(config: &Config, mut arena: Option<Box<Arena>>) -> Result<Self, Error> {
         let config = config.0;
         // SAFETY: the configuration is only read; the sentence is a static string or null.
         let sentence = unsafe { raw::ftl_config_error(&config) };
@@ -180,17 +199,21 @@ impl Flash {
             let sentence = unsafe { CStr::from_ptr(sentence) };
             return Err(Error::Config(sentence.to_string_lossy().into_owned()));
         }
+        let entered = enter(arena.as_deref_mut());
         // SAFETY: the configuration was checked above, and is copied.
         let ftl = NonNull::new(unsafe { raw::ftl_create(&config, 0) })
             .ok_or(Error::Memory(config.capacity_pages))?;
+        drop(entered);
         let words = WORDS * config.command_pages as usize;
         Ok(Flash {
             ftl,
             config,
-            free: (0..config.queue_depth).rev().collect(),
+            free: (0..=config.queue_depth).rev().collect(),
             memory: (0..config.queue_depth)
                 .map(|_| vec![0; words].into_boxed_slice())
                 .collect(),
+            ranges: Arc::default(),
+            arena,
         })
     }
 
@@ -212,11 +235,11 @@ impl Flash {
         now_ns: u64,
         mut word: impl FnMut(u32) -> u64,
     ) -> Option<u32> {
-        let (op, lba, pages) = match command {
-            Command::Read { lba, pages } => (raw::READ, lba, pages),
-            Command::Write { lba, pages } => (raw::WRITE, lba, pages),
-            Command::Discard { lba, pages } => (raw::DISCARD, lba, pages),
-            Command::Flush => (raw::FLUSH, 0, 0),
+        let (op, lba, pages, fua) = match command {
+            Command::Read { lba, pages } => (raw::READ, lba, pages, false),
+            Command::Write { lba, pages, fua } => (raw::WRITE, lba, pages, fua),
+            Command::Discard { lba, pages } => (raw::DISCARD, lba, pages, false),
+            Command::Flush => (raw::FLUSH, 0, 0, false),
         };
         let end = lba.checked_add(pages).expect("pages of the device");
         assert!(end <= self.config.capacity_pages, "beyond the device");
@@ -225,7 +248,12 @@ impl Flash {
             !moves || (1..=self.config.command_pages).contains(&pages),
             "a command of {pages} pages"
         );
-        let slot = *self.free.last()?;
+        // The control slot stays at the bottom.
+        let slot = *self
+            .free
+            .last()
+            .filter(|it| **it < self.config.queue_depth)?;
+        let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: the device lives as long as `self`.
         if op == raw::WRITE && !unsafe { raw::ftl_provide(self.ftl.as_ptr()) } {
             return None;
@@ -236,7 +264,8 @@ impl Flash {
         unsafe {
             let cmd = raw::ftl_command(self.ftl.as_ptr(), slot);
             (*cmd).op = op;
-            (*cmd).fua = false;
+            (*cmd).fua = fua;
+            (*cmd).foreground = false;
             (*cmd).lba = lba;
             (*cmd).pages = pages;
             (*cmd).owner = slot as usize as *mut c_void;
@@ -261,13 +290,17 @@ impl Flash {
 
     /// A command that is done: its slot, and whether it did what it was to do.
     pub fn take_done(&mut self) -> Option<(u32, bool)> {
+        let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: the device lives as long as `self`; a command that is not null is one of
-        // its own, whose owner `submit` has set.
+        // its own, whose owner `submit` or `submit_control` has set.
         let (slot, status) = unsafe {
             let cmd = NonNull::new(raw::ftl_take_done(self.ftl.as_ptr()))?;
             ((*cmd.as_ptr()).owner as usize as u32, cmd.as_ref().status)
         };
-        self.free.push(slot);
+        match slot == self.config.queue_depth {
+            true => self.free.insert(0, slot),
+            false => self.free.push(slot),
+        }
         Some((slot, status == raw::OK))
     }
 
@@ -283,6 +316,7 @@ impl Flash {
 
     /// Lets time go on to `now_ns`.
     pub fn run(&mut self, now_ns: u64) {
+        let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: the device lives as long as `self`.
         unsafe { raw::ftl_run(self.ftl.as_ptr(), now_ns) }
     }
@@ -296,13 +330,16 @@ impl Flash {
 
     /// What the device counted.
     pub fn counters(&mut self) -> Counters {
+        Counters::of(&self.stats())
+    }
+
+    fn stats(&mut self) -> raw::Stats {
         // SAFETY: all of the structure's fields are integers, and the core fills in all.
-        let stats = unsafe {
+        unsafe {
             let mut stats: raw::Stats = std::mem::zeroed();
             raw::ftl_read_stats(self.ftl.as_ptr(), &mut stats);
             stats
-        };
-        Counters::of(&stats)
+        }
     }
 
     /// Counts anew.
@@ -315,13 +352,14 @@ impl Flash {
 impl Drop for Flash {
     fn drop(&mut self) {
         // Commands must not be under way then; nobody waits for how they end.
-        while self.free.len() < self.config.queue_depth as usize {
+        while self.free.len() <= self.config.queue_depth as usize {
             while self.take_done().is_some() {}
             match self.next_ns() {
                 Some(next) => self.run(next),
                 None => break,
             }
         }
+        let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: it is not used again.
         unsafe { raw::ftl_destroy(self.ftl.as_ptr()) }
     }

@@ -12,7 +12,7 @@
 
 mod calls;
 mod crew;
-mod flash;
+pub mod flash;
 mod on_directory;
 mod on_file;
 mod on_flash;

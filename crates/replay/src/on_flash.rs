@@ -193,6 +193,7 @@ impl<'a> Player<'a> {
             let command = Command::Write {
                 lba,
                 pages: most.min(pages - lba),
+                fua: false,
             };
             self.send(FILLING, command)?;
             lba += most;
@@ -257,7 +258,11 @@ impl<'a> Player<'a> {
             let pages = left.min(most);
             let command = match operation.kind {
                 Kind::Read => Command::Read { lba, pages },
-                Kind::Write => Command::Write { lba, pages },
+                Kind::Write => Command::Write {
+                    lba,
+                    pages,
+                    fua: false,
+                },
                 Kind::Discard | Kind::Flush => Command::Discard { lba, pages },
             };
             self.send_of(schedule, trace, index, begin_ns, command)?;
@@ -301,7 +306,7 @@ impl<'a> Player<'a> {
         };
         let mut versions = Vec::new();
         match command {
-            Command::Write { lba, pages } | Command::Discard { lba, pages } => {
+            Command::Write { lba, pages, .. } | Command::Discard { lba, pages } => {
                 let empties = matches!(command, Command::Discard { .. });
                 let range = lba as usize..(lba + pages) as usize;
                 let pages = self.pages[range].iter_mut();

@@ -12,6 +12,7 @@ const size_t frontrow_ftl_layout[] = {
 	sizeof(struct ftl_command_page),
 	offsetof(struct ftl_command_page, oob),
 	offsetof(struct ftl_cmd, fua),
+	offsetof(struct ftl_cmd, foreground),
 	offsetof(struct ftl_cmd, pages),
 	offsetof(struct ftl_cmd, owner),
 	offsetof(struct ftl_cmd, status),
@@ -25,4 +26,5 @@ const size_t frontrow_ftl_layout[] = {
 	FTL_OPS,
 	FTL_MAX_DIES,
 	FTL_PAGE_BYTES,
+	FTL_FG_AWARE,
 };

@@ -18,6 +18,9 @@ pub const DISCARD: u32 = 3;
 /// `enum ftl_status`.
 pub const OK: u32 = 0;
 
+/// `enum ftl_policy`.
+pub const FG_AWARE: u32 = 2;
+
 /// `struct ftl`.
 #[repr(C)]
 pub struct Ftl {
@@ -84,6 +87,7 @@ pub struct CommandPage {
 pub struct Cmd {
     pub op: u32,
     pub fua: bool,
+    pub foreground: bool,
     pub lba: u32,
     pub pages: u32,
     pub owner: *mut c_void,
@@ -149,6 +153,16 @@ unsafe extern "C" {
     pub fn ftl_take_done(ftl: *mut Ftl) -> *mut Cmd;
     pub fn ftl_read_stats(ftl: *mut Ftl, stats: *mut Stats);
     pub fn ftl_reset_stats(ftl: *mut Ftl);
+    pub fn ftl_prepare_remap(ftl: *mut Ftl) -> bool;
+    pub fn ftl_cut_power(ftl: *mut Ftl, operations: u64, seed: u64);
+    pub fn ftl_power_is_off(ftl: *const Ftl) -> bool;
+    pub fn ftl_power_on(ftl: *mut Ftl, now_ns: u64) -> bool;
+    /// `kernel/simflash/test/invariants.c`.
+    pub fn broken_invariant(ftl: *const Ftl) -> *const c_char;
+    /// `inspect.c`.
+    pub fn frontrow_ftl_words(ftl: *const Ftl, word: *mut u64);
+    /// `inspect.c`.
+    pub fn frontrow_ftl_operations_left(ftl: *const Ftl) -> u64;
 }
 
 #[cfg(test)]
@@ -157,7 +171,7 @@ mod tests {
     use std::mem::offset_of;
 
     unsafe extern "C" {
-        static frontrow_ftl_layout: [usize; 20];
+        static frontrow_ftl_layout: [usize; 22];
     }
 
     #[test]
@@ -172,6 +186,7 @@ mod tests {
             size_of::<CommandPage>(),
             offset_of!(CommandPage, oob),
             offset_of!(Cmd, fua),
+            offset_of!(Cmd, foreground),
             offset_of!(Cmd, pages),
             offset_of!(Cmd, owner),
             offset_of!(Cmd, status),
@@ -185,6 +200,7 @@ mod tests {
             OPS,
             MAX_DIES,
             PAGE_BYTES,
+            FG_AWARE as usize,
         ];
         assert_eq!(rust, c);
     }
