@@ -218,3 +218,6 @@ impl Flash {
         !self.free.contains(&self.config.queue_depth)
     }
 }
+
+#[cfg(test)]
+mod tests;
