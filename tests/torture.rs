@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Trials with exact answers: one CPU, the same run every time.
-const EXACT: [&str; 4] = ["dependencies", "order", "share", "launch"];
+const EXACT: [&str; 5] = ["dependencies", "order", "share", "launch", "powercut"];
 
 /// The same, about what iopro tells.
 const TOLD: [&str; 2] = ["waits", "links"];

@@ -1,6 +1,7 @@
 //! `frontrow lab`: experiments on stock kernels in emulated machines.
 
 mod exec;
+mod powercut;
 mod torture;
 
 use crate::bench::{catch_signals, json as json_of, print_text, table_options};
@@ -47,6 +48,14 @@ enum Action {
     },
     /// Try what the kernel modules withstand: changes, faults and races under load
     Torture(torture::Torture),
+    /// Cut the power of a phone at any operation, and see what is left of its files
+    ///
+    /// A guest uses a small phone and defragments it, and the device writes down what it is told.
+    /// That is played again here, by the same flash core, as often as the power is cut: at each
+    /// program and erase of the defragmentation, and at random points of all of it. After each
+    /// cut the device recovers, e2fsck replays the journal and finds nothing else, and all files
+    /// that nobody was changing are read.
+    Powercut(powercut::PowerCut),
     /// Open a shell in a guest with all modules loaded and the device mounted
     Shell(OpenShell),
     /// Run a command in a guest with the device mounted, and bring out what it leaves
@@ -118,6 +127,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Action::Shell(args) => open_shell(args),
         Action::Exec(args) => exec::run(args),
         Action::Torture(args) => torture::run(args),
+        Action::Powercut(args) => powercut::run(args),
         Action::List { json } => list(json),
         Action::Show {
             what,

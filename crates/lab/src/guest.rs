@@ -34,6 +34,7 @@ type Outcome<T> = Result<T, String>;
 /// Where the file system under test is mounted.
 const MOUNT_POINT: &str = "/mnt";
 const TRACEFS: &str = "/sys/kernel/tracing";
+const DEBUGFS: &str = "/sys/kernel/debug";
 
 /// Whether this process is a guest's init.
 pub fn is_init() -> bool {
@@ -79,6 +80,7 @@ fn work(port: &Arc<Port>) -> Outcome<usize> {
         Task::Trials { names, rounds } => trials(port, &spec, names, *rounds)?,
         Task::Shell => shell(&spec)?,
         Task::Command(line) => run_command(&spec, line)?,
+        Task::PowerCut { days } => record_stream(&spec, *days)?,
     };
     check_kernel_log()?;
     Ok(sent)
@@ -253,6 +255,18 @@ fn furnish(spec: &GuestSpec) -> Outcome<()> {
         .status()
         .map_err(|error| format!("it has no busybox: {error}"))?;
     Ok(())
+}
+
+/// Gives the number of rows, which a stream has none of.
+fn record_stream(spec: &GuestSpec, days: u32) -> Outcome<usize> {
+    let device = PathBuf::from(format!("/dev/{}", spec.device));
+    filesystem::make(&device, spec.seed)?;
+    let mount_point = Path::new(MOUNT_POINT);
+    filesystem::mount(&device, mount_point, &spec.mount_options)?;
+    let debugfs = Path::new(DEBUGFS).join("simflash").join(&spec.device);
+    let stream = powercut::phone::record(days, spec.seed, mount_point, &debugfs)?;
+    command::send_items(&[("stream".to_owned(), stream)])?;
+    Ok(0)
 }
 
 /// Gives the number of rows, which a command has none of.

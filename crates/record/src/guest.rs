@@ -51,6 +51,12 @@ pub enum Task {
     /// This command, where the device is mounted; what it leaves in /out goes to
     /// the host.
     Command(Vec<String>),
+    /// A phone is used for so many days and defragmented after each, and what the device was
+    /// told meanwhile goes to the host.
+    PowerCut {
+        /// Days.
+        days: u32,
+    },
 }
 
 /// A kernel module in the guest.

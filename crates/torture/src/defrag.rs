@@ -70,10 +70,10 @@ fn content(seed: u64, number: usize) -> Vec<u8> {
 }
 
 /// Files and what they hold.
-type Files = Vec<(PathBuf, Vec<u8>)>;
+pub(crate) type Files = Vec<(PathBuf, Vec<u8>)>;
 
 /// Written when only gaps were free; then the room between them is given back.
-fn fragmented(directory: &Path, seed: u64) -> Outcome<Files> {
+pub(crate) fn fragmented(directory: &Path, seed: u64) -> Outcome<Files> {
     let fillers = fill(directory)?;
     for path in fillers.iter().step_by(2) {
         fs::remove_file(path).map_err(Failure::io("remove", path))?;
@@ -127,7 +127,7 @@ fn layout(path: &Path) -> Outcome<Layout> {
     Layout::of(&file, true).map_err(Failure::io("find the places of", path))
 }
 
-fn holds(path: &Path, expected: &[u8]) -> Outcome<()> {
+pub(crate) fn holds(path: &Path, expected: &[u8]) -> Outcome<()> {
     let bytes = fs::read(path).map_err(Failure::io("read", path))?;
     require(bytes == expected, || {
         format!("{} does not hold what was written to it", path.display())
@@ -247,7 +247,7 @@ fn move_somewhere(path: &Path) -> Outcome<bool> {
 }
 
 /// e2fsck finds nothing to repair.
-fn is_clean(stand: &Stand) -> Outcome<()> {
+pub(crate) fn is_clean(stand: &Stand) -> Outcome<()> {
     let done = Command::new("/bin/e2fsck")
         .args(["-f", "-n"])
         .arg(stand.device_node())

@@ -20,6 +20,8 @@ mod load;
 mod memory;
 mod module;
 mod order;
+mod power;
+mod powercut;
 mod pressure;
 mod recording;
 mod removal;
@@ -68,7 +70,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 14] = [
+pub const TRIALS: [Trial; 15] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -104,6 +106,12 @@ pub const TRIALS: [Trial; 14] = [
         title: "iopro links what was written and read, and knows of the time that a task is off the CPU",
         clock: Clock::Instructions,
         run: links::run,
+    },
+    Trial {
+        name: "powercut",
+        title: "the power is cut while files are moved without a copy; they are whole when it is back",
+        clock: Clock::Instructions,
+        run: powercut::run,
     },
     Trial {
         name: "fio",

@@ -34,7 +34,12 @@ pub fn run(command: &[String]) -> Outcome<()> {
     collect(out, out, &mut items).map_err(failed)?;
     items.sort();
     items.insert(0, ("status".to_owned(), said(status).into_bytes()));
-    let parcel = parcel::pack(&items)?;
+    send_items(&items)
+}
+
+/// Gives files to the host.
+pub fn send_items(items: &[Item]) -> Outcome<()> {
+    let parcel = parcel::pack(items)?;
     send(&parcel).map_err(|error| format!("it cannot send its files: {error}"))
 }
 

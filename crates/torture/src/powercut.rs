@@ -1,0 +1,92 @@
+//! The power is cut while files are moved without being copied, and comes back.
+//!
+//! `frontrow lab powercut` does that at every operation, on the host; here a sample of it is
+//! done from end to end, with the kernel's own recovery.
+
+use crate::defrag::{Files, fragmented, holds, is_clean};
+use crate::failure::require;
+use crate::power::Power;
+use crate::volume::{Layout as Made, Volume};
+use crate::{Failure, IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, Stand, stand};
+use ::defrag::{Pace, Remap, repair, settle};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// A small device, so that its collector is at work.
+const DEVICE: &str = "power_loss=1 capacity_mib=16 spare_percent=12 block_pages=32 log_kib=64";
+
+const MADE: Made = Made {
+    mib: None,
+    options: "discard",
+    without_journal: false,
+};
+
+/// Cuts, each so many programs and erases after the first file begins to move.
+const CUTS: [u64; 6] = [1, 2, 3, 5, 8, 12];
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    stand.replace_device(DEVICE)?;
+    let mut midway = 0;
+    for operations in CUTS {
+        for round in 0..u64::from(stand.rounds) {
+            let seed = stand.seed + round;
+            let came = cut(stand, operations, seed)
+                .map_err(|failure| Failure::new(format!("cut at {operations}: {failure}")))?;
+            midway += u32::from(came);
+        }
+    }
+    require(midway as usize >= CUTS.len() / 2, || {
+        format!("only {midway} cuts came before all files were moved")
+    })?;
+    stand.replace_device("")
+}
+
+/// Whether it came before all files were moved for good.
+fn cut(stand: &Stand, operations: u64, seed: u64) -> Outcome<bool> {
+    let volume = Volume::with(stand, MADE)?;
+    let files = fragmented(volume.path(), seed)?;
+    let power = Power::of(&stand.device_node())?;
+    stand::write("/dev/kmsg", IO_ERRORS_BEGIN)?;
+    power.cut(operations, seed)?;
+    let moved = move_all(volume.path(), &files);
+    let midway = power.is_off()?;
+    if !midway {
+        moved?;
+        // Before anything else is written.
+        power.cut(0, seed)?;
+    }
+    require(power.is_off()?, || "the power is still on".to_owned())?;
+    volume.unmount()?;
+    power.on()?;
+    stand::write("/dev/kmsg", IO_ERRORS_END)?;
+    stand::write("/proc/sys/vm/drop_caches", "3")?;
+
+    let volume = Volume::mount(stand, MADE)?;
+    for (path, bytes) in &files {
+        holds(path, bytes)?;
+    }
+    volume.unmount()?;
+    is_clean(stand)?;
+    Ok(midway)
+}
+
+/// As `frontrow defrag --mode remap --all` does.
+fn move_all(directory: &Path, files: &Files) -> Outcome<()> {
+    let never = AtomicBool::new(false);
+    let remap = Remap::of(directory).map_err(|error| Failure::new(error.to_string()))?;
+    let remap = remap.ok_or_else(|| Failure::new("the device cannot remap"))?;
+    for (path, _) in files {
+        repair(
+            Path::new("/"),
+            path,
+            Some(&remap),
+            &mut Pace::new(None),
+            &never,
+        )
+        .map_err(|refusal| Failure::new(format!("{} was not moved: {refusal}", path.display())))?;
+    }
+    match files.last() {
+        Some((path, _)) => settle(path).map_err(Failure::io("sync", path)),
+        None => Ok(()),
+    }
+}
