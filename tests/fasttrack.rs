@@ -53,7 +53,7 @@ fn a_game_beside_an_installer_is_served_first_with_all_parts_of_fasttrack() {
 /// `fg` on a running system: what it sets, what the scheduler makes of it, and the way back.
 const SCRIPT: &str = r#"
 cd /sys/fs/cgroup
-echo "+memory +io" > cgroup.subtree_control
+echo "+cpu +memory +io" > cgroup.subtree_control
 mkdir front behind
 sh -c 'echo 0 > /sys/fs/cgroup/front/cgroup.procs; exec sleep 1000' &
 sleep 1
@@ -63,10 +63,10 @@ list=/sys/block/simflash0/queue/iosched
 dispatched() { sed -n "s/^$1_dispatched //p" $list/stats; }
 sh -c 'echo 0 > front/cgroup.procs; dd if=/dev/urandom of=/mnt/f bs=4k count=64 conv=fsync' 2> /dev/null
 sh -c 'echo 0 > behind/cgroup.procs; dd if=/dev/urandom of=/mnt/b bs=4k count=64 conv=fsync' 2> /dev/null
-echo "{ \"fg_write\": $(dispatched fg_write), \"bg_sync\": $(dispatched bg_sync) }"
+echo "{ \"fg_write\": $(dispatched fg_write), \"bg_sync\": $(dispatched bg_sync), \"idle\": $(cat behind/cpu.idle) }"
 frontrow fg status --json
 frontrow fg release > /dev/null
-echo "{ \"foreground\": \"$(cat $list/foreground)\", \"high\": \"$(cat behind/memory.high)\", \"low\": \"$(cat front/memory.low)\" }"
+echo "{ \"foreground\": \"$(cat $list/foreground)\", \"high\": \"$(cat behind/memory.high)\", \"low\": \"$(cat front/memory.low)\", \"weight\": $(cat behind/cpu.weight) }"
 "#;
 
 #[test]
@@ -83,11 +83,13 @@ fn fg_sets_what_it_says_and_puts_it_back() {
     assert_eq!(again["again"], 7);
     assert!(dispatched["fg_write"].as_u64().unwrap() > 0, "{dispatched}");
     assert!(dispatched["bg_sync"].as_u64().unwrap() > 0, "{dispatched}");
+    assert_eq!(dispatched["idle"], 1);
     let changed: Vec<_> = status["changes"].as_array().unwrap().iter().collect();
-    assert_eq!(changed.len(), 4, "{status}");
+    assert_eq!(changed.len(), 5, "{status}");
     assert_eq!(after["foreground"], "none");
     assert_eq!(after["high"], "max");
     assert_eq!(after["low"], "0");
+    assert_eq!(after["weight"], 100);
 }
 
 /// A desktop's apps under the daemon: who has the focus by the attribute, by command, and
