@@ -148,7 +148,7 @@ proptest! {
         host.play(&before);
         let saved = host.flash.save().unwrap();
         let (now_ns, word, next_word) = (host.now_ns, host.word.clone(), host.next_word);
-        let mut put_back = |host: &mut Host| {
+        let put_back = |host: &mut Host| {
             host.flash.restore(&saved);
             (host.now_ns, host.word, host.next_word) = (now_ns, word.clone(), next_word);
         };
