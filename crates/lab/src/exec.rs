@@ -23,6 +23,8 @@ pub struct Exec {
     pub policy: String,
     /// Programs besides the shell's own, such as `fio`.
     pub programs: Vec<String>,
+    /// Modules of the kernel's own, such as `xfs`.
+    pub modules: Vec<String>,
     /// CPUs that take turns, and the host's clock; none for one CPU and exact time.
     pub cpus: Option<u32>,
     /// Shifts the file system's layout.
@@ -54,13 +56,17 @@ pub fn exec(
     programs.push("busybox");
     programs.extend(exec.programs.iter().map(String::as_str));
     let policies = std::slice::from_ref(&exec.policy);
-    let image = Image::make(cache, sources, &exec.kernel, policies, &programs)?;
+    let mut image = Image::make(cache, sources, &exec.kernel, policies, &programs)?;
+    let mut modules = image.modules(&exec.policy, &exec.device.simflash);
+    if !exec.modules.is_empty() {
+        modules.extend(image.add_modules(&exec.kernel, &exec.modules)?);
+    }
     let spec = GuestSpec {
         experiment: "exec".to_owned(),
         policy: exec.policy.clone(),
         seed: exec.seed,
         scale: Scale::Demo,
-        modules: image.modules(&exec.policy, &exec.device.simflash),
+        modules,
         device: DEVICE.to_owned(),
         sysctls: BTreeMap::new(),
         writes: BTreeMap::new(),

@@ -89,6 +89,32 @@ impl Image {
         [self.archive.as_slice(), &own.bytes()].concat()
     }
 
+    /// Puts in modules of the kernel's own, such as `xfs`, and what they need; gives what a
+    /// guest loads for them, in order.
+    pub fn add_modules(
+        &mut self,
+        kernel: &Kernel,
+        names: &[String],
+    ) -> Result<Vec<record::Module>, Error> {
+        let modules = Modules::of(kernel)?;
+        // The kernel unpacks archives one after another.
+        let mut archive = Archive::new();
+        let mut added: Vec<record::Module> = Vec::new();
+        for name in names {
+            for (name, content) in modules.with_dependencies(name)? {
+                let module = record::Module {
+                    path: put(&mut archive, &name, content),
+                    parameters: String::new(),
+                };
+                if !added.contains(&module) {
+                    added.push(module);
+                }
+            }
+        }
+        self.archive.extend(archive.bytes());
+        Ok(added)
+    }
+
     /// What a guest with `policy` loads, in order; `flash` are the parameters of
     /// the device.
     pub fn modules(&self, policy: &str, flash: &BTreeMap<String, u64>) -> Vec<record::Module> {

@@ -9,13 +9,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Program and the package it comes from.
-const PROGRAMS: [(&str, &str); 15] = [
+const PROGRAMS: [(&str, &str); 17] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("e2image", "e2fsprogs"),
     ("dumpe2fs", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
     ("e4defrag", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs-progs"),
     ("busybox", "busybox-static"),
     ("fio", "fio"),
     ("blktrace", "blktrace"),

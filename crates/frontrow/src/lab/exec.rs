@@ -22,6 +22,9 @@ pub struct Exec {
     /// More programs, such as fio,blktrace,strace
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM,…")]
     with: Vec<String>,
+    /// More modules of the kernel's own, such as xfs,btrfs
+    #[arg(long, value_delimiter = ',', value_name = "MODULE,…")]
+    modules: Vec<String>,
     /// CPUs that take turns, with the host's clock [default: one CPU with exact time]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Option<u32>,
@@ -55,6 +58,7 @@ pub fn run(args: Exec) -> Result<(), Failure> {
         device: sources.device(&args.device)?,
         policy: args.policy,
         programs: args.with,
+        modules: args.modules,
         cpus: args.cpus,
         seed: args.seed,
         memory_mib: args.memory,
