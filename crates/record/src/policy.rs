@@ -152,8 +152,9 @@ impl Means {
 }
 
 /// Who defragments the phone in the janusd experiment, nobody first: once a week e2fsprogs'
-/// e4defrag, or `frontrow defrag` by copying or by remapping (janusdL).
-pub const UPKEEPS: [&str; 4] = ["no-defrag", "e4defrag-1w", "copy-1w", "janusd-l"];
+/// e4defrag, or `frontrow defrag` by copying, by remapping (janusdL), or by that and over the
+/// dies besides (janusdL and janusdP).
+pub const UPKEEPS: [&str; 5] = ["no-defrag", "e4defrag-1w", "copy-1w", "janusd-l", "janusd"];
 
 /// The paper's names for what an ablation promotes (figures 8 and 9).
 const ABLATIONS: [(&str, &str); 5] = [

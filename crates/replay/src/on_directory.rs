@@ -72,6 +72,7 @@ pub fn on_directory(
     stop: &AtomicBool,
 ) -> Result<OnDirectory, Error> {
     let sandbox = open(place)?;
+    allow_many_files();
     let mut player = Player {
         calls,
         sandbox: &sandbox,
@@ -130,6 +131,19 @@ fn open(place: &Place) -> Result<Sandbox, Error> {
         ));
     }
     Sandbox::open(path).map_err(failed("open", path))
+}
+
+/// A machine has more files open than one process usually may. Where the limit stays, opening
+/// more says so.
+fn allow_many_files() {
+    // SAFETY: reads and writes one `struct rlimit`, of which all fields are integers.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
 }
 
 struct Player<'a> {

@@ -1,7 +1,7 @@
 //! Who defragments the phone, once a week.
 
 use crate::Error;
-use ::defrag::{Choice, Pace, Remap, Survey};
+use ::defrag::{Choice, MOST_FILES, Pace, Physical, Remap, Survey, most_read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
@@ -19,6 +19,8 @@ pub enum Upkeep {
     Copy,
     /// `frontrow defrag`, on a device that remaps.
     Remap,
+    /// The same, and then `frontrow defrag --mode physical`.
+    RemapAndSpread,
 }
 
 impl FromStr for Upkeep {
@@ -30,6 +32,7 @@ impl FromStr for Upkeep {
             "e4defrag-1w" => Upkeep::E4defrag,
             "copy-1w" => Upkeep::Copy,
             "janusd-l" => Upkeep::Remap,
+            "janusd" => Upkeep::RemapAndSpread,
             _ => {
                 return Err(Error::UnknownUpkeep {
                     name: name.to_owned(),
@@ -47,12 +50,10 @@ impl Upkeep {
             Upkeep::None => Ok(()),
             Upkeep::E4defrag => e4defrag(directory),
             Upkeep::Copy => repair(directory, None, stop),
-            Upkeep::Remap => {
-                let remap = Remap::of(directory).map_err(failed)?;
-                let Some(remap) = remap else {
-                    return Err(failed("the device cannot remap"));
-                };
-                repair(directory, Some(&remap), stop)
+            Upkeep::Remap => remap(directory, stop),
+            Upkeep::RemapAndSpread => {
+                remap(directory, stop)?;
+                spread(directory, stop)
             }
         }
     }
@@ -79,6 +80,29 @@ fn e4defrag(directory: &Path) -> Result<(), Error> {
             String::from_utf8_lossy(&output.stderr).trim()
         ))),
     }
+}
+
+fn remap(directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
+    let remap = Remap::of(directory).map_err(failed)?;
+    let remap = remap.ok_or_else(|| failed("the device cannot remap"))?;
+    repair(directory, Some(&remap), stop)
+}
+
+/// As `frontrow defrag --mode physical` does it, without a recording.
+fn spread(directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
+    let physical = Physical::of(directory).map_err(failed)?;
+    let physical = physical.ok_or_else(|| failed("the device does not spread files"))?;
+    let mut survey = Survey::with(directory, Some(&physical), stop).map_err(failed)?;
+    if let Some(mut measure) = survey.measure() {
+        survey
+            .read_unspread(&mut measure, u64::MAX, &mut |_, _| {}, stop)
+            .map_err(failed)?;
+    }
+    for finding in most_read(&survey.unspread, MOST_FILES, u64::MAX) {
+        let spread = physical.spread(&finding.path, &mut Pace::new(None), stop);
+        spread.map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// As `frontrow defrag` does it.
