@@ -72,7 +72,10 @@ pub fn run(
         known.map_err(|error| Error::Usage(error.to_string()))?;
     }
     let mut programs = PROGRAMS.to_vec();
-    programs.extend(experiment.programs.iter().map(String::as_str));
+    for run in &experiment.runs {
+        let needed = workload::program(&run.workload);
+        programs.extend(needed.filter(|name| !programs.contains(name)));
+    }
     for policy in &experiment.policies {
         programs.extend(policy::programs(policy));
     }

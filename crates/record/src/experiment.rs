@@ -30,9 +30,6 @@ pub struct Experiment {
     /// such as `/sys/block/simflash0/queue/nr_requests`.
     #[serde(default)]
     pub writes: BTreeMap<String, String>,
-    /// Programs that the guest needs for the workloads, such as `python3.11`.
-    #[serde(default)]
-    pub programs: Vec<String>,
     /// Options of the ext4 mount, such as `discard`.
     #[serde(default)]
     pub mount_options: Vec<String>,

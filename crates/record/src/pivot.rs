@@ -99,8 +99,8 @@ impl Column {
 pub fn sections(summary: &Summary, all: bool) -> Vec<Section> {
     let loaded = section(summary, all, Reference::Unloaded);
     let mut idle = section(summary, all, Reference::BestStock);
-    if !all && !loaded.groups.is_empty() {
-        keep_chief(&mut idle, summary);
+    if !all {
+        keep_chief(&mut idle, &loaded, summary);
     }
     [loaded, idle]
         .into_iter()
@@ -108,13 +108,14 @@ pub fn sections(summary: &Summary, all: bool) -> Vec<Section> {
         .collect()
 }
 
-/// Beside figures under load the idle ones are a check: one line a workload.
-fn keep_chief(section: &mut Section, summary: &Summary) {
-    for group in &mut section.groups {
+/// Where a workload ran under load its idle figures are a check: one line.
+fn keep_chief(idle: &mut Section, loaded: &Section, summary: &Summary) {
+    let ran_loaded = |group: &Group| loaded.groups.iter().any(|it| it.workload == group.workload);
+    for group in idle.groups.iter_mut().filter(|it| ran_loaded(it)) {
         let chief = summary.chief(&group.workload, &group.load);
         group.lines.retain(|line| Some(&line.figure) == chief);
     }
-    section.groups.retain(|group| !group.lines.is_empty());
+    idle.groups.retain(|group| !group.lines.is_empty());
 }
 
 fn section(summary: &Summary, all: bool, reference: Reference) -> Section {

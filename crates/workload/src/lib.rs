@@ -282,6 +282,11 @@ pub fn surface(workload: &str) -> Surface {
     }
 }
 
+/// The program of Debian's that `workload` starts, by its name in the lab's guests.
+pub fn program(workload: &str) -> Option<&'static str> {
+    Program::parse(workload).map(Program::name)
+}
+
 /// Whether the names are known and the pair measures something.
 ///
 /// # Errors

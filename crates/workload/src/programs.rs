@@ -86,14 +86,22 @@ impl Program {
         }
     }
 
-    /// Its file in the guest, and its place below the run's directory.
-    fn binary(self) -> (&'static str, &'static str) {
+    /// As the guest has it in /bin.
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Program::Python => ("/bin/python3.11", "usr/bin/python3.11"),
-            Program::Sqlite => ("/bin/sqlite3", "usr/bin/sqlite3"),
-            // It looks for the rest beside itself.
-            Program::Java => ("/bin/java", "jvm/bin/java"),
+            Program::Python => "python3.11",
+            Program::Sqlite => "sqlite3",
+            Program::Java => "java",
         }
+    }
+
+    /// Where it goes below the run's directory.
+    fn place(self) -> &'static Path {
+        Path::new(match self {
+            Program::Python | Program::Sqlite => "usr/bin",
+            // It looks for the rest beside itself.
+            Program::Java => "jvm/bin",
+        })
     }
 
     /// Directories in the guest that it reads, by their places below the run's.
@@ -150,15 +158,15 @@ impl Starts {
     }
 
     fn binary(&self) -> PathBuf {
-        self.directory.join(self.program.binary().1)
+        let place = self.directory.join(self.program.place());
+        place.join(self.program.name())
     }
 
     fn install(&self) -> Result<(), Error> {
-        let (binary, place) = self.program.binary();
         for (tree, place) in self.program.trees() {
             copy_tree(Path::new(tree), &self.directory.join(place))?;
         }
-        copy(Path::new(binary), &self.directory.join(place))
+        copy(&Path::new("/bin").join(self.program.name()), &self.binary())
     }
 
     /// A first start leaves what only a first start writes: SQLite's table, Python's
