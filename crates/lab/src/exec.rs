@@ -7,11 +7,11 @@ use crate::kernel::Kernel;
 use crate::parcel::Item;
 use crate::qemu::Clock;
 use crate::run::{DEVICE, PROGRAMS};
-use crate::session::{Owner, Session};
+use crate::session::Session;
 use crate::sources::Sources;
 use record::{Device, GuestSpec, Scale, Task};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// What to run, and where.
 pub struct Exec {
@@ -80,8 +80,7 @@ pub fn exec(
         Some(cpus) => Clock::HostInTurn { cpus },
         None => Clock::Instructions,
     };
-    let owner = Attendant { stop };
-    let session = Session::new(&spec, &owner, &image.with_spec(&spec))?;
+    let session = Session::new(&spec, stop, &image.with_spec(&spec))?;
     let mut files = session.run_for_parcel(&exec.kernel.image, exec.memory_mib, clock)?;
     // It is sent first.
     let (_, status) = files.remove(0);
@@ -89,16 +88,4 @@ pub fn exec(
         status: String::from_utf8_lossy(&status).into_owned(),
         files,
     })
-}
-
-struct Attendant<'a> {
-    stop: &'a AtomicBool,
-}
-
-impl Owner for Attendant<'_> {
-    fn progress(&self, _index: usize, _count: usize, _text: &str) {}
-
-    fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
 }

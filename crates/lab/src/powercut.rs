@@ -6,11 +6,11 @@ use crate::image::Image;
 use crate::kernel::Kernel;
 use crate::qemu::Clock;
 use crate::run::{DEVICE, PROGRAMS};
-use crate::session::{Owner, Session};
+use crate::session::Session;
 use crate::sources::Sources;
 use record::{GuestSpec, Scale, Task};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 const MEMORY_MIB: u64 = 512;
 
@@ -67,21 +67,8 @@ pub fn record_stream(
         limit_virtual_s: LIMIT_S,
         task: Task::PowerCut { days: request.days },
     };
-    let owner = Attendant { stop };
-    let session = Session::new(&spec, &owner, &image.with_spec(&spec))?;
+    let session = Session::new(&spec, stop, &image.with_spec(&spec))?;
     let image = &request.kernel.image;
     let mut files = session.run_for_parcel(image, MEMORY_MIB, Clock::Instructions)?;
     Ok(files.remove(0).1)
-}
-
-struct Attendant<'a> {
-    stop: &'a AtomicBool,
-}
-
-impl Owner for Attendant<'_> {
-    fn progress(&self, _index: usize, _count: usize, _text: &str) {}
-
-    fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
 }

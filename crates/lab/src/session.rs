@@ -10,6 +10,7 @@ use record::{GuestSpec, Row};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -32,6 +33,15 @@ pub trait Owner {
     fn progress(&self, index: usize, count: usize, text: &str);
     /// Whether the guest is no longer wanted.
     fn is_over(&self) -> bool;
+}
+
+/// Who only waits for what the guest leaves owns it by what ends the waiting.
+impl Owner for AtomicBool {
+    fn progress(&self, _index: usize, _count: usize, _text: &str) {}
+
+    fn is_over(&self) -> bool {
+        self.load(Ordering::Relaxed)
+    }
 }
 
 /// One guest and its files on the host.
