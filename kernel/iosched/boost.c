@@ -61,26 +61,53 @@ static bool request_has_mapping(struct request *rq, const void *mapping)
 }
 
 static unsigned int promote_of(struct frontrow_data *fd,
-			       enum frontrow_class class, const void *mapping)
+			       enum frontrow_class class, const void *mapping,
+			       enum frontrow_class wanted)
 {
 	struct request *rq, *next;
 	unsigned int promoted = 0;
 
+	if (class <= wanted)
+		return 0;
 	list_for_each_entry_safe(rq, next, &fd->fifo[class], queuelist) {
-		if (!request_has_mapping(rq, mapping))
+		if (rq_data_dir(rq) == READ || !request_has_mapping(rq, mapping))
 			continue;
-		frontrow_reclass(fd, rq, FRONTROW_BOOSTED);
+		frontrow_reclass(fd, rq, wanted);
 		promoted++;
 	}
+	fd->any_promoted |= promoted;
 	return promoted;
 }
 
 /* In whichever ground: who waits for a write of the background waits for it. */
 static unsigned int promote_queued(struct frontrow_data *fd,
-				   const void *mapping)
+				   const void *mapping,
+				   enum frontrow_class wanted)
 {
-	return promote_of(fd, FRONTROW_FG_ASYNC, mapping) +
-	       promote_of(fd, FRONTROW_ASYNC, mapping);
+	return promote_of(fd, FRONTROW_FG_ASYNC, mapping, wanted) +
+	       promote_of(fd, FRONTROW_ASYNC, mapping, wanted);
+}
+
+/* What others write and sync has a share only; not so who waits for it. */
+static unsigned int promote_synchronous(struct frontrow_data *fd,
+					const void *mapping,
+					enum frontrow_class wanted)
+{
+	unsigned int promoted = 0;
+	enum frontrow_class class;
+
+	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++)
+		if (frontrow_class_is_sync(class))
+			promoted += promote_of(fd, class, mapping, wanted);
+	return promoted;
+}
+
+static bool has_pfns(const struct bio_vec *vec, unsigned long begin,
+		     unsigned long end)
+{
+	unsigned long pfn = page_to_pfn(vec->bv_page);
+
+	return pfn < end && pfn + PFN_UP(vec->bv_offset + vec->bv_len) > begin;
 }
 
 static bool request_has_pfns(struct request *rq, unsigned long begin,
@@ -89,13 +116,9 @@ static bool request_has_pfns(struct request *rq, unsigned long begin,
 	struct req_iterator iter;
 	struct bio_vec vec;
 
-	rq_for_each_bvec(vec, rq, iter) {
-		unsigned long pfn = page_to_pfn(vec.bv_page);
-
-		if (pfn < end &&
-		    pfn + PFN_UP(vec.bv_offset + vec.bv_len) > begin)
+	rq_for_each_bvec(vec, rq, iter)
+		if (has_pfns(&vec, begin, end))
 			return true;
-	}
 	return false;
 }
 
@@ -104,17 +127,59 @@ static bool request_has_pfns(struct request *rq, unsigned long begin,
  * waits for its last page, and only for that. Returns false if it is not there.
  */
 static bool put_awaited_first(struct frontrow_data *fd, struct folio *folio,
-			      const void *mapping)
+			      const void *mapping, enum frontrow_class class)
 {
 	unsigned long begin = folio_pfn(folio);
 	struct request *rq;
 
-	list_for_each_entry(rq, &fd->fifo[FRONTROW_BOOSTED], queuelist) {
+	list_for_each_entry(rq, &fd->fifo[class], queuelist) {
 		if (!request_has_mapping(rq, mapping) ||
 		    !request_has_pfns(rq, begin, begin + folio_nr_pages(folio)))
 			continue;
 		frontrow_put_first(fd, rq);
 		return true;
+	}
+	return false;
+}
+
+/*
+ * A bio that was cut ends as one, when all its pieces have; the last of these is
+ * the bio itself, and has all the pages.
+ */
+static bool request_ends_pfns(struct request *rq, unsigned long begin,
+			      unsigned long end)
+{
+	struct bio_vec *vec;
+	struct bio *bio;
+	int i;
+
+	__rq_for_each_bio(bio, rq) {
+		if (bio_flagged(bio, BIO_CLONED))
+			continue;
+		bio_for_each_bvec_all(vec, bio, i)
+			if (has_pfns(vec, begin, end))
+				return true;
+	}
+	return false;
+}
+
+/* Whether a request that is queued, and not as an asynchronous one, brings it. */
+static bool is_on_its_way(struct frontrow_data *fd, struct folio *folio,
+			  const void *mapping)
+{
+	unsigned long begin = folio_pfn(folio);
+	unsigned long end = begin + folio_nr_pages(folio);
+	enum frontrow_class class;
+	struct request *rq;
+
+	for (class = 0; class < FRONTROW_NR_CLASSES; class++) {
+		if (frontrow_class_is_async(class))
+			continue;
+		list_for_each_entry(rq, &fd->fifo[class], queuelist)
+			if (frontrow_rq(rq)->mapping == mapping &&
+			    (request_has_pfns(rq, begin, end) ||
+			     request_ends_pfns(rq, begin, end)))
+				return true;
 	}
 	return false;
 }
@@ -140,7 +205,7 @@ static enum frontrow_outcome outcome_in_device(struct frontrow_data *fd,
 	list_for_each_entry(fr, &fd->in_device, in_device_node) {
 		if (fr->mapping != mapping)
 			continue;
-		if (fr->class >= FRONTROW_BOOSTED && fr->class != FRONTROW_BG_SYNC)
+		if (!frontrow_class_is_sync(fr->class))
 			return FRONTROW_WAIT_IN_DEVICE;
 		outcome = FRONTROW_WAIT_SYNC;
 	}
@@ -192,8 +257,9 @@ static struct frontrow_waiter *free_slot(struct frontrow_data *fd, u64 now_ns)
 
 static void add_waiter(struct frontrow_data *fd, struct folio *folio,
 		       const void *mapping,
-		       enum frontrow_dependency dependency, bool pending,
-		       bool unseen, bool for_writeback)
+		       enum frontrow_dependency dependency,
+		       enum frontrow_class class, bool pending, bool unseen,
+		       bool for_writeback)
 {
 	u64 now_ns = ktime_get_ns();
 	struct frontrow_waiter *slot = free_slot(fd, now_ns);
@@ -208,6 +274,7 @@ static void add_waiter(struct frontrow_data *fd, struct folio *folio,
 		.task = current,
 		.expires_ns = now_ns + WAITER_LIFE_NS,
 		.dependency = dependency,
+		.class = class,
 		.pending = pending,
 		.unseen = unseen,
 		.for_writeback = for_writeback,
@@ -218,16 +285,21 @@ static void add_waiter(struct frontrow_data *fd, struct folio *folio,
 	fd->nr_unseen += unseen;
 }
 
-/* Whether a task sleeps for a write of the file of @rq, which comes now. */
-enum frontrow_interest frontrow_interest_in(struct frontrow_data *fd,
-					    struct request *rq, u64 now_ns)
+/*
+ * The class of @rq, which comes now and belongs into @class, if a task sleeps for a
+ * write of its file; @has_folio, if for one that is in it.
+ */
+enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
+					   struct request *rq,
+					   enum frontrow_class class, u64 now_ns,
+					   bool *has_folio)
 {
 	const void *mapping = frontrow_rq(rq)->mapping;
-	enum frontrow_interest interest = FRONTROW_NOT_AWAITED;
+	enum frontrow_class own = class;
 	int i;
 
 	if (!fd->nr_waiters || !mapping)
-		return FRONTROW_NOT_AWAITED;
+		return class;
 	for (i = 0; i < FRONTROW_MAX_WAITERS; i++) {
 		struct frontrow_waiter *waiter = &fd->waiters[i];
 
@@ -239,23 +311,27 @@ enum frontrow_interest frontrow_interest_in(struct frontrow_data *fd,
 		}
 		if (waiter->mapping != mapping)
 			continue;
-		interest = max(interest, FRONTROW_FILE_AWAITED);
 		if (waiter->unseen &&
 		    request_has_pfns(rq, waiter->begin_pfn, waiter->end_pfn)) {
-			interest = FRONTROW_FOLIO_AWAITED;
+			*has_folio = true;
 			folio_seen(fd, waiter);
 		}
+		if (waiter->class >= own)
+			continue;
+		class = min_t(enum frontrow_class, class, waiter->class);
+		fd->any_promoted = true;
 		fd->counters[waiter->dependency].requests++;
 		if (waiter->pending)
 			fd->counters[waiter->dependency].pending_matched++;
 		waiter->pending = false;
 	}
-	return interest;
+	return class;
 }
 
 /*
- * A task whose folio is written need only wake up, which takes milliseconds
- * where a writeback worker has the CPU. (The sleeping task holds the folio.)
+ * For what cannot reach us. A task whose folio is written need only wake up, which
+ * takes milliseconds where a writeback worker has the CPU. (The sleeping task holds
+ * the folio.)
  */
 static bool somebody_sleeps(const struct frontrow_data *fd)
 {
@@ -265,7 +341,7 @@ static bool somebody_sleeps(const struct frontrow_data *fd)
 		const struct frontrow_waiter *waiter = &fd->waiters[i];
 		struct folio *folio = page_folio(pfn_to_page(waiter->begin_pfn));
 
-		if (waiter->mapping &&
+		if (waiter->mapping && waiter->unseen &&
 		    (!waiter->for_writeback || folio_test_writeback(folio)))
 			return true;
 	}
@@ -315,23 +391,23 @@ static void count_wait(struct frontrow_data *fd,
 
 static enum frontrow_outcome look_for(struct frontrow_data *fd,
 				      const void *mapping, bool may_promote,
+				      enum frontrow_class wanted,
 				      unsigned int *promoted)
 {
 	enum frontrow_outcome outcome;
 	enum frontrow_class class;
 
 	if (may_promote)
-		*promoted = promote_queued(fd, mapping);
+		*promoted = promote_queued(fd, mapping, wanted);
 	if (*promoted || class_has_mapping(fd, FRONTROW_BOOSTED, mapping))
 		return FRONTROW_WAIT_BOOSTED;
 	outcome = outcome_in_device(fd, mapping);
 	if (outcome != FRONTROW_NR_OUTCOMES)
 		return outcome;
-	for (class = FRONTROW_FG_READ; class < FRONTROW_BOOSTED; class++)
-		if (class_has_mapping(fd, class, mapping))
+	for (class = FRONTROW_FG_READ; class < FRONTROW_NR_CLASSES; class++)
+		if (frontrow_class_is_sync(class) &&
+		    class_has_mapping(fd, class, mapping))
 			return FRONTROW_WAIT_SYNC;
-	if (class_has_mapping(fd, FRONTROW_BG_SYNC, mapping))
-		return FRONTROW_WAIT_SYNC;
 	return FRONTROW_WAIT_PENDING;
 }
 
@@ -350,10 +426,13 @@ enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,
 					   enum frontrow_dependency dependency,
 					   bool surely_writeback)
 {
+	enum frontrow_class wanted =
+		frontrow_class_for_waiter(frontrow_ground_of_current(fd),
+					  current->journal_info);
 	bool may_promote = READ_ONCE(fd->boost_mask) & BIT(dependency);
 	enum frontrow_outcome outcome;
-	unsigned int promoted = 0;
-	bool seen = false;
+	unsigned int promoted = 0, synchronous = 0;
+	bool seen;
 	unsigned long flags;
 
 	spin_lock_irqsave(&fd->lock, flags);
@@ -361,22 +440,43 @@ enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,
 		spin_unlock_irqrestore(&fd->lock, flags);
 		return FRONTROW_WAIT_NOT_OURS;
 	}
-	outcome = look_for(fd, mapping, may_promote, &promoted);
-	if (outcome == FRONTROW_WAIT_BOOSTED)
-		seen = put_awaited_first(fd, folio, mapping);
+	outcome = look_for(fd, mapping, may_promote, wanted, &promoted);
+	if (may_promote)
+		synchronous = promote_synchronous(fd, mapping, wanted);
+	seen = put_awaited_first(fd, folio, mapping, wanted);
 	if (outcome == FRONTROW_WAIT_PENDING && !surely_writeback)
 		outcome = FRONTROW_WAIT_NOT_OURS;
 	else if (may_promote && (surely_writeback || outcome != FRONTROW_WAIT_SYNC))
-		add_waiter(fd, folio, mapping, dependency,
-			   outcome == FRONTROW_WAIT_PENDING, !seen,
+		add_waiter(fd, folio, mapping, dependency, wanted,
+			   outcome == FRONTROW_WAIT_PENDING,
+			   !seen && !is_on_its_way(fd, folio, mapping),
 			   surely_writeback);
 	count_wait(fd, dependency, outcome, promoted);
 	spin_unlock_irqrestore(&fd->lock, flags);
 
 	trace_frontrow_wait(fd->q, dependency, outcome, promoted);
-	if (promoted || outcome == FRONTROW_WAIT_PENDING)
+	if (promoted || synchronous || outcome == FRONTROW_WAIT_PENDING)
 		blk_mq_run_hw_queues(fd->q, true);
 	return outcome;
+}
+
+static void demote_from(struct frontrow_data *fd, enum frontrow_class class)
+{
+	struct list_head *places[FRONTROW_NR_CLASSES];
+	struct request *rq, *next;
+	unsigned int i;
+
+	for (i = 0; i < FRONTROW_NR_CLASSES; i++)
+		places[i] = &fd->fifo[i];
+	list_for_each_entry_safe(rq, next, &fd->fifo[class], queuelist) {
+		enum frontrow_class own = frontrow_class_of(rq);
+
+		if (own <= class ||
+		    (own == FRONTROW_DISCARD && frontrow_rq(rq)->under_handle))
+			continue;
+		frontrow_reclass(fd, rq, own);
+		places[own] = frontrow_put_by_age(fd, rq, places[own]);
+	}
 }
 
 /*
@@ -386,24 +486,14 @@ enum frontrow_outcome frontrow_boost_folio(struct frontrow_data *fd,
  */
 void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns)
 {
-	struct list_head *places[] = {
-		[FRONTROW_FG_ASYNC]	= &fd->fifo[FRONTROW_FG_ASYNC],
-		[FRONTROW_ASYNC]	= &fd->fifo[FRONTROW_ASYNC],
-		[FRONTROW_DISCARD]	= &fd->fifo[FRONTROW_DISCARD],
-	};
-	struct request *rq, *next;
+	enum frontrow_class class;
 
-	if (!fd->queued[FRONTROW_BOOSTED] || fd->nr_waiters ||
-	    fd->discard_waiters || now_ns - fd->waited_until_ns < NEXT_WAIT_NS)
+	if (!fd->any_promoted || fd->nr_waiters || fd->discard_waiters ||
+	    now_ns - fd->waited_until_ns < NEXT_WAIT_NS)
 		return;
-	list_for_each_entry_safe(rq, next, &fd->fifo[FRONTROW_BOOSTED], queuelist) {
-		enum frontrow_class class = frontrow_class_of(rq);
-
-		if (class == FRONTROW_DISCARD && frontrow_rq(rq)->under_handle)
-			continue;
-		frontrow_reclass(fd, rq, class);
-		places[class] = frontrow_put_by_age(fd, rq, places[class]);
-	}
+	for (class = FRONTROW_BOOSTED; class < FRONTROW_ASYNC; class++)
+		demote_from(fd, class);
+	fd->any_promoted = false;
 }
 
 static unsigned int promote_discards(struct frontrow_data *fd)
@@ -415,6 +505,7 @@ static unsigned int promote_discards(struct frontrow_data *fd)
 		frontrow_reclass(fd, rq, FRONTROW_BOOSTED);
 		promoted++;
 	}
+	fd->any_promoted |= promoted;
 	return promoted;
 }
 
@@ -462,6 +553,7 @@ bool frontrow_discard_is_awaited(struct frontrow_data *fd,
 	counters->requests++;
 	counters->pending_matched += fd->discard_pending;
 	fd->discard_pending = 0;
+	fd->any_promoted = true;
 	return true;
 }
 

@@ -12,8 +12,11 @@
  * one request at a time when the credit is positive. The share grows with the
  * age of the oldest request, so that none gets old whatever the load. What is
  * behind a foreground that waits has a smaller share, and its synchronous
- * requests have one, too.
+ * requests have one, too; an app that is seen beside it has the share that it
+ * was given.
  */
+#include <linux/pagemap.h>
+
 #include "frontrow.h"
 
 #define WINDOW_NS		(20 * NSEC_PER_MSEC)
@@ -26,16 +29,25 @@
 #define INITIAL_DISCARD_NS	(500 * NSEC_PER_USEC)
 /* Below this the cost of a command outweighs what a waiter gains. */
 #define MIN_SLICE_BYTES		(64U << 10)
+/* At most, where somebody is in front or behind. */
+#define GROUNDS_SLICE_US	1000U
+/* What read-ahead asks for at once. */
+#define READ_BYTES		((u64)VM_READAHEAD_PAGES * PAGE_SIZE)
 /* No use in asking again sooner. */
 #define MIN_WAIT_NS		(500 * NSEC_PER_USEC)
 /* Old age begins here, and everything goes to async here. */
 #define AGE_RAMP_BEGIN_NS	(3000ULL * NSEC_PER_MSEC)
 #define AGE_RAMP_END_NS		(4500ULL * NSEC_PER_MSEC)
 
+/* Whoever is in front of somebody is to wait less than among equals. */
 static u64 slice_bytes(const struct frontrow_data *fd)
 {
-	u64 bytes = div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * fd->slice_us;
+	unsigned int slice_us = fd->slice_us;
+	u64 bytes;
 
+	if (rcu_access_pointer(fd->grounds))
+		slice_us = min(slice_us, GROUNDS_SLICE_US);
+	bytes = div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * slice_us;
 	return max_t(u64, bytes, MIN_SLICE_BYTES);
 }
 
@@ -93,8 +105,7 @@ void frontrow_budget_full(struct frontrow_data *fd)
 static u64 oldest_ns(struct frontrow_data *fd, enum frontrow_class class,
 		     u64 now_ns)
 {
-	struct request *rq = list_first_entry_or_null(&fd->fifo[class],
-						      struct request, queuelist);
+	struct request *rq = frontrow_oldest(fd, class);
 
 	return rq ? frontrow_rq(rq)->inserted_ns : now_ns;
 }
@@ -108,7 +119,9 @@ static unsigned int base_percent(struct frontrow_data *fd,
 {
 	unsigned int percent = READ_ONCE(fd->async_share_percent);
 
-	if (class != FRONTROW_FG_ASYNC && frontrow_foreground_waits(fd, now_ns))
+	if (frontrow_class_is_visible(class))
+		return READ_ONCE(fd->visible_share_percent[class - FRONTROW_VISIBLE_1]);
+	if (class != FRONTROW_FG_ASYNC && frontrow_seen_waits(fd, now_ns))
 		percent = READ_ONCE(fd->background_share_percent);
 	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
 }
@@ -151,19 +164,35 @@ static void earn(struct frontrow_data *fd, u64 now_ns)
 	budget->credit_updated_ns = now_ns;
 }
 
-/* The class that may send a request although it is not open, if one may. */
-enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns)
+static enum frontrow_class first_due(struct frontrow_data *fd,
+				     enum frontrow_class class, u64 now_ns)
 {
-	enum frontrow_class class;
-
-	/* Small steps would be lost in rounding. */
-	if (now_ns - fd->budget.credit_updated_ns > 100 * NSEC_PER_USEC)
-		earn(fd, now_ns);
-	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++)
+	for (; class < FRONTROW_NR_CLASSES; class++)
 		if (fd->queued[class] && *credit_of(fd, class) > 0 &&
 		    !frontrow_class_is_open(fd, class, now_ns))
-			return class;
-	return FRONTROW_NR_CLASSES;
+			break;
+	return class;
+}
+
+/*
+ * The class that may send a request although it is not open, if one may. An app
+ * that is seen and cannot spend its share on small requests has credit all the
+ * time: it is the others' turn after each.
+ */
+enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns)
+{
+	struct frontrow_budget *budget = &fd->budget;
+	enum frontrow_class due = FRONTROW_NR_CLASSES;
+
+	/* Small steps would be lost in rounding. */
+	if (now_ns - budget->credit_updated_ns > 100 * NSEC_PER_USEC)
+		earn(fd, now_ns);
+	if (frontrow_class_is_visible(budget->last_due))
+		due = first_due(fd, budget->last_due + 1, now_ns);
+	if (due == FRONTROW_NR_CLASSES)
+		due = first_due(fd, FRONTROW_SHARED, now_ns);
+	budget->last_due = due;
+	return due;
 }
 
 /* Time until a queued class has credit, at its present share. */
@@ -224,11 +253,16 @@ void frontrow_budget_charge(struct frontrow_data *fd,
 
 	if (!frontrow_class_is_open(fd, fr->class, now_ns)) {
 		frontrow_budget_disturb(fd);
-		*credit_of(fd, fr->class) -= cost_bytes(fd, fr);
+		/* What went without credit, for somebody who was stuck, is not owed. */
+		*credit_of(fd, fr->class) = max_t(s64, *credit_of(fd, fr->class), 0) -
+					    cost_bytes(fd, fr);
 		return;
 	}
 	/* Whoever comes next waits for this one, and not for another soon. */
 	*credit_of(fd, fr->class) = -(s64)cost_bytes(fd, fr);
+	/* What is not held back for others takes no time from their accounts. */
+	if (frontrow_class_is_visible(fr->class))
+		return;
 	budget->credit_updated_ns = now_ns;
 	if (!budget->window_start_ns &&
 	    (fr->class != FRONTROW_BG_SYNC || fr->is_behind_write)) {
@@ -264,6 +298,9 @@ static void adapt_slice(struct frontrow_data *fd)
 	u64 wanted_bytes = slice_bytes(fd);
 	unsigned int sectors;
 
+	/* What the foreground reads would be cut, too. */
+	if (rcu_access_pointer(fd->grounds))
+		wanted_bytes = max(wanted_bytes, READ_BYTES);
 	if (!fd->slice_us || mean_bytes < MIN_SLICE_BYTES / 2)
 		return;
 	sectors = rounddown_pow_of_two(wanted_bytes) >> SECTOR_SHIFT;

@@ -11,10 +11,13 @@
  *
  *	nobody waits      async up to what the device can use (budget.c)
  *	somebody waits    sync read > sync write > boosted, async by its share
- *	the foreground    its reads > its writes > the above; what is behind, also
- *	waits             what is synchronous there, by its share
+ *	the foreground    its reads > its writes > the above; what is seen beside
+ *	waits             it, and what is behind, by their shares, also what is
+ *			  synchronous there
+ *	what is seen      before all the above; what is behind by its share
+ *	beside it waits
  *	somebody is       writes from behind, one after another, as much as the
- *	behind            device is rid of in slice_us
+ *	behind            device is rid of in a slice (budget.c)
  */
 #include "frontrow.h"
 #include "trace.h"
@@ -29,6 +32,9 @@ static const u64 deadline_ns[FRONTROW_NR_CLASSES] = {
 	[FRONTROW_SYNC_READ]	= 200 * NSEC_PER_MSEC,
 	[FRONTROW_SYNC_WRITE]	= 100 * NSEC_PER_MSEC,
 	[FRONTROW_BOOSTED]	= 50 * NSEC_PER_MSEC,
+	[FRONTROW_VISIBLE_1]	= 200 * NSEC_PER_MSEC,
+	[FRONTROW_VISIBLE_2]	= 200 * NSEC_PER_MSEC,
+	[FRONTROW_VISIBLE_3]	= 200 * NSEC_PER_MSEC,
 	[FRONTROW_BG_SYNC]	= 200 * NSEC_PER_MSEC,
 };
 
@@ -48,30 +54,40 @@ static unsigned int nr_front(const struct frontrow_data *fd)
 	return nr_here(fd, FRONTROW_FG_READ) + nr_here(fd, FRONTROW_FG_WRITE);
 }
 
+static unsigned int nr_visible(const struct frontrow_data *fd)
+{
+	return nr_here(fd, FRONTROW_VISIBLE_1) + nr_here(fd, FRONTROW_VISIBLE_2) +
+	       nr_here(fd, FRONTROW_VISIBLE_3);
+}
+
 static unsigned int nr_sync(const struct frontrow_data *fd)
 {
-	return nr_front(fd) + nr_here(fd, FRONTROW_SYNC_READ) +
+	return nr_front(fd) + nr_visible(fd) + nr_here(fd, FRONTROW_SYNC_READ) +
 	       nr_here(fd, FRONTROW_SYNC_WRITE) +
 	       nr_here(fd, FRONTROW_BG_SYNC) + fd->nr_flushing;
 }
 
-static unsigned int nr_shared_in_device(const struct frontrow_data *fd)
+/* Of those that have to share just now. */
+static unsigned int nr_shared_in_device(struct frontrow_data *fd, u64 now_ns)
 {
-	return fd->nr_in_device[FRONTROW_FG_ASYNC] +
-	       fd->nr_in_device[FRONTROW_BG_SYNC] +
-	       fd->nr_in_device[FRONTROW_ASYNC] +
-	       fd->nr_in_device[FRONTROW_DISCARD];
-}
+	enum frontrow_class class;
+	unsigned int nr = 0;
 
-static bool async_queued(const struct frontrow_data *fd)
-{
-	return fd->queued[FRONTROW_ASYNC] || fd->queued[FRONTROW_DISCARD];
+	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++)
+		if (fd->nr_in_device[class] &&
+		    !frontrow_class_is_open(fd, class, now_ns))
+			nr += fd->nr_in_device[class];
+	return nr;
 }
 
 static bool shared_queued(const struct frontrow_data *fd)
 {
-	return fd->queued[FRONTROW_FG_ASYNC] || fd->queued[FRONTROW_BG_SYNC] ||
-	       async_queued(fd);
+	enum frontrow_class class;
+
+	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++)
+		if (fd->queued[class])
+			return true;
+	return false;
 }
 
 static u64 anticipation_end_ns(const struct frontrow_chain *chain)
@@ -96,13 +112,26 @@ bool frontrow_foreground_waits(struct frontrow_data *fd, u64 now_ns)
 	       now_ns < anticipation_end_ns(&fd->front_chain);
 }
 
+/* The foreground, or what is seen beside it. */
+bool frontrow_seen_waits(struct frontrow_data *fd, u64 now_ns)
+{
+	if (likely(!rcu_access_pointer(fd->grounds)))
+		return false;
+	return nr_visible(fd) || now_ns < anticipation_end_ns(&fd->visible_chain) ||
+	       frontrow_foreground_waits(fd, now_ns);
+}
+
 /* Whether a class that has to share may send as it likes. */
 bool frontrow_class_is_open(struct frontrow_data *fd, enum frontrow_class class,
 			    u64 now_ns)
 {
-	if (class == FRONTROW_FG_ASYNC)
+	if (frontrow_class_is_visible(class))
 		return !frontrow_foreground_waits(fd, now_ns);
-	if (nr_here(fd, FRONTROW_FG_ASYNC) || frontrow_foreground_waits(fd, now_ns))
+	if (frontrow_seen_waits(fd, now_ns))
+		return false;
+	if (class == FRONTROW_FG_ASYNC)
+		return true;
+	if (nr_here(fd, FRONTROW_FG_ASYNC))
 		return false;
 	return class == FRONTROW_BG_SYNC || !frontrow_somebody_waits(fd, now_ns);
 }
@@ -124,6 +153,8 @@ void frontrow_sync_begins(struct frontrow_data *fd, enum frontrow_ground ground,
 		chain_goes_on(&fd->chain, now_ns);
 	if (ground == FRONTROW_FOREGROUND && !nr_front(fd))
 		chain_goes_on(&fd->front_chain, now_ns);
+	if (ground >= FRONTROW_VISIBLE && !nr_visible(fd))
+		chain_goes_on(&fd->visible_chain, now_ns);
 }
 
 /* A synchronous request is done, after it was taken off the count. */
@@ -134,6 +165,8 @@ void frontrow_sync_ended(struct frontrow_data *fd, enum frontrow_ground ground,
 		fd->chain.idle_since_ns = now_ns;
 	if (ground == FRONTROW_FOREGROUND && !nr_front(fd))
 		fd->front_chain.idle_since_ns = now_ns;
+	if (ground >= FRONTROW_VISIBLE && !nr_visible(fd))
+		fd->visible_chain.idle_since_ns = now_ns;
 }
 
 /*
@@ -163,21 +196,22 @@ void frontrow_fsync_ended(struct frontrow_data *fd, bool in_front)
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
-/* Whichever of async and discard has waited longer. */
-static enum frontrow_class older_async(struct frontrow_data *fd)
+/* Whose oldest request has waited longest, of @class and all after it. */
+static enum frontrow_class oldest_class(const struct frontrow_data *fd,
+					enum frontrow_class class)
 {
-	struct request *async, *discard;
+	enum frontrow_class oldest = FRONTROW_NR_CLASSES;
+	u64 since_ns = U64_MAX;
 
-	if (!fd->queued[FRONTROW_DISCARD])
-		return FRONTROW_ASYNC;
-	if (!fd->queued[FRONTROW_ASYNC])
-		return FRONTROW_DISCARD;
-	async = list_first_entry(&fd->fifo[FRONTROW_ASYNC], struct request,
-				 queuelist);
-	discard = list_first_entry(&fd->fifo[FRONTROW_DISCARD], struct request,
-				   queuelist);
-	return frontrow_rq(async)->inserted_ns <= frontrow_rq(discard)->inserted_ns ?
-	       FRONTROW_ASYNC : FRONTROW_DISCARD;
+	for (; class < FRONTROW_NR_CLASSES; class++) {
+		struct request *rq = frontrow_oldest(fd, class);
+
+		if (!rq || frontrow_rq(rq)->inserted_ns >= since_ns)
+			continue;
+		since_ns = frontrow_rq(rq)->inserted_ns;
+		oldest = class;
+	}
+	return oldest;
 }
 
 static bool is_behind_write(struct request *rq)
@@ -198,14 +232,13 @@ static unsigned int nr_in_device(const struct frontrow_data *fd)
 
 /*
  * A foreground that is about to wait meets what is in the device. Of the writes
- * from behind there is never more than it takes in slice_us, whether somebody
+ * from behind there is never more than it takes in a slice, whether somebody
  * waits or not, and nothing from behind waits for a driver tag, where it would
  * be in everybody's way.
  */
 static bool behind_fits(const struct frontrow_data *fd, enum frontrow_class class)
 {
-	struct request *next = list_first_entry(&fd->fifo[class], struct request,
-						queuelist);
+	struct request *next = frontrow_oldest(fd, class);
 
 	if (frontrow_rq(next)->ground != FRONTROW_BACKGROUND)
 		return true;
@@ -232,15 +265,35 @@ static bool async_fits(struct frontrow_data *fd)
 	return false;
 }
 
+static enum frontrow_class first_visible(const struct frontrow_data *fd)
+{
+	enum frontrow_class class;
+
+	for (class = FRONTROW_VISIBLE_1; class < FRONTROW_FG_ASYNC; class++)
+		if (fd->queued[class])
+			return class;
+	return FRONTROW_NR_CLASSES;
+}
+
+/* The oldest of @class and all after it, if the device has room for that one. */
+static enum frontrow_class oldest_that_fits(struct frontrow_data *fd,
+					    enum frontrow_class class)
+{
+	class = oldest_class(fd, class);
+	if (class == FRONTROW_NR_CLASSES ||
+	    (frontrow_class_is_async(class) && !async_fits(fd)) ||
+	    !behind_fits(fd, class))
+		return FRONTROW_NR_CLASSES;
+	return class;
+}
+
 static bool overdue(struct frontrow_data *fd, enum frontrow_class class,
 		    u64 now_ns)
 {
-	struct request *oldest;
+	struct request *oldest = frontrow_oldest(fd, class);
 
-	if (!fd->queued[class])
-		return false;
-	oldest = list_first_entry(&fd->fifo[class], struct request, queuelist);
-	return now_ns - frontrow_rq(oldest)->in_class_since_ns > deadline_ns[class];
+	return oldest &&
+	       now_ns - frontrow_rq(oldest)->in_class_since_ns > deadline_ns[class];
 }
 
 /*
@@ -249,12 +302,16 @@ static bool overdue(struct frontrow_data *fd, enum frontrow_class class,
  */
 static enum frontrow_class overdue_class(struct frontrow_data *fd, u64 now_ns)
 {
-	enum frontrow_class first = nr_front(fd) ? FRONTROW_FG_WRITE :
-						   FRONTROW_SYNC_WRITE;
+	enum frontrow_class first = nr_front(fd) + nr_visible(fd) ?
+				    FRONTROW_FG_WRITE : FRONTROW_SYNC_WRITE;
 	enum frontrow_class class;
 
 	for (class = first; class <= FRONTROW_BOOSTED; class++)
 		if (overdue(fd, class, now_ns))
+			return class;
+	for (class = FRONTROW_VISIBLE_1; class < FRONTROW_FG_ASYNC; class++)
+		if (overdue(fd, class, now_ns) &&
+		    frontrow_class_is_open(fd, class, now_ns))
 			return class;
 	if (overdue(fd, FRONTROW_BG_SYNC, now_ns) &&
 	    behind_fits(fd, FRONTROW_BG_SYNC) &&
@@ -270,7 +327,7 @@ static enum frontrow_class pick_class(struct frontrow_data *fd, u64 now_ns)
 	enum frontrow_class class;
 
 	/* The guaranteed share, one request at a time. */
-	if (!open && !stuck && !nr_shared_in_device(fd)) {
+	if (!open && !stuck && !nr_shared_in_device(fd, now_ns)) {
 		class = frontrow_budget_due(fd, now_ns);
 		if (class != FRONTROW_NR_CLASSES)
 			return class;
@@ -281,21 +338,30 @@ static enum frontrow_class pick_class(struct frontrow_data *fd, u64 now_ns)
 		if (class != FRONTROW_NR_CLASSES)
 			return class;
 	}
-	for (class = FRONTROW_FG_READ; class <= FRONTROW_BOOSTED; class++)
+	for (class = FRONTROW_FG_READ; class <= FRONTROW_FG_WRITE; class++)
+		if (fd->queued[class])
+			return class;
+	if (frontrow_class_is_open(fd, FRONTROW_VISIBLE_1, now_ns)) {
+		class = first_visible(fd);
+		if (class != FRONTROW_NR_CLASSES)
+			return class;
+	}
+	for (class = FRONTROW_SYNC_READ; class <= FRONTROW_BOOSTED; class++)
 		if (fd->queued[class])
 			return class;
 	if (fd->queued[FRONTROW_FG_ASYNC] && async_fits(fd) &&
 	    (stuck || frontrow_class_is_open(fd, FRONTROW_FG_ASYNC, now_ns)))
 		return FRONTROW_FG_ASYNC;
+	/*
+	 * The workers' tags have to come free, and readers would go on for ever; so
+	 * would workers, and the waiter's own may be a large one that needs room.
+	 */
+	if (stuck)
+		return oldest_that_fits(fd, FRONTROW_SHARED);
 	if (fd->queued[FRONTROW_BG_SYNC] && behind_fits(fd, FRONTROW_BG_SYNC) &&
-	    (stuck || frontrow_class_is_open(fd, FRONTROW_BG_SYNC, now_ns)))
+	    frontrow_class_is_open(fd, FRONTROW_BG_SYNC, now_ns))
 		return FRONTROW_BG_SYNC;
-	if ((open || stuck) && async_queued(fd) && async_fits(fd)) {
-		class = older_async(fd);
-		if (behind_fits(fd, class))
-			return class;
-	}
-	return FRONTROW_NR_CLASSES;
+	return open ? oldest_that_fits(fd, FRONTROW_ASYNC) : FRONTROW_NR_CLASSES;
 }
 
 /*
@@ -340,7 +406,7 @@ static void hold(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx, u64 now_n
 	u64 wait_ns;
 
 	blk_mq_sched_mark_restart_hctx(hctx);
-	if (!shared_queued(fd) || nr_shared_in_device(fd))
+	if (!shared_queued(fd) || nr_shared_in_device(fd, now_ns))
 		return;
 	wait_ns = frontrow_budget_wait_ns(fd, now_ns);
 	if (!nr_sync(fd) && anticipation_end_ns(&fd->chain) > now_ns)
@@ -348,6 +414,9 @@ static void hold(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx, u64 now_n
 	if (!nr_front(fd) && anticipation_end_ns(&fd->front_chain) > now_ns)
 		wait_ns = min(wait_ns,
 			      anticipation_end_ns(&fd->front_chain) - now_ns);
+	if (!nr_visible(fd) && anticipation_end_ns(&fd->visible_chain) > now_ns)
+		wait_ns = min(wait_ns,
+			      anticipation_end_ns(&fd->visible_chain) - now_ns);
 	if (fd->nr_waiters || fd->nr_fsyncs)
 		wait_ns = min_t(u64, wait_ns, FRONTROW_STUCK_NS);
 	hrtimer_start(&fd->rerun, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);

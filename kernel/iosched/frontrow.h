@@ -26,7 +26,11 @@
  * Dispatch classes, most urgent first. boosted holds writes that were
  * submitted as asynchronous and that a task turned out to wait for; it stays
  * below everything synchronous (QASIO, section 5.3). Without a foreground and
- * a background (ground.c) four of them are empty.
+ * a background (ground.c) seven of them are empty.
+ *
+ * Of the apps that are seen but not worked with each has a class, the one that
+ * covers most of the screen the first: between fg_write and sync_read, but while
+ * the foreground waits each has to make do with its share.
  */
 enum frontrow_class {
 	FRONTROW_FG_READ,
@@ -34,6 +38,9 @@ enum frontrow_class {
 	FRONTROW_SYNC_READ,
 	FRONTROW_SYNC_WRITE,
 	FRONTROW_BOOSTED,
+	FRONTROW_VISIBLE_1,
+	FRONTROW_VISIBLE_2,
+	FRONTROW_VISIBLE_3,
 	FRONTROW_FG_ASYNC,
 	FRONTROW_BG_SYNC,
 	FRONTROW_ASYNC,
@@ -42,17 +49,28 @@ enum frontrow_class {
 };
 
 /* From here on a class may have to make do with a share (budget.c). */
-#define FRONTROW_SHARED FRONTROW_FG_ASYNC
+#define FRONTROW_SHARED FRONTROW_VISIBLE_1
 #define FRONTROW_NR_SHARED (FRONTROW_NR_CLASSES - FRONTROW_SHARED)
+#define FRONTROW_NR_VISIBLE (FRONTROW_FG_ASYNC - FRONTROW_VISIBLE_1)
 
 static inline bool frontrow_class_is_shared(enum frontrow_class class)
 {
 	return class >= FRONTROW_SHARED;
 }
 
+static inline bool frontrow_class_is_visible(enum frontrow_class class)
+{
+	return class >= FRONTROW_VISIBLE_1 && class < FRONTROW_FG_ASYNC;
+}
+
 static inline bool frontrow_class_is_async(enum frontrow_class class)
 {
-	return class >= FRONTROW_SHARED && class != FRONTROW_BG_SYNC;
+	return class >= FRONTROW_FG_ASYNC && class != FRONTROW_BG_SYNC;
+}
+
+static inline bool frontrow_class_is_sync(enum frontrow_class class)
+{
+	return class != FRONTROW_BOOSTED && !frontrow_class_is_async(class);
 }
 
 /* Whose a request or a task is (FastTrack). */
@@ -60,7 +78,8 @@ enum frontrow_ground {
 	FRONTROW_MIDDLE,	/* a service, the kernel, or nobody has said */
 	FRONTROW_FOREGROUND,
 	FRONTROW_BACKGROUND,
-	FRONTROW_NR_GROUNDS,
+	FRONTROW_VISIBLE,	/* seen, but not worked with; three, as the classes */
+	FRONTROW_NR_GROUNDS = FRONTROW_VISIBLE + FRONTROW_NR_VISIBLE,
 };
 
 /* Why a task waits for a write that nobody was meant to wait for. */
@@ -132,14 +151,8 @@ struct frontrow_waiter {
 	bool pending;		/* nothing of the mapping has been seen yet */
 	bool unseen;		/* the folio has not been seen in the queue */
 	bool for_writeback;	/* it sleeps until PG_writeback is cleared */
+	u8 class;		/* what it waits for goes into */
 	bool in_front;		/* the task is the foreground's */
-};
-
-/* What the waiters want of a request that comes. */
-enum frontrow_interest {
-	FRONTROW_NOT_AWAITED,
-	FRONTROW_FILE_AWAITED,	/* somebody waits for its file */
-	FRONTROW_FOLIO_AWAITED,	/* ... and for a folio in it */
 };
 
 #define FRONTROW_MAX_WAITERS	16
@@ -153,6 +166,7 @@ struct frontrow_budget {
 	/* While somebody waits, a class may send if its credit is positive. */
 	s64 credit_bytes[FRONTROW_NR_SHARED];
 	u64 credit_updated_ns;
+	enum frontrow_class last_due;	/* the one whose turn it was */
 	u64 discard_ns;		/* mean time that a discard takes */
 
 	u64 window_start_ns;	/* 0: no undisturbed window is running */
@@ -188,6 +202,7 @@ struct frontrow_data {
 
 	struct frontrow_chain chain;	/* of everybody */
 	struct frontrow_chain front_chain; /* of the foreground */
+	struct frontrow_chain visible_chain; /* of what is seen beside it */
 	u64 urgent_done_ns;		/* last completion of a sync or boosted one */
 	struct hrtimer rerun;		/* opens what dispatch held back */
 	struct work_struct resize;	/* applies slice_bytes to the queue */
@@ -201,6 +216,7 @@ struct frontrow_data {
 	struct frontrow_waiter waiters[FRONTROW_MAX_WAITERS];
 	unsigned int nr_waiters;
 	unsigned int nr_unseen;		/* of these, with the folio unseen */
+	bool any_promoted;		/* since the unawaited were last demoted */
 	u64 waited_until_ns;		/* the end of the last wait */
 	unsigned int nr_fsyncs;		/* tasks inside fsync */
 	unsigned int nr_front_waiters;	/* of the waiters, the foreground's */
@@ -216,8 +232,10 @@ struct frontrow_data {
 	unsigned int task_tags;		/* ... where somebody depends on them */
 	unsigned int worker_shallow_depth; /* the same as sbitmap counts it */
 	unsigned int task_shallow_depth; /* where somebody depends on it */
+	unsigned int behind_shallow_depth; /* synchronous ones from behind */
 	unsigned int async_share_percent;
 	unsigned int background_share_percent;
+	unsigned int visible_share_percent[FRONTROW_NR_VISIBLE];
 	unsigned int slice_us;
 
 	struct frontrow_grounds __rcu *grounds; /* NULL: everybody is alike */
@@ -249,11 +267,15 @@ void frontrow_mark_foreground(struct request *rq);
 
 /* queue.c: the classes as lists */
 enum frontrow_class frontrow_class_of(struct request *rq);
+enum frontrow_class frontrow_class_for_waiter(enum frontrow_ground ground,
+					      bool under_handle);
 void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 		      enum frontrow_class class);
 void frontrow_dequeue(struct frontrow_data *fd, struct request *rq);
 void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
 		      enum frontrow_class class);
+struct request *frontrow_oldest(const struct frontrow_data *fd,
+				enum frontrow_class class);
 void frontrow_put_first(struct frontrow_data *fd, struct request *rq);
 struct list_head *frontrow_put_by_age(struct frontrow_data *fd,
 				      struct request *rq,
@@ -265,6 +287,7 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx);
 bool frontrow_has_work(struct blk_mq_hw_ctx *hctx);
 bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns);
 bool frontrow_foreground_waits(struct frontrow_data *fd, u64 now_ns);
+bool frontrow_seen_waits(struct frontrow_data *fd, u64 now_ns);
 bool frontrow_class_is_open(struct frontrow_data *fd, enum frontrow_class class,
 			    u64 now_ns);
 void frontrow_sync_begins(struct frontrow_data *fd, enum frontrow_ground ground,
@@ -300,8 +323,10 @@ void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns);
 void frontrow_wait_ended(struct frontrow_data *fd, const void *task,
 			 enum frontrow_dependency dependency, u64 slept_ns);
 void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns);
-enum frontrow_interest frontrow_interest_in(struct frontrow_data *fd,
-					    struct request *rq, u64 now_ns);
+enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
+					   struct request *rq,
+					   enum frontrow_class class, u64 now_ns,
+					   bool *has_folio);
 bool frontrow_discard_is_awaited(struct frontrow_data *fd,
 				 const struct frontrow_rq *fr);
 bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 now_ns);

@@ -3,12 +3,15 @@
  * Who is in front and who is behind (FastTrack, section 5.6).
  *
  * User space names cgroups: those of the app in front, and those of the apps
- * behind it. What is in neither, the kernel's threads and services that the
- * foreground may depend on among it, is served as if nothing had been said.
+ * behind it, and those that are seen beside it, each with the share of the device
+ * that it has while the foreground waits (section 7.2.3 there). What is in none,
+ * the kernel's threads and services that the foreground may depend on among it,
+ * is served as if nothing had been said.
  *
  * A request is its bio's cgroup's. That holds for asynchronous writes too, where
  * the paper needed lists of LBAs: with the memory and io controllers on, writeback
- * charges a page to whoever dirtied it (CONFIG_CGROUP_WRITEBACK), not to kworker.
+ * is charged to the cgroup that the inode belongs to (CONFIG_CGROUP_WRITEBACK), which
+ * is whose most of its dirty pages are, not to kworker.
  */
 #include <linux/blk-cgroup.h>
 #include <linux/cgroup.h>
@@ -17,13 +20,14 @@
 
 #include "frontrow.h"
 
-#define MAX_CGROUPS 32
+#define MAX_CGROUPS 40
 
 struct frontrow_grounds {
 	unsigned int nr;
 	struct {
 		struct cgroup *cgroup;
 		enum frontrow_ground ground;
+		unsigned int share_percent;	/* of what is seen */
 	} entry[MAX_CGROUPS];
 };
 
@@ -85,9 +89,31 @@ void frontrow_mark_foreground(struct request *rq)
 }
 
 /*
- * The lists, one cgroup a line, or "none". Callers hold the elevator's sysfs lock, or are
- * its exit.
+ * The lists, one cgroup a line, or "none"; with a share before each that is seen.
+ * Those that are seen have a class each, and from the third on one together.
+ * Callers hold the elevator's sysfs lock, or are its exit.
  */
+
+static bool is_in_list(enum frontrow_ground ground, enum frontrow_ground list)
+{
+	return min_t(unsigned int, ground, FRONTROW_VISIBLE) == list;
+}
+
+/* "PATH\n", or "SHARE PATH\n"; 0 if there is no room. */
+static size_t emit(char *page, size_t left, struct cgroup *cgroup,
+		   unsigned int share_percent)
+{
+	size_t length = 0;
+	int written;
+
+	if (share_percent)
+		length = scnprintf(page, left, "%u ", share_percent);
+	written = cgroup_path(cgroup, page + length, left - length);
+	if (written < 0 || length + written + 1 >= left)
+		return 0;
+	page[length + written] = '\n';
+	return length + written + 1;
+}
 
 ssize_t frontrow_grounds_show(struct frontrow_data *fd,
 			      enum frontrow_ground ground, char *page)
@@ -98,16 +124,16 @@ ssize_t frontrow_grounds_show(struct frontrow_data *fd,
 	unsigned int i;
 
 	for (i = 0; grounds && i < grounds->nr; i++) {
-		size_t left = PAGE_SIZE - length;
-		int written;
+		size_t written;
 
-		if (grounds->entry[i].ground != ground)
+		if (!is_in_list(grounds->entry[i].ground, ground))
 			continue;
-		written = cgroup_path(grounds->entry[i].cgroup, page + length, left);
-		if (written < 0 || written + 1 >= left)
+		written = emit(page + length, PAGE_SIZE - length,
+			       grounds->entry[i].cgroup,
+			       grounds->entry[i].share_percent);
+		if (!written)
 			break;
 		length += written;
-		page[length++] = '\n';
 	}
 	return length ?: sysfs_emit(page, "none\n");
 }
@@ -124,7 +150,7 @@ static void put_grounds(struct frontrow_grounds *grounds)
 }
 
 static int add(struct frontrow_grounds *grounds, struct cgroup *cgroup,
-	       enum frontrow_ground ground)
+	       enum frontrow_ground ground, unsigned int share_percent)
 {
 	if (grounds->nr == MAX_CGROUPS) {
 		cgroup_put(cgroup);
@@ -132,11 +158,12 @@ static int add(struct frontrow_grounds *grounds, struct cgroup *cgroup,
 	}
 	grounds->entry[grounds->nr].cgroup = cgroup;
 	grounds->entry[grounds->nr].ground = ground;
+	grounds->entry[grounds->nr].share_percent = share_percent;
 	grounds->nr++;
 	return 0;
 }
 
-/* What the other list holds stays. */
+/* What the other lists hold stays. */
 static int keep_others(struct frontrow_grounds *grounds,
 		       const struct frontrow_grounds *old,
 		       enum frontrow_ground ground)
@@ -145,10 +172,11 @@ static int keep_others(struct frontrow_grounds *grounds,
 	int err = 0;
 
 	for (i = 0; old && i < old->nr && !err; i++) {
-		if (old->entry[i].ground == ground)
+		if (is_in_list(old->entry[i].ground, ground))
 			continue;
 		cgroup_get(old->entry[i].cgroup);
-		err = add(grounds, old->entry[i].cgroup, old->entry[i].ground);
+		err = add(grounds, old->entry[i].cgroup, old->entry[i].ground,
+			  old->entry[i].share_percent);
 	}
 	return err;
 }
@@ -156,6 +184,7 @@ static int keep_others(struct frontrow_grounds *grounds,
 static int add_named(struct frontrow_grounds *grounds, char *lines,
 		     enum frontrow_ground ground)
 {
+	unsigned int share_percent = 0;
 	char *line;
 	int err = 0;
 
@@ -164,12 +193,36 @@ static int add_named(struct frontrow_grounds *grounds, char *lines,
 
 		if (!*line || !strcmp(line, "none"))
 			continue;
+		if (ground >= FRONTROW_VISIBLE) {
+			err = kstrtouint(strsep(&line, " "), 10, &share_percent);
+			if (err || !line || !share_percent || share_percent > 100)
+				return -EINVAL;
+		}
 		cgroup = cgroup_get_from_path(line);
 		if (IS_ERR(cgroup))
 			return PTR_ERR(cgroup);
-		err = add(grounds, cgroup, ground);
+		err = add(grounds, cgroup, ground, share_percent);
+		if (ground >= FRONTROW_VISIBLE && ground < FRONTROW_NR_GROUNDS - 1)
+			ground++;
 	}
 	return err;
+}
+
+/* A class keeps its share when nobody is in it any more: some may be queued. */
+static void set_shares(struct frontrow_data *fd,
+		       const struct frontrow_grounds *grounds)
+{
+	unsigned int share_percent[FRONTROW_NR_VISIBLE] = {};
+	unsigned int i;
+
+	for (i = 0; i < grounds->nr; i++)
+		if (grounds->entry[i].share_percent)
+			share_percent[grounds->entry[i].ground - FRONTROW_VISIBLE] +=
+				grounds->entry[i].share_percent;
+	for (i = 0; i < FRONTROW_NR_VISIBLE; i++)
+		if (share_percent[i])
+			WRITE_ONCE(fd->visible_share_percent[i],
+				   min(share_percent[i], 100U));
 }
 
 /* Replaces the whole list of @ground, or nothing. */
@@ -193,6 +246,8 @@ int frontrow_grounds_store(struct frontrow_data *fd,
 	}
 	if (err)
 		return err;
+	if (grounds)
+		set_shares(fd, grounds);
 	rcu_assign_pointer(fd->grounds, grounds);
 	/* Whoever changes the focus waits for this, and then changes the next list. */
 	synchronize_rcu_expedited();

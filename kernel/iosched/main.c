@@ -30,11 +30,6 @@ static struct frontrow_data *data_of(struct request_queue *q)
 	return q->elevator->elevator_data;
 }
 
-static bool is_sync_class(enum frontrow_class class)
-{
-	return class < FRONTROW_BOOSTED || class == FRONTROW_BG_SYNC;
-}
-
 /*
  * Merging
  */
@@ -128,20 +123,19 @@ static void insert_tracked(struct frontrow_data *fd, struct request *rq,
 			   u64 now_ns)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
-	enum frontrow_interest interest = FRONTROW_NOT_AWAITED;
 	enum frontrow_class class = frontrow_class_of(rq);
+	bool has_folio = false;
 
 	fr->mapping = frontrow_mapping_of(rq->bio);
 	fr->inserted_ns = now_ns;
-	if (class == FRONTROW_ASYNC || class == FRONTROW_FG_ASYNC)
-		interest = frontrow_interest_in(fd, rq, now_ns);
-	if (interest != FRONTROW_NOT_AWAITED ||
-	    (class == FRONTROW_DISCARD && frontrow_discard_is_awaited(fd, fr)))
-		class = FRONTROW_BOOSTED;
-	if (is_sync_class(class))
+	if (class == FRONTROW_DISCARD)
+		class = frontrow_discard_is_awaited(fd, fr) ? FRONTROW_BOOSTED : class;
+	else if (frontrow_class_is_shared(class) && rq_data_dir(rq) == WRITE)
+		class = frontrow_class_awaited(fd, rq, class, now_ns, &has_folio);
+	if (frontrow_class_is_sync(class))
 		frontrow_sync_begins(fd, fr->ground, now_ns);
 	frontrow_enqueue(fd, rq, class);
-	if (interest == FRONTROW_FOLIO_AWAITED)
+	if (has_folio)
 		frontrow_put_first(fd, rq);
 	if (may_be_merged(rq)) {
 		elv_rqhash_add(fd->q, rq);
@@ -257,7 +251,7 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 	fr->state = FRONTROW_RQ_IDLE;
 	if (!frontrow_class_is_shared(fr->class))
 		fd->urgent_done_ns = now_ns;
-	if (is_sync_class(fr->class))
+	if (frontrow_class_is_sync(fr->class))
 		frontrow_sync_ended(fd, fr->ground, now_ns);
 }
 
@@ -418,9 +412,12 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	fd->sorted[WRITE] = RB_ROOT;
 	fd->chain.think_ns = INITIAL_THINK_NS;
 	fd->front_chain.think_ns = INITIAL_THINK_NS;
+	fd->visible_chain.think_ns = INITIAL_THINK_NS;
 	fd->boost_mask = GENMASK(FRONTROW_NR_DEPENDENCIES - 1, 0);
 	fd->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
 	fd->background_share_percent = DEFAULT_BACKGROUND_SHARE_PERCENT;
+	/* Before anybody is seen nobody has any. */
+	memset32(fd->visible_share_percent, 1, FRONTROW_NR_VISIBLE);
 	fd->slice_us = DEFAULT_SLICE_US;
 	frontrow_rerun_init(fd);
 	frontrow_budget_init(fd);

@@ -15,6 +15,9 @@ static const char *const class_names[FRONTROW_NR_CLASSES] = {
 	[FRONTROW_SYNC_READ]	= "sync_read",
 	[FRONTROW_SYNC_WRITE]	= "sync_write",
 	[FRONTROW_BOOSTED]	= "boosted",
+	[FRONTROW_VISIBLE_1]	= "visible_1",
+	[FRONTROW_VISIBLE_2]	= "visible_2",
+	[FRONTROW_VISIBLE_3]	= "visible_3",
 	[FRONTROW_FG_ASYNC]	= "fg_async",
 	[FRONTROW_BG_SYNC]	= "bg_sync",
 	[FRONTROW_ASYNC]	= "async",
@@ -37,18 +40,54 @@ static const enum frontrow_class classes[FRONTROW_NR_GROUNDS][3] = {
 	[FRONTROW_BACKGROUND] = {
 		FRONTROW_BG_SYNC, FRONTROW_BG_SYNC, FRONTROW_ASYNC,
 	},
+	[FRONTROW_VISIBLE] = {
+		FRONTROW_VISIBLE_1, FRONTROW_VISIBLE_1, FRONTROW_FG_ASYNC,
+	},
+	[FRONTROW_VISIBLE + 1] = {
+		FRONTROW_VISIBLE_2, FRONTROW_VISIBLE_2, FRONTROW_FG_ASYNC,
+	},
+	[FRONTROW_VISIBLE + 2] = {
+		FRONTROW_VISIBLE_3, FRONTROW_VISIBLE_3, FRONTROW_FG_ASYNC,
+	},
 };
+
+/*
+ * Who waits with a journal handle holds up everybody's commit, the foreground's among
+ * them. That is for what it reads, and for blocks that it fills with zeroes; a file's
+ * pages are only submitted under a handle, and would be in the commit's own way.
+ */
+static bool holds_up_commit(struct request *rq)
+{
+	return frontrow_rq(rq)->under_handle &&
+	       (rq_data_dir(rq) == READ || !frontrow_mapping_of(rq->bio));
+}
 
 /* The class that @rq belongs to by itself, whoever waits for it. */
 enum frontrow_class frontrow_class_of(struct request *rq)
 {
-	const enum frontrow_class *of_ground = classes[frontrow_rq(rq)->ground];
+	const struct frontrow_rq *fr = frontrow_rq(rq);
+	enum frontrow_ground ground = fr->ground;
 
 	if (req_op(rq) == REQ_OP_DISCARD || req_op(rq) == REQ_OP_SECURE_ERASE)
 		return FRONTROW_DISCARD;
 	if (!op_is_sync(rq->cmd_flags))
-		return of_ground[2];
-	return of_ground[rq_data_dir(rq) == READ ? 0 : 1];
+		return classes[ground][2];
+	if (holds_up_commit(rq) && ground != FRONTROW_FOREGROUND)
+		ground = FRONTROW_MIDDLE;
+	return classes[ground][rq_data_dir(rq) == READ ? 0 : 1];
+}
+
+/*
+ * The class of what a task of this ground turns out to wait for. Who is behind
+ * waits behind, or the foreground would wait beside a hundred small writes because
+ * an app overwrites what is being written; but not with a journal handle.
+ */
+enum frontrow_class frontrow_class_for_waiter(enum frontrow_ground ground,
+					      bool under_handle)
+{
+	bool is_shared = frontrow_class_is_shared(classes[ground][1]);
+
+	return is_shared && !under_handle ? classes[ground][1] : FRONTROW_BOOSTED;
 }
 
 void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
@@ -75,6 +114,15 @@ void frontrow_dequeue(struct frontrow_data *fd, struct request *rq)
 	if (fd->q->last_merge == rq)
 		fd->q->last_merge = NULL;
 	fr->state = FRONTROW_RQ_IDLE;
+}
+
+/* The one whose turn it is in its class; NULL if that is empty. */
+struct request *frontrow_oldest(const struct frontrow_data *fd,
+				enum frontrow_class class)
+{
+	if (list_empty(&fd->fifo[class]))
+		return NULL;
+	return list_first_entry(&fd->fifo[class], struct request, queuelist);
 }
 
 /* Before all others of its class. */

@@ -120,6 +120,7 @@ static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
 
 GROUND(foreground, FRONTROW_FOREGROUND)
 GROUND(background, FRONTROW_BACKGROUND)
+GROUND(visible, FRONTROW_VISIBLE)
 
 static ssize_t slice_us_show(struct elevator_queue *e, char *page)
 {
@@ -190,6 +191,7 @@ struct elv_fs_entry frontrow_attrs[] = {
 	SETTING(background_share),
 	SETTING(foreground),
 	SETTING(background),
+	SETTING(visible),
 	SETTING(slice_us),
 	__ATTR(stats, 0444, stats_show, NULL),
 	__ATTR_NULL

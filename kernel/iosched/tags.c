@@ -13,7 +13,11 @@
  *	asynchronous ones of a task,
  *	under a journal handle, or
  *	on the way to an awaited folio	three quarters,
- *	writeback workers else		one eighth.
+ *	writeback workers else		one eighth;
+ *	the foreground			all,
+ *	what is behind it		half, of its asynchronous ones an eighth
+ *					where nobody depends on them,
+ *	metadata beside these		three quarters.
  *
  * A task submits asynchronous writes itself when ext4 flushes a file that was
  * truncated and written again, at its close: it would wait in person. The
@@ -53,21 +57,39 @@ int frontrow_tags_init(void)
 	return 0;
 }
 
-/* Without the lock: a moment more or less of many tags does no harm. */
-static bool somebody_depends_on_submitter(const struct frontrow_data *fd)
+/*
+ * Without the lock: a moment more or less of many tags does no harm. A buffer of
+ * metadata stays locked while its worker sleeps, and with a worker for each cgroup
+ * behind that is a long line to stand in.
+ */
+static bool somebody_depends_on(const struct frontrow_data *fd, blk_opf_t opf,
+				enum frontrow_ground ground)
 {
-	return !(current->flags & PF_KTHREAD) || current->journal_info ||
-	       READ_ONCE(fd->nr_unseen);
+	bool is_task = !(current->flags & PF_KTHREAD);
+
+	return (is_task && ground != FRONTROW_BACKGROUND) ||
+	       current->journal_info || READ_ONCE(fd->nr_unseen) ||
+	       ((opf & REQ_META) && rcu_access_pointer(fd->grounds));
 }
 
+/*
+ * What is behind may sync megabytes at a time, and several at once, which would
+ * leave no tag to a foreground that has only begun to work; but not where it holds
+ * a journal handle, for which that may wait.
+ */
 void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct frontrow_data *fd = data->q->elevator->elevator_data;
+	enum frontrow_ground ground = frontrow_ground_of_current(fd);
 
+	if (ground == FRONTROW_FOREGROUND)
+		return;
 	if (!op_is_sync(opf))
-		data->shallow_depth = somebody_depends_on_submitter(fd) ?
+		data->shallow_depth = somebody_depends_on(fd, opf, ground) ?
 				      fd->task_shallow_depth :
 				      fd->worker_shallow_depth;
+	else if (ground == FRONTROW_BACKGROUND && !current->journal_info)
+		data->shallow_depth = fd->behind_shallow_depth;
 }
 
 static unsigned int eighths(unsigned int depth, unsigned int nr)
@@ -91,5 +113,6 @@ void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
 	fd->task_tags = eighths(depth, 6);
 	fd->worker_shallow_depth = eighths(counted, 1);
 	fd->task_shallow_depth = eighths(counted, 6);
+	fd->behind_shallow_depth = eighths(counted, 4);
 	sbitmap_queue_min_shallow_depth(map, 1);
 }

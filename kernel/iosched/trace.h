@@ -60,9 +60,10 @@ TRACE_EVENT(frontrow_dispatch,
 		  __print_symbolic(__entry->class,
 				   { 0, "fg_read" }, { 1, "fg_write" },
 				   { 2, "sync_read" }, { 3, "sync_write" },
-				   { 4, "boosted" }, { 5, "fg_async" },
-				   { 6, "bg_sync" }, { 7, "async" },
-				   { 8, "discard" }),
+				   { 4, "boosted" }, { 5, "visible_1" },
+				   { 6, "visible_2" }, { 7, "visible_3" },
+				   { 8, "fg_async" }, { 9, "bg_sync" },
+				   { 10, "async" }, { 11, "discard" }),
 		  (unsigned long long)__entry->sector, __entry->bytes,
 		  __entry->age_ns)
 );

@@ -18,18 +18,24 @@ pub(crate) enum Class {
     SyncRead,
     SyncWrite,
     Boosted,
+    Visible1,
+    Visible2,
+    Visible3,
     FgAsync,
     BgSync,
     Async,
     Discard,
 }
 
-const CLASSES: [(&str, Class); 9] = [
+const CLASSES: [(&str, Class); 12] = [
     ("fg_read", Class::FgRead),
     ("fg_write", Class::FgWrite),
     ("sync_read", Class::SyncRead),
     ("sync_write", Class::SyncWrite),
     ("boosted", Class::Boosted),
+    ("visible_1", Class::Visible1),
+    ("visible_2", Class::Visible2),
+    ("visible_3", Class::Visible3),
     ("fg_async", Class::FgAsync),
     ("bg_sync", Class::BgSync),
     ("async", Class::Async),
