@@ -5,7 +5,7 @@
 # make install the program, its man pages and services and the scheduler's module, here
 # Each installs what it needs from Debian's archive, with sudo if you are not root.
 
-PACKAGES := clang e2fsprogs gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 xz-utils zlib1g-dev
+PACKAGES := clang dbus-bin dbus-daemon e2fsprogs gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 xz-utils zlib1g-dev
 # Any cargo from this version on will do; without one, Debian's own is installed.
 CARGO_AT_LEAST := 1.91
 CARGO_PACKAGES := cargo-web rustc-web
@@ -72,7 +72,7 @@ stress: setup-stress
 
 # What `make test` ignores. (tally takes a second `--` for its next runner.)
 slow-tests:
-	$(CARGO) test --locked -p frontrow --test iopro --test recording -- --ignored
+	$(CARGO) test --locked -p frontrow --test iopro --test recording --test fasttrack -- --ignored
 
 include packaging/install.mk
 include tests/readers/readers.mk

@@ -11,6 +11,9 @@ UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 SESSION_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
 DELEGATION = $(UNITS)/user@.service.d/50-frontrow.conf
 ACCOUNTING = $(DESTDIR)$(PREFIX)/lib/systemd/user.conf.d/50-frontrow.conf
+# Where D-Bus looks, whatever the prefix.
+BUS_POLICY = $(DESTDIR)/usr/share/dbus-1/system.d/org.frontrow.Foreground1.conf
+KWIN_SCRIPT = $(DESTDIR)$(PREFIX)/share/kwin/scripts/frontrow-follow
 FILL_IN = sed 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(PREFIX)/bin|'
 
 .PHONY: modules install install-files install-module uninstall
@@ -34,6 +37,9 @@ install-files: need-binary
 	$(FILL_IN) packaging/frontrow-follow.service > $(SESSION_UNITS)/frontrow-follow.service
 	install -D -m 644 packaging/user-delegate.conf $(DELEGATION)
 	install -D -m 644 packaging/user-accounting.conf $(ACCOUNTING)
+	install -D -m 644 packaging/org.frontrow.Foreground1.conf $(BUS_POLICY)
+	for file in metadata.json contents/code/main.js; do \
+		install -D -m 644 packaging/kwin/$$file $(KWIN_SCRIPT)/$$file || exit 1; done
 
 # DKMS builds the module again for every kernel to come; without it, for this one.
 install-module: $(if $(shell command -v dkms),install-with-dkms,install-without-dkms)
@@ -52,7 +58,8 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1
 	rm -f $(UNITS)/frontrow-sched@.service $(UNITS)/frontrowd.service $(DELEGATION) $(ACCOUNTING)
-	rm -f $(SESSION_UNITS)/frontrow-follow.service
+	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY)
+	rm -rf $(KWIN_SCRIPT)
 
 .PHONY: need-binary install-with-dkms install-without-dkms
 need-binary:

@@ -109,7 +109,8 @@ for app in game shop mail; do
 done
 focus() { setfattr -n user.xdg.inactive-since -v $2 $at/app-$1.scope; }
 lists=/sys/block/simflash0/queue/iosched
-await() { until grep -q "$1" $lists/foreground; do usleep 10000; done; }
+# It is the first list that is written; the daemon answers when all is done.
+await() { until grep -q "$1" $lists/foreground; do usleep 10000; done; frontrow fg status > /dev/null; }
 of() { cat $at/app-$1.scope/memory.$2; }
 look() {
     echo "{ \"foreground\": \"$(sed 's|.*/||' $lists/foreground)\"," \
@@ -117,8 +118,9 @@ look() {
          "\"low\": \"$(of game low) $(of shop low) $(of mail low) $(cat user.slice/memory.low)\"," \
          "\"high\": \"$(of game high | grep -c max) $(of shop high | grep -c max) $(of mail high | grep -c max)\" }"
 }
+# With the unit's nice value.
 start() {
-    frontrow fg daemon 2>> /tmp/log &
+    sh -c 'renice -n -10 -p $$; exec frontrow fg daemon' 2>> /tmp/log &
     daemon=$!
     until frontrow fg status --json | grep -q '"daemon":true'; do usleep 10000; done
 }
@@ -201,4 +203,254 @@ fn the_daemon_keeps_the_app_with_the_focus_in_front_and_leaves_nothing() {
         assert_eq!(front(after), nobody);
     }
     assert_eq!(exit["exit"], 0);
+}
+
+/// A split screen and something behind: each reads as fast as it can, all at once, then without
+/// the one that is worked with; and what the lists hold, and held before. Then the active one
+/// floods the device, and what is behind syncs small writes one after another.
+const SPLIT: &str = r#"
+cd /sys/fs/cgroup
+echo "+memory +io" > cgroup.subtree_control
+list=/sys/block/simflash0/queue/iosched
+for app in active large small behind; do
+    mkdir $app
+    dd if=/dev/zero of=/mnt/$app bs=1M count=16 conv=fsync 2> /dev/null
+    sh -c "echo 0 > $app/cgroup.procs; exec sleep 1000" &
+done
+sleep 1
+frontrow fg set /active --visible /small=10 --visible /large=40 --behind /behind > /dev/null
+echo "{ \"visible\": \"$(tr '\n' ' ' < $list/visible)\", \"low\": [$(cat active/memory.low), $(cat large/memory.low), $(cat small/memory.low)] }"
+echo "0 /small" > $list/visible 2> /dev/null; echo "{ \"refused\": $? }"
+kb() { sed 's/.*rbytes=\([0-9]*\).*/\1/; t; s/.*/0/' $1/io.stat | tail -n 1; }
+beside() {
+    for app in "$@"; do
+        sh -c "echo 0 > $app/cgroup.procs; while :; do dd if=/mnt/$app of=/dev/null bs=16k iflag=direct; done" 2> /dev/null &
+    done
+    usleep 200000
+    before="$(for app in active large small behind; do kb $app; done)"
+    sleep 1
+    for app in active large small behind; do
+        set -- $before; first=$1; shift; before="$*"
+        echo $(($(kb $app) - first))
+    done | tr '\n' ' ' | sed 's/ $//; s/ /, /g; s/.*/{ "bytes": [&] }\n/'
+    for app in active large small behind; do
+        pids=$(cat $app/cgroup.procs); set -- $pids; shift; kill -9 "$@" 2> /dev/null
+    done
+    usleep 200000
+}
+beside active large small behind
+beside large small behind
+now() { read up rest < /proc/uptime; echo ${up%.*}${up#*.}; }
+sh -c 'echo 0 > active/cgroup.procs; while :; do dd if=/mnt/active of=/dev/null bs=128k iflag=direct; done' 2> /dev/null &
+sh -c 'echo 0 > active/cgroup.procs; while :; do dd if=/dev/zero of=/mnt/large bs=1M count=8 conv=fsync,notrunc; done' 2> /dev/null &
+echo $$ > behind/cgroup.procs
+begin=$(now); last=$begin; slowest=0; times=0
+while [ $((last - begin)) -lt 300 ]; do
+    dd if=/dev/zero of=/mnt/behind bs=4k count=1 conv=fsync,notrunc 2> /dev/null
+    at=$(now); [ $((at - last)) -gt $slowest ] && slowest=$((at - last))
+    last=$at; times=$((times + 1))
+done
+echo $$ > cgroup.procs
+echo "{ \"times\": $times, \"slowest_cs\": $slowest }"
+frontrow fg release > /dev/null
+echo "{ \"visible\": \"$(cat $list/visible)\", \"low\": [$(cat active/memory.low), $(cat large/memory.low), $(cat small/memory.low)] }"
+"#;
+
+#[test]
+fn of_a_split_screen_the_active_app_goes_first_and_what_nobody_sees_last() {
+    let said = frontrow(&[
+        "lab", "exec", "--policy", "frontrow", "--", "busybox", "sh", "-c", SPLIT,
+    ]);
+    let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
+    let values: Vec<Value> = values.collect::<Result<_, _>>().unwrap();
+    let [set, refused, all, without_active, beside_flood, after] = &values[..] else {
+        panic!("{values:?}");
+    };
+    assert_eq!(set["visible"], "26 /large 6 /small ");
+    assert_eq!(refused["refused"], 1);
+    let of = |value: &Value, key: &str| -> Vec<u64> {
+        let list = value[key].as_array().unwrap().iter();
+        list.map(|it| it.as_u64().unwrap()).collect()
+    };
+    let low = of(set, "low");
+    assert!(
+        low[0] > 2 * low[1] && low[1] > 3 * low[2] && low[2] > 0,
+        "{low:?}"
+    );
+    let [active, large, small, behind] = of(all, "bytes")[..] else {
+        panic!("{all}");
+    };
+    assert!(
+        active > 2 * large && large > 2 * small && small > behind && behind > 0,
+        "{all}"
+    );
+    let [_, large, small, behind] = of(without_active, "bytes")[..] else {
+        panic!("{without_active}");
+    };
+    assert!(
+        10 * large > 9 * small && small > 4 * behind && behind > 0,
+        "{without_active}"
+    );
+    assert!(
+        beside_flood["times"].as_u64().unwrap() > 5,
+        "{beside_flood}"
+    );
+    assert!(
+        beside_flood["slowest_cs"].as_u64().unwrap() < 200,
+        "{beside_flood}"
+    );
+    assert_eq!(after["visible"], "none");
+    assert_eq!(of(after, "low"), [0, 0, 0]);
+}
+
+/// Android's hierarchies: apps by user id, and the groups that the activity manager moves them
+/// between. Nobody polls: while nothing is written the daemon is not woken. On 6.1, as Debian's
+/// 6.12 has no cpusets of the first version.
+const PHONE: &str = r#"
+mkdir /dev/cpuset
+mount -t cgroup -o cpuset none /dev/cpuset || exit 1
+for group in top-app background; do
+    mkdir /dev/cpuset/$group
+    for what in cpus mems; do cat /dev/cpuset/cpuset.$what > /dev/cpuset/$group/cpuset.$what; done
+done
+cd /sys/fs/cgroup
+echo "+memory +io" > cgroup.subtree_control
+for uid in 1000 10001 10002; do
+    mkdir uid_$uid
+    echo "+memory +io" > uid_$uid/cgroup.subtree_control
+    mkdir uid_$uid/pid_1
+    sh -c "echo 0 > uid_$uid/pid_1/cgroup.procs; exec sleep 1000" &
+done
+sleep 1
+lists=/sys/block/simflash0/queue/iosched
+move() { echo "$(cat uid_$1/pid_1/cgroup.procs)" > /dev/cpuset/$2; }
+await() { until grep -q "^$1" $lists/foreground; do usleep 10000; done; frontrow fg status > /dev/null; }
+look() { echo "{ \"front\": \"$(tr '\n' ' ' < $lists/foreground)\", \"behind\": \"$(tr '\n' ' ' < $lists/background)\" }"; }
+frontrow fg daemon 2> /dev/null &
+daemon=$!
+until frontrow fg status --json | grep -q '"daemon":true'; do usleep 10000; done
+move 1000 top-app/cgroup.procs
+move 10001 top-app/cgroup.procs; await /uid_10001; look
+sleep 2
+wakeups() { sed -n 's/^voluntary_ctxt_switches:\t//p' /proc/$daemon/status; }
+before=$(wakeups); sleep 5; echo "{ \"wakeups\": $(($(wakeups) - before)) }"
+move 10002 top-app/tasks; move 10001 background/tasks; await /uid_10002; sleep 1; look
+kill $(cat uid_10002/pid_1/cgroup.procs); await none; look
+"#;
+
+#[test]
+fn whichever_app_android_has_on_the_screen_is_in_front() {
+    let said = frontrow(&[
+        "lab", "exec", "--kernel", "6.1", "--policy", "frontrow", "--", "busybox", "sh", "-c",
+        PHONE,
+    ]);
+    let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
+    let values: Vec<Value> = values.collect::<Result<_, _>>().unwrap();
+    let [first, wakeups, second, nobody] = &values[..] else {
+        panic!("{values:?}");
+    };
+    let is = |look: &Value, front: &str, behind: &str| {
+        assert_eq!(
+            (&look["front"], &look["behind"]),
+            (&front.into(), &behind.into())
+        );
+    };
+    is(first, "/uid_10001 ", "/uid_10002 ");
+    assert_eq!(wakeups["wakeups"], 0, "nothing changed in five seconds");
+    is(second, "/uid_10002 ", "/uid_10001 ");
+    is(nobody, "none ", "none ");
+}
+
+/// A rough time: the focus changes twenty times a second; every third time an app ends and its
+/// cgroup goes with it, just when it gets the focus, and comes back; somebody else writes one of
+/// the knobs again and again; and an app behind forks without end.
+const ROUGH: &str = r#"
+cd /sys/fs/cgroup
+at=.
+for level in user.slice user-1000.slice user@1000.service app.slice; do
+    echo "+memory +io +cpu" > $at/cgroup.subtree_control
+    at=$at/$level
+    mkdir $at
+done
+echo "+memory +io +cpu" > $at/cgroup.subtree_control
+begin() {
+    mkdir $at/app-$1.scope
+    sh -c "echo 0 > $at/app-$1.scope/cgroup.procs; exec sleep 1000" &
+}
+end() {
+    kill $(cat $at/app-$1.scope/cgroup.procs)
+    until rmdir $at/app-$1.scope 2> /dev/null; do usleep 1000; done
+}
+focus() { setfattr -n user.xdg.inactive-since -v $2 $at/app-$1.scope 2> /dev/null; }
+for app in game shop mail chat forks; do begin $app; done
+lists=/sys/block/simflash0/queue/iosched
+knobs() {
+    for app in game shop mail forks; do
+        cat $at/app-$app.scope/memory.low $at/app-$app.scope/memory.high $at/app-$app.scope/cpu.idle
+    done
+    cat $at/memory.low user.slice/memory.low $lists/foreground $lists/background $lists/visible
+}
+before="$(knobs)"
+sh -c 'renice -n -10 -p $$; exec frontrow fg daemon' 2> /tmp/log &
+daemon=$!
+until frontrow fg status --json | grep -q '"daemon":true'; do usleep 10000; done
+sh -c "while :; do echo 99999744 > $at/app-chat.scope/memory.high; usleep 20000; done" &
+other=$!
+sh -c "echo 0 > $at/app-forks.scope/cgroup.procs; while :; do sleep 1 & usleep 5000; done" &
+forks=$!
+change=0; last=game
+while [ $change -lt CHANGES ]; do
+    case $((change % 3)) in 0) next=shop;; 1) next=mail;; 2) next=game;; esac
+    focus $last 1
+    if [ $((change % 3)) = 2 ]; then end game & focus game -1; wait $!; begin game; fi
+    focus $next -1
+    last=$next; change=$((change + 1))
+    usleep 50000
+done
+focus $last 1; focus shop -1
+until grep -q "app-shop" $lists/foreground; do usleep 10000; done
+sleep 2
+frontrow fg status --json
+kill -9 $forks $other
+echo "{ \"slowest_us\": $(sed -n 's/^  done \([0-9]*\) us.*/\1/p' /tmp/log | sort -n | tail -n 1)," \
+     "\"changes\": $(grep -c 'in front: has the focus' /tmp/log)," \
+     "\"fights\": $(grep -c 'app-chat.scope/memory.high' /tmp/log)," \
+     "\"journal\": $(wc -l < /run/frontrow/foreground.jsonl) }"
+kill $daemon; wait $daemon
+echo "{ \"exit\": $?, \"restored\": $([ "$(knobs)" = "$before" ] && echo true || echo false), \"theirs\": $(cat $at/app-chat.scope/memory.high) }"
+tail -n 5 /tmp/log >&2
+"#;
+
+fn has_a_rough_time(changes: u64) {
+    let script = ROUGH.replace("CHANGES", &changes.to_string());
+    let said = frontrow(&[
+        "lab", "exec", "--policy", "frontrow", "--with", "setfattr", "--", "busybox", "sh", "-c",
+        &script,
+    ]);
+    let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
+    let values: Vec<Value> = values.collect::<Result<_, _>>().unwrap();
+    let [status, log, after] = &values[..] else {
+        panic!("{values:?}");
+    };
+    assert!(status["front"][0].as_str().unwrap().contains("app-shop"));
+    // Two that are too near each other may be seen together.
+    let seen = log["changes"].as_u64().unwrap();
+    assert!(seen > changes / 2, "{log}");
+    // It is not set but where the focus changes, or has settled.
+    assert!(log["fights"].as_u64().unwrap() <= 2 * seen, "{log}");
+    assert!(log["journal"].as_u64().unwrap() < 50, "{log}");
+    assert_eq!(after["exit"], 0);
+    assert_eq!(after["restored"], true);
+    assert_eq!(after["theirs"], 99_999_744);
+}
+
+#[test]
+fn a_rough_time_leaves_everything_as_it_was() {
+    has_a_rough_time(30);
+}
+
+#[test]
+#[ignore = "a minute of it takes a few: make stress"]
+fn a_minute_of_it_leaves_everything_as_it_was() {
+    has_a_rough_time(20 * 60);
 }

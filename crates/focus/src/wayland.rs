@@ -1,8 +1,8 @@
 //! Wayland: compositors of wlroots' kind, and others for panels, tell of each window which app
 //! it is and whether it is active (`wlr-foreign-toplevel-management-unstable-v1`). They do not
-//! tell its process.
+//! tell its process, nor where it is and on which workspace: none of the others counts as seen.
 
-use crate::{Error, Event, Focus, Source};
+use crate::{Error, Event, Focus, Screen, Source};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -71,9 +71,12 @@ impl Wayland {
 }
 
 impl Source for Wayland {
-    fn now(&mut self) -> Result<Focus, Error> {
+    fn now(&mut self) -> Result<Screen, Error> {
         self.windows.news = false;
-        Ok(self.windows.focus())
+        Ok(Screen {
+            focus: self.windows.focus(),
+            beside: Vec::new(),
+        })
     }
 
     fn wait(&mut self, stop: BorrowedFd<'_>) -> Result<Event, Error> {
@@ -85,7 +88,7 @@ impl Source for Wayland {
                 return Err(lost("it has no windows any more"));
             }
             if self.windows.news {
-                return self.now().map(Event::Focus);
+                return self.now().map(Event::Screen);
             }
             self.connection.flush().map_err(lost)?;
             // Something has come while it was dispatched.

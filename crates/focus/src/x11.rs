@@ -1,26 +1,62 @@
 //! X11: the window manager writes the active window on the root window (EWMH,
 //! `_NET_ACTIVE_WINDOW`), and the server knows each window's process (the X-Resource
-//! extension, 1.2), by the socket's credentials and not by what a client says of itself.
+//! extension, 1.2), by the socket's credentials and not by what a client says of itself. What
+//! is seen of the other windows follows from their order (`_NET_CLIENT_LIST_STACKING`) and from
+//! where they are.
 
-use crate::{Error, Event, Focus, Source};
-use rustix::event::{PollFd, PollFlags, poll};
+use crate::area::{Area, seen};
+use crate::{Beside, Error, Event, Focus, Screen, Source};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use x11rb::connection::Connection;
-use x11rb::errors::ReplyError;
+use x11rb::errors::{ConnectionError, ReplyError};
 use x11rb::protocol::Event as XEvent;
 use x11rb::protocol::res::{self, ClientIdMask, ClientIdSpec};
 use x11rb::protocol::xproto::{
-    AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, Window,
+    AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, EventMask, MapState, Window,
 };
 use x11rb::rust_connection::RustConnection;
+
+/// Of the screen, what is seen of an app at least to count as seen.
+const LEAST_PERCENT: u64 = 5;
+
+/// Those that lie below so many others are hardly seen.
+const MOST_WINDOWS: usize = 64;
+
+/// While a window is moved there is no use in asking where it is.
+const COMES_TO_REST: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 250_000_000,
+};
 
 /// The session on an X server.
 #[derive(Debug)]
 pub struct X11 {
     connection: RustConnection,
     root: Window,
+    atoms: Atoms,
+}
+
+/// Names of properties and of what they hold.
+#[derive(Clone, Copy, Debug)]
+struct Atoms {
     active: u32,
+    stacking: u32,
+    kind: u32,
+    /// Kinds of windows that no app works in: the desktop, and what is docked to its edges.
+    furniture: [u32; 2],
+}
+
+/// What has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum News {
+    Nothing,
+    /// A window was moved, and may go on moving.
+    Moving,
+    /// Another window has the focus, or they lie in another order.
+    Order,
 }
 
 impl X11 {
@@ -40,51 +76,143 @@ impl X11 {
                 .reply()?
                 .atom)
         };
-        let active = named("_NET_ACTIVE_WINDOW").map_err(lost)?;
+        let atoms = Atoms {
+            active: named("_NET_ACTIVE_WINDOW").map_err(lost)?,
+            stacking: named("_NET_CLIENT_LIST_STACKING").map_err(lost)?,
+            kind: named("_NET_WM_WINDOW_TYPE").map_err(lost)?,
+            furniture: [
+                named("_NET_WM_WINDOW_TYPE_DESKTOP").map_err(lost)?,
+                named("_NET_WM_WINDOW_TYPE_DOCK").map_err(lost)?,
+            ],
+        };
         let supported = named("_NET_SUPPORTED").map_err(lost)?;
-        let changes = ChangeWindowAttributesAux::new().event_mask(EventMask::PROPERTY_CHANGE);
+        let mask = EventMask::PROPERTY_CHANGE
+            | EventMask::STRUCTURE_NOTIFY
+            | EventMask::SUBSTRUCTURE_NOTIFY;
+        let changes = ChangeWindowAttributesAux::new().event_mask(mask);
         connection
             .change_window_attributes(root, &changes)
             .map_err(|error| lost(error.into()))?
             .check()
             .map_err(lost)?;
-        let version = res::query_version(&connection, 1, 2).map_err(|error| lost(error.into()));
-        let version = version.and_then(|cookie| cookie.reply().map_err(lost));
-        if version.is_ok_and(|it| (it.server_major, it.server_minor) < (1, 2)) {
+        let version = match res::query_version(&connection, 1, 2) {
+            Ok(cookie) => cookie.reply().map_err(lost)?,
+            Err(ConnectionError::UnsupportedExtension) => return Err(Error::NoProcesses),
+            Err(error) => return Err(lost(error.into())),
+        };
+        if (version.server_major, version.server_minor) < (1, 2) {
             return Err(Error::NoProcesses);
         }
         let x11 = X11 {
             connection,
             root,
-            active,
+            atoms,
         };
-        match x11.words(supported, AtomEnum::ATOM.into()).map_err(lost)? {
-            atoms if atoms.contains(&active) => Ok(x11),
+        let supported = x11.words(root, supported, AtomEnum::ATOM.into());
+        match supported.map_err(lost)? {
+            known if known.contains(&atoms.active) => Ok(x11),
             _ => Err(Error::NoManager),
         }
     }
 
-    /// The root window's property, as 32-bit words.
-    fn words(&self, property: u32, kind: u32) -> Result<Vec<u32>, ReplyError> {
+    /// A window's property, as 32-bit words.
+    fn words(&self, window: Window, property: u32, kind: u32) -> Result<Vec<u32>, ReplyError> {
         const MOST: u32 = 4096;
         let request = self
             .connection
-            .get_property(false, self.root, property, kind, 0, MOST)?;
+            .get_property(false, window, property, kind, 0, MOST)?;
         let reply = request.reply()?;
         Ok(reply.value32().into_iter().flatten().collect())
     }
 
-    fn focus(&self) -> Result<Focus, ReplyError> {
-        let window = self.words(self.active, AtomEnum::WINDOW.into())?;
-        let Some(&window) = window.first().filter(|&&window| window != x11rb::NONE) else {
-            return Ok(Focus::Nobody);
+    fn screen(&self) -> Result<Screen, ReplyError> {
+        let window = self.words(self.root, self.atoms.active, AtomEnum::WINDOW.into())?;
+        let window = window.first().copied().unwrap_or(x11rb::NONE);
+        let process = match window {
+            x11rb::NONE => None,
+            window => there(self.process_of(window))?.flatten(),
         };
-        match self.process_of(window) {
-            Ok(pid) => Ok(pid.map_or(Focus::Nobody, Focus::Process)),
-            // It was closed meanwhile; the next change tells who follows.
-            Err(ReplyError::X11Error(_)) => Ok(Focus::Nobody),
-            Err(error) => Err(error),
+        let Some(process) = process else {
+            return Ok(Screen {
+                focus: Focus::Nobody,
+                beside: Vec::new(),
+            });
+        };
+        Ok(Screen {
+            focus: Focus::Process(process),
+            beside: self.beside(window, process)?,
+        })
+    }
+
+    /// The other processes of which anything is seen.
+    fn beside(&self, active: Window, process: u32) -> Result<Vec<Beside>, ReplyError> {
+        let screen = self.whole()?;
+        let mut windows = Vec::new();
+        for window in self.stacking()? {
+            // It may have been closed meanwhile.
+            if let Some(Some(area)) = there(self.area(window))? {
+                windows.push((window, area));
+            }
         }
+        let areas: Vec<_> = windows.iter().map(|(_, area)| *area).collect();
+        let mut pixels = BTreeMap::new();
+        for ((window, _), seen) in windows.iter().zip(seen(&areas, screen)) {
+            if *window == active || seen == 0 {
+                continue;
+            }
+            if let Some(Some(other)) = there(self.process_of(*window))? {
+                *pixels.entry(other).or_insert(0) += seen;
+            }
+        }
+        pixels.remove(&process);
+        let all = u64::from(screen.width.unsigned_abs()) * u64::from(screen.height.unsigned_abs());
+        let beside = pixels.into_iter().map(|(process, pixels)| Beside {
+            whose: Focus::Process(process),
+            percent: (100 * pixels / all.max(1)).min(100) as u8,
+        });
+        Ok(beside
+            .filter(|it| u64::from(it.percent) >= LEAST_PERCENT)
+            .collect())
+    }
+
+    /// All of the screen, as large as it is now: the connection's setup tells how it was then
+    /// (RandR).
+    fn whole(&self) -> Result<Area, ReplyError> {
+        let geometry = self.connection.get_geometry(self.root)?.reply()?;
+        Ok(Area {
+            x: 0,
+            y: 0,
+            width: geometry.width.into(),
+            height: geometry.height.into(),
+        })
+    }
+
+    /// The highest windows, the lowest of them first.
+    fn stacking(&self) -> Result<Vec<Window>, ReplyError> {
+        let mut all = self.words(self.root, self.atoms.stacking, AtomEnum::WINDOW.into())?;
+        all.drain(..all.len().saturating_sub(MOST_WINDOWS));
+        Ok(all)
+    }
+
+    /// Where a window is, if it is one that an app works in, and is not hidden.
+    fn area(&self, window: Window) -> Result<Option<Area>, ReplyError> {
+        let attributes = self.connection.get_window_attributes(window)?;
+        let geometry = self.connection.get_geometry(window)?;
+        let place = self
+            .connection
+            .translate_coordinates(window, self.root, 0, 0)?;
+        let kinds = self.words(window, self.atoms.kind, AtomEnum::ATOM.into())?;
+        let (geometry, place) = (geometry.reply()?, place.reply()?);
+        let is_furniture = kinds.iter().any(|it| self.atoms.furniture.contains(it));
+        if attributes.reply()?.map_state != MapState::VIEWABLE || is_furniture {
+            return Ok(None);
+        }
+        Ok(Some(Area {
+            x: place.dst_x.into(),
+            y: place.dst_y.into(),
+            width: geometry.width.into(),
+            height: geometry.height.into(),
+        }))
     }
 
     fn process_of(&self, window: Window) -> Result<Option<u32>, ReplyError> {
@@ -98,37 +226,57 @@ impl X11 {
         Ok(id.and_then(|id| id.value.first().copied()))
     }
 
-    /// Whether an event that is here already says that the focus may have changed.
-    fn has_news(&self) -> Result<bool, Error> {
-        let mut news = false;
-        let failed = |error: x11rb::errors::ConnectionError| lost(error.into());
+    /// What the events that are here already say.
+    fn news(&self) -> Result<News, Error> {
+        let mut news = News::Nothing;
+        let failed = |error: ConnectionError| lost(error.into());
+        let order = [self.atoms.active, self.atoms.stacking];
         while let Some(event) = self.connection.poll_for_event().map_err(failed)? {
-            news |= matches!(event, XEvent::PropertyNotify(it) if it.atom == self.active);
+            news = news.max(match event {
+                XEvent::PropertyNotify(it) if order.contains(&it.atom) => News::Order,
+                XEvent::ConfigureNotify(_) | XEvent::MapNotify(_) | XEvent::UnmapNotify(_) => {
+                    News::Moving
+                }
+                _ => News::Nothing,
+            });
         }
         Ok(news)
     }
 }
 
 impl Source for X11 {
-    fn now(&mut self) -> Result<Focus, Error> {
-        self.focus().map_err(lost)
+    fn now(&mut self) -> Result<Screen, Error> {
+        self.screen().map_err(lost)
     }
 
     fn wait(&mut self, stop: BorrowedFd<'_>) -> Result<Event, Error> {
+        let mut moving = false;
         loop {
             // An event may have come with an earlier reply, and the socket have nothing more.
-            if self.has_news()? {
-                return self.now().map(Event::Focus);
+            match self.news()? {
+                News::Order => return self.now().map(Event::Screen),
+                News::Moving => moving = true,
+                News::Nothing => {}
             }
             let stream = self.connection.stream();
             let mut fds =
                 [stop, stream.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            match poll(&mut fds, None) {
+            match poll(&mut fds, moving.then_some(&COMES_TO_REST)) {
+                Ok(0) => return self.now().map(Event::Screen),
                 Ok(_) if !fds[0].revents().is_empty() => return Ok(Event::Stop),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
+    }
+}
+
+/// `None` if the window was closed meanwhile; the next change tells of it.
+fn there<T>(reply: Result<T, ReplyError>) -> Result<Option<T>, ReplyError> {
+    match reply {
+        Ok(reply) => Ok(Some(reply)),
+        Err(ReplyError::X11Error(_)) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

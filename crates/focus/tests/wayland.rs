@@ -3,7 +3,7 @@
 mod compositor;
 
 use compositor::{ACTIVATED, MAXIMIZED, Say, play};
-use focus::{Error, Event, Focus, Source, Wayland};
+use focus::{Error, Event, Focus, Screen, Source, Wayland};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -16,8 +16,15 @@ fn connected(first: Vec<Say>, tells: bool) -> (Result<Wayland, Error>, Sender<Sa
     (Wayland::connect_through(own), say)
 }
 
+fn screen(focus: Focus) -> Screen {
+    Screen {
+        focus,
+        beside: Vec::new(),
+    }
+}
+
 fn app(id: &str) -> Event {
-    Event::Focus(Focus::App(id.to_owned()))
+    Event::Screen(screen(Focus::App(id.to_owned())))
 }
 
 #[test]
@@ -29,12 +36,13 @@ fn whichever_window_is_active_is_told_by_its_apps_id() {
     let (session, say) = connected(first, true);
     let mut session = session.unwrap();
     let (stop, mut signalled) = UnixStream::pair().unwrap();
-    assert_eq!(session.now().unwrap(), Focus::App("org.game".to_owned()));
+    let game = screen(Focus::App("org.game".to_owned()));
+    assert_eq!(session.now().unwrap(), game);
     let mut next = |what: Say| {
         say.send(what).unwrap();
         session.wait(stop.as_fd()).unwrap()
     };
-    let nobody = Event::Focus(Focus::Nobody);
+    let nobody = Event::Screen(screen(Focus::Nobody));
     assert_eq!(next(Say::Window("org.game", &[MAXIMIZED])), nobody);
     assert_eq!(next(Say::Window("foot", &[ACTIVATED])), app("foot"));
     assert_eq!(next(Say::Closed("foot")), nobody);

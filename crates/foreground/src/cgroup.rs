@@ -1,7 +1,7 @@
 //! A cgroup of the unified hierarchy.
 
-use crate::Error;
 use crate::policy::Usage;
+use crate::{Error, android};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
@@ -50,14 +50,14 @@ impl Cgroup {
     }
 
     /// The other apps beside `front`, which are behind: `app-*` in the `app.slice` that it is
-    /// in (systemd's names for what a desktop starts). Services have other names; they
-    /// never are behind, as the foreground may depend on them, and neither are other units of
-    /// the same app, which may be its helpers.
+    /// in (systemd's names for what a desktop starts), or Android's that nobody notices. Services
+    /// have other names; they never are behind, as the foreground may depend on them, and
+    /// neither are other units of the same app, which may be its helpers.
     ///
     /// # Errors
     /// [`Error::Gone`] if the directories cannot be read.
     pub fn other_apps(root: &Path, front: &[Cgroup]) -> Result<Vec<Self>, Error> {
-        let mut others = Vec::new();
+        let mut others = android::unnoticed_apps(root, front);
         for cgroup in front {
             let Some((slice, _)) = cgroup.slice_and_unit() else {
                 continue;

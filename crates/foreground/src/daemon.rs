@@ -1,12 +1,14 @@
 //! The daemon: waits for detectors, commands and the end of apps, and has the keeper act.
 
-use crate::detect::{Detector, Scopes};
-use crate::keeper::Keeper;
+use crate::bus::{Bus, Caller, Method};
+use crate::detect::{Detector, Scopes, TopApp};
+use crate::keeper::{Keeper, Order};
 use crate::life::Life;
-use crate::socket::{Peer, Reply, Request, Server};
-use crate::{Cgroup, Error, Grounds};
+use crate::socket::{Reply, Request, Server};
+use crate::{Cgroup, Error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,6 +20,8 @@ pub struct Daemon<'a> {
     detectors: Vec<Box<dyn Detector>>,
     life: Life,
     server: Server,
+    /// None where there is none, or none any more.
+    bus: Option<Bus>,
     log: &'a mut dyn FnMut(&str),
 }
 
@@ -35,12 +39,17 @@ impl<'a> Daemon<'a> {
         Cgroup::require_controllers(root)?;
         let server = Server::bind(root)?;
         let keeper = Keeper::start(root, limit, Instant::now())?;
+        let mut detectors: Vec<Box<dyn Detector>> = vec![Box::new(Scopes::new(root)?)];
+        if let Some(top_app) = TopApp::new(root)? {
+            detectors.push(Box::new(top_app));
+        }
         Ok(Daemon {
             root: root.to_owned(),
             keeper,
-            detectors: vec![Box::new(Scopes::new(root)?)],
+            detectors,
             life: Life::new(root)?,
             server,
+            bus: bus(root, log),
             log,
         })
     }
@@ -58,8 +67,8 @@ impl<'a> Daemon<'a> {
     }
 
     fn serve(&mut self, stop: BorrowedFd<'_>) -> Result<(), Error> {
-        self.see();
         let mut woken = Instant::now();
+        self.see();
         loop {
             self.follow()?;
             self.write_log(woken);
@@ -76,6 +85,7 @@ impl<'a> Daemon<'a> {
             }
             self.hear_of_apps()?;
             self.answer();
+            self.answer_bus();
             let ticked = self.keeper.tick(Instant::now());
             self.go_on(ticked);
         }
@@ -88,6 +98,7 @@ impl<'a> Daemon<'a> {
             .into_iter()
             .chain(detectors)
             .chain(self.server.fds())
+            .chain(self.bus.iter().map(Bus::fd))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
         let due = self.keeper.due();
@@ -145,7 +156,7 @@ impl<'a> Daemon<'a> {
     fn answer(&mut self) {
         for (peer, request) in self.server.requests() {
             let reply = self
-                .reply(&peer, request)
+                .reply(peer.uid, request)
                 .unwrap_or_else(|error| Reply::Failed {
                     kind: error.kind(),
                     sentence: error.to_string(),
@@ -154,24 +165,63 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    fn reply(&mut self, peer: &Peer, request: Request) -> Result<Reply, Error> {
+    fn answer_bus(&mut self) {
+        let Some(mut bus) = self.bus.take() else {
+            return;
+        };
+        match self.serve_bus(&mut bus) {
+            Ok(()) => self.bus = Some(bus),
+            Err(error) => (self.log)(&format!("no more calls by D-Bus: {error}")),
+        }
+    }
+
+    fn serve_bus(&mut self, bus: &mut Bus) -> io::Result<()> {
+        for (caller, method) in bus.calls()? {
+            match self.call(&caller, method) {
+                Ok(text) => bus.done(&caller, text)?,
+                Err(error) => bus.failed(&caller, error.kind(), error.to_string())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, caller: &Caller, method: Method) -> Result<Option<String>, Error> {
+        let request = match method {
+            Method::SetForeground(pid) => Request::Set(Order {
+                front: vec![Cgroup::resolve(&self.root, &pid.to_string())?],
+                visible: Vec::new(),
+                behind: Vec::new(),
+            }),
+            Method::Release => Request::Release,
+            Method::Status => Request::Status,
+        };
+        match self.reply(caller.uid, request)? {
+            Reply::Status(status) => match serde_json::to_string(&status) {
+                Ok(text) => Ok(Some(text)),
+                Err(_) => Err(Error::Garbled),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// What becomes of a request of this user's.
+    fn reply(&mut self, uid: u32, request: Request) -> Result<Reply, Error> {
         let now = Instant::now();
         match request {
-            Request::Set(order) => {
+            Request::Set(mut order) => {
+                // A session tells of all windows, and some are others': a terminal for root.
+                // The app in front does not stay behind for them.
+                order.visible.retain(|it| self.may(uid, &it.cgroup));
                 let now_in_front = &self.keeper.grounds().front;
                 let concerned = order.front.iter().chain(&order.behind);
-                self.permit(peer, concerned.chain(now_in_front))?;
+                self.permit(uid, concerned.chain(now_in_front))?;
                 let changes = self.keeper.command(order, now)?;
-                let Grounds { front, behind } = self.keeper.grounds().clone();
-                Ok(Reply::Set {
-                    front,
-                    behind,
-                    changes,
-                })
+                let grounds = self.keeper.grounds().clone();
+                Ok(Reply::Set { grounds, changes })
             }
             Request::Status => Ok(Reply::Status(self.keeper.status(now)?)),
             Request::Release => {
-                self.permit(peer, self.keeper.grounds().front.iter())?;
+                self.permit(uid, self.keeper.grounds().front.iter())?;
                 let released = self.keeper.release("said by frontrow fg release", now)?;
                 Ok(Reply::Released(released))
             }
@@ -180,12 +230,18 @@ impl<'a> Daemon<'a> {
 
     fn permit<'b>(
         &self,
-        peer: &Peer,
-        cgroups: impl Iterator<Item = &'b Cgroup>,
+        uid: u32,
+        mut cgroups: impl Iterator<Item = &'b Cgroup>,
     ) -> Result<(), Error> {
+        match cgroups.find(|cgroup| !self.may(uid, cgroup)) {
+            Some(other) => Err(Error::NotYours(other.path().to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    fn may(&self, uid: u32, cgroup: &Cgroup) -> bool {
         let own = rustix::process::geteuid().as_raw();
-        let owner = |cgroup: &Cgroup| cgroup.owner(&self.root);
-        permit(peer.uid, own, cgroups, owner)
+        may(uid, own, || cgroup.owner(&self.root))
     }
 
     /// What cannot be done now may be possible for the next app; status says why.
@@ -209,20 +265,17 @@ impl<'a> Daemon<'a> {
     }
 }
 
+/// Everything is done the same without.
+fn bus(root: &Path, log: &mut dyn FnMut(&str)) -> Option<Bus> {
+    Bus::connect(root).unwrap_or_else(|error| {
+        log(&format!("no calls by D-Bus: {error}"));
+        None
+    })
+}
+
 /// Users may say what becomes of their own apps; root, and whoever runs the daemon, of all.
-fn permit<'a>(
-    uid: u32,
-    own: u32,
-    mut cgroups: impl Iterator<Item = &'a Cgroup>,
-    owner: impl Fn(&Cgroup) -> Option<u32>,
-) -> Result<(), Error> {
-    if uid == 0 || uid == own {
-        return Ok(());
-    }
-    match cgroups.find(|cgroup| owner(cgroup) != Some(uid)) {
-        Some(other) => Err(Error::NotYours(other.path().to_owned())),
-        None => Ok(()),
-    }
+fn may(uid: u32, own: u32, owner: impl Fn() -> Option<u32>) -> bool {
+    uid == 0 || uid == own || owner() == Some(uid)
 }
 
 fn timespec(duration: Duration) -> Timespec {
@@ -238,16 +291,16 @@ mod tests {
 
     #[test]
     fn users_have_a_say_in_their_own_apps_only() {
-        let [own, other] = ["/own", "/other"].map(|it| Cgroup::new(it.to_owned()));
-        let owner = |cgroup: &Cgroup| (cgroup.path() == "/own").then_some(1000);
-        let permit = |uid, cgroups: &[&Cgroup]| permit(uid, 0, cgroups.iter().copied(), owner);
-        assert!(permit(0, &[&own, &other]).is_ok());
-        assert!(permit(1000, &[&own]).is_ok());
-        assert!(permit(1000, &[]).is_ok());
-        assert!(matches!(
-            permit(1000, &[&own, &other]),
-            Err(Error::NotYours(_))
-        ));
-        assert!(matches!(permit(1001, &[&own]), Err(Error::NotYours(_))));
+        for (uid, own, owner, expected) in [
+            (0, 0, Some(1000), true),
+            (0, 0, None, true),
+            (1000, 1000, Some(0), true),
+            (1000, 0, Some(1000), true),
+            (1000, 0, Some(0), false),
+            (1001, 0, Some(1000), false),
+            (1000, 0, None, false),
+        ] {
+            assert_eq!(may(uid, own, || owner), expected, "{uid} {owner:?}");
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! Those who know which app has the focus.
 
 mod scopes;
+mod top_app;
 
 pub use scopes::Scopes;
+pub use top_app::TopApp;
 
 use crate::{Cgroup, Error};
 use std::os::fd::BorrowedFd;

@@ -249,8 +249,13 @@ fn existing(root: &Path, grounds: &Grounds) -> Grounds {
         let there = cgroups.iter().filter(|cgroup| cgroup.exists(root));
         there.cloned().collect()
     };
+    let visible = grounds.visible.iter();
     Grounds {
         front: existing(&grounds.front),
+        visible: visible
+            .filter(|it| it.cgroup.exists(root))
+            .cloned()
+            .collect(),
         behind: existing(&grounds.behind),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cost::{Cost, Meter};
 use crate::hold::{self, Hold};
-use crate::policy::{Grounds, Pace, Parts};
+use crate::policy::{Grounds, Pace, Parts, Visible};
 use crate::{Cgroup, Error};
 use knobs::{Change, Restored};
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,30 @@ const LINGERS: Duration = Duration::from_millis(200);
 pub struct Order {
     /// To be in front.
     pub front: Vec<Cgroup>,
+    /// Seen beside it.
+    #[serde(default)]
+    pub visible: Vec<Visible>,
     /// To be behind; if empty, the other apps of the same `app.slice`.
     pub behind: Vec<Cgroup>,
+}
+
+impl Order {
+    /// Who is to be where; what is not said to be behind is looked for.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] if the other apps cannot be looked for.
+    pub fn grounds(&self, root: &Path) -> Result<Grounds, Error> {
+        let mut grounds = Grounds {
+            front: self.front.clone(),
+            visible: self.visible.clone(),
+            behind: self.behind.clone(),
+        };
+        if grounds.behind.is_empty() {
+            let seen: Vec<_> = grounds.seen().cloned().collect();
+            grounds.behind = Cgroup::other_apps(root, &seen)?;
+        }
+        Ok(grounds)
+    }
 }
 
 /// What `frontrow fg status` tells of a running daemon.
@@ -31,6 +53,8 @@ pub struct Order {
 pub struct Status {
     /// Who is in front.
     pub front: Vec<Cgroup>,
+    /// Who is seen beside it.
+    pub visible: Vec<Visible>,
     /// Who is behind.
     pub behind: Vec<Cgroup>,
     /// One phrase: what put the front there, or why nobody is.
@@ -102,7 +126,8 @@ impl Keeper {
     /// # Errors
     /// [`Error`]; then nobody is in front.
     pub fn command(&mut self, order: Order, now: Instant) -> Result<Vec<Change>, Error> {
-        if order.front.is_empty() {
+        let is_percent = |it: &Visible| (1..=100).contains(&it.percent);
+        if order.front.is_empty() || !order.visible.iter().all(is_percent) {
             return Err(Error::Garbled);
         }
         if let Some(empty) = order.front.iter().find(|it| !it.is_populated(&self.root)) {
@@ -157,6 +182,7 @@ impl Keeper {
         let root = self.root.clone();
         if let Some(order) = &mut self.order {
             order.front.retain(|cgroup| cgroup.is_populated(&root));
+            order.visible.retain(|it| it.cgroup.is_populated(&root));
         }
         self.order.take_if(|order| order.front.is_empty());
         self.seen.retain(|cgroup| cgroup.is_populated(&root));
@@ -232,6 +258,7 @@ impl Keeper {
         changes.retain(|change| !overruled.contains(&change.path));
         Ok(Status {
             front: self.grounds.front.clone(),
+            visible: self.grounds.visible.clone(),
             behind: self.grounds.behind.clone(),
             why: self.why.clone(),
             since_s: now.saturating_duration_since(self.since).as_secs(),
@@ -272,20 +299,21 @@ impl Keeper {
     }
 
     fn wanted(&self) -> Grounds {
-        let (front, behind) = match &self.order {
-            Some(order) => (&order.front, order.behind.as_slice()),
+        let seen = Order {
+            front: self.seen.clone(),
+            visible: Vec::new(),
+            behind: Vec::new(),
+        };
+        let order = match &self.order {
+            Some(order) => order,
             None if self.let_go => return Grounds::default(),
-            None => (&self.seen, [].as_slice()),
+            None => &seen,
         };
-        let behind = match behind {
-            // Where the slice has vanished, so have the apps.
-            [] => Cgroup::other_apps(&self.root, front).unwrap_or_default(),
-            named => named.to_vec(),
-        };
-        Grounds {
-            front: front.clone(),
-            behind,
-        }
+        // Where the slice has vanished, so have the apps.
+        order.grounds(&self.root).unwrap_or_else(|_| Grounds {
+            front: order.front.clone(),
+            ..Grounds::default()
+        })
     }
 
     fn change(&mut self, pace: Pace, now: Instant) -> Result<Vec<Change>, Error> {

@@ -19,6 +19,8 @@
 //! | what is each knob to hold then? | `policy` |
 //! | which knobs differ from that? | [`Hold`] |
 
+mod android;
+mod bus;
 mod cgroup;
 mod cost;
 mod daemon;
@@ -34,9 +36,9 @@ mod watch;
 pub use cgroup::Cgroup;
 pub use cost::Cost;
 pub use daemon::Daemon;
-pub use detect::{Detector, Scopes};
+pub use detect::{Detector, Scopes, TopApp};
 pub use error::{Error, Kind};
 pub use hold::{Hold, Step, changes, hold, release};
 pub use keeper::{Keeper, Order, Status};
-pub use policy::{Grounds, Pace, Parts};
+pub use policy::{Grounds, Pace, Parts, Visible};
 pub use socket::{Reply, Request, ask};

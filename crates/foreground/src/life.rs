@@ -17,7 +17,7 @@ pub struct Life {
 /// A file or directory that tells something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Sign {
-    /// `cgroup.events` of somebody in front, or the directory that the cgroup is in.
+    /// `cgroup.events` of somebody who is seen, or the directory that the cgroup is in.
     End(PathBuf),
     /// `memory.events` of somebody behind. It tells once: who is at the limit all the time
     /// would else have the daemon run all the time.
@@ -27,7 +27,7 @@ enum Sign {
 /// What may have happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// An app in front may have ended.
+    /// An app that is seen may have ended.
     pub end: bool,
     /// An app behind has hit its limit.
     pub limit: bool,
@@ -46,7 +46,7 @@ impl Life {
     }
 
     /// Watches over these and no others from now on; over limits only `with_limits`. Whether
-    /// one of those in front is gone already.
+    /// one of those that are seen is gone already.
     pub fn follow(&mut self, grounds: &Grounds, with_limits: bool) -> Result<bool, Error> {
         let wanted = signs(grounds, with_limits);
         self.watch
@@ -76,7 +76,7 @@ impl Life {
 
 fn signs(grounds: &Grounds, with_limits: bool) -> Vec<(Sign, WatchFlags)> {
     let mut signs = Vec::new();
-    for cgroup in &grounds.front {
+    for cgroup in grounds.seen() {
         let events = cgroup.knob("cgroup.events");
         let above = events.ancestors().nth(2).map(Path::to_owned);
         signs.push((Sign::End(events), WatchFlags::MODIFY));

@@ -4,6 +4,8 @@ use crate::cgroup::below;
 use crate::{Cgroup, Error};
 use device::Device;
 use knobs::{Journal, Standing};
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,22 +20,65 @@ const BEHIND_256: u64 = 64;
 /// Of the memory, what reclaim leaves to what is in front as long as there is other.
 const FRONT_256: u64 = 128;
 
-/// What each of the scheduler's lists is given at most. Together they hold 32
+/// What each of the scheduler's lists is given at most. Together they hold 40
 /// (`MAX_CGROUPS` in kernel/iosched/ground.c), also while only one of them has been changed.
 const FRONT_LISTED: usize = 8;
+const VISIBLE_LISTED: usize = 8;
 const BEHIND_LISTED: usize = 24;
 
 /// A list is read back through one page, with a newline after each.
 const LIST_BYTES: usize = 4000;
 
 /// Who is where.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grounds {
-    /// The app that somebody looks at.
+    /// The app that somebody works with.
     pub front: Vec<Cgroup>,
+    /// Apps that are seen beside it: in the other half of a split screen, in a corner.
+    pub visible: Vec<Visible>,
     /// Apps that nobody looks at; never services, as the foreground may depend on them.
     pub behind: Vec<Cgroup>,
 }
+
+/// An app that is seen, and not worked with ("002", §7.2.3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visible {
+    /// Whose windows.
+    pub cgroup: Cgroup,
+    /// Of the screen, what is seen of them, 1 to 100. Beside the active app, which counts as
+    /// the whole screen, it is the app's weight.
+    pub percent: u8,
+}
+
+impl Grounds {
+    /// All that is on the screen.
+    pub fn seen(&self) -> impl Iterator<Item = &Cgroup> {
+        let visible = self.visible.iter().map(|it| &it.cgroup);
+        self.front.iter().chain(visible)
+    }
+
+    /// Without those that are only seen and that `controller` does not reach: what is done for
+    /// the app in front does not depend on them.
+    fn reached_by(&self, root: &Path, controller: &'static str) -> Grounds {
+        let mut grounds = self.clone();
+        let is_reached = |it: &Visible| it.cgroup.require(root, controller).is_ok();
+        grounds.visible.retain(is_reached);
+        grounds
+    }
+
+    /// The weights of all that is on the screen, in percent of it.
+    fn whole_percent(&self) -> u64 {
+        let visible = self.visible.iter().map(|it| u64::from(it.percent));
+        ACTIVE_PERCENT + visible.sum::<u64>()
+    }
+}
+
+/// The weight of the app that somebody works with, however large its windows are.
+const ACTIVE_PERCENT: u64 = 100;
+
+/// Of the device, what an app that is seen has while the active one waits at least: a little
+/// more than all that nobody sees (`background_share`).
+const LEAST_SHARE_PERCENT: u64 = 5;
 
 /// The paper's parts, to be had apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +141,7 @@ pub(crate) fn settings(
         settings.extend(dispatch(root, grounds)?);
     }
     if parts.reclaimer {
-        settings.extend(protect(root, journal, &grounds.front)?);
+        settings.extend(protect(root, journal, grounds)?);
     }
     if parts.allocator {
         settings.extend(give_way(root, journal, &grounds.behind)?);
@@ -110,8 +155,11 @@ fn dispatch(root: &Path, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
     for cgroup in grounds.front.iter().chain(&grounds.behind) {
         cgroup.require(root, "io")?;
     }
-    let foreground = lines(&grounds.front, FRONT_LISTED);
-    let background = lines(&grounds.behind, BEHIND_LISTED);
+    let grounds = &grounds.reached_by(root, "io");
+    let path = |cgroup: &Cgroup| cgroup.path().to_owned();
+    let foreground = lines(grounds.front.iter().map(path), FRONT_LISTED);
+    let visible = lines(shares(grounds), VISIBLE_LISTED);
+    let background = lines(grounds.behind.iter().map(path), BEHIND_LISTED);
     let mut settings = Vec::new();
     for disk in Device::all(root)? {
         let active = disk.schedulers()?.map(|it| it.active);
@@ -124,6 +172,12 @@ fn dispatch(root: &Path, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
             reason,
         };
         settings.push(list("foreground", &foreground, "served first"));
+        let reason = "served next, and by a share while the foreground waits";
+        let seen = list("visible", &visible, reason);
+        // A module of before knows of none, and serves them like services.
+        if !grounds.visible.is_empty() && below(root, &seen.path.to_string_lossy()).exists() {
+            settings.push(seen);
+        }
         let reason = "has a share while the foreground waits";
         settings.push(list("background", &background, reason));
     }
@@ -133,17 +187,28 @@ fn dispatch(root: &Path, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
     }
 }
 
+/// `SHARE PATH` for each that is seen, the one that covers most of the screen first.
+fn shares(grounds: &Grounds) -> impl Iterator<Item = String> {
+    let whole = grounds.whole_percent();
+    let mut visible: Vec<_> = grounds.visible.iter().collect();
+    visible.sort_by_key(|it| Reverse(it.percent));
+    visible.into_iter().map(move |it| {
+        let percent = (u64::from(it.percent) * 100 / whole).max(LEAST_SHARE_PERCENT);
+        format!("{percent} {}", it.cgroup.path())
+    })
+}
+
 /// As many as there is room for; the others are served as if nothing had been said.
-fn lines(cgroups: &[Cgroup], most: usize) -> String {
+fn lines(all: impl Iterator<Item = String>, most: usize) -> String {
     let mut lines = String::new();
-    for cgroup in cgroups.iter().take(most) {
-        if lines.len() + cgroup.path().len() >= LIST_BYTES {
+    for line in all.take(most) {
+        if lines.len() + line.len() >= LIST_BYTES {
             break;
         }
         if !lines.is_empty() {
             lines.push('\n');
         }
-        lines.push_str(cgroup.path());
+        lines.push_str(&line);
     }
     match lines.is_empty() {
         true => "none".to_owned(),
@@ -151,16 +216,24 @@ fn lines(cgroups: &[Cgroup], most: usize) -> String {
     }
 }
 
-/// Protects an equal part in each. A cgroup has no more protection than those above it
+/// Protects a part in each by its weight. A cgroup has no more protection than those above it
 /// (`effective_protection` in the kernel's memory controller), so these have what those
 /// below them have together. More than that, set by somebody else, stays.
-fn protect(root: &Path, journal: &Journal, front: &[Cgroup]) -> Result<Vec<Setting>, Error> {
-    let each = share(memory_bytes(root)? / 256 * FRONT_256, front);
-    let mut levels = BTreeMap::new();
-    for cgroup in front {
+fn protect(root: &Path, journal: &Journal, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
+    for cgroup in &grounds.front {
         cgroup.require(root, "memory")?;
+    }
+    let grounds = &grounds.reached_by(root, "memory");
+    let all = memory_bytes(root)? / 256 * FRONT_256;
+    let part = |percent: u64| all * percent / grounds.whole_percent();
+    let active = share(part(ACTIVE_PERCENT), &grounds.front);
+    let active = grounds.front.iter().map(|cgroup| (cgroup, active));
+    let visible = grounds.visible.iter();
+    let visible = visible.map(|it| (&it.cgroup, pages_of(part(u64::from(it.percent)))));
+    let mut levels = BTreeMap::new();
+    for (cgroup, bytes) in active.chain(visible) {
         for level in cgroup.chain() {
-            *levels.entry(level.knob("memory.low")).or_insert(0) += each;
+            *levels.entry(level.knob("memory.low")).or_insert(0) += bytes;
         }
     }
     let mut settings = Vec::new();
@@ -328,15 +401,25 @@ mod tests {
 
     #[test]
     fn a_list_holds_what_the_kernel_takes() {
-        let many: Vec<_> = (0..99)
-            .map(|it| Cgroup::new(format!("/app-{it}")))
-            .collect();
-        assert_eq!(lines(&many, 24).lines().count(), 24);
-        let long: Vec<_> = (0..99)
-            .map(|it| Cgroup::new(format!("/{it}{}", "x".repeat(200))))
-            .collect();
-        let list = lines(&long, 24);
+        let many = (0..99).map(|it| format!("/app-{it}"));
+        assert_eq!(lines(many, 24).lines().count(), 24);
+        let long = (0..99).map(|it| format!("/{it}{}", "x".repeat(200)));
+        let list = lines(long, 24);
         assert!(list.len() < 4096 && list.lines().count() > 15);
-        assert_eq!(lines(&[], 24), "none");
+        assert_eq!(lines(std::iter::empty(), 24), "none");
+    }
+
+    #[test]
+    fn who_covers_more_of_the_screen_has_more_of_the_device() {
+        let visible = [("/corner", 4), ("/half", 50)].map(|(path, percent)| Visible {
+            cgroup: Cgroup::new(path.to_owned()),
+            percent,
+        });
+        let grounds = Grounds {
+            visible: visible.to_vec(),
+            ..Grounds::default()
+        };
+        assert_eq!(lines(shares(&grounds), 8), "32 /half\n5 /corner");
+        assert_eq!(lines(shares(&Grounds::default()), 8), "none");
     }
 }

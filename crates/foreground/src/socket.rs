@@ -4,7 +4,7 @@
 
 use crate::error::Kind;
 use crate::keeper::{Order, Status};
-use crate::{Cgroup, Error};
+use crate::{Error, Grounds};
 use knobs::{Change, Restored};
 use rustix::net::sockopt::socket_peercred;
 use serde::{Deserialize, Serialize};
@@ -45,10 +45,8 @@ pub enum Request {
 pub enum Reply {
     /// It is so.
     Set {
-        /// Who is in front now.
-        front: Vec<Cgroup>,
-        /// Who is behind.
-        behind: Vec<Cgroup>,
+        /// Who is where now.
+        grounds: Grounds,
         /// What that took.
         changes: Vec<Change>,
     },

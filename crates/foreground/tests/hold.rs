@@ -2,7 +2,7 @@
 
 mod system;
 
-use foreground::{Cgroup, Error, Hold, Pace, Parts, Step, changes, hold, release};
+use foreground::{Cgroup, Error, Hold, Order, Pace, Parts, Step, Visible, changes, hold, release};
 use std::fs;
 use system::{APPS, System};
 
@@ -246,4 +246,78 @@ fn what_is_behind_gives_up_the_cpu_unless_it_has_a_weight_of_its_own() {
         .unwrap();
     assert_eq!(system.app("app-shop-2.scope", "cpu.idle"), "0");
     hold.release().unwrap();
+}
+
+#[test]
+fn what_is_seen_beside_the_active_app_has_its_weight_and_is_not_behind() {
+    let system = System::new();
+    let before = system.list("visible");
+    let path = |name: &str| format!("/{APPS}/{name}");
+    let cgroup = |name: &str| Cgroup::resolve(system.root(), &path(name)).unwrap();
+    let visible = vec![Visible {
+        cgroup: cgroup("app-shop-2.scope"),
+        percent: 28,
+    }];
+    let order = Order {
+        front: vec![cgroup("app-game-1.scope")],
+        visible,
+        behind: Vec::new(),
+    };
+    let grounds = order.grounds(system.root()).unwrap();
+    assert_eq!(grounds.behind, [cgroup("app-mail-3.scope")]);
+    hold(system.root(), &grounds, Parts::ALL).unwrap();
+    // 28 of 128.
+    assert_eq!(
+        system.list("visible"),
+        format!("21 {}", path("app-shop-2.scope"))
+    );
+    let low = |name| system.app(name, "memory.low").parse::<u64>().unwrap() >> 20;
+    assert_eq!(low("app-game-1.scope"), 400);
+    assert_eq!(low("app-shop-2.scope"), 112);
+    assert_eq!(
+        system.read("sys/fs/cgroup/user.slice/memory.low"),
+        (512 << 20).to_string()
+    );
+    assert_eq!(system.app("app-shop-2.scope", "memory.high"), "max");
+    release(system.root()).unwrap();
+    assert_eq!(system.list("visible"), before);
+    // A module of before has no such list.
+    fs::remove_file(
+        system
+            .root()
+            .join("sys/block/mmcblk0/queue/iosched/visible"),
+    )
+    .unwrap();
+    hold(system.root(), &grounds, Parts::ALL).unwrap();
+    assert_eq!(system.list("foreground"), path("app-game-1.scope"));
+    release(system.root()).unwrap();
+}
+
+#[test]
+fn what_is_seen_beside_and_cannot_be_served_is_no_obstacle() {
+    for (controllers, low, share) in [
+        ("io", 512, "21"),
+        ("memory", 400, "none"),
+        ("", 512, "none"),
+    ] {
+        let system = System::new();
+        system.cgroup("app-shop-2.scope", controllers);
+        let path = |name: &str| format!("/{APPS}/{name}");
+        let cgroup = |name: &str| Cgroup::resolve(system.root(), &path(name)).unwrap();
+        let order = Order {
+            front: vec![cgroup("app-game-1.scope")],
+            visible: vec![Visible {
+                cgroup: cgroup("app-shop-2.scope"),
+                percent: 28,
+            }],
+            behind: Vec::new(),
+        };
+        let grounds = order.grounds(system.root()).unwrap();
+        hold(system.root(), &grounds, Parts::ALL).unwrap();
+        assert_eq!(system.list("foreground"), path("app-game-1.scope"));
+        let list = system.list("visible");
+        assert_eq!(list.split(' ').next(), Some(share), "{controllers}");
+        let active = system.app("app-game-1.scope", "memory.low");
+        assert_eq!(active, (low << 20).to_string(), "{controllers}");
+    }
 }

@@ -148,6 +148,7 @@ fn what_cannot_be_done_is_told_and_leaves_nothing() {
     assert!(why.contains("sched enable"), "{why}");
     let nobody = Order {
         front: Vec::new(),
+        visible: Vec::new(),
         behind: Vec::new(),
     };
     let made = desk.keeper.command(nobody, desk.now);

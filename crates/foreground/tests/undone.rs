@@ -16,6 +16,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => prop::collection::vec(app(), 0..3).prop_map(Event::Focus),
         1 => app().prop_map(Event::Command),
+        1 => (app(), app(), 1..=100u8).prop_map(|(app, seen, percent)| Event::Split(app, seen, percent)),
         1 => Just(Event::Release),
         2 => app().prop_map(Event::End),
         2 => app().prop_map(Event::Start),

@@ -6,7 +6,7 @@ mod words;
 
 use crate::exit::{Exit, Failure};
 use clap::{Args, Subcommand};
-use foreground::{Cgroup, Error, Grounds, Kind, Order, Parts, Reply, Request};
+use foreground::{Cgroup, Error, Grounds, Kind, Order, Parts, Reply, Request, Visible};
 use knobs::{Change, Restored};
 use serde_json::{Value, json};
 use std::io;
@@ -41,9 +41,10 @@ enum Action {
     /// Keep in front whichever app has the focus (frontrowd, a service of systemd's)
     ///
     /// Goes by what GNOME's compositor says of the apps that systemd has started (the
-    /// attribute user.xdg.inactive-since of their cgroups) and by `frontrow fg set`. Everything
-    /// is as it was when it ends; what a killed one left is undone by the next, and by
-    /// `frontrow fg release`.
+    /// attribute user.xdg.inactive-since of their cgroups), by Android's top-app cpuset, by
+    /// `frontrow fg set`, and by calls of org.frontrow.Foreground1 on the system's D-Bus
+    /// (SetForeground with a process id, Release, Status). Everything is as it was when it
+    /// ends; what a killed one left is undone by the next, and by `frontrow fg release`.
     Daemon(daemon::Options),
     /// Tell frontrowd which app of this session has the focus
     ///
@@ -52,7 +53,9 @@ enum Action {
     /// frontrow-follow`. On X11 it goes by what the window manager writes on the root window
     /// (_NET_ACTIVE_WINDOW) and by the X server's word for the window's process; on Wayland by
     /// wlr-foreign-toplevel-management (sway, labwc, Hyprland and others), for apps that have
-    /// units of their own. What it put in front it lets go at its end.
+    /// units of their own; under KDE by the script `frontrow-follow` of KWin's, which is to be
+    /// enabled. On X11 it also tells what is seen of the other windows. What it put in front it
+    /// lets go at its end.
     Follow(follow::Options),
 }
 
@@ -64,6 +67,10 @@ struct Set {
     /// A cgroup that is behind; if none is given, the other apps of the same app.slice
     #[arg(long, value_name = "PID|CGROUP")]
     behind: Vec<String>,
+    /// A cgroup of which as much of the screen is seen, and that is not worked with: it comes
+    /// next, with a weight beside the 100 of what is in front
+    #[arg(long, value_name = "PID|CGROUP=PERCENT")]
+    visible: Vec<String>,
     #[command(flatten)]
     format: Format,
 }
@@ -99,29 +106,23 @@ impl Format {
 fn set(root: &Path, action: &Set) -> Result<(), Failure> {
     let order = Order {
         front: resolve(root, &action.front)?,
+        visible: visible(root, &action.visible)?,
         behind: resolve(root, &action.behind)?,
     };
     let (grounds, changes) = match ask(root, Request::Set(order.clone()))? {
-        Some(Reply::Set {
-            front,
-            behind,
-            changes,
-        }) => (Grounds { front, behind }, changes),
-        None => set_alone(root, order).map_err(failure)?,
+        Some(Reply::Set { grounds, changes }) => (grounds, changes),
+        None => set_alone(root, &order).map_err(failure)?,
         Some(_) => return Err(failure(Error::Garbled)),
     };
-    let value = json!({ "front": grounds.front, "behind": grounds.behind, "changes": changes });
+    let mut value = json!(grounds);
+    value["changes"] = json!(changes);
     action.format.print(words::set(&grounds, &changes), &value);
     Ok(())
 }
 
 /// Without a daemon; it stays so until somebody releases it.
-fn set_alone(root: &Path, order: Order) -> Result<(Grounds, Vec<Change>), Error> {
-    let Order { front, mut behind } = order;
-    if behind.is_empty() {
-        behind = Cgroup::other_apps(root, &front)?;
-    }
-    let grounds = Grounds { front, behind };
+fn set_alone(root: &Path, order: &Order) -> Result<(Grounds, Vec<Change>), Error> {
+    let grounds = order.grounds(root)?;
     let changes = foreground::hold(root, &grounds, Parts::ALL)?;
     Ok((grounds, changes))
 }
@@ -130,6 +131,23 @@ fn resolve(root: &Path, what: &[String]) -> Result<Vec<Cgroup>, Failure> {
     what.iter()
         .map(|it| Cgroup::resolve(root, it).map_err(failure))
         .collect()
+}
+
+fn visible(root: &Path, what: &[String]) -> Result<Vec<Visible>, Failure> {
+    let each = what.iter().map(|it| {
+        let (name, percent) = it.rsplit_once('=').unwrap_or((it, ""));
+        match percent.parse() {
+            Ok(percent @ 1..=100) => Ok(Visible {
+                cgroup: Cgroup::resolve(root, name).map_err(failure)?,
+                percent,
+            }),
+            _ => Err(Failure::new(
+                Exit::Usage,
+                format_args!("{it}: give how much of the screen is seen of it, as in {name}=30"),
+            )),
+        }
+    });
+    each.collect()
 }
 
 fn status(root: &Path, format: &Format) -> Result<(), Failure> {

@@ -2,113 +2,21 @@
 
 #[path = "../../focus/tests/compositor/mod.rs"]
 mod compositor;
+mod running;
 #[path = "../../focus/tests/server/mod.rs"]
 mod server;
 #[path = "../../foreground/tests/system/mod.rs"]
 mod system;
 
 use compositor::Say;
-use serde_json::Value;
+use running::{Daemon, GAME, MAIL, NOBODY, PROGRAM, command, command_of, fg, path, status, until};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc::channel;
-use std::thread;
-use std::time::Duration;
-use system::{APPS, System};
-
-const GAME: &str = "app-game-1.scope";
-const MAIL: &str = "app-mail-3.scope";
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_frontrow");
-
-/// Not a user of this machine.
-const NOBODY: u32 = 65534;
-
-/// A program's exit code, output and what it said besides.
-struct Ended {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-fn command(system: &System, arguments: &[&str]) -> Command {
-    command_of(Path::new(PROGRAM), system, arguments)
-}
-
-fn command_of(program: &Path, system: &System, arguments: &[&str]) -> Command {
-    let mut command = Command::new(program);
-    command
-        .arg("fg")
-        .args(arguments)
-        .arg("--sysroot")
-        .arg(system.root())
-        .stdin(Stdio::null());
-    command
-}
-
-fn fg(system: &System, arguments: &[&str]) -> Ended {
-    let output = command(system, arguments).output().unwrap();
-    Ended {
-        code: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-fn status(system: &System) -> Value {
-    let ended = fg(system, &["status", "--json"]);
-    assert_eq!(ended.code, 0, "{}", ended.stderr);
-    serde_json::from_str(&ended.stdout).unwrap()
-}
-
-/// A daemon that listens.
-struct Daemon(Child);
-
-impl Daemon {
-    fn start(system: &System) -> Self {
-        let mut command = command(system, &["daemon"]);
-        let daemon = Daemon(command.stderr(Stdio::piped()).spawn().unwrap());
-        until(|| status(system)["daemon"] == true);
-        daemon
-    }
-
-    fn signal(&mut self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-
-    /// Its exit code, if no signal ended it.
-    fn wait(&mut self) -> Option<i32> {
-        self.0.wait().unwrap().code()
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // It may have ended, as it should.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Nothing takes a minute, on any machine.
-fn until(mut is_so: impl FnMut() -> bool) {
-    for _ in 0..12_000 {
-        if is_so() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    panic!("it does not come to be so");
-}
-
-fn path(app: &str) -> String {
-    format!("/{APPS}/{app}")
-}
+use system::System;
 
 #[test]
 fn the_daemon_does_what_it_is_told_and_says_so() {
@@ -142,6 +50,29 @@ fn the_daemon_does_what_it_is_told_and_says_so() {
     assert_eq!(system.list("foreground"), "none");
     assert_eq!(system.app(MAIL, "memory.low"), "0");
     assert_eq!(status(&system)["daemon"], false);
+}
+
+#[test]
+fn what_is_seen_beside_it_is_said_with_its_part_of_the_screen() {
+    let system = System::new();
+    let _daemon = Daemon::start(&system);
+    let mail = format!("{}=30", path(MAIL));
+    let set = fg(&system, &["set", "7", "--visible", &mail]);
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    assert_eq!(system.list("visible"), format!("23 {}", path(MAIL)));
+    let words = fg(&system, &["status"]).stdout;
+    let line = format!("Seen:     {} (30 %)", path(MAIL));
+    assert!(words.contains(&line), "{words}");
+    assert_eq!(status(&system)["visible"][0]["percent"], 30);
+    for wrong in [path(MAIL), format!("{}=0", path(MAIL)), "7=101".to_owned()] {
+        let set = fg(&system, &["set", "7", "--visible", &wrong]);
+        assert_eq!(set.code, 2, "{}", set.stderr);
+        assert!(set.stderr.contains("=30"), "{}", set.stderr);
+    }
+    // It ends, and the other stays.
+    system.remove(MAIL);
+    until(|| system.list("visible") == "none");
+    assert_eq!(system.list("foreground"), path(GAME));
 }
 
 #[test]
@@ -217,13 +148,30 @@ fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
     fg(&system, &["set", "7"]);
     assert_eq!(nobody(&["release"]).0, 4);
     assert_eq!(system.list("foreground"), path(GAME));
+    // In front is theirs, and what is seen beside it is root's.
+    let procs = format!("sys/fs/cgroup{}/cgroup.procs", path(GAME));
+    std::os::unix::fs::chown(system.root().join(procs), Some(NOBODY), None).unwrap();
+    let beside = format!("{}=30", path(MAIL));
+    let (code, stderr) = nobody(&["set", "7", "--visible", &beside]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(status(&system)["visible"], serde_json::json!([]));
 }
 
 /// A session in which the game has the focus, then nobody, then the mail.
 fn session() -> server::Play {
+    let half = |window, process, x| server::Shown {
+        window,
+        process,
+        x,
+        width: 500,
+        height: 800,
+        ..server::Shown::default()
+    };
     server::Play {
         supported: vec![server::SUPPORTED, server::ACTIVE],
         focused: vec![(20, Some(7)), (0, None), (21, Some(9))],
+        windows: vec![half(20, 7, 0), half(21, 9, 500)],
+        ..server::Play::default()
     }
 }
 
@@ -238,6 +186,8 @@ fn whichever_app_of_an_x_session_has_the_focus_is_in_front() {
     let mut follow = Daemon(follow.stderr(Stdio::piped()).spawn().unwrap());
     until(|| status(&system)["front"][0] == path(MAIL));
     assert_eq!(system.list("foreground"), path(MAIL));
+    // The other half of the screen.
+    assert_eq!(system.list("visible"), format!("33 {}", path(GAME)));
     follow.signal(rustix::process::Signal::TERM);
     assert_eq!(follow.wait(), Some(0));
     assert_eq!(system.list("foreground"), "none");

@@ -1,5 +1,9 @@
 //! An X server with as much of the protocol as matters here.
 
+// Each test file is a crate of its own and uses a part of it.
+#![allow(dead_code)]
+
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
@@ -7,34 +11,68 @@ use x11rb::protocol::res::{
     ClientIdMask, ClientIdSpec, ClientIdValue, QueryClientIdsReply, QueryVersionReply,
 };
 use x11rb::protocol::xproto::{
-    GetInputFocusReply, GetPropertyReply, ImageOrder, InputFocus, InternAtomReply,
-    QueryExtensionReply, Screen, Setup,
+    GetGeometryReply, GetInputFocusReply, GetPropertyReply, GetWindowAttributesReply, ImageOrder,
+    InputFocus, InternAtomReply, MapState, QueryExtensionReply, Screen, Setup,
+    TranslateCoordinatesReply,
 };
 use x11rb::x11_utils::Serialize;
 
 const ROOT: u32 = 100;
 pub const SUPPORTED: u32 = 300;
 pub const ACTIVE: u32 = 301;
+const STACKING: u32 = 302;
+const KIND: u32 = 303;
+const DOCK: u32 = 304;
+const OTHER: u32 = 305;
 const RESOURCE_MAJOR: u8 = 140;
+const WIDTH: u16 = 1000;
+const HEIGHT: u16 = 800;
 
 const CHANGE_WINDOW_ATTRIBUTES: u8 = 2;
+const GET_WINDOW_ATTRIBUTES: u8 = 3;
+const GET_GEOMETRY: u8 = 14;
+const TRANSLATE_COORDINATES: u8 = 40;
 const INTERN_ATOM: u8 = 16;
 const GET_PROPERTY: u8 = 20;
 const GET_INPUT_FOCUS: u8 = 43;
 const QUERY_EXTENSION: u8 = 98;
+const CONFIGURE_NOTIFY: u8 = 22;
 const PROPERTY_NOTIFY: u8 = 28;
 const BAD_VALUE: u8 = 2;
 
 /// What the window manager supports, and who has the focus at each look at it: window and
 /// process. A window without a process has been closed. Between two looks it is said to change.
+#[derive(Default)]
 pub struct Play {
     pub supported: Vec<u32>,
     pub focused: Vec<(u32, Option<u32>)>,
+    /// All windows, the lowest first; those with the focus may be among them.
+    pub windows: Vec<Shown>,
+    /// What becomes of one of them, once it was asked whose it is.
+    pub moved: Option<Shown>,
+    /// A server without X-Resource.
+    pub old: bool,
+}
+
+/// A window, and where it is.
+#[derive(Clone, Default)]
+pub struct Shown {
+    pub window: u32,
+    pub process: u32,
+    pub x: i16,
+    pub y: i16,
+    pub width: u16,
+    pub height: u16,
+    pub hidden: bool,
+    pub docked: bool,
 }
 
 fn setup() -> Vec<u8> {
     let screen = Screen {
         root: ROOT,
+        // It has become larger since.
+        width_in_pixels: WIDTH / 2,
+        height_in_pixels: HEIGHT / 2,
         ..Screen::default()
     };
     let mut setup = Setup {
@@ -74,8 +112,11 @@ pub fn serve(listener: TcpListener, play: Play) -> JoinHandle<()> {
         let mut server = Server {
             client,
             sequence: 0,
-            focused: play.focused.into_iter().peekable(),
+            focused: play.focused.into(),
             supported: play.supported,
+            windows: play.windows,
+            moved: play.moved,
+            old: play.old,
         };
         while server.serve_one() {}
     })
@@ -84,8 +125,11 @@ pub fn serve(listener: TcpListener, play: Play) -> JoinHandle<()> {
 struct Server {
     client: TcpStream,
     sequence: u16,
-    focused: std::iter::Peekable<std::vec::IntoIter<(u32, Option<u32>)>>,
+    focused: VecDeque<(u32, Option<u32>)>,
     supported: Vec<u32>,
+    windows: Vec<Shown>,
+    moved: Option<Shown>,
+    old: bool,
 }
 
 impl Server {
@@ -101,16 +145,24 @@ impl Server {
         self.sequence += 1;
         match (head[0], head[1]) {
             (CHANGE_WINDOW_ATTRIBUTES, _) => {}
-            (QUERY_EXTENSION, _) => self.reply(&extension(self.sequence, &body)),
+            (QUERY_EXTENSION, _) => self.reply(&extension(self.sequence, &body, self.old)),
             (INTERN_ATOM, _) => self.reply(&InternAtomReply {
                 sequence: self.sequence,
                 length: 0,
                 atom: match &body[4..] {
                     name if name.starts_with(b"_NET_ACTIVE_WINDOW") => ACTIVE,
-                    _ => SUPPORTED,
+                    name if name.starts_with(b"_NET_SUPPORTED") => SUPPORTED,
+                    name if name.starts_with(b"_NET_CLIENT_LIST_STACKING") => STACKING,
+                    name if name.starts_with(b"_NET_WM_WINDOW_TYPE_DOCK") => DOCK,
+                    name if name.starts_with(b"_NET_WM_WINDOW_TYPE_DESKTOP") => OTHER,
+                    name if name.starts_with(b"_NET_WM_WINDOW_TYPE") => KIND,
+                    name => panic!("the client asked for {name:?}"),
                 },
             }),
-            (GET_PROPERTY, _) => self.property(u32::from_le_bytes(body[4..8].try_into().unwrap())),
+            (GET_PROPERTY, _) => self.property(word(&body, 0), word(&body, 1)),
+            (GET_WINDOW_ATTRIBUTES, _) => self.attributes(word(&body, 0)),
+            (GET_GEOMETRY, _) => self.geometry(word(&body, 0)),
+            (TRANSLATE_COORDINATES, _) => self.place(word(&body, 0)),
             (GET_INPUT_FOCUS, _) => self.reply(&GetInputFocusReply {
                 revert_to: InputFocus::NONE,
                 sequence: self.sequence,
@@ -123,7 +175,7 @@ impl Server {
                 server_major: 1,
                 server_minor: 2,
             }),
-            (RESOURCE_MAJOR, 4) => self.processes(),
+            (RESOURCE_MAJOR, 4) => self.processes(word(&body, 1)),
             other => panic!("the client asked for {other:?}"),
         }
         true
@@ -138,10 +190,57 @@ impl Server {
         self.client.write_all(&bytes).unwrap();
     }
 
-    fn property(&mut self, property: u32) {
+    fn shown(&self, window: u32) -> Shown {
+        let mut shown = self.windows.iter();
+        shown.find(|it| it.window == window).unwrap().clone()
+    }
+
+    fn attributes(&mut self, window: u32) {
+        let map_state = match self.shown(window).hidden {
+            true => MapState::UNVIEWABLE,
+            false => MapState::VIEWABLE,
+        };
+        self.reply(&GetWindowAttributesReply {
+            sequence: self.sequence,
+            length: 3,
+            map_state,
+            ..GetWindowAttributesReply::default()
+        });
+    }
+
+    fn geometry(&mut self, window: u32) {
+        let (width, height) = match window {
+            ROOT => (WIDTH, HEIGHT),
+            _ => {
+                let shown = self.shown(window);
+                (shown.width, shown.height)
+            }
+        };
+        self.reply(&GetGeometryReply {
+            sequence: self.sequence,
+            width,
+            height,
+            ..GetGeometryReply::default()
+        });
+    }
+
+    fn place(&mut self, window: u32) {
+        let Shown { x, y, .. } = self.shown(window);
+        self.reply(&TranslateCoordinatesReply {
+            sequence: self.sequence,
+            dst_x: x,
+            dst_y: y,
+            ..TranslateCoordinatesReply::default()
+        });
+    }
+
+    fn property(&mut self, window: u32, property: u32) {
         let words = match property {
             SUPPORTED => self.supported.clone(),
-            _ => vec![self.focused.peek().map_or(0, |(window, _)| *window)],
+            STACKING => self.windows.iter().map(|it| it.window).collect(),
+            KIND if self.shown(window).docked => vec![DOCK],
+            KIND => Vec::new(),
+            _ => vec![self.focused.front().map_or(0, |(window, _)| *window)],
         };
         let value: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.reply(&GetPropertyReply {
@@ -159,9 +258,15 @@ impl Server {
         }
     }
 
-    fn processes(&mut self) {
-        match self.focused.peek().copied() {
-            Some((window, Some(process))) => self.reply(&QueryClientIdsReply {
+    fn processes(&mut self, window: u32) {
+        let focused = self.focused.front().copied();
+        let is_focused = focused.is_some_and(|(it, _)| it == window);
+        let known = match focused {
+            Some((_, process)) if is_focused => process,
+            _ => Some(self.shown(window).process),
+        };
+        match known {
+            Some(process) => self.reply(&QueryClientIdsReply {
                 sequence: self.sequence,
                 length: 4,
                 ids: vec![ClientIdValue {
@@ -179,30 +284,49 @@ impl Server {
                 self.client.write_all(&error).unwrap();
             }
         }
-        self.goes_on();
+        match is_focused {
+            true => self.goes_on(),
+            false => self.moves(window),
+        }
     }
 
     /// The next one gets the focus, and the client is told; the last one keeps it.
     fn goes_on(&mut self) {
-        self.focused.next();
-        if self.focused.peek().is_none() {
-            return;
+        if self.focused.len() > 1 {
+            self.focused.pop_front();
+            self.notify(PROPERTY_NOTIFY, ACTIVE);
         }
-        let mut event = vec![PROPERTY_NOTIFY, 0];
+    }
+
+    fn moves(&mut self, window: u32) {
+        if let Some(moved) = self.moved.take_if(|it| it.window == window) {
+            let mut windows = self.windows.iter_mut();
+            *windows.find(|it| it.window == window).unwrap() = moved;
+            self.notify(CONFIGURE_NOTIFY, 1);
+        }
+    }
+
+    fn notify(&mut self, kind: u8, what: u32) {
+        let mut event = vec![kind, 0];
         event.extend(self.sequence.to_le_bytes());
         event.extend(ROOT.to_le_bytes());
-        event.extend(ACTIVE.to_le_bytes());
+        event.extend(what.to_le_bytes());
         event.resize(32, 0);
         self.client.write_all(&event).unwrap();
     }
 }
 
-/// There is X-Resource and nothing else.
-fn extension(sequence: u16, body: &[u8]) -> QueryExtensionReply {
+/// The `index`th word of what follows a request's first.
+fn word(body: &[u8], index: usize) -> u32 {
+    u32::from_le_bytes(body[4 * index..][..4].try_into().unwrap())
+}
+
+/// There is X-Resource, if the server is not old, and nothing else.
+fn extension(sequence: u16, body: &[u8], old: bool) -> QueryExtensionReply {
     QueryExtensionReply {
         sequence,
         length: 0,
-        present: body[4..].starts_with(b"X-Resource"),
+        present: !old && body[4..].starts_with(b"X-Resource"),
         major_opcode: RESOURCE_MAJOR,
         first_event: 0,
         first_error: 0,

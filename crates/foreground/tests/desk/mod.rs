@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 use crate::system::{APPS, System};
-use foreground::{Cgroup, Keeper, Order};
+use foreground::{Cgroup, Keeper, Order, Visible};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,8 @@ pub enum Event {
     /// These apps have the focus.
     Focus(Vec<usize>),
     Command(usize),
+    /// The first is in front, and of the second that percentage of the screen is seen.
+    Split(usize, usize, u8),
     Release,
     /// An app ends, or another one starts in a cgroup of the same name.
     End(usize),
@@ -96,20 +98,30 @@ impl Desk {
         self.keeper.sees(front, "a test", self.now).unwrap();
     }
 
+    fn command(&mut self, app: usize, visible: Vec<Visible>) {
+        let order = Order {
+            front: vec![cgroup(NAMES[app])],
+            visible,
+            behind: Vec::new(),
+        };
+        let exists = self.directory(NAMES[app]).exists();
+        let made = self.keeper.command(order, self.now);
+        assert_eq!(made.is_ok(), exists);
+    }
+
     pub fn happens(&mut self, event: &Event) {
         match event {
             Event::Focus(apps) => {
                 let names: Vec<_> = apps.iter().map(|&app| NAMES[app]).collect();
                 self.focus(&names);
             }
-            Event::Command(app) => {
-                let order = Order {
-                    front: vec![cgroup(NAMES[*app])],
-                    behind: Vec::new(),
+            Event::Command(app) => self.command(*app, Vec::new()),
+            Event::Split(app, seen, percent) => {
+                let seen = Visible {
+                    cgroup: cgroup(NAMES[*seen]),
+                    percent: *percent,
                 };
-                let exists = self.directory(NAMES[*app]).exists();
-                let made = self.keeper.command(order, self.now);
-                assert_eq!(made.is_ok(), exists);
+                self.command(*app, vec![seen]);
             }
             Event::Release => {
                 self.keeper.release("a test", self.now).unwrap();

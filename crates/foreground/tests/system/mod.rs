@@ -44,6 +44,7 @@ impl System {
         );
         system.write(&format!("{queue}/iosched/foreground"), "none\n");
         system.write(&format!("{queue}/iosched/background"), "none\n");
+        system.write(&format!("{queue}/iosched/visible"), "none\n");
         system.write("sys/block/mmcblk0/dev", "179:0\n");
         system
     }
@@ -88,16 +89,21 @@ impl System {
 
     /// Before all others.
     pub fn in_front(&self, name: &str) -> Grounds {
-        let path = format!("/{APPS}/{name}");
-        let front = vec![Cgroup::resolve(self.root(), &path).unwrap()];
-        let behind = Cgroup::other_apps(self.root(), &front).unwrap();
-        Grounds { front, behind }
+        self.before_others(&format!("/{APPS}/{name}"))
     }
 
     pub fn game_in_front(&self) -> Grounds {
-        let front = vec![Cgroup::resolve(self.root(), "7").unwrap()];
+        self.before_others("7")
+    }
+
+    fn before_others(&self, what: &str) -> Grounds {
+        let front = vec![Cgroup::resolve(self.root(), what).unwrap()];
         let behind = Cgroup::other_apps(self.root(), &front).unwrap();
-        Grounds { front, behind }
+        Grounds {
+            front,
+            behind,
+            ..Grounds::default()
+        }
     }
 }
 

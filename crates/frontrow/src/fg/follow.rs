@@ -3,8 +3,8 @@
 use super::{failure, stop_signal};
 use crate::exit::{Exit, Failure};
 use clap::Args;
-use focus::{Event, Focus, Source, Wayland, X11};
-use foreground::{Cgroup, Error, Order, Request};
+use focus::{Calls, Event, Focus, Screen, Source, Wayland, X11};
+use foreground::{Cgroup, Error, Order, Request, Visible};
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -20,42 +20,49 @@ pub struct Options {
 pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let mut session = session(options.display.as_deref()).map_err(lost)?;
-    let mut teller = Teller {
-        root,
-        front: Vec::new(),
-    };
-    let mut focus = session.now().map_err(lost)?;
+    let mut teller = Teller { root, told: None };
+    let mut screen = session.now().map_err(lost)?;
     let ended = loop {
-        teller.tell(focus)?;
+        teller.tell(screen)?;
         match session.wait(stop.as_fd()) {
-            Ok(Event::Focus(next)) => focus = next,
+            Ok(Event::Screen(next)) => screen = next,
             Ok(Event::Stop) => break Ok(()),
             Err(error) => break Err(lost(error)),
         }
     };
-    let released = teller.put_in_front(Vec::new());
+    let released = teller.put_in_front(None);
     ended.and(released)
 }
 
 fn session(display: Option<&str>) -> Result<Box<dyn Source>, focus::Error> {
     let is_wayland = display.is_none() && std::env::var_os("WAYLAND_DISPLAY").is_some();
-    Ok(match is_wayland {
-        true => Box::new(Wayland::connect()?),
-        false => Box::new(X11::connect(display)?),
-    })
+    if !is_wayland {
+        return Ok(Box::new(X11::connect(display)?));
+    }
+    match Wayland::connect() {
+        Ok(session) => Ok(Box::new(session)),
+        Err(focus::Error::NoWindows) if is_kde() => Ok(Box::new(Calls::connect()?)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Its compositor tells only its own panel, but runs the script that is installed with this.
+fn is_kde() -> bool {
+    let desktops = std::env::var("XDG_CURRENT_DESKTOP").unwrap_or_default();
+    desktops.split(':').any(|it| it == "KDE")
 }
 
 /// What frontrowd was told last.
 struct Teller<'a> {
     root: &'a Path,
-    front: Vec<Cgroup>,
+    told: Option<Order>,
 }
 
 impl Teller<'_> {
     /// Where nobody has the focus, for the blink of an eye between two windows or for longer,
     /// who had it stays in front.
-    fn tell(&mut self, focus: Focus) -> Result<(), Failure> {
-        let front = match focus {
+    fn tell(&mut self, screen: Screen) -> Result<(), Failure> {
+        let front = match screen.focus {
             Focus::Nobody => return Ok(()),
             Focus::Process(pid) => match Cgroup::resolve(self.root, &pid.to_string()) {
                 Ok(front) => vec![front],
@@ -65,7 +72,39 @@ impl Teller<'_> {
             },
             Focus::App(id) => self.units_of(&id),
         };
-        self.put_in_front(front)
+        if front.is_empty() {
+            return self.put_in_front(None);
+        }
+        let mut visible: Vec<Visible> = Vec::new();
+        for beside in screen.beside {
+            for cgroup in self.cgroups_of(&beside.whose) {
+                match visible.iter_mut().find(|it| it.cgroup == cgroup) {
+                    _ if front.contains(&cgroup) => {}
+                    Some(known) => known.percent = (known.percent + beside.percent).min(100),
+                    None => visible.push(Visible {
+                        cgroup,
+                        percent: beside.percent,
+                    }),
+                }
+            }
+        }
+        self.put_in_front(Some(Order {
+            front,
+            visible,
+            behind: Vec::new(),
+        }))
+    }
+
+    /// Of somebody who has not the focus; who has no cgroup to tell him by is left out.
+    fn cgroups_of(&self, whose: &Focus) -> Vec<Cgroup> {
+        match whose {
+            Focus::Nobody => Vec::new(),
+            Focus::Process(pid) => {
+                let cgroup = Cgroup::resolve(self.root, &pid.to_string());
+                cgroup.into_iter().collect()
+            }
+            Focus::App(id) => self.units_of(id),
+        }
     }
 
     fn units_of(&self, id: &str) -> Vec<Cgroup> {
@@ -80,19 +119,13 @@ impl Teller<'_> {
     }
 
     /// None for everything as it was.
-    fn put_in_front(&mut self, front: Vec<Cgroup>) -> Result<(), Failure> {
-        if self.front == front {
+    fn put_in_front(&mut self, order: Option<Order>) -> Result<(), Failure> {
+        if self.told == order {
             return Ok(());
         }
-        let request = match front.is_empty() {
-            true => Request::Release,
-            false => Request::Set(Order {
-                front: front.clone(),
-                behind: Vec::new(),
-            }),
-        };
+        let request = order.clone().map_or(Request::Release, Request::Set);
         match foreground::ask(self.root, &request) {
-            Ok(Some(_)) => self.front = front,
+            Ok(Some(_)) => self.told = order,
             Ok(None) => return Err(no_daemon()),
             // Another app may be put in front all the same.
             Err(Error::Daemon { sentence, .. }) => eprintln!("{sentence}"),
@@ -111,7 +144,9 @@ fn no_daemon() -> Failure {
 
 fn lost(error: focus::Error) -> Failure {
     let exit = match error {
-        focus::Error::NoServer(_) | focus::Error::NoCompositor(_) => Exit::Missing,
+        focus::Error::NoServer(_) | focus::Error::NoCompositor(_) | focus::Error::NoBus(_) => {
+            Exit::Missing
+        }
         focus::Error::NoManager | focus::Error::NoProcesses | focus::Error::NoWindows => {
             Exit::Unsupported
         }

@@ -1,13 +1,14 @@
 //! What `frontrow fg` says to people.
 
-use foreground::{Cgroup, Cost, Grounds, Status};
+use foreground::{Cgroup, Cost, Grounds, Status, Visible};
 use knobs::{Change, Restored};
 use std::path::PathBuf;
 
 pub fn set(grounds: &Grounds, changes: &[Change]) -> String {
     format!(
-        "In front: {}\nBehind:   {}\n{}\nTo undo: frontrow fg release",
+        "In front: {}\n{}Behind:   {}\n{}\nTo undo: frontrow fg release",
         names(&grounds.front),
+        seen(&grounds.visible),
         names(&grounds.behind),
         told(changes)
     )
@@ -32,7 +33,11 @@ pub fn status(status: &Status) -> String {
     let mut lines = vec![
         format!("In front: {}", names(&status.front)),
         format!("          for {since}: {}", status.why),
-        format!("Behind:   {}", names(&status.behind)),
+        format!(
+            "{}Behind:   {}",
+            seen(&status.visible),
+            names(&status.behind)
+        ),
         "Changed for it:".to_owned(),
         told(&status.changes),
     ];
@@ -50,6 +55,18 @@ pub fn status(status: &Status) -> String {
         lines.push(cost(&status.cost));
     }
     lines.join("\n")
+}
+
+/// A line, if there is anybody.
+fn seen(visible: &[Visible]) -> String {
+    let each: Vec<_> = visible
+        .iter()
+        .map(|it| format!("{} ({} %)", it.cgroup.path(), it.percent))
+        .collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => format!("Seen:     {}\n", each.join(", ")),
+    }
 }
 
 /// What one would have waited anyway is in it, and that is said.

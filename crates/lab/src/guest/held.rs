@@ -96,6 +96,7 @@ impl Held {
                 .iter()
                 .map(|it| cgroup(it))
                 .collect::<Outcome<_>>()?,
+            ..Grounds::default()
         };
         let held = foreground::hold(Path::new("/"), &grounds, parts);
         held.map(drop).map_err(|error| error.to_string())
@@ -132,6 +133,11 @@ impl Held {
         self.behind
             .iter()
             .try_for_each(|it| set(&it.join(knob), BEHIND_WEIGHT))
+    }
+
+    /// Where this process is, and what it starts.
+    pub fn front(&self) -> &Path {
+        &self.front
     }
 
     /// Where the load's apps belong.
