@@ -1,21 +1,24 @@
 //! `frontrow replay`: traces, played through the flash core, onto a device or in a directory.
 
+mod grounds;
 mod recorded;
 
 use crate::bench::{catch_signals, json, print_text};
 use crate::exit::{Exit, Failure};
 use crate::progress;
 use ::replay::{
-    Calls, Config, Error, Fill, Format, OnDirectory, Pace, Place, Recording, Target, Times, Trace,
+    Calls, Config, Error, Fill, Format, OnDirectory, Pace, Part, Place, Recording, Target, Times,
+    Trace,
 };
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use grounds::{Grounds, Play};
 use lab::Sources;
 use record::number::{count, with_unit};
 use serde::Serialize;
 use std::fmt::Write;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Play traces again: through the emulated flash device, onto a device or file, or in a directory
@@ -55,6 +58,14 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = 100)]
     think: u64,
 
+    /// Leave out what happened before so many seconds of the trace, counted from its begin
+    #[arg(long, value_name = "S", default_value_t = 0.0, value_parser = seconds)]
+    from: f64,
+
+    /// Leave out what happened later than so many seconds after that
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    length: Option<f64>,
+
     /// Make all times of the trace so many times shorter
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
     speed: f64,
@@ -69,6 +80,9 @@ pub struct Args {
 
     #[command(flatten)]
     file: OnFile,
+
+    #[command(flatten)]
+    grounds: Grounds,
 
     /// Print the result as JSON
     #[arg(long)]
@@ -103,6 +117,10 @@ struct OnFile {
     /// Go through the page cache instead of directly to the device
     #[arg(long, requires = "onto")]
     buffered: bool,
+    /// Write all that the trace touches before it begins: what nobody wrote, flash reads in no
+    /// time
+    #[arg(long, requires = "onto")]
+    prepare: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -115,6 +133,13 @@ enum PaceName {
 fn formats() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(Format::ALL.map(Format::name))
         .try_map(|name| Format::named(&name).ok_or("no such format"))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(seconds),
+        _ => Err("give a number of seconds".to_owned()),
+    }
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -167,12 +192,28 @@ pub fn run(args: Args) -> Result<(), Failure> {
     for recording in recordings {
         trace.append(recording.into_blocks());
     }
-    let trace = trace.at_speed(args.speed);
+    let trace = in_window(trace, &args)?.at_speed(args.speed);
     let text = match &args.file.onto {
         Some(path) => onto_file(&trace, pace, &args, path)?,
         None => onto_flash(&trace, pace, &args)?,
     };
     print_text(&text)
+}
+
+fn in_window(trace: Trace, args: &Args) -> Result<Trace, Failure> {
+    if args.from == 0.0 && args.length.is_none() {
+        return Ok(trace);
+    }
+    let ns = |seconds: f64| (seconds * 1e9) as u64;
+    let length_ns = args.length.map_or(u64::MAX, ns);
+    let trace = trace.window(ns(args.from), length_ns);
+    match trace.operations().is_empty() {
+        true => Err(Failure::new(
+            Exit::Usage,
+            "nothing happened in that time of the trace: choose another --from or --length",
+        )),
+        false => Ok(trace),
+    }
 }
 
 fn onto_directory(
@@ -281,12 +322,29 @@ fn onto_file(
         path: path.to_owned(),
         overwrite: args.file.overwrite,
         buffered: args.file.buffered,
+        prepare: args.file.prepare,
+        claimed: false,
     };
+    if !args.grounds.front.is_empty() {
+        return args.grounds.play(&Play {
+            trace,
+            pace,
+            loops: args.loops,
+            target,
+            json: args.json,
+        });
+    }
     let stop = catch_signals()?;
-    let result = ::replay::on_file(trace, pace, args.loops, &target, &stop).map_err(failed)?;
+    let part = Part::all(trace);
+    let result = ::replay::on_file(part, pace, args.loops, &target, || Ok(()), &stop);
+    let result = result.map_err(failed)?;
     if args.json {
         return json(&result);
     }
+    Ok(file_text(&result, path))
+}
+
+fn file_text(result: &::replay::OnFile, path: &Path) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -297,7 +355,7 @@ fn onto_file(
     );
     times_text(&mut text, result.times.iter());
     late_text(&mut text, result.late_operations, result.latest_ns);
-    Ok(text)
+    text
 }
 
 fn late_text(text: &mut String, late_operations: u64, latest_ns: u64) {

@@ -163,3 +163,79 @@ fn what_cannot_be_replayed_is_said_in_one_sentence_with_its_own_code() {
         assert!(output.stdout.is_empty());
     }
 }
+
+/// Two threads of an app and one of the kernel's.
+const PHONE: &str = "proces,device,rw_flag,sector,size,timestamp\n\
+    Pool-Thread-11,8388608,R,800,8,100.000000\n\
+    kworker/3:1H-227,8388608,W,80000,64,100.000500\n\
+    Pool-Thread-12,8388608,R,808,16,100.001000\n\
+    kworker/3:1H-227,8388608,W,80064,64,100.002000\n\
+    Render-13,8388608,W,1600,8,100.003000\n\
+    kworker/3:1H-227,8388608,R,80000,8,250.000000\n";
+
+#[test]
+fn threads_in_front_and_behind_are_two_processes_whose_times_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = written(directory.path(), "trace.csv", PHONE);
+    let file = directory.path().join("file");
+    let front = [
+        "--onto",
+        file.to_str().unwrap(),
+        "--overwrite",
+        "--buffered",
+        "--prepare",
+        "--pace",
+        "mixed",
+        "--length",
+        "1",
+        "--front",
+        "Pool*,Render",
+        "--json",
+        "--",
+        trace.as_str(),
+    ];
+    let output = replay(&front);
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["front"]["times"]["read"]["count"], 2);
+    assert_eq!(report["front"]["times"]["write"]["pages"], 1);
+    assert_eq!(report["behind"]["operations"], 2);
+    assert_eq!(report["behind"]["times"]["write"]["pages"], 16);
+    assert!(report["behind"]["times"]["read"].is_null());
+    // Where everything is, is the same for both.
+    assert_eq!(file.metadata().unwrap().len(), (1 + 2 + 1 + 16) * 4096);
+
+    let output = replay(&[&["--alone"], &front[..]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["front"]["operations"], 3);
+    assert!(report["behind"].is_null());
+}
+
+#[test]
+fn a_thread_that_is_not_in_the_trace_is_answered_with_those_that_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    let said = |text: &str, more: &[&str]| {
+        let trace = written(directory.path(), "trace", text);
+        let onto = [trace.as_str(), "--onto", file.to_str().unwrap(), "--front"];
+        let output = replay(&[&onto[..], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(!file.exists());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let known = said(PHONE, &["Pool"]);
+    assert!(
+        known.contains("kworker/3:1H, Pool-Thread, Render"),
+        "{known}"
+    );
+    let nameless = said(TRACE, &["app"]);
+    assert!(nameless.contains("does not name its threads"), "{nameless}");
+    let empty = said(PHONE, &["Render", "--from", "50", "--length", "10"]);
+    assert!(empty.contains("nothing happened in that time"), "{empty}");
+    let moved = ["Render", "--front-cgroup", "/nonexistent"];
+    let cgroup = said(PHONE, &[&moved[..], &["--alone"]].concat());
+    assert!(cgroup.contains("/nonexistent"), "{cgroup}");
+    // The others would be played in the front's cgroup.
+    let nowhere = said(PHONE, &moved);
+    assert!(nowhere.contains("--behind-cgroup"), "{nowhere}");
+}

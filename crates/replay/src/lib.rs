@@ -25,7 +25,7 @@ mod trace;
 pub use calls::{Action, Before, Builder, Call, Calls, Handle, Opening, When};
 pub use flash::{Config, Counters, Error as FlashError};
 pub use on_directory::{OnDirectory, Place, on_directory};
-pub use on_file::{Target, on_file};
+pub use on_file::{OnFile, Part, Target, on_file};
 pub use on_flash::{Fill, OnFlash, on_flash};
 pub use packing::Packing;
 pub use read::{Format, read};
@@ -33,7 +33,7 @@ pub use schedule::{Pace, Schedule};
 pub use trace::{Kind, Operation, Trace};
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 
@@ -132,7 +132,7 @@ pub enum Error {
 }
 
 /// What a kind of operation took, from when it was issued to its end.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Times {
     /// Operations.
     pub count: u64,
@@ -182,7 +182,7 @@ impl Stopwatch {
 }
 
 /// [`Times`] by kind; a kind that did not occur is left out.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TimesByKind {
     /// Reads.
     #[serde(skip_serializing_if = "Option::is_none")]

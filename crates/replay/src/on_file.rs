@@ -6,13 +6,13 @@ use crate::schedule::Pace;
 use crate::trace::{Kind, Operation, Trace};
 use crate::{Error, TimesByKind};
 use device::{PAGE_BYTES, Pages};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Where to.
@@ -24,10 +24,34 @@ pub struct Target {
     pub overwrite: bool,
     /// Through the page cache.
     pub buffered: bool,
+    /// All that the trace touches is written once, in order, before it begins: on flash, what
+    /// nobody wrote is read in no time.
+    pub prepare: bool,
+    /// A process that this one works for has the device to itself already.
+    pub claimed: bool,
+}
+
+/// What is played of a trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// All of it, which tells where on the target everything is.
+    pub whole: &'a Trace,
+    /// What is played.
+    pub trace: &'a Trace,
+}
+
+impl<'a> Part<'a> {
+    /// All of it.
+    pub fn all(trace: &'a Trace) -> Self {
+        Part {
+            whole: trace,
+            trace,
+        }
+    }
 }
 
 /// What came of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OnFile {
     /// Operations, the repetitions counted.
     pub operations: u64,
@@ -42,20 +66,27 @@ pub struct OnFile {
     pub latest_ns: u64,
 }
 
-/// Plays `trace` `loops` times.
+/// Plays `part` `loops` times, once `begin` has returned: the target is open then.
 ///
 /// # Errors
 /// [`Error::Io`], also where something is at the path and may not be overwritten (its kind is
-/// `AlreadyExists`); [`Error::TooSmall`]; [`Error::Interrupted`] when `stop` becomes true.
+/// `AlreadyExists`); [`Error::TooSmall`]; [`Error::Interrupted`] when `stop` becomes true; what
+/// `begin` gives.
 pub fn on_file(
-    trace: &Trace,
+    part: Part,
     pace: Pace,
     loops: u32,
     target: &Target,
+    begin: impl FnOnce() -> Result<(), Error>,
     stop: &AtomicBool,
 ) -> Result<OnFile, Error> {
-    let packing = Packing::of(trace);
-    let file = open(target, trace, &packing)?;
+    let Part { whole, trace } = part;
+    let packing = Packing::of(whole);
+    let file = open(target, whole, &packing)?;
+    if target.prepare {
+        prepare(&file, &packing, &target.path, stop)?;
+    }
+    begin()?;
     let mut sum = Sum::new(4);
     let begun = Instant::now();
     for _ in 0..loops {
@@ -88,10 +119,11 @@ pub fn on_file(
 }
 
 fn open(target: &Target, trace: &Trace, packing: &Packing) -> Result<File, Error> {
-    let changes = trace
-        .operations()
-        .iter()
-        .any(|it| matches!(it.kind, Kind::Write | Kind::Discard));
+    let changes = target.prepare
+        || trace
+            .operations()
+            .iter()
+            .any(|it| matches!(it.kind, Kind::Write | Kind::Discard));
     let path = &target.path;
     let needed_bytes = packing.pages() * PAGE_BYTES as u64;
     let there = path.symlink_metadata().is_ok();
@@ -106,7 +138,7 @@ fn open(target: &Target, trace: &Trace, packing: &Packing) -> Result<File, Error
         .metadata()
         .is_ok_and(|it| it.file_type().is_block_device());
     // On a block device this fails if it is mounted, or part of a volume.
-    let exclusive = if is_device && changes {
+    let exclusive = if is_device && changes && !target.claimed {
         libc::O_EXCL
     } else {
         0
@@ -132,6 +164,25 @@ fn open(target: &Target, trace: &Trace, packing: &Packing) -> Result<File, Error
         allocate(&file, needed_bytes).map_err(failed("make room in", path))?;
     }
     Ok(file)
+}
+
+/// Writes everything once.
+fn prepare(file: &File, packing: &Packing, path: &Path, stop: &AtomicBool) -> Result<(), Error> {
+    let end = packing.pages() * PAGE_BYTES as u64;
+    let mut buffer = Pages::zeroed(PIECE_BYTES);
+    let mut offset = 0;
+    while offset < end {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let bytes = (end - offset).min(PIECE_BYTES as u64);
+        let piece = &mut buffer[..bytes as usize];
+        fill(piece, offset);
+        file.write_all_at(piece, offset)
+            .map_err(failed("write to", path))?;
+        offset += bytes;
+    }
+    file.sync_data().map_err(failed("flush", path))
 }
 
 /// A file's or a block device's.

@@ -108,7 +108,9 @@ impl Reader {
 
     fn finish(self) -> Recording {
         match self {
-            Reader::Blocks(_, operations) => Recording::Blocks(Trace::new(operations)),
+            Reader::Blocks(lines, operations) => {
+                Recording::Blocks(Trace::new(operations).with_names(lines.names()))
+            }
             Reader::Calls(reader) => Recording::Calls(reader.finish()),
         }
     }
@@ -121,6 +123,11 @@ trait Lines {
     /// # Errors
     /// Why it is none of the format's lines.
     fn take(&mut self, line: &str) -> Result<Option<Operation>, String>;
+
+    /// Names of the threads by their numbers; none if the format does not tell.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Reads a trace, compressed by gzip or not, in `format` or in the one it begins like.
@@ -232,6 +239,12 @@ impl Threads {
         let number = self.0.len() as u32;
         self.0.insert(name.to_owned(), number);
         number
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<(&String, &u32)> = self.0.iter().collect();
+        names.sort_by_key(|(_, number)| **number);
+        names.into_iter().map(|(name, _)| name.clone()).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A trace in memory.
 
 use crate::schedule::Steps;
+use std::collections::HashMap;
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +69,8 @@ impl Steps for Trace {
 pub struct Trace {
     operations: Vec<Operation>,
     lanes: u32,
+    /// Of each lane, where the format tells.
+    names: Vec<String>,
 }
 
 impl Trace {
@@ -79,7 +82,63 @@ impl Trace {
             operation.time_ns -= first_ns;
         }
         let lanes = operations.iter().map(|it| it.lane + 1).max().unwrap_or(0);
-        Trace { operations, lanes }
+        Trace {
+            operations,
+            lanes,
+            names: Vec::new(),
+        }
+    }
+
+    /// The same with the names of its threads, in the order of their numbers.
+    #[must_use]
+    pub fn with_names(self, names: Vec<String>) -> Self {
+        Trace { names, ..self }
+    }
+
+    /// What a thread is called; empty if the trace does not tell.
+    pub fn name(&self, lane: u32) -> &str {
+        self.names.get(lane as usize).map_or("", String::as_str)
+    }
+
+    /// Each name with the number of its operations, the most first; threads of one name are one.
+    pub fn operations_by_name(&self) -> Vec<(&str, usize)> {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for operation in &self.operations {
+            *counts.entry(self.name(operation.lane)).or_default() += 1;
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+        counts
+    }
+
+    /// What the threads do whose name `is_front` holds for, and what the others do, each at its
+    /// time.
+    pub fn split(&self, is_front: impl Fn(&str) -> bool) -> (Trace, Trace) {
+        let front: Vec<bool> = (0..self.lanes)
+            .map(|lane| is_front(self.name(lane)))
+            .collect();
+        let part = |wanted: bool| Trace {
+            operations: self
+                .operations
+                .iter()
+                .filter(|it| front[it.lane as usize] == wanted)
+                .copied()
+                .collect(),
+            ..self.clone()
+        };
+        (part(true), part(false))
+    }
+
+    /// What happened in a part of its time; that begins at 0.
+    #[must_use]
+    pub fn window(mut self, from_ns: u64, length_ns: u64) -> Self {
+        let end_ns = from_ns.saturating_add(length_ns);
+        self.operations
+            .retain(|it| (from_ns..end_ns).contains(&it.time_ns));
+        for operation in &mut self.operations {
+            operation.time_ns -= from_ns;
+        }
+        self
     }
 
     /// In order.
@@ -101,6 +160,8 @@ impl Trace {
                 lane: it.lane + lanes,
                 ..it
             }));
+        self.names.resize(lanes as usize, String::new());
+        self.names.extend(next.names);
         self.lanes += next.lanes;
     }
 
@@ -113,8 +174,74 @@ impl Trace {
         self
     }
 
-    /// From the first operation to the last.
+    /// From its beginning to the last operation.
     pub fn duration_ns(&self) -> u64 {
         self.operations.last().map_or(0, |it| it.time_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NAMES: [&str; 3] = ["app", "kworker", "app"];
+
+    fn traces() -> impl Strategy<Value = Trace> {
+        prop::collection::vec((0u64..10_000, 0u32..3), 1..60).prop_map(|operations| {
+            let operation = |(time_ns, lane)| Operation {
+                time_ns,
+                kind: Kind::Read,
+                offset_bytes: u64::from(lane) * 4096,
+                size_bytes: 4096,
+                lane,
+            };
+            let trace = Trace::new(operations.into_iter().map(operation).collect());
+            trace.with_names(NAMES.map(str::to_owned).to_vec())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn both_parts_are_the_whole_each_at_its_time(trace in traces()) {
+            let (front, behind) = trace.split(|name| name == "app");
+            prop_assert!(front.operations().iter().all(|it| it.lane != 1));
+            prop_assert!(behind.operations().iter().all(|it| it.lane == 1));
+            let mut both = [front.operations(), behind.operations()].concat();
+            both.sort_by_key(|it| (it.time_ns, it.lane));
+            let mut whole = trace.operations().to_vec();
+            whole.sort_by_key(|it| (it.time_ns, it.lane));
+            prop_assert_eq!(both, whole);
+        }
+
+        #[test]
+        fn a_window_begins_at_0_and_has_all_of_its_time(
+            trace in traces(), from_ns in 0u64..10_000, length_ns in 0u64..10_000
+        ) {
+            let inside = |it: &&Operation| {
+                it.time_ns >= from_ns && it.time_ns - from_ns < length_ns
+            };
+            let count = trace.operations().iter().filter(inside).count();
+            let window = trace.window(from_ns, length_ns);
+            prop_assert_eq!(window.operations().len(), count);
+            prop_assert!(window.operations().iter().all(|it| it.time_ns < length_ns));
+        }
+    }
+
+    #[test]
+    fn threads_of_one_name_are_counted_together() {
+        let operation = |lane| Operation {
+            time_ns: 0,
+            kind: Kind::Flush,
+            offset_bytes: 0,
+            size_bytes: 0,
+            lane,
+        };
+        let trace = Trace::new([0, 2, 1, 2].map(operation).to_vec());
+        assert_eq!(trace.operations_by_name(), [("", 4)]);
+        let mut trace = trace.with_names(NAMES.map(str::to_owned).to_vec());
+        assert_eq!(trace.operations_by_name(), [("app", 3), ("kworker", 1)]);
+        trace.append(trace.clone());
+        assert_eq!(trace.operations_by_name(), [("app", 6), ("kworker", 2)]);
     }
 }

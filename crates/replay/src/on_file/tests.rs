@@ -5,6 +5,8 @@ fn target(path: &Path) -> Target {
         path: path.to_owned(),
         overwrite: false,
         buffered: true,
+        prepare: false,
+        claimed: false,
     }
 }
 
@@ -21,10 +23,11 @@ fn trace(operations: &[(u64, Kind, u64, u64)]) -> Trace {
 
 fn play(trace: &Trace, target: &Target) -> Result<OnFile, Error> {
     on_file(
-        trace,
+        Part::all(trace),
         Pace::Closed { depth: 2 },
         2,
         target,
+        || Ok(()),
         &AtomicBool::new(false),
     )
 }
@@ -86,10 +89,11 @@ fn no_operation_of_an_open_loop_comes_before_its_time() {
     let path = directory.path().join("file");
     let trace = trace(&[(0, Kind::Write, 0, 1), (20_000_000, Kind::Read, 0, 1)]);
     let done = on_file(
-        &trace,
+        Part::all(&trace),
         Pace::Open,
         1,
         &target(&path),
+        || Ok(()),
         &AtomicBool::new(false),
     )
     .unwrap();
@@ -102,13 +106,51 @@ fn a_set_flag_ends_it() {
     let path = directory.path().join("file");
     let trace = trace(&[(0, Kind::Write, 0, 1), (u64::MAX / 2, Kind::Read, 0, 1)]);
     let outcome = on_file(
-        &trace,
+        Part::all(&trace),
         Pace::Open,
         1,
         &target(&path),
+        || Ok(()),
         &AtomicBool::new(true),
     );
     assert!(matches!(outcome, Err(Error::Interrupted)));
+}
+
+#[test]
+fn a_part_is_played_where_it_is_in_the_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let whole = trace(&[(0, Kind::Write, 0, 1), (1, Kind::Read, 900, 1)]);
+    let (front, behind) = whole.split(|_| true);
+    assert_eq!(
+        (front.operations().len(), behind.operations().len()),
+        (2, 0)
+    );
+    let last = Trace::new(vec![whole.operations()[1]]);
+    let part = Part {
+        whole: &whole,
+        trace: &last,
+    };
+    let prepared = Target {
+        prepare: true,
+        ..target(&path)
+    };
+    let mut begun = false;
+    let begin = || {
+        begun = true;
+        // Everything is there by then.
+        assert!(
+            std::fs::read(&path).unwrap()[4096..]
+                .iter()
+                .any(|it| *it != 0)
+        );
+        Ok(())
+    };
+    let pace = Pace::Closed { depth: 1 };
+    let done = on_file(part, pace, 1, &prepared, begin, &AtomicBool::new(false)).unwrap();
+    assert!(begun);
+    assert_eq!(done.operations, 1);
+    assert_eq!(path.metadata().unwrap().len(), 2 * 4096);
 }
 
 #[test]

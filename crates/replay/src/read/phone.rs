@@ -44,4 +44,14 @@ impl Lines for Reader {
         let lane = self.threads.number(thread);
         of_sectors(time_ns, kind, number(sector)?, number(sectors)?, lane).map(Some)
     }
+
+    /// Without the thread's number, which is behind the last hyphen.
+    fn names(&self) -> Vec<String> {
+        let names = self.threads.names().into_iter();
+        let name = |it: String| {
+            it.rsplit_once('-')
+                .map_or(it.clone(), |(name, _)| name.to_owned())
+        };
+        names.map(name).collect()
+    }
 }

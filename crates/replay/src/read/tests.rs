@@ -196,7 +196,9 @@ proptest! {
             let lane = threads.number(&format!("t-{thread}"));
             expected.push(operation(time_ns, kind, sector, sectors, lane));
         }
-        prop_assert_eq!(parse(text.as_bytes()).unwrap(), Trace::new(expected));
+        let names = vec!["t".to_owned(); threads.names().len()];
+        let expected = Trace::new(expected).with_names(names);
+        prop_assert_eq!(parse(text.as_bytes()).unwrap(), expected);
     }
 
     #[test]
