@@ -256,6 +256,7 @@ fn perform_one(
             seed,
             value: it.value,
             histogram: it.histogram,
+            series: it.series,
         })
         .collect())
 }

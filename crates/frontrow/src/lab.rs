@@ -112,6 +112,9 @@ struct Run {
     /// Only these loads
     #[arg(long, value_delimiter = ',', value_name = "LOAD,…")]
     load: Vec<String>,
+    /// The block trace that the experiment plays, where it plays one
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Write result.json and report.html into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -154,6 +157,7 @@ fn run_experiment(args: Run) -> Result<(), Failure> {
         seeds: args.seeds.all().collect(),
         scale: args.scale,
         jobs: args.jobs.map_or_else(cores, Into::into),
+        trace: args.trace,
     };
     let progress = Progress::new();
     let result = ::lab::run(&cache, &sources, &request, &progress, &stop);

@@ -11,6 +11,7 @@ mod ring;
 mod symbols;
 
 pub use background::Background;
+pub use machine::clock_ns;
 pub use recorder::{Closing, Progress, Request, Summary, What, record, stream};
 
 use std::path::PathBuf;

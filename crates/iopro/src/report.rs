@@ -3,6 +3,7 @@
 //! the same.
 
 mod ask;
+mod flow;
 mod history;
 mod html;
 mod live;
@@ -10,6 +11,7 @@ mod sentences;
 mod text;
 mod timeline;
 
+pub use flow::Flow;
 pub use html::render as html;
 pub use live::{Frame, UnderWay, watch};
 pub use text::{frame as frame_text, render as text};
@@ -308,6 +310,22 @@ pub fn calls_on_files(store: &Store, each: &mut dyn FnMut(CallOnFile)) -> Result
 /// What the database says.
 pub fn name_changes(store: &Store) -> Result<Vec<NameChange>, Error> {
     history::name_changes(store.database())
+}
+
+/// What lay in the queue and in the device in each interval of a time, both in nanoseconds:
+/// what belongs to each owner, and last what is nobody's. A request with a page of a file
+/// belongs to the first of the owners whom `owner_of` gives for its files' paths; journal,
+/// metadata and discards have no path.
+///
+/// # Errors
+/// What the database says.
+pub fn flows(
+    store: &Store,
+    window: (std::ops::Range<u64>, u64),
+    owners: usize,
+    owner_of: &dyn Fn(&str) -> Option<usize>,
+) -> Result<Vec<Flow>, Error> {
+    flow::flows(store.database(), window, owners, owner_of)
 }
 
 /// What system calls of a kind, such as `pread64`, spent in each layer: by path of the file.

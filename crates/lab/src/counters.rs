@@ -60,7 +60,7 @@ impl Watch {
         // An idle run's is that of its preparation.
         let age_ns = reading("now_async_age_peak_ns").filter(|_| run.load != IDLE);
         if let Some(age_ns) = age_ns {
-            figures.push(milliseconds(
+            figures.push(Measurement::milliseconds(
                 "oldest_request_ms".to_owned(),
                 age_ns / NS_PER_MS,
             ));
@@ -78,7 +78,10 @@ impl Watch {
         let request_bytes = reading("now_max_request_bytes")?;
         let bytes_per_ms = reading("now_async_bytes_per_s")? / 1000.0;
         let allowance_ms = (commit_bytes + 2.0 * request_bytes) / bytes_per_ms;
-        Some(milliseconds("commit_allowance_ms".to_owned(), allowance_ms))
+        Some(Measurement::milliseconds(
+            "commit_allowance_ms".to_owned(),
+            allowance_ms,
+        ))
     }
 }
 
@@ -96,27 +99,14 @@ impl Observer for Watch {
 fn of_dependency(grown: &Counters, dependency: Dependency) -> Vec<Measurement> {
     let waits = grown.waits(dependency);
     let name = |what: &str| format!("{}_{what}", dependency.name());
-    let count = |what, value: u64| figure(name(what), "1", value as f64);
+    let count = |what, value: u64| Measurement::new(name(what), "1", value as f64);
     vec![
         count("waits", waits.waits),
         count("boosted", waits.boosted),
         count("in_device", waits.in_device),
         count("pending_matched", waits.pending_matched),
-        milliseconds(name("wait_ms"), waits.wait_ns as f64 / NS_PER_MS),
+        Measurement::milliseconds(name("wait_ms"), waits.wait_ns as f64 / NS_PER_MS),
     ]
-}
-
-fn milliseconds(metric: String, value: f64) -> Measurement {
-    figure(metric, "ms", value)
-}
-
-fn figure(metric: String, unit: &'static str, value: f64) -> Measurement {
-    Measurement {
-        metric,
-        unit,
-        value,
-        histogram: None,
-    }
 }
 
 /// From the text of a journal's `info`: the line `  N logged blocks per transaction`.

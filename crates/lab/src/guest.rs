@@ -10,6 +10,8 @@ mod module;
 mod mount;
 mod port;
 mod recorded;
+mod snapshot;
+mod trace;
 
 use crate::console;
 use crate::counters::Watch;
@@ -18,6 +20,7 @@ use held::Held;
 use port::Port;
 use record::policy::Means;
 use record::{GuestSpec, Message, Row, Run, Task, policy};
+use snapshot::Snapshot;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -26,7 +29,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use workload::{Loader, RunRequest, Surface, Upkeep};
+use workload::{Loader, Measurement, Observer, RunRequest, Surface, Upkeep};
 
 /// What the guest could not do, in one sentence; it goes to the host as it is.
 type Outcome<T> = Result<T, String>;
@@ -76,7 +79,11 @@ fn work(port: &Arc<Port>) -> Outcome<usize> {
     }
     set_policy(&spec)?;
     let sent = match &spec.task {
-        Task::Runs(runs) => all_runs(port, &spec, runs)?,
+        Task::Runs(runs) => all_runs(port, &spec, runs, &one_run)?,
+        Task::Replays { part, runs } => {
+            let replay = |spec: &GuestSpec, run: &Run| trace::one_run(spec, part, run);
+            all_runs(port, &spec, runs, &replay)?
+        }
         Task::Trials { names, rounds } => trials(port, &spec, names, *rounds)?,
         Task::Shell => shell(&spec)?,
         Task::Command(line) => run_command(&spec, line)?,
@@ -128,7 +135,12 @@ fn write(path: &str, value: &str) -> Outcome<()> {
     fs::write(path, value).map_err(|error| format!("it cannot write '{value}' to {path}: {error}"))
 }
 
-fn all_runs(port: &Port, spec: &GuestSpec, runs: &[Run]) -> Outcome<usize> {
+fn all_runs(
+    port: &Port,
+    spec: &GuestSpec,
+    runs: &[Run],
+    perform: &dyn Fn(&GuestSpec, &Run) -> Outcome<Vec<Row>>,
+) -> Outcome<usize> {
     let mut sent = 0;
     for (index, run) in runs.iter().enumerate() {
         let text = format!("{} {}", run.workload, run.load);
@@ -137,7 +149,7 @@ fn all_runs(port: &Port, spec: &GuestSpec, runs: &[Run]) -> Outcome<usize> {
             count: runs.len(),
             text,
         })?;
-        let rows = one_run(spec, run)
+        let rows = perform(spec, run)
             .map_err(|reason| format!("{} under {}: {reason}", run.workload, run.load))?;
         sent += rows.len();
         for row in rows {
@@ -166,18 +178,40 @@ fn one_run(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
 }
 
 fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Outcome<Vec<Row>> {
-    match run.load == recorded::LOAD {
-        true => recorded::measure(spec, run, (dir, device)),
-        false => measure_run(spec, run, (dir, device), run),
+    let mut watch = Watch::new(&spec.device);
+    match recorded::beside(&run.load) {
+        None => measure_run(spec, run, (dir, device), &mut watch),
+        Some(load) if recorded::tells_layers(run) => {
+            recorded::measure(spec, (run, load), (dir, device), &mut watch)
+        }
+        Some(load) => {
+            let alone = recorded::without(run, load);
+            let mut snapshot = Snapshot::new(watch);
+            let measured = measure_run(spec, &alone, (dir, device), &mut snapshot);
+            let figures = snapshot.finish()?;
+            let mut rows = recorded::called(measured?, run);
+            rows.extend(figures.into_iter().map(|it| row(spec, run, it)));
+            Ok(rows)
+        }
     }
 }
 
-/// Does `run`; the rows are called as `shown`.
+/// Listens while a run is measured, and has figures of its own afterwards.
+trait Listener: Observer {
+    fn figures(&self, run: &Run) -> Vec<Measurement>;
+}
+
+impl Listener for Watch {
+    fn figures(&self, run: &Run) -> Vec<Measurement> {
+        Watch::figures(self, run)
+    }
+}
+
 fn measure_run(
     spec: &GuestSpec,
     run: &Run,
     (dir, device): (&Path, Option<&Path>),
-    shown: &Run,
+    listener: &mut dyn Listener,
 ) -> Outcome<Vec<Row>> {
     let loader = match policy::loader(&spec.policy) {
         Some(name) => name
@@ -192,7 +226,6 @@ fn measure_run(
             .map_err(|error: workload::Error| error.to_string())?,
         None => Upkeep::default(),
     };
-    let mut watch = Watch::new(&spec.device);
     let mut request = RunRequest {
         run,
         dir,
@@ -205,24 +238,29 @@ fn measure_run(
         background_cgroups: held.as_ref().map_or(&[], Held::behind),
         background_is_idle_class: Means::of(&spec.policy).is_some_and(|it| it.idle_class),
         stop: &AtomicBool::new(false),
-        observer: &mut watch,
+        observer: listener,
     };
     let mut measurements = workload::run(&mut request).map_err(|error| error.to_string())?;
-    measurements.extend(watch.figures(run));
+    measurements.extend(listener.figures(run));
     if let Some(held) = held {
         held.release()?;
     }
-    let row = |it: workload::Measurement| Row {
-        workload: shown.workload.clone(),
-        load: shown.load.clone(),
+    let rows = measurements.into_iter().map(|it| row(spec, run, it));
+    Ok(rows.collect())
+}
+
+fn row(spec: &GuestSpec, run: &Run, it: Measurement) -> Row {
+    Row {
+        workload: run.workload.clone(),
+        load: run.load.clone(),
         policy: spec.policy.clone(),
         metric: it.metric,
         unit: it.unit.to_owned(),
         seed: spec.seed,
         value: it.value,
         histogram: it.histogram,
-    };
-    Ok(measurements.into_iter().map(row).collect())
+        series: it.series,
+    }
 }
 
 fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outcome<usize> {

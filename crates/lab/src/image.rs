@@ -25,6 +25,9 @@ const FG_AWARE: u64 = 2;
 /// The spec's place in the image.
 pub const SPEC_PATH: &str = "/spec.json";
 
+/// The trace's place in the image, in the experiments that have one.
+pub const TRACE_PATH: &str = "/trace";
+
 /// What all guests of an experiment share.
 pub struct Image {
     archive: Vec<u8>,
@@ -87,6 +90,15 @@ impl Image {
         let mut own = Archive::new();
         own.data(SPEC_PATH.trim_start_matches('/'), text);
         [self.archive.as_slice(), &own.bytes()].concat()
+    }
+
+    /// Puts in a file of the user's; its digest is told among the inputs.
+    pub fn add_file(&mut self, name: &str, content: Vec<u8>) {
+        let digest = hex(&Sha256::digest(&content));
+        self.inputs.insert(format!("{name}_sha256"), digest);
+        let mut archive = Archive::new();
+        archive.data(name, content);
+        self.archive.extend(archive.bytes());
     }
 
     /// Puts in modules of the kernel's own, such as `xfs`, and what they need; gives what a

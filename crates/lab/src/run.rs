@@ -2,13 +2,17 @@
 
 use crate::Error;
 use crate::cache::Cache;
-use crate::image::Image;
+use crate::image::{Image, TRACE_PATH};
 use crate::kernel::Kernel;
 use crate::qemu::{self, Clock};
 use crate::session::{Owner, Session};
 use crate::sources::Sources;
-use record::{Device, Experiment, GuestSpec, Inputs, ResultFile, Row, Scale, Task, policy};
+use record::{
+    Device, Experiment, GuestSpec, Inputs, ResultFile, Row, Scale, Task, TracePart, policy,
+};
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
@@ -33,6 +37,8 @@ pub struct Request {
     pub scale: Scale,
     /// Guests at once.
     pub jobs: usize,
+    /// The trace, where the experiment plays one.
+    pub trace: Option<PathBuf>,
 }
 
 /// Hears how far the guests are; called from several threads.
@@ -79,13 +85,17 @@ pub fn run(
     for policy in &experiment.policies {
         programs.extend(policy::programs(policy));
     }
-    let image = Image::make(
+    let trace = trace_of(request)?;
+    let mut image = Image::make(
         cache,
         sources,
         &request.kernel,
         &experiment.policies,
         &programs,
     )?;
+    if let Some(content) = trace {
+        image.add_file(TRACE_PATH.trim_start_matches('/'), content);
+    }
     let mut inputs = Inputs {
         items: image.inputs.clone(),
     };
@@ -106,8 +116,46 @@ pub fn run(
         scale: request.scale,
         stock_default: policy::kernel_default(1).to_owned(),
         inputs,
-        rows: lab.all(&guests)?,
+        rows: record::isolation::add(lab.all(&guests)?),
     })
+}
+
+/// The trace's content, if the experiment plays one.
+fn trace_of(request: &Request) -> Result<Option<Vec<u8>>, Error> {
+    let name = &request.experiment.name;
+    match (&request.experiment.trace, &request.trace) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Error::Usage(format!(
+            "experiment {name} plays no trace: leave --trace away"
+        ))),
+        (Some(part), None) => Err(Error::Usage(format!(
+            "experiment {name} plays {}, which does not come with frontrow: get it from {} and name the file with --trace",
+            part.file, part.source
+        ))),
+        (Some(part), Some(path)) => {
+            check_trace(part, path)?;
+            fs::read(path).map(Some).map_err(Error::file(path))
+        }
+    }
+}
+
+/// Better now than in a guest.
+fn check_trace(part: &TracePart, path: &Path) -> Result<(), Error> {
+    let recording = replay::read(path, None).map_err(|error| Error::Usage(error.to_string()))?;
+    let second_ns = 1_000_000_000;
+    let window = recording
+        .into_blocks()
+        .window(part.from_s * second_ns, part.length_s * second_ns);
+    match window.operations().is_empty() {
+        false => Ok(()),
+        true => Err(Error::Usage(format!(
+            "nothing happens in {} from second {} on for {} s: give --trace the file {}",
+            path.display(),
+            part.from_s,
+            part.length_s,
+            part.file
+        ))),
+    }
 }
 
 /// By policy as the experiment lists them, then by seed.
@@ -211,8 +259,16 @@ impl Lab<'_> {
             writes: experiment.writes.clone(),
             mount_options: experiment.mount_options.clone(),
             limit_virtual_s: experiment.limit_virtual_s,
-            task: Task::Runs(experiment.runs.clone()),
+            task: task(experiment),
         }
+    }
+}
+
+fn task(experiment: &Experiment) -> Task {
+    let runs = experiment.runs.clone();
+    match experiment.trace.clone() {
+        Some(part) => Task::Replays { part, runs },
+        None => Task::Runs(runs),
     }
 }
 

@@ -31,6 +31,9 @@ pub fn reproduce(result: &ResultFile) -> Option<String> {
         words.push(format!("--seeds {only}..{only}"));
     }
     words.push(format!("--scale {}", result.scale));
+    if result.inputs.items.contains_key("trace_sha256") {
+        words.push("--trace FILE".to_owned());
+    }
     Some(words.join(" "))
 }
 

@@ -33,8 +33,29 @@ pub struct Experiment {
     /// Options of the ext4 mount, such as `discard`.
     #[serde(default)]
     pub mount_options: Vec<String>,
+    /// What is played of a trace, for the workload `trace`.
+    #[serde(default)]
+    pub trace: Option<TracePart>,
     /// What each guest does, in order; each run gets a fresh file system.
     pub runs: Vec<Run>,
+}
+
+/// A part of a block trace. The trace itself is the user's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TracePart {
+    /// What the file is called where it is to be had.
+    pub file: String,
+    /// Where that is, in words.
+    pub source: String,
+    /// Names of the threads in front, as `frontrow replay --front` takes them.
+    pub front: Vec<String>,
+    /// Seconds before it, since the trace's first operation.
+    pub from_s: u64,
+    /// How long it is, in the trace's own time.
+    pub length_s: u64,
+    /// How many times as fast it is played.
+    pub speed: u64,
 }
 
 fn emmc() -> String {

@@ -1,6 +1,6 @@
 //! What the lab tells one guest to do, and what the guest says back.
 
-use crate::{Row, Run, Scale};
+use crate::{Row, Run, Scale, TracePart};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -39,6 +39,13 @@ pub struct GuestSpec {
 pub enum Task {
     /// These runs, in order.
     Runs(Vec<Run>),
+    /// These runs of a trace, which is in the image, in order.
+    Replays {
+        /// What is played.
+        part: TracePart,
+        /// Alone and beside the rest.
+        runs: Vec<Run>,
+    },
     /// These trials of what the modules withstand, in order.
     Trials {
         /// Their names.

@@ -4,6 +4,7 @@ mod ablation;
 mod axis;
 mod cdf;
 mod figures;
+mod flow;
 mod idle;
 mod series;
 mod slowdown;
@@ -36,6 +37,7 @@ pub fn render(result: &ResultFile) -> String {
                     (header(result, &summary, headline.as_ref(), &judged))
                     (slowdown::section(&summary).unwrap_or_default())
                     (idle::section(&summary).unwrap_or_default())
+                    (flow::section(result).unwrap_or_default())
                     (cdf::section(&summary).unwrap_or_default())
                     (verdicts::section(&judged).unwrap_or_default())
                     (ablation::section(&summary).unwrap_or_default())

@@ -37,12 +37,27 @@ const UNIT_SUFFIXES: [&str; 12] = [
     "_s",
 ];
 
+/// How metrics of [`isolation`](crate::isolation) begin.
+const ISOLATION: &str = "isolation_";
+const LATENCY_IMPACT: &str = "latency_impact_";
+
+/// Whether it is shown in per cent.
+pub fn is_share(metric: &str) -> bool {
+    metric.ends_with("_share")
+        || metric.starts_with(ISOLATION)
+        || metric.starts_with(LATENCY_IMPACT)
+        || metric == crate::isolation::BACKGROUND_KEPT
+}
+
 /// `creat_p99_ms` → [`Direction::Lower`].
 pub fn direction(metric: &str, unit: &str) -> Direction {
     if dependency(metric).is_some() {
         return Direction::Neither;
     }
-    if metric.ends_with("_share") || metric == "shots" || metric.ends_with("_score") {
+    if metric.starts_with(LATENCY_IMPACT) {
+        return Direction::Lower;
+    }
+    if is_share(metric) || metric == "shots" || metric.ends_with("_score") {
         return Direction::Higher;
     }
     if metric.ends_with("lost_bytes") || metric.ends_with("wrong_bytes") {
@@ -102,7 +117,8 @@ pub fn key_operations(workload: &str) -> Option<&'static [&'static str]> {
         "b" => &["shot"],
         "c" => &["install"],
         "sqlite-wal" | "sqlite-rollback" => &["commit", "insert"],
-        "gallery" | "camera" | "game" => &["response"],
+        "gallery" | "camera" | "game" | "aged-gallery" | "aged-game" => &["response"],
+        "trace" => &["front_read", "front_write", "behind_read", "behind_write"],
         "completion" | "share" | "undisturbed" => &[],
         "third" => &["response"],
         _ => return None,
@@ -121,7 +137,8 @@ pub fn chief(workload: &str) -> &'static str {
         "launch" => "load_time_ms",
         "python" | "sqlite3" | "java" => "loaded_over_demand",
         "phone" => "read_mb_s",
-        "gallery" | "camera" | "game" => "response_mean_ms",
+        "trace" => "front_read_mean_ms",
+        "gallery" | "camera" | "game" | "aged-gallery" | "aged-game" => "response_mean_ms",
         "completion" | "third" | "undisturbed" => "background_completion_ms",
         "share" => "background_share",
         _ => "total_ms",
@@ -188,6 +205,9 @@ mod tests {
             ("read_mb_s", "MB/s", Direction::Higher),
             ("background_share", "1", Direction::Higher),
             ("instructions_per_io", "instructions", Direction::Lower),
+            ("isolation_01", "1", Direction::Higher),
+            ("latency_impact_99", "1", Direction::Lower),
+            ("background_kept", "1", Direction::Higher),
             ("cuts", "1", Direction::Neither),
             ("meta_wait_ms", "ms", Direction::Neither),
         ] {

@@ -29,6 +29,12 @@ const FASTTRACK: [(&str, FastTrack); 3] = [
     ("fastt", FastTrack::ALL),
 ];
 
+/// The kernel as it boots, in FastTrack's experiments.
+pub const DEFAULT: &str = "stock";
+
+/// Under which of them an app alone is what others are held against: the first that ran.
+pub const REFERENCES: [&str; 2] = ["unaged", DEFAULT];
+
 /// Which parts of FastTrack a policy has ("002", 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastTrack {
@@ -57,8 +63,12 @@ impl FastTrack {
     };
 
     /// The parts that a policy names: `stock`, `fastt-`, `fastt`, or `pa`, `pr`, `id` and
-    /// `ds` joined by `+`.
+    /// `ds` joined by `+`; an upkeep may come before them, as in `janusd-l+fastt`.
     pub fn of(policy: &str) -> Option<Self> {
+        let policy = match policy.split_once('+') {
+            Some((first, rest)) if UPKEEPS.contains(&first) => rest,
+            _ => policy,
+        };
         if let Some((_, parts)) = FASTTRACK.iter().find(|(name, _)| *name == policy) {
             return Some(*parts);
         }
@@ -153,8 +163,15 @@ impl Means {
 
 /// Who defragments the phone in the janusd experiment, nobody first: once a week e2fsprogs'
 /// e4defrag, or `frontrow defrag` by copying, by remapping (janusdL), or by that and over the
-/// dies besides (janusdL and janusdP).
-pub const UPKEEPS: [&str; 5] = ["no-defrag", "e4defrag-1w", "copy-1w", "janusd-l", "janusd"];
+/// dies besides (janusdL and janusdP). On `unaged` no file has come apart in the first place.
+pub const UPKEEPS: [&str; 6] = [
+    "no-defrag",
+    "e4defrag-1w",
+    "copy-1w",
+    "janusd-l",
+    "janusd",
+    "unaged",
+];
 
 /// The paper's names for what an ablation promotes (figures 8 and 9).
 const ABLATIONS: [(&str, &str); 5] = [
@@ -180,15 +197,19 @@ pub fn loader(policy: &str) -> Option<&str> {
     LOADERS.contains(&name).then_some(name)
 }
 
-/// The upkeep that a policy names.
+/// The upkeep that a policy names, alone or before parts of FastTrack.
 pub fn upkeep(policy: &str) -> Option<&str> {
-    UPKEEPS.contains(&policy).then_some(policy)
+    let name = match policy.split_once('+') {
+        Some((first, _)) if FastTrack::of(policy).is_some() => first,
+        _ => policy,
+    };
+    UPKEEPS.contains(&name).then_some(name)
 }
 
 /// What a guest needs for a policy besides the kernel's modules.
 pub fn programs(policy: &str) -> &'static [&'static str] {
-    match policy {
-        "e4defrag-1w" => &["e4defrag"],
+    match upkeep(policy) {
+        Some("e4defrag-1w") => &["e4defrag"],
         _ => &[],
     }
 }
@@ -196,9 +217,6 @@ pub fn programs(policy: &str) -> &'static [&'static str] {
 /// The scheduler below a policy; a loader that names none has the kernel's default, and so
 /// has FastTrack without its dispatcher, and an upkeep.
 pub fn scheduler(policy: &str) -> &str {
-    if upkeep(policy).is_some() {
-        return kernel_default(1);
-    }
     if let Some(parts) = FastTrack::of(policy) {
         return match parts.dispatcher {
             true => FRONTROW,
@@ -207,6 +225,9 @@ pub fn scheduler(policy: &str) -> &str {
     }
     if let Some(means) = Means::of(policy) {
         return means.scheduler;
+    }
+    if upkeep(policy).is_some() {
+        return kernel_default(1);
     }
     match (loader(policy), policy.split_once('+')) {
         (None, _) => policy,
@@ -248,10 +269,29 @@ mod tests {
             ("pa+id", (None, "frontrow")),
             ("pa+pr", (None, "mq-deadline")),
             ("janusd-l", (None, "mq-deadline")),
+            ("janusd-l+fastt", (None, "frontrow")),
+            ("unaged+pr", (None, "mq-deadline")),
+            ("janusd-l+fastest", (None, "janusd-l+fastest")),
             ("all-means", (None, "bfq")),
             ("io-cost", (None, "mq-deadline")),
         ] {
             assert_eq!((loader(policy), scheduler(policy)), expected);
         }
+    }
+
+    #[test]
+    fn an_upkeep_stands_alone_or_before_parts_of_fasttrack() {
+        for (policy, expected) in [
+            ("janusd-l", Some("janusd-l")),
+            ("janusd-l+fastt", Some("janusd-l")),
+            ("e4defrag-1w+pa+id", Some("e4defrag-1w")),
+            ("janusd-l+bfq", None),
+            ("pa+id", None),
+            ("stock", None),
+        ] {
+            assert_eq!(upkeep(policy), expected, "{policy}");
+        }
+        assert_eq!(FastTrack::of("janusd-l+fastt"), Some(FastTrack::ALL));
+        assert_eq!(programs("e4defrag-1w+pa"), ["e4defrag"]);
     }
 }

@@ -1,6 +1,6 @@
 //! Result rows and the result file.
 
-use crate::{Histogram, Scale};
+use crate::{Histogram, Scale, Series};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,6 +24,9 @@ pub struct Row {
     /// The whole distribution, where the figure comes from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
+    /// The values in their order, where the figure is their mean and the order tells something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
 }
 
 /// Everything besides seed and code that a result's bytes depend on.

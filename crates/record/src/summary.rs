@@ -239,7 +239,7 @@ impl Figure {
 
     /// A value of this figure as people read it.
     pub fn text(&self, value: f64) -> String {
-        match self.metric.ends_with("_share") {
+        match metric::is_share(&self.metric) {
             true => crate::number::percent(value),
             false => crate::number::with_unit(value, &self.unit),
         }
@@ -288,6 +288,7 @@ fn unthrottled(rows: &[Row]) -> Vec<Row> {
                 metric: metric::UNTHROTTLED.to_owned(),
                 value: row.value - throttled.get(&place(row))?,
                 histogram: None,
+                series: None,
                 ..row.clone()
             })
         })

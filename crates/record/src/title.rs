@@ -26,6 +26,9 @@ pub fn workload(name: &str) -> Option<&'static str> {
         "gallery" => "open an album: photos become thumbnails",
         "camera" => "leave a camera: its burst is made durable",
         "game" => "load a game: assets are read, caches written",
+        "trace" => "play a phone's block trace, the requests of its app in front",
+        "aged-gallery" => "open an album whose files are in pieces, none of them in memory",
+        "aged-game" => "load a game whose files are in pieces, none of them in memory",
         _ => return None,
     };
     Some(words)
@@ -33,6 +36,12 @@ pub fn workload(name: &str) -> Option<&'static str> {
 
 /// What happens beside the workload.
 pub fn load(name: &str) -> String {
+    if let Some(other) = name.strip_suffix("recorded") {
+        return match other.strip_suffix('-') {
+            Some(other) => format!("{}, recorded", load(other)),
+            None => "alone, recorded".to_owned(),
+        };
+    }
     let (pattern, place) = match name.strip_suffix("-memcg") {
         Some(pattern) => (pattern, " in its own memory cgroup"),
         None => (name, ""),
@@ -45,6 +54,7 @@ pub fn load(name: &str) -> String {
         "download" => "while a file is downloaded".to_owned(),
         "update" => "while an app is updated".to_owned(),
         "reinstall" => "while an app's files are written and synced".to_owned(),
+        "behind" => "beside what else the phone did".to_owned(),
         "backup" => "while big files are read from start to end".to_owned(),
         "random" => format!("while a file is written at random{place}"),
         _ => match name.strip_prefix("apps-") {

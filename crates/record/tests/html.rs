@@ -3,7 +3,7 @@
 mod synthetic;
 
 use proptest::prelude::*;
-use record::{Histogram, ResultFile, Row, html, markdown, table};
+use record::{Histogram, ResultFile, Row, Series, html, markdown, table};
 use std::path::Path;
 
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
@@ -76,6 +76,47 @@ fn an_experiment_without_load_has_its_own_bars() {
 }
 
 #[test]
+fn what_was_seen_over_time_is_drawn_for_each_policy() {
+    let mut result = synthetic::result(&["none", "frontrow"], &[1]);
+    assert!(!html::render(&result).contains("What lay in the queue"));
+    let mut rows = Vec::new();
+    for row in result
+        .rows
+        .iter()
+        .filter(|row| row.load == "writer" && row.workload == "m1")
+    {
+        if row.metric == "total_ms" {
+            for (metric, values) in [
+                ("foreground_queued", [0.0, 2.0]),
+                ("background_in_device", [1.0, 1.0]),
+            ] {
+                let series = Some(Series::over_time(10.0, values));
+                rows.push(Row {
+                    metric: metric.to_owned(),
+                    series,
+                    ..row.clone()
+                });
+            }
+        }
+    }
+    assert_eq!(rows.len(), 4);
+    result.rows.extend(rows);
+    let page = html::render(&result);
+    assert!(page.contains("What lay in the queue and in the device"));
+    let drawn = drawings(&page);
+    let drawn: Vec<_> = drawn
+        .iter()
+        .filter(|it| it.contains("queue and device over time"))
+        .collect();
+    assert_eq!(drawn.len(), 2);
+    assert!(
+        drawn[0].contains("foreground: on average 1.00 requests wait"),
+        "{}",
+        drawn[0]
+    );
+}
+
+#[test]
 fn the_same_result_gives_the_same_bytes() {
     let result = synthetic::result(&synthetic::POLICIES, &SEEDS);
     let again: ResultFile = serde_json::from_str(&serde_json::to_string(&result).unwrap()).unwrap();
@@ -125,6 +166,14 @@ prop_compose! {
     }
 }
 
+fn any_series() -> impl Strategy<Value = Series> {
+    let values = prop::collection::vec(0.0..1e9_f64, 0..30);
+    (prop::option::of(0.0..1e6_f64), values).prop_map(|(interval_ms, values)| Series {
+        interval_ms,
+        values,
+    })
+}
+
 fn any_row() -> impl Strategy<Value = Row> {
     let choice = |names: &'static [&'static str]| prop::sample::select(names);
     (
@@ -138,13 +187,16 @@ fn any_row() -> impl Strategy<Value = Row> {
             "shots",
             "meta_waits",
             "meta_boosted",
+            "foreground_queued",
+            "background_device_mb_s",
         ]),
         0..3_u64,
         prop_oneof![Just(0.0), -1e3..1e12_f64, Just(1e-300)],
         prop::option::of(any_histogram()),
+        prop::option::of(any_series()),
     )
         .prop_map(
-            |(workload, load, policy, metric, seed, value, histogram)| Row {
+            |(workload, load, policy, metric, seed, value, histogram, series)| Row {
                 workload: workload.to_owned(),
                 load: load.to_owned(),
                 policy: policy.to_owned(),
@@ -153,6 +205,7 @@ fn any_row() -> impl Strategy<Value = Row> {
                 seed,
                 value,
                 histogram,
+                series,
             },
         )
 }

@@ -22,6 +22,7 @@ fn result(experiment: &str, figures: &[Figures]) -> ResultFile {
                 seed,
                 value: *value,
                 histogram: None,
+                series: None,
             });
         }
     }

@@ -61,9 +61,9 @@ fn foreground(run: &Run, sizes: &Sizes) -> Footprint {
             2 * sizes.package_bytes,
             sizes.installs * sizes.package_bytes,
         ),
-        "gallery" | "third" | "undisturbed" => of(front::gallery_bytes(sizes), 0),
+        "gallery" | "aged-gallery" | "third" | "undisturbed" => of(front::gallery_bytes(sizes), 0),
         "camera" => of(front::camera_bytes(sizes), front::camera_bytes(sizes)),
-        "game" => of(front::game_bytes(sizes), 0),
+        "game" | "aged-game" => of(front::game_bytes(sizes), 0),
         // An app is about three times its working set.
         "launch" => of(APPS as u64 * sizes.app_pages * 3 * PAGE_BYTES as u64, 0),
         _ => of(rows * ROW_BYTES, 3 * rows * ROW_BYTES),

@@ -49,12 +49,12 @@ pub(crate) fn game_bytes(sizes: &Sizes) -> u64 {
 }
 
 /// What every app has: its code, and a file of settings that it saves.
-struct App {
-    program: PathBuf,
+pub(crate) struct App {
+    pub(crate) program: PathBuf,
     settings: PathBuf,
-    data: Pages,
+    pub(crate) data: Pages,
     buffer: Pages,
-    responses: u64,
+    pub(crate) responses: u64,
 }
 
 impl App {
@@ -79,25 +79,44 @@ impl App {
     }
 
     fn start(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        read_through(meter, &self.program, &mut self.buffer)
+        meter.step(|meter| read_through(meter, &self.program, &mut self.buffer))
     }
 
     fn save_settings(&self, meter: &mut Meter) -> Result<(), Error> {
-        replace(meter, &self.settings, &self.data[..READ_BYTES / 8])
+        meter.step(|meter| replace(meter, &self.settings, &self.data[..READ_BYTES / 8]))
     }
 }
 
 /// What an app does of its own.
-trait Scenario {
+pub(crate) trait Scenario {
     fn prepare(&self, app: &App) -> Result<(), Error>;
+
+    /// What it reads besides the app's code.
+    fn read_files(&self) -> &[PathBuf];
 
     /// All that the user waits for.
     fn respond(&mut self, app: &mut App, meter: &mut Meter) -> Result<(), Error>;
 }
 
-struct Front<S> {
-    app: App,
-    scenario: S,
+pub(crate) struct Front<S> {
+    pub(crate) app: App,
+    pub(crate) scenario: S,
+}
+
+impl<S: Scenario> Front<S> {
+    /// Nothing that it reads is in the page cache after this. All of it is on the device
+    /// since it was prepared: nothing is synced, which would disturb others.
+    pub(crate) fn forget(&self) -> Result<(), Error> {
+        drop_cached(&self.app.program)?;
+        let mut files = self.scenario.read_files().iter();
+        files.try_for_each(|file| drop_cached(file))
+    }
+
+    /// The user turns to it.
+    pub(crate) fn open(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let Front { app, scenario } = self;
+        meter.span("response", |meter| scenario.respond(app, meter))
+    }
 }
 
 impl<S: Scenario> Foreground for Front<S> {
@@ -109,58 +128,32 @@ impl<S: Scenario> Foreground for Front<S> {
     fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
         for number in 0..self.app.responses {
             if number > 0 {
-                let left = Instant::now();
-                std::thread::sleep(ABSENCE);
-                meter.exclude(left.elapsed());
+                be_elsewhere(meter);
             }
-            meter.span("response", |meter| {
-                self.scenario.respond(&mut self.app, meter)
-            })?;
+            self.open(meter)?;
         }
         Ok(())
     }
 }
 
-/// The gallery's album, to be opened cold any number of times.
-pub(crate) struct Album(Front<Gallery>);
-
-impl Album {
-    pub(crate) fn new(ground: &Ground) -> Self {
-        Album(Front {
-            app: App::new(ground),
-            scenario: Gallery::new(ground),
-        })
-    }
-
-    pub(crate) fn prepare(&mut self) -> Result<(), Error> {
-        self.0.prepare()
-    }
-
-    /// Nothing of it is in the page cache after this. All that is read is on the device
-    /// since it was prepared: nothing is synced, which would disturb others.
-    pub(crate) fn forget(&self) -> Result<(), Error> {
-        drop_cached(&self.0.app.program)?;
-        let mut photos = self.0.scenario.photos.iter();
-        photos.try_for_each(|photo| drop_cached(photo))
-    }
-
-    pub(crate) fn open(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let Front { app, scenario } = &mut self.0;
-        meter.span("response", |meter| scenario.respond(app, meter))
-    }
+/// Time that is not the foreground's.
+pub(crate) fn be_elsewhere(meter: &mut Meter) {
+    let left = Instant::now();
+    std::thread::sleep(ABSENCE);
+    meter.exclude(left.elapsed());
 }
 
 /// Opens an album: each photo is read and its thumbnail appended to a cache.
-struct Gallery {
+pub(crate) struct Gallery {
     photos: Vec<PathBuf>,
     thumbnails: PathBuf,
 }
 
-pub(crate) fn gallery(ground: &Ground) -> Box<dyn Foreground> {
-    Box::new(Front {
+pub(crate) fn gallery(ground: &Ground) -> Front<Gallery> {
+    Front {
         app: App::new(ground),
         scenario: Gallery::new(ground),
-    })
+    }
 }
 
 impl Gallery {
@@ -182,13 +175,19 @@ impl Scenario for Gallery {
         Ok(())
     }
 
+    fn read_files(&self) -> &[PathBuf] {
+        &self.photos
+    }
+
     fn respond(&mut self, app: &mut App, meter: &mut Meter) -> Result<(), Error> {
         app.start(meter)?;
         let mut thumbnails = Timed::creat(meter, &self.thumbnails)?;
         for photo in &self.photos {
-            app.read(meter, photo)?;
-            std::thread::sleep(DECODE);
-            thumbnails.write(meter, &app.data[..THUMBNAIL_BYTES])?;
+            meter.step(|meter| {
+                app.read(meter, photo)?;
+                std::thread::sleep(DECODE);
+                thumbnails.write(meter, &app.data[..THUMBNAIL_BYTES])
+            })?;
         }
         thumbnails.close(meter)?;
         app.save_settings(meter)
@@ -196,20 +195,20 @@ impl Scenario for Gallery {
 }
 
 /// Is left: the burst it has in memory is made durable, then the home screen is read.
-struct Camera {
+pub(crate) struct Camera {
     shots: Vec<PathBuf>,
     shot_bytes: usize,
 }
 
-pub(crate) fn camera(ground: &Ground) -> Box<dyn Foreground> {
+pub(crate) fn camera(ground: &Ground) -> Front<Camera> {
     let shot = |index| ground.directory.join(format!("shot-{index}.jpg"));
-    Box::new(Front {
+    Front {
         app: App::new(ground),
         scenario: Camera {
             shots: (0..ground.sizes.burst_shots).map(shot).collect(),
             shot_bytes: ground.sizes.burst_shot_bytes as usize,
         },
-    })
+    }
 }
 
 impl Camera {
@@ -231,9 +230,13 @@ impl Scenario for Camera {
         Ok(())
     }
 
+    fn read_files(&self) -> &[PathBuf] {
+        &[]
+    }
+
     fn respond(&mut self, app: &mut App, meter: &mut Meter) -> Result<(), Error> {
         for shot in &self.shots {
-            self.save(app, meter, shot)?;
+            meter.step(|meter| self.save(app, meter, shot))?;
         }
         app.start(meter)?;
         app.save_settings(meter)
@@ -241,21 +244,21 @@ impl Scenario for Camera {
 }
 
 /// Loads: reads its assets and writes what it unpacks of them to a cache.
-struct Game {
+pub(crate) struct Game {
     assets: Vec<PathBuf>,
     cache: PathBuf,
 }
 
-pub(crate) fn game(ground: &Ground) -> Box<dyn Foreground> {
+pub(crate) fn game(ground: &Ground) -> Front<Game> {
     let assets = (ground.sizes.game_bytes as usize).div_ceil(ASSET_BYTES);
     let asset = |index| ground.directory.join(format!("asset-{index}.obb"));
-    Box::new(Front {
+    Front {
         app: App::new(ground),
         scenario: Game {
             assets: (0..assets).map(asset).collect(),
             cache: ground.directory.join("cache"),
         },
-    })
+    }
 }
 
 impl Scenario for Game {
@@ -267,16 +270,24 @@ impl Scenario for Game {
         Ok(())
     }
 
+    fn read_files(&self) -> &[PathBuf] {
+        &self.assets
+    }
+
     fn respond(&mut self, app: &mut App, meter: &mut Meter) -> Result<(), Error> {
         app.start(meter)?;
         let mut cache = Timed::creat(meter, &self.cache)?;
         for asset in &self.assets {
-            app.read(meter, asset)?;
-            std::thread::sleep(DECODE);
-            cache.write(meter, &app.data[..ASSET_BYTES / 8])?;
+            meter.step(|meter| {
+                app.read(meter, asset)?;
+                std::thread::sleep(DECODE);
+                cache.write(meter, &app.data[..ASSET_BYTES / 8])
+            })?;
         }
-        cache.fsync(meter)?;
-        cache.close(meter)?;
+        meter.step(|meter| {
+            cache.fsync(meter)?;
+            cache.close(meter)
+        })?;
         app.save_settings(meter)
     }
 }

@@ -3,6 +3,7 @@
 //! [`run`] does one workload under one load in a directory and returns its
 //! figures. The lab's guests and `frontrow bench` run the same code.
 
+mod aged;
 mod app;
 mod background;
 mod calibrate;
@@ -46,6 +47,7 @@ pub use loader::Loader;
 pub use upkeep::Upkeep;
 
 use crate::launch::Launches;
+use aged::Aged;
 use calibrate::Sweep;
 use camera::Bursts;
 use database::Journal;
@@ -57,7 +59,7 @@ use phone::Reading;
 use pieces::Grid;
 use price::Price;
 use programs::{Program, Starts};
-use record::{Histogram, Run, Scale};
+use record::{Histogram, Run, Scale, Series};
 use sizes::Sizes;
 use sqlite::Statements;
 use stage::{Foreground, Ground};
@@ -81,7 +83,7 @@ pub struct RunRequest<'a> {
     pub scale: Scale,
     /// Who brings an app's pages into memory, in the launch experiment.
     pub loader: Loader,
-    /// Who defragments the phone, in the janusd experiment.
+    /// Who defragments the phone, in the janusd experiment, and the aged apps' files.
     pub upkeep: Upkeep,
     /// Where tracefs is mounted, to tell time in dirty throttling apart
     /// (needs root); `None` leaves those figures out.
@@ -121,19 +123,24 @@ pub struct Measurement {
     pub value: f64,
     /// The whole distribution, where the figure is its mean.
     pub histogram: Option<Histogram>,
+    /// What it is the mean of, in order, where the order tells something.
+    pub series: Option<Series>,
 }
 
 impl Measurement {
-    pub(crate) fn new(metric: impl Into<String>, unit: &'static str, value: f64) -> Self {
+    /// A figure without a distribution.
+    pub fn new(metric: impl Into<String>, unit: &'static str, value: f64) -> Self {
         Measurement {
             metric: metric.into(),
             unit,
             value,
             histogram: None,
+            series: None,
         }
     }
 
-    pub(crate) fn milliseconds(metric: String, value: f64) -> Self {
+    /// The same of a time.
+    pub fn milliseconds(metric: String, value: f64) -> Self {
         Measurement::new(metric, "ms", value)
     }
 
@@ -179,6 +186,8 @@ pub const WORKLOADS: &[Entry] = &[
     Entry::new("gallery", "an album is opened: 50 photos become thumbnails"),
     Entry::new("camera", "a camera is left: its burst is made durable"),
     Entry::new("game", "a game loads: assets are read, caches written"),
+    Entry::new("aged-gallery", "an album in pieces is opened cold"),
+    Entry::new("aged-game", "a game in pieces loads cold"),
     Entry::new("phone", "six apps' files read cold after months of use"),
     Entry::new("pieces", "a 512 KB file read cold, by how it lies"),
     Entry::new("sqlite-wal", "SQLite statements with a write-ahead log"),
@@ -380,9 +389,11 @@ fn choose(request: &RunRequest, ground: &Ground) -> Result<Box<dyn Foreground>, 
         "a" => Box::new(Launches::new(ground)),
         "b" => Box::new(Bursts::new(ground)),
         "c" => Box::new(Installs::new(ground)),
-        "gallery" => front::gallery(ground),
-        "camera" => front::camera(ground),
-        "game" => front::game(ground),
+        "gallery" => Box::new(front::gallery(ground)),
+        "camera" => Box::new(front::camera(ground)),
+        "game" => Box::new(front::game(ground)),
+        "aged-gallery" => Box::new(Aged::new(front::gallery(ground), ground, request.upkeep)),
+        "aged-game" => Box::new(Aged::new(front::game(ground), ground, request.upkeep)),
         "launch" => Box::new(Loading::new(ground, request.loader)),
         "pieces" => Box::new(Grid::new(ground)),
         "phone" => Box::new(Reading::new(ground, request.upkeep)),

@@ -236,26 +236,17 @@ impl Load {
         let path = request.dir.join(&name);
         let file_bytes = self.file_bytes(sizes)?;
         let mut random = ground.random(&name);
-        let file = match self.pattern {
-            Pattern::Writer | Pattern::Reinstall | Pattern::Thumbnails => create(&path),
-            Pattern::Rewrite | Pattern::Random => {
-                fill(&path, file_bytes, &mut random, stop)?;
-                OpenOptions::new().write(true).open(&path)
-            }
-            Pattern::Paced(_) | Pattern::Backup => {
-                fill(&path, file_bytes, &mut random, stop)?;
-                OpenOptions::new().read(true).write(true).open(&path)
-            }
-        }
-        .map_err(|source| Error::io("creat", &path, source))?;
+        let app = request.background_cgroups.get(number);
+        let app = app.map(|path| MemoryCgroup::existing(path)).transpose()?;
+        let mut make = || self.make_file(&path, file_bytes, &mut random, stop);
+        // Writeback is charged to the cgroup that a file was first written in.
+        let file = match &app {
+            Some(app) => app.inside(&mut make),
+            None => make(),
+        }?;
         let cgroup = match self.own_memory_cgroup {
             true => Some(MemoryCgroup::create(sizes.memcg_bytes)?),
-            false => {
-                let cgroup = request.background_cgroups.get(number);
-                cgroup
-                    .map(|path| MemoryCgroup::existing(path))
-                    .transpose()?
-            }
+            false => app,
         };
         Ok(Prepared {
             pattern: self.pattern,
@@ -267,6 +258,28 @@ impl Load {
             cgroup,
             idle_class: request.background_is_idle_class,
         })
+    }
+
+    /// The load's file as it is when it starts.
+    fn make_file(
+        self,
+        path: &Path,
+        bytes: u64,
+        random: &mut Random,
+        stop: &AtomicBool,
+    ) -> Result<File, Error> {
+        let file = match self.pattern {
+            Pattern::Writer | Pattern::Reinstall | Pattern::Thumbnails => create(path),
+            Pattern::Rewrite | Pattern::Random => {
+                fill(path, bytes, random, stop)?;
+                OpenOptions::new().write(true).open(path)
+            }
+            Pattern::Paced(_) | Pattern::Backup => {
+                fill(path, bytes, random, stop)?;
+                OpenOptions::new().read(true).write(true).open(path)
+            }
+        };
+        file.map_err(|source| Error::io("creat", path, source))
     }
 }
 

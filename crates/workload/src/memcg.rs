@@ -3,7 +3,7 @@
 
 use crate::Error;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,17 @@ impl MemoryCgroup {
         })
     }
 
+    /// Has this process do something as one of the cgroup's, which whatever it makes then
+    /// belongs to.
+    pub(crate) fn inside<T>(&self, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let home = own_entrance()?;
+        let moved = (&self.entrance).write_all(b"0");
+        moved.map_err(|source| unusable(Path::new("cgroup.procs"), &source))?;
+        let done = act();
+        write(&home, "0")?;
+        done
+    }
+
     /// `cgroup.procs`: a process that writes `0` there has moved in.
     pub(crate) fn entrance(&self) -> RawFd {
         self.entrance.as_raw_fd()
@@ -56,6 +67,18 @@ impl Drop for MemoryCgroup {
             let _ = fs::remove_dir(path);
         }
     }
+}
+
+/// Where this process is: the line of the unified hierarchy is `0::PATH` (cgroups(7)).
+fn own_entrance() -> Result<PathBuf, Error> {
+    let own = Path::new("/proc/self/cgroup");
+    let text = fs::read_to_string(own).map_err(|source| Error::io("read", own, source))?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/"));
+    let path = path.ok_or_else(|| Error::Interface {
+        path: own.to_owned(),
+        reason: "this process is in no cgroup of version 2".to_owned(),
+    })?;
+    Ok(mount_point()?.join(path).join("cgroup.procs"))
 }
 
 fn mount_point() -> Result<PathBuf, Error> {

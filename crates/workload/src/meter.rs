@@ -1,7 +1,8 @@
 //! Latencies: each operation by its name, on CLOCK_MONOTONIC.
 
 use crate::{Error, Measurement};
-use record::Histogram;
+use record::isolation::STEPS;
+use record::{Histogram, Series};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ const HIGHEST_NS: u64 = 3_600_000_000_000;
 /// Records operations while a foreground runs, in order of first appearance.
 pub(crate) struct Meter<'a> {
     operations: Vec<Operation>,
+    steps: Vec<Duration>,
     outside: Duration,
     stop: &'a AtomicBool,
 }
@@ -29,6 +31,7 @@ impl<'a> Meter<'a> {
     pub(crate) fn new(stop: &'a AtomicBool) -> Self {
         Meter {
             operations: Vec::with_capacity(16),
+            steps: Vec::new(),
             outside: Duration::ZERO,
             stop,
         }
@@ -59,6 +62,18 @@ impl<'a> Meter<'a> {
         let outcome = parts(self)?;
         let inside = start.elapsed().saturating_sub(self.outside - outside);
         self.record(operation, inside);
+        Ok(outcome)
+    }
+
+    /// Runs a part of what the user waits for that has its like in every run, whatever runs
+    /// beside it: a photo, a shot.
+    pub(crate) fn step<T>(
+        &mut self,
+        parts: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let start = Instant::now();
+        let outcome = self.span("step", parts)?;
+        self.steps.push(start.elapsed());
         Ok(outcome)
     }
 
@@ -101,12 +116,18 @@ impl<'a> Meter<'a> {
     }
 
     /// Mean, 99th percentile and worst of each operation; the mean's row
-    /// carries the distribution.
+    /// carries the distribution, of steps also each one's time.
     pub(crate) fn measurements(&self) -> Vec<Measurement> {
-        self.operations
+        let mut rows: Vec<Measurement> = self
+            .operations
             .iter()
             .flat_map(Operation::measurements)
-            .collect()
+            .collect();
+        if let Some(row) = rows.iter_mut().find(|row| row.metric == STEPS) {
+            let times = self.steps.iter().map(|it| it.as_nanos() as f64 / 1e6);
+            row.series = Some(Series::of_operations(times));
+        }
+        rows
     }
 }
 
@@ -177,6 +198,19 @@ mod tests {
         let histogram = value("fsync_mean_ms").histogram.as_ref().unwrap();
         let counted: u64 = histogram.buckets_ns.iter().map(|(_, count)| count).sum();
         assert_eq!(counted, 4);
+    }
+
+    #[test]
+    fn steps_keep_their_order() {
+        let stop = AtomicBool::new(false);
+        let mut meter = Meter::new(&stop);
+        for _ in 0..3 {
+            meter.step(|_| Ok(())).unwrap();
+        }
+        let rows = meter.measurements();
+        assert_eq!(rows[0].metric, STEPS);
+        assert_eq!(rows[0].series.as_ref().unwrap().values.len(), 3);
+        assert!(rows[1..].iter().all(|row| row.series.is_none()));
     }
 
     #[test]

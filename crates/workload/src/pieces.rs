@@ -68,7 +68,8 @@ impl Grid {
         let path = self.directory.join(format!("dof_l_{dof_l}_dof_p_{dof_p}"));
         let failed = |source| Error::io("lay out", &path, source);
         let file = open_directly(&path).map_err(failed)?;
-        in_pieces(&file, dof_l).map_err(failed)?;
+        let piece = FILE_BYTES / dof_l;
+        in_pieces(&file, &vec![piece; dof_l as usize]).map_err(failed)?;
         file.write_all_at(&self.data, 0).map_err(failed)?;
         // The tables go to the device last, and a flush after them ends the row that they began.
         settle(&self.directory)?;
@@ -110,13 +111,13 @@ impl Grid {
     }
 }
 
-/// Room for the file in so many pieces, one block apart.
-fn in_pieces(file: &File, pieces: u64) -> io::Result<()> {
-    let piece = FILE_BYTES / pieces;
-    let room = FILE_BYTES + (pieces - 1) * BLOCK_BYTES;
-    fallocate(file, 0, 0, room)?;
-    for gap in (1..pieces).rev() {
-        let at = gap * piece + (gap - 1) * BLOCK_BYTES;
+/// Room for an empty file in pieces of these sizes, whole blocks each, one block apart.
+pub(crate) fn in_pieces(file: &File, piece_bytes: &[u64]) -> io::Result<()> {
+    let gaps = piece_bytes.len().saturating_sub(1) as u64;
+    let mut at = piece_bytes.iter().sum::<u64>() + gaps * BLOCK_BYTES;
+    fallocate(file, 0, 0, at)?;
+    for piece in piece_bytes.iter().skip(1).rev() {
+        at -= piece + BLOCK_BYTES;
         fallocate(file, libc::FALLOC_FL_COLLAPSE_RANGE, at, BLOCK_BYTES)?;
     }
     Ok(())

@@ -16,11 +16,11 @@
 //! fills the cache for a while.
 
 use crate::background::Background;
-use crate::front::Album;
+use crate::front::{Front, Gallery, gallery};
 use crate::load::Load;
 use crate::meter::{Meter, go_on};
 use crate::micro::Recreate;
-use crate::stage::{self, Ground, POLL, rate_mb_s, wait};
+use crate::stage::{self, Foreground, Ground, POLL, rate_mb_s, wait};
 use crate::writeback::Counters;
 use crate::{Error, Measurement, RunRequest, layout};
 use device::PAGE_BYTES;
@@ -84,7 +84,7 @@ fn beside_openings(
     load: Load,
     openings: u64,
 ) -> Result<Vec<Measurement>, Error> {
-    let mut album = Album::new(ground);
+    let mut album = gallery(ground);
     album.prepare()?;
     let prepared = load.prepare(request, ground, 0)?;
     let work_bytes = load.file_bytes(&ground.sizes)?;
@@ -120,7 +120,7 @@ fn beside_openings(
 /// Opens the album so many times, each when the background has done that part of its work.
 /// Gives the time that the openings took.
 fn open_by_progress(
-    album: &mut Album,
+    album: &mut Front<Gallery>,
     background: &mut Background,
     meter: &mut Meter,
     (openings, work_bytes): (u64, u64),

@@ -1,4 +1,4 @@
-//! Who defragments the phone, once a week.
+//! Who defragments the phone once a week, or an aged app before it is opened.
 
 use crate::Error;
 use ::defrag::{Choice, MOST_FILES, Pace, Physical, Remap, Survey, most_read};
@@ -21,6 +21,8 @@ pub enum Upkeep {
     Remap,
     /// The same, and then `frontrow defrag --mode physical`.
     RemapAndSpread,
+    /// There is nothing to do: the aged apps' files are in one piece all the same.
+    Unaged,
 }
 
 impl FromStr for Upkeep {
@@ -33,6 +35,7 @@ impl FromStr for Upkeep {
             "copy-1w" => Upkeep::Copy,
             "janusd-l" => Upkeep::Remap,
             "janusd" => Upkeep::RemapAndSpread,
+            "unaged" => Upkeep::Unaged,
             _ => {
                 return Err(Error::UnknownUpkeep {
                     name: name.to_owned(),
@@ -55,6 +58,7 @@ impl Upkeep {
                 remap(directory, stop)?;
                 spread(directory, stop)
             }
+            Upkeep::Unaged => Err(failed("a phone that is used ages; choose another policy")),
         }
     }
 }

@@ -313,6 +313,7 @@ mod tests {
                     seed: *seed,
                     value: *value,
                     histogram: None,
+                    series: None,
                 })
                 .collect(),
         }

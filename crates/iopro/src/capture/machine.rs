@@ -33,7 +33,7 @@ pub fn page_bytes() -> usize {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
-/// A clock's time.
+/// A clock's time, in nanoseconds; a recording's is `CLOCK_MONOTONIC`.
 pub fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -1,6 +1,6 @@
-//! A run while iopro records everything, and what the recording tells of it.
+//! A run while iopro records, and what the recording tells of where its time went.
 
-use super::{Outcome, measure_run};
+use super::{Listener, Outcome, measure_run};
 use iopro::capture::Background;
 use iopro::link;
 use iopro::recording::Reader;
@@ -11,42 +11,82 @@ use record::{GuestSpec, Row, Run};
 use std::fs;
 use std::path::Path;
 
-/// The load that is iopro, recording everything; it writes to memory.
-pub const LOAD: &str = "recorded";
+/// The load that is iopro, recording; after another's name and `-` it is beside that one.
+const LOAD: &str = "recorded";
 
 const RECORDING: &str = "/tmp/load.iopro";
 
-/// As any run is measured, but recorded; the rows are called as `run`.
-pub fn measure(spec: &GuestSpec, run: &Run, place: (&Path, Option<&Path>)) -> Outcome<Vec<Row>> {
+/// What runs besides while iopro records; `None` if it does not.
+pub fn beside(load: &str) -> Option<&str> {
+    match load.strip_suffix(LOAD)? {
+        "" => Some(IDLE),
+        other => other.strip_suffix('-'),
+    }
+}
+
+/// Whether all of the run is recorded, for where its calls spend their time.
+pub fn tells_layers(run: &Run) -> bool {
+    run.workload == "pieces"
+}
+
+/// The run under `load` alone.
+pub fn without(run: &Run, load: &str) -> Run {
+    Run {
+        load: load.to_owned(),
+        ..run.clone()
+    }
+}
+
+/// The rows as `run`'s.
+pub fn called(mut rows: Vec<Row>, run: &Run) -> Vec<Row> {
+    for row in &mut rows {
+        row.load.clone_from(&run.load);
+    }
+    rows
+}
+
+/// Begins to record; it writes to memory.
+pub fn start() -> Outcome<Background> {
     let recording = Background::start(iopro::capture::Request {
         output: RECORDING.into(),
         what: iopro::capture::What::System(None),
     });
-    let recording = recording.map_err(|error| error.to_string())?;
-    let alone = Run {
-        load: IDLE.to_owned(),
-        ..run.clone()
-    };
-    let mut rows = measure_run(spec, &alone, place, run);
+    recording.map_err(|error| error.to_string())
+}
+
+/// Ends it, and has `ask` look at what was recorded.
+pub fn finish<T>(recording: Background, ask: impl FnOnce(&Store) -> Outcome<T>) -> Outcome<T> {
     let summary = recording.finish().map_err(|error| error.to_string())?;
     if !summary.lost.is_empty() {
         return Err(format!("iopro lost events: {:?}", summary.lost));
     }
-    if let (Ok(rows), "pieces") = (&mut rows, run.workload.as_str()) {
-        rows.extend(layers(spec, run)?);
-    }
-    fs::remove_file(RECORDING).map_err(|error| format!("it cannot remove {RECORDING}: {error}"))?;
-    rows
-}
-
-/// What the recorded reads of each file spent in each layer.
-fn layers(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
     let failed = |error: String| format!("its recording tells nothing: {error}");
     let reader = Reader::open(Path::new(RECORDING)).map_err(|error| failed(error.to_string()))?;
     let store = Store::temporary().map_err(|error| failed(error.to_string()))?;
     let linked = link::link(reader, Path::new(RECORDING), None, store, &mut |_| {});
-    let linked = linked.map_err(|error| failed(error.to_string()))?;
-    let files = layers_of_files(&linked, "pread64").map_err(|error| failed(error.to_string()))?;
+    let outcome = ask(&linked.map_err(|error| failed(error.to_string()))?);
+    fs::remove_file(RECORDING).map_err(|error| format!("it cannot remove {RECORDING}: {error}"))?;
+    outcome
+}
+
+/// As any run is measured, but all of it recorded, preparation too.
+pub fn measure(
+    spec: &GuestSpec,
+    (run, load): (&Run, &str),
+    place: (&Path, Option<&Path>),
+    listener: &mut dyn Listener,
+) -> Outcome<Vec<Row>> {
+    let recording = start()?;
+    let rows = measure_run(spec, &without(run, load), place, listener);
+    let layers = finish(recording, |linked| layers(linked, spec, run))?;
+    let mut rows = called(rows?, run);
+    rows.extend(layers);
+    Ok(rows)
+}
+
+/// What the recorded reads of each file spent in each layer.
+fn layers(linked: &Store, spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
+    let files = layers_of_files(linked, "pread64").map_err(|error| error.to_string())?;
     let row = |path: &str, layer: &Layer| {
         let file = Path::new(path).file_name().unwrap_or_default();
         let layer_name = layer.layer.to_lowercase().replace(' ', "_");
@@ -59,6 +99,7 @@ fn layers(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
             seed: spec.seed,
             value: layer.total_ns as f64 / 1e6,
             histogram: None,
+            series: None,
         }
     };
     let rows = files

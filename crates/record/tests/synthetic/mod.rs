@@ -218,6 +218,7 @@ impl Measuring<'_> {
             seed: self.seed,
             value,
             histogram: recorder.map(Histogram::from),
+            series: None,
         });
     }
 }

@@ -1,0 +1,155 @@
+//! FastTrack's gallery and game on a phone that was in use for long ("002", 6.2.3): their files
+//! are in pieces, unless the policy keeps them in order, and nothing of them is in memory any
+//! time the user turns to them.
+//!
+//! A phone of months cannot be played for each run, so the files are laid out in pieces at once:
+//! about ten for 512 KB, with which the dissertation explains what pieces cost (3.3.1). Beside
+//! them lies one long file, as on any phone: where `frontrow defrag` finds what reading in one
+//! piece takes.
+
+use crate::background::Background;
+use crate::front::{Front, Scenario, be_elsewhere};
+use crate::launch::write_new;
+use crate::layout::settle;
+use crate::meter::Meter;
+use crate::pieces::in_pieces;
+use crate::seed::Random;
+use crate::stage::{Foreground, Ground};
+use crate::upkeep::Upkeep;
+use crate::{Error, Measurement};
+use device::{Layout, PAGE_BYTES};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The longest piece: half of it on average.
+const PIECE_PAGES: u64 = 25;
+
+const FILM_BYTES: usize = 8 << 20;
+
+/// Twice what ext4 waits before it commits; then it discards what laying out and upkeep freed.
+const REST: Duration = Duration::from_secs(10);
+
+/// An app whose files are in pieces.
+pub(crate) struct Aged<S> {
+    front: Front<S>,
+    directory: PathBuf,
+    random: Random,
+    upkeep: Upkeep,
+    /// Of the files that are read, just before they are.
+    dof_l: f64,
+}
+
+impl<S: Scenario> Aged<S> {
+    pub(crate) fn new(front: Front<S>, ground: &Ground, upkeep: Upkeep) -> Self {
+        Aged {
+            front,
+            directory: ground.directory.clone(),
+            random: ground.random("pieces"),
+            upkeep,
+            dof_l: 0.0,
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let read = self.front.scenario.read_files();
+        [&self.front.app.program]
+            .into_iter()
+            .chain(read)
+            .cloned()
+            .collect()
+    }
+
+    /// Lays a file out again.
+    fn come_apart(&mut self, path: &Path) -> io::Result<()> {
+        let content = fs::read(path)?;
+        let file = OpenOptions::new().write(true).truncate(true).open(path)?;
+        let pages = content.len().div_ceil(PAGE_BYTES) as u64;
+        in_pieces(&file, &piece_bytes(pages, &mut self.random))?;
+        file.write_all_at(&content, 0)?;
+        file.sync_data()
+    }
+}
+
+/// Sizes of the pieces of a file of so many pages.
+fn piece_bytes(pages: u64, random: &mut Random) -> Vec<u64> {
+    let mut pieces = Vec::new();
+    let mut left = pages;
+    while left > 0 {
+        let piece = random.between(1, PIECE_PAGES).min(left);
+        pieces.push(piece * PAGE_BYTES as u64);
+        left -= piece;
+    }
+    pieces
+}
+
+/// The mean over the files.
+fn dof_l(files: &[PathBuf]) -> io::Result<f64> {
+    let mut sum = 0.0;
+    for path in files {
+        let layout = Layout::of(&File::open(path)?, false)?;
+        sum += layout.fragments() as f64 / layout.fewest_fragments().max(1) as f64;
+    }
+    Ok(sum / files.len().max(1) as f64)
+}
+
+impl<S: Scenario> Foreground for Aged<S> {
+    fn prepare(&mut self) -> Result<(), Error> {
+        self.front.prepare()?;
+        write_new(
+            &self.directory.join("film"),
+            &self.front.app.data,
+            FILM_BYTES,
+        )?;
+        let files = self.files();
+        if self.upkeep != Upkeep::Unaged {
+            for path in &files {
+                let failed = |source| Error::io("lay out", path, source);
+                self.come_apart(path).map_err(failed)?;
+            }
+            settle(&self.directory)?;
+            self.upkeep
+                .perform(&self.directory, &AtomicBool::new(false))?;
+        }
+        std::thread::sleep(REST);
+        settle(&self.directory)?;
+        let failed = |source| Error::io("find the pieces of files in", &self.directory, source);
+        self.dof_l = dof_l(&files).map_err(failed)?;
+        Ok(())
+    }
+
+    fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
+        for number in 0..self.front.app.responses {
+            if number > 0 {
+                be_elsewhere(meter);
+            }
+            self.front.forget()?;
+            self.front.open(meter)?;
+        }
+        Ok(())
+    }
+
+    fn figures(&self, _: Duration) -> Vec<Measurement> {
+        vec![Measurement::new("dof_l", "1", self.dof_l)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pieces_make_up_the_file_and_none_is_too_long(pages in 0u64..5000, seed: u64) {
+            let pieces = piece_bytes(pages, &mut Random::new(seed, "test"));
+            let page = PAGE_BYTES as u64;
+            prop_assert_eq!(pieces.iter().sum::<u64>(), pages * page);
+            let fits = |it: &u64| (1..=PIECE_PAGES).contains(&(it / page)) && it.is_multiple_of(page);
+            prop_assert!(pieces.iter().all(fits));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What is measured of FastTrack besides response times: with janusd on files in pieces, in queue
+//! and device over time, and on a phone's block trace. Times are virtual, the same everywhere.
+
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn frontrow(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["lab", "run"])
+        .args(arguments)
+        .current_dir(CHECKOUT)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+struct Rows(Vec<Value>);
+
+impl Rows {
+    fn of(arguments: &[&str]) -> Rows {
+        let output = frontrow(&[arguments, &["--seeds", "1", "--json"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        Rows(result["rows"].as_array().unwrap().clone())
+    }
+
+    fn row(&self, policy: &str, load: &str, metric: &str) -> &Value {
+        let same = |row: &&Value| {
+            row["policy"] == policy && row["load"] == load && row["metric"] == metric
+        };
+        let row = self.0.iter().find(same);
+        row.unwrap_or_else(|| panic!("no {metric} under {policy}, {load}"))
+    }
+
+    fn value(&self, policy: &str, load: &str, metric: &str) -> f64 {
+        self.row(policy, load, metric)["value"].as_f64().unwrap()
+    }
+}
+
+#[test]
+fn an_album_in_pieces_beside_an_installer_needs_janusd_and_fasttrack() {
+    let both = "janusd-l+fastt";
+    let policies = format!("stock,{both}");
+    let rows = Rows::of(&[
+        "fasttrack-janusd",
+        "--workload",
+        "aged-gallery",
+        "--load",
+        "idle,reinstall",
+        "--policy",
+        &policies,
+        "--scale",
+        "0.1",
+    ]);
+    assert!(rows.value("stock", "reinstall", "dof_l") > 5.0);
+    assert_eq!(rows.value(both, "reinstall", "dof_l"), 1.0);
+    let [stock_ms, both_ms] =
+        ["stock", both].map(|it| rows.value(it, "reinstall", "response_mean_ms"));
+    assert!(both_ms < 0.5 * stock_ms, "{both_ms} of {stock_ms} ms");
+    // The same steps, against files in pieces alone.
+    let [stock, ours] = ["stock", both].map(|it| rows.value(it, "reinstall", "isolation_mean"));
+    assert!(stock < 0.7 && ours > 0.9, "{stock}, {ours}");
+    assert!(rows.value("stock", "reinstall", "latency_impact_99") > 0.5);
+    assert_eq!(rows.value("stock", "reinstall", "background_kept"), 1.0);
+}
+
+#[test]
+fn what_lies_in_queue_and_device_is_seen_over_time_and_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let rows = Rows::of(&[
+        "fasttrack-snapshot",
+        "--workload",
+        "gallery",
+        "--load",
+        "reinstall-recorded",
+        "--policy",
+        "fastt",
+        "--scale",
+        "0.1",
+        "--out",
+        directory.path().to_str().unwrap(),
+    ]);
+    for owner in ["foreground", "background"] {
+        for what in ["queued", "in_device", "device_mb_s"] {
+            let metric = format!("{owner}_{what}");
+            let row = rows.row("fastt", "reinstall-recorded", &metric);
+            let values = row["series"]["values"].as_array().unwrap();
+            // Three openings, a second apart, of 10 ms each.
+            assert!(values.len() > 200, "{metric}: {}", values.len());
+            assert!(row["value"].as_f64().unwrap() > 0.0, "{metric}");
+        }
+    }
+    let page = std::fs::read_to_string(directory.path().join("report.html")).unwrap();
+    assert!(page.contains("What lay in the queue and in the device"));
+}
+
+/// The game reads, the kernel writes behind it, and long before that somebody did something else.
+fn synthetic(path: &Path) {
+    let mut text = "proces,device,rw_flag,sector,size,timestamp\n".to_owned();
+    text += "init-1,1,R,0,8,100.0\n";
+    for number in 0..40 {
+        let time = 522_500.0 + f64::from(number) / 10.0;
+        let _ = writeln!(
+            text,
+            "RenderThread-9,1,R,{},32,{time:.6}",
+            4096 + number * 64
+        );
+        let _ = writeln!(
+            text,
+            "kworker/u17:2-7,1,W,{},256,{time:.6}",
+            90_000 + number * 256
+        );
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_phones_trace_is_played_in_front_and_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace.csv");
+    synthetic(&path);
+    let trace = path.to_str().unwrap();
+    let rows = Rows::of(&["traces", "--policy", "fastt", "--trace", trace]);
+    for (load, behind) in [("idle", None), ("behind", Some(40.0))] {
+        assert_eq!(rows.value("fastt", load, "front_read_operations"), 40.0);
+        assert!(rows.value("fastt", load, "front_read_mean_ms") > 0.0);
+        let written = rows
+            .0
+            .iter()
+            .find(|row| row["load"] == load && row["metric"] == "behind_write_operations");
+        assert_eq!(written.map(|row| row["value"].as_f64().unwrap()), behind);
+    }
+}
+
+#[test]
+fn without_its_trace_an_experiment_says_where_it_is_to_be_had() {
+    let refused = |arguments: &[&str], words: &str| {
+        let output = frontrow(arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(words), "{said}");
+    };
+    refused(&["traces"], "get it from the set MobileBlockIOTraces");
+    refused(&["traces", "--trace", "/nonexistent"], "/nonexistent");
+    refused(&["smoke", "--trace", "/etc/hostname"], "leave --trace away");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
+    std::fs::write(&path, "not a trace\n").unwrap();
+    refused(&["traces", "--trace", path.to_str().unwrap()], "--format");
+    let early = "proces,device,rw_flag,sector,size,timestamp\na-1,1,R,0,8,1.0\n";
+    std::fs::write(&path, early).unwrap();
+    refused(
+        &["traces", "--trace", path.to_str().unwrap()],
+        "nothing happens",
+    );
+}
