@@ -78,12 +78,14 @@ struct Shared {
 
 impl Shared {
     fn progress(&self, bytes: u64) {
-        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
         let now_ns = monotonic_ns();
-        let since_ns = self.progressed_ns.swap(now_ns, Ordering::Relaxed);
+        let since_ns = self.progressed_ns.load(Ordering::Relaxed);
         // Before the first there was nothing to go on from.
         let stall_ns = if since_ns == 0 { 0 } else { now_ns - since_ns };
+        // In this order, so that a reader never misses a stall that has just ended.
         self.longest_stall_ns.fetch_max(stall_ns, Ordering::Relaxed);
+        self.progressed_ns.store(now_ns, Ordering::Release);
+        self.written_bytes.fetch_add(bytes, Ordering::Release);
     }
 
     fn finish(&self) {
@@ -167,13 +169,26 @@ impl Background {
 
     /// Bytes that the kernel has taken from it so far.
     pub(crate) fn written_bytes(&self) -> u64 {
-        self.progress.shared().written_bytes.load(Ordering::Relaxed)
+        self.progress.shared().written_bytes.load(Ordering::Acquire)
     }
 
-    /// The longest time that passed without any, from its first progress to its last.
-    pub(crate) fn longest_stall(&self) -> Duration {
+    /// Forgets the stalls that have ended.
+    pub(crate) fn forget_stalls(&self) {
         let longest_ns = &self.progress.shared().longest_stall_ns;
-        Duration::from_nanos(longest_ns.load(Ordering::Relaxed))
+        longest_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// The longest time that passed without any, from its first progress until now or until
+    /// it was through.
+    pub(crate) fn longest_stall(&self) -> Duration {
+        let shared = self.progress.shared();
+        let progressed_ns = shared.progressed_ns.load(Ordering::Acquire);
+        let ended_ns = shared.longest_stall_ns.load(Ordering::Relaxed);
+        let lasting_ns = match self.completion() {
+            None if progressed_ns > 0 => monotonic_ns().saturating_sub(progressed_ns),
+            _ => 0,
+        };
+        Duration::from_nanos(ended_ns.max(lasting_ns))
     }
 
     /// Passes over its file that have begun, or thumbnails made.
@@ -524,6 +539,25 @@ mod tests {
         background.check().unwrap();
         drop(background);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_stall_is_told_while_it_lasts_and_forgotten_when_asked() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let file = crate::timed::create(&path).unwrap();
+        let background = Background::start(script(file, u64::MAX), path, None).unwrap();
+        until(|| (background.written_bytes() > 0).then_some(()));
+        // SAFETY: signals for our own child.
+        unsafe { libc::kill(background.pid, libc::SIGSTOP) };
+        let long = Duration::from_millis(30);
+        until(|| (background.longest_stall() >= long).then_some(()));
+        unsafe { libc::kill(background.pid, libc::SIGCONT) };
+        let written = background.written_bytes();
+        until(|| (background.written_bytes() > written).then_some(()));
+        assert!(background.longest_stall() >= long);
+        background.forget_stalls();
+        until(|| (background.longest_stall() < long).then_some(()));
     }
 
     #[test]

@@ -100,9 +100,11 @@ pub(crate) fn measure(
     request.observer.before();
     let begun = Instant::now();
     let written_before = written_bytes(backgrounds);
+    backgrounds.iter().for_each(Background::forget_stalls);
     let outcome = foreground.measure(&mut meter, backgrounds.first_mut());
     let whole = begun.elapsed();
     let written = written_bytes(backgrounds) - written_before;
+    let stall = backgrounds.iter().map(Background::longest_stall).max();
     request.observer.after();
     outcome?;
 
@@ -113,9 +115,10 @@ pub(crate) fn measure(
     for background in backgrounds.iter_mut() {
         background.check()?;
     }
-    if !backgrounds.is_empty() {
+    if let Some(stall) = stall {
         let rate = rate_mb_s(written, whole);
         figures.push(Measurement::new("background_mb_s", "MB/s", rate));
+        figures.push(Measurement::duration("background_stall_ms", stall));
     }
     Ok(figures)
 }
