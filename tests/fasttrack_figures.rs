@@ -69,6 +69,28 @@ fn an_album_in_pieces_beside_an_installer_needs_janusd_and_fasttrack() {
     assert_eq!(rows.value("stock", "reinstall", "background_kept"), 1.0);
 }
 
+/// Between the reads of a photo are short gaps, and a long one while it is decoded: a request from
+/// behind that comes in there meets the next photo's.
+#[test]
+fn an_album_beside_a_backup_has_the_device_to_itself() {
+    let rows = Rows::of(&[
+        "fasttrack",
+        "--workload",
+        "gallery",
+        "--load",
+        "idle,backup",
+        "--policy",
+        "fastt-",
+    ]);
+    let [alone_ms, beside_ms] =
+        ["idle", "backup"].map(|load| rows.value("fastt-", load, "response_mean_ms"));
+    assert!(
+        beside_ms < 1.05 * alone_ms,
+        "{beside_ms} of {alone_ms} ms alone"
+    );
+    assert!(rows.value("fastt-", "backup", "background_mb_s") > 100.0);
+}
+
 #[test]
 fn what_lies_in_queue_and_device_is_seen_over_time_and_told_apart() {
     let directory = tempfile::tempdir().unwrap();

@@ -7,7 +7,9 @@
  * record, each when the one before is done. So while anyone waits, and for a
  * short while after, asynchronous requests stay in the queue but for a
  * guaranteed share (budget.c). The while is twice the gap that chains have
- * shown lately; where requests come far apart there is nothing to anticipate.
+ * shown lately, or as far above it as gaps go: an app that reads a photo by four
+ * requests and then decodes it has three short gaps and a long one. Where requests
+ * come far apart there is nothing to anticipate.
  *
  *	nobody waits      async up to what the device can use (budget.c)
  *	somebody waits    sync read > sync write > boosted, async by its share
@@ -90,12 +92,16 @@ static bool shared_queued(const struct frontrow_data *fd)
 	return false;
 }
 
+/* Four mean deviations are beyond nearly all, as in TCP's timeouts (RFC 6298). */
 static u64 anticipation_end_ns(const struct frontrow_chain *chain)
 {
+	u64 window_ns = chain->think_ns +
+			max(chain->think_ns, 4 * chain->deviation_ns);
+
 	if (chain->think_ns > MAX_WINDOW_NS)
 		return 0;
 	return chain->idle_since_ns +
-	       clamp_t(u64, 2 * chain->think_ns, MIN_WINDOW_NS, MAX_WINDOW_NS);
+	       clamp_t(u64, window_ns, MIN_WINDOW_NS, MAX_WINDOW_NS);
 }
 
 bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns)
@@ -139,7 +145,10 @@ bool frontrow_class_is_open(struct frontrow_data *fd, enum frontrow_class class,
 static void chain_goes_on(struct frontrow_chain *chain, u64 now_ns)
 {
 	u64 gap_ns = min_t(u64, now_ns - chain->idle_since_ns, MAX_THINK_NS);
+	u64 off_ns = gap_ns > chain->think_ns ? gap_ns - chain->think_ns :
+						chain->think_ns - gap_ns;
 
+	chain->deviation_ns = (3 * chain->deviation_ns + off_ns) / 4;
 	chain->think_ns = (3 * chain->think_ns + gap_ns) / 4;
 }
 

@@ -180,6 +180,7 @@ struct frontrow_budget {
 struct frontrow_chain {
 	u64 idle_since_ns;		/* last completion */
 	u64 think_ns;			/* mean gap */
+	u64 deviation_ns;		/* mean of how far gaps are from it */
 };
 
 struct frontrow_grounds;
