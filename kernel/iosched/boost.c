@@ -280,6 +280,8 @@ static void add_waiter(struct frontrow_data *fd, struct folio *folio,
 		.for_writeback = for_writeback,
 		.in_front = frontrow_ground_of_current(fd) == FRONTROW_FOREGROUND,
 	};
+	if (slot->in_front)
+		frontrow_seen_begins(fd, now_ns);
 	fd->nr_waiters++;
 	fd->nr_front_waiters += slot->in_front;
 	fd->nr_unseen += unseen;

@@ -11,9 +11,9 @@
  * While somebody waits, async earns credit at a share of that rate and sends
  * one request at a time when the credit is positive. The share grows with the
  * age of the oldest request, so that none gets old whatever the load. What is
- * behind a foreground that waits has a smaller share, and its synchronous
- * requests have one, too; an app that is seen beside it has the share that it
- * was given.
+ * behind a foreground that waits has a smaller share, and none as long as it has
+ * only begun to, and its synchronous requests have one, too; an app that is seen
+ * beside it has the share that it was given.
  */
 #include <linux/pagemap.h>
 
@@ -38,6 +38,8 @@
 /* Old age begins here, and everything goes to async here. */
 #define AGE_RAMP_BEGIN_NS	(3000ULL * NSEC_PER_MSEC)
 #define AGE_RAMP_END_NS		(4500ULL * NSEC_PER_MSEC)
+/* Most of what a user waits for is over by then; nobody behind starves in it. */
+#define GRACE_NS		(500ULL * NSEC_PER_MSEC)
 
 /* Whoever is in front of somebody is to wait less than among equals. */
 static u64 slice_bytes(const struct frontrow_data *fd)
@@ -110,6 +112,13 @@ static u64 oldest_ns(struct frontrow_data *fd, enum frontrow_class class,
 	return rq ? frontrow_rq(rq)->inserted_ns : now_ns;
 }
 
+static u64 grace_left_ns(const struct frontrow_data *fd, u64 now_ns)
+{
+	u64 end_ns = fd->seen_since_ns + GRACE_NS;
+
+	return end_ns > now_ns ? end_ns - now_ns : 0;
+}
+
 /*
  * Discards have an account of their own, half the size, or a foreground that
  * frees blocks would spend the background's share on them.
@@ -121,8 +130,11 @@ static unsigned int base_percent(struct frontrow_data *fd,
 
 	if (frontrow_class_is_visible(class))
 		return READ_ONCE(fd->visible_share_percent[class - FRONTROW_VISIBLE_1]);
-	if (class != FRONTROW_FG_ASYNC && frontrow_seen_waits(fd, now_ns))
+	if (class != FRONTROW_FG_ASYNC && frontrow_seen_waits(fd, now_ns)) {
+		if (grace_left_ns(fd, now_ns))
+			return 0;
 		percent = READ_ONCE(fd->background_share_percent);
+	}
 	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
 }
 
@@ -211,6 +223,10 @@ u64 frontrow_budget_wait_ns(struct frontrow_data *fd, u64 now_ns)
 			continue;
 		if (credit > 0)
 			return MIN_WAIT_NS;
+		if (!per_s) {
+			wait_ns = min(wait_ns, grace_left_ns(fd, now_ns));
+			continue;
+		}
 		wait_ns = min(wait_ns,
 			      div64_u64((u64)-credit * NSEC_PER_SEC, per_s));
 	}

@@ -127,6 +127,13 @@ bool frontrow_seen_waits(struct frontrow_data *fd, u64 now_ns)
 	       frontrow_foreground_waits(fd, now_ns);
 }
 
+/* The foreground, or what is seen beside it, waits from now on, if it did not before. */
+void frontrow_seen_begins(struct frontrow_data *fd, u64 now_ns)
+{
+	if (!frontrow_seen_waits(fd, now_ns))
+		fd->seen_since_ns = now_ns;
+}
+
 /* Whether a class that has to share may send as it likes. */
 bool frontrow_class_is_open(struct frontrow_data *fd, enum frontrow_class class,
 			    u64 now_ns)
@@ -158,6 +165,8 @@ void frontrow_sync_begins(struct frontrow_data *fd, enum frontrow_ground ground,
 {
 	if (ground != FRONTROW_BACKGROUND)
 		frontrow_budget_disturb(fd);
+	if (ground == FRONTROW_FOREGROUND || ground >= FRONTROW_VISIBLE)
+		frontrow_seen_begins(fd, now_ns);
 	if (!nr_sync(fd))
 		chain_goes_on(&fd->chain, now_ns);
 	if (ground == FRONTROW_FOREGROUND && !nr_front(fd))
@@ -187,6 +196,8 @@ void frontrow_fsync_begins(struct frontrow_data *fd, bool in_front)
 	unsigned long flags;
 
 	spin_lock_irqsave(&fd->lock, flags);
+	if (in_front)
+		frontrow_seen_begins(fd, ktime_get_ns());
 	fd->nr_fsyncs++;
 	fd->nr_front_fsyncs += in_front;
 	spin_unlock_irqrestore(&fd->lock, flags);

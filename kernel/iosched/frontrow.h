@@ -204,6 +204,7 @@ struct frontrow_data {
 	struct frontrow_chain chain;	/* of everybody */
 	struct frontrow_chain front_chain; /* of the foreground */
 	struct frontrow_chain visible_chain; /* of what is seen beside it */
+	u64 seen_since_ns;		/* when either last began to wait */
 	u64 urgent_done_ns;		/* last completion of a sync or boosted one */
 	struct hrtimer rerun;		/* opens what dispatch held back */
 	struct work_struct resize;	/* applies slice_bytes to the queue */
@@ -289,6 +290,7 @@ bool frontrow_has_work(struct blk_mq_hw_ctx *hctx);
 bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns);
 bool frontrow_foreground_waits(struct frontrow_data *fd, u64 now_ns);
 bool frontrow_seen_waits(struct frontrow_data *fd, u64 now_ns);
+void frontrow_seen_begins(struct frontrow_data *fd, u64 now_ns);
 bool frontrow_class_is_open(struct frontrow_data *fd, enum frontrow_class class,
 			    u64 now_ns);
 void frontrow_sync_begins(struct frontrow_data *fd, enum frontrow_ground ground,
