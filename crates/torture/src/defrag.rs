@@ -11,6 +11,7 @@ use crate::{Failure, Outcome, Stand};
 use ::defrag::{Donor, Pace, Refusal, Remap, repair, swap};
 use device::Layout;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -103,15 +104,22 @@ fn fill(directory: &Path) -> Outcome<Vec<PathBuf>> {
     let mut paths = Vec::new();
     loop {
         let path = directory.join(format!("filler-{}", paths.len()));
-        let file = File::create(&path).map_err(Failure::io("make", &path))?;
-        let flags = rustix::fs::FallocateFlags::empty();
-        match rustix::fs::fallocate(&file, flags, 0, FILLER_BYTES) {
+        let made = File::create(&path).and_then(|file| {
+            let flags = rustix::fs::FallocateFlags::empty();
+            Ok(rustix::fs::fallocate(&file, flags, 0, FILLER_BYTES)?)
+        });
+        match made {
             Ok(()) => paths.push(path),
-            Err(rustix::io::Errno::NOSPC) => {
-                fs::remove_file(&path).map_err(Failure::io("remove", &path))?;
-                return Ok(paths);
+            // Its name may already have needed a block.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(Failure::io("remove", &path)(error));
+                    }
+                    _ => return Ok(paths),
+                }
             }
-            Err(errno) => return Err(Failure::io("make room in", &path)(errno.into())),
+            Err(error) => return Err(Failure::io("make room in", &path)(error)),
         }
     }
 }
