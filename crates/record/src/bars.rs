@@ -84,6 +84,8 @@ enum Rule {
     },
     /// One policy's mean at most this.
     PolicyAtMost { policy: &'static str, most: f64 },
+    /// One policy's figure at most this in every run.
+    PolicyNeverAbove { policy: &'static str, most: f64 },
     /// One policy's gain over another at least as large as idle.
     GainAsIdle {
         policy: &'static str,
@@ -133,6 +135,7 @@ impl Rule {
             | Rule::PolicyTimes { policy, .. }
             | Rule::BelowAll { policy, .. }
             | Rule::PolicyAtMost { policy, .. }
+            | Rule::PolicyNeverAbove { policy, .. }
             | Rule::OverAlone { policy, .. }
             | Rule::AverageOver { policy, .. }
             | Rule::GainAsIdle { policy, .. } => policies.find(|name| *name == policy),
@@ -488,9 +491,9 @@ pub const BARS: [Bar; 48] = [
         experiment: "fasttrack-apps",
         device: None,
         title: "longest time without progress of any app behind",
-        demand: "≤ 2 s",
+        demand: "never above 2 s",
         figures: Figures::Metric("background_stall_ms"),
-        rule: Rule::PolicyAtMost {
+        rule: Rule::PolicyNeverAbove {
             policy: "fastt",
             most: 2000.0,
         },
@@ -529,9 +532,9 @@ pub const BARS: [Bar; 48] = [
     ),
     behind(
         "longest time without progress",
-        "≤ 2 s",
+        "never above 2 s",
         ("third", "background_stall_ms"),
-        Rule::PolicyAtMost {
+        Rule::PolicyNeverAbove {
             policy: "fastt",
             most: 2000.0,
         },
@@ -934,6 +937,10 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
             Some((ours.mean() < least, text))
         }
         Rule::PolicyAtMost { most, .. } => Some((ours.mean() <= most, figure.text(ours.mean()))),
+        Rule::PolicyNeverAbove { most, .. } => {
+            let worst = ours.by_seed.values().copied().fold(f64::MIN, f64::max);
+            Some((worst <= most, figure.text(worst)))
+        }
         Rule::OverAlone { alone, most, .. } => {
             let alone = summary.cell(&figure.idle(), alone)?.mean();
             let times = ours.mean() / alone;
