@@ -18,6 +18,15 @@ fn frontrow(arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
+/// What a script prints, as JSON, in a guest with the scheduler and these options of `lab exec`.
+fn values_of(options: &[&str], script: &str) -> Vec<Value> {
+    let exec = ["lab", "exec", "--policy", "frontrow"];
+    let shell = ["--", "busybox", "sh", "-c", script];
+    let said = frontrow(&[&exec[..], options, &shell[..]].concat());
+    let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
+    values.collect::<Result<_, _>>().unwrap()
+}
+
 #[test]
 fn a_game_beside_an_installer_is_served_first_with_all_parts_of_fasttrack() {
     let result = frontrow(&[
@@ -71,11 +80,7 @@ echo "{ \"foreground\": \"$(cat $list/foreground)\", \"high\": \"$(cat behind/me
 
 #[test]
 fn fg_sets_what_it_says_and_puts_it_back() {
-    let said = frontrow(&[
-        "lab", "exec", "--policy", "frontrow", "--", "busybox", "sh", "-c", SCRIPT,
-    ]);
-    let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
-    let values: Vec<Value> = values.collect::<Result<_, _>>().unwrap();
+    let values = values_of(&[], SCRIPT);
     let [again, dispatched, status, after] = &values[..] else {
         panic!("{values:?}");
     };
@@ -145,12 +150,7 @@ cat /tmp/log >&2
 
 #[test]
 fn the_daemon_keeps_the_app_with_the_focus_in_front_and_leaves_nothing() {
-    let said = frontrow(&[
-        "lab", "exec", "--policy", "frontrow", "--with", "setfattr", "--", "busybox", "sh", "-c",
-        DESKTOP,
-    ]);
-    let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
-    let values: Vec<Value> = values.collect::<Result<_, _>>().unwrap();
+    let values = values_of(&["--with", "setfattr"], DESKTOP);
     let [
         seen,
         changed,
@@ -258,11 +258,7 @@ echo "{ \"visible\": \"$(cat $list/visible)\", \"low\": [$(cat active/memory.low
 
 #[test]
 fn of_a_split_screen_the_active_app_goes_first_and_what_nobody_sees_last() {
-    let said = frontrow(&[
-        "lab", "exec", "--policy", "frontrow", "--", "busybox", "sh", "-c", SPLIT,
-    ]);
-    let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
-    let values: Vec<Value> = values.collect::<Result<_, _>>().unwrap();
+    let values = values_of(&[], SPLIT);
     let [set, refused, all, without_active, beside_flood, after] = &values[..] else {
         panic!("{values:?}");
     };
@@ -340,12 +336,7 @@ kill $(cat uid_10002/pid_1/cgroup.procs); await none; look
 
 #[test]
 fn whichever_app_android_has_on_the_screen_is_in_front() {
-    let said = frontrow(&[
-        "lab", "exec", "--kernel", "6.1", "--policy", "frontrow", "--", "busybox", "sh", "-c",
-        PHONE,
-    ]);
-    let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
-    let values: Vec<Value> = values.collect::<Result<_, _>>().unwrap();
+    let values = values_of(&["--kernel", "6.1"], PHONE);
     let [first, wakeups, second, nobody] = &values[..] else {
         panic!("{values:?}");
     };
@@ -423,12 +414,7 @@ tail -n 5 /tmp/log >&2
 
 fn has_a_rough_time(changes: u64) {
     let script = ROUGH.replace("CHANGES", &changes.to_string());
-    let said = frontrow(&[
-        "lab", "exec", "--policy", "frontrow", "--with", "setfattr", "--", "busybox", "sh", "-c",
-        &script,
-    ]);
-    let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
-    let values: Vec<Value> = values.collect::<Result<_, _>>().unwrap();
+    let values = values_of(&["--with", "setfattr"], &script);
     let [status, log, after] = &values[..] else {
         panic!("{values:?}");
     };
