@@ -1,6 +1,6 @@
 //! A run while iopro records, and what the recording tells of where its time went.
 
-use super::{Listener, Outcome, measure_run};
+use super::{Listener, Outcome, measure_run, row};
 use iopro::capture::Background;
 use iopro::link;
 use iopro::recording::Reader;
@@ -10,6 +10,7 @@ use record::summary::IDLE;
 use record::{GuestSpec, Row, Run};
 use std::fs;
 use std::path::Path;
+use workload::Measurement;
 
 /// The load that is iopro, recording; after another's name and `-` it is beside that one.
 const LOAD: &str = "recorded";
@@ -87,23 +88,15 @@ pub fn measure(
 /// What the recorded reads of each file spent in each layer.
 fn layers(linked: &Store, spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
     let files = layers_of_files(linked, "pread64").map_err(|error| error.to_string())?;
-    let row = |path: &str, layer: &Layer| {
+    let of_layer = |path: &str, layer: &Layer| {
         let file = Path::new(path).file_name().unwrap_or_default();
         let layer_name = layer.layer.to_lowercase().replace(' ', "_");
-        Row {
-            workload: run.workload.clone(),
-            load: run.load.clone(),
-            policy: spec.policy.clone(),
-            metric: format!("{}_{layer_name}_ms", file.to_string_lossy()),
-            unit: "ms".to_owned(),
-            seed: spec.seed,
-            value: layer.total_ns as f64 / 1e6,
-            histogram: None,
-            series: None,
-        }
+        let metric = format!("{}_{layer_name}_ms", file.to_string_lossy());
+        let spent = Measurement::milliseconds(metric, layer.total_ns as f64 / 1e6);
+        row(spec, run, spent)
     };
     let rows = files
         .iter()
-        .flat_map(|(path, layers)| layers.iter().map(move |layer| row(path, layer)));
+        .flat_map(|(path, layers)| layers.iter().map(move |layer| of_layer(path, layer)));
     Ok(rows.collect())
 }
