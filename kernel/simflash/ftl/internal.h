@@ -471,6 +471,9 @@ static inline struct ftl_cmd *ftl_commands_pop(struct ftl_commands *commands)
 	return cmd;
 }
 
+/* config.c */
+uint64_t ftl_config_blocks_per_die(const struct ftl_config *config);
+
 /* store.c: physical pages and blocks */
 bool ftl_store_create(struct ftl *ftl);
 void ftl_store_destroy(struct ftl *ftl);
