@@ -93,15 +93,24 @@ void ftl_config_default(struct ftl_config *config)
 /* A die's open block, the one erased ahead, and the one garbage collection writes to. */
 #define BLOCKS_OPEN 3
 
-uint64_t ftl_config_blocks_per_die(const struct ftl_config *config)
+uint64_t ftl_config_main_blocks(const struct ftl_config *config)
 {
 	uint64_t pages = config->capacity_pages;
 	uint64_t dies = config->channels * config->dies_per_channel;
 	uint64_t die_pages;
 
 	pages += pages * config->spare_percent / 100;
+	/* Each page of the map, and one more of which it is the newer version. */
+	pages += 2 * ftl_mapcache_pages(config);
 	die_pages = pages / dies + 1;
 	return die_pages / config->block_pages + 1 + BLOCKS_OPEN + FTL_RESERVED_BLOCKS;
+}
+
+uint32_t ftl_config_buffer_blocks(const struct ftl_config *config)
+{
+	uint32_t stripe_pages = config->channels * config->dies_per_channel * config->block_pages;
+
+	return (config->slc_pages + stripe_pages - 1) / stripe_pages;
 }
 
 const char *ftl_config_error(const struct ftl_config *config)
@@ -124,13 +133,18 @@ const char *ftl_config_error(const struct ftl_config *config)
 		return "the largest request must be 4 KiB to 4 MiB";
 	if (config->policy >= FTL_POLICIES)
 		return "policy must be 0 (fifo), 1 (read-first) or 2 (foreground-aware)";
+	if (config->suspend_ns && config->policy == FTL_FIFO)
+		return "suspend_ns needs policy 1 or 2: reads that wait their turn suspend nothing";
 	if (config->victim >= FTL_VICTIMS)
 		return "victim must be 0 (greedy) or 1 (cost-benefit)";
+	if (config->map_cache_pages && (!config->map_page_lbas || config->map_page_lbas > 4096))
+		return "map_page_lbas must be 1 to 4096";
 	if (config->log_pages < 4 * config->row_pages || config->log_pages > 1 << 20)
 		return "the defrag log must have four rows to 4 GiB";
 	if (!config->capacity_pages || config->spare_percent > 1000 ||
-	    ftl_config_blocks_per_die(config) * config->channels * config->dies_per_channel *
-		config->block_pages >= FTL_NO_LBA)
+	    config->slc_pages > FTL_NO_LBA / 2 ||
+	    (ftl_config_main_blocks(config) + ftl_config_buffer_blocks(config)) *
+		config->channels * config->dies_per_channel * config->block_pages >= FTL_NO_LBA)
 		return "capacity and spare_percent must leave less than 8 TiB of flash, and more than none";
 	return NULL;
 }

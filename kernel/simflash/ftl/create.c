@@ -8,6 +8,7 @@ void ftl_destroy(struct ftl *ftl)
 	ftl_log_destroy(ftl);
 	ftl_system_destroy(ftl);
 	ftl_cache_destroy(ftl);
+	ftl_mapcache_destroy(ftl);
 	ftl_map_destroy(ftl);
 	ftl_store_destroy(ftl);
 	ftl_free_array(ftl);
@@ -32,12 +33,13 @@ struct ftl *ftl_create(const struct ftl_config *config, uint64_t now_ns)
 	/* Neighbours in the round are on different channels. */
 	for (i = 0; i < ftl->dies; i++)
 		ftl->die[i].channel = i % config->channels;
-	ftl->blocks_per_die = ftl_config_blocks_per_die(config);
+	ftl->main_blocks = ftl_config_main_blocks(config);
+	ftl->blocks_per_die = ftl->main_blocks + ftl_config_buffer_blocks(config);
 	ftl->blocks = ftl->blocks_per_die * ftl->dies;
+	ftl->lbas = config->capacity_pages + ftl_mapcache_pages(config);
 
-	if (!ftl_store_create(ftl) || !ftl_map_create(ftl) || !ftl_cache_create(ftl) ||
-	    !ftl_system_create(ftl) ||
-	    !ftl_command_create(ftl)) {
+	if (!ftl_store_create(ftl) || !ftl_map_create(ftl) || !ftl_mapcache_create(ftl) ||
+	    !ftl_cache_create(ftl) || !ftl_system_create(ftl) || !ftl_command_create(ftl)) {
 		ftl_destroy(ftl);
 		return NULL;
 	}

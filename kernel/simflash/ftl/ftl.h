@@ -83,6 +83,7 @@ struct ftl_config {
 	uint32_t log_pages;		/* the defrag log at its largest */
 	uint32_t checkpoint_pages;	/* programmed between two checkpoints; 0: only when asked */
 	uint32_t map_cache_pages;	/* of the map in RAM; 0: all */
+	uint32_t map_page_lbas;		/* whose entries a page of the map has */
 	uint32_t slc_pages;		/* write buffer in flash, beside the rest */
 	/*
 	 * Flash keeps what was not erased, and discards are logged: what a power
@@ -222,6 +223,10 @@ struct ftl_stats {
 	uint64_t collect_page_programs;
 	uint64_t collected_blocks;		/* read to their end */
 	uint64_t level_blocks;			/* of them, only to level wear */
+	uint64_t map_look_ups;			/* pages of the map that reads asked for */
+	uint64_t map_page_reads;		/* ... and that changes asked for, not in RAM */
+	uint64_t map_row_programs;
+	uint64_t map_page_programs;
 	uint64_t log_row_programs;		/* defrag log and checkpoints */
 	uint64_t log_page_programs;
 	uint64_t log_erases;

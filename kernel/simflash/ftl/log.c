@@ -302,9 +302,12 @@ static uint32_t map_word(const struct ftl *ftl, uint32_t lba)
 /* The blocks that older and newer pages are in: they have to be scanned. */
 static uint32_t open_word(const struct ftl *ftl, uint32_t index)
 {
-	const struct ftl_die *die = &ftl->die[index / 2];
+	const struct ftl_die *die = &ftl->die[index / FTL_OPEN_BLOCKS];
+	const uint32_t open[FTL_OPEN_BLOCKS] = {
+		die->open, die->collector.open, die->buffer.open,
+	};
 
-	return index % 2 ? die->collector.open : die->open;
+	return open[index % FTL_OPEN_BLOCKS];
 }
 
 struct snapshot_log {
@@ -383,7 +386,7 @@ static bool snapshot_entries(struct ftl *ftl, struct ftl_system_page ***tail, ui
  */
 static bool map_is_shorter(struct ftl *ftl)
 {
-	uint32_t map_pages = ftl->config.capacity_pages / FTL_MAP_ENTRIES + 2;
+	uint32_t map_pages = ftl->lbas / FTL_MAP_ENTRIES + 2;
 	struct snapshot_log runs = { 0 };
 	uint32_t pages;
 
@@ -398,8 +401,9 @@ static bool snapshot_take(struct ftl *ftl, struct ftl_system_page **head, uint64
 
 	if (ftl->log.wanted == FTL_COMPACTION)
 		return snapshot_entries(ftl, &tail, version);
-	return snapshot_words(ftl, &tail, FTL_SYSTEM_OPEN, 2 * ftl->dies, open_word) &&
-	       snapshot_words(ftl, &tail, FTL_SYSTEM_MAP, ftl->config.capacity_pages, map_word);
+	return snapshot_words(ftl, &tail, FTL_SYSTEM_OPEN, FTL_OPEN_BLOCKS * ftl->dies,
+			      open_word) &&
+	       snapshot_words(ftl, &tail, FTL_SYSTEM_MAP, ftl->lbas, map_word);
 }
 
 static void snapshot_hand_over(struct ftl *ftl, struct ftl_system_page *page, uint64_t version)

@@ -39,6 +39,8 @@
 	  "MiB programmed between checkpoints of the map; 0: only when asked")	\
 	X(map_cache_kib, KIB, map_cache_pages, 0,				\
 	  "memory for the map, which is read from flash page by page, KiB; 0: for all of it") \
+	X(map_page_lbas, NUMBER, map_page_lbas, 1024,				\
+	  "4 KiB pages of the host's that a page of the map is for")		\
 	X(slc_mib, MIB, slc_pages, 0,						\
 	  "write buffer in flash that programs fast, MiB")			\
 	X(power_loss, NUMBER, power_loss, 0,					\

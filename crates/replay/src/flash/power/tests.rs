@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 /// 1 MB with two dies, little spare flash and a small log: the numbers of
 /// `ftl/parameters.h`, in their order.
-const CONFIG: [u64; 36] = [
-    256, 20, 2, 1, 16, 2, 16, 4, 0, 16, 0, 0, 0, 16, 100, 0, 0, 1, 0, 90_000, 0, 1_120_000, 0,
+const CONFIG: [u64; 37] = [
+    256, 20, 2, 1, 16, 2, 16, 4, 0, 16, 0, 0, 0, 16, 100, 0, 1024, 0, 1, 0, 90_000, 0, 1_120_000, 0,
     3_000_000, 0, 0, 0, 0, 20_000, 20_000, 29_000, 34_000, 10_000, 30_000, 5_000, 1_000,
 ];
 
