@@ -611,6 +611,29 @@ void ftl_store_torn_erase(struct ftl *ftl, uint32_t physical)
 	}
 }
 
+/* Every block is in no list, and nothing is open. */
+static void forget_lists(struct ftl *ftl)
+{
+	uint32_t i;
+
+	memset(ftl->candidates, 0, sizeof(*ftl->candidates) * ftl->dies *
+	       (ftl->config.block_pages + 1));
+	for (i = 0; i < ftl->dies; i++) {
+		struct ftl_die *die = &ftl->die[i];
+
+		memset(&die->erased, 0, sizeof(die->erased));
+		memset(&die->invalid, 0, sizeof(die->invalid));
+		memset(&die->held, 0, sizeof(die->held));
+		die->open = die->erasing = FTL_NONE;
+		die->erase_pending = false;
+		memset(&die->collector, 0, sizeof(die->collector));
+		die->collector.open = die->collector.victim = FTL_NONE;
+	}
+	ftl->pins = 0;
+	ftl->free_rows = 0;
+	ftl->collect = ftl->collect_waits = 0;
+}
+
 /* RAM is lost: what is left of a block is what its cells hold. */
 void ftl_store_power_lost(struct ftl *ftl)
 {
@@ -629,22 +652,7 @@ void ftl_store_power_lost(struct ftl *ftl)
 		block->valid = block->programs = block->moving = 0;
 		block->closed = block->candidate = block->erase_first = block->worn = false;
 	}
-	memset(ftl->candidates, 0, sizeof(*ftl->candidates) * ftl->dies *
-	       (ftl->config.block_pages + 1));
-	for (i = 0; i < ftl->dies; i++) {
-		struct ftl_die *die = &ftl->die[i];
-
-		memset(&die->erased, 0, sizeof(die->erased));
-		memset(&die->invalid, 0, sizeof(die->invalid));
-		memset(&die->held, 0, sizeof(die->held));
-		die->open = die->erasing = FTL_NONE;
-		die->erase_pending = false;
-		memset(&die->collector, 0, sizeof(die->collector));
-		die->collector.open = die->collector.victim = FTL_NONE;
-	}
-	ftl->pins = 0;
-	ftl->free_rows = 0;
-	ftl->collect = ftl->collect_waits = 0;
+	forget_lists(ftl);
 }
 
 static void close(struct ftl *ftl, uint32_t index)
@@ -709,6 +717,19 @@ static void rebuild_block(struct ftl *ftl, uint32_t index)
 	list_push(ftl, &die->invalid, index);
 }
 
+/* Each block is in its list. */
+static void lists_are_complete(struct ftl *ftl)
+{
+	uint32_t i;
+
+	for (i = 0; i < ftl->dies; i++)
+		ftl->free_rows += spare_rows(ftl, &ftl->die[i]);
+	for (i = 0; i < ftl->dies; i++) {
+		erase_ahead(ftl, &ftl->die[i]);
+		ftl_collect_wake(ftl, &ftl->die[i]);
+	}
+}
+
 /*
  * A mount: blocks are what the map makes of them. One that was open is closed;
  * rows behind those that were under program are not to be trusted.
@@ -719,10 +740,23 @@ void ftl_store_rebuild(struct ftl *ftl)
 
 	for (i = 0; i < ftl->blocks; i++)
 		rebuild_block(ftl, i);
-	for (i = 0; i < ftl->dies; i++)
-		ftl->free_rows += spare_rows(ftl, &ftl->die[i]);
-	for (i = 0; i < ftl->dies; i++) {
-		erase_ahead(ftl, &ftl->die[i]);
-		ftl_collect_wake(ftl, &ftl->die[i]);
+	lists_are_complete(ftl);
+}
+
+/* An image was loaded into a new device: blocks are what it made of them, oldest first. */
+void ftl_store_adopt(struct ftl *ftl, const struct ftl_image_block *from)
+{
+	uint32_t i;
+
+	forget_lists(ftl);
+	for (i = 0; i < ftl->blocks; i++) {
+		uint32_t index = from[i].block;
+		struct ftl_die *die = block_die(ftl, index);
+
+		if (ftl->block[index].page)
+			close(ftl, index);
+		else
+			list_push(ftl, ftl->block[index].worn ? &die->invalid : &die->erased, index);
 	}
+	lists_are_complete(ftl);
 }

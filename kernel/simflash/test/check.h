@@ -38,6 +38,6 @@ extern int check_failures;
 	} while (0)
 
 extern const struct test data_tests[], timing_tests[], space_tests[], property_tests[],
-	calibration_tests[], unchanged_tests[], janus_tests[], powercut_tests[];
+	calibration_tests[], unchanged_tests[], janus_tests[], powercut_tests[], image_tests[];
 
 #endif
