@@ -4,9 +4,11 @@
 //! them without memory of their own.
 
 mod arena;
+mod image;
 mod power;
 mod raw;
 
+pub use image::Image;
 pub use power::{OPERATION_COUNTERS, Range, Snapshot};
 
 use arena::{Arena, enter};
@@ -326,6 +328,11 @@ impl Flash {
         (next != raw::NEVER).then_some(next)
     }
 
+    /// Whether no command is under way.
+    pub fn is_idle(&self) -> bool {
+        self.free.len() > self.queue_depth as usize
+    }
+
     /// What the device counted.
     pub fn counters(&mut self) -> Counters {
         Counters::of(&self.stats())
@@ -350,7 +357,7 @@ impl Flash {
 impl Drop for Flash {
     fn drop(&mut self) {
         // Commands must not be under way then; nobody waits for how they end.
-        while self.free.len() <= self.queue_depth as usize {
+        while !self.is_idle() {
             while self.take_done().is_some() {}
             match self.next_ns() {
                 Some(next) => self.run(next),

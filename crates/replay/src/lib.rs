@@ -13,6 +13,7 @@
 mod calls;
 mod crew;
 pub mod flash;
+pub mod history;
 mod on_directory;
 mod on_file;
 mod on_flash;
@@ -118,6 +119,14 @@ pub enum Error {
     /// Commands are under way, and nothing will ever happen again.
     #[error("the flash core has stopped: its flash is full of valid pages, give it more --spare")]
     Stuck,
+    /// The device cannot be as full as its history asks for.
+    #[error(
+        "the flash core has no room left on the way to an aged device: give the profile more spare_percent or a lower filled_percent"
+    )]
+    Full,
+    /// The core gives no image.
+    #[error("the flash core gives no image of an aged device: {0}")]
+    Image(String),
     /// A page read back is not what was written.
     #[error("page {page} of the packed device held {found:?} instead of what was written to it")]
     Wrong {

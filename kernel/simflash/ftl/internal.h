@@ -366,6 +366,13 @@ struct ftl_log {
 	struct ftl_cmd *waits_head, *waits_tail; /* for the log, or a checkpoint */
 };
 
+/* image.c: a block of an image */
+struct ftl_image_block {
+	uint32_t block;
+	uint32_t erases;
+	uint32_t state;
+};
+
 #define FTL_RESERVED_BLOCKS 2	/* of each die, for its collector */
 #define FTL_OPEN_BLOCKS 3	/* of each die: the host's, the collector's, the write buffer's */
 #define FTL_TORN_LBA (FTL_NO_LBA - 1)	/* in an OOB: the page cannot be read */
@@ -584,6 +591,7 @@ void ftl_store_torn_page(struct ftl *ftl, uint32_t physical);
 /* After the cut: what is in flash, and nothing else. */
 void ftl_store_power_lost(struct ftl *ftl);
 void ftl_store_rebuild(struct ftl *ftl);	/* from the map */
+void ftl_store_adopt(struct ftl *ftl, const struct ftl_image_block *from);
 void ftl_store_release_held(struct ftl *ftl);
 const struct ftl_page *ftl_store_page(const struct ftl *ftl, uint32_t physical);
 

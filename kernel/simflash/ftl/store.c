@@ -683,24 +683,11 @@ void ftl_store_torn_erase(struct ftl *ftl, uint32_t physical)
 	}
 }
 
-/* RAM is lost: what is left of a block is what its cells hold. */
-void ftl_store_power_lost(struct ftl *ftl)
+/* Every block is in no list, and nothing is open. */
+static void forget_lists(struct ftl *ftl)
 {
 	uint32_t i;
 
-	for (i = 0; i < ftl->blocks; i++) {
-		struct ftl_block *block = &ftl->block[i];
-
-		if (block->old_page) {
-			forget_pages(ftl, &block->page);
-			block->page = block->old_page;
-			block->first_sequence = block->old_sequence;
-			block->old_page = NULL;
-		}
-		block->readers = 0;
-		block->valid = block->programs = block->moving = 0;
-		block->closed = block->candidate = block->erase_first = block->worn = false;
-	}
 	memset(ftl->candidates, 0, sizeof(*ftl->candidates) * ftl->dies *
 	       (ftl->config.block_pages + 1));
 	for (i = 0; i < ftl->dies; i++) {
@@ -719,6 +706,27 @@ void ftl_store_power_lost(struct ftl *ftl)
 	ftl->free_rows = 0;
 	ftl->collect = ftl->collect_waits = 0;
 	ftl->folding = false;
+}
+
+/* RAM is lost: what is left of a block is what its cells hold. */
+void ftl_store_power_lost(struct ftl *ftl)
+{
+	uint32_t i;
+
+	for (i = 0; i < ftl->blocks; i++) {
+		struct ftl_block *block = &ftl->block[i];
+
+		if (block->old_page) {
+			forget_pages(ftl, &block->page);
+			block->page = block->old_page;
+			block->first_sequence = block->old_sequence;
+			block->old_page = NULL;
+		}
+		block->readers = 0;
+		block->valid = block->programs = block->moving = 0;
+		block->closed = block->candidate = block->erase_first = block->worn = false;
+	}
+	forget_lists(ftl);
 }
 
 static void close(struct ftl *ftl, uint32_t index)
@@ -784,6 +792,19 @@ static void rebuild_block(struct ftl *ftl, uint32_t index)
 	list_push(ftl, invalid_of(ftl, index), index);
 }
 
+/* Each block is in its list. */
+static void lists_are_complete(struct ftl *ftl)
+{
+	uint32_t i;
+
+	for (i = 0; i < ftl->dies; i++)
+		ftl->free_rows += spare_rows(ftl, &ftl->die[i]);
+	for (i = 0; i < ftl->dies; i++) {
+		erase_ahead(ftl, &ftl->die[i]);
+		ftl_collect_wake(ftl, &ftl->die[i]);
+	}
+}
+
 /*
  * A mount: blocks are what the map makes of them. One that was open is closed;
  * rows behind those that were under program are not to be trusted.
@@ -794,10 +815,23 @@ void ftl_store_rebuild(struct ftl *ftl)
 
 	for (i = 0; i < ftl->blocks; i++)
 		rebuild_block(ftl, i);
-	for (i = 0; i < ftl->dies; i++)
-		ftl->free_rows += spare_rows(ftl, &ftl->die[i]);
-	for (i = 0; i < ftl->dies; i++) {
-		erase_ahead(ftl, &ftl->die[i]);
-		ftl_collect_wake(ftl, &ftl->die[i]);
+	lists_are_complete(ftl);
+}
+
+/* An image was loaded into a new device: blocks are what it made of them, oldest first. */
+void ftl_store_adopt(struct ftl *ftl, const struct ftl_image_block *from)
+{
+	uint32_t i;
+
+	forget_lists(ftl);
+	for (i = 0; i < ftl->blocks; i++) {
+		uint32_t index = from[i].block;
+
+		if (ftl->block[index].page)
+			close(ftl, index);
+		else
+			list_push(ftl, ftl->block[index].worn ? invalid_of(ftl, index) :
+								erased_of(ftl, index), index);
 	}
+	lists_are_complete(ftl);
 }

@@ -156,6 +156,9 @@ unsafe extern "C" {
     pub fn ftl_cut_power(ftl: *mut Ftl, operations: u64, seed: u64);
     pub fn ftl_power_is_off(ftl: *const Ftl) -> bool;
     pub fn ftl_power_on(ftl: *mut Ftl, now_ns: u64) -> bool;
+    pub fn ftl_image_bytes(ftl: *const Ftl) -> usize;
+    pub fn ftl_image_save(ftl: *const Ftl, image: *mut c_void, bytes: usize) -> *const c_char;
+    pub fn ftl_image_load(ftl: *mut Ftl, image: *const c_void, bytes: usize) -> *const c_char;
     /// `kernel/simflash/test/invariants.c`.
     pub fn broken_invariant(ftl: *const Ftl) -> *const c_char;
     /// `inspect.c`.
