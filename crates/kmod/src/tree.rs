@@ -14,6 +14,9 @@ pub struct Tree {
     /// A file that is or holds the kernel's BTF type information: raw BTF, an ELF
     /// file or a bootable image (`abi::generate` reads all three).
     pub btf: PathBuf,
+    /// A directory of programs to build with, before those on the PATH; none to build with
+    /// the host's alone.
+    pub tools: Option<PathBuf>,
 }
 
 /// What is known of a kernel; the rest is looked for.
@@ -78,6 +81,7 @@ impl Tree {
             release,
             headers,
             btf,
+            tools: None,
         })
     }
 }
