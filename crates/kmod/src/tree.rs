@@ -57,6 +57,15 @@ impl Wanted {
         btf_of(root, &release, &headers).ok_or(Error::NoBtf { release })
     }
 
+    /// Where its headers are, if anywhere; None for a BTF file of whatever kernel.
+    pub fn headers(&self, root: &Path) -> Option<PathBuf> {
+        if self.btf.is_some() && self.headers.is_none() && self.release.is_none() {
+            return None;
+        }
+        let release = self.release(root).ok()?;
+        Some(self.headers_of(root, &release))
+    }
+
     fn headers_of(&self, root: &Path, release: &str) -> PathBuf {
         match &self.headers {
             Some(headers) => headers.clone(),

@@ -70,7 +70,8 @@ impl Image {
             let paths = match scheduler_of(policy) {
                 "none" => Vec::new(),
                 "frontrow" => {
-                    let header = sched::build::header(&kernel.tree.btf)?;
+                    let tree = &kernel.tree;
+                    let header = sched::build::header(&tree.btf, Some(&tree.headers))?;
                     let source = sources.scheduler()?.with(sched::build::HEADER, header);
                     vec![put_own(cache, &mut archive, kernel, &source)?]
                 }
