@@ -261,8 +261,8 @@ void ftl_log_written(struct ftl *ftl)
 
 /* Snapshots. */
 
-static struct ftl_system_page *snapshot_page(struct ftl_system_page ***tail,
-					     enum ftl_system_kind kind, uint32_t first)
+static struct ftl_system_page *new_snapshot_page(struct ftl_system_page ***tail,
+						 enum ftl_system_kind kind, uint32_t first)
 {
 	struct ftl_system_page *page = ftl_alloc_page();
 
@@ -283,7 +283,7 @@ static bool snapshot_words(struct ftl *ftl, struct ftl_system_page ***tail,
 	uint32_t i, end;
 
 	for (i = 0; i < count; i = end) {
-		struct ftl_system_page *page = snapshot_page(tail, kind, i);
+		struct ftl_system_page *page = new_snapshot_page(tail, kind, i);
 
 		if (!page)
 			return false;
@@ -327,7 +327,7 @@ static bool snapshot_entry(struct snapshot_log *to)
 		return true;
 	}
 	if (!to->page || to->page->count == FTL_LOG_ENTRIES)
-		to->page = snapshot_page(to->tail, FTL_SYSTEM_LOG, 0);
+		to->page = new_snapshot_page(to->tail, FTL_SYSTEM_LOG, 0);
 	if (!to->page)
 		return false;
 	to->page->entry[to->page->count++] = to->entry;
@@ -375,7 +375,7 @@ static bool snapshot_entries(struct ftl *ftl, struct ftl_system_page ***tail, ui
 {
 	struct snapshot_log to = { .tail = tail, .entry = { .version = version } };
 
-	to.page = snapshot_page(tail, FTL_SYSTEM_LOG, 0);
+	to.page = new_snapshot_page(tail, FTL_SYSTEM_LOG, 0);
 	return to.page && snapshot_lbas(ftl, &to);
 }
 
