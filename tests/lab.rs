@@ -149,7 +149,7 @@ fn a_file_is_read_in_as_many_requests_as_it_has_pieces() {
         &[
             "fragments",
             "--device",
-            "emmc-serial",
+            "emmc",
             "--load",
             "idle",
             "--seeds",

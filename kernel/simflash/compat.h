@@ -16,6 +16,7 @@ struct simflash_limits {
 	unsigned int request_sectors;
 	unsigned int request_segments;
 	unsigned int discard_sectors;
+	unsigned int hardware_queues;
 	bool fua;
 	bool stable_pages;
 	u32 stream_mib;			/* memory for the command stream; 0: it is not kept */

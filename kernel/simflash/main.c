@@ -2,8 +2,8 @@
 /*
  * simflash: an emulated flash device, /dev/simflash0.
  *
- * The front end between blk-mq and the core in ftl/. One hardware queue, whose
- * tags are the core's command slots. A write's data is taken when the request
+ * The front end between blk-mq and the core in ftl/. The tags of its hardware
+ * queues are the core's command slots. A write's data is taken when the request
  * is issued, a read's is put where it belongs when its die has been read; the
  * request ends when the core's clock says so, from one timer.
  *
@@ -26,6 +26,12 @@
 struct simflash_request {
 	bool bounced;
 };
+
+/* Each hardware queue has slots of its own. */
+static struct ftl_cmd *simflash_command(struct simflash *dev, struct request *rq)
+{
+	return ftl_command(dev->ftl, rq->mq_hctx->queue_num * dev->tags.queue_depth + rq->tag);
+}
 
 static bool simflash_direct(struct request *rq)
 {
@@ -205,7 +211,7 @@ static void simflash_complete_rq(struct request *rq)
 {
 	struct simflash *dev = rq->q->queuedata;
 	struct simflash_request *request = blk_mq_rq_to_pdu(rq);
-	struct ftl_cmd *cmd = ftl_command(dev->ftl, rq->tag);
+	struct ftl_cmd *cmd = simflash_command(dev, rq);
 	u32 page;
 
 	if (cmd->op == FTL_READ && request->bounced) {
@@ -325,7 +331,7 @@ static blk_status_t simflash_queue_rq(struct blk_mq_hw_ctx *hctx,
 {
 	struct simflash *dev = hctx->queue->queuedata;
 	struct request *rq = bd->rq;
-	struct ftl_cmd *cmd = ftl_command(dev->ftl, rq->tag);
+	struct ftl_cmd *cmd = simflash_command(dev, rq);
 	blk_status_t status = simflash_take_command(cmd, rq);
 	struct ftl_cmd *done;
 	unsigned long flags;
@@ -373,11 +379,11 @@ static const struct block_device_operations simflash_fops = {
 	.free_disk	= simflash_free_disk,
 };
 
-static int simflash_add_tags(struct simflash *dev, unsigned int depth)
+static int simflash_add_tags(struct simflash *dev, unsigned int slots, unsigned int queues)
 {
 	dev->tags.ops = &simflash_mq_ops;
-	dev->tags.nr_hw_queues = 1;
-	dev->tags.queue_depth = depth;
+	dev->tags.nr_hw_queues = queues;
+	dev->tags.queue_depth = slots / queues;
 	dev->tags.numa_node = NUMA_NO_NODE;
 	dev->tags.cmd_size = sizeof(struct simflash_request);
 	dev->tags.flags = SIMFLASH_TAG_FLAGS;
@@ -438,7 +444,7 @@ static int simflash_probe(struct platform_device *platform)
 	if (!dev->ftl)
 		goto free;
 	dev->control_cmd = ftl_command(dev->ftl, config.queue_depth);
-	error = simflash_add_tags(dev, config.queue_depth);
+	error = simflash_add_tags(dev, config.queue_depth, limits.hardware_queues);
 	if (error)
 		goto free;
 	error = simflash_add_disk(dev, &platform->dev, &config, &limits);

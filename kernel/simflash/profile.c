@@ -18,6 +18,7 @@
 
 FTL_PARAMETERS(CORE_PARAMETER)
 PARAMETER(discard_mib, uint, 64, "largest discard, MiB");
+PARAMETER(hardware_queues, uint, 1, "hardware queues, queue_depth commands each");
 PARAMETER(fua, bool, true, "writes may ask to be programmed before they complete");
 PARAMETER(stable_pages, bool, false, "pages under write must not change (ext4 then waits)");
 PARAMETER(stream_mib, uint, 0, "memory to write the command stream down in, MiB; 0: it is not");
@@ -58,12 +59,19 @@ int simflash_profile(struct ftl_config *config, struct simflash_limits *limits)
 		.request_sectors = config->command_pages * (FTL_PAGE_BYTES >> SECTOR_SHIFT),
 		.request_segments = config->command_pages,
 		.discard_sectors = discard_mib * (SZ_1M >> SECTOR_SHIFT),
+		.hardware_queues = hardware_queues,
 		.fua = fua,
 		.stable_pages = stable_pages,
 		.stream_mib = stream_mib,
 	};
 
-	error = ftl_config_error(config);
+	error = NULL;
+	if (!hardware_queues || hardware_queues > FTL_MAX_QUEUE_DEPTH ||
+	    config->queue_depth > FTL_MAX_QUEUE_DEPTH / hardware_queues)
+		error = "hardware_queues times queue_depth must be 1 to 1024";
+	config->queue_depth *= hardware_queues;
+	if (!error)
+		error = ftl_config_error(config);
 	if (!error && (!discard_mib || discard_mib > 2048))
 		error = "discard_mib must be 1 to 2048";
 	if (!error && stream_mib > 65536)

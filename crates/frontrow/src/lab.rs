@@ -70,7 +70,7 @@ struct OpenShell {
     /// 6.12, 6.1, or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
-    /// emmc, emmc-serial, ufs, zero, or the path of a profile that ends in .toml
+    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml
     #[arg(long, default_value = "emmc")]
     device: String,
     /// The policy it starts with
@@ -91,7 +91,7 @@ struct Run {
     /// 6.12, 6.1, or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
-    /// emmc, emmc-serial, ufs, zero, or the path of a profile that ends in .toml [default: the experiment's]
+    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml [default: the experiment's]
     #[arg(long)]
     device: Option<String>,
     /// Only these policies instead of all the experiment's

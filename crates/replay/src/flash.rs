@@ -105,8 +105,9 @@ impl Config {
 }
 
 /// Parameters of the kernel's block layer, or of power cuts, which a replay has none of.
-const OF_NO_REPLAY: [&str; 5] = [
+const OF_NO_REPLAY: [&str; 6] = [
     "discard_mib",
+    "hardware_queues",
     "fua",
     "stable_pages",
     "power_loss",

@@ -409,13 +409,13 @@ static void link_write_event(struct ftl *ftl)
 
 /* The controller. */
 
-static uint64_t command_ns(const struct ftl *ftl, const struct ftl_cmd *cmd)
+static uint64_t command_ns(struct ftl *ftl, const struct ftl_cmd *cmd)
 {
 	switch (cmd->op) {
 	case FTL_READ:
 		return ftl->config.read_command_ns;
 	case FTL_WRITE:
-		return ftl->config.write_command_ns;
+		return ftl->config.write_command_ns + ftl_units_write_ns(ftl, cmd);
 	case FTL_FLUSH:
 		return ftl->config.flush_command_ns;
 	case FTL_REMAP:

@@ -85,6 +85,8 @@ struct ftl_config {
 	uint32_t map_cache_pages;	/* of the map in RAM; 0: all */
 	uint32_t map_page_lbas;		/* whose entries a page of the map has */
 	uint32_t slc_pages;		/* write buffer in flash, beside the rest */
+	uint32_t unit_pages;		/* mapped as a whole; 0: pages are */
+	uint32_t open_units;		/* of them written at a time */
 	/*
 	 * Flash keeps what was not erased, and discards are logged: what a power
 	 * cut needs. Takes 16 bytes a page for invalid flash, too.
@@ -98,6 +100,7 @@ struct ftl_config {
 	uint64_t program_upper_ns;	/* every other row; 0: program_ns */
 	uint64_t erase_ns;		/* a block */
 	uint64_t suspend_ns;		/* a program or erase makes way for a read; 0: never */
+	uint64_t merge_ns;		/* controller, when a unit is opened in place of another */
 	uint64_t slc_read_ns;		/* a row of the write buffer */
 	uint64_t slc_program_ns;
 	uint64_t fold_after_ns;		/* idle time until the write buffer is emptied */
@@ -223,6 +226,7 @@ struct ftl_stats {
 	uint64_t collect_page_programs;
 	uint64_t collected_blocks;		/* read to their end */
 	uint64_t level_blocks;			/* of them, only to level wear */
+	uint64_t unit_merges;
 	uint64_t map_look_ups;			/* pages of the map that reads asked for */
 	uint64_t map_page_reads;		/* ... and that changes asked for, not in RAM */
 	uint64_t map_row_programs;

@@ -257,6 +257,20 @@ struct ftl_mapcache {
 	bool wanted;			/* pages are to be written */
 };
 
+/* units.c */
+#define FTL_MAX_OPEN_UNITS 16
+
+struct ftl_unit {
+	uint32_t unit;
+	uint32_t next;			/* page of it behind the last that was written */
+	bool in_order;			/* all writes began where the one before had ended */
+};
+
+struct ftl_units {
+	struct ftl_unit open[FTL_MAX_OPEN_UNITS]; /* the last used first */
+	uint32_t count;
+};
+
 /* pairs.c */
 struct ftl_pair {
 	uint32_t key, value, next;
@@ -443,6 +457,7 @@ struct ftl {
 	uint64_t mapped_pages;
 
 	struct ftl_mapcache mapcache;
+	struct ftl_units units;
 	struct ftl_cache cache;
 
 	/* die.c */
@@ -680,6 +695,9 @@ void ftl_map_unmap(struct ftl *ftl, uint32_t lba);
 bool ftl_map_names(const struct ftl *ftl, uint32_t physical, uint32_t lba);
 bool ftl_map_has(const struct ftl *ftl, uint32_t lba, uint32_t pages);	/* something */
 void ftl_map_discard(struct ftl *ftl, uint32_t lba, uint32_t pages);
+
+/* units.c: what a write costs beside itself where the device maps large units */
+uint64_t ftl_units_write_ns(struct ftl *ftl, const struct ftl_cmd *cmd);
 
 /* mapcache.c: the map in flash, and what of it is in RAM */
 uint32_t ftl_mapcache_pages(const struct ftl_config *config);	/* 0: all is in RAM */

@@ -43,6 +43,9 @@
 	  "4 KiB pages of the host's that a page of the map is for")		\
 	X(slc_mib, MIB, slc_pages, 0,						\
 	  "write buffer in flash that programs fast, MiB")			\
+	X(unit_mib, MIB, unit_pages, 0,						\
+	  "units that the device maps as a whole, MiB; 0: it maps pages")	\
+	X(open_units, NUMBER, open_units, 4, "units that are written at a time, at most 16") \
 	X(power_loss, NUMBER, power_loss, 0,					\
 	  "1: flash keeps what a power cut needs, and the power can be cut")	\
 	X(link_duplex, NUMBER, link_duplex, 0,					\
@@ -56,6 +59,7 @@
 	X(erase_ns, NS, erase_ns, 0, "a block")					\
 	X(suspend_ns, NS, suspend_ns, 0,					\
 	  "until a program or erase has made way for a read; 0: it does not")	\
+	X(merge_ns, NS, merge_ns, 0, "until one unit less is written")		\
 	X(slc_read_ns, NS, slc_read_ns, 0, "as read_ns, in the write buffer")	\
 	X(slc_program_ns, NS, slc_program_ns, 0, "as program_ns, in the write buffer") \
 	X(fold_after_ns, NS, fold_after_ns, 100000000,				\

@@ -91,6 +91,7 @@ static void fail(struct ftl *ftl)
 	ftl_die_power_lost(ftl);
 	ftl_cache_power_lost(ftl);
 	ftl_mapcache_power_lost(ftl);
+	memset(&ftl->units, 0, sizeof(ftl->units));
 	ftl_system_reset(ftl);
 	ftl_log_reset(ftl);
 	ftl_store_power_lost(ftl);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The profiles against the figures the papers give for real devices, in
- * virtual time: exact, and without the host. HOST_NS stands for what the
- * guest's kernel adds to each command at depth 1.
+ * The profiles against what is said of real devices, in virtual time: exact, and
+ * without the host. HOST_NS stands for what a kernel adds to each command at depth 1.
  */
 #include <stdlib.h>
 
@@ -11,9 +10,8 @@
 #include "profile.h"
 
 #define HOST_NS 20000
-#define AREA_PAGES (64 * 256)
 
-static char memory[32][128 * FTL_PAGE_BYTES];
+static char memory[128 * FTL_PAGE_BYTES];
 
 enum pattern { SEQUENTIAL, RANDOM };
 
@@ -23,11 +21,12 @@ struct load {
 	uint32_t pages;
 	uint32_t depth;
 	uint32_t commands;
+	uint32_t area_mib;
 };
 
 static uint32_t next_lba(const struct load *load, uint32_t number, uint64_t *state)
 {
-	uint32_t slots = AREA_PAGES / load->pages;
+	uint32_t slots = load->area_mib * 256 / load->pages;
 
 	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
 	if (load->pattern == SEQUENTIAL)
@@ -39,13 +38,12 @@ static void submit(struct device *device, const struct load *load, uint32_t numb
 		   uint64_t *state)
 {
 	uint32_t lba = next_lba(load, number, state);
-	char *buffer = memory[number % 32];
 
-	fill_uniform(buffer, load->pages, number);
-	device_submit(device, device_command(device, load->op, lba, load->pages, buffer));
+	fill_uniform(memory, load->pages, number + 1);
+	device_submit(device, device_command(device, load->op, lba, load->pages, memory));
 }
 
-/* 10^6 bytes a second, flash work of the last writes included. */
+/* 10^6 bytes a second, to the last command's end. */
 static double mb_s(struct device *device, const struct load *load)
 {
 	uint64_t start_ns = device->now_ns;
@@ -55,20 +53,21 @@ static double mb_s(struct device *device, const struct load *load)
 
 	while (sent < load->depth)
 		submit(device, load, sent++, &state);
-	while ((cmd = device_next(device))) {
+	while (device->in_flight && (cmd = device_next(device))) {
 		device_release(device, cmd);
 		if (sent == load->commands)
 			continue;
-		device->now_ns += HOST_NS;
+		if (load->depth == 1)
+			device->now_ns += HOST_NS;
 		submit(device, load, sent++, &state);
 	}
 	return (double)load->commands * load->pages * FTL_PAGE_BYTES * 1000 /
 	       (device->now_ns - start_ns);
 }
 
-static bool open_profile(struct device *device, const char *name)
+static bool open_profile(struct device *device, const char *name, uint32_t area_mib)
 {
-	const struct load fill = { FTL_WRITE, SEQUENTIAL, 128, 1, AREA_PAGES / 128 };
+	const struct load fill = { FTL_WRITE, SEQUENTIAL, 128, 1, area_mib * 2, area_mib };
 	struct ftl_config config;
 
 	if (!profile_read(name, &config))
@@ -80,58 +79,120 @@ static bool open_profile(struct device *device, const char *name)
 	return true;
 }
 
-static double measure(const char *profile, struct load load)
+static double measure(const char *profile, const struct load *load)
 {
 	struct device device;
 	double rate;
 
-	if (!open_profile(&device, profile))
+	if (!open_profile(&device, profile, load->area_mib))
 		return 0;
-	rate = mb_s(&device, &load);
+	rate = mb_s(&device, load);
 	device_close(&device);
 	return rate;
 }
 
-static void emmc_meets_the_galaxy_s5(void)
+/*
+ * Figures of real devices, whose sources are in the profiles. Random reads are of an area
+ * that the map's cache holds where the source's was small, and of a larger one else.
+ */
+static const struct { const char *profile; struct load load; double mb_s; int percent; } figure[] = {
+	{ "emmc", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 128 }, 54.5, 5 },	/* Galaxy S5 */
+	{ "emmc", { FTL_WRITE, RANDOM, 1, 1, 4000, 128 }, 10.4, 5 },
+	{ "emmc", { FTL_READ, RANDOM, 1, 1, 4000, 1024 }, 9, 5 },	/* seeds/002 2.1.2 */
+	{ "emmc-cqe", { FTL_READ, SEQUENTIAL, 128, 1, 400, 128 }, 250, 5 },
+	{ "emmc-cqe", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 128 }, 125, 5 },
+	{ "emmc-cqe", { FTL_READ, RANDOM, 1, 32, 4000, 128 }, 45.1, 17 },	/* 11,000 a second */
+	{ "emmc-cqe", { FTL_WRITE, RANDOM, 1, 32, 4000, 128 }, 53.2, 15 },	/* 13,000 */
+	{ "emmc-cqe", { FTL_READ, RANDOM, 1, 1, 4000, 128 }, 29.8, 18 },
+	{ "ufs", { FTL_READ, RANDOM, 1, 1, 4000, 1024 }, 16, 5 },
+	{ "ufs", { FTL_READ, RANDOM, 1, 32, 4000, 1024 }, 77.8, 15 },	/* 19,000 */
+	{ "ufs", { FTL_WRITE, RANDOM, 1, 32, 4000, 128 }, 57.3, 15 },	/* 14,000 */
+	{ "ufs", { FTL_READ, SEQUENTIAL, 128, 1, 400, 128 }, 350, 5 },
+	{ "ufs", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 128 }, 150, 5 },
+	{ "ufs3", { FTL_READ, SEQUENTIAL, 128, 16, 2000, 512 }, 2100, 5 },
+	{ "ufs3", { FTL_WRITE, SEQUENTIAL, 128, 16, 2000, 512 }, 1200, 10 },
+	{ "ufs3", { FTL_WRITE, RANDOM, 1, 32, 4000, 512 }, 287, 15 },	/* 70,000 */
+	{ "sd", { FTL_READ, RANDOM, 1, 1, 4000, 128 }, 11.1, 15 },
+	{ "sd", { FTL_READ, RANDOM, 4, 1, 2000, 128 }, 27.4, 15 },
+	{ "sd", { FTL_READ, SEQUENTIAL, 32, 1, 1000, 128 }, 55.9, 15 },
+	{ "sd", { FTL_READ, SEQUENTIAL, 128, 1, 400, 128 }, 64.4, 5 },
+	{ "sd", { FTL_WRITE, RANDOM, 1, 1, 4000, 128 }, 3.7, 15 },
+	{ "sd", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 128 }, 17.8, 5 },
+	{ "usb-stick", { FTL_READ, RANDOM, 1, 1, 2000, 512 }, 4.14, 15 },
+	{ "usb-stick", { FTL_WRITE, RANDOM, 1, 1, 2000, 512 }, 0.58, 15 },
+	{ "usb-stick", { FTL_READ, SEQUENTIAL, 128, 1, 400, 128 }, 129, 15 },
+	{ "usb-stick", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 512 }, 97, 15 },
+	{ "nvme-dramless", { FTL_READ, RANDOM, 1, 1, 4000, 512 }, 57.5, 15 },
+	/* A PC's kernel needs less than HOST_NS, which is most of this. */
+	{ "nvme-dramless", { FTL_WRITE, RANDOM, 1, 1, 4000, 512 }, 186, 30 },
+	{ "nvme-dramless", { FTL_READ, RANDOM, 1, 250, 20000, 512 }, 1229, 15 },	/* 300,000 */
+	{ "nvme-dramless", { FTL_WRITE, RANDOM, 1, 250, 20000, 512 }, 983, 15 },	/* 240,000 */
+	{ "nvme-dramless", { FTL_READ, SEQUENTIAL, 128, 32, 2000, 512 }, 2400, 5 },
+	{ "nvme-dramless", { FTL_WRITE, SEQUENTIAL, 128, 32, 2000, 512 }, 1850, 5 },
+};
+
+static void profiles_meet_what_is_said_of_real_devices(void)
 {
-	EXPECT_NEAR(measure("emmc", (struct load){ FTL_WRITE, SEQUENTIAL, 128, 1, 200 }), 54.5, 5);
-	EXPECT_NEAR(measure("emmc", (struct load){ FTL_WRITE, SEQUENTIAL, 128, 2, 200 }), 54.5, 5);
-	EXPECT_NEAR(measure("emmc", (struct load){ FTL_WRITE, RANDOM, 1, 1, 2000 }), 10.4, 5);
+	bool good = true;
+	size_t i;
+
+	for (i = 0; i < sizeof(figure) / sizeof(figure[0]); i++) {
+		const struct load *load = &figure[i].load;
+		double rate = measure(figure[i].profile, load);
+		double off = (rate / figure[i].mb_s - 1) * 100;
+
+		if (off <= figure[i].percent && off >= -figure[i].percent)
+			continue;
+		good = false;
+		fprintf(stderr, "%s: %s %s of %u KB at depth %u: %.1f MB/s, real ones %.1f\n",
+			figure[i].profile, load->pattern == RANDOM ? "random" : "sequential",
+			load->op == FTL_READ ? "read" : "write", load->pages * 4, load->depth, rate,
+			figure[i].mb_s);
+	}
+	EXPECT(good);
 }
 
-static void random_reads_meet_the_dissertation(void)
+/* The rate of the last sixteenth of so much that is written without a rest. */
+static double sustained(const char *profile, uint32_t mib)
 {
-	EXPECT_NEAR(measure("emmc", (struct load){ FTL_READ, RANDOM, 1, 1, 2000 }), 9, 5);
-	EXPECT_NEAR(measure("ufs", (struct load){ FTL_READ, RANDOM, 1, 1, 2000 }), 16, 5);
+	const struct load part = { FTL_WRITE, SEQUENTIAL, 128, 16, mib / 8, 4096 };
+	struct device device;
+	double rate = 0;
+	int i;
+
+	if (!open_profile(&device, profile, 64))
+		return 0;
+	for (i = 0; i < 16; i++)
+		rate = mb_s(&device, &part);
+	device_close(&device);
+	return rate;
 }
 
-static void ufs_meets_its_maker(void)
+static void beyond_its_write_buffer_a_device_falls_to_a_fraction(void)
 {
-	EXPECT_NEAR(measure("ufs", (struct load){ FTL_READ, SEQUENTIAL, 128, 1, 400 }), 350, 5);
-	EXPECT_NEAR(measure("ufs", (struct load){ FTL_WRITE, SEQUENTIAL, 128, 2, 400 }), 150, 5);
-	EXPECT_NEAR(measure("ufs", (struct load){ FTL_READ, RANDOM, 1, 32, 4000 }), 77.8, 15);
-	EXPECT_NEAR(measure("ufs", (struct load){ FTL_WRITE, RANDOM, 1, 32, 4000 }), 57.3, 15);
+	EXPECT_NEAR(sustained("ufs3", 8192), 520, 10);
+	EXPECT_NEAR(sustained("nvme-dramless", 12288), 466, 10);
 }
 
-static void ufs_reads_sequentially_more_than_twice_as_fast(void)
+/* D. Park's figures of a UFS 2.1 part: over 4 GB reads are as much slower as its map misses. */
+static void random_reads_fall_with_the_range(void)
 {
-	struct load load = { FTL_READ, SEQUENTIAL, 128, 1, 400 };
+	const struct load narrow = { FTL_READ, RANDOM, 1, 1, 4000, 1024 };
+	const struct load wide = { FTL_READ, RANDOM, 1, 1, 4000, 4096 };
+	double share = measure("ufs", &wide) / measure("ufs", &narrow);
 
-	EXPECT(measure("ufs", load) > 2 * measure("emmc", load));
-	load.depth = 2;
-	EXPECT(measure("ufs", load) > 2 * measure("emmc", load));
+	EXPECT(share > 0.7 && share < 0.9);
 }
 
-/* Average number of dies busy while any is. */
 static double busy_dies(const char *profile, enum ftl_op op, uint32_t pages)
 {
-	struct load load = { op, SEQUENTIAL, pages, 1, 4096 / pages };
+	struct load load = { op, SEQUENTIAL, pages, 1, 4096 / pages, 64 };
 	struct ftl_stats stats;
 	double die_ns = 0, ns = 0;
 	struct device device;
 	uint32_t dies;
 
-	if (!open_profile(&device, profile))
+	if (!open_profile(&device, profile, 64))
 		return 0;
 	ftl_reset_stats(device.ftl);
 	mb_s(&device, &load);
@@ -173,10 +234,9 @@ static void writes_use_all_chips(void)
 }
 
 const struct test calibration_tests[] = {
-	TEST(emmc_meets_the_galaxy_s5),
-	TEST(random_reads_meet_the_dissertation),
-	TEST(ufs_meets_its_maker),
-	TEST(ufs_reads_sequentially_more_than_twice_as_fast),
+	TEST(profiles_meet_what_is_said_of_real_devices),
+	TEST(beyond_its_write_buffer_a_device_falls_to_a_fraction),
+	TEST(random_reads_fall_with_the_range),
 	TEST(reads_use_all_chips_in_steps),
 	TEST(writes_use_all_chips),
 	{ NULL, NULL },

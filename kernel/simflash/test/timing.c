@@ -450,6 +450,46 @@ static void reads_do_not_suspend_a_program_for_ever(void)
 	EXPECT(reads > 10 && reads < 60);
 }
 
+/* Time of a write of one page at each of the LBAs, beyond what it takes on its own. */
+static void a_write_to_another_unit_merges_one(void)
+{
+	static const struct { uint32_t lba; uint64_t extra_ns; } write[] = {
+		{ 0, 0 }, { 1024, 0 }, { 1, 0 },	/* two units are open */
+		{ 2048, 7000000 },			/* the one of 1024 is merged */
+		{ 3, 0 }, { 1025, 7000000 }, { 2049, 7000000 },
+	};
+	struct ftl_config config = device_config();
+	struct device device;
+	size_t i;
+
+	config.unit_pages = 1024;
+	config.open_units = 2;
+	config.merge_ns = 7000000;
+	device_open(&device, &config);
+	for (i = 0; i < sizeof(write) / sizeof(write[0]); i++)
+		EXPECT(device_write(&device, write[i].lba, 1) ==
+		       60000 + 20000 + 5000 + write[i].extra_ns);
+	device_close(&device);
+}
+
+static void units_that_are_written_in_order_are_not_merged(void)
+{
+	struct ftl_config config = device_config();
+	struct ftl_stats stats;
+	struct device device;
+	uint32_t lba;
+
+	config.unit_pages = 256;
+	config.open_units = 1;
+	device_open(&device, &config);
+	fill_uniform(memory, 96, 1);
+	for (lba = 0; lba + 96 <= 4096; lba += 96)
+		device_do(&device, FTL_WRITE, lba, 96, memory);
+	ftl_read_stats(device.ftl, &stats);
+	EXPECT(stats.unit_merges == 0);
+	device_close(&device);
+}
+
 static void without_times_everything_is_done_at_once(void)
 {
 	struct ftl_config config = {
@@ -530,6 +570,8 @@ const struct test timing_tests[] = {
 	TEST(upper_rows_take_longer),
 	TEST(a_program_makes_way_for_a_read_and_goes_on),
 	TEST(reads_do_not_suspend_a_program_for_ever),
+	TEST(a_write_to_another_unit_merges_one),
+	TEST(units_that_are_written_in_order_are_not_merged),
 	TEST(without_times_everything_is_done_at_once),
 	TEST(a_late_call_changes_no_time),
 	{ NULL, NULL },

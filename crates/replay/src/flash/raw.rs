@@ -32,7 +32,7 @@ pub struct Ftl {
 }
 
 /// Words of `struct ftl_config`, of which only the core knows the members.
-const CONFIG_WORDS: usize = 27;
+const CONFIG_WORDS: usize = 31;
 
 /// `struct ftl_config`.
 #[repr(C)]
@@ -112,6 +112,7 @@ pub struct Stats {
     pub collect_page_programs: u64,
     pub collected_blocks: u64,
     pub level_blocks: u64,
+    pub unit_merges: u64,
     pub map_look_ups: u64,
     pub map_page_reads: u64,
     pub map_row_programs: u64,
