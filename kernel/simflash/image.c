@@ -2,8 +2,9 @@
 /*
  * Images by ioctl: the device becomes one with a past, as often as it is asked.
  *
- * A new core is made and loaded beside the old one, and takes its place when no
- * request is under way: whatever goes wrong before that changes nothing.
+ * A new core takes the old one's place when no request is under way. It is loaded
+ * when the old one's memory is free again, and so after it was seen that the image
+ * is one of such a device, and whole.
  */
 #include <linux/blkdev.h>
 #include <linux/mm.h>
@@ -14,56 +15,61 @@
 #include "simflash.h"
 #include "simflash_ioctl.h"
 
-static struct ftl *simflash_make(struct simflash *dev, const void *image, size_t bytes,
-				 struct simflash_image *arg)
+static int simflash_refuse(struct simflash_image *arg, const char *reason)
+{
+	strscpy(arg->reason, reason, sizeof(arg->reason));
+	return -EINVAL;
+}
+
+/*
+ * With the queue frozen, the timer stopped and the control lock held nobody is
+ * in the core.
+ */
+static const char *simflash_replace(struct simflash *dev, struct ftl *ftl, const void *image,
+				    size_t bytes)
+{
+	unsigned int flags = simflash_freeze(dev->disk->queue);
+	const char *reason;
+
+	hrtimer_cancel(&dev->timer);
+	dev->timer_ns = FTL_NEVER;
+	ftl_destroy(dev->ftl);
+	dev->ftl = ftl;
+	dev->control_cmd = ftl_command(ftl, dev->config.queue_depth);
+	reason = ftl_image_load(ftl, image, bytes);
+	simflash_unfreeze(dev->disk->queue, flags);
+	simflash_advance(dev);
+	return reason;
+}
+
+static int simflash_become(struct simflash *dev, const void *image, struct simflash_image *arg)
 {
 	struct ftl *ftl = ftl_create(&dev->config, ktime_get_ns());
 	const char *reason;
 
 	if (!ftl)
-		return ERR_PTR(-ENOMEM);
-	reason = ftl_image_load(ftl, image, bytes);
-	if (!reason)
-		return ftl;
-	strscpy(arg->reason, reason, sizeof(arg->reason));
-	ftl_destroy(ftl);
-	return ERR_PTR(-EINVAL);
-}
-
-/*
- * With the queue frozen, the timer stopped and the control lock held nobody is
- * in the old core.
- */
-static void simflash_replace(struct simflash *dev, struct ftl *ftl)
-{
-	unsigned int flags = simflash_freeze(dev->disk->queue);
-	struct ftl *old = dev->ftl;
-
-	hrtimer_cancel(&dev->timer);
-	dev->timer_ns = FTL_NEVER;
-	dev->ftl = ftl;
-	dev->control_cmd = ftl_command(ftl, dev->config.queue_depth);
-	simflash_unfreeze(dev->disk->queue, flags);
-	ftl_destroy(old);
-	simflash_advance(dev);
+		return -ENOMEM;
+	reason = ftl_image_check(ftl, image, arg->bytes);
+	if (reason)
+		ftl_destroy(ftl);
+	else
+		reason = simflash_replace(dev, ftl, image, arg->bytes);
+	return reason ? simflash_refuse(arg, reason) : 0;
 }
 
 static int simflash_load(struct simflash *dev, struct simflash_image *arg)
 {
-	struct ftl *ftl;
 	void *image;
+	int error;
 
-	if (arg->bytes > SIMFLASH_MAX_IMAGE_BYTES)
-		return -EFBIG;
+	if (!arg->bytes || arg->bytes > SIMFLASH_MAX_IMAGE_BYTES)
+		return simflash_refuse(arg, "an image has at least a byte and at most a gibibyte");
 	image = vmemdup_user(u64_to_user_ptr(arg->image), arg->bytes);
 	if (IS_ERR(image))
 		return PTR_ERR(image);
-	ftl = simflash_make(dev, image, arg->bytes, arg);
+	error = simflash_become(dev, image, arg);
 	kvfree(image);
-	if (IS_ERR(ftl))
-		return PTR_ERR(ftl);
-	simflash_replace(dev, ftl);
-	return 0;
+	return error;
 }
 
 /* Whoever has it open keeps it, but nobody may have it to himself, as a file system has. */

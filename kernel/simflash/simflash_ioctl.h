@@ -198,11 +198,12 @@ struct simflash_image {
 
 /*
  * The device becomes a new one with this image's past: what it held and counted
- * is gone, its power is on. If it fails, nothing has changed.
+ * is gone, its power is on. What is no image of such a device, or a damaged one,
+ * is refused and nothing has changed.
  * EBUSY: a file system is mounted, or somebody has the device open with O_EXCL.
- * EINVAL: no image of such a device; `reason` says what is wrong with it, or
- * that memory is short for it. ENOMEM: memory is short. EFBIG: longer than
- * images may be. EOPNOTSUPP: load the module without stream_mib.
+ * EINVAL: `reason` says why the image was refused; if that is memory, or that the
+ * image contradicts itself, the device is empty. ENOMEM: memory is short, and
+ * nothing has changed. EOPNOTSUPP: load the module without stream_mib.
  */
 #define SIMFLASH_IOC_IMAGE _IOWR(SIMFLASH_IOC_MAGIC, 9, struct simflash_image)
 

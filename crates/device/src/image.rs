@@ -23,7 +23,8 @@ const IOC_IMAGE: libc::c_ulong = request::<Image>(9);
 /// Makes `device` one with the past that `image` tells; what it held is gone.
 ///
 /// # Errors
-/// What the device says, with its reason for an image that it refuses: then nothing has changed.
+/// What the device says, with its reason for an image that it refuses. A whole image of another
+/// device, or a damaged one, changes nothing.
 pub fn load_image(device: &File, image: &[u8]) -> io::Result<()> {
     let mut arg = Image {
         version: VERSION,

@@ -286,7 +286,9 @@ fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outco
 /// The device mounted, and the shell's programs.
 fn furnish(spec: &GuestSpec) -> Outcome<()> {
     let device = PathBuf::from(format!("/dev/{}", spec.device));
-    filesystem::renew(spec, &device)?;
+    if spec.flash_image.is_some() {
+        filesystem::renew(spec, &device)?;
+    }
     filesystem::make(&device, spec.seed)?;
     filesystem::mount(&device, Path::new(MOUNT_POINT), &spec.mount_options)?;
     Command::new("/bin/busybox")
