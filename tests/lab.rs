@@ -460,7 +460,7 @@ fn old_device(dir: &Path) -> PathBuf {
 }
 
 /// A number of the device's statistics, in a guest that has just mounted it.
-fn statistics(device: &str) -> impl Fn(&str) -> u64 {
+fn statistics(device: &str) -> impl Fn(&str) -> u64 + use<> {
     let command = "cat /sys/kernel/debug/simflash/simflash0/stats";
     let output = frontrow(&["lab", "exec", "--device", device])
         .args(["--", "sh", "-c", command])
