@@ -452,8 +452,7 @@ static enum hrtimer_restart rerun(struct hrtimer *timer)
 
 void frontrow_rerun_init(struct frontrow_data *fd)
 {
-	hrtimer_init(&fd->rerun, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	fd->rerun.function = rerun;
+	frontrow_timer_setup(&fd->rerun, rerun);
 }
 
 void frontrow_rerun_exit(struct frontrow_data *fd)

@@ -21,6 +21,7 @@
 #include <linux/workqueue.h>
 
 #include "frontrow_abi.h"
+#include "compat.h"
 
 /*
  * Dispatch classes, most urgent first. boosted holds writes that were

@@ -82,7 +82,7 @@ enum frontrow_ground frontrow_ground_of_current(struct frontrow_data *fd)
  */
 void frontrow_mark_foreground(struct request *rq)
 {
-	bio_set_prio(rq->bio, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0));
+	rq->bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0);
 #ifdef FRONTROW_ABI_REQUEST_IOPRIO
 	rq->ioprio = rq->bio->bi_ioprio;
 #endif

@@ -327,13 +327,29 @@ static int allocate_rqs(struct blk_mq_hw_ctx *hctx)
 	return 0;
 }
 
-static void frontrow_depth_updated(struct blk_mq_hw_ctx *hctx)
+static void hctx_depth_updated(struct blk_mq_hw_ctx *hctx)
 {
 	/* On failure the requests with high tags go first and unobserved. */
 	if (allocate_rqs(hctx))
 		pr_warn_ratelimited("frontrow: no memory to observe all of nr_requests\n");
 	frontrow_tags_updated(data_of(hctx->queue), hctx);
 }
+
+#ifdef FRONTROW_ABI_DEPTH_UPDATED_QUEUE
+static void frontrow_depth_updated(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		hctx_depth_updated(hctx);
+}
+#else
+static void frontrow_depth_updated(struct blk_mq_hw_ctx *hctx)
+{
+	hctx_depth_updated(hctx);
+}
+#endif
 
 static int frontrow_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
@@ -372,6 +388,10 @@ static void wbt_off(struct request_queue *q, struct elevator_queue *eq)
 #ifdef FRONTROW_ABI_ELEVATOR_FLAGS
 	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
 #endif
+#ifdef FRONTROW_ABI_QUEUE_FLAG_DISABLE_WBT
+	/* Else the core turns it on once the scheduler before is gone. */
+	blk_queue_flag_set(QUEUE_FLAG_DISABLE_WBT_DEF, q);
+#endif
 #ifdef FRONTROW_ABI_HAS_WBT
 #ifdef FRONTROW_ABI_WBT_GENDISK
 	wbt_disable_default(q->disk);
@@ -385,6 +405,9 @@ static void wbt_as_it_was(struct request_queue *q, struct elevator_queue *eq)
 {
 #ifdef FRONTROW_ABI_ELEVATOR_FLAGS
 	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+#endif
+#ifdef FRONTROW_ABI_QUEUE_FLAG_DISABLE_WBT
+	blk_queue_flag_clear(QUEUE_FLAG_DISABLE_WBT_DEF, q);
 #endif
 #ifdef FRONTROW_ABI_HAS_WBT
 #ifdef FRONTROW_ABI_WBT_GENDISK

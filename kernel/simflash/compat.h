@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What differs between kernels. queue_limits carries the features since 6.11,
- * and blk_mq_alloc_disk() takes it; before, each is set on the queue.
+ * and blk_mq_alloc_disk() takes it since 6.9; before, each is set on the queue.
+ * The SIMFLASH_HAS_ macros come from Kbuild, which looks into the kernel's headers.
  */
 #ifndef SIMFLASH_COMPAT_H
 #define SIMFLASH_COMPAT_H
@@ -10,7 +11,6 @@
 #include <linux/blkdev.h>
 #include <linux/hrtimer.h>
 #include <linux/platform_device.h>
-#include <linux/version.h>
 
 struct simflash_limits {
 	unsigned int page_bytes;
@@ -50,7 +50,11 @@ static inline struct gendisk *simflash_alloc_disk(struct blk_mq_tag_set *tags, v
 static inline struct gendisk *simflash_alloc_disk(struct blk_mq_tag_set *tags, void *data,
 						  const struct simflash_limits *limits)
 {
+#ifdef SIMFLASH_HAS_DISK_LIMITS
+	struct gendisk *disk = blk_mq_alloc_disk(tags, NULL, data);
+#else
 	struct gendisk *disk = blk_mq_alloc_disk(tags, data);
+#endif
 	struct request_queue *queue;
 
 	if (IS_ERR(disk))
@@ -77,14 +81,14 @@ typedef fmode_t blk_mode_t;
 #endif
 
 /* Merging is what every queue does since 6.14, and is asked for before. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
-#define SIMFLASH_TAG_FLAGS 0
-#else
+#ifdef SIMFLASH_HAS_MERGE_FLAG
 #define SIMFLASH_TAG_FLAGS BLK_MQ_F_SHOULD_MERGE
+#else
+#define SIMFLASH_TAG_FLAGS 0
 #endif
 
 /* platform_driver.remove() returns nothing since 6.11; remove_new() was the way there. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#ifdef SIMFLASH_HAS_VOID_REMOVE
 #define simflash_remove_callback remove
 #else
 #define simflash_remove_callback remove_new
@@ -93,7 +97,7 @@ typedef fmode_t blk_mode_t;
 /* Waits for the requests under way and lets none begin. */
 static inline unsigned int simflash_freeze(struct request_queue *queue)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+#ifdef SIMFLASH_HAS_FREEZE_FLAGS
 	return blk_mq_freeze_queue(queue);
 #else
 	blk_mq_freeze_queue(queue);
@@ -103,7 +107,7 @@ static inline unsigned int simflash_freeze(struct request_queue *queue)
 
 static inline void simflash_unfreeze(struct request_queue *queue, unsigned int flags)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+#ifdef SIMFLASH_HAS_FREEZE_FLAGS
 	blk_mq_unfreeze_queue(queue, flags);
 #else
 	blk_mq_unfreeze_queue(queue);
@@ -123,7 +127,7 @@ static inline int simflash_claim(struct block_device *bdev, void *holder)
 static inline void simflash_timer_setup(struct hrtimer *timer,
 					enum hrtimer_restart (*expired)(struct hrtimer *))
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#ifdef SIMFLASH_HAS_HRTIMER_SETUP
 	hrtimer_setup(timer, expired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 #else
 	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);

@@ -8,7 +8,7 @@
  * the file `stream` in debugfs, which has it. Whatever is written to `mark` beside
  * it becomes a record of its own: what the host knew of its files at that time.
  *
- *	stream = "FRSTREAM" · le32 version · le32 n · n × le64 configuration · record*
+ *	stream = "FRSTREAM" · le32 version · le32 n · n × le64 configuration (ftl/parameters.h) · record*
  *	record = u8 kind · u8 flags · le16 0 · le32 lba · le32 count · le64 time · body
  *
  *	kind		count		body
@@ -35,7 +35,7 @@
 
 #include "simflash.h"
 
-#define STREAM_VERSION 1
+#define STREAM_VERSION 2
 
 enum { STREAM_MARK = 0x80, STREAM_END = 0xff };
 enum { STREAM_FUA = 1, STREAM_FULL = 1 };
@@ -154,24 +154,13 @@ void simflash_stream_command(struct simflash_stream *stream, const struct ftl_cm
 /* What the host has to make its device of. */
 static void stream_put_config(struct simflash_stream *stream, const struct ftl_config *config)
 {
-	const u64 number[] = {
-		config->capacity_pages, config->spare_percent, config->channels,
-		config->dies_per_channel, config->block_pages, config->row_pages,
-		config->cache_pages, config->queue_depth, config->command_pages,
-		config->policy, config->victim, config->wear_gap, config->log_pages,
-		config->checkpoint_pages, config->power_loss, config->read_ns,
-		config->program_ns, config->erase_ns, config->channel_page_ns,
-		config->link_page_ns, config->read_command_ns, config->write_command_ns,
-		config->flush_command_ns, config->discard_command_ns, config->discard_mib_ns,
-		config->response_ns,
-	};
-	const __le32 head[2] = { cpu_to_le32(STREAM_VERSION), cpu_to_le32(ARRAY_SIZE(number)) };
+	const __le32 head[2] = { cpu_to_le32(STREAM_VERSION), cpu_to_le32(ftl_parameters()) };
 	u32 i;
 
 	stream_put(stream, "FRSTREAM", 8);
 	stream_put(stream, head, sizeof(head));
-	for (i = 0; i < ARRAY_SIZE(number); i++)
-		stream_put_word(stream, number[i]);
+	for (i = 0; i < ftl_parameters(); i++)
+		stream_put_word(stream, ftl_config_number(config, i));
 }
 
 /* NULL for none, or if memory is short. */

@@ -304,7 +304,7 @@ impl From<Error> for Failure {
             Error::Module(error) => return crate::sched::failure(error.into()),
             Error::Usage(_) => Exit::Usage,
             Error::Kernel(_) => Exit::Unsupported,
-            Error::NoTool { .. } | Error::Package { .. } => Exit::Missing,
+            Error::NoTool { .. } | Error::NoArchive | Error::Package { .. } => Exit::Missing,
             Error::Guest(_) => Exit::Guest,
             Error::Interrupted => Exit::Interrupted,
             Error::File { .. } | Error::Tool { .. } => Exit::Internal,

@@ -305,7 +305,8 @@ fn build(root: &Path, action: Build) -> Result<(), Failure> {
 fn print_abi(root: &Path, action: PrintAbi) -> Result<(), Failure> {
     let wanted = Wanted::from(action.kernel);
     let btf = wanted.btf(root).map_err(|error| failure(error.into()))?;
-    let header = sched::build::header(&btf).map_err(failure)?;
+    let headers = wanted.headers(root);
+    let header = sched::build::header(&btf, headers.as_deref()).map_err(failure)?;
     match action.out {
         Some(path) => {
             fs::write(&path, header).map_err(|source| failure(Error::File { path, source }))

@@ -1,6 +1,8 @@
 //! Running kbuild.
 
 use crate::{Error, Source, Tree};
+use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,7 +22,7 @@ pub fn build(tree: &Tree, source: &Source, out: &Path) -> Result<PathBuf, Error>
     }
     let out = fs::canonicalize(out).map_err(Error::file(out))?;
     let headers = fs::canonicalize(&tree.headers).map_err(Error::file(&tree.headers))?;
-    let made = make(&headers, &out)
+    let made = make(&headers, &out, tree.tools.as_deref())
         .output()
         .map_err(|source| Error::NoMake { source })?;
     let module = if made.status.success() {
@@ -35,7 +37,7 @@ pub fn build(tree: &Tree, source: &Source, out: &Path) -> Result<PathBuf, Error>
     })
 }
 
-fn make(headers: &Path, out: &Path) -> Command {
+fn make(headers: &Path, out: &Path, tools: Option<&Path>) -> Command {
     let mut prefixes = vec![format!("-ffile-prefix-map={}/=", out.display())];
     let above_headers = headers
         .parent()
@@ -57,6 +59,10 @@ fn make(headers: &Path, out: &Path) -> Command {
         .env("LC_ALL", "C")
         .env("KBUILD_BUILD_TIMESTAMP", "1970-01-01")
         .stdin(Stdio::null());
+    if let Some(tools) = tools {
+        let path = env::var_os("PATH").unwrap_or_default();
+        make.env("PATH", [tools.as_os_str(), &path].join(OsStr::new(":")));
+    }
     make
 }
 

@@ -14,6 +14,9 @@ pub struct Tree {
     /// A file that is or holds the kernel's BTF type information: raw BTF, an ELF
     /// file or a bootable image (`abi::generate` reads all three).
     pub btf: PathBuf,
+    /// A directory of programs to build with, before those on the PATH; none to build with
+    /// the host's alone.
+    pub tools: Option<PathBuf>,
 }
 
 /// What is known of a kernel; the rest is looked for.
@@ -54,6 +57,15 @@ impl Wanted {
         btf_of(root, &release, &headers).ok_or(Error::NoBtf { release })
     }
 
+    /// Where its headers are, if anywhere; None for a BTF file of whatever kernel.
+    pub fn headers(&self, root: &Path) -> Option<PathBuf> {
+        if self.btf.is_some() && self.headers.is_none() && self.release.is_none() {
+            return None;
+        }
+        let release = self.release(root).ok()?;
+        Some(self.headers_of(root, &release))
+    }
+
     fn headers_of(&self, root: &Path, release: &str) -> PathBuf {
         match &self.headers {
             Some(headers) => headers.clone(),
@@ -78,6 +90,7 @@ impl Tree {
             release,
             headers,
             btf,
+            tools: None,
         })
     }
 }

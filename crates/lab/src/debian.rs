@@ -1,10 +1,50 @@
 //! Debian packages: which one a name stands for, fetching, unpacking. Nothing
 //! is installed and no root is needed.
+//!
+//! A package comes from the release of Debian that is asked for, whatever the host
+//! has: from the mirror that the host's apt is set up with, through lists of our own.
 
+use crate::cache::Cache;
 use crate::{Error, tool};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A release of Debian, with what is added to it after its release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// What a package is taken from if it is in several.
+    pub suite: &'static str,
+    /// `VERSION_CODENAME` of the systems that are it.
+    pub codename: &'static str,
+    main: &'static [&'static str],
+    security: &'static str,
+}
+
+/// Debian 12.
+pub const BOOKWORM: Release = Release {
+    suite: "bookworm",
+    codename: "bookworm",
+    main: &["bookworm", "bookworm-updates"],
+    security: "bookworm-security",
+};
+
+/// Debian 13.
+pub const TRIXIE: Release = Release {
+    suite: "trixie",
+    codename: "trixie",
+    main: &["trixie", "trixie-updates"],
+    security: "trixie-security",
+};
+
+/// Debian 13 with what the next release has already.
+pub const BACKPORTS: Release = Release {
+    suite: "trixie-backports",
+    codename: "trixie",
+    main: &["trixie", "trixie-updates", "trixie-backports"],
+    security: "trixie-security",
+};
 
 /// Options that leave only what a package cannot run without.
 const HARD_DEPENDENCIES: [&str; 6] = [
@@ -16,66 +56,165 @@ const HARD_DEPENDENCIES: [&str; 6] = [
     "--no-enhances",
 ];
 
-/// The packages that `package` depends on directly.
-pub fn dependencies(package: &str) -> Result<Vec<String>, Error> {
-    let text = apt_cache(package, false)?;
-    Ok(parse_dependencies(&text))
+/// Lists stay good this long; what they name is removed from the archive some time later.
+const LISTS_S: u64 = 24 * 3600;
+
+/// apt with one release's lists.
+pub struct Apt {
+    options: Vec<String>,
 }
 
-/// `package`, its parts (`python3.11-minimal`), and the packages with the libraries it
-/// needs, sorted.
-pub fn with_libraries(package: &str) -> Result<Vec<String>, Error> {
-    let text = apt_cache(package, true)?;
-    let mut names: Vec<_> = text
-        .lines()
-        .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
-        .filter(|name| name.starts_with(package) || name.starts_with("lib") || *name == "zlib1g")
-        .map(str::to_owned)
-        .collect();
-    names.sort();
-    names.dedup();
-    Ok(names)
-}
-
-/// Fetches `packages` and unpacks them all into `root`. Gives a line with name,
-/// version and architecture for each, sorted.
-pub fn unpack(packages: &[String], root: &Path) -> Result<Vec<String>, Error> {
-    let downloads = root.join(".downloads");
-    fs::create_dir(&downloads).map_err(Error::file(&downloads))?;
-    for package in packages {
-        download(package, &downloads)?;
+impl Apt {
+    /// For `release`, with lists that are at most a day old.
+    pub fn of(cache: &Cache, release: Release) -> Result<Apt, Error> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let period = now.unwrap_or_default().as_secs() / LISTS_S;
+        let prefix = format!("{}-", release.suite);
+        let place = cache.directory(&format!("apt/{prefix}{period}"), |dir| {
+            for name in ["lists/partial", "archives/partial"] {
+                let path = dir.join(name);
+                fs::create_dir_all(&path).map_err(Error::file(&path))?;
+            }
+            let list = dir.join("sources.list");
+            fs::write(&list, sources(release)?).map_err(Error::file(&list))?;
+            let apt = Apt::at(dir, release);
+            let update = apt.run("apt-get", &["update", "--quiet=2"], Path::new("/"));
+            refused_by_apt(release.suite, update).map(drop)
+        })?;
+        // Another process may still read yesterday's.
+        cache.keep_latest("apt", &prefix, 2)?;
+        Ok(Apt::at(&place, release))
     }
-    let mut versions = Vec::new();
-    for entry in fs::read_dir(&downloads).map_err(Error::file(&downloads))? {
-        let archive = entry.map_err(Error::file(&downloads))?.path();
-        let extract = Command::new("dpkg-deb")
-            .arg("-x")
-            .arg(&archive)
-            .arg(root)
-            .output_of("dpkg")?;
-        debug_assert!(extract.is_empty());
-        versions.push(identity(&archive)?);
+
+    fn at(place: &Path, release: Release) -> Apt {
+        let place = place.display();
+        let options = [
+            format!("Dir::Etc::SourceList={place}/sources.list"),
+            "Dir::Etc::SourceParts=/dev/null".to_owned(),
+            "Dir::Etc::Preferences=/dev/null".to_owned(),
+            "Dir::Etc::PreferencesParts=/dev/null".to_owned(),
+            format!("Dir::State={place}"),
+            format!("Dir::State::Lists={place}/lists"),
+            "Dir::State::Status=/dev/null".to_owned(),
+            format!("Dir::Cache={place}"),
+            "APT::Architecture=amd64".to_owned(),
+            "APT::Architectures=amd64".to_owned(),
+            format!("APT::Default-Release={}", release.suite),
+            "Acquire::Languages=none".to_owned(),
+            // As root apt would fetch as a user who cannot write into root's cache.
+            "APT::Sandbox::User=root".to_owned(),
+        ];
+        Apt {
+            options: options.iter().map(|it| format!("-o{it}")).collect(),
+        }
     }
-    fs::remove_dir_all(&downloads).map_err(Error::file(&downloads))?;
-    versions.sort();
-    Ok(versions)
+
+    /// The packages that `package` depends on directly.
+    pub fn dependencies(&self, package: &str) -> Result<Vec<String>, Error> {
+        let text = self.depends(package, &[])?;
+        Ok(parse_dependencies(&text))
+    }
+
+    /// `package`, its parts (`python3.11-minimal`), and the packages with the libraries it
+    /// needs, sorted.
+    pub fn with_libraries(&self, package: &str) -> Result<Vec<String>, Error> {
+        let mut names = self.with_all(package)?;
+        names.retain(|name| name.starts_with(package) || is_library(name));
+        Ok(names)
+    }
+
+    /// `package` and all it needs, sorted.
+    pub fn with_all(&self, package: &str) -> Result<Vec<String>, Error> {
+        let text = self.depends(package, &["--recurse"])?;
+        let mut names: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// All packages whose names begin with `prefix`.
+    pub fn names(&self, prefix: &str) -> Result<Vec<String>, Error> {
+        let text = self.run("apt-cache", &["pkgnames", prefix], Path::new("/"))?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Fetches `packages` and unpacks them all into `root`. Gives a line with name,
+    /// version and architecture for each, sorted.
+    pub fn unpack(&self, packages: &[String], root: &Path) -> Result<Vec<String>, Error> {
+        let downloads = root.join(".downloads");
+        fs::create_dir(&downloads).map_err(Error::file(&downloads))?;
+        for package in packages {
+            let fetched = self.run("apt-get", &["download", "--quiet=2", package], &downloads);
+            refused_by_apt(package, fetched)?;
+        }
+        let mut versions = Vec::new();
+        for entry in fs::read_dir(&downloads).map_err(Error::file(&downloads))? {
+            let archive = entry.map_err(Error::file(&downloads))?.path();
+            let mut extract = Command::new("dpkg-deb");
+            tool::output(extract.arg("-x").arg(&archive).arg(root), "dpkg")?;
+            versions.push(identity(&archive)?);
+        }
+        fs::remove_dir_all(&downloads).map_err(Error::file(&downloads))?;
+        versions.sort();
+        Ok(versions)
+    }
+
+    fn depends(&self, package: &str, options: &[&str]) -> Result<String, Error> {
+        let arguments = [&["depends"], &HARD_DEPENDENCIES[..], options, &[package]].concat();
+        refused_by_apt(package, self.run("apt-cache", &arguments, Path::new("/")))
+    }
+
+    fn run(&self, program: &str, arguments: &[&str], dir: &Path) -> Result<String, Error> {
+        let mut command = Command::new(program);
+        command.args(&self.options).args(arguments).current_dir(dir);
+        tool::output(&mut command, "apt")
+    }
 }
 
-fn apt_cache(package: &str, recurse: bool) -> Result<String, Error> {
-    let mut command = Command::new("apt-cache");
-    command.arg("depends").args(HARD_DEPENDENCIES);
-    if recurse {
-        command.arg("--recurse");
-    }
-    refused_by_apt(package, command.arg(package).output_of("apt"))
+fn is_library(package: &str) -> bool {
+    package.starts_with("lib") || package == "zlib1g"
 }
 
-fn download(package: &str, into: &Path) -> Result<(), Error> {
-    let mut command = Command::new("apt-get");
-    command
-        .args(["download", "--quiet=2", package])
-        .current_dir(into);
-    refused_by_apt(package, command.output_of("apt")).map(drop)
+/// What `sources.list` says of `release`: its suites at the mirrors that the host's apt has
+/// for Debian's archive, whichever suites it takes from them.
+fn sources(release: Release) -> Result<String, Error> {
+    let mut targets = Command::new("apt-get");
+    targets.args(["indextargets", "--format", "$(LABEL)\t$(REPO_URI)"]);
+    targets.args(["Created-By: Packages", "Origin: Debian"]);
+    let targets = tool::output(&mut targets, "apt")?;
+    let main = mirror(&targets, "Debian").ok_or(Error::NoArchive)?;
+    let signed_by = KEYRINGS.into_iter().find(|path| Path::new(path).is_file());
+    let options = signed_by.map_or(String::new(), |path| format!("[signed-by={path}] "));
+    let mut lines = String::new();
+    for suite in release.main {
+        lines += &format!("deb {options}{main} {suite} main\n");
+    }
+    // A host that follows Debian's unstable has none.
+    if let Some(security) = mirror(&targets, "Debian-Security") {
+        lines += &format!("deb {options}{security} {} main\n", release.security);
+    }
+    Ok(lines)
+}
+
+const KEYRINGS: [&str; 2] = [
+    "/usr/share/keyrings/debian-archive-keyring.gpg",
+    "/usr/share/keyrings/debian-archive-keyring.pgp",
+];
+
+fn mirror<'a>(targets: &'a str, label: &str) -> Option<&'a str> {
+    let mut lines = targets.lines().filter_map(|line| line.split_once('\t'));
+    lines.find(|(it, _)| *it == label).map(|(_, uri)| uri)
+}
+
+/// Whether the host is `release`, and can run its programs as they are.
+pub fn host_is(release: Release) -> bool {
+    let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let wanted = format!("VERSION_CODENAME={}", release.codename);
+    text.lines().any(|line| line.trim() == wanted)
 }
 
 fn refused_by_apt(package: &str, outcome: Result<String, Error>) -> Result<String, Error> {
@@ -89,20 +228,12 @@ fn refused_by_apt(package: &str, outcome: Result<String, Error>) -> Result<Strin
 }
 
 fn identity(archive: &Path) -> Result<String, Error> {
-    Command::new("dpkg-deb")
-        .args(["-W", "--showformat=${Package} ${Version} ${Architecture}"])
-        .arg(archive)
-        .output_of("dpkg")
-}
-
-trait OutputOf {
-    fn output_of(&mut self, package: &'static str) -> Result<String, Error>;
-}
-
-impl OutputOf for Command {
-    fn output_of(&mut self, package: &'static str) -> Result<String, Error> {
-        tool::output(self, package)
-    }
+    tool::output(
+        Command::new("dpkg-deb")
+            .args(["-W", "--showformat=${Package} ${Version} ${Architecture}"])
+            .arg(archive),
+        "dpkg",
+    )
 }
 
 /// `apt-cache depends` prints `  Depends: NAME`, with a bar before all but the
@@ -134,5 +265,13 @@ mod tests {
                 "linux-image-6.12-unsigned"
             ]
         );
+    }
+
+    #[test]
+    fn a_mirror_is_found_by_its_label() {
+        let targets = "Debian\thttp://one/debian/\nDebian-Security\thttp://two/\n";
+        assert_eq!(mirror(targets, "Debian"), Some("http://one/debian/"));
+        assert_eq!(mirror(targets, "Debian-Security"), Some("http://two/"));
+        assert_eq!(mirror(targets, "Debian Backports"), None);
     }
 }

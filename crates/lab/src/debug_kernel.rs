@@ -1,7 +1,8 @@
 //! The debug kernel: small, built from Debian's kernel sources, with every check
 //! that finds a module's mistakes (`kernel/debug.config`).
 
-use crate::{Error, debian, tool};
+use crate::debian::Apt;
+use crate::{Error, tool};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -56,11 +57,11 @@ pub fn version() -> String {
 
 /// Builds it into `root`, laid out as an unpacked kernel is. That takes about a
 /// quarter of an hour on two cores and 3 GB, of which most is removed again.
-pub fn build(root: &Path) -> Result<(), Error> {
+pub fn build(apt: &Apt, root: &Path) -> Result<(), Error> {
     for (name, package) in TOOLS {
         tool::version(name, package)?;
     }
-    let source = source(root)?;
+    let source = source(apt, root)?;
     let config = source.join("kernel/configs").join(CONFIG_NAME);
     fs::write(&config, CONFIG).map_err(Error::file(&config))?;
     make(&source, &["tinyconfig", CONFIG_NAME])?;
@@ -79,8 +80,8 @@ pub fn build(root: &Path) -> Result<(), Error> {
 }
 
 /// The sources, unpacked where the headers of an unpacked kernel are looked for.
-fn source(root: &Path) -> Result<PathBuf, Error> {
-    debian::unpack(&[SOURCE_PACKAGE.to_owned()], root)?;
+fn source(apt: &Apt, root: &Path) -> Result<PathBuf, Error> {
+    apt.unpack(&[SOURCE_PACKAGE.to_owned()], root)?;
     let packed = root
         .join("usr/src")
         .join(format!("{SOURCE_PACKAGE}.tar.xz"));

@@ -36,9 +36,14 @@ pub enum Error {
         /// What it said.
         output: String,
     },
+    /// The host's apt does not say where Debian's archive is.
+    #[error(
+        "this machine's apt knows no archive of Debian's, which the lab takes its kernels from: add one to its sources, and run `sudo apt-get update`"
+    )]
+    NoArchive,
     /// A Debian package is unknown or could not be fetched.
     #[error(
-        "cannot get the Debian package {package}: run `sudo apt-get update`, check that the machine is online and that its apt sources have Debian 12 with its security updates ({reason})"
+        "cannot get the Debian package {package}: check that the machine is online and that its apt sources have Debian with its security updates ({reason})"
     )]
     Package {
         /// The package.

@@ -6,7 +6,7 @@ use crate::kernel::Kernel;
 use crate::modules::Modules;
 use crate::past::{self, Past};
 use crate::sources::Sources;
-use crate::{Error, elf, tool, tools};
+use crate::{Error, elf, tool, toolchain, tools};
 use kmod::{Source, Tree};
 use record::GuestSpec;
 use record::policy::FastTrack;
@@ -71,7 +71,8 @@ impl Image {
             let paths = match scheduler_of(policy) {
                 "none" => Vec::new(),
                 "frontrow" => {
-                    let header = sched::build::header(&kernel.tree.btf)?;
+                    let tree = &kernel.tree;
+                    let header = sched::build::header(&tree.btf, Some(&tree.headers))?;
                     let source = sources.scheduler()?.with(sched::build::HEADER, header);
                     vec![put_own(cache, &mut archive, kernel, &source)?]
                 }
@@ -259,7 +260,7 @@ const KEPT_BUILDS: usize = 8;
 fn built(cache: &Cache, tree: &Tree, source: &Source) -> Result<PathBuf, Error> {
     let mut digest = Sha256::new();
     digest.update(tree.headers.as_os_str().as_encoded_bytes());
-    digest.update(tool::version("gcc", "gcc")?);
+    digest.update(toolchain::compiler_version(tree.tools.as_deref())?);
     for (path, content) in &source.files {
         digest.update((path.len() as u64).to_le_bytes());
         digest.update(path);
@@ -292,7 +293,10 @@ fn inputs(
 ) -> Result<BTreeMap<String, String>, Error> {
     let mut inputs = BTreeMap::from([
         ("kernel".to_owned(), kernel.identity.clone()),
-        ("gcc".to_owned(), tool::version("gcc", "gcc")?),
+        (
+            "gcc".to_owned(),
+            toolchain::compiler_version(kernel.tree.tools.as_deref())?,
+        ),
         ("rustc".to_owned(), env!("FRONTROW_RUSTC").to_owned()),
         ("image_sha256".to_owned(), hex(&Sha256::digest(archive))),
     ]);

@@ -1,17 +1,56 @@
 //! The kernels that guests boot.
 
 use crate::cache::Cache;
-use crate::{Error, debian, debug_kernel};
+use crate::debian::{Apt, BACKPORTS, BOOKWORM, Release, TRIXIE};
+use crate::{Error, debian, debug_kernel, toolchain};
 use kmod::{Tree, Wanted};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Name on the command line and the Debian 12 package that depends on the
-/// newest kernel of the series.
-const DEBIAN_KERNELS: [(&str, &str); 2] = [
-    ("6.12", "linux-image-6.12-cloud-amd64"),
-    ("6.1", "linux-image-cloud-amd64"),
+/// Where a kernel of Debian's is.
+struct Source {
+    /// On the command line.
+    name: &'static str,
+    release: Release,
+    package: Package,
+}
+
+/// What tells which of a release's kernels it is.
+enum Package {
+    /// A package that depends on the newest of its kind.
+    Newest(&'static str),
+    /// The newest of a series, where no package says which that is: how the releases of the
+    /// series begin and end.
+    Series(&'static str, &'static str),
+}
+
+const fn newest(name: &'static str, release: Release, package: &'static str) -> Source {
+    let package = Package::Newest(package);
+    Source {
+        name,
+        release,
+        package,
+    }
+}
+
+const fn series(name: &'static str, release: Release, begins: &'static str) -> Source {
+    let package = Package::Series(begins, "-cloud-amd64");
+    Source {
+        name,
+        release,
+        package,
+    }
+}
+
+const DEBIAN_KERNELS: [Source; 7] = [
+    newest("6.12", BOOKWORM, "linux-image-6.12-cloud-amd64"),
+    newest("6.1", BOOKWORM, "linux-image-cloud-amd64"),
+    newest("6.12-deb13", TRIXIE, "linux-image-cloud-amd64"),
+    series("7.2", BACKPORTS, "7.2."),
+    series("7.3", BACKPORTS, "7.3."),
+    newest("newest", BACKPORTS, "linux-image-cloud-amd64"),
+    newest("rt", BACKPORTS, "linux-image-rt-amd64"),
 ];
 
 /// Name on the command line of the kernel that is built for its checks.
@@ -19,6 +58,9 @@ const DEBUG: &str = "debug";
 
 /// Written beside an unpacked kernel: its packages with their versions.
 const PACKAGES_FILE: &str = "packages";
+
+/// Written beside an unpacked kernel: the package of the compiler that it wants.
+const COMPILER_FILE: &str = "compiler";
 
 /// A kernel to boot, with its modules and its headers.
 #[derive(Clone, Debug)]
@@ -35,17 +77,17 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// `6.12`, `6.1`, `debug`, or a path: an unpacked tree with `boot/vmlinuz-RELEASE`,
+    /// A name such as `6.12`, `newest` or `debug`, or a path: an unpacked tree with `boot/vmlinuz-RELEASE`,
     /// `lib/modules/RELEASE` and the headers at `lib/modules/RELEASE/build`, or
     /// the image in such a tree.
     pub fn find(cache: &Cache, name: &str) -> Result<Kernel, Error> {
-        if let Some((name, package)) = DEBIAN_KERNELS.iter().find(|(it, _)| *it == name) {
-            let root = cache.directory(&format!("kernels/{name}"), |dir| unpack(package, dir))?;
-            return Kernel::of_tree(&root);
+        if let Some(source) = DEBIAN_KERNELS.iter().find(|it| it.name == name) {
+            return Kernel::of_debian(cache, source);
         }
         if name == DEBUG {
             let name = format!("{DEBUG}-{}", debug_kernel::version());
-            let root = cache.directory(&format!("kernels/{name}"), debug_kernel::build)?;
+            let build = |dir: &Path| debug_kernel::build(&Apt::of(cache, BOOKWORM)?, dir);
+            let root = cache.directory(&format!("kernels/{name}"), build)?;
             cache.keep_latest("kernels", &format!("{DEBUG}-"), 1)?;
             return Kernel::of_tree(&root);
         }
@@ -57,8 +99,23 @@ impl Kernel {
             return Kernel::of_image(path);
         }
         Err(Error::Usage(format!(
-            "there is no kernel '{name}': give 6.12, 6.1, debug, or the path of an unpacked kernel or of a vmlinuz"
+            "there is no kernel '{name}': give {}, {DEBUG}, or the path of an unpacked kernel or of a vmlinuz",
+            DEBIAN_KERNELS.map(|it| it.name).join(", ")
         )))
+    }
+
+    fn of_debian(cache: &Cache, source: &Source) -> Result<Kernel, Error> {
+        let root = cache.directory(&format!("kernels/{}", source.name), |dir| {
+            unpack(&Apt::of(cache, source.release)?, source, dir)
+        })?;
+        let mut kernel = Kernel::of_tree(&root)?;
+        let compiler = root.join(COMPILER_FILE);
+        // Trees that were unpacked before there was a choice have none.
+        if let Ok(package) = fs::read_to_string(&compiler) {
+            let apt = || Apt::of(cache, source.release);
+            kernel.tree.tools = toolchain::compiler(cache, apt, source.release, package.trim())?;
+        }
+        Ok(kernel)
     }
 
     fn of_tree(root: &Path) -> Result<Kernel, Error> {
@@ -138,33 +195,100 @@ impl Kernel {
     }
 }
 
-/// The image, its headers and what those need, of the kernel that `metapackage`
-/// stands for.
-fn unpack(metapackage: &str, root: &Path) -> Result<(), Error> {
-    let image = one_of(
-        debian::dependencies(metapackage)?,
-        metapackage,
-        "linux-image-",
-    )?;
-    let release = image["linux-image-".len()..].to_owned();
+/// The image, its headers and what those need, of the kernel that `source` stands for.
+fn unpack(apt: &Apt, source: &Source, root: &Path) -> Result<(), Error> {
+    let release = release(apt, source)?;
+    let image = format!("linux-image-{release}");
     let headers = format!("linux-headers-{release}");
-    let needed = debian::dependencies(&headers)?;
-    let common = one_of(needed.clone(), &headers, "linux-headers-")?;
-    let kbuild = one_of(needed, &headers, "linux-kbuild-")?;
-    let versions = debian::unpack(&[image, headers, common, kbuild], root)?;
+    let needed = apt.dependencies(&headers)?;
+    let compiler = needed.iter().find_map(|name| compiler_named_in(name));
+    let compiler = compiler.ok_or_else(|| lacks(&headers, "gcc"))?;
+    let common = one_of(&needed, &headers, "linux-headers-")?;
+    let kbuild = one_of(&needed, &headers, "linux-kbuild-")?;
+    // Since 7.2 the image's own package is empty.
+    let parts = apt.dependencies(&image)?.into_iter();
+    let parts = parts.filter(|name| name.starts_with("linux-") && name.ends_with(&release));
+    let mut packages = vec![image, headers, common, kbuild.clone()];
+    packages.extend(parts);
+    if !debian::host_is(source.release) {
+        let libraries = apt.with_libraries(&kbuild)?;
+        packages.extend(libraries.into_iter().filter(|name| *name != kbuild));
+    }
+    let versions = apt.unpack(&packages, root)?;
+    settle(root, &release)?;
     make_relocatable(root, &release)?;
-    let path = root.join(PACKAGES_FILE);
-    fs::write(&path, versions.join("\n") + "\n").map_err(Error::file(&path))
+    if !debian::host_is(source.release) {
+        toolchain::wrap(root, &root.join("usr/lib").join(&kbuild))?;
+    }
+    for (name, text) in [
+        (PACKAGES_FILE, versions.join("\n")),
+        (COMPILER_FILE, compiler),
+    ] {
+        let path = root.join(name);
+        fs::write(&path, text + "\n").map_err(Error::file(&path))?;
+    }
+    Ok(())
 }
 
-fn one_of(names: Vec<String>, package: &str, prefix: &str) -> Result<String, Error> {
-    names
-        .into_iter()
-        .find(|name| name.starts_with(prefix))
-        .ok_or_else(|| Error::Package {
-            package: package.to_owned(),
-            reason: format!("it depends on no {prefix} package"),
-        })
+/// What `uname -r` prints of the kernel.
+fn release(apt: &Apt, source: &Source) -> Result<String, Error> {
+    match source.package {
+        Package::Newest(package) => {
+            let image = one_of(&apt.dependencies(package)?, package, "linux-image-")?;
+            Ok(image["linux-image-".len()..].to_owned())
+        }
+        Package::Series(begins, ends) => {
+            let names = apt.names(&format!("linux-headers-{begins}"))?;
+            let releases = names.iter().filter(|name| name.ends_with(ends));
+            let newest = releases.max_by_key(|name| numbers_in(name));
+            let newest = newest.ok_or_else(|| Error::Package {
+                package: format!("linux-headers-{begins}*{ends}"),
+                reason: format!("{} has none any more", source.release.suite),
+            })?;
+            Ok(newest["linux-headers-".len()..].to_owned())
+        }
+    }
+}
+
+/// Releases of one series in their order.
+fn numbers_in(release: &str) -> Vec<u64> {
+    let numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
+/// `gcc-14` of `gcc-14-for-host` or `linux-compiler-gcc-14-x86`.
+fn compiler_named_in(package: &str) -> Option<String> {
+    let (_, rest) = package.split_once("gcc-")?;
+    let version: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    (!version.is_empty()).then(|| format!("gcc-{version}"))
+}
+
+fn one_of(names: &[String], package: &str, prefix: &str) -> Result<String, Error> {
+    let found = names.iter().find(|name| name.starts_with(prefix));
+    found.cloned().ok_or_else(|| lacks(package, prefix))
+}
+
+fn lacks(package: &str, wanted: &str) -> Error {
+    Error::Package {
+        package: package.to_owned(),
+        reason: format!("it depends on no {wanted} package"),
+    }
+}
+
+/// Packages since Debian 13 have everything below /usr, and since 7.2 the image beside its
+/// modules; this puts them where they were.
+fn settle(root: &Path, release: &str) -> Result<(), Error> {
+    let lib = root.join("lib");
+    if !lib.exists() {
+        symlink("usr/lib", &lib).map_err(Error::file(&lib))?;
+    }
+    let image = lib.join("modules").join(release).join("vmlinuz");
+    if image.is_file() {
+        let boot = root.join("boot");
+        fs::create_dir_all(&boot).map_err(Error::file(&boot))?;
+        fs::rename(&image, boot.join(format!("vmlinuz-{release}"))).map_err(Error::file(&image))?;
+    }
+    Ok(())
 }
 
 /// The header packages expect to be at `/usr/src`: a symlink and the makefile
@@ -174,7 +298,9 @@ fn make_relocatable(root: &Path, release: &str) -> Result<(), Error> {
     for name in ["build", "source"] {
         let link = modules.join(name);
         let target = fs::read_link(&link).map_err(Error::file(&link))?;
-        let inside = target.strip_prefix("/").unwrap_or(&target);
+        let Ok(inside) = target.strip_prefix("/") else {
+            continue;
+        };
         fs::remove_file(&link).map_err(Error::file(&link))?;
         symlink(Path::new("../../..").join(inside), &link).map_err(Error::file(&link))?;
     }
@@ -184,10 +310,15 @@ fn make_relocatable(root: &Path, release: &str) -> Result<(), Error> {
 }
 
 fn relative_includes(makefile: &str) -> String {
-    makefile.replace(
-        "include /usr/src/",
-        "include $(dir $(lastword $(MAKEFILE_LIST)))../",
-    )
+    makefile
+        .replace(
+            "include /usr/src/",
+            "include $(dir $(lastword $(MAKEFILE_LIST)))../",
+        )
+        .replace(
+            "KBUILD_OUTPUT=/usr/src/",
+            "KBUILD_OUTPUT=$(abspath $(dir $(lastword $(MAKEFILE_LIST))))/../",
+        )
 }
 
 #[cfg(test)]
@@ -200,6 +331,23 @@ mod tests {
             relative_includes("include /usr/src/linux-headers-6.1.0-56-common/Makefile\n"),
             "include $(dir $(lastword $(MAKEFILE_LIST)))../linux-headers-6.1.0-56-common/Makefile\n"
         );
+    }
+
+    #[test]
+    fn releases_are_in_the_order_of_their_numbers() {
+        assert!(numbers_in("7.2.12+deb13-cloud-amd64") > numbers_in("7.2.9+deb13-cloud-amd64"));
+        assert!(numbers_in("6.12.115+deb13.1-amd64") > numbers_in("6.12.115+deb13-amd64"));
+    }
+
+    #[test]
+    fn the_compiler_is_what_the_headers_depend_on() {
+        for (package, compiler) in [
+            ("gcc-14-for-host", Some("gcc-14")),
+            ("linux-compiler-gcc-12-x86", Some("gcc-12")),
+            ("linux-base", None),
+        ] {
+            assert_eq!(compiler_named_in(package).as_deref(), compiler, "{package}");
+        }
     }
 
     #[test]

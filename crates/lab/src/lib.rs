@@ -28,6 +28,7 @@ mod session;
 mod shell;
 mod sources;
 mod tool;
+mod toolchain;
 mod tools;
 mod torture;
 

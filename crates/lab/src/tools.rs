@@ -1,9 +1,10 @@
-//! Programs of Debian's for the guest, with the libraries they need, from
+//! Programs of Debian 12's for the guest, with the libraries they need, from
 //! packages and not from the host, so that every host makes the same image.
 
 use crate::cache::Cache;
 use crate::cpio::Archive;
-use crate::{Error, debian, elf};
+use crate::debian::{Apt, BOOKWORM};
+use crate::{Error, elf};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,7 +88,8 @@ fn package_of(program: &str) -> Result<&'static str, Error> {
 
 fn unpacked(cache: &Cache, package: &str) -> Result<PathBuf, Error> {
     cache.directory(&format!("tools/{package}"), |dir| {
-        let versions = debian::unpack(&debian::with_libraries(package)?, dir)?;
+        let apt = Apt::of(cache, BOOKWORM)?;
+        let versions = apt.unpack(&apt.with_libraries(package)?, dir)?;
         let list = dir.join("packages");
         fs::write(&list, versions.join("\n") + "\n").map_err(Error::file(&list))
     })

@@ -4,8 +4,7 @@ use replay::flash::{Config, OPERATION_COUNTERS, Range};
 use std::collections::HashMap;
 
 const MAGIC: &[u8] = b"FRSTREAM";
-const VERSION: u32 = 1;
-const CONFIG_NUMBERS: usize = 26;
+const VERSION: u32 = 2;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;
@@ -195,12 +194,9 @@ impl Reader<'_> {
 
     fn config(&mut self) -> Result<Config, Error> {
         let at = self.at;
-        if self.u32()? != CONFIG_NUMBERS as u32 {
-            return Err(Error::Damaged(at));
-        }
-        let mut numbers = [0; CONFIG_NUMBERS];
-        for number in &mut numbers {
-            *number = self.u64()?;
+        let mut numbers = Vec::new();
+        for _ in 0..self.u32()? {
+            numbers.push(self.u64()?);
         }
         let config = Config::of_numbers(&numbers).ok_or(Error::Damaged(at))?;
         if config.is_foreground_aware() {

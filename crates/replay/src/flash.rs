@@ -13,15 +13,12 @@ pub use power::{OPERATION_COUNTERS, Range, Snapshot};
 
 use arena::{Arena, enter};
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = raw::PAGE_BYTES as u64;
-
-/// Largest defrag log where a profile does not say, as in the module (`log_kib`).
-const LOG_KIB: u64 = 10240;
 
 /// Why there is no device.
 #[derive(Debug, thiserror::Error)]
@@ -50,10 +47,7 @@ impl Config {
     /// # Errors
     /// [`Error::Parameter`], [`Error::TooLarge`].
     pub fn of_profile(parameters: &BTreeMap<String, u64>) -> Result<Self, Error> {
-        let mut config = Config(raw::Config {
-            log_pages: pages_of_kib(LOG_KIB) as u32,
-            ..raw::Config::default()
-        });
+        let mut config = Config(raw::Config::default());
         for (name, value) in parameters {
             config.set(name, *value)?;
         }
@@ -61,76 +55,77 @@ impl Config {
     }
 
     fn set(&mut self, name: &str, value: u64) -> Result<(), Error> {
-        let config = &mut self.0;
-        let (field, value) = match name {
-            "capacity_mib" => (&mut config.capacity_pages, value.saturating_mul(256)),
-            "spare_percent" => (&mut config.spare_percent, value),
-            "channels" => (&mut config.channels, value),
-            "dies_per_channel" => (&mut config.dies_per_channel, value),
-            "block_pages" => (&mut config.block_pages, value),
-            "row_pages" => (&mut config.row_pages, value),
-            "queue_depth" => (&mut config.queue_depth, value),
-            "policy" => (&mut config.policy, value),
-            "victim" => (&mut config.victim, value),
-            "wear_gap" => (&mut config.wear_gap, value),
-            "cache_kib" => (&mut config.cache_pages, pages_of_kib(value)),
-            "request_kib" => (&mut config.command_pages, pages_of_kib(value)),
-            "log_kib" => (&mut config.log_pages, pages_of_kib(value)),
-            "checkpoint_mib" => (&mut config.checkpoint_pages, value.saturating_mul(256)),
-            // Of the kernel's block layer, or of power cuts, which a replay has none of.
-            "discard_mib" | "fua" | "stable_pages" | "power_loss" | "stream_mib" => return Ok(()),
-            time => return self.set_time(time, value),
-        };
-        *field = u32::try_from(value).map_err(|_| Error::TooLarge(name.to_owned()))?;
-        Ok(())
+        if OF_NO_REPLAY.contains(&name) {
+            return Ok(());
+        }
+        let unknown = || Error::Parameter(name.to_owned());
+        let c_name = CString::new(name).map_err(|_| unknown())?;
+        // SAFETY: the core reads the name and changes the configuration's members only.
+        match unsafe { raw::ftl_config_set(&mut self.0, c_name.as_ptr(), value) } {
+            raw::PARAMETER_SET => Ok(()),
+            raw::PARAMETER_UNKNOWN => Err(unknown()),
+            _ => Err(Error::TooLarge(name.to_owned())),
+        }
     }
 
-    fn set_time(&mut self, name: &str, value: u64) -> Result<(), Error> {
-        let config = &mut self.0;
-        let (field, value) = match name {
-            "read_ns" => (&mut config.read_ns, value),
-            "program_ns" => (&mut config.program_ns, value),
-            "erase_ns" => (&mut config.erase_ns, value),
-            "read_command_ns" => (&mut config.read_command_ns, value),
-            "write_command_ns" => (&mut config.write_command_ns, value),
-            "flush_command_ns" => (&mut config.flush_command_ns, value),
-            "discard_command_ns" => (&mut config.discard_command_ns, value),
-            "discard_mib_ns" => (&mut config.discard_mib_ns, value),
-            "response_ns" => (&mut config.response_ns, value),
-            "channel_mb_s" => (&mut config.channel_page_ns, page_ns(value)),
-            "link_mb_s" => (&mut config.link_page_ns, page_ns(value)),
-            unknown => return Err(Error::Parameter(unknown.to_owned())),
-        };
-        *field = value;
-        Ok(())
+    /// What the core has for a parameter, in the core's unit: pages instead of KiB and MiB.
+    fn number(&self, name: &str) -> u64 {
+        // SAFETY: the index is a parameter's, and the configuration is only read.
+        unsafe { raw::ftl_config_number(&self.0, parameter_index(name)) }
     }
 
     /// The same device with another size and as much flash beyond it.
     #[must_use]
     pub fn sized(mut self, capacity_pages: u32, spare_percent: u32) -> Self {
-        self.0.capacity_pages = capacity_pages;
-        self.0.spare_percent = spare_percent;
+        for (name, number) in [
+            ("capacity_mib", capacity_pages),
+            ("spare_percent", spare_percent),
+        ] {
+            let index = parameter_index(name);
+            // SAFETY: the index is a parameter's; the number fits, for it has 32 bits.
+            unsafe { raw::ftl_config_set_number(&mut self.0, index, u64::from(number)) };
+        }
         self
     }
 
     /// Commands that it takes at once.
     pub fn queue_depth(&self) -> u32 {
-        self.0.queue_depth
+        self.number("queue_depth") as u32
     }
 
     /// Pages that the host sees.
     pub fn capacity_pages(&self) -> u32 {
-        self.0.capacity_pages
+        self.number("capacity_mib") as u32
+    }
+
+    /// Largest read or write.
+    pub fn command_pages(&self) -> u32 {
+        self.number("request_kib") as u32
     }
 }
 
-fn pages_of_kib(kib: u64) -> u64 {
-    kib / (PAGE_BYTES / 1024)
+/// Parameters of the kernel's block layer, or of power cuts, which a replay has none of.
+const OF_NO_REPLAY: [&str; 5] = [
+    "discard_mib",
+    "fua",
+    "stable_pages",
+    "power_loss",
+    "stream_mib",
+];
+
+/// The core's parameters, in their order.
+fn parameter_names() -> impl Iterator<Item = &'static CStr> {
+    // SAFETY: the core's count bounds the index, and its names are static strings.
+    let name = |index| unsafe { CStr::from_ptr(raw::ftl_parameter_name(index)) };
+    // SAFETY: it only tells a constant.
+    (0..unsafe { raw::ftl_parameters() }).map(name)
 }
 
-/// `ftl_page_ns`: a page's time at a rate in 10⁶ bytes a second, 0 for no time.
-fn page_ns(mb_s: u64) -> u64 {
-    (PAGE_BYTES * 1000).checked_div(mb_s).unwrap_or(0)
+/// # Panics
+/// If the core has no such parameter.
+fn parameter_index(name: &str) -> u32 {
+    let found = parameter_names().position(|it| it.to_bytes() == name.as_bytes());
+    found.expect("a parameter of ftl/parameters.h") as u32
 }
 
 /// What a command does.
@@ -166,7 +161,9 @@ pub enum Command {
 /// A device.
 pub struct Flash {
     ftl: NonNull<raw::Ftl>,
-    config: raw::Config,
+    capacity_pages: u32,
+    queue_depth: u32,
+    command_pages: u32,
     /// Slots; the one behind the queue's is for control commands.
     free: Vec<u32>,
     /// For each slot the pages that a read brings; boxed, so that they stay where they are.
@@ -193,9 +190,8 @@ impl Flash {
     }
 
     fn in_memory(config: &Config, mut arena: Option<Box<Arena>>) -> Result<Self, Error> {
-        let config = config.0;
         // SAFETY: the configuration is only read; the sentence is a static string or null.
-        let sentence = unsafe { raw::ftl_config_error(&config) };
+        let sentence = unsafe { raw::ftl_config_error(&config.0) };
         if !sentence.is_null() {
             // SAFETY: it is not null, and ends with a zero as all C strings.
             let sentence = unsafe { CStr::from_ptr(sentence) };
@@ -203,15 +199,17 @@ impl Flash {
         }
         let entered = enter(arena.as_deref_mut());
         // SAFETY: the configuration was checked above, and is copied.
-        let ftl = NonNull::new(unsafe { raw::ftl_create(&config, 0) })
-            .ok_or(Error::Memory(config.capacity_pages))?;
+        let ftl = NonNull::new(unsafe { raw::ftl_create(&config.0, 0) })
+            .ok_or(Error::Memory(config.capacity_pages()))?;
         drop(entered);
-        let words = WORDS * config.command_pages as usize;
+        let words = WORDS * config.command_pages() as usize;
         Ok(Flash {
             ftl,
-            config,
-            free: (0..=config.queue_depth).rev().collect(),
-            memory: (0..config.queue_depth)
+            capacity_pages: config.capacity_pages(),
+            queue_depth: config.queue_depth(),
+            command_pages: config.command_pages(),
+            free: (0..=config.queue_depth()).rev().collect(),
+            memory: (0..config.queue_depth())
                 .map(|_| vec![0; words].into_boxed_slice())
                 .collect(),
             ranges: Arc::default(),
@@ -221,7 +219,7 @@ impl Flash {
 
     /// Pages that a read or write may have.
     pub fn command_pages(&self) -> u32 {
-        self.config.command_pages
+        self.command_pages
     }
 
     /// Sends a command at `now_ns`; `word` gives what each page of a write holds. Gives the
@@ -244,17 +242,17 @@ impl Flash {
             Command::Flush => (raw::FLUSH, 0, 0, false),
         };
         let end = lba.checked_add(pages).expect("pages of the device");
-        assert!(end <= self.config.capacity_pages, "beyond the device");
+        assert!(end <= self.capacity_pages, "beyond the device");
         let moves = matches!(op, raw::READ | raw::WRITE);
         assert!(
-            !moves || (1..=self.config.command_pages).contains(&pages),
+            !moves || (1..=self.command_pages).contains(&pages),
             "a command of {pages} pages"
         );
         // The control slot stays at the bottom.
         let slot = *self
             .free
             .last()
-            .filter(|it| **it < self.config.queue_depth)?;
+            .filter(|it| **it < self.queue_depth)?;
         let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: the device lives as long as `self`.
         if op == raw::WRITE && !unsafe { raw::ftl_provide(self.ftl.as_ptr()) } {
@@ -299,7 +297,7 @@ impl Flash {
             let cmd = NonNull::new(raw::ftl_take_done(self.ftl.as_ptr()))?;
             ((*cmd.as_ptr()).owner as usize as u32, cmd.as_ref().status)
         };
-        match slot == self.config.queue_depth {
+        match slot == self.queue_depth {
             true => self.free.insert(0, slot),
             false => self.free.push(slot),
         }
@@ -332,7 +330,7 @@ impl Flash {
 
     /// Whether no command is under way.
     pub fn is_idle(&self) -> bool {
-        self.free.len() > self.config.queue_depth as usize
+        self.free.len() > self.queue_depth as usize
     }
 
     /// What the device counted.

@@ -22,16 +22,20 @@ pub fn source() -> Source {
     })
 }
 
-/// The text of `frontrow_abi.h` for the kernel whose BTF is in the file `btf`.
+/// The text of `frontrow_abi.h` for the kernel whose BTF is in the file `btf`, and whose
+/// headers, if they are there, say what it exports.
 ///
 /// # Errors
 /// [`Error::File`], or [`Error::Abi`] for a kernel that is not supported.
-pub fn header(btf: &Path) -> Result<String, Error> {
+pub fn header(btf: &Path, headers: Option<&Path>) -> Result<String, Error> {
     let kernel = fs::read(btf).map_err(|source| Error::File {
         path: btf.to_owned(),
         source,
     })?;
-    abi::generate(&kernel).map_err(|source| Error::Abi {
+    // Without this file no module can be built, and kbuild says so.
+    let symvers = headers.and_then(|dir| fs::read_to_string(dir.join("Module.symvers")).ok());
+    let exports = symvers.as_deref().map(abi::Exports::parse);
+    abi::generate(&kernel, exports.as_ref()).map_err(|source| Error::Abi {
         path: btf.to_owned(),
         source,
     })
@@ -43,6 +47,6 @@ pub fn header(btf: &Path) -> Result<String, Error> {
 /// # Errors
 /// As [`header`] and [`kmod::build`].
 pub fn build(tree: &Tree, source: Source, out: &Path) -> Result<PathBuf, Error> {
-    let source = source.with(HEADER, header(&tree.btf)?);
+    let source = source.with(HEADER, header(&tree.btf, Some(&tree.headers))?);
     Ok(kmod::build(tree, &source, out)?)
 }

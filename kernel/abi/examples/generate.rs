@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     };
     let header = std::fs::read(&path)
         .map_err(|error| format!("{}: {error}", path.display()))
-        .and_then(|kernel| abi::generate(&kernel).map_err(|error| error.to_string()));
+        .and_then(|kernel| abi::generate(&kernel, None).map_err(|error| error.to_string()));
     match header {
         Ok(text) => {
             print!("{text}");

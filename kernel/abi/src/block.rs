@@ -1,13 +1,13 @@
 //! Which declarations of the block layer an I/O scheduler needs that no public header
 //! has, and what is known to differ between kernels.
 
-use crate::Error;
 use crate::ctype::Printer;
+use crate::{Error, Exports};
 use btf_rs::{Btf, Func, FuncProto, Struct, Type};
 use std::collections::BTreeSet;
 
 /// Signatures that a function or operation may have, each with the macro that tells the
-/// module which of them it met.
+/// module which of them it met. A signature belongs here once the module implements it.
 struct Known {
     name: &'static str,
     signatures: &'static [(&'static str, Option<&'static str>)],
@@ -212,7 +212,7 @@ const ELEVATOR_ALLOC: Known = known(
     "elevator_alloc",
     &[(
         "struct elevator_queue *(struct request_queue *, struct elevator_type *)",
-        Some("FRONTROW_ABI_HAS_ELEVATOR_ALLOC"),
+        None,
     )],
 );
 
@@ -274,9 +274,9 @@ const PUBLIC: [&str; 22] = [
     "umode_t",
 ];
 
-/// The whole header.
-pub fn header(btf: &Btf) -> Result<String, Error> {
-    let mut header = Header::new(btf);
+/// The whole header. Without `exports` every function counts as exported.
+pub fn header(btf: &Btf, exports: Option<&Exports>) -> Result<String, Error> {
+    let mut header = Header::new(btf, exports);
     header.merge_results()?;
     header.insert_flags()?;
     for (name, members) in STRUCTURES {
@@ -292,11 +292,13 @@ pub fn header(btf: &Btf) -> Result<String, Error> {
     }
     header.writeback_throttling()?;
     header.request_priority()?;
+    header.timers()?;
     Ok(header.text())
 }
 
 struct Header<'a> {
     btf: &'a Btf,
+    exports: Option<&'a Exports>,
     printer: Printer<'a>,
     /// Private types declared so far.
     declared: BTreeSet<String>,
@@ -305,9 +307,10 @@ struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    fn new(btf: &'a Btf) -> Self {
+    fn new(btf: &'a Btf, exports: Option<&'a Exports>) -> Self {
         Self {
             btf,
+            exports,
             printer: Printer::new(btf),
             declared: BTreeSet::new(),
             macros: BTreeSet::new(),
@@ -448,7 +451,8 @@ impl<'a> Header<'a> {
 
     fn writeback_throttling(&mut self) -> Result<(), Error> {
         for function in &WRITEBACK_THROTTLING {
-            if self.find_function(function.name)?.is_none() {
+            let exists = self.find_function(function.name)?.is_some();
+            if !exists || !self.is_exported(function.name) {
                 return Ok(());
             }
         }
@@ -469,11 +473,26 @@ impl<'a> Header<'a> {
         Ok(())
     }
 
+    /// How a timer is set up: newer kernels (6.15) have no other way.
+    fn timers(&mut self) -> Result<(), Error> {
+        if self.find_function("hrtimer_setup")?.is_some() {
+            self.macros.insert("FRONTROW_ABI_HAS_HRTIMER_SETUP");
+        }
+        Ok(())
+    }
+
+    fn is_exported(&self, function: &str) -> bool {
+        self.exports.is_none_or(|exports| exports.has(function))
+    }
+
     fn function(&mut self, function: &Known) -> Result<(), Error> {
         let proto = self
             .find_function(function.name)?
             .ok_or_else(|| Error::Missing(format!("function {}", function.name)))?;
         self.accept(function, function.name, &proto)?;
+        if !self.is_exported(function.name) {
+            return Err(Error::NotExported(function.name.into()));
+        }
         let text = self.printer.prototype(function.name, &proto)?;
         self.check_held(&format!("function {}", function.name))?;
         self.body += &format!("{text};\n");

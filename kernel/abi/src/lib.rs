@@ -8,12 +8,15 @@
 //!
 //! [`generate`] takes any of: raw BTF (`/sys/kernel/btf/vmlinux`), an ELF file with
 //! a `.BTF` section (a `vmlinux`, or the BTF-only one in some header packages), or a
-//! compressed boot image (`/boot/vmlinuz-…`).
+//! compressed boot image (`/boot/vmlinuz-…`). BTF does not tell which functions modules may
+//! call; `Module.symvers` of the kernel's headers does ([`Exports`]).
 
 mod block;
 mod ctype;
+mod exports;
 mod image;
 
+pub use exports::Exports;
 pub use image::btf_section;
 
 /// Why no header can be made for this kernel.
@@ -30,6 +33,11 @@ pub enum Error {
     /// A declaration that the scheduler needs does not exist in this kernel.
     #[error("this kernel has no {0}, which the scheduler needs: it is not supported")]
     Missing(String),
+    /// A function that the scheduler needs is not for modules in this kernel.
+    #[error(
+        "this kernel does not export the function {0} to modules, which the scheduler needs: it is not supported"
+    )]
+    NotExported(String),
     /// A function or operation changed in a way that is not known.
     #[error(
         "this kernel declares {name} as `{found}`, but only `{known}` is known: it is not supported"
@@ -60,12 +68,13 @@ impl From<btf_rs::Error> for Error {
     }
 }
 
-/// The text of `frontrow_abi.h` for the kernel whose BTF `kernel` is or contains.
+/// The text of `frontrow_abi.h` for the kernel whose BTF `kernel` is or contains, and which
+/// exports `exports` to modules; without these, every function counts as exported.
 ///
 /// # Errors
 /// [`Error`]: the BTF cannot be found or read, or it shows a kernel whose block
 /// layer differs from all known ones.
-pub fn generate(kernel: &[u8]) -> Result<String, Error> {
+pub fn generate(kernel: &[u8], exports: Option<&Exports>) -> Result<String, Error> {
     let section = btf_section(kernel)?;
-    block::header(&btf_rs::Btf::from_bytes(&section)?)
+    block::header(&btf_rs::Btf::from_bytes(&section)?, exports)
 }

@@ -2,7 +2,10 @@
 
 mod kernel;
 
+use abi::Exports;
 use kernel::Kernel;
+use std::collections::BTreeSet;
+use std::fs;
 
 /// What a block layer declares, as text that a test can change.
 struct BlockLayer {
@@ -71,6 +74,7 @@ impl BlockLayer {
             "struct elevator_queue *(struct request_queue *, struct elevator_type *, struct elevator_resources *)",
         );
         layer.queue_flags.push("QUEUE_FLAG_DISABLE_WBT_DEF");
+        layer.set_function("hrtimer_setup", "void (struct hrtimer *)");
         layer
     }
 
@@ -109,11 +113,11 @@ impl BlockLayer {
     }
 
     fn header(&self) -> String {
-        abi::generate(&self.btf()).unwrap()
+        abi::generate(&self.btf(), None).unwrap()
     }
 
     fn refusal(&self) -> String {
-        abi::generate(&self.btf()).unwrap_err().to_string()
+        abi::generate(&self.btf(), None).unwrap_err().to_string()
     }
 }
 
@@ -183,13 +187,12 @@ fn macros(header: &str) -> Vec<&str> {
 fn each_known_block_layer_gets_its_macros() {
     assert_eq!(
         macros(&BlockLayer::oldest().header()),
-        ["HAS_ELEVATOR_ALLOC", "HAS_WBT", "REQUEST_IOPRIO"]
+        ["HAS_WBT", "REQUEST_IOPRIO"]
     );
     assert_eq!(
         macros(&BlockLayer::flagged().header()),
         [
             "ELEVATOR_FLAGS",
-            "HAS_ELEVATOR_ALLOC",
             "HAS_WBT",
             "INSERT_BLK_FLAGS",
             "WBT_GENDISK"
@@ -199,6 +202,7 @@ fn each_known_block_layer_gets_its_macros() {
         macros(&BlockLayer::newest().header()),
         [
             "DEPTH_UPDATED_QUEUE",
+            "HAS_HRTIMER_SETUP",
             "HAS_WBT",
             "INIT_SCHED_EQ",
             "INSERT_BLK_FLAGS",
@@ -250,10 +254,7 @@ fn a_kernel_without_writeback_throttling_is_supported() {
     layer
         .functions
         .retain(|(name, _)| !name.starts_with("wbt_"));
-    assert_eq!(
-        macros(&layer.header()),
-        ["HAS_ELEVATOR_ALLOC", "REQUEST_IOPRIO"]
-    );
+    assert_eq!(macros(&layer.header()), ["REQUEST_IOPRIO"]);
 }
 
 #[test]
@@ -310,6 +311,56 @@ fn what_the_scheduler_needs_must_be_there() {
     );
 }
 
+fn exports_without(missing: &str) -> Exports {
+    let symvers: String = parse(FUNCTIONS)
+        .iter()
+        .filter(|(name, _)| !name.starts_with(missing))
+        .map(|(name, _)| format!("0x00000000\t{name}\tvmlinux\tEXPORT_SYMBOL_GPL\t\n"))
+        .collect();
+    Exports::parse(&symvers)
+}
+
+#[test]
+fn what_modules_may_not_call_is_not_called() {
+    let btf = BlockLayer::oldest().btf();
+    let header = |exports: &Exports| abi::generate(&btf, Some(exports));
+    let all = header(&exports_without("nothing")).unwrap();
+    assert_eq!(macros(&all), ["HAS_WBT", "REQUEST_IOPRIO"]);
+    let refusal = header(&exports_without("elevator_alloc")).unwrap_err();
+    assert!(
+        refusal
+            .to_string()
+            .contains("does not export the function elevator_alloc"),
+        "{refusal}"
+    );
+    let without_wbt = header(&exports_without("wbt_")).unwrap();
+    assert_eq!(macros(&without_wbt), ["REQUEST_IOPRIO"]);
+}
+
+/// A signature that the module does not implement must not be accepted: what the header
+/// says of a kernel is asked for somewhere in the module.
+#[test]
+fn the_module_implements_all_that_the_header_may_tell() {
+    let generator = include_str!("../src/block.rs");
+    let told: BTreeSet<_> = generator
+        .split('"')
+        .filter(|text| text.starts_with("FRONTROW_ABI_") && !text.contains(' '))
+        .collect();
+    assert!(told.len() > 5, "{told:?}");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../iosched");
+    let mut sources = String::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|it| it == "c" || it == "h") {
+            sources += &fs::read_to_string(path).unwrap();
+        }
+    }
+    for name in told {
+        let asked = format!("#ifdef {name}\n");
+        assert!(sources.contains(&asked), "the module ignores {name}");
+    }
+}
+
 #[test]
 fn a_type_that_may_be_private_is_not_guessed() {
     let mut layer = BlockLayer::oldest();
@@ -333,11 +384,11 @@ fn damaged_files_are_errors() {
         (b"MZ not a kernel", "holds no BTF"),
         (b"\x9f\xeb\x01\x00", "cannot be read"),
     ] {
-        let error = abi::generate(file).unwrap_err().to_string();
+        let error = abi::generate(file, None).unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
     }
     let btf = BlockLayer::oldest().btf();
-    assert!(abi::generate(&btf[..btf.len() / 2]).is_err());
+    assert!(abi::generate(&btf[..btf.len() / 2], None).is_err());
 }
 
 #[test]
@@ -348,7 +399,7 @@ fn no_damage_makes_it_panic() {
             let mut damaged = btf.clone();
             damaged[at] ^= flip;
             // An error or a header for another layout: both are fine.
-            let _ = abi::generate(&damaged);
+            let _ = abi::generate(&damaged, None);
         }
     }
 }

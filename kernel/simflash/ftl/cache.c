@@ -279,7 +279,7 @@ void ftl_cache_push(struct ftl *ftl)
 		      FTL_CLASS_PROGRAM);
 }
 
-/* Ends the flushes whose rows are all programmed, and the log they asked for. */
+/* Ends the flushes whose rows are all programmed, then the log and the map they asked for. */
 void ftl_cache_end_flushes(struct ftl *ftl)
 {
 	struct ftl_cache *cache = &ftl->cache;
@@ -289,6 +289,8 @@ void ftl_cache_end_flushes(struct ftl *ftl)
 		if (cache->oldest && cache->oldest->number <= cmd->flush_row)
 			return;
 		if (cmd->flush_log && cmd->flush_log > ftl_system_written(ftl))
+			return;
+		if (cmd->op == FTL_FLUSH && !ftl_mapcache_flush(ftl, cmd))
 			return;
 		cache->flush_head = cmd->next;
 		if (cmd->op == FTL_FLUSH)
@@ -359,7 +361,7 @@ bool ftl_cache_is_quiet(const struct ftl *ftl)
 {
 	uint32_t i;
 
-	if (ftl->cache.oldest)
+	if (ftl->cache.oldest || !ftl_mapcache_is_quiet(ftl))
 		return false;
 	for (i = 0; i < ftl->dies; i++) {
 		if (ftl->die[i].collector.busy &&
@@ -380,6 +382,8 @@ bool ftl_cache_under_program(const struct ftl *ftl, uint32_t lba)
 	const struct ftl_row *row;
 	uint32_t i;
 
+	if (lba >= ftl->config.capacity_pages)
+		return lba < ftl->lbas && ftl_mapcache_under_program(ftl, lba);
 	for (row = cache->oldest; row; row = row->next) {
 		for (i = 0; i < row->pages; i++) {
 			if (cache->slot[row->slot[i]].lba == lba)

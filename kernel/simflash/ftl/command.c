@@ -2,7 +2,8 @@
 /*
  * Commands in time: the controller, the link and the response.
  *
- * The controller serves commands in order of arrival, one at a time. Then a
+ * The controller serves commands in order of arrival, one at a time, and none
+ * while as many are unanswered as the device works on at once. Then a
  * read's rows wait at their dies and its pages cross the link as they come;
  * writes cross the link one command after another, as far as the cache has
  * room, and a write is done when its last page is in the cache.
@@ -75,6 +76,8 @@ static void count_command(struct ftl_stats *stats, const struct ftl_cmd *cmd, ui
 	stats->failed += cmd->status != FTL_OK;
 }
 
+static void controller_start(struct ftl *ftl);
+
 static void response_event(struct ftl *ftl)
 {
 	struct ftl_cmd *cmd = ftl_commands_pop(&ftl->responses);
@@ -84,6 +87,11 @@ static void response_event(struct ftl *ftl)
 	ftl->due_ns[FTL_DUE_RESPONSE] =
 		ftl->responses.head ? ftl->responses.head->due_ns : FTL_NEVER;
 	ftl_commands_push(&ftl->done, cmd);
+	ftl->in_service--;
+	ftl->unanswered--;
+	if (ftl->config.slc_pages && !ftl->unanswered)
+		ftl->due_ns[FTL_DUE_IDLE] = ftl->now_ns + ftl->config.fold_after_ns;
+	controller_start(ftl);
 }
 
 /* Reads. */
@@ -205,6 +213,11 @@ static void start_read(struct ftl *ftl, struct ftl_cmd *cmd)
 	}
 }
 
+void ftl_command_looked_up(struct ftl *ftl, struct ftl_cmd *cmd)
+{
+	start_read(ftl, cmd);
+}
+
 /* A die has read its pages: their data is taken now, then they cross the link. */
 void ftl_command_row_read(struct ftl *ftl, struct ftl_operation *operation)
 {
@@ -235,7 +248,7 @@ static uint32_t next_piece(struct ftl *ftl)
 	const struct ftl_cmd *cmd = ftl->writes.head;
 	uint32_t pages;
 
-	if (!cmd || ftl_log_wants_quiet(ftl))
+	if (!cmd || ftl_log_wants_quiet(ftl) || ftl_mapcache_is_full(ftl))
 		return 0;
 	if (!ftl->cache.staged && !ftl->free_rows && ftl_collect_goes_on(ftl))
 		return 0;
@@ -344,33 +357,53 @@ static struct ftl_operation *next_read(struct ftl *ftl)
 	return ftl_queue_pop(&ftl->reads);
 }
 
-void ftl_link_start(struct ftl *ftl)
+static void start_link_read(struct ftl *ftl)
 {
-	uint32_t pages;
-
-	if (ftl->link_read || ftl->link_write)
-		return;
-	pages = next_piece(ftl);
-	if ((ftl->front_reads.head || ftl->reads.head) && (!pages || read_crosses_first(ftl))) {
-		ftl->link_read = next_read(ftl);
-		pages = ftl->link_read->pages;
-	} else {
-		ftl->link_write = pages;
-	}
-	if (pages)
-		ftl->due_ns[FTL_DUE_LINK] = ftl->now_ns + pages * ftl->config.link_page_ns;
+	ftl->link_read = next_read(ftl);
+	ftl->due_ns[FTL_DUE_LINK_READ] =
+		ftl->now_ns + ftl->link_read->pages * ftl->config.link_page_ns;
 }
 
-static void link_event(struct ftl *ftl)
+static void start_link_write(struct ftl *ftl, uint32_t pages)
+{
+	ftl->link_write = pages;
+	ftl->due_ns[FTL_DUE_LINK_WRITE] = ftl->now_ns + pages * ftl->config.link_page_ns;
+}
+
+/* One piece at a time; in either direction where the link is duplex. */
+void ftl_link_start(struct ftl *ftl)
+{
+	bool reads = ftl->front_reads.head || ftl->reads.head;
+	uint32_t pages;
+
+	if (!ftl->config.link_duplex && (ftl->link_read || ftl->link_write))
+		return;
+	pages = ftl->link_write ? 0 : next_piece(ftl);
+	if (reads && !ftl->link_read &&
+	    (ftl->config.link_duplex || !pages || read_crosses_first(ftl))) {
+		start_link_read(ftl);
+		if (!ftl->config.link_duplex)
+			return;
+	}
+	if (pages)
+		start_link_write(ftl, pages);
+}
+
+static void link_read_event(struct ftl *ftl)
 {
 	struct ftl_operation *operation = ftl->link_read;
 
-	ftl->due_ns[FTL_DUE_LINK] = FTL_NEVER;
+	ftl->due_ns[FTL_DUE_LINK_READ] = FTL_NEVER;
 	ftl->link_read = NULL;
-	if (!operation)
-		write_moved(ftl);
-	else if (!--operation->cmd->waiting)
+	if (!--operation->cmd->waiting)
 		ftl_command_respond(ftl, operation->cmd);
+	ftl_link_start(ftl);
+}
+
+static void link_write_event(struct ftl *ftl)
+{
+	ftl->due_ns[FTL_DUE_LINK_WRITE] = FTL_NEVER;
+	write_moved(ftl);
 	ftl_link_start(ftl);
 }
 
@@ -397,14 +430,20 @@ static uint64_t command_ns(const struct ftl *ftl, const struct ftl_cmd *cmd)
 	}
 }
 
+static bool controller_is_free(const struct ftl *ftl)
+{
+	return ftl->due_ns[FTL_DUE_CONTROLLER] == FTL_NEVER;
+}
+
+/* Begins the next command, where one more may be in service. */
 static void controller_start(struct ftl *ftl)
 {
 	struct ftl_cmd *cmd = ftl->arrived.head;
 
-	if (!cmd) {
-		ftl->due_ns[FTL_DUE_CONTROLLER] = FTL_NEVER;
+	if (!cmd || !controller_is_free(ftl) ||
+	    (ftl->config.commands_at_once && ftl->in_service >= ftl->config.commands_at_once))
 		return;
-	}
+	ftl->in_service++;
 	ftl->discarded = 0;
 	ftl->due_ns[FTL_DUE_CONTROLLER] =
 		(ftl->power.ready_ns > ftl->now_ns ? ftl->power.ready_ns : ftl->now_ns) +
@@ -450,13 +489,16 @@ static void controller_event(struct ftl *ftl)
 	if (cmd->op == FTL_DISCARD && discard_next(ftl, cmd))
 		return;
 	ftl_commands_pop(&ftl->arrived);
+	ftl->due_ns[FTL_DUE_CONTROLLER] = FTL_NEVER;
 	switch (cmd->op) {
 	case FTL_READ:
-		start_read(ftl, cmd);
+		if (ftl_mapcache_look_up(ftl, cmd))
+			start_read(ftl, cmd);
 		break;
 	case FTL_WRITE:
 		cmd->waiting = 1;	/* its own transfer; FUA adds its pages */
-		queue_command(ftl, &ftl->writes, cmd, ftl->link_write || (ftl->writes.head && ftl->writes.head->moved));
+		queue_command(ftl, &ftl->writes, cmd,
+			      ftl->link_write || (ftl->writes.head && ftl->writes.head->moved));
 		ftl_link_start(ftl);
 		break;
 	case FTL_FLUSH:
@@ -485,6 +527,12 @@ static uint32_t earliest(const struct ftl *ftl)
 	return found;
 }
 
+static void idle_event(struct ftl *ftl)
+{
+	ftl->due_ns[FTL_DUE_IDLE] = FTL_NEVER;
+	ftl_collect_idle(ftl);
+}
+
 uint64_t ftl_next_ns(const struct ftl *ftl)
 {
 	return ftl->due_ns[earliest(ftl)];
@@ -500,16 +548,22 @@ void ftl_run(struct ftl *ftl, uint64_t now_ns)
 		ftl->now_ns = ftl->due_ns[source];
 		if (source == FTL_DUE_CONTROLLER)
 			controller_event(ftl);
-		else if (source == FTL_DUE_LINK)
-			link_event(ftl);
+		else if (source == FTL_DUE_LINK_READ)
+			link_read_event(ftl);
+		else if (source == FTL_DUE_LINK_WRITE)
+			link_write_event(ftl);
 		else if (source == FTL_DUE_RESPONSE)
 			response_event(ftl);
+		else if (source == FTL_DUE_IDLE)
+			idle_event(ftl);
 		else
 			ftl_die_event(ftl, &ftl->die[source - FTL_DUE_DIE]);
 		if (ftl->collect)
 			ftl_collect_run(ftl);
 		if (ftl->log.wanted || ftl->log.remap)
 			ftl_log_run(ftl);
+		if (ftl->mapcache.wanted)
+			ftl_mapcache_run(ftl);
 	}
 	if (now_ns > ftl->now_ns)
 		ftl->now_ns = now_ns;
@@ -537,8 +591,11 @@ void ftl_command_power_lost(struct ftl *ftl)
 	memset(&ftl->front_reads, 0, sizeof(ftl->front_reads));
 	ftl->link_read = NULL;
 	ftl->link_write = 0;
+	ftl->in_service = ftl->unanswered = 0;
+	ftl->due_ns[FTL_DUE_IDLE] = FTL_NEVER;
 	ftl->due_ns[FTL_DUE_CONTROLLER] = FTL_NEVER;
-	ftl->due_ns[FTL_DUE_LINK] = FTL_NEVER;
+	ftl->due_ns[FTL_DUE_LINK_READ] = FTL_NEVER;
+	ftl->due_ns[FTL_DUE_LINK_WRITE] = FTL_NEVER;
 	ftl->due_ns[FTL_DUE_RESPONSE] = FTL_NEVER;
 	for (i = 0; i <= ftl->config.queue_depth; i++) {
 		if (ftl->command[i].under_way)
@@ -559,9 +616,11 @@ void ftl_submit(struct ftl *ftl, struct ftl_cmd *cmd, uint64_t now_ns)
 		fail(ftl, cmd);
 		return;
 	}
-	queue_command(ftl, &ftl->arrived, cmd, true);
-	if (ftl->arrived.head == cmd)
-		controller_start(ftl);
+	ftl->unanswered++;
+	ftl->folding = false;
+	ftl->due_ns[FTL_DUE_IDLE] = FTL_NEVER;
+	queue_command(ftl, &ftl->arrived, cmd, !controller_is_free(ftl));
+	controller_start(ftl);
 	ftl_run(ftl, now_ns);
 }
 

@@ -4,7 +4,10 @@
  *
  * A read senses its row, then moves its pages over the channel; a program
  * moves its pages first. The die belongs to the operation all the while. What
- * a die does next is decided when it gets free.
+ * a die does next is decided when it gets free. Where it can, it suspends a
+ * program or an erase for a read:
+ *
+ *	cells --a read is queued--> suspending --> reads --none, or enough--> cells
  */
 #include "internal.h"
 
@@ -106,6 +109,10 @@ static void count_wait(struct ftl *ftl, const struct ftl_operation *operation)
 		stats->row_reads++;
 		stats->page_reads += operation->pages;
 		return;
+	case FTL_MAP_PROGRAM:
+		stats->map_row_programs++;
+		stats->map_page_programs += operation->pages;
+		return;
 	case FTL_SYSTEM_PROGRAM:
 		stats->log_row_programs++;
 		stats->log_page_programs += operation->pages;
@@ -118,12 +125,53 @@ static void count_wait(struct ftl *ftl, const struct ftl_operation *operation)
 static bool reads(enum ftl_kind kind)
 {
 	return kind == FTL_READ_ROW || kind == FTL_COLLECT_READ || kind == FTL_SPREAD_READ ||
-	       kind == FTL_VERIFY_READ;
+	       kind == FTL_VERIFY_READ || kind == FTL_MAP_READ;
 }
 
 static bool erases(enum ftl_kind kind)
 {
 	return kind == FTL_ERASE_BLOCK || kind == FTL_SYSTEM_ERASE;
+}
+
+/* Of a row of the host's, the collector's or the map's: the system area is like main flash. */
+enum kind_of_row { LOWER, UPPER, BUFFER };
+
+/* Where cells hold several bits, every other row is of their upper ones, which take longer. */
+static enum kind_of_row row_of(const struct ftl *ftl, const struct ftl_operation *operation)
+{
+	if (operation->kind == FTL_SYSTEM_PROGRAM)
+		return LOWER;
+	if (ftl_store_is_buffer(ftl, operation->physical))
+		return BUFFER;
+	return operation->physical / ftl->config.row_pages % 2 ? UPPER : LOWER;
+}
+
+static uint64_t read_ns(const struct ftl *ftl, const struct ftl_operation *operation)
+{
+	const struct ftl_config *config = &ftl->config;
+
+	switch (row_of(ftl, operation)) {
+	case BUFFER:
+		return config->slc_read_ns;
+	case UPPER:
+		return config->read_upper_ns ? config->read_upper_ns : config->read_ns;
+	default:
+		return config->read_ns;
+	}
+}
+
+static uint64_t program_ns(const struct ftl *ftl, const struct ftl_operation *operation)
+{
+	const struct ftl_config *config = &ftl->config;
+
+	switch (row_of(ftl, operation)) {
+	case BUFFER:
+		return config->slc_program_ns;
+	case UPPER:
+		return config->program_upper_ns ? config->program_upper_ns : config->program_ns;
+	default:
+		return config->program_ns;
+	}
 }
 
 static uint64_t channel_ns(const struct ftl *ftl, const struct ftl_operation *operation)
@@ -165,24 +213,66 @@ static void start_read(struct ftl *ftl, struct ftl_die *die)
 {
 	if (ftl->config.dies_per_channel == 1)
 		set_due(ftl, die, FTL_WHOLE,
-			ftl->config.read_ns + channel_ns(ftl, die->serving));
+			read_ns(ftl, die->serving) + channel_ns(ftl, die->serving));
 	else
-		set_due(ftl, die, FTL_CELLS, ftl->config.read_ns);
+		set_due(ftl, die, FTL_CELLS, read_ns(ftl, die->serving));
 }
 
 static void start_program(struct ftl *ftl, struct ftl_die *die)
 {
-	if (ftl->config.dies_per_channel == 1)
+	if (ftl->config.dies_per_channel == 1 && !ftl->config.suspend_ns)
 		set_due(ftl, die, FTL_WHOLE,
-			channel_ns(ftl, die->serving) + ftl->config.program_ns);
+			channel_ns(ftl, die->serving) + program_ns(ftl, die->serving));
 	else
 		channel_take(ftl, die);
 }
 
+/* Suspension. */
+
+static bool read_is_queued(const struct ftl_die *die)
+{
+	return die->queue[FTL_CLASS_FRONT_READ].head || die->queue[FTL_CLASS_READ].head;
+}
+
+/*
+ * What is programmed or erased makes way for a read that would wait longer than
+ * that takes, but not more often than a program is passed over.
+ */
+static void suspend(struct ftl *ftl, struct ftl_die *die)
+{
+	uint64_t due_ns = ftl->due_ns[FTL_DUE_DIE + die_index(ftl, die)];
+
+	if (!ftl->config.suspend_ns || die->suspended || die->suspended_for >= MAX_PASSED_OVER ||
+	    (die->phase != FTL_CELLS && die->phase != FTL_ERASE_FIRST) ||
+	    reads(die->serving->kind) || due_ns - ftl->now_ns <= ftl->config.suspend_ns)
+		return;
+	die->suspended_phase = die->phase;
+	die->suspended_ns = due_ns - ftl->now_ns;
+	set_due(ftl, die, FTL_SUSPENDING, ftl->config.suspend_ns);
+}
+
+/* True where it went on with what was suspended, for no read is to be served first. */
+static bool resume(struct ftl *ftl, struct ftl_die *die)
+{
+	if (read_is_queued(die) && die->suspended_for < MAX_PASSED_OVER) {
+		die->suspended_for++;
+		return false;
+	}
+	die->serving = die->suspended;
+	die->suspended = NULL;
+	ftl_stats_busy(ftl, 1);
+	set_due(ftl, die, die->suspended_phase, die->suspended_ns);
+	return true;
+}
+
 static void serve(struct ftl *ftl, struct ftl_die *die)
 {
-	struct ftl_operation *operation = next_operation(ftl, die);
+	struct ftl_operation *operation;
 
+	if (die->suspended && resume(ftl, die))
+		return;
+	operation = die->suspended ? ftl_queue_pop(&die->queue[next_reads(die)]) :
+				     next_operation(ftl, die);
 	if (!operation)
 		return;
 	die->serving = operation;
@@ -208,6 +298,8 @@ void ftl_die_queue(struct ftl *ftl, struct ftl_die *die, struct ftl_operation *o
 	ftl_queue_push(&die->queue[class], operation);
 	if (die->phase == FTL_IDLE)
 		serve(ftl, die);
+	else if (class == FTL_CLASS_READ || class == FTL_CLASS_FRONT_READ)
+		suspend(ftl, die);
 }
 
 bool ftl_die_cancel(struct ftl_die *die, struct ftl_operation *operation, enum ftl_class class)
@@ -223,6 +315,8 @@ static void finish(struct ftl *ftl, struct ftl_die *die)
 		return;
 	die->serving = NULL;
 	die->phase = FTL_IDLE;
+	if (!die->suspended)
+		die->suspended_for = 0;
 	ftl_stats_busy(ftl, -1);
 
 	switch (operation->kind) {
@@ -242,6 +336,12 @@ static void finish(struct ftl *ftl, struct ftl_die *die)
 	case FTL_VERIFY_READ:
 		ftl_command_verified(ftl, operation);
 		break;
+	case FTL_MAP_READ:
+		ftl_mapcache_read_done(ftl, operation);
+		break;
+	case FTL_MAP_PROGRAM:
+		ftl_mapcache_row_done(ftl, (struct ftl_map_row *)operation);
+		break;
 	case FTL_SYSTEM_PROGRAM:
 		ftl_system_programmed(ftl, operation->physical);
 		break;
@@ -255,11 +355,24 @@ static void finish(struct ftl *ftl, struct ftl_die *die)
 		serve(ftl, die);
 }
 
+static void suspended(struct ftl *ftl, struct ftl_die *die)
+{
+	die->suspended = die->serving;
+	die->serving = NULL;
+	die->phase = FTL_IDLE;
+	ftl_stats_busy(ftl, -1);
+	serve(ftl, die);
+}
+
 void ftl_die_event(struct ftl *ftl, struct ftl_die *die)
 {
 	enum ftl_kind kind = die->serving->kind;
 
 	ftl->due_ns[FTL_DUE_DIE + die_index(ftl, die)] = FTL_NEVER;
+	if (die->phase == FTL_SUSPENDING) {
+		suspended(ftl, die);
+		return;
+	}
 	if (die->phase == FTL_ERASE_FIRST) {
 		if (ftl_power_cut_now(ftl))
 			return;
@@ -283,7 +396,7 @@ void ftl_die_event(struct ftl *ftl, struct ftl_die *die)
 	if (reads(kind))
 		finish(ftl, die);
 	else
-		set_due(ftl, die, FTL_CELLS, ftl->config.program_ns);
+		set_due(ftl, die, FTL_CELLS, program_ns(ftl, die->serving));
 }
 
 /* Queues are RAM; what the cells make of an operation in service, power.c says. */
@@ -297,6 +410,8 @@ void ftl_die_power_lost(struct ftl *ftl)
 
 		memset(die->queue, 0, sizeof(die->queue));
 		die->serving = NULL;
+		die->suspended = NULL;
+		die->suspended_for = 0;
 		die->phase = FTL_IDLE;
 		die->passed_over = 0;
 		die->reads_passed_over = 0;

@@ -62,7 +62,10 @@ enum ftl_victim {
 	FTL_VICTIMS,
 };
 
-/* What a profile sets; 0 ns is allowed everywhere and means no time passes. */
+/*
+ * What a profile sets (parameters.h); 0 ns is allowed everywhere and means no time
+ * passes. Members are 32 or 64 bits wide.
+ */
 struct ftl_config {
 	uint32_t capacity_pages;	/* what the host sees */
 	uint32_t spare_percent;		/* flash beyond that */
@@ -72,21 +75,32 @@ struct ftl_config {
 	uint32_t row_pages;
 	uint32_t cache_pages;
 	uint32_t queue_depth;
+	uint32_t commands_at_once;	/* in service; 0: queue_depth */
 	uint32_t command_pages;		/* largest read or write */
-	enum ftl_policy policy;
+	uint32_t policy;		/* enum ftl_policy */
 	uint32_t victim;		/* enum ftl_victim */
 	uint32_t wear_gap;		/* erases between blocks that level wear; 0: never */
 	uint32_t log_pages;		/* the defrag log at its largest */
 	uint32_t checkpoint_pages;	/* programmed between two checkpoints; 0: only when asked */
+	uint32_t map_cache_pages;	/* of the map in RAM; 0: all */
+	uint32_t map_page_lbas;		/* whose entries a page of the map has */
+	uint32_t slc_pages;		/* write buffer in flash, beside the rest */
 	/*
 	 * Flash keeps what was not erased, and discards are logged: what a power
 	 * cut needs. Takes 16 bytes a page for invalid flash, too.
 	 */
-	bool power_loss;
+	uint32_t power_loss;
+	uint32_t link_duplex;		/* reads and writes cross it side by side */
 
 	uint64_t read_ns;		/* a row, cells to the die's register */
+	uint64_t read_upper_ns;		/* every other row; 0: read_ns */
 	uint64_t program_ns;		/* a row, register to cells */
+	uint64_t program_upper_ns;	/* every other row; 0: program_ns */
 	uint64_t erase_ns;		/* a block */
+	uint64_t suspend_ns;		/* a program or erase makes way for a read; 0: never */
+	uint64_t slc_read_ns;		/* a row of the write buffer */
+	uint64_t slc_program_ns;
+	uint64_t fold_after_ns;		/* idle time until the write buffer is emptied */
 	uint64_t channel_page_ns;	/* a page between die and controller */
 	uint64_t link_page_ns;		/* a page between host and device */
 	uint64_t read_command_ns;	/* controller, each command */
@@ -209,6 +223,10 @@ struct ftl_stats {
 	uint64_t collect_page_programs;
 	uint64_t collected_blocks;		/* read to their end */
 	uint64_t level_blocks;			/* of them, only to level wear */
+	uint64_t map_look_ups;			/* pages of the map that reads asked for */
+	uint64_t map_page_reads;		/* ... and that changes asked for, not in RAM */
+	uint64_t map_row_programs;
+	uint64_t map_page_programs;
 	uint64_t log_row_programs;		/* defrag log and checkpoints */
 	uint64_t log_page_programs;
 	uint64_t log_erases;
@@ -249,6 +267,21 @@ static inline uint64_t ftl_page_ns(uint32_t mb_s)
 {
 	return mb_s ? FTL_PAGE_BYTES * 1000 / mb_s : 0;
 }
+
+/* The parameters' names, in the order of parameters.h. */
+uint32_t ftl_parameters(void);
+const char *ftl_parameter_name(uint32_t index);
+
+enum ftl_parameter_fate { FTL_PARAMETER_SET, FTL_PARAMETER_UNKNOWN, FTL_PARAMETER_TOO_LARGE };
+
+/* Every parameter by default; then one by its name, in the name's unit. */
+void ftl_config_default(struct ftl_config *config);
+enum ftl_parameter_fate ftl_config_set(struct ftl_config *config, const char *name,
+				       uint64_t value);
+
+/* The member that a parameter sets, in the member's unit; false if it is too large. */
+uint64_t ftl_config_number(const struct ftl_config *config, uint32_t index);
+bool ftl_config_set_number(struct ftl_config *config, uint32_t index, uint64_t number);
 
 /* NULL if the configuration can be built, else what to change, one sentence. */
 const char *ftl_config_error(const struct ftl_config *config);

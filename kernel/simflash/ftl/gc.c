@@ -21,6 +21,9 @@
  * then the collector's operations queue with the host's. Some more is wanted
  * while the die has nothing else to do, and only from blocks that are worth
  * it. On a device that never fills up, neither happens.
+ *
+ * The write buffer is emptied in the same way while the host is idle, its blocks in
+ * the order in which they were filled (*folding*): victims that are not chosen.
  */
 #include "internal.h"
 
@@ -43,13 +46,28 @@ static bool urgent(const struct ftl_die *die)
 
 static bool wanted(const struct ftl *ftl, const struct ftl_die *die)
 {
-	return ftl_store_free_blocks(die) <= IDLE_BLOCKS + ftl->blocks_per_die / IDLE_SHARE;
+	return ftl_store_free_blocks(die) <= IDLE_BLOCKS + ftl->main_blocks / IDLE_SHARE;
+}
+
+/* The host is idle, and the write buffer has blocks to be emptied. */
+static bool folds(const struct ftl *ftl, const struct ftl_die *die)
+{
+	return ftl->folding && die->buffer.closed.count && !urgent(die);
 }
 
 void ftl_collect_wake(struct ftl *ftl, const struct ftl_die *die)
 {
-	if (wanted(ftl, die) || die->collector.gathered || die->collector.level)
+	if (wanted(ftl, die) || folds(ftl, die) || die->collector.gathered || die->collector.level)
 		ftl->collect |= 1ull << index_of(ftl, die);
+}
+
+void ftl_collect_idle(struct ftl *ftl)
+{
+	uint32_t i;
+
+	ftl->folding = true;
+	for (i = 0; i < ftl->dies; i++)
+		ftl_collect_wake(ftl, &ftl->die[i]);
 }
 
 /* A page was invalidated or a program ended: a collector that waits may go on. */
@@ -115,7 +133,7 @@ static uint32_t least_worn(const struct ftl *ftl, const struct ftl_die *die)
 	uint32_t next = die->erased.count ? die->erased.head :
 			die->erasing != FTL_NONE ? die->erasing : die->invalid.head;
 	uint32_t block = index_of(ftl, die) * ftl->blocks_per_die;
-	uint32_t end = block + ftl->blocks_per_die;
+	uint32_t end = block + ftl->main_blocks;
 	uint32_t least = FTL_NONE;
 
 	if (!die->collector.level || next == FTL_NONE || !ftl_store_free_blocks(die))
@@ -136,22 +154,26 @@ static uint32_t choose(struct ftl *ftl, struct ftl_die *die)
 	uint32_t pages = ftl->config.block_pages;
 	uint32_t most_valid = urgent(die) ? pages - 1 : IDLE_VALID(pages);
 	uint32_t worn_least = least_worn(ftl, die);
+	uint32_t block = FTL_NONE;
 
 	die->collector.level = false;
 	if (worn_least != FTL_NONE)
 		ftl->stats.level_blocks++;
-	if (worn_least != FTL_NONE || !wanted(ftl, die))
+	if (worn_least != FTL_NONE)
 		return worn_least;
-	if (ftl->config.victim == FTL_COST_BENEFIT)
-		return cost_benefit(ftl, die, most_valid);
-	return greedy(die, most_valid);
+	if (wanted(ftl, die))
+		block = ftl->config.victim == FTL_COST_BENEFIT ?
+			cost_benefit(ftl, die, most_valid) : greedy(die, most_valid);
+	if (block == FTL_NONE && folds(ftl, die))
+		block = die->buffer.closed.head;
+	return block;
 }
 
 static bool take_victim(struct ftl *ftl, struct ftl_die *die)
 {
 	struct ftl_collector *collector = &die->collector;
 
-	if (!wanted(ftl, die) && !collector->level)
+	if (!wanted(ftl, die) && !folds(ftl, die) && !collector->level)
 		return false;
 	collector->victim = choose(ftl, die);
 	if (collector->victim == FTL_NONE)
@@ -373,6 +395,19 @@ static void leave_victim(struct ftl *ftl, struct ftl_die *die, uint32_t *barren)
 		ftl_candidate_add(ftl, victim);
 }
 
+/* A block of the write buffer is left where it is when the host comes back. */
+static void stop_folding(struct ftl *ftl, struct ftl_die *die)
+{
+	uint32_t victim = die->collector.victim;
+
+	if (victim == FTL_NONE || (ftl->folding && !urgent(die)) ||
+	    !ftl_store_is_buffer(ftl, victim * ftl->config.block_pages))
+		return;
+	die->collector.victim = FTL_NONE;
+	if (!ftl->block[victim].moving)
+		ftl_candidate_add(ftl, victim);
+}
+
 static void end_search(struct ftl *ftl, uint32_t barren)
 {
 	while (barren != FTL_NONE) {
@@ -390,6 +425,7 @@ static bool gather(struct ftl *ftl, struct ftl_die *die)
 	uint32_t barren = FTL_NONE;
 	bool reading = false;
 
+	stop_folding(ftl, die);
 	while (!reading) {
 		if (collector->gathered >= ftl->config.row_pages)
 			sift(ftl, collector);
@@ -423,6 +459,13 @@ static bool padding_pays(const struct ftl *ftl, const struct ftl_collector *coll
 	return gain > 0;
 }
 
+/* What is left of a fold: its blocks are given back at once, for a row that is padded. */
+static bool from_buffer(const struct ftl *ftl, const struct ftl_collector *collector)
+{
+	return ftl->folding && collector->gathered &&
+	       ftl_store_is_buffer(ftl, collector->page[collector->gathered - 1]);
+}
+
 /* Moves on to the next flash operation; false if there is none to be had now. */
 static bool step(struct ftl *ftl, struct ftl_die *die)
 {
@@ -432,7 +475,7 @@ static bool step(struct ftl *ftl, struct ftl_die *die)
 		return true;
 	if (collector->gathered >= ftl->config.row_pages)
 		return program(ftl, die);
-	if (!urgent(die))
+	if (!urgent(die) && !from_buffer(ftl, collector))
 		return false;
 	sift(ftl, collector);
 	return collector->gathered && padding_pays(ftl, collector) && program(ftl, die);

@@ -36,12 +36,6 @@ static const char not_empty[] = "an image is loaded into a device that nobody ha
 static const char no_memory[] = "there is not enough memory for the image's pages";
 static const char damaged[] = "the image is damaged: make it again";
 
-/* The map's LBAs. */
-static uint32_t lbas(const struct ftl *ftl)
-{
-	return ftl->config.capacity_pages;
-}
-
 static uint64_t image_bytes(const struct ftl *ftl, uint32_t used)
 {
 	uint64_t bytes = sizeof(struct image_header) +
@@ -163,7 +157,7 @@ const char *ftl_image_save(const struct ftl *ftl, void *image, size_t bytes)
 		.magic = IMAGE_MAGIC,
 		.bytes = bytes,
 		.version = IMAGE_VERSION,
-		.lbas = lbas(ftl),
+		.lbas = ftl->lbas,
 		.dies = ftl->dies,
 		.blocks = ftl->blocks,
 		.block_pages = ftl->config.block_pages,
@@ -196,7 +190,7 @@ const char *ftl_image_check(const struct ftl *ftl, const void *image, size_t byt
 		return "this is no image of a flash device";
 	if (header->version != IMAGE_VERSION)
 		return "the image has another version: make it again";
-	if (header->lbas != lbas(ftl) || header->dies != ftl->dies ||
+	if (header->lbas != ftl->lbas || header->dies != ftl->dies ||
 	    header->blocks != ftl->blocks || header->block_pages != ftl->config.block_pages ||
 	    header->row_pages != ftl->config.row_pages)
 		return "the image is of another device: capacity, spare_percent, dies, blocks and rows must agree";
@@ -216,7 +210,7 @@ static bool fill(struct ftl *ftl, uint32_t index, struct ftl_page *page, const u
 {
 	uint32_t pages = ftl->config.block_pages;
 	uint32_t first = index * pages + 1;	/* as in the map */
-	uint32_t limit = lbas(ftl);
+	uint32_t limit = ftl->lbas;
 	uint32_t *map = ftl->map;
 	uint32_t valid = 0;
 	uint32_t i;
@@ -294,8 +288,10 @@ static bool can_collect(const struct ftl *ftl, const struct ftl_image_block *blo
 	uint32_t free[FTL_MAX_DIES] = { 0 };
 	uint32_t i;
 
-	for (i = 0; i < ftl->blocks; i++)
-		free[block[i].block / ftl->blocks_per_die] += block[i].state != IMAGE_USED;
+	for (i = 0; i < ftl->blocks; i++) {
+		if (!ftl_store_is_buffer(ftl, block[i].block * ftl->config.block_pages))
+			free[block[i].block / ftl->blocks_per_die] += block[i].state != IMAGE_USED;
+	}
 	for (i = 0; i < ftl->dies; i++) {
 		if (!free[i])
 			return false;

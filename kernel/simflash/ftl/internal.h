@@ -78,6 +78,8 @@ enum ftl_kind {
 	FTL_SYSTEM_ERASE,
 	FTL_SPREAD_READ,	/* for FTL_SPREAD; FTL_VERIFY_READ: the page an armed write brings again */
 	FTL_VERIFY_READ,
+	FTL_MAP_READ,		/* a page of the map; `first` is its number */
+	FTL_MAP_PROGRAM,
 	FTL_NO_FLASH,		/* pages that needed no die, on their way to the link */
 };
 
@@ -109,6 +111,18 @@ enum ftl_phase {
 	FTL_WAIT_CHANNEL,
 	FTL_CHANNEL,
 	FTL_WHOLE,
+	FTL_SUSPENDING,			/* the cells are left as they are, for a read */
+};
+
+/*
+ * The write buffer's part on a die: blocks of its own, written one bit a cell. The host
+ * is given their rows as long as there are any.
+ */
+struct ftl_buffer {
+	struct ftl_block_list erased, invalid;
+	struct ftl_block_list closed;	/* with valid pages, to be folded in this order */
+	uint32_t open;			/* block, FTL_NONE if none */
+	uint32_t open_rows;
 };
 
 /*
@@ -137,6 +151,10 @@ struct ftl_die {
 	struct ftl_queue queue[FTL_CLASSES];
 	struct ftl_operation *serving;
 	enum ftl_phase phase;
+	struct ftl_operation *suspended; /* half done in the cells, while reads are served */
+	enum ftl_phase suspended_phase;	/* in which it goes on; set while FTL_SUSPENDING, too */
+	uint64_t suspended_ns;		/* what it takes then */
+	uint32_t suspended_for;		/* reads, since it began */
 	uint32_t channel;
 	uint32_t passed_over;		/* reads served while a program waited */
 	uint32_t reads_passed_over;	/* ... the foreground's while another waited */
@@ -151,6 +169,7 @@ struct ftl_die {
 	bool erase_pending;		/* queued or being served */
 	uint32_t erasing;		/* its block, FTL_NONE if none or taken already */
 	struct ftl_block_list *candidates; /* by valid pages, each in order of last change */
+	struct ftl_buffer buffer;
 	struct ftl_collector collector;
 };
 
@@ -199,6 +218,43 @@ struct ftl_cache {
 
 struct ftl_commands {
 	struct ftl_cmd *head, *tail;
+};
+
+/* mapcache.c */
+enum ftl_map_state { FTL_MAP_ABSENT, FTL_MAP_CLEAN, FTL_MAP_DIRTY, FTL_MAP_UNDER_PROGRAM };
+
+struct ftl_map_page {
+	struct ftl_operation read;
+	uint32_t next, previous;	/* in the list of its state */
+	uint8_t state;			/* enum ftl_map_state */
+	uint8_t flush;			/* programs of it that the FLUSH waits for */
+	bool reading;
+	bool again;			/* under program, and changed meanwhile */
+};
+
+struct ftl_map_row {
+	struct ftl_operation operation;	/* first: an operation's row is found by it */
+	struct ftl_map_row *next;
+	uint64_t sequence;
+	bool busy;
+	uint32_t page[FTL_MAX_ROW_PAGES];
+};
+
+struct ftl_map_list {
+	uint32_t head, tail, count;	/* count 0: head and tail say nothing */
+};
+
+struct ftl_mapcache {
+	struct ftl_map_page *page;	/* all of the map's; NULL: all of it is in RAM */
+	uint32_t pages;
+	struct ftl_map_list clean, dirty; /* the longest unused, the longest dirty first */
+	uint32_t writing;		/* pages under program */
+	struct ftl_map_row *row;	/* storage of all rows */
+	struct ftl_map_row *free_row;
+	struct ftl_commands waits;	/* reads whose entries are not in RAM */
+	struct ftl_cmd *flushing;	/* the FLUSH that waits */
+	uint32_t to_flush;		/* pages it waits for */
+	bool wanted;			/* pages are to be written */
 };
 
 /* pairs.c */
@@ -318,6 +374,7 @@ struct ftl_image_block {
 };
 
 #define FTL_RESERVED_BLOCKS 2	/* of each die, for its collector */
+#define FTL_OPEN_BLOCKS 3	/* of each die: the host's, the collector's, the write buffer's */
 #define FTL_TORN_LBA (FTL_NO_LBA - 1)	/* in an OOB: the page cannot be read */
 
 #define FTL_MAX_ALIASES 8	/* of a page */
@@ -342,8 +399,11 @@ struct ftl_power {
 	uint64_t ready_ns;		/* the mount is done */
 };
 
-/* Sources of events; the dies follow the three fixed ones. */
-enum { FTL_DUE_CONTROLLER, FTL_DUE_LINK, FTL_DUE_RESPONSE, FTL_DUE_DIE };
+/* Sources of events; the dies follow the fixed ones. */
+enum {
+	FTL_DUE_CONTROLLER, FTL_DUE_LINK_READ, FTL_DUE_LINK_WRITE, FTL_DUE_RESPONSE,
+	FTL_DUE_IDLE, FTL_DUE_DIE,
+};
 
 struct ftl {
 	struct ftl_config config;
@@ -355,6 +415,7 @@ struct ftl {
 	/* store.c */
 	struct ftl_block *block;
 	uint32_t blocks, blocks_per_die, rows_per_block;
+	uint32_t main_blocks;		/* of each die; the others are the write buffer's */
 	uint64_t free_rows;
 	uint64_t next_sequence;
 	uint32_t next_die;
@@ -367,6 +428,7 @@ struct ftl {
 	/* gc.c */
 	uint64_t collect;		/* dies whose collector has to look: one bit each */
 	uint64_t collect_waits;		/* ... has found nothing to do, though space is short */
+	bool folding;			/* the host is idle: the write buffer is emptied */
 
 	struct ftl_system system;
 	struct ftl_log log;
@@ -377,8 +439,10 @@ struct ftl {
 	struct ftl_pairs alias;		/* physical page -> LBAs that have it by the log */
 	struct ftl_pairs armed;		/* dst -> src */
 	uint32_t *map;			/* LBA -> physical page + 1, 0 if unmapped */
+	uint32_t lbas;			/* the host's, then those of the map's own pages */
 	uint64_t mapped_pages;
 
+	struct ftl_mapcache mapcache;
 	struct ftl_cache cache;
 
 	/* die.c */
@@ -393,7 +457,7 @@ struct ftl {
 	struct ftl_command_page *command_page;
 	struct ftl_operation *command_operation;
 	uint64_t next_number;
-	struct ftl_commands arrived;	/* head is the one being served */
+	struct ftl_commands arrived;	/* head is the one being served, if one is */
 	struct ftl_commands writes;	/* waiting for the link; head is moving */
 	struct ftl_commands responses;
 	struct ftl_commands done;
@@ -403,7 +467,8 @@ struct ftl {
 	struct ftl_operation *link_read; /* on the link, or NULL */
 	uint32_t link_write;		/* pages of writes' head on the link, or 0 */
 	uint32_t discarded;		/* pages of arrived's head */
-	bool in_command;		/* arrived's head is before its protocol's end */
+	uint32_t in_service;		/* commands that have begun and not been answered */
+	uint32_t unanswered;
 
 	struct ftl_stats stats;
 	uint64_t stats_since_ns;
@@ -478,6 +543,11 @@ static inline struct ftl_cmd *ftl_commands_pop(struct ftl_commands *commands)
 	return cmd;
 }
 
+/* config.c */
+/* Of a die: those beside the write buffer, and the write buffer's. */
+uint64_t ftl_config_main_blocks(const struct ftl_config *config);
+uint32_t ftl_config_buffer_blocks(const struct ftl_config *config);
+
 /* store.c: physical pages and blocks */
 bool ftl_store_create(struct ftl *ftl);
 void ftl_store_destroy(struct ftl *ftl);
@@ -511,6 +581,7 @@ uint32_t ftl_store_free_blocks(const struct ftl_die *die);
 /* The first physical page of a row for the collector; false if there is none now. */
 bool ftl_store_take_collect_row(struct ftl *ftl, struct ftl_die *die, uint32_t *physical,
 				bool *erase_first);
+bool ftl_store_is_buffer(const struct ftl *ftl, uint32_t physical);	/* the write buffer's */
 void ftl_candidate_add(struct ftl *ftl, uint32_t block);
 void ftl_candidate_remove(struct ftl *ftl, uint32_t block);
 
@@ -589,6 +660,7 @@ bool ftl_collect_has(struct ftl *ftl, uint32_t physical);	/* its copy is under p
 void ftl_collect_wake(struct ftl *ftl, const struct ftl_die *die);
 void ftl_collect_wake_waiting(struct ftl *ftl);
 void ftl_collect_run(struct ftl *ftl);		/* all that were woken */
+void ftl_collect_idle(struct ftl *ftl);		/* the host has been, for long enough */
 void ftl_collect_done(struct ftl *ftl, struct ftl_die *die);
 bool ftl_collect_goes_on(struct ftl *ftl);	/* space will come of it */
 
@@ -608,6 +680,23 @@ void ftl_map_unmap(struct ftl *ftl, uint32_t lba);
 bool ftl_map_names(const struct ftl *ftl, uint32_t physical, uint32_t lba);
 bool ftl_map_has(const struct ftl *ftl, uint32_t lba, uint32_t pages);	/* something */
 void ftl_map_discard(struct ftl *ftl, uint32_t lba, uint32_t pages);
+
+/* mapcache.c: the map in flash, and what of it is in RAM */
+uint32_t ftl_mapcache_pages(const struct ftl_config *config);	/* 0: all is in RAM */
+bool ftl_mapcache_create(struct ftl *ftl);
+void ftl_mapcache_destroy(struct ftl *ftl);
+void ftl_mapcache_power_lost(struct ftl *ftl);
+/* False: ftl_command_looked_up() is called when the read's entries are in RAM. */
+bool ftl_mapcache_look_up(struct ftl *ftl, struct ftl_cmd *cmd);
+void ftl_mapcache_read_done(struct ftl *ftl, struct ftl_operation *operation);
+void ftl_mapcache_changed(struct ftl *ftl, uint32_t lba);
+bool ftl_mapcache_is_full(const struct ftl *ftl);	/* of changes: writes wait */
+bool ftl_mapcache_is_quiet(const struct ftl *ftl);	/* nothing is under program */
+bool ftl_mapcache_under_program(const struct ftl *ftl, uint32_t lba);
+void ftl_mapcache_run(struct ftl *ftl);
+bool ftl_mapcache_flush(struct ftl *ftl, struct ftl_cmd *cmd);
+void ftl_mapcache_row_done(struct ftl *ftl, struct ftl_map_row *row);
+void ftl_mapcache_torn(struct ftl *ftl, const struct ftl_map_row *row);
 
 /* cache.c: pages on their way to flash */
 bool ftl_cache_create(struct ftl *ftl);
@@ -639,6 +728,7 @@ void ftl_die_power_lost(struct ftl *ftl);
 /* command.c: commands in time */
 bool ftl_command_create(struct ftl *ftl);
 void ftl_command_destroy(struct ftl *ftl);
+void ftl_command_looked_up(struct ftl *ftl, struct ftl_cmd *cmd);
 void ftl_command_row_read(struct ftl *ftl, struct ftl_operation *operation);
 /* Whether the device puts it first. */
 bool ftl_command_is_front(const struct ftl *ftl, const struct ftl_cmd *cmd);

@@ -261,8 +261,8 @@ void ftl_log_written(struct ftl *ftl)
 
 /* Snapshots. */
 
-static struct ftl_system_page *snapshot_page(struct ftl_system_page ***tail,
-					     enum ftl_system_kind kind, uint32_t first)
+static struct ftl_system_page *new_snapshot_page(struct ftl_system_page ***tail,
+						 enum ftl_system_kind kind, uint32_t first)
 {
 	struct ftl_system_page *page = ftl_alloc_page();
 
@@ -283,7 +283,7 @@ static bool snapshot_words(struct ftl *ftl, struct ftl_system_page ***tail,
 	uint32_t i, end;
 
 	for (i = 0; i < count; i = end) {
-		struct ftl_system_page *page = snapshot_page(tail, kind, i);
+		struct ftl_system_page *page = new_snapshot_page(tail, kind, i);
 
 		if (!page)
 			return false;
@@ -302,9 +302,12 @@ static uint32_t map_word(const struct ftl *ftl, uint32_t lba)
 /* The blocks that older and newer pages are in: they have to be scanned. */
 static uint32_t open_word(const struct ftl *ftl, uint32_t index)
 {
-	const struct ftl_die *die = &ftl->die[index / 2];
+	const struct ftl_die *die = &ftl->die[index / FTL_OPEN_BLOCKS];
+	const uint32_t open[FTL_OPEN_BLOCKS] = {
+		die->open, die->collector.open, die->buffer.open,
+	};
 
-	return index % 2 ? die->collector.open : die->open;
+	return open[index % FTL_OPEN_BLOCKS];
 }
 
 struct snapshot_log {
@@ -324,7 +327,7 @@ static bool snapshot_entry(struct snapshot_log *to)
 		return true;
 	}
 	if (!to->page || to->page->count == FTL_LOG_ENTRIES)
-		to->page = snapshot_page(to->tail, FTL_SYSTEM_LOG, 0);
+		to->page = new_snapshot_page(to->tail, FTL_SYSTEM_LOG, 0);
 	if (!to->page)
 		return false;
 	to->page->entry[to->page->count++] = to->entry;
@@ -372,7 +375,7 @@ static bool snapshot_entries(struct ftl *ftl, struct ftl_system_page ***tail, ui
 {
 	struct snapshot_log to = { .tail = tail, .entry = { .version = version } };
 
-	to.page = snapshot_page(tail, FTL_SYSTEM_LOG, 0);
+	to.page = new_snapshot_page(tail, FTL_SYSTEM_LOG, 0);
 	return to.page && snapshot_lbas(ftl, &to);
 }
 
@@ -383,7 +386,7 @@ static bool snapshot_entries(struct ftl *ftl, struct ftl_system_page ***tail, ui
  */
 static bool map_is_shorter(struct ftl *ftl)
 {
-	uint32_t map_pages = ftl->config.capacity_pages / FTL_MAP_ENTRIES + 2;
+	uint32_t map_pages = ftl->lbas / FTL_MAP_ENTRIES + 2;
 	struct snapshot_log runs = { 0 };
 	uint32_t pages;
 
@@ -398,8 +401,9 @@ static bool snapshot_take(struct ftl *ftl, struct ftl_system_page **head, uint64
 
 	if (ftl->log.wanted == FTL_COMPACTION)
 		return snapshot_entries(ftl, &tail, version);
-	return snapshot_words(ftl, &tail, FTL_SYSTEM_OPEN, 2 * ftl->dies, open_word) &&
-	       snapshot_words(ftl, &tail, FTL_SYSTEM_MAP, ftl->config.capacity_pages, map_word);
+	return snapshot_words(ftl, &tail, FTL_SYSTEM_OPEN, FTL_OPEN_BLOCKS * ftl->dies,
+			      open_word) &&
+	       snapshot_words(ftl, &tail, FTL_SYSTEM_MAP, ftl->lbas, map_word);
 }
 
 static void snapshot_hand_over(struct ftl *ftl, struct ftl_system_page *page, uint64_t version)

@@ -11,7 +11,7 @@
 
 bool ftl_map_create(struct ftl *ftl)
 {
-	ftl->map = ftl_alloc_array(ftl->config.capacity_pages, sizeof(*ftl->map));
+	ftl->map = ftl_alloc_array(ftl->lbas, sizeof(*ftl->map));
 	return ftl->map;
 }
 
@@ -25,7 +25,7 @@ void ftl_map_destroy(struct ftl *ftl)
 /* The map, like all of RAM, is lost. */
 void ftl_map_power_lost(struct ftl *ftl)
 {
-	memset(ftl->map, 0, ftl->config.capacity_pages * sizeof(*ftl->map));
+	memset(ftl->map, 0, ftl->lbas * sizeof(*ftl->map));
 	ftl->mapped_pages = 0;
 	ftl_pairs_clear(&ftl->alias);
 	ftl_pairs_clear(&ftl->armed);
@@ -39,9 +39,15 @@ bool ftl_map_find(const struct ftl *ftl, uint32_t lba, uint32_t *physical)
 	return entry;
 }
 
+static void set(struct ftl *ftl, uint32_t lba, uint32_t entry)
+{
+	ftl->map[lba] = entry;
+	ftl_mapcache_changed(ftl, lba);
+}
+
 static bool has(const struct ftl *ftl, uint32_t lba, uint32_t physical)
 {
-	return lba < ftl->config.capacity_pages && ftl->map[lba] == physical + 1;
+	return lba < ftl->lbas && ftl->map[lba] == physical + 1;
 }
 
 /* An LBA whose data a physical page holds: the one in its OOB, or an alias. */
@@ -61,7 +67,7 @@ bool ftl_map_names(const struct ftl *ftl, uint32_t physical, uint32_t lba)
 
 static void let_go(struct ftl *ftl, uint32_t lba, uint32_t physical, bool by_entry)
 {
-	ftl->map[lba] = 0;
+	set(ftl, lba, 0);
 	if (ftl->alias.count) {
 		ftl_pairs_remove(&ftl->alias, physical, lba);
 		if (ftl_map_owner(ftl, physical) != FTL_NO_LBA)
@@ -85,7 +91,7 @@ bool ftl_map_programmed(struct ftl *ftl, uint32_t lba, uint32_t physical)
 			return false;
 		let_go(ftl, lba, old, false);
 	}
-	ftl->map[lba] = physical + 1;
+	set(ftl, lba, physical + 1);
 	ftl_store_validate(ftl, physical);
 	return true;
 }
@@ -103,7 +109,7 @@ void ftl_map_unmap(struct ftl *ftl, uint32_t lba)
 /* A valid page has one LBA more, which had none. */
 void ftl_map_share(struct ftl *ftl, uint32_t lba, uint32_t physical)
 {
-	ftl->map[lba] = physical + 1;
+	set(ftl, lba, physical + 1);
 	ftl->mapped_pages++;
 	ftl_pairs_add(&ftl->alias, physical, lba);
 }
@@ -147,7 +153,7 @@ static void move_alias(struct ftl *ftl, uint32_t from, uint32_t to, uint32_t lba
 		return;
 	ftl_log_append(ftl, FTL_LOG_MAP, lba, to, 1);
 	ftl_pairs_remove(&ftl->alias, from, lba);
-	ftl->map[lba] = to + 1;
+	set(ftl, lba, to + 1);
 	ftl_pairs_add(&ftl->alias, to, lba);
 }
 
@@ -174,7 +180,7 @@ void ftl_map_moved(struct ftl *ftl, uint32_t from, uint32_t to, uint32_t lba)
 	uint32_t aliases = aliases_of(ftl, from, alias);
 	bool shared = ftl_map_owners(ftl, from) > 1;
 
-	ftl->map[lba] = to + 1;
+	set(ftl, lba, to + 1);
 	ftl_store_validate(ftl, to);
 	ftl_pairs_remove(&ftl->alias, from, lba);
 	if (has(ftl, named, from) && !ftl_pairs_has(&ftl->alias, from, named))

@@ -62,14 +62,18 @@ static void tear_collected(struct ftl *ftl, const struct ftl_collector *collecto
 
 static void tear(struct ftl *ftl, struct ftl_die *die)
 {
-	struct ftl_operation *operation = die->serving;
+	struct ftl_operation *operation = die->suspended ? die->suspended : die->serving;
+	bool half_done = die->suspended || die->phase == FTL_SUSPENDING;
+	enum ftl_phase phase = half_done ? die->suspended_phase : die->phase;
 
 	if (!operation)
 		return;
-	if (die->phase == FTL_ERASE_FIRST || operation->kind == FTL_ERASE_BLOCK)
+	if (phase == FTL_ERASE_FIRST || operation->kind == FTL_ERASE_BLOCK)
 		ftl_store_torn_erase(ftl, operation->physical);
 	else if (operation->kind == FTL_PROGRAM_ROW)
 		tear_row(ftl, (struct ftl_row *)operation);
+	else if (operation->kind == FTL_MAP_PROGRAM)
+		ftl_mapcache_torn(ftl, (struct ftl_map_row *)operation);
 	else if (operation->kind == FTL_COLLECT_PROGRAM)
 		tear_collected(ftl, &die->collector);
 	else if (operation->kind == FTL_SYSTEM_PROGRAM || operation->kind == FTL_SYSTEM_ERASE)
@@ -86,6 +90,7 @@ static void fail(struct ftl *ftl)
 		tear(ftl, &ftl->die[i]);
 	ftl_die_power_lost(ftl);
 	ftl_cache_power_lost(ftl);
+	ftl_mapcache_power_lost(ftl);
 	ftl_system_reset(ftl);
 	ftl_log_reset(ftl);
 	ftl_store_power_lost(ftl);

@@ -190,7 +190,8 @@ static bool load_checkpoint(struct recovery *recovery)
 	struct ftl *ftl = recovery->ftl;
 	uint32_t i;
 
-	recovery->open = ftl_alloc_array(2 * ftl->dies, sizeof(*recovery->open));
+	recovery->open = ftl_alloc_array(FTL_OPEN_BLOCKS * ftl->dies,
+					 sizeof(*recovery->open));
 	if (!recovery->open)
 		return false;
 	for (i = 0; recovery->checkpoint && i < recovery->pages; i++) {
@@ -220,7 +221,7 @@ static bool load_checkpoint(struct recovery *recovery)
 
 static bool readable(const struct recovery *recovery, uint32_t physical)
 {
-	return ftl_store_lba(recovery->ftl, physical) < recovery->ftl->config.capacity_pages;
+	return ftl_store_lba(recovery->ftl, physical) < recovery->ftl->lbas;
 }
 
 /* Puts the block's first readable page from `page` on where it belongs. */
@@ -448,7 +449,7 @@ static bool count(struct recovery *recovery)
 	struct ftl *ftl = recovery->ftl;
 	uint32_t lba, physical;
 
-	for (lba = 0; lba < ftl->config.capacity_pages; lba++) {
+	for (lba = 0; lba < ftl->lbas; lba++) {
 		bool by_log = ftl->map[lba] & BY_LOG;
 
 		ftl->map[lba] &= ~BY_LOG;

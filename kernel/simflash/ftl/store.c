@@ -9,6 +9,8 @@
  * has been acknowledged can always be programmed. free_rows counts what can
  * still be reserved. The last free blocks of a die are not in it: the collector
  * is sure of one to move pages to, even if the power is cut while it fills one.
+ * The write buffer's rows are not counted either: they are what a row that was
+ * reserved may turn out to be.
  */
 #include "internal.h"
 
@@ -68,6 +70,16 @@ static uint32_t list_pop(struct ftl *ftl, struct ftl_block_list *list)
 	return block;
 }
 
+static bool is_buffer(const struct ftl *ftl, uint32_t block)
+{
+	return block % ftl->blocks_per_die >= ftl->main_blocks;
+}
+
+bool ftl_store_is_buffer(const struct ftl *ftl, uint32_t physical)
+{
+	return is_buffer(ftl, physical / ftl->config.block_pages);
+}
+
 uint32_t ftl_store_free_blocks(const struct ftl_die *die)
 {
 	return die->erased.count + die->invalid.count + (die->erasing != FTL_NONE);
@@ -81,20 +93,39 @@ static uint32_t spare_rows(const struct ftl *ftl, const struct ftl_die *die)
 	return blocks > FTL_RESERVED_BLOCKS ? (blocks - FTL_RESERVED_BLOCKS) * ftl->rows_per_block : 0;
 }
 
+/* Where a closed block waits for the collector. */
+static struct ftl_block_list *candidates_of(struct ftl *ftl, uint32_t index)
+{
+	struct ftl_die *die = block_die(ftl, index);
+
+	return is_buffer(ftl, index) ? &die->buffer.closed :
+				       &die->candidates[ftl->block[index].valid];
+}
+
 void ftl_candidate_add(struct ftl *ftl, uint32_t index)
 {
-	struct ftl_block *block = &ftl->block[index];
-
-	list_push(ftl, &block_die(ftl, index)->candidates[block->valid], index);
-	block->candidate = true;
+	list_push(ftl, candidates_of(ftl, index), index);
+	ftl->block[index].candidate = true;
 }
 
 void ftl_candidate_remove(struct ftl *ftl, uint32_t index)
 {
-	struct ftl_block *block = &ftl->block[index];
+	list_remove(ftl, candidates_of(ftl, index), index);
+	ftl->block[index].candidate = false;
+}
 
-	list_remove(ftl, &block_die(ftl, index)->candidates[block->valid], index);
-	block->candidate = false;
+static struct ftl_block_list *erased_of(struct ftl *ftl, uint32_t index)
+{
+	struct ftl_die *die = block_die(ftl, index);
+
+	return is_buffer(ftl, index) ? &die->buffer.erased : &die->erased;
+}
+
+static struct ftl_block_list *invalid_of(struct ftl *ftl, uint32_t index)
+{
+	struct ftl_die *die = block_die(ftl, index);
+
+	return is_buffer(ftl, index) ? &die->buffer.invalid : &die->invalid;
 }
 
 bool ftl_store_create(struct ftl *ftl)
@@ -112,22 +143,24 @@ bool ftl_store_create(struct ftl *ftl)
 
 	for (die = 0; die < ftl->dies; die++) {
 		ftl->die[die].open = FTL_NONE;
+		ftl->die[die].buffer.open = FTL_NONE;
 		ftl->die[die].erasing = FTL_NONE;
 		ftl->die[die].collector.open = FTL_NONE;
 		ftl->die[die].collector.victim = FTL_NONE;
 		ftl->die[die].candidates = ftl->candidates + die * (config->block_pages + 1);
-		for (i = 0; i < ftl->blocks_per_die; i++)
-			list_push(ftl, &ftl->die[die].erased, die * ftl->blocks_per_die + i);
+		for (i = die * ftl->blocks_per_die; i < (die + 1) * ftl->blocks_per_die; i++)
+			list_push(ftl, erased_of(ftl, i), i);
 		ftl->free_rows += spare_rows(ftl, &ftl->die[die]);
 	}
 
 	/*
 	 * The most blocks that can be opened before the pool is filled again:
 	 * every page in flight may be forced out in a row of its own by a FUA
-	 * or flush beside it, and each die may be at the end of its block.
+	 * or flush beside it, and each die may be at the end of its block, in the
+	 * write buffer and beside it.
 	 */
 	ftl->pool_target = (in_flight + config->cache_pages) / ftl->rows_per_block +
-			   ftl->dies;
+			   2 * ftl->dies;
 	return true;
 }
 
@@ -198,15 +231,28 @@ bool ftl_provide(struct ftl *ftl)
 	return true;
 }
 
+/* The list that has the block to be erased next, before the host needs it; NULL if none has. */
+static struct ftl_block_list *to_be_erased(struct ftl_die *die)
+{
+	if (!die->erased.count && die->invalid.count)
+		return &die->invalid;
+	return die->buffer.invalid.count ? &die->buffer.invalid : NULL;
+}
+
 /* Has the die erase its next block before the open one is full. */
 static void erase_ahead(struct ftl *ftl, struct ftl_die *die)
 {
-	if (die->erased.count || !die->invalid.count || die->erase_pending)
+	struct ftl_block_list *from = to_be_erased(die);
+	uint32_t block;
+
+	if (!from || die->erase_pending)
 		return;
-	die->erasing = list_pop(ftl, &die->invalid);
+	block = list_pop(ftl, from);
+	if (from == &die->invalid)
+		die->erasing = block;
 	die->erase_pending = true;
 	die->erase.kind = FTL_ERASE_BLOCK;
-	die->erase.physical = die->erasing * ftl->config.block_pages;
+	die->erase.physical = block * ftl->config.block_pages;
 	ftl_die_queue(ftl, die, &die->erase, FTL_CLASS_BACKGROUND);
 }
 
@@ -222,13 +268,15 @@ void ftl_store_erased(struct ftl *ftl, uint32_t physical)
 
 void ftl_store_erased_ahead(struct ftl *ftl, struct ftl_die *die)
 {
-	uint32_t block = die->erasing;
+	uint32_t block = die->erase.physical / ftl->config.block_pages;
+	bool taken = !is_buffer(ftl, block) && die->erasing == FTL_NONE;
 
 	ftl_store_erased(ftl, die->erase.physical);
 	die->erase_pending = false;
-	die->erasing = FTL_NONE;
-	if (block != FTL_NONE)
-		list_push(ftl, &die->erased, block);
+	if (!is_buffer(ftl, block))
+		die->erasing = FTL_NONE;
+	if (!taken)
+		list_push(ftl, erased_of(ftl, block), block);
 	erase_ahead(ftl, die);
 }
 
@@ -238,8 +286,8 @@ static void release(struct ftl *ftl, uint32_t index)
 	struct ftl_die *die = block_die(ftl, index);
 
 	drop_all_data(ftl, ftl->block[index].old_page);
-	list_push(ftl, &die->invalid, index);
-	if (ftl_store_free_blocks(die) > FTL_RESERVED_BLOCKS)
+	list_push(ftl, invalid_of(ftl, index), index);
+	if (!is_buffer(ftl, index) && ftl_store_free_blocks(die) > FTL_RESERVED_BLOCKS)
 		ftl->free_rows += ftl->rows_per_block;
 	erase_ahead(ftl, die);
 	ftl_collect_wake(ftl, die);
@@ -356,15 +404,20 @@ static void open_block(struct ftl *ftl, uint32_t index, struct ftl_page *page)
 	block->changed = ftl->next_sequence;
 }
 
-static void open_for_host(struct ftl *ftl, struct ftl_die *die)
+static struct ftl_page *take_from_pool(struct ftl *ftl)
 {
 	struct ftl_page *page = ftl->pool;
 
 	ftl->pool = *(void **)page;
 	ftl->pool_count--;
+	return page;
+}
+
+static void open_for_host(struct ftl *ftl, struct ftl_die *die)
+{
 	die->open = take_block(ftl, die);
 	die->open_rows = 0;
-	open_block(ftl, die->open, page);
+	open_block(ftl, die->open, take_from_pool(ftl));
 	die->collector.level = ftl->config.wear_gap;
 	erase_ahead(ftl, die);
 	ftl_collect_wake(ftl, die);
@@ -422,16 +475,35 @@ static uint32_t next_row(struct ftl *ftl, uint32_t *open, uint32_t *open_rows, b
 	return physical;
 }
 
+static bool buffer_has_row(const struct ftl_buffer *buffer)
+{
+	return buffer->open != FTL_NONE || buffer->erased.count;
+}
+
+/* The row that was reserved beside the buffer is given back. */
+static uint32_t take_buffer_row(struct ftl *ftl, struct ftl_buffer *buffer, bool *erase_first)
+{
+	ftl->free_rows++;
+	if (buffer->open == FTL_NONE) {
+		buffer->open = list_pop(ftl, &buffer->erased);
+		buffer->open_rows = 0;
+		open_block(ftl, buffer->open, take_from_pool(ftl));
+	}
+	return next_row(ftl, &buffer->open, &buffer->open_rows, erase_first);
+}
+
 uint32_t ftl_store_take_row(struct ftl *ftl, bool *erase_first)
 {
 	struct ftl_die *die = &ftl->die[ftl->next_die];
 
-	while (!die_has_row(die)) {
+	while (!die_has_row(die) && !buffer_has_row(&die->buffer)) {
 		ftl->next_die = (ftl->next_die + 1) % ftl->dies;
 		die = &ftl->die[ftl->next_die];
 	}
 	ftl->next_die = (ftl->next_die + 1) % ftl->dies;
 
+	if (buffer_has_row(&die->buffer))
+		return take_buffer_row(ftl, &die->buffer, erase_first);
 	if (die->open == FTL_NONE)
 		open_for_host(ftl, die);
 	return next_row(ftl, &die->open, &die->open_rows, erase_first);
@@ -549,7 +621,7 @@ void ftl_store_invalidate(struct ftl *ftl, uint32_t physical, bool by_entry)
 {
 	struct ftl_block *block = block_of(ftl, physical);
 	uint32_t index = physical / ftl->config.block_pages;
-	bool candidate = block->candidate;
+	bool candidate = block->candidate && !is_buffer(ftl, index);	/* listed by valid */
 
 	ftl_invariant(block->valid);
 	if (candidate)
@@ -624,7 +696,8 @@ static void forget_lists(struct ftl *ftl)
 		memset(&die->erased, 0, sizeof(die->erased));
 		memset(&die->invalid, 0, sizeof(die->invalid));
 		memset(&die->held, 0, sizeof(die->held));
-		die->open = die->erasing = FTL_NONE;
+		memset(&die->buffer, 0, sizeof(die->buffer));
+		die->open = die->erasing = die->buffer.open = FTL_NONE;
 		die->erase_pending = false;
 		memset(&die->collector, 0, sizeof(die->collector));
 		die->collector.open = die->collector.victim = FTL_NONE;
@@ -632,6 +705,7 @@ static void forget_lists(struct ftl *ftl)
 	ftl->pins = 0;
 	ftl->free_rows = 0;
 	ftl->collect = ftl->collect_waits = 0;
+	ftl->folding = false;
 }
 
 /* RAM is lost: what is left of a block is what its cells hold. */
@@ -672,6 +746,8 @@ static void reopen(struct ftl *ftl, uint32_t index)
 	struct ftl_collector *collector = &block_die(ftl, index)->collector;
 	uint32_t row = ftl->config.block_pages;
 
+	if (is_buffer(ftl, index))
+		return;
 	while (row && block->page[row - 1].lba == FTL_NO_LBA)
 		row--;
 	row = (row + ftl->config.row_pages - 1) / ftl->config.row_pages + 1;
@@ -689,11 +765,10 @@ static void reopen(struct ftl *ftl, uint32_t index)
 static void rebuild_block(struct ftl *ftl, uint32_t index)
 {
 	struct ftl_block *block = &ftl->block[index];
-	struct ftl_die *die = block_die(ftl, index);
 	uint32_t i;
 
 	if (!block->page) {
-		list_push(ftl, &die->erased, index);
+		list_push(ftl, erased_of(ftl, index), index);
 		return;
 	}
 	for (i = 0; i < ftl->config.block_pages; i++) {
@@ -714,7 +789,7 @@ static void rebuild_block(struct ftl *ftl, uint32_t index)
 	block->old_page = block->page;
 	block->old_sequence = block->first_sequence;
 	block->page = NULL;
-	list_push(ftl, &die->invalid, index);
+	list_push(ftl, invalid_of(ftl, index), index);
 }
 
 /* Each block is in its list. */
@@ -751,12 +826,12 @@ void ftl_store_adopt(struct ftl *ftl, const struct ftl_image_block *from)
 	forget_lists(ftl);
 	for (i = 0; i < ftl->blocks; i++) {
 		uint32_t index = from[i].block;
-		struct ftl_die *die = block_die(ftl, index);
 
 		if (ftl->block[index].page)
 			close(ftl, index);
 		else
-			list_push(ftl, ftl->block[index].worn ? &die->invalid : &die->erased, index);
+			list_push(ftl, ftl->block[index].worn ? invalid_of(ftl, index) :
+								erased_of(ftl, index), index);
 	}
 	lists_are_complete(ftl);
 }

@@ -19,7 +19,7 @@
 bool ftl_system_create(struct ftl *ftl)
 {
 	struct ftl_system *system = &ftl->system;
-	uint32_t map_pages = ftl->config.capacity_pages / FTL_MAP_ENTRIES + 1 +
+	uint32_t map_pages = ftl->lbas / FTL_MAP_ENTRIES + 1 +
 			     ftl->blocks / FTL_MAP_ENTRIES + 1;
 	uint64_t pages = 2ull * (map_pages + ftl->config.log_pages) + 8 * ftl->config.row_pages;
 	uint32_t stripe_pages, i;

@@ -38,6 +38,7 @@ extern int check_failures;
 	} while (0)
 
 extern const struct test data_tests[], timing_tests[], space_tests[], property_tests[],
-	calibration_tests[], unchanged_tests[], janus_tests[], powercut_tests[], image_tests[];
+	calibration_tests[], unchanged_tests[], janus_tests[], powercut_tests[],
+	mapcache_tests[], buffer_tests[], image_tests[];
 
 #endif

@@ -53,6 +53,10 @@ static struct ftl_config random_config(uint64_t *state)
 	config.wear_gap = below(state, 4);
 	config.log_pages = config.row_pages * 16;
 	config.power_loss = below(state, 2);
+	config.map_page_lbas = 1 + below(state, 12);
+	config.map_cache_pages = below(state, 5);
+	config.slc_pages = below(state, 2) * below(state, 200);
+	config.fold_after_ns = 400;
 	return config;
 }
 

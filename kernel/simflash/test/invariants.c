@@ -7,7 +7,7 @@ static const char *check_map(const struct ftl *ftl, uint64_t *mapped, uint64_t *
 {
 	uint32_t lba, physical;
 
-	for (lba = 0; lba < ftl->config.capacity_pages; lba++) {
+	for (lba = 0; lba < ftl->lbas; lba++) {
 		if (!ftl_map_find(ftl, lba, &physical))
 			continue;
 		if (physical / ftl->config.block_pages >= ftl->blocks)
@@ -40,7 +40,7 @@ static bool sequences_grow(const struct ftl *ftl, const struct ftl_block *block)
 	uint32_t i;
 
 	for (i = 0; i < ftl->config.block_pages; i++) {
-		if (block->page[i].lba >= ftl->config.capacity_pages)
+		if (block->page[i].lba >= ftl->lbas)
 			continue;
 		if (last > block->page[i].sequence)
 			return false;

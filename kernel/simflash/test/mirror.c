@@ -74,10 +74,22 @@ static void read_config(struct mirror *mirror, struct ftl_config *config)
 		.row_pages = 1 + below(mirror, 4),
 		.queue_depth = 2,
 		.command_pages = MAX_PAGES,
+		.policy = below(mirror, FTL_POLICIES),
 		.victim = below(mirror, FTL_VICTIMS),
+		.commands_at_once = below(mirror, 3),
+		.map_cache_pages = below(mirror, 5),
+		.map_page_lbas = 1 + below(mirror, 12),
+		.link_duplex = below(mirror, 2),
+		.slc_pages = below(mirror, 2) ? 0 : below(mirror, 200),
+		.fold_after_ns = 400,
+		.slc_program_ns = 200,
+		.slc_read_ns = 50,
+		.read_upper_ns = 150,
+		.program_upper_ns = 2000,
 		.wear_gap = below(mirror, 4),
 		.power_loss = true,
 	};
+	config->suspend_ns = config->policy == FTL_FIFO ? 0 : below(mirror, 2) * 40;
 	config->block_pages = config->row_pages * (1 + below(mirror, 6));
 	config->cache_pages = config->row_pages * (2 + below(mirror, 6));
 	config->log_pages = config->row_pages * (4 + below(mirror, 8));

@@ -75,9 +75,20 @@ static void read_config(struct model *model, struct ftl_config *config)
 		.command_pages = MAX_PAGES,
 		.policy = below(model, FTL_POLICIES),
 		.victim = below(model, FTL_VICTIMS),
+		.commands_at_once = below(model, 3),
+		.map_cache_pages = below(model, 5),
+		.map_page_lbas = 1 + below(model, 12),
+		.link_duplex = below(model, 2),
+		.slc_pages = below(model, 2) ? 0 : below(model, 200),
+		.fold_after_ns = 400,
+		.slc_program_ns = 200,
+		.slc_read_ns = 50,
+		.read_upper_ns = 150,
+		.program_upper_ns = 2000,
 		.wear_gap = below(model, 3),
 		.power_loss = below(model, 2),
 	};
+	config->suspend_ns = config->policy == FTL_FIFO ? 0 : below(model, 2) * 40;
 	config->block_pages = config->row_pages * (1 + below(model, 6));
 	config->log_pages = 4 * config->row_pages;
 	config->cache_pages = config->row_pages * (2 + below(model, 6));

@@ -312,6 +312,144 @@ static void a_discard_takes_time_by_its_size(void)
 	device_close(&device);
 }
 
+/* Two reads of one page each from different dies, sent together; time until both ended. */
+static uint64_t two_reads(uint32_t commands_at_once)
+{
+	struct ftl_config config = device_config();
+	struct device device;
+	uint64_t took_ns;
+
+	config.commands_at_once = commands_at_once;
+	device_open(&device, &config);
+	lay_out(&device, 64);
+	device_submit(&device, device_command(&device, FTL_READ, 0, 1, memory));
+	device_submit(&device, device_command(&device, FTL_READ, 4, 1, memory + FTL_PAGE_BYTES));
+	took_ns = device_drain(&device);
+	device_close(&device);
+	return took_ns;
+}
+
+static void one_command_at_once_overlaps_with_nothing(void)
+{
+	const uint64_t alone_ns = 50000 + 100000 + 10000 + 20000 + 5000;
+
+	EXPECT(two_reads(1) == 2 * alone_ns);
+	EXPECT(two_reads(2) == 50000 + alone_ns);
+	EXPECT(two_reads(0) == 50000 + alone_ns);
+}
+
+/* A read's data waits for the link while a write of 32 pages crosses it, row by row. */
+static uint64_t read_beside_write(uint32_t link_duplex)
+{
+	struct ftl_config config = device_config();
+	struct ftl_cmd *read;
+	struct device device;
+	uint64_t start_ns;
+
+	config.link_duplex = link_duplex;
+	config.cache_pages = 64;
+	config.read_command_ns = config.write_command_ns = 0;
+	device_open(&device, &config);
+	lay_out(&device, 64);
+	start_ns = device.now_ns;
+	device_submit(&device, device_command(&device, FTL_WRITE, 64, 32, memory));
+	read = device_command(&device, FTL_READ, 100, 8, memory + 32 * FTL_PAGE_BYTES);
+	device_submit(&device, read);
+	while (device_next(&device) != read)
+		;
+	start_ns = device.now_ns - start_ns;
+	device_release(&device, read);
+	device_drain(&device);
+	device_close(&device);
+	return start_ns;
+}
+
+static void a_duplex_link_carries_both_ways_at_once(void)
+{
+	EXPECT(read_beside_write(1) == 8 * 20000 + 5000);
+	EXPECT(read_beside_write(0) == (32 + 8) * 20000 + 5000);
+}
+
+static void upper_rows_take_longer(void)
+{
+	struct ftl_config config = device_config();
+	struct device device;
+	uint64_t word;
+
+	config.channels = 1;
+	config.read_upper_ns = 300000;
+	config.program_upper_ns = 4000000;
+	device_open(&device, &config);
+	fill_uniform(memory, 4, 1);
+	device_do(&device, FTL_WRITE, 0, 4, memory);
+	/* It was under way while the write was answered, and the flush is answered. */
+	EXPECT(device_do(&device, FTL_FLUSH, 0, 0, NULL) == 4 * 10000 + 1000000);
+	device_do(&device, FTL_WRITE, 4, 4, memory);
+	EXPECT(device_do(&device, FTL_FLUSH, 0, 0, NULL) == 4 * 10000 + 4000000);
+	EXPECT(device_read(&device, 0, &word) == 50000 + 100000 + 10000 + 20000 + 5000);
+	EXPECT(device_read(&device, 4, &word) == 50000 + 300000 + 10000 + 20000 + 5000);
+	device_close(&device);
+}
+
+/* A read of the only die, 400 us after a row was sent there to be programmed. */
+static uint64_t read_during_program(uint64_t suspend_ns, uint64_t *program_ns)
+{
+	struct ftl_config config = device_config();
+	struct device device;
+	uint64_t start_ns, took_ns, word;
+
+	config.channels = 1;
+	config.policy = FTL_READ_FIRST;
+	config.suspend_ns = suspend_ns;
+	config.read_command_ns = config.write_command_ns = config.flush_command_ns = 0;
+	config.link_page_ns = config.response_ns = 0;
+	device_open(&device, &config);
+	lay_out(&device, 4);
+	fill_uniform(memory, 4, 10);
+	start_ns = device.now_ns;
+	device_do(&device, FTL_WRITE, 4, 4, memory);
+	device.now_ns += 400000;
+	took_ns = device_read(&device, 0, &word);
+	device_do(&device, FTL_FLUSH, 0, 0, NULL);
+	*program_ns = device.now_ns - start_ns;
+	device_close(&device);
+	return took_ns;
+}
+
+static void a_program_makes_way_for_a_read_and_goes_on(void)
+{
+	uint64_t program_ns;
+
+	EXPECT(read_during_program(0, &program_ns) == 640000 + 110000);
+	EXPECT(read_during_program(50000, &program_ns) == 50000 + 110000);
+	EXPECT(program_ns == 1040000 + 50000 + 110000);
+}
+
+static void reads_do_not_suspend_a_program_for_ever(void)
+{
+	struct ftl_config config = device_config();
+	struct ftl_cmd *cmd = NULL;
+	struct device device;
+	int reads;
+
+	config.channels = 1;
+	config.policy = FTL_READ_FIRST;
+	config.suspend_ns = 10000;
+	device_open(&device, &config);
+	lay_out(&device, 64);
+	device_write(&device, 100, 1);
+	device_submit(&device, device_command(&device, FTL_FLUSH, 0, 0, NULL));
+	for (reads = 0; reads < 200 && !(cmd && cmd->op == FTL_FLUSH); reads++) {
+		while ((cmd = device_command(&device, FTL_READ, reads % 16 * 4, 1, memory)))
+			device_submit(&device, cmd);
+		cmd = device_next(&device);
+		device_release(&device, cmd);
+	}
+	device_drain(&device);
+	device_close(&device);
+	EXPECT(reads > 10 && reads < 60);
+}
+
 static void without_times_everything_is_done_at_once(void)
 {
 	struct ftl_config config = {
@@ -387,6 +525,11 @@ const struct test timing_tests[] = {
 	TEST(of_the_same_pages_nothing_overtakes),
 	TEST(the_foreground_cannot_starve_the_background),
 	TEST(a_discard_takes_time_by_its_size),
+	TEST(one_command_at_once_overlaps_with_nothing),
+	TEST(a_duplex_link_carries_both_ways_at_once),
+	TEST(upper_rows_take_longer),
+	TEST(a_program_makes_way_for_a_read_and_goes_on),
+	TEST(reads_do_not_suspend_a_program_for_ever),
 	TEST(without_times_everything_is_done_at_once),
 	TEST(a_late_call_changes_no_time),
 	{ NULL, NULL },

@@ -5,17 +5,20 @@ use proptest::prelude::*;
 #[derive(Clone, Default)]
 pub(crate) struct Writer(Vec<u8>);
 
-/// A device of 16 MB with two dies.
-pub(crate) const CONFIG: [u64; CONFIG_NUMBERS] = [
-    4096, 20, 2, 1, 32, 4, 32, 4, 128, 0, 0, 0, 64, 0, 1, 90_000, 1_120_000, 3_000_000, 20_000,
-    20_000, 290_000, 340_000, 100_000, 300_000, 50_000, 10_000,
+/// A device of 16 MB with two dies: the numbers of `ftl/parameters.h`, in their order.
+pub(crate) const CONFIG: [u64; 37] = [
+    4096, 20, 2, 1, 32, 4, 32, 4, 0, 128, 0, 0, 0, 64, 0, 0, 1024, 0, 1, 0, 90_000, 0, 1_120_000, 0,
+    3_000_000, 0, 0, 0, 0, 20_000, 20_000, 290_000, 340_000, 100_000, 300_000, 50_000, 10_000,
 ];
 
+/// Where `power_loss` is in it.
+const POWER_LOSS: usize = 18;
+
 impl Writer {
-    pub(crate) fn new(config: [u64; CONFIG_NUMBERS]) -> Self {
+    pub(crate) fn new(config: [u64; 37]) -> Self {
         let mut writer = Writer(MAGIC.to_vec());
         writer.u32(VERSION);
-        writer.u32(CONFIG_NUMBERS as u32);
+        writer.u32(config.len() as u32);
         for number in config {
             writer.u64(number);
         }
@@ -231,7 +234,7 @@ fn each_reason_is_told() {
     let full = Writer::new(CONFIG).end(1, 0, [0; 12]);
     assert_eq!(Stream::read(&full).unwrap_err(), Error::Full);
     let mut forgets = CONFIG;
-    forgets[14] = 0;
+    forgets[POWER_LOSS] = 0;
     let forgets = Writer::new(forgets).end(0, 0, [0; 12]);
     assert!(matches!(Stream::read(&forgets), Err(Error::Unknown(_))));
 }

@@ -6,9 +6,6 @@
 
 const size_t frontrow_ftl_layout[] = {
 	sizeof(struct ftl_config),
-	offsetof(struct ftl_config, power_loss),
-	offsetof(struct ftl_config, read_ns),
-	offsetof(struct ftl_config, response_ns),
 	sizeof(struct ftl_command_page),
 	offsetof(struct ftl_command_page, oob),
 	offsetof(struct ftl_cmd, fua),

@@ -31,53 +31,26 @@ pub struct Snapshot {
 const NEVER_CUT: u64 = 1 << 62;
 
 impl Config {
-    /// Of the numbers of `struct ftl_config`, in the order of its members; `None` if one of them
-    /// is too large for its member.
-    pub fn of_numbers(numbers: &[u64; 26]) -> Option<Self> {
-        let at = |index: usize| u32::try_from(numbers[index]).ok();
-        Some(Config(raw::Config {
-            capacity_pages: at(0)?,
-            spare_percent: at(1)?,
-            channels: at(2)?,
-            dies_per_channel: at(3)?,
-            block_pages: at(4)?,
-            row_pages: at(5)?,
-            cache_pages: at(6)?,
-            queue_depth: at(7)?,
-            command_pages: at(8)?,
-            policy: at(9)?,
-            victim: at(10)?,
-            wear_gap: at(11)?,
-            log_pages: at(12)?,
-            checkpoint_pages: at(13)?,
-            power_loss: numbers[14] != 0,
-            read_ns: numbers[15],
-            program_ns: numbers[16],
-            erase_ns: numbers[17],
-            channel_page_ns: numbers[18],
-            link_page_ns: numbers[19],
-            read_command_ns: numbers[20],
-            write_command_ns: numbers[21],
-            flush_command_ns: numbers[22],
-            discard_command_ns: numbers[23],
-            discard_mib_ns: numbers[24],
-            response_ns: numbers[25],
-        }))
+    /// Of the numbers of the core's parameters, in their order; `None` if there are more or
+    /// fewer of them than the core has, or one is too large.
+    pub fn of_numbers(numbers: &[u64]) -> Option<Self> {
+        let mut config = raw::Config::default();
+        let all = super::parameter_names().count() == numbers.len();
+        let set = numbers.iter().zip(0..).all(|(number, index)| {
+            // SAFETY: there are as many parameters as numbers.
+            all && unsafe { raw::ftl_config_set_number(&mut config, index, *number) }
+        });
+        (all && set).then_some(Config(config))
     }
 
     /// Whether its power can be cut.
     pub fn power_loss(&self) -> bool {
-        self.0.power_loss
+        self.number("power_loss") != 0
     }
 
     /// Whether it serves what has the foreground's priority first.
     pub fn is_foreground_aware(&self) -> bool {
-        self.0.policy == raw::FG_AWARE
-    }
-
-    /// Largest read or write.
-    pub fn command_pages(&self) -> u32 {
-        self.0.command_pages
+        self.number("policy") == u64::from(raw::FG_AWARE)
     }
 }
 
@@ -87,7 +60,7 @@ impl Flash {
     /// # Errors
     /// As [`Flash::new`].
     pub fn savable(config: &Config) -> Result<Self, Error> {
-        let arena = Arena::new().ok_or(Error::Memory(config.0.capacity_pages))?;
+        let arena = Arena::new().ok_or(Error::Memory(config.capacity_pages()))?;
         let mut flash = Flash::in_memory(config, Some(arena))?;
         flash.cut_power(NEVER_CUT, 0);
         Ok(flash)
@@ -116,7 +89,7 @@ impl Flash {
     ///
     /// `None` if the one before has not ended, or memory is short.
     pub fn submit_control(&mut self, op: u32, ranges: &[Range], now_ns: u64) -> Option<u32> {
-        let slot = self.config.queue_depth;
+        let slot = self.queue_depth;
         if self.control_busy() {
             return None;
         }
@@ -181,7 +154,7 @@ impl Flash {
 
     /// What each page of a device holds that was just mounted, whose pages all repeat a word.
     pub fn all_words(&self) -> Vec<u64> {
-        let mut words = vec![0; self.config.capacity_pages as usize];
+        let mut words = vec![0; self.capacity_pages as usize];
         // SAFETY: there is a word for each of the device's pages.
         unsafe { raw::frontrow_ftl_words(self.ftl.as_ptr(), words.as_mut_ptr()) };
         words
@@ -215,7 +188,7 @@ impl Flash {
     }
 
     fn control_busy(&self) -> bool {
-        !self.free.contains(&self.config.queue_depth)
+        !self.free.contains(&self.queue_depth)
     }
 }
 

@@ -18,6 +18,10 @@ pub const DISCARD: u32 = 3;
 /// `enum ftl_status`.
 pub const OK: u32 = 0;
 
+/// `enum ftl_parameter_fate`.
+pub const PARAMETER_SET: u32 = 0;
+pub const PARAMETER_UNKNOWN: u32 = 1;
+
 /// `enum ftl_policy`.
 pub const FG_AWARE: u32 = 2;
 
@@ -27,36 +31,21 @@ pub struct Ftl {
     _opaque: [u8; 0],
 }
 
+/// Words of `struct ftl_config`, of which only the core knows the members.
+const CONFIG_WORDS: usize = 27;
+
 /// `struct ftl_config`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Config {
-    pub capacity_pages: u32,
-    pub spare_percent: u32,
-    pub channels: u32,
-    pub dies_per_channel: u32,
-    pub block_pages: u32,
-    pub row_pages: u32,
-    pub cache_pages: u32,
-    pub queue_depth: u32,
-    pub command_pages: u32,
-    pub policy: u32,
-    pub victim: u32,
-    pub wear_gap: u32,
-    pub log_pages: u32,
-    pub checkpoint_pages: u32,
-    pub power_loss: bool,
-    pub read_ns: u64,
-    pub program_ns: u64,
-    pub erase_ns: u64,
-    pub channel_page_ns: u64,
-    pub link_page_ns: u64,
-    pub read_command_ns: u64,
-    pub write_command_ns: u64,
-    pub flush_command_ns: u64,
-    pub discard_command_ns: u64,
-    pub discard_mib_ns: u64,
-    pub response_ns: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config([u64; CONFIG_WORDS]);
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut config = Config([0; CONFIG_WORDS]);
+        // SAFETY: it is as large as the core's, and every member's every value is one.
+        unsafe { ftl_config_default(&mut config) };
+        config
+    }
 }
 
 /// `struct ftl_content`: with `buffer` false, a page that repeats `word`.
@@ -123,6 +112,10 @@ pub struct Stats {
     pub collect_page_programs: u64,
     pub collected_blocks: u64,
     pub level_blocks: u64,
+    pub map_look_ups: u64,
+    pub map_page_reads: u64,
+    pub map_row_programs: u64,
+    pub map_page_programs: u64,
     pub log_row_programs: u64,
     pub log_page_programs: u64,
     pub log_erases: u64,
@@ -142,6 +135,12 @@ pub struct Stats {
 }
 
 unsafe extern "C" {
+    pub fn ftl_parameters() -> u32;
+    pub fn ftl_parameter_name(index: u32) -> *const c_char;
+    pub fn ftl_config_default(config: *mut Config);
+    pub fn ftl_config_set(config: *mut Config, name: *const c_char, value: u64) -> u32;
+    pub fn ftl_config_number(config: *const Config, index: u32) -> u64;
+    pub fn ftl_config_set_number(config: *mut Config, index: u32, number: u64) -> bool;
     pub fn ftl_config_error(config: *const Config) -> *const c_char;
     pub fn ftl_create(config: *const Config, now_ns: u64) -> *mut Ftl;
     pub fn ftl_destroy(ftl: *mut Ftl);
@@ -174,7 +173,7 @@ mod tests {
     use std::mem::offset_of;
 
     unsafe extern "C" {
-        static frontrow_ftl_layout: [usize; 22];
+        static frontrow_ftl_layout: [usize; 19];
     }
 
     #[test]
@@ -183,9 +182,6 @@ mod tests {
         let c = unsafe { frontrow_ftl_layout };
         let rust = [
             size_of::<Config>(),
-            offset_of!(Config, power_loss),
-            offset_of!(Config, read_ns),
-            offset_of!(Config, response_ns),
             size_of::<CommandPage>(),
             offset_of!(CommandPage, oob),
             offset_of!(Cmd, fua),

@@ -2,10 +2,11 @@ use super::*;
 use crate::flash::Command;
 use proptest::prelude::*;
 
-/// 1 MB with two dies, little spare flash and a small log.
-const CONFIG: [u64; 26] = [
-    256, 20, 2, 1, 16, 2, 16, 4, 16, 0, 0, 0, 16, 100, 1, 90_000, 1_120_000, 3_000_000, 20_000,
-    20_000, 29_000, 34_000, 10_000, 30_000, 5_000, 1_000,
+/// 1 MB with two dies, little spare flash and a small log: the numbers of
+/// `ftl/parameters.h`, in their order.
+const CONFIG: [u64; 37] = [
+    256, 20, 2, 1, 16, 2, 16, 4, 0, 16, 0, 0, 0, 16, 100, 0, 1024, 0, 1, 0, 90_000, 0, 1_120_000, 0,
+    3_000_000, 0, 0, 0, 0, 20_000, 20_000, 29_000, 34_000, 10_000, 30_000, 5_000, 1_000,
 ];
 
 /// `FTL_ARM`.

@@ -1,0 +1,113 @@
+//! A Debian release's programs, made to run on a host that is another release, with
+//! libraries of their own.
+//!
+//! A kernel's headers bring programs (`objtool`, `modpost`) that want the C library of
+//! their release, and flags that only its compiler knows.
+
+use crate::cache::Cache;
+use crate::debian::{self, Apt, Release};
+use crate::{Error, elf, tool};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How the program is called that a wrapper starts.
+const PROGRAM: &str = ".program";
+
+/// The dynamic loader of all releases for amd64.
+const LOADER: &str = "ld-linux-x86-64.so.2";
+
+/// Where packages have their libraries: before and since Debian 13.
+const LIBRARIES: [&str; 2] = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"];
+
+/// A directory of programs with the compiler `package` and its binutils; None where the
+/// host's own are the same.
+pub fn compiler(
+    cache: &Cache,
+    apt: impl FnOnce() -> Result<Apt, Error>,
+    release: Release,
+    package: &str,
+) -> Result<Option<PathBuf>, Error> {
+    if debian::host_is(release) {
+        return Ok(None);
+    }
+    let name = format!("tools/{package}-{}", release.codename);
+    let root = cache.directory(&name, |root| {
+        let apt = apt()?;
+        apt.unpack(&apt.with_all(package)?, root)?;
+        wrap(root, root)?;
+        name_compiler(root, package)
+    })?;
+    Ok(Some(root.join("usr/bin")))
+}
+
+/// Results name the compiler, and other packages call it, without the version.
+fn name_compiler(root: &Path, package: &str) -> Result<(), Error> {
+    let link = root.join("usr/bin/gcc");
+    symlink(package, &link).map_err(Error::file(&link))
+}
+
+/// The compiler's version, from `tools` or the host, in the same words for both.
+pub fn compiler_version(tools: Option<&Path>) -> Result<String, Error> {
+    let program = tools.map_or_else(|| "gcc".into(), |tools| tools.join("gcc"));
+    let text = tool::output(Command::new(program).arg("--version"), "gcc")?;
+    let first = text.lines().next().unwrap_or_default().trim();
+    let version = first.split_once(' ').map_or(first, |(_, rest)| rest);
+    Ok(format!("gcc {version}"))
+}
+
+/// Puts a script into the place of each program below `dir`, that starts it with the loader
+/// and the libraries in `root`.
+pub fn wrap(root: &Path, dir: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(dir).map_err(Error::file(dir))? {
+        let entry = entry.map_err(Error::file(dir))?;
+        let (path, kind) = (entry.path(), entry.file_type().map_err(Error::file(dir))?);
+        if kind.is_dir() {
+            wrap(root, &path)?;
+        } else if kind.is_file() && is_program(&path)? {
+            wrap_program(root, &path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Libraries may ask for a loader, too, but are not executable or have their name in it.
+fn is_program(path: &Path) -> Result<bool, Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mode = fs::metadata(path)
+        .map_err(Error::file(path))?
+        .permissions()
+        .mode();
+    if mode & 0o111 == 0 || name.contains(".so") {
+        return Ok(false);
+    }
+    let content = fs::read(path).map_err(Error::file(path))?;
+    Ok(elf::interpreter(&content).is_some())
+}
+
+/// Programs look for their parts beside themselves, so the wrapped one is told the script's
+/// name, with links followed.
+fn wrap_program(root: &Path, path: &Path) -> Result<(), Error> {
+    let inside = path.strip_prefix(root).unwrap_or(path).display();
+    let libraries = LIBRARIES.map(|dir| format!("$root/{dir}")).join(":");
+    let loader = LIBRARIES
+        .iter()
+        .map(|dir| format!("{dir}/{LOADER}"))
+        .find(|loader| root.join(loader).is_file())
+        .ok_or_else(|| Error::Package {
+            package: "libc6".to_owned(),
+            reason: format!("{LOADER} is not in it"),
+        })?;
+    let script = format!(
+        "#!/bin/sh\n\
+         here=$(readlink -f \"$0\")\n\
+         root=${{here%/{inside}}}\n\
+         exec \"$root/{loader}\" --library-path \"{libraries}\" --argv0 \"$here\" \"$here{PROGRAM}\" \"$@\"\n"
+    );
+    let mut program = path.as_os_str().to_owned();
+    program.push(PROGRAM);
+    fs::rename(path, &program).map_err(Error::file(path))?;
+    fs::write(path, script).map_err(Error::file(path))?;
+    fs::set_permissions(path, Permissions::from_mode(0o755)).map_err(Error::file(path))
+}
