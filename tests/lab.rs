@@ -437,3 +437,64 @@ fn experiments_are_listed_and_shown_also_outside_a_checkout() {
         assert_eq!(shown["name"], "smoke");
     }
 }
+
+/// A small phone eMMC that was used for long; gives the profile's path.
+fn old_device(dir: &Path) -> PathBuf {
+    let text = fs::read_to_string(Path::new(CHECKOUT).join("experiments/devices/emmc.toml"));
+    let text = text.unwrap();
+    let is_other_table = |line: &&str| line.starts_with('[') && *line != "[simflash]";
+    let mut profile = String::new();
+    for line in text.lines().take_while(|line| !is_other_table(line)) {
+        profile += match line.split(' ').next() {
+            Some("name") => "name = \"old\"",
+            Some("capacity_mib") => "capacity_mib = 256",
+            Some("spare_percent") => "spare_percent = 7",
+            _ => line,
+        };
+        profile.push('\n');
+    }
+    profile += "[aged]\nfilled_percent = 80\noverwritten_percent = 200\n";
+    let path = dir.join("old.toml");
+    fs::write(&path, profile).unwrap();
+    path
+}
+
+/// A number of the device's statistics, in a guest that has just mounted it.
+fn statistics(device: &str) -> impl Fn(&str) -> u64 + use<> {
+    let command = "cat /sys/kernel/debug/simflash/simflash0/stats";
+    let output = frontrow(&["lab", "exec", "--device", device])
+        .args(["--", "sh", "-c", command])
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    move |name| {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        let number = line.split_whitespace().nth(1).unwrap();
+        number.trim_end_matches(',').parse().unwrap()
+    }
+}
+
+#[test]
+fn an_aged_device_begins_with_its_past_and_a_fresh_one_does_not() {
+    let dir = TempDir::new().unwrap();
+    let path = old_device(dir.path());
+    let old = path.to_str().unwrap();
+    let pages = 256 * 256;
+
+    let of = statistics(old);
+    assert!(of("mapped_pages") >= pages * 80 / 100);
+    assert!(of("block_erases") < 100, "the least of its blocks'");
+    assert!(of("free_rows") < pages / 4 / 10);
+    let of = statistics(&format!("{old}:fresh"));
+    assert!(of("mapped_pages") < pages / 10);
+    assert!(of("free_rows") > pages / 4);
+
+    let out = dir.path().join("out");
+    let runs = ["--workload", "calibrate-seq-write,calibrate-rand-write"];
+    let arguments = ["calibrate", "--device", old, "--seeds", "1"];
+    let result = result(&[arguments.as_slice(), &runs].concat(), &out);
+    let result: Value = serde_json::from_slice(&result).unwrap();
+    assert_eq!(result["device"], "old");
+    assert!(result["inputs"]["flash_image_sha256"].is_string());
+}

@@ -8,6 +8,7 @@
 #define SIMFLASH_COMPAT_H
 
 #include <linux/blk-mq.h>
+#include <linux/blkdev.h>
 #include <linux/hrtimer.h>
 #include <linux/platform_device.h>
 
@@ -111,6 +112,16 @@ static inline void simflash_unfreeze(struct request_queue *queue, unsigned int f
 	blk_mq_unfreeze_queue(queue, flags);
 #else
 	blk_mq_unfreeze_queue(queue);
+#endif
+}
+
+/* Only if nobody has the device to himself; undone by bd_abort_claiming(). */
+static inline int simflash_claim(struct block_device *bdev, void *holder)
+{
+#ifdef BLK_OPEN_READ
+	return bd_prepare_to_claim(bdev, holder, NULL);
+#else
+	return bd_prepare_to_claim(bdev, holder);
 #endif
 }
 

@@ -180,6 +180,8 @@ static int simflash_ioctl_locked(struct simflash *dev, unsigned int cmd, void __
 		return simflash_ioctl_reset_stats(dev);
 	case SIMFLASH_IOC_FTL_STATS:
 		return simflash_ioctl_ftl_stats(dev, arg);
+	case SIMFLASH_IOC_IMAGE:
+		return simflash_image_ioctl(dev, arg);
 	default:
 		return simflash_janus_ioctl(dev, cmd, arg);
 	}

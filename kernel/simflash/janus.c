@@ -209,7 +209,7 @@ static int simflash_ioctl_power(struct simflash *dev, struct simflash_power __us
 	if (arg.version != SIMFLASH_IOCTL_VERSION)
 		return -EPROTO;
 	/* A stream is of a device whose power is not cut: that is done with it elsewhere. */
-	if (!dev->power_loss || dev->stream)
+	if (!dev->config.power_loss || dev->stream)
 		return -EOPNOTSUPP;
 	if (arg.op >= SIMFLASH_POWER_OPS)
 		return -EINVAL;

@@ -432,7 +432,7 @@ static int simflash_probe(struct platform_device *platform)
 	spin_lock_init(&dev->lock);
 	mutex_init(&dev->control);
 	init_completion(&dev->control_done);
-	dev->power_loss = config.power_loss;
+	dev->config = config;
 	simflash_timer_setup(&dev->timer, simflash_timer);
 	dev->timer_ns = FTL_NEVER;
 	dev->dies = config.channels * config.dies_per_channel;

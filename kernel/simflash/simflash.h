@@ -23,12 +23,12 @@
  */
 struct simflash {
 	struct ftl *ftl;
+	struct ftl_config config;
 	spinlock_t lock;
 	struct hrtimer timer;
 	u64 timer_ns;			/* what it is set to, FTL_NEVER if not */
 	bool full_told, short_told;	/* said once in the kernel's log */
 	u32 dies;
-	bool power_loss;
 	struct mutex control;
 	struct completion control_done;
 	struct ftl_cmd *control_cmd;
@@ -53,6 +53,10 @@ void simflash_control(struct simflash *dev);
 
 /* janus.c: ioctls that change what the device holds */
 int simflash_janus_ioctl(struct simflash *dev, unsigned int cmd, void __user *arg);
+
+/* image.c: what the device holds is replaced */
+struct simflash_image;
+int simflash_image_ioctl(struct simflash *dev, struct simflash_image __user *user);
 
 /* stream.c: the command stream, written down; the lock is held around _command() and _end() */
 struct simflash_stream *simflash_stream_create(const struct ftl_config *config, u32 mib);

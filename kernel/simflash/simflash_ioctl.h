@@ -12,7 +12,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define SIMFLASH_IOCTL_VERSION 1
+#define SIMFLASH_IOCTL_VERSION 2
 
 #define SIMFLASH_MAX_DIES 64
 
@@ -144,6 +144,18 @@ struct simflash_ftl_stats {
 	__u64 erases_sum;
 };
 
+/* An image of a device's flash (ftl/image.c), as `frontrow lab` makes them. */
+#define SIMFLASH_MAX_IMAGE_BYTES (1u << 30)
+#define SIMFLASH_REASON_BYTES 128
+
+struct simflash_image {
+	__u32 version;
+	__u32 unused;
+	__u64 image;		/* its address */
+	__u64 bytes;
+	char reason[SIMFLASH_REASON_BYTES];	/* set with EINVAL: why it was refused */
+};
+
 #define SIMFLASH_IOC_MAGIC 0xf5
 
 /* EPROTO: another version. ENODEV: the device is gone. */
@@ -184,6 +196,17 @@ struct simflash_ftl_stats {
 
 #define SIMFLASH_IOC_FTL_STATS _IOWR(SIMFLASH_IOC_MAGIC, 8, struct simflash_ftl_stats)
 
-/* All but the statistics and DOF_P: EPERM without CAP_SYS_ADMIN, EIO while the power is off. */
+/*
+ * The device becomes a new one with this image's past: what it held and counted
+ * is gone, its power is on. What is no image of such a device, or a damaged one,
+ * is refused and nothing has changed.
+ * EBUSY: a file system is mounted, or somebody has the device open with O_EXCL.
+ * EINVAL: `reason` says why the image was refused; if that is memory, or that the
+ * image contradicts itself, the device is empty. ENOMEM: memory is short, and
+ * nothing has changed. EOPNOTSUPP: load the module without stream_mib.
+ */
+#define SIMFLASH_IOC_IMAGE _IOWR(SIMFLASH_IOC_MAGIC, 9, struct simflash_image)
+
+/* All but the statistics and DOF_P: EPERM without CAP_SYS_ADMIN; and but IMAGE: EIO while the power is off. */
 
 #endif

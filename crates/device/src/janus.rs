@@ -14,7 +14,7 @@ pub const PAGE_BYTES: u64 = 4096;
 pub const MOST_RANGES: usize = 1024;
 
 /// `SIMFLASH_IOCTL_VERSION`.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// What the only such devices are called: the numbers below mean something else to others.
 const NAME_PREFIX: &str = "simflash";
@@ -99,7 +99,7 @@ struct Stats {
 }
 
 /// `_IOWR(SIMFLASH_IOC_MAGIC, number, …)`.
-const fn request<T>(number: libc::c_ulong) -> libc::c_ulong {
+pub(crate) const fn request<T>(number: libc::c_ulong) -> libc::c_ulong {
     (3 << 30) | ((size_of::<T>() as libc::c_ulong) << 16) | (0xf5 << 8) | number
 }
 

@@ -7,6 +7,7 @@
 mod discard;
 mod extents;
 pub mod hid;
+mod image;
 pub mod janus;
 mod mounts;
 mod pages;
@@ -15,6 +16,7 @@ mod resolve;
 
 pub use discard::discard;
 pub use extents::{Extent, Layout, State};
+pub use image::load_image;
 pub use mounts::{is_mounted_for_writing, shown_at};
 pub use pages::{PAGE_BYTES, Pages};
 pub use queue::Schedulers;

@@ -1,5 +1,6 @@
 //! `frontrow lab`: experiments on stock kernels in emulated machines.
 
+mod ageing;
 mod exec;
 mod powercut;
 mod torture;
@@ -9,6 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::seeds::Seeds;
 use crate::whole;
 use ::lab::{Cache, Error, Kernel, Name, Request, Shell, Sources, Watcher};
+use ageing::Ageing;
 use clap::Subcommand;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use record::{Experiment, ResultFile, Scale, html, markdown, table};
@@ -70,7 +72,7 @@ struct OpenShell {
     /// 6.12, 6.1, or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
-    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml
+    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
     #[arg(long, default_value = "emmc")]
     device: String,
     /// The policy it starts with
@@ -91,7 +93,7 @@ struct Run {
     /// 6.12, 6.1, or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
-    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml [default: the experiment's]
+    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged [default: the experiment's]
     #[arg(long)]
     device: Option<String>,
     /// Only these policies instead of all the experiment's
@@ -174,6 +176,7 @@ fn cores() -> usize {
 }
 
 fn open_shell(args: OpenShell) -> Result<(), Failure> {
+    let stop = catch_signals()?;
     let (sources, cache) = (Sources::here(), Cache::of_user()?);
     let shell = Shell {
         kernel: Kernel::find(&cache, &args.kernel)?,
@@ -182,7 +185,14 @@ fn open_shell(args: OpenShell) -> Result<(), Failure> {
         programs: args.with,
         cpus: args.cpus,
     };
-    Ok(::lab::shell(&cache, &sources, &shell)?)
+    let ageing = Ageing::default();
+    Ok(::lab::shell(
+        &cache,
+        &sources,
+        &shell,
+        &|written, all| ageing.hear(written, all),
+        &stop,
+    )?)
 }
 
 /// The experiment cut down to what the command line asks for.
@@ -307,6 +317,7 @@ impl From<Error> for Failure {
 struct Progress {
     bars: MultiProgress,
     total: ProgressBar,
+    ageing: Ageing,
     guests: Mutex<BTreeMap<String, ProgressBar>>,
     drawn: bool,
 }
@@ -321,6 +332,7 @@ impl Progress {
         Progress {
             bars,
             total,
+            ageing: Ageing::default(),
             guests: Mutex::default(),
             drawn: std::io::stderr().is_terminal(),
         }
@@ -356,6 +368,10 @@ impl Watcher for Progress {
         self.total.set_length(guests as u64);
         self.total
             .enable_steady_tick(std::time::Duration::from_secs(1));
+    }
+
+    fn ages(&self, written: u64, all: u64) {
+        self.ageing.hear(written, all);
     }
 
     fn progress(&self, guest: &Name, index: usize, count: usize, text: &str) {

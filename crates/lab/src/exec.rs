@@ -5,6 +5,7 @@ use crate::cache::Cache;
 use crate::image::Image;
 use crate::kernel::Kernel;
 use crate::parcel::Item;
+use crate::past::{Ageing, Past};
 use crate::qemu::Clock;
 use crate::run::{DEVICE, PROGRAMS};
 use crate::session::Session;
@@ -45,22 +46,26 @@ pub struct Left {
     pub files: Vec<Item>,
 }
 
-/// Runs the command, until `stop` becomes true.
+/// Runs the command, until `stop` becomes true; `ageing` hears of an aged device that is made.
 pub fn exec(
     cache: &Cache,
     sources: &Sources,
     exec: &Exec,
+    ageing: Ageing,
     stop: &AtomicBool,
 ) -> Result<Left, Error> {
     let mut programs = PROGRAMS.to_vec();
     programs.push("busybox");
     programs.extend(exec.programs.iter().map(String::as_str));
+    let past = Past::of(cache, &exec.device, ageing, stop)?;
     let policies = std::slice::from_ref(&exec.policy);
     let mut image = Image::make(cache, sources, &exec.kernel, policies, &programs)?;
     let mut modules = image.modules(&exec.policy, &exec.device.simflash);
     if !exec.modules.is_empty() {
         modules.extend(image.add_modules(&exec.kernel, &exec.modules)?);
     }
+    let (flash_image, memory_mib) = (past.path(), exec.memory_mib + past.memory_mib());
+    image.add_past(past);
     let spec = GuestSpec {
         experiment: "exec".to_owned(),
         policy: exec.policy.clone(),
@@ -68,6 +73,7 @@ pub fn exec(
         scale: Scale::Demo,
         modules,
         device: DEVICE.to_owned(),
+        flash_image,
         sysctls: BTreeMap::new(),
         writes: BTreeMap::new(),
         io_cost_model: String::new(),
@@ -81,7 +87,7 @@ pub fn exec(
         None => Clock::Instructions,
     };
     let session = Session::new(&spec, stop, &image.with_spec(&spec))?;
-    let mut files = session.run_for_parcel(&exec.kernel.image, exec.memory_mib, clock)?;
+    let mut files = session.run_for_parcel(&exec.kernel.image, memory_mib, clock)?;
     // It is sent first.
     let (_, status) = files.remove(0);
     Ok(Left {

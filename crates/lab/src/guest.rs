@@ -163,7 +163,7 @@ fn all_runs(
 fn one_run(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
     let device = PathBuf::from(format!("/dev/{}", spec.device));
     write("/proc/sys/vm/drop_caches", "3")?;
-    filesystem::discard(&device)?;
+    filesystem::renew(spec, &device)?;
     if workload::surface(&run.workload) == Surface::Device {
         restart_policy(spec)?;
         return measure(spec, run, Path::new(MOUNT_POINT), Some(&device));
@@ -286,6 +286,9 @@ fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outco
 /// The device mounted, and the shell's programs.
 fn furnish(spec: &GuestSpec) -> Outcome<()> {
     let device = PathBuf::from(format!("/dev/{}", spec.device));
+    if spec.flash_image.is_some() {
+        filesystem::renew(spec, &device)?;
+    }
     filesystem::make(&device, spec.seed)?;
     filesystem::mount(&device, Path::new(MOUNT_POINT), &spec.mount_options)?;
     Command::new("/bin/busybox")

@@ -4,6 +4,7 @@ use crate::cache::Cache;
 use crate::cpio::Archive;
 use crate::kernel::Kernel;
 use crate::modules::Modules;
+use crate::past::{self, Past};
 use crate::sources::Sources;
 use crate::{Error, elf, tool, toolchain, tools};
 use kmod::{Source, Tree};
@@ -100,6 +101,13 @@ impl Image {
         let mut archive = Archive::new();
         archive.data(name, content);
         self.archive.extend(archive.bytes());
+    }
+
+    /// Puts in what an aged device begins with.
+    pub fn add_past(&mut self, past: Past) {
+        if let Some(bytes) = past.into_bytes() {
+            self.add_file(past::PATH.trim_start_matches('/'), bytes);
+        }
     }
 
     /// Puts in modules of the kernel's own, such as `xfs`, and what they need; gives what a
@@ -299,6 +307,6 @@ fn inputs(
     Ok(inputs)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -60,6 +60,8 @@ pub fn record_stream(
         scale: Scale::Demo,
         modules: image.modules(&policies[0], &parameters),
         device: DEVICE.to_owned(),
+        // The stream is played again from an empty device on.
+        flash_image: None,
         sysctls: BTreeMap::new(),
         writes: BTreeMap::new(),
         io_cost_model: String::new(),

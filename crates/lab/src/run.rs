@@ -4,6 +4,7 @@ use crate::Error;
 use crate::cache::Cache;
 use crate::image::{Image, TRACE_PATH};
 use crate::kernel::Kernel;
+use crate::past::Past;
 use crate::qemu::{self, Clock};
 use crate::session::{Owner, Session};
 use crate::sources::Sources;
@@ -45,6 +46,8 @@ pub struct Request {
 pub trait Watcher: Sync {
     /// All guests there will be.
     fn begins(&self, _guests: usize) {}
+    /// So many pages of all were written on the way to an aged device, which is made once.
+    fn ages(&self, _written: u64, _all: u64) {}
     /// Run `index` of `count` begins in a guest.
     fn progress(&self, _guest: &Name, _index: usize, _count: usize, _text: &str) {}
     /// A guest has sent all it had.
@@ -86,6 +89,8 @@ pub fn run(
         programs.extend(policy::programs(policy));
     }
     let trace = trace_of(request)?;
+    let device = device_of(request);
+    let past = Past::of(cache, &device, &|done, all| watcher.ages(done, all), stop)?;
     let mut image = Image::make(
         cache,
         sources,
@@ -96,6 +101,8 @@ pub fn run(
     if let Some(content) = trace {
         image.add_file(TRACE_PATH.trim_start_matches('/'), content);
     }
+    let (flash_image, more_memory_mib) = (past.path(), past.memory_mib());
+    image.add_past(past);
     let mut inputs = Inputs {
         items: image.inputs.clone(),
     };
@@ -104,6 +111,9 @@ pub fn run(
     watcher.begins(guests.len());
     let lab = Lab {
         request,
+        device,
+        flash_image,
+        memory_mib: experiment.memory_mib + more_memory_mib,
         image: &image,
         watcher,
         stop,
@@ -118,6 +128,17 @@ pub fn run(
         inputs,
         rows: record::isolation::add(lab.all(&guests)?),
     })
+}
+
+/// The device as the experiment wants it.
+fn device_of(request: &Request) -> Device {
+    let experiment = &request.experiment;
+    let mut device = match experiment.aged {
+        true => request.device.clone(),
+        false => request.device.without_past(),
+    };
+    device.simflash.extend(experiment.simflash.clone());
+    device
 }
 
 /// The trace's content, if the experiment plays one.
@@ -181,6 +202,9 @@ type Outcomes = BTreeMap<usize, Result<Vec<Row>, Error>>;
 
 struct Lab<'a> {
     request: &'a Request,
+    device: Device,
+    flash_image: Option<String>,
+    memory_mib: u64,
     image: &'a Image,
     watcher: &'a dyn Watcher,
     stop: &'a AtomicBool,
@@ -233,8 +257,8 @@ impl Lab<'_> {
         let spec = self.spec(guest);
         let owner = Attendant { lab: self, guest };
         let session = Session::new(&spec, &owner, &self.image.with_spec(&spec))?;
-        let memory_mib = self.request.experiment.memory_mib;
-        let rows = session.run(&self.request.kernel.image, memory_mib, Clock::Instructions)?;
+        let kernel = &self.request.kernel.image;
+        let rows = session.run(kernel, self.memory_mib, Clock::Instructions)?;
         self.watcher.done(guest, rows.len());
         Ok(rows)
     }
@@ -245,16 +269,15 @@ impl Lab<'_> {
 
     fn spec(&self, guest: &Name) -> GuestSpec {
         let experiment = &self.request.experiment;
-        let mut flash = self.request.device.simflash.clone();
-        flash.extend(experiment.simflash.clone());
         GuestSpec {
             experiment: experiment.name.clone(),
             policy: guest.policy.clone(),
             seed: guest.seed,
             scale: self.request.scale,
-            modules: self.image.modules(&guest.policy, &flash),
+            modules: self.image.modules(&guest.policy, &self.device.simflash),
             device: DEVICE.to_owned(),
-            io_cost_model: io_cost_model(&self.request.device),
+            flash_image: self.flash_image.clone(),
+            io_cost_model: io_cost_model(&self.device),
             sysctls: experiment.sysctls.clone(),
             writes: experiment.writes.clone(),
             mount_options: experiment.mount_options.clone(),

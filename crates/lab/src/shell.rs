@@ -4,12 +4,14 @@ use crate::Error;
 use crate::cache::Cache;
 use crate::image::Image;
 use crate::kernel::Kernel;
+use crate::past::{Ageing, Past};
 use crate::qemu::{self, Clock, Console, Machine};
 use crate::run::{DEVICE, PROGRAMS};
 use crate::sources::Sources;
 use record::{Device, GuestSpec, Scale, Task, policy};
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::atomic::AtomicBool;
 
 /// Enough for file trees and tools beside the device's pages.
 const MEMORY_MIB: u64 = 2048;
@@ -29,14 +31,24 @@ pub struct Shell {
 }
 
 /// Opens a shell on this terminal in a guest with all modules loaded and the
-/// device mounted, until it is left.
-pub fn shell(cache: &Cache, sources: &Sources, shell: &Shell) -> Result<(), Error> {
+/// device mounted, until it is left; `ageing` hears of an aged device that is made, which ends
+/// when `stop` becomes true.
+pub fn shell(
+    cache: &Cache,
+    sources: &Sources,
+    shell: &Shell,
+    ageing: Ageing,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let past = Past::of(cache, &shell.device, ageing, stop)?;
     let mut policies: Vec<String> = policy::STOCK.map(str::to_owned).to_vec();
     policies.push(policy::FRONTROW.to_owned());
     let mut programs = PROGRAMS.to_vec();
     programs.push("busybox");
     programs.extend(shell.programs.iter().map(String::as_str));
-    let image = Image::make(cache, sources, &shell.kernel, &policies, &programs)?;
+    let mut image = Image::make(cache, sources, &shell.kernel, &policies, &programs)?;
+    let (flash_image, memory_mib) = (past.path(), MEMORY_MIB + past.memory_mib());
+    image.add_past(past);
     let spec = GuestSpec {
         experiment: "shell".to_owned(),
         policy: shell.policy.clone(),
@@ -44,6 +56,7 @@ pub fn shell(cache: &Cache, sources: &Sources, shell: &Shell) -> Result<(), Erro
         scale: Scale::Demo,
         modules: image.all_modules(&shell.device.simflash),
         device: DEVICE.to_owned(),
+        flash_image,
         sysctls: BTreeMap::new(),
         writes: BTreeMap::new(),
         io_cost_model: String::new(),
@@ -56,7 +69,7 @@ pub fn shell(cache: &Cache, sources: &Sources, shell: &Shell) -> Result<(), Erro
     let machine = Machine {
         kernel: &shell.kernel.image,
         initramfs: initramfs.path(),
-        memory_mib: MEMORY_MIB,
+        memory_mib,
         seed: spec.seed,
         clock: Clock::Host { cpus: shell.cpus },
         console: Console::Terminal,

@@ -3,7 +3,7 @@
 
 use crate::Error;
 use kmod::Source;
-use record::{Device, Experiment};
+use record::{Device, Experiment, FRESH};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::env;
@@ -56,7 +56,12 @@ impl Sources {
     }
 
     /// The profile `name`, or the one in the file `name`.
+    ///
+    /// `:fresh` behind either is the same without a past.
     pub fn device(&self, name: &str) -> Result<Device, Error> {
+        if let Some(name) = name.strip_suffix(FRESH) {
+            return Ok(self.device(name)?.fresh());
+        }
         if name.ends_with(".toml") {
             let text = fs::read(name).map_err(Error::file(name))?;
             return parse(name, &text);

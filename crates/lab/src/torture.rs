@@ -91,7 +91,8 @@ fn clock_of(clock: ::torture::Clock) -> Clock {
 }
 
 /// Exact answers are asked of a slow device, where a backlog lasts; races of a
-/// fast one, where more happens.
+/// fast one, where more happens. Both are new: a trial counts what it caused itself,
+/// and makes several devices.
 fn spec(
     image: &Image,
     sources: &Sources,
@@ -100,9 +101,9 @@ fn spec(
     names: Vec<String>,
 ) -> Result<GuestSpec, Error> {
     let (device, sysctls) = match clock {
-        ::torture::Clock::Instructions => ("emmc", BTreeMap::new()),
+        ::torture::Clock::Instructions => ("emmc:fresh", BTreeMap::new()),
         ::torture::Clock::TwoCpus | ::torture::Clock::TwoCpusInTurn => (
-            "ufs",
+            "ufs:fresh",
             SYSCTLS
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
@@ -120,6 +121,7 @@ fn spec(
         scale: Scale::Demo,
         modules: image.all_modules(&sources.device(device)?.simflash),
         device: DEVICE.to_owned(),
+        flash_image: None,
         sysctls,
         writes: BTreeMap::new(),
         io_cost_model: String::new(),

@@ -30,6 +30,10 @@ pub struct Experiment {
     /// such as `/sys/block/simflash0/queue/nr_requests`.
     #[serde(default)]
     pub writes: BTreeMap<String, String>,
+    /// Whether the device begins with its profile's past. Without, it is new and has as much flash
+    /// again as it shows, where the experiment does not say otherwise.
+    #[serde(default = "yes")]
+    pub aged: bool,
     /// Options of the ext4 mount, such as `discard`.
     #[serde(default)]
     pub mount_options: Vec<String>,
@@ -56,6 +60,10 @@ pub struct TracePart {
     pub length_s: u64,
     /// How many times as fast it is played.
     pub speed: u64,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn emmc() -> String {
@@ -88,7 +96,42 @@ pub struct Device {
     pub title: String,
     /// Parameters of `simflash.ko`, names as `modinfo` shows them.
     pub simflash: BTreeMap<String, u64>,
+    /// What it has been through before; nothing: it is new.
+    #[serde(default)]
+    pub aged: Option<Aged>,
     /// What io.cost has to be told of it, as in the kernel's `io.cost.model`.
     #[serde(default)]
     pub io_cost: BTreeMap<String, u64>,
+}
+
+/// A device's past: its table `[aged]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Aged {
+    /// Share of the capacity that holds data.
+    pub filled_percent: u32,
+    /// Written since it was that full for the first time, in per cent of the capacity.
+    pub overwritten_percent: u32,
+}
+
+/// Behind a device's name: the same without a past.
+pub const FRESH: &str = ":fresh";
+
+impl Device {
+    /// The device `NAME:fresh`.
+    pub fn fresh(&self) -> Device {
+        Device {
+            name: format!("{}{FRESH}", self.name),
+            ..self.without_past()
+        }
+    }
+
+    /// New, and with as much flash again as it shows: nothing is ever collected, unless more is
+    /// written than that.
+    pub fn without_past(&self) -> Device {
+        let mut device = self.clone();
+        device.aged = None;
+        device.simflash.insert("spare_percent".to_owned(), 100);
+        device
+    }
 }

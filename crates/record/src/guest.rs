@@ -19,6 +19,8 @@ pub struct GuestSpec {
     pub modules: Vec<Module>,
     /// The block device that the last of them makes, such as `simflash0`.
     pub device: String,
+    /// The file with what it begins each run with; without one it is empty then.
+    pub flash_image: Option<String>,
     /// What io.cost has to be told of it, as `io.cost.model` takes it.
     pub io_cost_model: String,
     /// Settings made before anything runs.

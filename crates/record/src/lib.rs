@@ -27,7 +27,7 @@ pub mod summary;
 pub mod table;
 pub mod title;
 
-pub use experiment::{Device, Experiment, Run, TracePart};
+pub use experiment::{Aged, Device, Experiment, FRESH, Run, TracePart};
 pub use guest::{GuestSpec, Message, Module, Task};
 pub use histogram::Histogram;
 pub use row::{Inputs, ResultFile, Row};

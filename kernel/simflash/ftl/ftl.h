@@ -345,13 +345,15 @@ bool ftl_power_on(struct ftl *ftl, uint64_t now_ns);
 /*
  * An image is what is in a device's flash, but for the data: which pages are
  * valid, whose, and how worn and how old blocks are. It is aligned to 8 bytes.
- * Both functions give NULL, or why they have done nothing, in one sentence.
- * Save: of a device at rest. Load: into one that was just made, of the same
- * shape; its pages then hold a word each that tells their LBA. The image is not
- * trusted. Loading takes memory and time, and is called without the lock.
+ * These functions give NULL, or why they have done nothing, in one sentence.
+ * Save: of a device at rest. Check: whether it is a whole one, of such a device.
+ * Load: into one that was just made; its pages then hold a word each that tells
+ * their LBA. The image is not trusted. Loading takes memory and time, and is
+ * called without the lock.
  */
 size_t ftl_image_bytes(const struct ftl *ftl);
 const char *ftl_image_save(const struct ftl *ftl, void *image, size_t bytes);
+const char *ftl_image_check(const struct ftl *ftl, const void *image, size_t bytes);
 const char *ftl_image_load(struct ftl *ftl, const void *image, size_t bytes);
 
 /* False if memory is short. Needs no lock. `memory` is aligned to 8 bytes. */

@@ -182,9 +182,10 @@ const char *ftl_image_save(const struct ftl *ftl, void *image, size_t bytes)
 
 /* Loading. */
 
-static const char *header_error(const struct ftl *ftl, const struct image_header *header,
-				size_t bytes)
+const char *ftl_image_check(const struct ftl *ftl, const void *image, size_t bytes)
 {
+	const struct image_header *header = image;
+
 	if (bytes < sizeof(*header) || header->magic != IMAGE_MAGIC)
 		return "this is no image of a flash device";
 	if (header->version != IMAGE_VERSION)
@@ -344,7 +345,7 @@ const char *ftl_image_load(struct ftl *ftl, const void *image, size_t bytes)
 
 	if (!is_at_rest(ftl) || ftl->next_sequence != 1)
 		return not_empty;
-	error = header_error(ftl, image, bytes);
+	error = ftl_image_check(ftl, image, bytes);
 	if (error)
 		return error;
 	error = load_blocks(ftl, image);

@@ -1,5 +1,6 @@
 //! `frontrow lab exec`.
 
+use super::ageing::Ageing;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::whole;
@@ -13,7 +14,7 @@ pub struct Exec {
     /// 6.12, 6.1, debug (built once), or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
-    /// emmc, ufs, zero, or the path of a profile that ends in .toml
+    /// emmc, emmc-serial, ufs, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
     #[arg(long, default_value = "emmc")]
     device: String,
     /// The policy it runs under
@@ -65,7 +66,9 @@ pub fn run(args: Exec) -> Result<(), Failure> {
         limit_s: args.limit,
         command: args.command,
     };
-    let left = ::lab::exec(&cache, &sources, &exec, &stop)?;
+    let ageing = Ageing::default();
+    let hear = |written, all| ageing.hear(written, all);
+    let left = ::lab::exec(&cache, &sources, &exec, &hear, &stop)?;
     if let Some(out) = &args.out {
         keep(out, &left)?;
     }

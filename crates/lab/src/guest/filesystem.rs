@@ -1,16 +1,27 @@
 //! The file system under test: made anew for each run.
 
 use super::{Outcome, mount};
+use record::GuestSpec;
 use std::ffi::CString;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Makes the whole device as if never written.
-pub fn discard(device: &Path) -> Outcome<()> {
-    discard_all(device).map_err(|error| format!("it cannot discard {}: {error}", device.display()))
+/// Makes the whole device as it is before each run: with its past, or as if never written.
+pub fn renew(spec: &GuestSpec, device: &Path) -> Outcome<()> {
+    match &spec.flash_image {
+        Some(image) => load(device, image)
+            .map_err(|error| format!("it cannot load {image} into {}: {error}", device.display())),
+        None => discard_all(device)
+            .map_err(|error| format!("it cannot discard {}: {error}", device.display())),
+    }
+}
+
+fn load(device: &Path, image: &str) -> io::Result<()> {
+    let device = OpenOptions::new().write(true).open(device)?;
+    device::load_image(&device, &fs::read(image)?)
 }
 
 fn discard_all(path: &Path) -> io::Result<()> {
@@ -20,9 +31,10 @@ fn discard_all(path: &Path) -> io::Result<()> {
 }
 
 /// Makes an ext4 with Debian's defaults, which mke2fs has built in and uses where
-/// there is no configuration file. Its identifiers come from the seed, and
-/// the tables that mkfs leaves for the kernel to zero read as zero already, so
-/// that nothing is written behind the workload's back.
+/// there is no configuration file. Its identifiers come from the seed. The tables that mkfs
+/// leaves for the kernel to zero stay as they are, so that nothing is written behind the
+/// workload's back: nobody reads what the group descriptors say was never used. Nothing is
+/// discarded: what an aged device holds is there beneath it, as on a phone that was set up anew.
 pub fn make(device: &Path, seed: u64) -> Outcome<()> {
     let uuid = format!("00000000-0000-4000-8000-{seed:012x}");
     let output = Command::new("/bin/mke2fs")

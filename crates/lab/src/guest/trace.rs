@@ -32,7 +32,7 @@ pub fn one_run(spec: &GuestSpec, part: &TracePart, run: &Run) -> Outcome<Vec<Row
     };
     let device = PathBuf::from(format!("/dev/{}", spec.device));
     write("/proc/sys/vm/drop_caches", "3")?;
-    filesystem::discard(&device)?;
+    filesystem::renew(spec, &device)?;
     restart_policy(spec)?;
     let held = Held::of_policy(spec, 1)?;
     let said = replay(part, alone, &device, held.as_ref());
