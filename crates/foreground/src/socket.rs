@@ -1,5 +1,5 @@
 //! How `frontrow fg` and the daemon talk: one request and one reply, a line of JSON each,
-//! through `/run/frontrow/fg.sock`. Anybody may ask; who may have what done is for the daemon
+//! through `/run/frontrowd/fg.sock`. Anybody may ask; who may have what done is for the daemon
 //! to say, by the peer's user.
 
 use crate::error::Kind;
@@ -16,13 +16,18 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const SOCKET: &str = "run/frontrow/fg.sock";
+const SOCKET: &str = "run/frontrowd/fg.sock";
 
 /// No request is longer.
 const REQUEST_BYTES: usize = 64 << 10;
 
-/// Those who have connected and said nothing yet; the oldest has to leave.
-const WAITING: usize = 16;
+/// Those who have connected and said nothing yet; of one user, and of all. The oldest has to
+/// leave.
+const WAITING_OF_ONE: usize = 8;
+const WAITING: usize = 128;
+
+/// Those who are let in at once, before anything else is looked at again.
+const ACCEPTED: usize = 64;
 
 /// The daemon answers within milliseconds, unless memory is very short.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -147,11 +152,16 @@ impl Server {
 
     /// Those who have said what they want. Whoever says nothing intelligible is left.
     pub fn requests(&mut self) -> Vec<(Peer, Request)> {
-        while let Ok((stream, _)) = self.listener.accept() {
-            self.waiting.extend(Peer::new(stream));
+        for _ in 0..ACCEPTED {
+            let Ok((stream, _)) = self.listener.accept() else {
+                break;
+            };
+            let Some(peer) = Peer::new(stream) else {
+                continue;
+            };
+            self.make_room(peer.uid);
+            self.waiting.push(peer);
         }
-        let too_many = self.waiting.len().saturating_sub(WAITING);
-        self.waiting.drain(..too_many);
         let mut requests = Vec::new();
         let mut waiting = Vec::new();
         for mut peer in self.waiting.drain(..) {
@@ -163,6 +173,20 @@ impl Server {
         }
         self.waiting = waiting;
         requests
+    }
+}
+
+impl Server {
+    /// For one more of this user's.
+    fn make_room(&mut self, uid: u32) {
+        let of_one = self.waiting.iter().filter(|peer| peer.uid == uid).count();
+        let oldest = match of_one >= WAITING_OF_ONE {
+            true => self.waiting.iter().position(|peer| peer.uid == uid),
+            false => (self.waiting.len() >= WAITING).then_some(0),
+        };
+        if let Some(oldest) = oldest {
+            self.waiting.remove(oldest);
+        }
     }
 }
 
