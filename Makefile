@@ -5,7 +5,7 @@
 # make install the program, its man pages and services and the scheduler's module, here
 # Each installs what it needs from Debian's archive, with sudo if you are not root.
 
-PACKAGES := clang dbus-bin dbus-daemon e2fsprogs gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 xz-utils zlib1g-dev
+PACKAGES := clang dbus-bin dbus-daemon e2fsprogs gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 systemd xz-utils zlib1g-dev
 # Any cargo from this version on will do; without one, Debian's own is installed.
 CARGO_AT_LEAST := 1.91
 CARGO_PACKAGES := cargo-web rustc-web

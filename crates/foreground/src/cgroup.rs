@@ -3,6 +3,7 @@
 use crate::policy::Usage;
 use crate::{Error, android};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -54,6 +55,39 @@ impl Cgroup {
             true => Ok(cgroup),
             false => Err(unknown()),
         }
+    }
+
+    /// The cgroup that a process is in, looked for in `slice` (the root's is "") from the top. The
+    /// daemon sees no processes of others (hidepid), but it sees who is in a cgroup; and so a user
+    /// learns nothing of processes that are not in their own slice.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`], also if it is not among the first `most` that are looked at.
+    pub(crate) fn of_process(
+        root: &Path,
+        slice: &str,
+        pid: u32,
+        most: usize,
+    ) -> Result<Self, Error> {
+        let mut found = VecDeque::from([slice.to_owned()]);
+        let mut looked_at = 0;
+        while let Some(path) = found.pop_front().filter(|_| looked_at < most) {
+            looked_at += 1;
+            let directory = below(root, &format!("{MOUNT_POINT}{path}"));
+            let processes = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+            if processes.lines().any(|line| line.parse() == Ok(pid)) {
+                return match path.is_empty() {
+                    true => Err(Error::Root(pid.to_string())),
+                    false => Cgroup::try_from(path),
+                };
+            }
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+            let directories = entries.filter(|it| it.file_type().is_ok_and(|it| it.is_dir()));
+            let names = directories.filter_map(|it| it.file_name().into_string().ok());
+            let room = most.saturating_sub(looked_at + found.len());
+            found.extend(names.take(room).map(|name| format!("{path}/{name}")));
+        }
+        Err(Error::Unknown(pid.to_string()))
     }
 
     /// The other apps beside `front`, which are behind: `app-*` in the `app.slice` that it is
@@ -345,6 +379,38 @@ mod tests {
         assert_eq!(units(7, "Firefox"), 1);
         assert_eq!(units(7, "foot"), 0);
         assert_eq!(units(8, "firefox-esr"), 0);
+    }
+
+    #[test]
+    fn a_process_is_found_by_who_may_know_of_it() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, processes: &str| {
+            let directory = below(root.path(), &format!("{MOUNT_POINT}{path}"));
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("cgroup.procs"), processes).unwrap();
+        };
+        put("", "1\n");
+        put("/user.slice/user-7.slice/a.slice/b.scope", "41\n42\n");
+        put("/user.slice/user-8.slice/c.scope", "43\n");
+        let of = |slice, pid| Cgroup::of_process(root.path(), slice, pid, 64);
+        let own = "/user.slice/user-7.slice";
+        assert_eq!(
+            of(own, 42).unwrap().path(),
+            format!("{own}/a.slice/b.scope")
+        );
+        assert!(matches!(of(own, 43), Err(Error::Unknown(_))));
+        assert_eq!(
+            of("", 43).unwrap().path(),
+            "/user.slice/user-8.slice/c.scope"
+        );
+        assert!(matches!(of("", 1), Err(Error::Root(_))));
+        // A user may have very many.
+        for number in 0..100 {
+            put(&format!("{own}/many-{number}"), "");
+        }
+        put(&format!("{own}/many-5/deep"), "44\n");
+        assert!(of(own, 44).is_err());
+        assert!(Cgroup::of_process(root.path(), own, 44, 1000).is_ok());
     }
 
     #[test]

@@ -20,6 +20,10 @@ use std::time::{Duration, Instant};
 /// whoever is not in front.
 const LOOKS_APART: Duration = Duration::from_millis(25);
 
+/// Cgroups that a process is looked for in.
+const SEARCHED_FOR_ROOT: usize = 4096;
+const SEARCHED_FOR_USERS: usize = 512;
+
 /// A bus that has ended is called again after this, and then after twice as long each time.
 const BUS_AGAIN: Duration = Duration::from_secs(1);
 const BUS_AGAIN_AT_MOST: Duration = Duration::from_secs(64);
@@ -253,7 +257,8 @@ impl<'a> Daemon<'a> {
     fn answer(&mut self) {
         for (peer, request) in self.server.requests() {
             let reply = self
-                .reply(peer.uid, request)
+                .admit(peer.uid, request == Request::Status)
+                .and_then(|()| self.reply(peer.uid, request))
                 .unwrap_or_else(|error| Reply::Failed {
                     kind: error.kind(),
                     sentence: error.to_string(),
@@ -298,9 +303,10 @@ impl<'a> Daemon<'a> {
     }
 
     fn call(&mut self, caller: &Caller, method: Method) -> Result<Option<String>, Error> {
+        self.admit(caller.uid, method == Method::Status)?;
         let request = match method {
             Method::SetForeground(pid) => Request::Set(Order {
-                front: vec![Cgroup::resolve(&self.root, &pid.to_string())?],
+                front: vec![self.cgroup_of(caller.uid, pid)?],
                 visible: Vec::new(),
                 behind: Vec::new(),
             }),
@@ -316,15 +322,29 @@ impl<'a> Daemon<'a> {
         }
     }
 
+    /// Whether anything at all is done for this user now, before it costs anything.
+    fn admit(&mut self, uid: u32, only_asks: bool) -> Result<(), Error> {
+        if !is_above_all(uid) && !self.rates.allow(uid, Instant::now()) {
+            return Err(Error::TooOften);
+        }
+        match only_asks || self.has_a_say(uid)? {
+            true => Ok(()),
+            false => Err(Error::NotSeated),
+        }
+    }
+
+    /// The cgroup of a process that this user may know of.
+    fn cgroup_of(&self, uid: u32, pid: u32) -> Result<Cgroup, Error> {
+        if is_above_all(uid) {
+            return Cgroup::of_process(&self.root, "", pid, SEARCHED_FOR_ROOT);
+        }
+        let slice = format!("/user.slice/user-{uid}.slice");
+        Cgroup::of_process(&self.root, &slice, pid, SEARCHED_FOR_USERS)
+    }
+
     /// What becomes of a request of this user's.
     fn reply(&mut self, uid: u32, request: Request) -> Result<Reply, Error> {
         let now = Instant::now();
-        if !is_above_all(uid) && !self.rates.allow(uid, now) {
-            return Err(Error::TooOften);
-        }
-        if request != Request::Status && !self.has_a_say(uid)? {
-            return Err(Error::NotSeated);
-        }
         match request {
             Request::Set(mut order) => {
                 // A session tells of all windows, and some are others': a terminal for root.
