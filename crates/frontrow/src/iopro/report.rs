@@ -29,7 +29,7 @@ pub fn run(args: &Report) -> Result<(), Failure> {
     let store = args.source.link(store)?;
     let said = Said::of(&store).map_err(|error| failed(&error))?;
     if let Some(path) = &args.html {
-        whole::write(path, report::html(&said))?;
+        whole::write_private(path, report::html(&said))?;
     }
     match args.json {
         true => {
