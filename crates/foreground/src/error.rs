@@ -144,6 +144,7 @@ impl Error {
             Error::Held | Error::Running | Error::TooOften => Kind::Refused,
             Error::NotYours(_) | Error::NotSeated => Kind::Permission,
             Error::Daemon { kind, .. } => *kind,
+            Error::Knobs(knobs::Error::Held { .. }) => Kind::Refused,
             Error::Device(_) | Error::Knobs(_) | Error::Memory { .. } => Kind::Internal,
             Error::Socket { .. } | Error::Garbled | Error::Watch { .. } => Kind::Internal,
         }

@@ -1,7 +1,7 @@
 //! `frontrow iopro report`.
 
 use super::linked::{Source, failed};
-use crate::bench::print_text;
+use crate::bench::{plain, print_text};
 use crate::exit::{Exit, Failure};
 use crate::whole;
 use iopro::report::{self, Report as Said};
@@ -37,6 +37,6 @@ pub fn run(args: &Report) -> Result<(), Failure> {
                 .map_err(|error| Failure::new(Exit::Internal, error))?;
             print_text(&format!("{json}\n"))
         }
-        false => print_text(&report::text(&said, WIDTH)),
+        false => print_text(&plain(&report::text(&said, WIDTH))),
     }
 }
