@@ -5,7 +5,7 @@
 # make install the program, its man pages and services and the scheduler's module, here
 # Each installs what it needs from Debian's archive, with sudo if you are not root.
 
-PACKAGES := clang dbus-bin dbus-daemon e2fsprogs gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 xz-utils zlib1g-dev
+PACKAGES := clang dbus-bin dbus-daemon e2fsprogs gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 systemd xz-utils zlib1g-dev
 # Any cargo from this version on will do; without one, Debian's own is installed.
 CARGO_AT_LEAST := 1.91
 CARGO_PACKAGES := cargo-web rustc-web
@@ -23,6 +23,9 @@ STRESS_OPERATIONS ?= 10000000
 STRESS_FUZZ_SECONDS ?= 600
 # Of IOPro's readers: one takes half a minute.
 STRESS_FUZZ_ROUNDS ?= 20
+# Of messages, journals and profiles (each some milliseconds), and of snapshots.
+STRESS_FUZZ_CASES ?= 20000
+STRESS_FUZZ_SNAPSHOTS ?= 2000
 # Of a recording that they read; 1000 are six million records, and half an hour.
 STRESS_MEMORY_LAPS ?= 200
 
@@ -66,13 +69,15 @@ stress: setup-stress
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test stress OPERATIONS=$(STRESS_OPERATIONS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(STRESS_FUZZ_SECONDS) \
 		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_ROUNDS) $(CARGO) test --locked -p iopro --test fuzz \
+		-- env PROPTEST_CASES=$(STRESS_FUZZ_CASES) $(CARGO) test --locked -p dbus -p knobs -p foreground -p launch --lib --test fuzz --test profile \
+		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_SNAPSHOTS) $(CARGO) test --locked -p snapshot --test fuzz \
 		-- env MEMORY_LAPS=$(STRESS_MEMORY_LAPS) $(CARGO) test --locked -p iopro --test memory \
 		-- $(MAKE) --no-print-directory slow-tests \
 		-- $(CARGO) test --locked -p frontrow --test stress
 
 # What `make test` ignores. (tally takes a second `--` for its next runner.)
 slow-tests:
-	$(CARGO) test --locked -p frontrow --test iopro --test recording --test fasttrack -- --ignored
+	$(CARGO) test --locked -p frontrow --test iopro --test recording --test fasttrack --test security -- --ignored
 
 include packaging/install.mk
 include tests/readers/readers.mk

@@ -10,6 +10,7 @@ SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 SESSION_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
 DELEGATION = $(UNITS)/user@.service.d/50-frontrow.conf
+SYSUSERS = $(DESTDIR)/usr/lib/sysusers.d/frontrow.conf
 ACCOUNTING = $(DESTDIR)$(PREFIX)/lib/systemd/user.conf.d/50-frontrow.conf
 # Where D-Bus looks, whatever the prefix.
 BUS_POLICY = $(DESTDIR)/usr/share/dbus-1/system.d/org.frontrow.Foreground1.conf
@@ -35,6 +36,8 @@ install-files: need-binary
 	for unit in frontrow-sched@ frontrowd; do \
 		$(FILL_IN) packaging/$$unit.service > $(UNITS)/$$unit.service || exit 1; done
 	$(FILL_IN) packaging/frontrow-follow.service > $(SESSION_UNITS)/frontrow-follow.service
+	install -D -m 644 packaging/frontrow.sysusers $(SYSUSERS)
+	test -n "$(DESTDIR)" || systemd-sysusers $(SYSUSERS)
 	install -D -m 644 packaging/user-delegate.conf $(DELEGATION)
 	install -D -m 644 packaging/user-accounting.conf $(ACCOUNTING)
 	install -D -m 644 packaging/org.frontrow.Foreground1.conf $(BUS_POLICY)
@@ -58,7 +61,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1
 	rm -f $(UNITS)/frontrow-sched@.service $(UNITS)/frontrowd.service $(DELEGATION) $(ACCOUNTING)
-	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY)
+	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY) $(SYSUSERS)
 	rm -rf $(KWIN_SCRIPT)
 
 .PHONY: need-binary install-with-dkms install-without-dkms

@@ -406,7 +406,7 @@ kill -9 $forks $other
 echo "{ \"slowest_us\": $(sed -n 's/^  done \([0-9]*\) us.*/\1/p' /tmp/log | sort -n | tail -n 1)," \
      "\"changes\": $(grep -c 'in front: has the focus' /tmp/log)," \
      "\"fights\": $(grep -c 'app-chat.scope/memory.high' /tmp/log)," \
-     "\"journal\": $(wc -l < /run/frontrow/foreground.jsonl) }"
+     "\"journal\": $(wc -l < /run/frontrowd/foreground.jsonl) }"
 kill $daemon; wait $daemon
 echo "{ \"exit\": $?, \"restored\": $([ "$(knobs)" = "$before" ] && echo true || echo false), \"theirs\": $(cat $at/app-chat.scope/memory.high) }"
 tail -n 5 /tmp/log >&2

@@ -15,8 +15,15 @@ const TOLD: [&str; 2] = ["waits", "links"];
 /// Trials for races: two CPUs, and time as the host's.
 ///
 /// `faults` has something to do on a debug kernel only.
-const RACES: [&str; 7] = [
-    "fio", "change", "unload", "pressure", "removal", "defrag", "leak",
+const RACES: [&str; 8] = [
+    "fio",
+    "change",
+    "unload",
+    "pressure",
+    "removal",
+    "defrag",
+    "attributes",
+    "leak",
 ];
 
 fn withstands(kernel: &str, trials: &[&str]) {

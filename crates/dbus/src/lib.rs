@@ -104,7 +104,7 @@ impl Service {
     /// What else is called is answered. It waits for nobody.
     ///
     /// # Errors
-    /// The bus is gone, or refuses the name.
+    /// The bus is gone, or refuses the name ([`ErrorKind::PermissionDenied`]).
     pub fn messages(&mut self) -> io::Result<Vec<Message>> {
         let mut messages = Vec::new();
         for message in self.received()? {
@@ -123,10 +123,10 @@ impl Service {
     fn has_name(&self, answer: &Message) -> io::Result<()> {
         match &answer.body {
             Body::Number(PRIMARY_OWNER) => Ok(()),
-            Body::Text(refused) => Err(io::Error::other(refused.clone())),
+            Body::Text(refused) => Err(refusal(refused.clone())),
             _ => {
                 let sentence = format!("{} is somebody else's", self.offer.name);
-                Err(io::Error::other(sentence))
+                Err(refusal(sentence))
             }
         }
     }
@@ -245,4 +245,8 @@ impl Service {
             _ => Ok(None),
         }
     }
+}
+
+fn refusal(sentence: String) -> io::Error {
+    io::Error::new(ErrorKind::PermissionDenied, sentence)
 }

@@ -92,6 +92,16 @@ impl Message {
         }
     }
 
+    /// Only what answering it takes. A caller may have made the rest as long as messages are.
+    pub fn to_be_answered(&self) -> Self {
+        Message {
+            wants_reply: self.wants_reply,
+            serial: self.serial,
+            sender: self.sender.clone(),
+            ..Message::new(self.kind)
+        }
+    }
+
     /// In the order of [`FIELDS`].
     fn texts(&self) -> [&str; 8] {
         [

@@ -6,12 +6,12 @@
 //! page is at its old place or at its new one, and is the same at both.
 
 use device::Layout;
-use std::fs::{File, OpenOptions};
+use rustix::thread::{self, CapabilitySet};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 /// `struct move_extent`: offsets and lengths in blocks of the file system.
@@ -41,25 +41,38 @@ pub struct Donor {
 }
 
 impl Donor {
-    /// With room at the offsets of `segments`, in as few pieces as the file system finds.
+    /// With room at the offsets of `segments`, in as few pieces as the file system finds. It is
+    /// `owner`'s, whoever runs this, and so counts to their quota; and what the file system keeps
+    /// back for root stays.
     ///
     /// # Errors
     /// What the system says: no room, no quota, no right to write there.
-    pub fn new(directory: &Path, segments: &[(u64, u64)]) -> io::Result<Self> {
+    pub fn new(directory: &Path, segments: &[(u64, u64)], owner: &Metadata) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .mode(0o600)
             .custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC)
             .open(directory)?;
-        for (start, size) in segments {
-            // SAFETY: takes numbers and an open file.
-            let outcome =
-                unsafe { libc::fallocate(file.as_raw_fd(), 0, *start as i64, *size as i64) };
-            if outcome != 0 {
-                return Err(io::Error::last_os_error());
-            }
+        // SAFETY: has no arguments and cannot fail.
+        if unsafe { libc::geteuid() } == 0 {
+            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
         }
+        let needed_bytes: u64 = segments.iter().map(|(_, size)| size).sum();
+        if needed_bytes > free_bytes(&file)? {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        within_limits(|| {
+            for (start, size) in segments {
+                // SAFETY: takes numbers and an open file.
+                let outcome =
+                    unsafe { libc::fallocate(file.as_raw_fd(), 0, *start as i64, *size as i64) };
+                if outcome != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        })?;
         Ok(Donor { file })
     }
 
@@ -70,6 +83,29 @@ impl Donor {
     pub fn layout(&self) -> io::Result<Layout> {
         Layout::of(&self.file, false)
     }
+}
+
+/// What users may still write.
+fn free_bytes(file: &File) -> io::Result<u64> {
+    // SAFETY: all of the structure's fields are integers.
+    let mut status: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: writes one `struct statvfs`.
+    match unsafe { libc::fstatvfs(file.as_raw_fd(), &mut status) } {
+        0 => Ok(status.f_bavail * status.f_frsize),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Does it without the capability that quotas do not bind (`ignore_hardlimit` in
+/// fs/quota/dquot.c); it is the thread's, and it has it again afterwards.
+fn within_limits(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let before = thread::capabilities(None)?;
+    let mut fewer = before;
+    fewer.effective -= CapabilitySet::SYS_RESOURCE;
+    thread::set_capabilities(None, fewer)?;
+    let done = work();
+    thread::set_capabilities(None, before)?;
+    done
 }
 
 /// Swaps a stretch of `file` with the same one of `donor`; all in bytes, whole blocks.
@@ -104,7 +140,7 @@ pub fn swap(file: &File, donor: &Donor, block_bytes: u64, start: u64, size: u64)
                 let_go(file, start, size)?;
                 let_go(&donor.file, start, size)?;
                 if tries < BUSY_TRIES / 2 {
-                    thread::sleep(BUSY_WAIT);
+                    std::thread::sleep(BUSY_WAIT);
                 }
             }
             _ => return Err(error),
@@ -123,4 +159,45 @@ fn let_go(file: &File, start: u64, size: u64) -> io::Result<()> {
         libc::posix_fadvise(file.as_raw_fd(), start as i64, size as i64, advice);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn effective() -> CapabilitySet {
+        thread::capabilities(None).unwrap().effective
+    }
+
+    #[test]
+    fn roots_rights_over_quotas_are_not_used_for_others_files() {
+        let before = effective();
+        within_limits(|| {
+            assert!(!effective().contains(CapabilitySet::SYS_RESOURCE));
+            Err(io::Error::from_raw_os_error(libc::EDQUOT))
+        })
+        .unwrap_err();
+        assert_eq!(effective(), before);
+    }
+
+    #[test]
+    fn a_donor_is_its_files_owners_and_takes_only_what_users_may() {
+        // Only root works on others' files.
+        // SAFETY: has no arguments and cannot fail.
+        if unsafe { libc::geteuid() } != 0 {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("theirs");
+        let file = File::create(&path).unwrap();
+        fchown(&file, Some(65534), Some(65534)).unwrap();
+        let owner = file.metadata().unwrap();
+        let donor = Donor::new(directory.path(), &[(0, 8192)], &owner).unwrap();
+        let metadata = donor.file.metadata().unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (65534, 65534));
+        let more = free_bytes(&file).unwrap() + 4096;
+        let refused = Donor::new(directory.path(), &[(0, more)], &owner);
+        let refused = refused.err().and_then(|it| it.raw_os_error());
+        assert_eq!(refused, Some(libc::ENOSPC));
+    }
 }

@@ -53,7 +53,12 @@ pub fn repair(
     let before = Layout::of(&file, true).map_err(refused)?;
     let directory = path.parent().filter(|it| *it != Path::new(""));
     let directory = directory.unwrap_or(Path::new("."));
-    let donor = Donor::new(directory, &before.segments()).map_err(refused)?;
+    let donor = Donor::new(
+        directory,
+        &before.segments(),
+        &file.metadata().map_err(refused)?,
+    )
+    .map_err(refused)?;
     let room = donor.layout().map_err(refused)?;
     if room.fragments() >= before.fragments() {
         return Err(Refusal::NoBetterPlace);

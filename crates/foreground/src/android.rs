@@ -6,7 +6,7 @@
 //! in that one for each of its processes: `/uid_10123/pid_4711` (libprocessgroup).
 
 use crate::Cgroup;
-use crate::cgroup::below;
+use crate::cgroup::{MOST_OTHERS, MOUNT_POINT, below};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,13 +54,14 @@ pub(crate) fn unnoticed_apps(root: &Path, seen: &[Cgroup]) -> Vec<Cgroup> {
     let mut noticed: BTreeSet<_> = groups.flat_map(|group| apps_in(root, group)).collect();
     noticed.extend(seen.iter().filter_map(app));
     let names = |parent: &String| {
-        let directory = Cgroup::new(parent.clone()).file(root, "");
+        let directory = below(root, &format!("{MOUNT_POINT}{parent}"));
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let paths = entries.map(|entry| format!("{parent}/{}", entry.file_name().display()));
         paths.collect::<Vec<_>>()
     };
-    let all = parents.iter().flat_map(names).map(Cgroup::new);
+    let all = parents.iter().flat_map(names).filter_map(Cgroup::named);
     all.filter(|it| app(it).as_ref() == Some(it) && !noticed.contains(it))
+        .take(MOST_OTHERS)
         .collect()
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn unnoticed_apps(root: &Path, seen: &[Cgroup]) -> Vec<Cgroup> {
 fn app(cgroup: &Cgroup) -> Option<Cgroup> {
     let parts: Vec<_> = cgroup.path().split('/').collect();
     let at = parts.iter().position(|part| is_app(part))?;
-    Some(Cgroup::new(parts[..=at].join("/")))
+    Cgroup::named(parts[..=at].join("/"))
 }
 
 fn is_app(name: &str) -> bool {
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_process_stands_for_its_app_and_the_system_for_none() {
-        let whose = |path: &str| app(&Cgroup::new(path.to_owned())).map(String::from);
+        let whose = |path: &str| app(&Cgroup::named(path.to_owned()).unwrap()).map(String::from);
         for (path, expected) in [
             ("/uid_10123/pid_4711", Some("/uid_10123")),
             ("/uid_10123", Some("/uid_10123")),

@@ -18,8 +18,10 @@ const OFFER: Offer = Offer {
 "#,
 };
 
-/// Calls that wait for the bus to say whose they are.
-const MOST_CALLS: usize = 64;
+/// Calls that wait for the bus to say whose they are: of one connection, and of all. One user has
+/// some 256 connections at most (`max_connections_per_user`), and so never all of these.
+const MOST_CALLS_OF_ONE: usize = 2;
+const MOST_CALLS: usize = 1024;
 
 /// What somebody wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +96,11 @@ impl Bus {
             ("Status", Body::Empty) => Method::Status,
             _ => return self.service.unknown(&call),
         };
-        if self.waiting.len() >= MOST_CALLS {
+        let of_one = self
+            .waiting
+            .iter()
+            .filter(|it| it.call.sender == call.sender);
+        if of_one.count() >= MOST_CALLS_OF_ONE || self.waiting.len() >= MOST_CALLS {
             let sentence = "too many calls at once".to_owned();
             let error = "org.freedesktop.DBus.Error.LimitsExceeded";
             return self.service.refuse(&call, error, sentence);
@@ -103,7 +109,7 @@ impl Bus {
         let question = self.service.ask("GetConnectionUnixUser", sender)?;
         self.waiting.push(Waiting {
             question,
-            call,
+            call: call.to_be_answered(),
             method,
         });
         Ok(())

@@ -3,13 +3,21 @@
 use crate::policy::Usage;
 use crate::{Error, android};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where cgroup v2 is mounted on every system that has only it.
-const MOUNT_POINT: &str = "/sys/fs/cgroup";
+pub(crate) const MOUNT_POINT: &str = "/sys/fs/cgroup";
+
+/// No path is longer. The scheduler's lists are read back through one page, and their owner gives
+/// cgroups their names.
+const MOST_BYTES: usize = 1024;
+
+/// Of the other apps of a slice, as many are behind; a user may have thousands.
+pub(crate) const MOST_OTHERS: usize = 64;
 
 /// A cgroup below the root of the hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -49,10 +57,44 @@ impl Cgroup {
         }
     }
 
+    /// The cgroup that a process is in, looked for in `slice` (the root's is "") from the top. The
+    /// daemon sees no processes of others (hidepid), but it sees who is in a cgroup; and so a user
+    /// learns nothing of processes that are not in their own slice.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`], also if it is not among the first `most` that are looked at.
+    pub(crate) fn of_process(
+        root: &Path,
+        slice: &str,
+        pid: u32,
+        most: usize,
+    ) -> Result<Self, Error> {
+        let mut found = VecDeque::from([slice.to_owned()]);
+        let mut looked_at = 0;
+        while let Some(path) = found.pop_front().filter(|_| looked_at < most) {
+            looked_at += 1;
+            let directory = below(root, &format!("{MOUNT_POINT}{path}"));
+            let processes = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+            if processes.lines().any(|line| line.parse() == Ok(pid)) {
+                return match path.is_empty() {
+                    true => Err(Error::Root(pid.to_string())),
+                    false => Cgroup::try_from(path),
+                };
+            }
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+            let directories = entries.filter(|it| it.file_type().is_ok_and(|it| it.is_dir()));
+            let names = directories.filter_map(|it| it.file_name().into_string().ok());
+            let room = most.saturating_sub(looked_at + found.len());
+            found.extend(names.take(room).map(|name| format!("{path}/{name}")));
+        }
+        Err(Error::Unknown(pid.to_string()))
+    }
+
     /// The other apps beside `front`, which are behind: `app-*` in the `app.slice` that it is
     /// in (systemd's names for what a desktop starts), or Android's that nobody notices. Services
     /// have other names; they never are behind, as the foreground may depend on them, and
-    /// neither are other units of the same app, which may be its helpers.
+    /// neither are other units of the same app, which may be its helpers. Of more than
+    /// [`MOST_OTHERS`] in one slice, the others are left as they are.
     ///
     /// # Errors
     /// [`Error::Gone`] if the directories cannot be read.
@@ -67,12 +109,10 @@ impl Cgroup {
             let apps = entries.flatten().filter_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
                 let is_app = name.starts_with("app-") && entry.file_type().ok()?.is_dir();
-                is_app.then(|| Cgroup {
-                    path: format!("{slice}/{name}"),
-                })
+                is_app.then(|| Cgroup::named(format!("{slice}/{name}")))?
             });
             let is_other = |app: &Cgroup| front.iter().all(|it| it.app() != app.app());
-            others.extend(apps.filter(is_other));
+            others.extend(apps.filter(is_other).take(MOST_OTHERS));
         }
         others.sort();
         others.dedup();
@@ -88,16 +128,16 @@ impl Cgroup {
         let mut units: Vec<_> = names
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter(|name| name.starts_with("app-"))
-            .map(|name| Cgroup::new(format!("{slice}/{name}")))
+            .filter_map(|name| Cgroup::named(format!("{slice}/{name}")))
             .filter(|unit| unescaped(unit.app()).eq_ignore_ascii_case(id))
             .collect();
         units.sort();
         units
     }
 
-    /// The cgroup at `path`, which begins with a slash and ends with none.
-    pub(crate) fn new(path: String) -> Self {
-        Cgroup { path }
+    /// The cgroup at `path`; `None` for one that is not accepted, whoever names it.
+    pub(crate) fn named(path: String) -> Option<Self> {
+        Cgroup::try_from(path).ok()
     }
 
     /// Which app a unit belongs to: `app-LAUNCHER-APP-RANDOM.scope`, `app-LAUNCHER-APP@RANDOM.service`
@@ -230,16 +270,19 @@ pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Nothing that leads out of the hierarchy, whoever says it, or that the kernel's lists would
-/// take for two.
+/// Nothing that leads out of the hierarchy, and nothing that a list of the kernel's, a value in
+/// brackets or a terminal would take for something else. The names of cgroups are their owner's to
+/// choose, and here root writes them; systemd's have none of it (it escapes them).
 impl TryFrom<String> for Cgroup {
     type Error = Error;
 
     fn try_from(path: String) -> Result<Self, Error> {
         let mut parts = path.split('/');
         let is_absolute = parts.next() == Some("");
-        let is_name = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\n');
-        match is_absolute && path.len() > 1 && parts.all(is_name) {
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'[' | b']');
+        let is_name = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(is_plain);
+        let is_short = path.len() <= MOST_BYTES;
+        match is_absolute && is_short && path.len() > 1 && parts.all(is_name) {
             true => Ok(Cgroup { path }),
             false => Err(Error::Unknown(path)),
         }
@@ -308,10 +351,14 @@ mod tests {
             ("app-org.gnome.Terminal.slice", "org.gnome.Terminal"),
             ("app-game.scope", "game"),
         ] {
-            assert_eq!(Cgroup::new(format!("/app.slice/{unit}")).app(), app);
+            let unit = Cgroup::named(format!("/app.slice/{unit}")).unwrap();
+            assert_eq!(unit.app(), app);
         }
         let tab = "/u/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope";
-        assert_eq!(Cgroup::new(tab.to_owned()).app(), "org.gnome.Terminal");
+        assert_eq!(
+            Cgroup::named(tab.to_owned()).unwrap().app(),
+            "org.gnome.Terminal"
+        );
     }
 
     #[test]
@@ -332,6 +379,38 @@ mod tests {
         assert_eq!(units(7, "Firefox"), 1);
         assert_eq!(units(7, "foot"), 0);
         assert_eq!(units(8, "firefox-esr"), 0);
+    }
+
+    #[test]
+    fn a_process_is_found_by_who_may_know_of_it() {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, processes: &str| {
+            let directory = below(root.path(), &format!("{MOUNT_POINT}{path}"));
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("cgroup.procs"), processes).unwrap();
+        };
+        put("", "1\n");
+        put("/user.slice/user-7.slice/a.slice/b.scope", "41\n42\n");
+        put("/user.slice/user-8.slice/c.scope", "43\n");
+        let of = |slice, pid| Cgroup::of_process(root.path(), slice, pid, 64);
+        let own = "/user.slice/user-7.slice";
+        assert_eq!(
+            of(own, 42).unwrap().path(),
+            format!("{own}/a.slice/b.scope")
+        );
+        assert!(matches!(of(own, 43), Err(Error::Unknown(_))));
+        assert_eq!(
+            of("", 43).unwrap().path(),
+            "/user.slice/user-8.slice/c.scope"
+        );
+        assert!(matches!(of("", 1), Err(Error::Root(_))));
+        // A user may have very many.
+        for number in 0..100 {
+            put(&format!("{own}/many-{number}"), "");
+        }
+        put(&format!("{own}/many-5/deep"), "44\n");
+        assert!(of(own, 44).is_err());
+        assert!(Cgroup::of_process(root.path(), own, 44, 1000).is_ok());
     }
 
     #[test]

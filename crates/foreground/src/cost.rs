@@ -133,7 +133,7 @@ mod tests {
         ] {
             fs::write(directory.join(name), text).unwrap();
         }
-        Cgroup::new("/app".to_owned())
+        Cgroup::named("/app".to_owned()).unwrap()
     }
 
     #[test]

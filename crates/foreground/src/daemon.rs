@@ -4,24 +4,50 @@ use crate::bus::{Bus, Caller, Method};
 use crate::detect::{Detector, Scopes, TopApp};
 use crate::keeper::{Keeper, Order};
 use crate::life::Life;
+use crate::rate::Rates;
+use crate::seats::Seats;
 use crate::socket::{Reply, Request, Server};
 use crate::{Cgroup, Error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::io;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// Who has the focus is looked at no more often: each change is work for the kernel, and for
+/// whoever is not in front.
+const LOOKS_APART: Duration = Duration::from_millis(25);
+
+/// Cgroups that a process is looked for in.
+const SEARCHED_FOR_ROOT: usize = 4096;
+const SEARCHED_FOR_USERS: usize = 512;
+
+/// A bus that has ended is called again after this, and then after twice as long each time.
+const BUS_AGAIN: Duration = Duration::from_secs(1);
+const BUS_AGAIN_AT_MOST: Duration = Duration::from_secs(64);
 
 /// What `frontrow fg daemon` runs.
 pub struct Daemon<'a> {
     root: PathBuf,
     keeper: Keeper,
     detectors: Vec<Box<dyn Detector>>,
+    seats: Seats,
+    rates: Rates,
+    /// Who said what counts, if anybody.
+    commander: Option<u32>,
+    /// What users said who do not sit at the machine just now; it counts again when they do.
+    suspended: BTreeMap<u32, Order>,
+    /// When who has the focus was looked at last, and is to be next.
+    seen_at: Instant,
+    see_at: Option<Instant>,
     life: Life,
     server: Server,
     /// None where there is none, or none any more.
     bus: Option<Bus>,
+    /// When a bus that has ended is called again, and after how long the next time.
+    bus_at: Option<(Instant, Duration)>,
     log: &'a mut dyn FnMut(&str),
 }
 
@@ -47,9 +73,16 @@ impl<'a> Daemon<'a> {
             root: root.to_owned(),
             keeper,
             detectors,
+            seats: Seats::new(root)?,
+            rates: Rates::default(),
+            commander: None,
+            suspended: BTreeMap::new(),
+            seen_at: Instant::now(),
+            see_at: None,
             life: Life::new(root)?,
             server,
             bus: bus(root, log),
+            bus_at: None,
             log,
         })
     }
@@ -68,7 +101,7 @@ impl<'a> Daemon<'a> {
 
     fn serve(&mut self, stop: BorrowedFd<'_>) -> Result<(), Error> {
         let mut woken = Instant::now();
-        self.see();
+        self.see()?;
         loop {
             self.follow()?;
             self.write_log(woken);
@@ -76,13 +109,7 @@ impl<'a> Daemon<'a> {
                 return Ok(());
             }
             woken = Instant::now();
-            let mut anything = false;
-            for detector in &mut self.detectors {
-                anything |= detector.look()?;
-            }
-            if anything {
-                self.see();
-            }
+            self.look()?;
             self.hear_of_apps()?;
             self.answer();
             self.answer_bus();
@@ -91,17 +118,67 @@ impl<'a> Daemon<'a> {
         }
     }
 
+    /// Has all who know look, and acts on it, unless that was only just done.
+    fn look(&mut self) -> Result<(), Error> {
+        let mut anything = self.seats.look()?;
+        if anything {
+            self.change_seats()?;
+        }
+        for detector in &mut self.detectors {
+            anything |= detector.look()?;
+            detector.log().iter().for_each(|line| (self.log)(line));
+        }
+        let now = Instant::now();
+        if anything {
+            let next = self.seen_at + LOOKS_APART;
+            self.see_at.get_or_insert(next.max(now));
+        }
+        match self.see_at.take_if(|at| *at <= now) {
+            Some(_) => self.see(),
+            None => Ok(()),
+        }
+    }
+
+    /// What was said by who has left the screen rests until they are back.
+    fn change_seats(&mut self) -> Result<(), Error> {
+        if let Some(user) = self.commander
+            && self.keeper.has_order()
+            && !self.has_a_say(user)?
+        {
+            match self.keeper.withdraw(Instant::now()) {
+                Ok(order) => self.suspended.extend(order.map(|it| (user, it))),
+                Err(error) => (self.log)(&error.to_string()),
+            }
+        }
+        if self.keeper.has_order() {
+            return Ok(());
+        }
+        for user in self.suspended.keys().copied().collect::<Vec<_>>() {
+            if self.has_a_say(user)?
+                && let Some(order) = self.suspended.remove(&user)
+            {
+                self.commander = Some(user);
+                let done = self.keeper.command(order, Instant::now());
+                self.go_on(done.map(drop));
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Sleeps until there is something to do; whether that is to stop.
     fn wait(&self, stop: BorrowedFd<'_>) -> Result<bool, Error> {
         let detectors = self.detectors.iter().map(|it| it.fd());
-        let mut fds: Vec<_> = [stop, self.life.fd()]
+        let mut fds: Vec<_> = [stop, self.life.fd(), self.seats.fd()]
             .into_iter()
             .chain(detectors)
             .chain(self.server.fds())
             .chain(self.bus.iter().map(Bus::fd))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
-        let due = self.keeper.due();
+        let bus_at = self.bus_at.map(|(at, _)| at);
+        let due = [self.keeper.due(), self.see_at, bus_at];
+        let due = due.into_iter().flatten().min();
         let timeout = due.map(|due| timespec(due.saturating_duration_since(Instant::now())));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(!fds[0].revents().is_empty()),
@@ -114,18 +191,42 @@ impl<'a> Daemon<'a> {
 
     /// All that has happened is seen together: of an app that loses the focus and another
     /// that gets it, the second is what counts.
-    fn see(&mut self) {
+    fn see(&mut self) -> Result<(), Error> {
         let mut front = Vec::new();
         let mut names = Vec::new();
-        for detector in &self.detectors {
-            let seen = detector.front();
+        for at in 0..self.detectors.len() {
+            let mut seen = self.detectors[at].front();
+            if self.detectors[at].is_the_users_word() {
+                seen = self.of_those_who_sit_here(seen)?;
+            }
             if !seen.is_empty() {
-                names.push(detector.name());
+                names.push(self.detectors[at].name());
             }
             front.extend(seen);
         }
-        let done = self.keeper.sees(front, &names.join(", "), Instant::now());
+        let now = Instant::now();
+        self.seen_at = now;
+        let done = self.keeper.sees(front, &names.join(", "), now);
         self.go_on(done);
+        Ok(())
+    }
+
+    fn of_those_who_sit_here(&mut self, seen: Vec<Cgroup>) -> Result<Vec<Cgroup>, Error> {
+        let mut theirs = Vec::new();
+        for cgroup in seen {
+            if let Some(owner) = cgroup.owner(&self.root)
+                && self.has_a_say(owner)?
+            {
+                theirs.push(cgroup);
+            }
+        }
+        Ok(theirs)
+    }
+
+    /// Whether this user may say who is in front: root, whoever runs the daemon, and who sits at
+    /// the machine.
+    fn has_a_say(&mut self, user: u32) -> Result<bool, Error> {
+        Ok(is_above_all(user) || self.seats.are_used_by(user)?)
     }
 
     fn follow(&mut self) -> Result<(), Error> {
@@ -156,7 +257,8 @@ impl<'a> Daemon<'a> {
     fn answer(&mut self) {
         for (peer, request) in self.server.requests() {
             let reply = self
-                .reply(peer.uid, request)
+                .admit(peer.uid, request == Request::Status)
+                .and_then(|()| self.reply(peer.uid, request))
                 .unwrap_or_else(|error| Reply::Failed {
                     kind: error.kind(),
                     sentence: error.to_string(),
@@ -166,12 +268,27 @@ impl<'a> Daemon<'a> {
     }
 
     fn answer_bus(&mut self) {
+        let now = Instant::now();
+        if let Some((_, after)) = self.bus_at.take_if(|(at, _)| *at <= now) {
+            self.bus = Bus::connect(&self.root).ok().flatten();
+            if self.bus.is_none() {
+                let after = (after * 2).min(BUS_AGAIN_AT_MOST);
+                self.bus_at = Some((now + after, after));
+            }
+        }
         let Some(mut bus) = self.bus.take() else {
             return;
         };
         match self.serve_bus(&mut bus) {
             Ok(()) => self.bus = Some(bus),
-            Err(error) => (self.log)(&format!("no more calls by D-Bus: {error}")),
+            // The name is not to be had.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                (self.log)(&format!("no calls by D-Bus: {error}"));
+            }
+            Err(error) => {
+                (self.log)(&format!("no calls by D-Bus until it is back: {error}"));
+                self.bus_at = Some((now + BUS_AGAIN, BUS_AGAIN));
+            }
         }
     }
 
@@ -186,9 +303,10 @@ impl<'a> Daemon<'a> {
     }
 
     fn call(&mut self, caller: &Caller, method: Method) -> Result<Option<String>, Error> {
+        self.admit(caller.uid, method == Method::Status)?;
         let request = match method {
             Method::SetForeground(pid) => Request::Set(Order {
-                front: vec![Cgroup::resolve(&self.root, &pid.to_string())?],
+                front: vec![self.cgroup_of(caller.uid, pid)?],
                 visible: Vec::new(),
                 behind: Vec::new(),
             }),
@@ -204,6 +322,26 @@ impl<'a> Daemon<'a> {
         }
     }
 
+    /// Whether anything at all is done for this user now, before it costs anything.
+    fn admit(&mut self, uid: u32, only_asks: bool) -> Result<(), Error> {
+        if !is_above_all(uid) && !self.rates.allow(uid, Instant::now()) {
+            return Err(Error::TooOften);
+        }
+        match only_asks || self.has_a_say(uid)? {
+            true => Ok(()),
+            false => Err(Error::NotSeated),
+        }
+    }
+
+    /// The cgroup of a process that this user may know of.
+    fn cgroup_of(&self, uid: u32, pid: u32) -> Result<Cgroup, Error> {
+        if is_above_all(uid) {
+            return Cgroup::of_process(&self.root, "", pid, SEARCHED_FOR_ROOT);
+        }
+        let slice = format!("/user.slice/user-{uid}.slice");
+        Cgroup::of_process(&self.root, &slice, pid, SEARCHED_FOR_USERS)
+    }
+
     /// What becomes of a request of this user's.
     fn reply(&mut self, uid: u32, request: Request) -> Result<Reply, Error> {
         let now = Instant::now();
@@ -216,10 +354,16 @@ impl<'a> Daemon<'a> {
                 let concerned = order.front.iter().chain(&order.behind);
                 self.permit(uid, concerned.chain(now_in_front))?;
                 let changes = self.keeper.command(order, now)?;
+                self.commander = Some(uid);
                 let grounds = self.keeper.grounds().clone();
                 Ok(Reply::Set { grounds, changes })
             }
-            Request::Status => Ok(Reply::Status(self.keeper.status(now)?)),
+            Request::Status => {
+                let status = self.keeper.status(now)?;
+                Ok(Reply::Status(
+                    status.told_of(|cgroup| self.may(uid, cgroup)),
+                ))
+            }
             Request::Release => {
                 self.permit(uid, self.keeper.grounds().front.iter())?;
                 let released = self.keeper.release("said by frontrow fg release", now)?;
@@ -240,8 +384,7 @@ impl<'a> Daemon<'a> {
     }
 
     fn may(&self, uid: u32, cgroup: &Cgroup) -> bool {
-        let own = rustix::process::geteuid().as_raw();
-        may(uid, own, || cgroup.owner(&self.root))
+        is_above_all(uid) || cgroup.owner(&self.root) == Some(uid)
     }
 
     /// What cannot be done now may be possible for the next app; status says why.
@@ -274,33 +417,13 @@ fn bus(root: &Path, log: &mut dyn FnMut(&str)) -> Option<Bus> {
 }
 
 /// Users may say what becomes of their own apps; root, and whoever runs the daemon, of all.
-fn may(uid: u32, own: u32, owner: impl Fn() -> Option<u32>) -> bool {
-    uid == 0 || uid == own || owner() == Some(uid)
+fn is_above_all(uid: u32) -> bool {
+    uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
 fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(duration.subsec_nanos()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn users_have_a_say_in_their_own_apps_only() {
-        for (uid, own, owner, expected) in [
-            (0, 0, Some(1000), true),
-            (0, 0, None, true),
-            (1000, 1000, Some(0), true),
-            (1000, 0, Some(1000), true),
-            (1000, 0, Some(0), false),
-            (1001, 0, Some(1000), false),
-            (1000, 0, None, false),
-        ] {
-            assert_eq!(may(uid, own, || owner), expected, "{uid} {owner:?}");
-        }
     }
 }

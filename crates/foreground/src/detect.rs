@@ -26,4 +26,15 @@ pub trait Detector {
 
     /// Who has the focus, as of the last look.
     fn front(&self) -> Vec<Cgroup>;
+
+    /// Whether users can make it say what they like of their own apps; then it counts for those
+    /// who sit at this machine.
+    fn is_the_users_word(&self) -> bool {
+        false
+    }
+
+    /// What happened since this was last asked, a line each.
+    fn log(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -47,6 +47,17 @@ pub enum Error {
     /// There is nobody to be served first.
     #[error("no process is in {0}: start the app first")]
     Empty(String),
+    /// More than anybody has on a screen.
+    #[error("an order may name {0} cgroups: name those that matter")]
+    TooMany(usize),
+    /// Not who sits at the machine.
+    #[error(
+        "your session is not the one at the screen (loginctl seat-status), so it has nobody in front: run the command there, or with sudo"
+    )]
+    NotSeated,
+    /// Others are to be served, too.
+    #[error("too many requests: ask again in a second, and no more than twenty times in one")]
+    TooOften,
     /// Somebody else's app.
     #[error("{0} belongs to somebody else: run the command with sudo")]
     NotYours(String),
@@ -127,11 +138,13 @@ impl Error {
                 Kind::Permission
             }
             Error::Unknown(_) | Error::Root(_) | Error::Empty(_) | Error::Gone(_) => Kind::Usage,
+            Error::TooMany(_) => Kind::Usage,
             Error::NoHierarchy | Error::NoController { .. } => Kind::Unsupported,
             Error::NoScheduler | Error::Disabled(_) => Kind::Unsupported,
-            Error::Held | Error::Running => Kind::Refused,
-            Error::NotYours(_) => Kind::Permission,
+            Error::Held | Error::Running | Error::TooOften => Kind::Refused,
+            Error::NotYours(_) | Error::NotSeated => Kind::Permission,
             Error::Daemon { kind, .. } => *kind,
+            Error::Knobs(knobs::Error::Held { .. }) => Kind::Refused,
             Error::Device(_) | Error::Knobs(_) | Error::Memory { .. } => Kind::Internal,
             Error::Socket { .. } | Error::Garbled | Error::Watch { .. } => Kind::Internal,
         }

@@ -2,7 +2,7 @@
 
 use crate::policy::{self, Grounds, Pace, Parts, Wanted};
 use crate::{Cgroup, Error};
-use knobs::{Change, Journal, Restored, Standing};
+use knobs::{Change, Home, Journal, Restored, Standing};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ impl Hold {
     /// # Errors
     /// [`Error::Held`] until what was held before is released, or [`Error::Knobs`].
     pub fn begin(root: &Path, parts: Parts) -> Result<Self, Error> {
-        let journal = Journal::open(root, JOURNAL)?;
+        let journal = Journal::open(root, Home::Daemon, JOURNAL)?;
         if !journal.changes().is_empty() {
             return Err(Error::Held);
         }
@@ -106,12 +106,11 @@ impl Hold {
             pace,
         };
         let wanted = policy::settings(&self.root, &self.journal, &wanted)?;
+        let mut stays: BTreeSet<&Path> = wanted.iter().map(|it| it.path.as_path()).collect();
         let mut steps = Vec::new();
         for change in self.journal.changes() {
-            let put_back = Step::PutBack(change.path.clone());
-            let is_wanted = wanted.iter().any(|setting| setting.path == change.path);
-            if !is_wanted && !steps.contains(&put_back) {
-                steps.push(put_back);
+            if stays.insert(&change.path) {
+                steps.push(Step::PutBack(change.path.clone()));
             }
         }
         for setting in wanted {
@@ -165,9 +164,10 @@ impl Hold {
     /// where they have one.
     pub fn spare(&mut self, behind: &[Cgroup]) {
         self.spared.retain(|cgroup| cgroup.exists(&self.root));
+        let changes = self.journal.changes().iter();
+        let changed: BTreeSet<_> = changes.map(|it| it.path.as_path()).collect();
         for cgroup in behind {
-            let limit = cgroup.knob("memory.high");
-            let is_limited = self.journal.changes().iter().any(|it| it.path == limit);
+            let is_limited = changed.contains(cgroup.knob("memory.high").as_path());
             if is_limited && cgroup.memory_stall_percent(&self.root) >= UNBEARABLE_PERCENT {
                 self.spared.insert(cgroup.clone());
             }
@@ -189,11 +189,11 @@ impl Hold {
     /// # Errors
     /// [`Error::Knobs`].
     pub fn overruled(&self) -> Result<Vec<PathBuf>, Error> {
+        let paths: BTreeSet<_> = self.changes().iter().map(|it| it.path.clone()).collect();
         let mut overruled = Vec::new();
-        for change in self.changes() {
-            let theirs = self.journal.standing(&change.path)? == Standing::Theirs;
-            if theirs && !overruled.contains(&change.path) {
-                overruled.push(change.path.clone());
+        for path in paths {
+            if self.journal.standing(&path)? == Standing::Theirs {
+                overruled.push(path);
             }
         }
         Ok(overruled)
@@ -229,8 +229,8 @@ pub fn hold(root: &Path, grounds: &Grounds, parts: Parts) -> Result<Vec<Change>,
 /// # Errors
 /// [`Error::Knobs`].
 pub fn release(root: &Path) -> Result<Vec<(Change, Restored)>, Error> {
-    match Journal::exists(root, JOURNAL) {
-        true => Ok(Journal::open(root, JOURNAL)?.restore()?),
+    match Journal::exists(root, Home::Daemon, JOURNAL) {
+        true => Ok(Journal::open(root, Home::Daemon, JOURNAL)?.restore()?),
         false => Ok(Vec::new()),
     }
 }
@@ -240,7 +240,7 @@ pub fn release(root: &Path) -> Result<Vec<(Change, Restored)>, Error> {
 /// # Errors
 /// [`Error::Knobs`].
 pub fn changes(root: &Path) -> Result<Vec<Change>, Error> {
-    Ok(Journal::peek(root, JOURNAL)?)
+    Ok(Journal::peek(root, Home::Daemon, JOURNAL)?)
 }
 
 /// `grounds` without what has vanished.

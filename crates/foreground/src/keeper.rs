@@ -6,6 +6,7 @@ use crate::policy::{Grounds, Pace, Parts, Visible};
 use crate::{Cgroup, Error};
 use knobs::{Change, Restored};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,10 @@ const SETTLES_AFTER: Duration = Duration::from_secs(1);
 /// One app loses the focus before another one gets it. Letting everybody go in between
 /// would be twice the work, and none of it needed.
 const LINGERS: Duration = Duration::from_millis(200);
+
+/// An order names no more cgroups. The scheduler's lists hold 40 of them; each costs the kernel
+/// some writes.
+const MOST_NAMED: usize = 64;
 
 /// What somebody said with `frontrow fg set`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +74,42 @@ pub struct Status {
     pub spared: Vec<Cgroup>,
     /// What being behind has cost since each came there.
     pub cost: Cost,
+    /// Those for whom only a part is done, as they are without the io or the memory controller.
+    #[serde(default)]
+    pub left_out: Vec<Cgroup>,
+    /// Somebody else's apps are concerned, and not told of.
+    #[serde(default)]
+    pub others: bool,
+}
+
+impl Status {
+    /// What a user is told who may only know of some of it.
+    pub fn told_of(mut self, may: impl Fn(&Cgroup) -> bool) -> Status {
+        let all = self.front.len() + self.visible.len() + self.behind.len();
+        for cgroups in [
+            &mut self.front,
+            &mut self.behind,
+            &mut self.spared,
+            &mut self.left_out,
+        ] {
+            cgroups.retain(&may);
+        }
+        self.visible.retain(|it| may(&it.cgroup));
+        self.others = all > self.front.len() + self.visible.len() + self.behind.len();
+        if self.others {
+            let told = |path: &Path| {
+                let mut known = self.front.iter().chain(&self.behind);
+                known.any(|it| path.parent() == it.knob("memory.low").parent())
+            };
+            self.overruled.retain(|path| told(path));
+            self.changes.retain(|change| told(&change.path));
+            self.cost = Cost::default();
+        }
+        if self.others && self.front.is_empty() {
+            self.why = "an app of somebody else's is in front".to_owned();
+        }
+        self
+    }
 }
 
 /// Keeps in front who is to be there. It reads no clock and waits for nothing.
@@ -87,6 +128,10 @@ pub struct Keeper {
     meter: Meter,
     why: String,
     since: Instant,
+    /// Whose apps are in front, and since when it is these users'. The limit counts that: who
+    /// has two apps take turns holds the others behind as long as with one.
+    whose: BTreeSet<Option<u32>>,
+    theirs_since: Instant,
     settle_at: Option<Instant>,
     /// When nobody's having the focus is to count.
     leave_at: Option<Instant>,
@@ -111,6 +156,8 @@ impl Keeper {
             meter: Meter::default(),
             why: "no app has the focus".to_owned(),
             since: now,
+            whose: BTreeSet::new(),
+            theirs_since: now,
             settle_at: None,
             leave_at: None,
             log: Vec::new(),
@@ -126,6 +173,9 @@ impl Keeper {
     /// # Errors
     /// [`Error`]; then nobody is in front.
     pub fn command(&mut self, order: Order, now: Instant) -> Result<Vec<Change>, Error> {
+        if order.front.len() + order.visible.len() + order.behind.len() > MOST_NAMED {
+            return Err(Error::TooMany(MOST_NAMED));
+        }
         let is_percent = |it: &Visible| (1..=100).contains(&it.percent);
         if order.front.is_empty() || !order.visible.iter().all(is_percent) {
             return Err(Error::Garbled);
@@ -161,6 +211,23 @@ impl Keeper {
         self.seen = front;
         self.seen_by = detector.to_owned();
         self.apply(now).map(drop)
+    }
+
+    /// Nothing is said any more, and the focus counts again; what was said is given back.
+    ///
+    /// # Errors
+    /// [`Error`]; then nobody is in front.
+    pub fn withdraw(&mut self, now: Instant) -> Result<Option<Order>, Error> {
+        let order = self.order.take();
+        if order.is_some() {
+            self.apply(now)?;
+        }
+        Ok(order)
+    }
+
+    /// Whether something was said that counts.
+    pub fn has_order(&self) -> bool {
+        self.order.is_some()
     }
 
     /// Lets everybody go; the next change of focus counts again.
@@ -204,7 +271,7 @@ impl Keeper {
     /// When [`Self::tick`] is due.
     pub fn due(&self) -> Option<Instant> {
         let limit = self.limit.filter(|_| self.hold.is_some());
-        let limit = limit.map(|limit| self.since + limit);
+        let limit = limit.map(|limit| self.theirs_since + limit);
         let times = [self.settle_at, self.leave_at, limit];
         times.into_iter().flatten().min()
     }
@@ -214,11 +281,11 @@ impl Keeper {
     /// # Errors
     /// [`Error`]; then nobody is in front.
     pub fn tick(&mut self, now: Instant) -> Result<(), Error> {
-        let is_over = |limit| now >= self.since + limit;
+        let is_over = |limit| now >= self.theirs_since + limit;
         if self.hold.is_some() && self.limit.is_some_and(is_over) {
             return self
                 .release(
-                    "the same app was in front for so long that the others are let go",
+                    "the same user's apps were in front for so long that the others are let go",
                     now,
                 )
                 .map(drop);
@@ -266,6 +333,8 @@ impl Keeper {
             overruled,
             spared: self.hold.iter().flat_map(Hold::spared).cloned().collect(),
             cost: self.meter.cost(&self.root),
+            left_out: self.grounds.left_out(&self.root),
+            others: false,
         })
     }
 
@@ -286,6 +355,12 @@ impl Keeper {
         if wanted.front != self.grounds.front {
             self.since = now;
         }
+        let owners = wanted.front.iter().map(|it| it.owner(&self.root));
+        let whose: BTreeSet<_> = owners.collect();
+        if self.hold.is_none() || whose != self.whose {
+            self.theirs_since = now;
+        }
+        self.whose = whose;
         self.why = match &self.order {
             Some(_) => "said by frontrow fg set".to_owned(),
             None => format!("has the focus, says {}", self.seen_by),
@@ -372,10 +447,10 @@ fn line(change: &Change) -> String {
 fn undone(restored: &[(Change, Restored)]) -> Vec<String> {
     let mut lines = Vec::new();
     for (change, outcome) in restored {
-        let path = change.path.display();
+        let path = knobs::shown(&change.path.to_string_lossy());
         match outcome {
             Restored::Written => {
-                let before = change.before.replace('\n', ", ");
+                let before = knobs::shown(&change.before);
                 lines.push(format!("  {path}: {before} (as it was before)"));
             }
             Restored::Overruled => {

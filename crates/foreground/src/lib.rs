@@ -30,6 +30,8 @@ mod hold;
 mod keeper;
 mod life;
 mod policy;
+mod rate;
+mod seats;
 mod socket;
 mod watch;
 

@@ -2,8 +2,9 @@
 //! hit.
 
 use crate::cgroup::below;
-use crate::watch::{Watch, WatchFlags};
+use crate::watch::{Added, Watch, WatchFlags};
 use crate::{Error, Grounds};
+use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ pub struct Life {
 }
 
 /// A file or directory that tells something.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Sign {
     /// `cgroup.events` of somebody who is seen, or the directory that the cgroup is in.
     End(PathBuf),
@@ -48,16 +49,15 @@ impl Life {
     /// Watches over these and no others from now on; over limits only `with_limits`. Whether
     /// one of those that are seen is gone already.
     pub fn follow(&mut self, grounds: &Grounds, with_limits: bool) -> Result<bool, Error> {
-        let wanted = signs(grounds, with_limits);
-        self.watch
-            .end(|sign| !wanted.iter().any(|(it, _)| it == sign));
+        let wanted: HashMap<_, _> = signs(grounds, with_limits).into_iter().collect();
+        self.watch.end(|sign| !wanted.contains_key(sign));
         let mut all_there = true;
         for (sign, flags) in wanted {
             if !self.watch.watches(&sign) {
                 let (Sign::End(path) | Sign::Limit(path)) = &sign;
                 let path = below(&self.root, &path.to_string_lossy());
                 let is_end = matches!(sign, Sign::End(_));
-                all_there &= self.watch.add(&path, flags, sign)? || !is_end;
+                all_there &= self.watch.add(&path, flags, sign)? != Added::Absent || !is_end;
             }
         }
         Ok(!all_there)

@@ -57,13 +57,33 @@ impl Grounds {
         self.front.iter().chain(visible)
     }
 
-    /// Without those that are only seen and that `controller` does not reach: what is done for
-    /// the app in front does not depend on them.
-    fn reached_by(&self, root: &Path, controller: &'static str) -> Grounds {
+    /// Without those that `controller` does not reach: what is done for one app does not depend
+    /// on what another does with its cgroup.
+    ///
+    /// # Errors
+    /// [`Error::NoController`] or [`Error::Gone`] if nobody is left in front.
+    fn reached_by(&self, root: &Path, controller: &'static str) -> Result<Grounds, Error> {
         let mut grounds = self.clone();
-        let is_reached = |it: &Visible| it.cgroup.require(root, controller).is_ok();
-        grounds.visible.retain(is_reached);
-        grounds
+        let is_reached = |it: &Cgroup| it.require(root, controller).is_ok();
+        grounds.front.retain(is_reached);
+        grounds.visible.retain(|it| is_reached(&it.cgroup));
+        grounds.behind.retain(is_reached);
+        match self.front.first() {
+            Some(first) if grounds.front.is_empty() => {
+                first.require(root, controller).map(|()| grounds)
+            }
+            _ => Ok(grounds),
+        }
+    }
+
+    /// Those of which a part of what is to be done cannot be.
+    pub(crate) fn left_out(&self, root: &Path) -> Vec<Cgroup> {
+        let is_reached = |it: &Cgroup| {
+            let mut controllers = ["io", "memory"].into_iter();
+            controllers.all(|controller| it.require(root, controller).is_ok())
+        };
+        let all = self.seen().chain(&self.behind);
+        all.filter(|it| !is_reached(it)).cloned().collect()
     }
 
     /// The weights of all that is on the screen, in percent of it.
@@ -152,10 +172,7 @@ pub(crate) fn settings(
 
 /// On every disk that uses the scheduler.
 fn dispatch(root: &Path, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
-    for cgroup in grounds.front.iter().chain(&grounds.behind) {
-        cgroup.require(root, "io")?;
-    }
-    let grounds = &grounds.reached_by(root, "io");
+    let grounds = &grounds.reached_by(root, "io")?;
     let path = |cgroup: &Cgroup| cgroup.path().to_owned();
     let foreground = lines(grounds.front.iter().map(path), FRONT_LISTED);
     let visible = lines(shares(grounds), VISIBLE_LISTED);
@@ -201,10 +218,13 @@ fn shares(grounds: &Grounds) -> impl Iterator<Item = String> {
 /// As many as there is room for; the others are served as if nothing had been said.
 fn lines(all: impl Iterator<Item = String>, most: usize) -> String {
     let mut lines = String::new();
-    for line in all.take(most) {
-        if lines.len() + line.len() >= LIST_BYTES {
-            break;
-        }
+    let mut room = LIST_BYTES;
+    let fits = |line: &String| {
+        let left = room.checked_sub(line.len() + 1);
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    for line in all.filter(fits).take(most) {
         if !lines.is_empty() {
             lines.push('\n');
         }
@@ -220,10 +240,7 @@ fn lines(all: impl Iterator<Item = String>, most: usize) -> String {
 /// (`effective_protection` in the kernel's memory controller), so these have what those
 /// below them have together. More than that, set by somebody else, stays.
 fn protect(root: &Path, journal: &Journal, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
-    for cgroup in &grounds.front {
-        cgroup.require(root, "memory")?;
-    }
-    let grounds = &grounds.reached_by(root, "memory");
+    let grounds = &grounds.reached_by(root, "memory")?;
     let all = memory_bytes(root)? / 256 * FRONT_256;
     let part = |percent: u64| all * percent / grounds.whole_percent();
     let active = share(part(ACTIVE_PERCENT), &grounds.front);
@@ -265,7 +282,7 @@ fn give_way(root: &Path, journal: &Journal, behind: &[Cgroup]) -> Result<Vec<Set
             continue;
         }
         let is_ours = journal.changes().iter().any(|change| change.path == path);
-        if is_ours || journal.get(&cgroup.knob(weight))? == default {
+        if is_ours || knobs::read(&cgroup.file(root, weight))? == default {
             settings.push(Setting {
                 path,
                 value: "1".to_owned(),
@@ -280,11 +297,10 @@ fn give_way(root: &Path, journal: &Journal, behind: &[Cgroup]) -> Result<Vec<Set
 /// out, or lose the code that it runs, for being behind. A lower limit, set by somebody
 /// else, stays.
 fn limit(root: &Path, journal: &Journal, wanted: &Wanted) -> Result<Vec<Setting>, Error> {
-    let behind = &wanted.grounds.behind;
+    let behind = &wanted.grounds.reached_by(root, "memory")?.behind;
     let part = share(memory_bytes(root)? / 256 * BEHIND_256, behind);
     let mut settings = Vec::new();
     for cgroup in behind.iter().filter(|it| !wanted.spared.contains(it)) {
-        cgroup.require(root, "memory")?;
         let path = cgroup.knob("memory.high");
         let held = match journal.standing(&path)? {
             Standing::Ours => Some(bytes_of(&journal.get(&path)?)),
@@ -412,7 +428,7 @@ mod tests {
     #[test]
     fn who_covers_more_of_the_screen_has_more_of_the_device() {
         let visible = [("/corner", 4), ("/half", 50)].map(|(path, percent)| Visible {
-            cgroup: Cgroup::new(path.to_owned()),
+            cgroup: Cgroup::named(path.to_owned()).unwrap(),
             percent,
         });
         let grounds = Grounds {

@@ -1,5 +1,5 @@
 //! How `frontrow fg` and the daemon talk: one request and one reply, a line of JSON each,
-//! through `/run/frontrow/fg.sock`. Anybody may ask; who may have what done is for the daemon
+//! through `/run/frontrowd/fg.sock`. Anybody may ask; who may have what done is for the daemon
 //! to say, by the peer's user.
 
 use crate::error::Kind;
@@ -8,21 +8,26 @@ use crate::{Error, Grounds};
 use knobs::{Change, Restored};
 use rustix::net::sockopt::socket_peercred;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, Permissions};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const SOCKET: &str = "run/frontrow/fg.sock";
+const SOCKET: &str = "run/frontrowd/fg.sock";
 
 /// No request is longer.
 const REQUEST_BYTES: usize = 64 << 10;
 
-/// Those who have connected and said nothing yet; the oldest has to leave.
-const WAITING: usize = 16;
+/// Those who have connected and said nothing yet; of one user, and of all. The oldest has to
+/// leave.
+const WAITING_OF_ONE: usize = 8;
+const WAITING: usize = 128;
+
+/// Those who are let in at once, before anything else is looked at again.
+const ACCEPTED: usize = 64;
 
 /// The daemon answers within milliseconds, unless memory is very short.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -147,11 +152,16 @@ impl Server {
 
     /// Those who have said what they want. Whoever says nothing intelligible is left.
     pub fn requests(&mut self) -> Vec<(Peer, Request)> {
-        while let Ok((stream, _)) = self.listener.accept() {
-            self.waiting.extend(Peer::new(stream));
+        for _ in 0..ACCEPTED {
+            let Ok((stream, _)) = self.listener.accept() else {
+                break;
+            };
+            let Some(peer) = Peer::new(stream) else {
+                continue;
+            };
+            self.make_room(peer.uid);
+            self.waiting.push(peer);
         }
-        let too_many = self.waiting.len().saturating_sub(WAITING);
-        self.waiting.drain(..too_many);
         let mut requests = Vec::new();
         let mut waiting = Vec::new();
         for mut peer in self.waiting.drain(..) {
@@ -166,6 +176,20 @@ impl Server {
     }
 }
 
+impl Server {
+    /// For one more of this user's.
+    fn make_room(&mut self, uid: u32) {
+        let of_one = self.waiting.iter().filter(|peer| peer.uid == uid).count();
+        let oldest = match of_one >= WAITING_OF_ONE {
+            true => self.waiting.iter().position(|peer| peer.uid == uid),
+            false => (self.waiting.len() >= WAITING).then_some(0),
+        };
+        if let Some(oldest) = oldest {
+            self.waiting.remove(oldest);
+        }
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         // Whoever comes now finds nobody; a socket that is left says the same.
@@ -174,7 +198,11 @@ impl Drop for Server {
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    // Others come in, and put nothing there: the journal is in it, too.
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(path.parent().unwrap_or(path))?;
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -222,5 +250,84 @@ impl Peer {
     /// A reply fits into the socket; one who does not wait for it is left.
     pub fn reply(mut self, reply: &Reply) {
         let _ = self.stream.write_all(&line(reply));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A request that is right, one that is nearly, and none at all.
+    fn message() -> impl Strategy<Value = Vec<u8>> {
+        let path = prop_oneof![Just("/a/b.scope".to_owned()), ".{0,40}"];
+        let set = (prop::collection::vec(path, 0..4), any::<u32>()).prop_map(|(paths, percent)| {
+            let visible = paths
+                .iter()
+                .map(|it| serde_json::json!({"cgroup": it, "percent": percent}));
+            let visible: Vec<_> = visible.collect();
+            let order = serde_json::json!({"front": paths, "visible": visible, "behind": paths});
+            serde_json::json!({ "set": order }).to_string().into_bytes()
+        });
+        let deep = (1..REQUEST_BYTES).prop_map(|depth| vec![b'['; depth]);
+        prop_oneof![
+            4 => set,
+            1 => Just(b"\"status\"".to_vec()),
+            1 => Just(b"\"release\"".to_vec()),
+            2 => prop::collection::vec(any::<u8>(), 0..300),
+            1 => deep,
+        ]
+    }
+
+    /// What several send, cut somewhere, ended by a newline or not.
+    fn peers() -> impl Strategy<Value = Vec<(Vec<u8>, bool)>> {
+        let cut = (
+            message(),
+            any::<prop::sample::Index>(),
+            any::<bool>(),
+            any::<bool>(),
+        );
+        let one = cut.prop_map(|(mut message, at, is_cut, is_ended)| {
+            if is_cut && !message.is_empty() {
+                message.truncate(at.index(message.len()));
+            }
+            if is_ended {
+                message.push(b'\n');
+            }
+            (message, is_ended)
+        });
+        prop::collection::vec(one, 1..20)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_sent_the_next_one_is_heard(peers in peers()) {
+            let root = tempfile::tempdir_in("/dev/shm")
+                .unwrap_or_else(|_| tempfile::tempdir().unwrap());
+            let mut server = Server::bind(root.path()).unwrap();
+            let path = root.path().join(SOCKET);
+            let mut clients = Vec::new();
+            for (message, _) in &peers {
+                let mut client = UnixStream::connect(&path).unwrap();
+                client.set_nonblocking(true).unwrap();
+                // More than a socket takes at once is cut short.
+                let _ = client.write(message);
+                clients.push(client);
+                for (_, request) in server.requests() {
+                    if let Request::Set(order) = request {
+                        for cgroup in order.front.iter().chain(&order.behind) {
+                            let path = cgroup.path();
+                            prop_assert!(path.bytes().all(|it| it.is_ascii_graphic()), "{path}");
+                            prop_assert!(!path.contains(['[', ']']) && !path.contains("/../"));
+                        }
+                    }
+                }
+                prop_assert!(server.waiting.len() <= WAITING_OF_ONE);
+            }
+            let mut last = UnixStream::connect(&path).unwrap();
+            last.write_all(b"\"status\"\n").unwrap();
+            let heard = server.requests();
+            prop_assert!(heard.iter().any(|(_, request)| *request == Request::Status));
+        }
     }
 }

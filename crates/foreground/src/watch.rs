@@ -4,6 +4,7 @@ use crate::Error;
 use rustix::fs::inotify::{self, CreateFlags, Reader};
 use rustix::io::Errno;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -15,6 +16,19 @@ pub use rustix::fs::inotify::{ReadFlags, WatchFlags};
 pub struct Watch<T> {
     inotify: OwnedFd,
     known: HashMap<i32, T>,
+    watches: HashMap<T, i32>,
+}
+
+/// What became of a wish to watch something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// It is watched from now on.
+    Watched,
+    /// It does not exist.
+    Absent,
+    /// The kernel refuses: the path is too long, or there are no more watches to be had. Both are
+    /// in users' hands, so it is no reason to do nothing for others.
+    Refused,
 }
 
 /// What happened, in order.
@@ -26,12 +40,13 @@ pub struct Events<T> {
     pub list: Vec<(T, ReadFlags, String)>,
 }
 
-impl<T: Clone + PartialEq> Watch<T> {
+impl<T: Clone + Eq + Hash> Watch<T> {
     pub fn new() -> Result<Self, Error> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
         Ok(Watch {
             inotify: inotify.map_err(|errno| failed(Path::new("cgroups"), errno))?,
             known: HashMap::new(),
+            watches: HashMap::new(),
         })
     }
 
@@ -39,29 +54,44 @@ impl<T: Clone + PartialEq> Watch<T> {
         self.inotify.as_fd()
     }
 
-    /// Whether `path` exists; then it is watched from now on.
-    pub fn add(&mut self, path: &Path, flags: WatchFlags, what: T) -> Result<bool, Error> {
+    /// Watches `path` from now on, if that is possible.
+    pub fn add(&mut self, path: &Path, flags: WatchFlags, what: T) -> Result<Added, Error> {
         match inotify::add_watch(&self.inotify, path, flags) {
             Ok(watch) => {
-                self.known.insert(watch, what);
-                Ok(true)
+                self.forget(watch);
+                self.known.insert(watch, what.clone());
+                self.watches.insert(what, watch);
+                Ok(Added::Watched)
             }
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::NODEV) => Ok(false),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::NODEV) => Ok(Added::Absent),
+            Err(Errno::NAMETOOLONG | Errno::NOSPC | Errno::NOMEM | Errno::ACCESS) => {
+                Ok(Added::Refused)
+            }
             Err(errno) => Err(failed(path, errno)),
         }
     }
 
     /// Ends those that `is_over` says.
     pub fn end(&mut self, is_over: impl Fn(&T) -> bool) {
-        let inotify = &self.inotify;
-        self.known.retain(|watch, what| {
+        let (known, inotify) = (&mut self.known, &self.inotify);
+        self.watches.retain(|what, watch| {
             let over = is_over(what);
             if over {
+                known.remove(watch);
                 // The kernel may have ended it already.
                 let _ = inotify::remove_watch(inotify, *watch);
             }
             !over
         });
+    }
+
+    fn forget(&mut self, watch: i32) {
+        if let Some(what) = self.known.remove(&watch) {
+            // It may have another by now.
+            if self.watches.get(&what) == Some(&watch) {
+                self.watches.remove(&what);
+            }
+        }
     }
 
     /// All that has happened by now.
@@ -92,13 +122,18 @@ impl<T: Clone + PartialEq> Watch<T> {
             }
         }
         for watch in ended {
-            self.known.remove(&watch);
+            self.forget(watch);
         }
         Ok(events)
     }
 
+    /// All that is watched.
+    pub fn all(&self) -> impl Iterator<Item = &T> {
+        self.watches.keys()
+    }
+
     pub fn watches(&self, what: &T) -> bool {
-        self.known.values().any(|it| it == what)
+        self.watches.contains_key(what)
     }
 }
 

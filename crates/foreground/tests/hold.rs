@@ -2,7 +2,9 @@
 
 mod system;
 
-use foreground::{Cgroup, Error, Hold, Order, Pace, Parts, Step, Visible, changes, hold, release};
+use foreground::{
+    Cgroup, Error, Grounds, Hold, Order, Pace, Parts, Step, Visible, changes, hold, release,
+};
 use std::fs;
 use system::{APPS, System};
 
@@ -71,10 +73,10 @@ fn a_cgroup_that_vanished_is_no_obstacle_to_releasing_the_others() {
 #[test]
 fn a_failure_half_way_leaves_nothing_behind() {
     let system = System::new();
-    system.cgroup("app-mail-3.scope", "io");
+    system.cgroup("app-game-1.scope", "io");
     let error = hold(system.root(), &system.game_in_front(), Parts::ALL).unwrap_err();
     assert!(error.to_string().contains("+memory"), "{error}");
-    system.cgroup("app-mail-3.scope", "io memory");
+    system.cgroup("app-game-1.scope", "io memory");
     system.write("sys/block/mmcblk0/queue/scheduler", "[none] frontrow\n");
     let error = hold(system.root(), &system.game_in_front(), Parts::ALL).unwrap_err();
     assert!(matches!(error, Error::NoScheduler));
@@ -320,4 +322,64 @@ fn what_is_seen_beside_and_cannot_be_served_is_no_obstacle() {
         let active = system.app("app-game-1.scope", "memory.low");
         assert_eq!(active, (low << 20).to_string(), "{controllers}");
     }
+}
+
+/// Users take controllers from their own cgroups as they like.
+#[test]
+fn an_app_without_controllers_is_left_out_and_lets_nobody_go() {
+    for (controllers, limited, listed) in [("io", false, true), ("memory", true, false)] {
+        let system = System::new();
+        let mut hold = Hold::begin(system.root(), Parts::ALL).unwrap();
+        hold.change(&system.game_in_front(), Pace::Settled).unwrap();
+        hold.change(&Grounds::default(), Pace::Settled).unwrap();
+        system.cgroup("app-mail-3.scope", controllers);
+        hold.change(&system.game_in_front(), Pace::Settled).unwrap();
+        let path = |name: &str| format!("/{APPS}/{name}");
+        assert_eq!(system.list("foreground"), path("app-game-1.scope"));
+        assert_ne!(system.app("app-game-1.scope", "memory.low"), "0");
+        assert_ne!(system.app("app-shop-2.scope", "memory.high"), "max");
+        let mail = system.app("app-mail-3.scope", "memory.high");
+        assert_eq!(mail != "max", limited, "{controllers}");
+        let background = system.list("background");
+        assert_eq!(background.contains("mail"), listed, "{background}");
+        hold.release().unwrap();
+    }
+}
+
+/// A user's own cgroups, which the kernel allows any name.
+#[test]
+fn a_cgroup_whose_name_root_would_take_for_another_is_not_accepted() {
+    let system = System::new();
+    let too_long = format!("app-{}", "x".repeat(250)).repeat(5);
+    for name in [
+        "app-x [",
+        "app-[user.slice]",
+        "app-a b",
+        "app-\u{7}",
+        "app-\u{1b}[2J",
+        "app-\u{202e}",
+        &too_long,
+    ] {
+        assert!(Cgroup::resolve(system.root(), &format!("/{APPS}/{name}")).is_err());
+        assert!(serde_json::from_value::<Cgroup>(format!("/{name}").into()).is_err());
+        if name.len() < 255 {
+            system.cgroup(name, "io memory");
+        }
+    }
+    let grounds = system.game_in_front();
+    assert_eq!(grounds.behind.len(), 2, "{:?}", grounds.behind);
+}
+
+/// More apps than a list holds, and a path that takes half of one.
+#[test]
+fn however_many_apps_a_user_has_a_change_stays_small() {
+    let system = System::new();
+    for number in 0..1200 {
+        system.cgroup(&format!("app-many-{number}.scope"), "io memory");
+    }
+    let grounds = system.game_in_front();
+    assert!(grounds.behind.len() <= 64, "{}", grounds.behind.len());
+    let made = hold(system.root(), &grounds, Parts::ALL).unwrap();
+    assert!(made.len() < 80, "{}", made.len());
+    release(system.root()).unwrap();
 }

@@ -160,3 +160,51 @@ fn what_cannot_be_done_is_told_and_leaves_nothing() {
     assert_eq!(relative(desk.system.root()), before);
     assert_eq!(*desk.keeper.grounds(), Grounds::default());
 }
+
+/// Two apps of one user's that take turns hold the others behind as long as one would.
+#[test]
+fn taking_turns_is_no_way_around_the_limit() {
+    let mut desk = Desk::new();
+    for turn in 0..100 {
+        desk.focus(&[NAMES[turn % 2]]);
+        desk.happens(&Event::Wait(9));
+    }
+    assert_ne!(desk.system.list("foreground"), "none");
+    desk.happens(&Event::Wait(100));
+    assert_eq!(desk.system.list("foreground"), "none");
+}
+
+#[test]
+fn an_order_names_no_more_cgroups_than_a_screen_has() {
+    let mut desk = Desk::new();
+    let mut order = Order {
+        front: vec![cgroup(NAMES[0])],
+        visible: Vec::new(),
+        behind: vec![cgroup(NAMES[1]); 1200],
+    };
+    let refused = desk.keeper.command(order.clone(), desk.now);
+    assert!(matches!(refused, Err(Error::TooMany(_))), "{refused:?}");
+    assert_eq!(desk.system.list("foreground"), "none");
+    order.behind.truncate(1);
+    desk.keeper.command(order, desk.now).unwrap();
+}
+
+#[test]
+fn a_user_is_told_of_their_own_apps_only() {
+    let mut desk = Desk::new();
+    desk.focus(&[NAMES[0]]);
+    let status = desk.keeper.status(desk.now).unwrap();
+    let whole = status.clone().told_of(|_| true);
+    assert_eq!(whole, status);
+    let mail = cgroup(NAMES[2]);
+    let theirs = status.clone().told_of(|it| *it == mail);
+    assert!(theirs.others && theirs.front.is_empty());
+    assert_eq!(theirs.behind, [mail]);
+    assert!(!theirs.changes.is_empty());
+    let told = serde_json::to_string(&theirs).unwrap();
+    for name in [NAMES[0], NAMES[1], NAMES[3]] {
+        assert!(!told.contains(name), "{told}");
+    }
+    let nothing = serde_json::to_string(&status.told_of(|_| false)).unwrap();
+    assert!(!nothing.contains("scope"), "{nothing}");
+}

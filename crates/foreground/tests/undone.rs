@@ -95,7 +95,7 @@ fn a_minute_of_changes_at_20_hz_leaves_a_short_journal_and_nothing_else() {
         desk.happens(&Event::Start(change % NAMES.len()));
         desk.now += Duration::from_millis(50);
     }
-    let journal = desk.system.read("run/frontrow/foreground.jsonl");
+    let journal = desk.system.read("run/frontrowd/foreground.jsonl");
     assert!(journal.lines().count() < 20, "{journal}");
     assert_eq!(desk.knobs_in_the_end(), before);
 }

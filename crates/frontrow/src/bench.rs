@@ -313,6 +313,18 @@ pub(crate) fn table_options() -> record::table::Options {
     }
 }
 
+/// Text with names in it that others have given to files and programs, without what a terminal
+/// would act on: whoever has root list their files could else type for root.
+pub(crate) fn plain(text: &str) -> String {
+    let is_order = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    let is_turn = |letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let shown = |letter| match is_order(letter) || is_turn(letter) {
+        true => char::REPLACEMENT_CHARACTER,
+        false => letter,
+    };
+    text.chars().map(shown).collect()
+}
+
 pub(crate) fn print_text(text: &str) -> Result<(), Failure> {
     std::io::stdout()
         .write_all(text.as_bytes())
@@ -348,5 +360,12 @@ mod tests {
     fn sizes_are_for_people() {
         assert_eq!(size(64 << 20), "67.1 MB");
         assert_eq!(size(2 << 30), "2.15 GB");
+    }
+
+    #[test]
+    fn no_terminal_acts_on_the_name_of_a_file() {
+        let name = "a\u{1b}]0;b\u{7}\u{9b}2J\u{202e}c\r\nsize\u{e9}\t1\n";
+        let shown = "a\u{fffd}]0;b\u{fffd}\u{fffd}2J\u{fffd}c\u{fffd}\nsize\u{e9}\t1\n";
+        assert_eq!(super::plain(name), shown);
     }
 }

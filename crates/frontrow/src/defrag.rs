@@ -3,7 +3,7 @@
 mod physical;
 mod words;
 
-use crate::bench::{catch_signals, json, print_text};
+use crate::bench::{catch_signals, json, plain, print_text};
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked;
 use crate::progress;
@@ -239,7 +239,7 @@ fn logical(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
     report.fragmented = survey.fragmented;
     match args.json {
         true => print_text(&json(&report)?)?,
-        false => print_text(&words::text(&report, &args.path, args.check))?,
+        false => print_text(&plain(&words::text(&report, &args.path, args.check)))?,
     }
     let left = report.repair.as_ref().and_then(|it| it.left.first());
     refused_alone(left, args)

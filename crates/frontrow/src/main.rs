@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("frontrow: {}", failure.sentence);
+            eprintln!("frontrow: {}", bench::plain(&failure.sentence));
             ExitCode::from(failure.exit as u8)
         }
     }

@@ -3,7 +3,7 @@
 mod grounds;
 mod recorded;
 
-use crate::bench::{catch_signals, json, print_text};
+use crate::bench::{catch_signals, json, plain, print_text};
 use crate::exit::{Exit, Failure};
 use crate::progress;
 use ::replay::{
@@ -180,7 +180,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         && (path.is_dir() || path.symlink_metadata().is_err())
         && let Some(Recording::Calls(calls)) = recordings.pop()
     {
-        return print_text(&onto_directory(calls, pace, &args, path)?);
+        return print_text(&plain(&onto_directory(calls, pace, &args, path)?));
     }
     if args.file.onto.as_ref().is_some_and(|it| it.is_dir()) {
         return Err(Failure::new(
@@ -197,7 +197,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Some(path) => onto_file(&trace, pace, &args, path)?,
         None => onto_flash(&trace, pace, &args)?,
     };
-    print_text(&text)
+    print_text(&plain(&text))
 }
 
 fn in_window(trace: Trace, args: &Args) -> Result<Trace, Failure> {

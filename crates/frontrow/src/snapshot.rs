@@ -102,7 +102,8 @@ fn restore(
     }
     let of = restored.filesystem;
     print_text(&format!(
-        "{} files, directories and links laid out in {} MB of {}, {} MB in use\n",
+        "{} files, directories and links laid out in {} MB of {}, {} MB in use\n\
+         Names, modes and device nodes are as the snapshot's maker wanted: mount it with -o nosuid,nodev\n",
         count(of.inodes as f64),
         count(megabytes(of.size_bytes)),
         target.display(),
@@ -124,6 +125,7 @@ fn failed(error: Error) -> Failure {
         Error::NoFilesystem(_) => Exit::Unsupported,
         Error::Mounted(_) | Error::Exists(_) | Error::TooSmall { .. } => Exit::Refused,
         Error::Damaged { .. } => Exit::Usage,
+        Error::TooMuch { .. } | Error::Exhausted => Exit::Refused,
         Error::NoTool(_) => Exit::Missing,
         Error::Tool { .. } => Exit::Internal,
         Error::Io { path, source, .. } => match source.kind() {

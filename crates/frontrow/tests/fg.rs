@@ -131,11 +131,19 @@ fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
     // Where the program lies others may not be allowed to look.
     let program = system.root().join("frontrow");
     fs::copy(PROGRAM, &program).unwrap();
-    let nobody = |arguments: &[&str]| {
+    let ask = |arguments: &[&str]| {
         let mut command = command_of(&program, &system, arguments);
-        let output = command.uid(NOBODY).output().unwrap();
+        command.uid(NOBODY).output().unwrap()
+    };
+    let nobody = |arguments: &[&str]| {
+        let output = ask(arguments);
         let stderr = String::from_utf8(output.stderr).unwrap();
         (output.status.code().unwrap(), stderr)
+    };
+    let nobody_says = |arguments: &[&str]| {
+        let output = ask(arguments);
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        (output.status.code().unwrap(), stdout)
     };
     let (code, stderr) = nobody(&["set", "7"]);
     assert_eq!(code, 4, "{stderr}");
@@ -144,14 +152,35 @@ fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
     assert_eq!(nobody(&["status"]), (0, String::new()));
     let (code, stderr) = nobody(&["set", "7"]);
     assert_eq!(code, 4, "{stderr}");
-    assert!(stderr.contains("belongs to somebody else"), "{stderr}");
+    assert!(stderr.contains("not the one at the screen"), "{stderr}");
+    system.write("run/systemd/seats/seat0", &format!("ACTIVE_UID={NOBODY}\n"));
+    until(|| nobody(&["set", "7"]).1.contains("belongs to somebody else"));
+    fs::remove_file(system.root().join("run/systemd/seats/seat0")).unwrap();
+    until(|| {
+        nobody(&["set", "7"])
+            .1
+            .contains("not the one at the screen")
+    });
     fg(&system, &["set", "7"]);
     assert_eq!(nobody(&["release"]).0, 4);
     assert_eq!(system.list("foreground"), path(GAME));
+    // Where a user is told that somebody is in front, it is not who.
+    let (_, out) = nobody_says(&["status", "--json"]);
+    assert!(
+        !out.contains("scope") && out.contains("\"others\":true"),
+        "{out}"
+    );
     // In front is theirs, and what is seen beside it is root's.
     let procs = format!("sys/fs/cgroup{}/cgroup.procs", path(GAME));
     std::os::unix::fs::chown(system.root().join(procs), Some(NOBODY), None).unwrap();
     let beside = format!("{}=30", path(MAIL));
+    // By ssh, or on another screen.
+    let (code, stderr) = nobody(&["set", "7", "--visible", &beside]);
+    assert_eq!(code, 4, "{stderr}");
+    assert!(stderr.contains("not the one at the screen"), "{stderr}");
+    assert_eq!(nobody(&["release"]).0, 4);
+    assert_eq!(system.list("foreground"), path(GAME));
+    system.write("run/systemd/seats/seat0", &format!("ACTIVE_UID={NOBODY}\n"));
     let (code, stderr) = nobody(&["set", "7", "--visible", &beside]);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(status(&system)["visible"], serde_json::json!([]));

@@ -268,3 +268,34 @@ fn a_menu_entry_is_installed_and_removed_and_another_one_left_alone() {
             .contains("Exec=mine")
     );
 }
+
+/// The attack: root runs a user's own build, which the user changes afterwards.
+#[test]
+fn root_installs_no_program_that_a_user_may_change() {
+    // Only root can install for all.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let home = home();
+    let source = home.path().join("app.desktop");
+    fs::write(&source, "[Desktop Entry]\nExec=/opt/app %U\n").unwrap();
+    let checkout = home.path().join("checkout");
+    fs::create_dir(&checkout).unwrap();
+    let program = checkout.join("frontrow");
+    fs::copy(env!("CARGO_BIN_EXE_frontrow"), &program).unwrap();
+    std::os::unix::fs::chown(&checkout, Some(65534), None).unwrap();
+    let installed = home.path().join("applications/app.desktop");
+    let run = |source: &std::path::Path| {
+        let mut command = std::process::Command::new(&program);
+        command.args(["launch", "install"]).arg(source);
+        command
+            .env("HOME", home.path())
+            .env("XDG_DATA_HOME", home.path());
+        command.output().unwrap()
+    };
+    let output = run(&source);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("others than root may change"), "{said}");
+    assert!(!installed.exists());
+}

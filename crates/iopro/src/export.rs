@@ -11,8 +11,10 @@ mod vcd;
 pub use perfetto_schema::{DebugAnnotation, Trace, TracePacket, TrackDescriptor, TrackEvent};
 
 use crate::store::{self, Store};
-use std::fs::File;
+use output::Workplace;
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A format.
@@ -68,72 +70,73 @@ impl Format {
     }
 }
 
-/// An export under way. It is beside its output, whose name it gets when it is whole: what ends
-/// half-way leaves nothing that looks like a result.
+/// An export under way. It is in a directory beside its output, to which it is moved when it is
+/// whole: what ends half-way leaves nothing that looks like a result. It names the files of all
+/// users, so nobody else can read it.
 #[derive(Debug)]
 pub struct Export {
     format: Format,
     output: PathBuf,
-    partial: PathBuf,
+    work: Workplace,
 }
+
+/// In the workplace.
+const NAME: &str = "export";
 
 impl Export {
     /// Begins one to `output`, which must not be there yet.
     pub fn begin(format: Format, output: &Path) -> Result<Export, Error> {
-        if output.exists() {
+        if output.symlink_metadata().is_ok() {
             return Err(Error::Exists {
                 path: output.to_owned(),
             });
         }
-        let mut partial = output.as_os_str().to_owned();
-        partial.push(".partial");
-        let export = Export {
+        Ok(Export {
             format,
             output: output.to_owned(),
-            partial: partial.into(),
-        };
-        // Of one that was killed.
-        export.clear().map_err(cannot_write(&export.partial))?;
-        Ok(export)
+            work: Workplace::beside(output).map_err(cannot_write(output))?,
+        })
     }
 
     /// The store to link a recording into: where it can be, the output itself.
     pub fn store(&self) -> Result<Store, Error> {
         Ok(match self.format {
-            Format::Sqlite => Store::create(&self.partial)?,
+            Format::Sqlite => {
+                let created = Store::create(&self.work.path(NAME));
+                created.map_err(|error| self.named(error.into()))?
+            }
             _ => Store::temporary()?,
         })
     }
 
     /// Writes what was linked.
     pub fn finish(self, store: Store) -> Result<(), Error> {
-        let to = &self.partial;
-        match self.format {
-            Format::Sqlite => store.close()?,
-            Format::Parquet => parquet::write(&store, to)?,
-            Format::Csv => csv::write(&store, to)?,
-            Format::Vcd => vcd::write(&store, to)?,
-            Format::Perfetto => perfetto::write(&store, to)?,
-        }
-        std::fs::rename(to, &self.output).map_err(cannot_write(&self.output))
-    }
-
-    fn clear(&self) -> io::Result<()> {
-        let removed = match self.partial.is_dir() {
-            true => std::fs::remove_dir_all(&self.partial),
-            false => std::fs::remove_file(&self.partial),
+        let to = &self.work.path(NAME);
+        let written = match self.format {
+            Format::Sqlite => store.close().map_err(Error::from),
+            Format::Parquet => parquet::write(&store, to),
+            Format::Csv => csv::write(&store, to),
+            Format::Vcd => vcd::write(&store, to),
+            Format::Perfetto => perfetto::write(&store, to),
         };
-        removed.or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(()),
-            _ => Err(error),
-        })
+        written.map_err(|error| self.named(error))?;
+        let mode = if to.is_dir() { 0o700 } else { 0o600 };
+        fs::set_permissions(to, Permissions::from_mode(mode))
+            .and_then(|()| self.work.publish(NAME, &self.output))
+            .map_err(cannot_write(&self.output))
     }
-}
 
-impl Drop for Export {
-    fn drop(&mut self) {
-        // What cannot be removed now is in nobody's way: the next export to this place does.
-        let _ = self.clear();
+    /// With the name of the output, and not of where it is until it is whole.
+    fn named(&self, error: Error) -> Error {
+        let path = self.output.clone();
+        match error {
+            Error::Store(store::Error::Database { source, .. }) => {
+                let path = Some(path);
+                store::Error::Database { path, source }.into()
+            }
+            Error::Output { source, .. } => Error::Output { path, source },
+            other => other,
+        }
     }
 }
 

@@ -11,6 +11,8 @@ use iopro::tables::TABLES;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use synthetic::*;
 
@@ -220,16 +222,19 @@ fn what_was_not_finished_leaves_nothing_and_is_in_nobodys_way() {
     let left = || std::fs::read_dir(directory.path()).unwrap().count();
     for format in Format::ALL {
         let output = directory.path().join(format.suffix());
-        let half = Export::begin(format, &output).unwrap();
-        half.store().unwrap();
-        // Killed: nobody tidies up.
-        std::mem::forget(half);
+        // Of one that was killed: nobody tidied up.
+        let dead = directory.path().join(".frontrow-dead");
+        std::fs::create_dir(&dead).unwrap();
+        std::fs::set_permissions(&dead, Permissions::from_mode(0o700)).unwrap();
+        std::fs::write(dead.join("export"), "half").unwrap();
         let half = Export::begin(format, &output).unwrap();
         let store = half.store().unwrap();
         drop((store, half));
         assert_eq!(left(), 0, "{format:?}");
         export(format, directory.path());
         assert_eq!(left(), 1, "{format:?}");
+        let mode = std::fs::metadata(&output).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{format:?} names all users' files");
         match output.is_dir() {
             true => std::fs::remove_dir_all(&output).unwrap(),
             false => std::fs::remove_file(&output).unwrap(),

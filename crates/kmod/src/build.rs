@@ -3,7 +3,9 @@
 use crate::{Error, Source, Tree};
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,19 +16,23 @@ const SHOWN_LINES: usize = 40;
 /// the `.ko`. The directory names are kept out of the module, so that the same
 /// sources give the same bytes wherever they are built.
 pub fn build(tree: &Tree, source: &Source, out: &Path) -> Result<PathBuf, Error> {
+    fs::create_dir_all(out).map_err(Error::file(out))?;
+    let out = &fs::canonicalize(out).map_err(Error::file(out))?;
+    let headers = fs::canonicalize(&tree.headers).map_err(Error::file(&tree.headers))?;
+    refuse_words(out)?;
+    refuse_words(&headers)?;
+    remove_modules(out)?;
     for (path, content) in &source.files {
         let path = out.join(path);
         let parent = path.parent().unwrap_or(out);
         fs::create_dir_all(parent).map_err(Error::file(parent))?;
-        fs::write(&path, content).map_err(Error::file(&path))?;
+        put(&path, content).map_err(Error::file(&path))?;
     }
-    let out = fs::canonicalize(out).map_err(Error::file(out))?;
-    let headers = fs::canonicalize(&tree.headers).map_err(Error::file(&tree.headers))?;
-    let made = make(&headers, &out, tree.tools.as_deref())
+    let made = make(&headers, out, tree.tools.as_deref())
         .output()
         .map_err(|source| Error::NoMake { source })?;
     let module = if made.status.success() {
-        built_module(&out)?
+        built_module(out)?
     } else {
         None
     };
@@ -35,6 +41,34 @@ pub fn build(tree: &Tree, source: &Source, out: &Path) -> Result<PathBuf, Error>
         release: tree.release.clone(),
         output: end_of(&made.stdout, &made.stderr),
     })
+}
+
+/// make takes `$(shell …)` in an argument for an order, and blanks and others for its own.
+fn refuse_words(path: &Path) -> Result<(), Error> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._+-,@=~".contains(byte);
+    match path.as_os_str().as_bytes().iter().all(is_plain) {
+        true => Ok(()),
+        false => Err(Error::Path {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+/// What an earlier build left, or somebody else put there, is not what this one builds.
+fn remove_modules(out: &Path) -> Result<(), Error> {
+    for module in modules(out)? {
+        fs::remove_file(&module).map_err(Error::file(&module))?;
+    }
+    Ok(())
+}
+
+/// In the place of whatever has the name; no link is followed.
+fn put(path: &Path, content: &[u8]) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(path)?.write_all(content)
 }
 
 fn make(headers: &Path, out: &Path, tools: Option<&Path>) -> Command {
@@ -66,15 +100,24 @@ fn make(headers: &Path, out: &Path, tools: Option<&Path>) -> Command {
     make
 }
 
+/// The one that was built; a source tree is one module's.
 fn built_module(out: &Path) -> Result<Option<PathBuf>, Error> {
-    let entries = fs::read_dir(out).map_err(Error::file(out))?;
-    for entry in entries {
+    let built = modules(out)?;
+    match <[PathBuf; 1]>::try_from(built) {
+        Ok([module]) if module.symlink_metadata().is_ok_and(|it| it.is_file()) => Ok(Some(module)),
+        _ => Ok(None),
+    }
+}
+
+fn modules(out: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut modules = Vec::new();
+    for entry in fs::read_dir(out).map_err(Error::file(out))? {
         let path = entry.map_err(Error::file(out))?.path();
         if path.extension().is_some_and(|it| it == "ko") {
-            return Ok(Some(path));
+            modules.push(path);
         }
     }
-    Ok(None)
+    Ok(modules)
 }
 
 fn end_of(stdout: &[u8], stderr: &[u8]) -> String {
@@ -85,4 +128,54 @@ fn end_of(stdout: &[u8], stderr: &[u8]) -> String {
     );
     let lines: Vec<_> = text.lines().collect();
     lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Headers whose make builds a module without a compiler, as kbuild would be asked to.
+    fn tree(root: &Path) -> Tree {
+        let headers = root.join("headers");
+        fs::create_dir(&headers).unwrap();
+        let makefile = "modules:\n\ttouch $(M)/built.ko\n";
+        fs::write(headers.join("Makefile"), makefile).unwrap();
+        Tree {
+            release: "6.12".to_owned(),
+            btf: headers.join("vmlinux"),
+            headers,
+        }
+    }
+
+    #[test]
+    fn a_path_is_no_order_to_make() {
+        let root = tempfile::tempdir().unwrap();
+        let tree = tree(root.path());
+        let made = root.path().join("made");
+        for name in [
+            format!("$(shell touch {})", made.display()),
+            "a b".to_owned(),
+        ] {
+            let out = root.path().join(name.replace('/', "_"));
+            let refused = build(&tree, &Source::default(), &out).unwrap_err();
+            assert!(matches!(refused, Error::Path { .. }), "{refused}");
+        }
+        assert!(!made.exists());
+    }
+
+    #[test]
+    fn the_module_that_was_built_is_taken_and_no_other() {
+        let root = tempfile::tempdir().unwrap();
+        let tree = tree(root.path());
+        let out = root.path().join("out");
+        fs::create_dir(&out).unwrap();
+        let theirs = root.path().join("theirs");
+        fs::write(&theirs, "precious").unwrap();
+        fs::write(out.join("aaa.ko"), "evil").unwrap();
+        std::os::unix::fs::symlink(&theirs, out.join("main.c")).unwrap();
+        let source = Source::default().with("main.c", "int main;");
+        let built = build(&tree, &source, &out).unwrap();
+        assert_eq!(built, out.canonicalize().unwrap().join("built.ko"));
+        assert_eq!(fs::read(&theirs).unwrap(), b"precious");
+    }
 }

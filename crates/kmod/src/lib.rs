@@ -39,6 +39,14 @@ pub enum Error {
         /// The kernel's release.
         release: String,
     },
+    /// make would take the path for something else.
+    #[error(
+        "make cannot build in {path}: give a directory whose path has only letters, digits and /._+-,@=~"
+    )]
+    Path {
+        /// The directory.
+        path: PathBuf,
+    },
     /// `make` is not installed.
     #[error("cannot run make ({source}): install make and gcc (Debian: apt-get install make gcc)")]
     NoMake {

@@ -2,6 +2,7 @@
 
 use crate::{Error, knob};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -24,13 +25,31 @@ pub struct Change {
 impl fmt::Display for Change {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = self.value.as_deref().unwrap_or_default();
-        let [before, value] = [self.before.as_str(), value].map(|it| it.replace('\n', ", "));
-        write!(out, "{}: {before} -> {value}", self.path.display())?;
+        let [path, before, value] =
+            [&self.path.to_string_lossy(), self.before.as_str(), value].map(shown);
+        write!(out, "{path}: {before} -> {value}")?;
         match out.alternate() {
             true => write!(out, " ({})", self.reason),
             false => Ok(()),
         }
     }
+}
+
+/// A value or a path on one line, without what a terminal would act on: it may be a name that
+/// somebody has given to have it printed to root.
+pub fn shown(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for (number, part) in text.lines().enumerate() {
+        line.push_str(if number > 0 { ", " } else { "" });
+        for letter in part.chars() {
+            match letter {
+                ' '..='~' => line.push(letter),
+                _ if letter.is_alphanumeric() => line.push(letter),
+                _ => line.extend(letter.escape_unicode()),
+            }
+        }
+    }
+    line
 }
 
 /// What became of one knob when it was put back.
@@ -68,9 +87,8 @@ pub enum Standing {
 pub fn net(root: &Path, changes: &[Change]) -> Result<Vec<Change>, Error> {
     let mut net = each_knob_once(changes);
     for change in &mut net {
-        let path = below(root, &change.path);
-        change.value = match path.exists() {
-            true => Some(knob::read(&path)?).filter(|value| *value != change.before),
+        change.value = match below(root, &change.path).exists() {
+            true => Some(knob::value(root, &change.path)?).filter(|value| *value != change.before),
             false => None,
         };
     }
@@ -82,8 +100,10 @@ pub fn net(root: &Path, changes: &[Change]) -> Result<Vec<Change>, Error> {
 /// remembered stays so, as the kernel may change it at any time.
 pub(crate) fn each_knob_once(changes: &[Change]) -> Vec<Change> {
     let mut once: Vec<Change> = Vec::new();
+    let mut places = HashMap::new();
     for change in changes {
-        match once.iter_mut().find(|it| it.path == change.path) {
+        let place = *places.entry(&change.path).or_insert(once.len());
+        match once.get_mut(place) {
             Some(known) => {
                 if known.value.is_some() {
                     known.value.clone_from(&change.value);
@@ -100,7 +120,7 @@ pub(crate) fn each_knob_once(changes: &[Change]) -> Vec<Change> {
 /// have come before the last of them was made, so every value that it was given counts.
 pub(crate) fn standing(root: &Path, changes: &[Change], path: &Path) -> Result<Standing, Error> {
     let mut own = changes.iter().filter(|change| change.path == path);
-    let holds = match knob::read(&below(root, path)) {
+    let holds = match knob::value(root, path) {
         Ok(holds) => holds,
         Err(error) if error.is_gone() => return Ok(Standing::Gone),
         Err(error) => return Err(error),

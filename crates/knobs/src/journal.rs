@@ -1,18 +1,32 @@
 //! The journal of changes, and the way back.
 //!
-//! `/run/frontrow/NAME.jsonl`: JSON lines. The first names the boot, as no change outlives
-//! one; each other is a [`Change`]. A line is on disk before its knob is touched, so only
+//! `NAME.jsonl` in a directory of `/run`: JSON lines. The first names the boot, as no change
+//! outlives one; each other is a [`Change`]. A line is on disk before its knob is touched, so only
 //! the last line can be torn, and the change of a torn line was never made.
+//!
+//! Who changes knobs holds `NAME.lock`. It is a file of its own that nobody else can open: a
+//! lock on a file that everybody may read is everybody's to hold.
 
-use crate::change::{below, each_knob_once, standing};
+use crate::change::{each_knob_once, standing};
+use crate::form::{Form, there_are};
 use crate::{Change, Error, Restored, Standing, knob};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-const DIRECTORY: &str = "run/frontrow";
+/// Whoever changes knobs is done within a second; who is not is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// How often a list of cgroups is put back anew because one of them vanished just then.
+const ATTEMPTS: usize = 16;
+
 const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
 
 #[derive(Serialize, Deserialize)]
@@ -20,13 +34,45 @@ struct Header {
     boot_id: String,
 }
 
-/// The changes made under one name. While it exists, other processes wait for it.
+/// Whose journal it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// Of commands that root runs, in `/run/frontrow`. Everybody may read it.
+    Tools,
+    /// Of the daemon, which is a user of its own, in `/run/frontrowd`. It says which of their
+    /// apps people use.
+    Daemon,
+}
+
+impl Home {
+    fn directory(self) -> &'static str {
+        match self {
+            Home::Tools => "run/frontrow",
+            Home::Daemon => "run/frontrowd",
+        }
+    }
+
+    fn mode(self) -> u32 {
+        match self {
+            Home::Tools => 0o644,
+            Home::Daemon => 0o600,
+        }
+    }
+
+    fn journal(self, root: &Path, name: &str) -> PathBuf {
+        root.join(self.directory()).join(format!("{name}.jsonl"))
+    }
+}
+
+/// The changes made under one name. While it exists, other processes wait for it, for a time.
 #[derive(Debug)]
 pub struct Journal {
     root: PathBuf,
     path: PathBuf,
+    mode: u32,
     file: File,
     changes: Vec<Change>,
+    _lock: File,
 }
 
 impl Journal {
@@ -34,31 +80,40 @@ impl Journal {
     /// and emptied if it is from before the last boot.
     ///
     /// # Errors
-    /// [`Error::Journal`], or [`Error::Damaged`] for what cannot be a torn last line.
-    pub fn open(root: &Path, name: &str) -> Result<Self, Error> {
-        let directory = root.join(DIRECTORY);
-        let path = directory.join(format!("{name}.jsonl"));
+    /// [`Error::Journal`], [`Error::Held`], or [`Error::Damaged`] for what cannot be a torn last
+    /// line.
+    pub fn open(root: &Path, home: Home, name: &str) -> Result<Self, Error> {
+        let path = home.journal(root, name);
         let failed = |source| Error::Journal {
             path: path.clone(),
             source,
         };
-        fs::create_dir_all(&directory).map_err(failed)?;
-        let (file, text) = Self::lock(&directory, &path).map_err(failed)?;
+        let directory = root.join(home.directory());
+        make_directory(&directory).map_err(failed)?;
+        let lock = lock(&path.with_extension("lock"), PATIENCE)?;
+        let mut file = open_for_lines(&path, home.mode()).map_err(failed)?;
+        let mut text = String::new();
+        File::open(&directory)
+            .and_then(|directory| directory.sync_all())
+            .and_then(|()| file.read_to_string(&mut text))
+            .map_err(failed)?;
         let boot_id = boot_id(root).map_err(failed)?;
         let changes = parse(&path, &text, &boot_id)?;
         let mut journal = Self {
             root: root.to_owned(),
             path: path.clone(),
+            mode: home.mode(),
             file,
             changes,
+            _lock: lock,
         };
         journal.begin(&text, boot_id).map_err(failed)?;
         Ok(journal)
     }
 
     /// Whether the journal `name` exists, so that there is something to restore.
-    pub fn exists(root: &Path, name: &str) -> bool {
-        root.join(DIRECTORY).join(format!("{name}.jsonl")).exists()
+    pub fn exists(root: &Path, home: Home, name: &str) -> bool {
+        home.journal(root, name).exists()
     }
 
     /// The changes of the journal `name`, without waiting for who holds it; none if it does
@@ -66,8 +121,8 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Journal`] or [`Error::Damaged`].
-    pub fn peek(root: &Path, name: &str) -> Result<Vec<Change>, Error> {
-        let path = root.join(DIRECTORY).join(format!("{name}.jsonl"));
+    pub fn peek(root: &Path, home: Home, name: &str) -> Result<Vec<Change>, Error> {
+        let path = home.journal(root, name);
         let failed = |source| Error::Journal {
             path: path.clone(),
             source,
@@ -94,7 +149,7 @@ impl Journal {
             value: Some(value.to_owned()),
             reason: reason.to_owned(),
         })?;
-        knob::write(&self.below_root(path), value)
+        knob::write(&self.root, path, value)
     }
 
     /// Remembers what the knob at `path` holds, for [`Self::restore`]: for knobs that the
@@ -117,7 +172,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Read`].
     pub fn get(&self, path: &Path) -> Result<String, Error> {
-        knob::read(&self.below_root(path))
+        knob::value(&self.root, path)
     }
 
     /// What was changed, first change first.
@@ -194,7 +249,7 @@ impl Journal {
             Standing::Gone => Ok(Restored::Gone),
             Standing::Before => Ok(Restored::Unchanged),
             Standing::Theirs => Ok(Restored::Overruled),
-            Standing::Ours => match knob::write(&self.below_root(path), before) {
+            Standing::Ours => match self.put(path, before) {
                 Ok(()) => Ok(Restored::Written),
                 Err(error) if error.is_gone() => Ok(Restored::Gone),
                 Err(error) => Err(error),
@@ -202,14 +257,30 @@ impl Journal {
         }
     }
 
-    /// A new file in place of the old one, locked before anybody else can see it.
+    fn put(&self, path: &Path, before: &str) -> Result<(), Error> {
+        if knob::form(path)? != Form::Cgroups {
+            return knob::write(&self.root, path, before);
+        }
+        let mut attempt = 1;
+        loop {
+            // Users end their apps when they like.
+            match knob::write(&self.root, path, &there_are(&self.root, before)) {
+                Err(error) if !error.is_gone() && attempt < ATTEMPTS => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// A new file in place of the old one.
     fn rewrite(&self, changes: &[Change]) -> io::Result<File> {
         let boot_id = boot_id(&self.root)?;
         let path = self.path.with_extension("new");
-        let mut file = open_for_lines(&path)?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        // Left by a crash.
-        file.set_len(0)?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            // Left by a crash.
+            _ => {}
+        }
+        let mut file = open_for_lines(&path, self.mode)?;
         let mut text = line(&Header { boot_id })?;
         for change in changes {
             text.push_str(&line(change)?);
@@ -218,21 +289,6 @@ impl Journal {
         file.sync_all()?;
         fs::rename(&path, &self.path)?;
         Ok(file)
-    }
-
-    /// Two processes that change the same knobs would remember each other's values. The
-    /// lock's holder may delete the file, so that who waited has to look again.
-    fn lock(directory: &Path, path: &Path) -> io::Result<(File, String)> {
-        loop {
-            let mut file = open_for_lines(path)?;
-            flock(&file, FlockOperation::LockExclusive)?;
-            if is_current(&file, path)? {
-                File::open(directory)?.sync_all()?;
-                let mut text = String::new();
-                file.read_to_string(&mut text)?;
-                return Ok((file, text));
-            }
-        }
     }
 
     fn append(&mut self, change: Change) -> Result<(), Error> {
@@ -248,10 +304,6 @@ impl Journal {
             return write_line(&mut self.file, &Header { boot_id });
         }
         self.file.set_len(complete(text).len() as u64)
-    }
-
-    fn below_root(&self, path: &Path) -> PathBuf {
-        below(&self.root, path)
     }
 
     fn failed(&self, source: io::Error) -> Error {
@@ -285,9 +337,48 @@ fn complete(text: &str) -> &str {
     text.rfind('\n').map_or("", |end| &text[..=end])
 }
 
-fn open_for_lines(path: &Path) -> io::Result<File> {
-    let mut options = fs::OpenOptions::new();
-    options.read(true).append(true).create(true).open(path)
+/// Others may look into it, and put nothing there.
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+    let metadata = fs::symlink_metadata(path)?;
+    match metadata.is_dir() && metadata.mode() & 0o022 == 0 {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            "others may write to its directory: remove that first",
+        )),
+    }
+}
+
+/// Two processes that change the same knobs would remember each other's values.
+fn lock(path: &Path, patience: Duration) -> Result<File, Error> {
+    let failed = |source| Error::Journal {
+        path: path.to_owned(),
+        source,
+    };
+    let file = open_for_lines(path, 0o600).map_err(failed)?;
+    let begun = Instant::now();
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK) if begun.elapsed() < patience => thread::sleep(LOOK_AGAIN),
+            Err(Errno::WOULDBLOCK) => {
+                return Err(Error::Held {
+                    path: path.to_owned(),
+                });
+            }
+            Err(errno) => return Err(failed(errno.into())),
+        }
+    }
+}
+
+fn open_for_lines(path: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(mode)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .open(path)
 }
 
 fn write_line(file: &mut File, content: &impl Serialize) -> io::Result<()> {
@@ -299,15 +390,22 @@ fn line(content: &impl Serialize) -> io::Result<String> {
     Ok(serde_json::to_string(content)? + "\n")
 }
 
-fn is_current(file: &File, path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    match fs::metadata(path) {
-        Ok(named) => Ok(named.ino() == file.metadata()?.ino()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 fn boot_id(root: &Path) -> io::Result<String> {
     Ok(fs::read_to_string(root.join(BOOT_ID))?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_holds_the_lock_is_not_waited_for_without_an_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("name.lock");
+        let held = lock(&path, Duration::ZERO).unwrap();
+        let refused = lock(&path, Duration::from_millis(50)).unwrap_err();
+        assert!(matches!(refused, Error::Held { .. }), "{refused}");
+        drop(held);
+        lock(&path, Duration::ZERO).unwrap();
+    }
 }

@@ -4,18 +4,22 @@
 //! its value, writing changes it. [`Journal::set`] first writes down what the knob holds,
 //! then changes it; [`Journal::restore`] puts everything back, last knob first, and leaves
 //! what somebody else has set since. A crash at any point leaves a journal from which the
-//! next run restores.
+//! next run restores. Each knob has a [`Form`], by which it is read; what has none is not
+//! touched.
 //!
 //! All paths are given as they are on the running system; a [`Journal`] has the root
 //! directory that they are below, so that tests have a tree of their own.
 
 mod change;
+mod form;
 mod journal;
 mod knob;
 
-pub use change::{Change, Restored, Standing, net};
-pub use journal::Journal;
-pub use knob::read;
+pub(crate) use change::below;
+pub use change::{Change, Restored, Standing, net, shown};
+pub use form::Form;
+pub use journal::{Home, Journal};
+pub use knob::{read, read_choice};
 
 use rustix::io::Errno;
 use std::io;
@@ -50,6 +54,17 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// Another process changes the same knobs, and goes on doing so.
+    #[error("another frontrow command holds {path}: try again when it has ended")]
+    Held {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// A journal names it, or a caller, and it is none of the knobs that there are.
+    #[error(
+        "{0} is no knob of Frontrow's, so it is neither read nor written: if a journal in /run names it, somebody else wrote that; delete the journal"
+    )]
+    NoKnob(PathBuf),
     /// Only the journal's end may be torn; this is something else.
     #[error(
         "line {line} of the journal {path} is damaged: compare the knobs named in it with their values, then delete it"
@@ -69,7 +84,7 @@ impl Error {
             Self::Read { source, .. }
             | Self::Write { source, .. }
             | Self::Journal { source, .. } => Some(source),
-            Self::Damaged { .. } => None,
+            Self::Damaged { .. } | Self::Held { .. } | Self::NoKnob(_) => None,
         }
     }
 

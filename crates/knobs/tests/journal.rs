@@ -1,6 +1,6 @@
 //! What was changed can be put back, whatever happened in between.
 
-use knobs::{Error, Journal, Restored, Standing};
+use knobs::{Error, Home, Journal, Restored, Standing};
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -24,7 +24,7 @@ fn system() -> TempDir {
 }
 
 fn open(root: &TempDir) -> Journal {
-    Journal::open(root.path(), "test").unwrap()
+    Journal::open(root.path(), Home::Tools, "test").unwrap()
 }
 
 fn set(journal: &mut Journal, path: &str, value: &str) {
@@ -32,7 +32,7 @@ fn set(journal: &mut Journal, path: &str, value: &str) {
 }
 
 fn value(root: &TempDir, path: &str) -> String {
-    knobs::read(&root.path().join(&path[1..])).unwrap()
+    knobs::read_choice(&root.path().join(&path[1..])).unwrap()
 }
 
 /// The kernel does this when the scheduler is switched.
@@ -63,7 +63,7 @@ fn every_knob_gets_back_what_it_held() {
             ("mq-deadline", Restored::Written)
         ]
     );
-    assert!(!Journal::exists(root.path(), "test"));
+    assert!(!Journal::exists(root.path(), Home::Tools, "test"));
 }
 
 #[test]
@@ -190,7 +190,12 @@ fn a_settled_journal_is_as_long_as_what_is_in_force() {
     // It is the same journal to others, who wait.
     let waiting = thread::spawn({
         let path = root.path().to_owned();
-        move || Journal::open(&path, "test").unwrap().restore().unwrap()
+        move || {
+            Journal::open(&path, Home::Tools, "test")
+                .unwrap()
+                .restore()
+                .unwrap()
+        }
     });
     set(&mut journal, SCHEDULER, "frontrow");
     drop(journal);
@@ -206,7 +211,11 @@ fn no_change_outlives_a_boot() {
     set(&mut journal, NR_REQUESTS, "128");
     drop(journal);
     kernel_sets(&root, "/proc/sys/kernel/random/boot_id", "boot-2");
-    assert!(Journal::peek(root.path(), "test").unwrap().is_empty());
+    assert!(
+        Journal::peek(root.path(), Home::Tools, "test")
+            .unwrap()
+            .is_empty()
+    );
     assert!(open(&root).restore().unwrap().is_empty());
     assert_eq!(value(&root, NR_REQUESTS), "128");
 }
@@ -242,14 +251,19 @@ fn a_knob_that_refuses_keeps_the_journal() {
     fs::create_dir(&scheduler).unwrap();
     assert!(journal.restore().is_err());
     assert_eq!(value(&root, NR_REQUESTS), "64");
-    assert_eq!(Journal::peek(root.path(), "test").unwrap().len(), 2);
+    assert_eq!(
+        Journal::peek(root.path(), Home::Tools, "test")
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn nothing_is_changed_without_a_journal() {
     let root = system();
     fs::write(root.path().join("run"), "not a directory").unwrap();
-    let error = Journal::open(root.path(), "test").unwrap_err();
+    let error = Journal::open(root.path(), Home::Tools, "test").unwrap_err();
     assert!(matches!(error, Error::Journal { .. }), "{error}");
 }
 
@@ -270,6 +284,127 @@ fn a_damaged_journal_is_not_guessed_at() {
     let path = root.path().join(JOURNAL);
     let text = fs::read_to_string(&path).unwrap() + "not a change\n";
     fs::write(&path, text).unwrap();
-    let error = Journal::open(root.path(), "test").unwrap_err();
+    let error = Journal::open(root.path(), Home::Tools, "test").unwrap_err();
     assert!(matches!(error, Error::Damaged { line: 2, .. }), "{error}");
+}
+
+const FOREGROUND: &str = "/sys/block/sda/queue/iosched/foreground";
+
+fn make_cgroup(root: &TempDir, path: &str) {
+    fs::create_dir_all(root.path().join("sys/fs/cgroup").join(&path[1..])).unwrap();
+}
+
+/// Cgroups of a user's own, whose path holds another's in brackets.
+#[test]
+fn brackets_in_the_name_of_a_cgroup_choose_nothing() {
+    let root = system();
+    let own = "/user.slice/user-1000.slice/x [/user.slice/user-1001.slice]";
+    make_cgroup(&root, own);
+    make_cgroup(&root, "/app");
+    kernel_sets(&root, "/sys/block/sda/queue/nr_requests", "64");
+    fs::create_dir_all(root.path().join("sys/block/sda/queue/iosched")).unwrap();
+    kernel_sets(&root, FOREGROUND, own);
+    let mut journal = open(&root);
+    set(&mut journal, FOREGROUND, "/app");
+    assert_eq!(journal.changes()[0].before, own);
+    journal.restore().unwrap();
+    let held = fs::read_to_string(root.path().join(&FOREGROUND[1..])).unwrap();
+    assert_eq!(held, own, "another user's cgroup was written");
+}
+
+/// The kernel refuses a list with a cgroup that has gone, and would for ever.
+#[test]
+fn a_cgroup_that_has_gone_is_left_out_of_the_list_that_is_put_back() {
+    let root = system();
+    for cgroup in ["/gone", "/stays", "/app"] {
+        make_cgroup(&root, cgroup);
+    }
+    fs::create_dir_all(root.path().join("sys/block/sda/queue/iosched")).unwrap();
+    for (before, after) in [("20 /gone\n30 /stays", "30 /stays"), ("20 /gone", "none")] {
+        kernel_sets(&root, FOREGROUND, before);
+        make_cgroup(&root, "/gone");
+        let mut journal = open(&root);
+        set(&mut journal, FOREGROUND, "/app");
+        fs::remove_dir(root.path().join("sys/fs/cgroup/gone")).unwrap();
+        journal.restore().unwrap();
+        assert_eq!(value(&root, FOREGROUND), after);
+    }
+}
+
+/// Anybody can hold a lock on a file that everybody may read.
+#[test]
+fn a_lock_on_the_journal_holds_nobody_up() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, NR_REQUESTS, "128");
+    drop(journal);
+    let theirs = fs::File::open(root.path().join(JOURNAL)).unwrap();
+    theirs.lock().unwrap();
+    open(&root).restore().unwrap();
+    assert_eq!(value(&root, NR_REQUESTS), "64");
+}
+
+#[test]
+fn only_the_owner_can_open_the_lock_and_read_what_users_do() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = system();
+    let mode = |path: &str| {
+        let metadata = fs::metadata(root.path().join(path)).unwrap();
+        metadata.permissions().mode() & 0o777
+    };
+    let _tools = open(&root);
+    let _daemon = Journal::open(root.path(), Home::Daemon, "test").unwrap();
+    assert_eq!(mode("run/frontrow/test.lock"), 0o600);
+    assert_eq!(mode("run/frontrowd/test.lock"), 0o600);
+    assert_eq!(mode("run/frontrowd/test.jsonl"), 0o600);
+}
+
+/// A journal in a directory of somebody else's is no order to write what it says.
+#[test]
+fn what_is_no_knob_is_not_written_whatever_a_journal_says() {
+    let root = system();
+    let mut journal = open(&root);
+    set(&mut journal, NR_REQUESTS, "128");
+    drop(journal);
+    let target = "/proc/sys/kernel/core_pattern";
+    kernel_sets(&root, target, "core");
+    let path = root.path().join(JOURNAL);
+    let line = format!(r#"{{"path":"{target}","before":"|/evil","value":"core","reason":""}}"#);
+    fs::write(&path, fs::read_to_string(&path).unwrap() + &line + "\n").unwrap();
+    let error = open(&root).restore().unwrap_err();
+    assert!(matches!(error, Error::NoKnob(_)), "{error}");
+    assert_eq!(value(&root, target), "core");
+    // The others go back all the same.
+    assert_eq!(value(&root, NR_REQUESTS), "64");
+}
+
+#[test]
+fn a_link_in_place_of_the_journal_is_not_followed() {
+    let root = system();
+    let theirs = root.path().join("theirs");
+    fs::write(&theirs, "as it was").unwrap();
+    for name in ["test.lock", "test.jsonl"] {
+        let link = root.path().join("run/frontrow").join(name);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        assert!(Journal::open(root.path(), Home::Tools, "test").is_err());
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "as it was");
+        fs::remove_file(link).unwrap();
+    }
+}
+
+#[test]
+fn no_terminal_acts_on_what_is_shown_of_a_change() {
+    let change = knobs::Change {
+        path: "/sys/fs/cgroup/a\u{1b}]0;b\u{7}/memory.high".into(),
+        before: "/one\n/two\u{1b}[2J\u{202e}".to_owned(),
+        value: Some("/caf\u{e9} \u{9b}2J".to_owned()),
+        reason: "a test".to_owned(),
+    };
+    let text = format!("{change:#}");
+    assert!(!text.chars().any(char::is_control), "{text:?}");
+    assert!(
+        text.contains("/one, /two\\u{1b}[2J\\u{202e} -> /caf\u{e9} \\u{9b}2J (a test)"),
+        "{text}"
+    );
 }

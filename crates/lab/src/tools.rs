@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Program and the package it comes from.
-const PROGRAMS: [(&str, &str); 17] = [
+const PROGRAMS: [(&str, &str); 18] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("e2image", "e2fsprogs"),
@@ -26,6 +26,7 @@ const PROGRAMS: [(&str, &str); 17] = [
     ("strace", "strace"),
     ("python3.11", "python3.11"),
     ("setfattr", "attr"),
+    ("setpriv", "util-linux"),
     ("sqlite3", "sqlite3"),
     ("java", "openjdk-17-jre-headless"),
 ];

@@ -24,7 +24,7 @@ mod tracer;
 use crate::metadata;
 use crate::profile::{Profile, Timing};
 use crate::residency::drop_caches;
-use knobs::Journal;
+use knobs::{Home, Journal};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -151,7 +151,7 @@ fn just_what_is_needed() -> Result<Option<Journal>, Error> {
     if unsafe { libc::geteuid() } != 0 {
         return Ok(None);
     }
-    let mut journal = Journal::open(Path::new("/"), JOURNAL)?;
+    let mut journal = Journal::open(Path::new("/"), Home::Tools, JOURNAL)?;
     let fault_around = Path::new(FAULT_AROUND);
     if knobs::read(fault_around).is_ok() {
         let reason = "a fault maps only the page that is touched while an app's start is recorded";

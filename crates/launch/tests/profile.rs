@@ -347,3 +347,22 @@ fn a_store_keeps_profiles_and_tells_why_one_is_not_used() {
         );
     }
 }
+
+/// Where others may write they know the next process's id well enough to have links there.
+#[test]
+fn no_name_that_could_be_guessed_is_written_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::at(directory.path().to_owned());
+    let precious = directory.path().join("precious");
+    std::fs::write(&precious, "precious").unwrap();
+    for name in [
+        format!("app.part-{}", std::process::id()),
+        "app.partial".to_owned(),
+        "app.profile".to_owned(),
+    ] {
+        std::os::unix::fs::symlink(&precious, directory.path().join(name)).unwrap();
+    }
+    store.write("app", &empty()).unwrap();
+    assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
+    assert!(!directory.path().join("app.profile").is_symlink());
+}

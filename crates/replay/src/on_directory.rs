@@ -124,13 +124,14 @@ fn open(place: &Place) -> Result<Sandbox, Error> {
         }
         _ => {}
     }
-    let mut entries = fs::read_dir(path).map_err(failed("list", path))?;
-    if entries.next().is_some() && !place.overwrite {
+    // What is looked at is what is written to, whatever has its name by then.
+    let sandbox = Sandbox::open(path).map_err(failed("open", path))?;
+    if !place.overwrite && !sandbox.is_empty().map_err(failed("list", path))? {
         return Err(failed("write to", path)(
             io::ErrorKind::AlreadyExists.into(),
         ));
     }
-    Sandbox::open(path).map_err(failed("open", path))
+    Ok(sandbox)
 }
 
 /// A machine has more files open than one process usually may. Where the limit stays, opening

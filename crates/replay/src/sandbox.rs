@@ -2,7 +2,7 @@
 //! here do not have, and not by links, which the kernel does not follow (openat2(2)).
 
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
@@ -22,6 +22,15 @@ impl Sandbox {
             true => Ok(Sandbox { root }),
             false => Err(io::Error::from_raw_os_error(libc::ENOTDIR)),
         }
+    }
+
+    /// Whether nothing is in it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn is_empty(&self) -> io::Result<bool> {
+        let path = format!("/proc/self/fd/{}", self.root.as_raw_fd());
+        Ok(fs::read_dir(path)?.next().is_none())
     }
 
     /// Opens a file or directory below.
@@ -150,7 +159,6 @@ fn outcome(result: i32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -180,6 +188,22 @@ mod tests {
         }
         assert_eq!(fs::read(outside.join("file")).unwrap(), b"as it was");
         assert!(fs::read(machine.path().join("stolen")).is_err());
+    }
+
+    #[test]
+    fn what_takes_the_directorys_name_later_is_not_written_to() {
+        let machine = tempfile::tempdir().unwrap();
+        let (place, theirs) = (machine.path().join("place"), machine.path().join("theirs"));
+        fs::create_dir(&place).unwrap();
+        fs::create_dir(&theirs).unwrap();
+        let sandbox = Sandbox::open(&place).unwrap();
+        fs::rename(&place, machine.path().join("away")).unwrap();
+        symlink(&theirs, &place).unwrap();
+        fs::write(theirs.join("precious"), "").unwrap();
+        assert!(sandbox.is_empty().unwrap(), "it looks at another directory");
+        sandbox.make_directory(b"d").unwrap();
+        assert!(!sandbox.is_empty().unwrap());
+        assert_eq!(fs::read_dir(&theirs).unwrap().count(), 1);
     }
 
     #[test]

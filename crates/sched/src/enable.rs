@@ -2,7 +2,7 @@
 
 use crate::{Boost, Error, Module};
 use device::{Device, Schedulers};
-use knobs::{Change, Journal, Restored};
+use knobs::{Change, Home, Journal, Restored};
 use std::path::Path;
 
 /// The scheduler's name in `queue/scheduler`.
@@ -44,7 +44,7 @@ pub fn enable(
 /// # Errors
 /// [`Error::NotOurs`] for a device that something else put under the scheduler.
 pub fn disable(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
-    let changes = Journal::peek(root, &journal_name(device)?)?;
+    let changes = Journal::peek(root, Home::Tools, &journal_name(device)?)?;
     if changes.is_empty() {
         let active = device.schedulers()?.map(|schedulers| schedulers.active);
         if active.as_deref() == Some(SCHEDULER) {
@@ -55,7 +55,7 @@ pub fn disable(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
         return Ok(Vec::new());
     }
     let changed = knobs::net(root, &changes)?;
-    let restored = Journal::open(root, &journal_name(device)?)
+    let restored = Journal::open(root, Home::Tools, &journal_name(device)?)
         .and_then(Journal::restore)
         .map_err(|error| refused(device, error.into()))?;
     let turned = changed.into_iter().map(|change| Change {
@@ -121,12 +121,12 @@ pub(crate) fn change(
 /// The device's journal. If the device has left the scheduler since, it is the journal of
 /// a crash or of changes that somebody has overruled: they are undone first.
 fn open(root: &Path, device: &Device) -> Result<Journal, Error> {
-    let journal = Journal::open(root, &journal_name(device)?)?;
+    let journal = Journal::open(root, Home::Tools, &journal_name(device)?)?;
     if journal.changes().is_empty() || schedulers(device)?.active == SCHEDULER {
         return Ok(journal);
     }
     journal.restore()?;
-    Ok(Journal::open(root, &journal_name(device)?)?)
+    Ok(Journal::open(root, Home::Tools, &journal_name(device)?)?)
 }
 
 /// The same error, or what an ordinary user has to do.

@@ -112,7 +112,7 @@ fn explain(errno: Errno, locked_down: bool, release: &str) -> Error {
 }
 
 fn is_locked_down(root: &Path) -> bool {
-    knobs::read(&root.join("sys/kernel/security/lockdown")).is_ok_and(|mode| mode != "none")
+    knobs::read_choice(&root.join("sys/kernel/security/lockdown")).is_ok_and(|mode| mode != "none")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::enable::{journal_name, schedulers};
 use crate::{Boost, Counters, Error, SCHEDULER};
 use device::Device;
-use knobs::{Change, Journal};
+use knobs::{Change, Home, Journal};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -27,7 +27,10 @@ pub struct Status {
 /// [`Error::NoScheduler`], or what kept the state from being read.
 pub fn status(root: &Path, device: &Device) -> Result<Status, Error> {
     let scheduler = schedulers(device)?.active;
-    let changes = knobs::net(root, &Journal::peek(root, &journal_name(device)?)?)?;
+    let changes = knobs::net(
+        root,
+        &Journal::peek(root, Home::Tools, &journal_name(device)?)?,
+    )?;
     if scheduler != SCHEDULER {
         return Ok(Status {
             scheduler,

@@ -76,17 +76,20 @@ pub enum Error {
         /// Its last line.
         said: String,
     },
+    /// Nobody has a file system with so much metadata, or the disk is nearly full.
+    #[error(
+        "{snapshot} unpacks to more than a third of the free space: give it more (beside a file, or in TMPDIR for a device), unless it is somebody else's and made to fill disks"
+    )]
+    TooMuch {
+        /// The snapshot.
+        snapshot: PathBuf,
+    },
+    /// A program was ended, as it had written too much.
+    #[error("it took too much space")]
+    Exhausted,
     /// The caller's flag was set.
     #[error("interrupted")]
     Interrupted,
-}
-
-/// The directory that `path` is in: what is to become it is written beside it.
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
 
 fn failed<'a>(verb: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {

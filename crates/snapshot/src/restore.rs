@@ -1,22 +1,31 @@
 //! Laying a file system out again.
 
 use crate::save::COMMENT;
-use crate::{Error, Superblock, directory_of, failed, tool, used};
+use crate::{Error, Superblock, failed, tool, used};
 use flate2::read::GzDecoder;
+use output::Workplace;
 use serde::Serialize;
-use std::fs::{File, OpenOptions};
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tempfile::NamedTempFile;
 
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// The superblock is in it. Written last, so that half a file system is none.
 const HEAD_BYTES: u64 = 4096;
+
+/// In the workplace.
+const IMAGE: &str = "image";
+
+/// Of the free space where it is unpacked, a snapshot takes one part of so many at most, twice: a
+/// few kilobytes can be made to unpack to more than any disk holds.
+const OF_FREE: u64 = 3;
 
 /// What was laid out.
 #[derive(Clone, Debug, Serialize)]
@@ -48,47 +57,45 @@ pub fn restore(
     if !device && target.symlink_metadata().is_ok() {
         return Err(Error::Exists(target.to_owned()));
     }
-    let directory = match device {
-        true => std::env::temp_dir(),
-        false => directory_of(target).to_owned(),
+    let beside = match device {
+        true => std::env::temp_dir().join(IMAGE),
+        false => target.to_owned(),
     };
-    let packed = unpack(snapshot, stop)?;
-    let image = NamedTempFile::new_in(&directory).map_err(failed("write to", &directory))?;
+    let work = Workplace::beside(&beside).map_err(failed("write beside", &beside))?;
+    let packed = work.path("packed");
+    let room_bytes = room(&work).map_err(failed("measure", &beside))?;
+    unpack(snapshot, &packed, room_bytes, stop)?;
+    let image = work.path(IMAGE);
     let mut command = Command::new("e2image");
-    command.arg("-r").arg(packed.path()).arg(image.path());
-    tool::run("e2image", &mut command, stop).map_err(|it| damaged(snapshot, it))?;
-    // Not the handle: e2image may have made another file of that name.
+    command.arg("-r").arg(&packed).arg(&image);
+    // A piece of the snapshot may be many pieces of the image.
+    let is_too_much = || fs::metadata(&image).is_ok_and(|it| it.blocks() * 512 > room_bytes);
+    tool::run_while("e2image", &mut command, &|| !is_too_much(), stop)
+        .map_err(|it| damaged(snapshot, it))?;
     let file = OpenOptions::new()
         .read(true)
         .write(true)
-        .open(image.path())
-        .map_err(failed("read", image.path()))?;
+        .open(&image)
+        .map_err(failed("read", &image))?;
     let filesystem = Superblock::of(&file)
-        .map_err(failed("read", image.path()))?
+        .map_err(failed("read", &image))?
         .ok_or_else(|| no_snapshot(snapshot, "there is no file system in it"))?;
-    if file.metadata().map_err(failed("read", image.path()))?.len() > filesystem.size_bytes {
+    if file.metadata().map_err(failed("read", &image))?.len() > filesystem.size_bytes {
         return Err(no_snapshot(
             snapshot,
             "the file system in it is larger than it says",
         ));
     }
     file.set_len(filesystem.size_bytes)
-        .map_err(failed("write", image.path()))?;
+        .map_err(failed("write", &image))?;
     let written_bytes = match device {
-        true => onto_device(
-            &file,
-            image.path(),
-            &filesystem,
-            snapshot,
-            target,
-            shown,
-            stop,
-        )?,
+        true => onto_device(&file, &image, &filesystem, snapshot, target, shown, stop)?,
         false => {
             file.sync_all().map_err(failed("write", target))?;
-            image
-                .persist_noclobber(target)
-                .map_err(|it| failed("write", target)(it.error))?;
+            // It has the names of its user's files.
+            file.set_permissions(Permissions::from_mode(0o600))
+                .and_then(|()| work.publish(IMAGE, target))
+                .map_err(failed("write", target))?;
             0
         }
     };
@@ -108,13 +115,25 @@ fn no_snapshot(path: &Path, reason: impl Into<String>) -> Error {
 /// What a program could make nothing of is a bad snapshot; other errors stay as they are.
 fn damaged(snapshot: &Path, error: Error) -> Error {
     match error {
+        Error::Exhausted => too_much(snapshot),
         Error::Tool { tool, said } => no_snapshot(snapshot, format!("{tool} says {said}")),
         other => other,
     }
 }
 
+fn room(work: &Workplace) -> io::Result<u64> {
+    let path = CString::new(work.path("").as_os_str().as_bytes())?;
+    // SAFETY: all of the structure's fields are integers.
+    let mut status: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: reads a string and writes one `struct statvfs`, which live until it returns.
+    match unsafe { libc::statvfs(path.as_ptr(), &mut status) } {
+        0 => Ok(status.f_bavail * status.f_frsize / OF_FREE),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// The metadata, whole: gzip's length and checksum have been read.
-fn unpack(snapshot: &Path, stop: &AtomicBool) -> Result<NamedTempFile, Error> {
+fn unpack(snapshot: &Path, packed: &Path, room_bytes: u64, stop: &AtomicBool) -> Result<(), Error> {
     let file = File::open(snapshot).map_err(failed("read", snapshot))?;
     let mut gzip = GzDecoder::new(file);
     let comment = gzip.header().and_then(|it| it.comment());
@@ -124,21 +143,31 @@ fn unpack(snapshot: &Path, stop: &AtomicBool) -> Result<NamedTempFile, Error> {
             "`frontrow snapshot save` did not write it",
         ));
     }
-    let directory = std::env::temp_dir();
-    let mut packed = NamedTempFile::new().map_err(failed("write to", &directory))?;
+    let mut packed = File::create_new(packed).map_err(failed("write", packed))?;
     let mut piece = vec![0; PIECE_BYTES as usize];
+    let mut all_bytes = 0;
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         let bytes = match gzip.read(&mut piece) {
-            Ok(0) => return Ok(packed),
+            Ok(0) => return Ok(()),
             Ok(bytes) => bytes,
             Err(error) => return Err(no_snapshot(snapshot, error.to_string())),
         };
+        all_bytes += bytes as u64;
+        if all_bytes > room_bytes {
+            return Err(too_much(snapshot));
+        }
         packed
             .write_all(&piece[..bytes])
-            .map_err(failed("write to", &directory))?;
+            .map_err(failed("unpack", snapshot))?;
+    }
+}
+
+fn too_much(snapshot: &Path) -> Error {
+    Error::TooMuch {
+        snapshot: snapshot.to_owned(),
     }
 }
 
@@ -241,5 +270,29 @@ fn discard(device: &File, bytes: u64) -> io::Result<()> {
     match device::discard(device, 0, bytes) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
         done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, GzBuilder};
+
+    #[test]
+    fn a_snapshot_that_unpacks_to_more_than_there_is_room_for_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let snapshot = directory.path().join("bomb");
+        let file = File::create(&snapshot).unwrap();
+        let gzip = GzBuilder::new().comment(COMMENT);
+        let mut gzip = gzip.write(file, Compression::best());
+        let zeros = vec![0; 1 << 20];
+        (0..64).for_each(|_| gzip.write_all(&zeros).unwrap());
+        gzip.finish().unwrap();
+        assert!(snapshot.metadata().unwrap().len() < 100_000);
+        let packed = directory.path().join("packed");
+        let stop = AtomicBool::new(false);
+        let refused = unpack(&snapshot, &packed, 4 << 20, &stop).unwrap_err();
+        assert!(matches!(refused, Error::TooMuch { .. }), "{refused}");
+        assert!(packed.metadata().unwrap().len() <= 4 << 20);
     }
 }

@@ -1,19 +1,22 @@
 //! Saving a file system's layout.
 
-use crate::{Error, Superblock, directory_of, failed, tool};
+use crate::{Error, Superblock, failed, tool};
 use flate2::{Compression, GzBuilder};
+use output::Workplace;
 use serde::Serialize;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::linux::fs::MetadataExt;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tempfile::NamedTempFile;
 
 /// In the gzip header of every snapshot: what it is.
 pub(crate) const COMMENT: &str = "frontrow snapshot 1";
+
+/// In the workplace.
+const NAME: &str = "snapshot";
 
 /// What was saved.
 #[derive(Clone, Debug, Serialize)]
@@ -42,20 +45,14 @@ pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, 
     if is_written(&file).map_err(failed("read", source))? {
         return Err(Error::Mounted(source.to_owned()));
     }
-    let directory = directory_of(snapshot);
-    let metadata = NamedTempFile::new_in(directory).map_err(failed("write to", directory))?;
+    let work = Workplace::beside(snapshot).map_err(failed("write beside", snapshot))?;
+    let metadata = work.path("metadata");
     let mut command = Command::new("e2image");
-    command.arg("-Q").arg(source).arg(metadata.path());
+    command.arg("-Q").arg(source).arg(&metadata);
     tool::run("e2image", &mut command, stop)?;
-    let compressed = compress(&metadata, directory, snapshot, stop)?;
-    let bytes = compressed
-        .as_file()
-        .metadata()
-        .map_err(failed("read", snapshot))?
-        .len();
-    compressed
-        .persist_noclobber(snapshot)
-        .map_err(|it| failed("write", snapshot)(it.error))?;
+    let bytes = compress(&metadata, &work.path(NAME), snapshot, stop)?;
+    work.publish(NAME, snapshot)
+        .map_err(failed("write", snapshot))?;
     Ok(Saved { bytes, filesystem })
 }
 
@@ -72,26 +69,29 @@ fn is_written(file: &File) -> io::Result<bool> {
     device::is_mounted_for_writing(Path::new("/"), major, minor).map_err(io::Error::other)
 }
 
+/// How many bytes it comes to.
 fn compress(
-    metadata: &NamedTempFile,
-    directory: &Path,
+    metadata: &Path,
+    compressed: &Path,
     snapshot: &Path,
     stop: &AtomicBool,
-) -> Result<NamedTempFile, Error> {
-    let compressed = NamedTempFile::new_in(directory).map_err(failed("write to", directory))?;
-    // Not the handle: e2image has made another file of that name.
-    let mut from = File::open(metadata.path()).map_err(failed("read", metadata.path()))?;
+) -> Result<u64, Error> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(compressed)
+        .map_err(failed("write", snapshot))?;
+    let mut from = File::open(metadata).map_err(failed("read", metadata))?;
     let mut gzip = GzBuilder::new()
         .comment(COMMENT)
-        .write(compressed.as_file(), Compression::default());
+        .write(&file, Compression::default());
     let mut piece = vec![0; 1 << 20];
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let bytes = from
-            .read(&mut piece)
-            .map_err(failed("read", metadata.path()))?;
+        let bytes = from.read(&mut piece).map_err(failed("read", metadata))?;
         if bytes == 0 {
             break;
         }
@@ -100,6 +100,7 @@ fn compress(
     }
     gzip.finish()
         .and_then(|it| it.sync_all())
-        .map_err(failed("write", snapshot))?;
-    Ok(compressed)
+        .and_then(|()| file.metadata())
+        .map(|it| it.len())
+        .map_err(failed("write", snapshot))
 }

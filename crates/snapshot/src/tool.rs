@@ -20,6 +20,19 @@ pub(crate) fn run(
     command: &mut Command,
     stop: &AtomicBool,
 ) -> Result<String, Error> {
+    run_while(name, command, &|| true, stop)
+}
+
+/// The same, as long as `may_go_on`.
+///
+/// # Errors
+/// The same, and [`Error::Exhausted`] when it had to be ended.
+pub(crate) fn run_while(
+    name: &'static str,
+    command: &mut Command,
+    may_go_on: &dyn Fn() -> bool,
+    stop: &AtomicBool,
+) -> Result<String, Error> {
     let mut child = command
         // They are in sbin, which not everybody's path has.
         .env("PATH", path())
@@ -31,11 +44,15 @@ pub(crate) fn run(
         .map_err(|error| not_started(name, &error))?;
     let printed = gather(child.stdout.take());
     let said = gather(child.stderr.take());
-    let good = wait(&mut child, stop).map_err(|error| tool_failed(name, &error.to_string()));
+    let ends = || stop.load(Ordering::Relaxed) || !may_go_on();
+    let good = wait(&mut child, &ends).map_err(|error| tool_failed(name, &error.to_string()));
     let printed = printed.join().unwrap_or_default();
     let said = said.join().unwrap_or_default();
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
+    }
+    if !may_go_on() {
+        return Err(Error::Exhausted);
     }
     match good? {
         true => Ok(printed),
@@ -72,12 +89,12 @@ fn gather(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
     })
 }
 
-fn wait(child: &mut Child, stop: &AtomicBool) -> io::Result<bool> {
+fn wait(child: &mut Child, ends: &dyn Fn() -> bool) -> io::Result<bool> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status.success());
         }
-        if stop.load(Ordering::Relaxed) {
+        if ends() {
             child.kill()?;
             child.wait()?;
             return Ok(false);
@@ -92,4 +109,23 @@ fn last_line(text: &str) -> &str {
         .into_iter()
         .find(|line| !line.is_empty())
         .unwrap_or("it said nothing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As e2image does with a snapshot whose pieces are all the same one.
+    #[test]
+    fn a_program_that_writes_too_much_is_ended() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        let mut command = Command::new("dd");
+        command.args(["if=/dev/zero", "bs=64k"]);
+        command.arg(format!("of={}", path.display()));
+        let is_small = || std::fs::metadata(&path).is_ok_and(|it| it.len() < 1 << 20);
+        let may_go_on = || !path.exists() || is_small();
+        let ended = run_while("dd", &mut command, &may_go_on, &AtomicBool::new(false));
+        assert!(matches!(ended, Err(Error::Exhausted)), "{ended:?}");
+    }
 }

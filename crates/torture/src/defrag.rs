@@ -149,7 +149,8 @@ fn twice_is_identity((path, bytes): &(PathBuf, Vec<u8>)) -> Outcome<()> {
     let file = file.map_err(Failure::io("open", path))?;
     let before = layout(path)?;
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let donor = Donor::new(directory, &before.segments()).map_err(failed)?;
+    let owner = file.metadata().map_err(failed)?;
+    let donor = Donor::new(directory, &before.segments(), &owner).map_err(failed)?;
     let mut places = vec![before.runs()];
     for _ in 0..2 {
         swap(&file, &donor, BLOCK_BYTES, 0, FILE_BYTES as u64).map_err(failed)?;
@@ -235,7 +236,8 @@ fn move_somewhere(path: &Path) -> Outcome<bool> {
     };
     let before = Layout::of(&file, true).map_err(Failure::io("find the places of", path))?;
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let donor = match Donor::new(directory, &before.segments()) {
+    let owner = file.metadata().map_err(Failure::io("look at", path))?;
+    let donor = match Donor::new(directory, &before.segments(), &owner) {
         Ok(donor) => donor,
         Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => return Ok(false),
         Err(error) => return Err(Failure::io("make a donor for", path)(error)),

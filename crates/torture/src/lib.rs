@@ -6,6 +6,7 @@
 //! modules loaded, the device under `frontrow` and nothing mounted, and leaves
 //! it so. That the kernel logged nothing bad meanwhile is for the lab to see.
 
+mod attributes;
 mod backlog;
 mod change;
 mod defrag;
@@ -70,7 +71,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 15] = [
+pub const TRIALS: [Trial; 16] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -154,6 +155,12 @@ pub const TRIALS: [Trial; 15] = [
         title: "files are moved while they are written and read, and what must not be moved stays",
         clock: Clock::TwoCpus,
         run: defrag::run,
+    },
+    Trial {
+        name: "attributes",
+        title: "whatever is written to the attributes and asked by ioctl, both modules stay whole",
+        clock: Clock::TwoCpus,
+        run: attributes::run,
     },
     Trial {
         name: "leak",

@@ -4,12 +4,16 @@
 //! systemd starts apps as `app-*` units of `app.slice`. GNOME's compositor sets the extended
 //! attribute `user.xdg.inactive-since` on the cgroup of a window: -1 while it has the focus,
 //! else the time since when it has not. inotify tells of both, in the directory above.
+//!
+//! Users make cgroups below their own as they like, with names, at a depth and in a number of their
+//! choice, and write the attribute. So what one of them can have watched and put in front is
+//! bounded, and what is more than that is left out and named.
 
 use super::Detector;
 use crate::cgroup::below;
-use crate::watch::{ReadFlags, Watch, WatchFlags};
+use crate::watch::{Added, ReadFlags, Watch, WatchFlags};
 use crate::{Cgroup, Error};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -21,6 +25,17 @@ const FOCUSED: &[u8] = b"-1";
 /// Where `app.slice` is below the hierarchy's root.
 const APP_SLICE: usize = 4;
 
+/// Slices in slices: systemd makes one of each part of a name.
+const DEEPEST: usize = APP_SLICE + 4;
+
+/// What one user can have: directories that are watched, cgroups in one of them that are looked at
+/// when it is found, cgroups with the attribute that are remembered, and apps in front. A desktop
+/// has some three slices, and a window has the focus or, while it changes, two.
+const MOST_WATCHES: usize = 64;
+const MOST_CHILDREN: usize = 1024;
+const MOST_FOCUSED: usize = 64;
+const MOST_IN_FRONT: usize = 2;
+
 /// All users' apps.
 #[derive(Debug)]
 pub struct Scopes {
@@ -29,6 +44,11 @@ pub struct Scopes {
     watch: Watch<String>,
     /// Cgroups that the attribute says to be in use.
     focused: BTreeSet<String>,
+    /// Watches by user, as their slice is called.
+    watched: BTreeMap<String, usize>,
+    /// Of whose cgroups some are left out.
+    left_out: BTreeSet<String>,
+    log: Vec<String>,
 }
 
 impl Scopes {
@@ -41,6 +61,9 @@ impl Scopes {
             root: root.to_owned(),
             watch: Watch::new()?,
             focused: BTreeSet::new(),
+            watched: BTreeMap::new(),
+            left_out: BTreeSet::new(),
+            log: Vec::new(),
         };
         scopes.visit("")?;
         Ok(scopes)
@@ -50,20 +73,63 @@ impl Scopes {
     /// before the directory is read, so that none is missed.
     fn visit(&mut self, path: &str) -> Result<(), Error> {
         self.read_attribute(path);
-        let directory = below(&self.root, &format!("{HIERARCHY}{path}"));
-        let flags =
-            WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::ATTRIB | WatchFlags::ONLYDIR;
-        if !may_hold_apps(path) || !self.watch.add(&directory, flags, path.to_owned())? {
+        if !may_hold_apps(path) || !self.watch(path)? {
             return Ok(());
         }
+        let directory = below(&self.root, &format!("{HIERARCHY}{path}"));
         // It may be gone by now, which is an event of its own.
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let most = if user(path).is_some() {
+            MOST_CHILDREN
+        } else {
+            usize::MAX
+        };
+        for entry in entries.take(most) {
             let is_directory = entry.file_type().is_ok_and(|it| it.is_dir());
             if let (true, Ok(name)) = (is_directory, entry.file_name().into_string()) {
                 self.visit_child(path, &name)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether the directory is watched from now on.
+    fn watch(&mut self, path: &str) -> Result<bool, Error> {
+        let of_user = user(path).map(|user| self.watched.get(user).copied().unwrap_or(0));
+        let is_known = self.watch.watches(&path.to_owned());
+        let is_too_much = of_user.is_some_and(|it| it >= MOST_WATCHES) || depth(path) > DEEPEST;
+        if is_too_much && !is_known {
+            self.leave_out(path);
+            return Ok(false);
+        }
+        let directory = below(&self.root, &format!("{HIERARCHY}{path}"));
+        let flags =
+            WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::ATTRIB | WatchFlags::ONLYDIR;
+        let added = self.watch.add(&directory, flags, path.to_owned())?;
+        match added {
+            Added::Watched if !is_known => self.count(path),
+            Added::Refused => self.leave_out(path),
+            _ => {}
+        }
+        Ok(added == Added::Watched)
+    }
+
+    fn count(&mut self, path: &str) {
+        if let Some(user) = user(path) {
+            *self.watched.entry(user.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Told once for each user: they could else fill the log.
+    fn leave_out(&mut self, path: &str) {
+        let whose = user(path).unwrap_or("the system").to_owned();
+        if self.left_out.insert(whose) {
+            let shown: String = path.chars().take(200).collect();
+            self.log.push(format!(
+                "apps in {:?} are not seen: it is too deep, or one of too many slices",
+                shown
+            ));
+        }
     }
 
     fn visit_child(&mut self, path: &str, name: &str) -> Result<(), Error> {
@@ -77,17 +143,27 @@ impl Scopes {
         let directory = below(&self.root, &format!("{HIERARCHY}{path}"));
         let mut value = [0; 32];
         let length = rustix::fs::getxattr(&directory, ATTRIBUTE, &mut value);
-        match length.is_ok_and(|length| &value[..length] == FOCUSED) {
-            true => self.focused.insert(path.to_owned()),
-            false => self.focused.remove(path),
-        };
+        if !length.is_ok_and(|length| &value[..length] == FOCUSED) {
+            self.focused.remove(path);
+            return;
+        }
+        let of_user = self.focused.iter().filter(|it| user(it) == user(path));
+        match of_user.count() < MOST_FOCUSED {
+            true => drop(self.focused.insert(path.to_owned())),
+            false => self.leave_out(path),
+        }
     }
 
     /// The kernel keeps the watches of removed cgroups.
     fn forget(&mut self, path: &str) {
         let below = format!("{path}/");
         let is_in = |it: &String| it == path || it.starts_with(&below);
-        self.watch.end(is_in);
+        if may_hold_apps(path) {
+            self.watch.end(is_in);
+            self.watched.clear();
+            let watched: Vec<_> = self.watch.all().cloned().collect();
+            watched.iter().for_each(|path| self.count(path));
+        }
         self.focused.retain(|it| !is_in(it));
     }
 
@@ -115,8 +191,10 @@ impl Detector for Scopes {
             }
             if what.contains(ReadFlags::DELETE) {
                 self.forget(&format!("{path}/{name}"));
-            } else {
+            } else if what.contains(ReadFlags::CREATE) {
                 self.visit_child(&path, &name)?;
+            } else if leads_to_apps(&path, &name) {
+                self.read_attribute(&format!("{path}/{name}"));
             }
         }
         if events.lost {
@@ -127,8 +205,29 @@ impl Detector for Scopes {
 
     fn front(&self) -> Vec<Cgroup> {
         let apps: BTreeSet<_> = self.focused.iter().map(|path| app(path)).collect();
-        apps.into_iter().map(Cgroup::new).collect()
+        let mut of_users = BTreeMap::new();
+        let apps = apps.into_iter().filter_map(Cgroup::named);
+        let is_in_front = |app: &Cgroup| {
+            let of_user = of_users.entry(user(app.path()).map(str::to_owned));
+            let in_front: &mut usize = of_user.or_default();
+            *in_front += 1;
+            *in_front <= MOST_IN_FRONT
+        };
+        apps.filter(is_in_front).collect()
     }
+
+    fn is_the_users_word(&self) -> bool {
+        true
+    }
+
+    fn log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+}
+
+/// Whose it is, as their slice is called.
+fn user(path: &str) -> Option<&str> {
+    path.split('/').nth(2)
 }
 
 /// How far `path` is below the hierarchy's root.
@@ -165,6 +264,8 @@ fn app(path: &str) -> String {
 mod tests {
     use super::*;
 
+    use std::os::fd::OwnedFd;
+
     const SLICE: &str = "/user.slice/user-1000.slice/user@1000.service/app.slice";
 
     #[test]
@@ -192,5 +293,121 @@ mod tests {
         assert_eq!(app(&tab), format!("{SLICE}/app-terminal.slice"));
         let whole = format!("{SLICE}/app-game-7.scope");
         assert_eq!(app(&whole), whole);
+    }
+
+    /// A hierarchy of files, of which one user has as much as they like.
+    struct Hierarchy(tempfile::TempDir);
+
+    impl Hierarchy {
+        fn new() -> Self {
+            let root = tempfile::tempdir_in("/dev/shm");
+            let root = root.unwrap_or_else(|_| tempfile::tempdir().unwrap());
+            let hierarchy = Hierarchy(root);
+            hierarchy.make(SLICE);
+            hierarchy
+        }
+
+        fn directory(&self, path: &str) -> PathBuf {
+            below(self.0.path(), &format!("{HIERARCHY}{path}"))
+        }
+
+        fn make(&self, path: &str) {
+            fs::create_dir_all(self.directory(path)).unwrap();
+        }
+
+        /// False where the file system of this machine's temporary files has no such attributes.
+        fn focus(&self, path: &str) -> bool {
+            let flags = rustix::fs::XattrFlags::empty();
+            rustix::fs::setxattr(self.directory(path), ATTRIBUTE, FOCUSED, flags).is_ok()
+        }
+    }
+
+    /// Deeper than a path may be long: made from where one is, not by its path.
+    #[test]
+    fn slices_deeper_than_any_path_are_left_out_and_named() {
+        let hierarchy = Hierarchy::new();
+        let mut scopes = Scopes::new(hierarchy.0.path()).unwrap();
+        let name = format!("app-{}.slice", "x".repeat(240));
+        let open = |directory: &OwnedFd, name: &str| {
+            let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY;
+            rustix::fs::openat(directory, name, flags, rustix::fs::Mode::empty()).unwrap()
+        };
+        let mut at: OwnedFd = fs::File::open(hierarchy.directory(SLICE)).unwrap().into();
+        for _ in 0..20 {
+            rustix::fs::mkdirat(&at, &*name, rustix::fs::Mode::RWXU).unwrap();
+            at = open(&at, &name);
+        }
+        for mut scopes in [
+            scopes_after(&mut scopes),
+            Scopes::new(hierarchy.0.path()).unwrap(),
+        ] {
+            let log = scopes.log();
+            assert_eq!(log.len(), 1, "{log:?}");
+            assert!(log[0].contains("are not seen"), "{log:?}");
+            assert!(scopes.watched["user-1000.slice"] < 10);
+        }
+        // The others are seen as before.
+        hierarchy.make(&format!("{SLICE}/app-game-7.scope"));
+        assert!(Scopes::new(hierarchy.0.path()).unwrap().look().is_ok());
+    }
+
+    /// The same, after it has looked.
+    fn scopes_after(scopes: &mut Scopes) -> Scopes {
+        scopes.look().unwrap();
+        let new = Scopes::new(&scopes.root).unwrap();
+        std::mem::replace(scopes, new)
+    }
+
+    #[test]
+    fn one_user_has_so_many_watches_and_another_has_theirs() {
+        let hierarchy = Hierarchy::new();
+        for number in 0..10 * MOST_WATCHES {
+            hierarchy.make(&format!("{SLICE}/app-{number}.slice"));
+        }
+        let other = SLICE.replace("1000", "1001");
+        hierarchy.make(&other);
+        let mut scopes = Scopes::new(hierarchy.0.path()).unwrap();
+        assert_eq!(scopes.watched["user-1000.slice"], MOST_WATCHES);
+        assert!(scopes.watch.watches(&other));
+        // Their end makes room.
+        for number in 0..10 * MOST_WATCHES {
+            fs::remove_dir(hierarchy.directory(&format!("{SLICE}/app-{number}.slice"))).unwrap();
+        }
+        scopes.look().unwrap();
+        assert!(scopes.watched["user-1000.slice"] < 5);
+    }
+
+    #[test]
+    fn one_user_cannot_fill_the_front() {
+        let hierarchy = Hierarchy::new();
+        let other = SLICE.replace("1000", "1001");
+        let theirs = format!("{other}/app-game-1.scope");
+        hierarchy.make(&theirs);
+        assert!(
+            hierarchy.focus(&theirs),
+            "extended attributes of users in /dev/shm need Linux 6.6; elsewhere set TMPDIR to a \
+             directory that has them"
+        );
+        for number in 0..2 * MOST_FOCUSED {
+            let path = format!("{SLICE}/app-{number}-1.scope");
+            hierarchy.make(&path);
+            hierarchy.focus(&path);
+        }
+        let scopes = Scopes::new(hierarchy.0.path()).unwrap();
+        let front = scopes.front();
+        assert_eq!(front.len(), MOST_IN_FRONT + 1);
+        assert_eq!(front.last().map(Cgroup::path), Some(theirs.as_str()));
+        assert!(scopes.focused.len() <= MOST_FOCUSED + 1);
+    }
+
+    #[test]
+    fn a_name_that_root_would_take_for_another_is_never_in_front() {
+        let hierarchy = Hierarchy::new();
+        for name in ["app-x [", "app-\u{1b}[2J", "app-[y]"] {
+            let path = format!("{SLICE}/{name}");
+            hierarchy.make(&path);
+            hierarchy.focus(&path);
+        }
+        assert!(Scopes::new(hierarchy.0.path()).unwrap().front().is_empty());
     }
 }

@@ -34,6 +34,8 @@ impl System {
         ] {
             system.cgroup(app, "io memory");
         }
+        let procs = format!("sys/fs/cgroup/{APPS}/app-game-1.scope/cgroup.procs");
+        system.write(&procs, "7\n");
         for slice in ["user.slice", APPS] {
             system.write(&format!("sys/fs/cgroup/{slice}/memory.low"), "0\n");
         }

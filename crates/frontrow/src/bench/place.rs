@@ -2,9 +2,10 @@
 //! runs, removed whatever happens, and found again after a kill -9.
 
 use crate::exit::{Exit, Failure};
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "frontrow-bench-";
@@ -68,7 +69,7 @@ fn remove_abandoned(parent: &Path) -> Result<(), Failure> {
         let ours = path
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
-        let Some(lock) = ours.then(|| File::open(path.join(LOCK)).ok()).flatten() else {
+        let Some(lock) = ours.then(|| own_lock(&path.join(LOCK))).flatten() else {
             continue;
         };
         if try_lock(&lock) {
@@ -80,6 +81,20 @@ fn remove_abandoned(parent: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The lock, if it is one of this user's: where others may write they put what they like there,
+/// such as a pipe, which would be waited for.
+fn own_lock(path: &Path) -> Option<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY)
+        .open(path)
+        .ok()?;
+    let metadata = file.metadata().ok()?;
+    // SAFETY: has no arguments and cannot fail.
+    let own = unsafe { libc::geteuid() };
+    (metadata.is_file() && metadata.uid() == own).then_some(file)
 }
 
 fn try_lock(file: &File) -> bool {
@@ -111,6 +126,18 @@ mod tests {
         assert!(!place.fresh().unwrap().join("file").exists());
         place.remove().unwrap();
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_a_lock_holds_nobody_up() {
+        let parent = tempfile::tempdir().unwrap();
+        let theirs = parent.path().join("frontrow-bench-theirs");
+        fs::create_dir(&theirs).unwrap();
+        let path = std::ffi::CString::new(theirs.join(LOCK).to_str().unwrap()).unwrap();
+        // SAFETY: a terminated string, which lives until the call returns.
+        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o666) }, 0);
+        Place::create(parent.path()).unwrap();
+        assert!(theirs.exists());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::words::Files;
 use super::{Args, LeftFile, MEGABYTE, failed, hot, interrupted, refused_alone, shown, words};
-use crate::bench::{json, print_text};
+use crate::bench::{json, plain, print_text};
 use crate::exit::{Exit, Failure};
 use crate::progress;
 use ::defrag::{
@@ -106,7 +106,11 @@ fn whole(args: &Args, device: &Device, hid: &Hid, stop: &AtomicBool) -> Result<(
     };
     match args.json {
         true => print_text(&json(&whole)?),
-        false => print_text(&words::whole(&whole.device, &whole.rearranged, &args.path)),
+        false => print_text(&plain(&words::whole(
+            &whole.device,
+            &whole.rearranged,
+            &args.path,
+        ))),
     }
 }
 
@@ -160,7 +164,7 @@ fn files(args: &Args, physical: &Physical, stop: &AtomicBool) -> Result<(), Fail
     report.unspread = survey.unspread;
     match args.json {
         true => print_text(&json(&report)?)?,
-        false => print_text(&words::spread(&report, &args.path))?,
+        false => print_text(&plain(&words::spread(&report, &args.path)))?,
     }
     let left = report.repair.as_ref().and_then(|it| it.left.first());
     refused_alone(left, args)

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 #[derive(Args)]
 pub struct Options {
-    /// Let everybody go when the same app has been in front for so long, until the focus
+    /// Let everybody go when the same user's apps were in front for so long, until the focus
     /// changes again; 0 for never
     #[arg(long, value_name = "MINUTES", default_value = "240")]
     limit: u64,

@@ -24,6 +24,9 @@ pub fn changes(changes: &[Change]) -> String {
 
 pub fn status(status: &Status) -> String {
     let since = duration(status.since_s);
+    if status.front.is_empty() && status.others {
+        return format!("For {since}, {}: root is told which", status.why);
+    }
     if status.front.is_empty() {
         return format!(
             "Nobody is in front, for {since}: {}\nNothing is changed",
@@ -44,6 +47,12 @@ pub fn status(status: &Status) -> String {
     if !status.overruled.is_empty() {
         lines.push("Left as somebody else has set it since:".to_owned());
         lines.push(paths(&status.overruled));
+    }
+    if !status.left_out.is_empty() {
+        let left_out = names(&status.left_out);
+        lines.push(format!(
+            "Served only in part, as the io and memory controllers do not reach both: {left_out}"
+        ));
     }
     if !status.spared.is_empty() {
         let spared = names(&status.spared);
@@ -94,8 +103,8 @@ pub fn restored(restored: &[(Change, Restored)]) -> String {
         return "Nobody is in front: nothing to restore".to_owned();
     }
     let lines = restored.iter().map(|(change, outcome)| {
-        let path = change.path.display();
-        let before = change.before.replace('\n', ", ");
+        let path = knobs::shown(&change.path.to_string_lossy());
+        let before = knobs::shown(&change.before);
         match outcome {
             Restored::Written | Restored::Unchanged => format!("  {path}: {before}"),
             Restored::Gone => format!("  {path}: {before} (gone meanwhile)"),
@@ -126,7 +135,7 @@ fn told(changes: &[Change]) -> String {
 fn paths(paths: &[PathBuf]) -> String {
     let lines: Vec<_> = paths
         .iter()
-        .map(|it| format!("  {}", it.display()))
+        .map(|it| format!("  {}", knobs::shown(&it.to_string_lossy())))
         .collect();
     lines.join("\n")
 }

@@ -1,7 +1,7 @@
 //! `frontrow iopro report`.
 
 use super::linked::{Source, failed};
-use crate::bench::print_text;
+use crate::bench::{plain, print_text};
 use crate::exit::{Exit, Failure};
 use crate::whole;
 use iopro::report::{self, Report as Said};
@@ -29,7 +29,7 @@ pub fn run(args: &Report) -> Result<(), Failure> {
     let store = args.source.link(store)?;
     let said = Said::of(&store).map_err(|error| failed(&error))?;
     if let Some(path) = &args.html {
-        whole::write(path, report::html(&said))?;
+        whole::write_private(path, report::html(&said))?;
     }
     match args.json {
         true => {
@@ -37,6 +37,6 @@ pub fn run(args: &Report) -> Result<(), Failure> {
                 .map_err(|error| Failure::new(Exit::Internal, error))?;
             print_text(&format!("{json}\n"))
         }
-        false => print_text(&report::text(&said, WIDTH)),
+        false => print_text(&plain(&report::text(&said, WIDTH))),
     }
 }

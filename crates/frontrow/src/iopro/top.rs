@@ -2,7 +2,7 @@
 
 use super::chosen::{Chosen, duration};
 use super::linked::failed;
-use crate::bench::{catch_signals, print_text};
+use crate::bench::{catch_signals, plain, print_text};
 use crate::exit::{Exit, Failure};
 use clap::ArgGroup;
 use console::Term;
@@ -110,11 +110,14 @@ impl Screen {
                     .map_err(|error| Failure::new(Exit::Internal, error))?;
                 print_text(&format!("{json}\n"))
             }
-            Screen::Text => print_text(&format!("{}\n", report::frame_text(frame, WIDTH))),
+            Screen::Text => {
+                let text = report::frame_text(frame, WIDTH);
+                print_text(&format!("{}\n", plain(&text)))
+            }
             Screen::Terminal => {
                 let (rows, columns) = Term::stdout().size();
                 let (rows, columns) = (usize::from(rows), usize::from(columns));
-                let text = report::frame_text(frame, columns);
+                let text = plain(&report::frame_text(frame, columns));
                 print_text(&format!("{CLEAR}{}", cut(&text, rows, columns)))
             }
         }

@@ -1,13 +1,17 @@
 //! `frontrow launch install`: an app's menu entry or systemd unit starts it through
 //! Frontrow. What the distribution installed stays as it is; what is written here
 //! comes before it and is removed as a whole.
+//!
+//! What root writes is run as root at each start, so then nobody else may have a hand in any of it:
+//! the entry, this program, the place, and every directory above them are root's alone.
 
 use crate::bench::{json, print_text};
 use crate::exit::{Exit, Failure};
 use serde_json::json;
 use std::env;
-use std::fs;
-use std::io;
+use std::fs::{self, Metadata, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The first line of what this program wrote.
@@ -55,13 +59,80 @@ pub fn run(args: &Install) -> Result<(), Failure> {
             .ok_or_else(|| unknown(&args.entry))?,
         _ => args.entry.clone(),
     };
-    let text = fs::read_to_string(&source).map_err(failed("read", &source))?;
     let program = env::current_exe().map_err(failed("find", Path::new("frontrow")))?;
-    let text = rewrite(&text, &program.to_string_lossy())?;
     let directory = target.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory).map_err(failed("make", directory))?;
-    fs::write(&target, format!("{MARK}\n{text}")).map_err(failed("write", &target))?;
+    if is_root() {
+        [&source, &program, directory]
+            .into_iter()
+            .try_for_each(refuse_others)?;
+    }
+    let text = fs::read_to_string(&source).map_err(failed("read", &source))?;
+    let program = program.to_str().ok_or_else(|| unspeakable(&program))?;
+    let text = rewrite(&text, &quoted(program)?)?;
+    put(directory, &target, &format!("{MARK}\n{text}")).map_err(failed("write", &target))?;
     tell(args.json, "written", &target)
+}
+
+fn is_root() -> bool {
+    // SAFETY: has no arguments and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Refuses what anybody but root could change, or put something else in the place of.
+fn refuse_others(path: &Path) -> Result<(), Failure> {
+    let real = path.canonicalize().map_err(failed("find", path))?;
+    for part in real.ancestors() {
+        let metadata = fs::metadata(part).map_err(failed("look at", part))?;
+        if !is_roots_alone(&metadata) {
+            return Err(refused(format_args!(
+                "others than root may change {}, and {} would be used as root: put it where only \
+                 root can write, as `make install` does",
+                part.display(),
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// In a directory with the sticky bit nobody takes the place of what is root's.
+fn is_roots_alone(metadata: &Metadata) -> bool {
+    let is_shared = metadata.mode() & 0o022 != 0;
+    let is_sticky = metadata.is_dir() && metadata.mode() & 0o1000 != 0;
+    metadata.uid() == 0 && (!is_shared || is_sticky)
+}
+
+/// A program's path as a word of a command line, in a menu entry and in a unit: both know quotes,
+/// and take a percent sign for something else.
+fn quoted(program: &str) -> Result<String, Failure> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._+-,:@=~%".contains(letter);
+    let is_unspeakable = |letter: char| letter.is_control() || "\"\\$`".contains(letter);
+    if program.chars().any(is_unspeakable) {
+        return Err(unspeakable(Path::new(program)));
+    }
+    let escaped = program.replace('%', "%%");
+    match program.chars().all(is_plain) {
+        true => Ok(escaped),
+        false => Ok(format!("\"{escaped}\"")),
+    }
+}
+
+fn unspeakable(program: &Path) -> Failure {
+    refused(format_args!(
+        "{program:?} has letters in its path that an entry cannot hold: put frontrow into another \
+         directory"
+    ))
+}
+
+/// A new file takes the place of whatever has the name; no link is followed.
+fn put(directory: &Path, target: &Path, text: &str) -> io::Result<()> {
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(target)?;
+    Ok(())
 }
 
 /// From the text of what is installed and this program's path to what is written.
@@ -83,9 +154,7 @@ fn home() -> Result<Home, Failure> {
     let home = absolute("HOME").ok_or_else(|| Failure::new(Exit::Usage, "set HOME"))?;
     let data = absolute("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
     let config = absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
-    // SAFETY: has no arguments and cannot fail.
-    let is_root = unsafe { libc::geteuid() } == 0;
-    let (units, kind) = match is_root {
+    let (units, kind) = match is_root() {
         true => (PathBuf::from("/etc/systemd/system"), "system"),
         false => (config.join("systemd/user"), "user"),
     };
@@ -170,7 +239,10 @@ fn program_name(command: &str) -> String {
     let mut words = command.split_whitespace().map(|it| it.trim_matches('"'));
     let before = |word: &str| word == "env" || word.ends_with("/env") || word.contains('=');
     let program = words.find(|word| !before(word)).unwrap_or_default();
-    program.rsplit('/').next().unwrap_or_default().to_owned()
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._+-@".contains(letter);
+    let or_line = |letter| if is_plain(letter) { letter } else { '_' };
+    name.chars().map(or_line).collect()
 }
 
 fn remove(target: &Path, json: bool) -> Result<(), Failure> {
@@ -184,10 +256,10 @@ fn remove(target: &Path, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// Somebody else's entry is not touched.
+/// Somebody else's entry is not touched, and a link is.
 fn refuse_foreign(target: &Path) -> Result<(), Failure> {
     match fs::read_to_string(target) {
-        Ok(text) if !text.starts_with(MARK) => Err(refused(format_args!(
+        Ok(text) if !text.starts_with(MARK) || target.is_symlink() => Err(refused(format_args!(
             "{} is not from `frontrow launch install`: edit it yourself, or move it away",
             target.display()
         ))),
@@ -237,6 +309,52 @@ mod tests {
              DBusActivatable=false\n"
         );
         assert!(desktop("[Desktop Entry]\n", "f").is_err());
+    }
+
+    #[test]
+    fn a_path_is_one_word_and_stands_for_itself() {
+        for (program, word) in [
+            ("/usr/bin/frontrow", "/usr/bin/frontrow"),
+            ("/opt/my apps/frontrow", "\"/opt/my apps/frontrow\""),
+            ("/opt/%n/frontrow", "/opt/%%n/frontrow"),
+            ("/opt/a;b/frontrow", "\"/opt/a;b/frontrow\""),
+        ] {
+            assert_eq!(quoted(program).unwrap(), word);
+        }
+        for program in ["/a\nExecStart=/b", "/a\"b", "/$a", "/a\\b", "/`a`"] {
+            assert!(quoted(program).is_err(), "{program:?}");
+        }
+        assert_eq!(program_name("\"/opt/%p\" -x"), "_p");
+        assert_eq!(program_name("/opt/a;reboot -x"), "a_reboot");
+    }
+
+    /// Where others may write: to the file, or to a directory above it.
+    #[test]
+    fn root_uses_nothing_that_others_may_change() {
+        // Only root's files can be root's alone.
+        if !is_root() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let above = directory.path().join("above");
+        let program = above.join("frontrow");
+        fs::create_dir(&above).unwrap();
+        fs::write(&program, "").unwrap();
+        let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
+        set(&program, 0o755).unwrap();
+        set(&above, 0o755).unwrap();
+        refuse_others(&program).unwrap();
+        set(&above, 0o775).unwrap();
+        assert!(refuse_others(&program).is_err(), "a directory of a group's");
+        set(&above, 0o755).unwrap();
+        set(&program, 0o757).unwrap();
+        assert!(refuse_others(&program).is_err(), "a program of everybody's");
+        set(&program, 0o755).unwrap();
+        std::os::unix::fs::chown(&above, Some(1000), None).unwrap();
+        assert!(refuse_others(&program).is_err(), "a user's checkout");
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&program, &link).unwrap();
+        assert!(refuse_others(&link).is_err(), "a link to it");
     }
 
     #[test]

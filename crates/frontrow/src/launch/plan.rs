@@ -1,7 +1,7 @@
 //! `frontrow launch plan`.
 
 use super::{latency, profile_name};
-use crate::bench::{json, print_text};
+use crate::bench::{json, plain, print_text};
 use crate::exit::Failure;
 use ::launch::WorkingSet;
 use ::launch::plan::{Purpose, Request, map};
@@ -39,7 +39,7 @@ pub fn run(args: &Plan) -> Result<(), Failure> {
     let plans = prepare(&set, |device| latency(&store, device));
     match args.json {
         true => print_text(&json(&as_json(&set, &plans))?),
-        false => print_text(&in_words(&profile, &set, &plans)),
+        false => print_text(&plain(&in_words(&profile, &set, &plans))),
     }
 }
 

@@ -111,7 +111,7 @@ pub fn record(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Summary, Closing), Error> {
-    let open = || File::create(&request.output);
+    let open = || output::create(&request.output);
     record_to(&request.what, (&request.output, &open), stop, progress)
 }
 

@@ -1,9 +1,9 @@
 //! Where profiles are: one file an app in a directory of the user's.
 
 use super::{Error, Profile};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Far more than any app's profile has.
@@ -129,21 +129,13 @@ impl Store {
     /// [`StoreError`].
     pub fn write(&self, name: &str, profile: &Profile) -> Result<PathBuf, StoreError> {
         let path = self.path(name)?;
-        let part = path.with_extension(format!("part-{}", std::process::id()));
         let failed = |source| StoreError::File {
             path: path.clone(),
             source,
         };
         fs::create_dir_all(&self.directory).map_err(failed)?;
-        let written = write_durably(&part, &profile.encode());
-        match written.and_then(|()| fs::rename(&part, &path)) {
-            Ok(()) => Ok(path),
-            Err(source) => {
-                // What matters is why it was not written.
-                let _ = fs::remove_file(&part);
-                Err(failed(source))
-            }
-        }
+        write_durably(&self.directory, &path, &profile.encode()).map_err(failed)?;
+        Ok(path)
     }
 }
 
@@ -159,15 +151,15 @@ fn home() -> Option<PathBuf> {
     absolute("HOME").or_else(|| is_root.then(|| PathBuf::from("/root")))
 }
 
-fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o644)
-        .open(path)?;
+/// Beside its place under a name that nobody knows before.
+fn write_durably(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(directory)?;
     file.write_all(bytes)?;
-    file.sync_all()
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 /// A profile names files that are read with the caller's rights.

@@ -1,0 +1,114 @@
+//! Who sits at this machine, by logind's word.
+//!
+//! Who is in front is served before all others, so it is for those to say who look at a screen:
+//! not for whoever is logged in by ssh, nor for a session in the background. logind (and elogind)
+//! names the user of a seat's active session in `/run/systemd/seats/SEAT`, as `ACTIVE_UID=`; that
+//! is what sd_seat_get_active(3) reads. Where nobody keeps these files, only root has a say.
+
+use crate::Error;
+use crate::cgroup::below;
+use crate::watch::{Added, Watch, WatchFlags};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+const DIRECTORY: &str = "/run/systemd/seats";
+const ACTIVE_USER: &str = "ACTIVE_UID=";
+
+/// The seats and whose they are.
+#[derive(Debug)]
+pub struct Seats {
+    directory: PathBuf,
+    watch: Watch<()>,
+    active: BTreeSet<u32>,
+}
+
+impl Seats {
+    pub fn new(root: &Path) -> Result<Self, Error> {
+        let mut seats = Seats {
+            directory: below(root, DIRECTORY),
+            watch: Watch::new()?,
+            active: BTreeSet::new(),
+        };
+        seats.begin()?;
+        Ok(seats)
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.watch.fd()
+    }
+
+    /// The files are written beside their place and moved there.
+    fn begin(&mut self) -> Result<(), Error> {
+        let flags = WatchFlags::MOVED_TO
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::DELETE
+            | WatchFlags::ONLYDIR;
+        if self.watch.add(&self.directory, flags, ())? == Added::Watched {
+            self.read();
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) {
+        let entries = fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let texts = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+        self.active = texts.filter_map(|text| active_user(&text)).collect();
+    }
+
+    /// Whether the active ones may have changed.
+    pub fn look(&mut self) -> Result<bool, Error> {
+        let events = self.watch.events()?;
+        let any = events.lost || !events.list.is_empty();
+        if any {
+            self.read();
+        }
+        Ok(any)
+    }
+
+    /// Whether this user's session is the active one of a seat.
+    pub fn are_used_by(&mut self, user: u32) -> Result<bool, Error> {
+        // logind may have begun after us.
+        if !self.watch.watches(&()) {
+            self.begin()?;
+        }
+        Ok(self.active.contains(&user))
+    }
+}
+
+fn active_user(text: &str) -> Option<u32> {
+    let mut lines = text.lines();
+    lines.find_map(|line| line.strip_prefix(ACTIVE_USER)?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_the_active_session_of_a_seat_sits_there() {
+        let root = tempfile::tempdir().unwrap();
+        let mut seats = Seats::new(root.path()).unwrap();
+        assert!(!seats.are_used_by(1000).unwrap());
+        let directory = below(root.path(), DIRECTORY);
+        fs::create_dir_all(&directory).unwrap();
+        let seat = |text: &str| {
+            fs::write(directory.join(".#new"), text).unwrap();
+            fs::rename(directory.join(".#new"), directory.join("seat0")).unwrap();
+        };
+        seat("# private\nIS_SEAT0=1\nACTIVE=2\nACTIVE_UID=1000\nUIDS=1000 1001\n");
+        assert!(seats.are_used_by(1000).unwrap());
+        // By ssh, or switched away from.
+        assert!(!seats.are_used_by(1001).unwrap());
+        seat("ACTIVE=3\nACTIVE_UID=1001\n");
+        assert!(seats.look().unwrap());
+        assert!(!seats.are_used_by(1000).unwrap() && seats.are_used_by(1001).unwrap());
+        seat("IS_SEAT0=1\n");
+        assert!(seats.look().unwrap());
+        assert!(!seats.are_used_by(1001).unwrap());
+    }
+}

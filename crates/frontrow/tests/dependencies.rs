@@ -1,0 +1,114 @@
+//! What comes from others has a reason, a licence and one version.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+const DOCS: &str = include_str!("../../../docs/dependencies.md");
+
+/// Licences of which one has to be offered.
+const LICENCES: [&str; 11] = [
+    "0BSD",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "LGPL-2.1-only",
+    "LGPL-2.1-or-later",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Under Apache-2.0 alone; docs/dependencies.md says what that means. (Of borsh-derive nothing is
+/// built: a feature would take it that nobody turns on.)
+const APACHE_ONLY: [&str; 6] = [
+    "borsh-derive",
+    "gethostname",
+    "lzma-rust2",
+    "parquet",
+    "prost",
+    "prost-derive",
+];
+
+/// Crates of which there are two versions.
+const TWICE: [&str; 2] = ["getrandom", "syn"];
+
+/// As cargo has resolved them, for this platform, without asking anybody.
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--locked", "--offline", "--format-version", "1"])
+        .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// Whether every part that is required, of those that are a choice one, is in the list.
+fn is_compatible(expression: &str) -> bool {
+    let expression = expression.replace(['(', ')'], "").replace('/', " OR ");
+    expression.split(" AND ").all(|required| {
+        let mut choices = required.split(" OR ").map(str::trim);
+        choices.any(|choice| LICENCES.contains(&choice))
+    })
+}
+
+#[test]
+fn each_dependency_has_a_reason_a_licence_and_one_version() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    let (own, others): (Vec<_>, Vec<_>) = packages.partition(|it| it["source"].is_null());
+
+    let dependencies = own
+        .iter()
+        .flat_map(|it| it["dependencies"].as_array().unwrap());
+    let named = dependencies
+        .filter(|it| it["path"].is_null())
+        .map(|it| text(it, "name"));
+    let named: BTreeSet<_> = named.collect();
+    let rows = DOCS.lines().filter_map(|line| line.strip_prefix("| "));
+    let rows = rows.filter_map(|line| line.split_once(" | "));
+    let rows: BTreeSet<_> = rows
+        .map(|(name, _)| name)
+        .filter(|it| *it != "crate")
+        .collect();
+    assert_eq!(named, rows, "docs/dependencies.md has a row for each");
+
+    let refused: BTreeSet<_> = others
+        .iter()
+        .filter(|it| !is_compatible(text(it, "license")))
+        .map(|it| text(it, "name"))
+        .collect();
+    assert_eq!(refused, BTreeSet::from(APACHE_ONLY), "licences");
+
+    let mut versions: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for package in &others {
+        let of_one = versions.entry(text(package, "name")).or_default();
+        of_one.insert(text(package, "version"));
+    }
+    versions.retain(|_, versions| versions.len() > 1);
+    let twice: Vec<_> = versions.into_keys().collect();
+    assert_eq!(twice, TWICE, "one version is enough");
+}
+
+#[test]
+fn a_licence_counts_when_one_of_its_choices_does() {
+    for (expression, compatible) in [
+        ("MIT OR Apache-2.0", true),
+        ("Apache-2.0/MIT", true),
+        ("Apache-2.0", false),
+        ("(MIT OR Apache-2.0) AND Unicode-3.0", true),
+        ("MIT AND Apache-2.0", false),
+        ("", false),
+    ] {
+        assert_eq!(is_compatible(expression), compatible, "{expression}");
+    }
+}

@@ -1,0 +1,236 @@
+//! Whatever is written to the scheduler's attributes, and asked of the device by ioctl, in whatever
+//! order and under load: the kernel says yes or no and stays whole, and so do both modules.
+//!
+//! The device has no file system here: what is asked of it may move any page to any place.
+
+use crate::failure::require;
+use crate::leak::no_allocation_is_lost;
+use crate::load::Random;
+use crate::stand::{FRONTROW, is_debug_kernel};
+use crate::{Failure, Outcome, Stand};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+/// Writes and ioctls together; a kernel that checks itself takes long for each.
+const CALLS: u32 = 20_000;
+const CALLS_DEBUG: u32 = 4_000;
+
+/// Of all attributes, whether they are written to or only shown.
+const ATTRIBUTES: [&str; 8] = [
+    "boost",
+    "async_share",
+    "background_share",
+    "foreground",
+    "background",
+    "visible",
+    "slice_us",
+    "stats",
+];
+
+/// What values are made of, good and bad.
+const WORDS: [&str; 24] = [
+    "none",
+    "all",
+    "meta",
+    "data,journal",
+    "discard",
+    "0",
+    "1",
+    "12",
+    "100",
+    "101",
+    "2500",
+    "1000001",
+    "-1",
+    "18446744073709551616",
+    "/",
+    "/torture",
+    "/torture/a",
+    "/torture/a b",
+    "/nowhere",
+    "/../..",
+    "30 /torture",
+    "0 /torture/a",
+    "\n",
+    "%s%n",
+];
+
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// The magic number of simflash's ioctls, and the size of what each takes
+/// (`kernel/simflash/simflash_ioctl.h`).
+const MAGIC: u64 = 0xf5;
+const SIZES: [u64; 6] = [0, 16, 32, 168, 8, 1024];
+const OPERATIONS: usize = 12;
+
+const PAGES: usize = 16 << 10;
+const PAGE_BYTES: u64 = 4096;
+
+/// The load: so many writers.
+const WRITERS: u64 = 2;
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    let stop = AtomicBool::new(false);
+    let written = AtomicU64::new(0);
+    let calls = match is_debug_kernel() {
+        true => CALLS_DEBUG,
+        false => CALLS,
+    };
+    make_cgroups()?;
+    let outcome = thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let (stop, written) = (&stop, &written);
+                scope.spawn(move || write_on(stand, writer, stop, written))
+            })
+            .collect();
+        let done = call_at_random(stand, calls * stand.rounds, &written);
+        stop.store(true, Ordering::Relaxed);
+        writers.into_iter().fold(done, |outcome, writer| {
+            let panicked = |_| Err(Failure::new("a writer panicked"));
+            outcome.and(writer.join().unwrap_or_else(panicked))
+        })
+    });
+    outcome?;
+    // As after all of this it still does what it is for.
+    for list in ["foreground", "background", "visible"] {
+        stand.set(&format!("iosched/{list}"), "none")?;
+    }
+    stand.set("scheduler", "none")?;
+    stand.set("scheduler", FRONTROW)?;
+    holds_what_is_written(stand)?;
+    no_allocation_is_lost()
+}
+
+/// What a list may name; one whose name has a blank, too.
+fn make_cgroups() -> Outcome<()> {
+    for path in ["torture", "torture/a", "torture/a b"] {
+        let path = Path::new(CGROUPS).join(path);
+        fs::create_dir_all(&path).map_err(Failure::io("make", &path))?;
+    }
+    Ok(())
+}
+
+/// Writes to the device without its cache, until it is told to stop.
+fn write_on(stand: &Stand, writer: u64, stop: &AtomicBool, written: &AtomicU64) -> Outcome<()> {
+    let path = stand.device_node();
+    let file = File::options().write(true).open(&path);
+    let file = file.map_err(Failure::io("open", &path))?;
+    let mut random = Random::new(stand.seed ^ writer);
+    let page = vec![writer as u8; PAGE_BYTES as usize];
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..16 {
+            let at = random.below(PAGES) as u64 * PAGE_BYTES;
+            file.write_all_at(&page, at)
+                .map_err(Failure::io("write to", &path))?;
+        }
+        file.sync_data().map_err(Failure::io("sync", &path))?;
+        written.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+fn call_at_random(stand: &Stand, calls: u32, written: &AtomicU64) -> Outcome<()> {
+    let path = stand.device_node();
+    let device = File::options().read(true).write(true).open(&path);
+    let device = device.map_err(Failure::io("open", &path))?;
+    let mut random = Random::new(stand.seed);
+    let mut taken = 0;
+    for call in 0..calls {
+        match random.below(3) {
+            0 => taken += u32::from(set(stand, &mut random).is_ok()),
+            1 => show(stand, &mut random)?,
+            _ => ask(&device, &mut random),
+        }
+        if call % 500 == 499 {
+            stand.set("scheduler", "none")?;
+            stand.set("scheduler", FRONTROW)?;
+        }
+    }
+    require(taken > calls / 100, || {
+        format!("of {calls} calls only {taken} set anything")
+    })?;
+    require(written.load(Ordering::Relaxed) > 0, || {
+        "nothing was written meanwhile".to_owned()
+    })
+}
+
+/// Words, bytes, or more than a page holds.
+fn value(random: &mut Random) -> Vec<u8> {
+    match random.below(8) {
+        0 => (0..random.below(100))
+            .map(|_| random.below(256) as u8)
+            .collect(),
+        1 => vec![b'/'; random.below(6000)],
+        2 => {
+            let lines = (0..random.below(60)).map(|_| "/torture/a\n");
+            lines.collect::<String>().into_bytes()
+        }
+        _ => {
+            let words = (0..1 + random.below(3)).map(|_| WORDS[random.below(WORDS.len())]);
+            words.collect::<Vec<_>>().join("\n").into_bytes()
+        }
+    }
+}
+
+fn set(stand: &Stand, random: &mut Random) -> io::Result<()> {
+    let attribute = ATTRIBUTES[random.below(ATTRIBUTES.len())];
+    let path = stand.queue_attribute(&format!("iosched/{attribute}"));
+    fs::write(path, value(random))
+}
+
+/// All of them can be read at any time, and are text.
+fn show(stand: &Stand, random: &mut Random) -> Outcome<()> {
+    let attribute = ATTRIBUTES[random.below(ATTRIBUTES.len())];
+    let text = stand.get(&format!("iosched/{attribute}"))?;
+    require(
+        !text.is_empty() && text.len() <= PAGE_BYTES as usize,
+        || format!("{attribute} shows {} bytes", text.len()),
+    )
+}
+
+/// Of the device, by any number, with a structure that is nearly right or none at all.
+fn ask(device: &File, random: &mut Random) {
+    let number = random.below(OPERATIONS) as u64;
+    let size = SIZES[random.below(SIZES.len())];
+    let request = (3 << 30) | (size << 16) | (MAGIC << 8) | number;
+    let mut ranges = [0_u32; 64];
+    ranges.fill_with(|| random.below(2 * PAGES) as u32);
+    let mut structure = [0_u32; 1024];
+    let is_wild = random.below(4) == 0;
+    for word in &mut structure {
+        *word = random.below(if is_wild { usize::MAX } else { 8 }) as u32;
+    }
+    if !is_wild {
+        structure[0] = 1;
+        structure[1] = random.below(16) as u32;
+        let address = ranges.as_ptr() as u64;
+        structure[2] = address as u32;
+        structure[3] = (address >> 32) as u32;
+    }
+    // SAFETY: no operation reads or writes more than the structure has, whose size is in the
+    // request's number and less than this; the addresses in it are for the kernel to check.
+    // It may say no to all of it, which is as good as yes.
+    let _ = unsafe { libc::ioctl(device.as_raw_fd(), request, structure.as_mut_ptr()) };
+}
+
+fn holds_what_is_written(stand: &Stand) -> Outcome<()> {
+    let path = stand.device_node();
+    let failed = |action: &'static str| Failure::io(action, &path);
+    let file = File::options().read(true).write(true).open(&path);
+    let file = file.map_err(failed("open"))?;
+    let written: Vec<u8> = (0..1 << 20).map(|it: u32| (it / 7) as u8).collect();
+    file.write_all_at(&written, 0).map_err(failed("write to"))?;
+    file.sync_all().map_err(failed("sync"))?;
+    crate::stand::write("/proc/sys/vm/drop_caches", "3")?;
+    let mut read = vec![0; written.len()];
+    file.read_exact_at(&mut read, 0).map_err(failed("read"))?;
+    require(read == written, || {
+        "the device does not hold what was written to it".to_owned()
+    })
+}

@@ -1,0 +1,149 @@
+//! One user against another, through the daemon, in a guest: the daemon runs as its unit has it, a
+//! user of its own with one capability, and whoever does not sit at the machine tries everything.
+
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+const HOSTILE: &str = include_str!("security/hostile.py");
+
+/// The victim sits at the machine and works; then the same beside the hostile user.
+const SCRIPT: &str = r#"
+cat > /tmp/hostile.py <<'END'
+HOSTILE
+END
+cd /sys/fs/cgroup
+for user in 1000 1001; do
+    at=.
+    for level in user.slice user-$user.slice user@$user.service app.slice; do
+        echo "+memory +io +cpu" > $at/cgroup.subtree_control
+        at=$at/$level
+        mkdir -p $at
+    done
+    echo "+memory +io" > $at/cgroup.subtree_control
+    mkdir $at/app-game.scope $at/app-mail.scope
+    for app in game mail; do
+        sh -c "echo 0 > $at/app-$app.scope/cgroup.procs; exec sleep 100000" &
+        chown $user $at/app-$app.scope $at/app-$app.scope/cgroup.procs
+    done
+done
+chown 1001 $at $at/cgroup.procs $at/cgroup.subtree_control $at/app-*.scope/*
+victim=user.slice/user-1000.slice/user@1000.service/app.slice
+lists=/sys/block/simflash0/queue/iosched
+mkdir -p /run/systemd/seats /run/frontrowd /run/frontrow
+echo ACTIVE_UID=1000 > /run/systemd/seats/seat0
+chown 200:200 /run/frontrowd
+knobs() {
+    for app in game mail; do
+        cat $victim/app-$app.scope/memory.low $victim/app-$app.scope/memory.high
+    done
+    cat user.slice/memory.low user.slice/user-1001.slice/memory.low \
+        $lists/foreground $lists/background $lists/visible $lists/boost
+}
+before="$(knobs)"
+chmod 755 /tmp /run; chmod 644 /tmp/hostile.py; umask 022
+sh -c 'renice -n -10 -p $$ > /dev/null; exec /bin/setpriv --reuid 200 --regid 200 --clear-groups \
+    --inh-caps -all,+dac_override --ambient-caps -all,+dac_override \
+    --bounding-set -all,+dac_override frontrow fg daemon' 2> /tmp/log &
+daemon=$!
+patience=300
+await() { until "$@"; do patience=$((patience - 1)); [ $patience -gt 0 ] || { cat /tmp/log >&2; exit 1; }; usleep 100000; done; }
+is_up() { frontrow fg status --json | grep -q '"daemon":true'; }
+await is_up
+echo "{ \"uid\": $(awk '/^Uid:/ { print $2 }' /proc/$daemon/status), \"caps\": \"$(awk '/^CapEff:/ { print $2 }' /proc/$daemon/status)\" }"
+setfattr -n user.xdg.inactive-since -v -1 $victim/app-game.scope
+await grep -q app-game $lists/foreground
+now() { read up rest < /proc/uptime; echo ${up%.*}${up#*.}; }
+# What the victim waits for: SYNCS times 4 KB to disk, with a little thought in between.
+respond() {
+    sh -c "echo 0 > $victim/app-game.scope/cgroup.procs
+        for it in \$(seq SYNCS); do
+            dd if=/dev/zero of=/mnt/victim bs=4k count=1 conv=fsync,notrunc 2> /dev/null
+            usleep 20000
+        done"
+}
+respond
+begin=$(now); respond; alone=$(($(now) - begin))
+sh -c "echo 0 > user.slice/user-1001.slice/user@1001.service/app.slice/app-game.scope/cgroup.procs
+    exec /bin/setpriv --reuid 1001 --regid 1001 --clear-groups python3.11 /tmp/hostile.py SECONDS 7" > /tmp/counts 2> /tmp/trouble &
+hostile=$!
+begin=$(now); respond; beside=$(($(now) - begin))
+strangers=0
+while kill -0 $hostile 2> /dev/null; do
+    grep -q 1001 $lists/foreground $lists/background $lists/visible && strangers=$((strangers + 1))
+    usleep 300000
+done
+cat /tmp/trouble >&2
+echo "{ \"alone_cs\": $alone, \"beside_cs\": $beside, \"strangers\": $strangers }"
+cat /tmp/counts
+# One who sits here is still served, and the daemon is the one that began.
+setfattr -n user.xdg.inactive-since -v 5 $victim/app-game.scope
+setfattr -n user.xdg.inactive-since -v -1 $victim/app-mail.scope
+await grep -q app-mail $lists/foreground
+echo "{ \"front\": \"$(cat $lists/foreground)\", \"alive\": $(kill -0 $daemon && echo true || echo false) }"
+kill $daemon; wait $daemon
+echo "{ \"exit\": $?, \"restored\": $([ "$(knobs)" = "$before" ] && echo true || echo false) }"
+tail -n 5 /tmp/log >&2
+"#;
+
+fn against_each_other(seconds: u64, syncs: u64) {
+    let script = SCRIPT
+        .replace("HOSTILE", HOSTILE)
+        .replace("SECONDS", &seconds.to_string())
+        .replace("SYNCS", &syncs.to_string());
+    let exec = ["lab", "exec", "--policy", "frontrow", "--limit", "3000"];
+    let with = ["--with", "setfattr,setpriv,python3.11"];
+    let shell = ["--", "busybox", "sh", "-c", &script];
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args([&exec[..], &with, &shell].concat())
+        .current_dir(CHECKOUT)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let values = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let values: Vec<_> = values.collect::<Result<_, _>>().unwrap();
+    let [daemon, response, counts, served, after] = &values[..] else {
+        panic!("{values:?} {said}");
+    };
+    // CAP_DAC_OVERRIDE.
+    assert_eq!(daemon["uid"], 200);
+    assert_eq!(daemon["caps"], "0000000000000002");
+    // The attack took place, and every call of it was refused.
+    let count = |key: &str| counts[key].as_u64().unwrap_or(0);
+    assert!(count("set refused") > seconds / 2, "{counts}");
+    assert!(
+        count("focus set") > 0 && count("cgroup made") > 0,
+        "{counts}"
+    );
+    for harm in ["set done", "release done", "theirs written", "victim told"] {
+        assert_eq!(count(harm), 0, "{counts}");
+    }
+    // What everybody may read everybody may lock; nobody waits for that.
+    let mut held = counts.as_object().unwrap().keys();
+    assert!(!held.any(|it| it.ends_with(".lock")), "{counts}");
+    assert_eq!(response["strangers"], 0);
+    let [alone, beside] = ["alone_cs", "beside_cs"].map(|it| response[it].as_f64().unwrap());
+    assert!(beside <= 1.10 * alone, "{response} {said}");
+    let front = served["front"].as_str().unwrap();
+    assert!(
+        front.ends_with("user@1000.service/app.slice/app-mail.scope"),
+        "{served} {said}"
+    );
+    assert_eq!(served["alive"], true);
+    assert_eq!(after["exit"], 0);
+    assert_eq!(after["restored"], true);
+}
+
+#[test]
+fn a_hostile_user_changes_nothing_of_anothers() {
+    against_each_other(30, 200);
+}
+
+#[test]
+#[ignore = "ten minutes of it take some: make stress"]
+fn ten_minutes_of_a_hostile_user_change_nothing_of_anothers() {
+    against_each_other(600, 4000);
+}
