@@ -1,7 +1,7 @@
 //! The kernels that guests boot.
 
 use crate::cache::{self, Cache};
-use crate::debian::{Apt, BACKPORTS, BOOKWORM, Release, TRIXIE};
+use crate::debian::{Apt, BACKPORTS, BOOKWORM, Release, TRIXIE, UNSTABLE};
 use crate::{Error, debian, debug_kernel, toolchain};
 use kmod::{Tree, Wanted};
 use std::collections::BTreeMap;
@@ -212,7 +212,7 @@ pub struct Image {
 /// first; many of them have no headers any more.
 pub fn images(cache: &Cache) -> Result<Vec<Image>, Error> {
     let mut images = Vec::new();
-    for release in [BOOKWORM, BACKPORTS] {
+    for release in [BOOKWORM, BACKPORTS, UNSTABLE] {
         let apt = Apt::of(cache, release)?;
         for kernel in first_and_last(&apt.names("linux-image-")?) {
             images.push(image(cache, &apt, &kernel)?);
