@@ -69,7 +69,7 @@ enum Action {
 
 #[derive(clap::Args)]
 struct OpenShell {
-    /// 6.12, 6.1, or the path of an unpacked kernel or of its vmlinuz
+    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
     /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
@@ -90,7 +90,7 @@ struct OpenShell {
 struct Run {
     /// The experiment; `frontrow lab list` names them
     experiment: String,
-    /// 6.12, 6.1, or the path of an unpacked kernel or of its vmlinuz
+    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
     /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged [default: the experiment's]

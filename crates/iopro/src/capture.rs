@@ -44,7 +44,7 @@ pub enum Error {
     KernelLacks(String),
     /// A field is not where, or not what, these programs know.
     #[error(
-        "this kernel's {0} is none that this version of frontrow knows: use a newer frontrow, boot a kernel from 6.1 to 6.18, or record in a guest with `frontrow lab exec`"
+        "this kernel's {0} is none that this version of frontrow knows: use a newer frontrow, boot a kernel from 6.1 to 7.3, or record in a guest with `frontrow lab exec`"
     )]
     UnknownField(String),
     /// The kernel found fault with a program: ours.

@@ -112,7 +112,8 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-fn remove(directory: &Path) -> Result<(), Error> {
+/// Removes a directory, or a link, that may be there.
+pub fn remove(directory: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::file(directory)(error))

@@ -14,12 +14,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A release of Debian, with what is added to it after its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// What a package is taken from if it is in several.
+    /// What it is called.
     pub suite: &'static str,
     /// `VERSION_CODENAME` of the systems that are it.
     pub codename: &'static str,
     main: &'static [&'static str],
-    security: &'static str,
+    security: Option<&'static str>,
 }
 
 /// Debian 12.
@@ -27,7 +27,7 @@ pub const BOOKWORM: Release = Release {
     suite: "bookworm",
     codename: "bookworm",
     main: &["bookworm", "bookworm-updates"],
-    security: "bookworm-security",
+    security: Some("bookworm-security"),
 };
 
 /// Debian 13.
@@ -35,7 +35,7 @@ pub const TRIXIE: Release = Release {
     suite: "trixie",
     codename: "trixie",
     main: &["trixie", "trixie-updates"],
-    security: "trixie-security",
+    security: Some("trixie-security"),
 };
 
 /// Debian 13 with what the next release has already.
@@ -43,7 +43,7 @@ pub const BACKPORTS: Release = Release {
     suite: "trixie-backports",
     codename: "trixie",
     main: &["trixie", "trixie-updates", "trixie-backports"],
-    security: "trixie-security",
+    security: Some("trixie-security"),
 };
 
 /// Options that leave only what a package cannot run without.
@@ -55,6 +55,14 @@ const HARD_DEPENDENCIES: [&str; 6] = [
     "--no-replaces",
     "--no-enhances",
 ];
+
+/// What the release after next is made of: new kernels come here first.
+pub const UNSTABLE: Release = Release {
+    suite: "sid",
+    codename: "sid",
+    main: &["sid"],
+    security: None,
+};
 
 /// Lists stay good this long; what they name is removed from the archive some time later.
 const LISTS_S: u64 = 24 * 3600;
@@ -99,13 +107,16 @@ impl Apt {
             format!("Dir::Cache={place}"),
             "APT::Architecture=amd64".to_owned(),
             "APT::Architectures=amd64".to_owned(),
-            format!("APT::Default-Release={}", release.suite),
             "Acquire::Languages=none".to_owned(),
             // As root apt would fetch as a user who cannot write into root's cache.
             "APT::Sandbox::User=root".to_owned(),
         ];
+        // apt takes nothing from backports unasked; of the others it takes the newest.
+        let preferred = release.main.last().filter(|it| it.ends_with("-backports"));
+        let preferred = preferred.map(|suite| format!("APT::Default-Release={suite}"));
+        let options = options.into_iter().chain(preferred);
         Apt {
-            options: options.iter().map(|it| format!("-o{it}")).collect(),
+            options: options.map(|it| format!("-o{it}")).collect(),
         }
     }
 
@@ -194,8 +205,9 @@ fn sources(release: Release) -> Result<String, Error> {
         lines += &format!("deb {options}{main} {suite} main\n");
     }
     // A host that follows Debian's unstable has none.
-    if let Some(security) = mirror(&targets, "Debian-Security") {
-        lines += &format!("deb {options}{security} {} main\n", release.security);
+    let mirror_of_security = mirror(&targets, "Debian-Security");
+    if let (Some(mirror), Some(suite)) = (mirror_of_security, release.security) {
+        lines += &format!("deb {options}{mirror} {suite} main\n");
     }
     Ok(lines)
 }

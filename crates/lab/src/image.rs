@@ -34,6 +34,8 @@ pub struct Image {
     archive: Vec<u8>,
     /// For each policy the files of the modules it needs, in loading order.
     scheduler_modules: BTreeMap<String, Vec<String>>,
+    /// Of the file system, where the kernel has it as modules.
+    file_system_modules: Vec<String>,
     flash_module: String,
     /// Name → version or digest of what went in.
     pub inputs: BTreeMap<String, String>,
@@ -62,11 +64,13 @@ impl Image {
         let mut image = Image {
             archive: Vec::new(),
             scheduler_modules: BTreeMap::new(),
+            file_system_modules: Vec::new(),
             flash_module: String::new(),
             inputs: BTreeMap::new(),
         };
         image.flash_module = put_own(cache, &mut archive, kernel, &sources.flash()?)?;
         let modules = Modules::of(kernel)?;
+        image.file_system_modules = put_stock(&mut archive, &modules, "ext4")?;
         for policy in policies {
             let paths = match scheduler_of(policy) {
                 "none" => Vec::new(),
@@ -153,17 +157,17 @@ impl Image {
     }
 
     fn in_order<'a>(
-        &self,
+        &'a self,
         schedulers: impl Iterator<Item = &'a String>,
         flash: &BTreeMap<String, u64>,
     ) -> Vec<record::Module> {
         let mut modules = Vec::new();
-        for path in schedulers {
+        for path in self.file_system_modules.iter().chain(schedulers) {
             let module = record::Module {
                 path: path.clone(),
                 parameters: String::new(),
             };
-            // Two schedulers may need the same module.
+            // Two may need the same module.
             if !modules.contains(&module) {
                 modules.push(module);
             }
@@ -210,12 +214,8 @@ fn stripped(program: &[u8], options: &[&str]) -> Result<Vec<u8>, Error> {
     fs::read(file.path()).map_err(Error::file(file.path()))
 }
 
-fn put_stock(
-    archive: &mut Archive,
-    modules: &Modules,
-    scheduler: &str,
-) -> Result<Vec<String>, Error> {
-    let name = match scheduler {
+fn put_stock(archive: &mut Archive, modules: &Modules, module: &str) -> Result<Vec<String>, Error> {
+    let name = match module {
         "kyber" => "kyber_iosched",
         other => other,
     };

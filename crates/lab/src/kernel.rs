@@ -1,9 +1,10 @@
 //! The kernels that guests boot.
 
-use crate::cache::Cache;
-use crate::debian::{Apt, BACKPORTS, BOOKWORM, Release, TRIXIE};
+use crate::cache::{self, Cache};
+use crate::debian::{Apt, BACKPORTS, BOOKWORM, Release, TRIXIE, UNSTABLE};
 use crate::{Error, debian, debug_kernel, toolchain};
 use kmod::{Tree, Wanted};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,9 @@ struct Source {
     release: Release,
     package: Package,
 }
+
+/// How the releases of kernels end that are made for virtual machines.
+const USUAL: &str = "-cloud-amd64";
 
 /// What tells which of a release's kernels it is.
 enum Package {
@@ -35,7 +39,7 @@ const fn newest(name: &'static str, release: Release, package: &'static str) -> 
 }
 
 const fn series(name: &'static str, release: Release, begins: &'static str) -> Source {
-    let package = Package::Series(begins, "-cloud-amd64");
+    let package = Package::Series(begins, USUAL);
     Source {
         name,
         release,
@@ -195,6 +199,79 @@ impl Kernel {
     }
 }
 
+/// The bootable image of one of Debian's kernels, without its modules and headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// As `uname -r` prints it.
+    pub release: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// The first and the last kernel of each series that Debian's archive has, oldest series
+/// first; many of them have no headers any more.
+pub fn images(cache: &Cache) -> Result<Vec<Image>, Error> {
+    let mut images = Vec::new();
+    for release in [BOOKWORM, BACKPORTS, UNSTABLE] {
+        let apt = Apt::of(cache, release)?;
+        for kernel in first_and_last(&apt.names("linux-image-")?) {
+            images.push(image(cache, &apt, &kernel)?);
+        }
+    }
+    images.sort_by_key(|image| numbers_in(&image.release));
+    images.dedup();
+    Ok(images)
+}
+
+/// Of the releases that packages are called after, those of the usual kind.
+fn first_and_last(packages: &[String]) -> Vec<String> {
+    let mut series: BTreeMap<Vec<u64>, Vec<&str>> = BTreeMap::new();
+    for package in packages {
+        let release = package.strip_prefix("linux-image-").unwrap_or(package);
+        let numbers = numbers_in(release);
+        if release.ends_with(USUAL) && numbers.len() > 2 {
+            series
+                .entry(numbers[..2].to_vec())
+                .or_default()
+                .push(release);
+        }
+    }
+    let mut kernels = Vec::new();
+    for releases in series.values_mut() {
+        releases.sort_by_key(|release| numbers_in(release));
+        releases.dedup();
+        kernels.extend(releases.first().map(|it| (*it).to_owned()));
+        kernels.extend(
+            releases
+                .get(1..)
+                .and_then(<[_]>::last)
+                .map(|it| (*it).to_owned()),
+        );
+    }
+    kernels
+}
+
+fn image(cache: &Cache, apt: &Apt, release: &str) -> Result<Image, Error> {
+    let root = cache.directory(&format!("images/{release}"), |root| {
+        // Its own package since 6.19.
+        let package = format!("linux-binary-{release}");
+        let package = match apt.names(&package)?.contains(&package) {
+            true => package,
+            false => format!("linux-image-{release}"),
+        };
+        apt.unpack(&[package], root)?;
+        settle(root, release)?;
+        for name in ["lib", "usr"] {
+            cache::remove(&root.join(name))?;
+        }
+        Ok(())
+    })?;
+    Ok(Image {
+        release: release.to_owned(),
+        path: root.join("boot").join(format!("vmlinuz-{release}")),
+    })
+}
+
 /// The image, its headers and what those need, of the kernel that `source` stands for.
 fn unpack(apt: &Apt, source: &Source, root: &Path) -> Result<(), Error> {
     let release = release(apt, source)?;
@@ -337,6 +414,26 @@ mod tests {
     fn releases_are_in_the_order_of_their_numbers() {
         assert!(numbers_in("7.2.12+deb13-cloud-amd64") > numbers_in("7.2.9+deb13-cloud-amd64"));
         assert!(numbers_in("6.12.115+deb13.1-amd64") > numbers_in("6.12.115+deb13-amd64"));
+    }
+
+    #[test]
+    fn each_series_has_a_first_and_a_last_kernel() {
+        let packages = [
+            "linux-image-6.16.12+deb13-cloud-amd64",
+            "linux-image-6.16.3+deb13-cloud-amd64",
+            "linux-image-6.16.9+deb13-cloud-amd64",
+            "linux-image-6.16.9+deb13-rt-amd64",
+            "linux-image-7.3.4+deb13-cloud-amd64",
+            "linux-image-6.1-cloud-amd64",
+        ];
+        assert_eq!(
+            first_and_last(&packages.map(str::to_owned)),
+            [
+                "6.16.3+deb13-cloud-amd64",
+                "6.16.12+deb13-cloud-amd64",
+                "7.3.4+deb13-cloud-amd64"
+            ]
+        );
     }
 
     #[test]

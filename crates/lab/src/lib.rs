@@ -36,7 +36,7 @@ pub use cache::Cache;
 pub use counters::Watch;
 pub use error::{Error, GuestFailure};
 pub use exec::{Exec, Left, exec};
-pub use kernel::Kernel;
+pub use kernel::{Image as KernelImage, Kernel, images as kernel_images};
 pub use past::Ageing;
 pub use powercut::{PowerCut, record_stream};
 pub use run::{Name, Request, Watcher, run};

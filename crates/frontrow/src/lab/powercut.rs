@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 #[derive(clap::Args)]
 pub struct PowerCut {
-    /// 6.12, 6.1, or the path of an unpacked kernel or of its vmlinuz
+    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
     /// Its times and parallelism: emmc, ufs, or the path of a profile that ends in .toml

@@ -413,7 +413,10 @@ static __always_inline void set_bio(struct walk *walk, struct bio *bio)
 	}
 	walk->vecs = BPF_CORE_READ(bio, bi_io_vec);
 	walk->vec = BPF_CORE_READ(bio, bi_iter.bi_idx);
-	walk->done = BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+	if (bpf_core_field_exists(struct bvec_iter, bi_bvec_done))
+		walk->done = BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+	else
+		walk->done = BPF_CORE_READ((struct bio___offset *)bio, bi_iter.bi_offset);
 	walk->left = BPF_CORE_READ(bio, bi_iter.bi_size);
 	walk->sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
 }
@@ -429,7 +432,10 @@ static __always_inline void set_first_bio(struct walk *walk, struct bio *bio)
 	walk->next = bio->bi_next;
 	walk->vecs = bio->bi_io_vec;
 	walk->vec = bio->bi_iter.bi_idx;
-	walk->done = bio->bi_iter.bi_bvec_done;
+	if (bpf_core_field_exists(struct bvec_iter, bi_bvec_done))
+		walk->done = bio->bi_iter.bi_bvec_done;
+	else
+		walk->done = ((struct bio___offset *)bio)->bi_iter.bi_offset;
 	walk->left = bio->bi_iter.bi_size;
 	walk->sector = bio->bi_iter.bi_sector;
 }
@@ -466,6 +472,22 @@ static __always_inline unsigned long flags_in(const struct page_head *head)
 	return PAGE_FIELD(*head, folio___structured, flags);
 }
 
+/* The first page of the folio that the page at @page is part of; 0 if it is that itself. */
+static __always_inline __u64 first_page(const struct page_head *head, __u64 page)
+{
+	unsigned long compound;
+
+	if (bpf_core_field_exists(struct page, compound_head))
+		compound = PAGE_FIELD(*head, page, compound_head);
+	else
+		compound = PAGE_FIELD(*head, page___info, compound_info);
+	if (!(compound & 1))
+		return 0;
+	compound--;
+	/* A mask's negative is a power of two. No page is at such an address. */
+	return -compound & (-compound - 1) ? compound : compound & page;
+}
+
 /*
  * The file's mapping that the page belongs to, and where in it; 0 for pages of
  * programs (direct I/O) and of nobody. A program may well do direct I/O with the
@@ -473,17 +495,17 @@ static __always_inline unsigned long flags_in(const struct page_head *head)
  */
 static __always_inline __u64 mapping_of(struct walk *walk, __u64 page, __u64 *index)
 {
-	unsigned long transit, mapping, compound;
+	unsigned long transit, mapping;
+	__u64 offset = 0, first;
 	struct page_head head;
-	__u64 offset = 0;
 
 	if (bpf_core_field_offset(struct folio, index) > sizeof(head) - sizeof(long))
 		return 0;
 	bpf_probe_read_kernel(&head, sizeof(head), (void *)page);
-	compound = PAGE_FIELD(head, page, compound_head);
-	if (compound & 1) {
-		offset = (page - (compound - 1)) / bpf_core_type_size(struct page);
-		bpf_probe_read_kernel(&head, sizeof(head), (void *)(compound - 1));
+	first = first_page(&head, page);
+	if (first) {
+		offset = (page - first) / bpf_core_type_size(struct page);
+		bpf_probe_read_kernel(&head, sizeof(head), (void *)first);
 	}
 	mapping = PAGE_FIELD(head, folio, mapping);
 	if (!mapping || mapping & PAGE_MAPPING_FLAGS)

@@ -122,6 +122,11 @@ struct dentry {
 	} d_u;
 };
 
+/* Since 7.2 the union has no name. */
+struct dentry___flat {
+	struct hlist_node d_alias;
+};
+
 struct file_system_type {
 	int fs_flags;
 };
@@ -193,6 +198,11 @@ struct task_struct {
 /* Its other fields are the folio's, and have names of their own in newer kernels. */
 struct page {
 	unsigned long compound_head;
+};
+
+/* Since 7.3; what a tail page has there may be a mask. */
+struct page___info {
+	unsigned long compound_info;
 };
 
 struct folio {
@@ -275,6 +285,15 @@ struct bvec_iter {
 	unsigned int bi_size;
 	unsigned int bi_idx;
 	unsigned int bi_bvec_done;
+};
+
+/* What bi_bvec_done is called since 7.3. */
+struct bvec_iter___offset {
+	unsigned int bi_offset;
+};
+
+struct bio___offset {
+	struct bvec_iter___offset bi_iter;
 };
 
 struct bio {

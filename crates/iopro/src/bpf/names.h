@@ -77,7 +77,9 @@ static __always_inline struct dentry *alias_of(struct inode *inode)
 
 	if (!node)
 		return NULL;
-	return (void *)node - bpf_core_field_offset(struct dentry, d_u.d_alias);
+	if (bpf_core_field_exists(struct dentry, d_u))
+		return (void *)node - bpf_core_field_offset(struct dentry, d_u.d_alias);
+	return (void *)node - bpf_core_field_offset(struct dentry___flat, d_alias);
 }
 
 static __always_inline int put_name(struct path_buffer *buffer, struct dentry *dentry,

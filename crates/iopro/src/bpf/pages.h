@@ -12,9 +12,10 @@
 /* Nobody is to wait for a record longer than that. */
 #define RUN_NS 1000000
 
-/* folio->_folio_nr_pages is valid for large folios only. */
+/* folio->_folio_nr_pages is valid for large folios only; since 6.15 it has a shorter name. */
 struct folio___large {
 	unsigned int _folio_nr_pages;
+	unsigned int _nr_pages;
 } __attribute__((preserve_access_index));
 
 enum pageflags___head {
@@ -68,9 +69,13 @@ static __always_inline __u32 pages_of(struct folio *folio)
 	struct folio___large *large = (void *)folio;
 	unsigned long head = 1ul << bpf_core_enum_value(enum pageflags___head, PG_head);
 
-	if (!(folio_flags(folio) & head) || !bpf_core_field_exists(large->_folio_nr_pages))
+	if (!(folio_flags(folio) & head))
 		return 1;
-	return large->_folio_nr_pages;
+	if (bpf_core_field_exists(large->_folio_nr_pages))
+		return large->_folio_nr_pages;
+	if (bpf_core_field_exists(large->_nr_pages))
+		return large->_nr_pages;
+	return 1;
 }
 
 static __always_inline int on_folio(struct folio *folio, __u8 kind)

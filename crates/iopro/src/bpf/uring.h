@@ -54,15 +54,40 @@ int BPF_PROG(ring_fsync, struct io_kiocb *req)
 	return ring_submit(req, false);
 }
 
+struct io_ring_ctx {
+	unsigned int flags;
+};
+
+struct io_uring_cqe {
+	__u64 user_data;
+	int res;
+} __attribute__((preserve_access_index));
+
+/* The tracepoint's arguments since 6.17; before, the entry's parts one by one. */
+typedef void (*btf_trace_io_uring_complete___entry)(void *, struct io_ring_ctx *, void *,
+						     struct io_uring_cqe *);
+
 SEC("tp_btf/io_uring_complete")
-int BPF_PROG(ring_completed, void *ring, struct io_kiocb *req, __u64 user_data, int result)
+int ring_completed(__u64 *ctx)
 {
+	struct io_kiocb *req = (void *)ctx[1];
 	struct rec_ring_complete *rec;
 	struct thread *thread;
+	__u64 user_data;
+	int result;
 
 	/* Made by the ring itself, without a request. */
 	if (!req)
 		return 0;
+	if (bpf_core_type_exists(btf_trace_io_uring_complete___entry)) {
+		struct io_uring_cqe *entry = (void *)ctx[2];
+
+		user_data = entry->user_data;
+		result = entry->res;
+	} else {
+		user_data = ctx[2];
+		result = ctx[3];
+	}
 	/* Pages that it made dirty are told of while it is known. */
 	thread = known_thread(this_tid());
 	if (thread)
