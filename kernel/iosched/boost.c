@@ -282,6 +282,8 @@ static void add_waiter(struct frontrow_data *fd, struct folio *folio,
 	};
 	if (slot->in_front)
 		frontrow_seen_begins(fd, now_ns);
+	if (!fd->nr_waiters && !fd->nr_fsyncs)
+		fd->waiting_since_ns = now_ns;
 	fd->nr_waiters++;
 	fd->nr_front_waiters += slot->in_front;
 	fd->nr_unseen += unseen;
@@ -331,46 +333,21 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 }
 
 /*
- * For what cannot reach us. A task whose folio is written need only wake up, which
- * takes milliseconds where a writeback worker has the CPU. (The sleeping task holds
- * the folio.)
+ * True if a task waits although nothing urgent is here, for longer than its chain's
+ * gaps last: what it waits for is among what is held back, or behind that, wherever
+ * it may be. No list of what that could be has to be complete.
  */
-static bool somebody_sleeps(const struct frontrow_data *fd)
-{
-	int i;
-
-	for (i = 0; fd->nr_waiters && i < FRONTROW_MAX_WAITERS; i++) {
-		const struct frontrow_waiter *waiter = &fd->waiters[i];
-		struct folio *folio = page_folio(pfn_to_page(waiter->begin_pfn));
-
-		if (waiter->mapping && waiter->unseen &&
-		    (!waiter->for_writeback || folio_test_writeback(folio)))
-			return true;
-	}
-	return false;
-}
-
-/*
- * True if a task has been sleeping for a write, yet nothing urgent is here or
- * in the device, and the writeback workers hold every tag they may have: what
- * it waits for cannot even reach us, and the workers' requests must drain. An
- * fsync may wait for a worker's journal handle, with which that has more tags.
- */
-bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 now_ns)
+bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 window_ns, u64 now_ns)
 {
 	enum frontrow_class class;
-	unsigned int held = 0;
 
 	if (!(fd->nr_waiters || fd->nr_fsyncs) || fd->nr_flushing ||
-	    now_ns - fd->urgent_done_ns < FRONTROW_STUCK_NS)
+	    now_ns - max(fd->urgent_done_ns, fd->waiting_since_ns) < window_ns)
 		return false;
 	for (class = 0; class <= FRONTROW_BOOSTED; class++)
 		if (fd->queued[class] || fd->nr_in_device[class])
 			return false;
-	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++)
-		held += fd->queued[class] + fd->nr_in_device[class];
-	return held >= fd->task_tags ||
-	       (held >= fd->worker_tags && somebody_sleeps(fd));
+	return true;
 }
 
 static void count_wait(struct frontrow_data *fd,

@@ -93,15 +93,27 @@ static bool shared_queued(const struct frontrow_data *fd)
 }
 
 /* Four mean deviations are beyond nearly all, as in TCP's timeouts (RFC 6298). */
-static u64 anticipation_end_ns(const struct frontrow_chain *chain)
+static u64 window_ns(const struct frontrow_chain *chain)
 {
 	u64 window_ns = chain->think_ns +
 			max(chain->think_ns, 4 * chain->deviation_ns);
 
+	return clamp_t(u64, window_ns, MIN_WINDOW_NS, MAX_WINDOW_NS);
+}
+
+static u64 anticipation_end_ns(const struct frontrow_chain *chain)
+{
 	if (chain->think_ns > MAX_WINDOW_NS)
 		return 0;
-	return chain->idle_since_ns +
-	       clamp_t(u64, window_ns, MIN_WINDOW_NS, MAX_WINDOW_NS);
+	return chain->idle_since_ns + window_ns(chain);
+}
+
+/* How long whoever waits is given to send what he waits for. */
+static u64 waiters_window_ns(const struct frontrow_data *fd)
+{
+	if (fd->nr_front_waiters || fd->nr_front_fsyncs)
+		return window_ns(&fd->front_chain);
+	return window_ns(&fd->chain);
 }
 
 bool frontrow_somebody_waits(struct frontrow_data *fd, u64 now_ns)
@@ -198,6 +210,8 @@ void frontrow_fsync_begins(struct frontrow_data *fd, bool in_front)
 	spin_lock_irqsave(&fd->lock, flags);
 	if (in_front)
 		frontrow_seen_begins(fd, ktime_get_ns());
+	if (!fd->nr_fsyncs && !fd->nr_waiters)
+		fd->waiting_since_ns = ktime_get_ns();
 	fd->nr_fsyncs++;
 	fd->nr_front_fsyncs += in_front;
 	spin_unlock_irqrestore(&fd->lock, flags);
@@ -343,7 +357,8 @@ static enum frontrow_class overdue_class(struct frontrow_data *fd, u64 now_ns)
 static enum frontrow_class pick_class(struct frontrow_data *fd, u64 now_ns)
 {
 	bool open = frontrow_class_is_open(fd, FRONTROW_ASYNC, now_ns);
-	bool stuck = !open && frontrow_waiter_is_stuck(fd, now_ns);
+	bool stuck = !open && frontrow_waiter_is_stuck(fd, waiters_window_ns(fd),
+						       now_ns);
 	enum frontrow_class class;
 
 	/* The guaranteed share, one request at a time. */
@@ -438,7 +453,7 @@ static void hold(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx, u64 now_n
 		wait_ns = min(wait_ns,
 			      anticipation_end_ns(&fd->visible_chain) - now_ns);
 	if (fd->nr_waiters || fd->nr_fsyncs)
-		wait_ns = min_t(u64, wait_ns, FRONTROW_STUCK_NS);
+		wait_ns = min(wait_ns, waiters_window_ns(fd));
 	hrtimer_start(&fd->rerun, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
 }
 

@@ -15,6 +15,7 @@
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/hash.h>
 #include <linux/hrtimer.h>
 #include <linux/rculist.h>
 #include <linux/spinlock.h>
@@ -156,8 +157,6 @@ struct frontrow_waiter {
 };
 
 #define FRONTROW_MAX_WAITERS	16
-/* A waiter for whom nothing has moved for this long is stuck. */
-#define FRONTROW_STUCK_NS	(2 * NSEC_PER_MSEC)
 
 /* How fast the device takes asynchronous writes, and what follows (budget.c). */
 struct frontrow_budget {
@@ -182,6 +181,17 @@ struct frontrow_chain {
 	u64 think_ns;			/* mean gap */
 	u64 deviation_ns;		/* mean of how far gaps are from it */
 };
+
+/*
+ * The last asynchronous bio of a task, in a slot of its address: a hint to
+ * limit_depth, which is not told whose bio it is that needs a tag.
+ */
+struct frontrow_sender {
+	const struct task_struct *task;
+	u8 ground;
+};
+
+#define FRONTROW_SENDER_BITS	6
 
 struct frontrow_grounds;
 
@@ -219,6 +229,7 @@ struct frontrow_data {
 	unsigned int nr_waiters;
 	unsigned int nr_unseen;		/* of these, with the folio unseen */
 	bool any_promoted;		/* since the unawaited were last demoted */
+	u64 waiting_since_ns;		/* when somebody began to, of all who wait */
 	u64 waited_until_ns;		/* the end of the last wait */
 	unsigned int nr_fsyncs;		/* tasks inside fsync */
 	unsigned int nr_front_waiters;	/* of the waiters, the foreground's */
@@ -240,6 +251,7 @@ struct frontrow_data {
 	unsigned int visible_share_percent[FRONTROW_NR_VISIBLE];
 	unsigned int slice_us;
 
+	struct frontrow_sender senders[1 << FRONTROW_SENDER_BITS];
 	struct frontrow_grounds __rcu *grounds; /* NULL: everybody is alike */
 };
 
@@ -332,7 +344,8 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 					   bool *has_folio);
 bool frontrow_discard_is_awaited(struct frontrow_data *fd,
 				 const struct frontrow_rq *fr);
-bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 now_ns);
+bool frontrow_waiter_is_stuck(struct frontrow_data *fd, u64 window_ns,
+			      u64 now_ns);
 const void *frontrow_mapping_of(struct bio *bio);
 extern const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES];
 
@@ -346,6 +359,8 @@ unsigned int frontrow_detect_missed(void);
 /* tags.c: what asynchronous requests may take of the scheduler's tags */
 int frontrow_tags_init(void);
 void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+void frontrow_note_sender(struct frontrow_data *fd, blk_opf_t opf,
+			  enum frontrow_ground ground);
 void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx);
 
 /* sysfs.c */

@@ -42,6 +42,7 @@ static bool frontrow_bio_merge(struct request_queue *q, struct bio *bio,
 	unsigned long flags;
 	bool merged;
 
+	frontrow_note_sender(fd, bio->bi_opf, frontrow_ground_of_bio(fd, bio));
 	spin_lock_irqsave(&fd->lock, flags);
 	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
 	spin_unlock_irqrestore(&fd->lock, flags);
@@ -167,6 +168,7 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 			continue;
 		}
 		fr->ground = frontrow_ground_of_bio(fd, rq->bio);
+		frontrow_note_sender(fd, rq->cmd_flags, fr->ground);
 		/* A write with FUA alone needs no flush and is one like others. */
 		if (fr->state == FRONTROW_RQ_FLUSHING) {
 			fr->state = FRONTROW_RQ_IDLE;

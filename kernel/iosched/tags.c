@@ -72,6 +72,36 @@ static bool somebody_depends_on(const struct frontrow_data *fd, blk_opf_t opf,
 	       ((opf & REQ_META) && rcu_access_pointer(fd->grounds));
 }
 
+static struct frontrow_sender *sender_of_current(struct frontrow_data *fd)
+{
+	return &fd->senders[hash_ptr(current, FRONTROW_SENDER_BITS)];
+}
+
+/*
+ * Called in the sender, with a bio or with a request that has just been filled. Bios
+ * that are cut into many requests come here only by the latter.
+ */
+void frontrow_note_sender(struct frontrow_data *fd, blk_opf_t opf,
+			  enum frontrow_ground ground)
+{
+	struct frontrow_sender *sender = sender_of_current(fd);
+
+	if (likely(!rcu_access_pointer(fd->grounds)) || op_is_sync(opf))
+		return;
+	WRITE_ONCE(sender->ground, ground);
+	WRITE_ONCE(sender->task, current);
+}
+
+/* A writeback worker belongs to none; what it writes does. */
+static enum frontrow_ground ground_of_sender(struct frontrow_data *fd)
+{
+	const struct frontrow_sender *sender = sender_of_current(fd);
+
+	if (!(current->flags & PF_KTHREAD) || READ_ONCE(sender->task) != current)
+		return frontrow_ground_of_current(fd);
+	return READ_ONCE(sender->ground);
+}
+
 /*
  * What is behind may sync megabytes at a time, and several at once, which would
  * leave no tag to a foreground that has only begun to work; but not where it holds
@@ -80,7 +110,9 @@ static bool somebody_depends_on(const struct frontrow_data *fd, blk_opf_t opf,
 void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct frontrow_data *fd = data->q->elevator->elevator_data;
-	enum frontrow_ground ground = frontrow_ground_of_current(fd);
+	enum frontrow_ground ground = op_is_sync(opf) ?
+				      frontrow_ground_of_current(fd) :
+				      ground_of_sender(fd);
 
 	if (ground == FRONTROW_FOREGROUND)
 		return;
