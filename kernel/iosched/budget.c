@@ -8,40 +8,20 @@
  * how large a request may be for the device to be rid of it within slice_us.
  * A synchronous request that comes at a bad moment waits for about that.
  *
- * While somebody waits, async earns credit at a share of that rate and sends
- * one request at a time when the credit is positive. The share grows with the
- * age of the oldest request, so that none gets old whatever the load. What is
- * behind a foreground that waits has a smaller share, and none as long as it has
- * only begun to, and its synchronous requests have one, too; an app that is seen
- * beside it has the share that it was given.
+ * While somebody waits, a class that is not open to his level earns credit at a
+ * share of that rate and sends one request at a time when the credit is positive.
+ * The share grows with the age of the oldest request, so that none gets old
+ * whatever the load. It is smaller while the foreground waits; an app that is
+ * visible beside it has the share that it was given.
  */
 #include <linux/pagemap.h>
 
 #include "frontrow.h"
 
-#define WINDOW_NS		(20 * NSEC_PER_MSEC)
-#define WINDOW_MIN_REQUESTS	4
-/* Requests that stay longer than this only queue in the device. */
-#define OPEN_LATENCY_NS		(5 * NSEC_PER_MSEC)
-#define OPEN_LIMIT_MIN		2U
-/* Until the first window: a slow card, so that the first seconds are safe. */
-#define INITIAL_BYTES_PER_S	(32ULL << 20)
-#define INITIAL_DISCARD_NS	(500 * NSEC_PER_USEC)
-/* Below this the cost of a command outweighs what a waiter gains. */
-#define MIN_SLICE_BYTES		(64U << 10)
-/* At most, where somebody is in front or behind. */
-#define GROUNDS_SLICE_US	1000U
 /* What read-ahead asks for at once. */
-#define READ_BYTES		((u64)VM_READAHEAD_PAGES * PAGE_SIZE)
-/* No use in asking again sooner. */
-#define MIN_WAIT_NS		(500 * NSEC_PER_USEC)
-/* Old age begins here, and everything goes to async here. */
-#define AGE_RAMP_BEGIN_NS	(3000ULL * NSEC_PER_MSEC)
-#define AGE_RAMP_END_NS		(4500ULL * NSEC_PER_MSEC)
-/* Most of what a user waits for is over by then; nobody behind starves in it. */
-#define GRACE_NS		(500ULL * NSEC_PER_MSEC)
+#define READ_BYTES	((u64)VM_READAHEAD_PAGES * PAGE_SIZE)
 
-/* Whoever is in front of somebody is to wait less than among equals. */
+/* A foreground is to wait less than one among equals. */
 static u64 slice_bytes(const struct frontrow_data *fd)
 {
 	unsigned int slice_us = fd->slice_us;
@@ -112,37 +92,29 @@ static u64 oldest_ns(struct frontrow_data *fd, enum frontrow_class class,
 	return rq ? frontrow_rq(rq)->inserted_ns : now_ns;
 }
 
-static u64 grace_left_ns(const struct frontrow_data *fd, u64 now_ns)
-{
-	u64 end_ns = fd->seen_since_ns + GRACE_NS;
-
-	return end_ns > now_ns ? end_ns - now_ns : 0;
-}
-
 /*
  * Discards have an account of their own, half the size, or a foreground that
  * frees blocks would spend the background's share on them.
  */
 static unsigned int base_percent(struct frontrow_data *fd,
-				 enum frontrow_class class, u64 now_ns)
+				 const struct frontrow_view *view,
+				 enum frontrow_class class)
 {
 	unsigned int percent = READ_ONCE(fd->async_share_percent);
 
-	if (frontrow_class_is_visible(class))
+	if (frontrow_is_visible(class))
 		return READ_ONCE(fd->visible_share_percent[class - FRONTROW_VISIBLE_1]);
-	if (class != FRONTROW_FG_ASYNC && frontrow_seen_waits(fd, now_ns)) {
-		if (grace_left_ns(fd, now_ns))
-			return 0;
+	if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_ANYBODY)
 		percent = READ_ONCE(fd->background_share_percent);
-	}
 	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
 }
 
 static unsigned int share_percent(struct frontrow_data *fd,
-				  enum frontrow_class class, u64 now_ns)
+				  const struct frontrow_view *view,
+				  enum frontrow_class class)
 {
-	unsigned int base = base_percent(fd, class, now_ns);
-	u64 age_ns = now_ns - oldest_ns(fd, class, now_ns);
+	unsigned int base = base_percent(fd, view, class);
+	u64 age_ns = view->now_ns - oldest_ns(fd, class, view->now_ns);
 
 	if (age_ns <= AGE_RAMP_BEGIN_NS)
 		return base;
@@ -152,101 +124,104 @@ static unsigned int share_percent(struct frontrow_data *fd,
 				AGE_RAMP_END_NS - AGE_RAMP_BEGIN_NS);
 }
 
-static s64 *credit_of(struct frontrow_data *fd, enum frontrow_class class)
+static struct frontrow_group *group_of(struct frontrow_data *fd,
+				       enum frontrow_class class)
 {
-	return &fd->budget.credit_bytes[class - FRONTROW_SHARED];
+	return &fd->groups[class - FRONTROW_FIRST_GROUP];
 }
 
 /* Credit may not pile up beyond one request, or a burst would follow. */
-static void earn(struct frontrow_data *fd, u64 now_ns)
+static void earn(struct frontrow_data *fd, const struct frontrow_view *view)
 {
 	struct frontrow_budget *budget = &fd->budget;
-	u64 elapsed_us = div_u64(now_ns - budget->credit_updated_ns, NSEC_PER_USEC);
+	u64 elapsed_us = div_u64(view->now_ns - budget->credit_updated_ns, NSEC_PER_USEC);
 	enum frontrow_class class;
 
 	elapsed_us = min_t(u64, elapsed_us, USEC_PER_SEC);
-	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++) {
+	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
 		u64 per_s = div_u64(budget->bytes_per_s *
-				    share_percent(fd, class, now_ns), 100);
+				    share_percent(fd, view, class), 100);
 		u64 earned = div_u64(per_s * elapsed_us, USEC_PER_SEC);
-		s64 *credit = credit_of(fd, class);
+		s64 *credit = &group_of(fd, class)->credit_bytes;
 
 		*credit = min_t(s64, *credit + earned, slice_bytes(fd));
 	}
-	budget->credit_updated_ns = now_ns;
+	budget->credit_updated_ns = view->now_ns;
 }
 
 static enum frontrow_class first_due(struct frontrow_data *fd,
-				     enum frontrow_class class, u64 now_ns)
+				     const struct frontrow_view *view,
+				     enum frontrow_class class)
 {
 	for (; class < FRONTROW_NR_CLASSES; class++)
-		if (fd->queued[class] && *credit_of(fd, class) > 0 &&
-		    !frontrow_class_is_open(fd, class, now_ns))
+		if (fd->queued[class] && group_of(fd, class)->credit_bytes > 0 &&
+		    !frontrow_is_open(view, class))
 			break;
 	return class;
 }
 
 /*
  * The class that may send a request although it is not open, if one may. An app
- * that is seen and cannot spend its share on small requests has credit all the
+ * that is visible and cannot spend its share on small requests has credit all the
  * time: it is the others' turn after each.
  */
-enum frontrow_class frontrow_budget_due(struct frontrow_data *fd, u64 now_ns)
+enum frontrow_class frontrow_budget_due(struct frontrow_data *fd,
+					const struct frontrow_view *view)
 {
 	struct frontrow_budget *budget = &fd->budget;
 	enum frontrow_class due = FRONTROW_NR_CLASSES;
 
+	/* All groups are open. */
+	if (view->who == FRONTROW_NOBODY && !view->is_front_writing)
+		return due;
 	/* Small steps would be lost in rounding. */
-	if (now_ns - budget->credit_updated_ns > 100 * NSEC_PER_USEC)
-		earn(fd, now_ns);
-	if (frontrow_class_is_visible(budget->last_due))
-		due = first_due(fd, budget->last_due + 1, now_ns);
+	if (view->now_ns - budget->credit_updated_ns > 100 * NSEC_PER_USEC)
+		earn(fd, view);
+	if (frontrow_is_visible(budget->last_due))
+		due = first_due(fd, view, budget->last_due + 1);
 	if (due == FRONTROW_NR_CLASSES)
-		due = first_due(fd, FRONTROW_SHARED, now_ns);
+		due = first_due(fd, view, FRONTROW_FIRST_GROUP);
 	budget->last_due = due;
 	return due;
 }
 
 /* Time until a queued class has credit, at its present share. */
-u64 frontrow_budget_wait_ns(struct frontrow_data *fd, u64 now_ns)
+u64 frontrow_budget_wait_ns(struct frontrow_data *fd,
+			    const struct frontrow_view *view)
 {
-	const struct frontrow_budget *budget = &fd->budget;
 	u64 wait_ns = NSEC_PER_SEC;
 	enum frontrow_class class;
 
-	for (class = FRONTROW_SHARED; class < FRONTROW_NR_CLASSES; class++) {
-		s64 credit = *credit_of(fd, class);
-		u64 per_s = div_u64(budget->bytes_per_s *
-				    base_percent(fd, class, now_ns), 100);
+	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
+		s64 credit = group_of(fd, class)->credit_bytes;
+		u64 per_s = div_u64(fd->budget.bytes_per_s *
+				    base_percent(fd, view, class), 100);
 
 		if (!fd->queued[class])
 			continue;
 		if (credit > 0)
 			return MIN_WAIT_NS;
-		if (!per_s) {
-			wait_ns = min(wait_ns, grace_left_ns(fd, now_ns));
-			continue;
-		}
-		wait_ns = min(wait_ns,
-			      div64_u64((u64)-credit * NSEC_PER_SEC, per_s));
+		wait_ns = min(wait_ns, div64_u64((u64)-credit * NSEC_PER_SEC,
+						 max(per_s, 1ULL)));
 	}
 	return max_t(u64, wait_ns, MIN_WAIT_NS);
 }
 
-/* Whether that many bytes of a write from behind may join those in the device. */
-bool frontrow_budget_has_room_behind(const struct frontrow_data *fd, u32 bytes)
+/* Whether a write of the background may join those in the device. */
+bool frontrow_budget_has_room(const struct frontrow_data *fd, u32 bytes)
 {
-	return !fd->behind_bytes || fd->behind_bytes + bytes <= slice_bytes(fd);
+	return !fd->background_bytes ||
+	       fd->background_bytes + bytes <= slice_bytes(fd);
 }
 
 /*
  * What the device's rate is learnt from: writeback, and what is written and
- * synced behind, which may be all the writing there is.
+ * synced in the background, which may be all the writing there is.
  */
 static bool shows_rate(const struct frontrow_rq *fr)
 {
 	return fr->class == FRONTROW_ASYNC ||
-	       (fr->class == FRONTROW_BG_SYNC && fr->is_behind_write);
+	       (fr->class == FRONTROW_BG_SYNC && fr->is_background_write);
 }
 
 /* What a request costs in bytes; a discard moves none, but takes time. */
@@ -261,27 +236,32 @@ static u64 cost_bytes(const struct frontrow_data *fd, const struct frontrow_rq *
 			   budget->discard_ns, NSEC_PER_USEC));
 }
 
-/* A request that has to share goes to the device. */
+/* A request of a group goes to the device. */
 void frontrow_budget_charge(struct frontrow_data *fd,
-			    const struct frontrow_rq *fr, u64 now_ns)
+			    const struct frontrow_rq *fr,
+			    const struct frontrow_view *view)
 {
+	struct frontrow_group *group = group_of(fd, fr->class);
 	struct frontrow_budget *budget = &fd->budget;
+	u64 now_ns = view->now_ns;
 
-	if (!frontrow_class_is_open(fd, fr->class, now_ns)) {
+	if (!frontrow_is_open(view, fr->class)) {
 		frontrow_budget_disturb(fd);
-		/* What went without credit, for somebody who was stuck, is not owed. */
-		*credit_of(fd, fr->class) = max_t(s64, *credit_of(fd, fr->class), 0) -
-					    cost_bytes(fd, fr);
+		/* What went without credit, for somebody who searched, is not owed. */
+		group->credit_bytes = max_t(s64, group->credit_bytes, 0) -
+				      cost_bytes(fd, fr);
 		return;
 	}
+	fd->served_floor_bytes = group->served_bytes;
+	group->served_bytes += cost_bytes(fd, fr);
 	/* Whoever comes next waits for this one, and not for another soon. */
-	*credit_of(fd, fr->class) = -(s64)cost_bytes(fd, fr);
+	group->credit_bytes = -(s64)cost_bytes(fd, fr);
 	/* What is not held back for others takes no time from their accounts. */
-	if (frontrow_class_is_visible(fr->class))
+	if (frontrow_is_visible(fr->class))
 		return;
 	budget->credit_updated_ns = now_ns;
 	if (!budget->window_start_ns &&
-	    (fr->class != FRONTROW_BG_SYNC || fr->is_behind_write)) {
+	    (fr->class != FRONTROW_BG_SYNC || fr->is_background_write)) {
 		budget->window_start_ns = now_ns;
 		budget->window_bytes = 0;
 		budget->window_latency_ns = 0;
@@ -298,8 +278,7 @@ static void adapt_open_limit(struct frontrow_data *fd)
 	if (latency_ns > OPEN_LATENCY_NS)
 		budget->open_limit = max(OPEN_LIMIT_MIN, budget->open_limit * 3 / 4);
 	else if (budget->window_full)
-		budget->open_limit = min(fd->q->tag_set->queue_depth,
-					 budget->open_limit +
+		budget->open_limit = min(frontrow_depth(fd), budget->open_limit +
 					 max(1U, budget->open_limit / 4));
 }
 
@@ -357,10 +336,10 @@ void frontrow_budget_complete(struct frontrow_data *fd,
 	budget->window_requests++;
 
 	/* The device ran dry: what it could take is not known. */
-	if (!fd->queued[FRONTROW_ASYNC] && !fd->nr_in_device[FRONTROW_ASYNC] &&
-	    !fd->queued[FRONTROW_BG_SYNC] && !fd->nr_in_device[FRONTROW_BG_SYNC])
+	if (!fd->queued[FRONTROW_ASYNC] && !fd->in_device[FRONTROW_ASYNC] &&
+	    !fd->queued[FRONTROW_BG_SYNC] && !fd->in_device[FRONTROW_BG_SYNC])
 		frontrow_budget_disturb(fd);
-	else if (now_ns - budget->window_start_ns >= WINDOW_NS &&
-		 budget->window_requests >= WINDOW_MIN_REQUESTS)
+	else if (now_ns - budget->window_start_ns >= RATE_WINDOW_NS &&
+		 budget->window_requests >= RATE_WINDOW_REQUESTS)
 		close_window(fd, now_ns);
 }

@@ -18,8 +18,8 @@
  *					and no request tells
  *
  * They tell the start of a wait, when promotion helps, and its end, so that
- * the time it cost is known and no promotion outlives it. Handlers run with
- * preemption off and in the waiting task.
+ * the time it cost is known and no promotion outlives it. The waiter lives in
+ * the probe's instance. Handlers run with preemption off and in the waiting task.
  */
 #include <linux/buffer_head.h>
 #include <linux/kprobes.h>
@@ -33,12 +33,9 @@
 static LIST_HEAD(instances);
 static DEFINE_SPINLOCK(instances_lock);
 
-struct wait {
+struct discard_wait {
 	struct frontrow_data *fd;
-	u64 start_ns;
-	u8 dependency;
-	bool counted;		/* it is for an asynchronous write */
-	bool in_front;		/* an fsync of the foreground's */
+	u64 begin_ns;
 };
 
 void frontrow_detect_add(struct frontrow_data *fd)
@@ -55,6 +52,7 @@ void frontrow_detect_del(struct frontrow_data *fd)
 	list_del_rcu(&fd->instance);
 	spin_unlock(&instances_lock);
 	synchronize_rcu();
+	frontrow_waiters_exit(fd);
 }
 
 static bool is_alive(const struct frontrow_data *fd)
@@ -77,66 +75,75 @@ static struct block_device *device_of(struct address_space *mapping)
 	return sb_is_blkdev_sb(inode->i_sb) ? I_BDEV(inode) : inode->i_sb->s_bdev;
 }
 
-/*
- * Below a stacked device (dm, md) the request lies in another queue, but its
- * folios are the same: any instance may have it.
- */
-static bool may_serve(const struct frontrow_data *fd, struct block_device *bdev)
+static struct frontrow_data *instance_on(const struct request_queue *q)
 {
-	struct request_queue *q = bdev_get_queue(bdev);
+	struct frontrow_data *fd;
 
-	return fd->q == q || !queue_is_mq(q);
+	list_for_each_entry_rcu(fd, &instances, instance)
+		if (fd->q == q)
+			return fd;
+	return NULL;
 }
 
 static enum frontrow_dependency whose_wait(enum frontrow_dependency usual)
 {
-	if ((current->flags & PF_KTHREAD) && !strncmp(current->comm, "jbd2/", 5))
-		return FRONTROW_JOURNAL;
-	return usual;
+	return frontrow_is_kernels_own(current) ? FRONTROW_JOURNAL : usual;
+}
+
+/* Above a stacked device any instance may have it, and mostly none has it yet. */
+static void begin_above_stack(struct frontrow_waiter *waiter, bool surely_writeback)
+{
+	struct frontrow_data *fd;
+
+	list_for_each_entry_rcu(fd, &instances, instance) {
+		frontrow_wait_begins(fd, waiter, false);
+		if (!hlist_unhashed(&waiter->node))
+			return;
+	}
+	if (surely_writeback && !list_empty(&instances))
+		frontrow_wait_unplaced(waiter);
 }
 
 /* Returns 0 if the wait concerns one of our queues and its end is of interest. */
-static int wait_begins(struct kretprobe_instance *ri,
-		       struct folio *folio,
-		       enum frontrow_dependency dependency, bool surely_writeback)
+static int begin(struct frontrow_waiter *waiter, struct address_space *mapping,
+		 bool surely_writeback)
 {
-	struct address_space *mapping = folio_mapping(folio);
-	struct wait *wait = (struct wait *)ri->data;
 	struct block_device *bdev = mapping ? device_of(mapping) : NULL;
-	enum frontrow_outcome outcome;
+	struct request_queue *q;
 	struct frontrow_data *fd;
 
-	wait->fd = NULL;
-	wait->counted = false;
 	if (!bdev)
 		return 1;
-	wait->dependency = whose_wait(dependency);
+	q = bdev_get_queue(bdev);
+	waiter->mapping = mapping;
+	waiter->task = current;
+	INIT_HLIST_NODE(&waiter->node);
 	rcu_read_lock();
-	list_for_each_entry_rcu(fd, &instances, instance) {
-		if (!may_serve(fd, bdev))
-			continue;
-		outcome = frontrow_boost_folio(fd, folio, mapping,
-					       wait->dependency, surely_writeback);
-		if (outcome == FRONTROW_WAIT_NOT_OURS)
-			continue;
-		wait->fd = fd;
-		wait->counted |= outcome != FRONTROW_WAIT_SYNC;
-	}
+	fd = instance_on(q);
+	if (fd)
+		frontrow_wait_begins(fd, waiter, surely_writeback);
+	else if (!queue_is_mq(q))
+		begin_above_stack(waiter, surely_writeback);
 	rcu_read_unlock();
-	wait->start_ns = ktime_get_ns();
-	return wait->fd ? 0 : 1;
+	return hlist_unhashed(&waiter->node) ? 1 : 0;
+}
+
+static int wait_begins(struct kretprobe_instance *ri, struct folio *folio,
+		       enum frontrow_dependency dependency, bool surely_writeback)
+{
+	struct frontrow_waiter *waiter = (struct frontrow_waiter *)ri->data;
+
+	*waiter = (struct frontrow_waiter) {
+		.first_page = folio->index,
+		.last_page = folio->index + folio_nr_pages(folio) - 1,
+		.dependency = whose_wait(dependency),
+	};
+	return begin(waiter, folio_mapping(folio), surely_writeback);
 }
 
 static int wait_ended(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	struct wait *wait = (struct wait *)ri->data;
-	u64 slept_ns = ktime_get_ns() - wait->start_ns;
-
-	rcu_read_lock();
-	if (is_alive(wait->fd))
-		frontrow_wait_ended(wait->fd, current, wait->dependency,
-				    wait->counted ? slept_ns : 0);
-	rcu_read_unlock();
+	frontrow_wait_ended((struct frontrow_waiter *)ri->data);
 	return 0;
 }
 
@@ -184,52 +191,28 @@ static int flush_begins(struct kprobe *probe, struct pt_regs *regs)
 	return 0;
 }
 
-static struct frontrow_data *instance_on(struct block_device *bdev)
-{
-	struct frontrow_data *fd;
-
-	list_for_each_entry_rcu(fd, &instances, instance)
-		if (bdev && fd->q == bdev_get_queue(bdev))
-			return fd;
-	return NULL;
-}
-
 static int fsync_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct file *file = (struct file *)regs_get_kernel_argument(regs, 0);
-	struct wait *wait = (struct wait *)ri->data;
+	struct frontrow_waiter *waiter = (struct frontrow_waiter *)ri->data;
 
-	rcu_read_lock();
-	wait->fd = instance_on(device_of(file->f_mapping));
-	if (wait->fd) {
-		wait->in_front = frontrow_ground_of_current(wait->fd) ==
-				 FRONTROW_FOREGROUND;
-		frontrow_fsync_begins(wait->fd, wait->in_front);
-	}
-	rcu_read_unlock();
-	return wait->fd ? 0 : 1;
-}
-
-static int fsync_ended(struct kretprobe_instance *ri, struct pt_regs *regs)
-{
-	struct wait *wait = (struct wait *)ri->data;
-
-	rcu_read_lock();
-	if (is_alive(wait->fd))
-		frontrow_fsync_ended(wait->fd, wait->in_front);
-	rcu_read_unlock();
-	return 0;
+	*waiter = (struct frontrow_waiter) {
+		.last_page = ULONG_MAX,
+		.dependency = FRONTROW_DATA,
+		.is_fsync = true,
+	};
+	return begin(waiter, file->f_mapping, true);
 }
 
 static int discard_wait_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct super_block *sb =
 		(struct super_block *)regs_get_kernel_argument(regs, 0);
-	struct wait *wait = (struct wait *)ri->data;
+	struct discard_wait *wait = (struct discard_wait *)ri->data;
 
-	wait->start_ns = ktime_get_ns();
+	wait->begin_ns = ktime_get_ns();
 	rcu_read_lock();
-	wait->fd = instance_on(sb->s_bdev);
+	wait->fd = sb->s_bdev ? instance_on(bdev_get_queue(sb->s_bdev)) : NULL;
 	if (wait->fd)
 		frontrow_boost_discards(wait->fd);
 	rcu_read_unlock();
@@ -238,37 +221,38 @@ static int discard_wait_begins(struct kretprobe_instance *ri, struct pt_regs *re
 
 static int discard_wait_ended(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	struct wait *wait = (struct wait *)ri->data;
+	struct discard_wait *wait = (struct discard_wait *)ri->data;
 
 	rcu_read_lock();
 	if (is_alive(wait->fd))
 		frontrow_discard_wait_ended(wait->fd,
-					    ktime_get_ns() - wait->start_ns);
+					    ktime_get_ns() - wait->begin_ns);
 	rcu_read_unlock();
 	return 0;
 }
 
-#define HOOK(function, begins, ended)			\
+#define HOOK(function, begins, ended, type)		\
 	{						\
 		.kp.symbol_name	= function,		\
 		.entry_handler	= begins,		\
 		.handler	= ended,		\
-		.data_size	= sizeof(struct wait),	\
+		.data_size	= sizeof(struct type),	\
 		.maxactive	= MAX_SLEEPERS,		\
 	}
 
 static struct kretprobe hooks[] = {
-	HOOK("folio_wait_bit", folio_wait_begins, wait_ended),
-	HOOK("__lock_buffer", buffer_wait_begins, wait_ended),
-	HOOK("__wait_on_buffer", buffer_wait_begins, wait_ended),
-	HOOK("__sync_dirty_buffer", buffer_write_begins, wait_ended),
-	HOOK("write_dirty_buffer", buffer_write_begins, wait_ended),
-	HOOK("vfs_fsync_range", fsync_begins, fsync_ended),
+	HOOK("folio_wait_bit", folio_wait_begins, wait_ended, frontrow_waiter),
+	HOOK("__lock_buffer", buffer_wait_begins, wait_ended, frontrow_waiter),
+	HOOK("__wait_on_buffer", buffer_wait_begins, wait_ended, frontrow_waiter),
+	HOOK("__sync_dirty_buffer", buffer_write_begins, wait_ended, frontrow_waiter),
+	HOOK("write_dirty_buffer", buffer_write_begins, wait_ended, frontrow_waiter),
+	HOOK("vfs_fsync_range", fsync_begins, wait_ended, frontrow_waiter),
 };
 
 /* ext4 may be a module that is not there; then nobody waits in it. */
 static struct kretprobe ext4_hook =
-	HOOK("ext4_should_retry_alloc", discard_wait_begins, discard_wait_ended);
+	HOOK("ext4_should_retry_alloc", discard_wait_begins, discard_wait_ended,
+	     discard_wait);
 static bool ext4_hooked;
 
 /* Where this function was inlined, anticipation alone bridges a flush. */
@@ -295,6 +279,12 @@ static const char *cannot_probe(int err)
 int frontrow_detect_init(void)
 {
 	int err, i;
+
+	/* Handlers run with preemption off, where its spinlocks must not be taken. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		pr_err("frontrow: kernels with PREEMPT_RT are not supported: boot one without\n");
+		return -EOPNOTSUPP;
+	}
 
 	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
 		err = register_kretprobe(&hooks[i]);

@@ -8,6 +8,9 @@
  * the kernel's threads and services that the foreground may depend on among it,
  * is served as if nothing had been said.
  *
+ * Where nobody has named a cgroup the I/O priority tells: the class idle (ionice,
+ * io.prio.class, SCHED_IDLE) is the background.
+ *
  * A request is its bio's cgroup's. That holds for asynchronous writes too, where
  * the paper needed lists of LBAs: with the memory and io controllers on, writeback
  * is charged to the cgroup that the inode belongs to (CONFIG_CGROUP_WRITEBACK), which
@@ -42,37 +45,55 @@ static enum frontrow_ground ground_of(const struct frontrow_grounds *grounds,
 	return FRONTROW_MIDDLE;
 }
 
+static enum frontrow_ground unless_idle(enum frontrow_ground ground, int ioprio)
+{
+	if (ground == FRONTROW_MIDDLE &&
+	    IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_IDLE)
+		return FRONTROW_BACKGROUND;
+	return ground;
+}
+
+static enum frontrow_ground named(struct frontrow_data *fd, struct cgroup *cgroup)
+{
+	enum frontrow_ground ground = FRONTROW_MIDDLE;
+	const struct frontrow_grounds *grounds;
+
+	rcu_read_lock();
+	grounds = rcu_dereference(fd->grounds);
+	if (grounds)
+		ground = ground_of(grounds, cgroup);
+	rcu_read_unlock();
+	return ground;
+}
+
 enum frontrow_ground frontrow_ground_of_bio(struct frontrow_data *fd,
 					    struct bio *bio)
 {
 	enum frontrow_ground ground = FRONTROW_MIDDLE;
-	const struct frontrow_grounds *grounds;
 	struct cgroup_subsys_state *css;
 
-	if (likely(!rcu_access_pointer(fd->grounds)) || !bio)
-		return FRONTROW_MIDDLE;
-	rcu_read_lock();
-	grounds = rcu_dereference(fd->grounds);
-	css = bio_blkcg_css(bio);
-	if (grounds && css)
-		ground = ground_of(grounds, css->cgroup);
-	rcu_read_unlock();
-	return ground;
+	if (!bio)
+		return ground;
+	if (unlikely(rcu_access_pointer(fd->grounds))) {
+		rcu_read_lock();
+		css = bio_blkcg_css(bio);
+		if (css)
+			ground = named(fd, css->cgroup);
+		rcu_read_unlock();
+	}
+	return unless_idle(ground, bio->bi_ioprio);
 }
 
 enum frontrow_ground frontrow_ground_of_current(struct frontrow_data *fd)
 {
 	enum frontrow_ground ground = FRONTROW_MIDDLE;
-	const struct frontrow_grounds *grounds;
 
-	if (likely(!rcu_access_pointer(fd->grounds)))
-		return FRONTROW_MIDDLE;
-	rcu_read_lock();
-	grounds = rcu_dereference(fd->grounds);
-	if (grounds)
-		ground = ground_of(grounds, task_dfl_cgroup(current));
-	rcu_read_unlock();
-	return ground;
+	if (unlikely(rcu_access_pointer(fd->grounds))) {
+		rcu_read_lock();
+		ground = named(fd, task_dfl_cgroup(current));
+		rcu_read_unlock();
+	}
+	return unless_idle(ground, get_current_ioprio());
 }
 
 /*

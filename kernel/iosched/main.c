@@ -17,14 +17,6 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-/* A tenth is promised; a little more covers what rounding and waiting lose. */
-#define DEFAULT_ASYNC_SHARE_PERCENT	14
-/* What is behind gets while the foreground waits: it goes on, no more. */
-#define DEFAULT_BACKGROUND_SHARE_PERCENT 4
-/* What a synchronous request that comes at a bad moment may have to wait. */
-#define DEFAULT_SLICE_US		2500
-#define INITIAL_THINK_NS		(2 * NSEC_PER_MSEC)
-
 static struct frontrow_data *data_of(struct request_queue *q)
 {
 	return q->elevator->elevator_data;
@@ -42,6 +34,8 @@ static bool frontrow_bio_merge(struct request_queue *q, struct bio *bio,
 	unsigned long flags;
 	bool merged;
 
+	frontrow_note_sender(fd, bio->bi_opf, frontrow_ground_of_bio(fd, bio),
+			     frontrow_mapping_of(bio));
 	spin_lock_irqsave(&fd->lock, flags);
 	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
 	spin_unlock_irqrestore(&fd->lock, flags);
@@ -71,6 +65,9 @@ static void frontrow_request_merged(struct request_queue *q, struct request *rq,
 {
 	struct rb_root *sorted = &data_of(q)->sorted[rq_data_dir(rq)];
 
+	if (type != ELEVATOR_DISCARD_MERGE && rq_data_dir(rq) == WRITE)
+		frontrow_join_bio(frontrow_rq(rq), type == ELEVATOR_FRONT_MERGE ?
+						   rq->bio : rq->biotail);
 	if (type != ELEVATOR_FRONT_MERGE)
 		return;
 	elv_rb_del(sorted, rq);
@@ -79,39 +76,67 @@ static void frontrow_request_merged(struct request_queue *q, struct request *rq,
 
 /*
  * @next, queued or just coming, goes into @rq, which takes the more urgent
- * class of the two.
+ * class of the two, its ground and its level.
  */
 static void frontrow_requests_merged(struct request_queue *q, struct request *rq,
 				     struct request *next)
 {
 	struct frontrow_data *fd = data_of(q);
 	struct frontrow_rq *fr = frontrow_rq(rq), *next_fr = frontrow_rq(next);
-	enum frontrow_class class = frontrow_class_of(next);
+	bool is_sync = op_is_sync(next->cmd_flags);
+	enum frontrow_class class = next_fr->own_class;
+	u64 now_ns = ktime_get_ns();
+	bool has_page = false;
 
 	if (next_fr->state == FRONTROW_RQ_QUEUED) {
 		class = next_fr->class;
-		fr->inserted_ns = min(fr->inserted_ns, next_fr->inserted_ns);
 		frontrow_dequeue(fd, next);
+		frontrow_forget(fd, next_fr);
+		frontrow_request_ends(fd, next_fr, now_ns);
+	} else if (frontrow_is_group(class)) {
+		class = frontrow_class_awaited(fd, next_fr, class, &has_page);
 	}
-	if (class < fr->class)
-		frontrow_reclass(fd, rq, class);
+	frontrow_join(fd, fr, next_fr);
+	if (is_sync && (!fr->is_counted || next_fr->level > fr->level)) {
+		frontrow_request_ends(fd, fr, now_ns);
+		fr->level = next_fr->level;
+		frontrow_request_begins(fd, fr, now_ns);
+	}
+	if (class >= fr->class)
+		return;
+	fr->ground = next_fr->ground;
+	frontrow_reclass(fd, rq, class);
 }
 
 /*
  * A merge must neither lend urgency to a background bio nor take it from a
- * foreground one.
+ * foreground one; and whoever waits for a file must find all of it.
  */
 static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 				 struct bio *bio)
 {
-	return op_is_sync(bio->bi_opf) == rq_is_sync(rq) &&
-	       frontrow_rq(rq)->class != FRONTROW_BOOSTED &&
-	       frontrow_rq(rq)->ground == frontrow_ground_of_bio(data_of(q), bio);
+	const struct frontrow_rq *fr = frontrow_rq(rq);
+
+	if (op_is_sync(bio->bi_opf) != rq_is_sync(rq) || fr->class < fr->own_class ||
+	    fr->ground != frontrow_ground_of_bio(data_of(q), bio))
+		return false;
+	if (bio_op(bio) == REQ_OP_DISCARD)
+		return fr->under_handle == !!current->journal_info;
+	return rq_data_dir(rq) == READ ||
+	       (!fr->mappings && fr->mapping == frontrow_mapping_of(bio));
 }
 
 /*
  * A request's way: insert, dispatch, completion
  */
+
+static void flush_ended(struct frontrow_data *fd, struct frontrow_rq *fr,
+			u64 now_ns)
+{
+	fr->state = FRONTROW_RQ_IDLE;
+	fd->nr_flushing--;
+	frontrow_request_ends(fd, fr, now_ns);
+}
 
 static bool may_be_merged(const struct request *rq)
 {
@@ -123,20 +148,18 @@ static void insert_tracked(struct frontrow_data *fd, struct request *rq,
 			   u64 now_ns)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
-	enum frontrow_class class = frontrow_class_of(rq);
-	bool has_folio = false;
+	enum frontrow_class class = fr->own_class;
+	bool has_page = false;
 
-	fr->mapping = frontrow_mapping_of(rq->bio);
-	fr->inserted_ns = now_ns;
 	if (class == FRONTROW_DISCARD)
 		class = frontrow_discard_is_awaited(fd, fr) ? FRONTROW_BOOSTED : class;
-	else if (frontrow_class_is_shared(class) && rq_data_dir(rq) == WRITE)
-		class = frontrow_class_awaited(fd, rq, class, now_ns, &has_folio);
-	if (frontrow_class_is_sync(class))
-		frontrow_sync_begins(fd, fr->ground, now_ns);
+	else if (class >= FRONTROW_BOOSTED && rq_data_dir(rq) == WRITE)
+		class = frontrow_class_awaited(fd, fr, class, &has_page);
+	if (op_is_sync(rq->cmd_flags) && fr->own_class != FRONTROW_DISCARD)
+		frontrow_request_begins(fd, fr, now_ns);
 	frontrow_enqueue(fd, rq, class);
-	if (has_folio)
-		frontrow_put_first(fd, rq);
+	if (has_page)
+		list_move(&rq->queuelist, &fd->fifo[class]);
 	if (may_be_merged(rq)) {
 		elv_rqhash_add(fd->q, rq);
 		if (!fd->q->last_merge)
@@ -144,15 +167,24 @@ static void insert_tracked(struct frontrow_data *fd, struct request *rq,
 	}
 }
 
+/* A discard that somebody waits for would be lost in one that nobody does. */
+static bool may_join_queued(const struct frontrow_data *fd,
+			    const struct frontrow_rq *fr)
+{
+	return fr->own_class != FRONTROW_DISCARD ||
+	       !(fr->under_handle || fd->discard_waiters);
+}
+
 static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 			    bool at_head)
 {
 	struct request *rq, *next;
-	u64 now_ns = ktime_get_ns();
 	unsigned long flags;
 	LIST_HEAD(free);
+	u64 now_ns;
 
 	spin_lock_irqsave(&fd->lock, flags);
+	now_ns = ktime_get_ns();
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		struct frontrow_rq *fr = frontrow_rq(rq);
 
@@ -166,17 +198,19 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 			list_add(&rq->queuelist, &fd->head);
 			continue;
 		}
-		fr->ground = frontrow_ground_of_bio(fd, rq->bio);
 		/* A write with FUA alone needs no flush and is one like others. */
-		if (fr->state == FRONTROW_RQ_FLUSHING) {
-			fr->state = FRONTROW_RQ_IDLE;
-			fd->nr_flushing--;
-		}
-		if (!blk_mq_sched_try_insert_merge(fd->q, rq, &free)) {
+		if (fr->state == FRONTROW_RQ_FLUSHING)
+			flush_ended(fd, fr, now_ns);
+		frontrow_identify(fd, rq);
+		frontrow_note_sender(fd, rq->cmd_flags, fr->ground, fr->mapping);
+		fr->inserted_ns = now_ns;
+		if (!may_join_queued(fd, fr) ||
+		    !blk_mq_sched_try_insert_merge(fd->q, rq, &free)) {
 			trace_block_rq_insert(rq);
 			insert_tracked(fd, rq, now_ns);
 		}
 	}
+	frontrow_count_idle(fd, now_ns);
 	spin_unlock_irqrestore(&fd->lock, flags);
 
 	list_for_each_entry_safe(rq, next, &free, queuelist) {
@@ -207,24 +241,19 @@ void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
 	unsigned long flags;
+	u64 now_ns;
 
 	if (!fr)
 		return;
 	spin_lock_irqsave(&fd->lock, flags);
+	now_ns = ktime_get_ns();
 	fr->ground = frontrow_ground_of_bio(fd, rq->bio);
-	frontrow_sync_begins(fd, fr->ground, ktime_get_ns());
+	fr->level = frontrow_level_of(fd, fr->ground, fr->by_kernel);
+	frontrow_request_begins(fd, fr, now_ns);
 	fr->state = FRONTROW_RQ_FLUSHING;
 	fd->nr_flushing++;
+	frontrow_count_idle(fd, now_ns);
 	spin_unlock_irqrestore(&fd->lock, flags);
-}
-
-static void flush_ended(struct frontrow_data *fd, struct frontrow_rq *fr,
-			u64 now_ns)
-{
-	fr->state = FRONTROW_RQ_IDLE;
-	fd->nr_flushing--;
-	fd->urgent_done_ns = now_ns;
-	frontrow_sync_ended(fd, fr->ground, now_ns);
 }
 
 /*
@@ -238,41 +267,51 @@ static void frontrow_prepare_request(struct request *rq)
 	if (!fr)
 		return;
 	fr->state = FRONTROW_RQ_IDLE;
+	fr->is_counted = false;
 	fr->under_handle = current->journal_info;
+	fr->by_kernel = frontrow_is_kernels_own(current);
+	fr->for_reclaim = current->flags & PF_MEMALLOC;
 }
 
 static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 			 u64 now_ns)
 {
-	list_del(&fr->in_device_node);
-	fd->nr_in_device[fr->class]--;
-	if (fr->is_behind_write)
-		fd->behind_bytes -= fr->bytes;
-	fr->state = FRONTROW_RQ_IDLE;
-	if (!frontrow_class_is_shared(fr->class))
-		fd->urgent_done_ns = now_ns;
-	if (frontrow_class_is_sync(fr->class))
-		frontrow_sync_ended(fd, fr->ground, now_ns);
+	fd->nr_in_device--;
+	fd->in_device[fr->class]--;
+	if (fr->is_background_write)
+		fd->background_bytes -= fr->bytes;
+	frontrow_forget(fd, fr);
+	frontrow_class_done(fd, fr->class, now_ns);
+	frontrow_request_ends(fd, fr, now_ns);
 }
 
 static void frontrow_finish_request(struct request *rq)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
 	struct frontrow_data *fd = data_of(rq->q);
+	bool runs_all = false;
 	unsigned long flags;
 	u64 now_ns;
 
 	if (!fr || fr->state == FRONTROW_RQ_IDLE)
 		return;
-	now_ns = ktime_get_ns();
 	spin_lock_irqsave(&fd->lock, flags);
+	now_ns = ktime_get_ns();
 	if (fr->state == FRONTROW_RQ_FLUSHING) {
 		flush_ended(fd, fr, now_ns);
 	} else {
 		leave_device(fd, fr, now_ns);
 		frontrow_budget_complete(fd, fr, now_ns);
 	}
+	frontrow_count_idle(fd, now_ns);
+	/* This one's end restarts its own hardware queue only. */
+	if (fd->is_held && rq->q->nr_hw_queues > 1) {
+		fd->is_held = false;
+		runs_all = true;
+	}
 	spin_unlock_irqrestore(&fd->lock, flags);
+	if (runs_all)
+		blk_mq_run_hw_queues(rq->q, true);
 }
 
 /* The driver gives it back; it comes again through insert_requests. */
@@ -428,14 +467,11 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	fd->q = q;
 	spin_lock_init(&fd->lock);
 	INIT_LIST_HEAD(&fd->head);
-	INIT_LIST_HEAD(&fd->in_device);
 	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
 		INIT_LIST_HEAD(&fd->fifo[class]);
 	fd->sorted[READ] = RB_ROOT;
 	fd->sorted[WRITE] = RB_ROOT;
-	fd->chain.think_ns = INITIAL_THINK_NS;
-	fd->front_chain.think_ns = INITIAL_THINK_NS;
-	fd->visible_chain.think_ns = INITIAL_THINK_NS;
+	frontrow_chains_init(fd);
 	fd->boost_mask = GENMASK(FRONTROW_NR_DEPENDENCIES - 1, 0);
 	fd->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
 	fd->background_share_percent = DEFAULT_BACKGROUND_SHARE_PERCENT;
@@ -486,7 +522,7 @@ static void frontrow_exit_sched(struct elevator_queue *eq)
 	frontrow_budget_exit(fd);
 	frontrow_grounds_exit(fd);
 	wbt_as_it_was(fd->q, eq);
-	WARN_ON_ONCE(!list_empty(&fd->in_device));
+	WARN_ON_ONCE(fd->nr_in_device);
 	kfree(fd);
 }
 

@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The dispatch classes as lists: fifo within a class, one sector-sorted tree a
- * direction for front merges.
+ * What a request is when it comes, and the dispatch classes as lists: fifo
+ * within a class, one sector-sorted tree a direction for front merges, and all
+ * writes by the file whose pages they have.
  *
  * Writeback submits in file and sector order already, and flash does not mind
  * the rest, so there is no elevator sweep: fifo keeps every age bounded and
  * the order easy to check with blktrace.
  */
+#include <linux/ioprio.h>
+#include <linux/pagemap.h>
+
 #include "frontrow.h"
 
-static const char *const class_names[FRONTROW_NR_CLASSES] = {
-	[FRONTROW_FG_READ]	= "fg_read",
-	[FRONTROW_FG_WRITE]	= "fg_write",
-	[FRONTROW_SYNC_READ]	= "sync_read",
-	[FRONTROW_SYNC_WRITE]	= "sync_write",
-	[FRONTROW_BOOSTED]	= "boosted",
-	[FRONTROW_VISIBLE_1]	= "visible_1",
-	[FRONTROW_VISIBLE_2]	= "visible_2",
-	[FRONTROW_VISIBLE_3]	= "visible_3",
-	[FRONTROW_FG_ASYNC]	= "fg_async",
-	[FRONTROW_BG_SYNC]	= "bg_sync",
-	[FRONTROW_ASYNC]	= "async",
-	[FRONTROW_DISCARD]	= "discard",
+const struct frontrow_class_rules frontrow_classes[FRONTROW_NR_CLASSES] = {
+	[FRONTROW_FG_READ]	= { "fg_read",	FRONTROW_FRONT },
+	[FRONTROW_FG_WRITE]	= { "fg_write",	FRONTROW_FRONT, .deadline_ms = 100 },
+	[FRONTROW_SYNC_READ]	= { "sync_read", FRONTROW_FRONT, .deadline_ms = 200 },
+	[FRONTROW_SYNC_WRITE]	= { "sync_write", FRONTROW_FRONT, .deadline_ms = 100 },
+	[FRONTROW_BOOSTED]	= { "boosted",	FRONTROW_FRONT, .deadline_ms = 50 },
+	[FRONTROW_VISIBLE_1]	= { "visible_1", FRONTROW_SEEN, .deadline_ms = 200 },
+	[FRONTROW_VISIBLE_2]	= { "visible_2", FRONTROW_SEEN, .deadline_ms = 200 },
+	[FRONTROW_VISIBLE_3]	= { "visible_3", FRONTROW_SEEN, .deadline_ms = 200 },
+	[FRONTROW_FG_ASYNC]	= { "fg_async",	FRONTROW_ANYBODY, .is_async = true },
+	[FRONTROW_BG_SYNC]	= { "bg_sync",	FRONTROW_ANYBODY, .deadline_ms = 200 },
+	[FRONTROW_ASYNC]	= { "async",	FRONTROW_NOBODY, .is_async = true },
+	[FRONTROW_DISCARD]	= { "discard",	FRONTROW_NOBODY, .is_async = true },
 };
 
-const char *frontrow_class_name(enum frontrow_class class)
-{
-	return class_names[class];
-}
-
 /* By ground: read, synchronous write, asynchronous write. */
-static const enum frontrow_class classes[FRONTROW_NR_GROUNDS][3] = {
+static const enum frontrow_class by_ground[FRONTROW_NR_GROUNDS][3] = {
 	[FRONTROW_MIDDLE] = {
 		FRONTROW_SYNC_READ, FRONTROW_SYNC_WRITE, FRONTROW_ASYNC,
 	},
@@ -52,42 +51,177 @@ static const enum frontrow_class classes[FRONTROW_NR_GROUNDS][3] = {
 };
 
 /*
- * Who waits with a journal handle holds up everybody's commit, the foreground's among
- * them. That is for what it reads, and for blocks that it fills with zeroes; a file's
- * pages are only submitted under a handle, and would be in the commit's own way.
+ * The level that a request or a task of this ground waits at. What the kernel's
+ * threads do while somebody is in fsync, the commit first of all, they do for the
+ * highest of those; and for the background alone if nobody else is.
  */
-static bool holds_up_commit(struct request *rq)
+enum frontrow_level frontrow_level_of(struct frontrow_data *fd,
+				      enum frontrow_ground ground, bool by_kernel)
 {
-	return frontrow_rq(rq)->under_handle &&
-	       (rq_data_dir(rq) == READ || !frontrow_mapping_of(rq->bio));
-}
+	enum frontrow_level level;
 
-/* The class that @rq belongs to by itself, whoever waits for it. */
-enum frontrow_class frontrow_class_of(struct request *rq)
-{
-	const struct frontrow_rq *fr = frontrow_rq(rq);
-	enum frontrow_ground ground = fr->ground;
-
-	if (req_op(rq) == REQ_OP_DISCARD || req_op(rq) == REQ_OP_SECURE_ERASE)
-		return FRONTROW_DISCARD;
-	if (!op_is_sync(rq->cmd_flags))
-		return classes[ground][2];
-	if (holds_up_commit(rq) && ground != FRONTROW_FOREGROUND)
-		ground = FRONTROW_MIDDLE;
-	return classes[ground][rq_data_dir(rq) == READ ? 0 : 1];
+	if (ground == FRONTROW_FOREGROUND)
+		return FRONTROW_FRONT;
+	if (ground == FRONTROW_BACKGROUND)
+		return FRONTROW_NOBODY;
+	if (ground >= FRONTROW_VISIBLE)
+		return FRONTROW_SEEN;
+	for (level = FRONTROW_FRONT; by_kernel && level > FRONTROW_NOBODY; level--)
+		if (fd->chains[level].nr_fsyncs)
+			return level;
+	return by_kernel && fd->chains[FRONTROW_NOBODY].nr_fsyncs ?
+	       FRONTROW_NOBODY : FRONTROW_ANYBODY;
 }
 
 /*
- * The class of what a task of this ground turns out to wait for. Who is behind
- * waits behind, or the foreground would wait beside a hundred small writes because
- * an app overwrites what is being written; but not with a journal handle.
+ * The class of what a task turns out to wait for. A task of the background waits
+ * in the background, or the foreground would wait beside a hundred small writes
+ * because an app overwrites what is being written; but not with a journal handle,
+ * for which everybody's commit waits.
  */
 enum frontrow_class frontrow_class_for_waiter(enum frontrow_ground ground,
+					      enum frontrow_level level,
 					      bool under_handle)
 {
-	bool is_shared = frontrow_class_is_shared(classes[ground][1]);
+	enum frontrow_class class = by_ground[ground][1];
 
-	return is_shared && !under_handle ? classes[ground][1] : FRONTROW_BOOSTED;
+	if (level == FRONTROW_FRONT)
+		return FRONTROW_FG_WRITE;
+	return frontrow_is_group(class) && !under_handle ? class : FRONTROW_BOOSTED;
+}
+
+/*
+ * The mapping of a bio's first page: a key to compare, never dereferenced, for
+ * the page may be anything's. (Software fscrypt and dm-crypt submit bounce pages,
+ * which belong to no mapping: they are not promoted. Inline encryption is.)
+ */
+const void *frontrow_mapping_of(struct bio *bio)
+{
+	if (!bio || !bio_has_data(bio))
+		return NULL;
+	return READ_ONCE(page_folio(bio_page(bio))->mapping);
+}
+
+static pgoff_t first_page_of(struct bio *bio)
+{
+	struct page *page = bio_page(bio);
+	struct folio *folio = page_folio(page);
+
+	return folio->index + folio_page_idx(folio, page);
+}
+
+static void widen_to(struct frontrow_rq *fr, struct bio *bio)
+{
+	pgoff_t first = first_page_of(bio);
+
+	fr->first_page = min(fr->first_page, first);
+	fr->last_page = max(fr->last_page,
+			    first + (bio->bi_iter.bi_size >> PAGE_SHIFT));
+}
+
+/* A bit of the mapping's hash; of two mappings they seldom are the same. */
+static u64 mapping_bit(const void *mapping)
+{
+	return BIT_ULL(hash_ptr(mapping, 6));
+}
+
+/* A bio of another mapping than the request's first makes it a mixed one. */
+void frontrow_join_bio(struct frontrow_rq *fr, struct bio *bio)
+{
+	const void *mapping = frontrow_mapping_of(bio);
+
+	if (!fr->mapping || !mapping)
+		return;
+	if (mapping == fr->mapping && !fr->mappings) {
+		widen_to(fr, bio);
+		return;
+	}
+	fr->mappings |= mapping_bit(fr->mapping) | mapping_bit(mapping);
+}
+
+/* Whether it has pages of that file; a mixed one may be mistaken for one that has. */
+bool frontrow_may_hold(const struct frontrow_rq *fr, const void *mapping)
+{
+	return fr->mappings ? fr->mappings & mapping_bit(mapping) :
+			      fr->mapping == mapping;
+}
+
+static void find_pages(struct frontrow_rq *fr)
+{
+	unsigned int looked_at = 0;
+	struct bio *bio;
+
+	fr->mapping = NULL;
+	fr->mappings = 0;
+	if (rq_data_dir(fr->rq) == READ)
+		return;
+	fr->mapping = frontrow_mapping_of(fr->rq->bio);
+	if (!fr->mapping)
+		return;
+	fr->first_page = ULONG_MAX;
+	fr->last_page = 0;
+	__rq_for_each_bio(bio, fr->rq) {
+		/* Whatever follows may be anybody's. */
+		if (++looked_at > MAX_BIOS_LOOKED_AT) {
+			fr->mappings = U64_MAX;
+			return;
+		}
+		frontrow_join_bio(fr, bio);
+	}
+}
+
+/*
+ * Who waits with a journal handle holds up everybody's commit. That is for what it
+ * reads, and for blocks that it fills with zeroes; a file's pages are only submitted
+ * under a handle, and would be in the commit's own way.
+ */
+static bool holds_up_commit(const struct frontrow_rq *fr)
+{
+	return fr->under_handle && (rq_data_dir(fr->rq) == READ || !fr->mapping);
+}
+
+/* The class that a request belongs to by itself, whoever waits for it. */
+static enum frontrow_class class_of(const struct frontrow_rq *fr)
+{
+	enum frontrow_ground ground = fr->ground;
+	bool is_read = rq_data_dir(fr->rq) == READ;
+
+	if (req_op(fr->rq) == REQ_OP_DISCARD || req_op(fr->rq) == REQ_OP_SECURE_ERASE)
+		return FRONTROW_DISCARD;
+	/* Somebody, and soon everybody, waits for the memory that this frees. */
+	if (!is_read && (fr->for_reclaim || (fr->rq->cmd_flags & REQ_SWAP)))
+		return FRONTROW_BOOSTED;
+	if (!op_is_sync(fr->rq->cmd_flags))
+		return by_ground[ground][2];
+	/* Only root gives the class realtime: before the middle, and no foreground. */
+	if (fr->level == FRONTROW_FRONT ||
+	    (ground == FRONTROW_MIDDLE && fr->rq->bio &&
+	     IOPRIO_PRIO_CLASS(fr->rq->bio->bi_ioprio) == IOPRIO_CLASS_RT))
+		ground = FRONTROW_FOREGROUND;
+	else if (holds_up_commit(fr))
+		ground = FRONTROW_MIDDLE;
+	return by_ground[ground][is_read ? 0 : 1];
+}
+
+/* Fills in all that is known of a request when it comes. */
+void frontrow_identify(struct frontrow_data *fd, struct request *rq)
+{
+	struct frontrow_rq *fr = frontrow_rq(rq);
+
+	fr->rq = rq;
+	fr->ground = frontrow_ground_of_bio(fd, rq->bio);
+	fr->level = frontrow_level_of(fd, fr->ground, fr->by_kernel);
+	find_pages(fr);
+	fr->own_class = class_of(fr);
+}
+
+static void hash(struct frontrow_data *fd, struct frontrow_rq *fr)
+{
+	unsigned int bucket = fr->mappings ? FRONTROW_MIXED :
+			      frontrow_mapping_hash(fr->mapping);
+
+	if (fr->mapping)
+		hlist_add_head(&fr->by_mapping, &fd->by_mapping[bucket]);
 }
 
 void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
@@ -98,22 +232,61 @@ void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 	fr->class = class;
 	fr->in_class_since_ns = fr->inserted_ns;
 	fr->state = FRONTROW_RQ_QUEUED;
+	/* An open group that was empty has saved nothing up. */
+	if (frontrow_is_group(class) && !fd->queued[class]) {
+		struct frontrow_group *group =
+			&fd->groups[class - FRONTROW_FIRST_GROUP];
+
+		group->served_bytes = max(group->served_bytes,
+					  fd->served_floor_bytes);
+	}
 	list_add_tail(&rq->queuelist, &fd->fifo[class]);
 	fd->queued[class]++;
+	fd->nr_queued++;
 	elv_rb_add(&fd->sorted[rq_data_dir(rq)], rq);
+	INIT_HLIST_NODE(&fr->by_mapping);
+	hash(fd, fr);
 }
 
+/* It leaves the queue, and stays known by its mapping. */
 void frontrow_dequeue(struct frontrow_data *fd, struct request *rq)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
 
 	list_del_init(&rq->queuelist);
 	fd->queued[fr->class]--;
+	fd->nr_queued--;
 	elv_rb_del(&fd->sorted[rq_data_dir(rq)], rq);
 	elv_rqhash_del(fd->q, rq);
 	if (fd->q->last_merge == rq)
 		fd->q->last_merge = NULL;
 	fr->state = FRONTROW_RQ_IDLE;
+}
+
+void frontrow_forget(struct frontrow_data *fd, struct frontrow_rq *fr)
+{
+	hlist_del_init(&fr->by_mapping);
+	fr->state = FRONTROW_RQ_IDLE;
+}
+
+/* What was @next's is @fr's now. */
+void frontrow_join(struct frontrow_data *fd, struct frontrow_rq *fr,
+		   const struct frontrow_rq *next)
+{
+	fr->inserted_ns = min(fr->inserted_ns, next->inserted_ns);
+	fr->own_class = min(fr->own_class, next->own_class);
+	fr->under_handle |= next->under_handle;
+	if (!fr->mapping || !next->mapping)
+		return;
+	if (fr->mapping == next->mapping && !fr->mappings && !next->mappings) {
+		fr->first_page = min(fr->first_page, next->first_page);
+		fr->last_page = max(fr->last_page, next->last_page);
+		return;
+	}
+	fr->mappings |= next->mappings | mapping_bit(fr->mapping) |
+			mapping_bit(next->mapping);
+	hlist_del_init(&fr->by_mapping);
+	hash(fd, fr);
 }
 
 /* The one whose turn it is in its class; NULL if that is empty. */
@@ -123,12 +296,6 @@ struct request *frontrow_oldest(const struct frontrow_data *fd,
 	if (list_empty(&fd->fifo[class]))
 		return NULL;
 	return list_first_entry(&fd->fifo[class], struct request, queuelist);
-}
-
-/* Before all others of its class. */
-void frontrow_put_first(struct frontrow_data *fd, struct request *rq)
-{
-	list_move(&rq->queuelist, &fd->fifo[frontrow_rq(rq)->class]);
 }
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * queue/iosched/: settings that a user could choose a value for, who is in
- * front and who behind, and the counters.
+ * queue/iosched/: settings that a user could choose a value for, who is in the
+ * foreground and who in the background, and the counters.
  */
 #include "frontrow.h"
 
@@ -166,10 +166,15 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 		length += emit_dependency(fd, page, length, i);
 	for (i = 0; i < FRONTROW_NR_CLASSES; i++)
 		length += sysfs_emit_at(page, length, "%s_dispatched %llu\n",
-					frontrow_class_name(i),
+					frontrow_classes[i].name,
 					READ_ONCE(fd->dispatched[i]));
+	length += sysfs_emit_at(page, length, "idle_while_waiting_ns %llu\n",
+				READ_ONCE(fd->idle_ns));
 	length += sysfs_emit_at(page, length, "waits_not_seen %u\n",
 				frontrow_detect_missed());
+	length += sysfs_emit_at(page, length,
+				"now_longest_idle_while_waiting_ns %llu\n",
+				READ_ONCE(fd->idle_longest_ns));
 	length += sysfs_emit_at(page, length, "now_async_age_peak_ns %llu\n",
 				READ_ONCE(fd->async_age_peak_ns));
 	length += sysfs_emit_at(page, length, "now_async_bytes_per_s %llu\n",

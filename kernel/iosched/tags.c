@@ -14,16 +14,16 @@
  *	under a journal handle, or
  *	on the way to an awaited folio	three quarters,
  *	writeback workers else		one eighth;
- *	the foreground			all,
- *	what is behind it		half, of its asynchronous ones an eighth
+ *	the foreground, and workers
+ *	that write for it		all,
+ *	the background			half, of its asynchronous ones an eighth
  *					where nobody depends on them,
  *	metadata beside these		three quarters.
  *
  * A task submits asynchronous writes itself when ext4 flushes a file that was
  * truncated and written again, at its close: it would wait in person. The
  * workers' eighth bounds how old a request can get at the guaranteed share, and
- * how long a page stays under writeback, where it is in its writers' way: with
- * a quarter, appending beside a busy device (M3) waited twice as long.
+ * how long a page stays under writeback, where it is in its writers' way.
  */
 #include <linux/sbitmap.h>
 
@@ -57,30 +57,82 @@ int frontrow_tags_init(void)
 	return 0;
 }
 
+static struct frontrow_sender *sender_of_current(struct frontrow_data *fd)
+{
+	return &fd->senders[hash_ptr(current, FRONTROW_SENDER_BITS)];
+}
+
 /*
- * Without the lock: a moment more or less of many tags does no harm. A buffer of
- * metadata stays locked while its worker sleeps, and with a worker for each cgroup
- * behind that is a long line to stand in.
+ * Called in the sender, with a bio or with a request that has just been filled. Bios
+ * that are cut into many requests come here only by the latter. Without the lock: a
+ * slot that two tasks write at once is a hint that is wrong for one of them.
  */
-static bool somebody_depends_on(const struct frontrow_data *fd, blk_opf_t opf,
+void frontrow_note_sender(struct frontrow_data *fd, blk_opf_t opf,
+			  enum frontrow_ground ground, const void *mapping)
+{
+	struct frontrow_sender *sender = sender_of_current(fd);
+
+	if (op_is_sync(opf))
+		return;
+	WRITE_ONCE(sender->ground, ground);
+	WRITE_ONCE(sender->mapping, mapping);
+	WRITE_ONCE(sender->task, current);
+}
+
+/*
+ * A writeback worker belongs to no cgroup; what it writes does. A worker of which
+ * nothing is known is in the middle.
+ */
+static enum frontrow_ground ground_of_sender(struct frontrow_data *fd)
+{
+	const struct frontrow_sender *sender = sender_of_current(fd);
+
+	if (!(current->flags & PF_KTHREAD) || READ_ONCE(sender->task) != current)
+		return frontrow_ground_of_current(fd);
+	return READ_ONCE(sender->ground);
+}
+
+static bool sends_what_is_awaited(struct frontrow_data *fd)
+{
+	const struct frontrow_sender *sender = sender_of_current(fd);
+	unsigned long flags;
+	bool is_awaited;
+
+	if (!READ_ONCE(fd->nr_waiters) || READ_ONCE(sender->task) != current)
+		return false;
+	spin_lock_irqsave(&fd->lock, flags);
+	is_awaited = frontrow_is_awaited(fd, READ_ONCE(sender->mapping));
+	spin_unlock_irqrestore(&fd->lock, flags);
+	return is_awaited;
+}
+
+/*
+ * A buffer of metadata stays locked while its worker sleeps, and with a worker for
+ * each cgroup of the background that is a long line to stand in.
+ */
+static bool somebody_depends_on(struct frontrow_data *fd, blk_opf_t opf,
 				enum frontrow_ground ground)
 {
 	bool is_task = !(current->flags & PF_KTHREAD);
 
 	return (is_task && ground != FRONTROW_BACKGROUND) ||
-	       current->journal_info || READ_ONCE(fd->nr_unseen) ||
-	       ((opf & REQ_META) && rcu_access_pointer(fd->grounds));
+	       current->journal_info || (current->flags & PF_MEMALLOC) ||
+	       (opf & REQ_SWAP) || READ_ONCE(fd->nr_unseen) ||
+	       ((opf & REQ_META) && rcu_access_pointer(fd->grounds)) ||
+	       sends_what_is_awaited(fd);
 }
 
 /*
- * What is behind may sync megabytes at a time, and several at once, which would
+ * The background may sync megabytes at a time, and several apps at once, which would
  * leave no tag to a foreground that has only begun to work; but not where it holds
  * a journal handle, for which that may wait.
  */
 void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct frontrow_data *fd = data->q->elevator->elevator_data;
-	enum frontrow_ground ground = frontrow_ground_of_current(fd);
+	enum frontrow_ground ground = op_is_sync(opf) ?
+				      frontrow_ground_of_current(fd) :
+				      ground_of_sender(fd);
 
 	if (ground == FRONTROW_FOREGROUND)
 		return;
@@ -89,7 +141,7 @@ void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 				      fd->task_shallow_depth :
 				      fd->worker_shallow_depth;
 	else if (ground == FRONTROW_BACKGROUND && !current->journal_info)
-		data->shallow_depth = fd->behind_shallow_depth;
+		data->shallow_depth = fd->background_shallow_depth;
 }
 
 static unsigned int eighths(unsigned int depth, unsigned int nr)
@@ -110,9 +162,8 @@ void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
 	if (depth_counts_per_word)
 		counted = min(depth, 1U << map->sb.shift);
 	fd->worker_tags = eighths(depth, 1);
-	fd->task_tags = eighths(depth, 6);
 	fd->worker_shallow_depth = eighths(counted, 1);
 	fd->task_shallow_depth = eighths(counted, 6);
-	fd->behind_shallow_depth = eighths(counted, 4);
+	fd->background_shallow_depth = eighths(counted, 4);
 	sbitmap_queue_min_shallow_depth(map, 1);
 }

@@ -57,6 +57,7 @@ impl Watch {
             .flat_map(|&it| of_dependency(&grown, it))
             .collect();
         let reading = |name: &str| after.all().get(name).map(|&value| value as f64);
+        figures.extend(idle_while_waiting(&grown, reading).into_iter().flatten());
         // An idle run's is that of its preparation.
         let age_ns = reading("now_async_age_peak_ns").filter(|_| run.load != IDLE);
         if let Some(age_ns) = age_ns {
@@ -107,6 +108,26 @@ fn of_dependency(grown: &Counters, dependency: Dependency) -> Vec<Measurement> {
         count("pending_matched", waits.pending_matched),
         Measurement::milliseconds(name("wait_ms"), waits.wait_ns as f64 / NS_PER_MS),
     ]
+}
+
+/// The device's time without anything to do while somebody waited and something was
+/// queued: in all, and the longest since the scheduler was set.
+fn idle_while_waiting(
+    grown: &Counters,
+    reading: impl Fn(&str) -> Option<f64>,
+) -> Option<[Measurement; 2]> {
+    let sum_ns = *grown.all().get("idle_while_waiting_ns")?;
+    let longest_ns = reading("now_longest_idle_while_waiting_ns")?;
+    Some([
+        Measurement::milliseconds(
+            "idle_while_waiting_ms".to_owned(),
+            sum_ns as f64 / NS_PER_MS,
+        ),
+        Measurement::milliseconds(
+            "longest_idle_while_waiting_ms".to_owned(),
+            longest_ns / NS_PER_MS,
+        ),
+    ])
 }
 
 /// From the text of a journal's `info`: the line `  N logged blocks per transaction`.

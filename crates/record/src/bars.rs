@@ -184,7 +184,7 @@ const PAPER_WORST: [(&str, &str, f64); 6] = [
 ];
 
 /// All demands, in the order shown.
-pub const BARS: [Bar; 48] = [
+pub const BARS: [Bar; 50] = [
     Bar {
         experiment: "qasio",
         device: None,
@@ -252,6 +252,7 @@ pub const BARS: [Bar; 48] = [
         figures: Figures::Metric("oldest_request_ms"),
         rule: Rule::AtMost(5000.0),
     },
+    never_idle("qasio", FRONTROW),
     Bar {
         experiment: "qasio",
         device: None,
@@ -416,6 +417,7 @@ pub const BARS: [Bar; 48] = [
             least: 400.0,
         },
     },
+    never_idle("fasttrack", "fastt"),
     Bar {
         experiment: "fasttrack",
         device: None,
@@ -674,6 +676,19 @@ const fn behind(
         demand,
         figures: Figures::One(workload, metric),
         rule,
+    }
+}
+
+/// The longest time in any run that the device had nothing to do although somebody waited
+/// and something was queued: the widest window (docs/qasio.md), and what waking up takes.
+const fn never_idle(experiment: &'static str, policy: &'static str) -> Bar {
+    Bar {
+        experiment,
+        device: None,
+        title: "device idle while somebody waits",
+        demand: "never longer than 10 ms",
+        figures: Figures::Metric("longest_idle_while_waiting_ms"),
+        rule: Rule::PolicyNeverAbove { policy, most: 10.0 },
     }
 }
 

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Second lever: promotion (QASIO, sections 5.1 to 5.3).
+ *
+ * A task that waits for a folio or a buffer waits for a file's range more
+ * often than for one page: fsync and truncate walk over all of it, a journal
+ * handle needs several metadata blocks. So a wait promotes every queued
+ * write of the mapping, not one page after another. Metadata has one too:
+ * the block device's. fsync waits for its whole file as long as it runs.
+ *
+ * A write that is not found has three reasons. It is in the device: nothing
+ * can be done. It is in a plug list, or its bio waits for a tag: then it comes
+ * later (the paper polls with a timer). So a waiter is noted for as long as it
+ * waits, and what comes of its mapping meanwhile is promoted on insertion.
+ * Writeback sends a file in order, and the awaited page may be the last of
+ * many: until it has been seen the workers get more tags (tags.c).
+ *
+ * Above a stacked device (dm, md) the request lies in another queue, but its
+ * folios are the same. Such a waiter belongs to nobody until an instance has
+ * something of its mapping.
+ */
+#include "frontrow.h"
+#include "trace.h"
+
+const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES] = {
+	[FRONTROW_META]		= "meta",
+	[FRONTROW_DATA]		= "data",
+	[FRONTROW_JOURNAL]	= "journal",
+	[FRONTROW_DISCARD_WAIT]	= "discard",
+};
+
+/* Waiters above stacked devices; taken inside an instance's lock. */
+static struct hlist_head unplaced[FRONTROW_MIXED];
+static DEFINE_SPINLOCK(unplaced_lock);
+static atomic_t nr_unplaced = ATOMIC_INIT(0);
+
+/* What a wait found of its mapping. */
+struct findings {
+	unsigned int promoted;		/* that were asynchronous */
+	unsigned int moved;		/* that only had a share */
+	bool boosted_before;
+	bool async_in_device;
+	bool sync_here;
+	bool has_page;
+};
+
+static bool has_pages(const struct frontrow_rq *fr, pgoff_t first, pgoff_t last)
+{
+	return !fr->mappings && fr->first_page <= last && fr->last_page >= first;
+}
+
+static void promote(struct frontrow_data *fd, struct frontrow_rq *fr,
+		    const struct frontrow_waiter *waiter, struct findings *found)
+{
+	if (frontrow_classes[fr->class].is_async)
+		found->promoted++;
+	else
+		found->moved++;
+	frontrow_reclass(fd, fr->rq, waiter->class);
+	fd->any_promoted = true;
+}
+
+static void look_at(struct frontrow_data *fd, struct frontrow_rq *fr,
+		    const struct frontrow_waiter *waiter, struct findings *found)
+{
+	bool is_async = frontrow_classes[fr->class].is_async;
+	bool is_boosted = fr->class < fr->own_class;
+
+	if (!frontrow_may_hold(fr, waiter->mapping))
+		return;
+	found->sync_here |= !is_async && !is_boosted;
+	if (fr->state == FRONTROW_RQ_IN_DEVICE) {
+		found->async_in_device |= is_async || is_boosted;
+	} else {
+		found->boosted_before |= is_boosted;
+		if (waiter->may_promote && fr->class >= FRONTROW_BOOSTED &&
+		    fr->class > waiter->class)
+			promote(fd, fr, waiter, found);
+	}
+	if (waiter->is_fsync || !has_pages(fr, waiter->first_page, waiter->last_page))
+		return;
+	/*
+	 * Of a promoted range the awaited page goes first: whoever appends to a
+	 * file waits for its last page, and only for that.
+	 */
+	found->has_page = true;
+	if (fr->state == FRONTROW_RQ_QUEUED && fr->class == waiter->class)
+		list_move(&fr->rq->queuelist, &fd->fifo[fr->class]);
+}
+
+/* At most nr_requests steps, interrupts off: some 20 us at 512. */
+static void search(struct frontrow_data *fd, const struct frontrow_waiter *waiter,
+		   struct findings *found)
+{
+	unsigned int bucket = frontrow_mapping_hash(waiter->mapping);
+	struct frontrow_rq *fr;
+
+	hlist_for_each_entry(fr, &fd->by_mapping[bucket], by_mapping)
+		look_at(fd, fr, waiter, found);
+	hlist_for_each_entry(fr, &fd->by_mapping[FRONTROW_MIXED], by_mapping)
+		look_at(fd, fr, waiter, found);
+}
+
+static enum frontrow_outcome outcome_of(const struct findings *found)
+{
+	if (found->promoted || found->boosted_before)
+		return FRONTROW_WAIT_BOOSTED;
+	/* Async wins: a mapping with both is waited for as a quasi-async one. */
+	if (found->async_in_device)
+		return FRONTROW_WAIT_IN_DEVICE;
+	return found->sync_here ? FRONTROW_WAIT_SYNC : FRONTROW_WAIT_PENDING;
+}
+
+static void count_wait(struct frontrow_data *fd,
+		       enum frontrow_dependency dependency,
+		       enum frontrow_outcome outcome, unsigned int promoted)
+{
+	struct frontrow_counters *counters = &fd->counters[dependency];
+
+	if (outcome >= FRONTROW_WAIT_SYNC)
+		return;
+	counters->waits++;
+	counters->requests += promoted;
+	if (outcome == FRONTROW_WAIT_BOOSTED)
+		counters->boosted++;
+	else if (outcome == FRONTROW_WAIT_IN_DEVICE)
+		counters->in_device++;
+	else
+		counters->pending++;
+}
+
+/* One hook may sit in a function that calls another's. */
+static bool is_noted(const struct frontrow_data *fd,
+		     const struct frontrow_waiter *waiter)
+{
+	unsigned int bucket = frontrow_mapping_hash(waiter->mapping);
+	const struct frontrow_waiter *each;
+
+	hlist_for_each_entry(each, &fd->waiters[bucket], node)
+		if (each->task == waiter->task && each->mapping == waiter->mapping &&
+		    each->is_fsync == waiter->is_fsync)
+			return true;
+	return false;
+}
+
+/* Under fd->lock. */
+static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
+		 u64 now_ns)
+{
+	hlist_add_head(&waiter->node,
+		       &fd->waiters[frontrow_mapping_hash(waiter->mapping)]);
+	WRITE_ONCE(waiter->fd, fd);
+	frontrow_waiter_begins(fd, waiter, now_ns);
+	frontrow_count_idle(fd, now_ns);
+}
+
+/* Under the lock of waiter->fd. */
+static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
+		 u64 now_ns)
+{
+	hlist_del_init(&waiter->node);
+	WRITE_ONCE(waiter->fd, NULL);
+	frontrow_waiter_ends(fd, waiter);
+	frontrow_count_idle(fd, now_ns);
+}
+
+/*
+ * The current task is about to wait as @waiter says. Called with preemption off;
+ * runs the queue, if anything moved, from a worker.
+ *
+ * @surely_writeback: the page is under writeback. Then the task is noted even
+ * if its file's requests are all synchronous: a worker may be about to send the
+ * very page as an asynchronous one. A buffer may also be locked for something
+ * else, and then the wait is none of ours.
+ */
+enum frontrow_outcome frontrow_wait_begins(struct frontrow_data *fd,
+					   struct frontrow_waiter *waiter,
+					   bool surely_writeback)
+{
+	enum frontrow_outcome outcome = FRONTROW_WAIT_NOT_OURS;
+	bool by_kernel = frontrow_is_kernels_own(current);
+	struct findings found = {};
+	unsigned long flags;
+	u64 now_ns;
+
+	waiter->ground = frontrow_ground_of_current(fd);
+	waiter->may_promote = READ_ONCE(fd->boost_mask) & BIT(waiter->dependency);
+	spin_lock_irqsave(&fd->lock, flags);
+	now_ns = ktime_get_ns();
+	waiter->begin_ns = now_ns;
+	waiter->level = frontrow_level_of(fd, waiter->ground, by_kernel);
+	waiter->class = frontrow_class_for_waiter(waiter->ground, waiter->level,
+						  current->journal_info);
+	if (is_noted(fd, waiter))
+		goto unlock;
+	search(fd, waiter, &found);
+	outcome = outcome_of(&found);
+	if (waiter->is_fsync) {
+		fd->counters[waiter->dependency].requests += found.promoted;
+		if (surely_writeback || outcome != FRONTROW_WAIT_PENDING)
+			note(fd, waiter, now_ns);
+		goto unlock;
+	}
+	if (outcome == FRONTROW_WAIT_PENDING && !surely_writeback)
+		outcome = FRONTROW_WAIT_NOT_OURS;
+	count_wait(fd, waiter->dependency, outcome, found.promoted);
+	if (outcome == FRONTROW_WAIT_NOT_OURS || !waiter->may_promote ||
+	    (outcome == FRONTROW_WAIT_SYNC && !surely_writeback))
+		goto unlock;
+	waiter->pending = outcome == FRONTROW_WAIT_PENDING;
+	waiter->unseen = !found.has_page;
+	waiter->is_counted = outcome != FRONTROW_WAIT_SYNC;
+	note(fd, waiter, now_ns);
+unlock:
+	spin_unlock_irqrestore(&fd->lock, flags);
+	if (!waiter->is_fsync)
+		trace_frontrow_wait(fd->q, waiter->dependency, outcome,
+				    found.promoted);
+	if (found.promoted || found.moved || outcome == FRONTROW_WAIT_PENDING)
+		blk_mq_run_hw_queues(fd->q, true);
+	return outcome;
+}
+
+/* For a waiter that no instance has anything of. */
+void frontrow_wait_unplaced(struct frontrow_waiter *waiter)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&unplaced_lock, flags);
+	hlist_add_head(&waiter->node,
+		       &unplaced[frontrow_mapping_hash(waiter->mapping)]);
+	atomic_inc(&nr_unplaced);
+	spin_unlock_irqrestore(&unplaced_lock, flags);
+}
+
+/* Those that wait for @mapping above a stacked device wait for @fd from now on. */
+static void place(struct frontrow_data *fd, const void *mapping, u64 now_ns)
+{
+	struct frontrow_waiter *waiter;
+	struct hlist_node *next;
+
+	spin_lock(&unplaced_lock);
+	hlist_for_each_entry_safe(waiter, next,
+				  &unplaced[frontrow_mapping_hash(mapping)], node) {
+		if (waiter->mapping != mapping)
+			continue;
+		hlist_del_init(&waiter->node);
+		atomic_dec(&nr_unplaced);
+		if (!waiter->is_fsync) {
+			waiter->pending = waiter->is_counted = true;
+			count_wait(fd, waiter->dependency,
+				   FRONTROW_WAIT_PENDING, 0);
+		}
+		note(fd, waiter, now_ns);
+	}
+	spin_unlock(&unplaced_lock);
+}
+
+static bool drop_unplaced(struct frontrow_waiter *waiter)
+{
+	bool was_there = false;
+	unsigned long flags;
+
+	spin_lock_irqsave(&unplaced_lock, flags);
+	if (!waiter->fd && !hlist_unhashed(&waiter->node)) {
+		hlist_del_init(&waiter->node);
+		atomic_dec(&nr_unplaced);
+		was_there = true;
+	}
+	spin_unlock_irqrestore(&unplaced_lock, flags);
+	return was_there;
+}
+
+static bool drop_placed(struct frontrow_data *fd, struct frontrow_waiter *waiter)
+{
+	bool was_there = false, runs_queue = false;
+	unsigned long flags;
+	u64 now_ns;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	if (waiter->fd == fd) {
+		now_ns = ktime_get_ns();
+		if (waiter->is_counted)
+			fd->counters[waiter->dependency].wait_ns +=
+				now_ns - waiter->begin_ns;
+		drop(fd, waiter, now_ns);
+		fd->demote_ns = now_ns + NEXT_WAIT_NS;
+		runs_queue = fd->nr_queued && !fd->nr_in_device;
+		was_there = true;
+	}
+	spin_unlock_irqrestore(&fd->lock, flags);
+	/* What was held back for this wait may go now. */
+	if (runs_queue)
+		blk_mq_run_hw_queues(fd->q, true);
+	return was_there;
+}
+
+/*
+ * The wait is over, or its function was left. An unplaced waiter may be given to
+ * an instance, and that may go, at any moment; RCU keeps what is seen of it.
+ */
+void frontrow_wait_ended(struct frontrow_waiter *waiter)
+{
+	struct frontrow_data *fd;
+	bool is_done;
+
+	rcu_read_lock();
+	do {
+		fd = READ_ONCE(waiter->fd);
+		is_done = fd ? drop_placed(fd, waiter) :
+			       drop_unplaced(waiter) || !READ_ONCE(waiter->fd);
+	} while (!is_done && READ_ONCE(waiter->fd));
+	rcu_read_unlock();
+}
+
+/* The scheduler goes; those who wait go on without. New ones are kept away. */
+void frontrow_waiters_exit(struct frontrow_data *fd)
+{
+	struct frontrow_waiter *waiter;
+	struct hlist_node *next;
+	unsigned long flags;
+	unsigned int bucket;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	for (bucket = 0; bucket < FRONTROW_MIXED; bucket++)
+		hlist_for_each_entry_safe(waiter, next, &fd->waiters[bucket], node)
+			drop(fd, waiter, ktime_get_ns());
+	spin_unlock_irqrestore(&fd->lock, flags);
+	synchronize_rcu();
+}
+
+/*
+ * The class of @fr, which comes now and belongs into @class, if a task waits for a
+ * write of its file; @has_page, if for a page that is in it.
+ */
+enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
+					   struct frontrow_rq *fr,
+					   enum frontrow_class class,
+					   bool *has_page)
+{
+	unsigned int bucket = frontrow_mapping_hash(fr->mapping);
+	enum frontrow_class own = class;
+	struct frontrow_waiter *waiter;
+
+	if (!fr->mapping)
+		return class;
+	if (atomic_read(&nr_unplaced))
+		place(fd, fr->mapping, fr->inserted_ns);
+	if (!fd->nr_waiters)
+		return class;
+	hlist_for_each_entry(waiter, &fd->waiters[bucket], node) {
+		if (waiter->mapping != fr->mapping || !waiter->may_promote)
+			continue;
+		if (waiter->unseen &&
+		    has_pages(fr, waiter->first_page, waiter->last_page)) {
+			*has_page = true;
+			fd->nr_unseen--;
+			waiter->unseen = false;
+		}
+		if (waiter->class >= own)
+			continue;
+		class = min_t(enum frontrow_class, class, waiter->class);
+		fd->any_promoted = true;
+		fd->counters[waiter->dependency].requests++;
+		fd->counters[waiter->dependency].pending_matched += waiter->pending;
+		waiter->pending = false;
+	}
+	return class;
+}
+
+/* Whether somebody waits for writes of @mapping. */
+bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping)
+{
+	const struct frontrow_waiter *waiter;
+
+	hlist_for_each_entry(waiter, &fd->waiters[frontrow_mapping_hash(mapping)],
+			     node)
+		if (waiter->mapping == mapping)
+			return true;
+	return false;
+}
+
+static bool is_still_awaited(struct frontrow_data *fd, const struct frontrow_rq *fr)
+{
+	if (fr->own_class == FRONTROW_DISCARD)
+		return fr->under_handle || fd->discard_waiters;
+	/* Of which of its files nobody knows. */
+	if (fr->mappings)
+		return fd->nr_waiters;
+	return frontrow_is_awaited(fd, fr->mapping);
+}
+
+static void demote_from(struct frontrow_data *fd, enum frontrow_class class)
+{
+	struct list_head *places[FRONTROW_NR_CLASSES];
+	struct request *rq, *next;
+	unsigned int i;
+
+	for (i = 0; i < FRONTROW_NR_CLASSES; i++)
+		places[i] = &fd->fifo[i];
+	list_for_each_entry_safe(rq, next, &fd->fifo[class], queuelist) {
+		struct frontrow_rq *fr = frontrow_rq(rq);
+
+		if (fr->own_class <= class || is_still_awaited(fd, fr))
+			continue;
+		frontrow_reclass(fd, rq, fr->own_class);
+		places[fr->own_class] =
+			frontrow_put_by_age(fd, rq, places[fr->own_class]);
+	}
+}
+
+/*
+ * What was promoted with an awaited page and is awaited by nobody, once the
+ * waiter has had time to ask for the next one, is the background's again. At
+ * most nr_requests steps each NEXT_WAIT_NS.
+ */
+void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns)
+{
+	enum frontrow_class class;
+
+	if (!fd->any_promoted || now_ns < fd->demote_ns)
+		return;
+	for (class = FRONTROW_FG_WRITE; class < FRONTROW_ASYNC; class++)
+		demote_from(fd, class);
+	fd->any_promoted = fd->nr_waiters || fd->discard_waiters;
+	fd->demote_ns = now_ns + NEXT_WAIT_NS;
+}
+
+static unsigned int promote_discards(struct frontrow_data *fd)
+{
+	struct request *rq, *next;
+	unsigned int promoted = 0;
+
+	list_for_each_entry_safe(rq, next, &fd->fifo[FRONTROW_DISCARD], queuelist) {
+		frontrow_reclass(fd, rq, FRONTROW_BOOSTED);
+		promoted++;
+	}
+	fd->any_promoted |= promoted;
+	return promoted;
+}
+
+/* The current task waits until all discards are done (ENOSPC retry). */
+void frontrow_boost_discards(struct frontrow_data *fd)
+{
+	enum frontrow_outcome outcome = FRONTROW_WAIT_PENDING;
+	unsigned int promoted = 0;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	if (READ_ONCE(fd->boost_mask) & BIT(FRONTROW_DISCARD_WAIT)) {
+		fd->discard_waiters++;
+		promoted = promote_discards(fd);
+	}
+	if (promoted)
+		outcome = FRONTROW_WAIT_BOOSTED;
+	else if (fd->in_device[FRONTROW_DISCARD])
+		outcome = FRONTROW_WAIT_IN_DEVICE;
+	else if (fd->discard_waiters)
+		fd->discard_pending++;
+	count_wait(fd, FRONTROW_DISCARD_WAIT, outcome, promoted);
+	spin_unlock_irqrestore(&fd->lock, flags);
+
+	trace_frontrow_wait(fd->q, FRONTROW_DISCARD_WAIT, outcome, promoted);
+	if (promoted)
+		blk_mq_run_hw_queues(fd->q, true);
+}
+
+/*
+ * True if a task waits for the discard that comes now: for all of them, or for
+ * this one and in person, as whoever frees blocks does where ext4 has no
+ * journal. (fstrim holds no handle, and may well wait.)
+ */
+bool frontrow_discard_is_awaited(struct frontrow_data *fd,
+				 const struct frontrow_rq *fr)
+{
+	struct frontrow_counters *counters = &fd->counters[FRONTROW_DISCARD_WAIT];
+	bool may_promote = READ_ONCE(fd->boost_mask) & BIT(FRONTROW_DISCARD_WAIT);
+
+	counters->waits += fr->under_handle;
+	if (!may_promote || !(fr->under_handle || fd->discard_waiters))
+		return false;
+	counters->boosted += fr->under_handle;
+	counters->requests++;
+	counters->pending_matched += fd->discard_pending;
+	fd->discard_pending = 0;
+	fd->any_promoted = true;
+	return true;
+}
+
+void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	if (fd->discard_waiters)
+		fd->discard_waiters--;
+	if (!fd->discard_waiters)
+		fd->discard_pending = 0;
+	fd->counters[FRONTROW_DISCARD_WAIT].wait_ns += slept_ns;
+	spin_unlock_irqrestore(&fd->lock, flags);
+}
