@@ -1,92 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The profiles against what is said of real devices, in virtual time: exact, and
- * without the host. HOST_NS stands for what a kernel adds to each command at depth 1.
+ * The profiles against what is said of real devices.
  */
 #include <stdlib.h>
 
 #include "check.h"
-#include "device.h"
-#include "profile.h"
-
-#define HOST_NS 20000
-
-static char memory[128 * FTL_PAGE_BYTES];
-
-enum pattern { SEQUENTIAL, RANDOM };
-
-struct load {
-	enum ftl_op op;
-	enum pattern pattern;
-	uint32_t pages;
-	uint32_t depth;
-	uint32_t commands;
-	uint32_t area_mib;
-};
-
-static uint32_t next_lba(const struct load *load, uint32_t number, uint64_t *state)
-{
-	uint32_t slots = load->area_mib * 256 / load->pages;
-
-	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
-	if (load->pattern == SEQUENTIAL)
-		return number % slots * load->pages;
-	return (*state >> 33) % slots * load->pages;
-}
-
-static void submit(struct device *device, const struct load *load, uint32_t number,
-		   uint64_t *state)
-{
-	uint32_t lba = next_lba(load, number, state);
-
-	fill_uniform(memory, load->pages, number + 1);
-	device_submit(device, device_command(device, load->op, lba, load->pages, memory));
-}
-
-/* 10^6 bytes a second, to the last command's end. */
-static double mb_s(struct device *device, const struct load *load)
-{
-	uint64_t start_ns = device->now_ns;
-	uint64_t state = 1;
-	uint32_t sent = 0;
-	struct ftl_cmd *cmd;
-
-	while (sent < load->depth)
-		submit(device, load, sent++, &state);
-	while (device->in_flight && (cmd = device_next(device))) {
-		device_release(device, cmd);
-		if (sent == load->commands)
-			continue;
-		if (load->depth == 1)
-			device->now_ns += HOST_NS;
-		submit(device, load, sent++, &state);
-	}
-	return (double)load->commands * load->pages * FTL_PAGE_BYTES * 1000 /
-	       (device->now_ns - start_ns);
-}
-
-static bool open_profile(struct device *device, const char *name, uint32_t area_mib)
-{
-	const struct load fill = { FTL_WRITE, SEQUENTIAL, 128, 1, area_mib * 2, area_mib };
-	struct ftl_config config;
-
-	if (!profile_read(name, &config))
-		return false;
-	device_open(device, &config);
-	mb_s(device, &fill);
-	device_do(device, FTL_FLUSH, 0, 0, NULL);
-	device_drain(device);
-	return true;
-}
+#include "load.h"
 
 static double measure(const char *profile, const struct load *load)
 {
 	struct device device;
 	double rate;
 
-	if (!open_profile(&device, profile, load->area_mib))
+	if (!load_open(&device, profile, load->area_mib))
 		return 0;
-	rate = mb_s(&device, load);
+	rate = load_mb_s(&device, load);
 	device_close(&device);
 	return rate;
 }
@@ -123,7 +51,7 @@ static const struct { const char *profile; struct load load; double mb_s; int pe
 	{ "usb-stick", { FTL_READ, SEQUENTIAL, 128, 1, 400, 128 }, 129, 15 },
 	{ "usb-stick", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 512 }, 97, 15 },
 	{ "nvme-dramless", { FTL_READ, RANDOM, 1, 1, 4000, 512 }, 57.5, 15 },
-	/* A PC's kernel needs less than HOST_NS, which is most of this. */
+	/* A PC's kernel needs less than LOAD_HOST_NS, which is most of this. */
 	{ "nvme-dramless", { FTL_WRITE, RANDOM, 1, 1, 4000, 512 }, 186, 30 },
 	{ "nvme-dramless", { FTL_READ, RANDOM, 1, 250, 20000, 512 }, 1229, 15 },	/* 300,000 */
 	{ "nvme-dramless", { FTL_WRITE, RANDOM, 1, 250, 20000, 512 }, 983, 15 },	/* 240,000 */
@@ -160,10 +88,10 @@ static double sustained(const char *profile, uint32_t mib)
 	double rate = 0;
 	int i;
 
-	if (!open_profile(&device, profile, 64))
+	if (!load_open(&device, profile, 64))
 		return 0;
 	for (i = 0; i < 16; i++)
-		rate = mb_s(&device, &part);
+		rate = load_mb_s(&device, &part);
 	device_close(&device);
 	return rate;
 }
@@ -192,10 +120,10 @@ static double busy_dies(const char *profile, enum ftl_op op, uint32_t pages)
 	struct device device;
 	uint32_t dies;
 
-	if (!open_profile(&device, profile, 64))
+	if (!load_open(&device, profile, 64))
 		return 0;
 	ftl_reset_stats(device.ftl);
-	mb_s(&device, &load);
+	load_mb_s(&device, &load);
 	ftl_read_stats(device.ftl, &stats);
 	device_close(&device);
 	for (dies = 1; dies <= FTL_MAX_DIES; dies++) {
