@@ -250,10 +250,7 @@ impl Flash {
             "a command of {pages} pages"
         );
         // The control slot stays at the bottom.
-        let slot = *self
-            .free
-            .last()
-            .filter(|it| **it < self.queue_depth)?;
+        let slot = *self.free.last().filter(|it| **it < self.queue_depth)?;
         let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: the device lives as long as `self`.
         if op == raw::WRITE && !unsafe { raw::ftl_provide(self.ftl.as_ptr()) } {
