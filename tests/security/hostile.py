@@ -12,7 +12,8 @@ VICTIM = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-game.scope
 PATH = OWN[len("/sys/fs/cgroup"):]
 SOCKET = "/run/frontrowd/fg.sock"
 FOCUS = "user.xdg.inactive-since"
-NAMES = ["app-%d.scope" % it for it in range(8)] + [
+# The first two have processes.
+NAMES = ["app-game.scope", "app-mail.scope"] * 2 + ["app-%d.scope" % it for it in range(6)] + [
     "app-x [", "app-user.slice", "app-y]", "app-\x1b[2J.scope", "app-" + "n" * 240 + ".slice",
     "app-d.slice",
 ]
