@@ -3,21 +3,29 @@
 # make test    all tests; its last line is `N passed, N failed`
 # make stress  the tests that take long: more operations, more fuzzing, a debug kernel
 # make install the program, its man pages and services and the scheduler's module, here
-# Each installs what it needs from Debian's archive, with sudo if you are not root.
+# Each installs what it needs from Debian's or Ubuntu's archive, with sudo if you are not root;
+# on Fedora and Arch it says what to install.
 
-PACKAGES := clang dbus-bin dbus-daemon e2fsprogs gcc libc6-dev libclang-rt-14-dev libelf-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 systemd xz-utils zlib1g-dev
+# In Debian and Ubuntu. libelf is built from source: in some releases its archive cannot be
+# linked. A library's name may end in t64 there; any package counts that provides
+# it. clang has its runtime in a package of its own version.
+CLANG = $(or $(shell clang -dumpversion 2>/dev/null | cut -d. -f1),$(shell apt-cache depends clang 2>/dev/null | sed -n 's/^ *Depends: clang-//p'))
+PACKAGES = autoconf automake autopoint bison clang dbus-bin dbus-daemon e2fsprogs flex gawk gcc libc6-dev libclang-rt-$(CLANG)-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 systemd xz-utils zlib1g-dev
+# To build, not to run the lab: untried, as there was no such system to try it on.
+FEDORA_PACKAGES := autoconf automake bison cargo clang dbus-daemon e2fsprogs flex gawk gcc gettext-devel glibc-static kernel-devel make pkgconf zlib-ng-compat-static
+ARCH_PACKAGES := base-devel clang dbus e2fsprogs linux-headers rust zlib
 # Any cargo from this version on will do; without one, Debian's own is installed.
 CARGO_AT_LEAST := 1.91
 CARGO_PACKAGES := cargo-web rustc-web
 
 CARGO ?= cargo
-SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+SUDO = $(if $(filter 0,$(shell id -u)),,$(or $(shell command -v sudo),$(error installing packages needs root: run make as root, or install sudo)))
 RELEASE := target/x86_64-unknown-linux-gnu/release/frontrow
 DEMO := target/demo
 FUZZ_SECONDS ?= 60
 
 # What building a kernel takes besides; its sources are unpacked, not installed.
-STRESS_PACKAGES := bc bison dwarves flex kmod libelf-dev zlib1g-dev
+STRESS_PACKAGES := bc bison debootstrap dwarves flex kmod libelf-dev zlib1g-dev
 STRESS_ROUNDS ?= 10
 STRESS_OPERATIONS ?= 10000000
 STRESS_FUZZ_SECONDS ?= 600
@@ -34,23 +42,39 @@ STRESS_MEMORY_LAPS ?= 200
 CARGO_HOME ?= $(HOME)/.cargo
 NO_HOST_PATHS := --config "target.'cfg(target_os = \"linux\")'.rustflags = ['--remap-path-prefix=$(CARGO_HOME)=cargo']"
 
-.PHONY: build setup setup-stress demo test stress slow-tests
+.PHONY: build setup setup-with-apt setup-without-apt install-packages setup-stress demo test stress slow-tests
 build: setup
 	$(CARGO) build --release --locked $(NO_HOST_PATHS) -p frontrow
 
 # Silent and without root where everything is there already.
-setup:
-	@missing=$$(for package in $(PACKAGES); do \
-		dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q ' installed' || echo $$package; done); \
-	have=$$($(CARGO) --version 2>/dev/null | cut -d' ' -f2); \
-	printf '%s\n' $(CARGO_AT_LEAST) "$$have" | sort -VC || missing="$$missing $(CARGO_PACKAGES)"; \
-	apt-cache policy linux-image-6.12-cloud-amd64 2>/dev/null | grep -q 'Candidate: [0-9]' || lists=old; \
-	if [ -n "$$missing$$lists" ]; then $(SUDO) apt-get update -qq; fi; \
-	if [ -n "$$missing" ]; then echo "Installing $$missing"; \
-		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; fi
+setup: $(if $(shell command -v apt-get),setup-with-apt,setup-without-apt)
+
+# The lab asks apt where Debian's archive is, which apt knows once it has read its lists.
+setup-with-apt:
+	@$(if $(shell apt-get indextargets --format '$$(ORIGIN)' 'Created-By: Packages'),:,$(SUDO) apt-get update -qq)
+	@$(MAKE) --no-print-directory install-packages PACKAGES='$(value PACKAGES)'
+
+CARGO_VERSION = $(shell $(CARGO) --version 2>/dev/null | cut -d' ' -f2)
+CARGO_IS_OLD = $(shell printf '%s\n' $(CARGO_AT_LEAST) "$(CARGO_VERSION)" | sort -VC || echo old)
+CARGO_MISSING = $(if $(CARGO_IS_OLD),$(if $(shell apt-cache show $(CARGO_PACKAGES) 2>/dev/null),$(CARGO_PACKAGES),$(error cargo $(CARGO_AT_LEAST) or newer is in none of this system's packages: get it from https://rustup.rs)))
+# Names without versions, of what is installed and of what that provides.
+TO_NAMES := s/([^)]*)//g; s/,/ /g; s/^ii *//p
+INSTALLED = $(shell dpkg-query -W -f '$${db:Status-Abbrev} $${Package}, $${Provides}\n' | sed -n '$(TO_NAMES)')
+MISSING = $(strip $(filter-out $(INSTALLED),$(PACKAGES)) $(CARGO_MISSING))
+
+install-packages:
+	@$(if $(MISSING),echo "Installing $(MISSING)" && $(SUDO) apt-get update -qq && \
+		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(MISSING),:)
+
+# Which names, each system's own package manager knows.
+LIKE = $(shell . /etc/os-release 2>/dev/null; echo "$$ID $$ID_LIKE")
+LACKS = $(foreach program,autoreconf autopoint bison $(CARGO) clang flex gawk gcc pkg-config,$(if $(shell command -v $(program)),,$(program)))
+ADVICE = $(or $(if $(filter fedora,$(LIKE)),sudo dnf install $(FEDORA_PACKAGES)),$(if $(filter arch,$(LIKE)),sudo pacman -S --needed $(ARCH_PACKAGES)),install these with static libraries of libc and zlib)
+setup-without-apt:
+	@$(if $(strip $(LACKS)),echo "this machine has no $(strip $(LACKS)) to build frontrow with: $(ADVICE)" >&2; exit 1,:)
 
 setup-stress:
-	@$(MAKE) --no-print-directory setup PACKAGES="$(PACKAGES) $(STRESS_PACKAGES)"
+	@$(MAKE) --no-print-directory setup PACKAGES='$(value PACKAGES) $(STRESS_PACKAGES)'
 
 demo: build
 	$(RELEASE) lab run qasio --workload m1,m2,m3,m4 --load idle,writer --seeds 1..5 --out $(DEMO)
@@ -73,6 +97,8 @@ stress: setup-stress
 		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_SNAPSHOTS) $(CARGO) test --locked -p snapshot --test fuzz \
 		-- env MEMORY_LAPS=$(STRESS_MEMORY_LAPS) $(CARGO) test --locked -p iopro --test memory \
 		-- $(MAKE) --no-print-directory slow-tests \
+		-- $(CARGO) test --locked -p frontrow --test kernels \
+		-- env RUST_TEST_THREADS=1 $(CARGO) test --locked -p frontrow --test hosts \
 		-- $(CARGO) test --locked -p frontrow --test stress
 
 # What `make test` ignores. (tally takes a second `--` for its next runner.)

@@ -115,3 +115,18 @@ fn the_scheduler_compiles_for_every_series_in_debians_archive() {
         );
     }
 }
+
+/// The lab's other kernels; `make test` runs 6.1, 6.12 and the newest.
+#[test]
+fn the_scheduler_works_on_every_kernel_that_the_lab_has() {
+    for kernel in ["6.12-deb13", "7.2", "7.3", "rt"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+            .args(["lab", "run", "smoke", "--kernel", kernel])
+            .args(["--policy", "frontrow", "--seeds", "1"])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{kernel}: {said}");
+    }
+}

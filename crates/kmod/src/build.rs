@@ -93,11 +93,20 @@ fn make(headers: &Path, out: &Path, tools: Option<&Path>) -> Command {
         .env("LC_ALL", "C")
         .env("KBUILD_BUILD_TIMESTAMP", "1970-01-01")
         .stdin(Stdio::null());
+    if is_built_by_clang(headers) {
+        make.arg("LLVM=1");
+    }
     if let Some(tools) = tools {
         let path = env::var_os("PATH").unwrap_or_default();
         make.env("PATH", [tools.as_os_str(), &path].join(OsStr::new(":")));
     }
     make
+}
+
+/// A module has to come from the kernel's own compiler, which kbuild is told of.
+fn is_built_by_clang(headers: &Path) -> bool {
+    let config = fs::read_to_string(headers.join("include/config/auto.conf"));
+    config.is_ok_and(|text| text.lines().any(|it| it == "CONFIG_CC_IS_CLANG=y"))
 }
 
 /// The one that was built; a source tree is one module's.
@@ -144,6 +153,7 @@ mod tests {
             release: "6.12".to_owned(),
             btf: headers.join("vmlinux"),
             headers,
+            tools: None,
         }
     }
 
@@ -177,5 +187,20 @@ mod tests {
         let built = build(&tree, &source, &out).unwrap();
         assert_eq!(built, out.canonicalize().unwrap().join("built.ko"));
         assert_eq!(fs::read(&theirs).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_kernel_that_clang_built_gets_modules_of_clang() {
+        let headers = tempfile::tempdir().unwrap();
+        let config = headers.path().join("include/config");
+        fs::create_dir_all(&config).unwrap();
+        for (text, expected) in [
+            ("CONFIG_CC_IS_GCC=y\n", false),
+            ("CONFIG_CC_IS_CLANG=y\nCONFIG_LTO_CLANG_THIN=y\n", true),
+        ] {
+            fs::write(config.join("auto.conf"), text).unwrap();
+            let make = make(headers.path(), Path::new("out"), None);
+            assert_eq!(make.get_args().any(|it| it == "LLVM=1"), expected, "{text}");
+        }
     }
 }
