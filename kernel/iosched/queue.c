@@ -188,9 +188,12 @@ static enum frontrow_class class_of(const struct frontrow_rq *fr)
 
 	if (req_op(fr->rq) == REQ_OP_DISCARD || req_op(fr->rq) == REQ_OP_SECURE_ERASE)
 		return FRONTROW_DISCARD;
-	/* Somebody, and soon everybody, waits for the memory that this frees. */
+	/*
+	 * Somebody waits for the memory that this frees. Not so what the background
+	 * fills it with: whoever swaps without end would be served before others.
+	 */
 	if (!is_read && (fr->for_reclaim || (fr->rq->cmd_flags & REQ_SWAP)))
-		return FRONTROW_BOOSTED;
+		return frontrow_class_for_waiter(ground, fr->level, false);
 	if (!op_is_sync(fr->rq->cmd_flags))
 		return by_ground[ground][2];
 	/* Only root gives the class realtime: before the middle, and no foreground. */

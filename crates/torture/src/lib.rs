@@ -70,7 +70,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 15] = [
+pub const TRIALS: [Trial; 16] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -88,6 +88,12 @@ pub const TRIALS: [Trial; 15] = [
         title: "under continuous synchronous load background writes keep their share and get no older than 5 s",
         clock: Clock::Instructions,
         run: share::run,
+    },
+    Trial {
+        name: "idle-class",
+        title: "what has the I/O class idle reads and writes without holding up writeback",
+        clock: Clock::Instructions,
+        run: share::run_idle_class,
     },
     Trial {
         name: "launch",
