@@ -278,6 +278,7 @@ struct frontrow_data {
 	struct list_head fifo[FRONTROW_NR_CLASSES];
 	unsigned int queued[FRONTROW_NR_CLASSES];
 	unsigned int nr_queued;
+	unsigned int nr_grouped;	/* of these, in groups */
 	struct rb_root sorted[2];	/* by direction, for merging */
 	struct hlist_head by_mapping[FRONTROW_MIXED + 1]; /* frontrow_rq */
 	struct hlist_head waiters[FRONTROW_MIXED];
@@ -323,6 +324,7 @@ struct frontrow_data {
 
 	unsigned int async_share_percent;
 	unsigned int background_share_percent;
+	unsigned int background_most_percent; /* beside an app that is visible */
 	unsigned int visible_share_percent[FRONTROW_NR_VISIBLE];
 	unsigned int slice_us;
 

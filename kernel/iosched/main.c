@@ -454,6 +454,7 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	fd->boost_mask = GENMASK(FRONTROW_NR_DEPENDENCIES - 1, 0);
 	fd->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
 	fd->background_share_percent = DEFAULT_BACKGROUND_SHARE_PERCENT;
+	fd->background_most_percent = 100;
 	/* Before anybody is seen nobody has any. */
 	memset32(fd->visible_share_percent, 1, FRONTROW_NR_VISIBLE);
 	fd->slice_us = DEFAULT_SLICE_US;

@@ -246,6 +246,7 @@ void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 	list_add_tail(&rq->queuelist, &fd->fifo[class]);
 	fd->queued[class]++;
 	fd->nr_queued++;
+	fd->nr_grouped += frontrow_is_group(class);
 	elv_rb_add(&fd->sorted[rq_data_dir(rq)], rq);
 	INIT_HLIST_NODE(&fr->by_mapping);
 	hash(fd, fr);
@@ -259,6 +260,7 @@ void frontrow_dequeue(struct frontrow_data *fd, struct request *rq)
 	list_del_init(&rq->queuelist);
 	fd->queued[fr->class]--;
 	fd->nr_queued--;
+	fd->nr_grouped -= frontrow_is_group(fr->class);
 	elv_rb_del(&fd->sorted[rq_data_dir(rq)], rq);
 	elv_rqhash_del(fd->q, rq);
 	if (fd->q->last_merge == rq)
@@ -330,6 +332,8 @@ void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
 
 	fd->queued[fr->class]--;
 	fd->queued[class]++;
+	fd->nr_grouped -= frontrow_is_group(fr->class);
+	fd->nr_grouped += frontrow_is_group(class);
 	fr->class = class;
 	fr->in_class_since_ns = ktime_get_ns();
 	list_move_tail(&rq->queuelist, &fd->fifo[class]);
