@@ -105,7 +105,8 @@ static unsigned int base_percent(struct frontrow_data *fd,
 	if (frontrow_is_visible(class))
 		return READ_ONCE(fd->visible_share_percent[class - FRONTROW_VISIBLE_1]);
 	if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_ANYBODY)
-		percent = READ_ONCE(fd->background_share_percent);
+		percent = min(READ_ONCE(fd->background_share_percent),
+			      READ_ONCE(fd->background_most_percent));
 	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
 }
 

@@ -34,13 +34,17 @@ static LIST_HEAD(instances);
 static DEFINE_SPINLOCK(instances_lock);
 
 struct discard_wait {
-	struct frontrow_data *fd;
+	struct frontrow_data *fd;	/* may have gone: see id */
+	u64 id;
 	u64 begin_ns;
 };
 
 void frontrow_detect_add(struct frontrow_data *fd)
 {
+	static u64 last_id;
+
 	spin_lock(&instances_lock);
+	fd->id = ++last_id;
 	list_add_rcu(&fd->instance, &instances);
 	spin_unlock(&instances_lock);
 }
@@ -53,16 +57,6 @@ void frontrow_detect_del(struct frontrow_data *fd)
 	spin_unlock(&instances_lock);
 	synchronize_rcu();
 	frontrow_waiters_exit(fd);
-}
-
-static bool is_alive(const struct frontrow_data *fd)
-{
-	struct frontrow_data *each;
-
-	list_for_each_entry_rcu(each, &instances, instance)
-		if (each == fd)
-			return true;
-	return false;
 }
 
 /* The block device under @mapping, a file's or the device's own; or NULL. */
@@ -213,8 +207,10 @@ static int discard_wait_begins(struct kretprobe_instance *ri, struct pt_regs *re
 	wait->begin_ns = ktime_get_ns();
 	rcu_read_lock();
 	wait->fd = sb->s_bdev ? instance_on(bdev_get_queue(sb->s_bdev)) : NULL;
-	if (wait->fd)
+	if (wait->fd) {
+		wait->id = wait->fd->id;
 		frontrow_boost_discards(wait->fd);
+	}
 	rcu_read_unlock();
 	return wait->fd ? 0 : 1;
 }
@@ -222,11 +218,14 @@ static int discard_wait_begins(struct kretprobe_instance *ri, struct pt_regs *re
 static int discard_wait_ended(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct discard_wait *wait = (struct discard_wait *)ri->data;
+	struct frontrow_data *fd;
 
 	rcu_read_lock();
-	if (is_alive(wait->fd))
-		frontrow_discard_wait_ended(wait->fd,
-					    ktime_get_ns() - wait->begin_ns);
+	/* Another instance may have its address by now. */
+	list_for_each_entry_rcu(fd, &instances, instance)
+		if (fd->id == wait->id)
+			frontrow_discard_wait_ended(fd, ktime_get_ns() -
+							wait->begin_ns);
 	rcu_read_unlock();
 	return 0;
 }

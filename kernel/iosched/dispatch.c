@@ -168,13 +168,13 @@ static enum frontrow_class pick(struct frontrow_data *fd,
 	unsigned int i;
 
 	/* The guaranteed share, one request at a time. */
-	if (!nr_closed_in_device(fd, view)) {
+	if (fd->nr_grouped && !nr_closed_in_device(fd, view)) {
 		class = frontrow_budget_due(fd, view);
 		if (class != FRONTROW_NR_CLASSES)
 			return class;
 	}
 	fd->other_turn = !fd->other_turn;
-	if (fd->other_turn) {
+	if (fd->other_turn && fd->nr_queued > 1) {
 		class = overdue_class(fd, view);
 		if (class == FRONTROW_NR_CLASSES)
 			class = searched_class(fd, view);
@@ -184,6 +184,8 @@ static enum frontrow_class pick(struct frontrow_data *fd,
 	for (i = 0; i < ARRAY_SIZE(order); i++)
 		if (may_go(fd, view, order[i]))
 			return order[i];
+	if (!fd->nr_grouped)
+		return FRONTROW_NR_CLASSES;
 	class = class_whose_turn(fd, view);
 	return class != FRONTROW_NR_CLASSES ? class : searched_class(fd, view);
 }
@@ -231,7 +233,7 @@ static void hold(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx,
 
 	fd->is_held = true;
 	blk_mq_sched_mark_restart_hctx(hctx);
-	if (!fd->nr_queued || nr_closed_in_device(fd, view))
+	if (!fd->nr_grouped || nr_closed_in_device(fd, view))
 		return;
 	next_ns = min(view->next_event_ns,
 		      view->now_ns + frontrow_budget_wait_ns(fd, view));

@@ -272,12 +272,14 @@ struct frontrow_grounds;
 struct frontrow_data {
 	struct request_queue *q;
 	struct list_head instance;	/* RCU list of all schedulers in use */
+	u64 id;				/* no other has had it */
 
 	spinlock_t lock;
 	struct list_head head;		/* inserted at head: before all classes */
 	struct list_head fifo[FRONTROW_NR_CLASSES];
 	unsigned int queued[FRONTROW_NR_CLASSES];
 	unsigned int nr_queued;
+	unsigned int nr_grouped;	/* of these, in groups */
 	struct rb_root sorted[2];	/* by direction, for merging */
 	struct hlist_head by_mapping[FRONTROW_MIXED + 1]; /* frontrow_rq */
 	struct hlist_head waiters[FRONTROW_MIXED];
@@ -323,6 +325,7 @@ struct frontrow_data {
 
 	unsigned int async_share_percent;
 	unsigned int background_share_percent;
+	unsigned int background_most_percent; /* beside an app that is visible */
 	unsigned int visible_share_percent[FRONTROW_NR_VISIBLE];
 	unsigned int slice_us;
 
@@ -479,8 +482,8 @@ void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq);
 /* tags.c: what asynchronous requests may take of the scheduler's tags */
 int frontrow_tags_init(void);
 void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
-void frontrow_note_sender(struct frontrow_data *fd, blk_opf_t opf,
-			  enum frontrow_ground ground, const void *mapping);
+void frontrow_note_sender(struct frontrow_data *fd, enum frontrow_ground ground,
+			  const void *mapping);
 void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx);
 
 /* sysfs.c */

@@ -229,21 +229,29 @@ static int add_named(struct frontrow_grounds *grounds, char *lines,
 	return err;
 }
 
-/* A class keeps its share when nobody is in it any more: some may be queued. */
+/*
+ * A class keeps its share when nobody is in it any more: some may be queued. All that
+ * nobody sees has at most half of what the least visible app has.
+ */
 static void set_shares(struct frontrow_data *fd,
 		       const struct frontrow_grounds *grounds)
 {
 	unsigned int share_percent[FRONTROW_NR_VISIBLE] = {};
+	unsigned int least_percent = 200;
 	unsigned int i;
 
-	for (i = 0; i < grounds->nr; i++)
+	for (i = 0; grounds && i < grounds->nr; i++)
 		if (grounds->entry[i].share_percent)
 			share_percent[grounds->entry[i].ground - FRONTROW_VISIBLE] +=
 				grounds->entry[i].share_percent;
-	for (i = 0; i < FRONTROW_NR_VISIBLE; i++)
-		if (share_percent[i])
-			WRITE_ONCE(fd->visible_share_percent[i],
-				   min(share_percent[i], 100U));
+	for (i = 0; i < FRONTROW_NR_VISIBLE; i++) {
+		if (!share_percent[i])
+			continue;
+		least_percent = min(least_percent, share_percent[i]);
+		WRITE_ONCE(fd->visible_share_percent[i],
+			   min(share_percent[i], 100U));
+	}
+	WRITE_ONCE(fd->background_most_percent, max(least_percent / 2, 1U));
 }
 
 /* Replaces the whole list of @ground, or nothing. */
@@ -267,8 +275,7 @@ int frontrow_grounds_store(struct frontrow_data *fd,
 	}
 	if (err)
 		return err;
-	if (grounds)
-		set_shares(fd, grounds);
+	set_shares(fd, grounds);
 	rcu_assign_pointer(fd->grounds, grounds);
 	/* Whoever changes the focus waits for this, and then changes the next list. */
 	synchronize_rcu_expedited();

@@ -34,8 +34,9 @@ static bool frontrow_bio_merge(struct request_queue *q, struct bio *bio,
 	unsigned long flags;
 	bool merged;
 
-	frontrow_note_sender(fd, bio->bi_opf, frontrow_ground_of_bio(fd, bio),
-			     frontrow_mapping_of(bio));
+	if (!op_is_sync(bio->bi_opf))
+		frontrow_note_sender(fd, frontrow_ground_of_bio(fd, bio),
+				     frontrow_mapping_of(bio));
 	spin_lock_irqsave(&fd->lock, flags);
 	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
 	spin_unlock_irqrestore(&fd->lock, flags);
@@ -202,7 +203,8 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 		if (fr->state == FRONTROW_RQ_FLUSHING)
 			flush_ended(fd, fr, now_ns);
 		frontrow_identify(fd, rq);
-		frontrow_note_sender(fd, rq->cmd_flags, fr->ground, fr->mapping);
+		if (!op_is_sync(rq->cmd_flags))
+			frontrow_note_sender(fd, fr->ground, fr->mapping);
 		fr->inserted_ns = now_ns;
 		if (!may_join_queued(fd, fr) ||
 		    !blk_mq_sched_try_insert_merge(fd->q, rq, &free)) {
@@ -475,6 +477,7 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	fd->boost_mask = GENMASK(FRONTROW_NR_DEPENDENCIES - 1, 0);
 	fd->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
 	fd->background_share_percent = DEFAULT_BACKGROUND_SHARE_PERCENT;
+	fd->background_most_percent = 100;
 	/* Before anybody is seen nobody has any. */
 	memset32(fd->visible_share_percent, 1, FRONTROW_NR_VISIBLE);
 	fd->slice_us = DEFAULT_SLICE_US;

@@ -188,9 +188,12 @@ static enum frontrow_class class_of(const struct frontrow_rq *fr)
 
 	if (req_op(fr->rq) == REQ_OP_DISCARD || req_op(fr->rq) == REQ_OP_SECURE_ERASE)
 		return FRONTROW_DISCARD;
-	/* Somebody, and soon everybody, waits for the memory that this frees. */
+	/*
+	 * Somebody waits for the memory that this frees. Not so what the background
+	 * fills it with: whoever swaps without end would be served before others.
+	 */
 	if (!is_read && (fr->for_reclaim || (fr->rq->cmd_flags & REQ_SWAP)))
-		return FRONTROW_BOOSTED;
+		return frontrow_class_for_waiter(ground, fr->level, false);
 	if (!op_is_sync(fr->rq->cmd_flags))
 		return by_ground[ground][2];
 	/* Only root gives the class realtime: before the middle, and no foreground. */
@@ -243,6 +246,7 @@ void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 	list_add_tail(&rq->queuelist, &fd->fifo[class]);
 	fd->queued[class]++;
 	fd->nr_queued++;
+	fd->nr_grouped += frontrow_is_group(class);
 	elv_rb_add(&fd->sorted[rq_data_dir(rq)], rq);
 	INIT_HLIST_NODE(&fr->by_mapping);
 	hash(fd, fr);
@@ -256,6 +260,7 @@ void frontrow_dequeue(struct frontrow_data *fd, struct request *rq)
 	list_del_init(&rq->queuelist);
 	fd->queued[fr->class]--;
 	fd->nr_queued--;
+	fd->nr_grouped -= frontrow_is_group(fr->class);
 	elv_rb_del(&fd->sorted[rq_data_dir(rq)], rq);
 	elv_rqhash_del(fd->q, rq);
 	if (fd->q->last_merge == rq)
@@ -327,6 +332,8 @@ void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
 
 	fd->queued[fr->class]--;
 	fd->queued[class]++;
+	fd->nr_grouped -= frontrow_is_group(fr->class);
+	fd->nr_grouped += frontrow_is_group(class);
 	fr->class = class;
 	fr->in_class_since_ns = ktime_get_ns();
 	list_move_tail(&rq->queuelist, &fd->fifo[class]);

@@ -63,17 +63,15 @@ static struct frontrow_sender *sender_of_current(struct frontrow_data *fd)
 }
 
 /*
- * Called in the sender, with a bio or with a request that has just been filled. Bios
+ * Called in the sender of an asynchronous bio, or request that has just been filled. Bios
  * that are cut into many requests come here only by the latter. Without the lock: a
  * slot that two tasks write at once is a hint that is wrong for one of them.
  */
-void frontrow_note_sender(struct frontrow_data *fd, blk_opf_t opf,
-			  enum frontrow_ground ground, const void *mapping)
+void frontrow_note_sender(struct frontrow_data *fd, enum frontrow_ground ground,
+			  const void *mapping)
 {
 	struct frontrow_sender *sender = sender_of_current(fd);
 
-	if (op_is_sync(opf))
-		return;
 	WRITE_ONCE(sender->ground, ground);
 	WRITE_ONCE(sender->mapping, mapping);
 	WRITE_ONCE(sender->task, current);

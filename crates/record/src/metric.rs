@@ -51,7 +51,8 @@ pub fn is_share(metric: &str) -> bool {
 
 /// `creat_p99_ms` → [`Direction::Lower`].
 pub fn direction(metric: &str, unit: &str) -> Direction {
-    if dependency(metric).is_some() {
+    // Idle time is bounded, not compared: without load there is next to none.
+    if dependency(metric).is_some() || metric.ends_with("idle_while_waiting_ms") {
         return Direction::Neither;
     }
     if metric.starts_with(LATENCY_IMPACT) {

@@ -91,6 +91,12 @@ pub const TRIALS: [Trial; 16] = [
         run: share::run,
     },
     Trial {
+        name: "idle-class",
+        title: "what has the I/O class idle reads and writes without holding up writeback",
+        clock: Clock::Instructions,
+        run: share::run_idle_class,
+    },
+    Trial {
         name: "launch",
         title: "what is loaded for an app comes in the requests that were planned, under every scheduler",
         clock: Clock::Instructions,

@@ -22,7 +22,7 @@ const THREADS: usize = 4;
 const REQUESTS: usize = 40;
 
 /// A class that more urgent ones pass over for so long gets every other
-/// dispatch (`deadline_ns` in dispatch.c).
+/// dispatch (`deadline_ms` in queue.c).
 const SYNC_WRITE_DEADLINE_US: u64 = 100_000;
 const BOOSTED_DEADLINE_US: u64 = 50_000;
 

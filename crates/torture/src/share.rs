@@ -35,14 +35,41 @@ const FOREGROUND: usize = 4;
 const LEAST_SHARE: f64 = 0.10;
 const OLDEST_US: u64 = 5_000_000;
 
+/// Readers and writers of the I/O class idle leave writeback more than that: they take
+/// turns with it.
+const LEAST_BESIDE_IDLE: f64 = 0.25;
+
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    judge(&beside(stand, || Ok(()))?)
+}
+
+/// The same beside tasks of the I/O class idle, which must not hold up anybody's writeback.
+pub(crate) fn run_idle_class(stand: &Stand) -> Outcome<()> {
+    judge_idle_class(&beside(stand, into_idle_class)?)
+}
+
+/// What `join` does each of the foreground's threads begins with.
+fn beside(stand: &Stand, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     for (path, value) in DIRTY {
         write(path, value)?;
     }
     let volume = Volume::make(stand)?;
-    let measured = measure(stand, volume.path())?;
+    let measured = measure(stand, volume.path(), join)?;
     volume.unmount()?;
-    judge(&measured)
+    Ok(measured)
+}
+
+/// The calling thread, as `ionice -c 3` does it (`linux/ioprio.h`).
+fn into_idle_class() -> Outcome<()> {
+    const WHO_PROCESS: libc::c_int = 1;
+    const CLASS_IDLE: libc::c_int = 3 << 13;
+    // SAFETY: the call takes no pointers; 0 is the calling thread.
+    match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE) } {
+        0 => Ok(()),
+        _ => Err(Failure::io("set the I/O class of", Path::new("a thread"))(
+            std::io::Error::last_os_error(),
+        )),
+    }
 }
 
 struct Measured {
@@ -50,13 +77,13 @@ struct Measured {
     beside: Vec<Dispatch>,
 }
 
-fn measure(stand: &Stand, directory: &Path) -> Outcome<Measured> {
+fn measure(stand: &Stand, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     let background = file(directory, "background", 0)?;
     fill(&file(directory, "foreground", 0)?, FOREGROUND_PAGES)?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let writer = scope.spawn(|| write_on(&background, &stop));
-        let measured = in_phases(stand, directory);
+        let measured = in_phases(stand, directory, join);
         stop.store(true, Ordering::Relaxed);
         let wrote = writer
             .join()
@@ -65,7 +92,7 @@ fn measure(stand: &Stand, directory: &Path) -> Outcome<Measured> {
     })
 }
 
-fn in_phases(stand: &Stand, directory: &Path) -> Outcome<Measured> {
+fn in_phases(stand: &Stand, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     thread::sleep(WARM_UP);
     let tracing = Tracing::start()?;
     thread::sleep(ALONE);
@@ -75,7 +102,7 @@ fn in_phases(stand: &Stand, directory: &Path) -> Outcome<Measured> {
         let threads: Vec<_> = (0..FOREGROUND)
             .map(|index| {
                 let (seed, stop) = (stand.seed + index as u64, &stop);
-                scope.spawn(move || use_directly(directory, seed, stop))
+                scope.spawn(move || join().and_then(|()| use_directly(directory, seed, stop)))
             })
             .collect();
         let tracing = Tracing::start()?;
@@ -161,6 +188,23 @@ fn judge(measured: &Measured) -> Outcome<()> {
     let urgent = urgent.count() as f64 / BESIDE.as_secs_f64();
     require(urgent >= 100.0, || {
         format!("the foreground came to {urgent:.0} requests a second only")
+    })
+}
+
+fn judge_idle_class(measured: &Measured) -> Outcome<()> {
+    let (alone, beside) = (rate(&measured.alone, ALONE), rate(&measured.beside, BESIDE));
+    let share = beside / alone;
+    require(share >= LEAST_BESIDE_IDLE, || {
+        format!("writeback kept {share:.3} of its rate alone, {alone:.0} bytes/s")
+    })?;
+    // Or it would have been no load.
+    let idle = measured
+        .beside
+        .iter()
+        .filter(|it| it.class == Class::BgSync);
+    let idle = idle.count() as f64 / BESIDE.as_secs_f64();
+    require(idle >= 100.0, || {
+        format!("the I/O class idle came to {idle:.0} requests a second only")
     })
 }
 
