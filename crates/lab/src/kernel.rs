@@ -228,8 +228,9 @@ fn first_and_last(packages: &[String]) -> Vec<String> {
     let mut series: BTreeMap<Vec<u64>, Vec<&str>> = BTreeMap::new();
     for package in packages {
         let release = package.strip_prefix("linux-image-").unwrap_or(package);
-        let numbers = numbers_in(release);
-        if release.ends_with(USUAL) && numbers.len() > 2 {
+        // Packages that stand for the newest of a series have two.
+        let numbers = numbers_in(release.strip_suffix(USUAL).unwrap_or_default());
+        if numbers.len() > 2 {
             series
                 .entry(numbers[..2].to_vec())
                 .or_default()
@@ -329,7 +330,8 @@ fn release(apt: &Apt, source: &Source) -> Result<String, Error> {
 
 /// Releases of one series in their order.
 fn numbers_in(release: &str) -> Vec<u64> {
-    let numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    let version = release.strip_suffix("amd64").unwrap_or(release);
+    let numbers = version.split(|letter: char| !letter.is_ascii_digit());
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
