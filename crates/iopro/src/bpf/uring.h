@@ -71,21 +71,25 @@ SEC("tp_btf/io_uring_complete")
 int ring_completed(__u64 *ctx)
 {
 	struct io_kiocb *req = (void *)ctx[1];
+	__u64 second = ctx[2];
 	struct rec_ring_complete *rec;
 	struct thread *thread;
 	__u64 user_data;
 	int result;
 
+	/* Read here: in both branches clang makes one read of it, by a pointer that no verifier takes. */
+	barrier_var(second);
+
 	/* Made by the ring itself, without a request. */
 	if (!req)
 		return 0;
 	if (bpf_core_type_exists(btf_trace_io_uring_complete___entry)) {
-		struct io_uring_cqe *entry = (void *)ctx[2];
+		struct io_uring_cqe *entry = (void *)second;
 
 		user_data = entry->user_data;
 		result = entry->res;
 	} else {
-		user_data = ctx[2];
+		user_data = second;
 		result = ctx[3];
 	}
 	/* Pages that it made dirty are told of while it is known. */
