@@ -17,7 +17,7 @@ pub(crate) const BACKLOG_BYTES: usize = 16 << 20;
 
 /// Much slower than any kernel, be it full of checks: the backlog is two seconds'
 /// work for this device, and nothing is done before somebody waits for it.
-pub(crate) const SLOW: &str = "program_ns=8960000";
+pub(crate) const SLOW: &str = "program_ns=8960000 program_upper_ns=8960000";
 
 /// Pages of a file that somebody waits for.
 pub(crate) const AWAITED_BYTES: usize = 64 * PAGE_BYTES;
