@@ -32,7 +32,7 @@ pub struct Ftl {
 }
 
 /// Words of `struct ftl_config`, of which only the core knows the members.
-const CONFIG_WORDS: usize = 31;
+const CONFIG_WORDS: usize = 29;
 
 /// `struct ftl_config`.
 #[repr(C)]
