@@ -3,7 +3,7 @@
 
 use crate::policy::{DEFAULT, FRONTROW};
 use crate::summary::{Cell, Figure, Summary, paired_ratio};
-use crate::{metric, number, title};
+use crate::{matrix, metric, number, title};
 
 /// One demand on some figures of one experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,6 +105,19 @@ enum Rule {
         other: &'static str,
         most: f64,
     },
+    /// One policy's ratio to the best of what its users have today, paired by seed: its
+    /// interval's upper end at most this.
+    IntervalOverBest { policy: &'static str, most: f64 },
+    /// One policy's mean at most this many times unloaded.
+    PolicyOverUnloaded { policy: &'static str, most: f64 },
+    /// The geometric mean of that over all of the bar's figures.
+    AverageOverUnloaded { policy: &'static str, most: f64 },
+    /// One policy's worst run at most so many times the worst unloaded, or so much more.
+    WorstOverUnloaded {
+        policy: &'static str,
+        times: f64,
+        more_ms: f64,
+    },
     /// Within this part of a figure that was measured on a real device; whoever
     /// schedules, for it is the emulated device that is judged.
     Near { figure: f64, part: f64 },
@@ -138,6 +151,10 @@ impl Rule {
             | Rule::PolicyNeverAbove { policy, .. }
             | Rule::OverAlone { policy, .. }
             | Rule::AverageOver { policy, .. }
+            | Rule::IntervalOverBest { policy, .. }
+            | Rule::PolicyOverUnloaded { policy, .. }
+            | Rule::AverageOverUnloaded { policy, .. }
+            | Rule::WorstOverUnloaded { policy, .. }
             | Rule::GainAsIdle { policy, .. } => policies.find(|name| *name == policy),
             _ => policies.find(|name| *name == FRONTROW),
         }
@@ -159,6 +176,24 @@ const MEANS: &[&str] = &[
 
 /// FastTrack's foreground apps.
 const IN_FRONT: &[&str] = &["gallery", "camera", "game"];
+
+/// All that can be in front (experiments/foreground.toml).
+const ANY_IN_FRONT: &[&str] = &[
+    "m1",
+    "m2",
+    "m3",
+    "m4",
+    "m5",
+    "a",
+    "b",
+    "c",
+    "sqlite-wal",
+    "sqlite-rollback",
+    "gallery",
+    "camera",
+    "game",
+    "launch",
+];
 
 /// Those whose files are in pieces.
 const AGED: &[&str] = &["aged-gallery", "aged-game"];
@@ -184,7 +219,7 @@ const PAPER_WORST: [(&str, &str, f64); 6] = [
 ];
 
 /// All demands, in the order shown.
-pub const BARS: [Bar; 50] = [
+pub const BARS: [Bar; 60] = [
     Bar {
         experiment: "qasio",
         device: None,
@@ -551,6 +586,82 @@ pub const BARS: [Bar; 50] = [
             most: 1.02,
         },
     ),
+    in_front(
+        "fastt-, whatever is in front and behind",
+        "not above the best of today (interval ≤ ×1.05)",
+        Figures::Chief(ANY_IN_FRONT),
+        Rule::IntervalOverBest {
+            policy: "fastt-",
+            most: 1.05,
+        },
+    ),
+    in_front(
+        "fastt, whatever is in front and behind",
+        "not above the best of today (interval ≤ ×1.05)",
+        Figures::Chief(ANY_IN_FRONT),
+        Rule::IntervalOverBest {
+            policy: "fastt",
+            most: 1.05,
+        },
+    ),
+    in_front(
+        "frontrow, nobody named",
+        "not above best stock (interval ≤ ×1.05)",
+        Figures::Chief(ANY_IN_FRONT),
+        Rule::IntervalOverBest {
+            policy: FRONTROW,
+            most: 1.05,
+        },
+    ),
+    in_front(
+        "fastt, over all cells",
+        "≤ 1.10 × alone",
+        Figures::Chief(ANY_IN_FRONT),
+        Rule::AverageOverUnloaded {
+            policy: "fastt",
+            most: 1.10,
+        },
+    ),
+    in_front(
+        "fastt, each cell",
+        "≤ 1.25 × alone",
+        Figures::Chief(ANY_IN_FRONT),
+        Rule::PolicyOverUnloaded {
+            policy: "fastt",
+            most: 1.25,
+        },
+    ),
+    in_front(
+        "fastt, worst operation of a run",
+        "≤ 3 × alone's worst, or 10 ms more",
+        Figures::Operations(ANY_IN_FRONT, "max"),
+        Rule::WorstOverUnloaded {
+            policy: "fastt",
+            times: 3.0,
+            more_ms: 10.0,
+        },
+    ),
+    in_front(
+        "background's rate under fastt",
+        "≥ 10 % of its rate under mq-deadline",
+        Figures::Metric("background_mb_s"),
+        Rule::PolicyTimes {
+            policy: "fastt",
+            other: "mq-deadline",
+            least: 0.10,
+        },
+    ),
+    in_front(
+        "background's longest time without progress under fastt",
+        "never above 2 s",
+        Figures::Metric("background_stall_ms"),
+        Rule::PolicyNeverAbove {
+            policy: "fastt",
+            most: 2000.0,
+        },
+    ),
+    never_idle("foreground", "fastt"),
+    never_idle("foreground", FRONTROW),
     near(
         "emmc",
         "sequential write",
@@ -679,6 +790,18 @@ const fn behind(
     }
 }
 
+/// Whatever is in front beside whatever is behind.
+const fn in_front(title: &'static str, demand: &'static str, figures: Figures, rule: Rule) -> Bar {
+    Bar {
+        experiment: "foreground",
+        device: None,
+        title,
+        demand,
+        figures,
+        rule,
+    }
+}
+
 /// The longest time in any run that the device had nothing to do although somebody waited
 /// and something was queued: the widest window (docs/qasio.md), and what waking up takes.
 const fn never_idle(experiment: &'static str, policy: &'static str) -> Bar {
@@ -797,6 +920,11 @@ fn verdicts(bar: &Bar, summary: &Summary) -> Vec<Verdict> {
             let found = ratio.map(|it| (it <= most, number::change(it - 1.0)));
             vec![verdict("average".to_owned(), found)]
         }
+        Rule::AverageOverUnloaded { policy, most } => {
+            let average = average_over_unloaded(summary, &figures, policy);
+            let found = average.map(|it| (it <= most, number::times(it)));
+            vec![verdict("geometric mean".to_owned(), found)]
+        }
         _ => {
             let judge = |figure| {
                 verdict(
@@ -818,6 +946,13 @@ fn average_over(summary: &Summary, figures: &[&Figure], policy: &str, other: &st
     };
     let ratios = figures.iter().map(ratio).collect::<Option<Vec<_>>>()?;
     crate::statistics::Statistics::of(&ratios).map(|it| it.mean)
+}
+
+/// The geometric mean; `None` if a figure is missing.
+fn average_over_unloaded(summary: &Summary, figures: &[&Figure], policy: &str) -> Option<f64> {
+    let slowdown = |figure: &&Figure| Some(summary.slowdown(figure, policy)?.ln());
+    let logarithms = figures.iter().map(slowdown).collect::<Option<Vec<_>>>()?;
+    crate::statistics::Statistics::of(&logarithms).map(|it| it.mean.exp())
 }
 
 fn select(figures: Figures, summary: &Summary) -> Vec<&Figure> {
@@ -901,15 +1036,21 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
         }
         Rule::IntervalOverBestStock(most) => {
             let ratio = over(figure, ours, summary.best_stock(figure)?.cell)?;
-            let upper = ratio.interval.map_or(ratio.mean, |interval| interval.high);
-            let interval = ratio.interval.map_or(String::new(), |interval| {
-                format!(
-                    " ({}–{})",
-                    number::factor(interval.low),
-                    number::factor(interval.high)
-                )
-            });
-            Some((upper <= most, number::times(ratio.mean) + &interval))
+            Some(interval_within(ratio, most))
+        }
+        Rule::IntervalOverBest { policy, most } => {
+            let (_, ratio) = matrix::best_of_others(summary, figure, policy)?;
+            Some(interval_within(ratio, most))
+        }
+        Rule::PolicyOverUnloaded { policy, most } => {
+            let slowdown = summary.slowdown(figure, policy)?;
+            Some((slowdown <= most, number::times(slowdown)))
+        }
+        Rule::WorstOverUnloaded { times, more_ms, .. } => {
+            let alone_ms = summary.unloaded(figure)?.cell.worst();
+            let most_ms = (alone_ms * times).max(alone_ms + more_ms);
+            let text = format!("{} of {}", figure.text(ours.worst()), figure.text(most_ms));
+            Some((ours.worst() <= most_ms, text))
         }
         Rule::OverBestStock(most) => {
             let ratio = over(figure, ours, summary.best_stock(figure)?.cell)?.mean;
@@ -953,7 +1094,7 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
         }
         Rule::PolicyAtMost { most, .. } => Some((ours.mean() <= most, figure.text(ours.mean()))),
         Rule::PolicyNeverAbove { most, .. } => {
-            let worst = ours.by_seed.values().copied().fold(f64::MIN, f64::max);
+            let worst = ours.worst();
             Some((worst <= most, figure.text(worst)))
         }
         Rule::OverAlone { alone, most, .. } => {
@@ -962,7 +1103,7 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
             Some((times <= most, number::times(times)))
         }
         // Of all figures together: see `verdicts`.
-        Rule::AverageOver { .. } => None,
+        Rule::AverageOver { .. } | Rule::AverageOverUnloaded { .. } => None,
         Rule::GainAsIdle { policy, other } => {
             let gain = |figure: &Figure| {
                 let ours = summary.cell(figure, policy)?;
@@ -987,6 +1128,19 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
             Some((off.abs() <= part, text))
         }
     }
+}
+
+/// Whether the interval's upper end is at most this, and both.
+fn interval_within(ratio: crate::statistics::Statistics, most: f64) -> (bool, String) {
+    let upper = ratio.interval.map_or(ratio.mean, |interval| interval.high);
+    let interval = ratio.interval.map_or(String::new(), |interval| {
+        format!(
+            " ({}–{})",
+            number::factor(interval.low),
+            number::factor(interval.high)
+        )
+    });
+    (upper <= most, number::times(ratio.mean) + &interval)
 }
 
 /// `ours` over `theirs` by seed, so that above 1 is worse.

@@ -1,6 +1,6 @@
 //! An experiment and a device as their TOML files hold them.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// `experiments/NAME.toml`.
@@ -40,7 +40,9 @@ pub struct Experiment {
     /// What is played of a trace, for the workload `trace`.
     #[serde(default)]
     pub trace: Option<TracePart>,
-    /// What each guest does, in order; each run gets a fresh file system.
+    /// What each guest does, in order; each run gets a fresh file system. In the file, an entry
+    /// may name several workloads and loads: each of the ones with each of the others.
+    #[serde(deserialize_with = "each_with_each")]
     pub runs: Vec<Run>,
 }
 
@@ -83,6 +85,51 @@ pub struct Run {
 
 fn idle() -> String {
     "idle".to_owned()
+}
+
+/// An entry of `[[runs]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    workload: Names,
+    #[serde(default)]
+    load: Names,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Names {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Names::One(idle())
+    }
+}
+
+impl Names {
+    fn all(&self) -> &[String] {
+        match self {
+            Names::One(name) => std::slice::from_ref(name),
+            Names::Several(names) => names,
+        }
+    }
+}
+
+fn each_with_each<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Run>, D::Error> {
+    let entries = Vec::<Entry>::deserialize(deserializer)?;
+    let runs = entries.iter().flat_map(|entry| {
+        let workloads = entry.workload.all().iter();
+        workloads.flat_map(|workload| {
+            entry.load.all().iter().map(|load| Run {
+                workload: workload.clone(),
+                load: load.clone(),
+            })
+        })
+    });
+    Ok(runs.collect())
 }
 
 /// `experiments/devices/NAME.toml`: the emulated device, as the module's
@@ -133,5 +180,37 @@ impl Device {
         device.aged = None;
         device.simflash.insert("spare_percent".to_owned(), 100);
         device
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(entries: &str) -> Result<Vec<(String, String)>, toml::de::Error> {
+        let head = "name = 'x'\ntitle = 'x'\npolicies = []\nmemory_mib = 1\nlimit_virtual_s = 1\n";
+        let experiment: Experiment = toml::from_str(&format!("{head}{entries}"))?;
+        let names = experiment.runs.into_iter();
+        Ok(names.map(|run| (run.workload, run.load)).collect())
+    }
+
+    #[test]
+    fn each_workload_of_an_entry_runs_with_each_load() {
+        let entries = "[[runs]]\nworkload = ['m1', 'm2']\nload = ['idle', 'writer']\n\
+                       [[runs]]\nworkload = 'a'\n";
+        let expected = [
+            ("m1", "idle"),
+            ("m1", "writer"),
+            ("m2", "idle"),
+            ("m2", "writer"),
+            ("a", "idle"),
+        ];
+        let expected = expected.map(|(workload, load)| (workload.to_owned(), load.to_owned()));
+        assert_eq!(runs(entries).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_misspelt_key_of_a_run_is_refused() {
+        assert!(runs("[[runs]]\nworkload = 'm1'\nlaod = 'writer'\n").is_err());
     }
 }

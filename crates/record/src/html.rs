@@ -6,6 +6,7 @@ mod cdf;
 mod figures;
 mod flow;
 mod idle;
+mod matrix;
 mod series;
 mod slowdown;
 mod verdicts;
@@ -35,10 +36,16 @@ pub fn render(result: &ResultFile) -> String {
             body {
                 main {
                     (header(result, &summary, headline.as_ref(), &judged))
-                    (slowdown::section(&summary).unwrap_or_default())
-                    (idle::section(&summary).unwrap_or_default())
-                    (flow::section(result).unwrap_or_default())
-                    (cdf::section(&summary).unwrap_or_default())
+                    // Of a matrix, a card for each cell would be a hundred.
+                    @match matrix::section(&summary) {
+                        Some(matrix) => (matrix),
+                        None => {
+                            (slowdown::section(&summary).unwrap_or_default())
+                            (idle::section(&summary).unwrap_or_default())
+                            (flow::section(result).unwrap_or_default())
+                            (cdf::section(&summary).unwrap_or_default())
+                        }
+                    }
                     (verdicts::section(&judged).unwrap_or_default())
                     (ablation::section(&summary).unwrap_or_default())
                     (figures::section(&summary).unwrap_or_default())

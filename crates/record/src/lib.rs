@@ -15,6 +15,7 @@ pub mod histogram;
 pub mod html;
 pub mod isolation;
 pub mod markdown;
+pub mod matrix;
 pub mod metric;
 pub mod number;
 pub mod pivot;

@@ -1,8 +1,9 @@
 //! A result as Markdown, for `docs/results/`.
 
 use crate::ablation::{self, Ablation, Variant};
-use crate::bars::{self, Judged, Outcome};
+use crate::bars::{self, Judged, Outcome, Verdict};
 use crate::headline::Headline;
+use crate::matrix::{self, Matrix};
 use crate::pivot::{self, Column, Entry, Section};
 use crate::summary::{IDLE, Summary};
 use crate::{ResultFile, caption, command, number, policy, title};
@@ -13,8 +14,14 @@ pub fn render(result: &ResultFile) -> String {
     let summary = Summary::of(result);
     let mut blocks = vec![heading(result, &summary)];
     blocks.extend(Headline::of(&summary).map(|headline| headline.sentence() + "\n"));
-    for section in pivot::sections(&summary, false) {
-        blocks.push(figures(&section, &summary));
+    let matrices = matrix::matrices(&summary);
+    if matrices.is_empty() {
+        for section in pivot::sections(&summary, false) {
+            blocks.push(figures(&section, &summary));
+        }
+    } else {
+        blocks.push(legend());
+        blocks.extend(matrices.iter().rev().map(picture));
     }
     blocks.extend(verdicts(&bars::judge(&summary)));
     blocks.extend(ablations(&summary));
@@ -35,6 +42,57 @@ fn heading(result: &ResultFile, summary: &Summary) -> String {
         text.push_str(&format!(
             "\n```sh\n{command} --out DIR\nfrontrow lab show DIR --markdown\n```\n"
         ));
+    }
+    text
+}
+
+/// What a square of a matrix means, by its place in [`matrix::STEPS`].
+const SQUARES: [&str; 6] = ["🟩", "🟢", "🟨", "🟧", "🟥", "🟪"];
+
+fn legend() -> String {
+    let within = matrix::STEPS
+        .iter()
+        .map(|step| format!("to {}", number::times(*step)));
+    let ranges = within.chain(["slower".to_owned()]);
+    let entries = SQUARES.iter().zip(ranges);
+    let entries: Vec<String> = entries
+        .map(|(square, range)| format!("{square} {range}"))
+        .collect();
+    format!(
+        "Times slower than alone (idle device, best stock scheduler): {}. ▲: more than 5 % slower \
+         than the best that the kernel has today. Mean, and in brackets the worst of the seeds \
+         where it differs.\n",
+        entries.join(", ")
+    )
+}
+
+fn picture(matrix: &Matrix) -> String {
+    let mut head = vec!["in front".to_owned()];
+    head.extend(matrix.loads.iter().map(|load| escaped(load)));
+    let line = |(workload, cells): &(String, Vec<Option<matrix::Cell>>)| {
+        let mut line = vec![escaped(workload)];
+        line.extend(cells.iter().map(|cell| square(cell.as_ref())));
+        line
+    };
+    let lines: Vec<Vec<String>> = matrix.lines.iter().map(line).collect();
+    format!(
+        "## {}\n\n{}",
+        escaped(&matrix.policy),
+        grid(&head, 1, &lines)
+    )
+}
+
+fn square(cell: Option<&matrix::Cell>) -> String {
+    let Some(cell) = cell else {
+        return "–".to_owned();
+    };
+    let mut text = format!("{} {}", SQUARES[cell.step()], number::factor(cell.mean));
+    let (mean, worst) = (number::factor(cell.mean), number::factor(cell.worst));
+    if worst != mean {
+        text.push_str(&format!(" ({worst})"));
+    }
+    if cell.is_behind() {
+        text.push_str(" ▲");
     }
     text
 }
@@ -90,13 +148,22 @@ fn verdicts(judged: &[Judged]) -> Option<String> {
     ))
 }
 
+/// Of a bar on more figures than these, only what missed is listed.
+const MOST_FIGURES: usize = 40;
+
 fn verdict(judged: &Judged) -> Vec<String> {
     let outcome = match judged.outcome() {
         Outcome::Met => "met",
         Outcome::Missed => "**missed**",
         Outcome::NotMeasured => "not measured",
     };
-    let figures = judged.verdicts.iter().map(|verdict| {
+    let missed = |verdict: &&Verdict| verdict.outcome == Outcome::Missed;
+    let only_missed = judged.verdicts.len() > MOST_FIGURES;
+    let shown = judged
+        .verdicts
+        .iter()
+        .filter(|it| !only_missed || missed(it));
+    let figures = shown.map(|verdict| {
         let text = escaped(&format!("{} {}", verdict.label, verdict.measured));
         match verdict.outcome {
             Outcome::Missed => format!("**{text}**"),

@@ -251,6 +251,11 @@ impl Cell {
     pub fn mean(&self) -> f64 {
         self.over_seeds.mean
     }
+
+    /// The largest over the seeds.
+    pub fn worst(&self) -> f64 {
+        self.by_seed.values().copied().fold(f64::MIN, f64::max)
+    }
 }
 
 impl Direction {

@@ -56,6 +56,9 @@ pub fn load(name: &str) -> String {
         "reinstall" => "while an app's files are written and synced".to_owned(),
         "behind" => "beside what else the phone did".to_owned(),
         "backup" => "while big files are read from start to end".to_owned(),
+        "database" => "while a database commits in a loop".to_owned(),
+        "unpack" => "while an archive is unpacked and synced".to_owned(),
+        "flat-out" => "while another process reads, writes and syncs flat out".to_owned(),
         "random" => format!("while a file is written at random{place}"),
         _ => match name.strip_prefix("apps-") {
             Some(number) => format!("beside {number} busy apps"),

@@ -9,9 +9,10 @@ use crate::load::{Pace, Pattern};
 use crate::memcg::MemoryCgroup;
 use crate::seed::Random;
 use device::{PAGE_BYTES, Pages};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -20,6 +21,17 @@ use std::time::Duration;
 
 /// What an installer writes between two syncs: one of an app's larger files.
 const INSTALLED_FILE_BYTES: u64 = 4 << 20;
+
+/// The database's file in its directory, and its rollback journal while a transaction lasts.
+pub(crate) const DATABASE: &str = "database";
+const DATABASE_PATH: &CStr = c"database";
+const JOURNAL_PATH: &CStr = c"database-journal";
+
+/// What a transaction writes before the database's page: a header and the page as it was.
+const JOURNAL_BYTES: usize = 8 << 10;
+
+/// The largest file of an archive.
+const UNPACKED_FILE_PAGES: u64 = 16;
 
 /// 1 KB writes of one thumbnail.
 const THUMBNAIL_WRITES: u32 = 24;
@@ -35,6 +47,7 @@ const CLASS_IDLE: libc::c_int = 3 << 13;
 /// All a background process does.
 pub(crate) struct Script {
     pub(crate) pattern: Pattern,
+    /// Of a pattern with several files, their directory.
     pub(crate) file: File,
     pub(crate) file_bytes: u64,
     /// Passes over the file; after the last the file is made durable.
@@ -45,7 +58,7 @@ pub(crate) struct Script {
     pub(crate) idle_class: bool,
 }
 
-/// A running background. Dropping it ends the process and removes its file.
+/// A running background. Dropping it ends the process and removes its files.
 pub(crate) struct Background {
     pid: libc::pid_t,
     ended: bool,
@@ -270,7 +283,10 @@ impl Drop for Background {
         self.end();
         // Before the cgroup goes, so that its dirty pages go with the file.
         // The caller removes the directory and reports what is left in it.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = match self.path.is_dir() {
+            true => std::fs::remove_dir_all(&self.path),
+            false => std::fs::remove_file(&self.path),
+        };
         self.cgroup.take();
     }
 }
@@ -310,6 +326,8 @@ impl Script {
             Pattern::Paced(pace) => return self.keep_pace(pace, shared),
             Pattern::Reinstall => return self.reinstall(shared),
             Pattern::Backup => return self.back_up(shared),
+            Pattern::Database => return self.commit_for_ever(shared),
+            Pattern::Unpack => return self.unpack_for_ever(shared),
             _ => {}
         }
         let mut round = 0;
@@ -327,8 +345,7 @@ impl Script {
                 _ => {}
             }
         }
-        // SAFETY: our own descriptor.
-        succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
+        sync(&self.file)?;
         shared.finish();
         Ok(())
     }
@@ -344,14 +361,60 @@ impl Script {
             left -= written.min(left);
             if unsynced >= INSTALLED_FILE_BYTES {
                 unsynced = 0;
-                // SAFETY: our own descriptor.
-                succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
+                sync(&self.file)?;
             }
         }
-        // SAFETY: our own descriptor.
-        succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
+        sync(&self.file)?;
         shared.finish();
         Ok(())
+    }
+
+    /// Transactions one after another: the journal, the page, and the journal's removal, by
+    /// which it is committed (SQLite's "Atomic Commit", sections 3 and 4).
+    fn commit_for_ever(&mut self, shared: &Shared) -> Result<(), i32> {
+        let database = self.open_in(DATABASE_PATH, libc::O_WRONLY)?;
+        let pages = self.file_bytes / PAGE_BYTES as u64;
+        loop {
+            let journal = self.open_in(JOURNAL_PATH, libc::O_WRONLY | libc::O_CREAT)?;
+            write_to(&journal, &self.data[..JOURNAL_BYTES], 0, shared)?;
+            sync(&journal)?;
+            let offset = self.random.below(pages) * PAGE_BYTES as u64;
+            write_to(&database, &self.data[..PAGE_BYTES], offset, shared)?;
+            sync(&database)?;
+            self.unlink_in(JOURNAL_PATH)?;
+        }
+    }
+
+    /// Small files until they are as large as the archive, all of them synced at once; and then
+    /// removed.
+    fn unpack_for_ever(&mut self, shared: &Shared) -> Result<(), i32> {
+        loop {
+            let (mut files, mut bytes) = (0, 0);
+            while bytes < self.file_bytes {
+                let file = self.open_in(FileName::of(files).as_c_str(), UNPACKED_FLAGS)?;
+                let size = (1 + self.random.below(UNPACKED_FILE_PAGES)) * PAGE_BYTES as u64;
+                bytes += write_to(&file, &self.data[..size as usize], 0, shared)?;
+                files += 1;
+            }
+            // SAFETY: our own descriptor.
+            succeeded(unsafe { libc::syncfs(self.file.as_raw_fd()) } as isize)?;
+            for number in 0..files {
+                self.unlink_in(FileName::of(number).as_c_str())?;
+            }
+        }
+    }
+
+    fn open_in(&self, name: &CStr, flags: libc::c_int) -> Result<File, i32> {
+        // SAFETY: our own descriptor and a string that ends.
+        let file = unsafe { libc::openat(self.file.as_raw_fd(), name.as_ptr(), flags, 0o644) };
+        succeeded(file as isize)?;
+        // SAFETY: just opened, and nobody else's.
+        Ok(unsafe { File::from_raw_fd(file) })
+    }
+
+    fn unlink_in(&self, name: &CStr) -> Result<(), i32> {
+        // SAFETY: our own descriptor and a string that ends.
+        succeeded(unsafe { libc::unlinkat(self.file.as_raw_fd(), name.as_ptr(), 0) } as isize)
     }
 
     /// What it has read counts as written: to where the backup goes.
@@ -385,8 +448,7 @@ impl Script {
             }
             steps += 1;
             if pace.sync_steps.is_some_and(|every| steps % every == 0) {
-                // SAFETY: our own descriptor.
-                succeeded(unsafe { libc::fdatasync(self.file.as_raw_fd()) } as isize)?;
+                sync(&self.file)?;
             }
         }
     }
@@ -449,24 +511,55 @@ impl Script {
     }
 
     fn write_at(&self, data: &[u8], offset: u64, shared: &Shared) -> Result<u64, i32> {
-        // SAFETY: our own descriptor and a live buffer of that length.
-        let written = unsafe {
-            libc::pwrite(
-                self.file.as_raw_fd(),
-                data.as_ptr().cast(),
-                data.len(),
-                offset as libc::off_t,
-            )
-        };
-        match succeeded(written) {
-            Err(libc::EINTR) => Ok(0),
-            Err(errno) => Err(errno),
-            Ok(()) => {
-                shared.progress(written as u64);
-                Ok(written as u64)
-            }
+        write_to(&self.file, data, offset, shared)
+    }
+}
+
+const UNPACKED_FLAGS: libc::c_int = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+
+/// A number's decimal digits, without a heap.
+struct FileName([u8; 11]);
+
+impl FileName {
+    fn of(mut number: u32) -> Self {
+        let mut name = *b"0000000000\0";
+        for digit in name[..10].iter_mut().rev() {
+            *digit += (number % 10) as u8;
+            number /= 10;
+        }
+        FileName(name)
+    }
+
+    fn as_c_str(&self) -> &CStr {
+        // The last byte is never written.
+        CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
+    }
+}
+
+fn write_to(file: &File, data: &[u8], offset: u64, shared: &Shared) -> Result<u64, i32> {
+    // SAFETY: our own descriptor and a live buffer of that length.
+    let written = unsafe {
+        libc::pwrite(
+            file.as_raw_fd(),
+            data.as_ptr().cast(),
+            data.len(),
+            offset as libc::off_t,
+        )
+    };
+    match succeeded(written) {
+        Err(libc::EINTR) => Ok(0),
+        Err(errno) => Err(errno),
+        Ok(()) => {
+            shared.progress(written as u64);
+            Ok(written as u64)
         }
     }
+}
+
+/// fdatasync(2), which for a new file or one that grew is a commit of the journal as well.
+fn sync(file: &File) -> Result<(), i32> {
+    // SAFETY: our own descriptor.
+    succeeded(unsafe { libc::fdatasync(file.as_raw_fd()) } as isize)
 }
 
 fn nap(time: Duration) {
@@ -558,6 +651,12 @@ mod tests {
         assert!(background.longest_stall() >= long);
         background.forget_stalls();
         until(|| (background.longest_stall() < long).then_some(()));
+    }
+
+    #[test]
+    fn a_number_is_a_name_of_ten_digits() {
+        assert_eq!(FileName::of(0).as_c_str(), c"0000000000");
+        assert_eq!(FileName::of(u32::MAX).as_c_str(), c"4294967295");
     }
 
     #[test]

@@ -16,13 +16,19 @@
 //! | `reinstall` | writes an app's files and syncs each, one after another |
 //! | `backup` | reads big files from start to end |
 //!
+//! Three that sync, for the experiment `foreground`:
+//!
+//! | `database` | commits in a loop, with a rollback journal |
+//! | `unpack` | unpacks an archive into small files, syncs, deletes them, and again |
+//! | `flat-out` | reads, writes and syncs without a pause |
+//!
 //! `apps-2` to `apps-6` are so many apps at once, in this order: `reinstall`, `backup`,
 //! `update`, `random`, `download` and `writer` (the paper names the first two of its six).
 //!
 //! All go through the page cache. `-memcg` after a name puts the load into a memory
 //! cgroup of its own.
 
-use crate::background::{Background, Script};
+use crate::background::{Background, DATABASE, Script};
 use crate::content;
 use crate::memcg::MemoryCgroup;
 use crate::meter::go_on;
@@ -60,6 +66,12 @@ pub const LOADS: &[Entry] = &[
     ),
     Entry::new("reinstall", "an app's files are written and synced"),
     Entry::new("backup", "big files are read from start to end"),
+    Entry::new("database", "a database commits in a loop"),
+    Entry::new(
+        "unpack",
+        "an archive becomes small files, and all is synced",
+    ),
+    Entry::new("flat-out", "128 KB are read, written and synced in a loop"),
     Entry::new("apps-2", "reinstall and backup at once"),
     Entry::new("apps-3", "these and update"),
     Entry::new("apps-4", "these and random"),
@@ -100,6 +112,10 @@ pub(crate) enum Pattern {
     Random,
     Reinstall,
     Backup,
+    /// Transactions with a rollback journal, as SQLite's.
+    Database,
+    /// Small files, then `syncfs`.
+    Unpack,
     /// A little at a time.
     Paced(Pace),
     /// A scenario's own: see [`Background::want`].
@@ -140,6 +156,12 @@ impl Pace {
         write_bytes: 128 * KIB,
         sync_steps: Some(16),
     };
+    const FLAT_OUT: Pace = Pace {
+        pause: Duration::ZERO,
+        read_bytes: 128 * KIB,
+        write_bytes: 128 * KIB,
+        sync_steps: Some(1),
+    };
 }
 
 /// A background as the run asks for it.
@@ -173,6 +195,9 @@ impl Load {
             "random" => Pattern::Random,
             "reinstall" => Pattern::Reinstall,
             "backup" => Pattern::Backup,
+            "database" => Pattern::Database,
+            "unpack" => Pattern::Unpack,
+            "flat-out" => Pattern::Paced(Pace::FLAT_OUT),
             "video" => Pattern::Paced(Pace::VIDEO),
             "download" => Pattern::Paced(Pace::DOWNLOAD),
             "update" => Pattern::Paced(Pace::UPDATE),
@@ -193,13 +218,24 @@ impl Load {
     pub(crate) fn is_steady(self) -> bool {
         matches!(
             self.pattern,
-            Pattern::Paced(_) | Pattern::Reinstall | Pattern::Backup
+            Pattern::Paced(_)
+                | Pattern::Reinstall
+                | Pattern::Backup
+                | Pattern::Database
+                | Pattern::Unpack
         )
     }
 
     /// Whether it can go through its file once and end.
     pub(crate) fn has_an_end(self) -> bool {
-        !matches!(self.pattern, Pattern::Paced(_) | Pattern::Thumbnails)
+        matches!(
+            self.pattern,
+            Pattern::Writer
+                | Pattern::Rewrite
+                | Pattern::Random
+                | Pattern::Reinstall
+                | Pattern::Backup
+        )
     }
 
     /// The size of the load's file. A sequential file smaller than the dirty
@@ -212,6 +248,8 @@ impl Load {
             Pattern::Random => sizes.random_bytes,
             Pattern::Paced(_) | Pattern::Reinstall => return Ok(sizes.paced_bytes),
             Pattern::Backup => return Ok(sizes.backup_bytes),
+            Pattern::Database => return Ok(sizes.database_bytes),
+            Pattern::Unpack => return Ok(sizes.unpacked_bytes),
         };
         if self.own_memory_cgroup || !sizes.beyond_dirty_limit {
             return Ok(bytes);
@@ -260,7 +298,7 @@ impl Load {
         })
     }
 
-    /// The load's file as it is when it starts.
+    /// The load's file as it is when it starts, or its directory.
     fn make_file(
         self,
         path: &Path,
@@ -277,6 +315,13 @@ impl Load {
             Pattern::Paced(_) | Pattern::Backup => {
                 fill(path, bytes, random, stop)?;
                 OpenOptions::new().read(true).write(true).open(path)
+            }
+            Pattern::Database | Pattern::Unpack => {
+                std::fs::create_dir(path).map_err(|source| Error::io("make", path, source))?;
+                if self.pattern == Pattern::Database {
+                    fill(&path.join(DATABASE), bytes, random, stop)?;
+                }
+                File::open(path)
             }
         };
         file.map_err(|source| Error::io("creat", path, source))

@@ -76,6 +76,10 @@ pub(crate) struct Sizes {
     pub(crate) paced_bytes: u64,
     /// The file that a backup reads, over and over.
     pub(crate) backup_bytes: u64,
+    /// The database whose pages are overwritten, one in each transaction.
+    pub(crate) database_bytes: u64,
+    /// All files of the archive that is unpacked.
+    pub(crate) unpacked_bytes: u64,
     /// Direct 128 KB requests for a throughput.
     pub(crate) sequential_requests: u64,
     /// Direct 4 KB requests for a throughput.
@@ -139,6 +143,8 @@ impl Sizes {
             paced_bytes: at(256 * MIB, GIB).max(MIB).next_multiple_of(MIB),
             // More than a guest's memory holds.
             backup_bytes: at(GIB, 4 * GIB).max(MIB).next_multiple_of(MIB),
+            database_bytes: at(16 * MIB, 64 * MIB).max(MIB),
+            unpacked_bytes: at(32 * MIB, 256 * MIB).max(MIB),
             sequential_requests: at(512, 8192),
             random_requests: at(2000, 50_000),
             overhead_requests: at(2000, 50_000),
@@ -205,6 +211,8 @@ impl Sizes {
             rewrite_bytes: MIB,
             random_bytes: MIB,
             paced_bytes: MIB,
+            database_bytes: MIB,
+            unpacked_bytes: 256 * KIB,
             backup_bytes: MIB,
             sequential_requests: 16,
             random_requests: 40,

@@ -1,0 +1,149 @@
+//! Every workload beside every load, as one picture for each policy: how many times slower
+//! than alone it is, and whether something that everybody has today does better.
+
+use crate::statistics::Statistics;
+use crate::summary::{Figure, IDLE, Summary, paired_ratio};
+use crate::{metric::Direction, policy};
+
+/// With so many loads and so many workloads under each of them a result is a matrix.
+const LEAST_LOADS: usize = 3;
+const LEAST_WORKLOADS: usize = 3;
+
+/// Ratios up to these are drawn alike, from as good as alone to far slower.
+pub const STEPS: [f64; 5] = [1.10, 1.25, 1.5, 2.0, 4.0];
+
+/// A policy whose interval reaches this many times the best of today's is behind it.
+pub const NOT_ABOVE: f64 = 1.05;
+
+/// One policy's picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// The policy.
+    pub policy: String,
+    /// The columns.
+    pub loads: Vec<String>,
+    /// The lines, with a cell for each load; what was not measured is `None`.
+    pub lines: Vec<(String, Vec<Option<Cell>>)>,
+}
+
+/// One workload beside one load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Of its chief figure over the same alone (idle device, best stock scheduler), the mean
+    /// over the seeds.
+    pub mean: f64,
+    /// The middle seed's; of two the worse one's.
+    pub median: f64,
+    /// The worst seed's.
+    pub worst: f64,
+    /// The mean ratio to the best of what the policy is held against.
+    pub over_best: Option<f64>,
+    /// Whose that is.
+    pub best: Option<String>,
+}
+
+impl Cell {
+    /// Whether something of today's is ahead of it.
+    pub fn is_behind(&self) -> bool {
+        self.over_best.is_some_and(|ratio| ratio > NOT_ABOVE)
+    }
+
+    /// How many of [`STEPS`] it is beyond.
+    pub fn step(&self) -> usize {
+        STEPS.iter().filter(|step| self.mean > **step).count()
+    }
+}
+
+/// A picture for each policy that is not an ablation; none if the result is no matrix.
+pub fn matrices(summary: &Summary) -> Vec<Matrix> {
+    let loads = loads(summary);
+    if loads.len() < LEAST_LOADS {
+        return Vec::new();
+    }
+    let mut workloads: Vec<&str> = Vec::new();
+    for (workload, _) in summary.situations() {
+        if !workloads.contains(&workload) {
+            workloads.push(workload);
+        }
+    }
+    let policies = summary.policies.iter();
+    let policies = policies.filter(|name| !policy::is_ablation(name));
+    policies
+        .map(|policy| Matrix {
+            policy: policy.clone(),
+            lines: workloads
+                .iter()
+                .map(|workload| {
+                    let cells = loads
+                        .iter()
+                        .map(|load| cell(summary, workload, load, policy));
+                    ((*workload).to_owned(), cells.collect())
+                })
+                .collect(),
+            loads: loads.clone(),
+        })
+        .collect()
+}
+
+/// Those under which enough workloads ran.
+fn loads(summary: &Summary) -> Vec<String> {
+    let situations = summary.situations();
+    let mut loads: Vec<String> = Vec::new();
+    for (_, load) in &situations {
+        let workloads = situations.iter().filter(|(_, other)| other == load).count();
+        if *load != IDLE && workloads >= LEAST_WORKLOADS && !loads.iter().any(|it| it == load) {
+            loads.push((*load).to_owned());
+        }
+    }
+    loads
+}
+
+fn cell(summary: &Summary, workload: &str, load: &str, policy: &str) -> Option<Cell> {
+    let figure = summary.chief(workload, load)?;
+    let alone = summary.unloaded(figure)?.cell.mean();
+    let ours = summary.cell(figure, policy)?;
+    let times = |value| figure.direction().times_worse(value, alone);
+    let mut by_seed: Vec<f64> = ours.by_seed.values().filter_map(|it| times(*it)).collect();
+    by_seed.sort_by(f64::total_cmp);
+    let best = best_of_others(summary, figure, policy);
+    Some(Cell {
+        mean: times(ours.mean())?,
+        median: *by_seed.get(by_seed.len() / 2)?,
+        worst: *by_seed.last()?,
+        over_best: best.as_ref().map(|(_, ratio)| ratio.mean),
+        best: best.map(|(name, _)| name.to_owned()),
+    })
+}
+
+/// Whoever is named as in front is held against all that a user has today; who is not, against
+/// the kernel's own schedulers. `None` for these themselves.
+pub fn best_of_others<'a>(
+    summary: &'a Summary,
+    figure: &Figure,
+    policy: &str,
+) -> Option<(&'a str, Statistics)> {
+    let is_named = policy::FastTrack::of(policy).is_some();
+    if !is_named && policy != policy::FRONTROW {
+        return None;
+    }
+    let ours = summary.cell(figure, policy)?;
+    let others = summary.policies.iter().map(String::as_str);
+    let others = others
+        .filter(|name| policy::is_stock(name) || is_named && policy::Means::of(name).is_some());
+    let mut best: Option<(&str, f64)> = None;
+    for name in others {
+        let Some(mean) = summary.cell(figure, name).map(|cell| cell.mean()) else {
+            continue;
+        };
+        if best.is_none_or(|(_, least)| figure.direction().better(mean, least) == Some(true)) {
+            best = Some((name, mean));
+        }
+    }
+    let (name, _) = best?;
+    let theirs = summary.cell(figure, name)?;
+    let ratio = match figure.direction() {
+        Direction::Higher => paired_ratio(theirs, ours),
+        _ => paired_ratio(ours, theirs),
+    };
+    Some((name, ratio?))
+}
