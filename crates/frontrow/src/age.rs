@@ -1,7 +1,8 @@
 //! `frontrow age`: months of a phone's use in a directory.
 
-use crate::bench::{catch_signals, json, print_text};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::{json, print_text};
 use crate::progress;
 use ::age::{Aged, Error, Use};
 use record::number::count;

@@ -6,13 +6,13 @@ mod place;
 mod target;
 
 use crate::exit::{Exit, Failure};
+use crate::print::{json, print_text, table_options};
 use crate::seeds::Seeds;
 use crate::whole::Whole;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use place::Place;
 use record::{Inputs, ResultFile, Row, Run, Scale};
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -293,42 +293,11 @@ fn failed(error: workload::Error) -> Failure {
     Failure::new(exit, error)
 }
 
-pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value)
-        .map(|text| text + "\n")
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot make JSON: {error}")))
-}
-
 fn print(result: &ResultFile, options: &Options) -> Result<(), Failure> {
     match options.json {
         true => print_text(&json(result)?),
         false => print_text(&record::table::render(result, table_options())),
     }
-}
-
-pub(crate) fn table_options() -> record::table::Options {
-    record::table::Options {
-        color: std::io::stdout().is_terminal(),
-        ..Default::default()
-    }
-}
-
-/// Text with names in it that others have given to files and programs, without what a terminal
-/// would act on: whoever has root list their files could else type for root.
-pub(crate) fn plain(text: &str) -> String {
-    let is_order = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
-    let is_turn = |letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let shown = |letter| match is_order(letter) || is_turn(letter) {
-        true => char::REPLACEMENT_CHARACTER,
-        false => letter,
-    };
-    text.chars().map(shown).collect()
-}
-
-pub(crate) fn print_text(text: &str) -> Result<(), Failure> {
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot print: {error}")))
 }
 
 /// `2.15 GB`.

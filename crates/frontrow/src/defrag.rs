@@ -3,9 +3,10 @@
 mod physical;
 mod words;
 
-use crate::bench::{catch_signals, json, plain, print_text};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked;
+use crate::print::{json, plain, print_text};
 use crate::progress;
 use ::defrag::{
     Choice, Error, Finding, Hot, Identity, Moved, Pace, Physical, ReadTime, Refusal, Remap, Survey,

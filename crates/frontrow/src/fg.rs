@@ -5,6 +5,7 @@ mod follow;
 mod words;
 
 use crate::exit::{Exit, Failure};
+use crate::print::print_text;
 use clap::{Args, Subcommand};
 use foreground::{Cgroup, Error, Grounds, Kind, Order, Parts, Reply, Request, Visible};
 use knobs::{Change, Restored};
@@ -95,10 +96,10 @@ pub fn run(arguments: Fg) -> Result<(), Failure> {
 }
 
 impl Format {
-    fn print(&self, words: String, value: &Value) {
+    fn print(&self, words: String, value: &Value) -> Result<(), Failure> {
         match self.json {
-            true => println!("{value}"),
-            false => println!("{words}"),
+            true => print_text(&format!("{value}\n")),
+            false => print_text(&(words + "\n")),
         }
     }
 }
@@ -116,8 +117,7 @@ fn set(root: &Path, action: &Set) -> Result<(), Failure> {
     };
     let mut value = json!(grounds);
     value["changes"] = json!(changes);
-    action.format.print(words::set(&grounds, &changes), &value);
-    Ok(())
+    action.format.print(words::set(&grounds, &changes), &value)
 }
 
 /// Without a daemon; it stays so until somebody releases it.
@@ -155,16 +155,15 @@ fn status(root: &Path, format: &Format) -> Result<(), Failure> {
         Some(Reply::Status(status)) => {
             let mut value = json!(status);
             value["daemon"] = json!(true);
-            format.print(words::status(&status), &value);
+            format.print(words::status(&status), &value)
         }
         None => {
             let changes = foreground::changes(root).map_err(failure)?;
             let value = json!({ "daemon": false, "changes": changes });
-            format.print(words::changes(&changes), &value);
+            format.print(words::changes(&changes), &value)
         }
-        Some(_) => return Err(failure(Error::Garbled)),
+        Some(_) => Err(failure(Error::Garbled)),
     }
-    Ok(())
 }
 
 fn release(root: &Path, format: &Format) -> Result<(), Failure> {
@@ -176,8 +175,7 @@ fn release(root: &Path, format: &Format) -> Result<(), Failure> {
     let one =
         |(change, outcome): &(Change, Restored)| json!({ "change": change, "outcome": outcome });
     let value = json!({ "restored": restored.iter().map(one).collect::<Vec<_>>() });
-    format.print(words::restored(&restored), &value);
-    Ok(())
+    format.print(words::restored(&restored), &value)
 }
 
 fn ask(root: &Path, request: Request) -> Result<Option<Reply>, Failure> {

@@ -5,8 +5,9 @@ mod exec;
 mod powercut;
 mod torture;
 
-use crate::bench::{catch_signals, json as json_of, print_text, table_options};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::{json as json_of, print_text, table_options};
 use crate::seeds::Seeds;
 use crate::whole;
 use ::lab::{Cache, Error, Kernel, Name, Request, Shell, Sources, Watcher};
@@ -243,10 +244,9 @@ fn list(json: bool) -> Result<(), Failure> {
     if json {
         return print_text(&json_of(&experiments)?);
     }
-    for experiment in experiments {
-        println!("{:12} {}", experiment.name, experiment.title);
-    }
-    Ok(())
+    let lines = experiments.iter();
+    let lines = lines.map(|it| format!("{:12} {}\n", it.name, it.title));
+    print_text(&lines.collect::<String>())
 }
 
 fn show(what: &str, json: bool, markdown: bool) -> Result<(), Failure> {
@@ -268,22 +268,26 @@ fn show(what: &str, json: bool, markdown: bool) -> Result<(), Failure> {
     if json {
         return print_text(&json_of(&experiment)?);
     }
-    println!("{}: {}", experiment.name, experiment.title);
-    println!("policies: {}", experiment.policies.join(", "));
-    println!("device:   {}", experiment.device);
-    println!("memory:   {} MiB", experiment.memory_mib);
-    println!(
-        "limit:    {} s of a guest's time",
-        experiment.limit_virtual_s
-    );
-    println!("mount:    {}", experiment.mount_options.join(","));
-    for (name, value) in experiment.sysctls.iter().chain(&experiment.writes) {
-        println!("set:      {name} = {value}");
-    }
-    for run in &experiment.runs {
-        println!("run:      {} {}", run.workload, run.load);
-    }
-    Ok(())
+    print_text(&description(&experiment))
+}
+
+fn description(experiment: &Experiment) -> String {
+    let mut lines = vec![
+        format!("{}: {}", experiment.name, experiment.title),
+        format!("policies: {}", experiment.policies.join(", ")),
+        format!("device:   {}", experiment.device),
+        format!("memory:   {} MiB", experiment.memory_mib),
+        format!(
+            "limit:    {} s of a guest's time",
+            experiment.limit_virtual_s
+        ),
+        format!("mount:    {}", experiment.mount_options.join(",")),
+    ];
+    let set = experiment.sysctls.iter().chain(&experiment.writes);
+    lines.extend(set.map(|(name, value)| format!("set:      {name} = {value}")));
+    let runs = experiment.runs.iter();
+    lines.extend(runs.map(|run| format!("run:      {} {}", run.workload, run.load)));
+    lines.join("\n") + "\n"
 }
 
 fn read_result(path: &Path) -> Result<ResultFile, Failure> {
@@ -307,7 +311,7 @@ impl From<Error> for Failure {
             Error::NoTool { .. } | Error::NoArchive | Error::Package { .. } => Exit::Missing,
             Error::Guest(_) => Exit::Guest,
             Error::Interrupted => Exit::Interrupted,
-            Error::File { .. } | Error::Tool { .. } => Exit::Internal,
+            Error::File { .. } | Error::Tool { .. } | Error::Spec(_) => Exit::Internal,
         };
         Failure::new(exit, error)
     }

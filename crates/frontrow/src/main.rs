@@ -1,5 +1,8 @@
 //! The one binary: command line, and pid 1 of the lab's guests.
 
+// They panic where the reader has gone away: `print::print_text` does not.
+#![deny(clippy::print_stdout)]
+
 mod age;
 mod bench;
 mod defrag;
@@ -9,6 +12,7 @@ mod iopro;
 mod lab;
 mod launch;
 mod man;
+mod print;
 mod progress;
 mod replay;
 mod sched;
@@ -76,7 +80,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("frontrow: {}", bench::plain(&failure.sentence));
+            eprintln!("frontrow: {}", print::plain(&failure.sentence));
             ExitCode::from(failure.exit as u8)
         }
     }

@@ -3,8 +3,9 @@
 mod grounds;
 mod recorded;
 
-use crate::bench::{catch_signals, json, plain, print_text};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::{json, plain, print_text};
 use crate::progress;
 use ::replay::{
     Calls, Config, Error, Fill, Format, OnDirectory, Pace, Part, Place, Recording, Target, Times,

@@ -1,6 +1,7 @@
 //! `frontrow sched`: the I/O scheduler on this machine.
 
 use crate::exit::{Exit, Failure};
+use crate::print::print_text;
 use clap::{Args, Subcommand};
 use device::Device;
 use kmod::{Source, Tree, Wanted};
@@ -8,7 +9,6 @@ use knobs::Change;
 use sched::{Boost, Counters, Error, Module, Status};
 use serde_json::json;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -320,8 +320,10 @@ fn resolve(root: &Path, device: &str) -> Result<Device, Failure> {
 }
 
 fn say(text: &str) -> Result<(), Failure> {
-    writeln!(io::stdout().lock(), "{text}")
-        .map_err(|error| Failure::new(Exit::Internal, format!("cannot write the output: {error}")))
+    print_text(&format!(
+        "{text}
+"
+    ))
 }
 
 /// The code that goes with an error of the scheduler's.

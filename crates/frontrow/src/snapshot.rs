@@ -1,7 +1,8 @@
 //! `frontrow snapshot`: the layout of a file system without its data.
 
-use crate::bench::{catch_signals, json, print_text};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::{json, print_text};
 use crate::progress;
 use ::snapshot::Error;
 use clap::Subcommand;

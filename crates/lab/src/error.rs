@@ -60,6 +60,9 @@ pub enum Error {
     /// The scheduler could not be built for this kernel.
     #[error(transparent)]
     Scheduler(#[from] sched::Error),
+    /// What a guest is to do could not be written down for it.
+    #[error("cannot make the guest's orders: {0}")]
+    Spec(#[from] serde_json::Error),
     /// A guest gave no result.
     #[error(transparent)]
     Guest(Box<GuestFailure>),

@@ -86,10 +86,8 @@ pub fn exec(
         Some(cpus) => Clock::HostInTurn { cpus },
         None => Clock::Instructions,
     };
-    let session = Session::new(&spec, stop, &image.with_spec(&spec))?;
-    let mut files = session.run_for_parcel(&exec.kernel.image, memory_mib, clock)?;
-    // It is sent first.
-    let (_, status) = files.remove(0);
+    let session = Session::new(&spec, stop, &image.with_spec(&spec)?)?;
+    let ((_, status), files) = session.run_for_parcel(&exec.kernel.image, memory_mib, clock)?;
     Ok(Left {
         status: String::from_utf8_lossy(&status).into_owned(),
         files,

@@ -91,11 +91,11 @@ impl Image {
 
     /// The initramfs of the guest that does `spec`. The kernel unpacks archives
     /// one after another, so the spec is a second one.
-    pub fn with_spec(&self, spec: &GuestSpec) -> Vec<u8> {
-        let text = serde_json::to_vec(spec).unwrap_or_default();
+    pub fn with_spec(&self, spec: &GuestSpec) -> Result<Vec<u8>, Error> {
+        let text = serde_json::to_vec(spec)?;
         let mut own = Archive::new();
         own.data(SPEC_PATH.trim_start_matches('/'), text);
-        [self.archive.as_slice(), &own.bytes()].concat()
+        Ok([self.archive.as_slice(), &own.bytes()].concat())
     }
 
     /// Puts in a file of the user's; its digest is told among the inputs.

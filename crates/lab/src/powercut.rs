@@ -69,8 +69,8 @@ pub fn record_stream(
         limit_virtual_s: LIMIT_S,
         task: Task::PowerCut { days: request.days },
     };
-    let session = Session::new(&spec, stop, &image.with_spec(&spec))?;
+    let session = Session::new(&spec, stop, &image.with_spec(&spec)?)?;
     let image = &request.kernel.image;
-    let mut files = session.run_for_parcel(image, MEMORY_MIB, Clock::Instructions)?;
-    Ok(files.remove(0).1)
+    let ((_, stream), _) = session.run_for_parcel(image, MEMORY_MIB, Clock::Instructions)?;
+    Ok(stream)
 }

@@ -256,7 +256,7 @@ impl Lab<'_> {
     fn one(&self, guest: &Name) -> Result<Vec<Row>, Error> {
         let spec = self.spec(guest);
         let owner = Attendant { lab: self, guest };
-        let session = Session::new(&spec, &owner, &self.image.with_spec(&spec))?;
+        let session = Session::new(&spec, &owner, &self.image.with_spec(&spec)?)?;
         let kernel = &self.request.kernel.image;
         let rows = session.run(kernel, self.memory_mib, Clock::Instructions)?;
         self.watcher.done(guest, rows.len());

@@ -90,17 +90,20 @@ impl<'a> Session<'a> {
         self.boot(kernel, memory_mib, clock, None)
     }
 
-    /// Boots `kernel` and gives what the guest left in the shared memory.
+    /// Boots `kernel` and gives what the guest left in the shared memory: what it sent first,
+    /// and the rest.
     pub fn run_for_parcel(
         &self,
         kernel: &Path,
         memory_mib: u64,
         clock: Clock,
-    ) -> Result<Vec<Item>, Error> {
+    ) -> Result<(Item, Vec<Item>), Error> {
         self.boot(kernel, memory_mib, clock, Some(&self.parcel))?;
         let memory = fs::read(&self.parcel).map_err(Error::file(&self.parcel))?;
-        let items = parcel::unpack(&memory);
-        items.ok_or_else(|| self.failure("its files did not arrive".to_owned(), ""))
+        let mut items = parcel::unpack(&memory).unwrap_or_default().into_iter();
+        let first = items.next();
+        let first = first.ok_or_else(|| self.failure("its files did not arrive".to_owned(), ""))?;
+        Ok((first, items.collect()))
     }
 
     fn boot(

@@ -65,7 +65,7 @@ pub fn shell(
         task: Task::Shell,
     };
     let initramfs = tempfile::NamedTempFile::new().map_err(Error::file(std::env::temp_dir()))?;
-    fs::write(initramfs.path(), image.with_spec(&spec)).map_err(Error::file(initramfs.path()))?;
+    fs::write(initramfs.path(), image.with_spec(&spec)?).map_err(Error::file(initramfs.path()))?;
     let machine = Machine {
         kernel: &shell.kernel.image,
         initramfs: initramfs.path(),

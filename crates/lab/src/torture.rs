@@ -76,7 +76,7 @@ pub fn torture(
             continue;
         }
         let spec = spec(&image, sources, torture, clock, names)?;
-        let session = Session::new(&spec, &owner, &image.with_spec(&spec))?;
+        let session = Session::new(&spec, &owner, &image.with_spec(&spec)?)?;
         session.run(&torture.kernel.image, MEMORY_MIB, clock_of(clock))?;
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 use super::words::Files;
 use super::{Args, LeftFile, MEGABYTE, failed, hot, interrupted, refused_alone, shown, words};
-use crate::bench::{json, plain, print_text};
 use crate::exit::{Exit, Failure};
+use crate::print::{json, plain, print_text};
 use crate::progress;
 use ::defrag::{
     Asked, Finding, MOST_FILES, Measure, Pace, Physical, ReadTime, Rearranged, Spread, Survey,

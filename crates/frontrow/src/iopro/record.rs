@@ -1,8 +1,9 @@
 //! `frontrow iopro record`.
 
 use super::chosen::Chosen;
-use crate::bench::{catch_signals, print_text};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::print_text;
 use clap::ArgGroup;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use iopro::capture::{self, Error, Progress, Request, Summary};

@@ -1,8 +1,8 @@
 //! `frontrow iopro report`.
 
 use super::linked::{Source, failed};
-use crate::bench::{plain, print_text};
 use crate::exit::{Exit, Failure};
+use crate::print::{plain, print_text};
 use crate::whole;
 use iopro::report::{self, Report as Said};
 use iopro::store::Store;

@@ -2,8 +2,9 @@
 
 use super::chosen::{Chosen, duration};
 use super::linked::failed;
-use crate::bench::{catch_signals, plain, print_text};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::{plain, print_text};
 use clap::ArgGroup;
 use console::Term;
 use iopro::capture;

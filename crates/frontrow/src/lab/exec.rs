@@ -3,10 +3,11 @@
 use super::ageing::Ageing;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::print_bytes;
 use crate::whole;
 use ::lab::{Cache, Kernel, Left, Sources};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
@@ -92,21 +93,11 @@ fn keep(out: &Path, left: &Left) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A reader that went away, as `head` does, is no failure.
 fn pass_on(left: &Left) -> Result<(), Failure> {
     for (name, content) in &left.files {
-        let passed = match name.as_str() {
-            "stdout" => io::stdout().write_all(content),
-            "stderr" => io::stderr().write_all(content),
-            _ => continue,
-        };
-        match passed {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                return Err(Failure::new(
-                    Exit::Internal,
-                    format_args!("cannot write: {error}"),
-                ));
-            }
+        match name.as_str() {
+            "stdout" => print_bytes(content, io::stdout())?,
+            "stderr" => print_bytes(content, io::stderr())?,
             _ => {}
         }
     }

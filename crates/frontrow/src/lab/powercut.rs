@@ -1,7 +1,8 @@
 //! `frontrow lab powercut`.
 
-use crate::bench::{catch_signals, json, print_text};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::{json, print_text};
 use crate::{progress, whole};
 use ::lab::{Cache, Kernel, Sources};
 use ::powercut::{Error, Outcome, Stream};

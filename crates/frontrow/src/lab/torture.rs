@@ -2,6 +2,7 @@
 
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::print_text;
 use ::lab::{Cache, Kernel, Sources};
 use ::torture::TRIALS;
 
@@ -26,10 +27,9 @@ pub struct Torture {
 /// Does what the command line says; which trial begins is told on stderr.
 pub fn run(args: Torture) -> Result<(), Failure> {
     if args.list {
-        for trial in &TRIALS {
-            println!("{:12} {}", trial.name, trial.title);
-        }
-        return Ok(());
+        let lines = TRIALS.iter();
+        let lines = lines.map(|trial| format!("{:12} {}\n", trial.name, trial.title));
+        return print_text(&lines.collect::<String>());
     }
     for name in &args.trials {
         ::torture::find(name).map_err(|sentence| Failure::new(Exit::Usage, sentence))?;

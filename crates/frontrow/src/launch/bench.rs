@@ -2,8 +2,9 @@
 //! one loses by it.
 
 use super::profile_name;
-use crate::bench::{catch_signals, json, print_text};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::{json, print_text};
 use ::launch::WorkingSet;
 use ::launch::profile::{Profile, Store, Timing};
 use ::launch::residency::{drop_caches, forget};

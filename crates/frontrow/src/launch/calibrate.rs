@@ -1,8 +1,9 @@
 //! `frontrow launch calibrate`.
 
 use super::latency_path;
-use crate::bench::{catch_signals, json, print_text};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::{json, print_text};
 use ::launch::Latency;
 use ::launch::calibrate::{SPAN_BYTES, calibrate};
 use ::launch::load::Error;

@@ -5,8 +5,8 @@
 //! What root writes is run as root at each start, so then nobody else may have a hand in any of it:
 //! the entry, this program, the place, and every directory above them are root's alone.
 
-use crate::bench::{json, print_text};
 use crate::exit::{Exit, Failure};
+use crate::print::{json, print_text};
 use serde_json::json;
 use std::env;
 use std::fs::{self, Metadata, Permissions};

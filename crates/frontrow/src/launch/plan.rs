@@ -1,8 +1,8 @@
 //! `frontrow launch plan`.
 
 use super::{latency, profile_name};
-use crate::bench::{json, plain, print_text};
 use crate::exit::Failure;
+use crate::print::{json, plain, print_text};
 use ::launch::WorkingSet;
 use ::launch::plan::{Purpose, Request, map};
 use ::launch::prepare::{DevicePlan, prepare};

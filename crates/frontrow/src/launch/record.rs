@@ -2,8 +2,9 @@
 
 use super::capture::Watcher;
 use super::profile_name;
-use crate::bench::{catch_signals, json, print_text};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::{json, print_text};
 use ::launch::profile::{PAGE_BYTES, Profile, Store};
 use ::launch::record::{Error, Request, record};
 use serde_json::json;

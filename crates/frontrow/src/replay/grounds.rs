@@ -6,8 +6,9 @@
 //! says what came of it as JSON.
 
 use super::{failed, file_text};
-use crate::bench::{catch_signals, json};
+use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::print::json;
 use ::replay::{Error, OnFile, Pace, Part, Target, Trace, on_file};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -225,8 +226,9 @@ impl Drop for Other {
 const READY: &str = "ready";
 
 fn wait_for_the_word() -> io::Result<()> {
-    println!("{READY}");
-    io::stdout().flush()?;
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{READY}")?;
+    stdout.flush()?;
     match io::stdin().lock().read_line(&mut String::new())? {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
         _ => Ok(()),

@@ -6,6 +6,7 @@
 use super::raw::PAGE_BYTES;
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::ptr;
 
 /// Addresses that are set aside; what is not used costs nothing.
@@ -114,19 +115,22 @@ impl Drop for Arena {
 }
 
 /// The core's allocations of this thread come from an arena while this lives.
-pub(super) struct Entered {
+pub(super) struct Entered<'a> {
     before: *mut Arena,
+    /// Nobody else has it meanwhile.
+    arena: PhantomData<&'a mut Arena>,
 }
 
 /// Enters `arena`, or the heap.
-pub(super) fn enter(arena: Option<&mut Arena>) -> Entered {
+pub(super) fn enter(arena: Option<&mut Arena>) -> Entered<'_> {
     let arena = arena.map_or(ptr::null_mut(), ptr::from_mut);
     Entered {
         before: CURRENT.replace(arena),
+        arena: PhantomData,
     }
 }
 
-impl Drop for Entered {
+impl Drop for Entered<'_> {
     fn drop(&mut self) {
         CURRENT.set(self.before);
     }

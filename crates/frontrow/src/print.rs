@@ -1,0 +1,48 @@
+//! How commands print: text for people, JSON for programs.
+
+use crate::exit::{Exit, Failure};
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+
+/// Prints it. A reader that has gone away, as `head` does, is no failure.
+pub(crate) fn print_text(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes(), io::stdout())
+}
+
+/// The same of what may be no text, to either of the standard streams.
+pub(crate) fn print_bytes(content: &[u8], mut stream: impl Write) -> Result<(), Failure> {
+    let printed = stream.write_all(content).and_then(|()| stream.flush());
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            (&error).into(),
+            format_args!("cannot print: {error}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map(|text| text + "\n")
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot make JSON: {error}")))
+}
+
+/// Colours on a terminal only.
+pub(crate) fn table_options() -> record::table::Options {
+    record::table::Options {
+        color: io::stdout().is_terminal(),
+        ..Default::default()
+    }
+}
+
+/// Text with names in it that others have given to files and programs, without what a terminal
+/// would act on: whoever has root list their files could else type for root.
+pub(crate) fn plain(text: &str) -> String {
+    let is_order = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    let is_turn = |letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let shown = |letter| match is_order(letter) || is_turn(letter) {
+        true => char::REPLACEMENT_CHARACTER,
+        false => letter,
+    };
+    text.chars().map(shown).collect()
+}
