@@ -189,14 +189,16 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 }
 
 #define SETTING(name) __ATTR(name, 0644, name##_show, name##_store)
+/* Which app has the focus is its user's own affair. */
+#define LIST(name) __ATTR(name, 0600, name##_show, name##_store)
 
 struct elv_fs_entry frontrow_attrs[] = {
 	SETTING(boost),
 	SETTING(async_share),
 	SETTING(background_share),
-	SETTING(foreground),
-	SETTING(background),
-	SETTING(visible),
+	LIST(foreground),
+	LIST(background),
+	LIST(visible),
 	SETTING(slice_us),
 	__ATTR(stats, 0444, stats_show, NULL),
 	__ATTR_NULL
