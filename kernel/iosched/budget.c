@@ -24,7 +24,7 @@
 /* A foreground is to wait less than one among equals. */
 static u64 slice_bytes(const struct frontrow_data *fd)
 {
-	unsigned int slice_us = fd->slice_us;
+	unsigned int slice_us = READ_ONCE(fd->slice_us);
 	u64 bytes;
 
 	if (rcu_access_pointer(fd->grounds))
@@ -297,7 +297,7 @@ static void adapt_slice(struct frontrow_data *fd)
 	/* What the foreground reads would be cut, too. */
 	if (rcu_access_pointer(fd->grounds))
 		wanted_bytes = max(wanted_bytes, READ_BYTES);
-	if (!fd->slice_us || mean_bytes < MIN_SLICE_BYTES / 2)
+	if (!READ_ONCE(fd->slice_us) || mean_bytes < MIN_SLICE_BYTES / 2)
 		return;
 	sectors = rounddown_pow_of_two(wanted_bytes) >> SECTOR_SHIFT;
 	/* A little short of the size in use is no reason to change it. */
