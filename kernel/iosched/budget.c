@@ -43,9 +43,10 @@ static void resize(struct work_struct *work)
 	struct frontrow_data *fd = container_of(work, struct frontrow_data, resize);
 	struct queue_limits *limits = &fd->q->limits;
 	unsigned int wanted = READ_ONCE(fd->slice_sectors);
+	unsigned int found = READ_ONCE(limits->max_sectors);
 
-	if (limits->max_sectors != fd->applied_max_sectors)
-		fd->native_max_sectors = limits->max_sectors;
+	if (found != fd->applied_max_sectors)
+		fd->native_max_sectors = found;
 	fd->applied_max_sectors = min(wanted, fd->native_max_sectors);
 	WRITE_ONCE(limits->max_sectors, fd->applied_max_sectors);
 }
@@ -69,7 +70,7 @@ void frontrow_budget_exit(struct frontrow_data *fd)
 	struct queue_limits *limits = &fd->q->limits;
 
 	cancel_work_sync(&fd->resize);
-	if (limits->max_sectors == fd->applied_max_sectors)
+	if (READ_ONCE(limits->max_sectors) == fd->applied_max_sectors)
 		WRITE_ONCE(limits->max_sectors, fd->native_max_sectors);
 }
 

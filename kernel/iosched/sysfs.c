@@ -182,9 +182,9 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 	length += sysfs_emit_at(page, length, "now_async_limit %u\n",
 				READ_ONCE(fd->budget.open_limit));
 	length += sysfs_emit_at(page, length, "now_async_tags %u\n",
-				fd->worker_tags);
+				READ_ONCE(fd->worker_tags));
 	length += sysfs_emit_at(page, length, "now_max_request_bytes %u\n",
-				fd->q->limits.max_sectors << SECTOR_SHIFT);
+				READ_ONCE(fd->q->limits.max_sectors) << SECTOR_SHIFT);
 	return length;
 }
 
