@@ -181,9 +181,10 @@ fn a_user_who_uses_up_all_calls_of_the_bus_keeps_no_other_from_being_served() {
     let system = System::new();
     let _bus = Bus::start(&system, true);
     let _daemon = Daemon::start(&system);
-    let stop = AtomicBool::new(false);
+    let (connected, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let flooded = thread::scope(|scope| {
-        let hostile = scope.spawn(|| flood(&system, &stop));
+        let hostile = scope.spawn(|| flood(&system, &connected, &stop));
+        until(|| connected.load(Ordering::Relaxed));
         thread::sleep(Duration::from_secs(2));
         let served: Vec<_> = (0..20)
             .map(|_| {
@@ -200,7 +201,8 @@ fn a_user_who_uses_up_all_calls_of_the_bus_keeps_no_other_from_being_served() {
         let flooded = hostile.join().unwrap();
         for served in served {
             let took = served.unwrap_or_else(|error| panic!("{error} {flooded:?}"));
-            assert!(took < Duration::from_secs(5), "{took:?} {flooded:?}");
+            // A busy machine takes its time; whoever calls waits for 25 s.
+            assert!(took < Duration::from_secs(20), "{took:?} {flooded:?}");
         }
         root.unwrap();
         assert_eq!(by_socket["front"][0], path(GAME));

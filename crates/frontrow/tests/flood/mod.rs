@@ -33,20 +33,20 @@ pub struct Flooded {
     pub refused: usize,
 }
 
-/// Until `stop`. Only root can be somebody else.
-pub fn flood(system: &System, stop: &AtomicBool) -> Flooded {
+/// Until `stop`; `connected` becomes true before the first call. Only root can be somebody else.
+pub fn flood(system: &System, connected: &AtomicBool, stop: &AtomicBool) -> Flooded {
     set_thread_uid(rustix::process::Uid::from_raw(NOBODY)).unwrap();
     let socket = system.root().join("run/dbus/system_bus_socket");
     let mut flooded = Flooded::default();
     let mut streams = Vec::new();
     while streams.len() < MOST_CONNECTIONS {
-        let connected = UnixStream::connect(&socket).and_then(authenticate);
-        match connected {
+        match UnixStream::connect(&socket).and_then(authenticate) {
             Ok(stream) => streams.push(stream),
             Err(_) => break,
         }
     }
     flooded.connections = streams.len();
+    connected.store(true, Ordering::Relaxed);
     let calls: Vec<u8> = (2..2 + AT_ONCE)
         .flat_map(|serial| call(serial, OURS, "Status"))
         .collect();
