@@ -87,7 +87,7 @@ test: build readers
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(FUZZ_SECONDS)
 
 stress: setup-stress
-	@echo "Building the debug kernel takes a quarter of an hour, the first time; its trials more than an hour."
+	@echo "Building two debug kernels takes half an hour, the first time; their trials more than an hour."
 	$(CARGO) run -q --locked -p tally -- \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check ROUNDS=$(STRESS_ROUNDS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test stress OPERATIONS=$(STRESS_OPERATIONS) \

@@ -1,20 +1,47 @@
-//! All trials on a kernel that checks itself, and ten thousand power cuts. `make stress` runs
+//! All trials on a kernel that checks itself, those for races on one that looks for them, and ten thousand power cuts. `make stress` runs
 //! this, `make test` does not: the kernel has to be built, once, and is slow.
 
 use std::process::{Command, Stdio};
 
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-#[test]
-fn a_debug_kernel_finds_nothing_wrong_in_any_trial() {
+/// Some ten minutes of random writes to the attributes and random ioctls.
+const FUZZ_ROUNDS: &str = "10";
+
+fn withstands(kernel: &str, rounds: &str, trials: &[&str]) {
     // It may say what it does as it goes: that takes long enough.
     let status = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "torture", "--kernel", "debug"])
+        .args(["lab", "torture", "--kernel", kernel, "--rounds", rounds])
+        .args(trials)
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())
         .status()
         .unwrap();
     assert!(status.success(), "the trial named last failed: {status}");
+}
+
+#[test]
+fn a_debug_kernel_finds_nothing_wrong_in_any_trial() {
+    withstands("debug", "1", &[]);
+}
+
+#[test]
+fn a_debug_kernel_finds_nothing_wrong_whatever_is_written_to_the_attributes() {
+    withstands("debug", FUZZ_ROUNDS, &["attributes"]);
+}
+
+#[test]
+fn no_access_of_the_modules_races_with_another() {
+    let trials = [
+        "order",
+        "share",
+        "change",
+        "pressure",
+        "attributes",
+        "lists",
+        "unload",
+    ];
+    withstands("kcsan", "1", &trials);
 }
 
 #[test]

@@ -21,7 +21,7 @@ const TOLD: [&str; 2] = ["waits", "links"];
 /// Trials for races: two CPUs, and time as the host's.
 ///
 /// `faults` has something to do on a debug kernel only.
-const RACES: [&str; 8] = [
+const RACES: [&str; 9] = [
     "fio",
     "change",
     "unload",
@@ -29,6 +29,7 @@ const RACES: [&str; 8] = [
     "removal",
     "defrag",
     "attributes",
+    "lists",
     "leak",
 ];
 

@@ -24,7 +24,7 @@
 /* A foreground is to wait less than one among equals. */
 static u64 slice_bytes(const struct frontrow_data *fd)
 {
-	unsigned int slice_us = fd->slice_us;
+	unsigned int slice_us = READ_ONCE(fd->slice_us);
 	u64 bytes;
 
 	if (rcu_access_pointer(fd->grounds))
@@ -43,9 +43,10 @@ static void resize(struct work_struct *work)
 	struct frontrow_data *fd = container_of(work, struct frontrow_data, resize);
 	struct queue_limits *limits = &fd->q->limits;
 	unsigned int wanted = READ_ONCE(fd->slice_sectors);
+	unsigned int found = READ_ONCE(limits->max_sectors);
 
-	if (limits->max_sectors != fd->applied_max_sectors)
-		fd->native_max_sectors = limits->max_sectors;
+	if (found != fd->applied_max_sectors)
+		fd->native_max_sectors = found;
 	fd->applied_max_sectors = min(wanted, fd->native_max_sectors);
 	WRITE_ONCE(limits->max_sectors, fd->applied_max_sectors);
 }
@@ -69,7 +70,7 @@ void frontrow_budget_exit(struct frontrow_data *fd)
 	struct queue_limits *limits = &fd->q->limits;
 
 	cancel_work_sync(&fd->resize);
-	if (limits->max_sectors == fd->applied_max_sectors)
+	if (READ_ONCE(limits->max_sectors) == fd->applied_max_sectors)
 		WRITE_ONCE(limits->max_sectors, fd->native_max_sectors);
 }
 
@@ -297,7 +298,7 @@ static void adapt_slice(struct frontrow_data *fd)
 	/* What the foreground reads would be cut, too. */
 	if (rcu_access_pointer(fd->grounds))
 		wanted_bytes = max(wanted_bytes, READ_BYTES);
-	if (!fd->slice_us || mean_bytes < MIN_SLICE_BYTES / 2)
+	if (!READ_ONCE(fd->slice_us) || mean_bytes < MIN_SLICE_BYTES / 2)
 		return;
 	sectors = rounddown_pow_of_two(wanted_bytes) >> SECTOR_SHIFT;
 	/* A little short of the size in use is no reason to change it. */

@@ -26,6 +26,7 @@
 #define MAX_CGROUPS 40
 
 struct frontrow_grounds {
+	struct rcu_head rcu;
 	unsigned int nr;
 	struct {
 		struct cgroup *cgroup;
@@ -170,6 +171,11 @@ static void put_grounds(struct frontrow_grounds *grounds)
 	kfree(grounds);
 }
 
+static void put_grounds_rcu(struct rcu_head *rcu)
+{
+	put_grounds(container_of(rcu, struct frontrow_grounds, rcu));
+}
+
 static int add(struct frontrow_grounds *grounds, struct cgroup *cgroup,
 	       enum frontrow_ground ground, unsigned int share_percent)
 {
@@ -202,9 +208,15 @@ static int keep_others(struct frontrow_grounds *grounds,
 	return err;
 }
 
+/*
+ * Any user may remove a cgroup of theirs between its being named and being looked
+ * up here: it is left out, and costs nobody else their place. Of a list of which nothing
+ * is left the writer hears.
+ */
 static int add_named(struct frontrow_grounds *grounds, char *lines,
 		     enum frontrow_ground ground)
 {
+	bool is_any_found = false, is_any_gone = false;
 	unsigned int share_percent = 0;
 	char *line;
 	int err = 0;
@@ -220,13 +232,18 @@ static int add_named(struct frontrow_grounds *grounds, char *lines,
 				return -EINVAL;
 		}
 		cgroup = cgroup_get_from_path(line);
+		if (cgroup == ERR_PTR(-ENOENT)) {
+			is_any_gone = true;
+			continue;
+		}
 		if (IS_ERR(cgroup))
 			return PTR_ERR(cgroup);
+		is_any_found = true;
 		err = add(grounds, cgroup, ground, share_percent);
 		if (ground >= FRONTROW_VISIBLE && ground < FRONTROW_NR_GROUNDS - 1)
 			ground++;
 	}
-	return err;
+	return !err && is_any_gone && !is_any_found ? -ENOENT : err;
 }
 
 /*
@@ -277,9 +294,9 @@ int frontrow_grounds_store(struct frontrow_data *fd,
 		return err;
 	set_shares(fd, grounds);
 	rcu_assign_pointer(fd->grounds, grounds);
-	/* Whoever changes the focus waits for this, and then changes the next list. */
-	synchronize_rcu_expedited();
-	put_grounds(old);
+	/* A change of focus writes several lists, and is to wait for no grace period. */
+	if (old)
+		call_rcu(&old->rcu, put_grounds_rcu);
 	return 0;
 }
 

@@ -577,6 +577,8 @@ static void __exit frontrow_exit(void)
 {
 	elv_unregister(&frontrow_elevator);
 	frontrow_detect_exit();
+	/* Lists that were replaced are freed by code of ours (ground.c). */
+	rcu_barrier();
 }
 
 module_init(frontrow_init);

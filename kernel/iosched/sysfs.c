@@ -182,21 +182,23 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 	length += sysfs_emit_at(page, length, "now_async_limit %u\n",
 				READ_ONCE(fd->budget.open_limit));
 	length += sysfs_emit_at(page, length, "now_async_tags %u\n",
-				fd->worker_tags);
+				READ_ONCE(fd->worker_tags));
 	length += sysfs_emit_at(page, length, "now_max_request_bytes %u\n",
-				fd->q->limits.max_sectors << SECTOR_SHIFT);
+				READ_ONCE(fd->q->limits.max_sectors) << SECTOR_SHIFT);
 	return length;
 }
 
 #define SETTING(name) __ATTR(name, 0644, name##_show, name##_store)
+/* Which app has the focus is its user's own affair. */
+#define LIST(name) __ATTR(name, 0600, name##_show, name##_store)
 
 struct elv_fs_entry frontrow_attrs[] = {
 	SETTING(boost),
 	SETTING(async_share),
 	SETTING(background_share),
-	SETTING(foreground),
-	SETTING(background),
-	SETTING(visible),
+	LIST(foreground),
+	LIST(background),
+	LIST(visible),
 	SETTING(slice_us),
 	__ATTR(stats, 0444, stats_show, NULL),
 	__ATTR_NULL

@@ -159,7 +159,7 @@ void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
 
 	if (depth_counts_per_word)
 		counted = min(depth, 1U << map->sb.shift);
-	fd->worker_tags = eighths(depth, 1);
+	WRITE_ONCE(fd->worker_tags, eighths(depth, 1));
 	fd->worker_shallow_depth = eighths(counted, 1);
 	fd->task_shallow_depth = eighths(counted, 6);
 	fd->background_shallow_depth = eighths(counted, 4);

@@ -262,7 +262,7 @@ static bool drop_unplaced(struct frontrow_waiter *waiter)
 	unsigned long flags;
 
 	spin_lock_irqsave(&unplaced_lock, flags);
-	if (!waiter->fd && !hlist_unhashed(&waiter->node)) {
+	if (!READ_ONCE(waiter->fd) && !hlist_unhashed_lockless(&waiter->node)) {
 		hlist_del_init(&waiter->node);
 		atomic_dec(&nr_unplaced);
 		was_there = true;

@@ -2,10 +2,12 @@
 
 #[path = "../../focus/tests/compositor/mod.rs"]
 mod compositor;
+mod flood;
 mod running;
 #[path = "../../foreground/tests/system/mod.rs"]
 mod system;
 
+use flood::flood;
 use running::{Daemon, GAME, NOBODY, command, fg, path, status, until};
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -13,7 +15,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
 use system::System;
 
 const POLICY: &str = concat!(
@@ -162,6 +167,50 @@ fn an_ordinary_user_has_a_say_in_no_app_of_roots_by_the_bus_either() {
     nobody.uid(NOBODY);
     said(nobody).unwrap();
     assert_eq!(system.list("foreground"), "none");
+}
+
+/// Not the one who calls without end: `daemon`, as a bus lets in only users whom the system knows.
+const OTHER: u32 = 1;
+
+#[test]
+fn a_user_who_uses_up_all_calls_of_the_bus_keeps_no_other_from_being_served() {
+    // Only root can be somebody else.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let system = System::new();
+    let _bus = Bus::start(&system, true);
+    let _daemon = Daemon::start(&system);
+    let (connected, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let flooded = thread::scope(|scope| {
+        let hostile = scope.spawn(|| flood(&system, &connected, &stop));
+        until(|| connected.load(Ordering::Relaxed));
+        thread::sleep(Duration::from_secs(2));
+        let served: Vec<_> = (0..20)
+            .map(|_| {
+                let mut other = call(&system, STATUS, &[]);
+                other.uid(OTHER);
+                let begun = Instant::now();
+                said(other).map(|_| begun.elapsed())
+            })
+            .collect();
+        // Root, too, and by the socket.
+        let root = said(call(&system, SET, &["uint32:7"]));
+        let by_socket = status(&system);
+        stop.store(true, Ordering::Relaxed);
+        let flooded = hostile.join().unwrap();
+        for served in served {
+            let took = served.unwrap_or_else(|error| panic!("{error} {flooded:?}"));
+            // A busy machine takes its time; whoever calls waits for 25 s.
+            assert!(took < Duration::from_secs(20), "{took:?} {flooded:?}");
+        }
+        root.unwrap();
+        assert_eq!(by_socket["front"][0], path(GAME));
+        flooded
+    });
+    // The attack took place.
+    assert!(flooded.connections > 100, "{flooded:?}");
+    assert!(flooded.calls > 2000 && flooded.refused > 100, "{flooded:?}");
 }
 
 #[test]

@@ -7,12 +7,13 @@ use std::process::Command;
 const DOCS: &str = include_str!("../../../docs/dependencies.md");
 
 /// Licences of which one has to be offered.
-const LICENCES: [&str; 11] = [
+const LICENCES: [&str; 12] = [
     "0BSD",
     "BSD-2-Clause",
     "BSD-3-Clause",
     "BSL-1.0",
     "CC0-1.0",
+    "GPL-2.0-only",
     "LGPL-2.1-only",
     "LGPL-2.1-or-later",
     "MIT",
@@ -21,16 +22,14 @@ const LICENCES: [&str; 11] = [
     "Zlib",
 ];
 
-/// Under Apache-2.0 alone; docs/dependencies.md says what that means. (Of borsh-derive nothing is
-/// built: a feature would take it that nobody turns on.)
-const APACHE_ONLY: [&str; 6] = [
-    "borsh-derive",
-    "gethostname",
-    "lzma-rust2",
-    "parquet",
-    "prost",
-    "prost-derive",
-];
+/// Under Apache-2.0 alone; docs/dependencies.md says why each stays.
+const APACHE_ONLY: [&str; 4] = ["borsh-derive", "parquet", "prost", "prost-derive"];
+
+/// What of these is in the binary.
+const APACHE_ONLY_IN_BINARY: [&str; 1] = ["parquet"];
+
+/// `cargo deny`'s configuration.
+const DENY: &str = include_str!("../../../deny.toml");
 
 /// Crates of which there are two versions.
 const TWICE: [&str; 2] = ["getrandom", "syn"];
@@ -97,6 +96,64 @@ fn each_dependency_has_a_reason_a_licence_and_one_version() {
     versions.retain(|_, versions| versions.len() > 1);
     let twice: Vec<_> = versions.into_keys().collect();
     assert_eq!(twice, TWICE, "one version is enough");
+}
+
+/// Names of all that is linked into the program, from its package on.
+fn in_binary(metadata: &Value) -> BTreeSet<&str> {
+    let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
+    let nodes: BTreeMap<_, _> = nodes.iter().map(|it| (text(it, "id"), it)).collect();
+    let packages = metadata["packages"].as_array().unwrap();
+    let names: BTreeMap<_, _> = packages
+        .iter()
+        .map(|it| (text(it, "id"), text(it, "name")))
+        .collect();
+    let mut to_see: Vec<&str> = names
+        .iter()
+        .filter(|(_, name)| **name == "frontrow")
+        .map(|(id, _)| *id)
+        .collect();
+    let mut seen = BTreeSet::new();
+    while let Some(id) = to_see.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let dependencies = nodes[id]["deps"].as_array().unwrap().iter();
+        let linked = dependencies.filter(|it| {
+            let mut kinds = it["dep_kinds"].as_array().unwrap().iter();
+            kinds.any(|kind| kind["kind"].is_null())
+        });
+        to_see.extend(linked.map(|it| text(it, "pkg")));
+    }
+    seen.into_iter().map(|id| names[id]).collect()
+}
+
+#[test]
+fn of_what_does_not_go_with_our_licence_only_what_is_told_is_in_the_binary() {
+    let metadata = metadata();
+    let in_binary = in_binary(&metadata);
+    assert!(in_binary.len() > 50, "{in_binary:?}");
+    let told = APACHE_ONLY.into_iter().filter(|it| in_binary.contains(it));
+    assert_eq!(told.collect::<Vec<_>>(), APACHE_ONLY_IN_BINARY);
+    for name in APACHE_ONLY {
+        assert!(
+            DOCS.contains(name),
+            "docs/dependencies.md says nothing of {name}"
+        );
+    }
+}
+
+#[test]
+fn cargo_deny_is_told_the_same() {
+    let deny: toml::Value = toml::from_str(DENY).unwrap();
+    let texts = |value: &toml::Value, key: Option<&str>| -> Vec<String> {
+        let values = value.as_array().unwrap().iter();
+        let values = values.map(|it| key.map_or(it, |key| &it[key]));
+        values.map(|it| it.as_str().unwrap().to_owned()).collect()
+    };
+    let licences = &deny["licenses"];
+    assert_eq!(texts(&licences["allow"], None), LICENCES);
+    assert_eq!(texts(&licences["exceptions"], Some("crate")), APACHE_ONLY);
+    assert_eq!(texts(&deny["bans"]["skip"], Some("crate")), TWICE);
 }
 
 #[test]

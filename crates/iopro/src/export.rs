@@ -8,8 +8,6 @@ mod perfetto;
 mod perfetto_schema;
 mod vcd;
 
-pub use perfetto_schema::{DebugAnnotation, Trace, TracePacket, TrackDescriptor, TrackEvent};
-
 use crate::store::{self, Store};
 use output::Workplace;
 use std::fs::{self, File, Permissions};

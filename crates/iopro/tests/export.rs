@@ -1,14 +1,17 @@
 //! Every format is read back by a reader of that format.
 
 #[allow(dead_code)]
+mod perfetto;
+#[allow(dead_code)]
 mod synthetic;
 
 use iopro::event::*;
-use iopro::export::{Error, Export, Format, Trace};
+use iopro::export::{Error, Export, Format};
 use iopro::link::Linker;
 use iopro::recording::Ending;
 use iopro::tables::TABLES;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use perfetto::Trace;
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;

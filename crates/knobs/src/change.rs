@@ -1,5 +1,6 @@
 //! Changes, and what several of them come to.
 
+use crate::form::Form;
 use crate::{Error, knob};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -131,11 +132,21 @@ pub(crate) fn standing(root: &Path, changes: &[Change], path: &Path) -> Result<S
     if first.before == holds {
         return Ok(Standing::Before);
     }
-    let gave = |change: &Change| change.value.as_ref().is_none_or(|value| *value == holds);
+    let is_list = knob::form(path)? == Form::Cgroups;
+    let is_ours = |value: &String| *value == holds || is_list && is_what_is_left_of(&holds, value);
+    let gave = |change: &Change| change.value.as_ref().is_none_or(is_ours);
     match gave(first) || own.any(gave) {
         true => Ok(Standing::Ours),
         false => Ok(Standing::Theirs),
     }
+}
+
+/// Whether a list `holds` nothing but lines of `value`, in their order. The kernel leaves out
+/// cgroups that have gone by the time it comes to them, and they may be back by now: a user must not
+/// have a list taken for somebody else's by removing and making cgroups.
+fn is_what_is_left_of(holds: &str, value: &str) -> bool {
+    let mut lines = value.lines();
+    holds.lines().all(|held| lines.any(|line| line == held))
 }
 
 pub(crate) fn below(root: &Path, path: &Path) -> PathBuf {

@@ -75,8 +75,8 @@ pub(crate) fn chosen(text: &str) -> Option<&str> {
     words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }
 
-/// A list without the cgroups that are not there (any more): the kernel refuses a list as a whole
-/// for one of them.
+/// A list without the cgroups that are not there (any more): the kernel refuses a list of which
+/// none is.
 pub(crate) fn there_are(root: &Path, list: &str) -> String {
     let is_there = |line: &&str| {
         let cgroup = line.find('/').map(|at| &line[at + 1..]);

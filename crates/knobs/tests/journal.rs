@@ -312,7 +312,32 @@ fn brackets_in_the_name_of_a_cgroup_choose_nothing() {
     assert_eq!(held, own, "another user's cgroup was written");
 }
 
-/// The kernel refuses a list with a cgroup that has gone, and would for ever.
+/// The kernel leaves out a cgroup that its user removes just then, who makes it again at once.
+#[test]
+fn a_list_that_lost_a_cgroup_on_the_way_is_nobody_elses() {
+    let root = system();
+    kernel_sets(&root, "/sys/block/sda/queue/nr_requests", "64");
+    fs::create_dir_all(root.path().join("sys/block/sda/queue/iosched")).unwrap();
+    kernel_sets(&root, FOREGROUND, "none");
+    let path = Path::new(FOREGROUND);
+    let mut journal = open(&root);
+    set(&mut journal, FOREGROUND, "/one\n/two\n/three");
+    for (held, standing) in [
+        ("/one\n/three", Standing::Ours),
+        ("/three\n/one", Standing::Theirs),
+        ("/one\n/four", Standing::Theirs),
+    ] {
+        kernel_sets(&root, FOREGROUND, held);
+        assert_eq!(journal.standing(path).unwrap(), standing, "{held}");
+    }
+    // Of what is no list, a part is something else.
+    set(&mut journal, NR_REQUESTS, "128");
+    kernel_sets(&root, NR_REQUESTS, "12");
+    let standing = journal.standing(Path::new(NR_REQUESTS)).unwrap();
+    assert_eq!(standing, Standing::Theirs);
+}
+
+/// The kernel refuses a list of which nothing is there any more, and would for ever.
 #[test]
 fn a_cgroup_that_has_gone_is_left_out_of_the_list_that_is_put_back() {
     let root = system();

@@ -1,5 +1,6 @@
-//! The debug kernel: small, built from Debian's kernel sources, with every check
-//! that finds a module's mistakes (`kernel/debug.config`).
+//! Kernels for their checks: small, built from Debian's kernel sources. `debug` has
+//! every check that finds a module's mistakes (`kernel/debug.config`), but the search for data
+//! races, which does not go with them and is `kcsan`'s (`kernel/kcsan.config`).
 
 use crate::debian::Apt;
 use crate::{Error, tool};
@@ -12,12 +13,41 @@ use std::thread;
 
 const SOURCE_PACKAGE: &str = "linux-source-6.12";
 
-/// Besides `make tinyconfig`; the kernel's own makefile merges it under this name.
-const CONFIG: &str = include_str!("../../../kernel/debug.config");
-const CONFIG_NAME: &str = "frontrow.config";
+const DEBUG_CONFIG: &str = include_str!("../../../kernel/debug.config");
+const KCSAN_CONFIG: &str = include_str!("../../../kernel/kcsan.config");
 
-/// How its release ends: CONFIG_LOCALVERSION.
-pub const SUFFIX: &str = "-frontrow-debug";
+/// What the releases of all of them have (CONFIG_LOCALVERSION).
+const RELEASE_MARK: &str = "-frontrow-";
+
+/// A kernel that is built for its checks.
+pub struct Flavour {
+    /// On the command line.
+    pub name: &'static str,
+    /// Besides `make tinyconfig`; what comes later overrides what came before.
+    configs: &'static [&'static str],
+    /// Of `make`, while the kernel is built and not its modules from elsewhere.
+    variables: &'static [&'static str],
+}
+
+/// All of them.
+pub const FLAVOURS: [Flavour; 2] = [
+    Flavour {
+        name: "debug",
+        configs: &[DEBUG_CONFIG],
+        variables: &[],
+    },
+    Flavour {
+        name: "kcsan",
+        configs: &[DEBUG_CONFIG, KCSAN_CONFIG],
+        // The kernel itself is full of races, some of them meant.
+        variables: &["KCSAN_SANITIZE=n"],
+    },
+];
+
+/// Whether a kernel of this release checks each access to memory and each lock.
+pub fn is_slow(release: &str) -> bool {
+    release.contains(RELEASE_MARK)
+}
 
 /// What stays of its built sources, by directory.
 const KEPT: [(&str, &[&str]); 3] = [
@@ -46,37 +76,46 @@ const TOOLS: [(&str, &str); 4] = [
     ("pahole", "dwarves"),
 ];
 
-/// Tells one configuration from another.
-pub fn version() -> String {
-    let digest = Sha256::digest(CONFIG);
-    digest[..4]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-/// Builds it into `root`, laid out as an unpacked kernel is. That takes about a
-/// quarter of an hour on two cores and 3 GB, of which most is removed again.
-pub fn build(apt: &Apt, root: &Path) -> Result<(), Error> {
-    for (name, package) in TOOLS {
-        tool::version(name, package)?;
+impl Flavour {
+    /// Tells one configuration from another.
+    pub fn version(&self) -> String {
+        let mut digest = Sha256::new();
+        for part in self.configs.iter().chain(self.variables) {
+            digest.update(part);
+        }
+        let digest = digest.finalize();
+        digest[..4]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
-    let source = source(apt, root)?;
-    let config = source.join("kernel/configs").join(CONFIG_NAME);
-    fs::write(&config, CONFIG).map_err(Error::file(&config))?;
-    make(&source, &["tinyconfig", CONFIG_NAME])?;
-    let jobs = thread::available_parallelism().map_or(1, Into::into);
-    make(&source, &[&format!("-j{jobs}"), "bzImage", "modules"])?;
-    make(
-        &source,
-        &[
+
+    /// Builds it into `root`, laid out as an unpacked kernel is. That takes about a
+    /// quarter of an hour on two cores and 3 GB, of which most is removed again.
+    pub fn build(&self, apt: &Apt, root: &Path) -> Result<(), Error> {
+        for (name, package) in TOOLS {
+            tool::version(name, package)?;
+        }
+        let source = source(apt, root)?;
+        let make = |arguments: &[&str]| make(&source, &[self.variables, arguments].concat());
+        make(&["tinyconfig"])?;
+        // One after another: of two in one run, make merges either first.
+        for (index, config) in self.configs.iter().enumerate() {
+            let name = format!("frontrow-{index}.config");
+            let path = source.join("kernel/configs").join(&name);
+            fs::write(&path, config).map_err(Error::file(&path))?;
+            make(&[&name])?;
+        }
+        let jobs = thread::available_parallelism().map_or(1, Into::into);
+        make(&[&format!("-j{jobs}"), "bzImage", "modules"])?;
+        make(&[
             "modules_install",
             "INSTALL_MOD_STRIP=1",
             &format!("INSTALL_MOD_PATH={}", root.display()),
-        ],
-    )?;
-    install(root, &source)?;
-    keep_headers(&source)
+        ])?;
+        install(root, &source)?;
+        keep_headers(&source)
+    }
 }
 
 /// The sources, unpacked where the headers of an unpacked kernel are looked for.

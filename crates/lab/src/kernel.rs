@@ -2,7 +2,8 @@
 
 use crate::cache::{self, Cache};
 use crate::debian::{Apt, BACKPORTS, BOOKWORM, Release, TRIXIE, UNSTABLE};
-use crate::{Error, debian, debug_kernel, toolchain};
+use crate::debug_kernel::FLAVOURS;
+use crate::{Error, debian, toolchain};
 use kmod::{Tree, Wanted};
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,9 +58,6 @@ const DEBIAN_KERNELS: [Source; 7] = [
     newest("rt", BACKPORTS, "linux-image-rt-amd64"),
 ];
 
-/// Name on the command line of the kernel that is built for its checks.
-const DEBUG: &str = "debug";
-
 /// Written beside an unpacked kernel: its packages with their versions.
 const PACKAGES_FILE: &str = "packages";
 
@@ -88,11 +86,11 @@ impl Kernel {
         if let Some(source) = DEBIAN_KERNELS.iter().find(|it| it.name == name) {
             return Kernel::of_debian(cache, source);
         }
-        if name == DEBUG {
-            let name = format!("{DEBUG}-{}", debug_kernel::version());
-            let build = |dir: &Path| debug_kernel::build(&Apt::of(cache, BOOKWORM)?, dir);
-            let root = cache.directory(&format!("kernels/{name}"), build)?;
-            cache.keep_latest("kernels", &format!("{DEBUG}-"), 1)?;
+        if let Some(flavour) = FLAVOURS.iter().find(|it| it.name == name) {
+            let place = format!("kernels/{name}-{}", flavour.version());
+            let build = |dir: &Path| flavour.build(&Apt::of(cache, BOOKWORM)?, dir);
+            let root = cache.directory(&place, build)?;
+            cache.keep_latest("kernels", &format!("{name}-"), 1)?;
             return Kernel::of_tree(&root);
         }
         let path = Path::new(name);
@@ -103,8 +101,9 @@ impl Kernel {
             return Kernel::of_image(path);
         }
         Err(Error::Usage(format!(
-            "there is no kernel '{name}': give {}, {DEBUG}, or the path of an unpacked kernel or of a vmlinuz",
-            DEBIAN_KERNELS.map(|it| it.name).join(", ")
+            "there is no kernel '{name}': give {}, {}, or the path of an unpacked kernel or of a vmlinuz",
+            DEBIAN_KERNELS.map(|it| it.name).join(", "),
+            FLAVOURS.map(|it| it.name).join(", ")
         )))
     }
 

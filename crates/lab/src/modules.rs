@@ -79,7 +79,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
         return Ok(packed);
     }
     let mut content = Vec::new();
-    lzma_rust2::XzReader::new(packed.as_slice(), true)
+    liblzma::read::XzDecoder::new_multi_decoder(packed.as_slice())
         .read_to_end(&mut content)
         .map_err(Error::file(path))?;
     Ok(content)

@@ -23,7 +23,7 @@ const TRIAL_PROGRAMS: [&str; 4] = ["fio", "e2fsck", "e2image", "dumpe2fs"];
 /// A trial that takes longer than this hangs, on a busy host too.
 const LIMIT_S: u64 = 900;
 
-/// The debug kernel checks each access to memory and each lock.
+/// A debug kernel checks each access to memory and each lock.
 const DEBUG_LIMIT_S: u64 = 3600;
 
 /// Little dirty memory, so that a change which waits for all of it is quick.
@@ -109,7 +109,7 @@ fn spec(
                 .into(),
         ),
     };
-    let limit_s = match torture.kernel.release().ends_with(debug_kernel::SUFFIX) {
+    let limit_s = match debug_kernel::is_slow(torture.kernel.release()) {
         true => DEBUG_LIMIT_S,
         false => LIMIT_S,
     };

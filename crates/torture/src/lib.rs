@@ -17,6 +17,7 @@ mod fio;
 mod launch;
 mod leak;
 mod links;
+mod lists;
 mod load;
 mod memory;
 mod module;
@@ -71,7 +72,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 17] = [
+pub const TRIALS: [Trial; 18] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -167,6 +168,12 @@ pub const TRIALS: [Trial; 17] = [
         title: "whatever is written to the attributes and asked by ioctl, both modules stay whole",
         clock: Clock::TwoCpus,
         run: attributes::run,
+    },
+    Trial {
+        name: "lists",
+        title: "lists are written while the cgroups in them come and go, and none is held for ever",
+        clock: Clock::TwoCpus,
+        run: lists::run,
     },
     Trial {
         name: "leak",

@@ -132,10 +132,13 @@ impl Stand {
 /// Where a debug kernel tells of allocations that nobody refers to any more.
 pub(crate) const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
 
+/// Where one tells of data races.
+const KCSAN: &str = "/sys/kernel/debug/kcsan";
+
 /// A kernel that checks each access, lock and allocation tells of a mistake the
 /// first time it is made, and takes long for everything: it need not be asked often.
 pub(crate) fn is_debug_kernel() -> bool {
-    Path::new(KMEMLEAK).exists()
+    Path::new(KMEMLEAK).exists() || Path::new(KCSAN).exists()
 }
 
 /// Writes `value` to the file `path`.

@@ -1,6 +1,8 @@
 //! Finds the BTF in the files a kernel comes in.
 
 use crate::Error;
+use liblzma::read::XzDecoder;
+use liblzma::stream::Stream;
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
 use std::io::Read;
@@ -15,6 +17,9 @@ const LZ4_BLOCK_BYTES: usize = 8 << 20;
 /// Larger than any kernel with debug information stripped; bounds what a damaged
 /// image can make us allocate.
 const KERNEL_MAX_BYTES: u64 = 1 << 30;
+
+/// A kernel's own dictionary has 64 MiB at most.
+const LZMA_MEMORY_BYTES: u64 = 1 << 30;
 
 type Unpack = fn(&[u8]) -> Option<Vec<u8>>;
 
@@ -89,11 +94,12 @@ fn gzip(stream: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn xz(stream: &[u8]) -> Option<Vec<u8>> {
-    read_stream(lzma_rust2::XzReader::new(stream, false))
+    read_stream(XzDecoder::new(stream))
 }
 
 fn lzma(stream: &[u8]) -> Option<Vec<u8>> {
-    read_stream(lzma_rust2::LzmaReader::new_mem_limit(stream, 1 << 20, None).ok()?)
+    let decoder = Stream::new_lzma_decoder(LZMA_MEMORY_BYTES).ok()?;
+    read_stream(XzDecoder::new_stream(stream, decoder))
 }
 
 fn zstd(stream: &[u8]) -> Option<Vec<u8>> {

@@ -1,5 +1,7 @@
 //! BTF is found in every file a kernel may come in.
 
+use liblzma::stream::{LzmaOptions, Stream};
+use liblzma::write::XzEncoder;
 use object::write::Object;
 use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 use std::io::Write;
@@ -20,15 +22,15 @@ fn gzip(elf: &[u8]) -> Vec<u8> {
 }
 
 fn xz(elf: &[u8]) -> Vec<u8> {
-    let options = lzma_rust2::XzOptions::with_preset(0);
-    let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+    let mut encoder = XzEncoder::new(Vec::new(), 0);
     encoder.write_all(elf).unwrap();
     encoder.finish().unwrap()
 }
 
 fn lzma(elf: &[u8]) -> Vec<u8> {
-    let options = lzma_rust2::LzmaOptions::with_preset(0);
-    let mut encoder = lzma_rust2::LzmaWriter::new_use_header(Vec::new(), &options, None).unwrap();
+    let options = LzmaOptions::new_preset(0).unwrap();
+    let stream = Stream::new_lzma_encoder(&options).unwrap();
+    let mut encoder = XzEncoder::new_stream(Vec::new(), stream);
     encoder.write_all(elf).unwrap();
     encoder.finish().unwrap()
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Exec {
-    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, debug (built once), or the path of an unpacked kernel or of its vmlinuz
+    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, debug or kcsan (built once), or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
     /// emmc, emmc-serial, ufs, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged

@@ -10,7 +10,7 @@ use ::torture::TRIALS;
 pub struct Torture {
     /// Only these trials instead of all
     trials: Vec<String>,
-    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, debug (built once), or the path of an unpacked kernel or of its vmlinuz
+    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, debug or kcsan (built once), or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
     /// Repeat what each trial repeats this many times as often

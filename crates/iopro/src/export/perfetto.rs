@@ -9,12 +9,11 @@
 //! is free.
 
 use super::perfetto_schema::{
-    DebugAnnotation, ProcessDescriptor, SLICE_BEGIN, SLICE_END, ThreadDescriptor, Trace,
-    TracePacket, TrackDescriptor, TrackEvent,
+    DebugAnnotation, ProcessDescriptor, SLICE_BEGIN, SLICE_END, ThreadDescriptor, TracePacket,
+    TrackDescriptor, TrackEvent,
 };
 use super::{Error, cannot_write};
 use crate::store::Store;
-use prost::Message;
 use rusqlite::{CachedStatement, Connection, Row, params};
 use std::collections::HashMap;
 use std::io::Write;
@@ -66,10 +65,7 @@ pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
     let database = store.database();
     let mut out = super::create(output)?;
     let mut emit = |packet: TracePacket| -> Result<(), Error> {
-        let trace = Trace {
-            packet: vec![packet],
-        };
-        out.write_all(&trace.encode_to_vec())
+        out.write_all(&packet.encode())
             .map_err(cannot_write(output))
     };
     database.execute_batch(

@@ -1,100 +1,189 @@
-//! What of Perfetto's trace format is written: the messages and their field
-//! numbers, from its public definition (`protos/perfetto/trace`).
+//! What of Perfetto's trace format is written: the messages and their field numbers, from its
+//! public definition (`protos/perfetto/trace`), as Protocol Buffers encode them. Written out, since
+//! it is little, and the crates for it are not under a licence that goes with ours.
 
-/// A trace: packets, one after the other.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct Trace {
-    /// In order of time.
-    #[prost(message, repeated, tag = "1")]
-    pub packet: Vec<TracePacket>,
+/// How a field's value is encoded.
+const VARINT: u64 = 0;
+const FIXED_64: u64 = 1;
+const LENGTH: u64 = 2;
+
+/// Fields of a message, one after the other.
+#[derive(Default)]
+struct Fields(Vec<u8>);
+
+impl Fields {
+    fn varint(&mut self, mut number: u64) {
+        while number > 0x7f {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    fn key(&mut self, tag: u64, encoding: u64) {
+        self.varint(tag << 3 | encoding);
+    }
+
+    /// Signed numbers have their sign in all 64 bits.
+    fn number(&mut self, tag: u64, number: Option<u64>) {
+        if let Some(number) = number {
+            self.key(tag, VARINT);
+            self.varint(number);
+        }
+    }
+
+    fn signed(&mut self, tag: u64, number: Option<i64>) {
+        self.number(tag, number.map(i64::cast_unsigned));
+    }
+
+    fn bytes(&mut self, tag: u64, bytes: &[u8]) {
+        self.key(tag, LENGTH);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, tag: u64, text: Option<&String>) {
+        if let Some(text) = text {
+            self.bytes(tag, text.as_bytes());
+        }
+    }
+
+    fn ids(&mut self, tag: u64, ids: &[u64]) {
+        for id in ids {
+            self.key(tag, FIXED_64);
+            self.0.extend_from_slice(&id.to_le_bytes());
+        }
+    }
 }
 
 /// One packet.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Default)]
 pub struct TracePacket {
     /// When, in nanoseconds.
-    #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
     /// Who wrote it.
-    #[prost(uint32, optional, tag = "10")]
     pub trusted_packet_sequence_id: Option<u32>,
     /// Something happened on a track.
-    #[prost(message, optional, tag = "11")]
     pub track_event: Option<TrackEvent>,
     /// There is a track.
-    #[prost(message, optional, tag = "60")]
     pub track_descriptor: Option<TrackDescriptor>,
 }
 
+impl TracePacket {
+    /// A trace of this packet alone; traces one after the other are one, too.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut packet = Fields::default();
+        packet.number(8, self.timestamp);
+        packet.number(10, self.trusted_packet_sequence_id.map(u64::from));
+        if let Some(event) = &self.track_event {
+            packet.bytes(11, &event.encode());
+        }
+        if let Some(track) = &self.track_descriptor {
+            packet.bytes(60, &track.encode());
+        }
+        let mut trace = Fields::default();
+        trace.bytes(1, &packet.0);
+        trace.0
+    }
+}
+
 /// A line of the picture.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Default)]
 pub struct TrackDescriptor {
     /// Its number.
-    #[prost(uint64, optional, tag = "1")]
     pub uuid: Option<u64>,
     /// Its name.
-    #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
     /// It is a process.
-    #[prost(message, optional, tag = "3")]
     pub process: Option<ProcessDescriptor>,
     /// It is a thread.
-    #[prost(message, optional, tag = "4")]
     pub thread: Option<ThreadDescriptor>,
     /// The track that it is below.
-    #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
 }
 
+impl TrackDescriptor {
+    fn encode(&self) -> Vec<u8> {
+        let mut fields = Fields::default();
+        fields.number(1, self.uuid);
+        fields.text(2, self.name.as_ref());
+        if let Some(process) = &self.process {
+            let mut of_process = Fields::default();
+            of_process.signed(1, process.pid.map(i64::from));
+            of_process.text(6, process.process_name.as_ref());
+            fields.bytes(3, &of_process.0);
+        }
+        if let Some(thread) = &self.thread {
+            let mut of_thread = Fields::default();
+            of_thread.signed(1, thread.pid.map(i64::from));
+            of_thread.signed(2, thread.tid.map(i64::from));
+            of_thread.text(5, thread.thread_name.as_ref());
+            fields.bytes(4, &of_thread.0);
+        }
+        fields.number(5, self.parent_uuid);
+        fields.0
+    }
+}
+
 /// A process.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Default)]
 pub struct ProcessDescriptor {
     /// Its number.
-    #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
     /// Its name.
-    #[prost(string, optional, tag = "6")]
     pub process_name: Option<String>,
 }
 
 /// A thread.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Default)]
 pub struct ThreadDescriptor {
     /// Its process.
-    #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
     /// Its number.
-    #[prost(int32, optional, tag = "2")]
     pub tid: Option<i32>,
     /// Its name.
-    #[prost(string, optional, tag = "5")]
     pub thread_name: Option<String>,
 }
 
 /// The begin or the end of a slice.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Default)]
 pub struct TrackEvent {
     /// What one can know of it.
-    #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
     /// [`SLICE_BEGIN`] or [`SLICE_END`].
-    #[prost(int32, optional, tag = "9")]
     pub r#type: Option<i32>,
     /// The track.
-    #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
     /// The category.
-    #[prost(string, repeated, tag = "22")]
     pub categories: Vec<String>,
     /// The slice's name.
-    #[prost(string, optional, tag = "23")]
     pub name: Option<String>,
     /// Arrows from here.
-    #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub flow_ids: Vec<u64>,
     /// Arrows that end here.
-    #[prost(fixed64, repeated, packed = "false", tag = "48")]
     pub terminating_flow_ids: Vec<u64>,
+}
+
+impl TrackEvent {
+    fn encode(&self) -> Vec<u8> {
+        let mut fields = Fields::default();
+        for annotation in &self.debug_annotations {
+            let mut of_it = Fields::default();
+            of_it.signed(4, annotation.int_value);
+            of_it.text(6, annotation.string_value.as_ref());
+            of_it.text(10, annotation.name.as_ref());
+            fields.bytes(4, &of_it.0);
+        }
+        fields.signed(9, self.r#type.map(i64::from));
+        fields.number(11, self.track_uuid);
+        for category in &self.categories {
+            fields.text(22, Some(category));
+        }
+        fields.text(23, self.name.as_ref());
+        fields.ids(47, &self.flow_ids);
+        fields.ids(48, &self.terminating_flow_ids);
+        fields.0
+    }
 }
 
 /// TYPE_SLICE_BEGIN.
@@ -103,15 +192,12 @@ pub const SLICE_BEGIN: i32 = 1;
 pub const SLICE_END: i32 = 2;
 
 /// A name and a value.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Default)]
 pub struct DebugAnnotation {
     /// The name.
-    #[prost(string, optional, tag = "10")]
     pub name: Option<String>,
     /// A number.
-    #[prost(int64, optional, tag = "4")]
     pub int_value: Option<i64>,
     /// A text.
-    #[prost(string, optional, tag = "6")]
     pub string_value: Option<String>,
 }
