@@ -168,23 +168,6 @@ static int buffer_write_begins(struct kretprobe_instance *ri, struct pt_regs *re
 	return buffer_locked(bh) ? buffer_wait_begins(ri, regs) : 1;
 }
 
-/*
- * No wait, but somebody's commit: it enters the flush machinery, which hides
- * it from the scheduler.
- */
-static int flush_begins(struct kprobe *probe, struct pt_regs *regs)
-{
-	struct request *rq = (struct request *)regs_get_kernel_argument(regs, 0);
-	struct frontrow_data *fd;
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(fd, &instances, instance)
-		if (fd->q == rq->q)
-			frontrow_flush_begins(fd, rq);
-	rcu_read_unlock();
-	return 0;
-}
-
 static int fsync_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct file *file = (struct file *)regs_get_kernel_argument(regs, 0);
@@ -230,29 +213,68 @@ static int discard_wait_ended(struct kretprobe_instance *ri, struct pt_regs *reg
 	return 0;
 }
 
-#define HOOK(function, begins, ended, type)		\
-	{						\
-		.kp.symbol_name	= function,		\
-		.entry_handler	= begins,		\
-		.handler	= ended,		\
-		.data_size	= sizeof(struct type),	\
-		.maxactive	= MAX_SLEEPERS,		\
-	}
+static int enter(struct kretprobe_instance *ri, struct pt_regs *regs);
 
-static struct kretprobe hooks[] = {
-	HOOK("folio_wait_bit", folio_wait_begins, wait_ended, frontrow_waiter),
-	HOOK("__lock_buffer", buffer_wait_begins, wait_ended, frontrow_waiter),
-	HOOK("__wait_on_buffer", buffer_wait_begins, wait_ended, frontrow_waiter),
-	HOOK("__sync_dirty_buffer", buffer_write_begins, wait_ended, frontrow_waiter),
-	HOOK("write_dirty_buffer", buffer_write_begins, wait_ended, frontrow_waiter),
-	HOOK("vfs_fsync_range", fsync_begins, wait_ended, frontrow_waiter),
+struct hook {
+	struct kretprobe probe;
+	kretprobe_handler_t begins;
+	bool is_optional;
+	bool is_there;
 };
 
-/* ext4 may be a module that is not there; then nobody waits in it. */
-static struct kretprobe ext4_hook =
+#define HOOK(function, entry, ended, type, optional)		\
+	{							\
+		.probe = {					\
+			.kp.symbol_name	= function,		\
+			.entry_handler	= enter,		\
+			.handler	= ended,		\
+			.data_size	= sizeof(struct type),	\
+			.maxactive	= MAX_SLEEPERS,		\
+		},						\
+		.begins = entry,				\
+		.is_optional = optional,			\
+	}
+
+static struct hook hooks[] = {
+	HOOK("folio_wait_bit", folio_wait_begins, wait_ended, frontrow_waiter, false),
+	HOOK("__lock_buffer", buffer_wait_begins, wait_ended, frontrow_waiter, false),
+	HOOK("__wait_on_buffer", buffer_wait_begins, wait_ended, frontrow_waiter, false),
+	HOOK("__sync_dirty_buffer", buffer_write_begins, wait_ended, frontrow_waiter, false),
+	HOOK("write_dirty_buffer", buffer_write_begins, wait_ended, frontrow_waiter, false),
+	HOOK("vfs_fsync_range", fsync_begins, wait_ended, frontrow_waiter, false),
+	/* ext4 may be a module that is not there; then nobody waits in it. */
 	HOOK("ext4_should_retry_alloc", discard_wait_begins, discard_wait_ended,
-	     discard_wait);
-static bool ext4_hooked;
+	     discard_wait, true),
+};
+
+/* How often each hook was entered, and behind them flush_hook. One that never is was inlined. */
+static DEFINE_PER_CPU(unsigned long [ARRAY_SIZE(hooks) + 1], hits);
+
+static int enter(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct hook *hook = container_of(get_kretprobe(ri), struct hook, probe);
+
+	this_cpu_inc(hits[hook - hooks]);
+	return hook->begins(ri, regs);
+}
+
+/*
+ * No wait, but somebody's commit: it enters the flush machinery, which hides
+ * it from the scheduler.
+ */
+static int flush_begins(struct kprobe *probe, struct pt_regs *regs)
+{
+	struct request *rq = (struct request *)regs_get_kernel_argument(regs, 0);
+	struct frontrow_data *fd;
+
+	this_cpu_inc(hits[ARRAY_SIZE(hooks)]);
+	rcu_read_lock();
+	list_for_each_entry_rcu(fd, &instances, instance)
+		if (fd->q == rq->q)
+			frontrow_flush_begins(fd, rq);
+	rcu_read_unlock();
+	return 0;
+}
 
 /* Where this function was inlined, anticipation alone bridges a flush. */
 static struct kprobe flush_hook = {
@@ -275,6 +297,15 @@ static const char *cannot_probe(int err)
 	}
 }
 
+static void unregister_hooks(void)
+{
+	int i;
+
+	for (i = ARRAY_SIZE(hooks) - 1; i >= 0; i--)
+		if (hooks[i].is_there)
+			unregister_kretprobe(&hooks[i].probe);
+}
+
 int frontrow_detect_init(void)
 {
 	int err, i;
@@ -286,33 +317,27 @@ int frontrow_detect_init(void)
 	}
 
 	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
-		err = register_kretprobe(&hooks[i]);
-		if (err) {
+		err = register_kretprobe(&hooks[i].probe);
+		hooks[i].is_there = !err;
+		if (err && !hooks[i].is_optional) {
 			pr_err("frontrow: cannot probe %s: %s (error %d)\n",
-			       hooks[i].kp.symbol_name, cannot_probe(err), err);
+			       hooks[i].probe.kp.symbol_name, cannot_probe(err), err);
 			goto undo;
 		}
 	}
-	ext4_hooked = !register_kretprobe(&ext4_hook);
 	flush_hooked = !register_kprobe(&flush_hook);
 	return 0;
 
 undo:
-	while (i--)
-		unregister_kretprobe(&hooks[i]);
+	unregister_hooks();
 	return err;
 }
 
 void frontrow_detect_exit(void)
 {
-	int i;
-
 	if (flush_hooked)
 		unregister_kprobe(&flush_hook);
-	if (ext4_hooked)
-		unregister_kretprobe(&ext4_hook);
-	for (i = ARRAY_SIZE(hooks) - 1; i >= 0; i--)
-		unregister_kretprobe(&hooks[i]);
+	unregister_hooks();
 }
 
 /* Waits that no probe instance was free for. */
@@ -322,6 +347,29 @@ unsigned int frontrow_detect_missed(void)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(hooks); i++)
-		missed += hooks[i].nmissed;
+		missed += hooks[i].probe.nmissed;
 	return missed;
+}
+
+static int emit_hits(char *page, int length, const char *function, int index)
+{
+	unsigned long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu(hits[index], cpu);
+	return sysfs_emit_at(page, length, "probe_%s %lu\n", function, sum);
+}
+
+/* A line for each probe that is there: its hits since the module was loaded. */
+int frontrow_detect_emit_hits(char *page, int length)
+{
+	int i, begin = length;
+
+	for (i = 0; i < ARRAY_SIZE(hooks); i++)
+		if (hooks[i].is_there)
+			length += emit_hits(page, length, hooks[i].probe.kp.symbol_name, i);
+	if (flush_hooked)
+		length += emit_hits(page, length, flush_hook.symbol_name, ARRAY_SIZE(hooks));
+	return length - begin;
 }

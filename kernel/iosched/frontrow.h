@@ -475,6 +475,7 @@ void frontrow_detect_exit(void);
 void frontrow_detect_add(struct frontrow_data *fd);
 void frontrow_detect_del(struct frontrow_data *fd);
 unsigned int frontrow_detect_missed(void);
+int frontrow_detect_emit_hits(char *page, int length);
 
 /* main.c */
 void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq);

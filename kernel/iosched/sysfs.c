@@ -156,7 +156,7 @@ static int emit_dependency(struct frontrow_data *fd, char *page, int length,
 			     name, counters.requests, name, counters.wait_ns);
 }
 
-/* "name value" a line; all but the last group only ever grow. */
+/* "name value" a line; all but the last group, now_, only ever grow. */
 static ssize_t stats_show(struct elevator_queue *e, char *page)
 {
 	struct frontrow_data *fd = e->elevator_data;
@@ -172,6 +172,7 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 				READ_ONCE(fd->idle_ns));
 	length += sysfs_emit_at(page, length, "waits_not_seen %u\n",
 				frontrow_detect_missed());
+	length += frontrow_detect_emit_hits(page, length);
 	length += sysfs_emit_at(page, length,
 				"now_longest_idle_while_waiting_ns %llu\n",
 				READ_ONCE(fd->idle_longest_ns));

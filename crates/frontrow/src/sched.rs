@@ -278,6 +278,9 @@ fn in_words(device: &Device, state: &Status, period: &str) -> String {
     }
     if let Some(counters) = &state.counters {
         text += &format!("; {}", counters.in_words(period));
+        if let Some(probes) = counters.probes_in_words() {
+            text += &format!("\n  {probes}");
+        }
     }
     if !state.changes.is_empty() {
         text += &format!("\n{}", told(&state.changes, without_reason));

@@ -1,7 +1,8 @@
 //! The scheduler's counters, and what they say in words.
 //!
 //! `queue/iosched/stats` has a `NAME VALUE` pair a line. A name that starts with a
-//! dependency's (`meta_waits`) counts its waits; one that starts with `now_` is a reading;
+//! dependency's (`meta_waits`) counts its waits; one that starts with `probe_` counts how often the
+//! kernel function of that name was entered; one that starts with `now_` is a reading;
 //! all others only grow. Unknown names are kept, so that a newer module's are shown too.
 
 use serde::Serialize;
@@ -67,6 +68,8 @@ pub struct Counters(BTreeMap<String, u64>);
 
 /// A reading, not a count.
 const READING: &str = "now_";
+/// Entries of a probed function.
+const PROBE: &str = "probe_";
 
 impl Counters {
     /// From the text of `queue/iosched/stats`. Lines that are not `NAME VALUE` are passed over.
@@ -101,6 +104,17 @@ impl Counters {
             pending_matched: count("pending_matched"),
             wait_ns: count("wait_ns"),
         }
+    }
+
+    /// How often each function was entered that tells of waits, if the module counts it. One that
+    /// tasks surely call and that was never entered was inlined by this kernel's compiler.
+    pub fn probes_in_words(&self) -> Option<String> {
+        let hits = self.0.iter().filter_map(|(name, hits)| {
+            let function = name.strip_prefix(PROBE)?;
+            Some(format!("{function} {hits}"))
+        });
+        let hits: Vec<String> = hits.collect();
+        (!hits.is_empty()).then(|| format!("probes hit: {}", hits.join(", ")))
     }
 
     /// One sentence on all waits, then a line for each dependency that had any. `period` is
@@ -203,6 +217,17 @@ mod tests {
         );
         assert_eq!(grown.all()["brand_new_counter"], 5);
         assert_eq!(grown.all()["now_async_limit"], 3);
+    }
+
+    #[test]
+    fn a_probe_that_was_never_hit_is_seen() {
+        let later = "probe_vfs_fsync_range 12\nprobe_folio_wait_bit 9\nprobe___lock_buffer 0\n";
+        let grown = Counters::parse(later).since(&Counters::parse("probe_vfs_fsync_range 2\n"));
+        assert_eq!(
+            grown.probes_in_words().as_deref(),
+            Some("probes hit: __lock_buffer 0, folio_wait_bit 9, vfs_fsync_range 10")
+        );
+        assert_eq!(Counters::parse(EARLIER).probes_in_words(), None);
     }
 
     #[test]

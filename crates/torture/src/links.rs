@@ -141,10 +141,7 @@ fn ran_ns() -> Outcome<Option<u64>> {
 }
 
 fn judge(recorded: &Recorded, blocked_ns: Option<u64>) -> Outcome<()> {
-    let summary = &recorded.summary;
-    require(summary.lost.is_empty() && summary.missed.is_empty(), || {
-        format!("events were lost: {:?} {:?}", summary.lost, summary.missed)
-    })?;
+    recorded.is_whole()?;
     let one = |query: &str| -> Outcome<u64> {
         let database = recorded.store.database();
         let answer = database.query_row(query, params![], |row| row.get(0));

@@ -133,9 +133,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     on(stand, LAYOUT, others)?;
     on(stand, DISCARDING, std::slice::from_ref(last))?;
     let recorded = recording.finish()?;
-    require(recorded.summary.lost.is_empty(), || {
-        format!("events were lost: {:?}", recorded.summary.lost)
-    })?;
+    recorded.is_whole()?;
     // There a task waits for the CPU and for locks as long as for what the case is about; its
     // part is that the kernel finds nothing wrong.
     let judged = if is_debug_kernel() { &[][..] } else { &CASES };

@@ -133,7 +133,7 @@ static __always_inline bool hold_queued(struct cpu *cpu, struct thread *thread, 
 }
 
 SEC("tp_btf/block_bio_queue")
-int BPF_PROG(bio_queued, struct bio *bio)
+int PROGRAM(bio_queued, struct bio *bio)
 {
 	struct thread *thread = this_thread();
 	struct cpu *cpu = this_cpu();
@@ -193,19 +193,19 @@ static __always_inline int merged(struct bio *bio, __u8 kind)
 }
 
 SEC("tp_btf/block_bio_backmerge")
-int BPF_PROG(bio_back_merged, struct bio *bio)
+int PROGRAM(bio_back_merged, struct bio *bio)
 {
 	return merged(bio, REC_BACK_MERGE);
 }
 
 SEC("tp_btf/block_bio_frontmerge")
-int BPF_PROG(bio_front_merged, struct bio *bio)
+int PROGRAM(bio_front_merged, struct bio *bio)
 {
 	return merged(bio, REC_FRONT_MERGE);
 }
 
 SEC("tp_btf/block_split")
-int BPF_PROG(bio_split, struct bio *bio, unsigned int rest_sector)
+int PROGRAM(bio_split, struct bio *bio, unsigned int rest_sector)
 {
 	struct cpu *cpu = this_cpu();
 	struct rec_split *rec;
@@ -229,7 +229,7 @@ int BPF_PROG(bio_split, struct bio *bio, unsigned int rest_sector)
 
 /* A plug with one request in it held nothing back that matters. */
 SEC("tp_btf/block_unplug")
-int BPF_PROG(queue_unplugged, struct request_queue *q, unsigned int depth, bool explicit)
+int PROGRAM(queue_unplugged, struct request_queue *q, unsigned int depth, bool explicit)
 {
 	struct rec_plug *rec;
 
@@ -271,20 +271,20 @@ static __always_inline int request_event(struct request *rq, __u8 kind)
 }
 
 SEC("tp_btf/block_rq_insert")
-int BPF_PROG(request_inserted, struct request *rq)
+int PROGRAM(request_inserted, struct request *rq)
 {
 	submitted(rq->bio);
 	return request_event(rq, REC_INSERT);
 }
 
 SEC("tp_btf/block_rq_merge")
-int BPF_PROG(request_merged, struct request *rq)
+int PROGRAM(request_merged, struct request *rq)
 {
 	return request_event(rq, REC_RQ_MERGE);
 }
 
 SEC("tp_btf/block_rq_requeue")
-int BPF_PROG(request_requeued, struct request *rq)
+int PROGRAM(request_requeued, struct request *rq)
 {
 	return request_event(rq, REC_REQUEUE);
 }
@@ -675,7 +675,7 @@ static __always_inline int issue_with_pages(struct request *rq)
 }
 
 SEC("tp_btf/block_rq_issue")
-int BPF_PROG(request_issued, struct request *rq)
+int PROGRAM(request_issued, struct request *rq)
 {
 	struct bio *bio = rq->bio;
 
@@ -686,7 +686,7 @@ int BPF_PROG(request_issued, struct request *rq)
 }
 
 SEC("tp_btf/block_rq_complete")
-int BPF_PROG(request_completed, struct request *rq, __u8 error, unsigned int bytes)
+int PROGRAM(request_completed, struct request *rq, __u8 error, unsigned int bytes)
 {
 	struct rec_complete *rec = reserve(sizeof(*rec), LOST_BLOCK);
 

@@ -278,7 +278,7 @@ static __always_inline bool set_call(struct thread *thread, struct pt_regs *regs
 }
 
 SEC("tp_btf/sys_enter")
-int BPF_PROG(call_begins, struct pt_regs *regs, long number)
+int PROGRAM(call_begins, struct pt_regs *regs, long number)
 {
 	struct thread *thread;
 	struct rec_call *rec;
@@ -337,7 +337,7 @@ static __always_inline void place_appended(struct thread *thread, long bytes)
 }
 
 SEC("tp_btf/sys_exit")
-int BPF_PROG(call_ends, struct pt_regs *regs, long result)
+int PROGRAM(call_ends, struct pt_regs *regs, long result)
 {
 	long number = CALL_NUMBER(regs);
 	struct thread *thread;
@@ -390,13 +390,13 @@ static __always_inline int write_begins(struct kiocb *iocb)
 }
 
 SEC("fentry/generic_perform_write")
-int BPF_PROG(buffered_write, struct kiocb *iocb)
+int PROGRAM(buffered_write, struct kiocb *iocb)
 {
 	return write_begins(iocb);
 }
 
 SEC("fentry/iomap_file_buffered_write")
-int BPF_PROG(iomap_write, struct kiocb *iocb)
+int PROGRAM(iomap_write, struct kiocb *iocb)
 {
 	return write_begins(iocb);
 }
@@ -414,7 +414,7 @@ static __always_inline void set_path_file(__u64 inode, const struct file_key *fi
 }
 
 SEC("fentry/do_truncate")
-int BPF_PROG(truncate_begins, void *idmap, struct dentry *dentry)
+int PROGRAM(truncate_begins, void *idmap, struct dentry *dentry)
 {
 	__u64 inode = (unsigned long)BPF_CORE_READ(dentry, d_inode);
 	struct file_key file = {};
@@ -436,14 +436,14 @@ static __always_inline int tell_change(__u64 dentry, __u8 why)
 }
 
 SEC("fentry/vfs_unlink")
-int BPF_PROG(unlink_begins, void *idmap, struct inode *dir, struct dentry *dentry)
+int PROGRAM(unlink_begins, void *idmap, struct inode *dir, struct dentry *dentry)
 {
 	tell_change(raw_argument(ctx, 2), NAME_REMOVED);
 	return 0;
 }
 
 SEC("fexit/vfs_rename")
-int BPF_PROG(rename_ends, struct renamedata *data, int error)
+int PROGRAM(rename_ends, struct renamedata *data, int error)
 {
 	if (error)
 		return 0;
@@ -455,7 +455,7 @@ int BPF_PROG(rename_ends, struct renamedata *data, int error)
 }
 
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(thread_ends, struct task_struct *task)
+int PROGRAM(thread_ends, struct task_struct *task)
 {
 	struct thread *thread = known_thread(task->pid);
 	struct rec *rec;
@@ -474,7 +474,7 @@ int BPF_PROG(thread_ends, struct task_struct *task)
 
 /* What it did after it had ended, such as closing its files, took a place again. */
 SEC("tp_btf/sched_process_free")
-int BPF_PROG(thread_freed, struct task_struct *task)
+int PROGRAM(thread_freed, struct task_struct *task)
 {
 	struct thread *thread = known_thread(task->pid);
 
@@ -484,7 +484,7 @@ int BPF_PROG(thread_freed, struct task_struct *task)
 }
 
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(program_begins, struct task_struct *task)
+int PROGRAM(program_begins, struct task_struct *task)
 {
 	struct thread *thread = known_thread(task->pid);
 
@@ -494,7 +494,7 @@ int BPF_PROG(program_begins, struct task_struct *task)
 }
 
 SEC("fexit/__set_task_comm")
-int BPF_PROG(thread_named, struct task_struct *task)
+int PROGRAM(thread_named, struct task_struct *task)
 {
 	struct thread *thread = known_thread(task->pid);
 
@@ -504,7 +504,7 @@ int BPF_PROG(thread_named, struct task_struct *task)
 }
 
 SEC("tp_btf/cgroup_mkdir")
-int BPF_PROG(cgroup_made, struct cgroup *cgroup, const char *path)
+int PROGRAM(cgroup_made, struct cgroup *cgroup, const char *path)
 {
 	struct path_buffer *buffer;
 	struct cpu *cpu = this_cpu();

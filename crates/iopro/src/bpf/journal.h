@@ -29,37 +29,37 @@ static __always_inline int tell_commit(journal_t *journal, transaction_t *transa
 }
 
 SEC("tp_btf/jbd2_start_commit")
-int BPF_PROG(commit_starts, journal_t *journal, transaction_t *transaction)
+int PROGRAM(commit_starts, journal_t *journal, transaction_t *transaction)
 {
 	return tell_commit(journal, transaction, COMMIT_START);
 }
 
 SEC("tp_btf/jbd2_commit_locking")
-int BPF_PROG(commit_locks, journal_t *journal, transaction_t *transaction)
+int PROGRAM(commit_locks, journal_t *journal, transaction_t *transaction)
 {
 	return tell_commit(journal, transaction, COMMIT_LOCKING);
 }
 
 SEC("tp_btf/jbd2_commit_flushing")
-int BPF_PROG(commit_flushes, journal_t *journal, transaction_t *transaction)
+int PROGRAM(commit_flushes, journal_t *journal, transaction_t *transaction)
 {
 	return tell_commit(journal, transaction, COMMIT_FLUSHING);
 }
 
 SEC("tp_btf/jbd2_commit_logging")
-int BPF_PROG(commit_logs, journal_t *journal, transaction_t *transaction)
+int PROGRAM(commit_logs, journal_t *journal, transaction_t *transaction)
 {
 	return tell_commit(journal, transaction, COMMIT_LOGGING);
 }
 
 SEC("tp_btf/jbd2_end_commit")
-int BPF_PROG(commit_ends, journal_t *journal, transaction_t *transaction)
+int PROGRAM(commit_ends, journal_t *journal, transaction_t *transaction)
 {
 	return tell_commit(journal, transaction, COMMIT_END);
 }
 
 SEC("tp_btf/jbd2_handle_start")
-int BPF_PROG(handle_starts, __u32 dev, __u32 tid)
+int PROGRAM(handle_starts, __u32 dev, __u32 tid)
 {
 	struct thread *thread = this_thread();
 	struct rec_journal *rec;

@@ -117,25 +117,25 @@ static __always_inline int on_folio(struct folio *folio, __u8 kind)
 }
 
 SEC("tp_btf/mm_filemap_add_to_page_cache")
-int BPF_PROG(page_added, struct folio *folio)
+int PROGRAM(page_added, struct folio *folio)
 {
 	return on_folio(folio, REC_ADDED);
 }
 
 SEC("tp_btf/writeback_dirty_folio")
-int BPF_PROG(page_dirtied, struct folio *folio)
+int PROGRAM(page_dirtied, struct folio *folio)
 {
 	return on_folio(folio, REC_DIRTIED);
 }
 
 SEC("fexit/folio_clear_dirty_for_io")
-int BPF_PROG(page_cleaned, struct folio *folio, bool was_dirty)
+int PROGRAM(page_cleaned, struct folio *folio, bool was_dirty)
 {
 	return was_dirty ? on_folio(folio, REC_CLEANED) : 0;
 }
 
 SEC("fentry/truncate_inode_pages_range")
-int BPF_PROG(pages_truncated, struct address_space *mapping, long long start, long long end)
+int PROGRAM(pages_truncated, struct address_space *mapping, long long start, long long end)
 {
 	struct inode *inode = mapping->host;
 	struct rec_truncated *rec;
@@ -156,7 +156,7 @@ int BPF_PROG(pages_truncated, struct address_space *mapping, long long start, lo
 }
 
 SEC("fentry/do_writepages")
-int BPF_PROG(writeback_begins, struct address_space *mapping, struct writeback_control *wbc)
+int PROGRAM(writeback_begins, struct address_space *mapping, struct writeback_control *wbc)
 {
 	struct thread *thread = this_thread();
 
@@ -169,7 +169,7 @@ int BPF_PROG(writeback_begins, struct address_space *mapping, struct writeback_c
 }
 
 SEC("fexit/do_writepages")
-int BPF_PROG(writeback_ends, struct address_space *mapping, struct writeback_control *wbc)
+int PROGRAM(writeback_ends, struct address_space *mapping, struct writeback_control *wbc)
 {
 	struct thread *thread = this_thread();
 	struct rec_writeback *rec;
@@ -244,19 +244,19 @@ static __always_inline int fault_ends(__u8 kind, __u32 result)
 #define CALL_WRITE_FAULT 65
 
 SEC("fentry/filemap_fault")
-int BPF_PROG(read_fault_begins, struct vm_fault *vmf)
+int PROGRAM(read_fault_begins, struct vm_fault *vmf)
 {
 	return fault_begins(vmf, CALL_READ_FAULT);
 }
 
 SEC("fexit/filemap_fault")
-int BPF_PROG(read_fault_ends, struct vm_fault *vmf, unsigned int result)
+int PROGRAM(read_fault_ends, struct vm_fault *vmf, unsigned int result)
 {
 	return fault_ends(CALL_READ_FAULT, result);
 }
 
 SEC("fentry/do_page_mkwrite")
-int BPF_PROG(write_fault_begins, struct vm_fault *vmf)
+int PROGRAM(write_fault_begins, struct vm_fault *vmf)
 {
 	return fault_begins(vmf, CALL_WRITE_FAULT);
 }

@@ -6,11 +6,7 @@
 #ifndef IOPRO_STATE_H
 #define IOPRO_STATE_H
 
-#include "kernel.h"
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
+#include "program.h"
 #include "wire.h"
 
 #define MAX_THREADS 16384

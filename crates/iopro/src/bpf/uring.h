@@ -37,19 +37,19 @@ static __always_inline int ring_submit(struct io_kiocb *req, bool range)
 }
 
 SEC("fentry/io_read")
-int BPF_PROG(ring_read, struct io_kiocb *req)
+int PROGRAM(ring_read, struct io_kiocb *req)
 {
 	return ring_submit(req, true);
 }
 
 SEC("fentry/io_write")
-int BPF_PROG(ring_write, struct io_kiocb *req)
+int PROGRAM(ring_write, struct io_kiocb *req)
 {
 	return ring_submit(req, true);
 }
 
 SEC("fentry/io_fsync")
-int BPF_PROG(ring_fsync, struct io_kiocb *req)
+int PROGRAM(ring_fsync, struct io_kiocb *req)
 {
 	return ring_submit(req, false);
 }
@@ -68,7 +68,7 @@ typedef void (*btf_trace_io_uring_complete___entry)(void *, struct io_ring_ctx *
 						     struct io_uring_cqe *);
 
 SEC("tp_btf/io_uring_complete")
-int ring_completed(__u64 *ctx)
+int PROGRAM(ring_completed)
 {
 	struct io_kiocb *req = (void *)ctx[1];
 	__u64 second = ctx[2];

@@ -66,61 +66,61 @@ static __always_inline int folio_wait(struct folio *folio, __u32 reason)
 
 /* All of these are called only once the bit was found set. */
 SEC("fentry/folio_wait_bit")
-int BPF_PROG(folio_wait_begins, struct folio *folio, int bit)
+int PROGRAM(folio_wait_begins, struct folio *folio, int bit)
 {
 	return folio_wait(folio, folio_reason(bit));
 }
 
 SEC("fexit/folio_wait_bit")
-int BPF_PROG(folio_wait_ends, struct folio *folio, int bit)
+int PROGRAM(folio_wait_ends, struct folio *folio, int bit)
 {
 	return end_wait(folio_reason(bit));
 }
 
 SEC("fentry/folio_wait_bit_killable")
-int BPF_PROG(killable_wait_begins, struct folio *folio, int bit)
+int PROGRAM(killable_wait_begins, struct folio *folio, int bit)
 {
 	return folio_wait(folio, folio_reason(bit));
 }
 
 SEC("fexit/folio_wait_bit_killable")
-int BPF_PROG(killable_wait_ends, struct folio *folio, int bit)
+int PROGRAM(killable_wait_ends, struct folio *folio, int bit)
 {
 	return end_wait(folio_reason(bit));
 }
 
 SEC("fentry/__folio_lock")
-int BPF_PROG(folio_lock_begins, struct folio *folio)
+int PROGRAM(folio_lock_begins, struct folio *folio)
 {
 	return folio_wait(folio, WAIT_PAGE_LOCK);
 }
 
 SEC("fexit/__folio_lock")
-int BPF_PROG(folio_lock_ends)
+int PROGRAM(folio_lock_ends)
 {
 	return end_wait(WAIT_PAGE_LOCK);
 }
 
 SEC("fentry/__folio_lock_killable")
-int BPF_PROG(killable_lock_begins, struct folio *folio)
+int PROGRAM(killable_lock_begins, struct folio *folio)
 {
 	return folio_wait(folio, WAIT_PAGE_LOCK);
 }
 
 SEC("fexit/__folio_lock_killable")
-int BPF_PROG(killable_lock_ends)
+int PROGRAM(killable_lock_ends)
 {
 	return end_wait(WAIT_PAGE_LOCK);
 }
 
 SEC("fentry/__folio_lock_or_retry")
-int BPF_PROG(fault_lock_begins, struct folio *folio)
+int PROGRAM(fault_lock_begins, struct folio *folio)
 {
 	return folio_wait(folio, WAIT_PAGE_LOCK);
 }
 
 SEC("fexit/__folio_lock_or_retry")
-int BPF_PROG(fault_lock_ends)
+int PROGRAM(fault_lock_ends)
 {
 	return end_wait(WAIT_PAGE_LOCK);
 }
@@ -138,32 +138,32 @@ static __always_inline int buffer_wait(struct buffer_head *buffer, __u32 reason)
 }
 
 SEC("fentry/__wait_on_buffer")
-int BPF_PROG(buffer_wait_begins, struct buffer_head *buffer)
+int PROGRAM(buffer_wait_begins, struct buffer_head *buffer)
 {
 	return buffer_wait(buffer, WAIT_BUFFER);
 }
 
 SEC("fexit/__wait_on_buffer")
-int BPF_PROG(buffer_wait_ends)
+int PROGRAM(buffer_wait_ends)
 {
 	return end_wait(WAIT_BUFFER);
 }
 
 SEC("fentry/__lock_buffer")
-int BPF_PROG(buffer_lock_begins, struct buffer_head *buffer)
+int PROGRAM(buffer_lock_begins, struct buffer_head *buffer)
 {
 	return buffer_wait(buffer, WAIT_BUFFER);
 }
 
 SEC("fexit/__lock_buffer")
-int BPF_PROG(buffer_lock_ends)
+int PROGRAM(buffer_lock_ends)
 {
 	return end_wait(WAIT_BUFFER);
 }
 
 /* Of all bits that are waited for this way, one tells of jbd2; its word begins the buffer. */
 SEC("fentry/out_of_line_wait_on_bit")
-int BPF_PROG(bit_wait_begins, struct buffer_head *buffer, int bit)
+int PROGRAM(bit_wait_begins, struct buffer_head *buffer, int bit)
 {
 	struct wait *wait;
 	struct block_device *bdev;
@@ -181,7 +181,7 @@ int BPF_PROG(bit_wait_begins, struct buffer_head *buffer, int bit)
 }
 
 SEC("fexit/out_of_line_wait_on_bit")
-int BPF_PROG(bit_wait_ends, void *word, int bit)
+int PROGRAM(bit_wait_ends, void *word, int bit)
 {
 	if (bit != bpf_core_enum_value(enum jbd_state_bits, BH_Shadow))
 		return 0;
@@ -200,57 +200,57 @@ static __always_inline int journal_wait(journal_t *journal, __u32 reason, __u64 
 }
 
 SEC("fentry/jbd2_log_wait_commit")
-int BPF_PROG(commit_wait_begins, journal_t *journal, __u32 tid)
+int PROGRAM(commit_wait_begins, journal_t *journal, __u32 tid)
 {
 	return journal_wait(journal, WAIT_JOURNAL_COMMIT, tid);
 }
 
 SEC("fexit/jbd2_log_wait_commit")
-int BPF_PROG(commit_wait_ends)
+int PROGRAM(commit_wait_ends)
 {
 	return end_wait(WAIT_JOURNAL_COMMIT);
 }
 
 SEC("fentry/wait_transaction_locked")
-int BPF_PROG(handle_wait_begins, journal_t *journal)
+int PROGRAM(handle_wait_begins, journal_t *journal)
 {
 	return journal_wait(journal, WAIT_JOURNAL_HANDLE, 0);
 }
 
 SEC("fexit/wait_transaction_locked")
-int BPF_PROG(handle_wait_ends)
+int PROGRAM(handle_wait_ends)
 {
 	return end_wait(WAIT_JOURNAL_HANDLE);
 }
 
 /* The journal's thread itself waits for those who have a handle. */
 SEC("fentry/jbd2_journal_wait_updates")
-int BPF_PROG(updates_wait_begins, journal_t *journal)
+int PROGRAM(updates_wait_begins, journal_t *journal)
 {
 	return journal_wait(journal, WAIT_JOURNAL_HANDLE, 0);
 }
 
 SEC("fexit/jbd2_journal_wait_updates")
-int BPF_PROG(updates_wait_ends)
+int PROGRAM(updates_wait_ends)
 {
 	return end_wait(WAIT_JOURNAL_HANDLE);
 }
 
 SEC("fentry/__jbd2_log_wait_for_space")
-int BPF_PROG(space_wait_begins, journal_t *journal)
+int PROGRAM(space_wait_begins, journal_t *journal)
 {
 	return journal_wait(journal, WAIT_JOURNAL_SPACE, 0);
 }
 
 SEC("fexit/__jbd2_log_wait_for_space")
-int BPF_PROG(space_wait_ends)
+int PROGRAM(space_wait_ends)
 {
 	return end_wait(WAIT_JOURNAL_SPACE);
 }
 
 /* Direct I/O waits here, and hardly anything else. */
 SEC("fentry/blk_io_schedule")
-int BPF_PROG(direct_wait_begins)
+int PROGRAM(direct_wait_begins)
 {
 	struct cpu *cpu = this_cpu();
 
@@ -260,7 +260,7 @@ int BPF_PROG(direct_wait_begins)
 }
 
 SEC("fexit/blk_io_schedule")
-int BPF_PROG(direct_wait_ends)
+int PROGRAM(direct_wait_ends)
 {
 	struct cpu *cpu = this_cpu();
 
@@ -271,34 +271,34 @@ int BPF_PROG(direct_wait_ends)
 }
 
 SEC("fentry/rq_qos_wait")
-int BPF_PROG(throttle_begins)
+int PROGRAM(throttle_begins)
 {
 	begin_wait(WAIT_QUEUE_THROTTLE);
 	return 0;
 }
 
 SEC("fexit/rq_qos_wait")
-int BPF_PROG(throttle_ends)
+int PROGRAM(throttle_ends)
 {
 	return end_wait(WAIT_QUEUE_THROTTLE);
 }
 
 SEC("fentry/balance_dirty_pages")
-int BPF_PROG(dirty_throttle_begins)
+int PROGRAM(dirty_throttle_begins)
 {
 	begin_wait(WAIT_DIRTY_THROTTLE);
 	return 0;
 }
 
 SEC("fexit/balance_dirty_pages")
-int BPF_PROG(dirty_throttle_ends)
+int PROGRAM(dirty_throttle_ends)
 {
 	return end_wait(WAIT_DIRTY_THROTTLE);
 }
 
 /* Each inode that goes comes through here. */
 SEC("fentry/inode_wait_for_writeback")
-int BPF_PROG(inode_wait_begins)
+int PROGRAM(inode_wait_begins)
 {
 	struct wait *wait = begin_wait(WAIT_FLUSHER_DONE);
 
@@ -309,40 +309,40 @@ int BPF_PROG(inode_wait_begins)
 }
 
 SEC("fexit/inode_wait_for_writeback")
-int BPF_PROG(inode_wait_ends)
+int PROGRAM(inode_wait_ends)
 {
 	return end_wait(WAIT_FLUSHER_DONE);
 }
 
 SEC("fentry/wb_wait_for_completion")
-int BPF_PROG(flusher_wait_begins)
+int PROGRAM(flusher_wait_begins)
 {
 	begin_wait(WAIT_FLUSHER_DONE);
 	return 0;
 }
 
 SEC("fexit/wb_wait_for_completion")
-int BPF_PROG(flusher_wait_ends)
+int PROGRAM(flusher_wait_ends)
 {
 	return end_wait(WAIT_FLUSHER_DONE);
 }
 
 SEC("fentry/reclaim_throttle")
-int BPF_PROG(reclaim_wait_begins)
+int PROGRAM(reclaim_wait_begins)
 {
 	begin_wait(WAIT_RECLAIM_THROTTLE);
 	return 0;
 }
 
 SEC("fexit/reclaim_throttle")
-int BPF_PROG(reclaim_wait_ends)
+int PROGRAM(reclaim_wait_ends)
 {
 	return end_wait(WAIT_RECLAIM_THROTTLE);
 }
 
 /* A lock matters only in a call that is recorded. */
 SEC("tp_btf/contention_begin")
-int BPF_PROG(lock_wait_begins, void *lock, unsigned int flags)
+int PROGRAM(lock_wait_begins, void *lock, unsigned int flags)
 {
 	struct thread *thread;
 	struct wait *wait;
@@ -361,7 +361,7 @@ int BPF_PROG(lock_wait_begins, void *lock, unsigned int flags)
 }
 
 SEC("tp_btf/contention_end")
-int BPF_PROG(lock_wait_ends)
+int PROGRAM(lock_wait_ends)
 {
 	return end_wait(WAIT_LOCK);
 }
@@ -394,25 +394,25 @@ static __always_inline int reclaim_ends(unsigned long pages)
 }
 
 SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
-int BPF_PROG(direct_reclaim_begins)
+int PROGRAM(direct_reclaim_begins)
 {
 	return reclaim_begins();
 }
 
 SEC("tp_btf/mm_vmscan_direct_reclaim_end")
-int BPF_PROG(direct_reclaim_ends, unsigned long pages)
+int PROGRAM(direct_reclaim_ends, unsigned long pages)
 {
 	return reclaim_ends(pages);
 }
 
 SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
-int BPF_PROG(cgroup_reclaim_begins)
+int PROGRAM(cgroup_reclaim_begins)
 {
 	return reclaim_begins();
 }
 
 SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
-int BPF_PROG(cgroup_reclaim_ends, unsigned long pages)
+int PROGRAM(cgroup_reclaim_ends, unsigned long pages)
 {
 	return reclaim_ends(pages);
 }
@@ -551,7 +551,7 @@ static __always_inline void runs(struct task_struct *task)
 }
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struct *next,
+int PROGRAM(switched, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int state)
 {
 	struct cpu *cpu = this_cpu();
@@ -566,7 +566,7 @@ int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struc
 }
 
 SEC("tp_btf/sched_waking")
-int BPF_PROG(woken, struct task_struct *task)
+int PROGRAM(woken, struct task_struct *task)
 {
 	struct thread *thread = known_thread(task->pid);
 

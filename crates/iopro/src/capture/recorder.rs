@@ -89,6 +89,28 @@ pub struct Summary {
     pub command: Option<ExitStatus>,
 }
 
+/// Of so many events one may be missed: a task may be preempted when the kernel already, or
+/// still, counts it as in a program, and no program can help it (bpf/program.h).
+const EVENTS_PER_MISSED: u64 = 1000;
+
+impl Summary {
+    /// What was lost, if it is more than a preemptible kernel's own share of `events` recorded.
+    ///
+    /// # Errors
+    /// The sentence that names it.
+    pub fn check_lost(&self, events: u64) -> Result<(), String> {
+        let is_allowed =
+            |it: &Lost| it.kind == LostKind::Missed && it.count * EVENTS_PER_MISSED <= events;
+        if self.lost.iter().all(is_allowed) {
+            return Ok(());
+        }
+        Err(format!(
+            "of {events} events some were lost: {:?} {:?}",
+            self.lost, self.missed
+        ))
+    }
+}
+
 /// The end of a capture. Dropping it takes some seconds: for each program the
 /// kernel waits until nobody can be in it any more. The recording is whole before.
 #[derive(Debug)]

@@ -58,10 +58,9 @@ pub fn start() -> Outcome<Background> {
 /// Ends it, and has `ask` look at what was recorded.
 pub fn finish<T>(recording: Background, ask: impl FnOnce(&Store) -> Outcome<T>) -> Outcome<T> {
     let summary = recording.finish().map_err(|error| error.to_string())?;
-    if !summary.lost.is_empty() {
-        return Err(format!("iopro lost events: {:?}", summary.lost));
-    }
     let failed = |error: String| format!("its recording tells nothing: {error}");
+    let reader = Reader::open(Path::new(RECORDING)).map_err(|error| failed(error.to_string()))?;
+    summary.check_lost(reader.events().count() as u64)?;
     let reader = Reader::open(Path::new(RECORDING)).map_err(|error| failed(error.to_string()))?;
     let store = Store::temporary().map_err(|error| failed(error.to_string()))?;
     let linked = link::link(reader, Path::new(RECORDING), None, store, &mut |_| {});
