@@ -46,3 +46,15 @@ pub(crate) fn plain(text: &str) -> String {
     };
     text.chars().map(shown).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_terminal_acts_on_the_name_of_a_file() {
+        let name = "a\u{1b}]0;b\u{7}\u{9b}2J\u{202e}c\r\nsize\u{e9}\t1\n";
+        let shown = "a\u{fffd}]0;b\u{fffd}\u{fffd}2J\u{fffd}c\u{fffd}\nsize\u{e9}\t1\n";
+        assert_eq!(plain(name), shown);
+    }
+}
