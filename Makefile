@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make demo    boots the lab, prints the table that shows the effect, writes the report
 # make test    all tests; its last line is `N passed, N failed`
+# make lint    how the code is formatted, what clippy says, what the documentation links to
 # make stress  the tests that take long: more operations, more fuzzing, a debug kernel
 # make install the program, its man pages and services and the scheduler's module, here
 # Each installs what it needs from Debian's or Ubuntu's archive, with sudo if you are not root;
@@ -42,7 +43,7 @@ STRESS_MEMORY_LAPS ?= 200
 CARGO_HOME ?= $(HOME)/.cargo
 NO_HOST_PATHS := --config "target.'cfg(target_os = \"linux\")'.rustflags = ['--remap-path-prefix=$(CARGO_HOME)=cargo']"
 
-.PHONY: build setup setup-with-apt setup-without-apt install-packages setup-stress demo test stress slow-tests
+.PHONY: build setup setup-with-apt setup-without-apt install-packages setup-stress demo test lint stress slow-tests
 build: setup
 	$(CARGO) build --release --locked $(NO_HOST_PATHS) -p frontrow
 
@@ -85,6 +86,13 @@ test: build readers
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(FUZZ_SECONDS)
+
+# Links to what is private are for those who read the sources, as the whole of it is.
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
+		$(CARGO) doc --workspace --locked --no-deps --document-private-items
 
 stress: setup-stress
 	@echo "Building two debug kernels takes half an hour, the first time; their trials more than an hour."

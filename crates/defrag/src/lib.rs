@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What is on too few of the device's dies is the device's to move: [`Physical`], or
-//! [`rearrange`] where it does that on its own.
+//! [`rearrange()`] where it does that on its own.
 //!
 //! Where somebody saw which files are read ([`Hot`]), those that are not stay where they are.
 //! Where the device can remap, the copy that the kernel makes costs no program ([`Remap`]).

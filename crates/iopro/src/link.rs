@@ -1,5 +1,5 @@
 //! Linking: one I/O's whole life, from the events of a recording to the
-//! [`tables`](crate::tables).
+//! [`crate::tables`].
 //!
 //! Events come in order of time and each is looked at once. What has to be
 //! remembered is bounded: calls, bios and requests that are under way, threads

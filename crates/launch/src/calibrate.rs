@@ -136,9 +136,9 @@ impl Stand<'_> {
         for (index, &Read { offset, bytes }) in reads.iter().enumerate() {
             let file = types::Fd(self.file.as_raw_fd());
             let read = opcode::Read::new(file, self.buffer.pointer(), bytes as u32);
+            let entry = read.offset(offset).build().user_data(index as u64);
             // SAFETY: the buffer is as large as the largest read, and this returns only
             // after the last completion.
-            let entry = read.offset(offset).build().user_data(index as u64);
             unsafe { self.ring.submission().push(&entry) }
                 .map_err(|_| io::Error::other("the ring is smaller than a batch"))?;
         }

@@ -13,7 +13,7 @@ use std::path::Path;
 pub struct Status {
     /// The scheduler it has.
     pub scheduler: String,
-    /// What [`crate::enable`] changed.
+    /// What [`crate::enable()`] changed.
     pub changes: Vec<Change>,
     /// Which waits promote; `None` under another scheduler.
     pub boost: Option<Boost>,

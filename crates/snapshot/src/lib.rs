@@ -47,7 +47,7 @@ pub enum Error {
     /// Something is at the path already.
     #[error("{0} is there already: give another name, or remove it first")]
     Exists(PathBuf),
-    /// Not what [`save`] wrote, or not all of it.
+    /// Not what [`save()`] wrote, or not all of it.
     #[error("{path} is no whole snapshot: {reason}; save it again")]
     Damaged {
         /// The snapshot.

@@ -641,10 +641,11 @@ mod tests {
         let file = crate::timed::create(&path).unwrap();
         let background = Background::start(script(file, u64::MAX), path, None).unwrap();
         until(|| (background.written_bytes() > 0).then_some(()));
-        // SAFETY: signals for our own child.
+        // SAFETY: a signal for our own child.
         unsafe { libc::kill(background.pid, libc::SIGSTOP) };
         let long = Duration::from_millis(30);
         until(|| (background.longest_stall() >= long).then_some(()));
+        // SAFETY: as above.
         unsafe { libc::kill(background.pid, libc::SIGCONT) };
         let written = background.written_bytes();
         until(|| (background.written_bytes() > written).then_some(()));

@@ -55,8 +55,8 @@ impl<'p> Timed<'p> {
     /// `close`.
     pub(crate) fn close(self, meter: &mut Meter) -> Result<(), Error> {
         let descriptor = self.file.into_raw_fd();
-        // SAFETY: the descriptor was taken out of its owner just above.
         meter.time("close", self.path, || {
+            // SAFETY: the descriptor was taken out of its owner just above.
             zero(unsafe { libc::close(descriptor) })
         })
     }

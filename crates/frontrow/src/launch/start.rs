@@ -184,8 +184,9 @@ fn start_helper(work: impl FnOnce(File)) -> io::Result<File> {
 
 fn pipe() -> io::Result<(File, File)> {
     let mut ends = [0; 2];
-    // SAFETY: room for the two descriptors, which nobody else has.
+    // SAFETY: room for the two descriptors.
     match unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } {
+        // SAFETY: just made, and nobody else has them.
         0 => Ok(unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) }),
         _ => Err(io::Error::last_os_error()),
     }

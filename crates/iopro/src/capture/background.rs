@@ -21,7 +21,7 @@ impl Background {
     /// Begins; all that happens after it returns is recorded.
     ///
     /// # Errors
-    /// As [`record`], if it did not begin.
+    /// As [`record()`], if it did not begin.
     pub fn start(request: Request) -> Result<Background, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let begun = Arc::new(AtomicBool::new(false));
@@ -50,7 +50,7 @@ impl Background {
     /// Ends it; nothing is traced any more when it returns.
     ///
     /// # Errors
-    /// As [`record`].
+    /// As [`record()`].
     pub fn finish(self) -> Result<Summary, Error> {
         self.stop.store(true, Ordering::Relaxed);
         let ended = self.thread.join();

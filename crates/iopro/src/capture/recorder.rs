@@ -141,7 +141,7 @@ pub fn record(
 /// read in time is lost, and counted.
 ///
 /// # Errors
-/// As [`record`]; [`Error::File`] once the other end is closed.
+/// As [`record()`]; [`Error::File`] once the other end is closed.
 pub fn stream(
     what: &What,
     pipe: PipeWriter,

@@ -43,9 +43,9 @@ impl App {
     pub fn of(id: u32) -> Option<App> {
         // SAFETY: the call takes plain numbers.
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, id, 0) };
-        // SAFETY: the kernel just gave it to us.
         (process >= 0).then(|| App {
             id,
+            // SAFETY: the kernel just gave it to us.
             process: unsafe { OwnedFd::from_raw_fd(process as i32) },
         })
     }
