@@ -17,7 +17,7 @@ BUS_POLICY = $(DESTDIR)/usr/share/dbus-1/system.d/org.frontrow.Foreground1.conf
 KWIN_SCRIPT = $(DESTDIR)$(PREFIX)/share/kwin/scripts/frontrow-follow
 FILL_IN = sed 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(PREFIX)/bin|'
 
-.PHONY: modules install install-files install-module uninstall
+.PHONY: modules install install-files install-module uninstall put-back
 
 # Builds the scheduler's module for KERNEL, the running one by default.
 modules: need-binary
@@ -26,7 +26,7 @@ modules: need-binary
 # Installs below DESTDIR, and the module into the running system if there is no DESTDIR.
 install: install-files $(if $(DESTDIR),,install-module)
 
-install-files: need-binary
+install-files: need-binary $(if $(DESTDIR),,need-headers)
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/frontrow
 	ln -sf frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
 	$(BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
@@ -55,7 +55,14 @@ install-without-dkms: install-files modules
 	install -D -m 644 $(MODULE) /lib/modules/$(KERNEL)/updates/frontrow_iosched.ko
 	depmod $(KERNEL)
 
-uninstall:
+# Without the program nothing could put the disks back: if this fails, all stays installed.
+put-back:
+	units="$$(systemctl list-units --all --plain --no-legend 'frontrow-sched@*' frontrowd.service | cut -d' ' -f1)"; \
+		test -z "$$units" || systemctl disable --now $$units
+	test ! -x $(PREFIX)/bin/frontrow || $(PREFIX)/bin/frontrow sched disable
+	test ! -d /sys/module/frontrow_iosched || modprobe -r frontrow_iosched
+
+uninstall: $(if $(DESTDIR),,put-back)
 	-test -n "$(DESTDIR)" || dkms remove frontrow/$(VERSION) --all
 	rm -rf $(SOURCES) $(DESTDIR)/lib/modules/$(KERNEL)/updates/frontrow_iosched.ko
 	rm -f $(DESTDIR)$(PREFIX)/bin/frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
@@ -64,6 +71,9 @@ uninstall:
 	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY) $(SYSUSERS)
 	rm -rf $(KWIN_SCRIPT)
 
-.PHONY: need-binary install-with-dkms install-without-dkms
+.PHONY: need-binary need-headers install-with-dkms install-without-dkms
 need-binary:
 	@test -n "$(BINARY)" || { echo "frontrow is not built yet: run make first" >&2; exit 1; }
+
+need-headers:
+	@test -d /lib/modules/$(KERNEL)/build || { echo "the headers of kernel $(KERNEL) are missing, so nothing is installed: install them first (Debian and Ubuntu: linux-headers-$(KERNEL); Fedora: kernel-devel; Arch: linux-headers)" >&2; exit 1; }

@@ -3,6 +3,7 @@
 use crate::{Device, Error};
 use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 
 /// The schedulers a queue can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,35 +58,20 @@ impl Device {
     /// # Errors
     /// [`Error::Read`].
     pub fn hardware_queues(&self) -> Result<u64, Error> {
-        self.names_in("mq").map(|names| names.len() as u64)
+        names_in(&self.directory.join("mq")).map(|names| names.len() as u64)
     }
 
-    /// The devices that this one is made of, such as the disk below an encrypted volume.
+    /// The disks and partitions that this one is made of in the end: of a logical volume on an
+    /// encrypted one, the partition below both.
     ///
     /// # Errors
     /// [`Error::Read`].
     pub fn below(&self) -> Result<Vec<String>, Error> {
-        self.names_in("slaves")
-    }
-
-    fn names_in(&self, directory: &str) -> Result<Vec<String>, Error> {
-        let path = self.directory.join(directory);
-        let failed = |source| Error::Read {
-            path: path.clone(),
-            source,
-        };
-        let entries = match fs::read_dir(&path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(error)),
-        };
-        let mut names = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(failed)?.file_name();
-            names.push(name.to_string_lossy().into_owned());
-        }
-        names.sort();
-        Ok(names)
+        let mut lowest = Vec::new();
+        add_lowest(&self.directory, &mut lowest)?;
+        lowest.sort();
+        lowest.dedup();
+        Ok(lowest)
     }
 
     pub(crate) fn number(&self, attribute: &str) -> Result<u64, Error> {
@@ -111,6 +97,40 @@ impl Device {
             Err(source) => Err(Error::Read { path, source }),
         }
     }
+}
+
+/// What `directory`'s device is made of: what is made of nothing itself.
+fn add_lowest(directory: &Path, lowest: &mut Vec<String>) -> Result<(), Error> {
+    let slaves = directory.join("slaves");
+    for name in names_in(&slaves)? {
+        let slave = slaves.join(&name);
+        if names_in(&slave.join("slaves"))?.is_empty() {
+            lowest.push(name);
+        } else {
+            add_lowest(&slave, lowest)?;
+        }
+    }
+    Ok(())
+}
+
+/// In order; none where there is no such directory.
+fn names_in(path: &Path) -> Result<Vec<String>, Error> {
+    let failed = |source| Error::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(failed)?.file_name();
+        names.push(name.to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// `[none] mq-deadline`: the active one is in brackets. A queue that takes no scheduler has

@@ -166,6 +166,19 @@ fn the_scheduler_in_brackets_is_active() {
 }
 
 #[test]
+fn below_a_volume_on_an_encrypted_one_is_the_partition() {
+    let root = machine();
+    let blocks = root.path().join("sys/devices/virtual/block");
+    let slaves = blocks.join("dm-0/slaves");
+    fs::remove_dir_all(&slaves).unwrap();
+    fs::create_dir_all(&slaves).unwrap();
+    fs::create_dir_all(blocks.join("dm-1/slaves/sda3")).unwrap();
+    symlink("../../dm-1", slaves.join("dm-1")).unwrap();
+    let volume = Device::resolve(root.path(), "/home").unwrap();
+    assert_eq!(volume.below().unwrap(), ["sda3"]);
+}
+
+#[test]
 fn a_volume_has_no_scheduler_but_says_what_is_below() {
     let root = machine();
     let volume = Device::resolve(root.path(), "/home").unwrap();

@@ -57,8 +57,8 @@ struct Enable {
 
 #[derive(Args)]
 struct Disable {
-    /// A disk (sda, /dev/sda), a partition of it, or a directory on it
-    device: String,
+    /// A disk, a partition of it, or a directory on it; all disks that `enable` changed if not given
+    device: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -166,10 +166,26 @@ fn without_reason(change: &Change) -> String {
 }
 
 fn disable(root: &Path, action: &Disable) -> Result<(), Failure> {
-    let device = resolve(root, &action.device)?;
-    let changes = sched::disable(root, &device).map_err(failure)?;
+    let Some(device) = &action.device else {
+        let disks = schedulable(root)?;
+        let enabled = disks.iter().zip(states(root, &disks)?);
+        let enabled: Vec<_> = enabled
+            .filter(|(_, state)| !state.changes.is_empty())
+            .collect();
+        if enabled.is_empty() && !action.json {
+            return say("no disk of this machine was put under frontrow: nothing to restore");
+        }
+        return enabled
+            .iter()
+            .try_for_each(|(disk, _)| disable_one(root, disk, action.json));
+    };
+    disable_one(root, &resolve(root, device)?, action.json)
+}
+
+fn disable_one(root: &Path, device: &Device, as_json: bool) -> Result<(), Failure> {
+    let changes = sched::disable(root, device).map_err(failure)?;
     let name = device.name();
-    if action.json {
+    if as_json {
         return say(&json!({ "device": name, "changes": changes }).to_string());
     }
     if changes.is_empty() {

@@ -282,7 +282,13 @@ fn root_installs_no_program_that_a_user_may_change() {
     let checkout = home.path().join("checkout");
     fs::create_dir(&checkout).unwrap();
     let program = checkout.join("frontrow");
-    fs::copy(env!("CARGO_BIN_EXE_frontrow"), &program).unwrap();
+    // By a process of its own: one that this one forks meanwhile would have it open for writing.
+    let mut copy = std::process::Command::new("cp");
+    copy.args([
+        std::path::Path::new(env!("CARGO_BIN_EXE_frontrow")),
+        &program,
+    ]);
+    assert!(copy.status().unwrap().success());
     std::os::unix::fs::chown(&checkout, Some(65534), None).unwrap();
     let installed = home.path().join("applications/app.desktop");
     let run = |source: &std::path::Path| {

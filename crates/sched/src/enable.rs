@@ -173,9 +173,34 @@ fn give_tags(journal: &mut Journal, device: &Device) -> Result<(), Error> {
     if device.nr_requests()? >= NR_REQUESTS {
         return Ok(());
     }
-    let reason = "a request that waits for a tag cannot be scheduled";
     let path = device.queue_attribute("nr_requests");
+    let first = journal.changes().iter().find(|it| it.path == path);
+    let reason = why_tags(first.and_then(|it| it.before.parse().ok()));
     Ok(journal.set(&path, &NR_REQUESTS.to_string(), reason)?)
+}
+
+/// Of a device that had `before` tags. With no scheduler an NVMe disk has as many as it takes;
+/// with any, the kernel begins with 256.
+fn why_tags(before: Option<u64>) -> &'static str {
+    match before {
+        Some(before) if before > NR_REQUESTS => {
+            "switching the scheduler makes it 256; so many are enough to choose from"
+        }
+        _ => "a request that waits for a tag cannot be scheduled",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_tags_than_before_are_not_told_as_more() {
+        assert!(why_tags(Some(1023)).contains("enough"));
+        for before in [None, Some(4), Some(NR_REQUESTS)] {
+            assert!(why_tags(before).contains("waits for a tag"), "{before:?}");
+        }
+    }
 }
 
 fn stop_throttling(journal: &mut Journal, device: &Device) -> Result<(), Error> {

@@ -80,11 +80,13 @@ pub enum Error {
     NoModprobe(io::Error),
     /// The kernel takes only modules with a signature it trusts.
     #[error(
-        "Secure Boot keeps kernel {release} from loading the module, as it is not signed with a key of this machine: sign it with a key that you enrol (`mokutil --import`; DKMS does both), or turn Secure Boot off"
+        "kernel {release} loads only modules that are signed with a key it trusts ({}), and this one is not: {}", why_signed(*.locked_down), how_trusted(*.locked_down)
     )]
     NotTrusted {
         /// The running kernel.
         release: String,
+        /// By Secure Boot, and not by a setting of the kernel's own.
+        locked_down: bool,
     },
     /// The module was built for another kernel.
     #[error(
@@ -119,6 +121,24 @@ pub enum Error {
         /// The device.
         device: String,
     },
+}
+
+fn why_signed(locked_down: bool) -> &'static str {
+    match locked_down {
+        true => "Secure Boot",
+        false => "module.sig_enforce=1, or its configuration",
+    }
+}
+
+fn how_trusted(locked_down: bool) -> &'static str {
+    match locked_down {
+        true => {
+            "DKMS signs it; enrol its key with `mokutil --import /var/lib/dkms/mok.pub` and confirm that at the next boot, or turn Secure Boot off"
+        }
+        false => {
+            "boot without module.sig_enforce=1, or with Secure Boot and DKMS's key enrolled (`mokutil --import /var/lib/dkms/mok.pub`)"
+        }
+    }
 }
 
 fn hint(below: &[String]) -> String {

@@ -97,12 +97,19 @@ fn errno_named_in(said: &str) -> Option<Errno> {
 }
 
 /// Secure Boot puts the kernel into lockdown, in which it says EPERM to modules without a
-/// signature; those with a wrong one are rejected by their key.
+/// signature; those with a wrong one are rejected by their key. So are they, and those without
+/// any, by a kernel that was told to ask for signatures.
 fn explain(errno: Errno, locked_down: bool, release: &str) -> Error {
     let release = release.to_owned();
     match errno {
-        Errno::KEYREJECTED | Errno::NOKEY => Error::NotTrusted { release },
-        Errno::PERM if locked_down => Error::NotTrusted { release },
+        Errno::KEYREJECTED | Errno::NOKEY => Error::NotTrusted {
+            release,
+            locked_down,
+        },
+        Errno::PERM if locked_down => Error::NotTrusted {
+            release,
+            locked_down,
+        },
         Errno::PERM | Errno::ACCESS => Error::Permission {
             what: "loading a kernel module".into(),
         },
@@ -124,8 +131,13 @@ mod tests {
         for (said, locked_down, sentence) in [
             (
                 "could not insert 'frontrow_iosched': Key was rejected by service",
+                true,
+                "trusts (Secure Boot)",
+            ),
+            (
+                "could not insert 'frontrow_iosched': Required key not available",
                 false,
-                "Secure Boot",
+                "boot without module.sig_enforce=1",
             ),
             (
                 "could not insert 'frontrow_iosched': Operation not permitted",
