@@ -190,19 +190,6 @@ fn why_tags(before: Option<u64>) -> &'static str {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fewer_tags_than_before_are_not_told_as_more() {
-        assert!(why_tags(Some(1023)).contains("enough"));
-        for before in [None, Some(4), Some(NR_REQUESTS)] {
-            assert!(why_tags(before).contains("waits for a tag"), "{before:?}");
-        }
-    }
-}
-
 fn stop_throttling(journal: &mut Journal, device: &Device) -> Result<(), Error> {
     if device.wbt_lat_usec()?.is_none_or(|target| target == 0) {
         return Ok(());
@@ -217,4 +204,17 @@ fn set_boost(journal: &mut Journal, device: &Device, boost: &Boost) -> Result<()
         return Ok(());
     }
     Ok(journal.set(&path, &boost.to_string(), "which waits promote a write")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_tags_than_before_are_not_told_as_more() {
+        assert!(why_tags(Some(1023)).contains("enough"));
+        for before in [None, Some(4), Some(NR_REQUESTS)] {
+            assert!(why_tags(before).contains("waits for a tag"), "{before:?}");
+        }
+    }
 }
