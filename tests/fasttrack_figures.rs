@@ -22,23 +22,37 @@ struct Rows(Vec<Value>);
 
 impl Rows {
     fn of(arguments: &[&str]) -> Rows {
-        let output = frontrow(&[arguments, &["--seeds", "1", "--json"]].concat());
+        Rows::of_seeds("1", arguments)
+    }
+
+    fn of_seeds(seeds: &str, arguments: &[&str]) -> Rows {
+        let output = frontrow(&[arguments, &["--seeds", seeds, "--json"]].concat());
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         Rows(result["rows"].as_array().unwrap().clone())
     }
 
-    fn row(&self, policy: &str, load: &str, metric: &str) -> &Value {
+    /// One for each seed.
+    fn rows(&self, policy: &str, load: &str, metric: &str) -> Vec<&Value> {
         let same = |row: &&Value| {
             row["policy"] == policy && row["load"] == load && row["metric"] == metric
         };
-        let row = self.0.iter().find(same);
-        row.unwrap_or_else(|| panic!("no {metric} under {policy}, {load}"))
+        let rows: Vec<_> = self.0.iter().filter(same).collect();
+        assert!(!rows.is_empty(), "no {metric} under {policy}, {load}");
+        rows
     }
 
+    fn row(&self, policy: &str, load: &str, metric: &str) -> &Value {
+        self.rows(policy, load, metric)[0]
+    }
+
+    /// The median over the seeds.
     fn value(&self, policy: &str, load: &str, metric: &str) -> f64 {
-        self.row(policy, load, metric)["value"].as_f64().unwrap()
+        let rows = self.rows(policy, load, metric).into_iter();
+        let mut values: Vec<f64> = rows.map(|row| row["value"].as_f64().unwrap()).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
     }
 }
 
@@ -46,17 +60,21 @@ impl Rows {
 fn an_album_in_pieces_beside_an_installer_needs_janusd_and_fasttrack() {
     let both = "janusd-l+fastt";
     let policies = format!("stock,{both}");
-    let rows = Rows::of(&[
-        "fasttrack-janusd",
-        "--workload",
-        "aged-gallery",
-        "--load",
-        "idle,reinstall",
-        "--policy",
-        &policies,
-        "--scale",
-        "0.1",
-    ]);
+    // So short a run depends on the moment in which an opening comes: the middle of three seeds.
+    let rows = Rows::of_seeds(
+        "1..3",
+        &[
+            "fasttrack-janusd",
+            "--workload",
+            "aged-gallery",
+            "--load",
+            "idle,reinstall",
+            "--policy",
+            &policies,
+            "--scale",
+            "0.1",
+        ],
+    );
     assert!(rows.value("stock", "reinstall", "dof_l") > 5.0);
     assert_eq!(rows.value(both, "reinstall", "dof_l"), 1.0);
     let [stock_ms, both_ms] =
