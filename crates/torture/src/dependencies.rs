@@ -98,11 +98,16 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     stand.replace_device("")
 }
 
+/// In 7.3 fsync(2) does not call it: the compiler inlined it there, so that nobody is seen in
+/// fsync before it sleeps for a page. Until another function is found it may not be hit.
+const INLINED: &str = "vfs_fsync_range ";
+
 /// A function that this kernel's compiler inlined where it matters tells of nothing.
 fn each_probe_was_hit(counters: &Counters) -> Outcome<()> {
     let told = counters.probes_in_words();
     let told = told.ok_or_else(|| Failure::new("the scheduler counts no probes"))?;
-    require(!told.split(", ").any(|it| it.ends_with(" 0")), || told)
+    let is_silent = |it: &str| it.ends_with(" 0") && !it.starts_with(INLINED);
+    require(!told.split(", ").any(is_silent), || told)
 }
 
 fn each_case(stand: &Stand) -> Outcome<()> {
