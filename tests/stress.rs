@@ -21,6 +21,13 @@ fn withstands(kernel: &str, rounds: &str, trials: &[&str]) {
 }
 
 #[test]
+fn every_disk_of_qemus_holds_what_was_written_whatever_the_scheduler() {
+    for kernel in ["6.12", "newest"] {
+        withstands(kernel, "1", &["drivers"]);
+    }
+}
+
+#[test]
 fn a_debug_kernel_finds_nothing_wrong_in_any_trial() {
     withstands("debug", "1", &[]);
 }

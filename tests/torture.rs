@@ -88,6 +88,16 @@ fn data_are_right_and_the_kernel_silent_whatever_changes_on_the_newest() {
 }
 
 #[test]
+fn a_disk_of_qemus_holds_what_was_written_whatever_the_scheduler_on_6_12() {
+    withstands("6.12", &["disk"]);
+}
+
+#[test]
+fn a_disk_of_qemus_holds_what_was_written_whatever_the_scheduler_on_the_newest() {
+    withstands("newest", &["disk"]);
+}
+
+#[test]
 fn an_unknown_trial_is_refused_with_the_names_there_are() {
     let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
         .args(["lab", "torture", "gravity"])

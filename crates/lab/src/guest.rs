@@ -264,12 +264,14 @@ fn row(spec: &GuestSpec, run: &Run, it: Measurement) -> Row {
 }
 
 fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outcome<usize> {
+    let (figures, told) = std::sync::mpsc::channel();
     let stand = ::torture::Stand {
         device: spec.device.clone(),
         mount_point: MOUNT_POINT.into(),
         modules: spec.modules.clone(),
         seed: spec.seed,
         rounds,
+        figures,
     };
     for (index, name) in names.iter().enumerate() {
         port.send(&Message::Progress {
@@ -280,7 +282,26 @@ fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outco
         let outcome = ::torture::find(name)?.run(&stand);
         outcome.map_err(|failure| format!("trial {name}: {failure}"))?;
     }
-    Ok(0)
+    let mut sent = 0;
+    for figure in told.try_iter() {
+        port.send(&Message::Row(figure_row(spec, figure)))?;
+        sent += 1;
+    }
+    Ok(sent)
+}
+
+fn figure_row(spec: &GuestSpec, it: ::torture::Figure) -> Row {
+    Row {
+        workload: it.workload,
+        load: it.load,
+        policy: it.policy,
+        metric: it.metric.to_owned(),
+        unit: it.unit.to_owned(),
+        seed: spec.seed,
+        value: it.value,
+        histogram: None,
+        series: None,
+    }
 }
 
 /// The device mounted, and the shell's programs.

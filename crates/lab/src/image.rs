@@ -114,6 +114,22 @@ impl Image {
         }
     }
 
+    /// The same for those of `names` that the kernel has.
+    pub fn add_modules_there_are(
+        &mut self,
+        kernel: &Kernel,
+        names: &[&str],
+    ) -> Result<Vec<record::Module>, Error> {
+        let modules = Modules::of(kernel)?;
+        let mut there = Vec::new();
+        for name in names {
+            if modules.has(name)? {
+                there.push((*name).to_owned());
+            }
+        }
+        self.add_modules(kernel, &there)
+    }
+
     /// Puts in modules of the kernel's own, such as `xfs`, and what they need; gives what a
     /// guest loads for them, in order.
     pub fn add_modules(

@@ -31,6 +31,12 @@ impl<'a> Modules<'a> {
         Ok(Modules { kernel, paths })
     }
 
+    /// Whether the kernel has it, as a file or built in.
+    pub fn has(&self, name: &str) -> Result<bool, Error> {
+        let name = name.replace('-', "_");
+        Ok(self.paths.contains_key(&name) || self.kernel.has_built_in(&name)?)
+    }
+
     /// `name` and all it depends on, in loading order, as name and content;
     /// nothing for what is built in.
     pub fn with_dependencies(&self, name: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {

@@ -63,6 +63,8 @@ pub struct Machine<'a> {
     pub console: Console<'a>,
     /// The file behind memory that the guest shares with the host, if it does.
     pub parcel: Option<&'a Path>,
+    /// Disks, and the files that are in them.
+    pub disks: &'a [(&'a torture::Disk, &'a Path)],
 }
 
 /// How time goes in a guest.
@@ -211,6 +213,19 @@ fn arguments(machine: &Machine) -> Vec<String> {
         );
         add("-object", memory);
         add("-device", "ivshmem-plain,memdev=parcel".to_owned());
+    }
+    for (index, (disk, file)) in machine.disks.iter().enumerate() {
+        // A flush is the guest's to wait for, and not to make the host's disk busy with.
+        let drive = format!(
+            "if=none,id=disk{index},format=raw,cache=unsafe,throttling.bps-total={},file={}",
+            torture::BYTES_PER_S,
+            file.display()
+        );
+        add("-drive", drive);
+        if let Some(controller) = disk.controller {
+            add("-device", controller.to_owned());
+        }
+        add("-device", format!("{},drive=disk{index}", disk.device));
     }
     match machine.console {
         // Files take every byte at once; a pipe could be full, and then the

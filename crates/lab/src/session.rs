@@ -53,7 +53,8 @@ pub struct Session<'a> {
     messages: PathBuf,
     complaints: PathBuf,
     parcel: PathBuf,
-    _files: TempDir,
+    disks: Vec<(&'static torture::Disk, PathBuf)>,
+    files: TempDir,
 }
 
 impl<'a> Session<'a> {
@@ -76,13 +77,25 @@ impl<'a> Session<'a> {
             messages: path("messages"),
             complaints: path("qemu"),
             parcel: path("parcel"),
-            _files: files,
+            disks: Vec::new(),
+            files,
         };
         fs::write(&session.initramfs, initramfs).map_err(Error::file(&session.initramfs))?;
         for path in [&session.console, &session.messages] {
             File::create(path).map_err(Error::file(path))?;
         }
         Ok(session)
+    }
+
+    /// Gives the guest these disks, empty.
+    pub fn attach(&mut self, disks: &'static [torture::Disk]) -> Result<(), Error> {
+        for disk in disks {
+            let path = self.files.path().join(format!("disk-{}", self.disks.len()));
+            let file = File::create(&path).map_err(Error::file(&path))?;
+            file.set_len(disk.mib << 20).map_err(Error::file(&path))?;
+            self.disks.push((disk, path));
+        }
+        Ok(())
     }
 
     /// Boots `kernel` and gives the guest's rows, all of them or none.
@@ -114,6 +127,11 @@ impl<'a> Session<'a> {
         parcel: Option<&Path>,
     ) -> Result<Vec<Row>, Error> {
         let complaints = File::create(&self.complaints).map_err(Error::file(&self.complaints))?;
+        let disks = self
+            .disks
+            .iter()
+            .map(|(disk, path)| (*disk, path.as_path()));
+        let disks: Vec<_> = disks.collect();
         let machine = Machine {
             kernel,
             initramfs: &self.initramfs,
@@ -125,6 +143,7 @@ impl<'a> Session<'a> {
                 messages: &self.messages,
             },
             parcel,
+            disks: &disks,
         };
         let mut guest = Guest::start(&machine, complaints)?;
         let said = self.attend(&mut guest)?;

@@ -74,6 +74,7 @@ pub fn shell(
         clock: Clock::Host { cpus: shell.cpus },
         console: Console::Terminal,
         parcel: None,
+        disks: &[],
     };
     let status = qemu::interact(&machine)?;
     if status.success() {

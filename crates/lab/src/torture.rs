@@ -9,7 +9,7 @@ use crate::qemu::Clock;
 use crate::run::{DEVICE, PROGRAMS};
 use crate::session::{Owner, Session};
 use crate::sources::Sources;
-use record::{GuestSpec, Scale, Task, policy};
+use record::{GuestSpec, Row, Scale, Task, policy};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,10 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MEMORY_MIB: u64 = 1024;
 
 /// Programs that trials start.
-const TRIAL_PROGRAMS: [&str; 4] = ["fio", "e2fsck", "e2image", "dumpe2fs"];
+const TRIAL_PROGRAMS: [&str; 5] = ["fio", "e2fsck", "e2image", "dumpe2fs", "mkfs.xfs"];
 
 /// A trial that takes longer than this hangs, on a busy host too.
 const LIMIT_S: u64 = 900;
+
+/// On each disk, under each scheduler, with each file system.
+const DISKS_LIMIT_S: u64 = 3600;
 
 /// A debug kernel checks each access to memory and each lock.
 const DEBUG_LIMIT_S: u64 = 3600;
@@ -44,19 +47,20 @@ pub struct Torture {
     pub seed: u64,
 }
 
-/// Does the trials; `begins` hears the name of each. The first that fails ends
-/// them, as `stop` does when it becomes true.
+/// Does the trials and gives what they measured; `begins` hears the name of each. The first that
+/// fails ends them, as `stop` does when it becomes true.
 pub fn torture(
     cache: &Cache,
     sources: &Sources,
     torture: &Torture,
     begins: &dyn Fn(&str),
     stop: &AtomicBool,
-) -> Result<(), Error> {
-    let mut by_clock: [(::torture::Clock, Vec<String>); 3] = [
+) -> Result<Vec<Row>, Error> {
+    let mut by_clock: [(::torture::Clock, Vec<String>); 4] = [
         (::torture::Clock::Instructions, Vec::new()),
         (::torture::Clock::TwoCpus, Vec::new()),
         (::torture::Clock::TwoCpusInTurn, Vec::new()),
+        (::torture::Clock::WithDisks, Vec::new()),
     ];
     for name in &torture.trials {
         let clock = ::torture::find(name).map_err(Error::Usage)?.clock;
@@ -69,23 +73,34 @@ pub fn torture(
     let mut policies: Vec<String> = policy::STOCK.map(str::to_owned).to_vec();
     policies.push(policy::FRONTROW.to_owned());
     let programs = [PROGRAMS.as_slice(), &TRIAL_PROGRAMS].concat();
-    let image = Image::make(cache, sources, &torture.kernel, &policies, &programs)?;
+    let mut image = Image::make(cache, sources, &torture.kernel, &policies, &programs)?;
     let owner = Attendant { begins, stop };
+    let mut rows = Vec::new();
     for (clock, names) in by_clock {
         if names.is_empty() {
             continue;
         }
-        let spec = spec(&image, sources, torture, clock, names)?;
-        let session = Session::new(&spec, &owner, &image.with_spec(&spec)?)?;
-        session.run(&torture.kernel.image, MEMORY_MIB, clock_of(clock))?;
+        let mut spec = spec(&image, sources, torture, clock, names)?;
+        if clock == ::torture::Clock::WithDisks {
+            let drivers = ::torture::DISKS.iter().flat_map(|it| it.modules);
+            let names: Vec<&str> = drivers.copied().chain(["xfs"]).collect();
+            let added = image.add_modules_there_are(&torture.kernel, &names)?;
+            // The device's module stays the last.
+            spec.modules.splice(0..0, added);
+        }
+        let mut session = Session::new(&spec, &owner, &image.with_spec(&spec)?)?;
+        if clock == ::torture::Clock::WithDisks {
+            session.attach(&::torture::DISKS)?;
+        }
+        rows.extend(session.run(&torture.kernel.image, MEMORY_MIB, clock_of(clock))?);
     }
-    Ok(())
+    Ok(rows)
 }
 
 fn clock_of(clock: ::torture::Clock) -> Clock {
     match clock {
         ::torture::Clock::Instructions => Clock::Instructions,
-        ::torture::Clock::TwoCpus => Clock::Host { cpus: 2 },
+        ::torture::Clock::TwoCpus | ::torture::Clock::WithDisks => Clock::Host { cpus: 2 },
         ::torture::Clock::TwoCpusInTurn => Clock::HostInTurn { cpus: 2 },
     }
 }
@@ -102,7 +117,9 @@ fn spec(
 ) -> Result<GuestSpec, Error> {
     let (device, sysctls) = match clock {
         ::torture::Clock::Instructions => ("emmc:fresh", BTreeMap::new()),
-        ::torture::Clock::TwoCpus | ::torture::Clock::TwoCpusInTurn => (
+        ::torture::Clock::TwoCpus
+        | ::torture::Clock::TwoCpusInTurn
+        | ::torture::Clock::WithDisks => (
             "ufs:fresh",
             SYSCTLS
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -111,6 +128,7 @@ fn spec(
     };
     let limit_s = match debug_kernel::is_slow(torture.kernel.release()) {
         true => DEBUG_LIMIT_S,
+        false if clock == ::torture::Clock::WithDisks => DISKS_LIMIT_S,
         false => LIMIT_S,
     };
     let limit_virtual_s = limit_s * names.len() as u64 * u64::from(torture.rounds);

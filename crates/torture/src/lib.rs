@@ -11,6 +11,7 @@ mod backlog;
 mod change;
 mod defrag;
 mod dependencies;
+mod drivers;
 mod failure;
 mod faults;
 mod fio;
@@ -34,6 +35,7 @@ mod unload;
 mod volume;
 mod waits;
 
+pub use drivers::{BYTES_PER_S, DISKS, Disk};
 pub use failure::Failure;
 pub use stand::Stand;
 
@@ -58,6 +60,25 @@ pub enum Clock {
     /// pages before translation"), and the other meets a breakpoint that the kernel
     /// has long taken away.
     TwoCpusInTurn,
+    /// Two CPUs, the host's clock, and [`DISKS`] besides the simulated device.
+    WithDisks,
+}
+
+/// What a trial measured, as a result's rows are.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// On what.
+    pub workload: String,
+    /// Beside what.
+    pub load: String,
+    /// Under which scheduler.
+    pub policy: String,
+    /// What; ends in its unit.
+    pub metric: &'static str,
+    /// `ms`, or `1` for a share.
+    pub unit: &'static str,
+    /// The figure.
+    pub value: f64,
 }
 
 /// One thing to withstand.
@@ -72,7 +93,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 18] = [
+pub const TRIALS: [Trial; 20] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -180,6 +201,18 @@ pub const TRIALS: [Trial; 18] = [
         title: "loading, using and unloading the modules leaves no memory behind",
         clock: Clock::TwoCpusInTurn,
         run: leak::run,
+    },
+    Trial {
+        name: "disk",
+        title: "data are right on a disk of QEMU's while schedulers change, and what a small fsync costs under each",
+        clock: Clock::WithDisks,
+        run: drivers::run_one,
+    },
+    Trial {
+        name: "drivers",
+        title: "the same on each disk that QEMU and the kernel have, with ext4 and XFS",
+        clock: Clock::WithDisks,
+        run: drivers::run,
     },
 ];
 

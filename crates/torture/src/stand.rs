@@ -1,12 +1,13 @@
 //! What a trial works on: the modules, the device and its request queue.
 
 use crate::failure::require;
-use crate::{Failure, Outcome, module};
+use crate::{Failure, Figure, Outcome, module};
 use record::Module;
 use sched::Counters;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,8 @@ pub struct Stand {
     pub seed: u64,
     /// How often a trial repeats what it repeats, as a multiple of its usual.
     pub rounds: u32,
+    /// Takes what trials measure.
+    pub figures: Sender<Figure>,
 }
 
 impl Stand {
@@ -54,6 +57,11 @@ impl Stand {
         module::unload(flash)?;
         module::load(&other)?;
         self.prepare()
+    }
+
+    /// Tells what was measured; whoever does not listen does not want it.
+    pub(crate) fn tell(&self, figure: Figure) {
+        let _ = self.figures.send(figure);
     }
 
     /// The scheduler's module.

@@ -1,4 +1,4 @@
-//! An ext4 on the device, unmounted when dropped.
+//! A file system on the device, unmounted when dropped.
 
 use crate::{Failure, Outcome, Stand};
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -11,9 +11,27 @@ pub(crate) struct Volume {
     place: PathBuf,
 }
 
-/// What an ext4 is made and mounted with.
+/// Which file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Ext4,
+    Xfs,
+}
+
+impl Kind {
+    /// As mount(2) has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Ext4 => "ext4",
+            Kind::Xfs => "xfs",
+        }
+    }
+}
+
+/// What a file system is made and mounted with; but for the kind, all of it is ext4's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
+    pub(crate) kind: Kind,
     /// Its size; the whole device without.
     pub(crate) mib: Option<u32>,
     /// Mount options besides those that keep background work away.
@@ -24,6 +42,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) const DEFAULT: Layout = Layout {
+        kind: Kind::Ext4,
         mib: None,
         options: "",
         without_journal: false,
@@ -40,7 +59,7 @@ impl Volume {
         Volume::with(stand, layout)
     }
 
-    /// Makes an ext4 of this layout and mounts it.
+    /// Makes a file system of this layout and mounts it.
     pub(crate) fn with(stand: &Stand, layout: Layout) -> Outcome<Volume> {
         format(&stand.device_node(), layout)?;
         Volume::mount(stand, layout)
@@ -48,18 +67,20 @@ impl Volume {
 
     /// Mounts what is there.
     pub(crate) fn mount(stand: &Stand, layout: Layout) -> Outcome<Volume> {
-        let options = match layout.options {
-            "" => "noinit_itable".to_owned(),
-            more => format!("noinit_itable,{more}"),
+        let kind = layout.kind.name();
+        let options = match (layout.kind, layout.options) {
+            (Kind::Xfs, _) => String::new(),
+            (Kind::Ext4, "") => "noinit_itable".to_owned(),
+            (Kind::Ext4, more) => format!("noinit_itable,{more}"),
         };
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::new(format!("it cannot mount an ext4 with {options}: {error}"))
+            Failure::new(format!("it cannot mount {kind} with '{options}': {error}"))
         };
         let data = CString::new(options.as_str()).map_err(|error| failed(&error))?;
         rustix::mount::mount(
             stand.device_node(),
             &stand.mount_point,
-            "ext4",
+            kind,
             MountFlags::empty(),
             data.as_c_str(),
         )
@@ -92,6 +113,13 @@ impl Drop for Volume {
 }
 
 fn format(device: &Path, layout: Layout) -> Outcome<()> {
+    if layout.kind == Kind::Xfs {
+        let mut mkfs = Command::new("/bin/mkfs.xfs");
+        mkfs.args(["-q", "-f"])
+            .arg(device)
+            .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu");
+        return succeeds(mkfs);
+    }
     let mut mke2fs = Command::new("/bin/mke2fs");
     mke2fs
         .args(["-q", "-F", "-t", "ext4", "-E"])
@@ -104,13 +132,17 @@ fn format(device: &Path, layout: Layout) -> Outcome<()> {
     if let Some(mib) = layout.mib {
         mke2fs.arg(format!("{mib}M"));
     }
-    let done = mke2fs
-        .output()
-        .map_err(Failure::io("run", Path::new("/bin/mke2fs")))?;
+    succeeds(mke2fs)
+}
+
+fn succeeds(mut mkfs: Command) -> Outcome<()> {
+    let program = Path::new(mkfs.get_program()).to_owned();
+    let done = mkfs.output().map_err(Failure::io("run", &program))?;
     match done.status.success() {
         true => Ok(()),
         false => Err(Failure::new(format!(
-            "mke2fs failed: {}",
+            "{} failed: {}",
+            program.display(),
             String::from_utf8_lossy(&done.stderr).trim()
         ))),
     }

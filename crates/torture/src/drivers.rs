@@ -1,0 +1,305 @@
+//! The disks that QEMU has, under the kernel's own drivers: data are right while schedulers
+//! change, and what a small fsync costs beside a writer under each of them.
+
+use crate::failure::require;
+use crate::load::Load;
+use crate::stand::{FRONTROW, is_debug_kernel, read};
+use crate::volume::{Kind, Layout, Volume};
+use crate::{Failure, Figure, Outcome, Stand};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A disk of QEMU's.
+#[derive(Debug)]
+pub struct Disk {
+    /// Its driver, and how it differs from others that have the same.
+    pub name: &'static str,
+    /// Its size, by which the guest knows it.
+    pub mib: u64,
+    /// The modules of its driver; what the kernel has built in needs none.
+    pub modules: &'static [&'static str],
+    /// What QEMU attaches it to, if it is a device of its own.
+    pub controller: Option<&'static str>,
+    /// What QEMU attaches; its drive is added.
+    pub device: &'static str,
+}
+
+/// Of each disk, so that the disk is what is waited for.
+pub const BYTES_PER_S: u64 = 20_000_000;
+
+/// All of them.
+pub const DISKS: [Disk; 5] = [
+    Disk {
+        name: "virtio-blk",
+        mib: 321,
+        modules: &["virtio_blk"],
+        controller: None,
+        device: "virtio-blk-pci,num-queues=1",
+    },
+    Disk {
+        name: "virtio-blk, 4 queues",
+        mib: 322,
+        modules: &["virtio_blk"],
+        controller: None,
+        device: "virtio-blk-pci,num-queues=4",
+    },
+    Disk {
+        name: "virtio-scsi",
+        mib: 323,
+        modules: &["virtio_scsi", "sd_mod"],
+        controller: Some("virtio-scsi-pci,id=scsi"),
+        device: "scsi-hd,bus=scsi.0",
+    },
+    Disk {
+        name: "NVMe",
+        mib: 324,
+        modules: &["nvme"],
+        controller: None,
+        device: "nvme,serial=frontrow",
+    },
+    Disk {
+        name: "AHCI",
+        mib: 325,
+        modules: &["ahci", "sd_mod"],
+        controller: None,
+        device: "ide-hd,bus=ide.0",
+    },
+];
+
+/// Switches of the scheduler under load.
+const SWITCHES: u32 = 10;
+
+/// How long fsyncs are measured under one scheduler, and how many there are at least.
+const MEASURED: Duration = Duration::from_secs(8);
+const LEAST_FSYNCS: usize = 3;
+/// After this the writer keeps the disk busy.
+const WARM_UP: Duration = Duration::from_secs(2);
+
+const MOST_OF_BEST: f64 = 1.05;
+
+const STREAM_BYTES: u64 = 96 << 20;
+const CHUNK_BYTES: usize = 256 << 10;
+const SMALL_BYTES: usize = 4096;
+const SECTOR_BYTES: u64 = 512;
+
+/// One disk and one file system. A debug kernel has none of the drivers.
+pub(crate) fn run_one(stand: &Stand) -> Outcome<()> {
+    if is_debug_kernel() {
+        return Ok(());
+    }
+    let [first, ..] = &DISKS;
+    let device = device_of(first)?;
+    let device = device.ok_or_else(|| Failure::new(format!("{} is not there", first.name)))?;
+    let stand = Stand {
+        device,
+        ..stand.clone()
+    };
+    on_disk(&stand, first, &[Kind::Ext4])
+}
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    if is_debug_kernel() {
+        return Ok(());
+    }
+    let mut found = 0;
+    for disk in &DISKS {
+        let Some(device) = device_of(disk)? else {
+            continue;
+        };
+        found += 1;
+        let stand = Stand {
+            device,
+            ..stand.clone()
+        };
+        let failed = |failure: Failure| Failure::new(format!("{}: {failure}", disk.name));
+        on_disk(&stand, disk, &[Kind::Ext4, Kind::Xfs]).map_err(failed)?;
+    }
+    // A kernel may lack a driver, and not all of them.
+    require(found >= DISKS.len() - 1, || {
+        format!("of {} disks {found} are there", DISKS.len())
+    })
+}
+
+fn device_of(disk: &Disk) -> Outcome<Option<String>> {
+    let blocks = Path::new("/sys/block");
+    for entry in fs::read_dir(blocks).map_err(Failure::io("list", blocks))? {
+        let entry = entry.map_err(Failure::io("list", blocks))?;
+        let size = read(&entry.path().join("size").to_string_lossy())?;
+        if size.trim() == (disk.mib * (1 << 20) / SECTOR_BYTES).to_string() {
+            return Ok(Some(entry.file_name().to_string_lossy().into_owned()));
+        }
+    }
+    Ok(None)
+}
+
+fn on_disk(stand: &Stand, disk: &Disk, kinds: &[Kind]) -> Outcome<()> {
+    stand.await_device()?;
+    let usual = Settings::of(stand)?;
+    for &kind in kinds {
+        let layout = Layout {
+            kind,
+            ..Layout::DEFAULT
+        };
+        let volume = Volume::with(stand, layout)?;
+        data_are_right(stand, volume.path())?;
+        volume.unmount()?;
+        let mut means_ms = BTreeMap::<String, Vec<f64>>::new();
+        for _ in 0..stand.rounds {
+            for scheduler in stand.schedulers()? {
+                let mean_ms = measure(stand, disk, layout, &scheduler)?;
+                means_ms.entry(scheduler).or_default().push(mean_ms);
+            }
+        }
+        judge(&means_ms).map_err(|failure| Failure::new(format!("{}: {failure}", kind.name())))?;
+    }
+    apply(stand, "none")?;
+    apply(stand, &usual.scheduler)?;
+    let now = Settings::of(stand)?;
+    require(now == usual, || {
+        format!("it was left with {now:?} instead of {usual:?}")
+    })
+}
+
+/// What is promised: frontrow costs nobody more than the best other scheduler does.
+fn judge(means_ms: &BTreeMap<String, Vec<f64>>) -> Outcome<()> {
+    let median = |all: &[f64]| {
+        let mut sorted = all.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    let ours = means_ms.get(FRONTROW).map_or(f64::NAN, |all| median(all));
+    let others = means_ms.iter().filter(|(name, _)| *name != FRONTROW);
+    let best = others.map(|(_, all)| median(all)).fold(f64::NAN, f64::min);
+    require(ours <= MOST_OF_BEST * best, || {
+        format!(
+            "a small fsync took {ours:.1} ms on average, and {best:.1} ms under the best other scheduler"
+        )
+    })
+}
+
+/// What `frontrow sched disable` has to put back.
+#[derive(Debug, PartialEq, Eq)]
+struct Settings {
+    scheduler: String,
+    nr_requests: String,
+}
+
+impl Settings {
+    fn of(stand: &Stand) -> Outcome<Settings> {
+        let offered = stand.get("scheduler")?;
+        let active = offered
+            .split_whitespace()
+            .find_map(|it| it.strip_prefix('[')?.strip_suffix(']'));
+        Ok(Settings {
+            scheduler: active.unwrap_or_default().to_owned(),
+            nr_requests: stand.get("nr_requests")?,
+        })
+    }
+}
+
+fn apply(stand: &Stand, scheduler: &str) -> Outcome<()> {
+    sched::policy::apply(Path::new("/"), &stand.device, scheduler)
+        .map(drop)
+        .map_err(|error| Failure::new(error.to_string()))
+}
+
+fn data_are_right(stand: &Stand, directory: &Path) -> Outcome<()> {
+    let load = Load::start(directory, stand.seed);
+    let schedulers = stand.schedulers()?;
+    for switch in 0..SWITCHES * stand.rounds {
+        let other = &schedulers[switch as usize / 2 % schedulers.len()];
+        apply(stand, if switch % 2 == 0 { FRONTROW } else { other })?;
+        load.goes_on(2)?;
+    }
+    load.end()
+}
+
+/// Gives an fsync's mean time, in milliseconds.
+fn measure(stand: &Stand, disk: &Disk, layout: Layout, scheduler: &str) -> Outcome<f64> {
+    let volume = Volume::with(stand, layout)?;
+    apply(stand, scheduler)?;
+    let stop = AtomicBool::new(false);
+    let (fsyncs_ms, bytes_per_s) = thread::scope(|scope| {
+        let writer = scope.spawn(|| stream(volume.path(), &stop));
+        thread::sleep(WARM_UP);
+        let measured = fsyncs(stand, volume.path());
+        stop.store(true, Ordering::Relaxed);
+        let ended = writer.join();
+        ended
+            .unwrap_or_else(|_| Err(Failure::new("the writer died")))
+            .and(measured)
+    })?;
+    volume.unmount()?;
+    let mean_ms = fsyncs_ms.iter().sum::<f64>() / fsyncs_ms.len() as f64;
+    let worst_ms = fsyncs_ms.iter().copied().fold(0.0, f64::max);
+    for (metric, unit, value) in [
+        ("fsync_mean_ms", "ms", mean_ms),
+        ("fsync_worst_ms", "ms", worst_ms),
+        ("disk_used", "1", bytes_per_s / BYTES_PER_S as f64),
+    ] {
+        stand.tell(Figure {
+            workload: disk.name.to_owned(),
+            load: layout.kind.name().to_owned(),
+            policy: scheduler.to_owned(),
+            metric,
+            unit,
+            value,
+        });
+    }
+    Ok(mean_ms)
+}
+
+/// Writes in sequence until it is told to end.
+fn stream(directory: &Path, stop: &AtomicBool) -> Outcome<()> {
+    let path = directory.join("stream");
+    let failed = |error| Failure::io("write", &path)(error);
+    let file = File::create(&path).map_err(failed)?;
+    let chunk = vec![0x5a; CHUNK_BYTES];
+    let mut at = 0;
+    while !stop.load(Ordering::Relaxed) {
+        file.write_all_at(&chunk, at % STREAM_BYTES)
+            .map_err(failed)?;
+        at += CHUNK_BYTES as u64;
+    }
+    Ok(())
+}
+
+/// How long it took each time to create a file, write a little and sync it, in milliseconds;
+/// and what the disk wrote in a second meanwhile.
+fn fsyncs(stand: &Stand, directory: &Path) -> Outcome<(Vec<f64>, f64)> {
+    let begun = Instant::now();
+    let before = written_bytes(stand)?;
+    let mut all_ms = Vec::new();
+    while begun.elapsed() < MEASURED || all_ms.len() < LEAST_FSYNCS {
+        let path = directory.join(format!("small-{}", all_ms.len()));
+        let failed = |error| Failure::io("write", &path)(error);
+        let begun = Instant::now();
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(failed)?;
+        file.write_all(&[1; SMALL_BYTES]).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        all_ms.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    let bytes = written_bytes(stand)? - before;
+    Ok((all_ms, bytes as f64 / begun.elapsed().as_secs_f64()))
+}
+
+fn written_bytes(stand: &Stand) -> Outcome<u64> {
+    let stat = read(&format!("/sys/block/{}/stat", stand.device))?;
+    let sectors = stat
+        .split_whitespace()
+        .nth(6)
+        .and_then(|it| it.parse().ok());
+    let sectors: u64 =
+        sectors.ok_or_else(|| Failure::new(format!("its statistics say '{stat}'")))?;
+    Ok(sectors * SECTOR_BYTES)
+}
