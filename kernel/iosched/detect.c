@@ -16,12 +16,15 @@
  *					long as it runs, also while the commit
  *					waits for a journal handle (I_jhandle)
  *					and no request tells
+ *	do_fsync, vfs_fsync		the same where they have it inlined; of one
+ *					fsync only the first to be entered counts
  *
  * They tell the start of a wait, when promotion helps, and its end, so that
  * the time it cost is known and no promotion outlives it. The waiter lives in
  * the probe's instance. Handlers run with preemption off and in the waiting task.
  */
 #include <linux/buffer_head.h>
+#include <linux/file.h>
 #include <linux/kprobes.h>
 #include <linux/pagemap.h>
 
@@ -168,9 +171,8 @@ static int buffer_write_begins(struct kretprobe_instance *ri, struct pt_regs *re
 	return buffer_locked(bh) ? buffer_wait_begins(ri, regs) : 1;
 }
 
-static int fsync_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
+static int file_sync_begins(struct kretprobe_instance *ri, struct file *file)
 {
-	struct file *file = (struct file *)regs_get_kernel_argument(regs, 0);
 	struct frontrow_waiter *waiter = (struct frontrow_waiter *)ri->data;
 
 	*waiter = (struct frontrow_waiter) {
@@ -179,6 +181,24 @@ static int fsync_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
 		.is_fsync = true,
 	};
 	return begin(waiter, file->f_mapping, true);
+}
+
+static int fsync_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	return file_sync_begins(ri, (struct file *)regs_get_kernel_argument(regs, 0));
+}
+
+/* The mapping is but a key from here on, so the file may be closed meanwhile. */
+static int fsync_by_number_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct file *file = fget(regs_get_kernel_argument(regs, 0));
+	int err;
+
+	if (!file)
+		return 1;
+	err = file_sync_begins(ri, file);
+	fput(file);
+	return err;
 }
 
 static int discard_wait_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -241,6 +261,8 @@ static struct hook hooks[] = {
 	HOOK("__wait_on_buffer", buffer_wait_begins, wait_ended, frontrow_waiter, false),
 	HOOK("__sync_dirty_buffer", buffer_write_begins, wait_ended, frontrow_waiter, false),
 	HOOK("write_dirty_buffer", buffer_write_begins, wait_ended, frontrow_waiter, false),
+	HOOK("do_fsync", fsync_by_number_begins, wait_ended, frontrow_waiter, true),
+	HOOK("vfs_fsync", fsync_begins, wait_ended, frontrow_waiter, true),
 	HOOK("vfs_fsync_range", fsync_begins, wait_ended, frontrow_waiter, false),
 	/* ext4 may be a module that is not there; then nobody waits in it. */
 	HOOK("ext4_should_retry_alloc", discard_wait_begins, discard_wait_ended,

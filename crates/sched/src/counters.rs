@@ -106,14 +106,21 @@ impl Counters {
         }
     }
 
-    /// How often each function was entered that tells of waits, if the module counts it. One that
-    /// tasks surely call and that was never entered was inlined by this kernel's compiler.
+    /// How often each function was entered that tells of waits, by its name. One that tasks surely
+    /// call and that was never entered was inlined by this kernel's compiler.
+    pub fn probe_hits(&self) -> Vec<(&str, u64)> {
+        let hits = self.0.iter();
+        hits.filter_map(|(name, &hits)| Some((name.strip_prefix(PROBE)?, hits)))
+            .collect()
+    }
+
+    /// The same as a line, if the module counts them.
     pub fn probes_in_words(&self) -> Option<String> {
-        let hits = self.0.iter().filter_map(|(name, hits)| {
-            let function = name.strip_prefix(PROBE)?;
-            Some(format!("{function} {hits}"))
-        });
-        let hits: Vec<String> = hits.collect();
+        let hits = self.probe_hits();
+        let hits: Vec<String> = hits
+            .iter()
+            .map(|(name, hits)| format!("{name} {hits}"))
+            .collect();
         (!hits.is_empty()).then(|| format!("probes hit: {}", hits.join(", ")))
     }
 
