@@ -83,6 +83,16 @@ fn the_same_seeds_give_the_same_bytes_on_an_idle_and_on_a_busy_host() {
     );
     drop(busy);
     assert!(first == second, "the results differ");
+    for run in ["kept", "taken"] {
+        let kept = result(
+            &[&arguments[..], &["--keep"]].concat(),
+            &dir.path().join(run),
+        );
+        assert!(
+            first == kept,
+            "the result differs from the one that was {run}"
+        );
+    }
 }
 
 #[test]

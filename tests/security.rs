@@ -176,22 +176,12 @@ const WORST_MS: f64 = 1000.0;
 /// tracer's own count.
 const LOCKED_US: f64 = 500.0;
 
-/// What one user's I/O does to another's, as docs/security.md has it.
-#[test]
-#[ignore = "some minutes: make stress"]
-fn whatever_i_o_a_user_does_anothers_goes_on() {
+/// What is told of each attack, or of those that are named.
+fn attacked(seconds: &str, names: &[&str]) -> Vec<Value> {
     let exec = ["lab", "exec", "--policy", "frontrow", "--limit", "3000"];
-    let python = [
-        "--with",
-        "python3.11",
-        "--",
-        "python3.11",
-        "-c",
-        ATTACKS,
-        ATTACK_S,
-    ];
+    let python = ["--with", "python3.11", "--", "python3.11", "-c", ATTACKS];
     let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args([&exec[..], &python].concat())
+        .args([&exec[..], &python, &[seconds], names].concat())
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())
         .output()
@@ -199,11 +189,27 @@ fn whatever_i_o_a_user_does_anothers_goes_on() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     let told = String::from_utf8(output.stdout).unwrap();
-    let attacks: Vec<Value> = told
-        .lines()
+    told.lines()
         .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert!(attacks.len() > 8, "{told}");
+        .collect()
+}
+
+/// In order of arrival the creations fall to a thirtieth.
+#[test]
+fn who_syncs_scattered_pages_takes_turns_with_others() {
+    let attacks = attacked("2", &["nobody", "fsync of 2 MB"]);
+    let rate = |index: usize, victim: &str| attacks[index][victim].as_f64().unwrap();
+    for victim in ["creates_per_s", "reads_per_s"] {
+        assert!(rate(1, victim) >= rate(0, victim) / 3.0, "{attacks:?}");
+    }
+}
+
+/// What one user's I/O does to another's, as docs/security.md has it.
+#[test]
+#[ignore = "some minutes: make stress"]
+fn whatever_i_o_a_user_does_anothers_goes_on() {
+    let attacks = attacked(ATTACK_S, &[]);
+    assert!(attacks.len() > 8, "{attacks:?}");
     for attack in &attacks {
         let value = |key: &str| attack[key].as_f64().unwrap();
         for victim in ["creates", "reads"] {

@@ -88,7 +88,7 @@ void frontrow_budget_full(struct frontrow_data *fd)
 static u64 oldest_ns(struct frontrow_data *fd, enum frontrow_class class,
 		     u64 now_ns)
 {
-	struct request *rq = frontrow_oldest(fd, class);
+	struct request *rq = frontrow_first(fd, class);
 
 	return rq ? frontrow_rq(rq)->inserted_ns : now_ns;
 }

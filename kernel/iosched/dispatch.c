@@ -75,17 +75,17 @@ static bool may_go(struct frontrow_data *fd, const struct frontrow_view *view,
 		return false;
 	if (frontrow_classes[class].is_async && !async_fits(fd))
 		return false;
-	return background_fits(fd, frontrow_oldest(fd, class));
+	return background_fits(fd, frontrow_first(fd, class));
 }
 
 static bool is_overdue(struct frontrow_data *fd, const struct frontrow_view *view,
 		       enum frontrow_class class)
 {
 	u64 deadline_ns = frontrow_classes[class].deadline_ms * NSEC_PER_MSEC;
-	struct request *oldest = frontrow_oldest(fd, class);
+	struct request *first = frontrow_first(fd, class);
 
-	return oldest && deadline_ns && may_go(fd, view, class) &&
-	       view->now_ns - frontrow_rq(oldest)->in_class_since_ns > deadline_ns;
+	return first && deadline_ns && may_go(fd, view, class) &&
+	       view->now_ns - frontrow_rq(first)->in_class_since_ns > deadline_ns;
 }
 
 /* Of the classes that others may pass over; the foreground is passed over by none. */
@@ -129,7 +129,7 @@ static enum frontrow_class searched_class(struct frontrow_data *fd,
 	if (fd->queued[FRONTROW_FG_ASYNC] && view->who > FRONTROW_ANYBODY)
 		return FRONTROW_FG_ASYNC;
 	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
-		struct request *rq = frontrow_oldest(fd, class);
+		struct request *rq = frontrow_first(fd, class);
 
 		if (!rq || frontrow_is_open(view, class) ||
 		    frontrow_rq(rq)->inserted_ns >= since_ns)
@@ -209,6 +209,7 @@ static void send(struct frontrow_data *fd, struct request *rq,
 	fr->state = FRONTROW_RQ_IN_DEVICE;
 	fr->dispatched_ns = view->now_ns;
 	fr->bytes = blk_rq_bytes(rq);
+	frontrow_turn_ends(fd, fr);
 	fr->is_background_write = is_background_write(rq);
 	if (fr->is_background_write)
 		fd->background_bytes += fr->bytes;
@@ -285,7 +286,7 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
 		hold(fd, hctx, &view);
 		goto unlock;
 	}
-	rq = list_first_entry(&fd->fifo[class], struct request, queuelist);
+	rq = frontrow_first(fd, class);
 	frontrow_dequeue(fd, rq);
 	send(fd, rq, &view);
 	frontrow_count_idle(fd, view.now_ns);

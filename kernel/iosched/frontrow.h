@@ -18,6 +18,8 @@
 #include <linux/blkdev.h>
 #include <linux/hash.h>
 #include <linux/hrtimer.h>
+#include <linux/mm.h>
+#include <linux/rbtree.h>
 #include <linux/rculist.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -63,6 +65,8 @@
 #define DEFAULT_BACKGROUND_SHARE_PERCENT 8
 /* What a synchronous request that comes at a bad moment may have to wait. */
 #define DEFAULT_SLICE_US	2500
+/* What a task's read-ahead and its one write have here at once, and some. */
+#define MANY_OF_ONE_OWNER	8U
 /* Plugged bios that are looked at to learn whose pages a request has. */
 #define MAX_BIOS_LOOKED_AT	64
 
@@ -161,7 +165,7 @@ struct frontrow_counters {
 
 enum frontrow_state {
 	FRONTROW_RQ_IDLE,	/* not ours: free, merged away or bypassing us */
-	FRONTROW_RQ_QUEUED,	/* on its class's fifo */
+	FRONTROW_RQ_QUEUED,	/* in its class's tree */
 	FRONTROW_RQ_IN_DEVICE,	/* dispatched */
 	FRONTROW_RQ_FLUSHING,	/* in the block layer's flush machinery */
 };
@@ -172,14 +176,18 @@ enum frontrow_state {
  */
 struct frontrow_rq {
 	struct request *rq;
+	struct rb_node in_class;	/* while queued */
 	struct hlist_node by_mapping;	/* writes, while queued or in the device */
 	const void *mapping;	/* of the first page; an opaque key */
 	u64 mappings;		/* a bit for each mapping's hash, if there are several */
 	pgoff_t first_page, last_page;	/* in the file; of several, all */
+	u64 turn;		/* the least goes next of its class */
 	u64 inserted_ns;
 	u64 in_class_since_ns;
 	u64 dispatched_ns;
 	u32 bytes;
+	u32 charged_bytes;	/* that its owner's turn has paid for; 0: none */
+	u16 owner;		/* its submitter's process */
 	u8 class;
 	u8 own_class;		/* without anybody who waits for it */
 	u8 ground;
@@ -217,6 +225,15 @@ struct frontrow_waiter {
 	bool pending;		/* nothing of the mapping has been seen yet */
 	bool unseen;		/* its pages have not been seen */
 	bool is_counted;	/* it waits for an asynchronous write */
+};
+
+/* Two owners in one slot share a turn: of 24 one in twenty meets another. */
+#define FRONTROW_OWNER_BITS	9
+
+/* Who is next in a class, in bytes served (turns.c). */
+struct frontrow_turns {
+	u64 now;			/* the turn of the request that went last */
+	u64 ends[1 << FRONTROW_OWNER_BITS]; /* of each owner's last */
 };
 
 /* A class that shares. */
@@ -276,13 +293,16 @@ struct frontrow_data {
 
 	spinlock_t lock;
 	struct list_head head;		/* inserted at head: before all classes */
-	struct list_head fifo[FRONTROW_NR_CLASSES];
+	struct rb_root_cached by_turn[FRONTROW_NR_CLASSES]; /* frontrow_rq */
 	unsigned int queued[FRONTROW_NR_CLASSES];
 	unsigned int nr_queued;
 	unsigned int nr_grouped;	/* of these, in groups */
 	struct rb_root sorted[2];	/* by direction, for merging */
 	struct hlist_head by_mapping[FRONTROW_MIXED + 1]; /* frontrow_rq */
 	struct hlist_head waiters[FRONTROW_MIXED];
+
+	struct frontrow_turns turns[FRONTROW_NR_CLASSES]; /* of the synchronous ones */
+	u16 nr_owned[1 << FRONTROW_OWNER_BITS]; /* synchronous, here */
 
 	unsigned int in_device[FRONTROW_NR_CLASSES];
 	unsigned int nr_in_device;
@@ -320,7 +340,8 @@ struct frontrow_data {
 	unsigned int worker_tags;	/* tags that writeback workers may use */
 	unsigned int worker_shallow_depth; /* the same as sbitmap counts it */
 	unsigned int task_shallow_depth; /* where somebody depends on it */
-	unsigned int background_shallow_depth; /* its synchronous ones */
+	unsigned int half_shallow_depth; /* the background's synchronous ones */
+	unsigned int nr_many;		/* synchronous ones that are many for one owner */
 	struct frontrow_sender senders[1 << FRONTROW_SENDER_BITS];
 
 	unsigned int async_share_percent;
@@ -373,7 +394,7 @@ int frontrow_grounds_store(struct frontrow_data *fd,
 void frontrow_grounds_exit(struct frontrow_data *fd);
 void frontrow_mark_foreground(struct request *rq);
 
-/* queue.c: what a request is, and the classes as lists */
+/* queue.c: what a request is, and where it is while it is queued */
 enum frontrow_level frontrow_level_of(struct frontrow_data *fd,
 				      enum frontrow_ground ground, bool by_kernel);
 enum frontrow_class frontrow_class_for_waiter(enum frontrow_ground ground,
@@ -390,12 +411,16 @@ void frontrow_join(struct frontrow_data *fd, struct frontrow_rq *fr,
 		   const struct frontrow_rq *next);
 void frontrow_join_bio(struct frontrow_rq *fr, struct bio *bio);
 bool frontrow_may_hold(const struct frontrow_rq *fr, const void *mapping);
-struct request *frontrow_oldest(const struct frontrow_data *fd,
-				enum frontrow_class class);
-struct list_head *frontrow_put_by_age(struct frontrow_data *fd,
-				      struct request *rq,
-				      struct list_head *place);
+struct request *frontrow_first(const struct frontrow_data *fd,
+			       enum frontrow_class class);
 const void *frontrow_mapping_of(struct bio *bio);
+
+/* turns.c: which request of a class goes next */
+unsigned int frontrow_owner_of_current(void);
+void frontrow_take_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
+void frontrow_go_first(struct frontrow_data *fd, struct frontrow_rq *fr);
+void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
+void frontrow_turn_ends(struct frontrow_data *fd, const struct frontrow_rq *fr);
 
 /* chain.c: who waits, and how long the device may idle for him */
 struct frontrow_view {

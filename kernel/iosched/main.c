@@ -160,7 +160,7 @@ static void insert_tracked(struct frontrow_data *fd, struct request *rq,
 		frontrow_request_begins(fd, fr, now_ns);
 	frontrow_enqueue(fd, rq, class);
 	if (has_page)
-		list_move(&rq->queuelist, &fd->fifo[class]);
+		frontrow_go_first(fd, fr);
 	if (may_be_merged(rq)) {
 		elv_rqhash_add(fd->q, rq);
 		if (!fd->q->last_merge)
@@ -271,6 +271,7 @@ static void frontrow_prepare_request(struct request *rq)
 	fr->state = FRONTROW_RQ_IDLE;
 	fr->is_counted = false;
 	fr->under_handle = current->journal_info;
+	fr->owner = frontrow_owner_of_current();
 	fr->by_kernel = frontrow_is_kernels_own(current);
 	fr->for_reclaim = current->flags & PF_MEMALLOC;
 }
@@ -461,7 +462,7 @@ static void wbt_as_it_was(struct request_queue *q, struct elevator_queue *eq)
 
 static struct frontrow_data *allocate_data(struct request_queue *q)
 {
-	struct frontrow_data *fd = kzalloc_node(sizeof(*fd), GFP_KERNEL, q->node);
+	struct frontrow_data *fd = kvzalloc_node(sizeof(*fd), GFP_KERNEL, q->node);
 	enum frontrow_class class;
 
 	if (!fd)
@@ -470,7 +471,7 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	spin_lock_init(&fd->lock);
 	INIT_LIST_HEAD(&fd->head);
 	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
-		INIT_LIST_HEAD(&fd->fifo[class]);
+		fd->by_turn[class] = RB_ROOT_CACHED;
 	fd->sorted[READ] = RB_ROOT;
 	fd->sorted[WRITE] = RB_ROOT;
 	frontrow_chains_init(fd);
@@ -526,7 +527,7 @@ static void frontrow_exit_sched(struct elevator_queue *eq)
 	frontrow_grounds_exit(fd);
 	wbt_as_it_was(fd->q, eq);
 	WARN_ON_ONCE(fd->nr_in_device);
-	kfree(fd);
+	kvfree(fd);
 }
 
 static struct elevator_type frontrow_elevator = {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a request is when it comes, and the dispatch classes as lists: fifo
- * within a class, one sector-sorted tree a direction for front merges, and all
- * writes by the file whose pages they have.
- *
- * Writeback submits in file and sector order already, and flash does not mind
- * the rest, so there is no elevator sweep: fifo keeps every age bounded and
- * the order easy to check with blktrace.
+ * What a request is when it comes, and where it is while it is queued: in its
+ * dispatch class (turns.c), in a sector-sorted tree a direction for front merges,
+ * and, if it writes, by the file whose pages it has.
  */
 #include <linux/ioprio.h>
 #include <linux/pagemap.h>
@@ -243,7 +239,8 @@ void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 		group->served_bytes = max(group->served_bytes,
 					  fd->served_floor_bytes);
 	}
-	list_add_tail(&rq->queuelist, &fd->fifo[class]);
+	frontrow_take_turn(fd, fr);
+	fd->nr_owned[fr->owner] += rq_is_sync(rq);
 	fd->queued[class]++;
 	fd->nr_queued++;
 	fd->nr_grouped += frontrow_is_group(class);
@@ -257,7 +254,7 @@ void frontrow_dequeue(struct frontrow_data *fd, struct request *rq)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
 
-	list_del_init(&rq->queuelist);
+	frontrow_leave_turn(fd, fr);
 	fd->queued[fr->class]--;
 	fd->nr_queued--;
 	fd->nr_grouped -= frontrow_is_group(fr->class);
@@ -271,6 +268,7 @@ void frontrow_dequeue(struct frontrow_data *fd, struct request *rq)
 void frontrow_forget(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	hlist_del_init(&fr->by_mapping);
+	fd->nr_owned[fr->owner] -= rq_is_sync(fr->rq);
 	fr->state = FRONTROW_RQ_IDLE;
 }
 
@@ -295,36 +293,15 @@ void frontrow_join(struct frontrow_data *fd, struct frontrow_rq *fr,
 }
 
 /* The one whose turn it is in its class; NULL if that is empty. */
-struct request *frontrow_oldest(const struct frontrow_data *fd,
-				enum frontrow_class class)
+struct request *frontrow_first(const struct frontrow_data *fd,
+			       enum frontrow_class class)
 {
-	if (list_empty(&fd->fifo[class]))
-		return NULL;
-	return list_first_entry(&fd->fifo[class], struct request, queuelist);
+	struct rb_node *first = rb_first_cached(&fd->by_turn[class]);
+
+	return first ? rb_entry(first, struct frontrow_rq, in_class)->rq : NULL;
 }
 
-/*
- * Behind @place and all that follow it and are no younger. Returns the place
- * where the next one may begin to look.
- */
-struct list_head *frontrow_put_by_age(struct frontrow_data *fd,
-				      struct request *rq, struct list_head *place)
-{
-	const struct list_head *fifo = &fd->fifo[frontrow_rq(rq)->class];
-
-	while (place->next != fifo) {
-		struct request *next = list_entry_rq(place->next);
-
-		if (next == rq ||
-		    frontrow_rq(next)->inserted_ns > frontrow_rq(rq)->inserted_ns)
-			break;
-		place = place->next;
-	}
-	list_move(&rq->queuelist, place);
-	return &rq->queuelist;
-}
-
-/* Move a queued request to another class, at its end. */
+/* Move a queued request to another class. */
 void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
 		      enum frontrow_class class)
 {
@@ -334,7 +311,8 @@ void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
 	fd->queued[class]++;
 	fd->nr_grouped -= frontrow_is_group(fr->class);
 	fd->nr_grouped += frontrow_is_group(class);
+	frontrow_leave_turn(fd, fr);
 	fr->class = class;
 	fr->in_class_since_ns = ktime_get_ns();
-	list_move_tail(&rq->queuelist, &fd->fifo[class]);
+	frontrow_take_turn(fd, fr);
 }

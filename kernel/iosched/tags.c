@@ -16,6 +16,8 @@
  *	writeback workers else		one eighth;
  *	the foreground, and workers
  *	that write for it		all,
+ *	synchronous ones of a process
+ *	that has many here		half,
  *	the background			half, of its asynchronous ones an eighth
  *					where nobody depends on them,
  *	metadata beside these		three quarters.
@@ -121,6 +123,16 @@ static bool somebody_depends_on(struct frontrow_data *fd, blk_opf_t opf,
 }
 
 /*
+ * Whoever syncs a file of scattered pages would take all tags, and who comes with
+ * one request would stand in line for the first that is free again.
+ */
+static bool has_many(const struct frontrow_data *fd)
+{
+	return !(current->flags & PF_KTHREAD) &&
+	       READ_ONCE(fd->nr_owned[frontrow_owner_of_current()]) >= fd->nr_many;
+}
+
+/*
  * The background may sync megabytes at a time, and several apps at once, which would
  * leave no tag to a foreground that has only begun to work; but not where it holds
  * a journal handle, for which that may wait.
@@ -138,8 +150,9 @@ void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		data->shallow_depth = somebody_depends_on(fd, opf, ground) ?
 				      fd->task_shallow_depth :
 				      fd->worker_shallow_depth;
-	else if (ground == FRONTROW_BACKGROUND && !current->journal_info)
-		data->shallow_depth = fd->background_shallow_depth;
+	else if (!current->journal_info &&
+		 (ground == FRONTROW_BACKGROUND || has_many(fd)))
+		data->shallow_depth = fd->half_shallow_depth;
 }
 
 static unsigned int eighths(unsigned int depth, unsigned int nr)
@@ -162,6 +175,7 @@ void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
 	WRITE_ONCE(fd->worker_tags, eighths(depth, 1));
 	fd->worker_shallow_depth = eighths(counted, 1);
 	fd->task_shallow_depth = eighths(counted, 6);
-	fd->background_shallow_depth = eighths(counted, 4);
+	fd->half_shallow_depth = eighths(counted, 4);
+	fd->nr_many = max(MANY_OF_ONE_OWNER, depth / 64);
 	sbitmap_queue_min_shallow_depth(map, 1);
 }

@@ -85,7 +85,7 @@ static void look_at(struct frontrow_data *fd, struct frontrow_rq *fr,
 	 */
 	found->has_page = true;
 	if (fr->state == FRONTROW_RQ_QUEUED && fr->class == waiter->class)
-		list_move(&fr->rq->queuelist, &fd->fifo[fr->class]);
+		frontrow_go_first(fd, fr);
 }
 
 /* At most nr_requests steps, interrupts off: some 20 us at 512. */
@@ -392,20 +392,14 @@ static bool is_still_awaited(struct frontrow_data *fd, const struct frontrow_rq 
 
 static void demote_from(struct frontrow_data *fd, enum frontrow_class class)
 {
-	struct list_head *places[FRONTROW_NR_CLASSES];
-	struct request *rq, *next;
-	unsigned int i;
+	struct rb_node *node, *next;
 
-	for (i = 0; i < FRONTROW_NR_CLASSES; i++)
-		places[i] = &fd->fifo[i];
-	list_for_each_entry_safe(rq, next, &fd->fifo[class], queuelist) {
-		struct frontrow_rq *fr = frontrow_rq(rq);
+	for (node = rb_first_cached(&fd->by_turn[class]); node; node = next) {
+		struct frontrow_rq *fr = rb_entry(node, struct frontrow_rq, in_class);
 
-		if (fr->own_class <= class || is_still_awaited(fd, fr))
-			continue;
-		frontrow_reclass(fd, rq, fr->own_class);
-		places[fr->own_class] =
-			frontrow_put_by_age(fd, rq, places[fr->own_class]);
+		next = rb_next(node);
+		if (fr->own_class > class && !is_still_awaited(fd, fr))
+			frontrow_reclass(fd, fr->rq, fr->own_class);
 	}
 }
 
@@ -428,10 +422,10 @@ void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns)
 
 static unsigned int promote_discards(struct frontrow_data *fd)
 {
-	struct request *rq, *next;
+	struct request *rq;
 	unsigned int promoted = 0;
 
-	list_for_each_entry_safe(rq, next, &fd->fifo[FRONTROW_DISCARD], queuelist) {
+	while ((rq = frontrow_first(fd, FRONTROW_DISCARD))) {
 		frontrow_reclass(fd, rq, FRONTROW_BOOSTED);
 		promoted++;
 	}

@@ -118,6 +118,9 @@ struct Run {
     /// The block trace that the experiment plays, where it plays one
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Keep the result of each guest that is done: if the run is interrupted, the same command goes on
+    #[arg(long)]
+    keep: bool,
     /// Write result.json and report.html into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -161,6 +164,7 @@ fn run_experiment(args: Run) -> Result<(), Failure> {
         scale: args.scale,
         jobs: args.jobs.map_or_else(cores, Into::into),
         trace: args.trace,
+        keeps_guests: args.keep,
     };
     let progress = Progress::new();
     let result = ::lab::run(&cache, &sources, &request, &progress, &stop);

@@ -14,6 +14,7 @@ mod debug_kernel;
 mod elf;
 mod error;
 mod exec;
+mod finished;
 pub mod guest;
 mod image;
 mod kernel;

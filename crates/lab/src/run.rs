@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::cache::Cache;
+use crate::finished::{self, Everything};
 use crate::image::{Image, TRACE_PATH};
 use crate::kernel::Kernel;
 use crate::past::Past;
@@ -40,6 +41,9 @@ pub struct Request {
     pub jobs: usize,
     /// The trace, where the experiment plays one.
     pub trace: Option<PathBuf>,
+    /// Keep the rows of each guest that is done, and take those that were kept: a run that was
+    /// interrupted goes on.
+    pub keeps_guests: bool,
 }
 
 /// Hears how far the guests are; called from several threads.
@@ -106,10 +110,13 @@ pub fn run(
     let mut inputs = Inputs {
         items: image.inputs.clone(),
     };
-    inputs.items.insert("qemu".to_owned(), qemu::version()?);
+    let qemu = qemu::version()?;
+    inputs.items.insert("qemu".to_owned(), qemu.clone());
     let guests = guests(request);
     watcher.begins(guests.len());
     let lab = Lab {
+        cache,
+        qemu,
         request,
         device,
         flash_image,
@@ -201,6 +208,8 @@ fn guests(request: &Request) -> Vec<Name> {
 type Outcomes = BTreeMap<usize, Result<Vec<Row>, Error>>;
 
 struct Lab<'a> {
+    cache: &'a Cache,
+    qemu: String,
     request: &'a Request,
     device: Device,
     flash_image: Option<String>,
@@ -255,12 +264,28 @@ impl Lab<'_> {
 
     fn one(&self, guest: &Name) -> Result<Vec<Row>, Error> {
         let spec = self.spec(guest);
-        let owner = Attendant { lab: self, guest };
-        let session = Session::new(&spec, &owner, &self.image.with_spec(&spec)?)?;
+        let image = self.image.with_spec(&spec)?;
         let kernel = &self.request.kernel.image;
-        let rows = session.run(kernel, self.memory_mib, Clock::Instructions)?;
+        let owner = Attendant { lab: self, guest };
+        let run = || {
+            let session = Session::new(&spec, &owner, &image)?;
+            session.run(kernel, self.memory_mib, Clock::Instructions)
+        };
+        let rows = match self.request.keeps_guests {
+            true => finished::rows(self.cache, &self.everything(&image), run)?,
+            false => run()?,
+        };
         self.watcher.done(guest, rows.len());
         Ok(rows)
+    }
+
+    fn everything<'a>(&'a self, image: &'a [u8]) -> Everything<'a> {
+        Everything {
+            image,
+            kernel: &self.request.kernel.image,
+            memory_mib: self.memory_mib,
+            qemu: &self.qemu,
+        }
     }
 
     fn is_over(&self) -> bool {
