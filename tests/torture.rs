@@ -16,7 +16,7 @@ const TOLD: [&str; 2] = ["waits", "links"];
 /// Trials for races: two CPUs, and time as the host's.
 ///
 /// `faults` has something to do on a debug kernel only.
-const RACES: [&str; 9] = [
+const RACES: [&str; 12] = [
     "fio",
     "change",
     "unload",
@@ -25,6 +25,9 @@ const RACES: [&str; 9] = [
     "defrag",
     "attributes",
     "lists",
+    "queues",
+    "requeue",
+    "stacked",
     "leak",
 ];
 

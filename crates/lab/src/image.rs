@@ -114,40 +114,42 @@ impl Image {
         }
     }
 
-    /// The same for those of `names` that the kernel has.
+    /// The same for those of `lines` whose module the kernel has.
     pub fn add_modules_there_are(
         &mut self,
         kernel: &Kernel,
-        names: &[&str],
+        lines: &[&str],
     ) -> Result<Vec<record::Module>, Error> {
         let modules = Modules::of(kernel)?;
         let mut there = Vec::new();
-        for name in names {
+        for line in lines {
+            let name = line.split(' ').next().unwrap_or_default();
             if modules.has(name)? {
-                there.push((*name).to_owned());
+                there.push((*line).to_owned());
             }
         }
         self.add_modules(kernel, &there)
     }
 
-    /// Puts in modules of the kernel's own, such as `xfs`, and what they need; gives what a
-    /// guest loads for them, in order.
+    /// Puts in modules of the kernel's own, such as `xfs` or `null_blk nr_devices=0`, and what they
+    /// need; gives what a guest loads for them, in order.
     pub fn add_modules(
         &mut self,
         kernel: &Kernel,
-        names: &[String],
+        lines: &[String],
     ) -> Result<Vec<record::Module>, Error> {
         let modules = Modules::of(kernel)?;
         // The kernel unpacks archives one after another.
         let mut archive = Archive::new();
         let mut added: Vec<record::Module> = Vec::new();
-        for name in names {
-            for (name, content) in modules.with_dependencies(name)? {
+        for line in lines {
+            let (name, parameters) = line.split_once(' ').unwrap_or((line, ""));
+            for (file, content) in modules.with_dependencies(name)? {
                 let module = record::Module {
-                    path: put(&mut archive, &name, content),
-                    parameters: String::new(),
+                    path: put(&mut archive, &file, content),
+                    parameters: if file == name { parameters } else { "" }.to_owned(),
                 };
-                if !added.contains(&module) {
+                if !added.iter().any(|it| it.path == module.path) {
                     added.push(module);
                 }
             }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Program and the package it comes from.
-const PROGRAMS: [(&str, &str); 18] = [
+const PROGRAMS: [(&str, &str); 19] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("e2image", "e2fsprogs"),
@@ -21,6 +21,7 @@ const PROGRAMS: [(&str, &str); 18] = [
     ("mkfs.btrfs", "btrfs-progs"),
     ("busybox", "busybox-static"),
     ("fio", "fio"),
+    ("dmsetup", "dmsetup"),
     ("blktrace", "blktrace"),
     ("blkparse", "blktrace"),
     ("strace", "strace"),

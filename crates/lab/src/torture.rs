@@ -18,7 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MEMORY_MIB: u64 = 1024;
 
 /// Programs that trials start.
-const TRIAL_PROGRAMS: [&str; 5] = ["fio", "e2fsck", "e2image", "dumpe2fs", "mkfs.xfs"];
+const TRIAL_PROGRAMS: [&str; 6] = [
+    "fio", "e2fsck", "e2image", "dumpe2fs", "mkfs.xfs", "dmsetup",
+];
 
 /// A trial that takes longer than this hangs, on a busy host too.
 const LIMIT_S: u64 = 900;
@@ -80,14 +82,15 @@ pub fn torture(
         if names.is_empty() {
             continue;
         }
-        let mut spec = spec(&image, sources, torture, clock, names)?;
-        if clock == ::torture::Clock::WithDisks {
-            let drivers = ::torture::DISKS.iter().flat_map(|it| it.modules);
-            let names: Vec<&str> = drivers.copied().chain(["xfs"]).collect();
-            let added = image.add_modules_there_are(&torture.kernel, &names)?;
-            // The device's module stays the last.
-            spec.modules.splice(0..0, added);
+        let mut needed = Vec::new();
+        for name in &names {
+            let trial = ::torture::find(name).map_err(Error::Usage)?;
+            needed.extend(trial.modules);
         }
+        let mut spec = spec(&image, sources, torture, clock, names)?;
+        let added = image.add_modules_there_are(&torture.kernel, &needed)?;
+        // The device's module stays the last.
+        spec.modules.splice(0..0, added);
         let mut session = Session::new(&spec, &owner, &image.with_spec(&spec)?)?;
         if clock == ::torture::Clock::WithDisks {
             session.attach(&::torture::DISKS)?;

@@ -22,8 +22,6 @@ pub struct Disk {
     pub name: &'static str,
     /// Its size, by which the guest knows it.
     pub mib: u64,
-    /// The modules of its driver; what the kernel has built in needs none.
-    pub modules: &'static [&'static str],
     /// What QEMU attaches it to, if it is a device of its own.
     pub controller: Option<&'static str>,
     /// What QEMU attaches; its drive is added.
@@ -38,39 +36,38 @@ pub const DISKS: [Disk; 5] = [
     Disk {
         name: "virtio-blk",
         mib: 321,
-        modules: &["virtio_blk"],
         controller: None,
         device: "virtio-blk-pci,num-queues=1",
     },
     Disk {
         name: "virtio-blk, 4 queues",
         mib: 322,
-        modules: &["virtio_blk"],
         controller: None,
         device: "virtio-blk-pci,num-queues=4",
     },
     Disk {
         name: "virtio-scsi",
         mib: 323,
-        modules: &["virtio_scsi", "sd_mod"],
         controller: Some("virtio-scsi-pci,id=scsi"),
         device: "scsi-hd,bus=scsi.0",
     },
     Disk {
         name: "NVMe",
         mib: 324,
-        modules: &["nvme"],
         controller: None,
         device: "nvme,serial=frontrow",
     },
     Disk {
         name: "AHCI",
         mib: 325,
-        modules: &["ahci", "sd_mod"],
         controller: None,
         device: "ide-hd,bus=ide.0",
     },
 ];
+
+/// Their drivers, and the file system that is no other trial's.
+pub(crate) const MODULES: [&str; 6] =
+    ["virtio_blk", "virtio_scsi", "sd_mod", "nvme", "ahci", "xfs"];
 
 /// Switches of the scheduler under load.
 const SWITCHES: u32 = 10;

@@ -26,9 +26,12 @@ mod order;
 mod power;
 mod powercut;
 mod pressure;
+mod queues;
 mod recording;
 mod removal;
+mod requeue;
 mod share;
+mod stacked;
 mod stand;
 mod trace;
 mod unload;
@@ -89,129 +92,173 @@ pub struct Trial {
     pub title: &'static str,
     /// The guest's clock.
     pub clock: Clock,
+    /// Modules of the kernel's own that it needs, where the kernel has them as such, and with which
+    /// parameters.
+    pub modules: &'static [&'static str],
     run: fn(&Stand) -> Outcome<()>,
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 20] = [
+pub const TRIALS: [Trial; 23] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
         clock: Clock::Instructions,
+        modules: &[],
         run: dependencies::run,
     },
     Trial {
         name: "order",
         title: "a backlog is dispatched in the order of the class table",
         clock: Clock::Instructions,
+        modules: &[],
         run: order::run,
     },
     Trial {
         name: "share",
         title: "under continuous synchronous load background writes keep their share and get no older than 5 s",
         clock: Clock::Instructions,
+        modules: &[],
         run: share::run,
     },
     Trial {
         name: "idle-class",
         title: "what has the I/O class idle reads and writes without holding up writeback",
         clock: Clock::Instructions,
+        modules: &[],
         run: share::run_idle_class,
     },
     Trial {
         name: "launch",
         title: "what is loaded for an app comes in the requests that were planned, under every scheduler",
         clock: Clock::Instructions,
+        modules: &[],
         run: launch::run,
     },
     Trial {
         name: "waits",
         title: "iopro names what a task waited for, where one thing causes all of its waiting",
         clock: Clock::Instructions,
+        modules: &[],
         run: waits::run,
     },
     Trial {
         name: "links",
         title: "iopro links what was written and read, and knows of the time that a task is off the CPU",
         clock: Clock::Instructions,
+        modules: &[],
         run: links::run,
     },
     Trial {
         name: "powercut",
         title: "the power is cut while files are moved without a copy; they are whole when it is back",
         clock: Clock::Instructions,
+        modules: &[],
         run: powercut::run,
     },
     Trial {
         name: "fio",
         title: "fio reads back what it wrote: buffered, direct, random, in sequence, with discards",
         clock: Clock::TwoCpus,
+        modules: &[],
         run: fio::run,
     },
     Trial {
         name: "change",
         title: "scheduler, nr_requests and settings change under load",
         clock: Clock::TwoCpus,
+        modules: &[],
         run: change::run,
     },
     Trial {
         name: "unload",
         title: "the module stays while it is used, and goes under load when it is not",
         clock: Clock::TwoCpusInTurn,
+        modules: &[],
         run: unload::run,
     },
     Trial {
         name: "pressure",
         title: "load with hardly any memory left, and in a small memory cgroup",
         clock: Clock::TwoCpus,
+        modules: &[],
         run: pressure::run,
     },
     Trial {
         name: "removal",
         title: "the device goes away under load",
         clock: Clock::TwoCpus,
+        modules: &[],
         run: removal::run,
     },
     Trial {
         name: "faults",
         title: "allocations of a module's start and of a change of scheduler fail one at a time (debug kernel)",
         clock: Clock::TwoCpusInTurn,
+        modules: &[],
         run: faults::run,
     },
     Trial {
         name: "defrag",
         title: "files are moved while they are written and read, and what must not be moved stays",
         clock: Clock::TwoCpus,
+        modules: &[],
         run: defrag::run,
     },
     Trial {
         name: "attributes",
         title: "whatever is written to the attributes and asked by ioctl, both modules stay whole",
         clock: Clock::TwoCpus,
+        modules: &[],
         run: attributes::run,
     },
     Trial {
         name: "lists",
         title: "lists are written while the cgroups in them come and go, and none is held for ever",
         clock: Clock::TwoCpus,
+        modules: &[],
         run: lists::run,
+    },
+    Trial {
+        name: "queues",
+        title: "one tag, several hardware queues that come and go, tags that two disks share",
+        clock: Clock::TwoCpus,
+        modules: &queues::MODULES,
+        run: queues::run,
+    },
+    Trial {
+        name: "requeue",
+        title: "requests come back, from a host that is busy and a transport that fails",
+        clock: Clock::TwoCpus,
+        modules: &requeue::MODULES,
+        run: requeue::run,
+    },
+    Trial {
+        name: "stacked",
+        title: "data are right above dm-linear, dm-crypt and a RAID1 while schedulers change below",
+        clock: Clock::TwoCpus,
+        modules: &stacked::MODULES,
+        run: stacked::run,
     },
     Trial {
         name: "leak",
         title: "loading, using and unloading the modules leaves no memory behind",
         clock: Clock::TwoCpusInTurn,
+        modules: &[],
         run: leak::run,
     },
     Trial {
         name: "disk",
         title: "data are right on a disk of QEMU's while schedulers change, and what a small fsync costs under each",
         clock: Clock::WithDisks,
+        modules: &drivers::MODULES,
         run: drivers::run_one,
     },
     Trial {
         name: "drivers",
         title: "the same on each disk that QEMU and the kernel have, with ext4 and XFS",
         clock: Clock::WithDisks,
+        modules: &drivers::MODULES,
         run: drivers::run,
     },
 ];

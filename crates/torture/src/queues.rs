@@ -1,0 +1,199 @@
+//! Queues of other shapes than the device's own, on null_blk: one tag, several hardware queues whose
+//! number changes, tags that two disks share. (blktests: block/005, 020, 021, 035, 040, 047.)
+
+use crate::failure::require;
+use crate::fio;
+use crate::load::{Load, Random};
+use crate::stand::{FRONTROW, is_debug_kernel, read};
+use crate::volume::Volume;
+use crate::{Failure, Outcome, Stand};
+use rustix::mount::MountFlags;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// What the guest loads for it.
+pub(crate) const MODULES: [&str; 1] = ["null_blk nr_devices=0"];
+
+const CONFIG: &str = "/sys/kernel/config";
+/// The kernel calls the first one so, and newer ones call each as its directory.
+const NAMES: [&str; 2] = ["nullb0", "nullb1"];
+/// Of all disks; they keep what is written, in memory.
+const COMMON: [(&str, &str); 4] = [
+    ("size", "192"),
+    ("memory_backed", "1"),
+    ("irqmode", "2"),
+    ("completion_nsec", "50000"),
+];
+const MANY_QUEUES: [(&str, &str); 2] = [("submit_queues", "2"), ("hw_queue_depth", "64")];
+const SWITCHES: u64 = 40;
+const TAGS: [&str; 4] = ["4", "512", "17", "256"];
+
+/// Of two disks with the same tags and the same work, what the slower one gets of the other's.
+const FAIR: f64 = 0.5;
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    if is_debug_kernel() {
+        return Ok(());
+    }
+    mount_configfs()?;
+    with_one_tag(stand)?;
+    while_queues_come_and_go(stand)?;
+    from_two_sides(stand)?;
+    with_shared_tags(stand)
+}
+
+fn mount_configfs() -> Outcome<()> {
+    if Path::new(CONFIG).join("nullb").exists() {
+        return Ok(());
+    }
+    rustix::mount::mount("none", CONFIG, "configfs", MountFlags::empty(), c"")
+        .map_err(|errno| Failure::io("mount", Path::new(CONFIG))(errno.into()))
+}
+
+/// A disk of null_blk's, which goes when it is dropped.
+struct Disk {
+    place: PathBuf,
+    stand: Stand,
+}
+
+impl Disk {
+    /// Makes one under `frontrow`; None where this kernel has not all of the settings.
+    fn make(stand: &Stand, name: &str, shape: &[(&str, &str)]) -> Outcome<Option<Disk>> {
+        let place = Path::new(CONFIG).join("nullb").join(name);
+        fs::create_dir(&place).map_err(Failure::io("make", &place))?;
+        let disk = Disk {
+            place,
+            stand: Stand {
+                device: name.to_owned(),
+                ..stand.clone()
+            },
+        };
+        for (setting, value) in COMMON.iter().chain(shape) {
+            if !disk.place.join(setting).exists() {
+                return Ok(None);
+            }
+            disk.set(setting, value)?;
+        }
+        disk.set("power", "1")?;
+        disk.stand.await_device()?;
+        disk.stand.set("scheduler", FRONTROW)?;
+        Ok(Some(disk))
+    }
+
+    fn needed(stand: &Stand, name: &str, shape: &[(&str, &str)]) -> Outcome<Disk> {
+        Disk::make(stand, name, shape)?
+            .ok_or_else(|| Failure::new("null_blk lacks a setting that all kernels have"))
+    }
+
+    fn set(&self, setting: &str, value: &str) -> Outcome<()> {
+        let path = self.place.join(setting);
+        fs::write(&path, value).map_err(Failure::io("write", &path))
+    }
+
+    /// Requests that are done.
+    fn done(&self) -> Outcome<u64> {
+        let stat = read(&format!("/sys/block/{}/stat", self.stand.device))?;
+        let fields: Vec<u64> = stat.split_whitespace().flat_map(str::parse).collect();
+        match fields[..] {
+            [reads, _, _, _, writes, ..] => Ok(reads + writes),
+            _ => Err(Failure::new(format!("its statistics say '{stat}'"))),
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // It may never have been switched on, and after a failure all goes with the guest.
+        let _ = self.set("power", "0");
+        let _ = fs::remove_dir(&self.place);
+    }
+}
+
+/// The scheduler's queue and the device are full with one request.
+fn with_one_tag(stand: &Stand) -> Outcome<()> {
+    let shape = [("submit_queues", "1"), ("hw_queue_depth", "1")];
+    let disk = Disk::needed(stand, NAMES[0], &shape)?;
+    let volume = Volume::make(&disk.stand)?;
+    let load = Load::start(volume.path(), stand.seed);
+    for nr_requests in TAGS {
+        disk.stand.set("nr_requests", nr_requests)?;
+        load.goes_on(20)?;
+    }
+    load.end()?;
+    volume.unmount()
+}
+
+/// The number of hardware queues changes while the scheduler does.
+fn while_queues_come_and_go(stand: &Stand) -> Outcome<()> {
+    let disk = Disk::needed(stand, NAMES[0], &MANY_QUEUES)?;
+    let volume = Volume::make(&disk.stand)?;
+    let load = Load::start(volume.path(), stand.seed);
+    let others = disk.stand.schedulers()?;
+    for switch in 0..SWITCHES * u64::from(stand.rounds) {
+        let index = switch as usize;
+        disk.set("submit_queues", ["1", "2"][index % 2])?;
+        disk.stand.set("scheduler", FRONTROW)?;
+        disk.stand.set("nr_requests", TAGS[index % TAGS.len()])?;
+        load.goes_on(2)?;
+        disk.stand.set("scheduler", &others[index % others.len()])?;
+    }
+    load.end()?;
+    volume.unmount()
+}
+
+/// Two change the scheduler at once; which one wins is the kernel's to say.
+fn from_two_sides(stand: &Stand) -> Outcome<()> {
+    let disk = Disk::needed(stand, NAMES[0], &MANY_QUEUES)?;
+    let volume = Volume::make(&disk.stand)?;
+    let load = Load::start(volume.path(), stand.seed);
+    let schedulers = disk.stand.schedulers()?;
+    let stop = AtomicBool::new(false);
+    let went_on = thread::scope(|scope| {
+        for side in 0..2 {
+            let (disk, schedulers, stop) = (&disk, &schedulers, &stop);
+            scope.spawn(move || {
+                let mut random = Random::new(side);
+                while !stop.load(Ordering::Relaxed) {
+                    let name = &schedulers[random.below(schedulers.len())];
+                    // Busy, because the other one is at it.
+                    let _ = disk.stand.try_set("scheduler", name);
+                }
+            });
+        }
+        let went_on = load.goes_on(SWITCHES);
+        stop.store(true, Ordering::Relaxed);
+        went_on
+    });
+    went_on?;
+    load.end()?;
+    disk.stand.set("scheduler", FRONTROW)?;
+    volume.unmount()
+}
+
+/// Where two disks have their tags in common neither keeps the other from them.
+fn with_shared_tags(stand: &Stand) -> Outcome<()> {
+    let shape = [MANY_QUEUES.as_slice(), &[("shared_tags", "1")]].concat();
+    let Some(first) = Disk::make(stand, NAMES[0], &shape)? else {
+        return Ok(());
+    };
+    let second = Disk::needed(stand, NAMES[1], &shape)?;
+    let before = [first.done()?, second.done()?];
+    let mut command = fio::plain(stand, 64);
+    for name in NAMES {
+        let options = format!(
+            "filename=/dev/{name} rw=randread bs=4k ioengine=libaio direct=1 iodepth=64 time_based=1 runtime=3"
+        );
+        fio::job(&mut command, name, &options);
+    }
+    fio::succeeds(command)?;
+    let done = [first.done()? - before[0], second.done()? - before[1]];
+    let share = done[0].min(done[1]) as f64 / done[0].max(done[1]) as f64;
+    require(share >= FAIR, || {
+        format!(
+            "of two disks with the same tags one did {} requests, the other {}",
+            done[0], done[1]
+        )
+    })
+}

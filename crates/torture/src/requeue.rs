@@ -1,0 +1,66 @@
+//! Requests that come back, on scsi_debug: the host is busy, or the transport fails and the command is
+//! tried again. (blktests: block/014, 015, 044.)
+
+use crate::failure::require;
+use crate::load::Load;
+use crate::stand::{FRONTROW, is_debug_kernel, write};
+use crate::volume::Volume;
+use crate::{Failure, Outcome, Stand};
+use std::fs;
+use std::path::Path;
+
+/// What the guest loads for it.
+pub(crate) const MODULES: [&str; 2] = ["sd_mod", "scsi_debug dev_size_mb=192 delay=0 ndelay=50000"];
+
+const DRIVER: &str = "/sys/bus/pseudo/drivers/scsi_debug";
+const MODEL: &str = "scsi_debug";
+
+/// What happens to one command in so many: its number in `opts` (`drivers/scsi/scsi_debug.c`).
+const TROUBLES: [(&str, &str, &str); 3] = [
+    ("the host is busy", "3", "0x8000"),
+    ("the transport fails", "7", "0x10"),
+    ("an error is recovered", "5", "0x8"),
+];
+
+const OPERATIONS: u64 = 60;
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    if is_debug_kernel() {
+        return Ok(());
+    }
+    let stand = Stand {
+        device: find()?,
+        ..stand.clone()
+    };
+    stand.await_device()?;
+    stand.set("scheduler", FRONTROW)?;
+    let volume = Volume::make(&stand)?;
+    let load = Load::start(volume.path(), stand.seed);
+    for (name, every, what) in TROUBLES {
+        let failed = |failure: Failure| Failure::new(format!("while {name}: {failure}"));
+        write(&format!("{DRIVER}/opts"), what)?;
+        write(&format!("{DRIVER}/every_nth"), every)?;
+        for other in ["none", FRONTROW] {
+            load.goes_on(OPERATIONS * u64::from(stand.rounds))
+                .map_err(failed)?;
+            stand.set("scheduler", other)?;
+        }
+    }
+    write(&format!("{DRIVER}/every_nth"), "0")?;
+    let in_the_end = load.end();
+    volume.unmount()?;
+    in_the_end
+}
+
+fn find() -> Outcome<String> {
+    let blocks = Path::new("/sys/block");
+    for entry in fs::read_dir(blocks).map_err(Failure::io("list", blocks))? {
+        let entry = entry.map_err(Failure::io("list", blocks))?;
+        let model = fs::read_to_string(entry.path().join("device/model"));
+        if model.is_ok_and(|model| model.trim() == MODEL) {
+            return Ok(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    require(false, || "scsi_debug made no disk".to_owned())?;
+    unreachable!("a requirement that is not met is a failure")
+}
