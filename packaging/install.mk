@@ -14,6 +14,9 @@ SYSUSERS = $(DESTDIR)/usr/lib/sysusers.d/frontrow.conf
 ACCOUNTING = $(DESTDIR)$(PREFIX)/lib/systemd/user.conf.d/50-frontrow.conf
 # Where D-Bus looks, whatever the prefix.
 BUS_POLICY = $(DESTDIR)/usr/share/dbus-1/system.d/org.frontrow.Foreground1.conf
+# Where each shell looks.
+COMPLETIONS = $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions/frontrow zsh/site-functions/_frontrow fish/vendor_completions.d/frontrow.fish)
+SHELL_OF = $(if $(findstring /zsh/,$1),zsh,$(if $(findstring /fish/,$1),fish,bash))
 KWIN_SCRIPT = $(DESTDIR)$(PREFIX)/share/kwin/scripts/frontrow-follow
 FILL_IN = sed 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(PREFIX)/bin|'
 
@@ -30,6 +33,8 @@ install-files: need-binary $(if $(DESTDIR),,need-headers)
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/frontrow
 	ln -sf frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
 	$(BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(dir $(COMPLETIONS))
+	$(foreach file,$(COMPLETIONS),$(BINARY) completions $(call SHELL_OF,$(file)) > $(file) &&) true
 	install -d $(SOURCES) $(UNITS) $(SESSION_UNITS)
 	install -m 644 kernel/iosched/Kbuild kernel/iosched/*.[ch] $(SOURCES)
 	$(FILL_IN) packaging/dkms.conf > $(SOURCES)/dkms.conf
@@ -66,7 +71,7 @@ uninstall: $(if $(DESTDIR),,put-back)
 	-test -n "$(DESTDIR)" || dkms remove frontrow/$(VERSION) --all
 	rm -rf $(SOURCES) $(DESTDIR)/lib/modules/$(KERNEL)/updates/frontrow_iosched.ko
 	rm -f $(DESTDIR)$(PREFIX)/bin/frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
-	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1
+	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1 $(COMPLETIONS)
 	rm -f $(UNITS)/frontrow-sched@.service $(UNITS)/frontrowd.service $(DELEGATION) $(ACCOUNTING)
 	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY) $(SYSUSERS)
 	rm -rf $(KWIN_SCRIPT)

@@ -5,6 +5,7 @@
 
 mod age;
 mod bench;
+mod completions;
 mod defrag;
 mod exit;
 mod fg;
@@ -38,6 +39,7 @@ struct CommandLine {
 enum Command {
     Age(age::Args),
     Bench(bench::Args),
+    Completions(completions::Completions),
     Defrag(defrag::Args),
     Fg(fg::Fg),
     Iopro(iopro::Args),
@@ -100,6 +102,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Age(args) => age::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Completions(args) => completions::run(&args, CommandLine::command()),
         Command::Defrag(args) => defrag::run(args),
         Command::Fg(args) => fg::run(args),
         Command::Iopro(args) => iopro::run(args),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -393,6 +393,49 @@ fn install_without_headers_stops_before_it_writes_anything() {
         at("/lib/modules/0.0-none/build") < at("install -D"),
         "{steps:?}"
     );
+}
+
+#[test]
+fn what_is_installed_is_complete_and_uninstall_leaves_none_of_it() {
+    let root = tempfile::tempdir().unwrap();
+    let destination = format!("DESTDIR={}", root.path().display());
+    let binary = concat!("BINARY=", env!("CARGO_BIN_EXE_frontrow"));
+    let installed = make(&["install-files", binary, &destination]);
+    assert_eq!(installed.code, 0, "{installed:?}");
+    let share = root.path().join("usr/local/share");
+    let of_bash = share.join("bash-completion/completions/frontrow");
+    for (file, word) in [
+        (of_bash.clone(), "complete -F _frontrow"),
+        (
+            share.join("zsh/site-functions/_frontrow"),
+            "#compdef frontrow",
+        ),
+        (
+            share.join("fish/vendor_completions.d/frontrow.fish"),
+            "complete -c frontrow",
+        ),
+        (share.join("man/man1/frontrow-completions.1"), "completions"),
+    ] {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains(word), "{}", file.display());
+    }
+    let checked = Command::new("bash").arg("-n").arg(&of_bash).status();
+    assert!(checked.unwrap().success());
+    let removed = make(&["uninstall", &destination]);
+    assert_eq!(removed.code, 0, "{removed:?}");
+    let left = files_below(root.path());
+    assert!(left.is_empty(), "{left:?}");
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let below = fs::read_dir(directory).unwrap().flat_map(|entry| {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => files_below(&entry.path()),
+            false => vec![entry.path()],
+        }
+    });
+    below.collect()
 }
 
 #[test]
