@@ -128,7 +128,8 @@ static bool somebody_depends_on(struct frontrow_data *fd, blk_opf_t opf,
  */
 static bool has_many(const struct frontrow_data *fd)
 {
-	return !(current->flags & PF_KTHREAD) &&
+	return READ_ONCE(fd->nr_queued) >= fd->nr_many &&
+	       !(current->flags & PF_KTHREAD) &&
 	       READ_ONCE(fd->nr_owned[frontrow_owner_of_current()]) >= fd->nr_many;
 }
 

@@ -87,7 +87,7 @@ void frontrow_turn_ends(struct frontrow_data *fd, const struct frontrow_rq *fr)
 	if (frontrow_classes[fr->class].is_async)
 		return;
 	turns->now = max(turns->now, fr->turn);
-	if (fr->charged_bytes)
+	if (fr->charged_bytes && fr->charged_bytes != fr->bytes)
 		turns->ends[owner_of(fr)] += cost_bytes(fr->bytes) -
 					     cost_bytes(fr->charged_bytes);
 }
