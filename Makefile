@@ -78,7 +78,8 @@ setup-stress:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(value PACKAGES) $(STRESS_PACKAGES)'
 
 demo: build
-	$(RELEASE) lab run qasio --workload m1,m2,m3,m4 --load idle,writer --seeds 1..5 --out $(DEMO)
+	$(RELEASE) lab run qasio --policy none,mq-deadline,kyber,bfq,frontrow,fastt --workload m1,m2,m3,m4 \
+		--load idle,writer --seeds 1..5 --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
 
 test: build readers

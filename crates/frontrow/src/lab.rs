@@ -13,9 +13,10 @@ use crate::whole;
 use ::lab::{Cache, Error, Kernel, Name, Request, Shell, Sources, Watcher};
 use ageing::Ageing;
 use clap::Subcommand;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use record::{Experiment, ResultFile, Scale, html, markdown, table};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -48,6 +49,9 @@ enum Action {
         /// Print the result in a directory as Markdown
         #[arg(long, conflicts_with = "json")]
         markdown: bool,
+        /// Print all of the result's figures, and what was promised
+        #[arg(long, conflicts_with_all = ["json", "markdown"])]
+        details: bool,
     },
     /// Try what the kernel modules withstand: changes, faults and races under load
     Torture(torture::Torture),
@@ -127,6 +131,9 @@ struct Run {
     /// Print the result as JSON instead of the table
     #[arg(long)]
     json: bool,
+    /// Print all figures, and what was promised
+    #[arg(long, conflicts_with = "json")]
+    details: bool,
 }
 
 /// Does what the command line says.
@@ -142,7 +149,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
             what,
             json,
             markdown,
-        } => show(&what, json, markdown),
+            details,
+        } => show(&what, json, markdown, details),
     }
 }
 
@@ -173,7 +181,7 @@ fn run_experiment(args: Run) -> Result<(), Failure> {
     if let Some(out) = &args.out {
         write(out, &result)?;
     }
-    print(&result, args.json)
+    print(&result, args.json, args.details)
 }
 
 fn cores() -> usize {
@@ -236,10 +244,13 @@ fn write(out: &Path, result: &ResultFile) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(result: &ResultFile, json: bool) -> Result<(), Failure> {
-    match json {
-        true => print_text(&json_of(result)?),
-        false => print_text(&table::render(result, table_options())),
+fn print(result: &ResultFile, json: bool, details: bool) -> Result<(), Failure> {
+    if json {
+        return print_text(&json_of(result)?);
+    }
+    match table::overview::render(result, table_options()).filter(|_| !details) {
+        Some(overview) => print_text(&(overview + "All figures: --details, or the report.\n")),
+        None => print_text(&table::render(result, table_options())),
     }
 }
 
@@ -253,13 +264,13 @@ fn list(json: bool) -> Result<(), Failure> {
     print_text(&lines.collect::<String>())
 }
 
-fn show(what: &str, json: bool, markdown: bool) -> Result<(), Failure> {
+fn show(what: &str, json: bool, markdown: bool, details: bool) -> Result<(), Failure> {
     let path = Path::new(what).join("result.json");
     if path.is_file() {
         let result = read_result(&path)?;
         return match markdown {
             true => print_text(&markdown::render(&result)),
-            false => print(&result, json),
+            false => print(&result, json, details),
         };
     }
     if markdown {
@@ -334,9 +345,9 @@ impl Progress {
     fn new() -> Progress {
         let bars = MultiProgress::new();
         let total = bars.add(ProgressBar::new(0));
-        total.set_style(style(
-            "{wide_bar} {pos}/{len} guests, {elapsed}, {eta} left",
-        ));
+        total.set_style(
+            style("{wide_bar} {pos}/{len} guests, {elapsed}{left}").with_key("left", left),
+        );
         Progress {
             bars,
             total,
@@ -365,6 +376,19 @@ impl Progress {
 
 fn label(guest: &Name) -> String {
     format!("{} seed {}", guest.policy, guest.seed)
+}
+
+/// By the guests that are done: before the first one nobody knows.
+fn left(state: &ProgressState, out: &mut dyn Write) {
+    let (done, all) = (state.pos(), state.len().unwrap_or_default());
+    if done == 0 {
+        return;
+    }
+    let left = state
+        .elapsed()
+        .mul_f64(all.saturating_sub(done) as f64 / done as f64);
+    // A bar that cannot be drawn is no reason to fail.
+    let _ = write!(out, ", about {} left", HumanDuration(left));
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -2,6 +2,7 @@
 
 mod ablation;
 pub mod grid;
+pub mod overview;
 mod verdicts;
 
 use crate::pivot::{self, Column, Entry, Section};

@@ -211,6 +211,60 @@ fn seeds_that_lack_figures_are_told() {
 }
 
 #[test]
+fn at_a_glance_each_time_is_a_bar_and_the_verdict_a_sentence() {
+    let result = result(
+        "qasio",
+        &[
+            ("m1", "idle", "none", "total_ms", "ms", &[100.0]),
+            ("m1", "writer", "none", "total_ms", "ms", &[800.0]),
+            ("m1", "writer", "kyber", "total_ms", "ms", &[400.0]),
+            ("m1", "writer", "frontrow", "total_ms", "ms", &[200.0]),
+            ("m1", "writer", "frontrow", "throttled_ms", "ms", &[50.0]),
+            ("m4", "writer", "none", "total_ms", "ms", &[100.0]),
+            ("m4", "writer", "frontrow", "total_ms", "ms", &[150.0]),
+        ],
+    );
+    let shown = table::overview::render(&result, Options::default()).unwrap();
+    let bar = |label: &str| {
+        let line = shown.lines().find(|line| line.trim().starts_with(label));
+        let line = line.unwrap_or_else(|| panic!("{label}: {shown}"));
+        line.chars().filter(|&letter| letter == '█').count() as f64
+    };
+    assert!(
+        (bar("alone") / bar("frontrow") - 0.5).abs() < 0.05,
+        "{shown}"
+    );
+    assert!(
+        (bar("frontrow") / bar("kyber, best of stock") - 0.5).abs() < 0.05,
+        "{shown}"
+    );
+    assert!(
+        shown.contains("50.0 ms of it in the kernel's write throttle"),
+        "{shown}"
+    );
+    assert!(
+        shown.ends_with(
+            "frontrow: faster than every stock scheduler in 1 of 2; not in m4 under writer.\n"
+        ),
+        "{shown}"
+    );
+    assert!(
+        shown.lines().all(|line| line.chars().count() <= 100),
+        "{shown}"
+    );
+}
+
+#[test]
+fn without_a_load_or_a_stock_scheduler_there_is_nothing_to_see_at_a_glance() {
+    let idle: Figures = ("m1", "idle", "none", "total_ms", "ms", &[100.0]);
+    let ours: Figures = ("m1", "writer", "frontrow", "total_ms", "ms", &[100.0]);
+    for figures in [&[idle][..], &[ours][..]] {
+        let result = result("qasio", figures);
+        assert_eq!(table::overview::render(&result, Options::default()), None);
+    }
+}
+
+#[test]
 fn one_seed_has_no_interval_and_says_so() {
     let table = table::render(
         &totals(&[("none", 1.0)], &[("none", 2.0)]),
