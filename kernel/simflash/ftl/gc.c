@@ -340,9 +340,11 @@ static void programmed(struct ftl *ftl, struct ftl_collector *collector)
 	uint32_t pages = collector->operation.pages;
 	uint32_t i;
 
-	for (i = 0; i < pages; i++)
+	for (i = 0; i < pages; i++) {
+		ftl->stats.folded_pages += ftl_store_is_buffer(ftl, collector->page[i]);
 		moved(ftl, collector->page[i], collector->operation.physical + i,
 		      collector->lba[i], collector->sequence + i);
+	}
 	collector->gathered -= pages;
 	memmove(collector->page, collector->page + pages,
 		collector->gathered * sizeof(collector->page[0]));
