@@ -99,6 +99,7 @@ stress: setup-stress
 	@echo "Building two debug kernels takes half an hour, the first time; their trials more than an hour."
 	$(CARGO) run -q --locked -p tally -- \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check ROUNDS=$(STRESS_ROUNDS) \
+		-- $(MAKE) --no-print-directory -C kernel/simflash/test mutants \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test stress OPERATIONS=$(STRESS_OPERATIONS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(STRESS_FUZZ_SECONDS) \
 		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_ROUNDS) $(CARGO) test --locked -p iopro --test fuzz \

@@ -116,6 +116,14 @@ static void simflash_convert_ftl(struct simflash_ftl_stats *to, const struct ftl
 	to->remapped_pages = from->remapped_pages;
 	to->elided_pages = from->elided_pages;
 	to->spread_pages = from->spread_pages;
+	to->map_look_ups = from->map_look_ups;
+	to->map_misses = from->map_misses;
+	to->map_page_reads = from->map_page_reads;
+	to->map_page_programs = from->map_page_programs;
+	to->slc_page_programs = from->slc_page_programs;
+	to->folded_pages = from->folded_pages;
+	to->suspensions = from->suspensions;
+	to->unit_merges = from->unit_merges;
 	to->mounts = from->mounts;
 	to->mount_ns = from->mount_ns;
 	to->remapped_now = usage->remapped_now;
@@ -246,6 +254,14 @@ static void simflash_show_ftl(struct seq_file *file, const struct simflash_ftl_s
 	seq_printf(file, "remapped_pages         %llu, %llu elided, %llu now\n",
 		   stats->remapped_pages, stats->elided_pages, stats->remapped_now);
 	seq_printf(file, "spread_pages           %llu\n", stats->spread_pages);
+	seq_printf(file, "map_look_ups           %llu, %llu missed\n",
+		   stats->map_look_ups, stats->map_misses);
+	seq_printf(file, "map_page_programs      %llu, %llu read\n",
+		   stats->map_page_programs, stats->map_page_reads);
+	seq_printf(file, "slc_page_programs      %llu, %llu folded\n",
+		   stats->slc_page_programs, stats->folded_pages);
+	seq_printf(file, "suspensions            %llu\n", stats->suspensions);
+	seq_printf(file, "unit_merges            %llu\n", stats->unit_merges);
 	seq_printf(file, "log_page_programs      %llu, %llu live\n",
 		   stats->log_page_programs, stats->log_live_pages);
 	seq_printf(file, "log_compactions        %llu, %llu checkpoints\n",

@@ -12,7 +12,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define SIMFLASH_IOCTL_VERSION 2
+#define SIMFLASH_IOCTL_VERSION 3
 
 #define SIMFLASH_MAX_DIES 64
 
@@ -132,6 +132,14 @@ struct simflash_ftl_stats {
 	__u64 remapped_pages;
 	__u64 elided_pages;		/* written, and remapped instead of programmed */
 	__u64 spread_pages;
+	__u64 map_look_ups;		/* pages of the map that reads asked for */
+	__u64 map_misses;		/* ... that were not in RAM */
+	__u64 map_page_reads;		/* for these, and for changes */
+	__u64 map_page_programs;
+	__u64 slc_page_programs;	/* in the write buffer, of the host's and the map's */
+	__u64 folded_pages;		/* moved out of it; collect_page_programs has them, too */
+	__u64 suspensions;		/* of programs and erases, for reads */
+	__u64 unit_merges;
 	__u64 mounts;
 	__u64 mount_ns;			/* of the last mount */
 	/* Now. */

@@ -35,7 +35,7 @@
 
 #include "simflash.h"
 
-#define STREAM_VERSION 2
+#define STREAM_VERSION 3
 
 enum { STREAM_MARK = 0x80, STREAM_END = 0xff };
 enum { STREAM_FUA = 1, STREAM_FULL = 1 };
@@ -60,7 +60,7 @@ struct stream_record {
 } __packed;
 
 /* The end always finds room. */
-#define END_NUMBERS 12
+#define END_NUMBERS 15
 #define END_BYTES (sizeof(struct stream_record) + END_NUMBERS * sizeof(u64) + sizeof(u32))
 
 static void stream_put(struct simflash_stream *stream, const void *bytes, size_t length)
@@ -194,7 +194,8 @@ void simflash_stream_end(struct simflash_stream *stream, const struct ftl_stats 
 		stats->row_reads, stats->row_programs, stats->page_programs, stats->padded_pages,
 		stats->erases, stats->collect_row_programs, stats->collect_page_programs,
 		stats->log_row_programs, stats->log_page_programs, stats->log_erases,
-		stats->elided_pages, stats->spread_pages,
+		stats->elided_pages, stats->spread_pages, stats->map_row_programs,
+		stats->map_page_programs, stats->folded_pages,
 	};
 	u8 flags = stream->full ? STREAM_FULL : 0;
 	u32 i;

@@ -14,7 +14,7 @@ pub const PAGE_BYTES: u64 = 4096;
 pub const MOST_RANGES: usize = 1024;
 
 /// `SIMFLASH_IOCTL_VERSION`.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// What the only such devices are called: the numbers below mean something else to others.
 const NAME_PREFIX: &str = "simflash";
@@ -57,6 +57,8 @@ pub struct OwnPrograms {
     pub collection_pages: u64,
     /// For the defrag log and checkpoints.
     pub log_pages: u64,
+    /// For the part of the map that changed, where the device has not all of it in RAM.
+    pub map_pages: u64,
 }
 
 /// `struct simflash_ranges`.
@@ -87,6 +89,14 @@ struct Stats {
     remapped_pages: u64,
     elided_pages: u64,
     spread_pages: u64,
+    map_look_ups: u64,
+    map_misses: u64,
+    map_page_reads: u64,
+    map_page_programs: u64,
+    slc_page_programs: u64,
+    folded_pages: u64,
+    suspensions: u64,
+    unit_merges: u64,
     mounts: u64,
     mount_ns: u64,
     remapped_now: u64,
@@ -226,6 +236,7 @@ impl Janus {
         Ok(OwnPrograms {
             collection_pages: statistics.collect_page_programs,
             log_pages: statistics.log_page_programs,
+            map_pages: statistics.map_page_programs,
         })
     }
 
@@ -248,10 +259,10 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_of_the_header() {
-        // _IOWR(0xf5, 3 and 4, 32 bytes) and _IOWR(0xf5, 8, 168 bytes).
+        // _IOWR(0xf5, 3 and 4, 32 bytes) and _IOWR(0xf5, 8, 240 bytes).
         assert_eq!(IOC_DEFRAG, 0xc020_f503);
         assert_eq!(IOC_ARM, 0xc020_f504);
-        assert_eq!(IOC_FTL_STATS, 0xc0a8_f508);
+        assert_eq!(IOC_FTL_STATS, 0xc0e8_f508);
         assert_eq!(size_of::<Range>(), 16);
     }
 }

@@ -7,6 +7,7 @@ use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json, plain, print_text};
 use crate::progress;
+use ::replay::flash::Counters;
 use ::replay::{
     Calls, Config, Error, Fill, Format, OnDirectory, Pace, Part, Place, Recording, Target, Times,
     Trace,
@@ -390,21 +391,51 @@ fn flash_text(report: &FlashReport) -> String {
         let _ = writeln!(
             text,
             "write amplification {amplification:.3}: {} pages written, {} programmed for them, {} moved by\n  \
-             garbage collection, {} for log and map, {} of padding; {} erases",
+             garbage collection, {} for the log, {} for the map, {} of padding; {} erases",
             count(counters.host_write_pages as f64),
             count(counters.programmed_pages as f64),
             count(counters.collected_pages as f64),
             count(counters.log_pages as f64),
+            count(counters.map_pages as f64),
             count(counters.padded_pages as f64),
             count(counters.erases as f64),
         );
     }
+    inner_text(&mut text, counters);
     let _ = writeln!(
         text,
         "every page that was read held what was written to it; {} of this computer's time",
         with_unit(report.host_ns as f64, "ns"),
     );
     text
+}
+
+/// What only some devices have: a map in flash, a write buffer, suspension.
+fn inner_text(text: &mut String, counters: &Counters) {
+    let of = |part: u64, all: u64| 100.0 * part as f64 / all as f64;
+    if counters.map_look_ups > 0 {
+        let _ = writeln!(
+            text,
+            "{} look-ups in the map, {:.1} % of them not in the device's RAM",
+            count(counters.map_look_ups as f64),
+            of(counters.map_misses, counters.map_look_ups),
+        );
+    }
+    if counters.buffered_pages + counters.folded_pages > 0 {
+        let _ = writeln!(
+            text,
+            "{} pages programmed in the write buffer, {} moved out of it",
+            count(counters.buffered_pages as f64),
+            count(counters.folded_pages as f64),
+        );
+    }
+    if counters.suspensions > 0 {
+        let _ = writeln!(
+            text,
+            "{} programs and erases suspended for reads",
+            count(counters.suspensions as f64),
+        );
+    }
 }
 
 fn times_text<'a>(text: &mut String, times: impl Iterator<Item = (&'static str, &'a Times)>) {

@@ -4,7 +4,7 @@ use replay::flash::{Config, OPERATION_COUNTERS, Range};
 use std::collections::HashMap;
 
 const MAGIC: &[u8] = b"FRSTREAM";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;

@@ -379,8 +379,20 @@ pub struct Counters {
     pub programmed_pages: u64,
     /// Programmed by garbage collection.
     pub collected_pages: u64,
-    /// Programmed for the defrag log and the map.
+    /// Programmed for the defrag log and checkpoints.
     pub log_pages: u64,
+    /// Programmed for the part of the map that changed, where not all of it is in RAM.
+    pub map_pages: u64,
+    /// Pages of the map that reads asked for.
+    pub map_look_ups: u64,
+    /// Of them, not in RAM.
+    pub map_misses: u64,
+    /// Programmed in the write buffer, of the host's and the map's.
+    pub buffered_pages: u64,
+    /// Moved out of the write buffer; [`collected_pages`](Self::collected_pages) has them, too.
+    pub folded_pages: u64,
+    /// Programs and erases that were suspended for a read.
+    pub suspensions: u64,
     /// Left empty in rows that had to be programmed before they were full.
     pub padded_pages: u64,
     /// Blocks erased.
@@ -395,6 +407,12 @@ impl Counters {
             programmed_pages: stats.page_programs,
             collected_pages: stats.collect_page_programs,
             log_pages: stats.log_page_programs,
+            map_pages: stats.map_page_programs,
+            map_look_ups: stats.map_look_ups,
+            map_misses: stats.map_misses,
+            buffered_pages: stats.slc_page_programs,
+            folded_pages: stats.folded_pages,
+            suspensions: stats.suspensions,
             padded_pages: stats.padded_pages,
             erases: stats.erases + stats.log_erases,
         }
@@ -402,8 +420,11 @@ impl Counters {
 
     /// Pages programmed, with padding, for each page that the host wrote; `None` if it wrote none.
     pub fn write_amplification(&self) -> Option<f64> {
-        let programmed =
-            self.programmed_pages + self.collected_pages + self.log_pages + self.padded_pages;
+        let programmed = self.programmed_pages
+            + self.collected_pages
+            + self.log_pages
+            + self.map_pages
+            + self.padded_pages;
         (self.host_write_pages > 0).then(|| programmed as f64 / self.host_write_pages as f64)
     }
 }

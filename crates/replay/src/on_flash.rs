@@ -65,7 +65,7 @@ pub fn on_flash(
         size_bytes: u64::from(u32::MAX) * crate::flash::PAGE_BYTES,
     })?;
     let config = config.sized(capacity.max(1), fill.spare_percent);
-    let mut player = Player::new(&config, packing, progress, stop)?;
+    let mut player = Player::new(&config, (trace, &packing), progress, stop)?;
     player.fill()?;
     player.flash.reset_counters();
     let begin_ns = player.now_ns;
@@ -98,6 +98,8 @@ struct Sent {
 /// An operation that is under way.
 #[derive(Clone, Copy, Debug)]
 struct Open {
+    /// The operation.
+    index: usize,
     issued_ns: u64,
     /// Commands that have not ended, plus one while some are still to be sent.
     left: u32,
@@ -143,12 +145,13 @@ impl Page {
 
 struct Player<'a> {
     flash: Flash,
-    packing: Packing,
+    /// For each operation where its first page is on this device.
+    first: Vec<u32>,
     now_ns: u64,
     pages: Vec<Page>,
     sent: Vec<Option<Sent>>,
-    /// By the operation's index; few at a time.
-    open: std::collections::HashMap<usize, Open>,
+    /// Few at a time.
+    open: Vec<Open>,
     watches: [Stopwatch; 4],
     operations: u64,
     page_operations: u64,
@@ -165,17 +168,19 @@ const BETWEEN_LOOKS: u64 = 4096;
 impl<'a> Player<'a> {
     fn new(
         config: &Config,
-        packing: Packing,
+        (trace, packing): (&Trace, &Packing),
         progress: &'a mut dyn FnMut(u64),
         stop: &'a AtomicBool,
     ) -> Result<Self, Error> {
+        let pages = trace.operations().iter().map(|it| it.pages());
+        let first = pages.map(|it| it.map_or(0, |(first, _)| packing.page(first) as u32));
         Ok(Player {
             flash: Flash::new(config)?,
             now_ns: 0,
             pages: vec![Page::default(); packing.pages() as usize],
-            packing,
+            first: first.collect(),
             sent: vec![None; config.queue_depth() as usize],
-            open: std::collections::HashMap::new(),
+            open: Vec::new(),
             watches: std::array::from_fn(|_| Stopwatch::new()),
             operations: 0,
             page_operations: 0,
@@ -238,17 +243,17 @@ impl<'a> Player<'a> {
                 return Err(Error::Interrupted);
             }
         }
-        let open = Open {
+        self.open.push(Open {
+            index,
             issued_ns: self.now_ns,
             left: 1,
-        };
-        self.open.insert(index, open);
+        });
         let operation = trace.operations()[index];
         let Some((first, end)) = operation.pages() else {
             self.send_of(schedule, trace, index, begin_ns, Command::Flush)?;
             return self.ended(index, schedule, trace, begin_ns);
         };
-        let mut lba = self.packing.page(first) as u32;
+        let mut lba = self.first[index];
         let mut left = (end - first) as u32;
         let most = match operation.kind {
             Kind::Discard => u32::MAX,
@@ -280,7 +285,8 @@ impl<'a> Player<'a> {
         begin_ns: u64,
         command: Command,
     ) -> Result<(), Error> {
-        self.open.entry(index).and_modify(|open| open.left += 1);
+        let at = self.open_at(index);
+        self.open[at].left += 1;
         while !self.try_send(index, command) {
             self.step(None, Some((&mut *schedule, trace, begin_ns)))?;
         }
@@ -387,6 +393,13 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
+    /// Where an operation that is under way is listed.
+    fn open_at(&self, index: usize) -> usize {
+        let mut open = self.open.iter();
+        open.rposition(|it| it.index == index)
+            .expect("it is under way")
+    }
+
     /// One of the commands of an operation has ended, or the last of them was sent.
     fn ended(
         &mut self,
@@ -395,13 +408,12 @@ impl<'a> Player<'a> {
         trace: &Trace,
         begin_ns: u64,
     ) -> Result<(), Error> {
-        let open = self.open.get_mut(&index).expect("it is under way");
-        open.left -= 1;
-        if open.left > 0 {
+        let at = self.open_at(index);
+        self.open[at].left -= 1;
+        if self.open[at].left > 0 {
             return Ok(());
         }
-        let took_ns = self.now_ns - open.issued_ns;
-        self.open.remove(&index);
+        let took_ns = self.now_ns - self.open.swap_remove(at).issued_ns;
         let operation = trace.operations()[index];
         let pages = operation.pages().map_or(0, |(first, end)| end - first);
         self.watches[operation.kind as usize].add(took_ns, pages);

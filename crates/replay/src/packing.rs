@@ -11,6 +11,9 @@ pub struct Packing {
     /// First page on the traced device, and on the packed one; in order of both.
     ranges: Vec<(u64, u64)>,
     pages: u64,
+    /// How many ranges begin before each 2^`shift` pages of the traced device: where to search.
+    before: Vec<u32>,
+    shift: u32,
 }
 
 impl Packing {
@@ -35,7 +38,13 @@ impl Packing {
             ranges.push((first, pages));
             pages += end - first;
         }
-        Packing { ranges, pages }
+        let (before, shift) = index_of(&ranges);
+        Packing {
+            ranges,
+            pages,
+            before,
+            shift,
+        }
     }
 
     /// Pages of the packed device.
@@ -45,10 +54,28 @@ impl Packing {
 
     /// Where a page is that the trace touches.
     pub fn page(&self, page: u64) -> u64 {
-        let after = self.ranges.partition_point(|(first, _)| *first <= page);
+        let part = ((page >> self.shift) as usize).min(self.before.len() - 1);
+        let from = self.before[part] as usize;
+        let to = self.before.get(part + 1);
+        let to = to.map_or(self.ranges.len(), |it| *it as usize);
+        let after = from + self.ranges[from..to].partition_point(|(first, _)| *first <= page);
         let (first, packed) = self.ranges[after - 1];
         packed + (page - first)
     }
+}
+
+/// About as many parts as there are ranges, so that a search has few to look at.
+fn index_of(ranges: &[(u64, u64)]) -> (Vec<u32>, u32) {
+    let last = ranges.last().map_or(0, |(first, _)| *first);
+    let shift = (0..64)
+        .find(|shift| last >> shift <= 2 * ranges.len() as u64)
+        .unwrap_or(63);
+    let mut before = Vec::new();
+    for (at, (first, _)) in ranges.iter().enumerate() {
+        let part = (first >> shift) as usize;
+        before.resize(before.len().max(part + 1), at as u32);
+    }
+    (before, shift)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ struct Raw {
     unused: u32,
 }
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const CUT: u32 = 0;
 const ON: u32 = 1;
 

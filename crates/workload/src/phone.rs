@@ -206,6 +206,7 @@ impl Kept {
             Measurement::duration("upkeep_ms", self.time),
             amount("upkeep_programmed_mb", it.pages()),
             amount("upkeep_log_mb", it.log_pages),
+            amount("upkeep_map_mb", it.map_pages),
             amount("upkeep_collected_mb", it.collection_pages),
             amount("upkeep_padding_mb", it.padded_pages),
             amount("all_programmed_mb", self.all.pages()),

@@ -18,6 +18,8 @@ pub(crate) struct Programmed {
     pub(crate) collection_pages: u64,
     /// The defrag log.
     pub(crate) log_pages: u64,
+    /// The map.
+    pub(crate) map_pages: u64,
 }
 
 impl Programmed {
@@ -41,6 +43,7 @@ impl Programmed {
             padded_pages: statistics.padded_pages,
             collection_pages: own.collection_pages,
             log_pages: own.log_pages,
+            map_pages: own.map_pages,
         }))
     }
 
@@ -51,6 +54,7 @@ impl Programmed {
             padded_pages: self.padded_pages - before.padded_pages,
             collection_pages: self.collection_pages - before.collection_pages,
             log_pages: self.log_pages - before.log_pages,
+            map_pages: self.map_pages - before.map_pages,
         }
     }
 
@@ -61,12 +65,17 @@ impl Programmed {
             padded_pages: self.padded_pages + other.padded_pages,
             collection_pages: self.collection_pages + other.collection_pages,
             log_pages: self.log_pages + other.log_pages,
+            map_pages: self.map_pages + other.map_pages,
         }
     }
 
     /// All of them.
     pub(crate) fn pages(self) -> u64 {
-        self.host_pages + self.padded_pages + self.collection_pages + self.log_pages
+        self.host_pages
+            + self.padded_pages
+            + self.collection_pages
+            + self.log_pages
+            + self.map_pages
     }
 }
 
@@ -80,17 +89,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_padded_collected_and_logged_counts() {
-        let at = |host_pages, padded_pages, collection_pages, log_pages| Programmed {
+    fn what_the_device_programs_on_its_own_account_counts() {
+        let at = |[
             host_pages,
             padded_pages,
             collection_pages,
             log_pages,
+            map_pages,
+        ]: [u64; 5]| {
+            Programmed {
+                host_pages,
+                padded_pages,
+                collection_pages,
+                log_pages,
+                map_pages,
+            }
         };
-        let (before, after) = (at(10, 1, 2, 3), at(20, 4, 7, 9));
+        let (before, after) = (at([10, 1, 2, 3, 4]), at([20, 4, 7, 9, 11]));
         let week = after.since(before);
-        assert_eq!(week, at(10, 3, 5, 6));
-        assert_eq!(week.pages(), 24);
+        assert_eq!(week, at([10, 3, 5, 6, 7]));
+        assert_eq!(week.pages(), 31);
         assert_eq!(before.and(week), after);
         assert_eq!(megabytes(250), 1.024);
     }

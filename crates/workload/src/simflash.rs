@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const OPERATIONS: usize = 4;
 const MAX_DIES: usize = 64;
 

@@ -169,8 +169,8 @@ fn direct_workloads_give_one_rate_or_cost_each() {
         let figure = figures.last().unwrap();
         let expected = match entry.name {
             name if name.starts_with("overhead") => "instructions_per_io",
-            "calibrate-seq-read" | "calibrate-rand-read" => "512k_read_mb_s",
-            name if name.starts_with("calibrate") => "512k_write_mb_s",
+            "calibrate-seq-read" | "calibrate-rand-read" => "1024k_read_mb_s",
+            name if name.starts_with("calibrate") => "1024k_write_mb_s",
             name if name.contains("read") => "read_mb_s",
             _ => "write_mb_s",
         };

@@ -266,8 +266,10 @@ void ftl_cache_push(struct ftl *ftl)
 		return;
 	cache->staged = NULL;
 	link_row(cache, row);
-	for (i = 0; i < row->pages; i++)
+	for (i = 0; i < row->pages; i++) {
 		send_off(&cache->slot[row->slot[i]]);
+		ftl_map_prefetch_page(ftl, cache->slot[row->slot[i]].lba);
+	}
 
 	row->sequence = ftl->next_sequence;
 	row->operation.kind = FTL_PROGRAM_ROW;

@@ -616,6 +616,7 @@ void ftl_submit(struct ftl *ftl, struct ftl_cmd *cmd, uint64_t now_ns)
 		fail(ftl, cmd);
 		return;
 	}
+	ftl_map_prefetch(ftl, cmd->lba);
 	ftl->unanswered++;
 	ftl->folding = false;
 	ftl->due_ns[FTL_DUE_IDLE] = FTL_NEVER;

@@ -76,6 +76,12 @@ static struct ftl_operation *next_operation(struct ftl *ftl, struct ftl_die *die
 	return operation;
 }
 
+static void count_buffered(struct ftl *ftl, const struct ftl_operation *operation)
+{
+	if (ftl_store_is_buffer(ftl, operation->physical))
+		ftl->stats.slc_page_programs += operation->pages;
+}
+
 static void count_wait(struct ftl *ftl, const struct ftl_operation *operation)
 {
 	uint64_t waited_ns = ftl->now_ns - operation->queued_ns;
@@ -92,6 +98,7 @@ static void count_wait(struct ftl *ftl, const struct ftl_operation *operation)
 	case FTL_PROGRAM_ROW:
 		stats->row_programs++;
 		stats->page_programs += operation->pages;
+		count_buffered(ftl, operation);
 		stats->die_program_wait_ns += waited_ns;
 		if (waited_ns > stats->die_program_wait_max_ns)
 			stats->die_program_wait_max_ns = waited_ns;
@@ -112,6 +119,7 @@ static void count_wait(struct ftl *ftl, const struct ftl_operation *operation)
 	case FTL_MAP_PROGRAM:
 		stats->map_row_programs++;
 		stats->map_page_programs += operation->pages;
+		count_buffered(ftl, operation);
 		return;
 	case FTL_SYSTEM_PROGRAM:
 		stats->log_row_programs++;
@@ -246,6 +254,7 @@ static void suspend(struct ftl *ftl, struct ftl_die *die)
 	    (die->phase != FTL_CELLS && die->phase != FTL_ERASE_FIRST) ||
 	    reads(die->serving->kind) || due_ns - ftl->now_ns <= ftl->config.suspend_ns)
 		return;
+	ftl->stats.suspensions++;
 	die->suspended_phase = die->phase;
 	die->suspended_ns = due_ns - ftl->now_ns;
 	set_due(ftl, die, FTL_SUSPENDING, ftl->config.suspend_ns);

@@ -228,9 +228,13 @@ struct ftl_stats {
 	uint64_t level_blocks;			/* of them, only to level wear */
 	uint64_t unit_merges;
 	uint64_t map_look_ups;			/* pages of the map that reads asked for */
-	uint64_t map_page_reads;		/* ... and that changes asked for, not in RAM */
+	uint64_t map_misses;			/* ... that were not in RAM */
+	uint64_t map_page_reads;		/* for these, and for changes */
 	uint64_t map_row_programs;
 	uint64_t map_page_programs;
+	uint64_t slc_page_programs;		/* of the host's and the map's, in the write buffer */
+	uint64_t folded_pages;			/* moved out of it */
+	uint64_t suspensions;			/* of programs and erases, for reads */
 	uint64_t log_row_programs;		/* defrag log and checkpoints */
 	uint64_t log_page_programs;
 	uint64_t log_erases;

@@ -244,12 +244,16 @@ static bool read_next(struct ftl *ftl, struct ftl_die *die)
 {
 	struct ftl_collector *collector = &die->collector;
 	uint32_t first = collector->victim * ftl->config.block_pages;
+	const struct ftl_page *page = ftl->block[collector->victim].page;
 
 	while (collector->next < ftl->config.block_pages) {
 		uint32_t physical = first + collector->next;
 		uint32_t pages = gather_row(ftl, collector, physical);
 
 		collector->next += ftl->config.row_pages;
+		if (collector->next < ftl->config.block_pages)
+			ftl_map_prefetch_owners(ftl, page + collector->next,
+						ftl->config.row_pages);
 		if (!pages)
 			continue;
 		collector->found = true;
@@ -340,9 +344,11 @@ static void programmed(struct ftl *ftl, struct ftl_collector *collector)
 	uint32_t pages = collector->operation.pages;
 	uint32_t i;
 
-	for (i = 0; i < pages; i++)
+	for (i = 0; i < pages; i++) {
+		ftl->stats.folded_pages += ftl_store_is_buffer(ftl, collector->page[i]);
 		moved(ftl, collector->page[i], collector->operation.physical + i,
 		      collector->lba[i], collector->sequence + i);
+	}
 	collector->gathered -= pages;
 	memmove(collector->page, collector->page + pages,
 		collector->gathered * sizeof(collector->page[0]));

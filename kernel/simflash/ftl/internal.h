@@ -680,6 +680,35 @@ void ftl_collect_done(struct ftl *ftl, struct ftl_die *die);
 bool ftl_collect_goes_on(struct ftl *ftl);	/* space will come of it */
 
 /* map.c: from LBA to physical page */
+
+/*
+ * A large map and the pages that it leads to are hardly ever in the CPU's caches. So an
+ * entry is fetched when its command arrives, what it leads to when a row that takes its
+ * place is sent off, and entries that a collector will look at while it reads.
+ */
+static inline void ftl_map_prefetch(const struct ftl *ftl, uint32_t lba)
+{
+	ftl_prefetch(&ftl->map[lba]);
+}
+
+static inline void ftl_map_prefetch_page(const struct ftl *ftl, uint32_t lba)
+{
+	uint32_t physical = ftl->map[lba] - 1;
+	const struct ftl_block *block = &ftl->block[physical / ftl->config.block_pages];
+
+	if (ftl->map[lba])
+		ftl_prefetch(&block->page[physical % ftl->config.block_pages]);
+}
+
+static inline void ftl_map_prefetch_owners(const struct ftl *ftl, const struct ftl_page *page,
+					   uint32_t pages)
+{
+	for (; pages--; page++) {
+		if (page->lba < ftl->lbas)
+			ftl_map_prefetch(ftl, page->lba);
+	}
+}
+
 bool ftl_map_create(struct ftl *ftl);
 void ftl_map_destroy(struct ftl *ftl);
 void ftl_map_power_lost(struct ftl *ftl);

@@ -187,6 +187,7 @@ bool ftl_mapcache_look_up(struct ftl *ftl, struct ftl_cmd *cmd)
 			use(cache, index);
 			continue;
 		}
+		ftl->stats.map_misses++;
 		read_page(ftl, index, ftl_command_is_front(ftl, cmd));
 		cmd->waiting += page->reading;
 	}

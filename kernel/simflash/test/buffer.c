@@ -61,9 +61,11 @@ static void an_idle_device_empties_its_buffer(void)
 	ftl_run(device.ftl, device.now_ns);
 	ftl_read_stats(device.ftl, &stats);
 	EXPECT(stats.collect_page_programs == 0);
+	EXPECT(stats.slc_page_programs == 1024 && stats.folded_pages == 0);
 	device_drain(&device);
 	ftl_read_stats(device.ftl, &stats);
 	EXPECT(stats.collect_page_programs == 1024);
+	EXPECT(stats.slc_page_programs == 1024 && stats.folded_pages == 1024);
 	EXPECT_NEAR(write_pages(&device, 1024, 1024), 64 * (40000 + 250000.0), 15);
 	device_read(&device, 1023, &word);
 	EXPECT(word == 1024);

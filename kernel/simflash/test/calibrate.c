@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Prints what each profile's device does, as docs/results/devices.md has it: throughput by
- * size, one command at a time and with a full queue, a file in pieces, FLUSH, reads beside
- * writes, and long writes. Without the guest's kernel, but for LOAD_HOST_NS a command.
+ * size, one request at a time and with a full queue, a file in pieces, FLUSH, reads beside
+ * writes, long writes, and all that real devices are known to do. Without the guest's kernel, but for LOAD_HOST_NS a request.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "load.h"
+#include "figures.h"
+#include "measure.h"
 
-#define AREA_MIB 1024
 #define PAGES_OF_KIB(kib) ((kib) / 4)
 
 static const char *const profile[] = {
@@ -17,10 +17,8 @@ static const char *const profile[] = {
 };
 #define PROFILES_COUNT (sizeof(profile) / sizeof(profile[0]))
 
-static const uint32_t size_kib[] = { 4, 8, 16, 32, 64, 128, 256, 512 };
+static const uint32_t size_kib[] = { 4, 8, 16, 32, 64, 128, 256, 512, 1024 };
 #define SIZES (sizeof(size_kib) / sizeof(size_kib[0]))
-
-static char memory[128 * FTL_PAGE_BYTES];
 
 /* With three digits; what it is written to is used up by the next but eight. */
 static const char *digits(double value)
@@ -41,7 +39,7 @@ static void settle(struct device *device)
 
 static void open_or_die(struct device *device, const char *name)
 {
-	if (!load_open(device, name, AREA_MIB))
+	if (!load_open(device, name, MEASURE_AREA_MIB))
 		exit(EXIT_FAILURE);
 }
 
@@ -54,7 +52,7 @@ static void print_sizes(struct device *device, enum ftl_op op, enum pattern patt
 	       pattern == RANDOM ? "random" : "in order", depth);
 	for (i = 0; i < SIZES; i++) {
 		const struct load load = {
-			op, pattern, PAGES_OF_KIB(size_kib[i]), depth, 2000 / (1 + i), AREA_MIB,
+			op, pattern, PAGES_OF_KIB(size_kib[i]), depth, 2000 / (1 + i), MEASURE_AREA_MIB,
 		};
 
 		printf(" | %s", digits(load_mb_s(device, &load)));
@@ -82,125 +80,71 @@ static void print_throughput(const char *name)
 	for (i = 0; i < 2; i++) {
 		print_sizes(&device, ops[i], SEQUENTIAL, 1);
 		print_sizes(&device, ops[i], RANDOM, 1);
-		if (depth > 1)
-			print_sizes(&device, ops[i], RANDOM, depth);
-	}
-	device_close(&device);
-}
-
-/* A file of 10 MB in so many pieces all over the area, read once in order, MB/s. */
-static double read_pieces(const char *name, uint32_t pieces)
-{
-	uint32_t pages = 2560 / pieces, gap = AREA_MIB * 256 / pieces;
-	struct device device;
-	uint64_t start_ns;
-	uint32_t i, page, now;
-
-	open_or_die(&device, name);
-	start_ns = device.now_ns;
-	for (i = 0; i < pieces; i++) {
-		for (page = 0; page < pages; page += now) {
-			now = pages - page < 128 ? pages - page : 128;
-			device_do(&device, FTL_READ, i * gap + page, now, memory);
-			device.now_ns += LOAD_HOST_NS;
-		}
-	}
-	start_ns = device.now_ns - start_ns;
-	device_close(&device);
-	return (double)pieces * pages * FTL_PAGE_BYTES * 1000 / start_ns;
-}
-
-struct latency {
-	double mean_us, worst_us;
-};
-
-static void add(struct latency *latency, uint64_t took_ns, int of)
-{
-	latency->mean_us += took_ns / 1000.0 / of;
-	if (took_ns / 1000.0 > latency->worst_us)
-		latency->worst_us = took_ns / 1000.0;
-}
-
-/* Of a FLUSH after one page was written somewhere. */
-static struct latency flush_latency(const char *name)
-{
-	struct latency latency = { 0 };
-	struct device device;
-	int i;
-
-	open_or_die(&device, name);
-	for (i = 0; i < 500; i++) {
-		device_write(&device, i * 97813u % (AREA_MIB * 256), i + 1);
-		add(&latency, device_do(&device, FTL_FLUSH, 0, 0, NULL), 500);
-		device.now_ns += LOAD_HOST_NS;
-	}
-	device_close(&device);
-	return latency;
-}
-
-/* Of a random read of a page while writes of 512 KB keep the rest of the queue full. */
-static struct latency read_beside_writes(const char *name)
-{
-	struct latency latency = { 0 };
-	uint32_t reads = 0, writes = 0;
-	struct ftl_cmd *cmd, *read = NULL;
-	struct device device;
-	uint64_t sent_ns = 0;
-
-	open_or_die(&device, name);
-	while (reads < 300) {
-		if (!read) {
-			sent_ns = device.now_ns;
-			read = device_command(&device, FTL_READ, reads * 97813u % (AREA_MIB * 256),
-					      1, memory);
-			device_submit(&device, read);
-		}
-		while (device.in_flight < device.config.queue_depth && device.in_flight < 32 &&
-		       (cmd = device_command(&device, FTL_WRITE, writes++ % 512 * 128, 128, memory)))
-			device_submit(&device, cmd);
-		cmd = device_next(&device);
-		device_release(&device, cmd);
-		if (cmd != read)
+		if (depth == 1)
 			continue;
-		add(&latency, device.now_ns - sent_ns, 300);
-		read = NULL;
-		reads++;
-	}
-	device_drain(&device);
-	device_close(&device);
-	return latency;
-}
-
-/* The rates of the first and the last sixteenth of 12 GiB that are written without a rest. */
-static void long_write(const char *name, double *first, double *last)
-{
-	const struct load part = { FTL_WRITE, SEQUENTIAL, 128, 8, 12288 / 8, 8192 };
-	struct load fitting = part;
-	struct device device;
-	int i;
-
-	open_or_die(&device, name);
-	if (fitting.depth > device.config.queue_depth)
-		fitting.depth = device.config.queue_depth;
-	for (i = 0; i < 16; i++) {
-		*last = load_mb_s(&device, &fitting);
-		if (!i)
-			*first = *last;
+		print_sizes(&device, ops[i], SEQUENTIAL, depth);
+		print_sizes(&device, ops[i], RANDOM, depth);
 	}
 	device_close(&device);
 }
 
 static void print_rest(const char *name)
 {
-	struct latency flush = flush_latency(name), read = read_beside_writes(name);
-	double whole = read_pieces(name, 1), pieces = read_pieces(name, 10);
-	double first = 0, last = 0;
+	struct latency flush = measure_flush(name), read = measure_read_beside_writes(name);
+	double whole = measure_pieces(name, 1), pieces = measure_pieces(name, 10);
+	struct long_write written = measure_long_write(name);
 
-	long_write(name, &first, &last);
-	printf("| %s | %s, %s (%+.0f %%) | %s, %s | %s, %s | %s, %s |\n", name, digits(whole),
-	       digits(pieces), (pieces / whole - 1) * 100, digits(flush.mean_us / 1000),
-	       digits(flush.worst_us / 1000), digits(read.mean_us / 1000),
-	       digits(read.worst_us / 1000), digits(first), digits(last));
+	printf("| %s | %s, %s (%+.0f %%) | %s, %s | %s, %s | %s, %s", name, digits(whole),
+	       digits(pieces), (pieces / whole - 1) * 100, digits(flush.mean_ms),
+	       digits(flush.worst_ms), digits(read.mean_ms), digits(read.worst_ms),
+	       digits(written.begin_mb_s), digits(written.end_mb_s));
+	if (written.fast_gb)
+		printf(" after %s GB", digits(written.fast_gb));
+	printf(" |\n");
+}
+
+static void print_load(const struct load *load)
+{
+	printf("%s %s of %u KB", load->pattern == RANDOM ? "random" : "sequential",
+	       load->op == FTL_READ ? "read" : "write", load->pages * 4);
+	if (load->depth > 1)
+		printf(" at depth %u", load->depth);
+	printf(", MB/s");
+}
+
+static void print_figure(const struct figure *figure)
+{
+	static const char *const what[] = {
+		[FLUSH_MS] = "FLUSH after a page, ms",
+		[BESIDE_MS] = "random read beside writes, ms",
+		[BUFFER_GB] = "written until it gets slower, GB",
+		[BEYOND_MB_S] = "written after that, MB/s",
+	};
+	double measured = figure_measure(figure);
+
+	printf("| %s | ", figure->profile);
+	if (figure->kind == RATE)
+		print_load(&figure->load);
+	else
+		printf("%s", what[figure->kind]);
+	if (figure->real)
+		printf(" | %s | %s | %+.0f %% | ", digits(figure->real), digits(measured),
+		       figure_off_percent(figure, measured));
+	else
+		printf(" | no public figure found | %s | | ", digits(measured));
+	printf("%s%s%s |\n", figure->source ? figure->source : "", figure->reason ? ". Off: " : "",
+	       figure->reason ? figure->reason : "");
+}
+
+static void print_figures(void)
+{
+	size_t i;
+
+	printf("\n## Against real devices\n\n"
+	       "Sources with their addresses are in [real devices](../real-devices.md).\n\n"
+	       "| profile | | real | here | off | source |\n|---|---|---|---|---|---|\n");
+	for (i = 0; i < figures_count; i++)
+		print_figure(&figures[i]);
 }
 
 int main(void)
@@ -210,11 +154,12 @@ int main(void)
 	printf("# The devices\n\n"
 	       "What the profiles of `experiments/devices` do, new and without a kernel: made by\n"
 	       "`make -C kernel/simflash/test devices`. Where each number of a profile is from, the\n"
-	       "profile says; which figures of real devices it is held to, `calibration.c` beside it.\n\n"
+	       "profile says. Commands are of 512 KB at most, so a request of 1 MB goes as two.\n\n"
 	       "| | 10 MB in one piece, in ten, MB/s | FLUSH after a page, mean, worst, ms | random read beside writes, mean, worst, ms | 12 GiB written, begin, end, MB/s |\n"
 	       "|---|---|---|---|---|\n");
 	for (i = 0; i < PROFILES_COUNT; i++)
 		print_rest(profile[i]);
+	print_figures();
 	for (i = 0; i < PROFILES_COUNT; i++)
 		print_throughput(profile[i]);
 	return 0;

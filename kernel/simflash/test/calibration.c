@@ -5,101 +5,37 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "load.h"
+#include "figures.h"
+#include "measure.h"
 
-static double measure(const char *profile, const struct load *load)
+static bool is_near(const struct figure *figure)
 {
-	struct device device;
-	double rate;
+	double measured = figure_measure(figure);
+	double off = figure_off_percent(figure, measured);
 
-	if (!load_open(&device, profile, load->area_mib))
-		return 0;
-	rate = load_mb_s(&device, load);
-	device_close(&device);
-	return rate;
+	if (off <= figure->percent && off >= -figure->percent)
+		return true;
+	fprintf(stderr, "%s, kind %d, %u KB: %.2f, real ones %.2f (%s)\n", figure->profile,
+		figure->kind, figure->load.pages * 4, measured, figure->real, figure->source);
+	return false;
 }
-
-/*
- * Figures of real devices, whose sources are in the profiles. Random reads are of an area
- * that the map's cache holds where the source's was small, and of a larger one else.
- */
-static const struct { const char *profile; struct load load; double mb_s; int percent; } figure[] = {
-	{ "emmc", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 128 }, 54.5, 5 },	/* Galaxy S5 */
-	{ "emmc", { FTL_WRITE, RANDOM, 1, 1, 4000, 128 }, 10.4, 5 },
-	{ "emmc", { FTL_READ, RANDOM, 1, 1, 4000, 1024 }, 9, 5 },	/* seeds/002 2.1.2 */
-	{ "emmc-cqe", { FTL_READ, SEQUENTIAL, 128, 1, 400, 128 }, 250, 5 },
-	{ "emmc-cqe", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 128 }, 125, 5 },
-	{ "emmc-cqe", { FTL_READ, RANDOM, 1, 32, 4000, 128 }, 45.1, 17 },	/* 11,000 a second */
-	{ "emmc-cqe", { FTL_WRITE, RANDOM, 1, 32, 4000, 128 }, 53.2, 15 },	/* 13,000 */
-	{ "emmc-cqe", { FTL_READ, RANDOM, 1, 1, 4000, 128 }, 29.8, 18 },
-	{ "ufs", { FTL_READ, RANDOM, 1, 1, 4000, 1024 }, 16, 5 },
-	{ "ufs", { FTL_READ, RANDOM, 1, 32, 4000, 1024 }, 77.8, 15 },	/* 19,000 */
-	{ "ufs", { FTL_WRITE, RANDOM, 1, 32, 4000, 128 }, 57.3, 15 },	/* 14,000 */
-	{ "ufs", { FTL_READ, SEQUENTIAL, 128, 1, 400, 128 }, 350, 5 },
-	{ "ufs", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 128 }, 150, 5 },
-	{ "ufs3", { FTL_READ, SEQUENTIAL, 128, 16, 2000, 512 }, 2100, 5 },
-	{ "ufs3", { FTL_WRITE, SEQUENTIAL, 128, 16, 2000, 512 }, 1200, 10 },
-	{ "ufs3", { FTL_WRITE, RANDOM, 1, 32, 4000, 512 }, 287, 15 },	/* 70,000 */
-	{ "sd", { FTL_READ, RANDOM, 1, 1, 4000, 128 }, 11.1, 15 },
-	{ "sd", { FTL_READ, RANDOM, 4, 1, 2000, 128 }, 27.4, 15 },
-	{ "sd", { FTL_READ, SEQUENTIAL, 32, 1, 1000, 128 }, 55.9, 15 },
-	{ "sd", { FTL_READ, SEQUENTIAL, 128, 1, 400, 128 }, 64.4, 5 },
-	{ "sd", { FTL_WRITE, RANDOM, 1, 1, 4000, 128 }, 3.7, 15 },
-	{ "sd", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 128 }, 17.8, 5 },
-	{ "usb-stick", { FTL_READ, RANDOM, 1, 1, 2000, 512 }, 4.14, 15 },
-	{ "usb-stick", { FTL_WRITE, RANDOM, 1, 1, 2000, 512 }, 0.58, 15 },
-	{ "usb-stick", { FTL_READ, SEQUENTIAL, 128, 1, 400, 128 }, 129, 15 },
-	{ "usb-stick", { FTL_WRITE, SEQUENTIAL, 128, 1, 400, 512 }, 97, 15 },
-	{ "nvme-dramless", { FTL_READ, RANDOM, 1, 1, 4000, 512 }, 57.5, 15 },
-	/* A PC's kernel needs less than LOAD_HOST_NS, which is most of this. */
-	{ "nvme-dramless", { FTL_WRITE, RANDOM, 1, 1, 4000, 512 }, 186, 30 },
-	{ "nvme-dramless", { FTL_READ, RANDOM, 1, 250, 20000, 512 }, 1229, 15 },	/* 300,000 */
-	{ "nvme-dramless", { FTL_WRITE, RANDOM, 1, 250, 20000, 512 }, 983, 15 },	/* 240,000 */
-	{ "nvme-dramless", { FTL_READ, SEQUENTIAL, 128, 32, 2000, 512 }, 2400, 5 },
-	{ "nvme-dramless", { FTL_WRITE, SEQUENTIAL, 128, 32, 2000, 512 }, 1850, 5 },
-};
 
 static void profiles_meet_what_is_said_of_real_devices(void)
 {
-	bool good = true;
 	size_t i;
 
-	for (i = 0; i < sizeof(figure) / sizeof(figure[0]); i++) {
-		const struct load *load = &figure[i].load;
-		double rate = measure(figure[i].profile, load);
-		double off = (rate / figure[i].mb_s - 1) * 100;
-
-		if (off <= figure[i].percent && off >= -figure[i].percent)
-			continue;
-		good = false;
-		fprintf(stderr, "%s: %s %s of %u KB at depth %u: %.1f MB/s, real ones %.1f\n",
-			figure[i].profile, load->pattern == RANDOM ? "random" : "sequential",
-			load->op == FTL_READ ? "read" : "write", load->pages * 4, load->depth, rate,
-			figure[i].mb_s);
+	for (i = 0; i < figures_count; i++) {
+		if (figures[i].real)
+			EXPECT(is_near(&figures[i]));
 	}
-	EXPECT(good);
 }
 
-/* The rate of the last sixteenth of so much that is written without a rest. */
-static double sustained(const char *profile, uint32_t mib)
+static void who_is_far_from_a_real_device_says_why(void)
 {
-	const struct load part = { FTL_WRITE, SEQUENTIAL, 128, 16, mib / 8, 4096 };
-	struct device device;
-	double rate = 0;
-	int i;
+	size_t i;
 
-	if (!load_open(&device, profile, 64))
-		return 0;
-	for (i = 0; i < 16; i++)
-		rate = load_mb_s(&device, &part);
-	device_close(&device);
-	return rate;
-}
-
-static void beyond_its_write_buffer_a_device_falls_to_a_fraction(void)
-{
-	EXPECT_NEAR(sustained("ufs3", 8192), 520, 10);
-	EXPECT_NEAR(sustained("nvme-dramless", 12288), 466, 10);
+	for (i = 0; i < figures_count; i++)
+		EXPECT(figures[i].percent <= 15 || figures[i].reason);
 }
 
 /* D. Park's figures of a UFS 2.1 part: over 4 GB reads are as much slower as its map misses. */
@@ -107,7 +43,7 @@ static void random_reads_fall_with_the_range(void)
 {
 	const struct load narrow = { FTL_READ, RANDOM, 1, 1, 4000, 1024 };
 	const struct load wide = { FTL_READ, RANDOM, 1, 1, 4000, 4096 };
-	double share = measure("ufs", &wide) / measure("ufs", &narrow);
+	double share = measure_rate("ufs", &wide) / measure_rate("ufs", &narrow);
 
 	EXPECT(share > 0.7 && share < 0.9);
 }
@@ -163,7 +99,7 @@ static void writes_use_all_chips(void)
 
 const struct test calibration_tests[] = {
 	TEST(profiles_meet_what_is_said_of_real_devices),
-	TEST(beyond_its_write_buffer_a_device_falls_to_a_fraction),
+	TEST(who_is_far_from_a_real_device_says_why),
 	TEST(random_reads_fall_with_the_range),
 	TEST(reads_use_all_chips_in_steps),
 	TEST(writes_use_all_chips),

@@ -9,7 +9,8 @@ int check_failures;
 
 static const struct test *const suites[] = {
 	data_tests, timing_tests, mapcache_tests, buffer_tests, space_tests, property_tests,
-	calibration_tests, unchanged_tests, janus_tests, powercut_tests, image_tests,
+	calibration_tests, unchanged_tests, janus_tests, powercut_tests, mapcut_tests,
+	image_tests,
 };
 
 static bool passes(const struct test *test)

@@ -39,6 +39,6 @@ extern int check_failures;
 
 extern const struct test data_tests[], timing_tests[], space_tests[], property_tests[],
 	calibration_tests[], unchanged_tests[], janus_tests[], powercut_tests[],
-	mapcache_tests[], buffer_tests[], image_tests[];
+	mapcache_tests[], buffer_tests[], mapcut_tests[], image_tests[];
 
 #endif

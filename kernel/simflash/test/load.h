@@ -5,7 +5,7 @@
 
 #include "device.h"
 
-/* What a kernel adds to each command at depth 1. */
+/* What a kernel adds to each request at depth 1. */
 #define LOAD_HOST_NS 20000
 
 enum pattern { SEQUENTIAL, RANDOM };
@@ -13,13 +13,13 @@ enum pattern { SEQUENTIAL, RANDOM };
 struct load {
 	enum ftl_op op;
 	enum pattern pattern;
-	uint32_t pages;		/* of a command */
+	uint32_t pages;		/* of a request: beyond the largest command it goes as several */
 	uint32_t depth;
-	uint32_t commands;
+	uint32_t requests;
 	uint32_t area_mib;	/* from the device's beginning */
 };
 
-/* 10^6 bytes a second, to the last command's end. */
+/* 10^6 bytes a second, to the last one's end. */
 double load_mb_s(struct device *device, const struct load *load);
 
 /*

@@ -47,6 +47,26 @@ static void a_look_up_that_misses_costs_a_read(void)
 	device_close(&device);
 }
 
+static void hits_and_misses_are_counted(void)
+{
+	struct ftl_config config = small_map();
+	struct ftl_stats stats;
+	struct device device;
+	uint64_t word;
+	int i;
+
+	device_open(&device, &config);
+	write_every(&device, 64);
+	ftl_reset_stats(device.ftl);
+	for (i = 0; i < 10; i++)
+		device_read(&device, 0, &word);
+	device_read(&device, 64, &word);
+	ftl_read_stats(device.ftl, &stats);
+	EXPECT(stats.map_look_ups == 11 && stats.map_misses == 2);
+	EXPECT(stats.map_page_reads == 2 && stats.map_page_programs == 0);
+	device_close(&device);
+}
+
 static void a_flush_writes_the_map_after_the_data(void)
 {
 	struct ftl_config config = small_map();
@@ -114,6 +134,7 @@ static void after_a_power_cut_the_map_is_read_again(void)
 
 const struct test mapcache_tests[] = {
 	TEST(a_look_up_that_misses_costs_a_read),
+	TEST(hits_and_misses_are_counted),
 	TEST(a_flush_writes_the_map_after_the_data),
 	TEST(random_writes_cost_the_map_a_page_each),
 	TEST(sequential_writes_cost_the_map_next_to_nothing),

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "../ftl/internal.h"
+#include "bytes.h"
 #include "device.h"
 #include "invariants.h"
 #include "mirror.h"
@@ -41,59 +42,26 @@ struct mirror {
 	struct move move[MAX_PAGES];	/* not committed */
 	uint32_t moves;
 	uint64_t next_data;
-	const uint8_t *bytes;
-	size_t left;
+	struct bytes bytes;
 	const char *broken;
 	uint64_t cuts, spread_pages;
 };
 
-static uint8_t next(struct mirror *mirror)
-{
-	if (!mirror->left)
-		return 0;
-	mirror->left--;
-	return *mirror->bytes++;
-}
-
-static uint32_t below(struct mirror *mirror, uint32_t limit)
-{
-	uint32_t low = next(mirror);
-
-	return (next(mirror) << 8 | low) % limit;
-}
-
 static void read_config(struct mirror *mirror, struct ftl_config *config)
 {
-	uint8_t times = next(mirror);
+	uint8_t times = bytes_take(&mirror->bytes);
 
 	*config = (struct ftl_config){
-		.capacity_pages = 32 + below(mirror, MAX_LBAS - 32 + 1),
-		.spare_percent = below(mirror, 60),
-		.channels = 1 + below(mirror, 3),
-		.dies_per_channel = 1 + below(mirror, 2),
-		.row_pages = 1 + below(mirror, 4),
 		.queue_depth = 2,
 		.command_pages = MAX_PAGES,
-		.policy = below(mirror, FTL_POLICIES),
-		.victim = below(mirror, FTL_VICTIMS),
-		.commands_at_once = below(mirror, 3),
-		.map_cache_pages = below(mirror, 5),
-		.map_page_lbas = 1 + below(mirror, 12),
-		.link_duplex = below(mirror, 2),
-		.slc_pages = below(mirror, 2) ? 0 : below(mirror, 200),
-		.fold_after_ns = 400,
-		.slc_program_ns = 200,
-		.slc_read_ns = 50,
-		.read_upper_ns = 150,
-		.program_upper_ns = 2000,
-		.wear_gap = below(mirror, 4),
 		.power_loss = true,
 	};
-	config->suspend_ns = config->policy == FTL_FIFO ? 0 : below(mirror, 2) * 40;
-	config->block_pages = config->row_pages * (1 + below(mirror, 6));
-	config->cache_pages = config->row_pages * (2 + below(mirror, 6));
-	config->log_pages = config->row_pages * (4 + below(mirror, 8));
-	config->checkpoint_pages = below(mirror, 4) ? 0 : 50 + below(mirror, 500);
+	config->capacity_pages = 32 + bytes_below(&mirror->bytes, MAX_LBAS - 32 + 1);
+	config->spare_percent = bytes_below(&mirror->bytes, 60);
+	bytes_config(&mirror->bytes, config);
+	config->log_pages = config->row_pages * (4 + bytes_below(&mirror->bytes, 8));
+	if (!bytes_below(&mirror->bytes, 4))
+		config->checkpoint_pages = 50 + bytes_below(&mirror->bytes, 500);
 	config->read_ns = times & 1 ? 100 : 0;
 	config->program_ns = times & 2 ? 1000 : 0;
 	config->erase_ns = times & 4 ? 3000 : 0;
@@ -211,7 +179,7 @@ static void settle_moves(struct mirror *mirror)
 static void decide_moves(struct mirror *mirror)
 {
 	bool open = !ftl_log_committed(mirror->device.ftl);
-	bool commit = next(mirror) & 1;
+	bool commit = bytes_take(&mirror->bytes) & 1;
 	uint32_t i;
 
 	for (i = 0; open && i < mirror->moves; i++) {
@@ -240,9 +208,9 @@ static void recover(struct mirror *mirror)
 		return;
 	}
 	mirror->broken = broken_invariant(ftl);
-	if (!mirror->broken && next(mirror) % 4 == 0) {
+	if (!mirror->broken && bytes_take(&mirror->bytes) % 4 == 0) {
 		/* A second cut before anything was done changes nothing. */
-		ftl_cut_power(ftl, 0, next(mirror));
+		ftl_cut_power(ftl, 0, bytes_take(&mirror->bytes));
 		ftl_power_on(ftl, mirror->device.now_ns);
 	}
 	for (lba = 0; lba < mirror->lbas && !mirror->broken; lba++)
@@ -384,11 +352,11 @@ static void move_pages(struct mirror *mirror, uint32_t src, uint32_t dst, uint32
 		mirror->move[i].certain = true;
 		certain(mirror, src + i, mirror->move[i].data);
 	}
-	if (next(mirror) & 1)
+	if (bytes_take(&mirror->bytes) & 1)
 		flush(mirror);
 	if (!mirror->moves || mirror->broken)
 		return;
-	end_moves(mirror, next(mirror) & 1);
+	end_moves(mirror, bytes_take(&mirror->bytes) & 1);
 }
 
 /* A copy by the host, which the device answers with a remap. */
@@ -425,19 +393,30 @@ static void log_flush(struct mirror *mirror, enum ftl_op op)
 		everything_is_certain(mirror, true);
 }
 
+/* Nobody asks for anything: the write buffer is emptied, until the power fails or he does. */
+static void rest(struct mirror *mirror)
+{
+	struct ftl *ftl = mirror->device.ftl;
+
+	mirror->device.now_ns += 400 + bytes_below(&mirror->bytes, 30000);
+	ftl_run(ftl, mirror->device.now_ns);
+	if (ftl_power_is_off(ftl))
+		recover(mirror);
+}
+
 static void arm_cut(struct mirror *mirror)
 {
-	uint32_t operations = below(mirror, 60);
+	uint32_t operations = bytes_below(&mirror->bytes, 60);
 
-	ftl_cut_power(mirror->device.ftl, operations, next(mirror) << 8 | operations);
+	ftl_cut_power(mirror->device.ftl, operations, bytes_take(&mirror->bytes) << 8 | operations);
 	if (!operations)
 		recover(mirror);
 }
 
 static void step(struct mirror *mirror)
 {
-	uint8_t what = next(mirror);
-	uint32_t lba = below(mirror, mirror->lbas);
+	uint8_t what = bytes_take(&mirror->bytes);
+	uint32_t lba = bytes_below(&mirror->bytes, mirror->lbas);
 	uint32_t pages = 1 + (what >> 4);
 
 	if (pages > mirror->lbas - lba)
@@ -456,23 +435,41 @@ static void step(struct mirror *mirror)
 		discard_pages(mirror, lba, pages);
 		return;
 	case 7: case 8:
-		move_pages(mirror, lba, below(mirror, mirror->lbas - pages + 1), pages);
+		move_pages(mirror, lba, bytes_below(&mirror->bytes, mirror->lbas - pages + 1), pages);
 		return;
 	case 9:
-		copy_pages(mirror, lba, below(mirror, mirror->lbas - pages + 1), pages);
+		copy_pages(mirror, lba, bytes_below(&mirror->bytes, mirror->lbas - pages + 1), pages);
 		return;
 	case 10:
 		spread(mirror, lba, pages);
 		return;
 	case 11:
-		log_flush(mirror, next(mirror) % 8 ? FTL_LOG_FLUSH : FTL_CHECKPOINT);
+		log_flush(mirror, bytes_take(&mirror->bytes) % 8 ? FTL_LOG_FLUSH : FTL_CHECKPOINT);
 		return;
 	case 12:
 		arm_cut(mirror);
 		return;
+	case 13:
+		rest(mirror);
+		return;
 	default:
 		check_lba(mirror, lba);
 	}
+}
+
+static void add_counts(const struct mirror *mirror, uint64_t steps, struct mirror_counts *counts)
+{
+	struct ftl_stats stats;
+
+	ftl_read_stats(mirror->device.ftl, &stats);
+	counts->operations += steps;
+	counts->cuts += mirror->cuts;
+	counts->spread_pages += mirror->spread_pages;
+	counts->map_pages += stats.map_page_programs;
+	counts->map_misses += stats.map_misses;
+	counts->folded_pages += stats.folded_pages;
+	counts->suspensions += stats.suspensions;
+	counts->unit_merges += stats.unit_merges;
 }
 
 const char *mirror_play(const uint8_t *bytes, size_t count, struct mirror_counts *counts)
@@ -483,14 +480,13 @@ const char *mirror_play(const uint8_t *bytes, size_t count, struct mirror_counts
 	uint64_t steps = 0;
 	uint32_t lba;
 
-	mirror->bytes = bytes;
-	mirror->left = count;
+	mirror->bytes = (struct bytes){ bytes, count };
 	read_config(mirror, &config);
 	device_open(&mirror->device, &config);
 	ftl_prepare_remap(mirror->device.ftl);
 	for (lba = 0; lba < mirror->lbas; lba++)
 		certain(mirror, lba, 0);
-	while (mirror->left && !mirror->broken) {
+	while (mirror->bytes.left && !mirror->broken) {
 		step(mirror);
 		if (!(++steps % 64) && !mirror->broken)
 			mirror->broken = broken_invariant(mirror->device.ftl);
@@ -499,11 +495,8 @@ const char *mirror_play(const uint8_t *bytes, size_t count, struct mirror_counts
 	for (lba = 0; lba < mirror->lbas && !mirror->broken; lba++)
 		check_lba(mirror, lba);
 	broken = mirror->broken;
-	if (counts) {
-		counts->operations += steps;
-		counts->cuts += mirror->cuts;
-		counts->spread_pages += mirror->spread_pages;
-	}
+	if (counts)
+		add_counts(mirror, steps, counts);
 	device_close(&mirror->device);
 	free(mirror);
 	return broken;

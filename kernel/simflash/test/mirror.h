@@ -8,6 +8,7 @@
 
 struct mirror_counts {
 	uint64_t operations, cuts, spread_pages;
+	uint64_t map_pages, map_misses, folded_pages, suspensions, unit_merges;
 };
 
 /*

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "../ftl/internal.h"
+#include "bytes.h"
 #include "device.h"
 #include "invariants.h"
 #include "model.h"
@@ -41,57 +42,21 @@ struct model {
 	struct lba lba[MAX_LBAS];
 	uint32_t lbas;
 	struct command command[MAX_DEPTH];
-	const uint8_t *bytes;
-	size_t left;
+	struct bytes bytes;
 	const char *broken;
 };
 
-static uint8_t next(struct model *model)
-{
-	if (!model->left)
-		return 0;
-	model->left--;
-	return *model->bytes++;
-}
-
-static uint32_t below(struct model *model, uint32_t limit)
-{
-	uint32_t low = next(model);
-
-	return (next(model) << 8 | low) % limit;
-}
-
 static void read_config(struct model *model, struct ftl_config *config)
 {
-	uint8_t times = next(model);
+	uint8_t times = bytes_take(&model->bytes);
 
-	*config = (struct ftl_config){
-		.capacity_pages = 32 + below(model, MAX_LBAS - 32 + 1),
-		.spare_percent = below(model, 200),
-		.channels = 1 + below(model, 3),
-		.dies_per_channel = 1 + below(model, 2),
-		.row_pages = 1 + below(model, 4),
-		.queue_depth = 1 + below(model, MAX_DEPTH),
-		.command_pages = MAX_PAGES,
-		.policy = below(model, FTL_POLICIES),
-		.victim = below(model, FTL_VICTIMS),
-		.commands_at_once = below(model, 3),
-		.map_cache_pages = below(model, 5),
-		.map_page_lbas = 1 + below(model, 12),
-		.link_duplex = below(model, 2),
-		.slc_pages = below(model, 2) ? 0 : below(model, 200),
-		.fold_after_ns = 400,
-		.slc_program_ns = 200,
-		.slc_read_ns = 50,
-		.read_upper_ns = 150,
-		.program_upper_ns = 2000,
-		.wear_gap = below(model, 3),
-		.power_loss = below(model, 2),
-	};
-	config->suspend_ns = config->policy == FTL_FIFO ? 0 : below(model, 2) * 40;
-	config->block_pages = config->row_pages * (1 + below(model, 6));
+	*config = (struct ftl_config){ .command_pages = MAX_PAGES };
+	config->capacity_pages = 32 + bytes_below(&model->bytes, MAX_LBAS - 32 + 1);
+	config->spare_percent = bytes_below(&model->bytes, 200);
+	config->queue_depth = 1 + bytes_below(&model->bytes, MAX_DEPTH);
+	config->power_loss = bytes_below(&model->bytes, 2);
+	bytes_config(&model->bytes, config);
 	config->log_pages = 4 * config->row_pages;
-	config->cache_pages = config->row_pages * (2 + below(model, 6));
 	if (times & 1)
 		config->read_ns = 100;
 	if (times & 2)
@@ -345,7 +310,7 @@ static void submit(struct model *model, enum ftl_op op, uint32_t lba, uint32_t p
 		prepare_change(model, command, op, lba, pages);
 	cmd = device_command(&model->device, op, lba, pages, command->memory);
 	cmd->fua = fua;
-	cmd->foreground = below(model, 2);
+	cmd->foreground = bytes_below(&model->bytes, 2);
 	command->cmd = cmd;
 	device_submit(&model->device, cmd);
 	collect(model);
@@ -353,7 +318,7 @@ static void submit(struct model *model, enum ftl_op op, uint32_t lba, uint32_t p
 
 static void pass_time(struct model *model)
 {
-	uint64_t ns = below(model, 3000);
+	uint64_t ns = bytes_below(&model->bytes, 3000);
 
 	if (ns % 2)
 		model->device.now_ns = ftl_next_ns(model->device.ftl) == FTL_NEVER ?
@@ -366,8 +331,8 @@ static void pass_time(struct model *model)
 
 static void step(struct model *model)
 {
-	uint8_t what = next(model);
-	uint32_t lba = below(model, model->lbas);
+	uint8_t what = bytes_take(&model->bytes);
+	uint32_t lba = bytes_below(&model->bytes, model->lbas);
 	uint32_t pages = 1 + (what >> 4);
 
 	if (pages > model->lbas - lba)
@@ -419,11 +384,10 @@ const char *model_play(const uint8_t *bytes, size_t count)
 	const char *broken;
 	uint32_t steps = 0;
 
-	model->bytes = bytes;
-	model->left = count;
+	model->bytes = (struct bytes){ bytes, count };
 	read_config(model, &config);
 	device_open(&model->device, &config);
-	while (model->left && !model->broken) {
+	while (model->bytes.left && !model->broken) {
 		step(model);
 		if (!(++steps % 64))
 			check_invariants(model);

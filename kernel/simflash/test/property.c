@@ -2,19 +2,11 @@
 /* Random streams of operations on random devices, against the model. */
 #include <stdlib.h>
 
+#include "bytes.h"
 #include "check.h"
 #include "host.h"
 #include "mirror.h"
 #include "model.h"
-
-/* xorshift64* */
-static uint64_t random_word(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * 0x2545f4914f6cdd1dull;
-}
 
 static struct mirror_counts counts;
 
@@ -26,13 +18,10 @@ static const char *play_mirror(const uint8_t *bytes, size_t count)
 static const char *play_seed(const char *(*play)(const uint8_t *bytes, size_t count),
 			     uint64_t seed, size_t count)
 {
-	uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
 	uint8_t *bytes = malloc(count);
 	const char *broken;
-	size_t i;
 
-	for (i = 0; i < count; i++)
-		bytes[i] = random_word(&state) >> 56;
+	bytes_fill(bytes, count, seed);
 	broken = play(bytes, count);
 	free(bytes);
 	if (broken)
@@ -73,6 +62,10 @@ static void power_cuts_lose_nothing_in_short_streams(void)
 		EXPECT(!play_seed(play_mirror, seed, 600));
 	EXPECT(counts.cuts > 500);
 	EXPECT(counts.spread_pages > 500);
+	EXPECT(counts.map_pages > 500 && counts.map_misses > 500);
+	EXPECT(counts.folded_pages > 500);
+	EXPECT(counts.suspensions > 500);
+	EXPECT(counts.unit_merges > 500);
 }
 
 static void power_cuts_lose_nothing_in_long_streams(void)

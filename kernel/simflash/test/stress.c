@@ -7,17 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bytes.h"
 #include "mirror.h"
 
 #define BYTES 60000
-
-static uint64_t random_word(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * 0x2545f4914f6cdd1dull;
-}
 
 int main(int arguments, char **argument)
 {
@@ -25,14 +18,11 @@ int main(int arguments, char **argument)
 	struct mirror_counts counts = { 0 };
 	uint8_t *bytes = malloc(BYTES);
 	uint64_t seed;
-	size_t i;
 
 	for (seed = 1; counts.operations < wanted; seed++) {
-		uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
-		const char *broken;
+			const char *broken;
 
-		for (i = 0; i < BYTES; i++)
-			bytes[i] = random_word(&state) >> 56;
+		bytes_fill(bytes, BYTES, seed);
 		broken = mirror_play(bytes, BYTES, &counts);
 		if (!broken)
 			continue;
@@ -40,8 +30,10 @@ int main(int arguments, char **argument)
 		printf("0 passed, 1 failed\n");
 		return EXIT_FAILURE;
 	}
-	printf("%" PRIu64 " operations, %" PRIu64 " power cuts\n1 passed, 0 failed\n",
-	       counts.operations, counts.cuts);
+	printf("%" PRIu64 " operations, %" PRIu64 " power cuts, %" PRIu64 " map pages written, %"
+	       PRIu64 " pages folded, %" PRIu64 " suspensions, %" PRIu64 " units merged\n"
+	       "1 passed, 0 failed\n", counts.operations, counts.cuts, counts.map_pages,
+	       counts.folded_pages, counts.suspensions, counts.unit_merges);
 	free(bytes);
 	return EXIT_SUCCESS;
 }

@@ -429,6 +429,7 @@ static void reads_do_not_suspend_a_program_for_ever(void)
 {
 	struct ftl_config config = device_config();
 	struct ftl_cmd *cmd = NULL;
+	struct ftl_stats stats;
 	struct device device;
 	int reads;
 
@@ -446,8 +447,10 @@ static void reads_do_not_suspend_a_program_for_ever(void)
 		device_release(&device, cmd);
 	}
 	device_drain(&device);
+	ftl_read_stats(device.ftl, &stats);
 	device_close(&device);
 	EXPECT(reads > 10 && reads < 60);
+	EXPECT(stats.suspensions >= 1 && stats.suspensions <= 2);
 }
 
 /* Time of a write of one page at each of the LBAs, beyond what it takes on its own. */

@@ -1,6 +1,7 @@
 use super::*;
 use crate::stream::tests::{CONFIG, Writer};
 use crate::stream::{Page, Record};
+use replay::flash::OPERATION_COUNTERS;
 
 /// A stream and when each of its commands was sent and ended, in steps.
 fn of(records: &[(What, Step, Step)]) -> Promise {
@@ -10,7 +11,7 @@ fn of(records: &[(What, Step, Step)]) -> Promise {
         let what = what.clone();
         writer.record(&Record { now_ns: 0, what }, &pages);
     }
-    let stream = Stream::read(&writer.end(0, 0, [0; 12])).unwrap();
+    let stream = Stream::read(&writer.end(0, 0, [0; OPERATION_COUNTERS])).unwrap();
     let timeline = Timeline {
         steps: 100,
         submitted: records.iter().map(|it| it.1).collect(),

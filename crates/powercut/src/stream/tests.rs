@@ -92,8 +92,13 @@ impl Writer {
         }
     }
 
-    pub(crate) fn end(mut self, flags: u8, now_ns: u64, counters: [u64; 12]) -> Vec<u8> {
-        self.head(kind::END, flags, (0, 12), now_ns);
+    pub(crate) fn end(
+        mut self,
+        flags: u8,
+        now_ns: u64,
+        counters: [u64; OPERATION_COUNTERS],
+    ) -> Vec<u8> {
+        self.head(kind::END, flags, (0, OPERATION_COUNTERS as u32), now_ns);
         for counter in counters {
             self.u64(counter);
         }
@@ -164,7 +169,7 @@ fn written(pages: &[Page], records: &[Record]) -> Vec<u8> {
         writer.record(record, pages);
     }
     let end_ns = records.last().map_or(0, |it| it.now_ns);
-    writer.end(0, end_ns, [7; 12])
+    writer.end(0, end_ns, [7; OPERATION_COUNTERS])
 }
 
 /// With the pages themselves instead of their numbers.
@@ -189,7 +194,7 @@ proptest! {
     fn what_was_written_is_read((pages, records) in recorded()) {
         let stream = Stream::read(&written(&pages, &records)).unwrap();
         prop_assert_eq!(resolved(&stream.pages, &stream.records), resolved(&pages, &records));
-        prop_assert_eq!(stream.counters, [7; 12]);
+        prop_assert_eq!(stream.counters, [7; OPERATION_COUNTERS]);
         // Each content once.
         let distinct: std::collections::HashSet<&Page> = stream.pages.iter().collect();
         prop_assert_eq!(distinct.len(), stream.pages.len());
@@ -232,10 +237,10 @@ fn each_reason_is_told() {
     let mut newer = whole.clone();
     newer[8] = 9;
     assert_eq!(Stream::read(&newer).unwrap_err(), Error::Version(9));
-    let full = Writer::new(CONFIG).end(1, 0, [0; 12]);
+    let full = Writer::new(CONFIG).end(1, 0, [0; OPERATION_COUNTERS]);
     assert_eq!(Stream::read(&full).unwrap_err(), Error::Full);
     let mut forgets = CONFIG;
     forgets[POWER_LOSS] = 0;
-    let forgets = Writer::new(forgets).end(0, 0, [0; 12]);
+    let forgets = Writer::new(forgets).end(0, 0, [0; OPERATION_COUNTERS]);
     assert!(matches!(Stream::read(&forgets), Err(Error::Unknown(_))));
 }

@@ -18,6 +18,8 @@ const size_t frontrow_ftl_layout[] = {
 	sizeof(struct ftl_stats),
 	offsetof(struct ftl_stats, page_programs),
 	offsetof(struct ftl_stats, collect_page_programs),
+	offsetof(struct ftl_stats, map_misses),
+	offsetof(struct ftl_stats, suspensions),
 	offsetof(struct ftl_stats, log_erases),
 	offsetof(struct ftl_stats, busy_ns),
 	FTL_OPS,

@@ -18,7 +18,7 @@ pub struct Range {
 }
 
 /// What a device programmed and erased, and read to do so; counted by the core.
-pub const OPERATION_COUNTERS: usize = 12;
+pub const OPERATION_COUNTERS: usize = 15;
 
 /// A device as it was.
 pub struct Snapshot {
@@ -168,7 +168,7 @@ impl Flash {
 
     /// Row reads, row programs, page programs, padded pages and erases; row and page programs of
     /// garbage collection; row programs, page programs and erases of log and checkpoints; pages
-    /// elided and spread.
+    /// elided and spread; row and page programs of the map; pages folded.
     pub fn operation_counters(&mut self) -> [u64; OPERATION_COUNTERS] {
         let it = self.stats();
         [
@@ -184,6 +184,9 @@ impl Flash {
             it.log_erases,
             it.elided_pages,
             it.spread_pages,
+            it.map_row_programs,
+            it.map_page_programs,
+            it.folded_pages,
         ]
     }
 

@@ -114,9 +114,13 @@ pub struct Stats {
     pub level_blocks: u64,
     pub unit_merges: u64,
     pub map_look_ups: u64,
+    pub map_misses: u64,
     pub map_page_reads: u64,
     pub map_row_programs: u64,
     pub map_page_programs: u64,
+    pub slc_page_programs: u64,
+    pub folded_pages: u64,
+    pub suspensions: u64,
     pub log_row_programs: u64,
     pub log_page_programs: u64,
     pub log_erases: u64,
@@ -174,7 +178,7 @@ mod tests {
     use std::mem::offset_of;
 
     unsafe extern "C" {
-        static frontrow_ftl_layout: [usize; 19];
+        static frontrow_ftl_layout: [usize; 21];
     }
 
     #[test]
@@ -195,6 +199,8 @@ mod tests {
             size_of::<Stats>(),
             offset_of!(Stats, page_programs),
             offset_of!(Stats, collect_page_programs),
+            offset_of!(Stats, map_misses),
+            offset_of!(Stats, suspensions),
             offset_of!(Stats, log_erases),
             offset_of!(Stats, busy_ns),
             OPS,

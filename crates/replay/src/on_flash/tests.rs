@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 
 /// A small device, on which time passes.
 fn profile(queue_depth: u64) -> Config {
+    profile_with(queue_depth, &[])
+}
+
+fn profile_with(queue_depth: u64, more: &[(&str, u64)]) -> Config {
     let parameters = [
         ("capacity_mib", 1),
         ("channels", 2),
@@ -24,8 +28,10 @@ fn profile(queue_depth: u64) -> Config {
         ("write_command_ns", 10_000),
     ];
     let parameters: BTreeMap<_, _> = parameters
-        .map(|(name, value)| (name.to_owned(), value))
-        .into();
+        .iter()
+        .chain(more)
+        .map(|&(name, value)| (name.to_owned(), value))
+        .collect();
     Config::of_profile(&parameters).unwrap()
 }
 
@@ -76,6 +82,42 @@ fn a_device_that_is_written_in_order_copies_nothing_and_one_in_disorder_does() {
     let more = in_disorder.write_amplification.unwrap();
     assert!(more > few, "{more}");
     assert!(in_disorder.counters.collected_pages > 0);
+}
+
+/// Two pages of the map in RAM, of twenty; a write buffer of 1 MB and 2 ms between requests.
+#[test]
+fn what_the_map_and_the_write_buffer_cost_is_counted() {
+    let operations = (0..2048).map(|at| {
+        let kind = if at % 4 == 0 { Kind::Read } else { Kind::Write };
+        page(at * 2_000_000, kind, at * 389 % 1024, 1, 0)
+    });
+    let trace = Trace::new(operations.collect());
+    let small_map = [("map_cache_kib", 8), ("map_page_lbas", 64)];
+    let buffer = [
+        ("slc_mib", 1),
+        ("slc_program_ns", 100_000),
+        ("fold_after_ns", 500_000),
+    ];
+    let replay_with = |more: &[(&str, u64)]| {
+        let (config, stop) = (profile_with(4, more), AtomicBool::new(false));
+        on_flash(&trace, Pace::Open, 1, &config, FILL, &mut |_| (), &stop).unwrap()
+    };
+    let all_in_ram = replay_with(&[]);
+    assert_eq!(all_in_ram.counters.map_pages, 0);
+    assert_eq!(all_in_ram.counters.map_look_ups, 0);
+    assert_eq!(all_in_ram.counters.buffered_pages, 0);
+
+    let read = replay_with(&small_map);
+    let counters = &read.counters;
+    assert_eq!(counters.map_look_ups, 512);
+    assert!((400..512).contains(&counters.map_misses), "{counters:?}");
+    assert!(counters.map_pages > 1000, "{counters:?}");
+    assert!(read.write_amplification > all_in_ram.write_amplification.map(|it| it + 0.5));
+
+    let counters = replay_with(&buffer).counters;
+    assert!((1500..=1536).contains(&counters.buffered_pages));
+    assert!(counters.folded_pages > 1000, "{counters:?}");
+    assert!(counters.collected_pages >= counters.folded_pages);
 }
 
 #[test]
