@@ -39,11 +39,13 @@ fn a_debug_kernel_finds_nothing_wrong_whatever_is_written_to_the_attributes() {
 
 #[test]
 fn no_access_of_the_modules_races_with_another() {
+    // But for `order`, which is none where each watched access takes 80 us: nothing queues.
     let trials = [
-        "order",
+        "dependencies",
         "share",
         "change",
         "pressure",
+        "removal",
         "attributes",
         "lists",
         "unload",

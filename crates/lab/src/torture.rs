@@ -35,6 +35,10 @@ const SYSCTLS: [(&str, &str); 2] = [
     ("vm.dirty_background_bytes", "4194304"),
 ];
 
+/// Of the accesses of the modules KCSAN watches one in so many: eight times as often as while booting
+/// (`kernel/kcsan.config`).
+const WATCHED_ONE_IN: (&str, &str) = ("/sys/module/kcsan/parameters/skip_watch", "50");
+
 /// What to try, and where.
 pub struct Torture {
     /// The kernel to boot.
@@ -131,6 +135,7 @@ fn spec(
         false if clock == ::torture::Clock::WithDisks => DISKS_LIMIT_S,
         false => LIMIT_S,
     };
+    let writes = debug_kernel::looks_for_races(torture.kernel.release()).then_some(WATCHED_ONE_IN);
     let limit_virtual_s = limit_s * names.len() as u64 * u64::from(torture.rounds);
     Ok(GuestSpec {
         experiment: "torture".to_owned(),
@@ -141,7 +146,9 @@ fn spec(
         device: DEVICE.to_owned(),
         flash_image: None,
         sysctls,
-        writes: BTreeMap::new(),
+        writes: (writes.into_iter())
+            .map(|(path, value)| (path.to_owned(), value.to_owned()))
+            .collect(),
         io_cost_model: String::new(),
         mount_options: Vec::new(),
         limit_virtual_s,
