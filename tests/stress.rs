@@ -39,7 +39,7 @@ fn a_debug_kernel_finds_nothing_wrong_whatever_is_written_to_the_attributes() {
 
 #[test]
 fn no_access_of_the_modules_races_with_another() {
-    // But for `order`, which is none where each watched access takes 80 us: nothing queues.
+    // Not `order`: no request is Boosted there (docs/security.md).
     let trials = [
         "dependencies",
         "share",

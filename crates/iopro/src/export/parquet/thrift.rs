@@ -52,39 +52,34 @@ impl Struct {
         self
     }
 
+    /// Adds a list of structs, each of them ended.
+    pub fn structs(self, field: u8, structs: &[Vec<u8>]) -> Struct {
+        self.list(field, STRUCT, structs.len(), &structs.concat())
+    }
+
     /// Adds a list of values of an enumeration.
     pub fn i32s(self, field: u8, numbers: &[i32]) -> Struct {
-        self.list(field, I32, numbers, |bytes, number| {
-            varint(bytes, zigzag((*number).into()));
-        })
+        let mut elements = Vec::new();
+        for number in numbers {
+            varint(&mut elements, zigzag((*number).into()));
+        }
+        self.list(field, I32, numbers.len(), &elements)
     }
 
     /// Adds a list of one string.
     pub fn text_list(self, field: u8, text: &str) -> Struct {
-        self.list(field, BINARY, &[text], |bytes, text| binary(bytes, text))
+        let mut element = Vec::new();
+        binary(&mut element, text);
+        self.list(field, BINARY, 1, &element)
     }
 
-    /// Adds a list of structs, each of them ended.
-    pub fn structs(self, field: u8, structs: &[Vec<u8>]) -> Struct {
-        self.list(field, STRUCT, structs, |bytes, one| bytes.extend(one))
-    }
-
-    fn list<T>(
-        mut self,
-        field: u8,
-        kind: u8,
-        list: &[T],
-        write: impl Fn(&mut Vec<u8>, &T),
-    ) -> Struct {
+    fn list(mut self, field: u8, kind: u8, length: usize, elements: &[u8]) -> Struct {
         self.header(field, LIST);
-        let length = list.len().min(LONG_LIST);
-        self.bytes.push((length as u8) << 4 | kind);
-        if length == LONG_LIST {
-            varint(&mut self.bytes, list.len() as u64);
+        self.bytes.push((length.min(LONG_LIST) as u8) << 4 | kind);
+        if length >= LONG_LIST {
+            varint(&mut self.bytes, length as u64);
         }
-        for element in list {
-            write(&mut self.bytes, element);
-        }
+        self.bytes.extend_from_slice(elements);
         self
     }
 
