@@ -362,10 +362,21 @@ static inline struct frontrow_rq *frontrow_rq(struct request *rq)
 	return &fh->rqs[rq->internal_tag];
 }
 
+/*
+ * Of the flags only such as do not change are asked for, or those that only the task
+ * itself changes, of itself. Others do change meanwhile: a task that is preempted goes
+ * on without PF_BLOCK_TS.
+ */
+static inline unsigned int frontrow_flags(const struct task_struct *task)
+{
+	return READ_ONCE(task->flags);
+}
+
 /* jbd2 for one; a writeback worker and kswapd do nobody's work in particular. */
 static inline bool frontrow_is_kernels_own(const struct task_struct *task)
 {
-	return (task->flags & (PF_KTHREAD | PF_WQ_WORKER | PF_KSWAPD)) == PF_KTHREAD;
+	return (frontrow_flags(task) & (PF_KTHREAD | PF_WQ_WORKER | PF_KSWAPD)) ==
+	       PF_KTHREAD;
 }
 
 static inline unsigned int frontrow_mapping_hash(const void *mapping)

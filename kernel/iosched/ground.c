@@ -160,6 +160,20 @@ ssize_t frontrow_grounds_show(struct frontrow_data *fd,
 	return length ?: sysfs_emit(page, "none\n");
 }
 
+/*
+ * Both read in the cgroup's flags whether it is a root, which never changes. The
+ * flags beside it do while the cgroup is removed, as its remover holds cgroup_mutex and we do not.
+ */
+static void get_cgroup(struct cgroup *cgroup)
+{
+	data_race((cgroup_get(cgroup), 0));
+}
+
+static void put_cgroup(struct cgroup *cgroup)
+{
+	data_race((cgroup_put(cgroup), 0));
+}
+
 static void put_grounds(struct frontrow_grounds *grounds)
 {
 	unsigned int i;
@@ -167,7 +181,7 @@ static void put_grounds(struct frontrow_grounds *grounds)
 	if (!grounds)
 		return;
 	for (i = 0; i < grounds->nr; i++)
-		cgroup_put(grounds->entry[i].cgroup);
+		put_cgroup(grounds->entry[i].cgroup);
 	kfree(grounds);
 }
 
@@ -180,7 +194,7 @@ static int add(struct frontrow_grounds *grounds, struct cgroup *cgroup,
 	       enum frontrow_ground ground, unsigned int share_percent)
 {
 	if (grounds->nr == MAX_CGROUPS) {
-		cgroup_put(cgroup);
+		put_cgroup(cgroup);
 		return -E2BIG;
 	}
 	grounds->entry[grounds->nr].cgroup = cgroup;
@@ -201,7 +215,7 @@ static int keep_others(struct frontrow_grounds *grounds,
 	for (i = 0; old && i < old->nr && !err; i++) {
 		if (is_in_list(old->entry[i].ground, ground))
 			continue;
-		cgroup_get(old->entry[i].cgroup);
+		get_cgroup(old->entry[i].cgroup);
 		err = add(grounds, old->entry[i].cgroup, old->entry[i].ground,
 			  old->entry[i].share_percent);
 	}

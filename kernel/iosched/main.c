@@ -273,7 +273,7 @@ static void frontrow_prepare_request(struct request *rq)
 	fr->under_handle = current->journal_info;
 	fr->owner = frontrow_owner_of_current();
 	fr->by_kernel = frontrow_is_kernels_own(current);
-	fr->for_reclaim = current->flags & PF_MEMALLOC;
+	fr->for_reclaim = frontrow_flags(current) & PF_MEMALLOC;
 }
 
 static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,

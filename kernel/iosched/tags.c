@@ -87,7 +87,7 @@ static enum frontrow_ground ground_of_sender(struct frontrow_data *fd)
 {
 	const struct frontrow_sender *sender = sender_of_current(fd);
 
-	if (!(current->flags & PF_KTHREAD) || READ_ONCE(sender->task) != current)
+	if (!(frontrow_flags(current) & PF_KTHREAD) || READ_ONCE(sender->task) != current)
 		return frontrow_ground_of_current(fd);
 	return READ_ONCE(sender->ground);
 }
@@ -113,10 +113,10 @@ static bool sends_what_is_awaited(struct frontrow_data *fd)
 static bool somebody_depends_on(struct frontrow_data *fd, blk_opf_t opf,
 				enum frontrow_ground ground)
 {
-	bool is_task = !(current->flags & PF_KTHREAD);
+	bool is_task = !(frontrow_flags(current) & PF_KTHREAD);
 
 	return (is_task && ground != FRONTROW_BACKGROUND) ||
-	       current->journal_info || (current->flags & PF_MEMALLOC) ||
+	       current->journal_info || (frontrow_flags(current) & PF_MEMALLOC) ||
 	       (opf & REQ_SWAP) || READ_ONCE(fd->nr_unseen) ||
 	       ((opf & REQ_META) && rcu_access_pointer(fd->grounds)) ||
 	       sends_what_is_awaited(fd);

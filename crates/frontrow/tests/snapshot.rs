@@ -131,6 +131,16 @@ fn what_is_restored_lies_as_what_was_saved_and_has_none_of_its_data() {
     assert!(!bytes.windows(64).any(|it| it == [b'x'; 64]), "no data");
 }
 
+/// Device nodes and set-user-id programs are as whoever made the snapshot wanted.
+#[test]
+fn who_restores_is_told_how_to_mount_it() {
+    let aged = Aged::new();
+    let output = frontrow(&[Path::new("restore"), &aged.snapshot(), &aged.path("again")]);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("nosuid,nodev"), "{said}");
+}
+
 #[test]
 fn a_snapshot_that_is_damaged_restores_nothing() {
     let aged = Aged::new();

@@ -36,3 +36,11 @@ fn a_compromised_daemon_is_exposed_to_little() {
     assert_ne!(as_root, UNIT);
     assert!(!analyze(&as_root).0);
 }
+
+#[test]
+fn what_one_user_can_have_it_do_is_bounded_for_all_others() {
+    let lines: Vec<&str> = UNIT.lines().collect();
+    for bound in ["CPUQuota=50%", "MemoryMax=64M"] {
+        assert!(lines.contains(&bound), "docs/security.md tells of {bound}");
+    }
+}

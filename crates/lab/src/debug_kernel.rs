@@ -19,6 +19,9 @@ const KCSAN_CONFIG: &str = include_str!("../../../kernel/kcsan.config");
 /// What the releases of all of them have (CONFIG_LOCALVERSION).
 const RELEASE_MARK: &str = "-frontrow-";
 
+/// And of the one that looks for data races.
+const KCSAN_MARK: &str = "-frontrow-kcsan";
+
 /// A kernel that is built for its checks.
 pub struct Flavour {
     /// On the command line.
@@ -47,6 +50,11 @@ pub const FLAVOURS: [Flavour; 2] = [
 /// Whether a kernel of this release checks each access to memory and each lock.
 pub fn is_slow(release: &str) -> bool {
     release.contains(RELEASE_MARK)
+}
+
+/// Whether a kernel of this release looks for data races.
+pub fn looks_for_races(release: &str) -> bool {
+    release.ends_with(KCSAN_MARK)
 }
 
 /// What stays of its built sources, by directory.

@@ -37,6 +37,10 @@ const SYSCTLS: [(&str, &str); 2] = [
     ("vm.dirty_background_bytes", "4194304"),
 ];
 
+/// Of the accesses of the modules KCSAN watches one in so many where trials are for races: eight times as
+/// often as else (`kernel/kcsan.config`), with which a CPU of exact time is slower than the device.
+const WATCHED_ONE_IN: (&str, &str) = ("/sys/module/kcsan/parameters/skip_watch", "50");
+
 /// What to try, and where.
 pub struct Torture {
     /// The kernel to boot.
@@ -134,6 +138,9 @@ fn spec(
         false if clock == ::torture::Clock::WithDisks => DISKS_LIMIT_S,
         false => LIMIT_S,
     };
+    let watches = clock != ::torture::Clock::Instructions
+        && debug_kernel::looks_for_races(torture.kernel.release());
+    let writes = watches.then_some(WATCHED_ONE_IN);
     let limit_virtual_s = limit_s * names.len() as u64 * u64::from(torture.rounds);
     Ok(GuestSpec {
         experiment: "torture".to_owned(),
@@ -144,7 +151,9 @@ fn spec(
         device: DEVICE.to_owned(),
         flash_image: None,
         sysctls,
-        writes: BTreeMap::new(),
+        writes: (writes.into_iter())
+            .map(|(path, value)| (path.to_owned(), value.to_owned()))
+            .collect(),
         io_cost_model: String::new(),
         mount_options: Vec::new(),
         limit_virtual_s,

@@ -1,0 +1,265 @@
+//! A Parquet file. After the magic number come row groups, each of them a chunk a column, each
+//! of these one page: which rows have a value, a bit each, and then the values, packed by gzip.
+//! At the end is the footer, which says what the columns are and where the chunks, its length,
+//! and the magic number again. Numbers of fields and values of enumerations are those of
+//! `parquet.thrift` in the format's definition (<https://github.com/apache/parquet-format>).
+
+use super::thrift::{Struct, varint};
+use crate::tables::{Column, Kind, Table};
+use flate2::{Compression, write::GzEncoder};
+use rusqlite::types::ValueRef;
+use std::io::{self, Write};
+
+#[cfg(test)]
+mod tests;
+
+const MAGIC: &[u8; 4] = b"PAR1";
+
+/// So many rows are in memory at a time, or so many bytes of values and one row's.
+const ROWS_PER_GROUP: u64 = 1 << 16;
+const BYTES_PER_GROUP: usize = 16 << 20;
+
+/// Of the enumeration `Encoding`.
+const PLAIN: i32 = 0;
+const RLE: i32 = 3;
+/// Of `CompressionCodec`.
+const GZIP: i32 = 2;
+/// Of `PageType`.
+const DATA_PAGE: i32 = 0;
+/// Of `ConvertedType`.
+const UTF8: i32 = 0;
+
+/// The version of the format.
+const VERSION: i32 = 2;
+
+/// A file that is being written, row after row.
+pub struct Writer<W> {
+    output: W,
+    written: i64,
+    table: &'static Table,
+    chunks: Vec<Chunk>,
+    /// Of the group in memory.
+    rows: u64,
+    rows_per_group: u64,
+    /// Of those that are written, for the footer.
+    groups: Vec<Vec<u8>>,
+    all_rows: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file of the rows of `table`.
+    pub fn new(output: W, table: &'static Table) -> io::Result<Writer<W>> {
+        let mut writer = Writer {
+            output,
+            written: 0,
+            table,
+            chunks: table.columns.iter().map(|_| Chunk::default()).collect(),
+            rows: 0,
+            rows_per_group: ROWS_PER_GROUP,
+            groups: Vec::new(),
+            all_rows: 0,
+        };
+        writer.put(MAGIC)?;
+        Ok(writer)
+    }
+
+    /// Adds a row, whose cells are in the columns' order.
+    pub fn row(&mut self, cells: &[ValueRef]) -> io::Result<()> {
+        for ((chunk, column), cell) in self.chunks.iter_mut().zip(self.table.columns).zip(cells) {
+            chunk.push(column, *cell)?;
+        }
+        self.rows += 1;
+        let bytes: usize = self.chunks.iter().map(|chunk| chunk.plain.len()).sum();
+        if self.rows == self.rows_per_group || bytes >= BYTES_PER_GROUP {
+            self.end_group()?;
+        }
+        Ok(())
+    }
+
+    fn end_group(&mut self) -> io::Result<()> {
+        let (mut columns, mut bytes) = (Vec::new(), 0);
+        for (index, column) in self.table.columns.iter().enumerate() {
+            let chunk = std::mem::take(&mut self.chunks[index]);
+            let at = self.written;
+            let page = chunk.page(column);
+            let header = self.put_page(&page)?;
+            let (unpacked, packed) = (header + page.len() as i64, self.written - at);
+            columns.push(chunk_metadata(column, self.rows, at, unpacked, packed));
+            bytes += unpacked;
+        }
+        let group = Struct::default().structs(1, &columns).i64(2, bytes);
+        self.groups.push(group.i64(3, self.rows as i64).end());
+        self.all_rows += self.rows;
+        self.rows = 0;
+        Ok(())
+    }
+
+    /// Writes a page; gives the length of its header.
+    fn put_page(&mut self, page: &[u8]) -> io::Result<i64> {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+        packer.write_all(page)?;
+        let packed = packer.finish()?;
+        let encodings = Struct::default()
+            .i32(1, self.rows as i32)
+            .i32(2, PLAIN)
+            .i32(3, RLE)
+            .i32(4, RLE);
+        let header = Struct::default()
+            .i32(1, DATA_PAGE)
+            .i32(2, length(page)?)
+            .i32(3, length(&packed)?)
+            .nested(5, encodings)
+            .end();
+        self.put(&header)?;
+        self.put(&packed)?;
+        Ok(header.len() as i64)
+    }
+
+    /// Ends the file; gives what it was written into.
+    pub fn finish(mut self) -> io::Result<W> {
+        if self.rows > 0 {
+            self.end_group()?;
+        }
+        let footer = Struct::default()
+            .i32(1, VERSION)
+            .structs(2, &schema(self.table))
+            .i64(3, self.all_rows as i64)
+            .structs(4, &self.groups)
+            .text(6, concat!("frontrow version ", env!("CARGO_PKG_VERSION")))
+            .end();
+        self.put(&footer)?;
+        self.put(&length(&footer)?.to_le_bytes())?;
+        self.put(MAGIC)?;
+        self.output.flush()?;
+        Ok(self.output)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.output.write_all(bytes)?;
+        self.written += bytes.len() as i64;
+        Ok(())
+    }
+}
+
+/// A column's cells of one row group.
+#[derive(Default)]
+struct Chunk {
+    /// For each row, whether there is a value.
+    there: Bits,
+    booleans: Bits,
+    /// Values of the other kinds, as the encoding PLAIN has them.
+    plain: Vec<u8>,
+}
+
+impl Chunk {
+    fn push(&mut self, column: &Column, cell: ValueRef) -> io::Result<()> {
+        match (column.kind, cell) {
+            (_, ValueRef::Null) if column.nullable => {}
+            (Kind::Boolean, ValueRef::Integer(number)) => self.booleans.push(number != 0),
+            (Kind::Integer, ValueRef::Integer(number)) => {
+                self.plain.extend_from_slice(&number.to_le_bytes());
+            }
+            (Kind::Text, ValueRef::Text(text)) => {
+                self.plain.extend_from_slice(&length(text)?.to_le_bytes());
+                self.plain.extend_from_slice(text);
+            }
+            _ => {
+                let what = format!("{} cannot hold {}", column.name, cell.data_type());
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+        }
+        self.there.push(!matches!(cell, ValueRef::Null));
+        Ok(())
+    }
+
+    fn page(self, column: &Column) -> Vec<u8> {
+        let mut page = Vec::new();
+        if column.nullable {
+            let run = self.there.run();
+            page.extend((run.len() as u32).to_le_bytes());
+            page.extend(run);
+        }
+        page.extend(self.booleans.bytes);
+        page.extend(self.plain);
+        page
+    }
+}
+
+/// Bits, the first in the lowest of a byte.
+#[derive(Default)]
+struct Bits {
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl Bits {
+    fn push(&mut self, bit: bool) {
+        if self.count.is_multiple_of(8) {
+            self.bytes.push(0);
+        }
+        self.bytes[self.count / 8] |= u8::from(bit) << (self.count % 8);
+        self.count += 1;
+    }
+
+    /// As the encoding RLE has levels of one bit: one run that is packed and repeats nothing,
+    /// which gzip makes short. Its header counts groups of eight.
+    fn run(&self) -> Vec<u8> {
+        let mut run = Vec::new();
+        varint(&mut run, (self.bytes.len() as u64) << 1 | 1);
+        run.extend_from_slice(&self.bytes);
+        run
+    }
+}
+
+/// The columns, from left to right, after the root.
+fn schema(table: &Table) -> Vec<Vec<u8>> {
+    let columns = table.columns.len() as i32;
+    let root = Struct::default().text(4, table.name).i32(5, columns).end();
+    let mut elements = vec![root];
+    elements.extend(table.columns.iter().map(|column| {
+        let element = Struct::default()
+            .i32(1, physical_type(column.kind))
+            // Of `FieldRepetitionType`: required or optional.
+            .i32(3, column.nullable.into())
+            .text(4, column.name);
+        match column.kind {
+            // Old readers know the converted type, new ones the logical type: a union, whose
+            // first field is an empty struct for strings.
+            Kind::Text => {
+                let string = Struct::default().nested(1, Struct::default());
+                element.i32(6, UTF8).nested(10, string)
+            }
+            Kind::Integer | Kind::Boolean => element,
+        }
+        .end()
+    }));
+    elements
+}
+
+/// Of the enumeration `Type`.
+fn physical_type(kind: Kind) -> i32 {
+    match kind {
+        Kind::Boolean => 0,
+        Kind::Integer => 2,
+        Kind::Text => 6,
+    }
+}
+
+/// What the footer says of a chunk at `at`; the bytes are those of its page with the header.
+fn chunk_metadata(column: &Column, rows: u64, at: i64, unpacked: i64, packed: i64) -> Vec<u8> {
+    let metadata = Struct::default()
+        .i32(1, physical_type(column.kind))
+        .i32s(2, &[PLAIN, RLE])
+        .text_list(3, column.name)
+        .i32(4, GZIP)
+        .i64(5, rows as i64)
+        .i64(6, unpacked)
+        .i64(7, packed)
+        .i64(9, at);
+    Struct::default().i64(2, 0).nested(3, metadata).end()
+}
+
+/// As the format counts bytes.
+fn length(bytes: &[u8]) -> io::Result<i32> {
+    i32::try_from(bytes.len()).map_err(io::Error::other)
+}
