@@ -25,6 +25,9 @@ const LICENCES: [&str; 12] = [
 /// Under Apache-2.0 alone, and so in no binary; docs/dependencies.md says what each is for.
 const APACHE_ONLY: [&str; 4] = ["borsh-derive", "parquet", "prost", "prost-derive"];
 
+/// Where all of them come from, as Cargo.lock names it, with a digest of each.
+const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
 /// `cargo deny`'s configuration.
 const DENY: &str = include_str!("../../../deny.toml");
 
@@ -62,6 +65,9 @@ fn each_dependency_has_a_reason_a_licence_and_one_version() {
     let metadata = metadata();
     let packages = metadata["packages"].as_array().unwrap().iter();
     let (own, others): (Vec<_>, Vec<_>) = packages.partition(|it| it["source"].is_null());
+    for other in &others {
+        assert_eq!(text(other, "source"), CRATES_IO, "{}", other["name"]);
+    }
 
     let dependencies = own
         .iter()
