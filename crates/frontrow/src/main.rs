@@ -7,6 +7,7 @@ mod age;
 mod bench;
 mod completions;
 mod defrag;
+mod examples;
 mod exit;
 mod fg;
 mod iopro;
@@ -21,7 +22,7 @@ mod seeds;
 mod snapshot;
 mod whole;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::Failure;
 use std::ffi::OsString;
 use std::path::Path;
@@ -71,13 +72,12 @@ fn main() -> ExitCode {
     if ::lab::guest::is_init() {
         ::lab::guest::init();
     }
-    let is_launch = std::env::args_os().nth(1).is_some_and(|it| it == "launch");
-    let outcome = match is_launch {
+    let outcome = match is_launch() {
         true => {
             let LaunchCommand::Launch(args) = LaunchLine::parse().command;
             launch::run(args)
         }
-        false => run(CommandLine::parse_from(arguments()).command),
+        false => run(command_line().command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -86,6 +86,17 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit as u8)
         }
     }
+}
+
+/// Help is the other command line's, which has examples.
+fn is_launch() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    words.next().is_some_and(|it| it == "launch") && !words.any(|it| it == "--help" || it == "-h")
+}
+
+fn command_line() -> CommandLine {
+    let matches = examples::add_to(CommandLine::command()).get_matches_from(arguments());
+    CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 /// Under the name of `frontrowd` it is the daemon.
@@ -108,7 +119,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Iopro(args) => iopro::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Launch(args) => launch::run(args),
-        Command::Man(pages) => man::run(&pages, CommandLine::command()),
+        Command::Man(pages) => man::run(&pages, examples::add_to(CommandLine::command())),
         Command::Replay(args) => replay::run(args),
         Command::Sched(action) => sched::run(action),
         Command::Snapshot(action) => snapshot::run(action),

@@ -56,6 +56,10 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
     man.render_synopsis_section(&mut text)?;
+    if let Some(example) = command.get_before_help() {
+        let example = example.to_string();
+        section("EXAMPLE", example.trim_start_matches("Example: ")).to_writer(&mut text)?;
+    }
     man.render_description_section(&mut text)?;
     if command
         .get_arguments()
@@ -75,6 +79,13 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     }
     exit_status().to_writer(&mut text)?;
     Ok(text)
+}
+
+fn section(name: &str, words: &str) -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", [name]);
+    section.text([roman(words)]);
+    section
 }
 
 fn exit_status() -> Roff {
