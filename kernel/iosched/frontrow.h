@@ -186,7 +186,8 @@ struct frontrow_rq {
 	u64 in_class_since_ns;
 	u64 dispatched_ns;
 	u32 bytes;
-	u32 charged_bytes;	/* that its owner's turn has paid for; 0: none */
+	u32 charged_bytes;	/* that its payer's turn was moved for; 0: none */
+	u16 payer;		/* whose turn it takes: a process's or a file's */
 	u16 owner;		/* its submitter's process */
 	u8 class;
 	u8 own_class;		/* without anybody who waits for it */

@@ -39,13 +39,14 @@ static u64 cost_bytes(u32 bytes)
 static u64 next_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	struct frontrow_turns *turns = &fd->turns[fr->class];
-	u64 *end = &turns->ends[owner_of(fr)];
-	u64 turn = max(*end, turns->now);
+	u64 turn;
 
 	if (fr->by_kernel || fr->under_handle)
 		return turns->now;
+	fr->payer = owner_of(fr);
 	fr->charged_bytes = blk_rq_bytes(fr->rq);
-	*end = turn + cost_bytes(fr->charged_bytes);
+	turn = max(turns->ends[fr->payer], turns->now);
+	turns->ends[fr->payer] = turn + cost_bytes(fr->charged_bytes);
 	return turn;
 }
 
@@ -74,12 +75,15 @@ void frontrow_go_first(struct frontrow_data *fd, struct frontrow_rq *fr)
 	rb_add_cached(&fr->in_class, tree, is_before);
 }
 
+/* To the device, or to another class: what was not served costs nothing. */
 void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	rb_erase_cached(&fr->in_class, &fd->by_turn[fr->class]);
+	if (fr->charged_bytes)
+		fd->turns[fr->class].ends[fr->payer] -= cost_bytes(fr->charged_bytes);
 }
 
-/* It goes to the device; what was merged into it meanwhile is its owner's to pay. */
+/* It has left, for the device, with what was merged into it. */
 void frontrow_turn_ends(struct frontrow_data *fd, const struct frontrow_rq *fr)
 {
 	struct frontrow_turns *turns = &fd->turns[fr->class];
@@ -87,7 +91,6 @@ void frontrow_turn_ends(struct frontrow_data *fd, const struct frontrow_rq *fr)
 	if (frontrow_classes[fr->class].is_async)
 		return;
 	turns->now = max(turns->now, fr->turn);
-	if (fr->charged_bytes && fr->charged_bytes != fr->bytes)
-		turns->ends[owner_of(fr)] += cost_bytes(fr->bytes) -
-					     cost_bytes(fr->charged_bytes);
+	if (fr->charged_bytes)
+		turns->ends[fr->payer] += cost_bytes(fr->bytes);
 }
