@@ -8,7 +8,14 @@ use std::process::{Command, Stdio};
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Trials with exact answers: one CPU, the same run every time.
-const EXACT: [&str; 5] = ["dependencies", "order", "share", "launch", "powercut"];
+const EXACT: [&str; 6] = [
+    "dependencies",
+    "inheritance",
+    "order",
+    "share",
+    "launch",
+    "powercut",
+];
 
 /// The same, about what iopro tells.
 const TOLD: [&str; 2] = ["waits", "links"];

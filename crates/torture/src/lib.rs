@@ -15,6 +15,7 @@ mod drivers;
 mod failure;
 mod faults;
 mod fio;
+mod inherit;
 mod launch;
 mod leak;
 mod links;
@@ -99,13 +100,20 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 23] = [
+pub const TRIALS: [Trial; 24] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
         clock: Clock::Instructions,
         modules: &[],
         run: dependencies::run,
+    },
+    Trial {
+        name: "inheritance",
+        title: "what somebody behind has written goes early where who is in front waits for it",
+        clock: Clock::Instructions,
+        modules: &[],
+        run: inherit::run,
     },
     Trial {
         name: "order",

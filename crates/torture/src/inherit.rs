@@ -1,0 +1,129 @@
+//! Who is in front waits for what somebody behind has written: it lends what it waits for its
+//! urgency, by whichever way it comes to wait.
+
+use crate::backlog::{
+    SLOW, awaited_behind_backlog, commit_behind_backlog, inode_behind_backlog, set_mode, sync,
+    write,
+};
+use crate::failure::require;
+use crate::volume::{Layout, Volume};
+use crate::{Failure, Outcome, Stand};
+use device::PAGE_BYTES;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A way from a wait to somebody else's write.
+struct Way {
+    name: &'static str,
+    layout: Layout,
+    /// Has a backlog queued, and behind it what will be awaited; gives the file to wait with.
+    prepare: fn(&Stand, &Path) -> Outcome<File>,
+    wait: fn(&File, &Path) -> Outcome<()>,
+}
+
+const CGROUPS: &str = "/sys/fs/cgroup";
+const FRONT: &str = "torture-front";
+const BEHIND: &str = "torture-behind";
+
+/// Of the time that the same wait takes where nothing is promoted and nobody is in front. The
+/// backlog is two seconds' work; what is awaited, and what the device has already, a tenth of it.
+const MOST: f64 = 0.4;
+
+const WAYS: [Way; 5] = [
+    Way {
+        name: "a page under writeback is modified",
+        layout: Layout::DEFAULT,
+        prepare: |_, directory| awaited_behind_backlog(directory),
+        wait: |file, path| write(file, path, 1),
+    },
+    Way {
+        name: "a file under writeback is synced",
+        layout: Layout::DEFAULT,
+        prepare: |_, directory| awaited_behind_backlog(directory),
+        wait: sync,
+    },
+    Way {
+        name: "a file under writeback is truncated",
+        layout: Layout::DEFAULT,
+        prepare: |_, directory| awaited_behind_backlog(directory),
+        wait: |file, path| file.set_len(0).map_err(Failure::io("truncate", path)),
+    },
+    Way {
+        name: "a metadata block under writeback is modified",
+        layout: Layout::DEFAULT,
+        prepare: inode_behind_backlog,
+        wait: |file, path| set_mode(file, path, 0o640),
+    },
+    Way {
+        name: "a commit waits for another file's data",
+        layout: Layout {
+            options: "dioread_lock",
+            ..Layout::DEFAULT
+        },
+        prepare: |_, directory| commit_behind_backlog(directory),
+        wait: |file, path| write(file, path, PAGE_BYTES).and_then(|()| sync(file, path)),
+    },
+];
+
+pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+    stand.replace_device(SLOW)?;
+    for name in [FRONT, BEHIND] {
+        let place = directory(name);
+        fs::create_dir_all(&place).map_err(Failure::io("make", &place))?;
+    }
+    for way in &WAYS {
+        let plain = way.takes(stand, false)?;
+        let lent = way.takes(stand, true)?;
+        require(lent.as_secs_f64() <= MOST * plain.as_secs_f64(), || {
+            format!(
+                "{}: it took {lent:?} in front, and {plain:?} without",
+                way.name
+            )
+        })?;
+    }
+    for name in [FRONT, BEHIND] {
+        let place = directory(name);
+        fs::remove_dir(&place).map_err(Failure::io("remove", &place))?;
+    }
+    stand.replace_device("")
+}
+
+fn directory(cgroup: &str) -> PathBuf {
+    Path::new(CGROUPS).join(cgroup)
+}
+
+/// Moves the trial's own process.
+fn enter(cgroup: &str) -> Outcome<()> {
+    let procs = directory(cgroup).join("cgroup.procs");
+    fs::write(&procs, "0").map_err(Failure::io("write", &procs))
+}
+
+impl Way {
+    /// How long the wait takes; `is_lent`: in front of the one who wrote, and promoted.
+    fn takes(&self, stand: &Stand, is_lent: bool) -> Outcome<Duration> {
+        let volume = Volume::with(stand, self.layout)?;
+        stand.set("iosched/boost", if is_lent { "all" } else { "none" })?;
+        if is_lent {
+            stand.set("iosched/foreground", &format!("/{FRONT}"))?;
+            stand.set("iosched/background", &format!("/{BEHIND}"))?;
+        }
+        let took = self.waited(stand, volume.path());
+        enter("")?;
+        for list in ["foreground", "background"] {
+            stand.set(&format!("iosched/{list}"), "none")?;
+        }
+        stand.set("iosched/boost", "all")?;
+        volume.unmount()?;
+        took
+    }
+
+    fn waited(&self, stand: &Stand, directory: &Path) -> Outcome<Duration> {
+        enter(BEHIND)?;
+        let file = (self.prepare)(stand, directory)?;
+        enter(FRONT)?;
+        let begun = Instant::now();
+        (self.wait)(&file, directory)?;
+        Ok(begun.elapsed())
+    }
+}
