@@ -13,6 +13,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use place::Place;
 use record::{Inputs, ResultFile, Row, Run, Scale};
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,6 +22,9 @@ use workload::{Footprint, RunRequest};
 
 /// Room to leave on the file system.
 const SPARE_BYTES: u64 = 64 << 20;
+
+/// Before more than this is written somebody at a terminal is asked: flash wears out.
+const ASKED_BYTES: u64 = 2_000_000_000;
 
 /// Where the kernel has tracefs.
 const TRACEFS: &str = "/sys/kernel/tracing";
@@ -74,6 +78,10 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
+    /// Do not ask before much is written
+    #[arg(long)]
+    yes: bool,
+
     /// Print the result as JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -111,12 +119,27 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
     let footprint = footprint(&runs, options)?;
     let out = options.out.as_deref().map(Whole::create).transpose()?;
     check_space(directory, &target, footprint)?;
+    let place = Place::create(directory)?;
     announce(&target, footprint);
+    if footprint.written_bytes > ASKED_BYTES && !options.yes && !agrees()? {
+        place.remove()?;
+        return Err(Failure::new(
+            Exit::Refused,
+            "nothing was written: choose a smaller --scale, or fewer --workload and --load",
+        ));
+    }
 
     let stop = catch_signals()?;
-    let place = Place::create(directory)?;
+    let written_before = target.written_bytes();
     let rows = perform(&place, &runs, &target, options, &stop)?;
     place.remove()?;
+    if let (Some(before), Some(after)) = (written_before, target.written_bytes()) {
+        eprintln!(
+            "{} was written to {} meanwhile, by all.",
+            size(after - before),
+            target.device
+        );
+    }
 
     let result = ResultFile {
         experiment: "bench".to_owned(),
@@ -188,7 +211,7 @@ fn check_space(directory: &Path, target: &Target, needed: Footprint) -> Result<(
 
 fn announce(target: &Target, footprint: Footprint) {
     eprintln!(
-        "About {} will be written to {} and up to {} of it kept there meanwhile.",
+        "Up to {} will be written to {}, and up to {} of it kept there meanwhile.",
         size(footprint.written_bytes),
         target.device,
         size(footprint.disk_bytes),
@@ -196,6 +219,23 @@ fn announce(target: &Target, footprint: Footprint) {
     if tracefs().is_none() {
         eprintln!("Time in dirty throttling is not told apart: that needs root and tracefs.");
     }
+}
+
+/// Who sits at a terminal is asked; a script is told, as everybody is.
+fn agrees() -> Result<bool, Failure> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Ok(true);
+    }
+    eprint!("Go on? [y/N] ");
+    let mut answer = String::new();
+    stdin.read_line(&mut answer).map_err(|error| {
+        Failure::new(
+            Exit::Internal,
+            format_args!("cannot read the answer: {error}"),
+        )
+    })?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn perform(

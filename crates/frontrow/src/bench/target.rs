@@ -94,6 +94,13 @@ impl Target {
         Ok(())
     }
 
+    /// What was ever written to the disk, where there is one (`Documentation/block/stat.rst`).
+    pub fn written_bytes(&self) -> Option<u64> {
+        let stat = fs::read_to_string(format!("/sys/block/{}/stat", self.disk)).ok()?;
+        let sectors: u64 = stat.split_whitespace().nth(6)?.parse().ok()?;
+        Some(sectors * 512)
+    }
+
     /// What figures depend on, for the result file.
     pub fn inputs(&self) -> BTreeMap<String, String> {
         let setting = |name| fs::read_to_string(format!("/proc/sys/vm/{name}")).unwrap_or_default();
