@@ -43,9 +43,10 @@ const EXAMPLES: [&str; 35] = [
 
 /// What somebody who has read nothing should do.
 const FIRST: &str = "First steps:
-  frontrow bench /home/me --out before.json    how long your disk makes you wait, alone and beside a writer
-  sudo frontrow sched enable /home             try the scheduler; it says how to undo it
-  frontrow bench /home/me --out after.json
+  frontrow bench /home/me --workload m1 --seeds 1..5 --out before.json
+                                     how long saving a file takes, alone and beside a writer
+  sudo frontrow sched enable /home   try the scheduler; it says how to undo it
+  frontrow bench /home/me --workload m1 --seeds 1..5 --out after.json
   frontrow bench compare before.json after.json";
 
 /// The same command line with its examples.

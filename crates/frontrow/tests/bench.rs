@@ -1,5 +1,7 @@
 //! `frontrow bench` as a user runs it: output, exit codes, nothing left behind.
 
+use serde_json::Value;
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -78,6 +80,21 @@ fn two_results_are_compared() {
         "{text}"
     );
     assert!(text.contains("One seed cannot tell"), "{text}");
+
+    let slower = results.path().join("slower.json");
+    let mut result: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    for row in result["rows"].as_array_mut().unwrap() {
+        row["value"] = (2.0 * row["value"].as_f64().unwrap()).into();
+    }
+    fs::write(&slower, result.to_string()).unwrap();
+    let output = bench(&["compare", file, slower.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("×2.00  unclear") && !text.contains("worse"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -59,7 +59,7 @@ struct Compared {
 enum Verdict {
     Better,
     Worse,
-    /// The seeds do not agree which it is, or it is the same.
+    /// The seeds do not agree which it is, there is only one, or it is the same.
     Unclear,
     /// Neither way is better.
     Neither,
@@ -196,7 +196,7 @@ impl Compared {
             None => None,
         };
         let interval = paired.and_then(|ratios| ratios.interval);
-        let sure = interval.is_none_or(|it| it.high < 1.0 || it.low > 1.0);
+        let sure = interval.is_some_and(|it| it.high < 1.0 || it.low > 1.0);
         Compared {
             workload: figure.workload.clone(),
             load: figure.load.clone(),
