@@ -379,7 +379,8 @@ fn advice(cause: Cause, file: Option<&str>, seen: &Observation) -> Option<Advice
     let mount = file.and_then(|it| seen.machine.mount_of(it));
     let disk = mount.and_then(|it| it.disk.as_deref());
     let disk = disk.or(seen.written_disk().map(|it| it.disk.as_str()))?;
-    let now = seen.machine.disk(disk)?.scheduler.as_deref()?;
+    let disk = scheduled(disk, seen)?;
+    let (disk, now) = (&disk.name, disk.scheduler.as_deref()?);
     if now == "frontrow" {
         return None;
     }
@@ -391,6 +392,21 @@ fn advice(cause: Cause, file: Option<&str>, seen: &Observation) -> Option<Advice
         undo: format!("sudo frontrow sched disable {disk}"),
         brings: "in the lab, creating and syncing small files beside a writer took 652 ms instead of 2.67 s or more (README)",
     })
+}
+
+/// The disk, or below encryption and the like the one that has a scheduler.
+fn scheduled<'a>(disk: &str, seen: &'a Observation) -> Option<&'a Disk> {
+    let found = seen.machine.disk(disk)?;
+    if found.scheduler.is_some() {
+        return Some(found);
+    }
+    let [below] = &found.below[..] else {
+        return None;
+    };
+    let disks = seen.machine.disks.iter();
+    let holds = |it: &&Disk| it.scheduler.is_some() && below.starts_with(&it.name);
+    // Of sda and sdaa the second holds sdaa1.
+    disks.filter(holds).max_by_key(|it| it.name.len())
 }
 
 /// No storage has to do with it.

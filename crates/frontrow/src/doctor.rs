@@ -10,7 +10,7 @@ use doctor::{Error, Level, Machine, Observation, judge, machine, page};
 use iopro::capture::{self, What};
 use iopro::recording::Reader;
 use iopro::report;
-use std::io::{self, BufReader, PipeReader};
+use std::io::{self, BufReader, IsTerminal, PipeReader};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -48,6 +48,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let machine = Machine::look(root).map_err(failure)?;
     let stop = catch_signals()?;
     let length = Duration::from_secs(args.seconds);
+    if io::stderr().is_terminal() {
+        let seconds = args.seconds;
+        eprintln!("Watching for {seconds} s: do now what stutters. Ctrl-C ends it early.");
+    }
     let (seen, why_not) = observe(root, machine, length, &stop)?;
     let mut diagnosis = judge(&seen);
     let why_not = why_not.map(|why| format!("what level 1 does: {why}"));

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
 
 fn write(root: &Path, path: &str, text: &str) {
@@ -98,4 +100,35 @@ fn where_nothing_can_be_told_a_sentence_says_why() {
     }
     let usage = doctor(machine().path(), &["--seconds", "0"]);
     assert_eq!(usage.status.code(), Some(2));
+}
+
+/// Whether the process catches SIGINT by now.
+fn catches_interrupts(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let caught = status.lines().find_map(|it| it.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+    caught & 1 << (libc::SIGINT - 1) != 0
+}
+
+#[test]
+fn ctrl_c_ends_the_watching_and_the_page_comes() {
+    let root = machine();
+    let child = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["doctor", "--seconds", "3600", "--sysroot"])
+        .arg(root.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !catches_interrupts(child.id()) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    // SAFETY: the child was not waited for, so its id is its own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.starts_with("Watched ") && text.contains("64 requests"),
+        "{text}"
+    );
 }

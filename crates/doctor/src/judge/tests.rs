@@ -231,6 +231,27 @@ fn the_verdict_names_who_waited_and_because_of_whom() {
 }
 
 #[test]
+fn advice_is_for_the_disk_that_has_a_scheduler() {
+    let mut at = seen(vec![wait("app", "fsync", Class::Sync, SECOND)], writer());
+    at.machine.mounts = vec![mounted("/", "ext4", Some("dm-0"))];
+    at.machine.disks.push(Disk {
+        scheduler: None,
+        below: vec!["sda2".to_owned()],
+        ..disk("dm-0", false)
+    });
+    let command = |at: &Observation| {
+        let advice = judge(at).verdicts.remove(0).advice;
+        advice.map(|it| it.command)
+    };
+    assert_eq!(
+        command(&at).as_deref(),
+        Some("sudo frontrow sched enable sda")
+    );
+    at.machine.disks[0].scheduler = Some("frontrow".to_owned());
+    assert_eq!(command(&at), None, "it has it already");
+}
+
+#[test]
 fn little_seen_and_events_lost_make_it_less_sure() {
     let waits = |waits| Wait {
         waits,
