@@ -390,7 +390,7 @@ fn advice(cause: Cause, file: Option<&str>, seen: &Observation) -> Option<Advice
             "{disk}'s I/O scheduler from {now} to frontrow, which serves early the writes that somebody waits for; its module has to be there"
         ),
         undo: format!("sudo frontrow sched disable {disk}"),
-        brings: "in the lab, creating and syncing small files beside a writer took 652 ms instead of 2.67 s or more (README)",
+        brings: "in the lab, an fsync of 4 KB beside a writer took 19.7 ms instead of 69.5 ms (docs/doctor.md)",
     })
 }
 

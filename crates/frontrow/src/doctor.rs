@@ -7,7 +7,7 @@ use crate::print::{json, plain, print_text};
 use doctor::live::Waits;
 use doctor::watch::Watch;
 use doctor::{Error, Level, Machine, Observation, judge, machine, page};
-use iopro::capture::{self, What};
+use iopro::capture::{self, Closing, What};
 use iopro::recording::Reader;
 use iopro::report;
 use std::io::{self, BufReader, IsTerminal, PipeReader};
@@ -52,31 +52,51 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let seconds = args.seconds;
         eprintln!("Watching for {seconds} s: do now what stutters. Ctrl-C ends it early.");
     }
-    let (seen, why_not) = observe(root, machine, length, &stop)?;
+    let Seen {
+        seen,
+        why_not,
+        closing,
+    } = observe(root, machine, length, &stop)?;
     let mut diagnosis = judge(&seen);
     let why_not = why_not.map(|why| format!("what level 1 does: {why}"));
     diagnosis.cannot_see.extend(why_not);
     match args.json {
-        true => print_text(&json(&diagnosis)?),
-        false => print_text(&plain(&page::text(&diagnosis))),
+        true => print_text(&json(&diagnosis)?)?,
+        false => print_text(&plain(&page::text(&diagnosis)))?,
     }
+    // It takes some seconds, which nobody is to wait for the page.
+    drop(closing);
+    Ok(())
 }
 
-/// Watches at the best level there is; besides says why it is no better one.
+/// What watching came to.
+struct Seen {
+    seen: Observation,
+    /// Why it was at no better level.
+    why_not: Option<String>,
+    /// What is still to be taken down.
+    closing: Option<Closing>,
+}
+
+/// Watches at the best level there is.
 fn observe(
     root: &Path,
     machine: Machine,
     length: Duration,
     stop: &AtomicBool,
-) -> Result<(Observation, Option<String>), Failure> {
+) -> Result<Seen, Failure> {
     // SAFETY: the call takes nothing and cannot fail.
     let is_root = unsafe { libc::geteuid() } == 0;
     // A tree made for a test says nothing of this machine's tracing.
     let may_link = is_root && root == Path::new("/");
     let why_not = match may_link {
         true => match link(root, length, stop) {
-            Ok((watch, waits)) => {
-                return Ok((watch.end(Level::Linked, machine, Some(waits.end())), None));
+            Ok((watch, waits, closing)) => {
+                return Ok(Seen {
+                    seen: watch.end(Level::Linked, machine, Some(waits.end())),
+                    why_not: None,
+                    closing: Some(closing),
+                });
             }
             Err(Unlinked::Failed(failure)) => return Err(failure),
             Err(Unlinked::Impossible(why)) => Some(why),
@@ -92,7 +112,11 @@ fn observe(
         true => Level::Sampled,
         false => Level::Unprivileged,
     };
-    Ok((watch.end(level, machine, None), why_not))
+    Ok(Seen {
+        seen: watch.end(level, machine, None),
+        why_not,
+        closing: None,
+    })
 }
 
 /// Why there is no level 1.
@@ -104,7 +128,11 @@ enum Unlinked {
 }
 
 /// Watches by iopro: it records into a pipe, of which another thread links what comes.
-fn link(root: &Path, length: Duration, stop: &AtomicBool) -> Result<(Watch, Waits), Unlinked> {
+fn link(
+    root: &Path,
+    length: Duration,
+    stop: &AtomicBool,
+) -> Result<(Watch, Waits, Closing), Unlinked> {
     let failed = |error| Unlinked::Failed(Failure::new(Exit::Internal, error));
     let (reader, writer) = io::pipe().map_err(failed)?;
     let what = What::System(Some(length));
@@ -122,8 +150,8 @@ fn link(root: &Path, length: Duration, stop: &AtomicBool) -> Result<(Watch, Wait
         (recorded, watch, folding.join())
     });
     use capture::Error as Capture;
-    match recorded {
-        Ok(_) => {}
+    let (_, closing) = match recorded {
+        Ok(ended) => ended,
         Err(
             error @ (Capture::NoPermission
             | Capture::NoBtf
@@ -133,11 +161,11 @@ fn link(root: &Path, length: Duration, stop: &AtomicBool) -> Result<(Watch, Wait
             | Capture::Load(_)),
         ) => return Err(Unlinked::Impossible(error.to_string())),
         Err(error) => return Err(Unlinked::Failed(error.into())),
-    }
+    };
     let ended = |what| Unlinked::Failed(Failure::new(Exit::Internal, what));
     let waits = folded.map_err(|_| ended("the linker ended unexpectedly"))?;
     let waits = waits.map_err(Unlinked::Failed)?;
-    Ok((watch, waits))
+    Ok((watch, waits, closing))
 }
 
 fn fold(pipe: PipeReader) -> Result<Waits, Failure> {
