@@ -17,7 +17,7 @@ mod resolve;
 pub use discard::discard;
 pub use extents::{Extent, Layout, State};
 pub use image::load_image;
-pub use mounts::{is_mounted_for_writing, shown_at};
+pub use mounts::{Mount, all_mounts, is_mounted_for_writing, shown_at};
 pub use pages::{PAGE_BYTES, Pages};
 pub use queue::Schedulers;
 

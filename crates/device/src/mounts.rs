@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What one line says.
+#[derive(Clone, Debug)]
 pub struct Mount {
     /// `MAJOR:MINOR`.
     pub number: String,
@@ -29,6 +30,14 @@ pub fn holding(root: &Path, path: &Path) -> Result<Option<Mount>, Error> {
         .filter(|(point, _)| path.starts_with(point))
         .max_by_key(|(point, _)| point.components().count())
         .map(|(_, mount)| mount))
+}
+
+/// All mounts, in the kernel's order: where, and of what.
+///
+/// # Errors
+/// [`Error::Read`].
+pub fn all_mounts(root: &Path) -> Result<Vec<(PathBuf, Mount)>, Error> {
+    Ok(table(root)?.lines().filter_map(parse).collect())
 }
 
 /// Where the file that its file system, on the block device with this number, calls `path` is

@@ -27,6 +27,33 @@ impl Device {
             .and_then(parse_schedulers))
     }
 
+    /// Its number as the kernel writes it: `8:0`.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn number_text(&self) -> Result<String, Error> {
+        self.text("dev")
+    }
+
+    /// Whether it can be taken out: by its own word, or as it hangs on USB.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn is_removable(&self) -> Result<bool, Error> {
+        let by_its_word = self.text_if_any("removable")?.as_deref() == Some("1");
+        let mut parents = self.directory.iter();
+        Ok(by_its_word || parents.any(|name| name.to_string_lossy().starts_with("usb")))
+    }
+
+    /// What device mapper made it for, such as `CRYPT` or `LVM`; none for other disks.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn mapper(&self) -> Result<Option<String>, Error> {
+        let uuid = self.text_if_any("dm/uuid")?;
+        Ok(uuid.map(|it| it.split('-').next().unwrap_or_default().to_owned()))
+    }
+
     /// How many requests a queue may hold, reads and writes apart.
     ///
     /// # Errors

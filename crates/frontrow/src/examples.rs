@@ -3,12 +3,13 @@
 use clap::Command;
 
 /// Command lines, each of one command: the words up to the first that is none.
-const EXAMPLES: [&str; 35] = [
+const EXAMPLES: [&str; 36] = [
     "frontrow age /mnt/phone --days 30",
     "frontrow bench /home/me --out before.json",
     "frontrow bench compare before.json after.json",
     "frontrow completions bash",
     "frontrow defrag --check ~/Photos",
+    "frontrow doctor --seconds 60",
     "frontrow fg daemon",
     "frontrow fg follow",
     "frontrow fg release",

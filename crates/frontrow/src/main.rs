@@ -7,6 +7,7 @@ mod age;
 mod bench;
 mod completions;
 mod defrag;
+mod doctor;
 mod examples;
 mod exit;
 mod fg;
@@ -42,6 +43,7 @@ enum Command {
     Bench(bench::Args),
     Completions(completions::Completions),
     Defrag(defrag::Args),
+    Doctor(doctor::Args),
     Fg(fg::Fg),
     Iopro(iopro::Args),
     Lab(lab::Args),
@@ -115,6 +117,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => completions::run(&args, CommandLine::command()),
         Command::Defrag(args) => defrag::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Fg(args) => fg::run(args),
         Command::Iopro(args) => iopro::run(args),
         Command::Lab(args) => lab::run(args),

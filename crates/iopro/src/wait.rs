@@ -138,6 +138,17 @@ const BY_FUNCTION: [(&str, Class); 20] = [
     ("read_events", Class::Service),
 ];
 
+impl Class {
+    /// The class of a wait by where it is: the functions of its stack in the kernel.
+    pub fn of_stack(functions: &[&str]) -> Option<Class> {
+        let known = BY_FUNCTION.iter().find(|(function, _)| {
+            let mut names = functions.iter();
+            names.any(|name| name.starts_with(function))
+        });
+        known.map(|(_, class)| *class)
+    }
+}
+
 /// Gives the waits whose place only the stack tells the class of that place,
 /// and all waits the files of their calls. Both may be told at the end of a
 /// recording, so this comes last.
@@ -157,12 +168,8 @@ pub(crate) fn complete(store: &Store) -> Result<(), Error> {
     // that the request gave back, such as its tag.
     let mut update = database.prepare("UPDATE waits SET class = ?1 WHERE stack_id = ?2")?;
     for (stack, functions) in stacks {
-        let known = BY_FUNCTION.iter().find(|(function, _)| {
-            functions
-                .split(" < ")
-                .any(|name| name.starts_with(function))
-        });
-        if let Some((_, class)) = known {
+        let functions: Vec<&str> = functions.split(" < ").collect();
+        if let Some(class) = Class::of_stack(&functions) {
             update.execute(params![class.name(), stack])?;
         }
     }

@@ -1,0 +1,188 @@
+//! The causes that a wait can have: one table.
+
+use serde::Serialize;
+
+/// Why time was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Held back for dirty pages that others made.
+    DirtyThrottling,
+    /// Held back for dirty pages of its own.
+    OwnWrites,
+    /// fsync waits for others' writeback or for the journal beside it.
+    FsyncBehindWriteback,
+    /// A change waits for what is being written back or committed.
+    ChangeBehindWriteback,
+    /// sync or syncfs: all of a file system.
+    SyncAll,
+    /// fsync, and nobody else writes.
+    OwnCommits,
+    /// No free request, or writeback throttling.
+    QueueFull,
+    /// Discards that others asked for.
+    Discards,
+    /// Requests that take long although little is queued.
+    SlowDevice,
+    /// Its own requests, behind others'.
+    DeviceBusy,
+    /// A server, or a process that implements a file system.
+    Remote,
+    /// Reads of what was in memory a moment ago.
+    Evicted,
+    /// Reclaim.
+    Reclaim,
+    /// Reads from swap.
+    Swap,
+    /// No CPU was free.
+    Cpu,
+    /// Pressure without a wait that was seen.
+    Unexplained,
+}
+
+/// Whose matter it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The storage stack's.
+    Storage,
+    /// Memory is short; that it reads or writes is a consequence.
+    Memory,
+    /// No storage has to do with it.
+    Elsewhere,
+}
+
+/// What is said of a cause.
+#[derive(Debug)]
+pub struct Row {
+    /// The cause.
+    pub cause: Cause,
+    /// What it is called.
+    pub name: &'static str,
+    /// What it means, after "waited".
+    pub meaning: &'static str,
+    /// Whose matter it is.
+    pub kind: Kind,
+}
+
+const fn row(cause: Cause, name: &'static str, meaning: &'static str, kind: Kind) -> Row {
+    Row {
+        cause,
+        name,
+        meaning,
+        kind,
+    }
+}
+
+/// All causes.
+pub const ALL: [Row; 16] = [
+    row(
+        Cause::DirtyThrottling,
+        "dirty throttling",
+        "as others had made too many pages dirty",
+        Kind::Storage,
+    ),
+    row(
+        Cause::OwnWrites,
+        "own writes",
+        "as it writes faster than the disk does",
+        Kind::Storage,
+    ),
+    row(
+        Cause::FsyncBehindWriteback,
+        "fsync behind writeback",
+        "for its fsync behind others' writes or the journal commit with them",
+        Kind::Storage,
+    ),
+    row(
+        Cause::ChangeBehindWriteback,
+        "change behind writeback",
+        "to change what was being written back or committed",
+        Kind::Storage,
+    ),
+    row(
+        Cause::SyncAll,
+        "sync of everything",
+        "for sync() of whole file systems",
+        Kind::Storage,
+    ),
+    row(
+        Cause::OwnCommits,
+        "own commits",
+        "for its own fsync, with nobody else writing much",
+        Kind::Storage,
+    ),
+    row(
+        Cause::QueueFull,
+        "queue full",
+        "for a free request of the queue or as it throttles writes",
+        Kind::Storage,
+    ),
+    row(
+        Cause::Discards,
+        "discards",
+        "for discards to end",
+        Kind::Storage,
+    ),
+    row(
+        Cause::SlowDevice,
+        "slow device",
+        "for a device that takes long for each request with little queued",
+        Kind::Storage,
+    ),
+    row(
+        Cause::DeviceBusy,
+        "device busy",
+        "for its own requests",
+        Kind::Storage,
+    ),
+    row(
+        Cause::Remote,
+        "network or FUSE",
+        "for a file system that a server or a process answers for",
+        Kind::Elsewhere,
+    ),
+    row(
+        Cause::Evicted,
+        "evicted working set",
+        "to read again what had just been evicted from memory",
+        Kind::Memory,
+    ),
+    row(Cause::Reclaim, "reclaim", "to reclaim memory", Kind::Memory),
+    row(
+        Cause::Swap,
+        "swap",
+        "to read memory back from swap",
+        Kind::Memory,
+    ),
+    row(Cause::Cpu, "CPU", "for a CPU", Kind::Elsewhere),
+    row(
+        Cause::Unexplained,
+        "unexplained",
+        "at a place that this level does not see or know",
+        Kind::Storage,
+    ),
+];
+
+impl Cause {
+    /// What is said of it.
+    pub fn row(self) -> &'static Row {
+        let found = ALL.iter().find(|row| row.cause == self);
+        // The test below holds the table to the enumeration.
+        found.unwrap_or(&ALL[ALL.len() - 1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_row_and_its_line_in_the_page() {
+        let page = include_str!("../../../docs/doctor.md");
+        for (place, row) in ALL.iter().enumerate() {
+            assert_eq!(row.cause as usize, place, "{}", row.name);
+            assert!(page.contains(&format!("| {} |", row.name)), "{}", row.name);
+        }
+    }
+}

@@ -1,0 +1,542 @@
+//! From an observation to verdicts: pure functions.
+
+use crate::cause::{Cause, Kind};
+use crate::machine::Disk;
+use crate::observe::{Level, Observation, Pressure, Wait};
+use iopro::wait::Class;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Below this share of the time watched nothing is worth a verdict.
+const WORTH: f64 = 0.01;
+/// A verdict has at least this share of the time lost.
+const WORTH_OF_LOST: f64 = 0.05;
+/// From here on somebody writes enough for others to wait for it.
+const WRITER_BYTES_PER_S: f64 = 1e6;
+/// Of what is throttled the process's own share, from which on it is its own doing.
+const OWN_SHARE: f64 = 0.8;
+/// Of what was read, the share that had been evicted before.
+const EVICTED_SHARE: f64 = 0.5;
+/// Of what was read, the share that came from swap.
+const SWAPPED_SHARE: f64 = 0.25;
+/// A slow device: a request takes this long, with fewer than two at a time.
+const SLOW_REQUEST_NS: u64 = 50_000_000;
+const LITTLE_QUEUED: u64 = 2;
+/// Want of a CPU: tasks waited for one, while all were busy; a hog alone keeps nobody waiting.
+const CPU_PRESSED: f64 = 0.1;
+const CPU_BUSY: f64 = 0.5;
+const CPU_FULL: f64 = 0.9;
+/// Want of I/O that shows in no wait, and the same of memory.
+const PRESSED_UNSEEN: f64 = 0.1;
+/// Samples that make a verdict likely.
+const SAMPLES: u64 = 10;
+/// Calls that wait until data are on the device.
+const SYNC_CALLS: [&str; 4] = ["fsync", "fdatasync", "msync", "sync_file_range"];
+
+/// How sure a verdict is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// Seen: each wait was linked to its cause.
+    Sure,
+    /// Enough was seen, or the culprit is inferred from who wrote most.
+    Likely,
+    /// Little was seen.
+    Guess,
+}
+
+/// One thing that helps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Advice {
+    /// What to type.
+    pub command: String,
+    /// What it changes.
+    pub changes: String,
+    /// What puts it back.
+    pub undo: String,
+    /// What it should bring, and where that was measured.
+    pub brings: &'static str,
+}
+
+/// Who waited, for what, and whose fault it was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Why.
+    pub cause: Cause,
+    /// Its name.
+    pub name: &'static str,
+    /// Whose matter it is.
+    pub kind: Kind,
+    /// Who waited most.
+    pub who: String,
+    /// On which file most of that was.
+    pub file: Option<String>,
+    /// Whose fault it was, where somebody else's.
+    pub culprit: Option<String>,
+    /// Time lost, summed over tasks.
+    pub lost_ns: u64,
+    /// Of that, by `who`.
+    pub who_ns: u64,
+    /// Waits, or samples of them.
+    pub waits: u64,
+    /// The longest; 0 where it is not known.
+    pub longest_ns: u64,
+    /// The share of all time lost.
+    pub share: f64,
+    /// How sure.
+    pub confidence: Confidence,
+    /// Figures it rests on.
+    pub evidence: Vec<String>,
+    /// What helps, if something is known to.
+    pub advice: Option<Advice>,
+}
+
+/// Something that needs no watching.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// What.
+    pub sentence: String,
+    /// What helps.
+    pub advice: Option<Advice>,
+}
+
+/// What the page says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diagnosis {
+    /// How it was seen.
+    pub level: Level,
+    /// What cannot be seen that way, and what would let it.
+    pub cannot_see: Vec<String>,
+    /// For how long.
+    pub watched_ns: u64,
+    /// For how long some task was held up by want of what.
+    pub pressure: Pressure,
+    /// By time lost.
+    pub verdicts: Vec<Verdict>,
+    /// What the machine is set to.
+    pub findings: Vec<Finding>,
+}
+
+/// Judges.
+pub fn judge(seen: &Observation) -> Diagnosis {
+    let mut verdicts = storage(seen);
+    verdicts.extend(cpu(seen));
+    if verdicts.is_empty() {
+        verdicts.extend(memory(seen));
+    }
+    let all: u64 = verdicts.iter().map(|it| it.lost_ns).sum();
+    for verdict in &mut verdicts {
+        verdict.share = verdict.lost_ns as f64 / all.max(1) as f64;
+    }
+    // A process that waits for its own writes is nobody's fault, and hides nothing else.
+    let by_others = verdicts.iter().filter(|it| it.cause != Cause::OwnWrites);
+    let by_others: u64 = by_others.map(|it| it.lost_ns).sum();
+    verdicts.retain(|it| it.lost_ns as f64 >= WORTH_OF_LOST * by_others as f64);
+    verdicts.sort_by_key(|it| (it.cause == Cause::OwnWrites, std::cmp::Reverse(it.lost_ns)));
+    let lacks = seen.level.lacks().iter();
+    let mut cannot_see: Vec<String> = lacks.map(|it| (*it).to_owned()).collect();
+    if seen.lost_events > 0 {
+        let lost = seen.lost_events;
+        cannot_see.push(format!(
+            "{lost} events, which were lost as too many happened"
+        ));
+    }
+    Diagnosis {
+        level: seen.level,
+        cannot_see,
+        watched_ns: seen.watched_ns,
+        pressure: seen.pressure,
+        verdicts,
+        findings: findings(seen),
+    }
+}
+
+/// What waits in the storage stack come to, if enough of them were seen.
+fn storage(seen: &Observation) -> Vec<Verdict> {
+    let mut groups: BTreeMap<Cause, Vec<&Wait>> = BTreeMap::new();
+    for wait in &seen.waits {
+        groups.entry(cause_of(wait, seen)).or_default().push(wait);
+    }
+    let pressed = seen.share(seen.pressure.io_ns);
+    // At an unknown place tasks may also wait for what has to do with no storage.
+    if pressed < WORTH {
+        groups.remove(&Cause::Unexplained);
+    }
+    let lost_ns: u64 = groups.values().flatten().map(|it| it.lost_ns).sum();
+    if seen.share(lost_ns) >= WORTH {
+        let verdicts = groups.into_iter();
+        return verdicts
+            .map(|(cause, waits)| verdict(cause, &waits, seen))
+            .collect();
+    }
+    if pressed < PRESSED_UNSEEN {
+        return Vec::new();
+    }
+    let said = "the kernel counts it, and no task was seen to wait".to_owned();
+    vec![whole(Cause::Unexplained, seen.pressure.io_ns, None, said)]
+}
+
+/// Why this wait was.
+pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
+    let mount = wait
+        .file
+        .as_deref()
+        .and_then(|it| seen.machine.mount_of(it));
+    if wait.remote || mount.is_some_and(|it| it.remote) {
+        return Cause::Remote;
+    }
+    let call = wait.call.as_deref().unwrap_or_default();
+    if matches!(call, "sync" | "syncfs") {
+        return Cause::SyncAll;
+    }
+    // A lock is held for as long as its holder waits.
+    let class = match wait.class {
+        Class::Lock => wait.cause.unwrap_or(Class::Lock),
+        class => class,
+    };
+    match class {
+        Class::DirtyThrottle if is_own_doing(wait, seen) => Cause::OwnWrites,
+        Class::DirtyThrottle => Cause::DirtyThrottling,
+        Class::Reclaim => Cause::Reclaim,
+        Class::Discard => Cause::Discards,
+        _ if SYNC_CALLS.contains(&call) => match writer(wait, seen) {
+            Some(_) => Cause::FsyncBehindWriteback,
+            None => Cause::OwnCommits,
+        },
+        Class::Meta | Class::Data | Class::Sync | Class::JournalHandle | Class::JournalCommit => {
+            match is_own_doing(wait, seen) {
+                true => Cause::OwnWrites,
+                false => Cause::ChangeBehindWriteback,
+            }
+        }
+        Class::Tag | Class::QueueThrottle => Cause::QueueFull,
+        Class::Service => served(seen),
+        Class::Lock | Class::Other => Cause::Unexplained,
+    }
+}
+
+/// Somebody else who writes much and more than the one who waits.
+fn writer<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
+    let most = seen.writer_besides(&wait.who)?;
+    let rate = most.written_bytes as f64 / (seen.watched_ns.max(1) as f64 / 1e9);
+    let is_much = rate >= WRITER_BYTES_PER_S && most.written_bytes > seen.written_by(&wait.who);
+    is_much.then_some(&most.name)
+}
+
+/// Whether what it waits for is as good as all its own.
+fn is_own_doing(wait: &Wait, seen: &Observation) -> bool {
+    let others = seen.users.iter().filter(|it| it.name != wait.who);
+    if others
+        .map(|it| Some(&it.name))
+        .any(|it| it == wait.other.as_ref())
+    {
+        return false;
+    }
+    let own = seen.written_by(&wait.who);
+    let all: u64 = seen.users.iter().map(|it| it.written_bytes).sum();
+    own > 0 && own as f64 >= OWN_SHARE * all as f64
+}
+
+/// Why a request that somebody waits for took its time.
+fn served(seen: &Observation) -> Cause {
+    let memory = seen.memory;
+    let read = memory.paged_in_bytes.max(1) as f64;
+    if memory.swapped_in_bytes as f64 / read >= SWAPPED_SHARE {
+        return Cause::Swap;
+    }
+    if memory.refaulted_bytes as f64 / read >= EVICTED_SHARE {
+        return Cause::Evicted;
+    }
+    let slow = seen.busiest_disk().is_some_and(|it| {
+        let each_ns = it.request_ns / it.requests.max(1);
+        each_ns >= SLOW_REQUEST_NS && it.request_ns < LITTLE_QUEUED * it.busy_ns
+    });
+    match slow {
+        true => Cause::SlowDevice,
+        false => Cause::DeviceBusy,
+    }
+}
+
+fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
+    let who = most(waits.iter().map(|it| (Some(it.who.as_str()), it.lost_ns)));
+    let who = who.unwrap_or_default();
+    let of_who: Vec<&&Wait> = waits.iter().filter(|it| it.who == who).collect();
+    let file = most(of_who.iter().map(|it| (it.file.as_deref(), it.lost_ns)));
+    let (culprit, by_link) = culprit(cause, who, &of_who, seen);
+    let sum = |of: fn(&Wait) -> u64| -> u64 { waits.iter().map(|it| of(it)).sum() };
+    let count = sum(|it| it.waits);
+    let confidence = match seen.level {
+        Level::Linked if by_link && seen.lost_events == 0 => Confidence::Sure,
+        Level::Linked => Confidence::Likely,
+        Level::Sampled if count >= SAMPLES => Confidence::Likely,
+        _ => Confidence::Guess,
+    };
+    Verdict {
+        cause,
+        name: cause.row().name,
+        kind: cause.row().kind,
+        advice: advice(cause, file, seen),
+        who: who.to_owned(),
+        file: file.map(str::to_owned),
+        evidence: evidence(cause, culprit, seen),
+        culprit: culprit.map(str::to_owned),
+        lost_ns: sum(|it| it.lost_ns),
+        who_ns: of_who.iter().map(|it| it.lost_ns).sum(),
+        waits: count,
+        longest_ns: waits.iter().map(|it| it.longest_ns).max().unwrap_or(0),
+        share: 0.0,
+        confidence,
+    }
+}
+
+/// The name that has most time.
+fn most<'a>(named: impl Iterator<Item = (Option<&'a str>, u64)>) -> Option<&'a str> {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, ns) in named {
+        if let Some(name) = name {
+            *sums.entry(name).or_default() += ns;
+        }
+    }
+    let most = sums.into_iter().max_by_key(|it| it.1);
+    most.map(|(name, _)| name)
+}
+
+/// Whose fault it was, and whether that is linked and not inferred.
+fn culprit<'a>(
+    cause: Cause,
+    who: &str,
+    waits: &[&&'a Wait],
+    seen: &'a Observation,
+) -> (Option<&'a str>, bool) {
+    // Who is at the other end of a commit is the journal's thread, whatever made it work.
+    let is_user = |name: &str| name != who && seen.users.iter().any(|it| it.name == name);
+    let linked = waits.iter().map(|it| {
+        let other = it.other.as_deref().filter(|name| is_user(name));
+        (other, it.lost_ns)
+    });
+    let linked = most(linked);
+    match cause {
+        Cause::OwnWrites | Cause::OwnCommits | Cause::SlowDevice | Cause::Remote => (None, true),
+        Cause::SyncAll | Cause::DirtyThrottling | Cause::FsyncBehindWriteback => {
+            let writer = waits.first().and_then(|it| writer(it, seen));
+            (linked.or(writer), linked.is_some())
+        }
+        _ => (linked, true),
+    }
+}
+
+fn evidence(cause: Cause, culprit: Option<&str>, seen: &Observation) -> Vec<String> {
+    let mut said = Vec::new();
+    let written = culprit.map_or(0, |it| seen.written_by(it));
+    if let (Some(culprit), Some(disk)) = (culprit, seen.written_disk())
+        && written > 0
+    {
+        said.push(format!(
+            "{culprit} wrote {}; {} was written most, {}",
+            megabytes(written),
+            disk.disk,
+            megabytes(disk.written_bytes)
+        ));
+    }
+    if matches!(cause, Cause::SlowDevice | Cause::DeviceBusy)
+        && let Some(disk) = seen.busiest_disk()
+    {
+        said.push(format!(
+            "{} was busy {:.0} % of the time, {:.1} ms for each of {} requests",
+            disk.disk,
+            seen.share(disk.busy_ns) * 100.0,
+            disk.request_ns as f64 / disk.requests.max(1) as f64 / 1e6,
+            disk.requests
+        ));
+    }
+    match cause {
+        Cause::Evicted => said.push(format!(
+            "{} of the {} that were read had been evicted just before",
+            megabytes(seen.memory.refaulted_bytes),
+            megabytes(seen.memory.paged_in_bytes)
+        )),
+        Cause::Swap => said.push(format!(
+            "{} came back from swap",
+            megabytes(seen.memory.swapped_in_bytes)
+        )),
+        _ => {}
+    }
+    said
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// What is known to help: what nobody measured is not given.
+fn advice(cause: Cause, file: Option<&str>, seen: &Observation) -> Option<Advice> {
+    if !matches!(
+        cause,
+        Cause::FsyncBehindWriteback | Cause::ChangeBehindWriteback
+    ) {
+        return None;
+    }
+    let mount = file.and_then(|it| seen.machine.mount_of(it));
+    let disk = mount.and_then(|it| it.disk.as_deref());
+    let disk = disk.or(seen.written_disk().map(|it| it.disk.as_str()))?;
+    let disk = scheduled(disk, seen)?;
+    let (disk, now) = (&disk.name, disk.scheduler.as_deref()?);
+    if now == "frontrow" {
+        return None;
+    }
+    Some(Advice {
+        command: format!("sudo frontrow sched enable {disk}"),
+        changes: format!(
+            "{disk}'s I/O scheduler from {now} to frontrow, which serves early the writes that somebody waits for; its module has to be there"
+        ),
+        undo: format!("sudo frontrow sched disable {disk}"),
+        brings: "in the lab, an fsync of 4 KB beside a writer took 19.7 ms instead of 69.5 ms (docs/doctor.md)",
+    })
+}
+
+/// The disk, or below encryption and the like the one that has a scheduler.
+fn scheduled<'a>(disk: &str, seen: &'a Observation) -> Option<&'a Disk> {
+    let found = seen.machine.disk(disk)?;
+    if found.scheduler.is_some() {
+        return Some(found);
+    }
+    let [below] = &found.below[..] else {
+        return None;
+    };
+    let disks = seen.machine.disks.iter();
+    let holds = |it: &&Disk| it.scheduler.is_some() && below.starts_with(&it.name);
+    // Of sda and sdaa the second holds sdaa1.
+    disks.filter(holds).max_by_key(|it| it.name.len())
+}
+
+/// No storage has to do with it.
+fn cpu(seen: &Observation) -> Option<Verdict> {
+    let pressed = seen.share(seen.pressure.cpu_ns) >= CPU_PRESSED && seen.cpu_busy >= CPU_BUSY;
+    if !pressed && seen.cpu_busy < CPU_FULL {
+        return None;
+    }
+    let user = seen.users.iter().max_by_key(|it| it.cpu_ns)?;
+    let busy = format!(
+        "{} had a CPU for {:.1} s; others than this command kept the CPUs busy {:.0} % of the time",
+        user.name,
+        user.cpu_ns as f64 / 1e9,
+        seen.cpu_busy * 100.0
+    );
+    Some(whole(
+        Cause::Cpu,
+        seen.pressure.cpu_ns,
+        Some(&user.name),
+        busy,
+    ))
+}
+
+/// Want of memory although nobody was seen to wait for it.
+fn memory(seen: &Observation) -> Option<Verdict> {
+    let share = seen.share(seen.pressure.memory_ns);
+    let said = format!(
+        "some task was short of memory {:.0} % of the time",
+        share * 100.0
+    );
+    (share >= PRESSED_UNSEEN).then(|| whole(Cause::Reclaim, seen.pressure.memory_ns, None, said))
+}
+
+/// A verdict of the whole machine's, by its pressure.
+fn whole(cause: Cause, lost_ns: u64, culprit: Option<&str>, evidence: String) -> Verdict {
+    Verdict {
+        cause,
+        name: cause.row().name,
+        kind: cause.row().kind,
+        who: "some task".to_owned(),
+        file: None,
+        culprit: culprit.map(str::to_owned),
+        // A hog that nobody waits for is still worth a line.
+        lost_ns: lost_ns.max(1),
+        who_ns: lost_ns,
+        waits: 0,
+        longest_ns: 0,
+        share: 0.0,
+        confidence: Confidence::Likely,
+        evidence: vec![evidence],
+        advice: None,
+    }
+}
+
+/// What needs no watching.
+fn findings(seen: &Observation) -> Vec<Finding> {
+    let machine = &seen.machine;
+    let mut found = Vec::new();
+    let mut say = |sentence: String, advice| found.push(Finding { sentence, advice });
+    for disk in &machine.disks {
+        let mounted = machine
+            .mounts
+            .iter()
+            .find(|it| it.disk.as_deref() == Some(&disk.name));
+        if let Some(scheduler) = &disk.scheduler
+            && !disk.name.starts_with("loop")
+        {
+            let taken = if disk.removable {
+                ", can be taken out"
+            } else {
+                ""
+            };
+            let (name, depth) = (&disk.name, disk.depth);
+            say(
+                format!("{name}: scheduler {scheduler}, {depth} requests at most{taken}"),
+                None,
+            );
+        }
+        if disk.mapper.as_deref() == Some("CRYPT") {
+            let below = disk.below.join(", ");
+            say(
+                format!(
+                    "{}: encryption above {below}: a scheduler is set on {below}, and what it is told of who asks may be the encryption's workers",
+                    disk.name
+                ),
+                None,
+            );
+        }
+        if disk.removable && mounted.is_some() && disk.limit.as_ref().is_some_and(|it| !it.strict) {
+            say(
+                format!(
+                    "{}: a disk that can be taken out may fill all of the memory for dirty pages, for which all who write are throttled",
+                    disk.name
+                ),
+                limit(disk),
+            );
+        }
+    }
+    for rule in &machine.scheduler_rules {
+        say(format!("{rule} chooses schedulers as disks appear"), None);
+    }
+    for mount in machine.mounts.iter().filter(|it| it.remote) {
+        say(
+            format!(
+                "{} is {}: a server or a process answers for it, and no scheduler here",
+                mount.point, mount.filesystem
+            ),
+            None,
+        );
+    }
+    found
+}
+
+/// A dirty limit of the disk's own.
+fn limit(disk: &Disk) -> Option<Advice> {
+    let before = disk.limit.as_ref()?;
+    let at = format!("/sys/class/bdi/{}", disk.number);
+    Some(Advice {
+        command: format!("sudo sh -c 'echo 16777216 > {at}/max_bytes; echo 1 > {at}/strict_limit'"),
+        changes: format!(
+            "at most 16 MiB for {}, about a second of a USB stick's rate, are dirty at once",
+            disk.name
+        ),
+        undo: format!(
+            "sudo sh -c 'echo 0 > {at}/strict_limit; echo {} > {at}/max_ratio'",
+            before.max_ratio
+        ),
+        brings: "others are not throttled for a copy to it; not measured yet",
+    })
+}
+
+#[cfg(test)]
+mod tests;

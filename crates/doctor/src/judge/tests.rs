@@ -1,0 +1,383 @@
+use super::*;
+use crate::machine::{DirtyLimit, Machine, Mounted};
+use crate::observe::{Memory, Traffic, User};
+use crate::page;
+
+const MB: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+fn wait(who: &str, call: &str, class: Class, lost_ns: u64) -> Wait {
+    Wait {
+        who: who.to_owned(),
+        call: Some(call.to_owned()),
+        class,
+        cause: None,
+        file: Some("/home/file".to_owned()),
+        other: None,
+        remote: false,
+        waits: 10,
+        lost_ns,
+        longest_ns: lost_ns / 5,
+    }
+}
+
+fn user(name: &str, written_bytes: u64, cpu_ns: u64) -> User {
+    User {
+        name: name.to_owned(),
+        written_bytes,
+        cpu_ns,
+        ..Default::default()
+    }
+}
+
+fn disk(name: &str, removable: bool) -> Disk {
+    Disk {
+        name: name.to_owned(),
+        number: "8:0".to_owned(),
+        scheduler: Some("mq-deadline".to_owned()),
+        depth: 64,
+        removable,
+        mapper: None,
+        below: Vec::new(),
+        limit: Some(DirtyLimit {
+            max_ratio: 100,
+            strict: false,
+        }),
+    }
+}
+
+fn mounted(point: &str, filesystem: &str, disk: Option<&str>) -> Mounted {
+    Mounted {
+        point: point.to_owned(),
+        filesystem: filesystem.to_owned(),
+        disk: disk.map(str::to_owned),
+        remote: disk.is_none(),
+    }
+}
+
+/// Ten seconds at level 1 of a machine with a disk that is busy half of the time.
+fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
+    Observation {
+        level: Level::Linked,
+        watched_ns: 10 * SECOND,
+        pressure: Pressure {
+            io_ns: waits.iter().map(|it| it.lost_ns).sum(),
+            ..Default::default()
+        },
+        waits,
+        memory: Memory::default(),
+        cpu_busy: 0.1,
+        users,
+        disks: vec![Traffic {
+            disk: "sda".to_owned(),
+            requests: 1000,
+            request_ns: 5 * SECOND,
+            read_bytes: 100 * MB,
+            written_bytes: 200 * MB,
+            busy_ns: 5 * SECOND,
+        }],
+        lost_events: 0,
+        machine: Machine {
+            disks: vec![disk("sda", false)],
+            mounts: vec![
+                mounted("/", "ext4", Some("sda")),
+                mounted("/srv", "nfs4", None),
+            ],
+            scheduler_rules: Vec::new(),
+        },
+    }
+}
+
+fn causes(seen: &Observation) -> Vec<Cause> {
+    judge(seen).verdicts.iter().map(|it| it.cause).collect()
+}
+
+fn writer() -> Vec<User> {
+    vec![user("app", MB, 0), user("dd", 200 * MB, SECOND)]
+}
+
+#[test]
+fn each_cause_is_told_by_what_it_alone_shows() {
+    let one = |call, class, users| causes(&seen(vec![wait("app", call, class, SECOND)], users));
+    let cases = [
+        ("pwrite64", Class::DirtyThrottle, Cause::DirtyThrottling),
+        ("fsync", Class::JournalCommit, Cause::FsyncBehindWriteback),
+        ("fsync", Class::Service, Cause::FsyncBehindWriteback),
+        ("pwrite64", Class::Data, Cause::ChangeBehindWriteback),
+        ("rename", Class::JournalHandle, Cause::ChangeBehindWriteback),
+        ("syncfs", Class::Sync, Cause::SyncAll),
+        ("pwrite64", Class::Tag, Cause::QueueFull),
+        ("pwrite64", Class::QueueThrottle, Cause::QueueFull),
+        ("unlink", Class::Discard, Cause::Discards),
+        ("read", Class::Service, Cause::DeviceBusy),
+        ("read", Class::Reclaim, Cause::Reclaim),
+        ("openat", Class::Other, Cause::Unexplained),
+    ];
+    for (call, class, cause) in cases {
+        assert_eq!(one(call, class, writer()), [cause], "{call} {class:?}");
+    }
+    let alone = vec![user("app", 20 * MB, 0)];
+    assert_eq!(
+        one("fsync", Class::JournalCommit, alone.clone()),
+        [Cause::OwnCommits]
+    );
+    assert_eq!(
+        one("pwrite64", Class::DirtyThrottle, alone),
+        [Cause::OwnWrites]
+    );
+}
+
+#[test]
+fn a_lock_is_waited_for_as_long_as_its_holder_waits() {
+    let mut held = wait("app", "pwrite64", Class::Lock, SECOND);
+    held.cause = Some(Class::DirtyThrottle);
+    assert_eq!(
+        causes(&seen(vec![held], writer())),
+        [Cause::DirtyThrottling]
+    );
+}
+
+#[test]
+fn reads_that_are_waited_for_have_four_reasons() {
+    let reads = || seen(vec![wait("app", "read", Class::Service, SECOND)], writer());
+    let mut evicted = reads();
+    evicted.memory.paged_in_bytes = 100 * MB;
+    evicted.memory.refaulted_bytes = 60 * MB;
+    assert_eq!(causes(&evicted), [Cause::Evicted]);
+    let mut swap = reads();
+    swap.memory.paged_in_bytes = 100 * MB;
+    swap.memory.swapped_in_bytes = 50 * MB;
+    assert_eq!(causes(&swap), [Cause::Swap]);
+    assert!(page::text(&judge(&swap)).contains("memory is short (swap)"));
+    let mut slow = reads();
+    slow.disks[0].requests = 50;
+    assert_eq!(causes(&slow), [Cause::SlowDevice]);
+    // The same times with much queued are a busy device's.
+    slow.disks[0].requests = 500;
+    slow.disks[0].request_ns = 50 * SECOND;
+    assert_eq!(causes(&slow), [Cause::DeviceBusy]);
+}
+
+#[test]
+fn of_two_causes_the_one_that_cost_more_comes_first() {
+    let fsync = |ns| wait("app", "fsync", Class::JournalCommit, ns);
+    let throttled = |ns| wait("app", "pwrite64", Class::DirtyThrottle, ns);
+    let reads = |ns| wait("shell", "read", Class::Service, ns);
+    let of = |waits| causes(&seen(waits, writer()));
+    let first = of(vec![fsync(3 * SECOND), throttled(SECOND)]);
+    assert_eq!(first, [Cause::FsyncBehindWriteback, Cause::DirtyThrottling]);
+    let first = of(vec![fsync(SECOND), throttled(3 * SECOND)]);
+    assert_eq!(first, [Cause::DirtyThrottling, Cause::FsyncBehindWriteback]);
+    let first = of(vec![reads(2 * SECOND), throttled(SECOND)]);
+    assert_eq!(first, [Cause::DeviceBusy, Cause::DirtyThrottling]);
+    let both = judge(&seen(vec![fsync(3 * SECOND), throttled(SECOND)], writer()));
+    assert_eq!(both.verdicts[0].share, 0.75);
+}
+
+#[test]
+fn who_is_throttled_for_its_own_writes_is_told_of_last() {
+    let waits = vec![
+        wait("dd", "pwrite64", Class::DirtyThrottle, 8 * SECOND),
+        wait("app", "fsync", Class::JournalCommit, SECOND),
+    ];
+    let causes = causes(&seen(waits, writer()));
+    assert_eq!(causes, [Cause::FsyncBehindWriteback, Cause::OwnWrites]);
+    let mut rewritten = wait("dd", "pwrite64", Class::Data, SECOND);
+    assert_eq!(
+        self::causes(&seen(vec![rewritten.clone()], writer())),
+        [Cause::OwnWrites]
+    );
+    rewritten.other = Some("app".to_owned());
+    let by_app = self::causes(&seen(vec![rewritten], writer()));
+    assert_eq!(by_app, [Cause::ChangeBehindWriteback]);
+    // However long it waits for that, others' waiting is not left out.
+    let waits = vec![
+        wait("dd", "pwrite64", Class::DirtyThrottle, 80 * SECOND),
+        wait("app", "fsync", Class::JournalCommit, SECOND),
+    ];
+    let first = &judge(&seen(waits, writer())).verdicts[0];
+    assert_eq!(first.cause, Cause::FsyncBehindWriteback);
+}
+
+#[test]
+fn the_verdict_names_who_waited_and_because_of_whom() {
+    let mut fsync = wait("app", "fsync", Class::JournalCommit, 2 * SECOND);
+    fsync.other = Some("jbd2/sda-8".to_owned());
+    let inferred = judge(&seen(vec![fsync.clone()], writer()));
+    let first = &inferred.verdicts[0];
+    assert_eq!(
+        first.culprit.as_deref(),
+        Some("dd"),
+        "not the journal's thread"
+    );
+    assert_eq!(first.confidence, Confidence::Likely);
+    let advice = first.advice.as_ref().unwrap();
+    assert_eq!(advice.command, "sudo frontrow sched enable sda");
+    assert_eq!(advice.undo, "sudo frontrow sched disable sda");
+    fsync.other = Some("dd".to_owned());
+    let linked = judge(&seen(vec![fsync], writer()));
+    assert_eq!(linked.verdicts[0].confidence, Confidence::Sure);
+    let text = page::text(&linked);
+    for words in [
+        "level 1 of 3",
+        "Storage: fsync behind writeback.",
+        "app waited 2.00 s",
+        "because of dd",
+        "most on /home/file",
+        "undo:",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn advice_is_for_the_disk_that_has_a_scheduler() {
+    let mut at = seen(vec![wait("app", "fsync", Class::Sync, SECOND)], writer());
+    at.machine.mounts = vec![mounted("/", "ext4", Some("dm-0"))];
+    at.machine.disks.push(Disk {
+        scheduler: None,
+        below: vec!["sda2".to_owned()],
+        ..disk("dm-0", false)
+    });
+    let command = |at: &Observation| {
+        let advice = judge(at).verdicts.remove(0).advice;
+        advice.map(|it| it.command)
+    };
+    assert_eq!(
+        command(&at).as_deref(),
+        Some("sudo frontrow sched enable sda")
+    );
+    at.machine.disks[0].scheduler = Some("frontrow".to_owned());
+    assert_eq!(command(&at), None, "it has it already");
+}
+
+#[test]
+fn little_seen_and_events_lost_make_it_less_sure() {
+    let waits = |waits| Wait {
+        waits,
+        ..wait("app", "unlink", Class::Discard, SECOND)
+    };
+    let mut at = seen(vec![waits(20)], writer());
+    at.lost_events = 5;
+    assert_eq!(judge(&at).verdicts[0].confidence, Confidence::Likely);
+    assert!(page::text(&judge(&at)).contains("5 events"));
+    at.level = Level::Sampled;
+    assert_eq!(judge(&at).verdicts[0].confidence, Confidence::Likely);
+    at.waits = vec![waits(3)];
+    assert_eq!(judge(&at).verdicts[0].confidence, Confidence::Guess);
+    at.waits = vec![waits(20)];
+    at.level = Level::Unprivileged;
+    assert_eq!(judge(&at).verdicts[0].confidence, Confidence::Guess);
+}
+
+#[test]
+fn what_is_not_storage_gets_no_storage_verdict() {
+    let idle = seen(
+        vec![wait("app", "fsync", Class::Service, SECOND / 100)],
+        writer(),
+    );
+    assert!(causes(&idle).is_empty());
+    assert!(page::text(&judge(&idle)).contains("Nothing to see"));
+
+    let mut hung = seen(vec![wait("app", "openat", Class::Other, SECOND)], writer());
+    hung.pressure.io_ns = 0;
+    assert!(causes(&hung).is_empty(), "blocked, and not for I/O");
+    hung.waits.clear();
+    hung.pressure.io_ns = 3 * SECOND;
+    assert_eq!(causes(&hung), [Cause::Unexplained], "not called nothing");
+
+    let mut hog = seen(Vec::new(), vec![user("hog", 0, 9 * SECOND)]);
+    hog.cpu_busy = 0.97;
+    assert_eq!(
+        causes(&hog),
+        [Cause::Cpu],
+        "also where nobody waited for a CPU"
+    );
+    hog.pressure.cpu_ns = 5 * SECOND;
+    let text = page::text(&judge(&hog));
+    assert!(
+        text.contains("Not storage") && text.contains("hog had a CPU"),
+        "{text}"
+    );
+
+    let mut leak = seen(
+        vec![wait("leak", "read-fault", Class::Reclaim, SECOND)],
+        writer(),
+    );
+    leak.pressure.memory_ns = 2 * SECOND;
+    assert_eq!(judge(&leak).verdicts[0].kind, Kind::Memory);
+    leak.waits.clear();
+    leak.pressure.io_ns = 0;
+    assert_eq!(
+        judge(&leak).verdicts[0].kind,
+        Kind::Memory,
+        "by its pressure alone"
+    );
+
+    let mut server = wait("app", "read", Class::Service, SECOND);
+    server.file = Some("/srv/file".to_owned());
+    let server = seen(vec![server], writer());
+    assert_eq!(causes(&server), [Cause::Remote]);
+    assert!(page::text(&judge(&server)).contains("Not this machine's disks"));
+}
+
+#[test]
+fn the_doctors_own_work_is_no_want_of_a_cpu() {
+    let mut busy = seen(Vec::new(), vec![user("app", 0, SECOND)]);
+    busy.pressure.cpu_ns = 5 * SECOND;
+    busy.cpu_busy = 0.2;
+    assert!(causes(&busy).is_empty());
+}
+
+#[test]
+fn what_needs_no_watching_is_found() {
+    let mut at = seen(Vec::new(), Vec::new());
+    let machine = &mut at.machine;
+    machine.disks.push(disk("sdb", true));
+    machine
+        .mounts
+        .push(mounted("/media/stick", "vfat", Some("sdb")));
+    machine.disks.push(Disk {
+        mapper: Some("CRYPT".to_owned()),
+        below: vec!["sda2".to_owned()],
+        scheduler: None,
+        ..disk("dm-0", false)
+    });
+    machine
+        .scheduler_rules
+        .push("/etc/udev/rules.d/60-x.rules".to_owned());
+    let diagnosis = judge(&at);
+    let said: Vec<&str> = diagnosis
+        .findings
+        .iter()
+        .map(|it| it.sentence.as_str())
+        .collect();
+    let all = said.join("\n");
+    for words in [
+        "sda: scheduler mq-deadline, 64 requests at most",
+        "sdb: a disk that can be taken out may fill",
+        "dm-0: encryption above sda2",
+        "60-x.rules chooses schedulers",
+        "/srv is nfs4",
+    ] {
+        assert!(all.contains(words), "{words}: {all}");
+    }
+    let advice: Vec<_> = diagnosis
+        .findings
+        .iter()
+        .filter_map(|it| it.advice.as_ref())
+        .collect();
+    assert_eq!(advice.len(), 1);
+    assert!(
+        advice[0]
+            .command
+            .contains("/sys/class/bdi/8:0/strict_limit")
+    );
+    assert!(
+        advice[0]
+            .undo
+            .contains("echo 100 > /sys/class/bdi/8:0/max_ratio")
+    );
+    at.machine.disks[1].limit.as_mut().unwrap().strict = true;
+    assert!(judge(&at).findings.iter().all(|it| it.advice.is_none()));
+}

@@ -1,0 +1,46 @@
+//! Why a machine stutters: who waited, how long, for what, and whose fault it was.
+//!
+//! [`watch`] reads `/proc` and `/sys` below a root directory, [`live`] folds iopro's frames; both
+//! fill an [`Observation`]. [`judge()`] is a pure function from that to a [`Diagnosis`], and
+//! [`page`] says it in words.
+
+pub mod cause;
+pub mod judge;
+pub mod live;
+pub mod machine;
+pub mod observe;
+pub mod page;
+mod stacks;
+pub mod watch;
+
+pub use judge::{Diagnosis, judge};
+pub use machine::Machine;
+pub use observe::{Level, Observation};
+
+/// Why nothing can be told of a machine.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing is known of processes.
+    #[error(
+        "cannot read {0}, which tells what processes wait for: mount /proc, or leave the sandbox"
+    )]
+    NoProc(String),
+    /// Only the container's own processes would be seen.
+    #[error(
+        "this is a container, which sees neither who else uses the disk nor how it is set: run frontrow doctor on its host"
+    )]
+    Container,
+    /// Nothing says how much time was lost.
+    #[error(
+        "this kernel measures no pressure (/proc/pressure/io): add psi=1 to its command line (on Raspberry Pi OS in /boot/firmware/cmdline.txt) and boot again, or boot one built with CONFIG_PSI"
+    )]
+    NoPressure,
+    /// The pressure files are those of the unified hierarchy.
+    #[error(
+        "this machine uses control groups of version 1 only: boot with systemd.unified_cgroup_hierarchy=1"
+    )]
+    OldCgroups,
+    /// A disk's description could not be read.
+    #[error(transparent)]
+    Device(#[from] device::Error),
+}

@@ -1,0 +1,276 @@
+//! What needs no watching: disks and their settings, mounts, and who may be asked at all.
+
+use crate::Error;
+use device::{Device, all_mounts};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// Where udev's rules are.
+const RULES: [&str; 3] = [
+    "etc/udev/rules.d",
+    "run/udev/rules.d",
+    "usr/lib/udev/rules.d",
+];
+/// What a rule that chooses a scheduler writes to.
+const SCHEDULER_RULE: &str = "queue/scheduler";
+/// What a container's root has.
+const CONTAINER_MARKS: [&str; 3] = [".dockerenv", "run/.containerenv", "run/systemd/container"];
+/// File systems that a server answers for; those of FUSE besides.
+const NETWORK: [&str; 8] = [
+    "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "virtiofs",
+];
+/// Of FUSE, what nobody keeps files in.
+const NO_FILES: [&str; 3] = ["fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs"];
+
+/// The limits of dirty pages that a disk has of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DirtyLimit {
+    /// Percent of all that may be dirty.
+    pub max_ratio: u64,
+    /// Whether it holds always, not just when the machine's own limit is near.
+    pub strict: bool,
+}
+
+/// A disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Disk {
+    /// The kernel's name.
+    pub name: String,
+    /// Its number, `8:0`.
+    pub number: String,
+    /// Its scheduler; none for one without requests of its own.
+    pub scheduler: Option<String>,
+    /// Requests that its queue may hold.
+    pub depth: u64,
+    /// Whether it can be taken out.
+    pub removable: bool,
+    /// What device mapper made it for: `CRYPT`, `LVM`.
+    pub mapper: Option<String>,
+    /// The disks or partitions that it is made of.
+    pub below: Vec<String>,
+    /// Of dirty pages; none where the kernel (before 6.2) has no strict ones.
+    pub limit: Option<DirtyLimit>,
+}
+
+/// A mount.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mounted {
+    /// Where.
+    pub point: String,
+    /// Such as `ext4`.
+    pub filesystem: String,
+    /// The disk, if it is on one.
+    pub disk: Option<String>,
+    /// Whether a server or a process answers for it.
+    pub remote: bool,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// Disks that have a size.
+    pub disks: Vec<Disk>,
+    /// File systems that are on a disk or remote.
+    pub mounts: Vec<Mounted>,
+    /// Rules that choose schedulers.
+    pub scheduler_rules: Vec<String>,
+}
+
+/// Says why nothing can be told here.
+///
+/// # Errors
+/// All but [`Error::Device`].
+pub fn check(root: &Path) -> Result<(), Error> {
+    for path in ["proc/stat", "proc/self/mountinfo"] {
+        if fs::read(root.join(path)).is_err() {
+            return Err(Error::NoProc(format!("/{path}")));
+        }
+    }
+    if CONTAINER_MARKS.iter().any(|it| root.join(it).exists()) {
+        return Err(Error::Container);
+    }
+    let mounts = all_mounts(root)?;
+    let has = |kind: &str| mounts.iter().any(|(_, mount)| mount.filesystem == kind);
+    if has("cgroup") && !has("cgroup2") {
+        return Err(Error::OldCgroups);
+    }
+    match fs::read(root.join("proc/pressure/io")) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::NoPressure),
+    }
+}
+
+impl Machine {
+    /// Looks at the machine below `root`.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn look(root: &Path) -> Result<Machine, Error> {
+        let mut disks = Vec::new();
+        for device in Device::all(root)? {
+            // A drive without a medium and a loop device without a file have no size; what
+            // cannot be read is being taken out.
+            if device.size_bytes().is_ok_and(|bytes| bytes > 0) {
+                disks.extend(disk(root, &device));
+            }
+        }
+        let mounts = all_mounts(root)?.into_iter().map(|(point, mount)| Mounted {
+            remote: is_remote(&mount.filesystem),
+            disk: Device::resolve(root, &point.to_string_lossy())
+                .ok()
+                .map(|device| device.name().to_owned()),
+            point: point.to_string_lossy().into_owned(),
+            filesystem: mount.filesystem,
+        });
+        Ok(Machine {
+            mounts: mounts.filter(|it| it.remote || it.disk.is_some()).collect(),
+            scheduler_rules: scheduler_rules(root),
+            disks,
+        })
+    }
+
+    /// The mount that a file is on.
+    pub fn mount_of(&self, file: &str) -> Option<&Mounted> {
+        let holding = self.mounts.iter();
+        let holding = holding.filter(|it| Path::new(file).starts_with(&it.point));
+        holding.max_by_key(|it| it.point.len())
+    }
+
+    /// The disk of this name.
+    pub fn disk(&self, name: &str) -> Option<&Disk> {
+        self.disks.iter().find(|it| it.name == name)
+    }
+}
+
+fn is_remote(filesystem: &str) -> bool {
+    let is_fuse =
+        filesystem == "fuse" || filesystem == "fuseblk" || filesystem.starts_with("fuse.");
+    NETWORK.contains(&filesystem) || is_fuse && !NO_FILES.contains(&filesystem)
+}
+
+fn disk(root: &Path, device: &Device) -> Result<Disk, Error> {
+    let number = device.number_text()?;
+    Ok(Disk {
+        name: device.name().to_owned(),
+        scheduler: device.schedulers()?.map(|it| it.active),
+        depth: device.nr_requests()?,
+        removable: device.is_removable()?,
+        mapper: device.mapper()?,
+        below: device.below()?,
+        limit: limit(&root.join("sys/class/bdi").join(&number)),
+        number,
+    })
+}
+
+fn limit(directory: &Path) -> Option<DirtyLimit> {
+    let number = |name| -> Option<u64> {
+        let text = fs::read_to_string(directory.join(name)).ok()?;
+        text.trim().parse().ok()
+    };
+    Some(DirtyLimit {
+        max_ratio: number("max_ratio")?,
+        strict: number("strict_limit")? != 0,
+    })
+}
+
+/// The files among udev's rules that choose schedulers.
+fn scheduler_rules(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for directory in RULES {
+        let Ok(entries) = fs::read_dir(root.join(directory)) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let is_rule =
+                |line: &str| !line.trim_start().starts_with('#') && line.contains(SCHEDULER_RULE);
+            // Rules that may not be read are not told of.
+            let bytes = fs::read(entry.path()).unwrap_or_default();
+            if String::from_utf8_lossy(&bytes).lines().any(is_rule) {
+                found.push(format!("/{directory}/{}", entry.file_name().display()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir_all, write};
+
+    fn tree() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, text).unwrap();
+        };
+        at("proc/stat", "cpu 1 2 3 4\n");
+        at(
+            "proc/pressure/io",
+            "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n",
+        );
+        at(
+            "proc/self/mountinfo",
+            "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /srv rw - nfs4 host:/srv rw\n\
+             3 1 0:41 / /run/doc rw - fuse.portal portal rw\n4 1 0:42 / /cg rw - cgroup2 cgroup2 rw\n",
+        );
+        at("sys/block/sda/size", "2048\n");
+        at("sys/block/sda/dev", "8:0\n");
+        at("sys/block/sda/removable", "1\n");
+        at("sys/block/sda/queue/scheduler", "none [bfq]\n");
+        at("sys/block/sda/queue/nr_requests", "2\n");
+        at("sys/class/bdi/8:0/max_ratio", "100\n");
+        at("sys/class/bdi/8:0/strict_limit", "0\n");
+        at(
+            "etc/udev/rules.d/60-x.rules",
+            "ATTR{queue/scheduler}=\"bfq\"\n",
+        );
+        at(
+            "etc/udev/rules.d/61-x.rules",
+            "# ATTR{queue/scheduler}=\"none\"\n",
+        );
+        root
+    }
+
+    #[test]
+    fn what_the_machine_is_set_to() {
+        let root = tree();
+        check(root.path()).unwrap();
+        let machine = Machine::look(root.path()).unwrap();
+        let [disk] = &machine.disks[..] else {
+            panic!("{machine:?}");
+        };
+        assert_eq!((disk.scheduler.as_deref(), disk.depth), (Some("bfq"), 2));
+        assert!(disk.removable);
+        assert_eq!(
+            disk.limit,
+            Some(DirtyLimit {
+                max_ratio: 100,
+                strict: false
+            })
+        );
+        assert_eq!(machine.scheduler_rules, ["/etc/udev/rules.d/60-x.rules"]);
+        assert!(machine.mount_of("/srv/a").unwrap().remote);
+        assert!(machine.mounts.iter().all(|it| it.point != "/run/doc"));
+    }
+
+    #[test]
+    fn where_nothing_can_be_told_a_sentence_says_why() {
+        let root = tree();
+        fs::remove_dir_all(root.path().join("proc/pressure")).unwrap();
+        assert!(matches!(check(root.path()), Err(Error::NoPressure)));
+        write(
+            root.path().join("proc/self/mountinfo"),
+            "1 0 0:1 / /c rw - cgroup c rw\n",
+        )
+        .unwrap();
+        assert!(matches!(check(root.path()), Err(Error::OldCgroups)));
+        write(root.path().join(".dockerenv"), "").unwrap();
+        assert!(matches!(check(root.path()), Err(Error::Container)));
+        fs::remove_file(root.path().join("proc/stat")).unwrap();
+        assert!(matches!(check(root.path()), Err(Error::NoProc(_))));
+    }
+}

@@ -1,0 +1,110 @@
+//! The page that a diagnosis is printed as.
+
+use crate::cause::{Cause, Kind};
+use crate::judge::{Advice, Confidence, Diagnosis, Verdict};
+use record::number;
+
+fn time(ns: u64) -> String {
+    number::with_unit(ns as f64, "ns")
+}
+
+/// The whole page.
+pub fn text(diagnosis: &Diagnosis) -> String {
+    let watched = diagnosis.watched_ns.max(1) as f64;
+    let percent = |ns: u64| number::percent(ns as f64 / watched);
+    let mut text = format!(
+        "Watched {} at level {} of 3 ({}).\n",
+        time(diagnosis.watched_ns),
+        diagnosis.level.number(),
+        diagnosis.level.sees()
+    );
+    for lacks in &diagnosis.cannot_see {
+        text += &format!("Cannot see: {lacks}.\n");
+    }
+    let pressure = diagnosis.pressure;
+    text += &format!(
+        "Some task was held up by I/O {} of the time, by memory {}, by want of a CPU {}.\n\n{}\n",
+        percent(pressure.io_ns),
+        percent(pressure.memory_ns),
+        percent(pressure.cpu_ns),
+        headline(diagnosis)
+    );
+    for (place, verdict) in diagnosis.verdicts.iter().enumerate() {
+        text += &format!("\n{}. {}", place + 1, in_words(verdict));
+        let before = diagnosis.verdicts[..place].iter();
+        text += &match &verdict.advice {
+            None => String::new(),
+            Some(known)
+                if before
+                    .map(|it| &it.advice)
+                    .any(|it| it.as_ref() == Some(known)) =>
+            {
+                format!("   Would help: {}, as above\n", known.command)
+            }
+            Some(known) => advice(known),
+        };
+    }
+    if !diagnosis.findings.is_empty() {
+        text += "\nFound without watching:\n";
+    }
+    for finding in &diagnosis.findings {
+        text += &format!("- {}\n", finding.sentence);
+        text += &finding.advice.as_ref().map_or(String::new(), advice);
+    }
+    text
+}
+
+/// The first sentence.
+pub fn headline(diagnosis: &Diagnosis) -> String {
+    let Some(first) = diagnosis.verdicts.first() else {
+        return "Nothing to see: hardly any time was lost to storage, memory or CPUs.".to_owned();
+    };
+    match first.kind {
+        Kind::Elsewhere if first.cause == Cause::Cpu => {
+            "Not storage: what was waited for was a CPU.".to_owned()
+        }
+        Kind::Elsewhere => format!("Not this machine's disks: {}.", first.name),
+        Kind::Memory => format!("Not the storage's fault: memory is short ({}).", first.name),
+        Kind::Storage => format!("Storage: {}.", first.name),
+    }
+}
+
+fn in_words(verdict: &Verdict) -> String {
+    let sure = match verdict.confidence {
+        Confidence::Sure => "sure",
+        Confidence::Likely => "likely",
+        Confidence::Guess => "a guess",
+    };
+    let mut text = format!(
+        "{}: {} of the lost time, {}; {sure}\n   {} waited {} {}",
+        verdict.name,
+        number::percent(verdict.share),
+        time(verdict.lost_ns),
+        verdict.who,
+        time(verdict.who_ns),
+        verdict.cause.row().meaning
+    );
+    if let Some(culprit) = &verdict.culprit {
+        text += &format!(", because of {culprit}");
+    }
+    text += ".\n";
+    if verdict.longest_ns > 0 {
+        let longest = time(verdict.longest_ns);
+        text += &format!("   Waits: {}, the longest {longest}", verdict.waits);
+        if let Some(file) = &verdict.file {
+            text += &format!("; most on {file}");
+        }
+        text += ".\n";
+    }
+    for evidence in &verdict.evidence {
+        text += &format!("   Seen: {evidence}.\n");
+    }
+    text
+}
+
+fn advice(advice: &Advice) -> String {
+    format!(
+        "   Would help: {}\n     changes: {}\n     undo:    {}\n     brings:  {}\n",
+        advice.command, advice.changes, advice.undo, advice.brings
+    )
+}

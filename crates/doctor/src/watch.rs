@@ -1,0 +1,485 @@
+//! What `/proc` tells of the time watched, at each level.
+
+use crate::machine::Machine;
+use crate::observe::{Level, Memory, Observation, Pressure, Traffic, User, Wait};
+use crate::stacks::Stacks;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Between samples while there is pressure, and while there is none.
+const SAMPLE: Duration = Duration::from_millis(100);
+const SAMPLE_AT_REST: Duration = Duration::from_secs(1);
+/// Between looks at what processes read and write: one that lives shorter may be missed.
+const LOOK: Duration = Duration::from_secs(1);
+/// What `/proc` counts CPU time in (USER_HZ of the kernel's ABI).
+const TICK_NS: u64 = 10_000_000;
+const PAGE_BYTES: u64 = 4096;
+const SECTOR_BYTES: u64 = 512;
+/// Of `/proc/PID/stat`: the kernel's own thread (PF_KTHREAD).
+const KERNEL_THREAD: u64 = 0x20_0000;
+
+/// A line of `/proc/PID/stat`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub name: String,
+    state: String,
+    parent: u32,
+    flags: u64,
+    cpu_ticks: u64,
+    started: u64,
+}
+
+impl Task {
+    pub fn parse(text: &str) -> Option<Task> {
+        // A name may have brackets and blanks in it.
+        let (head, tail) = text.rsplit_once(") ")?;
+        let fields: Vec<&str> = tail.split(' ').collect();
+        let number = |place: usize| fields.get(place)?.trim().parse::<u64>().ok();
+        Some(Task {
+            name: head.split_once('(')?.1.to_owned(),
+            state: (*fields.first()?).to_owned(),
+            parent: fields.get(1)?.parse().ok()?,
+            flags: number(6)?,
+            cpu_ticks: number(11)? + number(12)?,
+            started: number(19)?,
+        })
+    }
+
+    /// In a wait that nothing interrupts, and no thread of the kernel's.
+    pub fn is_blocked(&self) -> bool {
+        self.state == "D" && self.flags & KERNEL_THREAD == 0
+    }
+}
+
+/// What a process has used so far.
+#[derive(Clone, Debug, Default)]
+struct Used {
+    name: String,
+    read_bytes: u64,
+    written_bytes: u64,
+    cpu_ns: u64,
+}
+
+/// A process, as long as it was seen.
+#[derive(Clone, Debug, Default)]
+struct Process {
+    parent: u32,
+    /// What it had used at the begin.
+    begin: Used,
+    /// The same lately, with what its parent was told of its last moments.
+    end: Used,
+    /// What it was told of children that ended: the kernel adds all that they had used to their
+    /// parent's own (`wait_task_zombie` in kernel/exit.c).
+    inherited: Used,
+    lives: bool,
+}
+
+/// By number and time of start.
+type Processes = BTreeMap<(u32, u64), Process>;
+
+/// Counters at one time.
+#[derive(Clone, Debug, Default)]
+struct Counters {
+    pressure: Pressure,
+    memory: Memory,
+    cpu_busy: u64,
+    cpu_all: u64,
+    own_cpu: u64,
+    disks: BTreeMap<String, Traffic>,
+}
+
+/// Watches until it is ended.
+#[derive(Debug)]
+pub struct Watch {
+    root: PathBuf,
+    begun: Instant,
+    before: Counters,
+    processes: Processes,
+    looked: Instant,
+    stacks: Stacks,
+    sampled: Instant,
+    io_seen_ns: u64,
+    /// Counters at the end, and how long it took until then.
+    after: Option<(Counters, Duration)>,
+}
+
+impl Watch {
+    /// Begins.
+    pub fn begin(root: &Path) -> Watch {
+        let now = Instant::now();
+        let before = counters(root);
+        let mut watch = Watch {
+            root: root.to_owned(),
+            begun: now,
+            io_seen_ns: before.pressure.io_ns,
+            before,
+            processes: BTreeMap::new(),
+            looked: now,
+            stacks: Stacks::default(),
+            sampled: now,
+            after: None,
+        };
+        watch.look(true);
+        watch
+    }
+
+    /// For how long.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Looks at what is due, with samples of blocked tasks if `sampling`; then sleep.
+    pub fn turn(&mut self, sampling: bool) {
+        if self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            self.look(false);
+        }
+        if !sampling {
+            return;
+        }
+        let since = self.sampled.elapsed();
+        let io_ns = pressure(&self.root, "io");
+        let pressed = io_ns != std::mem::replace(&mut self.io_seen_ns, io_ns);
+        if pressed && since >= SAMPLE || since >= SAMPLE_AT_REST {
+            self.sampled = Instant::now();
+            // What was not looked at is not told of.
+            let stands_for = since.min(SAMPLE * 2);
+            self.stacks.sample(&self.root, stands_for.as_nanos() as u64);
+        }
+    }
+
+    fn look(&mut self, is_first: bool) {
+        let mut now = BTreeMap::new();
+        for (number, task) in processes(&self.root) {
+            let used = used(&self.root, number, &task);
+            now.insert((number, task.started), (task.parent, used));
+        }
+        bequeath(&mut self.processes, &now);
+        for (key, (parent, used)) in now {
+            let begin = match is_first {
+                true => used.clone(),
+                // It began while watched.
+                false => Used::default(),
+            };
+            let known = self.processes.entry(key).or_insert_with(|| Process {
+                begin,
+                ..Default::default()
+            });
+            known.parent = parent;
+            known.end = used;
+            known.lives = true;
+        }
+    }
+
+    /// Counts no longer: what comes after is not the time watched.
+    pub fn stop(&mut self) {
+        self.look(false);
+        self.after = Some((counters(&self.root), self.begun.elapsed()));
+    }
+
+    /// What was seen; `linked` are the waits that iopro saw, and how many events it lost.
+    pub fn end(
+        mut self,
+        level: Level,
+        machine: Machine,
+        linked: Option<(Vec<Wait>, u64)>,
+    ) -> Observation {
+        if self.after.is_none() {
+            self.stop();
+        }
+        let (after, watched) = self.after.unwrap_or_default();
+        let before = &self.before;
+        let (waits, lost_events) = linked.unwrap_or_else(|| (self.stacks.end(), 0));
+        let own = after.own_cpu.saturating_sub(before.own_cpu);
+        let busy = after.cpu_busy.saturating_sub(before.cpu_busy);
+        let all = after.cpu_all.saturating_sub(before.cpu_all);
+        Observation {
+            level,
+            watched_ns: watched.as_nanos() as u64,
+            waits,
+            pressure: Pressure {
+                io_ns: after.pressure.io_ns - before.pressure.io_ns,
+                memory_ns: after.pressure.memory_ns - before.pressure.memory_ns,
+                cpu_ns: after.pressure.cpu_ns - before.pressure.cpu_ns,
+            },
+            memory: Memory {
+                refaulted_bytes: after.memory.refaulted_bytes - before.memory.refaulted_bytes,
+                paged_in_bytes: after.memory.paged_in_bytes - before.memory.paged_in_bytes,
+                swapped_in_bytes: after.memory.swapped_in_bytes - before.memory.swapped_in_bytes,
+            },
+            cpu_busy: busy.saturating_sub(own) as f64 / all.max(1) as f64,
+            users: users(self.processes.into_values()),
+            disks: disks(before, &after),
+            lost_events,
+            machine,
+        }
+    }
+}
+
+/// Of those that ended since the last look, what only their parents know: `now` has who lives,
+/// their parents and what they have used.
+fn bequeath(known: &mut Processes, now: &BTreeMap<(u32, u64), (u32, Used)>) {
+    let ended = known
+        .iter()
+        .filter(|(key, it)| it.lives && !now.contains_key(key));
+    let mut by_parent: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
+    for (key, it) in ended {
+        by_parent.entry(it.parent).or_default().push(*key);
+    }
+    for (parent, children) in by_parent {
+        let mut told = Used::default();
+        if let Some((key, (_, used))) = now.iter().find(|(key, _)| key.0 == parent)
+            && let Some(parent) = known.get_mut(key)
+        {
+            told.read_bytes = used.read_bytes.saturating_sub(parent.end.read_bytes);
+            told.written_bytes = used.written_bytes.saturating_sub(parent.end.written_bytes);
+            parent.inherited.read_bytes += told.read_bytes;
+            parent.inherited.written_bytes += told.written_bytes;
+        }
+        // The last one has what none was seen to use.
+        for (place, key) in children.iter().enumerate() {
+            let Some(child) = known.get_mut(key) else {
+                continue;
+            };
+            child.lives = false;
+            let is_last = place + 1 == children.len();
+            for (had, left) in [
+                (&mut child.end.read_bytes, &mut told.read_bytes),
+                (&mut child.end.written_bytes, &mut told.written_bytes),
+            ] {
+                *left = left.saturating_sub(*had);
+                *had += if is_last { *left } else { 0 };
+            }
+        }
+    }
+}
+
+/// By name, less the doctor itself.
+fn users(processes: impl Iterator<Item = Process>) -> Vec<User> {
+    let mut found: BTreeMap<String, User> = BTreeMap::new();
+    for process in processes {
+        let Process {
+            begin,
+            end,
+            inherited,
+            ..
+        } = process;
+        let own = |of: fn(&Used) -> u64| of(&end).saturating_sub(of(&begin) + of(&inherited));
+        let user = found.entry(end.name.clone()).or_default();
+        user.read_bytes += own(|it| it.read_bytes);
+        user.written_bytes += own(|it| it.written_bytes);
+        user.cpu_ns += own(|it| it.cpu_ns);
+        user.name = end.name;
+    }
+    found.into_values().collect()
+}
+
+fn disks(before: &Counters, after: &Counters) -> Vec<Traffic> {
+    let none = Traffic::default();
+    let since = after.disks.values().map(|end| {
+        let begin = before.disks.get(&end.disk).unwrap_or(&none);
+        Traffic {
+            disk: end.disk.clone(),
+            requests: end.requests.saturating_sub(begin.requests),
+            request_ns: end.request_ns.saturating_sub(begin.request_ns),
+            read_bytes: end.read_bytes.saturating_sub(begin.read_bytes),
+            written_bytes: end.written_bytes.saturating_sub(begin.written_bytes),
+            busy_ns: end.busy_ns.saturating_sub(begin.busy_ns),
+        }
+    });
+    since.collect()
+}
+
+fn counters(root: &Path) -> Counters {
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+    let (cpu_busy, cpu_all) = cpu(&read("proc/stat"));
+    let own = Task::parse(&read("proc/self/stat"));
+    Counters {
+        pressure: Pressure {
+            io_ns: pressure(root, "io"),
+            memory_ns: pressure(root, "memory"),
+            cpu_ns: pressure(root, "cpu"),
+        },
+        memory: memory(&read("proc/vmstat")),
+        cpu_busy,
+        cpu_all,
+        own_cpu: own.map_or(0, |it| it.cpu_ticks),
+        disks: all_traffic(root),
+    }
+}
+
+fn pressure(root: &Path, of: &str) -> u64 {
+    let path = root.join("proc/pressure").join(of);
+    some_ns(&fs::read_to_string(path).unwrap_or_default())
+}
+
+/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=123`, in microseconds.
+fn some_ns(text: &str) -> u64 {
+    let line = text.lines().find(|it| it.starts_with("some "));
+    let total = line.and_then(|it| it.split_once("total="));
+    total.map_or(0, |(_, us)| us.trim().parse::<u64>().unwrap_or(0) * 1000)
+}
+
+fn memory(vmstat: &str) -> Memory {
+    let number = |name: &str| -> u64 {
+        let mut lines = vmstat.lines().filter_map(|it| it.split_once(' '));
+        let found = lines.find(|(key, _)| *key == name);
+        found.map_or(0, |(_, value)| value.trim().parse().unwrap_or(0))
+    };
+    Memory {
+        refaulted_bytes: number("workingset_refault_file") * PAGE_BYTES,
+        // It counts in KiB (mm/vmstat.c).
+        paged_in_bytes: number("pgpgin") * 1024,
+        swapped_in_bytes: number("pswpin") * PAGE_BYTES,
+    }
+}
+
+/// Ticks that CPUs were busy, and all: of `cpu user nice system idle iowait irq softirq steal …`.
+fn cpu(stat: &str) -> (u64, u64) {
+    let line = stat.lines().next().unwrap_or_default();
+    let ticks: Vec<u64> = line
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|it| it.parse().ok())
+        .collect();
+    let all: u64 = ticks.iter().sum();
+    let idle: u64 = ticks.iter().skip(3).take(2).sum();
+    (all - idle, all)
+}
+
+fn all_traffic(root: &Path) -> BTreeMap<String, Traffic> {
+    let entries = fs::read_dir(root.join("sys/block")).into_iter().flatten();
+    let found = entries.flatten().filter_map(|entry| {
+        let disk = entry.file_name().to_string_lossy().into_owned();
+        let text = fs::read_to_string(entry.path().join("stat")).ok()?;
+        Some((disk.clone(), traffic(disk, &text)?))
+    });
+    found.collect()
+}
+
+/// Documentation/block/stat.rst of the kernel.
+fn traffic(disk: String, stat: &str) -> Option<Traffic> {
+    let fields: Vec<u64> = stat
+        .split_whitespace()
+        .filter_map(|it| it.parse().ok())
+        .collect();
+    let [
+        reads,
+        _,
+        read,
+        read_ms,
+        writes,
+        _,
+        written,
+        write_ms,
+        _,
+        busy_ms,
+        ..,
+    ] = fields[..]
+    else {
+        return None;
+    };
+    Some(Traffic {
+        disk,
+        requests: reads + writes,
+        request_ns: (read_ms + write_ms) * 1_000_000,
+        read_bytes: read * SECTOR_BYTES,
+        written_bytes: written * SECTOR_BYTES,
+        busy_ns: busy_ms * 1_000_000,
+    })
+}
+
+/// All but this one and the kernel's own.
+fn processes(root: &Path) -> Vec<(u32, Task)> {
+    let entries = fs::read_dir(root.join("proc")).into_iter().flatten();
+    let found = entries.flatten().filter_map(|entry| {
+        let number: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let text = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let task = Task::parse(&text)?;
+        let is_own = number == std::process::id();
+        (!is_own && task.flags & KERNEL_THREAD == 0).then_some((number, task))
+    });
+    found.collect()
+}
+
+fn used(root: &Path, process: u32, task: &Task) -> Used {
+    let path = root.join(format!("proc/{process}/io"));
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let number = |name: &str| -> u64 {
+        let line = text.lines().find_map(|it| it.strip_prefix(name));
+        line.map_or(0, |it| it.trim().parse().unwrap_or(0))
+    };
+    let cancelled = number("cancelled_write_bytes: ");
+    Used {
+        name: task.name.clone(),
+        read_bytes: number("read_bytes: "),
+        written_bytes: number("write_bytes: ").saturating_sub(cancelled),
+        cpu_ns: task.cpu_ticks * TICK_NS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_texts_are_read() {
+        let stat = "12 (a ) b) D 1 2 3 4 5 4194304 0 0 0 0 7 8 0 0 20 0 1 0 99 0\n";
+        let task = Task::parse(stat).unwrap();
+        assert_eq!(
+            (task.name.as_str(), task.cpu_ticks, task.started),
+            ("a ) b", 15, 99)
+        );
+        assert!(task.is_blocked());
+        let kernel = stat.replace("4194304", "2129984");
+        assert!(!Task::parse(&kernel).unwrap().is_blocked());
+        assert_eq!(
+            some_ns("some avg10=0 avg60=0 avg300=0 total=7\nfull total=3\n"),
+            7000
+        );
+        assert_eq!(cpu("cpu  10 1 5 80 4 0 0 0 0 0\ncpu0 1\n"), (16, 100));
+        let memory = memory("pgpgin 2\npswpin 1\nworkingset_refault_file 3\n");
+        assert_eq!(memory.paged_in_bytes, 2048);
+        assert_eq!(memory.refaulted_bytes, 3 * 4096);
+        let traffic = traffic("a".to_owned(), " 1 0 8 5 2 0 16 20 0 9 25 0 0 0 0 0 0").unwrap();
+        assert_eq!((traffic.requests, traffic.request_ns), (3, 25_000_000));
+        assert_eq!((traffic.written_bytes, traffic.busy_ns), (8192, 9_000_000));
+    }
+
+    fn wrote(name: &str, bytes: u64) -> Used {
+        Used {
+            name: name.to_owned(),
+            written_bytes: bytes,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn what_a_child_wrote_is_not_its_parents_when_it_has_ended() {
+        let process = |parent, begin: Used, end: Used| Process {
+            parent,
+            begin,
+            end,
+            lives: true,
+            ..Default::default()
+        };
+        // The shell had written 5 before. The child was seen to write 60, and wrote 100.
+        let mut known = Processes::from([
+            ((1, 1), process(0, wrote("sh", 5), wrote("sh", 5))),
+            ((2, 2), process(1, Used::default(), wrote("dd", 60))),
+        ]);
+        let now = BTreeMap::from([((1, 1), (0, wrote("sh", 105)))]);
+        bequeath(&mut known, &now);
+        known.get_mut(&(1, 1)).unwrap().end = wrote("sh", 105);
+        bequeath(&mut known, &now);
+        let users = users(known.into_values());
+        let written: Vec<_> = users
+            .iter()
+            .map(|it| (it.name.as_str(), it.written_bytes))
+            .collect();
+        assert_eq!(written, [("dd", 100), ("sh", 0)]);
+    }
+}

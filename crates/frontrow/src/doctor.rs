@@ -1,0 +1,195 @@
+//! `frontrow doctor`.
+
+use crate::bench::catch_signals;
+use crate::exit::{Exit, Failure};
+use crate::iopro::linked::failed;
+use crate::print::{json, plain, print_text};
+use doctor::live::Waits;
+use doctor::watch::Watch;
+use doctor::{Error, Level, Machine, Observation, judge, machine, page};
+use iopro::capture::{self, Closing, What};
+use iopro::recording::Reader;
+use iopro::report;
+use std::io::{self, BufReader, IsTerminal, PipeReader};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Between looks at whether something is due, or the end is there.
+const TURN: Duration = Duration::from_millis(50);
+/// Between iopro's frames, of which each names its longest waits.
+const FRAME_NS: u64 = 1_000_000_000;
+/// What errors call the recording that is in no file.
+const NAME: &str = "the running recording";
+
+/// Say why this machine stutters: who waits, how long, for what, and whose fault it is
+///
+/// It watches for a while, during which you do what stutters, and prints one page. With root and
+/// BTF it sees every wait in the storage stack; without, it says what it cannot see. Nothing is
+/// changed. Ctrl-C ends the watching early and tells what was seen.
+#[derive(clap::Args)]
+pub struct Args {
+    /// For how long to watch
+    #[arg(long, value_name = "N", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86400))]
+    seconds: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The root of the system to read
+    #[arg(long, hide = true, default_value = "/")]
+    sysroot: PathBuf,
+}
+
+/// Does what the command line says.
+pub fn run(args: Args) -> Result<(), Failure> {
+    let root = &args.sysroot;
+    machine::check(root).map_err(failure)?;
+    let machine = Machine::look(root).map_err(failure)?;
+    let stop = catch_signals()?;
+    let length = Duration::from_secs(args.seconds);
+    if io::stderr().is_terminal() {
+        let seconds = args.seconds;
+        eprintln!("Watching for {seconds} s: do now what stutters. Ctrl-C ends it early.");
+    }
+    let Seen {
+        seen,
+        why_not,
+        closing,
+    } = observe(root, machine, length, &stop)?;
+    let mut diagnosis = judge(&seen);
+    let why_not = why_not.map(|why| format!("what level 1 does: {why}"));
+    diagnosis.cannot_see.extend(why_not);
+    match args.json {
+        true => print_text(&json(&diagnosis)?)?,
+        false => print_text(&plain(&page::text(&diagnosis)))?,
+    }
+    // It takes some seconds, which nobody is to wait for the page.
+    drop(closing);
+    Ok(())
+}
+
+/// What watching came to.
+struct Seen {
+    seen: Observation,
+    /// Why it was at no better level.
+    why_not: Option<String>,
+    /// What is still to be taken down.
+    closing: Option<Closing>,
+}
+
+/// Watches at the best level there is.
+fn observe(
+    root: &Path,
+    machine: Machine,
+    length: Duration,
+    stop: &AtomicBool,
+) -> Result<Seen, Failure> {
+    // SAFETY: the call takes nothing and cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    // A tree made for a test says nothing of this machine's tracing.
+    let may_link = is_root && root == Path::new("/");
+    let why_not = match may_link {
+        true => match link(root, length, stop) {
+            Ok((watch, waits, closing)) => {
+                return Ok(Seen {
+                    seen: watch.end(Level::Linked, machine, Some(waits.end())),
+                    why_not: None,
+                    closing: Some(closing),
+                });
+            }
+            Err(Unlinked::Failed(failure)) => return Err(failure),
+            Err(Unlinked::Impossible(why)) => Some(why),
+        },
+        false => None,
+    };
+    let mut watch = Watch::begin(root);
+    while watch.elapsed() < length && !stop.load(Ordering::Relaxed) {
+        watch.turn(true);
+        thread::sleep(TURN);
+    }
+    let level = match is_root {
+        true => Level::Sampled,
+        false => Level::Unprivileged,
+    };
+    Ok(Seen {
+        seen: watch.end(level, machine, None),
+        why_not,
+        closing: None,
+    })
+}
+
+/// Why there is no level 1.
+enum Unlinked {
+    /// This kernel does not let iopro see.
+    Impossible(String),
+    /// Something went wrong.
+    Failed(Failure),
+}
+
+/// Watches by iopro: it records into a pipe, of which another thread links what comes.
+fn link(
+    root: &Path,
+    length: Duration,
+    stop: &AtomicBool,
+) -> Result<(Watch, Waits, Closing), Unlinked> {
+    let failed = |error| Unlinked::Failed(Failure::new(Exit::Internal, error));
+    let (reader, writer) = io::pipe().map_err(failed)?;
+    let what = What::System(Some(length));
+    let (recorded, watch, folded) = thread::scope(|scope| {
+        let folding = scope.spawn(|| fold(reader));
+        let mut watch = None;
+        let recorded = capture::stream(&what, writer, stop, &mut |_| {
+            // The programs are loaded by now: that is not what is to be watched.
+            let watch = watch.get_or_insert_with(|| Watch::begin(root));
+            watch.turn(false);
+        });
+        // It is over as soon as it begins if it was interrupted while programs were loaded.
+        let mut watch = watch.unwrap_or_else(|| Watch::begin(root));
+        watch.stop();
+        (recorded, watch, folding.join())
+    });
+    use capture::Error as Capture;
+    let (_, closing) = match recorded {
+        Ok(ended) => ended,
+        Err(
+            error @ (Capture::NoPermission
+            | Capture::NoBtf
+            | Capture::Refused { .. }
+            | Capture::KernelLacks(_)
+            | Capture::UnknownField(_)
+            | Capture::Load(_)),
+        ) => return Err(Unlinked::Impossible(error.to_string())),
+        Err(error) => return Err(Unlinked::Failed(error.into())),
+    };
+    let ended = |what| Unlinked::Failed(Failure::new(Exit::Internal, what));
+    let waits = folded.map_err(|_| ended("the linker ended unexpectedly"))?;
+    let waits = waits.map_err(Unlinked::Failed)?;
+    Ok((watch, waits, closing))
+}
+
+fn fold(pipe: PipeReader) -> Result<Waits, Failure> {
+    let path = Path::new(NAME);
+    let reader = Reader::new(BufReader::with_capacity(1 << 18, pipe), path)
+        .map_err(|error| Failure::new(Exit::Internal, error))?;
+    let header = reader.header().clone();
+    let mut events = reader.events();
+    let steps = std::iter::from_fn(|| events.step());
+    let mut waits = Waits::default();
+    report::watch(&header, steps, path, FRAME_NS, &mut |frame| {
+        waits.add(frame);
+        true
+    })
+    .map_err(|error| failed(&error))?;
+    Ok(waits)
+}
+
+fn failure(error: Error) -> Failure {
+    let exit = match error {
+        Error::NoProc(_) | Error::Container | Error::NoPressure | Error::OldCgroups => {
+            Exit::Unsupported
+        }
+        Error::Device(_) => Exit::Internal,
+    };
+    Failure::new(exit, error)
+}

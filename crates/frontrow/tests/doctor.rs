@@ -1,0 +1,134 @@
+//! `frontrow doctor` on a machine made of files: what it refuses, and the page that it prints.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+use tempfile::TempDir;
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// One disk, and a process that is blocked in an fsync all the time.
+fn machine() -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let at = |path: &str, text: &str| write(root.path(), path, text);
+    at("proc/stat", "cpu 1 0 1 100 0 0 0 0 0 0\n");
+    for of in ["io", "memory", "cpu"] {
+        at(&format!("proc/pressure/{of}"), "some avg10=0 total=5\n");
+    }
+    at(
+        "proc/self/mountinfo",
+        "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n",
+    );
+    let stat = "7 (app) D 1 2 3 4 5 4194304 0 0 0 0 7 8 0 0 20 0 1 0 99 0\n";
+    at("proc/7/stat", stat);
+    at("proc/7/task/7/stat", stat);
+    let stack = "[<0>] jbd2_log_wait_commit+0x1/0x2\n[<0>] __x64_sys_fsync+0x3/0x4\n";
+    at("proc/7/task/7/stack", stack);
+    at("sys/block/sda/size", "2048\n");
+    at("sys/block/sda/dev", "8:0\n");
+    at("sys/block/sda/queue/scheduler", "none [mq-deadline]\n");
+    at("sys/block/sda/queue/nr_requests", "64\n");
+    root
+}
+
+fn doctor(root: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["doctor", "--seconds", "2", "--sysroot"])
+        .arg(root)
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn the_page_says_who_waits_and_how_it_was_seen() {
+    let root = machine();
+    let output = doctor(root.path(), &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    for words in [
+        "of 3 (",
+        "Cannot see: ",
+        "1. own commits: 100 %",
+        "app waited",
+        "64 requests",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let json = doctor(root.path(), &["--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(json["verdicts"][0]["cause"], "own_commits");
+    assert_eq!(json["verdicts"][0]["who"], "app");
+}
+
+#[test]
+fn where_nothing_can_be_told_a_sentence_says_why() {
+    let cases: [(&str, Option<&str>, &str); 4] = [
+        ("proc/pressure/io", None, "psi=1"),
+        (".dockerenv", Some(""), "run frontrow doctor on its host"),
+        ("proc/stat", None, "mount /proc"),
+        (
+            "proc/self/mountinfo",
+            Some("1 0 0:9 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw\n"),
+            "version 1",
+        ),
+    ];
+    for (path, text, words) in cases {
+        let root = machine();
+        match text {
+            Some(text) => write(root.path(), path, text),
+            None => fs::remove_file(root.path().join(path)).unwrap(),
+        }
+        let output = doctor(root.path(), &[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{path}: {said}");
+        assert!(
+            said.starts_with("frontrow: ") && said.contains(words),
+            "{path}: {said}"
+        );
+        assert_eq!(
+            (said.lines().count(), output.stdout.len()),
+            (1, 0),
+            "{said}"
+        );
+    }
+    let usage = doctor(machine().path(), &["--seconds", "0"]);
+    assert_eq!(usage.status.code(), Some(2));
+}
+
+/// Whether the process catches SIGINT by now.
+fn catches_interrupts(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let caught = status.lines().find_map(|it| it.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+    caught & 1 << (libc::SIGINT - 1) != 0
+}
+
+#[test]
+fn ctrl_c_ends_the_watching_and_the_page_comes() {
+    let root = machine();
+    let child = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["doctor", "--seconds", "3600", "--sysroot"])
+        .arg(root.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !catches_interrupts(child.id()) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    // SAFETY: the child was not waited for, so its id is its own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.starts_with("Watched ") && text.contains("64 requests"),
+        "{text}"
+    );
+}
