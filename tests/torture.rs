@@ -115,5 +115,5 @@ fn an_unknown_trial_is_refused_with_the_names_there_are() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("dependencies, order, share"), "{said}");
+    assert!(said.contains("dependencies, inheritance, order"), "{said}");
 }

@@ -13,6 +13,7 @@ mod mounts;
 mod pages;
 mod queue;
 mod resolve;
+mod statistics;
 
 pub use discard::discard;
 pub use extents::{Extent, Layout, State};
@@ -20,6 +21,7 @@ pub use image::load_image;
 pub use mounts::{Mount, all_mounts, is_mounted_for_writing, shown_at};
 pub use pages::{PAGE_BYTES, Pages};
 pub use queue::Schedulers;
+pub use statistics::Statistics;
 
 use serde::Serialize;
 use std::io;

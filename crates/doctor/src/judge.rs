@@ -61,7 +61,7 @@ pub struct Advice {
 /// Who waited, for what, and whose fault it was.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// Why.
+    /// What the time was lost for.
     pub cause: Cause,
     /// Its name.
     pub name: &'static str,
@@ -94,9 +94,9 @@ pub struct Verdict {
 /// Something that needs no watching.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// What.
+    /// What was found, for a person.
     pub sentence: String,
-    /// What helps.
+    /// What would help against it, if anything was measured to.
     pub advice: Option<Advice>,
 }
 

@@ -56,7 +56,7 @@ pub struct Disk {
 /// A mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mounted {
-    /// Where.
+    /// The directory it is mounted on.
     pub point: String,
     /// Such as `ext4`.
     pub filesystem: String,

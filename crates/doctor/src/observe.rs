@@ -54,7 +54,7 @@ pub struct Wait {
     pub who: String,
     /// In which call, as strace names it.
     pub call: Option<String>,
-    /// What for.
+    /// What kind of wait it was, as iopro names it.
     pub class: Class,
     /// What the task at the other end waited for itself.
     pub cause: Option<Class>,
@@ -118,7 +118,7 @@ pub struct Traffic {
     pub request_ns: u64,
     /// Read.
     pub read_bytes: u64,
-    /// Written.
+    /// Bytes written meanwhile.
     pub written_bytes: u64,
     /// For how long it had something to do.
     pub busy_ns: u64,
@@ -131,7 +131,7 @@ pub struct Observation {
     pub level: Level,
     /// For how long.
     pub watched_ns: u64,
-    /// Who waited.
+    /// Each task's waits, by call and class.
     pub waits: Vec<Wait>,
     /// How much time was lost for want of what.
     pub pressure: Pressure,

@@ -89,7 +89,7 @@ fn place(directory: &Path) -> Vec<String> {
     }
 }
 
-/// `[<0>] folio_wait_writeback+0x2e/0x80`
+/// The function in a line of `/proc/PID/stack`, such as `[<0>] folio_wait_writeback+0x2e/0x80`.
 fn function(line: &str) -> Option<String> {
     let (_, place) = line.split_once("] ")?;
     Some(place.split(['+', ' ']).next()?.to_owned())

@@ -3,6 +3,7 @@
 use crate::machine::Machine;
 use crate::observe::{Level, Memory, Observation, Pressure, Traffic, User, Wait};
 use crate::stacks::Stacks;
+use device::Statistics;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,6 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What `/proc` counts CPU time in (USER_HZ of the kernel's ABI).
 const TICK_NS: u64 = 10_000_000;
 const PAGE_BYTES: u64 = 4096;
-const SECTOR_BYTES: u64 = 512;
 /// Of `/proc/PID/stat`: the kernel's own thread (PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x20_0000;
 
@@ -360,35 +360,15 @@ fn all_traffic(root: &Path) -> BTreeMap<String, Traffic> {
     found.collect()
 }
 
-/// Documentation/block/stat.rst of the kernel.
 fn traffic(disk: String, stat: &str) -> Option<Traffic> {
-    let fields: Vec<u64> = stat
-        .split_whitespace()
-        .filter_map(|it| it.parse().ok())
-        .collect();
-    let [
-        reads,
-        _,
-        read,
-        read_ms,
-        writes,
-        _,
-        written,
-        write_ms,
-        _,
-        busy_ms,
-        ..,
-    ] = fields[..]
-    else {
-        return None;
-    };
+    let all = Statistics::parse(stat)?;
     Some(Traffic {
         disk,
-        requests: reads + writes,
-        request_ns: (read_ms + write_ms) * 1_000_000,
-        read_bytes: read * SECTOR_BYTES,
-        written_bytes: written * SECTOR_BYTES,
-        busy_ns: busy_ms * 1_000_000,
+        requests: all.reads + all.writes,
+        request_ns: (all.read_ms + all.write_ms) * 1_000_000,
+        read_bytes: all.read_bytes,
+        written_bytes: all.written_bytes,
+        busy_ns: all.busy_ms * 1_000_000,
     })
 }
 

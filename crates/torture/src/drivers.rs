@@ -291,12 +291,5 @@ fn fsyncs(stand: &Stand, directory: &Path) -> Outcome<(Vec<f64>, f64)> {
 }
 
 fn written_bytes(stand: &Stand) -> Outcome<u64> {
-    let stat = read(&format!("/sys/block/{}/stat", stand.device))?;
-    let sectors = stat
-        .split_whitespace()
-        .nth(6)
-        .and_then(|it| it.parse().ok());
-    let sectors: u64 =
-        sectors.ok_or_else(|| Failure::new(format!("its statistics say '{stat}'")))?;
-    Ok(sectors * SECTOR_BYTES)
+    Ok(stand.statistics()?.written_bytes)
 }

@@ -4,7 +4,7 @@
 use crate::failure::require;
 use crate::fio;
 use crate::load::{Load, Random};
-use crate::stand::{FRONTROW, is_debug_kernel, read};
+use crate::stand::{FRONTROW, is_debug_kernel};
 use crate::volume::Volume;
 use crate::{Failure, Outcome, Stand};
 use rustix::mount::MountFlags;
@@ -94,12 +94,8 @@ impl Disk {
 
     /// Requests that are done.
     fn done(&self) -> Outcome<u64> {
-        let stat = read(&format!("/sys/block/{}/stat", self.stand.device))?;
-        let fields: Vec<u64> = stat.split_whitespace().flat_map(str::parse).collect();
-        match fields[..] {
-            [reads, _, _, _, writes, ..] => Ok(reads + writes),
-            _ => Err(Failure::new(format!("its statistics say '{stat}'"))),
-        }
+        let all = self.stand.statistics()?;
+        Ok(all.reads + all.writes)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::failure::require;
 use crate::{Failure, Figure, Outcome, module};
+use device::Statistics;
 use record::Module;
 use sched::Counters;
 use std::fs;
@@ -129,6 +130,12 @@ impl Stand {
     /// The same; the error is the kernel's.
     pub(crate) fn try_set(&self, name: &str, value: &str) -> io::Result<()> {
         fs::write(self.queue_attribute(name), value)
+    }
+
+    /// What the device has done.
+    pub(crate) fn statistics(&self) -> Outcome<Statistics> {
+        let text = read(&format!("/sys/block/{}/stat", self.device))?;
+        Statistics::parse(&text).ok_or_else(|| Failure::new(format!("its statistics say '{text}'")))
     }
 
     /// The scheduler's counters.

@@ -28,21 +28,12 @@ impl Reads {
         let (major, minor) = (libc::major(device), libc::minor(device));
         let path = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
         let text = fs::read_to_string(&path).map_err(|it| Error::io("read", &path, it))?;
-        let numbers: Vec<u64> = text
-            .split_whitespace()
-            .map_while(|it| it.parse().ok())
-            .collect();
-        match numbers[..] {
-            [requests, _, sectors, ..] => Ok(Reads {
-                requests,
-                bytes: sectors * 512,
-            }),
-            _ => Err(Error::io(
-                "read",
-                &path,
-                std::io::ErrorKind::InvalidData.into(),
-            )),
-        }
+        let all = device::Statistics::parse(&text)
+            .ok_or_else(|| Error::io("read", &path, std::io::ErrorKind::InvalidData.into()))?;
+        Ok(Reads {
+            requests: all.reads,
+            bytes: all.read_bytes,
+        })
     }
 
     /// Since `before`.

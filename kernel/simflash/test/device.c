@@ -139,6 +139,18 @@ struct ftl_cmd *device_next(struct device *device)
 	return cmd;
 }
 
+bool device_run(struct device *device, struct ftl_cmd *cmd)
+{
+	bool good;
+
+	device_submit(device, cmd);
+	while (device_next(device) != cmd)
+		;
+	good = cmd->status == FTL_OK;
+	device_release(device, cmd);
+	return good;
+}
+
 /* Until no command is under way; programs may still go on. */
 static void wait_commands(struct device *device)
 {

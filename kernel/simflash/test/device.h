@@ -33,6 +33,8 @@ void device_submit(struct device *device, struct ftl_cmd *cmd);
 void device_release(struct device *device, struct ftl_cmd *cmd);
 /* The next command that ends, time moved on to its end; NULL if none is under way. */
 struct ftl_cmd *device_next(struct device *device);
+/* Submits, waits for the end of this very command and gives the slot back; whether it went well. */
+bool device_run(struct device *device, struct ftl_cmd *cmd);
 
 /* Submits and waits for all that is under way; how long that took. */
 uint64_t device_do(struct device *device, enum ftl_op op, uint32_t lba, uint32_t pages,

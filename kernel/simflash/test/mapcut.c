@@ -56,18 +56,6 @@ static uint64_t version_sequence(uint64_t version)
 	return version & ((1ull << 40) - 1);
 }
 
-static bool ends(struct run *run, struct ftl_cmd *cmd)
-{
-	bool good;
-
-	device_submit(&run->device, cmd);
-	while (device_next(&run->device) != cmd)
-		;
-	good = cmd->status == FTL_OK;
-	device_release(&run->device, cmd);
-	return good;
-}
-
 static bool write_somewhere(struct run *run, uint32_t number)
 {
 	static char memory[FTL_PAGE_BYTES];
@@ -76,7 +64,7 @@ static bool write_somewhere(struct run *run, uint32_t number)
 
 	run->pending[lba] = number + 1;
 	fill_uniform(memory, 1, number + 1);
-	return ends(run, device_command(&run->device, FTL_WRITE, lba, 1, memory));
+	return device_run(&run->device, device_command(&run->device, FTL_WRITE, lba, 1, memory));
 }
 
 static void is_certain(struct run *run, uint32_t lba)
@@ -97,7 +85,7 @@ static bool flush(struct run *run)
 {
 	uint32_t lba;
 
-	if (!ends(run, device_command(&run->device, FTL_FLUSH, 0, 0, NULL)))
+	if (!device_run(&run->device, device_command(&run->device, FTL_FLUSH, 0, 0, NULL)))
 		return false;
 	for (lba = 0; lba < 1024; lba++)
 		is_certain(run, lba);

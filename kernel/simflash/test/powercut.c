@@ -49,32 +49,20 @@ static struct ftl_config with_map_and_buffer(void)
 }
 
 /* Each false once the power is gone. */
-static bool ends(struct run *run, struct ftl_cmd *cmd)
-{
-	bool good;
-
-	device_submit(&run->device, cmd);
-	while (device_next(&run->device) != cmd)
-		;
-	good = cmd->status == FTL_OK;
-	device_release(&run->device, cmd);
-	return good;
-}
-
 static bool control(struct run *run, enum ftl_op op, const struct ftl_range *range)
 {
-	return ends(run, device_control(&run->device, op, range, !!range));
+	return device_run(&run->device, device_control(&run->device, op, range, !!range));
 }
 
 static bool write_page(struct run *run, uint32_t lba, uint64_t word)
 {
 	fill_uniform(memory, 1, word);
-	return ends(run, device_command(&run->device, FTL_WRITE, lba, 1, memory));
+	return device_run(&run->device, device_command(&run->device, FTL_WRITE, lba, 1, memory));
 }
 
 static bool flush(struct run *run)
 {
-	return ends(run, device_command(&run->device, FTL_FLUSH, 0, 0, NULL));
+	return device_run(&run->device, device_command(&run->device, FTL_FLUSH, 0, 0, NULL));
 }
 
 /* Where there is a buffer nobody asks for anything until some of it is empty. */
@@ -98,7 +86,8 @@ static void age(struct run *run)
 		for (file = 0; file < FILES; file++)
 			write_page(run, FILE_LBA(file) + page, DATA(file, page));
 	}
-	ends(run, device_command(&run->device, FTL_DISCARD, 512, FILES * FILE_PAGES, NULL));
+	device_run(&run->device,
+		   device_command(&run->device, FTL_DISCARD, 512, FILES * FILE_PAGES, NULL));
 	flush(run);
 }
 
@@ -256,7 +245,7 @@ static bool commit(struct run *run, uint32_t files)
 	fill_uniform(memory, 1, files);
 	cmd = device_command(&run->device, FTL_WRITE, JOURNAL_LBA, 1, memory);
 	cmd->fua = true;
-	return ends(run, cmd);
+	return device_run(&run->device, cmd);
 }
 
 static bool move_elided(struct run *run, uint32_t file)
@@ -276,8 +265,8 @@ static bool move_elided(struct run *run, uint32_t file)
 	if (!flush(run) || !control(run, FTL_ARM, NULL) || !commit(run, file + 1))
 		return false;
 	run->moved[file] = true;
-	return ends(run, device_command(&run->device, FTL_DISCARD, FILE_LBA(file), FILE_PAGES,
-					NULL));
+	return device_run(&run->device, device_command(&run->device, FTL_DISCARD, FILE_LBA(file),
+						       FILE_PAGES, NULL));
 }
 
 static void defragment_elided(struct run *run)
@@ -354,11 +343,13 @@ static void lay_on_one_die(struct run *run)
 	for (file = 0; file < FILES; file++) {
 		for (page = 0; page < FILE_PAGES; page += 4) {
 			fill_uniform(memory, 4, DATA(file, page));
-			ends(run, device_command(&run->device, FTL_WRITE, FILE_LBA(file) + page, 4,
-						 memory));
+			device_run(&run->device,
+				   device_command(&run->device, FTL_WRITE, FILE_LBA(file) + page, 4,
+						  memory));
 			fill_uniform(memory, 12, 1);
-			ends(run, device_command(&run->device, FTL_WRITE,
-						 256 + (file * FILE_PAGES + page) * 3, 12, memory));
+			device_run(&run->device,
+				   device_command(&run->device, FTL_WRITE,
+						  256 + (file * FILE_PAGES + page) * 3, 12, memory));
 		}
 	}
 	flush(run);

@@ -1,7 +1,7 @@
 //! What a directory is on: its device, scheduler, file system and free space.
 
 use crate::exit::{Exit, Failure};
-use device::Device;
+use device::{Device, Statistics};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
@@ -94,11 +94,10 @@ impl Target {
         Ok(())
     }
 
-    /// What was ever written to the disk, where there is one (`Documentation/block/stat.rst`).
+    /// What was ever written to the disk, where there is one.
     pub fn written_bytes(&self) -> Option<u64> {
         let stat = fs::read_to_string(format!("/sys/block/{}/stat", self.disk)).ok()?;
-        let sectors: u64 = stat.split_whitespace().nth(6)?.parse().ok()?;
-        Some(sectors * 512)
+        Some(Statistics::parse(&stat)?.written_bytes)
     }
 
     /// What figures depend on, for the result file.
