@@ -298,7 +298,6 @@ struct frontrow_data {
 	unsigned int queued[FRONTROW_NR_CLASSES];
 	unsigned int nr_queued;
 	unsigned int nr_grouped;	/* of these, in groups */
-	struct rb_root sorted[2];	/* by direction, for merging */
 	struct hlist_head by_mapping[FRONTROW_MIXED + 1]; /* frontrow_rq */
 	struct hlist_head waiters[FRONTROW_MIXED];
 

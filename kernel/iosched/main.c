@@ -46,33 +46,16 @@ static bool frontrow_bio_merge(struct request_queue *q, struct bio *bio,
 	return merged;
 }
 
-static int frontrow_request_merge(struct request_queue *q, struct request **rq,
-				  struct bio *bio)
-{
-	struct frontrow_data *fd = data_of(q);
-	struct request *next = elv_rb_find(&fd->sorted[bio_data_dir(bio)],
-					   bio_end_sector(bio));
-
-	if (!next || !elv_bio_merge_ok(next, bio))
-		return ELEVATOR_NO_MERGE;
-	*rq = next;
-	if (req_op(next) == REQ_OP_DISCARD && queue_max_discard_segments(q) > 1)
-		return ELEVATOR_DISCARD_MERGE;
-	return ELEVATOR_FRONT_MERGE;
-}
-
+/*
+ * Back merges are found by the core's hash, and a front merge where the last request to be
+ * merged begins. A tree by sector would find more of these, and costs every request.
+ */
 static void frontrow_request_merged(struct request_queue *q, struct request *rq,
 				    enum elv_merge type)
 {
-	struct rb_root *sorted = &data_of(q)->sorted[rq_data_dir(rq)];
-
 	if (type != ELEVATOR_DISCARD_MERGE && rq_data_dir(rq) == WRITE)
 		frontrow_join_bio(frontrow_rq(rq), type == ELEVATOR_FRONT_MERGE ?
 						   rq->bio : rq->biotail);
-	if (type != ELEVATOR_FRONT_MERGE)
-		return;
-	elv_rb_del(sorted, rq);
-	elv_rb_add(sorted, rq);
 }
 
 /*
@@ -472,8 +455,6 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	INIT_LIST_HEAD(&fd->head);
 	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
 		fd->by_turn[class] = RB_ROOT_CACHED;
-	fd->sorted[READ] = RB_ROOT;
-	fd->sorted[WRITE] = RB_ROOT;
 	frontrow_chains_init(fd);
 	fd->boost_mask = GENMASK(FRONTROW_NR_DEPENDENCIES - 1, 0);
 	fd->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
@@ -540,11 +521,8 @@ static struct elevator_type frontrow_elevator = {
 		.limit_depth		= frontrow_limit_depth,
 		.allow_merge		= frontrow_allow_merge,
 		.bio_merge		= frontrow_bio_merge,
-		.request_merge		= frontrow_request_merge,
 		.request_merged		= frontrow_request_merged,
 		.requests_merged	= frontrow_requests_merged,
-		.former_request		= elv_rb_former_request,
-		.next_request		= elv_rb_latter_request,
 		.prepare_request	= frontrow_prepare_request,
 		.insert_requests	= frontrow_insert_requests,
 		.has_work		= frontrow_has_work,

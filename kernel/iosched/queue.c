@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What a request is when it comes, and where it is while it is queued: in its
- * dispatch class (turns.c), in a sector-sorted tree a direction for front merges,
- * and, if it writes, by the file whose pages it has.
+ * dispatch class (turns.c) and, if it writes, by the file whose pages it has.
  */
 #include <linux/ioprio.h>
 #include <linux/pagemap.h>
@@ -244,7 +243,6 @@ void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 	fd->queued[class]++;
 	fd->nr_queued++;
 	fd->nr_grouped += frontrow_is_group(class);
-	elv_rb_add(&fd->sorted[rq_data_dir(rq)], rq);
 	INIT_HLIST_NODE(&fr->by_mapping);
 	hash(fd, fr);
 }
@@ -258,7 +256,6 @@ void frontrow_dequeue(struct frontrow_data *fd, struct request *rq)
 	fd->queued[fr->class]--;
 	fd->nr_queued--;
 	fd->nr_grouped -= frontrow_is_group(fr->class);
-	elv_rb_del(&fd->sorted[rq_data_dir(rq)], rq);
 	elv_rqhash_del(fd->q, rq);
 	if (fd->q->last_merge == rq)
 		fd->q->last_merge = NULL;
