@@ -3,6 +3,7 @@
 # make test    all tests; its last line is `N passed, N failed`
 # make lint    how the code is formatted, what clippy says, what the documentation links to
 # make stress  the tests that take long: more operations, more fuzzing, a debug kernel
+# make packages .deb and .rpm of what `make install` installs, in target/packages
 # make install the program, its man pages and services and the scheduler's module, here
 # Each installs what it needs from Debian's or Ubuntu's archive, with sudo if you are not root;
 # on Fedora and Arch it says what to install.
@@ -82,7 +83,7 @@ demo: build
 		--load idle,writer --seeds 1..5 --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
 
-test: build readers
+test: build readers setup-packages
 	$(CARGO) run -q --locked -p tally -- \
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
@@ -95,7 +96,7 @@ lint: setup
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
 		$(CARGO) doc --workspace --locked --no-deps --document-private-items
 
-stress: setup-stress
+stress: setup-stress setup-packages
 	@echo "Building two debug kernels takes half an hour, the first time; their trials more than an hour."
 	$(CARGO) run -q --locked -p tally -- \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check ROUNDS=$(STRESS_ROUNDS) \
@@ -113,7 +114,8 @@ stress: setup-stress
 
 # What `make test` ignores. (tally takes a second `--` for its next runner.)
 slow-tests:
-	$(CARGO) test --locked -p frontrow --test iopro --test recording --test fasttrack --test security -- --ignored
+	$(CARGO) test --locked -p frontrow --test iopro --test recording --test fasttrack --test security --test packages -- --ignored
 
 include packaging/install.mk
+include packaging/packages.mk
 include tests/readers/readers.mk

@@ -397,12 +397,9 @@ fn failed(error: Error) -> Failure {
         Error::NoLayout { .. } => Exit::Unsupported,
         Error::Device { .. } | Error::DeviceStopped => Exit::Internal,
         Error::DeviceBusy => Exit::Refused,
-        Error::Io { source, .. } => match source.raw_os_error() {
-            Some(libc::EACCES | libc::EPERM) => Exit::Permission,
-            // ELOOP: a link, which is not followed.
-            Some(libc::ENOENT | libc::ELOOP) => Exit::Usage,
-            _ => Exit::Internal,
-        },
+        // A link, which is not followed.
+        Error::Io { source, .. } if source.raw_os_error() == Some(libc::ELOOP) => Exit::Usage,
+        Error::Io { source, .. } => source.into(),
     };
     Failure::new(exit, error)
 }

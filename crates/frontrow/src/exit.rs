@@ -11,7 +11,10 @@ pub const CODES: [(u8, &str); 11] = [
         1,
         "something went wrong inside, or reading or writing failed",
     ),
-    (2, "the command line makes no sense"),
+    (
+        2,
+        "the command line makes no sense, or names what is not there or of another kind",
+    ),
     (3, "this kernel or device is not supported"),
     (4, "permission is missing"),
     (5, "a tool, package or kernel header is missing"),
@@ -31,7 +34,8 @@ pub const CODES: [(u8, &str); 11] = [
 pub enum Exit {
     /// Something went wrong inside, or reading or writing failed.
     Internal = 1,
-    /// The command line makes no sense (clap ends with the same code).
+    /// The command line makes no sense (clap ends with the same code), or names what is not there or
+    /// of another kind.
     Usage = 2,
     /// This kernel or device is not supported.
     Unsupported = 3,
@@ -57,6 +61,9 @@ impl From<&io::Error> for Exit {
         match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Exit::Permission,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Exit::DiskFull,
+            io::ErrorKind::NotFound
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::NotADirectory => Exit::Usage,
             _ => Exit::Internal,
         }
     }

@@ -306,14 +306,15 @@ fn description(experiment: &Experiment) -> String {
 }
 
 fn read_result(path: &Path) -> Result<ResultFile, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(
-            Exit::Internal,
-            format_args!("cannot read {}: {error}", path.display()),
-        )
-    };
-    let text = fs::read(path).map_err(|error| failed(&error))?;
-    serde_json::from_slice(&text).map_err(|error| failed(&error))
+    let path_shown = path.display();
+    let text = fs::read(path).map_err(|error| {
+        let sentence = format_args!("cannot read {path_shown}: {error}");
+        Failure::new(Exit::from(&error), sentence)
+    })?;
+    serde_json::from_slice(&text).map_err(|error| {
+        let sentence = format_args!("{path_shown} is no result of an experiment: {error}");
+        Failure::new(Exit::Usage, sentence)
+    })
 }
 
 impl From<Error> for Failure {

@@ -475,7 +475,6 @@ fn failed(error: Error) -> Failure {
             Exit::Unsupported,
             format_args!("{path} takes no direct I/O: add --buffered"),
         ),
-        io::ErrorKind::NotFound => Failure::new(Exit::Usage, error),
         _ => Failure::new(source.into(), error),
     }
 }

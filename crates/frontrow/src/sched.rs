@@ -361,6 +361,9 @@ pub(crate) fn failure(error: Error) -> Failure {
         | Error::OtherKernel { .. }
         | Error::Build(kmod::Error::NoHeaders { .. } | kmod::Error::NoMake { .. }) => Exit::Missing,
         Error::NotOurs { .. } => Exit::Refused,
+        Error::File { source, .. } | Error::Build(kmod::Error::File { source, .. }) => {
+            source.into()
+        }
         _ => Exit::Internal,
     };
     Failure::new(exit, error)

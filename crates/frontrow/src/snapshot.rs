@@ -136,7 +136,6 @@ fn failed(error: Error) -> Failure {
                     format_args!("{} is in use: unmount what is on it", path.display()),
                 );
             }
-            io::ErrorKind::NotFound => Exit::Usage,
             _ => source.into(),
         },
     };

@@ -47,6 +47,6 @@ fn cannot_export(error: Error) -> Failure {
             Exit::DiskFull,
             format!("{error}: make room, or name another place with --output"),
         ),
-        Error::Output { .. } => Failure::new(Exit::Internal, error),
+        Error::Output { ref source, .. } => Failure::new(source.into(), error),
     }
 }

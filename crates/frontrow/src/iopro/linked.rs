@@ -53,8 +53,8 @@ fn progress(recording: &Path) -> ProgressBar {
 }
 
 fn unreadable(error: recording::Error) -> Failure {
-    let exit = match error {
-        recording::Error::File { .. } => Exit::Internal,
+    let exit = match &error {
+        recording::Error::File { source, .. } => source.into(),
         _ => Exit::Usage,
     };
     Failure::new(exit, error)

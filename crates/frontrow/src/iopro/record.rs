@@ -107,7 +107,8 @@ impl From<Error> for Failure {
             Error::NoBtf | Error::KernelLacks(_) | Error::UnknownField(_) => Exit::Unsupported,
             Error::DiskFull { .. } => Exit::DiskFull,
             Error::NoTarget(_) | Error::Command { .. } => Exit::Usage,
-            Error::Load(_) | Error::File { .. } | Error::System(_) => Exit::Internal,
+            Error::File { source, .. } => source.into(),
+            Error::Load(_) | Error::System(_) => Exit::Internal,
         };
         Failure::new(exit, error)
     }

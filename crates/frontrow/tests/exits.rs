@@ -1,0 +1,57 @@
+//! Exit codes are the same whichever command meets the same mistake.
+
+use std::fs;
+use std::process::Command;
+
+/// Each with the place of an input file that is `INPUT`, and outputs below `OUT`.
+const FILE_READERS: [&[&str]; 9] = [
+    &["bench", "compare", "INPUT", "INPUT"],
+    &[
+        "iopro", "export", "INPUT", "--to", "vcd", "--output", "OUT/a",
+    ],
+    &["iopro", "report", "INPUT"],
+    &["lab", "run", "INPUT"],
+    &["launch", "calibrate", "INPUT/below"],
+    &["replay", "INPUT"],
+    &["sched", "abi", "--btf", "INPUT"],
+    &["snapshot", "restore", "INPUT", "OUT/b.img"],
+    &["snapshot", "save", "INPUT", "OUT/c.snapshot"],
+];
+
+const DIRECTORY_READERS: [&[&str]; 3] = [
+    &["defrag", "INPUT", "--check"],
+    &["lab", "show", "INPUT"],
+    &["replay", "INPUT"],
+];
+
+fn run(arguments: &[&str], input: &str, out: &str) -> (Option<i32>, String) {
+    let arguments = arguments
+        .iter()
+        .map(|it| it.replace("INPUT", input).replace("OUT", out));
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), said)
+}
+
+#[test]
+fn a_file_that_is_not_there_or_a_directory_is_exit_2_and_named_in_every_command() {
+    let scratch = tempfile::tempdir().unwrap();
+    let out = scratch.path().to_str().unwrap();
+    let missing = format!("{out}/missing");
+    let absent = FILE_READERS.iter().chain(&DIRECTORY_READERS);
+    let absent = absent.map(|it| (it, missing.as_str()));
+    let of_another_kind = FILE_READERS.iter().map(|it| (it, out));
+    let mut wrong = Vec::new();
+    for (arguments, input) in absent.chain(of_another_kind) {
+        let (code, said) = run(arguments, input, out);
+        if code != Some(2) || !said.contains(input) {
+            wrong.push(format!("{arguments:?} {input}: {code:?} {said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let left: Vec<_> = fs::read_dir(out).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}

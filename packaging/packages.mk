@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# `make packages` makes .deb and .rpm from what `make install` installs; part of the Makefile.
+# The same commit gives the same bytes, wherever it is built.
+
+PACKAGES_OUT ?= target/packages
+PACKAGING_PACKAGES := binutils dpkg gzip rpm
+STAGE = $(PACKAGES_OUT)/stage
+DEB_ARCH = $(shell dpkg --print-architecture)
+# When the commit was made; of an unpacked archive, when its change log was.
+COMMITTED_S := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
+FILL_IN_PACKAGE = sed 's|@VERSION@|$(VERSION)|g; s|@ARCH@|$(DEB_ARCH)|g; s|@DATE@|$(shell date -R -u -d @$(COMMITTED_S))|g'
+PACKAGE_NAMES := frontrow frontrow-dkms
+
+.PHONY: packages setup-packages pack stage $(PACKAGE_NAMES:%=deb-of-%) rpms
+packages: setup-packages build
+	@$(MAKE) --no-print-directory pack
+
+setup-packages:
+	@$(MAKE) --no-print-directory setup PACKAGES='$(PACKAGING_PACKAGES)'
+
+# Of what is built already.
+pack: $(PACKAGE_NAMES:%=deb-of-%) rpms
+	@rm -rf $(STAGE)
+	@ls $(PACKAGES_OUT)
+
+# The files as they will lie.
+stage: need-binary
+	@rm -rf $(PACKAGES_OUT)
+	@$(MAKE) --no-print-directory install DESTDIR=$(abspath $(STAGE))/frontrow PREFIX=/usr > /dev/null
+	@strip $(STAGE)/frontrow/usr/bin/frontrow
+	@install -d $(STAGE)/frontrow-dkms/usr
+	@mv $(STAGE)/frontrow/usr/src $(STAGE)/frontrow-dkms/usr/src
+	@gzip -9n $(STAGE)/frontrow/usr/share/man/man1/*.1
+	@ln -s frontrow-fg-daemon.1.gz $(STAGE)/frontrow/usr/share/man/man1/frontrowd.1.gz
+
+DEB_DOCS = $(STAGE)/$*-deb/usr/share/doc/$*
+$(PACKAGE_NAMES:%=deb-of-%): deb-of-%: stage
+	@cp -a $(STAGE)/$* $(STAGE)/$*-deb
+	@install -d $(DEB_DOCS) $(STAGE)/$*-deb/DEBIAN
+	@install -m 644 packaging/deb/copyright $(DEB_DOCS)/copyright
+	@gzip -9nc CHANGELOG.md > $(DEB_DOCS)/changelog.gz
+	@sed 's/@NAME@/$*/' packaging/deb/changelog | $(FILL_IN_PACKAGE) | gzip -9n > $(DEB_DOCS)/changelog.Debian.gz
+	@test ! -f packaging/deb/$*.lintian || install -D -m 644 packaging/deb/$*.lintian $(STAGE)/$*-deb/usr/share/lintian/overrides/$*
+	@for script in control postinst prerm postrm; do test ! -f packaging/deb/$*.$$script || \
+		$(FILL_IN_PACKAGE) packaging/deb/$*.$$script > $(STAGE)/$*-deb/DEBIAN/$$script || exit 1; done
+	@chmod -R u=rwX,go=rX $(STAGE)/$*-deb
+	@chmod 755 $(STAGE)/$*-deb/DEBIAN/p*
+	@SOURCE_DATE_EPOCH=$(COMMITTED_S) dpkg-deb --root-owner-group -Zxz --build $(STAGE)/$*-deb $(PACKAGES_OUT) > $(STAGE)/log
+
+rpms: stage
+	@SOURCE_DATE_EPOCH=$(COMMITTED_S) rpmbuild -bb --quiet --target $(shell uname -m) \
+		--define '_topdir $(abspath $(STAGE))/rpmbuild' --define '_rpmdir $(abspath $(PACKAGES_OUT))' \
+		--define '_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' \
+		--define 'package_version $(VERSION)' --define 'stage $(abspath $(STAGE))' packaging/rpm/frontrow.spec

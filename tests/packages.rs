@@ -1,0 +1,184 @@
+//! `make packages`: what is in them, that they are the same wherever they are made, and what they
+//! do to a Debian.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+mod new_debian;
+
+use new_debian::Debian;
+
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(CHECKOUT)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Each package's bytes by its name, made of what `make` has built.
+fn packages(out: &Path) -> BTreeMap<String, Vec<u8>> {
+    let out_argument = format!("PACKAGES_OUT={}", out.display());
+    output("make", &["pack", &out_argument]);
+    let entries = fs::read_dir(out).unwrap().map(|it| it.unwrap().path());
+    entries
+        .map(|it| {
+            let name = it.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read(it).unwrap())
+        })
+        .collect()
+}
+
+/// Paths of files and links, sorted.
+fn files_of_deb(package: &Path) -> Vec<String> {
+    let lines = output("dpkg-deb", &["--contents", package.to_str().unwrap()]);
+    let files = lines.lines().filter(|it| !it.starts_with('d'));
+    let mut paths: Vec<String> = files
+        .map(|it| it.split_whitespace().nth(5).unwrap()[1..].to_owned())
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn files_of_rpm(package: &Path) -> Vec<String> {
+    let format = "[%{FILEMODES:perms} %{FILENAMES}\n]";
+    let package = package.to_str().unwrap();
+    let lines = output("rpm", &["-qp", "--queryformat", format, package]);
+    let files = lines.lines().filter(|it| !it.starts_with('d'));
+    let mut paths: Vec<String> = files
+        .map(|it| it.split_once(' ').unwrap().1.to_owned())
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// Paths of files and links below a directory, sorted.
+fn files_below(directory: &Path) -> Vec<String> {
+    let root = directory.to_str().unwrap();
+    let found = output("find", &[root, "(", "-type", "f", "-o", "-type", "l", ")"]);
+    let mut paths: Vec<String> = found
+        .lines()
+        .map(|it| it[root.len()..].to_owned())
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn is_debians_own(path: &str) -> bool {
+    path.starts_with("/usr/share/doc/") || path.starts_with("/usr/share/lintian/")
+}
+
+#[test]
+fn packages_are_the_same_wherever_they_are_made_and_hold_what_install_installs() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (here, there) = (scratch.path().join("here"), scratch.path().join("a/there"));
+    fs::create_dir(scratch.path().join("a")).unwrap();
+    let made = packages(&here);
+    let again = packages(&there);
+    let names: Vec<&str> = made.keys().map(String::as_str).collect();
+    let version = env!("CARGO_PKG_VERSION");
+    let wanted = [
+        format!("frontrow-{version}-1.x86_64.rpm"),
+        format!("frontrow-dkms-{version}-1.noarch.rpm"),
+        format!("frontrow-dkms_{version}-1_all.deb"),
+        format!("frontrow_{version}-1_amd64.deb"),
+    ];
+    assert_eq!(names, wanted);
+    for (name, bytes) in &made {
+        assert!(again[name] == *bytes, "{name} is another the second time");
+    }
+
+    let destination = scratch.path().join("installed");
+    let destination_argument = format!("DESTDIR={}", destination.display());
+    output("make", &["install", &destination_argument, "PREFIX=/usr"]);
+    let mut installed: Vec<String> = files_below(&destination)
+        .into_iter()
+        .map(|it| match it.contains("/man/man1/") {
+            true => it + ".gz",
+            false => it,
+        })
+        .collect();
+    installed.push("/usr/share/man/man1/frontrowd.1.gz".to_owned());
+    installed.sort();
+
+    let mut in_debs = files_of_deb(&here.join(&wanted[3]));
+    in_debs.extend(files_of_deb(&here.join(&wanted[2])));
+    in_debs.retain(|it| !is_debians_own(it));
+    in_debs.sort();
+    assert_eq!(in_debs, installed);
+
+    let mut in_rpms = files_of_rpm(&here.join(&wanted[0]));
+    in_rpms.extend(files_of_rpm(&here.join(&wanted[1])));
+    in_rpms.sort();
+    assert_eq!(in_rpms, installed);
+    for rpm in &wanted[..2] {
+        let rpm = here.join(rpm);
+        output("rpm", &["-K", "--nosignature", rpm.to_str().unwrap()]);
+    }
+}
+
+/// Arch's own tools are not in Debian, but its packages are made by functions of bash.
+#[test]
+fn archs_packages_hold_what_install_installs() {
+    let scratch = tempfile::tempdir().unwrap();
+    let destination = scratch.path().join("installed");
+    let destination_argument = format!("DESTDIR={}", destination.display());
+    output("make", &["install", &destination_argument, "PREFIX=/usr"]);
+    let mut packaged = Vec::new();
+    for package in ["frontrow", "frontrow-dkms"] {
+        let directory = scratch.path().join(package);
+        let script = format!(
+            "set -eu; startdir=packaging; pkgdir={}; . packaging/PKGBUILD; package_{package} >&2; echo $pkgver",
+            directory.display()
+        );
+        let version = output("bash", &["-c", &script]);
+        assert_eq!(version.trim(), env!("CARGO_PKG_VERSION"));
+        packaged.extend(files_below(&directory));
+    }
+    packaged.sort();
+    assert_eq!(packaged, files_below(&destination));
+}
+
+/// DKMS builds the module for a kernel that is installed later, nothing is enabled, and after the
+/// purge nothing is left.
+fn lives_and_goes(release: &str) {
+    let scratch = tempfile::tempdir().unwrap();
+    packages(&scratch.path().join("packages"));
+    let debian = Debian::new(release);
+    debian.copy_in(&scratch.path().join("packages"), "packages");
+    let lists = "find / -xdev -path /proc -prune -o -name '*frontrow*' -print | grep -v ^/packages";
+    debian.run(&format!(
+        "apt-get -qq update
+         apt-get -qq -y --no-install-recommends install systemd kmod /packages/*.deb
+         frontrow --version
+         man=$(find /usr/share/man -name 'frontrow*.1.gz' | wc -l); test \"$man\" -gt 40
+         getent passwd frontrow
+         test -z \"$(find /etc/systemd -name '*frontrow*')\"
+         apt-get -qq -y --no-install-recommends install linux-image-amd64 linux-headers-amd64
+         kernel=$(basename $(ls -d /usr/src/linux-headers-*-amd64)); kernel=${{kernel#linux-headers-}}
+         dkms status frontrow | grep \"$kernel.*installed\"
+         find /lib/modules/$kernel/updates -name 'frontrow_iosched.ko*' | grep .
+         apt-get -qq -y purge frontrow frontrow-dkms
+         left=$({lists} || true); echo \"$left\"; test -z \"$left\"
+         test -z \"$(dkms status frontrow)\""
+    ));
+}
+
+#[test]
+#[ignore = "takes half a gigabyte from the network and root: make stress"]
+fn debian_12_builds_the_module_for_each_kernel_and_purge_leaves_nothing() {
+    lives_and_goes("bookworm");
+}
+
+#[test]
+#[ignore = "takes half a gigabyte from the network and root: make stress"]
+fn debian_13_builds_the_module_for_each_kernel_and_purge_leaves_nothing() {
+    lives_and_goes("trixie");
+}
