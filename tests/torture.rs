@@ -23,9 +23,10 @@ const TOLD: [&str; 2] = ["waits", "links"];
 /// Trials for races: two CPUs, and time as the host's.
 ///
 /// `faults` has something to do on a debug kernel only.
-const RACES: [&str; 12] = [
+const RACES: [&str; 13] = [
     "fio",
     "change",
+    "late",
     "unload",
     "pressure",
     "removal",

@@ -238,21 +238,33 @@ static int enter(struct kretprobe_instance *ri, struct pt_regs *regs);
 struct hook {
 	struct kretprobe probe;
 	kretprobe_handler_t begins;
+	/* Where the function is if not in the kernel itself; the module comes and goes. */
+	const char *module;
 	bool is_optional;
 	bool is_there;
 };
 
+#define HOOK_FIELDS(function, entry, ended, type)		\
+	.probe = {						\
+		.kp.symbol_name	= function,			\
+		.entry_handler	= enter,			\
+		.handler	= ended,			\
+		.data_size	= sizeof(struct type),		\
+		.maxactive	= MAX_SLEEPERS,			\
+	},							\
+	.begins = entry
+
 #define HOOK(function, entry, ended, type, optional)		\
 	{							\
-		.probe = {					\
-			.kp.symbol_name	= function,		\
-			.entry_handler	= enter,		\
-			.handler	= ended,		\
-			.data_size	= sizeof(struct type),	\
-			.maxactive	= MAX_SLEEPERS,		\
-		},						\
-		.begins = entry,				\
+		HOOK_FIELDS(function, entry, ended, type),	\
 		.is_optional = optional,			\
+	}
+
+#define HOOK_IN(owner, function, entry, ended, type)		\
+	{							\
+		HOOK_FIELDS(function, entry, ended, type),	\
+		.module = owner,				\
+		.is_optional = true,				\
 	}
 
 static struct hook hooks[] = {
@@ -264,9 +276,8 @@ static struct hook hooks[] = {
 	HOOK("do_fsync", fsync_by_number_begins, wait_ended, frontrow_waiter, true),
 	HOOK("vfs_fsync", fsync_begins, wait_ended, frontrow_waiter, true),
 	HOOK("vfs_fsync_range", fsync_begins, wait_ended, frontrow_waiter, false),
-	/* ext4 may be a module that is not there; then nobody waits in it. */
-	HOOK("ext4_should_retry_alloc", discard_wait_begins, discard_wait_ended,
-	     discard_wait, true),
+	HOOK_IN("ext4", "ext4_should_retry_alloc", discard_wait_begins, discard_wait_ended,
+		discard_wait),
 };
 
 /* How often each hook was entered, and behind them flush_hook. One that never is was inlined. */
@@ -319,18 +330,86 @@ static const char *cannot_probe(int err)
 	}
 }
 
+/* Who sets hooks or takes them away: this module as a whole, and others' coming and going. */
+static DEFINE_MUTEX(hooks_lock);
+
+static int register_hook(struct hook *hook)
+{
+	int err;
+
+	if (hook->is_there)
+		return 0;
+	/* Registering fills in the address, and refuses one that is filled in. */
+	hook->probe.kp.addr = NULL;
+	hook->probe.kp.flags = 0;
+	err = register_kretprobe(&hook->probe);
+	WRITE_ONCE(hook->is_there, !err);
+	return err;
+}
+
+static void unregister_hook(struct hook *hook)
+{
+	if (hook->is_there)
+		unregister_kretprobe(&hook->probe);
+	WRITE_ONCE(hook->is_there, false);
+}
+
 static void unregister_hooks(void)
 {
 	int i;
 
 	for (i = ARRAY_SIZE(hooks) - 1; i >= 0; i--)
-		if (hooks[i].is_there)
-			unregister_kretprobe(&hooks[i].probe);
+		unregister_hook(&hooks[i]);
+}
+
+/* A file system may be loaded after us, and unloaded before. */
+static int module_changed(struct notifier_block *block, unsigned long event, void *data)
+{
+	const struct module *module = data;
+	int i;
+
+	mutex_lock(&hooks_lock);
+	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+		struct hook *hook = &hooks[i];
+
+		if (!hook->module || strcmp(hook->module, module->name))
+			continue;
+		if (event == MODULE_STATE_LIVE)
+			register_hook(hook);
+		else if (event == MODULE_STATE_GOING)
+			unregister_hook(hook);
+	}
+	mutex_unlock(&hooks_lock);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block module_notifier = {
+	.notifier_call = module_changed,
+};
+
+static int register_hooks(void)
+{
+	int err = 0, i;
+
+	mutex_lock(&hooks_lock);
+	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+		err = register_hook(&hooks[i]);
+		if (!err)
+			continue;
+		if (!hooks[i].is_optional) {
+			pr_err("frontrow: cannot probe %s: %s (error %d)\n",
+			       hooks[i].probe.kp.symbol_name, cannot_probe(err), err);
+			break;
+		}
+		err = 0;
+	}
+	mutex_unlock(&hooks_lock);
+	return err;
 }
 
 int frontrow_detect_init(void)
 {
-	int err, i;
+	int err;
 
 	/* Handlers run with preemption off, where its spinlocks must not be taken. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
@@ -338,27 +417,25 @@ int frontrow_detect_init(void)
 		return -EOPNOTSUPP;
 	}
 
-	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
-		err = register_kretprobe(&hooks[i].probe);
-		hooks[i].is_there = !err;
-		if (err && !hooks[i].is_optional) {
-			pr_err("frontrow: cannot probe %s: %s (error %d)\n",
-			       hooks[i].probe.kp.symbol_name, cannot_probe(err), err);
-			goto undo;
-		}
+	/* First, or a file system that is loaded meanwhile would be missed. */
+	err = register_module_notifier(&module_notifier);
+	if (err)
+		return err;
+	err = register_hooks();
+	if (err) {
+		unregister_module_notifier(&module_notifier);
+		unregister_hooks();
+		return err;
 	}
 	flush_hooked = !register_kprobe(&flush_hook);
 	return 0;
-
-undo:
-	unregister_hooks();
-	return err;
 }
 
 void frontrow_detect_exit(void)
 {
 	if (flush_hooked)
 		unregister_kprobe(&flush_hook);
+	unregister_module_notifier(&module_notifier);
 	unregister_hooks();
 }
 
@@ -389,7 +466,7 @@ int frontrow_detect_emit_hits(char *page, int length)
 	int i, begin = length;
 
 	for (i = 0; i < ARRAY_SIZE(hooks); i++)
-		if (hooks[i].is_there)
+		if (READ_ONCE(hooks[i].is_there))
 			length += emit_hits(page, length, hooks[i].probe.kp.symbol_name, i);
 	if (flush_hooked)
 		length += emit_hits(page, length, flush_hook.symbol_name, ARRAY_SIZE(hooks));

@@ -16,6 +16,7 @@ mod failure;
 mod faults;
 mod fio;
 mod inherit;
+mod late;
 mod launch;
 mod leak;
 mod links;
@@ -100,7 +101,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest does them.
-pub const TRIALS: [Trial; 24] = [
+pub const TRIALS: [Trial; 25] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -177,6 +178,13 @@ pub const TRIALS: [Trial; 24] = [
         clock: Clock::TwoCpus,
         modules: &[],
         run: change::run,
+    },
+    Trial {
+        name: "late",
+        title: "a file system that is loaded after the scheduler is probed, and may be unloaded before it",
+        clock: Clock::TwoCpusInTurn,
+        modules: &[],
+        run: late::run,
     },
     Trial {
         name: "unload",

@@ -75,7 +75,8 @@ impl Stand {
         self.module(FLASH_MODULE)
     }
 
-    fn module(&self, name: &str) -> Outcome<&Module> {
+    /// One of those that the guest has loaded, by the name that the kernel knows it by.
+    pub(crate) fn module(&self, name: &str) -> Outcome<&Module> {
         let module = self.modules.iter().find(|it| module::name(it) == name);
         module.ok_or_else(|| Failure::new(format!("the guest was given no module {name}")))
     }
