@@ -14,7 +14,7 @@ use ::lab::{Cache, Error, Kernel, Name, Request, Shell, Sources, Watcher};
 use ageing::Ageing;
 use clap::Subcommand;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, ProgressStyle};
-use record::{Experiment, ResultFile, Scale, html, markdown, table};
+use record::{Experiment, ResultFile, Scale, Summary, html, markdown, picture, table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -125,7 +125,7 @@ struct Run {
     /// Keep the result of each guest that is done: if the run is interrupted, the same command goes on
     #[arg(long)]
     keep: bool,
-    /// Write result.json and report.html into this directory
+    /// Write result.json, report.html and the headline as picture.svg into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the result as JSON instead of the table
@@ -240,6 +240,9 @@ fn write(out: &Path, result: &ResultFile) -> Result<(), Failure> {
         ("report.html", html::render(result)),
     ] {
         whole::write(&out.join(name), text)?;
+    }
+    if let Some(picture) = picture::render(&Summary::of(result)) {
+        whole::write(&out.join("picture.svg"), picture)?;
     }
     Ok(())
 }

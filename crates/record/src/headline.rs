@@ -80,6 +80,11 @@ impl Headline {
         )
     }
 
+    /// Mean time of the operation under another policy, ms; None if it was not measured.
+    pub fn of_policy(&self, summary: &Summary, policy: &str) -> Option<f64> {
+        mean_ms(summary, (&self.workload, &self.load), policy)
+    }
+
     /// `While a big file is being written`.
     pub fn situation(&self) -> String {
         let load = title::load(&self.load);

@@ -18,6 +18,7 @@ pub mod markdown;
 pub mod matrix;
 pub mod metric;
 pub mod number;
+pub mod picture;
 pub mod pivot;
 pub mod policy;
 pub mod row;
