@@ -1,10 +1,10 @@
-//! Compiles the programs that the kernel runs.
+//! Compiles the BPF programs of the capture.
 
 use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// Headers of the machine, and the name that `bpf_tracing.h` has for it.
+/// Machine names of Rust, and those of libbpf's `bpf_tracing.h`.
 const MACHINES: [(&str, &str); 2] = [("x86_64", "x86"), ("aarch64", "arm64")];
 
 fn main() {
@@ -26,7 +26,7 @@ fn main() {
         .arg(format!("-D__TARGET_ARCH_{machine}"))
         .arg(format!("-I{libbpf}"))
         .arg(format!("-I/usr/include/{arch}-linux-gnu"))
-        // The object is part of the guests' image, which is the same wherever it is built.
+        // The object is part of the guests' image, which must not depend on the build's place.
         .arg(format!("-ffile-prefix-map={libbpf}=libbpf"))
         .arg(format!("-ffile-prefix-map={manifest}=iopro"))
         .arg("-fdebug-compilation-dir=.")

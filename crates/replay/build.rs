@@ -1,4 +1,4 @@
-//! Compiles the flash core, the same files as the kernel module's.
+//! Compiles the flash core from the same files as the kernel module's.
 
 use std::path::Path;
 use std::{env, fs};
@@ -24,9 +24,9 @@ fn main() {
         .file(invariants)
         .include(core)
         .std("c11")
-        // A debug build would be slower than the trace.
+        // An unoptimised core would be slower than the trace's time.
         .opt_level(2)
-        // The binary is part of the guests' image, which is the same wherever it is built.
+        // The binary is part of the guests' image, which must not depend on the build's place.
         .flag(format!("-ffile-prefix-map={manifest}=replay"))
         .flag("-Wno-sign-compare")
         .compile("ftl");

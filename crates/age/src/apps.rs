@@ -1,27 +1,27 @@
-//! The six apps of the dissertation's table 7, as what they leave on flash.
+//! The six apps of the dissertation's table 7, by the data that they leave on flash.
 //!
-//! Table 7 says what was done with them, and not how much they wrote. The sizes here are such as
-//! these apps have on a phone of 32 GB, in thousandths of it; how often they write is chosen, so
-//! that databases are changed most by chat and mail, and caches by the web.
+//! Table 7 gives their use but not the bytes that they write. The sizes here are those of the apps
+//! on a phone of 32 GB, in thousandths of its capacity. Frequencies are chosen so that chat and
+//! mail change databases most, and the web changes caches most.
 
-/// What an app keeps and how it is used for ten minutes.
+/// Data of an app, and its use in a session of ten minutes.
 #[derive(Clone, Copy, Debug)]
 pub struct App {
-    /// Its name.
+    /// Name of the app and of its directory.
     pub name: &'static str,
-    /// The package, replaced at each update, in thousandths of the capacity.
+    /// Size of the package, which each update replaces, in thousandths of the capacity.
     pub package_permille: u64,
-    /// The database when it has grown up.
+    /// Final size of the database, in thousandths of the capacity.
     pub database_permille: u64,
-    /// What is kept of the network.
+    /// Final size of the cache of network data, in thousandths of the capacity.
     pub cache_permille: u64,
-    /// Transactions a session.
+    /// Number of transactions in a session.
     pub transactions: u64,
-    /// Files cached a session.
+    /// Number of files that a session adds to the cache.
     pub cached: u64,
 }
 
-/// In table 7's order.
+/// The apps in the order of table 7.
 pub const APPS: [App; 6] = [
     app("chrome", 5, 3, 16, 6, 10),
     app("messenger", 3, 6, 6, 14, 3),

@@ -1,13 +1,12 @@
-//! Months of a phone's use, in a directory: what fragments a file system
-//! (dissertation §6.1).
+//! Months of a phone's use in a directory, which fragment the file system (dissertation §6.1).
 //!
 //! ```text
 //! Usage ──> Usage::session() ──> [Step]  ──> age()  ──> files on a file system ──> Aged
 //! (apps, seed)  (a pure plan)               (writes, fdatasync, unlink, rename)
 //! ```
 //!
-//! The plan is a function of its parameters and the seed; which place a write gets is the file
-//! system's own doing.
+//! The plan is a function of its parameters and the seed. The file system alone chooses the places
+//! of data.
 
 mod apps;
 mod plan;
@@ -22,57 +21,57 @@ pub use room::{Room, room};
 use std::io;
 use std::path::PathBuf;
 
-/// How long a phone is used, and how full it is.
+/// Parameters of a phone's use.
 #[derive(Clone, Copy, Debug)]
 pub struct Use {
-    /// Days.
+    /// Number of days.
     pub days: u32,
-    /// Of ten minutes, a day; each is one app's.
+    /// Sessions a day, each of ten minutes and with one app.
     pub sessions: u32,
-    /// The room that files and free space share.
+    /// Space for files and free space together, in bytes.
     pub capacity_bytes: u64,
-    /// What files take of it, from the first day to the last.
+    /// Size of all files, from the first day to the last, in bytes.
     pub target_bytes: u64,
-    /// Of all that is left to chance.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl Use {
-    /// 220 minutes a day.
+    /// Usual sessions a day: 220 minutes.
     pub const SESSIONS: u32 = 22;
-    /// Six months.
+    /// Usual number of days: six months.
     pub const DAYS: u32 = 180;
-    /// Per cent: the file system's utilisation.
+    /// Usual utilisation of the file system, in per cent.
     pub const FILL: u32 = 83;
 }
 
-/// Why ageing did not come to its end.
+/// Reasons why an ageing did not end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file could not be written, or its place not be found.
+    /// A file could not be read or written.
     #[error("cannot {verb} {path}: {source}")]
     Io {
-        /// Such as `write`.
+        /// The verb of the failed operation, such as `write`.
         verb: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no room for what the plan wants to write.
+    /// The file system is full; holds the path that could not be written.
     #[error("{0} is full: something else has grown, or --fill is too high for it")]
     NoSpace(PathBuf),
-    /// The apps alone take more than files may.
+    /// The apps alone exceed the size that files may have.
     #[error(
         "six apps take {apps_bytes} bytes, and only {target_bytes} are to be in use: raise --fill or --size"
     )]
     TooSmall {
-        /// What the apps take.
+        /// Size of the apps, in bytes.
         apps_bytes: u64,
-        /// What was asked for.
+        /// Size that was requested for all files, in bytes.
         target_bytes: u64,
     },
-    /// The caller's flag was set.
+    /// The caller set the stop flag.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,44 +1,44 @@
-//! What is written and removed, session by session: a pure function of the parameters.
+//! The plan: writes and removals of each session, as a pure function of the parameters.
 
 use crate::apps::{APPS, App};
 use crate::{Error, Use};
 use std::collections::{BTreeMap, VecDeque};
 
-/// All apps are updated every so many days (§6.1).
+/// Days between two updates of all apps (§6.1).
 const UPDATE_DAYS: u32 = 10;
 
 const PAGE_BYTES: u64 = device::PAGE_BYTES as u64;
-/// A download and an installer are written back after so much.
+/// Bytes of a download or an installation between two writebacks.
 const PIECE_BYTES: u64 = 128 << 10;
-/// The smallest size that a share of the capacity becomes.
+/// Smallest size that a share of the capacity becomes, in bytes.
 const LEAST_BYTES: u64 = 64 << 10;
 
-/// Something done to one file, named relative to the directory.
+/// An operation on one file. Names are relative to the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Bytes written from `offset` on, in a file that is made if it is not there, and then
-    /// written back: that is when ext4 chooses their place.
+    /// Writes data, creates the file if it does not exist, and starts writeback. ext4 chooses the
+    /// place at that time.
     Write {
-        /// The file.
+        /// Name of the file.
         path: String,
-        /// Where in it.
+        /// Offset in the file, in bytes.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
-        /// Whether they have to be in flash before anything else is done.
+        /// Whether the data must be in flash before the next step (fdatasync).
         durably: bool,
     },
-    /// The file is removed.
+    /// Removes the file.
     Remove(String),
-    /// The first file takes the second one's place.
+    /// Renames the first file to the second, which it replaces.
     Replace(String, String),
 }
 
-/// The phone and what is on it so far.
+/// The plan's state: the phone's files so far.
 pub struct Usage {
     of: Use,
     random: Random,
-    /// Sizes.
+    /// Size of each file, in bytes.
     files: BTreeMap<String, u64>,
     bytes: u64,
     made: u64,
@@ -57,7 +57,7 @@ impl Usage {
             bytes: 0,
             made: 0,
         };
-        // Twice a package while it is replaced.
+        // A package exists twice while it is replaced.
         let apps_bytes = APPS
             .iter()
             .map(|app| {
@@ -75,17 +75,17 @@ impl Usage {
         }
     }
 
-    /// Of the capacity, in whole pages.
+    /// A share of the capacity, in bytes of whole pages.
     fn share(&self, permille: u64) -> u64 {
         (self.of.capacity_bytes / 1000 * permille).max(LEAST_BYTES) / PAGE_BYTES * PAGE_BYTES
     }
 
-    /// What all files take.
+    /// Size of all files, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The apps are installed, and photos and music fill the phone.
+    /// Installs the apps, and fills the phone with photos and music.
     pub fn install(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         for app in &APPS {
@@ -98,12 +98,12 @@ impl Usage {
         steps
     }
 
-    /// What happens in ten minutes of one app, with what the others do meanwhile.
+    /// Steps of one session with one app, and of what other apps do meanwhile.
     pub fn session(&mut self, day: u32, session: u32) -> Vec<Step> {
         let number = u64::from(day) * u64::from(self.of.sessions) + u64::from(session);
         let app = &APPS[number as usize % APPS.len()];
         let mut jobs = vec![self.transactions(app), self.cached(app)];
-        // Messages and mail come at any time.
+        // Messages and mail arrive at any time.
         let other = &APPS[self.random.below(APPS.len() as u64) as usize];
         jobs.push(self.logged(other));
         if self.random.below(4) == 0 {
@@ -120,7 +120,7 @@ impl Usage {
         steps
     }
 
-    /// Jobs go on side by side, each in its order.
+    /// Mixes the steps of jobs at random; each job keeps its order.
     fn interleave(&mut self, jobs: Vec<Vec<Step>>) -> Vec<Step> {
         let mut jobs: Vec<VecDeque<Step>> = jobs.into_iter().map(VecDeque::from).collect();
         let mut steps = Vec::new();
@@ -134,7 +134,8 @@ impl Usage {
         }
     }
 
-    /// A database in rollback mode: journal, pages, no journal.
+    /// Transactions of a database in rollback mode: write the journal, write pages, remove the
+    /// journal.
     fn transactions(&mut self, app: &App) -> Vec<Step> {
         let database = format!("{}/data.db", app.name);
         let journal = format!("{database}-journal");
@@ -159,7 +160,7 @@ impl Usage {
         steps
     }
 
-    /// Pages and pictures from the network.
+    /// Adds web pages and pictures to the cache.
     fn cached(&mut self, app: &App) -> Vec<Step> {
         let largest_pages = (self.share(app.cache_permille) / 16 / PAGE_BYTES).max(2);
         let mut steps = Vec::new();
@@ -172,7 +173,7 @@ impl Usage {
         steps
     }
 
-    /// Files of the cache, in no order, until it is as large as it may be.
+    /// Removes random files from the cache until it has its final size.
     fn evicted(&mut self, app: &App) -> Vec<Step> {
         let most_bytes = self.share(app.cache_permille);
         let prefix = format!("{}/cache/", app.name);
@@ -209,7 +210,7 @@ impl Usage {
         self.new_file(&path, bytes, PIECE_BYTES)
     }
 
-    /// An app is installed, or updated: the new package is there before the old one goes.
+    /// Installs or updates an app: the new package is written before the old one is removed.
     fn package(&mut self, app: &App) -> Vec<Step> {
         let path = format!("{}/package", app.name);
         let new = format!("{path}.new");
@@ -222,7 +223,7 @@ impl Usage {
         steps
     }
 
-    /// Photos go when there are too many, as onto another machine.
+    /// Removes photos until the files have their total size, as a user moves them elsewhere.
     fn kept_to_target(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         while self.bytes > self.of.target_bytes {
@@ -258,7 +259,7 @@ impl Usage {
         self.files.get(path).copied().unwrap_or(0)
     }
 
-    /// As a database does it.
+    /// A durable write, as in a database's commit.
     fn commit(&mut self, path: &str, offset: u64, bytes: u64) -> Step {
         let mut step = self.write(path, offset, bytes);
         if let Step::Write { durably, .. } = &mut step {
@@ -286,11 +287,11 @@ impl Usage {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
+/// The generator SplitMix64 (Steele, Lea, Flood 2014).
 struct Random(u64);
 
 impl Random {
-    /// A number below `limit`, which is not 0.
+    /// A number below `limit`, which must not be 0.
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -324,7 +325,7 @@ mod tests {
         sessions
     }
 
-    /// The sizes of files after steps, where each makes sense.
+    /// Applies a step to the sizes of files, and checks that it is valid.
     fn apply(files: &mut BTreeMap<String, u64>, step: &Step) {
         match step {
             Step::Write {
@@ -359,7 +360,7 @@ mod tests {
             for steps in all(of) {
                 steps.iter().for_each(|step| apply(&mut files, step));
                 let bytes: u64 = files.values().sum();
-                // What one photo is more or less.
+                // The deviation is at most one photo.
                 prop_assert!(bytes.abs_diff(of.target_bytes) < of.capacity_bytes / 50);
             }
         }

@@ -1,4 +1,4 @@
-//! The plan, done to files.
+//! Execution of the plan on files.
 
 use crate::{APPS, Error, Step, Usage, Use};
 use device::{Layout, PAGE_BYTES};
@@ -10,40 +10,40 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What became of the files.
+/// Result of an ageing.
 #[derive(Clone, Debug, Serialize)]
 pub struct Aged {
-    /// Days that passed.
+    /// Number of days that passed.
     pub days: u32,
-    /// Sessions in all.
+    /// Number of sessions on all days.
     pub sessions: u64,
-    /// Written to files since the apps were installed.
+    /// Bytes written to files since the installation of the apps.
     pub written_bytes: u64,
-    /// What all files have.
+    /// Size of all files in bytes.
     pub files_bytes: u64,
-    /// The apps, in table 7's order.
+    /// The apps, in the order of table 7.
     pub apps: Vec<AgedApp>,
 }
 
-/// How an app's files lie.
+/// Files of an app, and their fragmentation.
 #[derive(Clone, Debug, Serialize)]
 pub struct AgedApp {
-    /// Its name, and its directory's.
+    /// Name of the app and of its directory.
     pub name: &'static str,
-    /// Its files.
+    /// Number of files.
     pub files: u64,
-    /// What they have.
+    /// Size of all its files in bytes.
     pub bytes: u64,
-    /// Pieces over the fewest possible, of all its files; `None` where the file system does
-    /// not say where files are.
+    /// DoF_L of all its files together; `None` if the file system does not tell the places of
+    /// files.
     pub dof_l: Option<f64>,
 }
 
-/// Uses `directory`, which is there and empty, as a phone; `shown` is told how many days of how
-/// many have passed.
+/// Uses `directory`, which must be empty, as a phone. `shown` is called with the number of days
+/// passed and their total.
 ///
 /// # Errors
-/// [`Error`]. What was written until then stays.
+/// [`Error`]. Files that were written before stay.
 pub fn age(
     of: Use,
     directory: &Path,
@@ -58,7 +58,7 @@ pub fn age(
     phone.aged()
 }
 
-/// A phone in use, day by day.
+/// A phone that is used day by day.
 pub struct Phone<'a> {
     of: Use,
     usage: Usage,
@@ -67,10 +67,10 @@ pub struct Phone<'a> {
 }
 
 impl<'a> Phone<'a> {
-    /// With its apps and files, in `directory`, which is there and empty.
+    /// Installs the apps and files in `directory`, which must be empty.
     ///
     /// # Errors
-    /// [`Error`]. What was written until then stays.
+    /// [`Error`]. Files that were written before stay.
     pub fn install(of: Use, directory: &'a Path, stop: &AtomicBool) -> Result<Self, Error> {
         let mut usage = Usage::new(of)?;
         for app in &APPS {
@@ -92,15 +92,15 @@ impl<'a> Phone<'a> {
         })
     }
 
-    /// Days that have passed.
+    /// Number of days that have passed.
     pub fn days(&self) -> u32 {
         self.days
     }
 
-    /// Uses it for a day more.
+    /// Uses the phone for another day.
     ///
     /// # Errors
-    /// [`Error`]. What was written until then stays.
+    /// [`Error`]. Files that were written before stay.
     pub fn day(&mut self, stop: &AtomicBool) -> Result<(), Error> {
         for session in 0..self.of.sessions {
             let steps = self.usage.session(self.days, session);
@@ -110,7 +110,7 @@ impl<'a> Phone<'a> {
         Ok(())
     }
 
-    /// What became of the files.
+    /// Sizes and fragmentation of the files now.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -184,7 +184,7 @@ impl Player<'_> {
         durably: bool,
     ) -> Result<(), Error> {
         let mut data = vec![0; bytes as usize];
-        // A page of one word: the emulated device keeps the word.
+        // Each page repeats one word, which the emulated device stores without memory for the page.
         for page in data.chunks_mut(PAGE_BYTES) {
             self.next_word = self.next_word.wrapping_add(1);
             for place in page.chunks_exact_mut(8) {
@@ -209,7 +209,7 @@ impl Player<'_> {
     }
 }
 
-/// Sends it off as the kernel does when it has been dirty for long.
+/// Starts writeback, as the kernel does for data that have been dirty for long.
 fn write_back(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let (offset, bytes) = (offset as i64, bytes as i64);
     // SAFETY: takes numbers and an open file.

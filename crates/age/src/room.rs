@@ -1,4 +1,4 @@
-//! How large a file system is (statvfs(3)).
+//! Size of a file system (statvfs(3)).
 
 use crate::Error;
 use std::ffi::CString;
@@ -6,16 +6,16 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What a file system has for files.
+/// Capacity and use of a file system.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// All.
+    /// Capacity in bytes.
     pub capacity_bytes: u64,
-    /// In use, what only root may use counted in.
+    /// Bytes in use, with the reserve for root.
     pub used_bytes: u64,
 }
 
-/// Of the file system that `directory` is on.
+/// Capacity and use of the file system of `directory`.
 ///
 /// # Errors
 /// [`Error::Io`].

@@ -1,7 +1,7 @@
-//! A name on a D-Bus, for programs that have a loop of their own and are called now and then.
+//! A service with a name on a D-Bus, for programs with an event loop of their own and few calls.
 //!
-//! Written out, since it is little: the crates for it bring an executor of their own, or end the
-//! process where a write is cut short.
+//! It is written out here because it is little. The crates for it bring an executor of their own,
+//! or end the process when a write is cut short.
 
 mod message;
 
@@ -15,49 +15,50 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// The bus itself, as a sender and as whom to ask.
+/// Name of the bus itself, as a sender and as a destination.
 pub const BUS: &str = "org.freedesktop.DBus";
 
 const INTROSPECTABLE: &str = "org.freedesktop.DBus.Introspectable";
 const PEER: &str = "org.freedesktop.DBus.Peer";
 
-/// Of the flags of `RequestName`: not to wait for it.
+/// Flag and result of `RequestName`: do not wait for the name, and the name was given.
 const DO_NOT_QUEUE: u32 = 4;
 const PRIMARY_OWNER: u32 = 1;
 
-/// No call that is understood is longer; the rest of a longer one is passed over.
+/// Largest message that is read, in bytes; longer ones are skipped. No call that is understood is
+/// longer.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// The bus answers at once, unless it hangs; then it is done without.
+/// Time to wait for a reply of the bus. A bus that takes longer hangs, and is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a program offers.
+/// The interface that a program offers.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
-    /// Its name on the bus, which is its only interface's, too.
+    /// Name on the bus, which is also the name of its only interface.
     pub name: &'static str,
-    /// The methods, as introspection tells them (XML).
+    /// Methods of the interface in the XML of introspection.
     pub methods: &'static str,
 }
 
-/// A connection that has a name, or is about to have it.
+/// A connection to a bus that has a name, or has requested it.
 #[derive(Debug)]
 pub struct Service {
     offer: Offer,
     stream: UnixStream,
     serial: u32,
-    /// Whether the name may be had.
+    /// Serial of the request for the name.
     name_question: u32,
     received: Vec<u8>,
-    /// Bytes of a message that is too long, still to come.
+    /// Number of bytes still to skip of a message that is too long.
     passing: u64,
 }
 
 impl Service {
-    /// Asks the bus at `socket` for the name; `None` where there is no bus.
+    /// Connects to the bus at `socket` and requests the name; `None` if there is no bus.
     ///
     /// # Errors
-    /// What the system refuses; the bus's refusal comes with the messages.
+    /// The system's error. A refusal by the bus comes with [`Self::messages`].
     pub fn connect(socket: &Path, offer: Offer) -> io::Result<Option<Self>> {
         let stream = match UnixStream::connect(socket) {
             Ok(stream) => stream,
@@ -81,13 +82,13 @@ impl Service {
         Ok(Some(service))
     }
 
-    /// By the socket's credentials.
+    /// Authenticates by the socket's credentials (EXTERNAL).
     fn authenticate(&mut self) -> io::Result<()> {
         let uid = rustix::process::geteuid().as_raw().to_string();
         let uid: String = uid.bytes().map(|digit| format!("{digit:02x}")).collect();
         write!(self.stream, "\0AUTH EXTERNAL {uid}\r\n")?;
         let mut answer = String::new();
-        // It says nothing more until it is told to begin.
+        // The server sends nothing more until it gets BEGIN.
         BufReader::new(&self.stream).read_line(&mut answer)?;
         match answer.starts_with("OK ") {
             true => self.stream.write_all(b"BEGIN\r\n"),
@@ -95,23 +96,23 @@ impl Service {
         }
     }
 
-    /// Readable when there may be messages.
+    /// Descriptor that is readable when there may be messages.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 
-    /// Calls of the interface's methods, and the bus's answers to [`Self::ask`]: all that is there.
-    /// What else is called is answered. It waits for nobody.
+    /// Returns all calls of the interface's methods, and replies of the bus to [`Self::ask`],
+    /// without waiting. Other calls are answered here.
     ///
     /// # Errors
-    /// The bus is gone, or refuses the name ([`ErrorKind::PermissionDenied`]).
+    /// The connection is lost, or the bus refuses the name ([`ErrorKind::PermissionDenied`]).
     pub fn messages(&mut self) -> io::Result<Vec<Message>> {
         let mut messages = Vec::new();
         for message in self.received()? {
             match message.kind {
                 Kind::Call => messages.extend(self.ours(message)?),
                 Kind::Signal => {}
-                // Of others there are no answers.
+                // Messages of other senders are not replies to requests from here.
                 _ if message.sender != BUS => {}
                 _ if message.reply_serial == self.name_question => self.has_name(&message)?,
                 _ => messages.push(message),
@@ -149,10 +150,10 @@ impl Service {
         Ok(None)
     }
 
-    /// Asks the bus, and gives the serial that its answer will name.
+    /// Sends a request to the bus, and returns the serial that its reply will name.
     ///
     /// # Errors
-    /// The bus is gone.
+    /// The connection is lost.
     pub fn ask(&mut self, member: &str, body: Body) -> io::Result<u32> {
         self.send(Message {
             wants_reply: true,
@@ -165,26 +166,26 @@ impl Service {
         })
     }
 
-    /// Answers a call.
+    /// Sends the result of a call.
     ///
     /// # Errors
-    /// The bus is gone.
+    /// The connection is lost.
     pub fn answer(&mut self, call: &Message, body: Body) -> io::Result<()> {
         self.reply(call, Kind::Return, "", body)
     }
 
-    /// Refuses a call, by an error's name and with a sentence.
+    /// Sends an error, with its name and a sentence, as the reply to a call.
     ///
     /// # Errors
-    /// The bus is gone.
+    /// The connection is lost.
     pub fn refuse(&mut self, call: &Message, error: &str, sentence: String) -> io::Result<()> {
         self.reply(call, Kind::Error, error, Body::Text(sentence))
     }
 
-    /// Refuses a call of a method that there is not.
+    /// Replies to a call of a method that does not exist.
     ///
     /// # Errors
-    /// The bus is gone.
+    /// The connection is lost.
     pub fn unknown(&mut self, call: &Message) -> io::Result<()> {
         let sentence = format!("there is no method {} with these arguments", call.member);
         self.refuse(call, "org.freedesktop.DBus.Error.UnknownMethod", sentence)
@@ -211,7 +212,7 @@ impl Service {
         Ok(self.serial)
     }
 
-    /// All whole messages that are there; those that are not understood are left out.
+    /// All complete messages that have arrived; invalid ones are left out.
     fn received(&mut self) -> io::Result<Vec<Message>> {
         let mut buffer = [0; 16 << 10];
         match rustix::net::recv(&self.stream, &mut buffer, RecvFlags::DONTWAIT) {
@@ -227,7 +228,7 @@ impl Service {
         Ok(messages)
     }
 
-    /// The next message's bytes, if all of them are there.
+    /// Bytes of the next message, if all of them have arrived.
     fn whole(&mut self) -> io::Result<Option<Vec<u8>>> {
         let here = self.received.len() as u64;
         let passed = self.passing.min(here);

@@ -1,64 +1,64 @@
-//! Messages as they travel on a D-Bus (D-Bus Specification, "Message Protocol"): as much of it as
-//! four methods without structures take.
+//! Messages of a D-Bus (D-Bus Specification, "Message Protocol"), as far as four methods without
+//! structures need them.
 
-/// What a message is, by its second byte.
+/// Types of messages, by their second byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A method is called.
+    /// A call of a method.
     Call = 1,
-    /// It was done.
+    /// The result of a call.
     Return = 2,
-    /// It was not.
+    /// The failure of a call.
     Error = 3,
-    /// Something has happened.
+    /// A signal of an event.
     Signal = 4,
 }
 
-/// Nobody waits for an answer.
+/// Header flag NO_REPLY_EXPECTED: the caller does not wait for a reply.
 const NO_REPLY: u8 = 1;
 
-/// The header's part of a fixed length; the length of the array of fields follows.
+/// Length of the header's fixed part; the length of the array of fields follows.
 const FIXED_BYTES: usize = 12;
 
-/// One message; absent fields are empty, as none that is there may be.
+/// One message. Absent fields are empty: a field that is present never is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it is.
+    /// Type of the message.
     pub kind: Kind,
-    /// Whether somebody waits for an answer.
+    /// Whether the caller waits for a reply.
     pub wants_reply: bool,
-    /// By which an answer names it; never 0.
+    /// Number by which a reply names the message; never 0.
     pub serial: u32,
-    /// Of an object.
+    /// Path of the object.
     pub path: String,
-    /// Of which the method is.
+    /// Interface of the method or signal.
     pub interface: String,
-    /// The method or signal.
+    /// Name of the method or signal.
     pub member: String,
-    /// The error's name.
+    /// Name of the error.
     pub error: String,
-    /// The serial of what this answers, or 0.
+    /// Serial of the message that this one replies to, or 0.
     pub reply_serial: u32,
-    /// Whom it is for.
+    /// Bus name of the receiver.
     pub destination: String,
-    /// Written by the bus, whatever the sender says.
+    /// Bus name of the sender, which the bus itself fills in.
     pub sender: String,
-    /// The arguments.
+    /// Arguments of the message.
     pub body: Body,
 }
 
-/// All bodies that are understood.
+/// Bodies that can be encoded and decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// No arguments.
     Empty,
-    /// `u`.
+    /// One 32-bit number, signature `u`.
     Number(u32),
-    /// `s`.
+    /// One string, signature `s`.
     Text(String),
-    /// A name and flags, as `RequestName` wants them.
+    /// A name and flags, signature `su`, as `RequestName` takes them.
     Name(String, u32),
-    /// Of this signature.
+    /// Arguments of any other signature, which are not decoded.
     Other(String),
 }
 
@@ -75,7 +75,7 @@ const FIELDS: [(u8, u8); 8] = [
 ];
 
 impl Message {
-    /// One in which nothing else is there.
+    /// A message of this type without fields and arguments.
     pub(crate) fn new(kind: Kind) -> Self {
         Message {
             kind,
@@ -92,7 +92,7 @@ impl Message {
         }
     }
 
-    /// Only what answering it takes. A caller may have made the rest as long as messages are.
+    /// The fields that a reply needs. The others are dropped, since a caller may make them long.
     pub fn to_be_answered(&self) -> Self {
         Message {
             wants_reply: self.wants_reply,
@@ -102,7 +102,7 @@ impl Message {
         }
     }
 
-    /// In the order of [`FIELDS`].
+    /// Texts of the fields, in the order of [`FIELDS`].
     fn texts(&self) -> [&str; 8] {
         [
             &self.path,
@@ -116,7 +116,7 @@ impl Message {
         ]
     }
 
-    /// Its bytes.
+    /// Encodes the message.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut body = Writer::default();
         self.body.write(&mut body);
@@ -150,8 +150,8 @@ impl Message {
         header.0
     }
 
-    /// How long the message is that begins with these bytes; `None` if they are too few to
-    /// tell, 0 if they are no message.
+    /// Length of the message that begins with these bytes. `None` if they are too few to tell, 0 if
+    /// they do not begin a message.
     pub(crate) fn length(bytes: &[u8]) -> Option<u64> {
         let head = bytes.get(..FIXED_BYTES + 4)?;
         let Some(mut reader) = Reader::of(head) else {
@@ -165,7 +165,7 @@ impl Message {
         Some(header + u64::from(body))
     }
 
-    /// Understands a whole message.
+    /// Decodes a whole message; None if it is not valid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::of(bytes)?;
         let kinds = [Kind::Call, Kind::Return, Kind::Error, Kind::Signal];
@@ -191,7 +191,7 @@ impl Message {
                 (6, "s") => message.destination = reader.text()?,
                 (7, "s") => message.sender = reader.text()?,
                 (8, "g") => signature = reader.signature()?,
-                // What a later version may add, of which nothing depends here.
+                // Fields of later versions of the protocol are ignored.
                 (9.., "s" | "o") => drop(reader.text()?),
                 (9.., "u") => drop(reader.number()?),
                 _ => return None,
@@ -361,7 +361,7 @@ mod tests {
             prop_assert_eq!(Message::length(&bytes), Some(bytes.len() as u64));
             prop_assert_eq!(Message::decode(&bytes), Some(message.clone()));
             let part = &bytes[..(bytes.len() as f64 * part) as usize];
-            // But for zeros that only fill up.
+            // A change of padding bytes has no effect.
             let decoded = Message::decode(part);
             prop_assert!(decoded.is_none() || decoded == Some(message));
         }

@@ -1,30 +1,30 @@
-//! Which file system a file is on (statfs(2)).
+//! Type of a file's file system (statfs(2)).
 
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// A kind of file system, as far as that matters here.
+/// Types of file systems that are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filesystem {
-    /// ext4, and ext2 and ext3, which have the same number.
+    /// ext4, or ext2 and ext3, which have the same magic number.
     Ext4,
-    /// f2fs.
+    /// The flash-friendly file system f2fs.
     F2fs,
-    /// xfs.
+    /// XFS.
     Xfs,
-    /// btrfs.
+    /// Btrfs, whose extents have addresses of its own.
     Btrfs,
-    /// In memory, or over the network, or another one: `f_type`.
+    /// Any other type, by its `f_type`; most are in memory or on a network.
     Other(i64),
 }
 
 impl Filesystem {
-    /// The one that `file` is on, and the size of its blocks in bytes.
+    /// The file system of `file`, and the size of its blocks in bytes.
     ///
     /// # Errors
-    /// What statfs says.
+    /// The error of statfs(2).
     pub fn of(file: &File) -> io::Result<(Self, u64)> {
         // SAFETY: all fields are integers.
         let mut status: libc::statfs = unsafe { std::mem::zeroed() };
@@ -39,7 +39,7 @@ impl Filesystem {
     }
 
     fn of_magic(magic: i64) -> Self {
-        // include/uapi/linux/magic.h
+        // The numbers are from include/uapi/linux/magic.h.
         match magic & 0xffff_ffff {
             0xef53 => Filesystem::Ext4,
             0xf2f5_2010 => Filesystem::F2fs,
@@ -57,7 +57,7 @@ impl fmt::Display for Filesystem {
             Filesystem::F2fs => out.write_str("f2fs"),
             Filesystem::Xfs => out.write_str("xfs"),
             Filesystem::Btrfs => out.write_str("btrfs"),
-            // What people meet most; the others have a number.
+            // The most common types have a name, others a number.
             Filesystem::Other(0x0102_1994) => out.write_str("tmpfs"),
             Filesystem::Other(0x794c_7630) => out.write_str("overlay"),
             Filesystem::Other(0x6969) => out.write_str("nfs"),

@@ -1,5 +1,5 @@
-//! What must not be moved: everything that e4defrag refuses, and files whose places somebody
-//! has written down or whose holder asked to be told first.
+//! Files that must not be moved: those that e4defrag refuses, those whose blocks are recorded
+//! elsewhere, and those with a lease.
 
 use crate::Filesystem;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Of include/uapi/linux/fs.h and fs/ext4/ext4.h.
+/// Flags of include/uapi/linux/fs.h and fs/ext4/ext4.h.
 const FS_IMMUTABLE_FL: libc::c_long = 0x10;
 const FS_APPEND_FL: libc::c_long = 0x20;
 const FS_ENCRYPT_FL: libc::c_long = 0x800;
@@ -21,49 +21,49 @@ const FS_VERITY_FL: libc::c_long = 0x10_0000;
 const FS_DAX_FL: libc::c_long = 0x200_0000;
 const FS_INLINE_DATA_FL: libc::c_long = 0x1000_0000;
 
-/// Why a file stays as it is.
+/// Reasons why a file is not moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Not a regular file.
+    /// It is not a regular file.
     NotRegular,
-    /// The file system's extents cannot be swapped.
+    /// Extents of this file system cannot be swapped.
     Filesystem(Filesystem),
     /// The file system or its mount is read-only.
     ReadOnly,
-    /// Whoever runs this may not write it.
+    /// The user may not write the file.
     Permission,
-    /// It holds swap; the kernel wrote down where.
+    /// It is a swap file, whose blocks the kernel has recorded.
     Swap,
-    /// A loop device lies on it.
+    /// It is the backing file of this loop device.
     Loop(String),
-    /// `chattr +i`.
+    /// It has the attribute of `chattr +i`.
     Immutable,
-    /// `chattr +a`.
+    /// It has the attribute of `chattr +a`.
     AppendOnly,
-    /// It has indirect blocks, as on ext3.
+    /// It has indirect blocks, as files of ext3.
     NoExtents,
     /// Its data are in its inode.
     Inline,
-    /// The kernel swaps no extents of encrypted files, of files under fs-verity, of files whose
-    /// data go through the journal and of files on memory.
+    /// A kind of file whose extents the kernel does not swap. These are encrypted files, files with
+    /// fs-verity, files with journaled data, and files in memory.
     Kind(&'static str),
-    /// Somebody holds a lease on it (fcntl(2)), and would have to give it up.
+    /// A process holds a lease on it (fcntl(2)), which a move would break.
     Lease,
-    /// It is being executed.
+    /// It is being executed (ETXTBSY).
     Executing,
-    /// The file system has no room for it in fewer pieces.
+    /// The file system has no space for it in fewer pieces.
     NoBetterPlace,
-    /// The file system has no room for another copy.
+    /// The file system has no space for a copy.
     NoSpace,
-    /// The user's quota has no room for another copy.
+    /// The owner's quota has no space for a copy.
     Quota,
-    /// It was truncated, or written to, so that it has other pieces now.
+    /// It was truncated or written meanwhile, so its pieces have changed.
     Changed,
-    /// Somebody keeps its pages busy.
+    /// Its pages stay in use by other tasks.
     Busy,
-    /// The file system cannot do it (bigalloc).
+    /// The file system does not support the swap (bigalloc).
     Unsupported,
-    /// Something else that the system said.
+    /// Any other error of the system.
     System(String),
 }
 
@@ -113,7 +113,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// What an error of a system call on the file means.
+    /// The reason that an error of a system call on the file stands for.
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::ENOSPC) => Refusal::NoSpace,
@@ -125,16 +125,15 @@ impl Refusal {
             Some(libc::EWOULDBLOCK) => Refusal::Lease,
             Some(libc::EOPNOTSUPP) => Refusal::Unsupported,
             Some(libc::ELOOP) => Refusal::NotRegular,
-            // The range is no longer there.
+            // The range no longer exists.
             Some(libc::EINVAL | libc::ENODATA | libc::ENOENT) => Refusal::Changed,
             _ => Refusal::System(error.to_string()),
         }
     }
 }
 
-/// Looks for reasons to leave a file where it is, without disturbing who uses it.
-///
-/// What the running system says is read below `root`.
+/// Checks for reasons not to move a file, without disturbing its users. The running system's state
+/// is read below `root`.
 pub(crate) fn check(root: &Path, file: &File) -> Result<(), Refusal> {
     let system = |error: io::Error| Refusal::of(&error);
     let metadata = file.metadata().map_err(system)?;
@@ -189,13 +188,13 @@ fn check_flags(flags: libc::c_long) -> Result<(), Refusal> {
     }
 }
 
-/// The same file, whatever its name.
+/// Whether `path` is the same file by device and inode number.
 fn is_same(path: &Path, metadata: &Metadata) -> bool {
     let other = fs::metadata(path);
     other.is_ok_and(|it| it.dev() == metadata.dev() && it.ino() == metadata.ino())
 }
 
-/// Whether /proc/swaps has it.
+/// Whether /proc/swaps lists the file.
 fn is_swap(root: &Path, metadata: &Metadata) -> bool {
     let Ok(table) = fs::read_to_string(root.join("proc/swaps")) else {
         return false;
@@ -205,7 +204,7 @@ fn is_swap(root: &Path, metadata: &Metadata) -> bool {
     paths.any(|name| is_same(&unescape(name), metadata))
 }
 
-/// The loop device that lies on it.
+/// Name of the loop device that the file backs.
 fn loop_on(root: &Path, metadata: &Metadata) -> Option<String> {
     let entries = fs::read_dir(root.join("sys/block")).ok()?;
     for entry in entries.flatten() {
@@ -220,7 +219,7 @@ fn loop_on(root: &Path, metadata: &Metadata) -> Option<String> {
     None
 }
 
-/// Whether /proc/locks has a lease on it: `1: LEASE  ACTIVE    READ  812 fd:01:131 0 EOF`.
+/// Whether /proc/locks has a lease on the file: `1: LEASE  ACTIVE    READ  812 fd:01:131 0 EOF`.
 fn has_lease(root: &Path, metadata: &Metadata) -> bool {
     let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
     let wanted = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
@@ -231,7 +230,7 @@ fn has_lease(root: &Path, metadata: &Metadata) -> bool {
     })
 }
 
-/// `\040` and its like (`mangle_path` in fs/seq_file.c).
+/// Decodes octal escapes such as `\040` (`mangle_path` in fs/seq_file.c).
 fn unescape(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,25 +1,25 @@
-//! Which files are read often, as somebody saw them being read (dissertation §4.4).
+//! Files that are read often, as measured before (dissertation §4.4).
 
 use crate::{Finding, Survey};
 use std::collections::HashMap;
 
-/// A file, by the number of its file system's device (major, minor) and its own.
+/// Identity of a file: the device number of its file system, and its inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// As stat(2) has it.
+    /// Major and minor number of the device, from stat(2).
     pub device: (u32, u32),
-    /// On that device.
+    /// Inode number in the file system.
     pub inode: u64,
 }
 
-/// Bytes that the device was seen to read of each file.
+/// Bytes that the device read of each file.
 #[derive(Clone, Debug, Default)]
 pub struct Hot {
     read_bytes: HashMap<Identity, u64>,
 }
 
 impl Hot {
-    /// Of these files; what is not among them was not read.
+    /// Takes the bytes read of each file; other files were not read.
     pub fn new(files: impl IntoIterator<Item = (Identity, u64)>) -> Self {
         let mut hot = Hot::default();
         for (file, bytes) in files {
@@ -28,7 +28,7 @@ impl Hot {
         hot
     }
 
-    /// How often the file was read, whole reads and parts of one.
+    /// How often the file was read: bytes read over its size.
     fn times_read(&self, finding: &Finding) -> f64 {
         let bytes = self.read_bytes.get(&finding.identity).copied();
         bytes.unwrap_or(0) as f64 / finding.size_bytes.max(1) as f64
@@ -36,7 +36,7 @@ impl Hot {
 }
 
 impl Survey {
-    /// Says of each file that was found how often it was read.
+    /// Sets how often each file of the survey was read.
     pub fn heat(&mut self, hot: &Hot) {
         for finding in self.fragmented.iter_mut().chain(&mut self.unspread) {
             finding.times_read = Some(hot.times_read(finding));

@@ -6,15 +6,15 @@
 //!                          pays)    not move)  EXT4_IOC_MOVE_EXT)
 //! ```
 //!
-//! What is on too few of the device's dies is the device's to move: [`Physical`], or
+//! The device itself has to move data that are on too few of its dies: [`Physical`], or
 //! [`rearrange()`] where it does that on its own.
 //!
-//! Where somebody saw which files are read ([`Hot`]), those that are not stay where they are.
-//! Where the device can remap, the copy that the kernel makes costs no program ([`Remap`]).
+//! If reads of files were measured ([`Hot`]), files that are not read stay where they are. If the
+//! device can remap, the kernel's copy costs no program ([`Remap`]).
 //!
-//! A survey changes nothing and works on any file system with FIEMAP; a repair needs ext4. A
-//! file is at every instant whole, at its old place or its new one, page by page: the kernel
-//! swaps extents in its journal's transactions, and locks out who uses the file meanwhile.
+//! A survey changes nothing and works on any file system with FIEMAP; a repair needs ext4. A file
+//! is complete at any moment, each page at its old or its new place. The kernel swaps extents in
+//! transactions of its journal, and locks the file meanwhile.
 
 mod filesystem;
 mod guard;
@@ -45,48 +45,48 @@ pub use survey::{Finding, Survey, Tally};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why nothing can be said or done.
+/// Reasons why a defragmentation or survey failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or directory could not be looked at.
+    /// A file or directory could not be read.
     #[error("cannot {verb} {path}: {source}")]
     Io {
-        /// Such as `read`.
+        /// The verb of the failed operation, such as `read`.
         verb: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file system does not tell where files are.
+    /// The file system does not tell the places of files.
     #[error(
         "{path} is on a {filesystem} file system, which does not tell where files are: \
          check one on ext4, f2fs, xfs or btrfs"
     )]
     NoLayout {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its name.
+        /// Type of the file system.
         filesystem: Filesystem,
     },
-    /// The device below a file could not be asked.
+    /// The device of a file could not be queried.
     #[error("cannot find out about the device of {path}: {reason}")]
     Device {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was said.
+        /// A sentence that says why.
         reason: String,
     },
-    /// The device defragments itself, and not for us.
+    /// The device already runs an analysis or defragmentation for another program.
     #[error(
         "the device is analysing or defragmenting itself for somebody else: wait for its end, or \
          write disable to hid/defrag_trigger"
     )]
     DeviceBusy,
-    /// The device ended before it had done what it was asked to.
+    /// The device stopped before the end of the defragmentation.
     #[error("the device stopped before it was done: try again when it is used less")]
     DeviceStopped,
-    /// The caller's flag was set.
+    /// The caller set the stop flag.
     #[error("interrupted: every file is whole; run it again to go on")]
     Interrupted,
 }

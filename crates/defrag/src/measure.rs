@@ -1,8 +1,8 @@
-//! How long reading takes: a file as it lies, and what its size should take.
+//! Measurement of read times: of a fragmented file, and of its size in one piece.
 //!
-//! Reads are direct, a mebibyte at a time, so nothing that is cached is lost and nothing of
-//! it falsifies the figure. What a size should take is measured on the same file system, in
-//! the longest piece of any file there: a table from request size to latency.
+//! Reads use O_DIRECT, a mebibyte at a time. They neither replace cached data nor profit from them.
+//! The expected time comes from a table from request size to latency. It is measured on the same
+//! file system, in the longest piece of any file.
 
 use crate::survey::{Finding, open};
 use device::{Extent, Layout, PAGE_BYTES, Pages, State};
@@ -14,42 +14,42 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What is read at once: twice the largest request of most devices, so that a read in one
-/// piece keeps the device busy as readahead would.
+/// Size of one read. It is twice the largest request of most devices, so that a contiguous read
+/// keeps the device busy as readahead would.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// Of a file, at most so much is read.
+/// Most bytes to read of a file.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// Reads of each size for the table, and of each file. The quickest counts: what a read takes
-/// longer is somebody else's.
+/// Repetitions for each size of the table, and for each file. The fastest counts: slower ones had
+/// to wait for other I/O.
 const TRIES: u64 = 7;
 const FILE_TRIES: u32 = 2;
 
-/// How long reading a file takes.
+/// Read times of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadTime {
-    /// As it lies.
+    /// Measured time, in nanoseconds.
     pub as_it_lies_ns: u64,
-    /// What its size should take in one piece.
+    /// Expected time of a file of that size in one piece, in nanoseconds.
     pub should_take_ns: u64,
-    /// Of so many bytes, from the beginning.
+    /// Number of bytes that were read, from the begin of the file.
     pub bytes: u64,
 }
 
 impl ReadTime {
-    /// How many times as long as it should it takes.
+    /// Measured time over the expected time.
     pub fn factor(&self) -> f64 {
         self.as_it_lies_ns as f64 / self.should_take_ns.max(1) as f64
     }
 
-    /// What would be saved.
+    /// Time that a file in one piece would save, in nanoseconds.
     pub fn excess_ns(&self) -> u64 {
         self.as_it_lies_ns.saturating_sub(self.should_take_ns)
     }
 }
 
-/// A piece of a file.
+/// A contiguous piece of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
     path: PathBuf,
@@ -57,7 +57,7 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// The longest piece of a file that was written.
+    /// The longest piece of a file that holds written data.
     pub(crate) fn longest(path: &Path, layout: &Layout) -> Option<Self> {
         let runs = layout.runs().into_iter();
         let longest = runs
@@ -74,16 +74,16 @@ impl Spot {
     }
 }
 
-/// What reading so many bytes in one piece takes, for sizes from 4 KB to [`CHUNK_BYTES`].
+/// Expected time of a contiguous read, for sizes from 4 KB to [`CHUNK_BYTES`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Request size and latency, sizes ascending by powers of two.
+    /// Size in bytes and latency in nanoseconds; sizes ascend by powers of two.
     steps: Vec<(u64, u64)>,
 }
 
 impl Table {
-    /// Measured where the survey found the longest piece; `None` if there is none, or if it
-    /// cannot be read directly.
+    /// Measures in the longest piece of the survey; `None` if there is none, or if it cannot be
+    /// read with O_DIRECT.
     pub(crate) fn measure(spot: &Spot) -> Option<Self> {
         let file = open_directly(&spot.path).ok()?;
         let mut buffer = Pages::zeroed(CHUNK_BYTES as usize);
@@ -93,7 +93,8 @@ impl Table {
             let places = spot.size_bytes() / size;
             let mut quickest = u64::MAX;
             for attempt in 0..TRIES {
-                // Spread over the piece, so that no read finds what one before it fetched.
+                // The reads are spread over the piece, so that none finds data that another one has
+                // fetched.
                 let place = attempt * places / TRIES;
                 let offset = spot.extent.logical_bytes + place * size;
                 let took = timed_read(&file, &mut buffer, offset, size).ok()?;
@@ -105,13 +106,13 @@ impl Table {
         (!steps.is_empty()).then_some(Table { steps })
     }
 
-    /// A table of these sizes and latencies, sizes ascending.
+    /// A table of these sizes and latencies, with ascending sizes.
     #[cfg(test)]
     pub(crate) fn new(steps: Vec<(u64, u64)>) -> Self {
         Table { steps }
     }
 
-    /// What one read of so many bytes should take; beyond the table, at the rate of its end.
+    /// Expected time of one read, in nanoseconds. Beyond the table it grows at the rate of its end.
     pub fn read_ns(&self, bytes: u64) -> u64 {
         let at = self.steps.partition_point(|(size, _)| *size < bytes);
         let (Some(last), Some(first)) = (self.steps.last(), self.steps.first()) else {
@@ -131,20 +132,20 @@ impl Table {
         }
     }
 
-    /// What reading a file of this layout should take if it were in the fewest pieces.
+    /// Expected time of these reads if each is contiguous, in nanoseconds.
     fn should_take_ns(&self, chunks: &[(u64, u64)]) -> u64 {
         chunks.iter().map(|(_, size)| self.read_ns(*size)).sum()
     }
 }
 
-/// Times reading files.
+/// Measures the read times of files.
 pub struct Measure {
     table: Table,
     buffer: Pages,
 }
 
 impl Measure {
-    /// `None` if the survey found nothing that can be read directly.
+    /// `None` if the survey found no file that can be read with O_DIRECT.
     pub(crate) fn new(spot: Option<&Spot>) -> Option<Self> {
         Some(Measure {
             table: Table::measure(spot?)?,
@@ -152,10 +153,11 @@ impl Measure {
         })
     }
 
-    /// Reads a file as it lies.
+    /// Measures the read time of a file.
     ///
     /// # Errors
-    /// What the system says, as when the file cannot be read directly; `Interrupted` when
+    /// The system's error, such as that of a file that cannot be read with O_DIRECT; `Interrupted`
+    /// when `stop` becomes true.
     /// `stop` becomes true.
     pub fn file(&mut self, path: &Path, stop: &AtomicBool) -> io::Result<ReadTime> {
         let layout = Layout::of(&open(path)?, false)?;
@@ -179,8 +181,8 @@ impl Measure {
         })
     }
 
-    /// Fills in the read times of `findings`, those first that may lose most time, until so
-    /// many bytes were read. A file that cannot be read is left without.
+    /// Measures the files of `findings`, those with the largest possible loss first, until
+    /// `budget_bytes` were read. A file that cannot be read gets no figure.
     pub(crate) fn findings(
         &mut self,
         findings: &mut [Finding],
@@ -212,7 +214,7 @@ impl Measure {
     }
 }
 
-/// Offsets and sizes of the reads that bring a file: its written parts, in chunks.
+/// Offsets and sizes of the reads of a file: its written parts, in chunks.
 fn chunks(layout: &Layout) -> Vec<(u64, u64)> {
     let mut chunks = Vec::new();
     let mut left = MOST_BYTES;
@@ -229,8 +231,8 @@ fn chunks(layout: &Layout) -> Vec<(u64, u64)> {
     chunks
 }
 
-/// Looking at a file is no use of it: the time of its last access stays, unless the file is
-/// another user's. That would be a block of metadata for nearly every file.
+/// Opens a file for a measurement without a new access time, unless it is another user's. A new
+/// time would write a block of metadata for nearly every file.
 fn open_directly(path: &Path) -> io::Result<File> {
     let open = |more: libc::c_int| {
         let flags = libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -294,11 +296,11 @@ mod tests {
         let file = File::open(&path).unwrap();
         file.sync_all().unwrap();
         let Ok(layout) = Layout::of(&file, true) else {
-            // A file system without FIEMAP.
+            // The file system has no FIEMAP.
             return;
         };
         let spot = Spot::longest(&path, &layout);
-        // Where there is no direct I/O there is no figure.
+        // Without direct I/O there is no figure.
         if let Some(mut measure) = Measure::new(spot.as_ref()) {
             let read = measure.file(&path, &AtomicBool::new(false)).unwrap();
             assert!(read.bytes >= 300_000);

@@ -1,9 +1,9 @@
-//! Moving a file's data to a donor's place: `EXT4_IOC_MOVE_EXT` (fs/ext4/move_extent.c).
+//! Moving of a file's data to a donor's place: `EXT4_IOC_MOVE_EXT` (fs/ext4/move_extent.c).
 //!
-//! The kernel swaps the extents of the two files in one transaction of the journal for each
-//! stretch, with both files locked; the data are copied through the page cache, and are
-//! written to their new place before the transaction commits (ordered mode). After a crash a
-//! page is at its old place or at its new one, and is the same at both.
+//! For each range the kernel swaps the extents of the two files in one transaction, with both files
+//! locked. The data are copied through the page cache. They are written to their new place before
+//! the transaction commits (ordered mode). After a crash a page is at its old or its new place,
+//! with the same content.
 
 use device::Layout;
 use rustix::thread::{self, CapabilitySet};
@@ -29,23 +29,24 @@ struct MoveExtent {
 const EXT4_IOC_MOVE_EXT: libc::c_ulong =
     (3 << 30) | ((size_of::<MoveExtent>() as libc::c_ulong) << 16) | ((b'f' as u64) << 8) | 15;
 
-/// A page under writeback or in use by the journal is free again soon. A large folio of which
-/// a part was moved is dirty, and busy until it is written back (kernels since 6.16).
+/// A page under writeback or in use by the journal is free again soon. Since 6.16 a large folio of
+/// which a part was moved is dirty, and busy until it is written back.
 const BUSY_TRIES: u32 = 50;
 const BUSY_WAIT: Duration = Duration::from_millis(20);
 
-/// A file without a name that has the room which another file is to have. It is gone with its
-/// last descriptor, also after a crash.
+/// An unnamed file with the space that another file is to get. It is deleted with its last
+/// descriptor, also after a crash.
 pub struct Donor {
     file: File,
 }
 
 impl Donor {
-    /// With room at the offsets of `segments`, in as few pieces as the file system finds. It is
-    /// `owner`'s, whoever runs this, and so counts to their quota; and what the file system keeps
-    /// back for root stays.
+    /// Allocates space at the offsets of `segments`, in as few pieces as the file system finds. The
+    /// donor belongs to `owner`, so that it counts to their quota. The reserve for root is not
+    /// used.
     ///
     /// # Errors
+    /// The system's error: no space, no quota, no right to write there.
     /// What the system says: no room, no quota, no right to write there.
     pub fn new(directory: &Path, segments: &[(u64, u64)], owner: &Metadata) -> io::Result<Self> {
         let file = OpenOptions::new()
@@ -76,16 +77,16 @@ impl Donor {
         Ok(Donor { file })
     }
 
-    /// Where its room is.
+    /// The donor's extents.
     ///
     /// # Errors
-    /// What FIEMAP says.
+    /// The error of FIEMAP.
     pub fn layout(&self) -> io::Result<Layout> {
         Layout::of(&self.file, false)
     }
 }
 
-/// What users may still write.
+/// Bytes that are free for users without root's rights.
 fn free_bytes(file: &File) -> io::Result<u64> {
     // SAFETY: all of the structure's fields are integers.
     let mut status: libc::statvfs = unsafe { std::mem::zeroed() };
@@ -96,8 +97,8 @@ fn free_bytes(file: &File) -> io::Result<u64> {
     }
 }
 
-/// Does it without the capability that quotas do not bind (`ignore_hardlimit` in
-/// fs/quota/dquot.c); it is the thread's, and it has it again afterwards.
+/// Runs `work` without the capability that overrides quotas (`ignore_hardlimit` in
+/// fs/quota/dquot.c). Only this thread loses it, and gets it back afterwards.
 fn within_limits(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let before = thread::capabilities(None)?;
     let mut fewer = before;
@@ -108,10 +109,10 @@ fn within_limits(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     done
 }
 
-/// Swaps a stretch of `file` with the same one of `donor`; all in bytes, whole blocks.
+/// Swaps a range of `file` with the same range of `donor`; both numbers are bytes of whole blocks.
 ///
 /// # Errors
-/// What the kernel says. The stretch may have been swapped in part: both parts are whole.
+/// The system's error. A part of the range may have been swapped; the data are complete.
 pub fn swap(file: &File, donor: &Donor, block_bytes: u64, start: u64, size: u64) -> io::Result<()> {
     let (mut block, end) = (start / block_bytes, (start + size).div_ceil(block_bytes));
     let mut tries = BUSY_TRIES;
@@ -128,7 +129,7 @@ pub fn swap(file: &File, donor: &Donor, block_bytes: u64, start: u64, size: u64)
         // the request's number.
         let outcome = unsafe { libc::ioctl(file.as_raw_fd(), EXT4_IOC_MOVE_EXT, &mut request) };
         let error = io::Error::last_os_error();
-        // It may have moved some blocks before it failed.
+        // The kernel may have moved some blocks before it failed.
         block += request.moved_len;
         if outcome == 0 && request.moved_len > 0 {
             continue;
@@ -149,8 +150,7 @@ pub fn swap(file: &File, donor: &Donor, block_bytes: u64, start: u64, size: u64)
     Ok(())
 }
 
-/// Writes back what is dirty of a stretch, and takes it out of the page cache where nobody
-/// uses it.
+/// Writes back the dirty pages of a range, and drops those that are not in use.
 fn let_go(file: &File, start: u64, size: u64) -> io::Result<()> {
     file.sync_data()?;
     // SAFETY: takes numbers and an open file; advice that is not taken does no harm.
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_donor_is_its_files_owners_and_takes_only_what_users_may() {
-        // Only root works on others' files.
+        // Only root can change files of other owners.
         // SAFETY: has no arguments and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
             return;

@@ -1,13 +1,13 @@
-//! A limit on the rate of moving.
+//! Limit of the rate of moving.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long it sleeps before it looks at the flag again.
+/// Longest sleep between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// At most so many bytes a second, on average since it was made.
+/// Limit of bytes per second, on average since its creation.
 #[derive(Debug)]
 pub struct Pace {
     bytes_per_s: Option<u64>,
@@ -16,7 +16,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// `None`: as fast as it goes.
+    /// A limit in bytes per second; `None` for no limit.
     pub fn new(bytes_per_s: Option<u64>) -> Self {
         Pace {
             bytes_per_s,
@@ -25,8 +25,7 @@ impl Pace {
         }
     }
 
-    /// Says that `bytes` were moved, and waits until that is within the limit, or `stop`
-    /// becomes true.
+    /// Adds `bytes` moved, and waits until their sum is within the limit, or `stop` becomes true.
     pub(crate) fn moved(&mut self, bytes: u64, stop: &AtomicBool) {
         self.bytes += bytes;
         let Some(bytes_per_s) = self.bytes_per_s else {
@@ -42,7 +41,7 @@ impl Pace {
     }
 }
 
-/// When so many bytes may have been moved.
+/// Time from the begin until so many bytes may have been moved.
 fn due(bytes: u64, bytes_per_s: u64) -> Duration {
     let ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
     Duration::from_nanos(ns.min(u128::from(u64::MAX)) as u64)

@@ -1,6 +1,8 @@
-//! Physical defragmentation: janusdP (dissertation §4.4). Which dies a file's pages are on only
-//! the device knows; one that tells and spreads them changes neither addresses nor data, so a
-//! file may be in use, may be on any file system, and may be one that must not be moved.
+//! Physical defragmentation: janusdP (dissertation §4.4).
+//!
+//! Only the device knows the dies of a file's pages. A device that tells and spreads them changes
+//! neither addresses nor data. The file may therefore be in use, be on any file system, or be one
+//! that must not be moved.
 
 use crate::remap::commands;
 use crate::survey::open;
@@ -12,50 +14,51 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From which DoF_P on a file is spread: the dissertation's, and the device's own.
+/// DoF_P from which a file is spread, in the dissertation and in the device.
 pub const WORTH_SPREADING: f64 = 0.5;
 
-/// So many of the files that are read most are spread at most (dissertation §4.4).
+/// Most files to spread, those that are read most often (dissertation §4.4).
 pub const MOST_FILES: usize = 50;
 
-/// What is spread before the rate and the flag are looked at again. The device leaves a piece
-/// that is spread well enough where it is.
+/// Pages to spread between two checks of the rate and the stop flag. The device leaves a piece that
+/// is spread well enough where it is.
 const PIECE_PAGES: u32 = 1024;
 
-/// What the device is asked about at once.
+/// Number of pages in one query of the device.
 const ASKED_PAGES: u32 = 16_384;
 
-/// What came of a file.
+/// Result of spreading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// Bytes that were programmed again.
+    /// Number of bytes that were programmed again.
     pub programmed_bytes: u64,
-    /// DoF_P before.
+    /// DoF_P before, from 0 to 1.
     pub dof_p_before: f64,
-    /// DoF_P now.
+    /// DoF_P after, from 0 to 1.
     pub dof_p_after: f64,
-    /// Whether all of it was looked at; if not, the flag was set.
+    /// Whether the whole file was checked; if not, the stop flag was set.
     pub complete: bool,
 }
 
-/// The device below a file system that spreads pages over its dies.
+/// A device that spreads pages over its dies, with a file system on it.
 #[derive(Debug)]
 pub struct Physical {
     janus: Janus,
-    /// Where on the disk the file system begins.
+    /// Offset on the disk of the file system, in bytes.
     start_bytes: u64,
 }
 
 impl Physical {
-    /// For files below `path`; `None` if their device does not, or if their file system does not
-    /// say where on the device they are.
+    /// The device of the files below `path`. `None` if it cannot spread, or if the file system does
+    /// not tell the places of files.
     ///
     /// # Errors
+    /// [`Error::Io`], for instance without the right to read the device.
     /// [`Error::Io`], as without the right to read the device.
     pub fn of(path: &Path) -> Result<Option<Self>, Error> {
         let file = open(path).map_err(crate::failed("open", path))?;
         let (filesystem, _) = Filesystem::of(&file).map_err(crate::failed("look at", path))?;
-        // btrfs gives addresses of its own, above all of its devices.
+        // btrfs has its own address space over all of its devices.
         if !matches!(
             filesystem,
             Filesystem::Ext4 | Filesystem::F2fs | Filesystem::Xfs
@@ -66,10 +69,11 @@ impl Physical {
         Ok(found.map(|(janus, start_bytes)| Physical { janus, start_bytes }))
     }
 
-    /// DoF_P of a file that lies so: of a large one the mean of its parts, by their pages.
+    /// DoF_P of a file with this layout. For a large file it is the mean of its parts, weighted by
+    /// their pages.
     ///
     /// # Errors
-    /// What the device says.
+    /// The device's error.
     pub fn dof_p(&self, layout: &Layout) -> io::Result<f64> {
         let (mut sum, mut pages) = (0, 0);
         for part in parts(layout, self.start_bytes, ASKED_PAGES) {
@@ -84,7 +88,7 @@ impl Physical {
     /// [`WORTH_SPREADING`], until `stop` becomes true.
     ///
     /// # Errors
-    /// Why it was left, or left in part: both parts are whole.
+    /// Why the file was not spread, or only in part; its data are complete.
     pub fn spread(
         &self,
         path: &Path,
@@ -119,8 +123,8 @@ impl Physical {
     }
 }
 
-/// The pages that have data, in the file's order, so many at once. Those beyond 16 TB, where
-/// no such device is, are left out.
+/// The pages with data in the file's order, at most `most_pages` in each part. Pages beyond 16 TB
+/// are left out: no such device is that large.
 fn parts(layout: &Layout, start_bytes: u64, most_pages: u32) -> Vec<Vec<Range>> {
     let mut parts: Vec<Vec<Range>> = Vec::new();
     let mut room = 0;
@@ -140,7 +144,7 @@ fn parts(layout: &Layout, start_bytes: u64, most_pages: u32) -> Vec<Vec<Range>> 
             page += u64::from(pages);
         }
     }
-    // A range has a page at least, and a command takes so many ranges.
+    // A range has at least one page, and a command takes a limited number of ranges.
     let most = device::janus::MOST_RANGES;
     parts
         .iter()

@@ -1,19 +1,19 @@
-//! What pays: files by the time that moving a byte of them saves.
+//! Ranking of files by the time that moving a byte of them saves.
 
 use crate::Finding;
 
-/// Which of the fragmented files are worth moving.
+/// Limits for the choice of fragmented files to move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
-    /// A file is moved if reading it takes so many times as long as it should.
+    /// Smallest ratio of the measured read time to that of an unfragmented file.
     pub least_factor: f64,
-    /// At most so many bytes are moved in all.
+    /// Most bytes to move in all.
     pub limit_bytes: u64,
 }
 
 impl Choice {
-    /// From which factor on moving a file pays: a copy costs the flash a program for each of
-    /// its pages, a remap hardly anything.
+    /// Ratio from which a move pays. A copy programs each page again, while a remap programs hardly
+    /// anything.
     pub fn usual_factor(remaps: bool) -> f64 {
         match remaps {
             true => 1.0,
@@ -22,9 +22,9 @@ impl Choice {
     }
 }
 
-/// The files that `choice` takes, best first: the most time saved for a byte moved, as often
-/// as the file is read. A file that was not measured, or that nobody reads, is not taken; one that does not fit the limit any more is passed
-/// over for smaller ones.
+/// The files that `choice` allows, those with the most saved time for a byte moved first. The saved
+/// time counts as often as the file is read. Files that were not measured, or are not read, are
+/// left out. A file that exceeds the rest of the limit is skipped for smaller ones.
 pub fn choose(findings: &[Finding], choice: Choice) -> Vec<&Finding> {
     let pays = |it: &&Finding| {
         let slow = it
@@ -39,9 +39,9 @@ pub fn choose(findings: &[Finding], choice: Choice) -> Vec<&Finding> {
     chosen
 }
 
-/// The `count` files that are read most, most often read first: as somebody saw it, and where
-/// nobody looked, by the time that a byte of them costs. One that nobody reads is not among
-/// them. Those that do not fit `limit_bytes` any more are then passed over.
+/// The `count` files that are read most often, the first one most often. Without that measurement
+/// it is those with the largest loss of time for a byte. Files that are not read are left out.
+/// Files that exceed the rest of `limit_bytes` are then skipped.
 pub fn most_read(findings: &[Finding], count: usize, limit_bytes: u64) -> Vec<&Finding> {
     let used = |it: &&Finding| it.times_read.is_none_or(|times| times > 0.0);
     let mut chosen: Vec<&Finding> = findings.iter().filter(used).collect();
@@ -55,7 +55,7 @@ pub fn most_read(findings: &[Finding], count: usize, limit_bytes: u64) -> Vec<&F
     chosen
 }
 
-/// Leaves those that fit, in order.
+/// Keeps the files that fit the limit, in order.
 fn within(chosen: &mut Vec<&Finding>, limit_bytes: u64) {
     let mut left_bytes = limit_bytes;
     chosen.retain(|it| {
@@ -67,7 +67,7 @@ fn within(chosen: &mut Vec<&Finding>, limit_bytes: u64) {
     });
 }
 
-/// Nanoseconds for each byte.
+/// Time saved by a move, in nanoseconds for each byte read.
 fn saved(finding: &Finding) -> f64 {
     let excess_ns = finding.read.map_or(0, |read| read.excess_ns());
     let read_bytes = finding.read.map_or(1, |read| read.bytes.max(1));
@@ -156,7 +156,7 @@ mod tests {
         for finding in &mut findings {
             finding.times_read = None;
         }
-        // By what a byte of them costs.
+        // Without a count of reads, the loss of time for a byte decides.
         assert_eq!(
             names(most_read(&findings, 2, u64::MAX)),
             ["never", "seldom"]

@@ -1,5 +1,5 @@
-//! Physical defragmentation by a device that does it on its own: UFS Host Initiated Defrag. It
-//! is about all of the device: which files are in it, it does not know.
+//! Physical defragmentation by the device itself: UFS Host Initiated Defrag. It covers the whole
+//! device, which does not know files.
 
 use crate::{Error, failed};
 use device::hid::{Hid, Size, State};
@@ -9,35 +9,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How often the device is asked how far it has come.
+/// Interval between two queries of the device's state.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// So often an order may not have been seen yet.
+/// Number of queries until the device must have begun what it was told to do.
 const LOOKS_FOR_BEGIN: u32 = 100;
 
-/// What is asked of the device.
+/// Request to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Only to say how fragmented it is.
+    /// Only analyses the fragmentation.
     pub only_analyse: bool,
-    /// To defragment so many bytes at most.
+    /// Most bytes to defragment; None for all.
     pub limit_bytes: Option<u64>,
 }
 
-/// What came of it.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rearranged {
-    /// Bytes that were fragmented, where the device says.
+    /// Bytes that were fragmented; None if the device does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragmented_bytes: Option<u64>,
-    /// Whether the device finds that it should be defragmented.
+    /// Whether the device finds a defragmentation necessary.
     pub required: bool,
-    /// Whether it was.
+    /// Whether it was done.
     pub done: bool,
 }
 
-/// Has the device look how fragmented it is and, if it finds that it should be, defragment
-/// itself; `progress` hears per cent. However this ends, the device does nothing of it after.
+/// Has the device analyse its fragmentation and, if it finds that necessary, defragment itself.
+/// `progress` is called with the per cent done. The device is stopped in any case at the end.
 ///
 /// # Errors
 /// What the system says; [`Error::DeviceBusy`] if somebody else has the device do it;
@@ -75,7 +75,7 @@ impl<'a> Run<'a> {
         size: &mut Option<Size>,
         progress: &mut dyn FnMut(u32),
     ) -> Result<Rearranged, Error> {
-        // What it found some time ago is not asked for.
+        // An old analysis is dropped: the device must make a new one.
         self.hid.stop(None).map_err(self.failed("write to"))?;
         self.hid.analyse().map_err(self.failed("write to"))?;
         let mut looks = 0;
@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
         })?;
         let required = match self.wait_while(State::Analysing, &mut || Ok(()))? {
             State::Required => true,
-            // It has nothing more to do, since it did it.
+            // There is nothing more to do.
             State::NotRequired | State::Completed => false,
             State::Idle | State::Analysing | State::Defragmenting => {
                 return Err(Error::DeviceStopped);
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
             progress(percent);
             Ok(())
         };
-        // The device may look at itself again before it begins.
+        // The device may analyse itself again before it begins.
         let mut state = State::Required;
         while matches!(
             state,
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The first other state.
+    /// Waits while the device is in `state`, and returns the next state.
     fn wait_while(
         &self,
         state: State,
@@ -156,7 +156,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use tempfile::TempDir;
 
-    /// A device whose attributes are files, played by a thread.
+    /// A device whose attributes are files that a thread changes.
     struct Played {
         root: TempDir,
         over: AtomicBool,
@@ -188,7 +188,7 @@ mod tests {
             self.root.path().join(directory).join(name)
         }
 
-        /// At once, as the kernel's attributes change.
+        /// Changes an attribute atomically, as the kernel's attributes change.
         fn set(&self, name: &str, text: &str) {
             let beside = self.root.path().join("beside");
             fs::write(&beside, format!("{text}\n")).unwrap();
@@ -200,7 +200,7 @@ mod tests {
             text.trim().to_owned()
         }
 
-        /// Waits for an order; false if there will be none.
+        /// Waits for a trigger; false if the test ends before.
         fn ordered(&self, trigger: &str) -> bool {
             while self.get(trigger) != "enable" {
                 if self.over.load(Ordering::Relaxed) {
@@ -211,7 +211,7 @@ mod tests {
             true
         }
 
-        /// Finds `found` when it is told to look, and then does what it is told until `last`.
+        /// Plays a device: finds `found` in the analysis, and defragments until `last`.
         fn play(&self, found: &str, last: &str) {
             if !self.ordered("analysis_trigger") {
                 return;

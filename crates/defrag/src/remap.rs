@@ -1,11 +1,12 @@
 //! Moving without copying: the device answers ext4's copy with a remap (janusdL, online).
 //!
-//! `EXT4_IOC_MOVE_EXT` writes each page of a file to its new place and changes the file's
-//! extents in the same transaction. Before a stretch is moved the device is told where its
-//! data are and will be; a write that brings to the new place what the old one has is then an
-//! entry in the device's log and not a program. Whatever else is written meanwhile, by
-//! whomever, is written as ever, so there is nothing to undo and nobody to lock out: journal,
-//! flushes and recovery are those of any write.
+//! `EXT4_IOC_MOVE_EXT` writes each page of a file to its new place, and changes the file's extents
+//! in the same transaction. Before a range is moved, the device is told the old and the new places
+//! of its data. A write to the new place with the data of the old one then is an entry in the
+//! device's log, and not a program.
+//!
+//! All other writes are programmed as usual. Nothing has to be undone or locked: journal, flushes
+//! and recovery are those of any write.
 
 use crate::Error;
 use crate::failed;
@@ -16,33 +17,34 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The device below a file system that can remap.
+/// A device that can remap, with a file system on it.
 #[derive(Debug)]
 pub struct Remap {
     janus: Janus,
-    /// Where on the disk the file system begins.
+    /// Offset on the disk of the file system, in bytes.
     start_bytes: u64,
 }
 
 impl Remap {
-    /// For files below `path`; `None` if their device cannot remap.
+    /// The device of the files below `path`; `None` if it cannot remap.
     ///
     /// # Errors
-    /// [`Error::Io`], as without the right to command the device.
+    /// [`Error::Io`], for instance without the right to command the device.
     pub fn of(path: &Path) -> Result<Option<Self>, Error> {
         let found = commands(path, Janus::of)?;
         Ok(found.map(|(janus, start_bytes)| Remap { janus, start_bytes }))
     }
 
-    /// Pages that the device remapped instead of programming them, since it began to count.
+    /// Number of pages that the device remapped instead of programming them, since the counters'
+    /// reset.
     ///
     /// # Errors
-    /// What the device says.
+    /// The device's error.
     pub fn elided_pages(&self) -> io::Result<u64> {
         self.janus.elided_pages()
     }
 
-    /// Tells the device of a stretch of a file that lies as `from` and is to lie as `to`.
+    /// Arms the move of a range of a file from the layout `from` to the layout `to`.
     pub(crate) fn arm(
         &self,
         from: &Layout,
@@ -57,14 +59,14 @@ impl Remap {
         Ok(())
     }
 
-    /// The stretch was moved, or not.
+    /// Disarms the range, whether it was moved or not.
     pub(crate) fn disarm(&self) -> io::Result<()> {
         self.janus.disarm()
     }
 }
 
-/// What `of` finds of the device below `path`, and where on it the file system begins; `None`
-/// also where that is not the beginning of a page.
+/// The commands that `of` opens for the device below `path`, and the offset of the file system on
+/// it in bytes. `None` also if that offset is not at a page boundary.
 pub(crate) fn commands(
     path: &Path,
     of: impl Fn(&Device) -> io::Result<Option<Janus>>,
@@ -85,7 +87,7 @@ pub(crate) fn commands(
     Ok(aligned.then_some((janus, start_bytes)))
 }
 
-/// Where the written pages between two offsets of a file are and will be.
+/// Old and new places of the written pages between two offsets of a file.
 fn ranges(from: &Layout, to: &Layout, start_bytes: u64, offset: u64, end: u64) -> Vec<Range> {
     let mut ranges = Vec::new();
     let places = to.runs();
@@ -100,7 +102,7 @@ fn ranges(from: &Layout, to: &Layout, start_bytes: u64, offset: u64, end: u64) -
                 let physical = start_bytes + it.physical_bytes + (first - it.logical_bytes);
                 u32::try_from(physical / PAGE_BYTES).ok()
             };
-            // Beyond 16 TB there is no such device; a page that is not armed is copied.
+            // No such device is larger than 16 TB; a page that is not armed is copied.
             if let (Some(src), Some(dst)) = (page(run), page(place)) {
                 let pages = (last - first).div_ceil(PAGE_BYTES) as u32;
                 ranges.push(Range::new(src, dst, pages));
@@ -157,7 +159,7 @@ mod tests {
             offset in 0u64..20,
             pages in 1u64..30,
         ) {
-            // Pieces a thousand pages apart, so that none continues another.
+            // Pieces are a thousand pages apart, so that none adjoins another.
             let pieces = |sizes: &[u64], place: u64| {
                 let mut logical = 0;
                 let mut extents = Vec::new();

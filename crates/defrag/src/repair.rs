@@ -1,4 +1,4 @@
-//! Moving one file into fewer pieces.
+//! Moving of one file into fewer pieces.
 
 use crate::move_extent::{Donor, swap};
 use crate::survey::open;
@@ -12,30 +12,33 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is moved before the rate and the flag are looked at again. Its data are in flash then.
+/// Bytes to move between two checks of the rate and the stop flag. They are then in flash.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// What came of a file.
+/// Result of moving a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Moved {
-    /// Bytes that were moved.
+    /// Number of bytes that were moved.
     pub bytes: u64,
-    /// Pieces before.
+    /// Number of pieces before the move.
     pub fragments_before: u64,
-    /// Pieces now.
+    /// Number of pieces after the move.
     pub fragments_after: u64,
-    /// Whether it was moved to its end; if not, the flag was set, and the rest lies where it
-    /// was.
+    /// Whether the whole file was moved. If not, the stop flag was set, and the rest is at its old
+    /// place.
     pub complete: bool,
 }
 
-/// Moves the file `path` to where it is in fewer pieces, in use or not, until `stop` becomes
-/// true. What the running system says is read below `root`. With `remap` the device does not
-/// program what it has already. It is moved for good after [`settle`], or when the journal
-/// commits by itself; until then a crash may bring it back to where it was.
+/// Moves the file `path` into fewer pieces, until `stop` becomes true. The file may be in use. The
+/// running system's state is read below `root`. With `remap` the device remaps the data instead of
+/// programming them.
+///
+/// The move is durable after [`settle`], or after the journal's own commit. Until then a crash may
+/// undo it.
 ///
 /// # Errors
-/// Why the file was left as it was; with [`Refusal::Changed`], [`Refusal::Busy`] and
+/// Why the file was not moved. After [`Refusal::Changed`], [`Refusal::Busy`] and
+/// [`Refusal::System`] parts of it may have been moved.
 /// [`Refusal::System`] parts of it may have been moved before.
 pub fn repair(
     root: &Path,
@@ -81,12 +84,12 @@ pub fn repair(
     })
 }
 
-/// Makes what was moved last, and with it all that was moved before, outlive a crash: ext4's
-/// journal commits in order. One commit for many files, since most of what each of them
-/// changes (bitmaps, group descriptors, tables of inodes) is in the same blocks.
+/// Makes all moves so far durable: ext4's journal commits in order, so the `last` moved file stands
+/// for all. One commit for many files is cheap: they mostly change the same blocks (bitmaps, group
+/// descriptors, inode tables).
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn settle(last: &Path) -> io::Result<()> {
     open(last)?.sync_all()
 }
@@ -101,7 +104,7 @@ struct Mover<'a> {
 }
 
 impl Mover<'_> {
-    /// Bytes moved, and whether that was all.
+    /// Number of bytes moved, and whether the file was moved to its end.
     fn all(&self, pace: &mut Pace, stop: &AtomicBool) -> Result<(u64, bool), Refusal> {
         let mut moved = 0;
         for (start, size) in self.from.segments() {
@@ -121,18 +124,18 @@ impl Mover<'_> {
         Ok((moved, true))
     }
 
-    /// Moves a piece and gives it to the device.
+    /// Moves a piece, with the device armed to remap it.
     fn piece(&self, offset: u64, bytes: u64) -> io::Result<()> {
         let Some(remap) = self.remap else {
             return self.copy(offset, bytes);
         };
         remap.arm(self.from, self.to, offset, bytes)?;
         let outcome = self.copy(offset, bytes);
-        // Also after a failure: nobody else's writes are to be compared.
+        // Disarms after a failure, too: writes of other programs must not be compared.
         outcome.and(remap.disarm())
     }
 
-    /// Leaves no more of it in the page cache than was there.
+    /// Moves a piece by a copy, and drops it from the page cache if it was not in there.
     fn copy(&self, offset: u64, bytes: u64) -> io::Result<()> {
         let was_cached = is_cached(self.file, offset, bytes);
         swap(self.file, self.donor, self.block_bytes, offset, bytes)?;
@@ -144,7 +147,7 @@ impl Mover<'_> {
                 return Err(io::Error::last_os_error());
             }
             if !was_cached {
-                // Advice: it does no harm where it is not taken.
+                // An advice has no effect where the kernel does not take it.
                 libc::posix_fadvise(descriptor, offset, bytes, libc::POSIX_FADV_DONTNEED);
             }
         }
@@ -152,8 +155,8 @@ impl Mover<'_> {
     }
 }
 
-/// Whether any of the bytes is in the page cache: asked of the first page that can be read
-/// without waiting for the device.
+/// Whether any of the bytes is in the page cache: the first page that can be read without waiting
+/// for the device tells.
 fn is_cached(file: &File, offset: u64, bytes: u64) -> bool {
     const PAGE_BYTES: u64 = 4096;
     let mut byte = [0u8; 1];
@@ -171,8 +174,8 @@ fn is_cached(file: &File, offset: u64, bytes: u64) -> bool {
         })
 }
 
-/// The same file to be moved: the kernel wants both rights. A lease that came meanwhile is
-/// not waited for.
+/// Opens the checked file for a move, for which the kernel requires both rights. The open does not
+/// wait for a new lease.
 fn open_to_move(path: &Path, looked_at: &File) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -182,7 +185,7 @@ fn open_to_move(path: &Path, looked_at: &File) -> io::Result<File> {
     let (one, other) = (file.metadata()?, looked_at.metadata()?);
     match (one.dev(), one.ino()) == (other.dev(), other.ino()) {
         true => Ok(file),
-        // Another file has its name now.
+        // The path now names another file.
         false => Err(io::Error::from_raw_os_error(libc::ENOENT)),
     }
 }

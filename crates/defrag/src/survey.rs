@@ -1,4 +1,4 @@
-//! What there is: every regular file below a path, once, and how fragmented it is.
+//! Survey of all regular files below a path, and of their fragmentation.
 
 use crate::measure::{Measure, Spot};
 use crate::{Error, Filesystem, Identity, Physical, ReadTime, WORTH_SPREADING, failed};
@@ -11,67 +11,67 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A file in more pieces than it need be, or on fewer of the device's dies.
+/// A file in more pieces than necessary, or on fewer of the device's dies than possible.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Which file it is.
+    /// Device and inode number of the file.
     #[serde(skip)]
     pub identity: Identity,
-    /// Bytes that have a place on the device.
+    /// Bytes that are placed on the device.
     pub size_bytes: u64,
-    /// Pieces that it is in.
+    /// Number of pieces on the device.
     pub fragments: u64,
-    /// The fewest that it could be in.
+    /// Smallest possible number of pieces.
     pub fewest_fragments: u64,
-    /// The one over the other (dissertation §2.1).
+    /// DoF_L: `fragments` over `fewest_fragments` (dissertation §2.1).
     pub dof_l: f64,
-    /// The share of the device's parallelism that reading it misses; nothing where the device
+    /// DoF_P: share of the device's parallelism that a read of the file misses. None if the device
     /// does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dof_p: Option<f64>,
-    /// How long reading it takes; nothing where that was not measured.
+    /// Read times of the file; None if they were not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<ReadTime>,
-    /// How often it was seen to be read; nothing where nobody looked.
+    /// How often the file was read; None if that was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times_read: Option<f64>,
 }
 
-/// Files and what they hold.
+/// Sums over files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// How many.
+    /// Number of files.
     pub files: u64,
-    /// Bytes that have a place on the device.
+    /// Bytes that are placed on the device.
     pub bytes: u64,
-    /// Pieces.
+    /// Number of pieces on the device.
     pub fragments: u64,
-    /// The fewest possible.
+    /// Smallest possible number of pieces.
     pub fewest_fragments: u64,
-    /// Files that could not be opened.
+    /// Number of files that could not be opened.
     pub unreadable_files: u64,
-    /// Files whose places tell nothing: compressed, or inside the file system's metadata.
+    /// Number of files without usable extents: compressed, or inside the file system's metadata.
     pub encoded_files: u64,
 }
 
-/// What there is below a path.
+/// The files below a path, and those worth a move.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// The file system.
+    /// File system of the path.
     pub filesystem: Filesystem,
-    /// All regular files.
+    /// Sums over all regular files.
     pub all: Tally,
-    /// Those in more pieces than they need be, by path.
+    /// Files in more pieces than necessary, by path.
     pub fragmented: Vec<Finding>,
-    /// Those that are worth spreading over the device's dies, by path, where it tells.
+    /// Files worth spreading over the device's dies, by path; empty if the device does not tell.
     pub unspread: Vec<Finding>,
-    /// Where the longest piece of all is.
+    /// The longest piece of all files, for measurement.
     pub(crate) longest: Option<Spot>,
 }
 
-/// Opens a file to look at it: no link is followed, no lease broken, no pipe waited for.
+/// Opens a file for a survey: the open follows no link, breaks no lease and waits for no pipe.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -80,7 +80,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 }
 
 impl Survey {
-    /// Of the file `path`, or all below the directory, on the same file system.
+    /// Surveys the file `path`, or all files below the directory on the same file system.
     ///
     /// # Errors
     /// As [`Survey::with`].
@@ -88,11 +88,11 @@ impl Survey {
         Survey::with(path, None, stop)
     }
 
-    /// The same; where there is a `physical` the device is asked which dies each file is on.
+    /// As [`Survey::of`]; with `physical` the device is asked for the dies of each file.
     ///
     /// # Errors
-    /// [`Error::Io`] for `path` itself, [`Error::NoLayout`], and [`Error::Interrupted`] when
-    /// `stop` becomes true. Of files below it, those that cannot be opened are counted.
+    /// [`Error::Io`] for `path` itself, [`Error::NoLayout`], and [`Error::Interrupted`] when `stop`
+    /// becomes true. Files below `path` that cannot be opened are only counted.
     pub fn with(
         path: &Path,
         physical: Option<&Physical>,
@@ -127,17 +127,18 @@ impl Survey {
 }
 
 impl Survey {
-    /// What times reading here; `None` if no file can be read directly.
+    /// Prepares the measurement of read times; `None` if no file can be read with O_DIRECT.
     pub fn measure(&self) -> Option<Measure> {
         Measure::new(self.longest.as_ref())
     }
 
-    /// Reads the fragmented files as they lie, those first that may lose most time, until
-    /// `budget_bytes` were read; `progress` hears how many of how many are done.
+    /// Measures the fragmented files, those with the largest possible loss first, until
+    /// `budget_bytes` were read. `progress` is called with the number of measured files and their
+    /// total.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] when `stop` becomes true. A file that cannot be read directly is
-    /// left without a figure.
+    /// [`Error::Interrupted`] when `stop` becomes true. A file that cannot be read with O_DIRECT
+    /// gets no figure.
     pub fn read_all(
         &mut self,
         measure: &mut Measure,
@@ -148,7 +149,7 @@ impl Survey {
         measure.findings(&mut self.fragmented, budget_bytes, progress, stop)
     }
 
-    /// The same for those that are worth spreading.
+    /// As [`Survey::read_all`], for the files that are worth spreading.
     ///
     /// # Errors
     /// As [`Survey::read_all`].
@@ -167,13 +168,13 @@ struct Walk<'a> {
     survey: Survey,
     physical: Option<&'a Physical>,
     device: u64,
-    /// Inodes with more than one name.
+    /// Inodes with more than one link that were counted.
     seen: HashSet<u64>,
     stop: &'a AtomicBool,
 }
 
 impl Walk<'_> {
-    /// Depth is bounded by the path's length, not by the stack: directories wait in a list.
+    /// Visits a tree with a list of directories, so that its depth is not limited by the stack.
     fn directory(&mut self, top: &Path) -> Result<(), Error> {
         let mut waiting = vec![top.to_owned()];
         while let Some(directory) = waiting.pop() {
@@ -190,7 +191,7 @@ impl Walk<'_> {
                     return Err(Error::Interrupted);
                 }
                 let entry = entry.map_err(failed("list", &directory))?;
-                // A file that has gone meanwhile is no longer there to be counted.
+                // A file that was removed meanwhile is not counted.
                 let Ok(metadata) = entry.metadata() else {
                     continue;
                 };
@@ -251,7 +252,7 @@ impl Walk<'_> {
         let Some(dof_l) = layout.dof_l() else {
             return;
         };
-        // A file whose places change meanwhile may be where the device has nothing.
+        // A file that changes meanwhile may have extents where the device has no data.
         let dof_p = self.physical.and_then(|it| it.dof_p(layout).ok());
         let finding = Finding {
             path: path.to_owned(),
@@ -277,7 +278,7 @@ impl Walk<'_> {
 }
 
 fn is_unsupported(error: &io::Error) -> bool {
-    // btrfs and network file systems say ENOTTY, others EOPNOTSUPP.
+    // btrfs and network file systems return ENOTTY, others EOPNOTSUPP.
     matches!(
         error.raw_os_error(),
         Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::ENOSYS)

@@ -1,4 +1,4 @@
-//! Forgetting what is on a block device (`blk_ioctl_discard` in block/ioctl.c).
+//! Discard of a block device's data (`blk_ioctl_discard` in block/ioctl.c).
 
 use std::fs::File;
 use std::io;
@@ -7,10 +7,10 @@ use std::os::fd::AsRawFd;
 /// `_IO(0x12, 119)` of `linux/fs.h`.
 const BLKDISCARD: libc::c_ulong = 0x1277;
 
-/// Discards `bytes` from `offset` on, of a block device that is open for writing.
+/// Discards `bytes` bytes from `offset` on, of a block device that is open for writing.
 ///
 /// # Errors
-/// What the system said: EOPNOTSUPP of a device that cannot discard.
+/// The system's error: EOPNOTSUPP for a device that cannot discard.
 pub fn discard(device: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let range = [offset, bytes];
     // SAFETY: the request reads two 64-bit numbers, start and length in bytes.

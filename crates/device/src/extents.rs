@@ -1,11 +1,11 @@
-//! Where a file's data are on its device: FIEMAP (Documentation/filesystems/fiemap.rst), and
-//! what the layout says about fragmentation.
+//! A file's extents on its device, from FIEMAP (Documentation/filesystems/fiemap.rst), and the
+//! fragmentation that follows from them.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Of `fe_flags` in include/uapi/linux/fiemap.h.
+/// Flags in `fe_flags` (include/uapi/linux/fiemap.h).
 const LAST: u32 = 0x1;
 const UNKNOWN: u32 = 0x2;
 const DELALLOC: u32 = 0x4;
@@ -16,44 +16,44 @@ const DATA_TAIL: u32 = 0x400;
 const UNWRITTEN: u32 = 0x800;
 const SHARED: u32 = 0x2000;
 
-/// `FIEMAP_FLAG_SYNC`.
+/// `FIEMAP_FLAG_SYNC`: the kernel writes the file's dirty pages first.
 const FLAG_SYNC: u32 = 0x1;
 
 /// `_IOWR('f', 11, struct fiemap)`.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 
-/// Extents asked for at once.
+/// Number of extents per call of FIEMAP.
 const BATCH: usize = 256;
 
-/// Data beyond this need a second extent on ext4 (`EXT_INIT_MAX_LEN` of 4 KB blocks), and a
-/// block group hardly has more in one piece.
+/// Longest data in one fragment. ext4 needs a second extent for more (`EXT_INIT_MAX_LEN` of 4 KB
+/// blocks), and a block group hardly has more contiguous space.
 const LONGEST_RUN_BYTES: u64 = 128 << 20;
 
-/// How far an extent's data have come.
+/// State of an extent's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// On the device, as they are.
+    /// The data are on the device in plain form.
     Written,
-    /// Room for them is on the device; they read as zeros, without a look at it.
+    /// Space is allocated, but not written; reads give zeros without I/O.
     Unwritten,
-    /// In memory, without a place yet.
+    /// The data are only in memory, and space is not allocated yet (delayed allocation).
     Pending,
-    /// Compressed, encrypted by the file system, or inside its metadata.
+    /// The data are compressed, encrypted by the file system, or inside its metadata.
     Encoded,
 }
 
-/// A piece of a file.
+/// A contiguous piece of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Offset in the file.
+    /// Offset in the file, in bytes.
     pub logical_bytes: u64,
-    /// Offset on the device or partition that the file system is on.
+    /// Offset on the device or partition of the file system, in bytes.
     pub physical_bytes: u64,
-    /// Length.
+    /// Length in bytes.
     pub size_bytes: u64,
-    /// How far its data have come.
+    /// State of the data.
     pub state: State,
-    /// Other files have it, too (reflink, snapshot).
+    /// Other files share the extent (reflink, snapshot).
     pub shared: bool,
 }
 
@@ -62,14 +62,14 @@ impl Extent {
         matches!(self.state, State::Written | State::Unwritten)
     }
 
-    /// Whether `next` goes on where this one ends, in the file and on the device.
+    /// Whether `next` adjoins the end of this extent, in the file and on the device.
     fn continues_in(&self, next: &Extent) -> bool {
         self.logical_bytes + self.size_bytes == next.logical_bytes
             && self.physical_bytes + self.size_bytes == next.physical_bytes
     }
 }
 
-/// A file's extents, in the order of its offsets.
+/// The extents of a file, in the order of their offsets in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     extents: Vec<Extent>,
@@ -87,7 +87,7 @@ struct RawExtent {
     reserved: [u32; 3],
 }
 
-/// `struct fiemap` with room for extents.
+/// `struct fiemap` with room for a batch of extents.
 #[repr(C)]
 struct Request {
     start: u64,
@@ -100,10 +100,11 @@ struct Request {
 }
 
 impl Layout {
-    /// Where `file` is now. With `sync` its data are given their places first.
+    /// The current extents of `file`. With `sync` dirty data are written first, so that they have a
+    /// place.
     ///
     /// # Errors
-    /// What FIEMAP says: `Unsupported` on a file system that does not have it.
+    /// The error of FIEMAP: `Unsupported` on a file system without it.
     pub fn of(file: &File, sync: bool) -> io::Result<Self> {
         let mut layout = Layout::default();
         let mut start = 0;
@@ -121,24 +122,24 @@ impl Layout {
         }
     }
 
-    /// A layout with these extents, which are in the order of their offsets.
+    /// A layout with these extents, which must be in the order of their offsets.
     pub fn new(extents: Vec<Extent>) -> Self {
         Layout { extents }
     }
 
-    /// In the order of their offsets in the file.
+    /// The extents, in the order of their offsets in the file.
     pub fn extents(&self) -> &[Extent] {
         &self.extents
     }
 
-    /// Those whose blocks on the device are what a read of the file gives.
+    /// Extents whose blocks on the device are the file's data.
     pub fn written(&self) -> Vec<Extent> {
         let written = self.extents.iter().filter(|it| it.state == State::Written);
         written.copied().collect()
     }
 
-    /// Extents that go on where the one before ends, put together; those without a place on
-    /// the device are left out.
+    /// Extents that are placed on the device; those that adjoin in the file and on the device are
+    /// joined.
     pub fn runs(&self) -> Vec<Extent> {
         let mut runs: Vec<Extent> = Vec::new();
         for extent in self.extents.iter().filter(|it| it.is_placed()) {
@@ -153,7 +154,7 @@ impl Layout {
         runs
     }
 
-    /// Parts of the file without a hole in them: offset and length.
+    /// Parts of the file without holes: offset and length in bytes.
     pub fn segments(&self) -> Vec<(u64, u64)> {
         let mut segments: Vec<(u64, u64)> = Vec::new();
         for extent in self.extents.iter().filter(|it| it.is_placed()) {
@@ -167,7 +168,7 @@ impl Layout {
         segments
     }
 
-    /// Pieces that the file is in on the device.
+    /// Number of pieces of the file on the device.
     pub fn fragments(&self) -> u64 {
         let mut fragments = 0;
         let mut run = 0;
@@ -184,7 +185,7 @@ impl Layout {
         fragments + u64::div_ceil(run, LONGEST_RUN_BYTES)
     }
 
-    /// The fewest pieces that a file with the same holes could be in.
+    /// Smallest number of pieces that a file with the same holes could have.
     pub fn fewest_fragments(&self) -> u64 {
         let segments = self.segments().into_iter();
         segments
@@ -192,25 +193,25 @@ impl Layout {
             .sum()
     }
 
-    /// DoF_L (dissertation §2.1): pieces over the fewest possible, at least 1; `None` for a
-    /// file with nothing on the device.
+    /// DoF_L (dissertation §2.1): pieces over the fewest possible, at least 1. `None` for a file
+    /// without data on the device.
     pub fn dof_l(&self) -> Option<f64> {
         let fewest = self.fewest_fragments();
         (fewest > 0).then(|| self.fragments() as f64 / fewest as f64)
     }
 
-    /// Bytes that have a place on the device.
+    /// Bytes that are placed on the device.
     pub fn placed_bytes(&self) -> u64 {
         let placed = self.extents.iter().filter(|it| it.is_placed());
         placed.map(|it| it.size_bytes).sum()
     }
 
-    /// Whether another file has some of the data, too.
+    /// Whether any extent is shared with another file.
     pub fn is_shared(&self) -> bool {
         self.extents.iter().any(|it| it.shared)
     }
 
-    /// Whether some of the data have no place of their own: compressed or in metadata.
+    /// Whether any data have no blocks of their own: they are compressed or in metadata.
     pub fn is_encoded(&self) -> bool {
         self.extents.iter().any(|it| it.state == State::Encoded)
     }
@@ -335,7 +336,7 @@ mod tests {
         std::fs::write(&path, vec![1; 70_000]).unwrap();
         match Layout::of(&File::open(&path).unwrap(), true) {
             Ok(layout) => assert!(layout.placed_bytes() >= 70_000 || layout.is_encoded()),
-            // A file system without FIEMAP says so.
+            // A file system without FIEMAP returns this error.
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP)),
         }
         let device = File::open("/dev/null").unwrap();

@@ -1,41 +1,41 @@
-//! A UFS device that defragments itself when it is asked to: Host Initiated Defrag (JESD220G;
-//! Linux since 6.18, Documentation/ABI/testing/sysfs-driver-ufs).
+//! Host Initiated Defrag: a UFS device that defragments itself on request (JESD220G; Linux since
+//! 6.18, Documentation/ABI/testing/sysfs-driver-ufs).
 //!
 //! ```text
 //! idle ──analyse──> analysis in progress ──> not required
 //!                                        └─> required ──defragment──> in progress ──> completed
 //! ```
 //!
-//! It is about all of the device, and changes no address and no data.
+//! It covers the whole device, and changes neither addresses nor data.
 
 use crate::Device;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Sizes are in this unit (JESD220G, dHIDAvailableSize and dHIDSize).
+/// Unit of sizes (JESD220G, dHIDAvailableSize and dHIDSize), in bytes.
 const UNIT_BYTES: u64 = 4096;
 
-/// A size that is not known, or that means all there is.
+/// Size that is not known, or that stands for the whole device.
 const NO_SIZE: u32 = u32::MAX;
 
-/// Since the kernel that hides that number it says this instead.
+/// Error of newer kernels instead of `NO_SIZE`.
 const NOT_KNOWN: i32 = libc::ENODATA;
 
-/// How far the device has come (bHIDState).
+/// State of the device's defragmentation (bHIDState).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It knows nothing: analyse first.
+    /// The device was not analysed.
     Idle,
-    /// It looks how fragmented it is.
+    /// The device analyses its fragmentation.
     Analysing,
-    /// It is fragmented.
+    /// The device is fragmented.
     Required,
-    /// It defragments itself.
+    /// The device defragments itself.
     Defragmenting,
-    /// It has.
+    /// The defragmentation has ended.
     Completed,
-    /// It is not fragmented.
+    /// The device is not fragmented.
     NotRequired,
 }
 
@@ -53,14 +53,14 @@ impl State {
     }
 }
 
-/// The attributes of such a device.
+/// The `hid` attributes of a UFS device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hid {
     directory: PathBuf,
 }
 
 impl Hid {
-    /// Those of `device`; `None` if it has none, or if the kernel shows none.
+    /// The attributes of `device`; `None` if it or the kernel has none.
     pub fn of(device: &Device) -> Option<Self> {
         let inside = |it: &&Path| it.file_name().is_some_and(|name| name != "devices");
         let above = device.directory.ancestors().take_while(inside);
@@ -69,24 +69,24 @@ impl Hid {
         Some(Hid { directory })
     }
 
-    /// Where they are.
+    /// Directory of the attributes in sysfs.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// How far the device has come.
+    /// State of the device.
     ///
     /// # Errors
-    /// What the system says; `InvalidData` for a state that is not known.
+    /// The system's error; `InvalidData` for an unknown state.
     pub fn state(&self) -> io::Result<State> {
         let text = self.read("state")?;
         State::named(&text).ok_or_else(|| invalid(&text))
     }
 
-    /// Bytes of the device that are fragmented; `None` before it was analysed.
+    /// Fragmented bytes of the device; `None` before an analysis.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn fragmented_bytes(&self) -> io::Result<Option<u64>> {
         match self.number("fragmented_size") {
             Ok(NO_SIZE) => Ok(None),
@@ -96,27 +96,27 @@ impl Hid {
         }
     }
 
-    /// How much of what was asked for is done, in per cent.
+    /// Completed part of the requested defragmentation, in per cent.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn progress_percent(&self) -> io::Result<u32> {
         self.number("progress_ratio")
     }
 
-    /// Has it look how fragmented it is.
+    /// Starts an analysis of the fragmentation.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn analyse(&self) -> io::Result<()> {
         self.write("analysis_trigger", "enable")
     }
 
-    /// Has it defragment itself, so many bytes at most. The size is the device's to keep:
-    /// returned is what it was, to be given to [`Hid::stop`].
+    /// Starts a defragmentation of at most `most_bytes`, or of all for None. The device keeps the
+    /// size, so the previous one is returned for [`Hid::stop`].
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn defragment(&self, most_bytes: Option<u64>) -> io::Result<Size> {
         let before = Size(self.number("defrag_size")?);
         let units = most_bytes.map_or(NO_SIZE, |it| {
@@ -129,10 +129,10 @@ impl Hid {
         }
     }
 
-    /// Has it do nothing of it any more, at once, and puts back a size that was set.
+    /// Stops the defragmentation at once, and restores a size that was set.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn stop(&self, size: Option<Size>) -> io::Result<()> {
         let stopped = self.write("defrag_trigger", "disable");
         stopped.and(size.map_or(Ok(()), |it| self.restore(it)))
@@ -157,7 +157,7 @@ impl Hid {
     }
 }
 
-/// What `defrag_size` was before.
+/// Value of `defrag_size` before a defragmentation was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(u32);
 

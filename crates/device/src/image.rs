@@ -1,4 +1,4 @@
-//! A simflash device that is given a past (`kernel/simflash/simflash_ioctl.h`).
+//! Loading of an aged state into a simflash device (`kernel/simflash/simflash_ioctl.h`).
 
 use crate::janus::{VERSION, request};
 use std::fs::File;
@@ -20,11 +20,11 @@ struct Image {
 
 const IOC_IMAGE: libc::c_ulong = request::<Image>(9);
 
-/// Makes `device` one with the past that `image` tells; what it held is gone.
+/// Loads the state in `image` into `device`, whose data are lost.
 ///
 /// # Errors
-/// What the device says, with its reason for an image that it refuses. A whole image of another
-/// device, or a damaged one, changes nothing.
+/// The device's error, with its reason for an image that it refuses. An image of another device, or
+/// a damaged one, changes nothing.
 pub fn load_image(device: &File, image: &[u8]) -> io::Result<()> {
     let mut arg = Image {
         version: VERSION,

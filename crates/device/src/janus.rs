@@ -1,4 +1,4 @@
-//! Commands of a device that can give data another address without copying them
+//! Commands of a device that can give data another address without a copy
 //! (`kernel/simflash/simflash_ioctl.h`; dissertation, table 6).
 
 use crate::Device;
@@ -7,39 +7,39 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Bytes of a page, the unit of the device's map.
+/// Size of a page, the unit of the device's map, in bytes.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// `SIMFLASH_MAX_RANGES`.
+/// `SIMFLASH_MAX_RANGES`: most ranges of a command.
 pub const MOST_RANGES: usize = 1024;
 
 /// `SIMFLASH_IOCTL_VERSION`.
 pub(crate) const VERSION: u32 = 3;
 
-/// What the only such devices are called: the numbers below mean something else to others.
+/// Prefix of these devices' names; other drivers give the ioctl numbers below another meaning.
 const NAME_PREFIX: &str = "simflash";
 
 /// `struct simflash_range`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// First page that the data are in.
+    /// First page of the data now.
     pub src: u32,
-    /// First page that they are to be in.
+    /// First page of the data after the command; `SPREAD` for a place of the device's choice.
     pub dst: u32,
-    /// How many.
+    /// Number of pages.
     pub pages: u32,
     unused: u32,
 }
 
 impl Range {
-    /// `pages` pages at `src`, counted from the beginning of the whole disk, wherever the device
-    /// has them.
+    /// `pages` pages at `src`, counted from the begin of the disk, with a destination of the
+    /// device's choice.
     pub fn at(src: u32, pages: u32) -> Self {
         Range::new(src, SPREAD, pages)
     }
 
-    /// `pages` pages from `src` to `dst`, counted from the beginning of the whole disk.
+    /// `pages` pages from `src` to `dst`, counted from the begin of the disk.
     pub fn new(src: u32, dst: u32, pages: u32) -> Self {
         Range {
             src,
@@ -50,14 +50,14 @@ impl Range {
     }
 }
 
-/// Pages that were programmed besides the host's.
+/// Pages that the device programmed for itself and not for the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnPrograms {
-    /// By garbage collection.
+    /// Pages that garbage collection programmed.
     pub collection_pages: u64,
-    /// For the defrag log and checkpoints.
+    /// Pages that the defrag log and checkpoints programmed.
     pub log_pages: u64,
-    /// For the part of the map that changed, where the device has not all of it in RAM.
+    /// Pages programmed for changed parts of a map that is not wholly in RAM.
     pub map_pages: u64,
 }
 
@@ -121,26 +121,26 @@ const IOC_ARM: libc::c_ulong = request::<Ranges>(4);
 const IOC_DOF_P: libc::c_ulong = request::<Ranges>(5);
 const IOC_FTL_STATS: libc::c_ulong = request::<Stats>(8);
 
-/// A device that remaps.
+/// A device that can remap data.
 #[derive(Debug)]
 pub struct Janus {
     file: File,
 }
 
 impl Janus {
-    /// The commands of `device`; `None` if it has none. What is armed from before is forgotten.
+    /// Opens the commands of `device`; `None` if it has none. Armed ranges from before are dropped.
     ///
     /// # Errors
-    /// What the system says: that needs CAP_SYS_ADMIN, and power.
+    /// The system's error: it takes CAP_SYS_ADMIN and a device with power.
     pub fn of(device: &Device) -> io::Result<Option<Self>> {
         Self::answering(device, Janus::disarm)
     }
 
-    /// The same, to ask and to spread: nothing is forgotten, and who only asks needs no right
-    /// but that to read the device.
+    /// Opens the commands of `device` for queries and [`Janus::spread`]. Armed ranges stay, and
+    /// queries need only the right to read the device.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn to_ask(device: &Device) -> io::Result<Option<Self>> {
         Self::answering(device, |it| it.statistics().map(drop))
     }
@@ -163,32 +163,32 @@ impl Janus {
         }
     }
 
-    /// From now on a write to a `dst` that brings what its `src` has is remapped, not
-    /// programmed, once; any other write is as ever. At most [`MOST_RANGES`].
+    /// Arms ranges, at most [`MOST_RANGES`]. The next write to a `dst` with the data of its `src`
+    /// is remapped and not programmed, once. All other writes are programmed.
     ///
     /// # Errors
-    /// What the device says: `InvalidInput` for ranges that overlap or are outside it, `StorageFull` if its
-    /// log is full.
+    /// The device's error: `InvalidInput` for ranges that overlap or exceed the device,
+    /// `StorageFull` if its log is full.
     pub fn arm(&self, ranges: &[Range]) -> io::Result<()> {
         self.command(IOC_ARM, ranges).map(|_| ())
     }
 
-    /// DoF_P of what is at the `src`s, read one after the other (dissertation §4.1), in
-    /// thousandths.
+    /// DoF_P in thousandths of the data at the `src`s, read one after the other (dissertation
+    /// §4.1).
     ///
     /// # Errors
-    /// What the device says: `InvalidInput` for ranges that are outside it.
+    /// The device's error: `InvalidInput` for ranges that exceed the device.
     pub fn dof_p_permille(&self, ranges: &[Range]) -> io::Result<u32> {
         Ok(self.command(IOC_DOF_P, ranges)?.dof_p_permille)
     }
 
-    /// Rewrites what is at the `src`s over all dies if its DoF_P is at least one half
-    /// (dissertation §4.4): pages that were programmed for it. Addresses and data stay. Every
-    /// range is one [`Range::at`] gave; at most [`MOST_RANGES`], and 65,536 pages in all.
+    /// Rewrites the data at the `src`s over all dies if their DoF_P is at least one half
+    /// (dissertation §4.4). Returns the number of pages programmed for it. Addresses and data stay.
+    /// Each range is from [`Range::at`]; at most [`MOST_RANGES`], and 65,536 pages in all.
     ///
     /// # Errors
-    /// What the device says: `StorageFull` while pages are remapped and not committed,
-    /// `PermissionDenied` without CAP_SYS_ADMIN.
+    /// The device's error: `StorageFull` while remapped pages are not committed, `PermissionDenied`
+    /// without CAP_SYS_ADMIN.
     pub fn spread(&self, ranges: &[Range]) -> io::Result<u64> {
         Ok(self.command(IOC_DEFRAG, ranges)?.pages_done)
     }
@@ -210,27 +210,27 @@ impl Janus {
         }
     }
 
-    /// Forgets what is armed.
+    /// Drops all armed ranges.
     ///
     /// # Errors
-    /// What the device says.
+    /// The device's error.
     pub fn disarm(&self) -> io::Result<()> {
         self.arm(&[])
     }
 
-    /// Pages that were written, and remapped instead of programmed, since the device began to
-    /// count.
+    /// Number of pages that were written and remapped instead of programmed, since the counters'
+    /// reset.
     ///
     /// # Errors
-    /// What the device says.
+    /// The device's error.
     pub fn elided_pages(&self) -> io::Result<u64> {
         Ok(self.statistics()?.elided_pages)
     }
 
-    /// What the device programmed on its own account since it began to count.
+    /// Pages that the device programmed for itself, since the counters' reset.
     ///
     /// # Errors
-    /// What the device says.
+    /// The device's error.
     pub fn own_programs(&self) -> io::Result<OwnPrograms> {
         let statistics = self.statistics()?;
         Ok(OwnPrograms {

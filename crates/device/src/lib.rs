@@ -1,8 +1,8 @@
-//! A block device as the other crates need it: which one is meant, what it is, its request
-//! queue, and where files are on it.
+//! Block devices as the other crates need them: resolution of names, identity, request queue, and
+//! the places of files.
 //!
-//! What the kernel says of devices is read below a root directory, `/` on a running system,
-//! so that tests have a tree of their own.
+//! The kernel's description of devices is read below a root directory. It is `/` on a running
+//! system, and tests have trees of their own.
 
 mod discard;
 mod extents;
@@ -27,65 +27,65 @@ use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why no device could be found, or not be read.
+/// Reasons why a device could not be found or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Neither a device nor a file.
+    /// The argument is neither a device nor a file.
     #[error(
         "{0} is neither a block device nor a file on one: name a device such as sda or /dev/sda (`lsblk` lists them), or a mounted directory"
     )]
     NotFound(String),
-    /// A file that no local block device holds.
+    /// No local block device holds the file.
     #[error("{path} is on a {filesystem} file system, which is on no block device of this machine")]
     NoDevice {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Such as `tmpfs` or `nfs4`.
+        /// Type of the file system, such as `tmpfs` or `nfs4`.
         filesystem: String,
     },
-    /// The kernel's description of the device could not be read.
+    /// An attribute of the device could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The attribute.
+        /// Path of the attribute.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel's description of the device is not as expected.
+    /// An attribute of the device is not a number.
     #[error("{path} holds {text:?}, which is not a number")]
     NotANumber {
-        /// The attribute.
+        /// Path of the attribute.
         path: PathBuf,
-        /// What it held.
+        /// Text of the attribute.
         text: String,
     },
 }
 
-/// A whole disk: the unit that has a request queue.
+/// A whole disk, which is the unit with a request queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     name: String,
-    /// The device's directory below `/sys/devices`, with the root before it.
+    /// Directory of the device below `/sys/devices`, with the root before it.
     directory: PathBuf,
 }
 
-/// What a device is, for reports.
+/// Properties of a device for reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Identity {
-    /// The kernel's name: `sda`, `nvme0n1`, `mmcblk0`.
+    /// The kernel's name, such as `sda`, `nvme0n1` or `mmcblk0`.
     pub name: String,
-    /// What its maker calls it, where the device says.
+    /// The maker's name for the model; None if the device has none.
     pub model: Option<String>,
-    /// Its capacity.
+    /// Capacity in bytes.
     pub size_bytes: u64,
-    /// Whether seeks cost time.
+    /// Whether seeks cost time (`queue/rotational`).
     pub rotational: bool,
-    /// How many queues its driver has.
+    /// Number of hardware queues of the driver.
     pub hardware_queues: u64,
 }
 
 impl Device {
-    /// The whole disk that `what` means: the device's name (`sda`), its node or a link to it
+    /// The whole disk that `what` means. It is the device's name (`sda`), its node or a link to it
     /// (`/dev/disk/by-id/…`), a partition of it, or a file or directory on it.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Device {
         resolve::resolve(root, what)
     }
 
-    /// All disks that have a request queue, by name.
+    /// All disks with a request queue, by name.
     ///
     /// # Errors
     /// [`Error::Read`].
@@ -102,12 +102,12 @@ impl Device {
         resolve::all(root)
     }
 
-    /// The kernel's name: `sda`.
+    /// The kernel's name, such as `sda`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where on its disk the file system's device with this number begins: 0 for a whole disk.
+    /// Offset on its disk of the partition with this device number, in bytes; 0 for a whole disk.
     ///
     /// # Errors
     /// [`Error::Read`] or [`Error::NotANumber`].
@@ -115,8 +115,7 @@ impl Device {
         resolve::partition_start_bytes(root, number)
     }
 
-    /// An attribute of the request queue, as on the running system:
-    /// `/sys/block/sda/queue/scheduler`.
+    /// Path of a queue attribute on the running system, such as `/sys/block/sda/queue/scheduler`.
     pub fn queue_attribute(&self, attribute: &str) -> PathBuf {
         Path::new("/sys/block")
             .join(&self.name)
@@ -124,18 +123,18 @@ impl Device {
             .join(attribute)
     }
 
-    /// Its capacity; 0 for a drive without a medium and a loop device without a file.
+    /// Capacity in bytes; 0 for a drive without a medium and a loop device without a file.
     ///
     /// # Errors
     /// [`Error::Read`] or [`Error::NotANumber`].
     pub fn size_bytes(&self) -> Result<u64, Error> {
-        // 512 bytes, whatever the device's own sectors are.
+        // The kernel's sector, whatever the device's own sectors are.
         const SECTOR_BYTES: u64 = 512;
         Ok(self.number("size")? * SECTOR_BYTES)
     }
 
-    /// A number that no other disk has had since boot, whatever its name: a disk that is
-    /// taken out and put back in gets another.
+    /// Number that no other disk has had since boot (`diskseq`). A disk that is removed and added
+    /// again gets a new one.
     ///
     /// # Errors
     /// [`Error::Read`] or [`Error::NotANumber`].
@@ -143,7 +142,7 @@ impl Device {
         self.number("diskseq")
     }
 
-    /// What the device is.
+    /// Properties of the device for reports.
     ///
     /// # Errors
     /// [`Error::Read`] or [`Error::NotANumber`].

@@ -1,17 +1,17 @@
-//! Which mount holds a file (`/proc/self/mountinfo`, proc(5)).
+//! Mounts of files and devices (`/proc/self/mountinfo`, proc(5)).
 
 use crate::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What one line says.
+/// A line of mountinfo.
 #[derive(Clone, Debug)]
 pub struct Mount {
-    /// `MAJOR:MINOR`.
+    /// Device number as `MAJOR:MINOR`.
     pub number: String,
-    /// Such as `ext4`.
+    /// Type of the file system, such as `ext4`.
     pub filesystem: String,
-    /// Such as `/dev/sda1`.
+    /// Source of the mount, such as `/dev/sda1`.
     pub source: String,
 }
 
@@ -20,10 +20,10 @@ fn table(root: &Path) -> Result<String, Error> {
     fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
 }
 
-/// The mount that `path`, which has no links in it, is on.
+/// The mount that holds `path`, which must have no symbolic links.
 pub fn holding(root: &Path, path: &Path) -> Result<Option<Mount>, Error> {
     let text = table(root)?;
-    // Of mounts on the same directory the last one hides the others.
+    // The last mount on a directory hides earlier ones on it.
     Ok(text
         .lines()
         .filter_map(parse)
@@ -32,7 +32,7 @@ pub fn holding(root: &Path, path: &Path) -> Result<Option<Mount>, Error> {
         .map(|(_, mount)| mount))
 }
 
-/// All mounts, in the kernel's order: where, and of what.
+/// Mount point and mount of all mounts, in the kernel's order.
 ///
 /// # Errors
 /// [`Error::Read`].
@@ -40,8 +40,8 @@ pub fn all_mounts(root: &Path) -> Result<Vec<(PathBuf, Mount)>, Error> {
     Ok(table(root)?.lines().filter_map(parse).collect())
 }
 
-/// Where the file that its file system, on the block device with this number, calls `path` is
-/// found: under each of its mounts that shows it. Other mounts may hide it.
+/// Absolute paths of the file at `path` in the file system on the block device `number`. There is
+/// one for each mount that contains it; other mounts may hide it.
 ///
 /// # Errors
 /// [`Error::Read`].
@@ -58,8 +58,8 @@ pub fn shown_at(root: &Path, number: (u32, u32), path: &Path) -> Result<Vec<Path
     Ok(shown.collect())
 }
 
-/// Whether the block device with this number is mounted and its file system may write to it.
-/// A mount that is read-only does not say that another one is.
+/// Whether the block device is mounted and its file system may write to it. A read-only mount does
+/// not exclude a writable one.
 pub fn is_mounted_for_writing(root: &Path, major: u32, minor: u32) -> Result<bool, Error> {
     let text = table(root)?;
     let number = format!("{major}:{minor}");
@@ -72,7 +72,7 @@ pub fn is_mounted_for_writing(root: &Path, major: u32, minor: u32) -> Result<boo
     Ok(text.lines().any(|line| written(line).unwrap_or(false)))
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+/// Parses `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
 fn parse(line: &str) -> Option<(PathBuf, Mount)> {
     let (mount, filesystem) = line.split_once(" - ")?;
     let mut mount = mount.split(' ').skip(2);
@@ -87,7 +87,7 @@ fn parse(line: &str) -> Option<(PathBuf, Mount)> {
     Some((point, mount))
 }
 
-/// The kernel writes these four characters in octal (`mangle_path` in fs/seq_file.c).
+/// Decodes the four characters that the kernel writes in octal (`mangle_path` in fs/seq_file.c).
 fn unescape(text: &str) -> String {
     [
         ("\\040", " "),

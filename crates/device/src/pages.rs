@@ -1,19 +1,19 @@
-//! Memory that direct I/O takes.
+//! Memory that is aligned for direct I/O.
 
 use std::ops::{Deref, DerefMut};
 
-/// The page size of the machines we are for, to which direct I/O is aligned.
+/// Page size of the supported machines, to which direct I/O is aligned.
 pub const PAGE_BYTES: usize = 4096;
 
 #[derive(Clone)]
 #[repr(C, align(4096))]
 struct Page([u8; PAGE_BYTES]);
 
-/// A buffer of whole, aligned pages: fit for direct I/O.
+/// A buffer of whole, aligned pages for direct I/O.
 pub struct Pages(Vec<Page>);
 
 impl Pages {
-    /// `bytes`, rounded up to pages, all zero.
+    /// A zeroed buffer of `bytes`, rounded up to whole pages.
     pub fn zeroed(bytes: usize) -> Self {
         Pages(vec![Page([0; PAGE_BYTES]); bytes.div_ceil(PAGE_BYTES)])
     }

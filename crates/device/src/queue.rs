@@ -1,22 +1,21 @@
-//! The request queue's attributes (Documentation/ABI/stable/sysfs-block of the kernel).
+//! Attributes of the request queue (Documentation/ABI/stable/sysfs-block of the kernel).
 
 use crate::{Device, Error};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The schedulers a queue can have.
+/// The I/O schedulers of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedulers {
-    /// The one it has.
+    /// Name of the active scheduler.
     pub active: String,
-    /// All whose modules are loaded.
+    /// Names of all schedulers whose modules are loaded.
     pub available: Vec<String>,
 }
 
 impl Device {
-    /// The queue's scheduler and its choices; `None` for a device that has no use for one,
-    /// because it passes bios on instead of having requests.
+    /// The schedulers of the queue. `None` for a device without requests, which passes bios on.
     ///
     /// # Errors
     /// [`Error::Read`].
@@ -27,7 +26,7 @@ impl Device {
             .and_then(parse_schedulers))
     }
 
-    /// Its number as the kernel writes it: `8:0`.
+    /// Device number as the kernel writes it, such as `8:0`.
     ///
     /// # Errors
     /// [`Error::Read`].
@@ -35,7 +34,7 @@ impl Device {
         self.text("dev")
     }
 
-    /// Whether it can be taken out: by its own word, or as it hangs on USB.
+    /// Whether the disk is removable: by its own attribute, or because it is on USB.
     ///
     /// # Errors
     /// [`Error::Read`].
@@ -45,7 +44,7 @@ impl Device {
         Ok(by_its_word || parents.any(|name| name.to_string_lossy().starts_with("usb")))
     }
 
-    /// What device mapper made it for, such as `CRYPT` or `LVM`; none for other disks.
+    /// Subsystem that created a device mapper disk, such as `CRYPT` or `LVM`; None for other disks.
     ///
     /// # Errors
     /// [`Error::Read`].
@@ -54,7 +53,7 @@ impl Device {
         Ok(uuid.map(|it| it.split('-').next().unwrap_or_default().to_owned()))
     }
 
-    /// How many requests a queue may hold, reads and writes apart.
+    /// Number of requests that the queue may hold, for reads and writes each.
     ///
     /// # Errors
     /// [`Error::Read`] or [`Error::NotANumber`].
@@ -62,15 +61,15 @@ impl Device {
         self.number("queue/nr_requests")
     }
 
-    /// What writeback throttling aims at; `Some(0)` when it is off, `None` when the kernel or
-    /// the device has none.
+    /// Target latency of writeback throttling, in microseconds. `Some(0)` if it is off, `None` if
+    /// the kernel or the device has none.
     ///
     /// # Errors
     /// [`Error::Read`] or [`Error::NotANumber`].
     pub fn wbt_lat_usec(&self) -> Result<Option<u64>, Error> {
         match self.number("queue/wbt_lat_usec") {
             Ok(latency) => Ok(Some(latency)),
-            // The attribute is there, but nothing behind it: EINVAL.
+            // The attribute exists, but throttling does not: EINVAL.
             Err(Error::Read { source, .. })
                 if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) =>
             {
@@ -80,7 +79,7 @@ impl Device {
         }
     }
 
-    /// How many queues the driver has; 0 for a device without requests.
+    /// Number of hardware queues of the driver; 0 for a device without requests.
     ///
     /// # Errors
     /// [`Error::Read`].
@@ -88,8 +87,8 @@ impl Device {
         names_in(&self.directory.join("mq")).map(|names| names.len() as u64)
     }
 
-    /// The disks and partitions that this one is made of in the end: of a logical volume on an
-    /// encrypted one, the partition below both.
+    /// Names of the disks and partitions at the bottom of this one's stack. For a logical volume on
+    /// an encrypted device it is the partition below both.
     ///
     /// # Errors
     /// [`Error::Read`].
@@ -126,7 +125,7 @@ impl Device {
     }
 }
 
-/// What `directory`'s device is made of: what is made of nothing itself.
+/// Adds the devices at the bottom of the stack of `directory`'s device.
 fn add_lowest(directory: &Path, lowest: &mut Vec<String>) -> Result<(), Error> {
     let slaves = directory.join("slaves");
     for name in names_in(&slaves)? {
@@ -140,7 +139,7 @@ fn add_lowest(directory: &Path, lowest: &mut Vec<String>) -> Result<(), Error> {
     Ok(())
 }
 
-/// In order; none where there is no such directory.
+/// Names in a directory in ascending order; empty if it does not exist.
 fn names_in(path: &Path) -> Result<Vec<String>, Error> {
     let failed = |source| Error::Read {
         path: path.to_owned(),
@@ -160,8 +159,8 @@ fn names_in(path: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// `[none] mq-deadline`: the active one is in brackets. A queue that takes no scheduler has
-/// `none` without brackets (`elv_iosched_show` in block/elevator.c).
+/// Parses a list such as `[none] mq-deadline`, with the active one in brackets. A queue without
+/// schedulers has `none` without brackets (`elv_iosched_show` in block/elevator.c).
 fn parse_schedulers(text: &str) -> Option<Schedulers> {
     let mut active = None;
     let mut available = Vec::new();

@@ -1,4 +1,4 @@
-//! From what a user names to a whole disk.
+//! Resolution of a user's argument to a whole disk.
 
 use crate::{Device, Error, mounts};
 use std::fs;
@@ -38,24 +38,24 @@ fn by_name(root: &Path, name: &str) -> Option<Device> {
     whole_disk(&root.join("sys/class/block").join(name))
 }
 
-/// A device node by its number; where it is no node, as in a tree made for a test, by the
-/// name it would have.
+/// The disk of a device node. In a tree made for a test nodes are not devices; the name decides
+/// there.
 fn by_node(root: &Path, path: &Path) -> Option<Device> {
     let metadata = fs::metadata(root.join(path.strip_prefix("/").ok()?)).ok()?;
     if metadata.file_type().is_block_device() {
         return by_number(root, &number_text(metadata.rdev()));
     }
-    // A node below a directory of /dev has ! for the slash.
+    // The kernel's name has ! for the slash of a node below a directory of /dev.
     let name = path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
     by_name(root, &name)
 }
 
-/// The device that holds the file system that `path` is on.
+/// The disk with the file system that `path` is on; None if there is none.
 fn by_file(root: &Path, path: &Path) -> Result<Option<Device>, Error> {
     let Some(mount) = mounts::holding(root, path)? else {
         return Ok(None);
     };
-    // btrfs and overlayfs have device numbers of their own; btrfs names a real device.
+    // btrfs and overlayfs have anonymous device numbers; btrfs names a real device as its source.
     let device = by_number(root, &mount.number).or_else(|| {
         let source = real_path(root, Path::new(&mount.source))?;
         source.starts_with("/dev").then(|| by_node(root, &source))?
@@ -102,14 +102,14 @@ pub fn partition_start_bytes(root: &Path, number: u64) -> Result<u64, Error> {
     bytes.ok_or(Error::NotANumber { path, text })
 }
 
-/// `path` without links, without the root before it.
+/// `path` with symbolic links resolved, relative to the root.
 fn real_path(root: &Path, path: &Path) -> Option<PathBuf> {
     let root = fs::canonicalize(root).ok()?;
     let real = fs::canonicalize(root.join(path.strip_prefix("/").ok()?)).ok()?;
     Some(Path::new("/").join(real.strip_prefix(&root).ok()?))
 }
 
-/// `MAJOR:MINOR`, from a device number in the encoding of the C library.
+/// `MAJOR:MINOR` of a device number in the encoding of the C library.
 fn number_text(number: u64) -> String {
     let major = (number >> 8) & 0xfff | (number >> 32) & !0xfff;
     let minor = number & 0xff | (number >> 12) & !0xff;

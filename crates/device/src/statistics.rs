@@ -1,28 +1,28 @@
-//! What a disk has done since it is there.
+//! I/O counters of a disk since it was added.
 
-/// Of `/sys/block/DISK/stat` (`Documentation/block/stat.rst` of the kernel).
+/// Counters of `/sys/block/DISK/stat` (`Documentation/block/stat.rst` of the kernel).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// Requests that read, merged ones as one.
+    /// Number of completed read requests; merged ones count as one.
     pub reads: u64,
-    /// What they brought.
+    /// Bytes that were read.
     pub read_bytes: u64,
-    /// How long they took, all together.
+    /// Sum of the read requests' times, in milliseconds.
     pub read_ms: u64,
-    /// Requests that wrote.
+    /// Number of completed write requests.
     pub writes: u64,
-    /// What they took away.
+    /// Bytes that were written.
     pub written_bytes: u64,
-    /// How long they took, all together.
+    /// Sum of the write requests' times, in milliseconds.
     pub write_ms: u64,
-    /// For how long there was any.
+    /// Time during which any request was in flight, in milliseconds.
     pub busy_ms: u64,
 }
 
 impl Statistics {
-    /// None if it is not such a file's text.
+    /// Parses the text of a `stat` file; None if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
-        // 512 bytes, whatever the device's own sectors are.
+        // The kernel's sector, whatever the device's own sectors are.
         const SECTOR_BYTES: u64 = 512;
         let numbers = text.split_whitespace().map(str::parse);
         let numbers: Vec<u64> = numbers.collect::<Result<_, _>>().ok()?;

@@ -1,5 +1,4 @@
-//! The attributes of a UFS device that defragments itself, in a tree that is laid out as the
-//! kernel's.
+//! Host Initiated Defrag, with attributes in a tree that is laid out as the kernel's.
 
 use device::Device;
 use device::hid::{Hid, State};

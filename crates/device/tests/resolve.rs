@@ -1,4 +1,4 @@
-//! Whatever a user names, the right disk is found and described.
+//! Resolution of all forms of a user's argument to the right disk.
 
 use device::{Device, Error, Schedulers};
 use std::fs;
@@ -6,8 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A machine with a disk in two partitions, an encrypted volume on the second one, and a
-/// RAM disk.
+/// A machine with a disk of two partitions, an encrypted volume on the second one, and a RAM disk.
 fn machine() -> TempDir {
     let root = tempfile::tempdir().unwrap();
     let at = root.path();
@@ -186,7 +185,7 @@ fn a_volume_has_no_scheduler_but_says_what_is_below() {
     assert_eq!(volume.below().unwrap(), ["sda2"]);
     assert_eq!(volume.hardware_queues().unwrap(), 0);
 
-    // Newer kernels leave the attribute out altogether.
+    // Newer kernels do not have the attribute.
     let scheduler = root
         .path()
         .join("sys/devices/virtual/block/dm-0/queue/scheduler");

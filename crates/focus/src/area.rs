@@ -1,6 +1,6 @@
-//! How much of the screen is seen of each of the windows that lie upon one another.
+//! Visible areas of overlapping windows.
 
-/// A rectangle, in pixels; it may reach beyond the screen.
+/// A rectangle in pixels, which may reach beyond the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Area {
     pub x: i32,
@@ -31,7 +31,7 @@ impl Area {
     }
 }
 
-/// For each of `windows`, the lowest first, how many pixels of it are seen on `screen`.
+/// Number of visible pixels on `screen` of each of `windows`, which are ordered from the lowest up.
 pub(crate) fn seen(windows: &[Area], screen: Area) -> Vec<u64> {
     let windows: Vec<_> = windows.iter().map(|it| it.within(&screen)).collect();
     let edges = |low: fn(&Area) -> i32, length: fn(&Area) -> i32| -> Vec<i32> {
@@ -46,7 +46,7 @@ pub(crate) fn seen(windows: &[Area], screen: Area) -> Vec<u64> {
     let columns = edges(|it| it.x, |it| it.width);
     let rows = edges(|it| it.y, |it| it.height);
     let mut pixels = vec![0; windows.len()];
-    // Between two edges all is one window's.
+    // The area between adjoining edges belongs to one window.
     for x in columns.windows(2) {
         for y in rows.windows(2) {
             if let Some(top) = windows.iter().rposition(|it| it.contains(x[0], y[0])) {

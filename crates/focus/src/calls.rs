@@ -1,6 +1,6 @@
-//! Desktops that tell nobody, but run scripts of their users': a script calls
-//! `org.frontrow.Foreground1` on the session's D-Bus when a window gets the focus. KDE's
-//! compositor has such scripts, and they reach no other bus.
+//! Desktops that run scripts of their users. A script calls `org.frontrow.Foreground1` on the
+//! session's D-Bus when a window gets the focus. KDE's compositor has such scripts, which can reach
+//! only that bus.
 
 use crate::{Error, Event, Focus, Screen, Source};
 use dbus::{Body, Offer, Service};
@@ -15,7 +15,7 @@ const OFFER: Offer = Offer {
 "#,
 };
 
-/// The session's D-Bus.
+/// A service on the session's D-Bus.
 #[derive(Debug)]
 pub struct Calls {
     service: Service,
@@ -23,7 +23,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Has the name on the bus that DBUS_SESSION_BUS_ADDRESS names.
+    /// Requests the name on the bus that DBUS_SESSION_BUS_ADDRESS names.
     ///
     /// # Errors
     /// [`Error::NoBus`].
@@ -33,10 +33,10 @@ impl Calls {
         Self::connect_to(&path)
     }
 
-    /// The same on the bus at `socket`.
+    /// As [`Calls::connect`], on the bus at `socket`.
     ///
     /// # Errors
-    /// The same.
+    /// As [`Calls::connect`].
     pub fn connect_to(socket: &Path) -> Result<Self, Error> {
         let service = Service::connect(socket, OFFER).map_err(|it| Error::NoBus(it.to_string()))?;
         let service = service.ok_or_else(|| Error::NoBus("nobody is there".to_owned()))?;
@@ -46,7 +46,7 @@ impl Calls {
         })
     }
 
-    /// Whether anybody was named.
+    /// Takes all calls; whether the focus was set.
     fn hear(&mut self) -> std::io::Result<bool> {
         let mut news = false;
         for call in self.service.messages()? {
@@ -62,7 +62,7 @@ impl Calls {
                     self.service.answer(&call, Body::Empty)?;
                 }
                 None if call.kind == dbus::Kind::Call => self.service.unknown(&call)?,
-                // The bus greets.
+                // The message is a greeting of the bus.
                 None => {}
             }
         }
@@ -97,7 +97,7 @@ impl Source for Calls {
     }
 }
 
-/// Of addresses like `unix:path=/run/user/1000/bus,guid=…;…` the first path.
+/// The first path in an address such as `unix:path=/run/user/1000/bus,guid=…;…`.
 fn socket(address: &str) -> Option<PathBuf> {
     let mut unix = address.split(';').filter_map(|it| it.strip_prefix("unix:"));
     let path = unix.find_map(|it| it.split(',').find_map(|it| it.strip_prefix("path=")));

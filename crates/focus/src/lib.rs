@@ -1,5 +1,5 @@
-//! Which app of a session has the focus, as its display server tells: what a user's own
-//! processes may ask and a system's daemon may not.
+//! The focused app of a session, from its display server. Only processes of the session's user may
+//! ask it, not a system daemon.
 
 mod area;
 mod calls;
@@ -12,91 +12,90 @@ pub use x11::X11;
 
 use std::os::fd::BorrowedFd;
 
-/// Who has the focus.
+/// The app that has the focus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Focus {
-    /// A window of this process.
+    /// The process with this id owns the focused window.
     Process(u32),
-    /// A window of the app with this id, as its `.desktop` file is called.
+    /// The app with this id, which is the name of its `.desktop` file, owns the focused window.
     App(String),
-    /// No window, or one of which nobody knows the process.
+    /// No window has the focus, or its process is not known.
     Nobody,
 }
 
-/// What is on the screen.
+/// The visible apps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screen {
-    /// Who has the focus.
+    /// The app that has the focus.
     pub focus: Focus,
-    /// Who is seen besides.
+    /// Other apps that are visible.
     pub beside: Vec<Beside>,
 }
 
-/// An app that has not the focus, and is seen.
+/// A visible app without the focus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beside {
-    /// Never [`Focus::Nobody`].
+    /// The app; never [`Focus::Nobody`].
     pub whose: Focus,
-    /// Of the screen, what is seen of it, 1 to 100.
+    /// Visible part of its windows in per cent of the screen, 1 to 100.
     pub percent: u8,
 }
 
-/// Why nobody can tell.
+/// Reasons why the focus cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no X session.
+    /// No X server can be reached.
     #[error("cannot reach an X server ({0}): run this in the session, where DISPLAY is set")]
     NoServer(String),
-    /// There is no Wayland session.
+    /// No Wayland compositor can be reached.
     #[error(
         "cannot reach a compositor ({0}): run this in the session, where WAYLAND_DISPLAY is set"
     )]
     NoCompositor(String),
-    /// Such as GNOME's and KDE's, which have other ways.
+    /// The compositor lacks the protocol, as those of GNOME and KDE do, which have other ways.
     #[error(
         "the compositor does not tell of windows (wlr-foreign-toplevel-management): use one that does, or `frontrow fg set`; under GNOME this is not needed"
     )]
     NoWindows,
-    /// There is no D-Bus for scripts to call.
+    /// The session's D-Bus cannot be reached.
     #[error(
         "cannot be called by the desktop's scripts ({0}): run this in the session, where DBUS_SESSION_BUS_ADDRESS is set"
     )]
     NoBus(String),
-    /// The window manager does not keep it.
+    /// The window manager does not set `_NET_ACTIVE_WINDOW`.
     #[error(
         "the window manager does not tell which window has the focus (_NET_ACTIVE_WINDOW): use one that follows EWMH, or `frontrow fg set`"
     )]
     NoManager,
-    /// The server is older than 2012.
+    /// The X server lacks X-Resource 1.2, which came in 2012.
     #[error("the X server does not tell whose a window is (X-Resource 1.2): use `frontrow fg set`")]
     NoProcesses,
-    /// The session is over.
+    /// The connection to the session was lost.
     #[error("the session is over: {0}")]
     Lost(String),
-    /// It could not be waited for.
+    /// poll(2) failed.
     #[error("cannot wait for the session: {0}")]
     Wait(#[from] rustix::io::Errno),
 }
 
-/// What happened first.
+/// The first of the awaited events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Somebody else may have the focus, or be seen.
+    /// The focus, or the set of visible apps, may have changed.
     Screen(Screen),
-    /// `stop` is readable.
+    /// The descriptor `stop` is readable.
     Stop,
 }
 
-/// Something that tells who has the focus. To add one, implement this and name it in
-/// `frontrow fg follow`.
+/// A source of the focus. To add one, implement this trait and name it in `frontrow fg follow`.
 pub trait Source {
-    /// What is on the screen now.
+    /// The apps that are visible now.
     ///
     /// # Errors
     /// [`Error::Lost`].
     fn now(&mut self) -> Result<Screen, Error>;
 
-    /// Sleeps until that changes or `stop` is readable.
+    /// Sleeps until the focus or the visible apps change, or `stop` is readable.
     ///
     /// # Errors
     /// [`Error::Lost`] or [`Error::Wait`].

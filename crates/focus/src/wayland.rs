@@ -1,6 +1,6 @@
-//! Wayland: compositors of wlroots' kind, and others for panels, tell of each window which app
-//! it is and whether it is active (`wlr-foreign-toplevel-management-unstable-v1`). They do not
-//! tell its process, nor where it is and on which workspace: none of the others counts as seen.
+//! Wayland. Compositors based on wlroots, and others that support panels, tell the app of each
+//! window, and whether it is active (`wlr-foreign-toplevel-management-unstable-v1`). They do not
+//! tell its process, place or workspace, so no other window counts as visible.
 
 use crate::{Error, Event, Focus, Screen, Source};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -19,7 +19,7 @@ use wayland_protocols_wlr::foreign_toplevel::v1::client::zwlr_foreign_toplevel_m
     self as manager, ZwlrForeignToplevelManagerV1,
 };
 
-/// The session of a Wayland compositor.
+/// A session of a Wayland compositor.
 #[derive(Debug)]
 pub struct Wayland {
     connection: Connection,
@@ -28,7 +28,7 @@ pub struct Wayland {
 }
 
 impl Wayland {
-    /// Connects to the compositor that WAYLAND_DISPLAY names, and hears of changes from then on.
+    /// Connects to the compositor that WAYLAND_DISPLAY names, and subscribes to changes.
     ///
     /// # Errors
     /// [`Error::NoCompositor`] or [`Error::NoWindows`].
@@ -37,10 +37,10 @@ impl Wayland {
         Self::over(connection.map_err(|error| Error::NoCompositor(error.to_string()))?)
     }
 
-    /// The same through a connection that is there.
+    /// As [`Wayland::connect`], over a connected socket.
     ///
     /// # Errors
-    /// The same.
+    /// As [`Wayland::connect`].
     pub fn connect_through(socket: UnixStream) -> Result<Self, Error> {
         let connection = Connection::from_socket(socket);
         Self::over(connection.map_err(|error| Error::NoCompositor(error.to_string()))?)
@@ -58,7 +58,7 @@ impl Wayland {
             }
         }
         let mut windows = Windows::default();
-        // The first brings the windows, the second what each of them is.
+        // The first round trip brings the windows, the second one their properties.
         for _ in 0..2 {
             queue.roundtrip(&mut windows).map_err(lost)?;
         }
@@ -91,7 +91,7 @@ impl Source for Wayland {
                 return self.now().map(Event::Screen);
             }
             self.connection.flush().map_err(lost)?;
-            // Something has come while it was dispatched.
+            // Events have arrived meanwhile and are dispatched first.
             let Some(reading) = self.queue.prepare_read() else {
                 continue;
             };
@@ -111,14 +111,14 @@ fn lost(error: impl std::fmt::Display) -> Error {
     Error::Lost(error.to_string())
 }
 
-/// What a window is, as far as it was told.
+/// Properties of a window, as far as they were told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Window {
     app: Option<String>,
     active: bool,
 }
 
-/// All windows; what the compositor says of one counts from its `done` on.
+/// All windows. What the compositor tells of a window takes effect with its event `done`.
 #[derive(Debug, Default)]
 struct Windows {
     told: HashMap<ObjectId, Window>,
@@ -149,7 +149,7 @@ impl Windows {
     }
 }
 
-/// The state as the protocol has it: an array of words.
+/// Whether a state, which is an array of 32-bit words, has `activated`.
 fn is_active(state: &[u8]) -> bool {
     const ACTIVATED: u32 = handle::State::Activated as u32;
     let (words, _) = state.as_chunks::<4>();

@@ -1,8 +1,7 @@
-//! X11: the window manager writes the active window on the root window (EWMH,
-//! `_NET_ACTIVE_WINDOW`), and the server knows each window's process (the X-Resource
-//! extension, 1.2), by the socket's credentials and not by what a client says of itself. What
-//! is seen of the other windows follows from their order (`_NET_CLIENT_LIST_STACKING`) and from
-//! where they are.
+//! X11. The window manager writes the active window on the root window (EWMH,
+//! `_NET_ACTIVE_WINDOW`). The server knows the process of each window by its socket's credentials,
+//! and not by the client's word (the X-Resource extension, 1.2). The visible parts of the other
+//! windows follow from their order (`_NET_CLIENT_LIST_STACKING`) and their places.
 
 use crate::area::{Area, seen};
 use crate::{Beside, Error, Event, Focus, Screen, Source};
@@ -19,19 +18,19 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// Of the screen, what is seen of an app at least to count as seen.
+/// Smallest visible part of the screen at which an app counts as visible, in per cent.
 const LEAST_PERCENT: u64 = 5;
 
-/// Those that lie below so many others are hardly seen.
+/// Number of windows that are checked; those below so many others are hardly visible.
 const MOST_WINDOWS: usize = 64;
 
-/// While a window is moved there is no use in asking where it is.
+/// Pause after a window was moved, so that its place is not queried during the move.
 const COMES_TO_REST: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 250_000_000,
 };
 
-/// The session on an X server.
+/// A session on an X server.
 #[derive(Debug)]
 pub struct X11 {
     connection: RustConnection,
@@ -39,29 +38,28 @@ pub struct X11 {
     atoms: Atoms,
 }
 
-/// Names of properties and of what they hold.
+/// Atoms of properties and of their values.
 #[derive(Clone, Copy, Debug)]
 struct Atoms {
     active: u32,
     stacking: u32,
     kind: u32,
-    /// Kinds of windows that no app works in: the desktop, and what is docked to its edges.
+    /// Types of windows that are not an app's: the desktop and docks.
     furniture: [u32; 2],
 }
 
-/// What has come.
+/// Kinds of changes in the events that have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum News {
     Nothing,
-    /// A window was moved, and may go on moving.
+    /// A window was moved, and may be moved further.
     Moving,
-    /// Another window has the focus, or they lie in another order.
+    /// The focus or the order of windows has changed.
     Order,
 }
 
 impl X11 {
-    /// Connects to `display`, by default to what DISPLAY names, and hears of changes from
-    /// then on.
+    /// Connects to `display`, or to the one in DISPLAY, and subscribes to changes.
     ///
     /// # Errors
     /// [`Error::NoServer`] or [`Error::NoManager`].
@@ -115,7 +113,7 @@ impl X11 {
         }
     }
 
-    /// A window's property, as 32-bit words.
+    /// A property of a window as 32-bit words.
     fn words(&self, window: Window, property: u32, kind: u32) -> Result<Vec<u32>, ReplyError> {
         const MOST: u32 = 4096;
         let request = self
@@ -144,12 +142,12 @@ impl X11 {
         })
     }
 
-    /// The other processes of which anything is seen.
+    /// Other processes with a visible window.
     fn beside(&self, active: Window, process: u32) -> Result<Vec<Beside>, ReplyError> {
         let screen = self.whole()?;
         let mut windows = Vec::new();
         for window in self.stacking()? {
-            // It may have been closed meanwhile.
+            // The window may have been closed meanwhile.
             if let Some(Some(area)) = there(self.area(window))? {
                 windows.push((window, area));
             }
@@ -175,8 +173,7 @@ impl X11 {
             .collect())
     }
 
-    /// All of the screen, as large as it is now: the connection's setup tells how it was then
-    /// (RandR).
+    /// Current size of the screen. The connection's setup has its size at that time only (RandR).
     fn whole(&self) -> Result<Area, ReplyError> {
         let geometry = self.connection.get_geometry(self.root)?.reply()?;
         Ok(Area {
@@ -187,14 +184,14 @@ impl X11 {
         })
     }
 
-    /// The highest windows, the lowest of them first.
+    /// The highest windows, ordered from the lowest up.
     fn stacking(&self) -> Result<Vec<Window>, ReplyError> {
         let mut all = self.words(self.root, self.atoms.stacking, AtomEnum::WINDOW.into())?;
         all.drain(..all.len().saturating_sub(MOST_WINDOWS));
         Ok(all)
     }
 
-    /// Where a window is, if it is one that an app works in, and is not hidden.
+    /// Place of a window; None if it is hidden, or not an app's.
     fn area(&self, window: Window) -> Result<Option<Area>, ReplyError> {
         let attributes = self.connection.get_window_attributes(window)?;
         let geometry = self.connection.get_geometry(window)?;
@@ -226,7 +223,7 @@ impl X11 {
         Ok(id.and_then(|id| id.value.first().copied()))
     }
 
-    /// What the events that are here already say.
+    /// Reads the events that have arrived.
     fn news(&self) -> Result<News, Error> {
         let mut news = News::Nothing;
         let failed = |error: ConnectionError| lost(error.into());
@@ -252,7 +249,7 @@ impl Source for X11 {
     fn wait(&mut self, stop: BorrowedFd<'_>) -> Result<Event, Error> {
         let mut moving = false;
         loop {
-            // An event may have come with an earlier reply, and the socket have nothing more.
+            // An event may have arrived with an earlier reply, so that the socket is not readable.
             match self.news()? {
                 News::Order => return self.now().map(Event::Screen),
                 News::Moving => moving = true,
@@ -271,7 +268,7 @@ impl Source for X11 {
     }
 }
 
-/// `None` if the window was closed meanwhile; the next change tells of it.
+/// `None` if the window was closed meanwhile; the next event tells of that.
 fn there<T>(reply: Result<T, ReplyError>) -> Result<Option<T>, ReplyError> {
     match reply {
         Ok(reply) => Ok(Some(reply)),

@@ -1,4 +1,4 @@
-//! A session of a compositor that this test plays.
+//! A session with a compositor in this test.
 
 mod compositor;
 

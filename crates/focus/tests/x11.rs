@@ -1,4 +1,4 @@
-//! A session on an X server that this test plays.
+//! A session with an X server in this test.
 
 mod server;
 
@@ -44,7 +44,7 @@ fn who_gets_the_focus_is_told_with_its_process() {
     server.join().unwrap();
 }
 
-/// A process's window, on a screen of 1000 by 800.
+/// The window of a process, on a screen of 1000 by 800.
 fn shown(window: u32, process: u32, x: i16, width: u16) -> Shown {
     Shown {
         window,
@@ -70,7 +70,7 @@ fn what_is_seen_beside_the_active_window_is_told_by_its_area() {
             },
             player.clone(),
             shown(7, 1234, 0, 700),
-            // Of the active app, too.
+            // Another window of the active app.
             shown(8, 1234, 980, 20),
             Shown {
                 docked: true,
@@ -96,9 +96,9 @@ fn what_is_seen_beside_the_active_window_is_told_by_its_area() {
             })
             .collect(),
     };
-    // From 700 to 980; nothing is seen of what is below.
+    // The window is visible from 700 to 980, and those below it are not.
     assert_eq!(x11.now().unwrap(), beside(&[(77, 28)]));
-    // It was moved to the right.
+    // The window was moved to the right.
     let next = x11.wait(stop.as_fd()).unwrap();
     assert_eq!(next, Event::Screen(beside(&[(55, 10), (77, 18)])));
     drop(x11);

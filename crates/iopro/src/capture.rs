@@ -1,5 +1,4 @@
-//! Recording: programs in the kernel, and the process that brings what they see
-//! to disk.
+//! Recording: the programs in the kernel, and the threads that write their events to disk.
 
 mod background;
 mod command;
@@ -16,10 +15,10 @@ pub use recorder::{Closing, Progress, Request, Summary, What, record, stream};
 
 use std::path::PathBuf;
 
-/// Why nothing was recorded, or not all of it.
+/// Reasons why nothing was recorded, or not all of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The user may not.
+    /// The user lacks the capabilities for tracing programs.
     #[error(
         "recording needs root's rights (CAP_SYS_ADMIN): run it with sudo, or try it in a guest with `frontrow lab exec`"
     )]
@@ -29,25 +28,25 @@ pub enum Error {
         "this kernel refuses tracing programs even to root ({reason}): record on another machine, or in a guest with `frontrow lab exec`"
     )]
     Refused {
-        /// What is known of the reason.
+        /// Cause of the refusal, as far as it is known.
         reason: &'static str,
     },
-    /// The kernel does not describe its types.
+    /// The kernel has no BTF type information.
     #[error(
         "this kernel has no BTF type information (/sys/kernel/btf/vmlinux): boot one built with CONFIG_DEBUG_INFO_BTF, or record in a guest with `frontrow lab exec`"
     )]
     NoBtf,
-    /// Something is not there without which nothing can be linked.
+    /// The kernel lacks a program's place without which nothing can be linked.
     #[error(
         "this kernel has no {0}, which recording needs: boot 6.1 or newer, or record in a guest with `frontrow lab exec`"
     )]
     KernelLacks(String),
-    /// A field is not where, or not what, these programs know.
+    /// A field of a kernel structure has an unknown place or type.
     #[error(
         "this kernel's {0} is none that this version of frontrow knows: use a newer frontrow, boot a kernel from 6.1 to 7.3, or record in a guest with `frontrow lab exec`"
     )]
     UnknownField(String),
-    /// The kernel found fault with a program: ours.
+    /// The verifier rejects a program, which is a fault of frontrow; holds the verifier's log.
     #[error(
         "the kernel does not accept frontrow's tracing programs; please report this with your kernel's version:\n{0}"
     )]
@@ -57,29 +56,29 @@ pub enum Error {
         "{path} is full: the recording is good up to there; record to another disk with -o, or free some space"
     )]
     DiskFull {
-        /// The recording.
+        /// Path of the recording.
         path: PathBuf,
     },
     /// A file could not be read or written.
     #[error("cannot access {path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// There is no such process or cgroup.
+    /// No process or cgroup matches the named target.
     #[error("there is no {0}: give one that runs")]
     NoTarget(String),
-    /// The command could not be started.
+    /// The command to record could not be started.
     #[error("cannot run {command}: {source}")]
     Command {
-        /// Its name.
+        /// Name of the command's program.
         command: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A system call failed that never should.
+    /// A system call failed that does not fail in normal operation.
     #[error("the system failed unexpectedly: {0}")]
     System(#[source] std::io::Error),
 }

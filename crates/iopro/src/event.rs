@@ -1,4 +1,4 @@
-//! What the capture sees, decoded: one [`Event`] for each thing that happened.
+//! Decoded [`Event`]s of the capture.
 //!
 //! # Time and order
 //! All times are nanoseconds of CLOCK_MONOTONIC. A reader gives events by
@@ -42,24 +42,23 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One thing that happened.
+/// One event of the capture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// When, in nanoseconds of CLOCK_MONOTONIC.
+    /// Time of the event, in nanoseconds of CLOCK_MONOTONIC.
     pub time_ns: u64,
-    /// The CPU.
+    /// CPU on which it happened.
     pub cpu: u32,
-    /// The thread that ran there; for what interrupts do (completions above
-    /// all) whichever they interrupted, so it means nothing then.
+    /// The thread that ran on the CPU. In an interrupt (completions above all) it is the
+    /// interrupted thread and means nothing.
     pub thread: u32,
-    /// The thread was in a page fault on a mapped file, possibly in the middle
-    /// of another call.
+    /// The thread was in a page fault on a mapped file, possibly inside of another call.
     pub in_fault: bool,
-    /// What happened.
+    /// What happened, with its details.
     pub what: What,
 }
 
-/// The kinds of events.
+/// Kinds of events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// A call began. Made for calls that write, sync, rename or remove, not for
@@ -91,16 +90,16 @@ pub enum What {
     /// A thread that held its requests back in a plug gives them to the queue
     /// (U, UT). Not made for a single one.
     Unplug {
-        /// The disk.
+        /// Disk of the requests.
         dev: Dev,
-        /// Requests that were in the plug.
+        /// Number of requests in the plug.
         requests: u32,
-        /// Asked for, and not because the thread went to sleep.
+        /// The thread unplugged itself; false if it went to sleep with the plug.
         explicit: bool,
     },
     /// A bio became part of a request that was there already (M, F).
     Merge(Merge),
-    /// A request was absorbed by its neighbour and is gone.
+    /// A request was absorbed by its neighbour and no longer exists.
     RequestMerge(Request),
     /// A bio was too large and was cut (X).
     Split(Split),
@@ -126,9 +125,9 @@ pub enum What {
     Blocked(Blocked),
     /// A thread reclaimed memory itself (direct reclaim), from `begin_ns` on.
     Reclaim {
-        /// When it began.
+        /// Begin of the reclaim, in nanoseconds of CLOCK_MONOTONIC.
         begin_ns: u64,
-        /// Pages it got.
+        /// Number of pages that it freed.
         reclaimed_pages: u64,
     },
 
@@ -140,42 +139,40 @@ pub enum What {
     Name(Name),
     /// What a cgroup is called.
     Cgroup {
-        /// Its id, as in [`ThreadInfo::cgroup`].
+        /// Id of the cgroup, as in [`ThreadInfo::cgroup`].
         id: u64,
-        /// Its path below the root of the hierarchy, `/` for the root itself.
+        /// Path below the root of the hierarchy; `/` for the root itself.
         path: String,
     },
     /// The functions of a kernel stack.
     Stack {
-        /// As in [`Reason::Other`].
+        /// Id of the stack, as in [`Reason::Other`].
         id: u32,
-        /// The names from the innermost out; an unknown one as `0x…`.
+        /// Names from the innermost out; `0x…` for an unknown one.
         functions: Vec<String>,
     },
-    /// Events were lost since the last such event: those linked from now on may
-    /// miss something.
+    /// Events were lost since the last such event. Links from now on may be incomplete.
     Lost(Lost),
 }
 
-/// A device number of the kernel's: major in the upper 12 bits, minor in the
-/// lower 20.
+/// Device number in the kernel's form: major in the upper 12 bits, minor in the lower 20.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Dev(pub u32);
 
 impl Dev {
-    /// The driver's number.
+    /// Major number, which names the driver.
     pub fn major(self) -> u32 {
         self.0 >> 20
     }
 
-    /// The device's number among the driver's.
+    /// Minor number, which names one of the driver's devices.
     pub fn minor(self) -> u32 {
         self.0 & ((1 << 20) - 1)
     }
 
-    /// The device of these numbers.
+    /// Builds a device number from its parts.
     pub fn new(major: u32, minor: u32) -> Dev {
         Dev(major << 20 | minor & ((1 << 20) - 1))
     }
@@ -187,46 +184,45 @@ impl fmt::Display for Dev {
     }
 }
 
-/// A file, a directory, or a block device seen as a file.
+/// Identity of a file, a directory, or a block device used as a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// The file system's device. For a block device opened as a file, and for a
-    /// file system's metadata blocks, it is the block device itself, and
-    /// `inode` is 0.
+    /// Device of the file system. For a block device opened as a file, and for metadata blocks, it
+    /// is the block device itself, and `inode` is 0.
     pub dev: Dev,
-    /// The inode's number.
+    /// Inode number; 0 for a block device.
     pub inode: u64,
-    /// Tells files apart that had the same number one after another. 0 where
-    /// the file system has none.
+    /// Inode generation, which differs between files that had the same number. 0 on file systems
+    /// without generations.
     pub generation: u32,
 }
 
 impl FileId {
-    /// Whether it is a block device: pages of it are file system metadata
-    /// unless somebody opened the device.
+    /// Whether it is a block device. Its pages are file system metadata unless a program opened the
+    /// device.
     pub fn is_block_device(&self) -> bool {
         self.inode == 0
     }
 }
 
-/// What a thread asked for: a system call or a page fault on a mapped file.
+/// A system call or a page fault on a mapped file, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Which.
+    /// Which system call or fault it is.
     pub kind: CallKind,
-    /// The file descriptor, where there is one.
+    /// File descriptor; None for calls without one.
     pub fd: Option<i32>,
-    /// The file, where the call has one that is known at its begin or end. Of
-    /// two (copy_file_range, sendfile, splice) it is the one written to.
+    /// The file, if it is known at the call's begin or end. Of two files (copy_file_range,
+    /// sendfile, splice) it is the one that is written.
     pub file: Option<FileId>,
-    /// The one read from, of two.
+    /// The file that is read, for calls on two files.
     pub from: Option<FileId>,
-    /// Where in the file. At the exit of a write it is where the data went,
-    /// O_APPEND or not. The new size for truncate.
+    /// Offset in the file. At the exit of a write it is where the data went, with O_APPEND too. For
+    /// truncate it is the new size.
     pub offset_bytes: Option<u64>,
-    /// How much was asked for; none for vectored calls at their begin.
+    /// Bytes asked for; None for vectored calls at their begin.
     pub size_bytes: Option<u64>,
-    /// How the file was opened and what the call asked for.
+    /// How the file was opened, and flags of the call itself.
     pub flags: CallFlags,
 }
 
@@ -235,11 +231,11 @@ pub struct Call {
 pub struct CallFlags(pub u16);
 
 impl CallFlags {
-    /// O_DIRECT: past the page cache.
+    /// O_DIRECT: the I/O bypasses the page cache.
     pub const DIRECT: CallFlags = CallFlags(1);
     /// O_DSYNC, O_SYNC, RWF_DSYNC or RWF_SYNC: the write waits for the device.
     pub const SYNC: CallFlags = CallFlags(2);
-    /// O_APPEND.
+    /// O_APPEND: writes go to the end of the file.
     pub const APPEND: CallFlags = CallFlags(4);
     /// The other end of a copy is not a file on a disk.
     pub const HALF: CallFlags = CallFlags(8);
@@ -250,8 +246,7 @@ impl CallFlags {
     }
 }
 
-/// Which call. The numbers are those of the kernel side (`src/bpf/wire.h`) and
-/// of recordings.
+/// Kinds of calls. Their numbers are those of the kernel side (`src/bpf/wire.h`) and of recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "each is the system call of that name")]
@@ -304,7 +299,7 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    /// All of them.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [CallKind; 43] = [
         CallKind::Read,
         CallKind::Pread64,
@@ -351,12 +346,12 @@ impl CallKind {
         CallKind::WriteFault,
     ];
 
-    /// The call of this number on the wire.
+    /// The kind with this number in records; None if no kind has it.
     pub fn from_wire(number: u8) -> Option<CallKind> {
         CallKind::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
-    /// As strace prints it; `read-fault` and `write-fault` for faults.
+    /// Name as strace prints it; `read-fault` and `write-fault` for faults.
     pub fn name(self) -> &'static str {
         match self {
             CallKind::Read => "read",
@@ -406,112 +401,111 @@ impl CallKind {
     }
 }
 
-/// How a call ended.
+/// A call that returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallExit {
-    /// What was asked for; complete by now.
+    /// The call, with all arguments that become known.
     pub call: Call,
-    /// When it began.
+    /// Begin of the call, in nanoseconds of CLOCK_MONOTONIC.
     pub begin_ns: u64,
-    /// What it returned: bytes, or an error as a negative number. For a fault,
-    /// the kernel's `vm_fault_t`.
+    /// Return value: bytes, or a negative error number. For a fault, the kernel's `vm_fault_t`.
     pub result: i64,
     /// The recording ended before the call did; `result` means nothing.
     pub unfinished: bool,
 }
 
-/// A request given to io_uring.
+/// A request that a program gave to io_uring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingSubmit {
-    /// The kernel's `io_kiocb`; used again after completion.
+    /// Address of the kernel's `io_kiocb`, which is used again after completion.
     pub request: u64,
-    /// IORING_OP_…
+    /// Operation, an `IORING_OP_…` number.
     pub opcode: u8,
-    /// The program's own mark.
+    /// `user_data` of the submission queue entry.
     pub user_data: u64,
-    /// The file, where it is on a disk.
+    /// The file, if it is on a disk.
     pub file: Option<FileId>,
-    /// Where in the file; none for the file's own position.
+    /// Offset in the file; None for the file's own position.
     pub offset_bytes: Option<u64>,
-    /// How much; none for vectored operations.
+    /// Bytes asked for; None for vectored operations.
     pub size_bytes: Option<u64>,
     /// How the file was opened.
     pub flags: CallFlags,
 }
 
-/// A result of io_uring.
+/// The result of a request of io_uring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingComplete {
-    /// As in [`RingSubmit::request`].
+    /// Address of the request, as in [`RingSubmit::request`].
     pub request: u64,
-    /// The program's own mark.
+    /// `user_data` of the submission queue entry.
     pub user_data: u64,
-    /// Bytes, or an error as a negative number.
+    /// Bytes, or a negative error number.
     pub result: i32,
 }
 
-/// Adjoining pages of one file that all had the same done to them by one thread.
+/// Adjoining pages of one file to which one thread did the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRun {
-    /// The file.
+    /// The pages' file.
     pub file: FileId,
-    /// The first page's number in the file.
+    /// Number of the first page in the file.
     pub index: u64,
-    /// How many pages.
+    /// Number of pages.
     pub pages: u32,
-    /// When it was done to the first; it was done to the last at
-    /// [`Event::time_ns`] or up to a millisecond before.
+    /// When it was done to the first page. It was done to the last one at [`Event::time_ns`] or up
+    /// to a millisecond before.
     pub begin_ns: u64,
 }
 
-/// Pages that are no longer in the file.
+/// Pages that were removed from a file's page cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Truncated {
-    /// The file.
+    /// The pages' file.
     pub file: FileId,
-    /// From this byte on.
+    /// First byte that is thrown away.
     pub from_bytes: u64,
-    /// Up to this one, which is still thrown away; `u64::MAX` for all there is.
+    /// Last byte that is thrown away; `u64::MAX` for all to the end.
     pub to_bytes: u64,
-    /// The file has no link any more: it was removed, not cut.
+    /// The file was removed and not truncated: it has no link any more.
     pub removed: bool,
 }
 
-/// One file's pages being written back by one thread.
+/// Writeback of one file's pages by one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writeback {
-    /// The file.
+    /// The pages' file.
     pub file: FileId,
-    /// When it began.
+    /// Begin of the writeback, in nanoseconds of CLOCK_MONOTONIC.
     pub begin_ns: u64,
-    /// Pages asked for that were written.
+    /// Number of pages that were asked for and written.
     pub pages: u64,
-    /// Whoever asked wants to wait for all of it (WB_SYNC_ALL).
+    /// The caller waits for all of it (WB_SYNC_ALL).
     pub sync: bool,
 }
 
-/// REQ_… of the kernel, in this program's own numbers: theirs change.
+/// REQ_… flags of the kernel with numbers of our own, since the kernel's change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IoFlags(pub u16);
 
 impl IoFlags {
-    /// Somebody waits for it (REQ_SYNC).
+    /// A task waits for it (REQ_SYNC).
     pub const SYNC: IoFlags = IoFlags(1);
-    /// File system metadata (REQ_META).
+    /// It is file system metadata (REQ_META).
     pub const META: IoFlags = IoFlags(2);
-    /// REQ_PRIO.
+    /// The scheduler should boost it (REQ_PRIO).
     pub const PRIO: IoFlags = IoFlags(4);
-    /// REQ_FUA.
+    /// The data must be on stable media before completion (REQ_FUA).
     pub const FUA: IoFlags = IoFlags(8);
-    /// A cache flush comes first (REQ_PREFLUSH).
+    /// The device flushes its cache first (REQ_PREFLUSH).
     pub const PREFLUSH: IoFlags = IoFlags(16);
-    /// Readahead (REQ_RAHEAD).
+    /// It is readahead and may fail (REQ_RAHEAD).
     pub const READAHEAD: IoFlags = IoFlags(32);
-    /// Writeback in the background (REQ_BACKGROUND).
+    /// It is writeback in the background (REQ_BACKGROUND).
     pub const BACKGROUND: IoFlags = IoFlags(64);
-    /// Swap (REQ_SWAP).
+    /// It is swap (REQ_SWAP).
     pub const SWAP: IoFlags = IoFlags(128);
-    /// More follows at once (REQ_IDLE).
+    /// More I/O follows at once (REQ_IDLE).
     pub const IDLE: IoFlags = IoFlags(256);
 
     /// Whether all of `flags` are set.
@@ -520,7 +514,7 @@ impl IoFlags {
     }
 }
 
-/// What an I/O does.
+/// Operation of a bio or request, from the kernel's REQ_OP_….
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "each is the kernel's REQ_OP_ of that name")]
 pub enum Op {
@@ -530,309 +524,305 @@ pub enum Op {
     Discard,
     SecureErase,
     WriteZeroes,
-    /// Zones, passthrough and the driver's own.
+    /// Zone operations, passthrough and the driver's own.
     Other,
 }
 
-/// What an I/O is.
+/// Operation and place of a bio or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// The disk.
+    /// The disk, also if the I/O came through a partition.
     pub dev: Dev,
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// How.
+    /// The kernel's flags.
     pub flags: IoFlags,
-    /// The first sector, on the whole disk.
+    /// First sector of 512 bytes, from the begin of the disk.
     pub sector: u64,
-    /// How much, 0 for a flush without data.
+    /// Number of bytes; 0 for a flush without data.
     pub bytes: u32,
 }
 
-/// A bio came to the block layer.
+/// A bio that came to the block layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// The bio.
+    /// Address of the bio.
     pub bio: u64,
-    /// What it is.
+    /// Operation and place of the bio.
     pub io: Io,
 }
 
-/// A bio became part of a request.
+/// A bio that was merged into a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
-    /// The bio.
+    /// Address of the bio.
     pub bio: u64,
-    /// What it is.
+    /// Operation and place of the bio.
     pub io: Io,
-    /// It came before what was there, and not behind it.
+    /// The bio was added before the request's begin (front merge) and not after its end.
     pub front: bool,
 }
 
-/// A bio was cut in two.
+/// A bio that was cut in two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// The new bio, the front part.
+    /// Address of the new bio, which is the front part.
     pub bio: u64,
-    /// The bio that it was cut from, which keeps the rest.
+    /// Address of the bio that was cut, which keeps the rest.
     pub parent: u64,
-    /// The front part.
+    /// Operation and place of the front part.
     pub io: Io,
-    /// Where the rest begins.
+    /// First sector of the rest.
     pub rest_sector: u64,
 }
 
-/// A request at one of its stations.
+/// A request when it is inserted, issued, merged or requeued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The request.
+    /// Address of the request.
     pub request: u64,
-    /// What it is by now.
+    /// Operation and place of the request at this moment.
     pub io: Io,
-    /// The I/O priority it was given (`IOPRIO_PRIO_VALUE`).
+    /// I/O priority of the request (`IOPRIO_PRIO_VALUE`).
     pub ioprio: u16,
 }
 
 /// One run of pages in a request that was just issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The request.
+    /// Address of the request.
     pub request: u64,
-    /// The bio it came in; after a split the part's own.
+    /// Address of the bio with the pages; after a split, of the part.
     pub bio: u64,
-    /// The disk.
+    /// Disk of the request.
     pub dev: Dev,
-    /// Where on the disk.
+    /// First sector of the run on the disk.
     pub sector: u64,
-    /// How much.
+    /// Length of the run in bytes.
     pub bytes: u32,
-    /// What is written or read; none for direct I/O, for buffers of the file
-    /// system's own (journal copies of changed blocks) and for discards.
+    /// File and first page number of the run. None for direct I/O, discards, and buffers of the
+    /// file system's own (journal copies of changed blocks).
     pub pages: Option<(FileId, u64)>,
 }
 
-/// A request is done.
+/// A request, or its first part, that is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complete {
-    /// The request.
+    /// Address of the request.
     pub request: u64,
-    /// The first sector of what is done.
+    /// First sector of the part that is done.
     pub sector: u64,
-    /// How much is done with this.
+    /// Bytes that are done with this event.
     pub bytes: u32,
-    /// The rest of it that is not.
+    /// Bytes of the request that are not done yet.
     pub remaining_bytes: u32,
-    /// 0, or the kernel's `blk_status_t`.
+    /// The kernel's `blk_status_t`; 0 for success.
     pub status: u8,
 }
 
-/// A transaction of a journal.
+/// Identity of a journal's transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Transaction {
-    /// The file system's device.
+    /// Device of the file system.
     pub dev: Dev,
-    /// The transaction's number (`tid_t`).
+    /// Number of the transaction (`tid_t`).
     pub tid: u32,
 }
 
-/// The phases of a commit, `jbd2_journal_commit_transaction`.
+/// Phases of a commit (`jbd2_journal_commit_transaction`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CommitPhase {
-    /// It begins.
+    /// The commit begins.
     Start,
-    /// Nobody may join any more; open handles have to end.
+    /// No handle may join the transaction; open handles have to end.
     Locking,
-    /// Data that have to be on the device first are written.
+    /// Data that must precede the journal are written.
     Flushing,
-    /// The journal is written.
+    /// The journal's blocks are written.
     Logging,
-    /// It is on the device.
+    /// The commit is on the device.
     End,
 }
 
-/// A commit's progress.
+/// A commit that enters a phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Which.
+    /// The transaction that is committed.
     pub transaction: Transaction,
-    /// What begins.
+    /// The phase that begins.
     pub phase: CommitPhase,
 }
 
-/// A thread could not go on, in the storage stack, for a time.
+/// An interval in which a thread was blocked in the storage stack.
 ///
 /// [`Event::time_ns`] is when it ran again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// When it left the CPU.
+    /// When the thread left the CPU.
     pub begin_ns: u64,
-    /// When it was woken; until it ran again it waited for a CPU only.
+    /// When the thread was woken; from then on it waited for a CPU only.
     pub woken_ns: u64,
-    /// The thread that woke it; whichever was interrupted, if an interrupt did.
+    /// The thread that woke it. If an interrupt did, it is the thread that was interrupted.
     pub waker: u32,
-    /// What it waited for.
+    /// What the thread waited for.
     pub reason: Reason,
-    /// It could not be woken by a signal.
+    /// Signals could not wake the thread.
     pub uninterruptible: bool,
-    /// The kernel counted it as waiting for I/O (`in_iowait`).
+    /// The kernel counted the thread as waiting for I/O (`in_iowait`).
     pub iowait: bool,
-    /// It was reclaiming memory (direct reclaim) when it blocked.
+    /// The thread was in direct reclaim when it blocked.
     pub in_reclaim: bool,
-    /// It had to make space in the journal (checkpoint), whatever it waited for
-    /// in the course of it.
+    /// The thread had to free space in the journal (a checkpoint), whatever `reason` says.
     pub for_journal_space: bool,
-    /// The call it was in, if one that is recorded.
+    /// The recorded call that the thread was in; None outside of recorded calls.
     pub call: Option<CallKind>,
 }
 
-/// What a blocked thread waited for, as the place in the kernel tells.
+/// What a blocked thread waited for, from the kernel function that it blocked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The end of a page's writeback (`folio_wait_writeback`).
     Writeback {
-        /// The file.
+        /// The page's file.
         file: FileId,
-        /// The page.
+        /// Number of the page in the file.
         index: u64,
     },
-    /// A page's lock: somebody reads it, or works on it (`__folio_lock`,
-    /// `folio_wait_bit` with PG_locked). A call that reads through the page cache
-    /// does so in a function that cannot be traced; of a longer read the page is
-    /// then the first that was added, or else the first of its range.
+    /// A page's lock, which a task holds that reads or changes the page (`__folio_lock`,
+    /// `folio_wait_bit` with PG_locked). Buffered reads take it in a function that cannot be
+    /// traced. The page of a longer read is then the first one added, or else the first of its
+    /// range.
     PageLock {
-        /// The file.
+        /// The page's file.
         file: FileId,
-        /// The page.
+        /// Number of the page in the file.
         index: u64,
     },
-    /// The lock of a buffer, held while it is written or read
-    /// (`__lock_buffer`, `__wait_on_buffer`).
+    /// The lock of a buffer, which is held while the buffer is read or written (`__lock_buffer`,
+    /// `__wait_on_buffer`).
     Buffer {
-        /// The file system's device.
+        /// Device of the file system.
         dev: Dev,
-        /// Where on that device (not the disk), in file system blocks.
+        /// Block number on that device (not the disk), in file system blocks.
         block: u64,
-        /// The block's size.
+        /// Size of the block in bytes.
         block_bytes: u32,
     },
     /// A buffer that the journal is writing (`do_get_write_access`).
     JournalBuffer {
-        /// The file system's device.
+        /// Device of the file system.
         dev: Dev,
     },
     /// The end of a commit (`jbd2_log_wait_commit`).
     JournalCommit(Transaction),
-    /// A transaction that may not be joined just now (`start_this_handle`).
+    /// A transaction that no handle may join just now (`start_this_handle`).
     JournalHandle {
-        /// The file system's device.
+        /// Device of the file system.
         dev: Dev,
     },
-    /// Space in the journal, so a checkpoint
-    /// (`__jbd2_log_wait_for_space`).
+    /// Space in the journal, and so a checkpoint (`__jbd2_log_wait_for_space`).
     JournalSpace {
-        /// The file system's device.
+        /// Device of the file system.
         dev: Dev,
     },
-    /// A tag, as all requests of the queue are in use (`blk_mq_get_tag`).
+    /// A tag: all requests of the queue are in use (`blk_mq_get_tag`).
     Tag,
     /// Writeback throttling or another policy of the queue (`rq_qos_wait`).
     QueueThrottle,
-    /// Too many dirty pages (`balance_dirty_pages`).
+    /// The brake on tasks that dirty pages (`balance_dirty_pages`).
     DirtyThrottle,
-    /// A bio that the thread itself submitted and waits for: a discard, a flush,
-    /// a metadata read (`submit_bio_wait`).
+    /// A bio that the thread itself submitted: a discard, a flush or a metadata read
+    /// (`submit_bio_wait`).
     OwnBio {
-        /// What the bio does.
+        /// Operation of the bio.
         op: Op,
     },
-    /// Its own direct I/O, or the results of its own asynchronous I/O
-    /// ([`Blocked::call`] is io_uring_enter or io_getevents then).
+    /// Its own direct I/O, or the results of its own asynchronous I/O. [`Blocked::call`] is
+    /// io_uring_enter or io_getevents for the latter.
     DirectIo,
-    /// A sleeping lock (mutex, rwsem) held by another thread.
+    /// A sleeping lock (mutex, rwsem) that another thread holds.
     Lock {
-        /// Its address.
+        /// Address of the lock.
         address: u64,
-        /// It is the inode's lock of the file that the call is about.
+        /// It is the inode lock of the file that the call is about.
         of_file: bool,
     },
-    /// A file's writeback by somebody else as a whole
-    /// (`inode_wait_for_writeback`, `wb_wait_for_completion`).
+    /// The whole writeback of a file by another task (`inode_wait_for_writeback`,
+    /// `wb_wait_for_completion`).
     FlusherDone,
-    /// Memory: reclaim waits for writeback or for others
-    /// (`reclaim_throttle`).
+    /// Memory: reclaim waits for writeback or for other tasks (`reclaim_throttle`).
     ReclaimThrottle,
-    /// None of these; the stack says where.
+    /// No other reason; the stack tells the place.
     Other {
-        /// Told by [`What::Stack`], at the latest at the end of the recording;
-        /// none when the stack could not be had.
+        /// Id that [`What::Stack`] tells, at the latest at the end of the recording. None if the
+        /// stack could not be read.
         stack: Option<u32>,
     },
 }
 
-/// Who a thread is.
+/// Identity and names of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadInfo {
-    /// Which one; [`Event::thread`] may be another that told of it.
+    /// Thread id; [`Event::thread`] may be another thread.
     pub thread: u32,
-    /// Its process (`tgid`).
+    /// Id of its process (`tgid`).
     pub process: u32,
-    /// The process's parent.
+    /// Id of the process's parent.
     pub parent: u32,
-    /// When the thread started, CLOCK_BOOTTIME.
+    /// Start of the thread, in nanoseconds of CLOCK_BOOTTIME.
     pub start_ns: u64,
-    /// Its cgroup in the v2 hierarchy.
+    /// Id of its cgroup in the v2 hierarchy.
     pub cgroup: u64,
-    /// The thread's name (`comm`).
+    /// Name of the thread (`comm`).
     pub name: String,
-    /// The process's name.
+    /// Name of the process's main thread.
     pub process_name: String,
-    /// A thread of the kernel's own.
+    /// It is a kernel thread.
     pub kernel: bool,
 }
 
-/// What a file is called.
+/// The path of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Which.
+    /// The file with this path.
     pub file: FileId,
-    /// Its path from its file system's root, in full, with `/` at the
-    /// beginning. Bytes that are not UTF-8 are replaced. Of several links it is
-    /// one. Empty where the kernel knows no name (an inode without a dentry).
+    /// Path from the root of its file system, with `/` at the beginning. Bytes that are not UTF-8
+    /// are replaced. It is one of the file's links. Empty for an inode without a dentry.
     pub path: String,
-    /// The beginning of the path was too deep to be had; it begins with `…/`.
+    /// The path was too deep to be read in full; it begins with `…/`.
     pub cut: bool,
-    /// Why it is told.
+    /// Why the event was made.
     pub why: NameReason,
-    /// The file's type and rights (`st_mode`).
+    /// Type and permissions of the file (`st_mode`).
     pub mode: u16,
 }
 
-/// Why a name is told.
+/// Reasons for a [`What::Name`] event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameReason {
-    /// It was seen for the first time.
+    /// First event of the file.
     Seen,
-    /// It was seen for the first time and had no link any more.
+    /// First event of the file, which had no link any more.
     SeenRemoved,
-    /// It was renamed to this.
+    /// The file was renamed to this path.
     Renamed,
-    /// This name of it was removed just now.
+    /// This link of the file was just removed.
     Removed,
 }
 
-/// Events that are missing.
+/// A number of lost events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Which kind.
+    /// Where the events were lost.
     pub kind: LostKind,
-    /// How many.
+    /// Number of lost events.
     pub count: u64,
 }
 
-/// Where an event got lost.
+/// Places where events are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LostKind {
-    /// A call, in a full buffer.
+    /// Calls, in a full buffer.
     Calls,
     /// Page cache events, in a full buffer.
     Pages,
@@ -846,16 +836,16 @@ pub enum LostKind {
     Blocked,
     /// Threads and names, in a full buffer.
     Names,
-    /// A program was not run, as it was running already on that CPU.
+    /// A program did not run because it was running already on that CPU.
     Missed,
-    /// There were more threads than there is state for.
+    /// More threads existed than the programs have state for.
     Threads,
-    /// A request was too long to be walked to its end.
+    /// A request had more segments than a program can walk.
     LongRequests,
 }
 
 impl LostKind {
-    /// All of them, as the programs in the kernel count them.
+    /// All kinds, in the order of the kernel side's counters.
     pub const COUNTED: [LostKind; 10] = [
         LostKind::Calls,
         LostKind::Pages,

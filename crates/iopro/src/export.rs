@@ -1,6 +1,6 @@
-//! The tables in formats of other tools, one file a format. SQLite, Parquet and
-//! CSV hold the same tables; VCD and Perfetto show the load of the layers and
-//! every I/O over time.
+//! Export of the tables to formats of other tools, one source file a format. SQLite, Parquet and
+//! CSV hold the same tables. VCD and Perfetto show the load of the layers over time, Perfetto every
+//! I/O as well.
 
 mod csv;
 mod parquet;
@@ -15,23 +15,23 @@ use std::io::{self, BufWriter};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A format.
+/// Formats of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One database with all tables and indices.
     Sqlite,
-    /// A directory with a file a table.
+    /// A directory with one Parquet file per table.
     Parquet,
-    /// A directory with a file a table.
+    /// A directory with one CSV file per table.
     Csv,
-    /// Value change dump: a line a layer.
+    /// Value change dump: one line per layer.
     Vcd,
     /// Perfetto's trace: tracks of layers and processes.
     Perfetto,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats, in the order of their declaration.
     pub const ALL: [Format; 5] = [
         Format::Sqlite,
         Format::Parquet,
@@ -40,7 +40,7 @@ impl Format {
         Format::Perfetto,
     ];
 
-    /// What a user calls it.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Sqlite => "sqlite",
@@ -51,12 +51,12 @@ impl Format {
         }
     }
 
-    /// The format of this name.
+    /// The format with this name; None if no format has it.
     pub fn named(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// What is put behind the recording's name for its export.
+    /// File name suffix of the export, without a dot.
     pub fn suffix(self) -> &'static str {
         match self {
             Format::Sqlite => "sqlite",
@@ -68,9 +68,11 @@ impl Format {
     }
 }
 
-/// An export under way. It is in a directory beside its output, to which it is moved when it is
-/// whole: what ends half-way leaves nothing that looks like a result. It names the files of all
-/// users, so nobody else can read it.
+/// An export in progress.
+///
+/// It is written in a directory beside its output and moved there when it is whole, so an
+/// interrupted export leaves no partial output. It names the files of all users, so no other user
+/// can read it.
 #[derive(Debug)]
 pub struct Export {
     format: Format,
@@ -78,11 +80,11 @@ pub struct Export {
     work: Workplace,
 }
 
-/// In the workplace.
+/// File name in the directory beside the output.
 const NAME: &str = "export";
 
 impl Export {
-    /// Begins one to `output`, which must not be there yet.
+    /// Begins an export to `output`, which must not exist.
     pub fn begin(format: Format, output: &Path) -> Result<Export, Error> {
         if output.symlink_metadata().is_ok() {
             return Err(Error::Exists {
@@ -96,7 +98,7 @@ impl Export {
         })
     }
 
-    /// The store to link a recording into: where it can be, the output itself.
+    /// The store to link a recording into. For SQLite it is the output itself.
     pub fn store(&self) -> Result<Store, Error> {
         Ok(match self.format {
             Format::Sqlite => {
@@ -107,7 +109,7 @@ impl Export {
         })
     }
 
-    /// Writes what was linked.
+    /// Writes the linked tables and moves the result to the output.
     pub fn finish(self, store: Store) -> Result<(), Error> {
         let to = &self.work.path(NAME);
         let written = match self.format {
@@ -124,7 +126,7 @@ impl Export {
             .map_err(cannot_write(&self.output))
     }
 
-    /// With the name of the output, and not of where it is until it is whole.
+    /// Replaces the temporary path in an error by that of the output.
     fn named(&self, error: Error) -> Error {
         let path = self.output.clone();
         match error {
@@ -138,24 +140,24 @@ impl Export {
     }
 }
 
-/// Why nothing was exported.
+/// Reasons why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The tables could not be written or asked.
+    /// The tables could not be written or read.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The output is there already.
+    /// The output exists already.
     #[error("{path} exists already: remove it, or give another name with --output")]
     Exists {
-        /// It.
+        /// Path of the output.
         path: PathBuf,
     },
     /// The output could not be written.
     #[error("cannot write {path}: {source}")]
     Output {
-        /// It.
+        /// Path of the output.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -166,7 +168,7 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// The error of writing to `path`.
+/// Makes an [`Error::Output`] for `path` from the system's error.
 fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| Error::Output {
         path: path.to_owned(),

@@ -1,8 +1,8 @@
-//! Full-stack storage profiler, after IOPro (paper "002", chapter 3): who waits
-//! for what, from the system call to the flash chip, and why.
+//! Full-stack storage profiler, after IOPro (paper "002", chapter 3). It shows which task waits for
+//! what, from the system call to the flash chip, and why.
 //!
-//! The kernel side writes [`event`]s into a [`recording`]; whatever links,
-//! classifies and exports reads them from there.
+//! The kernel side writes [`event`]s into a [`recording`]. Linking, classification and export read
+//! them from there.
 
 pub mod capture;
 pub mod event;

@@ -1,12 +1,11 @@
-//! Linking: one I/O's whole life, from the events of a recording to the
-//! [`crate::tables`].
+//! Linking: the whole life of each I/O, from the events of a recording to the [`crate::tables`].
 //!
-//! Events come in order of time and each is looked at once. What has to be
-//! remembered is bounded: calls, bios and requests that are under way, threads
-//! that live, the latest requests that are complete, and which bytes of which
-//! files are dirty, which is kept on disk where it does not fit ([`regions`]).
+//! Events come in the order of time, and each is read once. The memory for their context is
+//! bounded: calls, bios and requests in flight, living threads, the latest completed requests, and
+//! the dirty bytes of files. The last are moved to disk where they do not fit ([`regions`]).
 //!
-//! A *page version* is a page from the moment it becomes dirty until it is
+//! A *page version* is a page from the moment it becomes dirty until it is taken for writeback.
+//! Several calls may have a part in one; see [`writes`].
 //! taken for writeback. Several calls may have a part in one. See [`writes`].
 
 mod block;
@@ -42,27 +41,27 @@ use std::io::Read;
 use std::path::Path;
 use tasks::Tasks;
 
-/// Memory for what is dirty or fetched; more is kept on disk.
+/// Memory for dirty and fetched ranges; the rest is on disk.
 const REGION_BUDGET_BYTES: usize = 64 << 20;
 
-/// How often progress is told.
+/// Events between two reports of progress.
 const EVENTS_PER_PROGRESS: u64 = 1 << 14;
 
-/// Whose waiting is of interest.
+/// Tasks whose waiting is of interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Foreground {
-    /// That of all but the kernel's own threads.
+    /// All tasks but the kernel's threads.
     Everybody,
-    /// A process's and its children's.
+    /// The process with this id, and its children.
     Process(u32),
-    /// That of processes or threads of this name.
+    /// Processes or threads with this name.
     Name(String),
-    /// That of a cgroup, by its path, and those below it.
+    /// Cgroup with this path, and those below it.
     Cgroup(String),
 }
 
 impl Foreground {
-    /// What a user names: a process's number, a cgroup's path, or a name.
+    /// Parses a user's argument: a process id, a cgroup's path, or a name.
     pub fn named(name: &str) -> Foreground {
         match name.parse() {
             Ok(process) => Foreground::Process(process),
@@ -71,7 +70,7 @@ impl Foreground {
         }
     }
 
-    /// What the recording was made for.
+    /// The foreground of the recording's own target.
     pub fn of(target: &Target) -> Foreground {
         match target {
             Target::System => Foreground::Everybody,
@@ -96,7 +95,7 @@ struct Count {
     all: u64,
 }
 
-/// What could not be linked.
+/// Counts of things that could not be linked, by kind.
 #[derive(Clone, Debug, Default)]
 struct Counts {
     requests_without_bio: Count,
@@ -108,9 +107,8 @@ struct Counts {
     waits_without_request: Count,
 }
 
-/// Links a whole recording into `store`; `path` is what errors call it.
-/// `progress` is told how many bytes of it were read, now and then. A recording
-/// that was cut short is linked up to there.
+/// Links a whole recording into `store`; errors call it `path`. `progress` gets the number of bytes
+/// that were read, now and then. A recording that was cut short is linked up to its end.
 pub fn link<R: Read>(
     reader: Reader<R>,
     path: &Path,
@@ -160,8 +158,8 @@ pub struct Linker {
 }
 
 impl Linker {
-    /// For a recording with this header; `foreground` where it is not the
-    /// recording's target.
+    /// Links a recording with this header. `foreground` replaces the recording's target if it is
+    /// given.
     pub fn new(
         header: &Header,
         foreground: Option<Foreground>,
@@ -188,7 +186,7 @@ impl Linker {
         })
     }
 
-    /// Takes the next event.
+    /// Takes the next event, in the order of time.
     pub fn event(&mut self, event: &Event) -> Result<(), Error> {
         self.last_ns = self.last_ns.max(event.time_ns);
         let at = event.time_ns;
@@ -197,7 +195,7 @@ impl Linker {
             What::CallExit(exit) => self.call_exit(event, exit),
             What::RingSubmit(submit) => self.ring_submit(event, submit),
             What::RingComplete(complete) => self.ring_complete(event, complete),
-            // Pages that are read are linked by what is in their requests.
+            // Pages that are read are linked by the segments of their requests.
             What::Added(_) => Ok(()),
             What::Dirtied(run) => self.dirtied(event, run),
             What::Cleaned(run) => self.cleaned(run, at),
@@ -227,12 +225,12 @@ impl Linker {
                 Ok(())
             }
             What::Complete(complete) => self.complete(complete, at),
-            // How long bios are held back is in their requests' times.
+            // The requests' times contain the time in a plug.
             What::Unplug { .. } => Ok(()),
             What::Commit(commit) => self.commit(event, commit),
             What::Joined(transaction) => self.joined(event, *transaction),
             What::Blocked(blocked) => self.blocked(event, blocked),
-            // What a thread waited for in reclaim is in its blocked intervals.
+            // The blocked intervals contain what a thread waited for in reclaim.
             What::Reclaim { .. } => Ok(()),
             What::Thread(info) => self.tasks.told(info, &mut self.store),
             What::ThreadEnd => self.thread_end(event.thread),
@@ -250,7 +248,7 @@ impl Linker {
         }
     }
 
-    /// Writes down what is still open, and returns the whole.
+    /// Writes the rows of all that is still open, and returns the store.
     pub fn finish(mut self, ending: Option<Ending>) -> Result<Store, Error> {
         let (ending, end_ns) = match ending {
             Some(Ending::Complete { end_ns }) => ("complete", end_ns),
@@ -331,7 +329,7 @@ fn property(store: &mut Store, name: &str, value: String) -> Result<(), Error> {
     })
 }
 
-/// Writes down what holds for all of the recording.
+/// Writes the properties of the whole recording, its disks and its cgroups.
 fn describe(
     header: &Header,
     foreground: &Option<Foreground>,
@@ -357,7 +355,7 @@ fn describe(
         ("target", target),
     ];
     for (name, value) in properties {
-        // Names and commands may have line ends and such.
+        // Names and commands may contain line ends; each value is one line.
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
         property(store, name, value)?;
     }

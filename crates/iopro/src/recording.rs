@@ -1,4 +1,4 @@
-//! The file that a recording is in.
+//! Format of the file that holds a recording.
 //!
 //! ```text
 //! file    = "FRIOPRO2" · u32 header length · header, JSON · u64 checksum of both · block*
@@ -27,15 +27,15 @@ use crate::event::Dev;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// First bytes of a recording; the last of them is the format's version.
+/// First bytes of a recording; the last one is the version of the format.
 const MAGIC: [u8; 8] = *b"FRIOPRO2";
-/// First bytes of a block, as a number.
+/// First bytes of a block, as a little-endian number.
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"BLK1");
-/// A block's fixed part.
+/// Length of a block without its payload.
 const BLOCK_HEADER_BYTES: usize = 32;
-/// More than any recorder writes in one block; a longer one is damaged.
+/// No recorder writes a longer payload; a block that has one is damaged.
 const BLOCK_LIMIT_BYTES: usize = 64 << 20;
-/// More than any header has.
+/// No header is longer.
 const HEADER_LIMIT_BYTES: usize = 16 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,130 +57,129 @@ impl BlockKind {
     }
 }
 
-/// What holds for all of a recording.
+/// Properties of a whole recording, in its file's header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The version of the program that recorded.
+    /// Version of frontrow that recorded.
     pub frontrow: String,
-    /// The kernel, as `uname -r` prints it.
+    /// Kernel release, as `uname -r` prints it.
     pub kernel: String,
-    /// The machine, as `uname -m` prints it.
+    /// Hardware name, as `uname -m` prints it.
     pub machine: String,
-    /// The size of a page of memory.
+    /// Size of a page of memory, in bytes.
     pub page_bytes: u64,
-    /// How many CPUs there can be.
+    /// Number of CPUs that the machine can have.
     pub cpus: u32,
-    /// When the recording began, CLOCK_MONOTONIC.
+    /// Begin of the recording, in nanoseconds of CLOCK_MONOTONIC.
     pub begin_ns: u64,
-    /// What to add to CLOCK_MONOTONIC for nanoseconds since 1970.
+    /// Nanoseconds to add to CLOCK_MONOTONIC for the time since 1970.
     pub realtime_offset_ns: i64,
-    /// Whose waiting is of interest. Everything is recorded whatever this is,
-    /// since whom a process waits for is somebody else.
+    /// Tasks whose waiting is of interest. All tasks are recorded, since the target waits for
+    /// others.
     pub target: Target,
-    /// The disks there were at the begin.
+    /// Disks at the begin of the recording.
     pub disks: Vec<Disk>,
-    /// The mounted file systems that are on disks, at the begin.
+    /// Mounted file systems on disks, at the begin of the recording.
     pub mounts: Vec<Mount>,
-    /// What this kernel does not offer and so is not in the recording, one
-    /// sentence each.
+    /// What this kernel cannot record, in one sentence each.
     pub missing: Vec<String>,
 }
 
-/// Whose waiting is of interest.
+/// Tasks whose waiting is of interest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// Everybody's.
+    /// All tasks.
     System,
-    /// This process's and its children's.
+    /// A process that ran already, and its children.
     Process {
-        /// Its id.
+        /// Process id.
         pid: u32,
     },
-    /// That of the processes of a cgroup and those below it.
+    /// The processes in a cgroup and in those below it.
     Cgroup {
-        /// Its path below the root of the hierarchy.
+        /// Path below the root of the v2 hierarchy.
         path: String,
-        /// Its id.
+        /// Id of the cgroup, which is the inode number of its directory.
         id: u64,
     },
-    /// That of a command started for it, and of its children.
+    /// A command that was started for the recording, and its children.
     Command {
         /// The command and its arguments.
         command: Vec<String>,
-        /// Its process id.
+        /// Process id of the command.
         pid: u32,
     },
 }
 
-/// A disk.
+/// A disk at the begin of the recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Its number.
+    /// Device number.
     pub dev: Dev,
-    /// Its name below /dev.
+    /// Name below /dev.
     pub name: String,
-    /// Its size.
+    /// Size in sectors of 512 bytes.
     pub sectors: u64,
-    /// Its I/O scheduler.
+    /// Name of the I/O scheduler (`queue/scheduler`).
     pub scheduler: String,
-    /// Requests that may be there at once (`queue/nr_requests`).
+    /// Requests that the queue can hold at once (`queue/nr_requests`).
     pub nr_requests: u32,
-    /// Its partitions.
+    /// Partitions of the disk, by name.
     pub partitions: Vec<Partition>,
 }
 
-/// A part of a disk.
+/// A partition of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Its number.
+    /// Device number.
     pub dev: Dev,
-    /// Its name below /dev.
+    /// Name below /dev.
     pub name: String,
-    /// Where it begins on the disk.
+    /// First sector on the disk, of 512 bytes.
     pub start_sector: u64,
-    /// Its size.
+    /// Size in sectors of 512 bytes.
     pub sectors: u64,
 }
 
-/// A mounted file system.
+/// A mounted file system, from /proc/self/mountinfo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// The file system's device, as in [`FileId::dev`](crate::event::FileId::dev).
+    /// Device of the file system, as in [`FileId::dev`](crate::event::FileId::dev).
     pub dev: Dev,
-    /// The directory of the file system that is mounted, `/` for all of it.
+    /// Directory of the file system that is mounted; `/` for all of it.
     pub root: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub path: String,
-    /// Its type.
+    /// Type of the file system.
     pub kind: String,
 }
 
-/// Why a recording could not be written or read.
+/// Reasons why a recording could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be read or written.
     #[error("cannot access {path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It is something else.
+    /// The file does not begin with the magic number of a recording.
     #[error("{path} is not a recording of `frontrow iopro record`: give the file that one wrote")]
     NotARecording {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// It is of a version that this program does not know.
+    /// The format's version is not the one that this program reads.
     #[error(
         "{path} was recorded by another version of frontrow ({frontrow}): read it with that one"
     )]
     Version {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// That version, or the format's.
+        /// Version of frontrow that recorded, or of the format where the header is unreadable.
         frontrow: String,
     },
 }

@@ -1,6 +1,5 @@
-//! The report: who waited, how long, in which layer and why. All of it is
-//! asked from the [`tables`](crate::tables), so whoever exports them can ask
-//! the same.
+//! The report: which tasks waited, how long, in which layer and why. It is computed from the
+//! [`tables`](crate::tables) alone, so users of an export can compute the same.
 
 mod ask;
 mod flow;
@@ -21,231 +20,230 @@ use crate::event::Dev;
 use crate::store::{Error, Store};
 use serde::Serialize;
 
-/// How many rows a table of the report has at most.
+/// Most rows of a table in the report.
 pub const TOP: u64 = 10;
 
-/// What a report says.
+/// All results of a recording that the report shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// What was recorded, and where.
+    /// The recording and the machine.
     pub recording: Recording,
-    /// The foreground's waiting: those of the kernel's threads and of the
-    /// background are in `everybody`.
+    /// Waits of the foreground, without those of the kernel's threads and of the background.
     pub foreground: Waiting,
-    /// Everybody's waiting, the kernel's threads included.
+    /// Waits of all tasks, the kernel's threads included.
     pub everybody: Waiting,
-    /// Where the foreground's calls spent their time.
+    /// Time of the foreground's calls by layer.
     pub layers: Vec<Layer>,
-    /// The foreground's calls by kind, the slowest in sum first.
+    /// Calls of the foreground by kind, the longest in total first; at most [`TOP`].
     pub calls: Vec<Calls>,
-    /// Requests by direction.
+    /// Requests by operation and content, the most bytes first.
     pub io: Vec<Direction>,
-    /// Requests by size.
+    /// Reads and writes by size, the smallest first.
     pub sizes: Vec<Size>,
-    /// The files that were waited for longest.
+    /// The most awaited files; at most [`TOP`].
     pub files: Vec<File>,
-    /// Page versions of buffered writes, by what became of them.
+    /// Page versions of buffered writes by their end, as in the table `links`.
     pub writes: Vec<Count>,
     /// Pages of reads, by where they came from.
     pub reads: Vec<Count>,
-    /// What could not be linked.
+    /// Things that could not be linked, by kind.
     pub unlinked: Vec<Unlinked>,
-    /// The load of each layer over time.
+    /// Load of each layer over time.
     pub timeline: Timeline,
 }
 
-/// What was recorded.
+/// Properties of the recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recording {
-    /// The kernel.
+    /// Kernel release of the recorded machine, as `uname -r` prints it.
     pub kernel: String,
-    /// Whose waiting it is about.
+    /// The foreground: a process, a cgroup, a command, or `everybody`.
     pub target: String,
-    /// How long it is.
+    /// Duration of the recording, in nanoseconds.
     pub duration_ns: u64,
     /// `complete`, `cut short` or `damaged`.
     pub ending: String,
-    /// What this kernel does not let be seen.
+    /// What this kernel cannot record, in one sentence each.
     pub missing: Vec<String>,
-    /// Events that were lost, by where.
+    /// Events that were lost, by kind.
     pub lost: Vec<Count>,
 }
 
-/// How long tasks waited, and why.
+/// Time that tasks were blocked, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Waiting {
-    /// All of it, summed over the tasks.
+    /// Sum over all waits from blocking to wake-up, in nanoseconds.
     pub total_ns: u64,
-    /// By class, the longest first.
+    /// Waits by class, the longest in total first.
     pub classes: Vec<Class>,
-    /// By process, class, file and who was at the other end; the longest first.
+    /// Waits by process, call, class, cause, file and the task at the other end. The longest in
+    /// total are first; at most [`TOP`].
     pub top: Vec<Top>,
-    /// The longest single one.
+    /// The longest single wait; None without waits.
     pub longest: Option<Longest>,
 }
 
-/// One class's waits.
+/// All waits of one class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Class {
-    /// The class.
+    /// Name of the class, as in the table `waits`.
     pub class: String,
-    /// What it means, after "waited".
+    /// Meaning of the class in words, to be put after "waited".
     pub words: String,
-    /// How many.
+    /// Number of waits.
     pub waits: u64,
-    /// How long together.
+    /// Sum of the waits, in nanoseconds.
     pub total_ns: u64,
-    /// The longest.
+    /// Longest wait, in nanoseconds.
     pub longest_ns: u64,
 }
 
-/// Waits that have everything in common.
+/// Waits with the same process, call, class, cause, file and task at the other end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Top {
-    /// Who waited.
+    /// Name of the process that waited.
     pub process: String,
-    /// In which call.
+    /// Kind of the call that it was in; None outside of calls.
     pub call: Option<String>,
-    /// For what.
+    /// Name of the class, as in the table `waits`.
     pub class: String,
-    /// What the other end waited for itself.
+    /// Class of the wait of the task at the other end; None if it did not wait.
     pub cause: Option<String>,
-    /// On which file.
+    /// Path of the file; None if there is none or its name is not known.
     pub file: Option<String>,
-    /// Because of whom.
+    /// Name of the process at the other end; None if it is not known.
     pub other: Option<String>,
-    /// How many.
+    /// Number of waits.
     pub waits: u64,
-    /// How long together.
+    /// Sum of the waits, in nanoseconds.
     pub total_ns: u64,
-    /// The longest.
+    /// Longest wait, in nanoseconds.
     pub longest_ns: u64,
 }
 
-/// A single wait.
+/// The longest single wait.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Longest {
-    /// Who, on what, why.
+    /// The waiter and the reason; its counts are those of this wait.
     pub what: Top,
-    /// Its begin, since the recording's.
+    /// Begin of the wait, in nanoseconds since the begin of the recording.
     pub at_ns: u64,
 }
 
-/// Time of calls in a layer.
+/// Time that calls spent in one layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Layer {
-    /// Its name.
+    /// Name of the layer.
     pub layer: &'static str,
-    /// What counts as it.
+    /// What counts as time in the layer, in words.
     pub words: &'static str,
-    /// The time.
+    /// Sum over the calls, in nanoseconds.
     pub total_ns: u64,
 }
 
-/// Calls of a kind.
+/// All calls of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Calls {
-    /// The kind.
+    /// Kind of the calls, as in the table `syscalls`.
     pub kind: String,
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
-    /// How long together.
+    /// Sum of their durations, in nanoseconds.
     pub total_ns: u64,
-    /// The longest.
+    /// Duration of the longest call, in nanoseconds.
     pub longest_ns: u64,
-    /// Of the time, blocked.
+    /// Part of `total_ns` in which they were blocked.
     pub blocked_ns: u64,
 }
 
-/// Requests of one direction.
+/// Requests with the same operation and content.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Direction {
-    /// `read`, `write`, `flush`, `discard` …
+    /// Operation: `read`, `write`, `flush`, `discard` …
     pub op: String,
-    /// What was in them.
+    /// Content, as in the table `requests`.
     pub content: String,
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// Bytes together.
+    /// Sum of their bytes.
     pub bytes: u64,
-    /// Mean time in the block layer.
+    /// Mean time in the block layer before the issue, in nanoseconds.
     pub queued_ns: u64,
-    /// Mean time in the device.
+    /// Mean time from issue to completion, in nanoseconds.
     pub device_ns: u64,
 }
 
-/// Requests of one size.
+/// Requests of one range of sizes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Size {
-    /// At most that many bytes, a power of two, and more than half of it.
+    /// Upper limit of the size, a power of two; the size is more than half of it.
     pub up_to_bytes: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
 }
 
-/// A file.
+/// Waits for a file, and its requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct File {
-    /// Its path.
+    /// Path of the file; a text with its number if the name is not known.
     pub path: String,
-    /// How long it was waited for, by everybody.
+    /// Sum of all tasks' waits for it, in nanoseconds.
     pub waited_ns: u64,
-    /// Requests with its pages.
+    /// Number of requests with its pages.
     pub requests: u64,
     /// Bytes read from the device.
     pub read_bytes: u64,
-    /// Bytes written to it.
+    /// Bytes written to the device.
     pub written_bytes: u64,
-    /// How many pieces on the device the pages seen in requests are in, over
-    /// how many they would be in without fragmentation (DoF_L of what was
-    /// accessed); none without requests.
+    /// DoF_L of the pages that requests had: their pieces on the device over their pieces without
+    /// fragmentation. None without requests.
     pub dof: Option<f64>,
 }
 
-/// Something by its kind.
+/// Number of things of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Count {
-    /// The kind.
+    /// Name of the kind.
     pub kind: String,
-    /// How many.
+    /// Number of things.
     pub count: u64,
 }
 
-/// Something that could not be linked.
+/// Number of things of one kind that could not be linked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unlinked {
-    /// The kind.
+    /// Name of the kind, as in the table `unlinked`.
     pub kind: String,
-    /// How many.
+    /// Number of things that could not be linked.
     pub count: u64,
-    /// Of how many.
+    /// Number of all things of this kind.
     pub of: u64,
 }
 
 impl Report {
-    /// What the tables say.
+    /// Computes the report from linked tables.
     pub fn of(store: &Store) -> Result<Report, Error> {
         ask::report(store.database())
     }
 }
 
-/// What the device read of a file.
+/// Bytes of one file that the device read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRead {
-    /// The file system's device.
+    /// Device of the file system.
     pub device: Dev,
-    /// The file's number there.
+    /// Inode number of the file.
     pub inode: u64,
-    /// Bytes, each as often as it was read.
+    /// Bytes read; a byte counts each time it was read.
     pub bytes: u64,
 }
 
-/// Of every file that was there at the end and of which the device read something.
+/// Reads of all files that existed at the end of the recording and were read from the device.
 ///
 /// # Errors
-/// What the database says.
+/// The query of the database fails.
 pub fn reads_of_files(store: &Store) -> Result<Vec<FileRead>, Error> {
     ask::reads_of_files(store.database())
 }
@@ -253,71 +251,72 @@ pub fn reads_of_files(store: &Store) -> Result<Vec<FileRead>, Error> {
 /// A call as its thread made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallOnFile {
-    /// Who called.
+    /// `task_id` of the task that called.
     pub task: u64,
-    /// As in the table `syscalls`.
+    /// Kind of the call, as in the table `syscalls`.
     pub kind: String,
-    /// The file, by its number in the tables.
+    /// `file_id` of the file; None for a call without one.
     pub file: Option<u64>,
-    /// It is a directory.
+    /// Whether the file is a directory.
     pub is_directory: bool,
-    /// Where in the file; the new size for truncate.
+    /// Offset in the file; the new size for truncate.
     pub offset_bytes: Option<u64>,
-    /// What it returned: bytes, or an error as a negative number.
+    /// Return value: bytes, or a negative error number.
     pub result: i64,
-    /// Its begin.
+    /// Begin of the call, in nanoseconds of CLOCK_MONOTONIC.
     pub begin_ns: u64,
-    /// From there to its end.
+    /// Duration of the call, in nanoseconds.
     pub took_ns: u64,
-    /// The recording ended before it did.
+    /// The recording ended before the call did.
     pub unfinished: bool,
-    /// O_DIRECT.
+    /// The file was opened with O_DIRECT.
     pub direct: bool,
-    /// O_SYNC or O_DSYNC.
+    /// The call has O_SYNC or O_DSYNC.
     pub sync: bool,
 }
 
-/// A name that a file was seen by, got or lost.
+/// A name that a file had, got or lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameChange {
-    /// The file, by its number in the tables.
+    /// `file_id` of the file.
     pub file: u64,
-    /// When it was told.
+    /// When the name was told, in nanoseconds of CLOCK_MONOTONIC.
     pub time_ns: u64,
     /// The path.
     pub path: String,
-    /// As in the table `file_names`.
+    /// Reason, as in the table `file_names`.
     pub why: String,
-    /// Who was in a call then that changes names.
+    /// `task_id` of a task that was then in a call that renames or removes; None if none was.
     pub task: Option<u64>,
-    /// That call was a rename.
+    /// Whether that call was a rename.
     pub by_rename: bool,
-    /// The file is a directory.
+    /// Whether the file is a directory.
     pub is_directory: bool,
 }
 
-/// All calls on files, one after the other as they ended.
+/// Gives `each` all calls on files, in the order of their ends.
 ///
 /// # Errors
-/// What the database says.
+/// The query of the database fails.
 pub fn calls_on_files(store: &Store, each: &mut dyn FnMut(CallOnFile)) -> Result<(), Error> {
     history::calls_on_files(store.database(), each)
 }
 
-/// What names of files became known, in the order of their times.
+/// Names of files, in the order in which they were told.
 ///
 /// # Errors
-/// What the database says.
+/// The query of the database fails.
 pub fn name_changes(store: &Store) -> Result<Vec<NameChange>, Error> {
     history::name_changes(store.database())
 }
 
-/// What lay in the queue and in the device in each interval of a time, both in nanoseconds:
-/// what belongs to each owner, and last what is nobody's. A request with a page of a file
-/// belongs to the first of the owners whom `owner_of` gives for its files' paths; journal,
-/// metadata and discards have no path.
+/// The flow of each owner's requests, and last the flow of requests without an owner. `window` is
+/// the range of time and the length of an interval, in nanoseconds. A request with a page of a file
+/// belongs to the first owner that `owner_of` gives for the paths of its files. Journal, metadata
+/// and discards have no path.
 ///
 /// # Errors
+/// The query of the database fails.
 /// What the database says.
 pub fn flows(
     store: &Store,
@@ -328,16 +327,16 @@ pub fn flows(
     flow::flows(store.database(), window, owners, owner_of)
 }
 
-/// What system calls of a kind, such as `pread64`, spent in each layer: by path of the file.
+/// Time of system calls of `kind`, such as `pread64`, by path of the file and layer.
 ///
 /// # Errors
-/// What the database says.
+/// The query of the database fails.
 pub fn layers_of_files(store: &Store, kind: &str) -> Result<Vec<(String, Vec<Layer>)>, Error> {
     ask::layers_of_files(store.database(), kind)
 }
 
-/// The share of dirtied page versions that a request is known for, of all that
-/// were taken for writeback; none where nothing was written.
+/// Share of dirtied page versions with a known request, of all that were taken for writeback. None
+/// where nothing was written.
 pub fn linked_share(writes: &[Count]) -> Option<f64> {
     let count = |kind| {
         writes

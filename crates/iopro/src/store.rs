@@ -1,28 +1,27 @@
-//! The tables as a SQLite database, on disk: what the linker fills and what
-//! reports and exports ask. It holds a small cache of it in memory, whatever
-//! its size.
+//! The tables as a SQLite database on disk. The linker fills them; reports and exports query them.
+//! The memory for its cache does not grow with its size.
 
 use crate::tables::{Kind, Row, TABLES, Table};
 use rusqlite::{Connection, ErrorCode, Statement, params_from_iter};
 use std::path::{Path, PathBuf};
 
-/// Memory for the database's pages.
+/// Memory for the database's pages, in KiB.
 const CACHE_KIB: i64 = 16 << 10;
 /// Rows between two commits: a commit costs little and frees the log.
 const ROWS_PER_TRANSACTION: u64 = 200_000;
 
-/// Why tables could not be written or read.
+/// Reasons why tables could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database said no.
+    /// The database reported an error.
     #[error("cannot write the tables{}: {source}", place(.path))]
     Database {
-        /// Where it is, if it has a name.
+        /// Path of the database; None for a temporary one.
         path: Option<PathBuf>,
-        /// What it said.
+        /// Error of the database.
         source: rusqlite::Error,
     },
-    /// There is no space for them.
+    /// The file system of the tables is full.
     #[error(
         "no space is left for the tables: make room beside the output if that is SQLite, and else \
          in /var/tmp, or name another directory in TMPDIR"
@@ -31,9 +30,9 @@ pub enum Error {
     /// A file cannot be written or read.
     #[error("cannot access {path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -46,7 +45,7 @@ fn place(path: &Option<PathBuf>) -> String {
 }
 
 impl Error {
-    /// Whether there was no space.
+    /// Whether the file system was full.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Error::DiskFull)
     }
@@ -69,12 +68,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty one without a name, which goes when it is dropped.
+    /// An empty database without a name, which is deleted when it is dropped.
     pub fn temporary() -> Result<Store, Error> {
         Store::over(Connection::open("")?)
     }
 
-    /// An empty one in `path`, which must not be there yet.
+    /// An empty database in `path`, which must not exist.
     pub fn create(path: &Path) -> Result<Store, Error> {
         let opened = Connection::open(path).map_err(Error::from);
         opened.and_then(Store::over).map_err(|error| match error {
@@ -87,7 +86,7 @@ impl Store {
     }
 
     fn over(database: Connection) -> Result<Store, Error> {
-        // Nobody reads it before it is whole: no journal, no waiting for the disk.
+        // No program reads it before it is whole: it needs no journal and no waits for the disk.
         database.execute_batch(&format!(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
              PRAGMA cache_size = -{CACHE_KIB}; PRAGMA locking_mode = EXCLUSIVE;"
@@ -100,7 +99,7 @@ impl Store {
         Ok(Store { database, rows: 0 })
     }
 
-    /// Adds a row.
+    /// Adds a row to its table.
     pub fn add<R: Row>(&mut self, row: &R) -> Result<(), Error> {
         let mut statement = self.database.prepare_cached(&insert(R::TABLE))?;
         statement.execute(params_from_iter(row.cells()))?;
@@ -112,7 +111,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes the indices, once all rows are there.
+    /// Makes the indices; call it once all rows are there.
     pub fn finish(&mut self) -> Result<(), Error> {
         for table in TABLES {
             for column in table.indices {
@@ -127,7 +126,7 @@ impl Store {
         Ok(())
     }
 
-    /// A query of all rows of a table, in its order.
+    /// A query of all rows of a table, in the order in which they were added.
     pub fn select(&self, table: &Table) -> Result<Statement<'_>, Error> {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         let query = format!(
@@ -138,7 +137,7 @@ impl Store {
         Ok(self.database.prepare(&query)?)
     }
 
-    /// Closes the database in order.
+    /// Commits the last rows and closes the database.
     pub fn close(self) -> Result<(), Error> {
         self.database.execute_batch("COMMIT")?;
         self.database
@@ -146,13 +145,13 @@ impl Store {
             .map_err(|(_, source)| Error::from(source))
     }
 
-    /// The database, to ask it.
+    /// Connection to the database, for queries.
     pub fn database(&self) -> &Connection {
         &self.database
     }
 }
 
-/// The statement that makes a table.
+/// The SQL statement that creates a table.
 fn create(table: &Table) -> String {
     let columns = table.columns.iter().enumerate().map(|(place, column)| {
         let kind = match column.kind {
@@ -175,7 +174,7 @@ fn create(table: &Table) -> String {
     )
 }
 
-/// Whether the first column is the row's own identity.
+/// Whether the first column is the primary key of the row.
 pub(crate) fn has_own_number(table: &Table) -> bool {
     let first = table.columns[0].name;
     first

@@ -1,58 +1,58 @@
-//! The tables that a linked recording becomes, defined once for all formats:
-//! SQLite, Parquet and CSV have the same ones, and the report asks them.
+//! Definition of the tables of a linked recording, once for all formats. SQLite, Parquet and CSV
+//! hold the same tables, and the report queries them.
 //!
-//! Times are nanoseconds of CLOCK_MONOTONIC; add `realtime_offset_ns` of
-//! [`Property`] for nanoseconds since 1970. Identities (`…_id`) are this
-//! recording's own numbers, from 1 on; device numbers are the kernel's.
+//! Times are nanoseconds of CLOCK_MONOTONIC; add `realtime_offset_ns` of [`Property`] for
+//! nanoseconds since 1970. Identities (`…_id`) are numbers within this recording, from 1 on; device
+//! numbers are the kernel's.
 
 use rusqlite::types::{ToSqlOutput, Value};
 
-/// What a column holds.
+/// Types of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A whole number of 64 bits.
+    /// A signed whole number of 64 bits.
     Integer,
-    /// 0 or 1 in SQLite and CSV.
+    /// A truth value: 0 or 1 in SQLite and CSV.
     Boolean,
-    /// UTF-8.
+    /// Text in UTF-8.
     Text,
 }
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its name, with the unit.
+    /// Name of the column, with the unit at its end.
     pub name: &'static str,
-    /// What it holds.
+    /// Type of its cells.
     pub kind: Kind,
-    /// It may hold nothing.
+    /// Whether a cell may be NULL.
     pub nullable: bool,
-    /// What it means.
+    /// Lines of its documentation, with their leading space.
     pub doc: &'static [&'static str],
 }
 
 /// A table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Its name.
+    /// Name of the table.
     pub name: &'static str,
-    /// What a row is.
+    /// Lines that document what a row is, with their leading space.
     pub doc: &'static [&'static str],
-    /// Left to right.
+    /// Columns from left to right.
     pub columns: &'static [Column],
-    /// Columns with an index of their own in SQLite.
+    /// Names of columns that have an index of their own in SQLite.
     pub indices: &'static [&'static str],
 }
 
 /// A row of one of the tables.
 pub trait Row {
-    /// Its table.
+    /// The table that the row belongs to.
     const TABLE: &'static Table;
-    /// Its cells, left to right.
+    /// The cells of the row, from left to right.
     fn cells(&self) -> Vec<ToSqlOutput<'_>>;
 }
 
-/// What can stand in a cell.
+/// A Rust type that a column can have.
 trait Cell {
     const KIND: Kind;
     const NULLABLE: bool = false;
@@ -62,7 +62,7 @@ trait Cell {
 impl Cell for u64 {
     const KIND: Kind = Kind::Integer;
     fn cell(&self) -> ToSqlOutput<'_> {
-        // SQLite's integers are signed; only addresses and such are beyond.
+        // SQLite's integers are signed; only addresses and the like exceed them.
         ToSqlOutput::Owned(Value::Integer(*self as i64))
     }
 }
@@ -543,7 +543,7 @@ tables! {
     }
 }
 
-/// The table of this name.
+/// The table with this name; None if there is none.
 pub fn named(name: &str) -> Option<&'static Table> {
     TABLES.iter().copied().find(|table| table.name == name)
 }

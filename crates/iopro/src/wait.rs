@@ -1,50 +1,46 @@
-//! Why a task could not go on: the classes of waiting.
+//! Classes of waiting: the reason for each interval in which a task was blocked.
 //!
-//! The names with an underscore are the dependencies on asynchronous writes of
-//! the QASIO paper (section 3): `D_…` waits for such a write itself, `I_…` for
-//! somebody who does.
+//! The names with an underscore are the dependencies on asynchronous writes of the QASIO paper
+//! (section 3). `D_…` waits for such a write itself; `I_…` waits for a task that does.
 
 mod classify;
 
 use crate::store::{Error, Store};
 use rusqlite::params;
 
-/// What a blocked interval is.
+/// Why a task was blocked for an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// It changes a metadata block that is being written back, or written into
-    /// the journal.
+    /// It changes a metadata block that is being written back or written into the journal.
     Meta,
-    /// It changes a page that is being written back.
+    /// It changes a data page that is being written back.
     Data,
-    /// It syncs, cuts or removes a file whose pages are being written back for
-    /// somebody else.
+    /// It syncs, truncates or removes a file whose pages are being written back for another task.
     Sync,
-    /// Discards have to end first that it did not ask for itself.
+    /// It waits for discards that it did not issue itself.
     Discard,
-    /// It gets no journal handle, as a commit waits for those who have one, or
-    /// as the journal is full.
+    /// It gets no journal handle: a commit waits for the open handles, or the journal is full.
     JournalHandle,
-    /// It waits for the end of a commit.
+    /// It waits for the end of a journal commit.
     JournalCommit,
-    /// All requests of the queue are in use.
+    /// It waits for a tag: all requests of the queue are in use.
     Tag,
-    /// Writeback throttling, or another policy of the queue.
+    /// It is held back by writeback throttling or another rq-qos policy of the queue.
     QueueThrottle,
-    /// It made too many pages dirty.
+    /// It is held back in `balance_dirty_pages`, because too many pages are dirty.
     DirtyThrottle,
-    /// It reclaims memory itself.
+    /// It reclaims memory itself (direct reclaim).
     Reclaim,
-    /// Its own request, or one with what it needs, is being served.
+    /// It waits for its own request, or for another task's request with the data it needs.
     Service,
-    /// A lock of a file or of the file system, held by another task.
+    /// It waits for a lock of a file or of the file system, held by another task.
     Lock,
-    /// None of these.
+    /// No class above fits.
     Other,
 }
 
 impl Class {
-    /// All of them.
+    /// All classes, in the order of their declaration.
     pub const ALL: [Class; 13] = [
         Class::Meta,
         Class::Data,
@@ -61,7 +57,7 @@ impl Class {
         Class::Other,
     ];
 
-    /// As in the tables.
+    /// Name in the column `class` of the table `waits`.
     pub fn name(self) -> &'static str {
         match self {
             Class::Meta => "D_meta",
@@ -80,12 +76,12 @@ impl Class {
         }
     }
 
-    /// The class of this name.
+    /// The class with this name, or None if no class has it.
     pub fn named(name: &str) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// In plain words, after "waited".
+    /// What the task waited for in plain words, to be put after "waited".
     pub fn words(self) -> &'static str {
         match self {
             Class::Meta => "to change a metadata block that was being written",
@@ -104,7 +100,7 @@ impl Class {
         }
     }
 
-    /// Whether it waits for another task to go on, which may wait itself.
+    /// Whether it waits for another task, which may itself be blocked.
     fn is_indirect(self) -> bool {
         matches!(
             self,
@@ -113,8 +109,8 @@ impl Class {
     }
 }
 
-/// Functions that tell what a thread waited for where no program could, from
-/// the innermost out; the first that is in the stack decides.
+/// Kernel functions that give the class of a wait whose reason no program could tell, from the
+/// innermost out. The first entry that is in the stack decides.
 const BY_FUNCTION: [(&str, Class); 20] = [
     ("reclaim_throttle", Class::Reclaim),
     ("shrink_lruvec", Class::Reclaim),
@@ -139,7 +135,8 @@ const BY_FUNCTION: [(&str, Class); 20] = [
 ];
 
 impl Class {
-    /// The class of a wait by where it is: the functions of its stack in the kernel.
+    /// The class of a wait by the kernel functions in its stack; None if no known one is among
+    /// them.
     pub fn of_stack(functions: &[&str]) -> Option<Class> {
         let known = BY_FUNCTION.iter().find(|(function, _)| {
             let mut names = functions.iter();
@@ -149,23 +146,23 @@ impl Class {
     }
 }
 
-/// Gives the waits whose place only the stack tells the class of that place,
-/// and all waits the files of their calls. Both may be told at the end of a
-/// recording, so this comes last.
+/// Sets the class of waits that only the stack tells, and the file of waits that only their call
+/// tells. Stacks and the files of calls may be told as late as the end of a recording, so this runs
+/// last.
 pub(crate) fn complete(store: &Store) -> Result<(), Error> {
     let database = store.database();
     let mut stacks = database.prepare("SELECT stack_id, functions FROM stacks")?;
     let stacks: Vec<(i64, String)> = stacks
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
-    // A call's file may be known only when it returns.
+    // The file of a call may be known only when the call returns.
     database.execute_batch(
         "UPDATE waits SET file_id = (SELECT file_id FROM syscalls
              WHERE syscalls.syscall_id = waits.syscall_id)
          WHERE file_id IS NULL AND syscall_id IS NOT NULL",
     )?;
-    // What ended with the task's own request may have been for something else
-    // that the request gave back, such as its tag.
+    // A wait that ended with the task's own request may have been for something that the request
+    // freed, such as its tag.
     let mut update = database.prepare("UPDATE waits SET class = ?1 WHERE stack_id = ?2")?;
     for (stack, functions) in stacks {
         let functions: Vec<&str> = functions.split(" < ").collect();

@@ -1,7 +1,7 @@
-//! Records as the kernel side writes them (`bpf/wire.h`), and what they mean.
+//! Decoder of the records that the kernel side writes (`bpf/wire.h`).
 //!
-//! The bytes come from a file, so nothing about them is taken for granted: what
-//! is too short, or has a number in it that means nothing, is no record.
+//! The bytes come from a file and may be anything. A record that is too short, or has a number
+//! without a meaning, is rejected.
 
 use crate::event::{
     Blocked, Call, CallExit, CallFlags, CallKind, Commit, CommitPhase, Complete, Dev, Event,
@@ -10,10 +10,10 @@ use crate::event::{
     Writeback,
 };
 
-/// A record's length, before it in a ring buffer (`bpf/ring.h`).
+/// Length field of a record, which precedes it in a ring buffer (`bpf/ring.h`).
 pub const RING_HEADER_BYTES: usize = 8;
 
-/// Set in a record's kind while its thread is in a page fault.
+/// Flag in a record's kind: its thread is in a page fault.
 const IN_FAULT: u8 = 0x80;
 
 const CALL_HAS_FILE: u32 = 1;
@@ -29,11 +29,11 @@ const BLOCKED_IN_RECLAIM: u16 = 4;
 const BLOCKED_OF_FILE: u16 = 8;
 const BLOCKED_FOR_JOURNAL_SPACE: u16 = 16;
 
-/// No file has a page behind this one: offsets are signed.
+/// Largest number of a page in a file: file offsets are signed.
 const INDEX_AT_MOST: u64 = 1 << 51;
-/// No thread does anything to that many pages in the time of one record.
+/// No thread changes this many pages in the time of one record.
 const PAGES_AT_MOST: u32 = 1 << 20;
-/// No call reads or writes more (MAX_RW_COUNT), nor does a fault.
+/// No call or fault reads or writes more bytes (MAX_RW_COUNT).
 const BYTES_AT_MOST: u64 = 1 << 31;
 
 const CALL_EXIT: u8 = 2;
@@ -41,11 +41,10 @@ const CGROUP: u8 = 30;
 const STACK: u8 = 31;
 const LOST: u8 = 32;
 const DIRECT: u8 = 33;
-/// Where a record of that kind says how long before it its bio was queued.
+/// Offset in a record of kind `DIRECT` of the time between its bio's queueing and its own.
 const QUEUED_BEFORE_AT: usize = 52;
 
-/// Whether a call can be about these bytes: what is linked takes time and memory
-/// by the page.
+/// Whether a call can be about this many bytes: linking takes time and memory for each page.
 fn is_possible(exit: &CallExit) -> bool {
     let call = &exit.call;
     let bytes = match call.kind {
@@ -54,12 +53,12 @@ fn is_possible(exit: &CallExit) -> bool {
         _ => u64::try_from(exit.result).unwrap_or(0),
     };
     let offset = call.offset_bytes.unwrap_or(0);
-    // A call that fails may well have asked for an offset that makes no sense.
+    // A call that fails may have asked for an impossible offset.
     bytes == 0 || bytes <= BYTES_AT_MOST && offset <= i64::MAX as u64
 }
 
-/// The records in what a ring held, each as its bytes; stops at the first thing
-/// that cannot be one.
+/// Splits the content of a ring into records, without their length fields. Stops at the first
+/// length that cannot be one.
 pub fn records(mut ring: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (length, rest) = ring.split_first_chunk()?;
@@ -70,13 +69,13 @@ pub fn records(mut ring: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// When a record was made.
+/// Time of a record in nanoseconds of CLOCK_MONOTONIC; None if it is too short.
 pub fn time_ns(record: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*record.first_chunk()?))
 }
 
-/// When the bio was queued whose request's issue this record tells of, if it tells of
-/// both: [`decode_queued`] is the event of that time.
+/// Time at which the bio was queued, if this record tells of both its queueing and the issue of its
+/// request. [`decode_queued`] gives the event of that time.
 pub fn queued_ns(record: &[u8]) -> Option<u64> {
     if record.get(12)? & !IN_FAULT != DIRECT {
         return None;
@@ -85,7 +84,7 @@ pub fn queued_ns(record: &[u8]) -> Option<u64> {
     Some(time_ns(record)?.saturating_sub(u32::from_le_bytes(*before_ns).into()))
 }
 
-/// The earlier event of a record that [`queued_ns`] gives a time for.
+/// The event for the time that [`queued_ns`] gives; None for other records.
 pub fn decode_queued(record: &[u8], cpu: u32) -> Option<Event> {
     let time_ns = queued_ns(record)?;
     let (issue, segment) = decode(record, cpu)?;
@@ -103,8 +102,8 @@ pub fn decode_queued(record: &[u8], cpu: u32) -> Option<Event> {
     })
 }
 
-/// What a record says: one event, and for an issued request a second one, the
-/// first of its segments. None if it makes no sense.
+/// Decodes a record into an event. An issued request has a second event, its first segment. None if
+/// the record is not valid.
 pub fn decode(record: &[u8], cpu: u32) -> Option<(Event, Option<Event>)> {
     let mut fields = Fields(record);
     let time_ns = fields.u64()?;
@@ -130,7 +129,7 @@ pub fn decode(record: &[u8], cpu: u32) -> Option<(Event, Option<Event>)> {
     ))
 }
 
-/// The fixed part of a record, but for what goes into the event as it is.
+/// The fixed part of a record, without the fields that go into the event as they are.
 struct Head {
     time_ns: u64,
     kind: u8,
@@ -138,7 +137,7 @@ struct Head {
     flags: u16,
 }
 
-/// What is left of a record.
+/// The bytes of a record that are not decoded yet.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -337,7 +336,7 @@ impl<'a> Fields<'a> {
         (run.pages <= PAGES_AT_MOST && run.index <= INDEX_AT_MOST).then_some(run)
     }
 
-    /// Sector, bytes and device, as all I/O records have them in a row.
+    /// Sector, bytes and device, which are adjacent in all I/O records.
     fn io(&mut self, head: &Head) -> Option<Io> {
         Some(Io {
             sector: self.u64()?,
@@ -441,7 +440,7 @@ impl<'a> Fields<'a> {
         let flag = |flag| head.flags & flag != 0;
         Some(Blocked {
             begin_ns,
-            // Woken before this program could see it.
+            // Zero: the thread was woken before the program could see it.
             woken_ns: if woken_ns == 0 {
                 head.time_ns
             } else {
@@ -501,7 +500,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Components come from the file up, each with a NUL behind it.
+/// Components are ordered from the file upwards, each with a NUL after it.
 fn path(components: &[u8], cut: bool) -> String {
     let components = components.strip_suffix(&[0]).unwrap_or(components);
     if components.is_empty() {
@@ -510,7 +509,7 @@ fn path(components: &[u8], cut: bool) -> String {
     let mut path = String::from(if cut { "…" } else { "" });
     for component in components.rsplit(|&byte| byte == 0) {
         path.push('/');
-        // The root directory's own name is a slash.
+        // The name of the root directory's dentry is a slash.
         if component != b"/" {
             path.push_str(&String::from_utf8_lossy(component));
         }
@@ -603,7 +602,7 @@ fn reason(number: u8, file: FileId, value: u64, of_file: bool) -> Option<Reason>
     })
 }
 
-/// A record of the recorder's own, as it would be in a ring.
+/// Encodes a record that the recorder itself adds, in the form it has in a ring.
 fn own_record(time_ns: u64, kind: u8, op: u8, body: &[u8]) -> Vec<u8> {
     let mut record = vec![0; RING_HEADER_BYTES];
     record.extend(time_ns.to_le_bytes());
@@ -616,7 +615,7 @@ fn own_record(time_ns: u64, kind: u8, op: u8, body: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Tells the functions of stack `id`.
+/// Encodes the functions of stack `id`, from the innermost out.
 pub fn stack(time_ns: u64, id: u32, functions: &[String]) -> Vec<u8> {
     let names: Vec<u8> = functions
         .iter()
@@ -628,12 +627,12 @@ pub fn stack(time_ns: u64, id: u32, functions: &[String]) -> Vec<u8> {
     own_record(time_ns, STACK, 0, &body)
 }
 
-/// Tells that events were lost.
+/// Encodes a number of lost events.
 pub fn lost(time_ns: u64, lost: Lost) -> Vec<u8> {
     own_record(time_ns, LOST, lost.kind as u8, &lost.count.to_le_bytes())
 }
 
-/// Tells what a cgroup is called.
+/// Encodes the path of cgroup `id`.
 pub fn cgroup(time_ns: u64, id: u64, path: &str) -> Vec<u8> {
     let mut body = id.to_le_bytes().to_vec();
     body.extend((path.len() as u32).to_le_bytes());
@@ -642,8 +641,8 @@ pub fn cgroup(time_ns: u64, id: u64, path: &str) -> Vec<u8> {
     own_record(time_ns, CGROUP, 0, &body)
 }
 
-/// Tells of a call that a thread is still in, from what the programs keep of the
-/// thread (the begin of `struct thread` in `bpf/state.h`); none if it is in none.
+/// Encodes a call that a thread is still in, from the programs' state of the thread (the begin of
+/// `struct thread` in `bpf/state.h`). None if the thread is in no call.
 pub fn unfinished(time_ns: u64, state: &[u8]) -> Option<Vec<u8>> {
     let mut fields = Fields(state);
     let begin_ns = fields.take::<8>()?;
@@ -791,7 +790,7 @@ mod tests {
             (segment.sector, segment.bytes, segment.pages),
             (2048, 4096, None)
         );
-        // Other records have one event.
+        // All other records have one event.
         assert_eq!(
             queued_ns(&bytes_of(&[1000, head(7, 19, 0, 1), 0, 0, 0, 0, 3])),
             None
@@ -853,7 +852,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is in a file, it is decoded or not, and nothing else happens.
+        /// The decoder accepts or rejects any bytes and does nothing else.
         #[test]
         fn no_bytes_harm_the_decoder(
             kind in any::<u8>(),
@@ -878,9 +877,8 @@ mod tests {
             prop_assert!(found <= ring.len());
         }
 
-        /// Each kind of record that is long enough is decoded, whatever is in
-        /// its fields but the numbers that must mean something, and how many
-        /// pages or bytes a record is about.
+        /// Each kind of record that is long enough is decoded, whatever its fields hold. Exceptions
+        /// are numbers with a fixed set of meanings, and the counts of pages and bytes.
         #[test]
         fn fields_may_have_any_value(words in prop::collection::vec(any::<u64>(), 16)) {
             for kind in (1..=28).chain([DIRECT]).filter(|kind| ![12, 25].contains(kind)) {

@@ -1,9 +1,9 @@
-//! The page about the profiler says what the tables are.
+//! Checks that the profiler's page describes the tables as they are.
 
 use iopro::tables::{Kind, TABLES};
 use iopro::wait::Class;
 
-/// The tables, as the page has them.
+/// The description of all tables, as the page must contain it.
 fn schema() -> String {
     let mut text = String::new();
     for table in TABLES {

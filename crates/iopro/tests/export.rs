@@ -1,4 +1,4 @@
-//! Every format is read back by a reader of that format.
+//! Reads every export format with a reader of that format.
 
 #[allow(dead_code)]
 mod perfetto;
@@ -19,7 +19,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use synthetic::*;
 
-/// A write by one app, an fsync by another that waits for it, and a read.
+/// A write by one app, an fsync by another app that waits for it, and a read.
 fn stream() -> Stream {
     let mut stream = Stream::new();
     stream.write(OTHER_APP, file(10), 0, 2 * PAGE, true);
@@ -34,7 +34,7 @@ fn stream() -> Stream {
     stream.blocked(APP, 2 * MS, page, Some(CallKind::Fsync));
     stream.exit(APP, fsync, begin, 0);
     let begin = stream.now;
-    // Two requests at once.
+    // Both requests are in flight at the same time.
     let reads = [io(Op::Read, 0, 0, PAGE), io(Op::Read, 0, 80, PAGE)];
     let bios = reads.map(|read| stream.queue(APP, read));
     let requests =
@@ -63,7 +63,7 @@ fn export(format: Format, directory: &Path) -> PathBuf {
     output
 }
 
-/// How many rows each table has, as SQLite has them.
+/// Number of rows of each table in the SQLite export.
 fn counts(database: &rusqlite::Connection) -> BTreeMap<&'static str, u64> {
     let count = |name| {
         let query = format!("SELECT count(*) FROM {name}");
@@ -225,7 +225,7 @@ fn what_was_not_finished_leaves_nothing_and_is_in_nobodys_way() {
     let left = || std::fs::read_dir(directory.path()).unwrap().count();
     for format in Format::ALL {
         let output = directory.path().join(format.suffix());
-        // Of one that was killed: nobody tidied up.
+        // The directory of an export that was killed and could not remove it.
         let dead = directory.path().join(".frontrow-dead");
         std::fs::create_dir(&dead).unwrap();
         std::fs::set_permissions(&dead, Permissions::from_mode(0o700)).unwrap();

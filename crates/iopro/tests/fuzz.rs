@@ -1,8 +1,7 @@
-//! Recordings that were changed, by accident or on purpose: what is good before
-//! the damage is read, nothing is invented, nothing panics, and memory does not
-//! depend on what numbers a file has in it.
+//! Recordings that were changed, by accident or on purpose. Events before the damage are read, no
+//! event is invented, nothing panics, and memory does not depend on numbers in the file.
 //!
-//! The same changes each time; `FUZZ_ROUNDS=N` makes N times as many.
+//! The changes are the same each time; `FUZZ_ROUNDS=N` makes N times as many.
 
 use iopro::event::Event;
 use iopro::export::{Export, Format};
@@ -17,10 +16,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// More than a whole recording of this size takes, however it is linked.
+/// No recording of this size takes more, however it is linked.
 const MEMORY_BYTES: usize = 256 << 20;
 
-/// Counts what is allocated, and the most that was at once.
+/// Allocator that counts allocated bytes and their maximum.
 struct Counting;
 
 static USED: AtomicUsize = AtomicUsize::new(0);
@@ -45,7 +44,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One test at a time, or each would count the other's memory.
+/// Only one test runs at a time, since the counters are the process's.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn most_memory(what: impl FnOnce()) -> usize {
@@ -94,7 +93,7 @@ fn recordings() -> Vec<Vec<u8>> {
 
 const BLOCK_HEADER_BYTES: usize = 32;
 
-/// Where a recording's blocks are: header and payload.
+/// Offset of the header and of the payload of each block.
 fn blocks(file: &[u8]) -> Vec<(usize, usize)> {
     let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
     let mut blocks = Vec::new();
@@ -111,7 +110,7 @@ fn header_end(file: &[u8]) -> usize {
     12 + u32::from_le_bytes(file[8..12].try_into().unwrap()) as usize + 8
 }
 
-/// Makes all checksums right again, as whoever forges a recording would.
+/// Corrects all checksums, as the forger of a recording would.
 fn sign(file: &mut [u8]) {
     let end = header_end(file);
     let checksum = xxh3_64(&file[8..end - 8]);
@@ -124,7 +123,7 @@ fn sign(file: &mut [u8]) {
     }
 }
 
-/// Numbers on which arithmetic goes wrong.
+/// Numbers at the limits of integer arithmetic.
 const EDGES: [u64; 10] = [
     0,
     1,
@@ -158,7 +157,7 @@ fn change(part: &mut [u8], random: &mut Random) {
             part[at..at + 8].copy_from_slice(&edge.to_le_bytes());
         }
         _ => {
-            // A number from elsewhere: another file's, an earlier time.
+            // A number from elsewhere: another file's, or an earlier time.
             let at = (at & !7).min(part.len() - 8);
             let from = (random.below(part.len()) & !7).min(part.len() - 8);
             part.copy_within(from..from + 8, at);
@@ -166,8 +165,7 @@ fn change(part: &mut [u8], random: &mut Random) {
     }
 }
 
-/// A recording that somebody forged: numbers in records are wrong, checksums are
-/// right.
+/// A forged recording: numbers in records are wrong, checksums are right.
 fn forged(file: &[u8], seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut forged = file.to_vec();
@@ -191,7 +189,7 @@ fn forged(file: &[u8], seed: u64) -> Vec<u8> {
     forged
 }
 
-/// All events, and how it ended; none if it is no recording.
+/// All events and the ending; None if it is no recording.
 fn read(file: &[u8]) -> Option<(Vec<Event>, Option<Ending>)> {
     let reader = match Reader::new(file, Path::new("x")) {
         Ok(reader) => reader,
@@ -209,7 +207,7 @@ fn assert_is_sentence(text: &str) {
     assert!(!text.contains('\n') && text.len() < 300, "{text}");
 }
 
-/// Whether all of `part` is in `whole`, in the same order.
+/// Whether `whole` has all events of `part` in the same order.
 fn is_part(part: &[Event], whole: &[Event]) -> bool {
     let mut whole = whole.iter();
     part.iter().all(|event| whole.any(|it| it == event))
@@ -245,7 +243,7 @@ fn what_is_read_of_a_damaged_recording_was_recorded() {
             let Some((events, ending)) = read(&damaged) else {
                 continue;
             };
-            // A block that is there twice is whole both times.
+            // A block that the file has twice is complete both times.
             let mut events = events;
             events.dedup();
             assert!(is_part(&events, &whole), "seed {seed}");
@@ -268,7 +266,7 @@ fn a_recording_cut_at_any_block_is_linked_and_reported_up_to_there() {
     let blocks = blocks(file);
     let mut most = 0;
     for (start, _) in blocks.iter().step_by((blocks.len() / 8).max(1)) {
-        // In the middle of the block's header.
+        // The cut is in the middle of the block's header.
         let report = report_of(&file[..start + 16]).unwrap();
         assert_eq!(report.recording.ending, "cut short");
         let text = report::text(&report, 100);
@@ -322,8 +320,8 @@ fn forged_recordings_are_linked_reported_and_exported_in_bounded_memory() {
     }
 }
 
-/// What a user does with a recording: a report and an export. Errors are fine,
-/// and told in a sentence.
+/// A user's operations on a recording: a report and an export. Errors are allowed and must be
+/// sentences.
 fn use_all_of(file: &[u8], format: Format) {
     if let Ok(report) = report_of(file) {
         report::text(&report, 80);
@@ -339,7 +337,7 @@ fn use_all_of(file: &[u8], format: Format) {
     let export = Export::begin(format, &output).unwrap();
     let store = export.store().unwrap();
     if let Ok(store) = link(reader, path, None, store, &mut |_| {}) {
-        // Times before the machine was switched on are refused, in a sentence.
+        // Times before the boot of the machine are refused with a sentence.
         if let Err(error) = export.finish(store) {
             assert_is_sentence(&error.to_string());
         }

@@ -1,4 +1,4 @@
-//! What becomes of each kind of I/O, on streams of events with known answers.
+//! Links of each kind of I/O, on streams of events with known answers.
 
 #[allow(dead_code)]
 mod synthetic;
@@ -188,7 +188,7 @@ fn direct_io_is_linked_to_its_call() {
     let begin = stream.enter(APP, &call);
     stream.io(APP, io(Op::Write, 1, 0, PAGE), None);
     stream.exit(APP, call, begin, PAGE as i64);
-    // Of a read the file is known when it returns.
+    // The file of a read is known when the read returns.
     let begin = stream.now;
     stream.io(APP, io(Op::Read, 1, 0, PAGE), None);
     stream.blocked(APP, MS, Reason::DirectIo, Some(CallKind::Pread64));
@@ -297,7 +297,7 @@ fn a_journals_requests_belong_to_the_commit_and_the_commit_to_its_fsync() {
     let phase = |phase| What::Commit(Commit { transaction, phase });
     stream.push(JBD2, phase(CommitPhase::Start));
     stream.push(JBD2, phase(CommitPhase::Logging));
-    // The journal has a copy of a dirty metadata page.
+    // The journal holds a copy of a dirty metadata page.
     stream.dirtied(JBD2, metadata(), 7, 1);
     stream.io(JBD2, io(Op::Write, 1, 800, 2 * PAGE), Some((metadata(), 7)));
     stream.push(JBD2, phase(CommitPhase::End));
@@ -370,7 +370,7 @@ fn io_uring_operations_are_calls() {
             flags: CallFlags::default(),
         }),
     );
-    // A worker tries again.
+    // A worker submits it again.
     if let Some(submit) = stream.events.last().map(|event| event.what.clone()) {
         stream.push(OTHER_APP, submit);
     }
@@ -390,8 +390,8 @@ fn io_uring_operations_are_calls() {
 #[test]
 fn runs_told_late_change_nothing() {
     let mut stream = Stream::new();
-    // The worker's run that took the page is told after the page became dirty
-    // anew, and the request before who dirtied it.
+    // The worker's run that took the page is told after the page became dirty anew. The request is
+    // told before the event of its dirtier.
     stream.write(APP, file(10), 0, PAGE, true);
     let taken = stream.run(file(10), 0, 1);
     stream.write(OTHER_APP, file(10), 0, PAGE, true);

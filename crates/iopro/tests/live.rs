@@ -1,4 +1,4 @@
-//! A recording that is watched while it is made.
+//! Linking of a recording while it is made.
 
 #[allow(dead_code)]
 mod synthetic;
@@ -13,8 +13,7 @@ use synthetic::*;
 
 const INTERVAL: u64 = 100 * MS;
 
-/// Five fsyncs, each of which waits for another app's write, a sixth of a second
-/// apart.
+/// Five fsyncs, a sixth of a second apart. Each waits for another app's write.
 fn stream() -> Stream {
     let mut stream = Stream::new();
     for round in 0..5 {
@@ -34,7 +33,7 @@ fn stream() -> Stream {
     stream
 }
 
-/// What the reader says of a recording with a round each 20 ms.
+/// Steps that the reader gives for a recording with one round every 20 ms.
 fn steps(stream: &Stream) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut round_ns = 20 * MS;
@@ -110,7 +109,7 @@ fn a_call_that_does_not_return_is_shown_meanwhile() {
     steps.extend((1..=30).map(|round| Step::Until(round * 20 * MS)));
     let frames = frames(steps, usize::MAX);
     assert_eq!(frames.len(), 6);
-    // In the first it has only just begun.
+    // In the first frame the call has only just begun.
     assert!(frames[0].under_way.is_empty());
     for (before, frame) in frames.iter().zip(&frames[1..]) {
         let call = &frame.under_way[0];

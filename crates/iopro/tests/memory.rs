@@ -1,8 +1,9 @@
-//! What reading a recording takes in memory does not depend on how long it is: here
-//! one of a real kernel's, lap after lap, with files and commits of its own in each, and
-//! pages that nobody ever writes back, of which there are as many as memory has room for.
+//! The memory that a recording takes does not depend on its length.
 //!
-//! `MEMORY_LAPS=N` makes it longer. It is one test, since memory is the process's.
+//! The test repeats a recording of a real kernel, lap after lap. Each lap has files and commits of
+//! its own, and pages that are never written back, as many as the memory's limit allows.
+//!
+//! `MEMORY_LAPS=N` makes it longer. It is one test, since memory is counted for the process.
 
 use iopro::export::{Export, Format};
 use iopro::link::link;
@@ -16,24 +17,24 @@ use std::path::Path;
 const MOST_KIB: u64 = 200 << 10;
 
 const LAPS: u64 = 25;
-/// Longer than the recording.
+/// Longer than the recording, in nanoseconds.
 const LAP_NS: u64 = 600_000_000_000;
-/// More commits than it has.
+/// More commits than the recording has.
 const LAP_COMMITS: u64 = 1000;
 
-/// Of each lap, until there are so many: each in a region of its own, they take more
-/// memory than the linker gives them. After that each is written again and again.
+/// Dirty pages of each lap, and the most of all laps. Each is in a region of its own, so they
+/// exceed the linker's memory. After that the same pages are written again.
 const PENDING: u64 = 1500;
 const PENDING_AT_MOST: u64 = 100_000;
 const REGION_BYTES: u64 = 16 << 20;
 const PAGE_BYTES: u64 = 4096;
 
-/// Of a block: its header, in which the kind, the CPU, the length and the time are.
+/// Length of a block's header, which has its kind, CPU, length and time.
 const BLOCK_HEADER_BYTES: usize = 32;
 const DATA: u64 = 1;
 const ROUND: u64 = 2;
 
-/// A record's length is before it.
+/// Length of the field before a record that holds its length.
 const RING_HEADER_BYTES: usize = 8;
 
 const CALL_EXIT: u8 = 2;
@@ -41,11 +42,11 @@ const DIRTIED: u8 = 7;
 const BLOCKED: u8 = 25;
 const JOURNAL_COMMIT: u8 = 5;
 const PWRITE64: u8 = 7;
-/// The file, the offset and the size of a call are known.
+/// Flags of a call whose file, offset and size are known.
 const HAS_ALL: u64 = 7;
 
-/// Where in a record of this kind there are times, besides the one that it begins with,
-/// files, and transactions (`bpf/wire.h`).
+/// Offsets of times, files and transactions in a kind of record (`bpf/wire.h`), without the time at
+/// its begin.
 struct Places {
     times: &'static [usize],
     files: &'static [usize],
@@ -92,7 +93,7 @@ fn add(bytes: &mut [u8], at: usize, more: u64) {
     bytes[at..at + 4].copy_from_slice(&(sum as u32).to_le_bytes());
 }
 
-/// A record's bytes in what a ring held, with what is put behind it.
+/// The records in the content of a ring, each with the padding after it.
 fn records(ring: &mut [u8]) -> impl Iterator<Item = &mut [u8]> {
     let mut rest = ring;
     std::iter::from_fn(move || {
@@ -107,7 +108,7 @@ fn records(ring: &mut [u8]) -> impl Iterator<Item = &mut [u8]> {
     })
 }
 
-/// As if it came `lap` laps later.
+/// Changes a record to one that is `lap` laps later.
 fn move_on(record: &mut [u8], lap: u64) {
     let places = places(record[12] & 0x7f, record[13]);
     put(record, 0, u64_at(record, 0) + lap * LAP_NS);
@@ -117,7 +118,7 @@ fn move_on(record: &mut [u8], lap: u64) {
             put(record, at, time_ns + lap * LAP_NS);
         }
     }
-    // The number of an inode that was used again; the device itself has none.
+    // The generation of an inode number that was used again; a block device has none.
     for &at in places.files {
         if record.len() >= at + 16 && u64_at(record, at) != 0 {
             add(record, at + 12, lap);
@@ -133,7 +134,7 @@ enum Block {
     Round(u64),
 }
 
-/// The blocks of a recording, but for the one that ends it.
+/// The blocks of a recording, without the last one.
 fn blocks(path: &Path) -> Vec<Block> {
     let file = fs::read(path).unwrap();
     let mut at = 12 + u32_at(&file, 8) as usize + 8;
@@ -152,7 +153,7 @@ fn blocks(path: &Path) -> Vec<Block> {
     blocks
 }
 
-/// A page that is written and stays in memory: what a ring has of it.
+/// Records of a page that is written and stays dirty, as a ring has them.
 fn pending(file: &[u8], thread: &[u8], number: u64, time_ns: u64) -> Vec<u8> {
     let offset = number % PENDING_AT_MOST * REGION_BYTES;
     let head = |kind: u8, op: u8| [&time_ns.to_le_bytes(), thread, &[kind, op, 0, 0]].concat();
@@ -178,7 +179,7 @@ fn pending(file: &[u8], thread: &[u8], number: u64, time_ns: u64) -> Vec<u8> {
     }
 }
 
-/// Some call's file and thread.
+/// The file and the thread of any call.
 fn somebody(blocks: &mut [Block]) -> (Vec<u8>, Vec<u8>) {
     for block in blocks {
         let Block::Data(_, ring) = block else {
@@ -193,7 +194,7 @@ fn somebody(blocks: &mut [Block]) -> (Vec<u8>, Vec<u8>) {
     panic!("there is no call with a file");
 }
 
-/// A recording as long as so many of the other; gives how many records it has.
+/// Writes a recording of `laps` laps and returns its number of records.
 fn write_laps(of: &Path, laps: u64, to: &Path) -> u64 {
     let header = Reader::open(of).unwrap().header().clone();
     let mut blocks = blocks(of);
@@ -230,7 +231,7 @@ fn write_laps(of: &Path, laps: u64, to: &Path) -> u64 {
     count
 }
 
-/// The most memory that this process ever had, in KiB.
+/// Most memory that this process ever had (`VmHWM`), in KiB.
 fn most_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status

@@ -1,6 +1,6 @@
-//! Exports of real recordings, opened by the programs that they are for.
+//! Exports of real recordings, opened by the programs that they are made for.
 //!
-//! `make readers` gets these (`tests/readers`), and `make test` does so first.
+//! `make readers` installs these (`tests/readers`); `make test` does so first.
 
 use iopro::export::{Export, Format};
 use iopro::link::link;
@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-/// All formats of one recording, made once.
+/// All export formats of one recording, made once.
 static EXPORTS: LazyLock<TempDir> = LazyLock::new(|| {
     let directory = tempfile::tempdir().unwrap();
     for format in Format::ALL {
@@ -29,7 +29,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Of the lab, with some of everything: see `recordings/README.md`.
+/// A recording of the lab with all kinds of I/O, see `recordings/README.md`.
 fn recording() -> PathBuf {
     root().join("crates/iopro/tests/recordings/6.12.iopro")
 }
@@ -44,8 +44,7 @@ fn export(format: Format) -> PathBuf {
     EXPORTS.path().join(format.name())
 }
 
-/// What a program prints; `path` is below `target/readers` unless it is a
-/// program of the system.
+/// Output of a program. `path` is below `target/readers`, or the name of a system's program.
 fn printed(path: &str, arguments: &[&str]) -> String {
     let readers = root().join("target/readers");
     let program = match path.contains('/') {
@@ -90,7 +89,7 @@ fn duckdb(question: &str) -> String {
     )
 }
 
-/// A table's columns, so that all programs print them in the same way.
+/// SQL for a table's columns that all programs print in the same way.
 fn columns(table: &Table) -> String {
     let columns = table.columns.iter().map(|column| match column.kind {
         Kind::Text => format!("'<' || coalesce({}, '') || '>'", column.name),
@@ -100,14 +99,14 @@ fn columns(table: &Table) -> String {
     columns.collect::<Vec<_>>().join(", ")
 }
 
-/// A table's rows in an order that does not depend on the program.
+/// Lines of an output in an order that does not depend on the program.
 fn sorted(printed: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = printed.lines().collect();
     lines.sort_unstable();
     lines
 }
 
-/// The examples in the page about the profiler.
+/// The SQL examples of the profiler's page.
 fn examples() -> Vec<String> {
     let page = std::fs::read_to_string(root().join("docs/iopro.md")).unwrap();
     let blocks = page.split("```sql\n").skip(1);
@@ -147,7 +146,7 @@ fn sqlite3_and_duckdb_answer_the_documented_questions_alike() {
     for example in examples {
         let answer = sqlite(&example);
         assert!(!answer.is_empty(), "{example}");
-        // Means are printed with other digits, and what is equal in another order.
+        // Programs print means with different digits, and equal rows in a different order.
         let rows = duckdb(&format!("{views} {example}"));
         assert_eq!(answer.lines().count(), rows.lines().count(), "{example}");
     }
@@ -178,7 +177,7 @@ fn duckdb_reads_the_rows_of_all_csv_files() {
     }
 }
 
-/// Each line's name and its values, each with its time.
+/// Values of each line with their times, by the line's name.
 fn changes(vcd: &str) -> BTreeMap<String, Vec<(u64, u64)>> {
     let mut parser = vcd::Parser::new(vcd.as_bytes());
     let header = parser.parse_header().unwrap();
@@ -272,7 +271,7 @@ fn the_trace_is_as_perfetto_publishes_it_and_has_every_call_wait_and_request() {
              WHERE queued_ns IS NOT NULL"
         ))
     );
-    // An arrow leads between a call and a request that carried data of it.
+    // Each arrow joins a call and a request that carried its data.
     let arrows = read["arrows"].as_array().unwrap();
     assert!(!arrows.is_empty());
     for arrow in arrows {

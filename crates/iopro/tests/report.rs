@@ -1,4 +1,4 @@
-//! What a report says in words, and that it says the same on a page.
+//! Sentences of the report, and that the HTML page has the same ones.
 
 #[allow(dead_code)]
 mod synthetic;
@@ -7,7 +7,7 @@ use iopro::event::*;
 use iopro::report::{self, Report};
 use synthetic::*;
 
-/// An fsync waits for another app's write, three times; a read for the device, once.
+/// Three fsyncs wait for another app's write each; one read waits for the device.
 fn report() -> Report {
     let mut stream = Stream::new();
     for round in 0..3 {
@@ -36,7 +36,7 @@ fn report() -> Report {
     Report::of(&stream.link().0).unwrap()
 }
 
-/// Without line ends: where lines are broken is of no interest.
+/// The text without its line breaks.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,6 +1,5 @@
-//! Page versions against a model that keeps an owner for every byte: whatever
-//! is written, taken, issued and truncated in whatever order, each call's part
-//! in each version ends in exactly one of the kinds.
+//! Page versions against a model that keeps an owner for each byte. Writes, writeback, requests and
+//! truncations come in any order. Each call's part in each version must end in exactly one kind.
 
 #[allow(dead_code)]
 mod synthetic;
@@ -13,7 +12,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use synthetic::*;
 
-/// So small that all ways to cover a page are tried.
+/// Small pages, so that all ways to cover a page occur.
 const PAGE_BYTES: u64 = 8;
 const PAGES: u64 = 6;
 
@@ -41,14 +40,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Who owns each byte of a dirty page; 0 for nobody.
+/// `syscall_id` of the owner of each byte of a dirty page; 0 for none.
 type Owners = [u64; PAGE_BYTES as usize];
 
 fn calls_in(owners: &Owners) -> BTreeSet<u64> {
     owners.iter().copied().filter(|call| *call != 0).collect()
 }
 
-/// The page cache, and what is to be found in the tables.
+/// The page cache, and the links that the tables must have.
 #[derive(Default)]
 struct Model {
     live: BTreeMap<u64, Owners>,
@@ -56,7 +55,7 @@ struct Model {
     in_device: Vec<(u64, Io, BTreeSet<u64>)>,
     calls: u64,
     requests: u64,
-    /// How often each (call, page, kind, request) is to be found.
+    /// Expected number of each (call, page, kind, request).
     fates: BTreeMap<(u64, u64, &'static str, u64), u64>,
 }
 
@@ -145,8 +144,7 @@ impl Model {
         }
     }
 
-    /// The kernel waits for pages under writeback first, so only dirty ones are
-    /// thrown away.
+    /// The kernel waits for pages under writeback first, so it throws away only dirty ones.
     fn truncate(&mut self, stream: &mut Stream, from: u64) {
         if !self.taken.is_empty() {
             return;
@@ -191,10 +189,10 @@ impl Model {
     }
 }
 
-/// How often each call, page, kind and request is found.
+/// Number of each (call, page, kind, request) in the tables.
 type Fates = BTreeMap<(u64, u64, String, u64), u64>;
 
-/// The links of the tables, a page each.
+/// Links of the tables, one for each page.
 fn linked(stream: &Stream) -> (Fates, Tables) {
     let mut header = header();
     header.page_bytes = PAGE_BYTES;
@@ -206,7 +204,7 @@ fn linked(stream: &Stream) -> (Fates, Tables) {
     let tables = Tables(linker.finish(Some(Ending::Complete { end_ns })).unwrap());
     let mut fates = BTreeMap::new();
     {
-        // Rows of kind `kernel` and the like have numbers of their own.
+        // Rows of kind `kernel` and `unrecorded` have numbers, too.
         let mut statement = tables
             .0
             .database()
@@ -263,8 +261,8 @@ proptest! {
         );
     }
 
-    /// A recording may have lost anything: its events are still linked, and no
-    /// part in a version is counted twice.
+    /// Events of a recording may be lost. The others are linked, and no part in a version is
+    /// counted twice.
     #[test]
     fn lost_events_are_no_error(
         steps in prop::collection::vec(step(), 1..60),

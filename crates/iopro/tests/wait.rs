@@ -1,4 +1,4 @@
-//! Each class of waiting, on a stream of events built so that it causes it.
+//! Each class of waiting, on a stream of events that causes it.
 
 #[allow(dead_code)]
 mod synthetic;
@@ -12,8 +12,7 @@ const WAITS: &str = "SELECT class, reason, other.process_name, request_id,
                          block_ns / 1000000, device_ns / 1000000
                      FROM waits LEFT JOIN tasks AS other ON other.task_id = other_task_id";
 
-/// Another app's page is written back by the kernel's worker while somebody
-/// comes to wait for it.
+/// The kernel's worker writes back another app's page, and a task begins to wait for it.
 fn written_back(stream: &mut Stream) {
     stream.write(OTHER_APP, file(10), 0, PAGE, true);
     stream.write_back(file(10), 0, 1);
@@ -456,7 +455,7 @@ fn a_guessed_page_is_taken_for_one_that_was_read_when_the_wait_ended() {
         index: 0,
     };
     stream.blocked(APP, 5 * MS, page, Some(CallKind::Sendfile));
-    // And one that ended with nothing.
+    // A wait that ended without a request.
     stream.pass(5 * MS);
     stream.blocked(APP, MS, page, Some(CallKind::Sendfile));
     assert_eq!(

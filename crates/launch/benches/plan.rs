@@ -1,4 +1,4 @@
-//! CPU time of planning: as many chunks as the paper's Messenger has, and a million.
+//! CPU time of planning, for as many chunks as the paper's Messenger has, and for a million.
 //!
 //! ```text
 //! cargo bench -p launch
@@ -8,7 +8,7 @@ use launch::Latency;
 use launch::plan::{Ground, Joining, Piece, Place, layout};
 use launch::profile::PAGE_BYTES;
 
-/// Of so many repetitions the fastest counts.
+/// Number of repetitions; the fastest counts.
 const LOOPS: usize = 5;
 
 fn main() {
@@ -20,8 +20,8 @@ fn main() {
     }
 }
 
-/// Chunks of 1 to 28 pages with gaps of 1 to 5, as the app has them that the launch
-/// experiment makes after Messenger.
+/// Chunks of 1 to 28 pages with gaps of 1 to 5 pages, as in the launch experiment's model of
+/// Messenger.
 fn ground(chunks: u64) -> Ground {
     let mut state = 1_u64;
     let mut below = |limit: u64| {
@@ -52,7 +52,7 @@ fn ground(chunks: u64) -> Ground {
 }
 
 fn plan_s(ground: &Ground) -> f64 {
-    // An eMMC's: some of the padding pays, and more than 10 % of it would.
+    // An eMMC: some of the padding pays, and more than 10 % of it would.
     let latency = Latency {
         ns: std::array::from_fn(|pages| 290_000 + (pages as u64 + 1) * 20_000),
         page_ns: 20_000,
@@ -71,7 +71,7 @@ fn plan_s(ground: &Ground) -> f64 {
     took_s
 }
 
-/// What this process has had of the CPU: whoever else is busy does not count.
+/// CPU time of this process in seconds, which other processes do not affect.
 fn cpu_s() -> f64 {
     let mut time = libc::timespec {
         tv_sec: 0,

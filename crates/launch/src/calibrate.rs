@@ -1,13 +1,13 @@
-//! Measuring the device's read time by size (§IV), as a loader meets it.
+//! Measurement of a device's read time by size (§IV), under a loader's conditions.
 //!
-//! The paper takes the median latency of single reads at random places. A loader does
-//! not send single reads: it keeps the device's queue full, where the next command's
-//! protocol overlaps with the data of the one before. What a further request costs there
-//! is measured here: batches of reads at random places, the batch's time by its requests.
+//! The paper takes the median latency of single reads at random places. A loader keeps the device's
+//! queue full, so the next command's protocol overlaps with the previous one's data. The cost of
+//! one more request is measured under these conditions: the time of a batch of reads at random
+//! places, divided by its requests.
 //!
-//! Beside large reads a small one may cost still less: where the device takes commands
-//! while data cross its link, all of it but its own data passes meanwhile. Batches of large
-//! and small reads in turns tell how much that is, against batches of each alone.
+//! Beside large reads a small one may cost less. A device that takes commands while data cross its
+//! link hides all of the read but its data. Batches that alternate large and small reads, compared
+//! with batches of one size, tell how much.
 
 use crate::latency::{Latency, SIZES, TABLE_BYTES};
 use crate::load::{Error, Map};
@@ -18,20 +18,21 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
-/// Requests in a batch.
+/// Number of requests in a batch.
 const BATCH: usize = 16;
 
-/// What is measured beyond the table, for the time of each further page.
+/// Size measured beyond the table, for the time of each further page.
 const LARGE_BYTES: u64 = 512 << 10;
 
-/// The least that reads have to be spread over: too little, and they meet.
+/// Smallest range to spread reads over; in a smaller one reads would adjoin.
 pub const SPAN_BYTES: u64 = 2 * BATCH as u64 * LARGE_BYTES;
 
-/// Measures the device that `file` is on by reading `span_bytes` of it from its begin.
-/// The file is open with O_DIRECT and holds data there: what was never written, flash
-/// does not read. `rounds` is how many batches of each size the median is of, `random`
-/// gives any 64-bit numbers, and `progress` hears how many of how many sizes are done and
-/// says whether to go on.
+/// Measures the device of `file` by reads in its first `span_bytes` bytes.
+///
+/// The file must be open with O_DIRECT and contain data there: flash does not read pages that were
+/// never written. The times are medians of `rounds` batches of each size. `random` gives 64-bit
+/// numbers. `progress` is called with the number of sizes done and their total, and returns whether
+/// to continue.
 ///
 /// # Errors
 /// [`Error`]; interrupted when `progress` says so.
@@ -64,7 +65,7 @@ pub fn calibrate(
         ns,
         page_ns: large_ns.saturating_sub(ns[SIZES - 1]) / pages,
         gap_ns,
-        // Of two reads; all of it is the small one's.
+        // The hidden time of two reads, all of which is the small one's.
         hidden_ns: (ns[0] + ns[SIZES - 1])
             .saturating_sub(2 * mixed_ns)
             .min(ns[0]),
@@ -80,13 +81,13 @@ fn go_on(yes: bool) -> io::Result<()> {
 
 struct Stand<'a> {
     ring: IoUring,
-    /// One for all reads: nobody looks at what they read.
+    /// One buffer for all reads, whose data are not used.
     buffer: Map,
     file: &'a File,
     span_bytes: u64,
 }
 
-/// One of a batch.
+/// One read of a batch.
 #[derive(Clone, Copy)]
 struct Read {
     offset: u64,
@@ -94,7 +95,7 @@ struct Read {
 }
 
 impl Stand<'_> {
-    /// Of one read, on average over those of a batch, whose sizes are given.
+    /// Median over batches of the mean time of one read, in nanoseconds.
     fn median_ns(
         &mut self,
         bytes: [u64; BATCH],
@@ -109,7 +110,7 @@ impl Stand<'_> {
         Ok(times[times.len() / 2] / BATCH as u64)
     }
 
-    /// The CPU time of one small read.
+    /// CPU time of one small read, in nanoseconds.
     fn cpu_ns(&mut self, rounds: usize, random: &mut impl FnMut() -> u64) -> io::Result<u64> {
         let begun = thread_ns();
         for _ in 0..rounds.max(1) {
@@ -119,8 +120,8 @@ impl Stand<'_> {
         Ok((thread_ns() - begun) / (BATCH * rounds.max(1)) as u64)
     }
 
-    /// Reads of these sizes at places that do not adjoin, each in a stretch of its own, in
-    /// the device's order as a plan has them.
+    /// Reads of these sizes at places that do not adjoin. Each is in a stretch of its own, in the
+    /// device's order as in a plan.
     fn apart(&self, bytes: [u64; BATCH], random: &mut impl FnMut() -> u64) -> [Read; BATCH] {
         let stretch = self.span_bytes / BATCH as u64;
         std::array::from_fn(|index| {
@@ -148,7 +149,7 @@ impl Stand<'_> {
         while done < reads.len() {
             match self.ring.submit_and_wait(reads.len() - done) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    // Nothing tells when the buffer is free.
+                    // Without the ring, the end of the reads is unknown, so the buffer must stay.
                     self.buffer.leak();
                     return Err(error);
                 }

@@ -1,4 +1,4 @@
-//! Which file it was, and whether it is still that one.
+//! Identity of a file, to tell whether it is still the recorded one.
 
 use std::fs::File;
 use std::io;
@@ -8,30 +8,29 @@ use std::os::unix::fs::MetadataExt;
 /// `_IOR('v', 1, long)` of `linux/fs.h`; the kernel writes an `int`.
 const FS_IOC_GETVERSION: libc::c_ulong = 0x8008_7601;
 
-/// What tells a file from all others and from its own earlier contents. A package
-/// update replaces the inode or changes size and time, and the file's pages drop out of
-/// the profile.
+/// Values that differ between files, and between contents of a file. A package update replaces the
+/// inode or changes size and time; the file's pages are then not loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// `st_dev`, the file system's device.
+    /// `st_dev`: device of the file system.
     pub device: u64,
     /// `st_ino`.
     pub inode: u64,
-    /// Counts up when an inode is used again; 0 where the file system has none.
+    /// Inode generation, which counts the uses of an inode number. 0 on file systems without it.
     pub generation: u32,
-    /// `st_size`.
+    /// `st_size`: size in bytes.
     pub size_bytes: u64,
-    /// `st_mtim`, the seconds.
+    /// Seconds of `st_mtim`.
     pub mtime_s: i64,
-    /// `st_mtim`, the rest.
+    /// Nanoseconds of `st_mtim`.
     pub mtime_ns: u32,
 }
 
 impl Identity {
-    /// Of an open file.
+    /// The identity of an open file.
     ///
     /// # Errors
-    /// What the system said; a file that is not a regular one is invalid input.
+    /// The system's error; a file that is not a regular one is invalid input.
     pub fn of(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {

@@ -1,35 +1,35 @@
-//! How long the device takes for a read, by its size: the paper's storage model (§IV).
+//! Read time of a device by size: the paper's storage model (§IV).
 
 use crate::profile::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 
-/// Sizes in the table: 4 KB, 8 KB … 128 KB.
+/// Number of sizes in the table: 4 KB, 8 KB … 128 KB.
 pub const SIZES: usize = 32;
 
-/// The largest size in the table.
+/// Largest size in the table, in bytes.
 pub const TABLE_BYTES: u64 = SIZES as u64 * PAGE_BYTES;
 
-/// Read time by size. Up to 128 KB each size was measured; beyond, each further page
-/// takes the same.
+/// Read times by size. Each size up to 128 KB was measured; beyond, each further page takes the
+/// same time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Of 4 KB, 8 KB … 128 KB.
+    /// Read times of 4 KB, 8 KB … 128 KB, in nanoseconds.
     pub ns: [u64; SIZES],
-    /// Of each page beyond.
+    /// Read time of each page beyond the table, in nanoseconds.
     pub page_ns: u64,
-    /// What reading a gap takes the CPU, however small it is: it is a read of its own
-    /// until it is merged.
+    /// CPU time to read a gap of any size, in nanoseconds: a gap is a read of its own until it is
+    /// merged.
     pub gap_ns: u64,
-    /// What of a 4 KB read's time passes while the data of others cross the link, so that
-    /// it takes nobody's time there; 0 for a device that does one thing at a time.
+    /// Part of a 4 KB read's time that passes while data of other reads cross the link, in
+    /// nanoseconds. 0 for a device that does one thing at a time.
     pub hidden_ns: u64,
 }
 
-/// Time in 1/4096 ns, so that a byte beyond the table has a whole number of them.
+/// Time in 1/4096 ns: each byte beyond the table takes a whole number of these.
 pub(crate) type Fine = i128;
 
 impl Latency {
-    /// Of a read of so many bytes, at least one.
+    /// Time of a read of `bytes` bytes, at least one, in nanoseconds.
     pub fn read_ns(&self, bytes: u64) -> u64 {
         (self.fine(bytes) / Fine::from(PAGE_BYTES)) as u64
     }
@@ -47,8 +47,8 @@ impl Latency {
         }
     }
 
-    /// The time that a device needs for its reads' data, where what it can hide of each
-    /// read is hidden. No read is shorter than its pages on the link.
+    /// The table of the reads' data alone, without the part of each read that can be hidden. No
+    /// read is shorter than the transfer of its pages.
     pub(crate) fn of_data(&self) -> Latency {
         let data_ns =
             |(pages, ns): (u64, u64)| (ns - self.hidden_ns.min(ns)).max(pages * self.page_ns);
@@ -59,12 +59,12 @@ impl Latency {
         Latency { ns, ..self.clone() }
     }
 
-    /// The time that a device needs for a read's command, whatever its size.
+    /// Time of a read's command, whatever its size, in nanoseconds.
     pub(crate) fn command_ns(&self) -> u64 {
         self.ns[0]
     }
 
-    /// Of one byte beyond the table.
+    /// Time of one byte beyond the table.
     pub(crate) fn slope(&self) -> Fine {
         Fine::from(self.page_ns)
     }

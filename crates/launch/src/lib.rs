@@ -1,10 +1,10 @@
-//! Loading an app's working set in a few large reads, after "Enlarging I/O Size for
-//! Faster Loading of Mobile Applications" (paper "003").
+//! Loading of an app's working set in a few large reads, after "Enlarging I/O Size for Faster
+//! Loading of Mobile Applications" (paper "003").
 //!
-//! [`record`] finds the pages that a start of the app brings into memory and makes a
-//! [`profile`] of them. [`plan`] lays the pages out by their place on the device, merges
-//! what adjoins and pads gaps where one larger read is faster than two. [`load`] reads
-//! the plan into the page cache of the files that the pages belong to.
+//! [`record`] finds the pages that a start of the app touches and makes a [`profile`] of them.
+//! [`plan`] orders the pages by their place on the device, merges adjoining ones, and pads gaps
+//! where one larger read is faster than two. [`load`] reads the plan into the page cache of the
+//! pages' files.
 
 pub mod calibrate;
 pub mod load;

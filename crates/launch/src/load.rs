@@ -1,9 +1,8 @@
-//! Reading a plan into the page cache of the files that its pages belong to.
+//! Loading of a plan into the page cache of the pages' files.
 //!
-//! On a stock kernel, requests of different files merge when their bios meet in one
-//! task's plug, or in the scheduler before the device takes them. One `io_uring_enter`
-//! has one plug for all that it submits, so a batch of reads in the device's order
-//! becomes as many requests as the plan has:
+//! On a stock kernel, requests of different files merge if their bios meet in one task's plug, or
+//! in the scheduler. One `io_uring_enter` has one plug for all that it submits. A batch of reads in
+//! the device's order thus becomes the plan's requests:
 //!
 //! * Pages are read through the page cache. The file is marked as read at random
 //!   (`POSIX_FADV_RANDOM`), so the kernel reads exactly what is asked for
@@ -15,7 +14,7 @@
 //! * Padding is read past the page cache (O_DIRECT), from the file that it lies in or,
 //!   where it is in none of the profile's, from the device.
 //!
-//! Nobody reads the buffer that all of them have in common.
+//! All reads have one buffer in common, whose content is not used.
 
 mod buffer;
 mod memory;
@@ -32,65 +31,66 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-/// One read of a batch: what the kernel's readahead takes at once wherever readahead is
-/// set lower than a request may be long. Neighbours become one request all the same.
+/// Size of one read. It is what the kernel's readahead takes at once, where readahead is set lower
+/// than the largest request. Neighbouring reads still become one request.
 const READ_BYTES: u64 = 128 << 10;
 
-/// Reads that are submitted together, under one plug, at most; a request is not cut
-/// between two batches if it has not more parts than that.
+/// Most reads that are submitted together under one plug. A request with more parts than this is
+/// cut into several batches.
 const BATCH: usize = 128;
 
-/// A batch is submitted when it has this much, the first with its first request: the
-/// device is not to wait while memory is found for more.
+/// Size at which a batch is submitted; the first one goes with its first request. The device must
+/// not wait while memory is allocated for more.
 const BATCH_BYTES: u64 = 128 << 10;
 
-/// Below so many entries io_uring has no plug (`io_submit_state_start`).
+/// Fewest entries for which io_uring has a plug (`io_submit_state_start`).
 const PLUGGED: usize = 3;
 
-/// Reads on the way at most: the device has the next batch while it works on one.
+/// Most reads in flight: the device has the next batch while it works on one.
 const IN_FLIGHT: usize = 2 * BATCH;
 
-/// Why nothing, or not all, was loaded.
+/// Reasons why nothing, or not all, was loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kernel has no io_uring, or not for this user.
+    /// The kernel has no io_uring, or forbids it to this user.
     #[error(
         "io_uring is not to be had here ({0}), so nothing is loaded: allow it with `sysctl kernel.io_uring_disabled=0`"
     )]
     NoRing(io::Error),
-    /// A file could not be prepared, or memory not be had.
+    /// A file could not be prepared, or memory could not be allocated.
     #[error("cannot load: {0}")]
     System(#[from] io::Error),
 }
 
-/// What was done.
+/// Result of loading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Requests of the plan that were sent.
+    /// Number of the plan's requests that were sent.
     pub requests: usize,
-    /// Bytes of the working set that were asked for.
+    /// Bytes of the working set that were requested.
     pub bytes: u64,
-    /// Bytes of padding.
+    /// Bytes of padding that were requested.
     pub padding_bytes: u64,
-    /// Reads that the device or a file system failed; demand paging meets them again.
+    /// Number of reads that the device or a file system failed. Demand paging reads these again.
     pub failed: usize,
-    /// Memory got short before the end.
+    /// Loading stopped because memory got short.
     pub stopped: bool,
 }
 
-/// Where a plan's parts are read.
+/// The files and the device that a plan's parts are read from.
 #[derive(Clone, Debug)]
 pub struct Source<'a> {
-    /// The files by their number in the plan.
+    /// Files by their index in the plan.
     pub files: Vec<&'a File>,
-    /// The device that they are on, open with O_DIRECT.
+    /// The device of the files, open with O_DIRECT.
     pub device: Option<&'a File>,
 }
 
-/// Reads `requests` in their order, and returns when all of them are on their way. An app that starts now waits for its first pages and not for the last.
+/// Reads `requests` in their order, and returns when all of them are in flight. An app that starts
+/// now waits for its first pages and not for the last.
 ///
 /// # Errors
-/// [`Error`]; what was read until then stays in memory.
+/// [`Error`]; pages that were read before stay in memory.
 pub fn send<'a>(requests: &'a [Request], source: Source<'a>) -> Result<Sent<'a>, Error> {
     let mut loader = Loader {
         ring: ring().map_err(Error::NoRing)?,
@@ -114,14 +114,14 @@ pub fn send<'a>(requests: &'a [Request], source: Source<'a>) -> Result<Sent<'a>,
     }
 }
 
-/// Reads that are on their way.
+/// Reads in flight.
 pub struct Sent<'a> {
     loader: Loader<'a>,
     requests: &'a [Request],
 }
 
 impl Sent<'_> {
-    /// Returns when all of it is in memory.
+    /// Waits until all pages are in memory.
     ///
     /// # Errors
     /// [`Error::System`].
@@ -131,7 +131,7 @@ impl Sent<'_> {
         Ok(self.outcome())
     }
 
-    /// What was sent; failures are known in the end only.
+    /// What was sent; failures are known only at the end.
     pub fn outcome(&self) -> Outcome {
         self.loader.outcome
     }
@@ -139,7 +139,7 @@ impl Sent<'_> {
 
 impl Drop for Sent<'_> {
     fn drop(&mut self) {
-        // The kernel may still write into the buffers; they stay if nothing tells when
+        // The kernel may still write into the buffers; they are kept if the ring cannot tell when
         // it is done.
         let _ = self.loader.complete(0);
     }
@@ -149,13 +149,13 @@ struct Loader<'a> {
     ring: IoUring,
     scratch: Map,
     source: Source<'a>,
-    /// Files of the plan, open for reads past the page cache.
+    /// Files of the plan, open with O_DIRECT.
     direct: HashMap<usize, File>,
-    /// Files whose readahead is off.
+    /// Files whose readahead is switched off.
     random: HashMap<usize, RawFd>,
-    /// How pages are read: `RWF_NOWAIT` if that sends for them.
+    /// Flags for reads of pages: `RWF_NOWAIT` if the kernel reads ahead for it.
     pages_flags: i32,
-    /// Reads in the ring that the kernel has not seen.
+    /// Number of reads in the ring that are not submitted yet.
     pushed: usize,
     batch_bytes: u64,
     in_flight: usize,
@@ -256,11 +256,11 @@ impl Loader<'_> {
         Ok(descriptor)
     }
 
-    /// Sends what was pushed, when at most a batch is still on the way.
+    /// Submits the pushed reads, once at most a batch is still in flight.
     fn submit(&mut self) -> Result<(), Error> {
         self.complete(IN_FLIGHT - BATCH)?;
         self.batch_bytes = 0;
-        // A single read needs none.
+        // A single read needs no plug.
         if self.pushed > 1 {
             for _ in self.pushed..PLUGGED {
                 self.push(&opcode::Nop::new().build())?;
@@ -279,13 +279,13 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Waits until at most `most` reads are on the way.
+    /// Waits until at most `most` reads are in flight.
     fn complete(&mut self, most: usize) -> Result<(), Error> {
         self.reap();
         while self.in_flight > most {
             match self.ring.submit_and_wait(1) {
                 Err(error) if !is_transient(&error) => {
-                    // Without the ring nothing tells when the buffers are free.
+                    // Without the ring, the end of the reads is unknown, so the buffer must stay.
                     self.scratch.leak();
                     self.in_flight = 0;
                     return Err(error.into());
@@ -300,27 +300,28 @@ impl Loader<'_> {
     fn reap(&mut self) {
         for entry in self.ring.completion() {
             self.in_flight -= 1;
-            // EAGAIN is how a read of pages ends that went well.
+            // EAGAIN is the regular result of a read with `RWF_NOWAIT`.
             if entry.result() < 0 && entry.result() != -libc::EAGAIN {
                 self.outcome.failed += 1;
             }
         }
     }
 
-    /// A read of pages ends before they come, and they may come in several requests.
+    /// Waits for the pages themselves: their reads end earlier, and they may come in several
+    /// requests.
     fn await_last_pages(&self, requests: &[Request]) {
         let parts = requests[..self.outcome.requests].iter();
         for part in parts.flat_map(|it| &it.parts) {
             if let Purpose::Pages(place) = part.purpose {
                 let last = place.file_bytes + part.length_bytes.saturating_sub(PAGE_BYTES);
-                // What cannot be read the app will be told.
+                // A page that cannot be read is an error for the app.
                 let _ = self.source.files[place.file].read_at(&mut [0], last);
             }
         }
     }
 }
 
-/// A read that is done is looked at when this thread next asks, not by interrupting it.
+/// A ring whose completions are processed when this thread asks, without an interrupt.
 fn ring() -> io::Result<IoUring> {
     IoUring::builder()
         .setup_single_issuer()

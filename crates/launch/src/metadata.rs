@@ -1,9 +1,8 @@
 //! The file system's own blocks that a start needs: directories, inodes, extents.
 //!
-//! Without them no file can be opened, and they are read one after another: a directory
-//! has to be there before the inode is known that it names. ext4, like others, reads them
-//! through the page cache of its block device, so whoever may read the device can have them
-//! brought there before, many at once. That takes root.
+//! No file can be opened without them, and they are read one after another: a directory names the
+//! inode to read next. ext4, like others, reads them through the page cache of its block device. A
+//! process that may read the device can thus load many of them at once. That takes root.
 
 use crate::latency::Latency;
 use crate::load::{self, Error, Sent, Source};
@@ -16,32 +15,32 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Padding at most, as a part of the metadata. Blocks that belong together are near one
-/// another, and of all that is loaded they are a small part.
+/// Largest padding, as a part of the metadata. Related blocks are close to each other, and metadata
+/// are a small part of what is loaded.
 const PADDING: f64 = 1.0;
 
-/// More than any start needs: 64 MB. A profile that says otherwise is not believed.
+/// Largest number of pages, 64 MB, which no start needs. A profile with more is rejected.
 const LIMIT_PAGES: u64 = 1 << 14;
 
-/// Blocks of one device that are not in memory.
+/// Metadata pages of one device that are not in memory.
 #[derive(Debug)]
 pub struct Missing {
-    /// The device's name below /dev.
+    /// Name of the device below /dev.
     name: String,
-    /// Open for reading through its page cache.
+    /// The device, open for reading through its page cache.
     cached: File,
-    /// Open with O_DIRECT, for padding.
+    /// The device, open with O_DIRECT for padding.
     direct: File,
     pages: Vec<Pages>,
 }
 
-/// What of the profile's metadata is not in memory. Of devices that this user may not read
-/// nothing is said, for nothing can be done.
+/// Metadata of the profile that are not in memory. Devices that this user may not read are left
+/// out.
 pub fn missing(profile: &Profile) -> Vec<Missing> {
     profile.metadata.iter().filter_map(missing_of).collect()
 }
 
-/// Whether this user can have any of it brought into memory.
+/// Whether this user may read any device with metadata of the profile.
 pub fn is_in_reach(profile: &Profile) -> bool {
     profile.metadata.iter().any(|it| open(it.device).is_ok())
 }
@@ -71,7 +70,7 @@ fn missing_of(metadata: &Metadata) -> Option<Missing> {
     }
 }
 
-/// The device with that number and not another that has its name by now.
+/// Opens the device with this number; an error if its name now belongs to another one.
 fn open(number: u64) -> io::Result<(String, File)> {
     let name = device_name(number)?;
     let file = File::open(Path::new("/dev").join(&name))?;
@@ -83,7 +82,7 @@ fn open(number: u64) -> io::Result<(String, File)> {
 }
 
 impl Missing {
-    /// The requests that read it.
+    /// Requests that read the missing metadata. `latency` gives a device's table by its name.
     pub fn plan(&self, latency: impl Fn(&str) -> Option<Latency>) -> Vec<Request> {
         let piece = |pages: &Pages| Piece {
             device_bytes: pages.first * PAGE_BYTES,
@@ -105,7 +104,8 @@ impl Missing {
         layout(ground, &joining)
     }
 
-    /// Sends for it. Nobody has to wait: who needs a block that is on its way waits for it.
+    /// Sends the requests. The caller need not wait for them: a task that needs a block waits for
+    /// it.
     ///
     /// # Errors
     /// [`Error`].
@@ -118,8 +118,8 @@ impl Missing {
     }
 }
 
-/// Where ext4 is told how many blocks of inodes to read around the one that is needed, for
-/// each file system. They would look as if they had been needed, too.
+/// Knobs of all ext4 file systems with the number of inode blocks to read around a needed one. A
+/// recording would count these as needed.
 pub fn readahead_knobs() -> Vec<PathBuf> {
     let mounted = fs::read_dir("/sys/fs/ext4").into_iter().flatten().flatten();
     let knobs = mounted.map(|it| it.path().join("inode_readahead_blks"));

@@ -1,8 +1,8 @@
 //! From the pages of a profile to the requests that read them.
 //!
-//! A **piece** is a run of a file's pages that lies in one piece on the device. Pieces in
-//! the device's order that adjoin, whatever their files, are a **chunk** (the paper's
-//! `b_i`); chunks are joined into a **request** by reading the gaps between them, too.
+//! A **piece** is a run of a file's pages that is contiguous on the device. Adjoining pieces in the
+//! device's order, of any file, are a **chunk** (the paper's `b_i`). Chunks are joined into a
+//! **request** by reading the gaps between them.
 
 pub mod map;
 pub mod pad;
@@ -14,16 +14,16 @@ pub use layout::{Ground, Part, Piece, Place, Purpose, Request, layout};
 
 use crate::latency::Latency;
 
-/// How far apart reads are joined.
+/// Rule for joining reads.
 #[derive(Clone, Debug)]
 pub enum Joining {
-    /// Only what adjoins.
+    /// Joins only adjoining pieces.
     Merge,
-    /// Across gaps where that is faster, until padding is this part of the working set.
+    /// Also joins across gaps where that is faster, until padding is this part of the working set.
     Pad {
-        /// The device's time.
+        /// Read times of the device.
         latency: Box<Latency>,
-        /// 0.1 for 10 %.
+        /// Largest padding as a part of the working set: 0.1 is 10 %.
         most: f64,
     },
 }

@@ -1,5 +1,5 @@
-//! From a profile to requests that can be sent: files opened, places found, device and
-//! table at hand.
+//! Steps from a profile to requests that can be sent: open files, find their extents, and get each
+//! device and its table.
 
 use crate::latency::Latency;
 use crate::load::{self, Error, Sent, Source};
@@ -10,23 +10,24 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Padding at most, as a part of the working set.
+/// Largest padding, as a part of the working set.
 pub const PADDING: f64 = 0.1;
 
-/// What is to be read from one device.
+/// The reads of one device.
 #[derive(Debug)]
 pub struct DevicePlan {
-    /// The device's name below /dev; empty if sysfs does not tell.
+    /// Name of the device below /dev; empty if sysfs has none.
     pub name: String,
-    /// Whether padding was decided on: the device's table is there.
+    /// Whether the device has a latency table, so that padding could be decided on.
     pub calibrated: bool,
-    /// Those that the start needs first come first.
+    /// Requests, those that the start needs first in front.
     pub requests: Vec<Request>,
-    /// Open with O_DIRECT, where this user may.
+    /// The device, open with O_DIRECT; None if this user may not open it.
     device: Option<File>,
 }
 
-/// Lays out what of `set` is not in memory. `latency` gives a device's table by its name.
+/// Lays out the pages of `set` that are not in memory. `latency` gives a device's table by its
+/// name.
 pub fn prepare(set: &WorkingSet, latency: impl Fn(&str) -> Option<Latency>) -> Vec<DevicePlan> {
     let plan = |(number, mut ground): (u64, crate::plan::Ground)| {
         let name = device_name(number).unwrap_or_default();
@@ -50,9 +51,8 @@ pub fn prepare(set: &WorkingSet, latency: impl Fn(&str) -> Option<Latency>) -> V
     set.grounds().into_iter().map(plan).collect()
 }
 
-/// In the order of the profile's files, as far as requests are of one file. Where on the
-/// device a whole request lies makes no difference to flash, and an app that starts
-/// meanwhile waits for less.
+/// Sorts requests of single files into the order of the profile's files. A request's place makes no
+/// difference to flash, and an app that starts meanwhile waits less.
 fn by_need(requests: &mut [Request]) {
     let file = |part: &Part| match part.purpose {
         Purpose::Pages(place) => Some(place.file),
@@ -61,10 +61,10 @@ fn by_need(requests: &mut [Request]) {
     requests.sort_by_key(|request| request.parts.iter().filter_map(file).min());
 }
 
-/// Sends all of it, one device after another, and returns when all is on its way.
+/// Sends the requests of one device after another, and returns when all are on their way.
 ///
 /// # Errors
-/// [`Error`]; what was sent until then comes into memory.
+/// [`Error`]; the requests sent before are still read.
 pub fn send_all<'a>(set: &'a WorkingSet, plans: &'a [DevicePlan]) -> Result<Vec<Sent<'a>>, Error> {
     let files: Vec<&File> = set.files.iter().map(|it| &it.file).collect();
     let send = |plan: &'a DevicePlan| {
@@ -77,10 +77,10 @@ pub fn send_all<'a>(set: &'a WorkingSet, plans: &'a [DevicePlan]) -> Result<Vec<
     plans.iter().map(send).collect()
 }
 
-/// The block device with that number (`st_dev`), for reading past its cache.
+/// Opens the block device with this number (`st_dev`) for reads with O_DIRECT.
 ///
 /// # Errors
-/// What the system said; most users may not read devices.
+/// The system's error; most users may not read devices.
 pub fn open_device(number: u64) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -88,10 +88,10 @@ pub fn open_device(number: u64) -> io::Result<File> {
         .open(Path::new("/dev").join(device_name(number)?))
 }
 
-/// Its name below /dev, as sysfs has it.
+/// Name below /dev of the block device with this number, from sysfs.
 ///
 /// # Errors
-/// What the system said: there is no block device with that number.
+/// The system's error: no block device has this number.
 pub fn device_name(number: u64) -> io::Result<String> {
     let (major, minor) = (libc::major(number), libc::minor(number));
     let uevent = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/uevent"));

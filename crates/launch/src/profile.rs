@@ -1,4 +1,4 @@
-//! What a start of an app brings into memory: pages by file.
+//! Profiles: the pages that a start of an app brings into memory, by file.
 
 mod format;
 mod store;
@@ -10,29 +10,30 @@ use crate::identity::Identity;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// The unit of a profile: a page of the page cache.
+/// Unit of a profile: a page of the page cache, in bytes.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// A start is cut into so many parts that need as many pages each. They are loaded one after
-/// another, and the app can start when the first is on its way.
+/// Number of parts of a start, which need about as many pages each. They are loaded one after
+/// another, and the app can start when the first part is on its way.
 pub const PARTS: usize = 4;
 
-/// Pages of a file, ascending, with at least one page between two of them.
+/// Consecutive pages of a file. Ranges in a list ascend, with at least one page between two of
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
-    /// The first one's index in the file.
+    /// Index in the file of the first page.
     pub first: u64,
-    /// How many.
+    /// Number of pages.
     pub count: u64,
 }
 
 impl Pages {
-    /// The index behind the last one.
+    /// Index of the page after the last one.
     pub fn end(&self) -> u64 {
         self.first + self.count
     }
 
-    /// The first `count` pages, if there are so many, and the others.
+    /// The first `count` pages, or all if there are fewer, and the rest.
     pub(crate) fn split_at(&self, count: u64) -> (Pages, Pages) {
         let count = count.min(self.count);
         let part = |first, count| Pages { first, count };
@@ -43,80 +44,80 @@ impl Pages {
     }
 }
 
-/// A file and its pages that are part of the working set.
+/// A file and those of its pages that are in the working set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfiledFile {
-    /// Absolute, without links.
+    /// Absolute path without symbolic links.
     pub path: PathBuf,
-    /// Which file that was.
+    /// Identity of the file when it was recorded.
     pub identity: Identity,
-    /// Ascending, never empty, within the file.
+    /// Pages in the working set: ascending, never empty, before the file's end.
     pub pages: Vec<Pages>,
-    /// Those of them that a later part of the start is the first to need, for each but the
-    /// first part.
+    /// Pages of `pages` that a later part of the start is the first to need, for each part after
+    /// the first.
     pub late: [Vec<Pages>; PARTS - 1],
 }
 
-/// What the file system itself keeps on a device of the files that a start needs:
-/// directories, inodes, extents. In memory it is in the device's own page cache.
+/// Blocks of a file system's own that a start needs: directories, inodes, extents. In memory they
+/// are in the page cache of the block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// `st_dev` of the files.
+    /// `st_dev` of the files on the file system.
     pub device: u64,
-    /// Ascending, never empty, counted from the device's begin.
+    /// Pages of the block device: ascending, never empty, counted from its begin.
     pub pages: Vec<Pages>,
 }
 
-/// When the working set is loaded, seen from the app's start.
+/// Time at which the working set is loaded, relative to the app's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Timing {
-    /// All of it is there when the app starts.
+    /// The launcher loads all of it before the app starts.
     #[default]
     Before,
-    /// The second half by another process while the app starts.
+    /// Another process loads the second half while the app starts.
     Beside,
-    /// Not at all: measured to gain nothing for this app.
+    /// The working set is not loaded: measurement found no gain for this app.
     Never,
 }
 
-/// An app's working set.
+/// The working set of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The command it was recorded with.
+    /// Command line that was recorded.
     pub command: String,
-    /// When, in seconds since 1970.
+    /// Time of the recording, in seconds since 1970.
     pub recorded_s: u64,
-    /// How many starts the pages have in common.
+    /// Number of starts whose pages were intersected.
     pub runs: u32,
-    /// When to load.
+    /// Time at which to load, relative to the app's start.
     pub timing: Timing,
-    /// The files, each once, in the order in which the start first needed them.
+    /// Files without repetition, in the order in which the start first needed them.
     pub files: Vec<ProfiledFile>,
-    /// Each device once; empty where only the user's rights were at hand.
+    /// Metadata of each device; empty if the recorder had only a user's rights.
     pub metadata: Vec<Metadata>,
 }
 
 impl Profile {
-    /// All pages.
+    /// Number of pages of all files.
     pub fn pages(&self) -> u64 {
         self.files.iter().map(ProfiledFile::count).sum()
     }
 
-    /// What each part of the start is the first to need; many a file is in several, with other
-    /// pages.
+    /// The pages that each part of the start is the first to need. A file may be in several parts
+    /// with different pages.
     pub fn parts(&self) -> [Vec<ProfiledFile>; PARTS] {
         std::array::from_fn(|part| self.files.iter().filter_map(|it| it.part(part)).collect())
     }
 
-    /// All pages of metadata.
+    /// Number of pages of metadata on all devices.
     pub fn metadata_pages(&self) -> u64 {
         let pages = self.metadata.iter().flat_map(|it| &it.pages);
         pages.map(|it| it.count).sum()
     }
 
-    /// The profile with only the pages that `other`, another start of the app, has as
-    /// well; a file that changed between them is in neither. Of metadata it has what either
-    /// has: a start that did not read a block had it in memory.
+    /// The profile with the pages that `other`, another start of the app, also has. A file that
+    /// changed between the two is left out. Metadata are united, since a block in memory is not
+    /// read by a later start.
     pub fn intersection(&self, other: &Profile) -> Profile {
         let files = self.files.iter().filter_map(|file| {
             let theirs = other.files.iter().find(|it| it.path == file.path)?;
@@ -147,17 +148,17 @@ impl Profile {
 }
 
 impl ProfiledFile {
-    /// Its pages in the working set.
+    /// Number of its pages in the working set.
     pub fn count(&self) -> u64 {
         self.pages.iter().map(|pages| pages.count).sum()
     }
 
-    /// Each of them.
+    /// Index of each of its pages in the working set.
     pub(crate) fn each_page(&self) -> impl Iterator<Item = u64> {
         self.pages.iter().flat_map(|it| it.first..it.end())
     }
 
-    /// The same file with these pages, each in the part that it is in here, if it is.
+    /// The file with `pages` instead of its own; each page stays in its part.
     pub(crate) fn only(&self, pages: Vec<Pages>) -> ProfiledFile {
         ProfiledFile {
             path: self.path.clone(),
@@ -167,7 +168,7 @@ impl ProfiledFile {
         }
     }
 
-    /// What a part of the start is the first to need of it.
+    /// The file with the pages that a part is the first to need; None without such pages.
     fn part(&self, part: usize) -> Option<ProfiledFile> {
         let pages = match part.checked_sub(1) {
             Some(later) => self.late[later].clone(),
@@ -185,7 +186,7 @@ impl ProfiledFile {
     }
 }
 
-/// What is in the first of two ascending lists and not in the second.
+/// Pages in the first of two ascending lists that are not in the second.
 pub(crate) fn difference(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
     let mut left: Vec<Pages> = Vec::new();
     for one in ours {
@@ -207,7 +208,7 @@ pub(crate) fn difference(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
     left
 }
 
-/// What is in both of two ascending lists.
+/// Pages in both of two ascending lists.
 pub(crate) fn intersection(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
     let mut common: Vec<Pages> = Vec::new();
     let (mut i, mut j) = (0, 0);
@@ -225,7 +226,7 @@ pub(crate) fn intersection(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
     common
 }
 
-/// What is in one or both of two ascending lists.
+/// Pages in at least one of two ascending lists.
 pub(crate) fn union(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
     let mut parts = [ours, theirs].concat();
     parts.sort_unstable_by_key(|it| it.first);
@@ -239,7 +240,7 @@ pub(crate) fn union(ours: &[Pages], theirs: &[Pages]) -> Vec<Pages> {
     all
 }
 
-/// Appends the pages from `first` up to `end`, joined with the last ones if they adjoin.
+/// Appends the pages from `first` to before `end`; extends the last range if they adjoin.
 pub(crate) fn push(pages: &mut Vec<Pages>, first: u64, end: u64) {
     match pages.last_mut() {
         Some(last) if last.end() == first => last.count += end - first,
@@ -250,7 +251,7 @@ pub(crate) fn push(pages: &mut Vec<Pages>, first: u64, end: u64) {
     }
 }
 
-/// Ascending pages, those that adjoin together.
+/// Ranges of ascending page numbers.
 pub(crate) fn ranges(ascending: impl Iterator<Item = u64>) -> Vec<Pages> {
     let mut pages = Vec::new();
     for page in ascending {

@@ -1,19 +1,17 @@
-//! Recording: which pages of which files a start of the app touches.
+//! Recording of the pages that a start of the app touches.
 //!
-//! A page is touched when a system call reads it or the app reaches it in a mapped file. That
-//! tells what the app uses from what the kernel's readahead brings along, whatever was in
-//! memory before. mincore(2) and cachestat(2) tell neither, and only of files that the user may
-//! write to.
+//! A page is touched when a system call reads it or the app accesses it in a mapped file. This
+//! separates the pages that the app uses from those that readahead brings, whatever was in memory
+//! before. mincore(2) and cachestat(2) cannot do that, and serve only files that the user may write
+//! to.
 //!
-//! Who sees that is the caller's to choose. [`trace`] has the app traced (ptrace(2)), which
-//! needs no rights beyond the user's; of a mapped file it knows what a process has mapped when
-//! that ends, execs or unmaps it. A recorder in the kernel sees more: each fault, and which
-//! blocks of the file system's own were brought into memory.
+//! The caller chooses the recorder. [`trace`] traces the app (ptrace(2)), which needs only the
+//! user's rights. It reads the pages of a mapped file when a process ends, execs or unmaps it. A
+//! recorder in the kernel sees more: each fault, and the metadata blocks that were read.
 //!
-//! Faults on mapped files map up to 16 pages around the one that is touched, if these are
-//! in memory (`fault_around_bytes`). Root can switch that off for the time of the
-//! recording; else the start should be a cold one, or the profile has such neighbours. Root's
-//! starts are made cold.
+//! A fault on a mapped file maps up to 16 pages around the touched one, if these are in memory
+//! (`fault_around_bytes`). Root can switch that off for the recording, and root's starts are made
+//! cold. For other users the start should be cold, or the profile contains such neighbours.
 
 pub mod refresh;
 
@@ -34,62 +32,63 @@ use std::time::{Duration, SystemTime};
 pub use touched::Touched;
 pub use tracer::{ask_to_end, trace};
 
-/// The journal with the knob that a recording changes.
+/// Name of the journal with the knob that a recording changes.
 const JOURNAL: &str = "launch";
 
 const FAULT_AROUND: &str = "/sys/kernel/debug/fault_around_bytes";
 
-/// What to record.
+/// Arguments of a recording.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The app and its arguments.
     pub command: Vec<OsString>,
-    /// Starts whose pages are intersected, at least 1.
+    /// Number of starts whose pages are intersected, at least 1.
     pub runs: u32,
-    /// A start is over after this, and the app is asked to end (SIGTERM).
+    /// Length of a start, after which the app gets SIGTERM.
     pub limit: Duration,
 }
 
-/// Why there is no profile.
+/// Reasons why there is no profile.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The app could not be started.
     #[error("cannot start {command}: {source}")]
     Start {
-        /// Its name.
+        /// Name of the app's program.
         command: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// This user, or a sandbox, may not trace.
+    /// The user may not trace, or a sandbox forbids it.
     #[error(
         "cannot trace the app ({0}): recording needs ptrace, which a sandbox or kernel.yama.ptrace_scope = 3 forbids"
     )]
     NoTrace(io::Error),
-    /// Another recorder than this crate's could not.
+    /// A recorder from outside of this crate failed; holds its sentence.
     #[error("{0}")]
     Watcher(String),
-    /// A system call failed that never should.
+    /// A system call failed that does not fail in normal operation.
     #[error("recording failed: {0}")]
     System(#[from] io::Error),
-    /// The starts have nothing in common that could be loaded.
+    /// The starts have no page in common that could be loaded.
     #[error(
         "the app touched no file on a disk, so there is nothing to load: was it started from a RAM file system?"
     )]
     Nothing,
-    /// A knob could not be set or put back.
+    /// A knob could not be set or restored.
     #[error(transparent)]
     Knob(#[from] knobs::Error),
-    /// Ended by a signal to the recorder.
+    /// A signal to the recorder ended the recording.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Has the app started as often as asked by `watch`, [`trace`] or another, and gives the pages
-/// that all starts touched. `progress` hears which start of how many begins.
+/// Runs `watch` for each start of the app, and returns the pages that all starts touched. `watch`
+/// is [`trace`] or another recorder. `progress` is called with the number of the start that begins,
+/// and their total.
 ///
 /// # Errors
-/// [`Error`]; no half of a recording is given.
+/// [`Error`]; a partial recording is not returned.
 pub fn record(
     request: &Request,
     stop: &AtomicBool,
@@ -113,7 +112,7 @@ fn all_runs(
     let mut common: Option<Profile> = None;
     for run in 0..request.runs.max(1) {
         progress(run, request.runs);
-        // Who may not has a warm start recorded.
+        // Without the right to drop caches a warm start is recorded.
         let _ = drop_caches();
         let touched = watch(request)?;
         if stop.load(Ordering::Relaxed) {
@@ -144,8 +143,8 @@ fn profile(request: &Request, touched: Touched) -> Profile {
     }
 }
 
-/// Takes the neighbours out of the recording, where this user may: those that a fault maps,
-/// and the inodes that are read together.
+/// Disables what would add unneeded pages, if this user may: the pages that a fault maps around it,
+/// and the readahead of inodes.
 fn just_what_is_needed() -> Result<Option<Journal>, Error> {
     // SAFETY: has no arguments and cannot fail.
     if unsafe { libc::geteuid() } != 0 {

@@ -1,4 +1,4 @@
-//! Which pages of a file are in memory already.
+//! Queries and changes of a file's pages in memory.
 
 use crate::profile::{PAGE_BYTES, Pages, push};
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
-/// `__NR_cachestat`, the same number on all architectures; since Linux 6.5.
+/// `__NR_cachestat`, which is the same on all architectures; since Linux 6.5.
 const SYS_CACHESTAT: libc::c_long = 451;
 
 /// `struct cachestat_range` of `linux/mman.h`.
@@ -27,11 +27,11 @@ struct Cachestat {
     recently_evicted: u64,
 }
 
-/// How many of `pages` are in memory; `None` if the kernel does not tell this user: since
-/// 6.12.11 cachestat, and mincore always, answer only who may write to the file.
+/// Number of `pages` in memory. `None` if the kernel does not tell this user: cachestat since
+/// 6.12.11, and mincore always, serve only users who may write to the file.
 ///
 /// # Errors
-/// What else the system said.
+/// Any other error of the system.
 pub fn resident(file: &File, pages: Pages) -> io::Result<Option<u64>> {
     let range = CachestatRange {
         offset: pages.first * PAGE_BYTES,
@@ -62,8 +62,8 @@ pub fn resident(file: &File, pages: Pages) -> io::Result<Option<u64>> {
     }
 }
 
-/// Whether a page can be read without waiting. If it cannot, it can soon: since 6.12 the
-/// kernel sends for it.
+/// Whether a page can be read without waiting. If not, a kernel since 6.12 reads it in the
+/// background.
 pub fn is_there(file: &File, page: u64) -> bool {
     let mut byte = 0_u8;
     let buffer = libc::iovec {
@@ -79,7 +79,7 @@ pub fn is_there(file: &File, page: u64) -> bool {
 /// The pages of a file that are in memory; `None` as for [`resident`].
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn resident_pages(file: &File) -> io::Result<Option<Vec<Pages>>> {
     let count = file.metadata()?.size().div_ceil(PAGE_BYTES);
     if count == 0 {
@@ -98,8 +98,8 @@ pub fn resident_pages(file: &File) -> io::Result<Option<Vec<Pages>>> {
     Ok(Some(pages))
 }
 
-/// A byte for each page, its lowest bit set if the page is in memory. To who may not
-/// write to the file the kernel would say that all are (`can_do_mincore`).
+/// One byte for each page, whose lowest bit is set if the page is in memory. None for users who may
+/// not write to the file: the kernel would report all pages as present (`can_do_mincore`).
 fn mincore(file: &File, pages: Pages) -> io::Result<Option<Vec<u8>>> {
     if !may_write(file)? {
         return Ok(None);
@@ -149,10 +149,10 @@ fn may_write(file: &File) -> io::Result<bool> {
     Ok(status == 0)
 }
 
-/// Sends for the pages without waiting for them, just these.
+/// Starts to read the pages into memory without waiting, and no others.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn read_ahead(file: &File, pages: Pages) -> io::Result<()> {
     let offset = (pages.first * PAGE_BYTES) as libc::off64_t;
     let bytes = (pages.count * PAGE_BYTES) as usize;
@@ -163,10 +163,10 @@ pub fn read_ahead(file: &File, pages: Pages) -> io::Result<()> {
     }
 }
 
-/// Takes the file's clean pages out of memory, as far as nobody has them mapped.
+/// Drops the file's clean pages from memory, except those that are mapped.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn forget(file: &File) -> io::Result<()> {
     // SAFETY: an open descriptor.
     match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
@@ -175,15 +175,16 @@ pub fn forget(file: &File) -> io::Result<()> {
     }
 }
 
-/// Takes all out of memory that can be read again: pages, directories and inodes. Root may.
+/// Drops everything from memory that can be read again: pages, directories and inodes. Requires
+/// root.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn drop_caches() -> io::Result<()> {
     // SAFETY: has no arguments, and waits until what is dirty is written.
     unsafe { libc::sync() };
-    // What ext4's journal still holds of the blocks that it has written, the first round lets
-    // go of, and only the second one drops.
+    // The first round releases the blocks that ext4's journal still holds, and only the second one
+    // drops them.
     for _ in 0..2 {
         fs::write("/proc/sys/vm/drop_caches", "3")?;
     }
@@ -206,12 +207,12 @@ mod tests {
         let part = Pages { first: 2, count: 3 };
         assert_eq!(resident(&file, part).unwrap(), Some(3));
         assert!(is_there(&file, 5) && !is_there(&file, 6));
-        // 6.1 has only this.
+        // Linux 6.1 has only mincore.
         let map = mincore(&file, part).unwrap().unwrap();
         assert_eq!(map.iter().filter(|&&it| it & 1 == 1).count(), 3);
     }
 
-    /// A machine may take out of memory what it has written, at any time.
+    /// Locks the pages: the machine may drop written pages at any time.
     fn lock(file: &File, pages: Pages) {
         let bytes = (pages.count * PAGE_BYTES) as usize;
         let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED);

@@ -1,4 +1,4 @@
-//! A profile's files, opened: what of them still is as recorded, and not in memory yet.
+//! The opened files of a profile: those that are still as recorded, and their missing pages.
 
 use crate::identity::Identity;
 use crate::plan::{Ground, Piece, Place};
@@ -11,63 +11,62 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What is sent for before there is a plan, at most: about what a device reads meanwhile.
+/// Most pages that are requested before there is a plan: about what a device reads meanwhile.
 const FIRST_PAGES: u64 = (128 << 10) / PAGE_BYTES;
 
-/// Files that are looked at to tell whether an app was started lately.
+/// Number of files that are checked to tell whether an app was started lately.
 const SAMPLE: usize = 8;
 
-/// A file of the profile, as recorded.
+/// An opened file of the profile that is as recorded.
 #[derive(Debug)]
 pub struct Opened {
-    /// Its path in the profile.
+    /// Path in the profile.
     pub path: PathBuf,
-    /// Open for reading.
+    /// The file, open for reading.
     pub file: File,
-    /// `st_dev`.
+    /// `st_dev`: device of the file system.
     pub device: u64,
     /// Its pages in the profile.
     pub pages: Vec<Pages>,
-    /// What of them is not in memory.
+    /// Its pages in the profile that are not in memory.
     pub missing: Vec<Pages>,
 }
 
-/// The files of a profile.
+/// The opened files of a profile.
 #[derive(Debug)]
 pub struct WorkingSet {
-    /// Those that are as recorded.
+    /// Files that are as recorded.
     pub files: Vec<Opened>,
-    /// Those that are not, or not any more, and why.
+    /// Files whose pages are not loaded, and the reasons.
     pub dropped: Vec<(PathBuf, Dropped)>,
-    /// Pages in the profile.
+    /// Number of pages in the profile.
     pub profiled_pages: u64,
 }
 
-/// Why a file's pages are not loaded.
+/// Reasons why a file's pages are not loaded.
 #[derive(Debug)]
 pub enum Dropped {
-    /// It was replaced, changed or is another file now.
+    /// The file was replaced or changed.
     Changed,
-    /// It could not be opened.
+    /// The file could not be opened.
     Unavailable(io::Error),
 }
 
 impl WorkingSet {
-    /// Opens files of a profile. Nothing of their data is read.
+    /// Opens files of a profile without reading their data.
     pub fn open(files: &[ProfiledFile]) -> WorkingSet {
         WorkingSet::open_each(files, |_| ())
     }
 
-    /// Opens files of a profile, and sends for the first pages that are missing as soon as they
-    /// are found: the device has something to do while the other files are opened and all is
-    /// planned.
+    /// Opens files of a profile, and requests the first missing pages as soon as they are found.
+    /// The device is thus busy while the other files are opened and the plan is made.
     pub fn open_and_begin(files: &[ProfiledFile]) -> WorkingSet {
         let mut left = FIRST_PAGES;
         WorkingSet::open_each(files, |opened| left -= begin(opened, left))
     }
 
-    /// Whether some of the profile's files, spread over the start, are as recorded and all in
-    /// memory: so few that a start that needs no loading loses no time by asking.
+    /// Whether a sample of the profile's files is as recorded and wholly in memory. The sample is
+    /// spread over the start. It is small, so that a warm start loses no time.
     pub fn is_warm(profile: &Profile) -> bool {
         let step = profile.files.len().div_ceil(SAMPLE).max(1);
         let is_there = |file| open(file, &mut false).is_ok_and(|it| it.missing.is_empty());
@@ -80,7 +79,7 @@ impl WorkingSet {
             dropped: Vec::new(),
             profiled_pages: files.iter().map(ProfiledFile::count).sum(),
         };
-        // Until the first page is met that is not there.
+        // Set when the first missing page is found.
         let mut cold = false;
         for file in files {
             match open(file, &mut cold) {
@@ -94,7 +93,7 @@ impl WorkingSet {
         set
     }
 
-    /// Both.
+    /// Merges `other` into this set.
     pub fn with(mut self, other: WorkingSet) -> WorkingSet {
         self.files.extend(other.files);
         self.dropped.extend(other.dropped);
@@ -102,18 +101,18 @@ impl WorkingSet {
         self
     }
 
-    /// Pages that are to be loaded.
+    /// Number of pages to load.
     pub fn missing_pages(&self) -> u64 {
         self.files.iter().map(|it| count(&it.missing)).sum()
     }
 
-    /// Pages of the files that are as recorded.
+    /// Number of pages of the files that are as recorded.
     pub fn valid_pages(&self) -> u64 {
         self.files.iter().map(|it| count(&it.pages)).sum()
     }
 
-    /// Where the missing pages lie, by the file system's device. A file whose place
-    /// nobody knows is left to demand paging.
+    /// The places of missing pages, by the file system's device. Files without known places are
+    /// left to demand paging.
     pub fn grounds(&self) -> BTreeMap<u64, Ground> {
         let mut grounds: BTreeMap<u64, Ground> = BTreeMap::new();
         for (number, opened) in self.files.iter().enumerate() {
@@ -136,13 +135,13 @@ impl WorkingSet {
     }
 }
 
-/// Sends for the first pages that are missing, at most so many, and gives how many.
+/// Requests the first missing pages, at most `most`, and returns their number.
 fn begin(opened: &mut Opened, most: u64) -> u64 {
     let mut begun = 0;
     let mut missing = Vec::new();
     for &pages in &opened.missing {
         let (now, later) = pages.split_at(most - begun);
-        // What cannot be had this way is planned as if nothing had been tried.
+        // Pages that readahead(2) refuses stay missing, and are planned.
         match now.count > 0 && residency::read_ahead(&opened.file, now).is_ok() {
             true => begun += now.count,
             false => {
@@ -161,7 +160,7 @@ fn count(pages: &[Pages]) -> u64 {
 }
 
 fn open(profiled: &ProfiledFile, cold: &mut bool) -> Result<Opened, Dropped> {
-    // A device or a pipe can have effects when it is opened.
+    // The open of a device or a pipe can have side effects.
     let metadata = fs::symlink_metadata(&profiled.path).map_err(Dropped::Unavailable)?;
     if !metadata.is_file() || metadata.ino() != profiled.identity.inode {
         return Err(Dropped::Changed);
@@ -179,8 +178,8 @@ fn open(profiled: &ProfiledFile, cold: &mut bool) -> Result<Opened, Dropped> {
     })
 }
 
-/// Without a new access time where the user may choose, without waiting, and not through
-/// a link.
+/// Opens a file without a new access time (if the user may choose), without blocking, and not
+/// through a symbolic link.
 pub(crate) fn open_quietly(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     let open = |flags| OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -190,12 +189,12 @@ pub(crate) fn open_quietly(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The ranges that are not wholly in memory. A page that is there already is skipped by
-/// the kernel, so ranges need not be cut.
+/// Ranges that are not wholly in memory. They need not be cut: the kernel skips pages that are
+/// there.
 ///
-/// Where the kernel does not tell, a read of the last page does. If it is not there the
-/// read sends for it, alone, so after the first such page nobody is asked any more, and
-/// all is taken for missing.
+/// If the kernel does not tell, a read of the last page does. A missing page is requested by that
+/// read alone. So after the first missing page nothing is checked any more, and all is taken for
+/// missing.
 fn missing(file: &File, pages: &[Pages], cold: &mut bool) -> Vec<Pages> {
     let (Some(first), Some(last)) = (pages.first(), pages.last()) else {
         return Vec::new();
@@ -229,7 +228,7 @@ fn whole(extent: &Extent, file: usize) -> Piece {
     }
 }
 
-/// The pages' parts that lie somewhere; holes are made of nothing and need no loading.
+/// The parts of pages that have a place on the device; holes need no loading.
 fn pieces(pages: Pages, extents: &[Extent], file: usize) -> impl Iterator<Item = Piece> {
     let begin = pages.first * PAGE_BYTES;
     let end = pages.end() * PAGE_BYTES;

@@ -1,5 +1,4 @@
-//! Whatever lies where: all of the working set is read once, and padding only where it
-//! may be.
+//! Any layout of files is read completely and once, with padding only where it is allowed.
 
 use launch::Latency;
 use launch::plan::{Ground, Joining, Piece, Place, Purpose, Request, layout};
@@ -7,7 +6,7 @@ use proptest::prelude::*;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// A command costs as much as 20 pages.
+/// Read times of a device on which a command costs as much as 20 pages.
 fn latency() -> Latency {
     Latency {
         ns: std::array::from_fn(|pages| 400_000 + (pages as u64 + 1) * 20_000),
@@ -36,8 +35,8 @@ fn piece(device_page: u64, pages: u64, file: usize, file_page: u64) -> Piece {
 }
 
 prop_compose! {
-    /// Files one behind the other on the device, with room between some of them, and
-    /// some of their pages.
+    /// Files one after another on the device, with room between some of them, and some of their
+    /// pages.
     fn grounds()(
         files in proptest::collection::vec((0..40_u64, proptest::collection::vec((0..30_u64, 1..20_u64), 1..6)), 1..12),
         readable in any::<bool>(),
@@ -109,7 +108,7 @@ fn padding_bytes(requests: &[Request]) -> u64 {
         .sum()
 }
 
-/// Takes commands while data cross its link: done after the longer of both.
+/// A device that takes commands while data cross its link needs the longer of both.
 const COMMAND_NS: u64 = 50_000;
 const LINK_PAGE_NS: u64 = 9_000;
 
@@ -129,12 +128,12 @@ fn pad_hiding(most: f64) -> Joining {
     }
 }
 
-/// What such a device needs for so many requests.
+/// Time of so many requests on such a device.
 fn hiding_ns(requests: usize, pages: u64) -> u64 {
     (requests as u64 * COMMAND_NS).max(pages * LINK_PAGE_NS)
 }
 
-/// Chunks one behind the other, each behind a gap; all of it can be read.
+/// Chunks one after another, each after a gap, on a device that can be read.
 fn chain(sizes: &[(u64, u64)]) -> Ground {
     let mut at = 0;
     let mut next = |(gap, pages): &(u64, u64)| {
@@ -149,7 +148,7 @@ fn chain(sizes: &[(u64, u64)]) -> Ground {
     }
 }
 
-/// The least time of all ways to pad some of the gaps, with so much padding at most.
+/// Least time of all ways to pad some of the gaps, with at most `most_pages` of padding.
 fn least_hiding_ns(sizes: &[(u64, u64)], most_pages: u64) -> u64 {
     let pages: u64 = sizes.iter().map(|(_, pages)| pages).sum();
     let gaps = &sizes[1..];
@@ -224,14 +223,13 @@ proptest! {
 
 #[test]
 fn nothing_is_padded_where_the_link_is_busy_anyway() {
-    // Eight pages cross the link longer than a command takes; four do not.
+    // Eight pages take longer on the link than a command does; four do not.
     let of = |pages: u64| chain(&[(1, pages); 40]);
     assert_eq!(layout(of(8), &pad_hiding(9.0)).len(), 40);
     assert!(layout(of(4), &pad_hiding(9.0)).len() < 40);
-    // As many joined as make up for what the commands take longer: n commands and
-    // 160 + 40 - n pages.
+    // Gaps are padded until n commands take as long as 160 + 40 - n pages.
     assert_eq!(layout(of(4), &pad_hiding(9.0)).len(), 30);
-    // Where nothing is hidden, all are.
+    // All are joined where nothing is hidden.
     assert_eq!(layout(of(8), &pad(9.0)).len(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! The padding decision against every other one there is.
+//! The padding decision compared with all other possible ones.
 
 use launch::Latency;
 use launch::plan::pad::{Chunk, Price, requests};
@@ -17,7 +17,7 @@ fn latency(fixed_ns: u64, page_ns: u64) -> Latency {
 }
 
 prop_compose! {
-    /// Any table, with no regard to what devices do: larger reads may be faster.
+    /// Any table, also an unrealistic one in which larger reads are faster.
     fn any_latency()(
         ns in proptest::array::uniform32(1..2_000_000_u64),
         page_ns in 0..100_000_u64,
@@ -62,7 +62,7 @@ fn cost_ns(chunks: &[Chunk], price: &Price, requests: &[Range<usize>]) -> u64 {
     requests.iter().map(of).sum()
 }
 
-/// The least cost of all 2^(n-1) padding vectors.
+/// Least cost of all 2^(n-1) padding vectors.
 fn brute_force(chunks: &[Chunk], price: &Price) -> u64 {
     let gaps = chunks.len() - 1;
     let all = (0..1_u32 << gaps).map(|vector| {
@@ -80,7 +80,7 @@ fn brute_force(chunks: &[Chunk], price: &Price) -> u64 {
     all.min().unwrap()
 }
 
-/// The paper's equation 1 as it stands there: O(n³), so nothing for every day.
+/// The paper's equation 1 as it is written, in O(n³).
 fn papers_equation(chunks: &[Chunk], latency: &Latency) -> u64 {
     let n = chunks.len();
     let mut t = vec![vec![0; n]; n];
@@ -160,7 +160,7 @@ fn a_gap_is_padded_just_when_it_is_cheaper_than_a_command() {
         requests(&[first, second], &price).len()
     };
     assert_eq!(with_gap(19), 1);
-    // Equal: nothing is gained by reading more.
+    // The costs are equal, so reading more gains nothing.
     assert_eq!(with_gap(20), 2);
     assert_eq!(with_gap(21), 2);
     assert!(requests(&[], &price).is_empty());

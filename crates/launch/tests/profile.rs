@@ -1,4 +1,4 @@
-//! The profile's format: what was written is read, and nothing else is.
+//! The profile's format: written profiles are read, and other bytes are refused.
 
 use launch::Identity;
 use launch::profile::{
@@ -48,7 +48,7 @@ prop_compose! {
     }
 }
 
-/// Each range is of one part, or its first page and the others are.
+/// Divides ranges among the parts: as a whole, or the first page apart from the others.
 fn late(pages: &[Pages], parts: [u8; 20]) -> [Vec<Pages>; PARTS - 1] {
     let mut late: [Vec<Pages>; PARTS] = Default::default();
     for (range, part) in pages.iter().zip(parts) {
@@ -88,7 +88,7 @@ prop_compose! {
     }
 }
 
-/// The bytes with a checksum that fits.
+/// The bytes with a correct checksum.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.extend(xxh64(&bytes, 0).to_le_bytes());
     bytes
@@ -109,8 +109,7 @@ proptest! {
         prop_assert!(Profile::decode(&bytes).is_err());
     }
 
-    /// Whoever makes the checksum fit still gets nothing but a profile that would be
-    /// written just so.
+    /// Bytes with a forged checksum are refused, or are a profile that encodes to the same bytes.
     #[test]
     fn hostile_bytes_are_refused_or_mean_what_they_say(
         profile in profile(),
@@ -134,7 +133,7 @@ proptest! {
         let _ = Profile::decode(&sealed([&b"FRLAUNCH\x03\0"[..], &body].concat()));
     }
 
-    /// Each page once, in the part that needs it first.
+    /// Each page is in one part only, the one that needs it first.
     #[test]
     fn the_parts_are_the_profile(profile in profile()) {
         let each = |file: &ProfiledFile, pages: &[Pages]| {
@@ -183,7 +182,7 @@ proptest! {
     }
 }
 
-/// What is read of a profile with that body.
+/// Decodes a profile with this body.
 fn of_body(body: &[u8]) -> Result<Profile, Error> {
     Profile::decode(&sealed([&b"FRLAUNCH\x03\0"[..], body].concat()))
 }
@@ -222,7 +221,7 @@ fn paths_that_lead_elsewhere_are_refused() {
 
 #[test]
 fn pages_behind_the_end_are_refused() {
-    // A file of one byte has page 0 and no page 1.
+    // A file of one byte has a page 0 and no page 1.
     let body = |gap| {
         [
             &[0, 0, 1, 0, 1, 0, 2][..],
@@ -240,7 +239,7 @@ fn pages_behind_the_end_are_refused() {
 
 #[test]
 fn a_page_is_needed_first_by_one_part_and_is_in_the_profile() {
-    // Of two pages, page 1 is in the profile.
+    // The file has two pages; page 1 is in the profile.
     let body = |second: &[u8], last: &[u8]| {
         let pages = [1, 1, 0, 255, 63, 0, 0, 1, 1, 1];
         [
@@ -348,7 +347,8 @@ fn a_store_keeps_profiles_and_tells_why_one_is_not_used() {
     }
 }
 
-/// Where others may write they know the next process's id well enough to have links there.
+/// An attacker who may write to the directory could guess names with the next process id, and have
+/// links there.
 #[test]
 fn no_name_that_could_be_guessed_is_written_to() {
     let directory = tempfile::tempdir().unwrap();

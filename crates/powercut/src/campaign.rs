@@ -1,4 +1,4 @@
-//! Many cuts of one stream, each recovered and looked at.
+//! Many power cuts of one stream, each with a recovery and a check.
 
 use crate::Error;
 use crate::files::{Files, Mark, Phase, unchanged};
@@ -11,56 +11,56 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Which cuts.
+/// Choice of the cuts.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// At so many points of all that was recorded, besides those at each program and erase of
-    /// the defragmentation.
+    /// Number of cuts at random points of the whole stream. Each program and erase of the
+    /// defragmentation is cut as well.
     pub random_points: u64,
-    /// Of the points, and of how what is under way is torn.
+    /// Seed of the random points, and of how operations in flight are torn at them.
     pub seed: u64,
-    /// Threads.
+    /// Number of threads.
     pub jobs: usize,
 }
 
-/// What came of them.
+/// Results of all cuts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Commands that were recorded.
+    /// Number of commands in the stream.
     pub commands: u64,
-    /// Programs and erases of all that was recorded.
+    /// Number of programs and erases in the stream.
     pub operations: u64,
-    /// Of them, in the defragmentation; the power was cut at each.
+    /// Number of programs and erases during the defragmentation, each of which was cut.
     pub defragmentation_operations: u64,
-    /// Pages that the device remapped instead of programming them.
+    /// Number of pages that the device remapped instead of programming them.
     pub elided_pages: u64,
-    /// Further cuts.
+    /// Number of cuts at random points.
     pub random_points: u64,
-    /// Files that were read after a cut, of all cuts.
+    /// Number of files that were read after cuts, over all cuts.
     pub files_read: u64,
-    /// The longest recovery.
+    /// Longest recovery, in nanoseconds of the device's time.
     pub recovery_ns_max: u64,
-    /// The most rows that one read.
+    /// Most rows of flash that a recovery read.
     pub recovery_row_reads_max: u64,
 }
 
-/// Where the power is cut.
+/// A point at which the power is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Point {
     step: Step,
-    /// The operation that is cut, of those that end in the step; 0: at once, after the step.
+    /// Which of the operations that end in the step is cut, from 1; 0 cuts after the step.
     operation: u64,
     seed: u64,
 }
 
-/// Files that stay as they are from one step to another.
+/// Range of steps in which a set of files does not change.
 struct Period {
     steps: Range<Step>,
     phase: Phase,
     files: Files,
 }
 
-/// All that is known of a stream before the first cut.
+/// Properties of a stream that are computed before the first cut.
 struct Known<'a> {
     stream: &'a Stream,
     timeline: Timeline,
@@ -68,10 +68,11 @@ struct Known<'a> {
     periods: Vec<Period>,
 }
 
-/// Cuts the power of the device that recorded `stream` as `request` says; `cut` hears how many
-/// of how many cuts have been made.
+/// Cuts the power of the device that recorded `stream` as `request` says. `cut` is called with the
+/// number of cuts made and their total.
 ///
 /// # Errors
+/// [`Error::Cut`] for the first cut with a loss.
 /// [`Error::Cut`] with the first cut that lost something, and what.
 pub fn cut(
     stream: &Stream,
@@ -99,7 +100,7 @@ pub fn cut(
             .map(|points| {
                 let work = || {
                     let ended = known.cut_at(points, &tally, &|done| cut(done, total), stop);
-                    // One failure ends it.
+                    // One failure ends all threads.
                     tally.over.fetch_or(ended.is_err(), Ordering::Relaxed);
                     ended
                 };
@@ -138,7 +139,7 @@ struct Tally {
 }
 
 impl Known<'_> {
-    /// The points are in order.
+    /// Makes the cuts at `points`, which must be in ascending order.
     fn cut_at(
         &self,
         points: &[Point],
@@ -225,7 +226,7 @@ impl Known<'_> {
     }
 }
 
-/// From each mark to the next.
+/// Divides the stream at its marks.
 fn periods(stream: &Stream, timeline: &Timeline) -> Result<Vec<Period>, Error> {
     let mut marks = Vec::new();
     for (record, step) in stream.records.iter().zip(&timeline.submitted) {
@@ -270,7 +271,7 @@ fn every_operation(known: &Known) -> Vec<Point> {
     points
 }
 
-/// Half of them at an operation, half between two steps.
+/// Random points: half of them at an operation, half between two steps.
 fn random(known: &Known, request: Request) -> Vec<Point> {
     let steps = known.steps();
     let operations =
@@ -297,7 +298,7 @@ fn random(known: &Known, request: Request) -> Vec<Point> {
     points
 }
 
-/// Numbers that look random and are the same for the same seed (splitmix64).
+/// The generator splitmix64.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Files that are known to be in flash at a moment, by their sums.
+//! Files that must be in flash at a moment, by checksum.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -6,17 +6,17 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What a file holds.
+/// Length and checksum of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// CRC-32 of its content.
+    /// CRC-32 of the content.
     pub crc32: u32,
 }
 
 impl Sum {
-    /// Of this content.
+    /// The sum of this content.
     pub fn of(content: &[u8]) -> Self {
         Sum {
             bytes: content.len() as u64,
@@ -25,34 +25,34 @@ impl Sum {
     }
 }
 
-/// Files by their path from the file system's root.
+/// Checksums of files by their path from the file system's root.
 pub type Files = BTreeMap<String, Sum>;
 
-/// What the host wrote into the stream when all of its files were in flash and at rest.
+/// Record that the host adds to the stream when all of its files are in flash and unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// What begins here.
+    /// Phase that begins with this record.
     pub begins: Phase,
-    /// All files.
+    /// All files at this moment.
     pub files: Files,
 }
 
-/// What goes on between two marks.
+/// Phases between two marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Files are written, changed and removed.
     Ageing,
-    /// They are only moved.
+    /// Files are only moved.
     Defragmentation,
-    /// Nothing more.
+    /// The stream ends.
     End,
 }
 
-/// All files below `directory`, named from `root`.
+/// All files below `directory`, by their path from `root`.
 ///
 /// # Errors
-/// What the system says, with the path.
+/// The system's error, with the path.
 pub fn files_below(root: &Path, directory: &Path) -> io::Result<Files> {
     let mut files = Files::new();
     let mut left = vec![directory.to_owned()];
@@ -71,7 +71,7 @@ pub fn files_below(root: &Path, directory: &Path) -> io::Result<Files> {
     Ok(files)
 }
 
-/// Files that both have, the same: nobody changed them in between, so they are there at every
+/// Files that are the same in both. They were not changed in between, so they must exist at every
 /// moment in between.
 pub fn unchanged(before: &Files, after: &Files) -> Files {
     let same = |(name, sum): &(&String, &Sum)| after.get(*name) == Some(*sum);

@@ -1,4 +1,4 @@
-//! The ext4 that a power cut left on the device.
+//! Check of the ext4 that a power cut left on a device.
 
 use crate::Error;
 use crate::files::{Files, Sum};
@@ -10,22 +10,23 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
-/// e2fsck's exit codes: nothing, or something that a boot repairs (the journal).
+/// Exit codes of e2fsck: no error, or errors that it repaired (the journal).
 const CLEAN: i32 = 0;
 const REPAIRED: i32 = 1;
 
-/// A device's content in memory, as a file that programs can open.
+/// Content of a device in memory, as a file that programs can open.
 pub struct Image {
     file: File,
-    /// What each page is known to hold: those that e2fsck may have written are not.
+    /// Content of each page as a number of the stream's pages. None for pages that e2fsck may have
+    /// written.
     known: Vec<Option<u64>>,
 }
 
 impl Image {
-    /// An empty one.
+    /// An empty image.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn new() -> io::Result<Self> {
         // SAFETY: the name ends with a zero; the descriptor is new and nobody else's.
         unsafe {
@@ -39,10 +40,10 @@ impl Image {
         }
     }
 
-    /// Makes it what the device holds: `words` are numbers of the stream's pages.
+    /// Gives the image the device's content; `words` are numbers of the stream's pages.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn fill(&mut self, stream: &Stream, words: &[u64]) -> io::Result<()> {
         self.known.resize(words.len(), None);
         self.file.set_len((words.len() * PAGE_BYTES) as u64)?;
@@ -59,7 +60,7 @@ impl Image {
                 let number = words[at] as u32;
                 stream.fill(number, &mut page);
                 self.file.write_all_at(&page, (at * PAGE_BYTES) as u64)?;
-                // e2fsck writes metadata only.
+                // e2fsck writes only metadata, and so no page of this kind.
                 self.known[at] = stream.is_content(number).then_some(words[at]);
             }
             at += 1;
@@ -78,10 +79,10 @@ impl Image {
         }
     }
 
-    /// Has e2fsck do what it does at a boot, replay the journal, and then look at everything.
+    /// Runs e2fsck as a boot does, which replays the journal, and then checks everything.
     ///
     /// # Errors
-    /// [`Error::NoTool`], and [`Error::FileSystem`] if anything is wrong.
+    /// [`Error::NoTool`], and [`Error::FileSystem`] for any damage.
     pub fn check(&self) -> Result<(), Error> {
         self.e2fsck(&["-p"], &[CLEAN, REPAIRED])?;
         self.e2fsck(&["-f", "-n"], &[CLEAN])
@@ -96,7 +97,7 @@ impl Image {
                 std::process::id(),
                 self.file.as_raw_fd()
             ))
-            // It is in sbin, which not everybody's path has.
+            // e2fsck is in sbin, which is not in every user's PATH.
             .env("PATH", format!("{path}:/usr/sbin:/sbin"))
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
@@ -113,10 +114,10 @@ impl Image {
         )))
     }
 
-    /// Reads each of the files, with another program's eyes than the kernel's.
+    /// Reads each of the files with another implementation of ext4 than the kernel's.
     ///
     /// # Errors
-    /// [`Error::FileSystem`] if one of them is not what it was.
+    /// [`Error::FileSystem`] for a file with another content.
     pub fn holds(&self, files: &Files) -> Result<(), Error> {
         let failed = |error: ext4_view::Ext4Error| Error::FileSystem(error.to_string());
         let file = self.file.try_clone().map_err(Error::Memory)?;

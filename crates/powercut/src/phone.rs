@@ -1,4 +1,4 @@
-//! What is recorded, in the guest: a phone is used, and its files are defragmented.
+//! The recorded guest: a phone that is used and defragmented.
 
 use crate::files::{Mark, Phase, files_below};
 use crate::stream::PAGE_BYTES;
@@ -14,14 +14,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Where a device that records takes marks, and gives its stream.
+/// Files in debugfs that take marks, and give the stream.
 const MARK: &str = "mark";
 const STREAM: &str = "stream";
 
-/// Uses a phone for so many days at `mount_point`, where an ext4 is that is empty, on a device
-/// whose debugfs directory is `device`, and defragments it after each; gives the stream.
+/// Uses a phone for `days` days, and defragments it after each; returns the stream. `mount_point`
+/// is an empty ext4 on a device whose debugfs directory is `device`.
 ///
 /// # Errors
+/// A sentence that says what failed.
 /// One sentence.
 pub fn record(days: u32, seed: u64, mount_point: &Path, device: &Path) -> Result<Vec<u8>, String> {
     let never = AtomicBool::new(false);
@@ -62,7 +63,7 @@ fn failed<'a>(verb: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Strin
     move |error| format!("it cannot {verb} {}: {error}", path.display())
 }
 
-/// Everything is in flash, and what it is goes into the stream.
+/// Syncs all files, and writes their checksums into the stream.
 fn mark(begins: Phase, mount_point: &Path, device: &Path) -> Result<(), String> {
     sync(mount_point).map_err(failed("sync", mount_point))?;
     let mark = Mark {
@@ -71,7 +72,7 @@ fn mark(begins: Phase, mount_point: &Path, device: &Path) -> Result<(), String> 
     };
     let text = serde_json::to_vec(&mark).map_err(|error| error.to_string())?;
     let path = device.join(MARK);
-    // One write, one mark.
+    // One write makes one mark.
     fs::write(&path, text).map_err(failed("write to", &path))
 }
 
@@ -84,20 +85,20 @@ fn sync(mount_point: &Path) -> io::Result<()> {
     }
 }
 
-/// Somebody who writes meanwhile, durably, so that the journal and the collector are at work.
+/// A writer that syncs during the defragmentation, so that journal and collector are busy.
 struct Beside {
     over: Arc<AtomicBool>,
     path: PathBuf,
     thread: JoinHandle<io::Result<()>>,
 }
 
-/// Pages of his file.
+/// Size of the writer's file, in pages.
 const BESIDE_PAGES: u64 = 64;
 
-/// What is written before it is made durable.
+/// Number of pages that are written before each sync.
 const AT_ONCE_PAGES: u64 = 3;
 
-/// And how long he then rests.
+/// Pause of the writer after each sync.
 const REST: Duration = Duration::from_millis(4);
 
 impl Beside {
@@ -120,7 +121,7 @@ impl Beside {
     }
 }
 
-/// No page is ever written with what it had.
+/// Writes pages until `over` is set; each page gets new content.
 fn write_on(path: &Path, day: u32, over: &AtomicBool) -> io::Result<()> {
     let file = File::options()
         .write(true)
@@ -141,7 +142,7 @@ fn write_on(path: &Path, day: u32, over: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Every file that is in more pieces than need be, unmeasured.
+/// Defragments each file with more pieces than necessary, without measurement.
 fn defragment(directory: &Path, never: &AtomicBool) -> Result<(), String> {
     let said = |error: defrag::Error| error.to_string();
     let remap = Remap::of(directory).map_err(said)?;
@@ -150,7 +151,7 @@ fn defragment(directory: &Path, never: &AtomicBool) -> Result<(), String> {
     let mut last = None;
     for finding in &survey.fragmented {
         let path = &finding.path;
-        // What is refused stays where it is.
+        // A file that is refused stays where it is.
         let moved = defrag::repair(
             Path::new("/"),
             path,

@@ -1,40 +1,41 @@
-//! What each page may hold after a power cut.
+//! The contents that each page may have after a power cut.
 //!
-//! A FLUSH makes certain what ended before it was sent, a write with FUA what it wrote. What is
-//! certain, and whatever was sent since, may be there; nothing older. A discard is certain only
-//! when its page is written again: until then it may be undone, and a FLUSH says nothing about
-//! what was written before it (as `kernel/simflash/test/mirror.c` has it).
+//! A FLUSH makes all commands durable that ended before it was sent; FUA makes its own write
+//! durable. A page may have its last durable content, or one that was sent later, but no older one.
+//!
+//! A discard is durable only when its page is written again. Until then it may be undone, and a
+//! FLUSH does not cover writes before it (as in `kernel/simflash/test/mirror.c`).
 
 use crate::stream::{Stream, What};
 use crate::timeline::{NEVER, Step, Timeline};
 
 #[derive(Clone, Copy, Debug)]
 struct Version {
-    /// Of [`Stream::pages`].
+    /// Index in [`Stream::pages`].
     page: u32,
     submitted: Step,
     completed: Step,
-    /// From this step's end on it is certain, if ever.
+    /// The version is durable from this step's end on, or [`NEVER`].
     certain: Step,
     discard: bool,
 }
 
-/// For each page of the device all that it ever had, in order.
+/// For each page of the device all versions that it ever had, in order.
 pub struct Promise {
     versions: Vec<Vec<Version>>,
 }
 
-/// A moment in a stream.
+/// A moment in a stream, at which the power is cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// Records that were submitted in this step or before have been sent.
+    /// Last step whose submitted records were sent.
     pub sent: Step,
-    /// Those that ended before this step have been acknowledged.
+    /// First step whose ended records were not acknowledged.
     pub acknowledged: Step,
 }
 
 impl Promise {
-    /// Of a stream that was played.
+    /// The promise of a stream that was played.
     pub fn of(stream: &Stream, timeline: &Timeline) -> Self {
         let flushes = Flushes::of(stream, timeline);
         let mut versions = vec![Vec::new(); stream.config.capacity_pages() as usize];
@@ -73,7 +74,8 @@ impl Promise {
         Promise { versions }
     }
 
-    /// The first page that holds what it may not, of what all hold, by number.
+    /// Number of the first page with a content that it may not have; None if there is none. `words`
+    /// has the contents of all pages, as numbers of the stream's pages.
     pub fn broken(&self, moment: Moment, words: &[u64]) -> Option<u32> {
         let pages = self.versions.iter().zip(words);
         pages
@@ -83,7 +85,7 @@ impl Promise {
     }
 }
 
-/// A page that was discarded before the FLUSH that would have made it certain ended.
+/// Withdraws the durability of versions that were discarded before their FLUSH ended.
 fn forget_flushes_behind_discards(versions: &mut [Version]) {
     let mut discarded = NEVER;
     for version in versions.iter_mut().rev() {
@@ -107,7 +109,7 @@ fn may_hold(versions: &[Version], moment: Moment, word: u64) -> bool {
         .any(|(at, it)| u64::from(it.page) == word && (at >= base || it.completed >= since))
 }
 
-/// When FLUSHes were sent, and when the first of those sent then or later ended.
+/// Steps in which FLUSHes were sent, and the first end of one that was sent then or later.
 struct Flushes {
     ends: Vec<(Step, Step)>,
 }
@@ -129,7 +131,7 @@ impl Flushes {
         Flushes { ends }
     }
 
-    /// When the first FLUSH ended that was sent after `step`.
+    /// Step in which the first FLUSH ended that was sent after `step`.
     fn after(&self, step: Step) -> Step {
         let index = self.ends.partition_point(|(sent, _)| *sent <= step);
         self.ends.get(index).map_or(NEVER, |(_, ended)| *ended)

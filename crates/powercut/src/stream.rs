@@ -1,4 +1,4 @@
-//! The command stream that a simflash device wrote down (`kernel/simflash/stream.c`).
+//! The command stream that a simflash device recorded (`kernel/simflash/stream.c`).
 
 use replay::flash::{Config, OPERATION_COUNTERS, Range};
 use std::collections::HashMap;
@@ -6,11 +6,11 @@ use std::collections::HashMap;
 const MAGIC: &[u8] = b"FRSTREAM";
 const VERSION: u32 = 3;
 
-/// Bytes of a page.
+/// Size of a page, in bytes.
 pub const PAGE_BYTES: usize = 4096;
 const PART_BYTES: usize = 64;
 
-/// `enum ftl_op`, and the two records that are no commands.
+/// Operations of `enum ftl_op`, and the two kinds of records that are not commands.
 mod kind {
     pub const READ: u8 = 0;
     pub const WRITE: u8 = 1;
@@ -24,92 +24,92 @@ mod kind {
     pub const END: u8 = 0xff;
 }
 
-/// Largest range that a Janus command may have in all.
+/// Most ranges of a Janus command.
 const MOST_RANGES: u32 = 1024;
 
-/// Why a stream cannot be used.
+/// Reasons why a stream cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It is something else.
+    /// The bytes do not begin with the magic number of a stream.
     #[error(
         "this is no command stream of a simflash device: read one from /sys/kernel/debug/simflash/simflash0/stream"
     )]
     NoStream,
-    /// Of a module of another version.
+    /// The stream is of another version of the module; holds that version.
     #[error(
         "the stream has version {0} and only version {VERSION} is known: record it with this version's module"
     )]
     Version(u32),
-    /// It was changed or cut on its way.
+    /// The stream was changed or cut; holds the offset of the damage.
     #[error("the stream is damaged at byte {0}: copy or record it again")]
     Damaged(usize),
-    /// The device's memory for it ran out.
+    /// The device's memory for the stream ran out during the recording.
     #[error("the device's memory for its stream ran out: record with a larger stream_mib")]
     Full,
-    /// What the replay does not know how to judge.
+    /// The stream has a record whose effect on a power cut is not known.
     #[error("the stream has {0}, which is not known how to judge after a power cut")]
     Unknown(&'static str),
 }
 
-/// What a page holds.
+/// Content of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Page {
-    /// This word, repeated.
+    /// A word that the page repeats.
     Word(u64),
-    /// These bytes.
+    /// The bytes of the page.
     Bytes(Box<[u8; PAGE_BYTES]>),
 }
 
-/// What was done to the device.
+/// A command of the host, or a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Pages from the first number on, so many.
+    /// A read: number of the first page, and number of pages.
     Read(u32, u32),
-    /// What is written, by numbers of [`Stream::pages`], from `lba` on.
+    /// A write of consecutive pages.
     Write {
-        /// First page.
+        /// Number of the first page.
         lba: u32,
-        /// What each page gets.
+        /// Content of each page, as an index in [`Stream::pages`].
         pages: Vec<u32>,
-        /// It ended when they were in flash.
+        /// The write ended only when the pages were in flash (FUA).
         fua: bool,
     },
-    /// All that was written before is in flash.
+    /// A flush: all writes that ended before are in flash.
     Flush,
-    /// Pages from the first number on, so many.
+    /// A discard: number of the first page, and number of pages.
     Discard(u32, u32),
-    /// A command of `enum ftl_op` that only a device with a log has.
+    /// A command of `enum ftl_op` that only a device with a log has, with its ranges.
     Control(u32, Vec<Range>),
-    /// What the host wrote beside it.
+    /// Text that the host added to the stream.
     Mark(Vec<u8>),
 }
 
-/// One thing that was done, and when.
+/// A record of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The device's time.
+    /// Time of the device, in nanoseconds.
     pub now_ns: u64,
-    /// What.
+    /// The command or mark.
     pub what: What,
 }
 
-/// All that a device was told from its first command on.
+/// All commands of a device from its creation on.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// The device.
+    /// Configuration of the device.
     pub config: Config,
-    /// In the order in which it was told.
+    /// Records in the order in which the device got them.
     pub records: Vec<Record>,
-    /// Each content once; the first is zeros.
+    /// Distinct contents of pages; the first one is zeros.
     pub pages: Vec<Page>,
-    /// When the recording ended.
+    /// End of the recording, in nanoseconds of the device's time.
     pub end_ns: u64,
-    /// What the device had counted then.
+    /// Counters of the device at the end of the recording.
     pub counters: [u64; OPERATION_COUNTERS],
 }
 
 impl Stream {
-    /// The stream in `bytes`.
+    /// Decodes a stream.
     ///
     /// # Errors
     /// [`Error`], for any bytes that are not exactly a stream.
@@ -136,13 +136,13 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Whether page `number` of [`Stream::pages`] can be no file system's own: it repeats a
-    /// word, and not that of a bitmap whose bits are all set.
+    /// Whether a content of [`Stream::pages`] cannot be metadata of a file system. Such a page
+    /// repeats a word, and it is not a bitmap with all bits set.
     pub fn is_content(&self, number: u32) -> bool {
         matches!(self.pages[number as usize], Page::Word(word) if word != u64::MAX)
     }
 
-    /// What page `number` of [`Stream::pages`] holds.
+    /// Writes content `number` of [`Stream::pages`] into `page`.
     pub fn fill(&self, number: u32, page: &mut [u8; PAGE_BYTES]) {
         match &self.pages[number as usize] {
             Page::Bytes(bytes) => *page = **bytes,
@@ -155,7 +155,7 @@ impl Stream {
     }
 }
 
-/// The last four bytes are the CRC-32 of all before them.
+/// Checks that the last four bytes are the CRC-32 of all before them.
 fn checked(bytes: &[u8]) -> Result<(), Error> {
     let damaged = Error::Damaged(bytes.len());
     let Some((body, crc)) = bytes.split_last_chunk() else {
@@ -210,7 +210,7 @@ impl Reader<'_> {
         Ok(config)
     }
 
-    /// Whether it was the last.
+    /// Decodes a record; returns whether it was the last one.
     fn record(
         &mut self,
         stream: &mut Stream,
@@ -298,7 +298,7 @@ impl Reader<'_> {
         for _ in 0..count {
             let at = self.at;
             let (src, dst, pages) = (self.u32()?, self.u32()?, self.u32()?);
-            // The core refuses what overlaps or is outside; here only sums must not overflow.
+            // The core refuses overlapping or outside ranges; only sums must not overflow here.
             if pages > capacity {
                 return Err(Error::Damaged(at));
             }

@@ -1,27 +1,27 @@
-//! A stream played step by step, and when in it everything happened.
+//! A stream played step by step, and the steps at which its records were sent and ended.
 
 use crate::Error;
 use crate::stream::{Stream, What};
 use replay::flash::{Command, Flash, Snapshot};
 
-/// A step is one record that is submitted, or one instant at which the device does something.
+/// Number of a step. In a step one record is submitted, or the device handles one event.
 pub type Step = u32;
 
-/// It never happened.
+/// Stands for the step of an event that did not happen.
 pub const NEVER: Step = Step::MAX;
 
-/// A stream on its way through the core.
+/// A stream that is being played through the flash core.
 pub struct Player<'a> {
     stream: &'a Stream,
     flash: Flash,
     now_ns: u64,
     next: usize,
     step: Step,
-    /// For each slot the record that has it.
+    /// Number of the record in each slot of the device.
     slots: Vec<Option<u32>>,
 }
 
-/// A player as it was.
+/// Saved state of a player.
 pub struct Saved {
     flash: Snapshot,
     now_ns: u64,
@@ -30,17 +30,17 @@ pub struct Saved {
     slots: Vec<Option<u32>>,
 }
 
-/// What a step did.
+/// Effects of one step.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// The record that was submitted.
+    /// Number of the record that was submitted; None if none was.
     pub submitted: Option<u32>,
-    /// The records whose commands ended well.
+    /// Numbers of the records whose commands ended successfully.
     pub completed: Vec<u32>,
 }
 
 impl<'a> Player<'a> {
-    /// At the stream's beginning, with an empty device.
+    /// Begins at the stream's first record with an empty device.
     ///
     /// # Errors
     /// [`Error::Flash`].
@@ -55,22 +55,22 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// The step that comes next.
+    /// Number of the next step.
     pub fn step(&self) -> Step {
         self.step
     }
 
-    /// The device.
+    /// The device that the stream is played on.
     pub fn flash(&mut self) -> &mut Flash {
         &mut self.flash
     }
 
-    /// The device's time.
+    /// Time of the device, in nanoseconds.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// All of it, to be put back.
+    /// Saves the player and its device.
     pub fn save(&self) -> Saved {
         Saved {
             flash: self.flash.save().expect("the device was made savable"),
@@ -81,7 +81,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Everything is again as it was when it was saved.
+    /// Restores the saved state.
     pub fn restore(&mut self, saved: &Saved) {
         self.flash.restore(&saved.flash);
         self.now_ns = saved.now_ns;
@@ -90,11 +90,11 @@ impl<'a> Player<'a> {
         self.slots.clone_from(&saved.slots);
     }
 
-    /// One step; `None` when the recording is over.
+    /// Plays one step; `None` at the end of the stream.
     ///
     /// # Errors
-    /// [`Error::Failed`] if a command of the device ends otherwise than the host was told, and
-    /// the power is on.
+    /// [`Error::Failed`] if a command ends with another result than in the recording, while the
+    /// power is on.
     pub fn go_on(&mut self) -> Result<Option<Done>, Error> {
         let record = self.stream.records.get(self.next);
         let until_ns = record.map_or(self.stream.end_ns, |it| it.now_ns);
@@ -168,35 +168,35 @@ impl<'a> Player<'a> {
     }
 }
 
-/// Programs and erases that ended in one step.
+/// Programs and erases that end in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy {
-    /// Which step.
+    /// Number of the step.
     pub step: Step,
-    /// Operations that had ended before it.
+    /// Number of operations that ended in earlier steps.
     pub before: u64,
-    /// Those that end in it.
+    /// Number of operations that end in this step.
     pub count: u64,
 }
 
-/// When in a stream everything happened.
+/// Steps of all events of a stream.
 #[derive(Debug)]
 pub struct Timeline {
-    /// Steps in all.
+    /// Number of steps of the stream.
     pub steps: Step,
-    /// For each record the step that submits it.
+    /// Step that submits each record.
     pub submitted: Vec<Step>,
-    /// For each record the step in which its command ended, or [`NEVER`].
+    /// Step in which each record's command ended, or [`NEVER`].
     pub completed: Vec<Step>,
-    /// Steps with programs or erases.
+    /// Steps in which programs or erases end.
     pub busy: Vec<Busy>,
 }
 
 impl Timeline {
-    /// Plays the stream once.
+    /// Plays the whole stream once.
     ///
     /// # Errors
-    /// [`Error::Diverged`] if the core did otherwise than the device that recorded it.
+    /// [`Error::Diverged`] if the core behaves differently from the recording device.
     pub fn of(stream: &Stream) -> Result<Self, Error> {
         let mut player = Player::new(stream)?;
         let mut timeline = Timeline {
@@ -233,7 +233,7 @@ impl Timeline {
         }
     }
 
-    /// Programs and erases that had ended when the step began.
+    /// Number of programs and erases that ended before this step.
     pub fn operations_before(&self, step: Step) -> u64 {
         let index = self.busy.partition_point(|it| it.step < step);
         index
@@ -241,7 +241,7 @@ impl Timeline {
             .map_or(0, |it| self.busy[it].before + self.busy[it].count)
     }
 
-    /// The step in which operation `number`, from 0, ends.
+    /// The step in which the operation with this number, from 0, ends.
     pub fn step_of(&self, number: u64) -> Option<Busy> {
         let index = self
             .busy

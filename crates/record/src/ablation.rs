@@ -1,48 +1,48 @@
-//! What each promotion does: waits per dependency, the share of them found in
-//! the queue, and the time they took (paper figures 8 and 9).
+//! Effect of each promotion: waits by dependency, the share of them whose request was found in the
+//! queue, and their time (paper figures 8 and 9).
 
 use crate::summary::Summary;
 use crate::{metric, policy};
 
-/// The counters of one workload under one load.
+/// Counters of one workload under one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ablation {
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
-    /// The load's name.
+    /// Name of the load.
     pub load: String,
-    /// The dependencies that anything waited on, in a fixed order.
+    /// Dependencies with any wait, in the order of [`metric::DEPENDENCIES`].
     pub dependencies: Vec<&'static str>,
-    /// In the paper's order.
+    /// Variants in the paper's order.
     pub variants: Vec<Variant>,
 }
 
-/// One ablation's counters.
+/// Counters of one ablation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
-    /// `frontrow:meta`.
+    /// Name of the policy, such as `frontrow:meta`.
     pub policy: String,
-    /// The paper's name for it.
+    /// Name in the paper, such as `D_meta`.
     pub name: &'static str,
-    /// The workload's total, ms.
+    /// Total of the workload in ms; None if it was not measured.
     pub total_ms: Option<f64>,
-    /// One for each dependency of [`Ablation::dependencies`].
+    /// Counters of each of [`Ablation::dependencies`]; None if they were not measured.
     pub counts: Vec<Option<Counts>>,
 }
 
 /// Means over seeds of one dependency's counters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counts {
-    /// Waits.
+    /// Number of waits.
     pub waits: f64,
-    /// The share of waits whose request was promoted, in the queue or as it came.
+    /// Share of waits whose request was promoted, in the queue or when it was inserted.
     pub found_share: Option<f64>,
-    /// Time waited, all waits together, ms.
+    /// Time of all waits together, in ms.
     pub wait_ms: Option<f64>,
 }
 
 impl Ablation {
-    /// The variant that promotes nothing, if it ran.
+    /// The variant that promotes nothing; None if it did not run.
     pub fn none(&self) -> Option<&Variant> {
         self.variants.iter().find(|variant| variant.name == "NONE")
     }
@@ -57,7 +57,7 @@ impl Ablation {
     }
 }
 
-/// The counters of every situation that has any.
+/// Counters of each workload and load that have any.
 pub fn ablations(summary: &Summary) -> Vec<Ablation> {
     summary
         .situations()

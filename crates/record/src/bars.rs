@@ -1,5 +1,5 @@
-//! What `frontrow` has to reach, as data, and whether a result reaches it.
-//! The terminal table, the report and the documents all judge by this.
+//! Bars: the demands on `frontrow` as data, and their evaluation on a result. The terminal table,
+//! the report and the documents all use this.
 
 use crate::policy::{DEFAULT, FRONTROW};
 use crate::summary::{Cell, Figure, Summary, paired_ratio};
@@ -8,33 +8,33 @@ use crate::{matrix, metric, number, title};
 /// One demand on some figures of one experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
-    /// The experiment whose results it judges.
+    /// Name of the experiment whose results it judges.
     pub experiment: &'static str,
-    /// The device profile it is about; `None` for any.
+    /// Device profile whose results it judges; `None` for any.
     pub device: Option<&'static str>,
-    /// What is judged.
+    /// Name of the judged figures in words.
     pub title: &'static str,
-    /// What is asked.
+    /// The demand in words.
     pub demand: &'static str,
     figures: Figures,
     rule: Rule,
 }
 
-/// Which figures a bar judges.
+/// The figures that a bar judges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Figures {
-    /// This statistic (`mean`, `max`) of their key operations under load.
+    /// This statistic (`mean`, `max`) of these workloads' key operations under load.
     Operations(&'static [&'static str], &'static str),
-    /// The chief figure of these workloads under load: totals, of M3 the time
-    /// outside dirty throttling.
+    /// The chief figure of these workloads under load: the total, or for M3 the time outside dirty
+    /// throttling.
     Chief(&'static [&'static str]),
-    /// This metric wherever it was measured.
+    /// This metric of any workload and load.
     Metric(&'static str),
     /// This metric on an idle device.
     Idle(&'static str),
-    /// This workload's metric.
+    /// This metric of this workload.
     One(&'static str, &'static str),
-    /// Every throughput on an idle device.
+    /// All throughputs on an idle device.
     IdleThroughput,
     /// This metric under this load.
     Under(&'static str, &'static str),
@@ -42,89 +42,90 @@ enum Figures {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rule {
-    /// At most this many times unloaded.
+    /// The mean is at most this many times the unloaded one.
     OverUnloaded(f64),
-    /// The ratio to the best stock scheduler, paired by seed: its interval's
-    /// upper end at most this.
+    /// The ratio to the best stock scheduler, paired by seed, has an interval whose upper end is at
+    /// most this.
     IntervalOverBestStock(f64),
-    /// The mean ratio to the best stock scheduler at most this.
+    /// The mean ratio to the best stock scheduler is at most this.
     OverBestStock(f64),
-    /// At most this many times this policy's.
+    /// The mean is at most this many times this policy's.
     OverPolicy(&'static str, f64),
-    /// At most the larger of these parts of best stock and unloaded.
+    /// The mean is at most the larger of these multiples of best stock and unloaded.
     LargerOf { best_stock: f64, unloaded: f64 },
-    /// Reduced against mq-deadline as much as the paper reduced it, or at most
-    /// this many times unloaded.
+    /// The worst case is reduced against mq-deadline as much as in the paper, or is at most this
+    /// many times unloaded.
     Worst { unloaded: f64 },
-    /// At most unloaded plus what this metric allows.
+    /// The mean is at most the unloaded one plus the value of this metric.
     UnloadedPlus(&'static str),
-    /// This share of the stock default's loss won back, or at most this many
-    /// times unloaded.
+    /// This share of the stock default's loss is won back, or the mean is at most this many times
+    /// unloaded.
     WonBack { share: f64, unloaded: f64 },
-    /// At least this.
+    /// The mean is at least this.
     AtLeast(f64),
-    /// At most this.
+    /// The mean is at most this.
     AtMost(f64),
-    /// One policy's mean ratio to another's, paired by seed, at most this.
+    /// The mean ratio of one policy to another, paired by seed, is at most this.
     PolicyOver {
         policy: &'static str,
         other: &'static str,
         most: f64,
     },
-    /// One policy's mean at least this many times another's.
+    /// The mean of one policy is at least this many times another's.
     PolicyTimes {
         policy: &'static str,
         other: &'static str,
         least: f64,
     },
-    /// One policy's mean below that of each of these.
+    /// The mean of one policy is below that of each of these.
     BelowAll {
         policy: &'static str,
         others: &'static [&'static str],
     },
-    /// One policy's mean at most this.
+    /// The mean of one policy is at most this.
     PolicyAtMost { policy: &'static str, most: f64 },
-    /// One policy's figure at most this in every run.
+    /// The figure of one policy is at most this in every run.
     PolicyNeverAbove { policy: &'static str, most: f64 },
-    /// One policy's gain over another at least as large as idle.
+    /// The gain of one policy over another is at least as large as on an idle device.
     GainAsIdle {
         policy: &'static str,
         other: &'static str,
     },
-    /// One policy's mean at most this many times another's on an idle device: what the
-    /// foreground takes alone.
+    /// The mean of one policy is at most this many times another's on an idle device, which is what
+    /// the foreground takes alone.
     OverAlone {
         policy: &'static str,
         alone: &'static str,
         most: f64,
     },
-    /// One policy's mean ratio to another's, averaged over all of the bar's figures, at
-    /// most this.
+    /// The mean ratio of one policy to another, averaged over all figures of the bar, is at most
+    /// this.
     AverageOver {
         policy: &'static str,
         other: &'static str,
         most: f64,
     },
-    /// One policy's ratio to the best of what its users have today, paired by seed: its
-    /// interval's upper end at most this.
+    /// The ratio of one policy to the best of what its users have today, paired by seed, has an
+    /// interval whose upper end is at most this.
     IntervalOverBest { policy: &'static str, most: f64 },
-    /// One policy's mean at most this many times unloaded.
+    /// The mean of one policy is at most this many times unloaded.
     PolicyOverUnloaded { policy: &'static str, most: f64 },
-    /// The geometric mean of that over all of the bar's figures.
+    /// The geometric mean of the ratios to unloaded over all figures of the bar is at most this.
     AverageOverUnloaded { policy: &'static str, most: f64 },
-    /// One policy's worst run at most so many times the worst unloaded, or so much more.
+    /// The worst run of one policy is at most this many times the worst unloaded one, or this much
+    /// longer.
     WorstOverUnloaded {
         policy: &'static str,
         times: f64,
         more_ms: f64,
     },
-    /// Within this part of a figure that was measured on a real device; whoever
-    /// schedules, for it is the emulated device that is judged.
+    /// The figure is within this part of one that was measured on a real device. Any policy will
+    /// do, since the emulated device is judged.
     Near { figure: f64, part: f64 },
 }
 
 impl Rule {
-    /// Whether it compares with the kernel's own schedulers.
+    /// Whether the rule compares with the kernel's own schedulers.
     fn is_over_stock(self) -> bool {
         matches!(
             self,
@@ -161,10 +162,10 @@ impl Rule {
     }
 }
 
-/// How else an app's pages come into memory (docs/launch.md).
+/// Other ways to bring an app's pages into memory (docs/launch.md).
 const PEERS: &[&str] = &["demand", "first-access", "lba-order", "whole-file"];
 
-/// What a user would try today for the app in front (docs/fasttrack.md).
+/// Policies that a user would try today for the foreground app (docs/fasttrack.md).
 const MEANS: &[&str] = &[
     "bfq-weight",
     "bfq-idle",
@@ -174,10 +175,10 @@ const MEANS: &[&str] = &[
     "all-means",
 ];
 
-/// FastTrack's foreground apps.
+/// Foreground apps of FastTrack.
 const IN_FRONT: &[&str] = &["gallery", "camera", "game"];
 
-/// All that can be in front (experiments/foreground.toml).
+/// All workloads that can be in the foreground (experiments/foreground.toml).
 const ANY_IN_FRONT: &[&str] = &[
     "m1",
     "m2",
@@ -195,7 +196,7 @@ const ANY_IN_FRONT: &[&str] = &[
     "launch",
 ];
 
-/// Those whose files are in pieces.
+/// Workloads whose files are fragmented.
 const AGED: &[&str] = &["aged-gallery", "aged-game"];
 
 /// Defragmentation by remapping (docs/janusd.md).
@@ -204,11 +205,11 @@ const JANUSD: &str = "janusd-l";
 const MICRO: &[&str] = &["m1", "m2", "m3", "m4"];
 const APPS: &[&str] = &["a", "b", "c", "sqlite-wal", "sqlite-rollback"];
 
-/// What M5's fsync may take beyond an unloaded one: the commit's journal bytes
-/// at device bandwidth and two requests in flight.
+/// Time that M5's fsync may exceed an unloaded one: the commit's journal bytes at device bandwidth,
+/// and two requests in flight.
 pub const COMMIT_ALLOWANCE: &str = "commit_allowance_ms";
 
-/// The paper's reductions of the worst case, NONE to ALL (table 2).
+/// The paper's reductions of the worst case from NONE to ALL (table 2).
 const PAPER_WORST: [(&str, &str, f64); 6] = [
     ("m1", "creat", 0.973),
     ("m1", "fsync", 0.871),
@@ -218,7 +219,7 @@ const PAPER_WORST: [(&str, &str, f64); 6] = [
     ("m4", "truncate", 0.795),
 ];
 
-/// All demands, in the order shown.
+/// All bars, in the order in which they are shown.
 pub const BARS: [Bar; 60] = [
     Bar {
         experiment: "qasio",
@@ -720,7 +721,7 @@ pub const BARS: [Bar; 60] = [
     ),
 ];
 
-/// The launch paper's reductions, which it has for an eMMC (figure 3).
+/// A bar for the launch paper's reductions, which it measured on an eMMC (figure 3).
 const fn loading(
     title: &'static str,
     demand: &'static str,
@@ -741,7 +742,7 @@ const fn loading(
     }
 }
 
-/// The dissertation's averages of six apps (figure 43).
+/// A bar for the dissertation's averages of six apps (figure 43).
 const fn reading(device: &'static str, demand: &'static str, least: f64) -> Bar {
     Bar {
         experiment: "janusd",
@@ -757,7 +758,7 @@ const fn reading(device: &'static str, demand: &'static str, least: f64) -> Bar 
     }
 }
 
-/// The dissertation's best of six apps (figure 44), asked of their average.
+/// A bar for the dissertation's best of six apps (figure 44), demanded of their average.
 const fn starting(device: &'static str, demand: &'static str, most: f64) -> Bar {
     Bar {
         experiment: "janusd",
@@ -773,7 +774,7 @@ const fn starting(device: &'static str, demand: &'static str, most: f64) -> Bar 
     }
 }
 
-/// What the background pays, where the paper measured nothing.
+/// A bar for the background's cost, where the paper has no figure.
 const fn behind(
     title: &'static str,
     demand: &'static str,
@@ -790,7 +791,7 @@ const fn behind(
     }
 }
 
-/// Whatever is in front beside whatever is behind.
+/// A bar for all foreground workloads under all loads.
 const fn in_front(title: &'static str, demand: &'static str, figures: Figures, rule: Rule) -> Bar {
     Bar {
         experiment: "foreground",
@@ -802,8 +803,8 @@ const fn in_front(title: &'static str, demand: &'static str, figures: Figures, r
     }
 }
 
-/// The longest time in any run that the device had nothing to do although somebody waited
-/// and something was queued: the widest window (docs/qasio.md), and what waking up takes.
+/// A bar for the longest time in any run in which the device was idle although a task waited and a
+/// request was queued. It allows the widest window (docs/qasio.md) and the wake-up.
 const fn never_idle(experiment: &'static str, policy: &'static str) -> Bar {
     Bar {
         experiment,
@@ -815,8 +816,8 @@ const fn never_idle(experiment: &'static str, policy: &'static str) -> Bar {
     }
 }
 
-/// A figure that the papers, or the maker of the first UFS parts, give for a real
-/// device (docs/simflash.md), within 15 %.
+/// A bar for a real device's figure from the papers, or from the maker of the first UFS parts
+/// (docs/simflash.md), within 15 %.
 const fn near(
     device: &'static str,
     title: &'static str,
@@ -834,39 +835,39 @@ const fn near(
     }
 }
 
-/// Whether a demand is met.
+/// Result of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is.
+    /// The demand is met.
     Met,
-    /// It is not.
+    /// The demand is not met.
     Missed,
-    /// A figure it needs was not measured.
+    /// A figure that the demand needs was not measured.
     NotMeasured,
 }
 
-/// One bar on one figure.
+/// Result of one bar on one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The figure in few words: `m1 creat`.
+    /// The figure in few words, such as `m1 creat`.
     pub label: String,
-    /// What was measured, as the bar counts it: `×1.04`.
+    /// The measured value as the bar counts it, such as `×1.04`.
     pub measured: String,
-    /// Against the bar.
+    /// Result of the comparison.
     pub outcome: Outcome,
 }
 
-/// A bar and its verdicts, one for each figure it judges.
+/// A bar with its verdicts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// What was asked.
+    /// The bar that was evaluated.
     pub bar: &'static Bar,
-    /// Of each figure.
+    /// One verdict for each figure that the bar judges.
     pub verdicts: Vec<Verdict>,
 }
 
 impl Judged {
-    /// Missed if any figure misses, met if all meet it.
+    /// Missed if any figure misses, met if all figures meet it.
     pub fn outcome(&self) -> Outcome {
         let any = |outcome| {
             self.verdicts
@@ -883,8 +884,7 @@ impl Judged {
     }
 }
 
-/// Judges a result by its experiment's bars; a bar on a policy that did not run
-/// is left out.
+/// Evaluates the bars of a result's experiment. A bar on a policy that did not run is left out.
 pub fn judge(summary: &Summary) -> Vec<Judged> {
     BARS.iter()
         .filter(|bar| bar.experiment == summary.experiment)
@@ -897,7 +897,7 @@ pub fn judge(summary: &Summary) -> Vec<Judged> {
         .collect()
 }
 
-/// `9 of 12 bars met, 1 not measured`.
+/// Numbers of bars in words, such as `9 of 12 bars met, 1 not measured`.
 pub fn count(judged: &[Judged]) -> String {
     let of = |outcome| judged.iter().filter(|bar| bar.outcome() == outcome).count();
     let mut text = format!("{} of {} bars met", of(Outcome::Met), judged.len());
@@ -937,8 +937,7 @@ fn verdicts(bar: &Bar, summary: &Summary) -> Vec<Verdict> {
     }
 }
 
-/// The mean over the figures of one policy's ratios to another's; `None` if any is
-/// missing.
+/// Mean over the figures of one policy's mean ratio to another's; `None` if any is missing.
 fn average_over(summary: &Summary, figures: &[&Figure], policy: &str, other: &str) -> Option<f64> {
     let ratio = |figure: &&Figure| {
         let (ours, theirs) = (summary.cell(figure, policy)?, summary.cell(figure, other)?);
@@ -948,7 +947,7 @@ fn average_over(summary: &Summary, figures: &[&Figure], policy: &str, other: &st
     crate::statistics::Statistics::of(&ratios).map(|it| it.mean)
 }
 
-/// The geometric mean; `None` if a figure is missing.
+/// Geometric mean over the figures of the ratios to unloaded; `None` if a figure is missing.
 fn average_over_unloaded(summary: &Summary, figures: &[&Figure], policy: &str) -> Option<f64> {
     let slowdown = |figure: &&Figure| Some(summary.slowdown(figure, policy)?.ln());
     let logarithms = figures.iter().map(slowdown).collect::<Option<Vec<_>>>()?;
@@ -1005,7 +1004,7 @@ fn verdict(label: String, found: Option<(bool, String)>) -> Verdict {
     }
 }
 
-/// The figure in as few words as tell it from the others of its bar.
+/// The figure in as few words as distinguish it from the others of its bar.
 fn label(bar: &Bar, summary: &Summary, figure: &Figure) -> String {
     let loads = select(bar.figures, summary)
         .iter()
@@ -1022,8 +1021,8 @@ fn label(bar: &Bar, summary: &Summary, figure: &Figure) -> String {
     }
 }
 
-/// Whether the rule holds, and the figure it looked at; `None` if something it
-/// needs was not measured.
+/// Whether the rule holds, and the value that it compared. `None` if a figure that it needs was not
+/// measured.
 fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String)> {
     let ours = summary.cell(figure, rule.subject(summary)?)?;
     if rule.is_over_stock() && !summary.has_stock() {
@@ -1102,7 +1101,7 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
             let times = ours.mean() / alone;
             Some((times <= most, number::times(times)))
         }
-        // Of all figures together: see `verdicts`.
+        // These rules are on all figures together, see `verdicts`.
         Rule::AverageOver { .. } | Rule::AverageOverUnloaded { .. } => None,
         Rule::GainAsIdle { policy, other } => {
             let gain = |figure: &Figure| {
@@ -1130,7 +1129,7 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
     }
 }
 
-/// Whether the interval's upper end is at most this, and both.
+/// Whether the interval's upper end is at most `most`; and the mean with its interval in words.
 fn interval_within(ratio: crate::statistics::Statistics, most: f64) -> (bool, String) {
     let upper = ratio.interval.map_or(ratio.mean, |interval| interval.high);
     let interval = ratio.interval.map_or(String::new(), |interval| {
@@ -1143,7 +1142,7 @@ fn interval_within(ratio: crate::statistics::Statistics, most: f64) -> (bool, St
     (upper <= most, number::times(ratio.mean) + &interval)
 }
 
-/// `ours` over `theirs` by seed, so that above 1 is worse.
+/// Ratio of `ours` to `theirs` by seed, turned so that above 1 is worse.
 fn over(figure: &Figure, ours: &Cell, theirs: &Cell) -> Option<crate::statistics::Statistics> {
     match figure.direction() {
         metric::Direction::Lower => paired_ratio(ours, theirs),

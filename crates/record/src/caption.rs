@@ -1,11 +1,10 @@
-//! What has to be said beside figures: how sure they are, what is missing, and
-//! what their ratios are over.
+//! Captions of figures: their certainty, what is missing, and the reference of their ratios.
 
 use crate::pivot::{Reference, Section};
 use crate::summary::Summary;
 use crate::{number, policy};
 
-/// How many seeds the means are over, how sure they are, and what was not run.
+/// Number of seeds, width of the intervals, and policies that were not run.
 pub fn certainty(summary: &Summary) -> String {
     let mut parts = vec![seeds(summary)];
     parts.extend(half_width(summary));
@@ -42,7 +41,7 @@ fn lacking_seeds(summary: &Summary) -> Option<String> {
     (lacking > 0).then(|| format!("{lacking} figures lack some seeds"))
 }
 
-/// Best stock and unloaded mean little without all of them.
+/// Caption if stock schedulers are missing, on which best stock and unloaded depend.
 fn lacking_stock(summary: &Summary) -> Option<String> {
     let ran = |name: &&str| summary.policies.iter().any(|policy| policy == name);
     if !summary.has_stock() || !ran(&policy::FRONTROW) {
@@ -58,7 +57,7 @@ fn lacking_stock(summary: &Summary) -> Option<String> {
     })
 }
 
-/// What a section shows and what its ratios, if it has any, are over.
+/// What a section shows, and the reference of its ratios if it has any.
 pub fn explanation(section: &Section, summary: &Summary) -> &'static str {
     let loaded = section.reference == Reference::Unloaded;
     match (loaded, section.has_ratios(), summary.has_stock()) {

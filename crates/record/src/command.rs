@@ -1,14 +1,14 @@
-//! The command that makes a lab's result again.
+//! The command that repeats a result of the lab.
 
 use crate::ResultFile;
 use crate::summary::Summary;
 
-/// The experiment's name in the results of `frontrow bench`.
+/// Name of the experiment in results of `frontrow bench`.
 pub const ON_ONES_OWN: &str = "bench";
 
-/// `frontrow lab run qasio --kernel 6.12 --device emmc …`, with everything
-/// spelled out that a later version could have another default for.
-/// A result from a device of the user's own cannot be had again: `None`.
+/// The command that repeats the result, such as `frontrow lab run qasio --kernel 6.12 --device emmc
+/// …`. Options whose default may change later are spelled out. `None` for a result of a user's own
+/// device, which cannot be repeated.
 pub fn reproduce(result: &ResultFile) -> Option<String> {
     if result.experiment == ON_ONES_OWN {
         return None;
@@ -37,7 +37,7 @@ pub fn reproduce(result: &ResultFile) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// Names in the order measured, each once.
+/// Distinct names of workloads or loads, in the order of measurement.
 fn distinct<'a>(summary: &'a Summary, name: fn((&'a str, &'a str)) -> &'a str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for situation in summary.situations() {
@@ -48,7 +48,7 @@ fn distinct<'a>(summary: &'a Summary, name: fn((&'a str, &'a str)) -> &'a str) -
     names.join(",")
 }
 
-/// `6.12.117+deb12-cloud-amd64` → `6.12`.
+/// Series of a kernel release: `6.12.117+deb12-cloud-amd64` → `6.12`.
 fn series(release: &str) -> &str {
     match release.match_indices('.').nth(1) {
         Some((end, _)) => &release[..end],

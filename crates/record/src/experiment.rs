@@ -1,66 +1,66 @@
-//! An experiment and a device as their TOML files hold them.
+//! Experiments and devices in the form of their TOML files.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
-/// `experiments/NAME.toml`.
+/// An experiment, from `experiments/NAME.toml`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The file's name without its ending.
+    /// Name of the file without its suffix.
     pub name: String,
     /// One line for `lab list`.
     pub title: String,
-    /// The policies to compare, in the order of the table's columns.
+    /// Policies to compare, in the order of the table's columns.
     pub policies: Vec<String>,
-    /// The device profile it runs on when nobody asks for another.
+    /// Device profile that is used when none is requested.
     #[serde(default = "emmc")]
     pub device: String,
-    /// Where the device is to differ from its profile: parameters of `simflash.ko`.
+    /// Parameters of `simflash.ko` that differ from the device's profile.
     #[serde(default)]
     pub simflash: BTreeMap<String, u64>,
-    /// The guest's memory.
+    /// Memory of the guest, in MiB.
     pub memory_mib: u64,
-    /// A guest that runs longer than this in virtual time has failed.
+    /// Virtual time after which a guest has failed, in seconds.
     pub limit_virtual_s: u64,
-    /// `sysctl` settings made before anything runs, such as `vm.dirty_ratio`.
+    /// `sysctl` settings that are made before anything runs, such as `vm.dirty_ratio`.
     #[serde(default)]
     pub sysctls: BTreeMap<String, String>,
-    /// Files of the guest and what is written to them once the policy is set,
-    /// such as `/sys/block/simflash0/queue/nr_requests`.
+    /// Files of the guest, and what is written to them once the policy is set, such as
+    /// `/sys/block/simflash0/queue/nr_requests`.
     #[serde(default)]
     pub writes: BTreeMap<String, String>,
-    /// Whether the device begins with its profile's past. Without, it is new and has as much flash
-    /// again as it shows, where the experiment does not say otherwise.
+    /// Whether the device begins in its profile's aged state. A new device has as much spare flash
+    /// as capacity, unless the experiment says otherwise.
     #[serde(default = "yes")]
     pub aged: bool,
     /// Options of the ext4 mount, such as `discard`.
     #[serde(default)]
     pub mount_options: Vec<String>,
-    /// What is played of a trace, for the workload `trace`.
+    /// Part of a trace that the workload `trace` plays.
     #[serde(default)]
     pub trace: Option<TracePart>,
-    /// What each guest does, in order; each run gets a fresh file system. In the file, an entry
-    /// may name several workloads and loads: each of the ones with each of the others.
+    /// Runs of each guest in their order; each run gets a fresh file system. An entry in the file
+    /// may name several workloads and loads, and stands for all pairs of them.
     #[serde(deserialize_with = "each_with_each")]
     pub runs: Vec<Run>,
 }
 
-/// A part of a block trace. The trace itself is the user's.
+/// A part of a block trace; the trace itself is the user's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TracePart {
-    /// What the file is called where it is to be had.
+    /// Name of the trace's file at its source.
     pub file: String,
-    /// Where that is, in words.
+    /// Source of the trace, in words.
     pub source: String,
-    /// Names of the threads in front, as `frontrow replay --front` takes them.
+    /// Names of the foreground threads, as `frontrow replay --front` takes them.
     pub front: Vec<String>,
-    /// Seconds before it, since the trace's first operation.
+    /// Begin of the part, in seconds since the trace's first operation.
     pub from_s: u64,
-    /// How long it is, in the trace's own time.
+    /// Length of the part in the trace's own time, in seconds.
     pub length_s: u64,
-    /// How many times as fast it is played.
+    /// Factor by which times of the trace are divided.
     pub speed: u64,
 }
 
@@ -76,9 +76,9 @@ fn emmc() -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
-    /// `idle` or a background's name.
+    /// Name of the load, or `idle`.
     #[serde(default = "idle")]
     pub load: String,
 }
@@ -87,7 +87,7 @@ fn idle() -> String {
     "idle".to_owned()
 }
 
-/// An entry of `[[runs]]`.
+/// An entry of `[[runs]]` in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -132,36 +132,35 @@ fn each_with_each<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Run>
     Ok(runs.collect())
 }
 
-/// `experiments/devices/NAME.toml`: the emulated device, as the module's
-/// parameters have it.
+/// An emulated device, from `experiments/devices/NAME.toml`, with the module's parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// The file's name without its ending.
+    /// Name of the file without its suffix.
     pub name: String,
-    /// One line for people.
+    /// Description of the device in one line.
     pub title: String,
-    /// Parameters of `simflash.ko`, names as `modinfo` shows them.
+    /// Parameters of `simflash.ko`, with names as `modinfo` shows them.
     pub simflash: BTreeMap<String, u64>,
-    /// What it has been through before; nothing: it is new.
+    /// History of the device; None for a new one.
     #[serde(default)]
     pub aged: Option<Aged>,
-    /// What io.cost has to be told of it, as in the kernel's `io.cost.model`.
+    /// Parameters of the device for the kernel's `io.cost.model`.
     #[serde(default)]
     pub io_cost: BTreeMap<String, u64>,
 }
 
-/// A device's past: its table `[aged]`.
+/// History of a device: its table `[aged]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Aged {
-    /// Share of the capacity that holds data.
+    /// Share of the capacity that holds data, in per cent.
     pub filled_percent: u32,
-    /// Written since it was that full for the first time, in per cent of the capacity.
+    /// Data written after the device first had that share, in per cent of the capacity.
     pub overwritten_percent: u32,
 }
 
-/// Behind a device's name: the same without a past.
+/// Suffix of a device's name for the device without a history.
 pub const FRESH: &str = ":fresh";
 
 impl Device {
@@ -173,8 +172,8 @@ impl Device {
         }
     }
 
-    /// New, and with as much flash again as it shows: nothing is ever collected, unless more is
-    /// written than that.
+    /// A new device with as much spare flash as capacity. Garbage collection begins only when more
+    /// than that is written.
     pub fn without_past(&self) -> Device {
         let mut device = self.clone();
         device.aged = None;

@@ -1,69 +1,67 @@
-//! What the lab tells one guest to do, and what the guest says back.
+//! The lab's message to a guest, and the guest's messages back.
 
 use crate::{Row, Run, Scale, TracePart};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One guest's work: `/spec.json` in its initramfs.
+/// Work of one guest: `/spec.json` in its initramfs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GuestSpec {
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: String,
-    /// The policy this guest runs under, such as `mq-deadline` or `frontrow:meta`.
+    /// Policy of this guest, such as `mq-deadline` or `frontrow:meta`.
     pub policy: String,
-    /// Shifts the load's start and the file layout.
+    /// Seed of the load's start and the file layout.
     pub seed: u64,
-    /// How large the workloads are.
+    /// Size of the workloads.
     pub scale: Scale,
-    /// What to load, in this order.
+    /// Kernel modules to load, in this order.
     pub modules: Vec<Module>,
-    /// The block device that the last of them makes, such as `simflash0`.
+    /// Block device that the last module creates, such as `simflash0`.
     pub device: String,
-    /// The file with what it begins each run with; without one it is empty then.
+    /// File with the image that the device has at the begin of each run; None for an empty device.
     pub flash_image: Option<String>,
-    /// What io.cost has to be told of it, as `io.cost.model` takes it.
+    /// Line for the kernel's `io.cost.model`, or empty.
     pub io_cost_model: String,
-    /// Settings made before anything runs.
+    /// `sysctl` settings that are made before anything runs.
     pub sysctls: BTreeMap<String, String>,
-    /// Files and what is written to them once the policy is set.
+    /// Files, and what is written to them once the policy is set.
     pub writes: BTreeMap<String, String>,
     /// Options of the ext4 mount.
     pub mount_options: Vec<String>,
-    /// The guest gives up after this.
+    /// Virtual time after which the guest fails, in seconds.
     pub limit_virtual_s: u64,
-    /// What to do.
+    /// What the guest does.
     pub task: Task,
 }
 
-/// What a guest does once its modules are loaded and its policy is set.
+/// Tasks of a guest, once its modules are loaded and its policy is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
-    /// These runs, in order.
+    /// Workloads under loads, in order.
     Runs(Vec<Run>),
-    /// These runs of a trace, which is in the image, in order.
+    /// Runs of a trace that is in the image, in order.
     Replays {
-        /// What is played.
+        /// Part of the trace.
         part: TracePart,
-        /// Alone and beside the rest.
+        /// Runs of the part: alone, and beside the rest of the trace.
         runs: Vec<Run>,
     },
-    /// These trials of what the modules withstand, in order.
+    /// Trials of what the modules withstand, in order.
     Trials {
-        /// Their names.
+        /// Names of the trials.
         names: Vec<String>,
-        /// How often each repeats what it repeats, as a multiple of its usual.
+        /// Multiple of each trial's usual number of repetitions.
         rounds: u32,
     },
     /// A shell on the console.
     Shell,
-    /// This command, where the device is mounted; what it leaves in /out goes to
-    /// the host.
+    /// A command in the mount point of the device. Files that it leaves in /out go to the host.
     Command(Vec<String>),
-    /// A phone is used for so many days and defragmented after each, and what the device was
-    /// told meanwhile goes to the host.
+    /// A phone that is used and defragmented daily. The device's command stream goes to the host.
     PowerCut {
-        /// Days.
+        /// Number of days.
         days: u32,
     },
 }
@@ -71,9 +69,9 @@ pub enum Task {
 /// A kernel module in the guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Module {
-    /// The file, from the guest's root.
+    /// Path of the module in the guest.
     pub path: String,
-    /// As on a command line of `insmod`, often empty.
+    /// Parameters as on a command line of `insmod`, often empty.
     pub parameters: String,
 }
 
@@ -81,25 +79,25 @@ pub struct Module {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "message")]
 pub enum Message {
-    /// Run `index` of `count` begins.
+    /// A run begins.
     Progress {
-        /// From 0.
+        /// Index of the run, from 0.
         index: usize,
-        /// All of this guest's runs.
+        /// Number of this guest's runs.
         count: usize,
-        /// What begins, for people: `m1 under writer`.
+        /// Name of the run for people, such as `m1 under writer`.
         text: String,
     },
-    /// A figure.
+    /// A figure of a run.
     Row(Row),
-    /// The guest gives up; what it measured so far is not a result.
+    /// The guest has failed; the rows before are not a result.
     Failed {
-        /// One sentence.
+        /// A sentence that says why.
         reason: String,
     },
-    /// All runs are done, and this many rows were sent.
+    /// All runs have ended.
     Done {
-        /// Rows sent, so that a lost line is seen.
+        /// Number of rows that were sent, so that a lost line is detected.
         rows: usize,
     },
 }

@@ -1,5 +1,5 @@
-//! A result in one sentence: what one operation costs under load, by the
-//! stock default and by `frontrow`, and what it costs unloaded.
+//! Headline of a result: the cost of one operation under load, with the stock default and with
+//! `frontrow`, and its cost unloaded.
 
 use crate::metric;
 use crate::policy::{self, FRONTROW};
@@ -7,27 +7,26 @@ use crate::statistics::Statistics;
 use crate::summary::{IDLE, Summary};
 use crate::{number, title};
 
-/// The sentence's parts.
+/// Parts of the headline's sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headline {
-    /// The workload it is taken from.
+    /// Workload of the operation.
     pub workload: String,
-    /// The load.
+    /// Load beside the workload.
     pub load: String,
-    /// `creating and syncing a small file`.
+    /// The operation in words, such as `creating and syncing a small file`.
     pub doing: &'static str,
-    /// The stock default's name.
+    /// Name of the stock default policy.
     pub stock_default: String,
-    /// Under the stock default, ms.
+    /// Time under the stock default, in ms.
     pub default_ms: f64,
-    /// Under `frontrow`, ms.
+    /// Time under `frontrow`, in ms.
     pub frontrow_ms: f64,
-    /// On an idle device with the best stock scheduler, ms.
+    /// Time on an idle device with the best stock scheduler, in ms.
     pub unloaded_ms: f64,
 }
 
-/// What a workload's key operations amount to for a person, the most telling
-/// workload first.
+/// Words for a workload's key operations, the most telling workload first.
 const DOING: [(&str, &str); 7] = [
     ("m1", "creating and syncing a small file"),
     ("a", "starting an app"),
@@ -39,8 +38,8 @@ const DOING: [(&str, &str); 7] = [
 ];
 
 impl Headline {
-    /// From the first workload of the list that was measured idle and under
-    /// load; a result without one has no headline.
+    /// The headline for the first workload of the list that was measured idle and under load. None
+    /// if there is none.
     pub fn of(summary: &Summary) -> Option<Headline> {
         DOING.iter().find_map(|(workload, doing)| {
             let (_, load) = summary
@@ -66,7 +65,7 @@ impl Headline {
         })
     }
 
-    /// The whole sentence, with the time unloaded.
+    /// The whole sentence, with the unloaded time.
     pub fn sentence(&self) -> String {
         let time = |value_ms| number::with_unit(value_ms, "ms");
         format!(
@@ -85,7 +84,7 @@ impl Headline {
         mean_ms(summary, (&self.workload, &self.load), policy)
     }
 
-    /// `While a big file is being written`.
+    /// The load as the begin of a sentence, such as `While a big file is being written`.
     pub fn situation(&self) -> String {
         let load = title::load(&self.load);
         let mut letters = load.chars();
@@ -96,7 +95,7 @@ impl Headline {
     }
 }
 
-/// The workload's key operations together, mean over seeds of their means.
+/// Sum of the workload's key operations, each as the mean over seeds of its mean.
 fn mean_ms(summary: &Summary, (workload, load): (&str, &str), policy: &str) -> Option<f64> {
     let cells = metric::key_operations(workload)?
         .iter()

@@ -1,19 +1,19 @@
-//! A latency distribution as it is written to a result file.
+//! Latency distributions in result files.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counts per latency, ascending, two significant digits: the occupied buckets
-/// of an HDR histogram, each as `[highest equivalent value in ns, count]`.
+/// Number of operations for each latency, ascending, with two significant digits. These are the
+/// occupied buckets of an HDR histogram, each as `[highest equivalent value in ns, count]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Histogram {
-    /// `(latency_ns, count)`.
+    /// Latency in nanoseconds and number of operations of each bucket.
     pub buckets_ns: Vec<(u64, u64)>,
 }
 
 impl Histogram {
-    /// All of them as one distribution.
+    /// The sum of the distributions.
     pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Histogram>) -> Histogram {
         let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
         for (latency_ns, count) in parts.into_iter().flat_map(|part| &part.buckets_ns) {
@@ -24,13 +24,13 @@ impl Histogram {
         }
     }
 
-    /// How many operations were recorded.
+    /// Number of operations in all buckets.
     pub fn count(&self) -> u64 {
         self.buckets_ns.iter().map(|(_, count)| count).sum()
     }
 
-    /// `(latency_ns, share of operations at most that slow)`, both rising, the
-    /// last share 1.
+    /// `(latency_ns, share of operations with at most that latency)`, both ascending; the last
+    /// share is 1.
     pub fn cumulative(&self) -> Vec<(u64, f64)> {
         let all = self.count() as f64;
         let mut so_far = 0;

@@ -1,4 +1,4 @@
-//! A result as one self-contained HTML page: nothing is fetched, nothing runs.
+//! A result as one self-contained HTML page: it fetches nothing and runs no script.
 
 mod ablation;
 mod axis;
@@ -18,7 +18,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// The whole page.
+/// Renders the whole page.
 pub fn render(result: &ResultFile) -> String {
     let summary = Summary::of(result);
     let judged = bars::judge(&summary);
@@ -36,7 +36,7 @@ pub fn render(result: &ResultFile) -> String {
             body {
                 main {
                     (header(result, &summary, headline.as_ref(), &judged))
-                    // Of a matrix, a card for each cell would be a hundred.
+                    // A matrix is shown instead of a card for each of its hundred cells.
                     @match matrix::section(&summary) {
                         Some(matrix) => (matrix),
                         None => {
@@ -93,7 +93,7 @@ fn sentence(headline: &Headline) -> Markup {
     }
 }
 
-/// The three times of the headline, on bars of one linear scale.
+/// The three times of the headline, as bars on one linear scale.
 fn tiles(headline: &Headline) -> Markup {
     let tiles = [
         ("unloaded", "unloaded", headline.unloaded_ms),
@@ -158,7 +158,7 @@ fn milliseconds(value_ms: f64) -> String {
     number::with_unit(value_ms, "ms")
 }
 
-/// A place on a chart, to a tenth: finer is invisible and only makes bytes.
+/// A coordinate to a tenth of a unit: more digits are invisible and only take bytes.
 fn at(place: f64) -> String {
     let text = format!("{place:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)

@@ -1,29 +1,32 @@
-//! How well the foreground is kept from what is behind it, by resctl-bench's definitions:
-//! isolation is its rate over its rate alone, at most 1; latency impact is what an operation
-//! takes longer than alone, over what it takes alone, at least 0.
+//! Isolation of the foreground from the background, by resctl-bench's definitions. Isolation is the
+//! foreground's rate over its rate alone, at most 1. Latency impact is the additional time of an
+//! operation over its time alone, at least 0.
 //!
-//! resctl-bench samples a server of one kind of request each second. A response takes a tenth of
-//! that and consists of steps that differ (an app's code, a photo, a fsync), so here a step is
-//! compared with the same step alone. Rate is how fast the same steps went alone in each interval
-//! of [`INTERVAL_MS`] of the time under load: an interval that was spent in a step of which half
-//! would be over in that time has 0.5. So a long stall is many samples, as it is for resctl-bench.
+//! resctl-bench samples a server with one kind of request each second. A response here takes a
+//! tenth of that, and its steps differ (an app's code, a photo, an fsync). So a step is compared
+//! with the same step alone.
+//!
+//! The rate is computed for each interval of [`INTERVAL_MS`] of the time under load. It is the time
+//! that the interval's steps take alone, over the interval. An interval spent in a step of which
+//! half would be over in that time has 0.5. A long stall thus is many samples, as for resctl-bench.
 
 use crate::summary::IDLE;
 use crate::{Row, policy};
 
-/// The row that holds the times of a foreground's steps.
+/// Metric of the row with the times of a foreground's steps.
 pub const STEPS: &str = "step_mean_ms";
 
-/// Of the foreground's own time. Alone, a step takes 1 to 80 ms on the lab's devices.
+/// Length of an interval of the foreground's time, in ms. Alone, a step takes 1 to 80 ms on the
+/// lab's devices.
 pub const INTERVAL_MS: f64 = 10.0;
 
-/// What the background keeps of its rate under the stock default, at most 1.
+/// Metric: the background's rate over that under the stock default, at most 1.
 pub const BACKGROUND_KEPT: &str = "background_kept";
 
 const BACKGROUND_RATE: &str = "background_mb_s";
 
-/// Adds the figures of each workload under load behind its rows, where it was measured alone by
-/// the policy that others are held against.
+/// Adds figures after the rows of each workload under load, where it was also measured alone by the
+/// reference policy.
 pub fn add(rows: Vec<Row>) -> Vec<Row> {
     let derived: Vec<Row> = rows.iter().flat_map(|row| of(row, &rows)).collect();
     let mut all = Vec::with_capacity(rows.len() + derived.len());
@@ -46,7 +49,7 @@ fn together(one: &Row, other: &Row) -> bool {
     key(one) == key(other)
 }
 
-/// What follows from one row.
+/// Rows that are derived from one row.
 fn of(row: &Row, rows: &[Row]) -> Vec<Row> {
     match row.metric.as_str() {
         _ if row.load == IDLE => Vec::new(),
@@ -82,7 +85,7 @@ fn of_background(row: &Row, rows: &[Row]) -> Option<Row> {
     (stock > 0.0).then(|| derived(row, BACKGROUND_KEPT, (row.value / stock).min(1.0)))
 }
 
-/// The same figure of the same seed.
+/// The row with the same metric, workload and seed under another load and policy.
 fn find<'a>(rows: &'a [Row], like: &Row, load: &str, policy: &str) -> Option<&'a Row> {
     rows.iter().find(|it| {
         it.metric == like.metric
@@ -104,7 +107,7 @@ fn derived(row: &Row, metric: &str, value: f64) -> Row {
     }
 }
 
-/// Of each interval, in 0 to 1. Both are the steps' times in ms, as many of one as of the other.
+/// Isolation in each interval, from 0 to 1. Both slices are the same steps' times in ms.
 pub fn isolation(loaded_ms: &[f64], alone_ms: &[f64]) -> Vec<f64> {
     let whole_ms: f64 = loaded_ms.iter().sum();
     let count = (whole_ms / INTERVAL_MS).round().max(1.0) as usize;
@@ -128,7 +131,7 @@ pub fn isolation(loaded_ms: &[f64], alone_ms: &[f64]) -> Vec<f64> {
     progress_ms.iter().map(rate).collect()
 }
 
-/// Of each step, 0 or more.
+/// Latency impact of each step, 0 or more.
 pub fn latency_impact(loaded_ms: &[f64], alone_ms: &[f64]) -> Vec<f64> {
     let steps = loaded_ms.iter().zip(alone_ms);
     steps
@@ -137,7 +140,7 @@ pub fn latency_impact(loaded_ms: &[f64], alone_ms: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Ascending.
+/// Samples in ascending order.
 struct Samples(Vec<f64>);
 
 impl Samples {
@@ -150,7 +153,7 @@ impl Samples {
         self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
     }
 
-    /// The smallest that so many per cent of all are not above (nearest rank).
+    /// The smallest sample that at least this per cent of all do not exceed (nearest rank).
     fn percentile(&self, per_cent: f64) -> f64 {
         let rank = (per_cent / 100.0 * self.0.len() as f64).ceil() as usize;
         self.0.get(rank.max(1) - 1).copied().unwrap_or(0.0)
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_as_many_samples_as_it_is_long() {
-        // Alone, ten steps of 10 ms; under load, one of them takes 110.
+        // Alone, ten steps take 10 ms each; under load, one of them takes 110 ms.
         let alone = [10.0; 10];
         let mut loaded = alone;
         loaded[4] = 110.0;
@@ -249,7 +252,7 @@ mod tests {
     }
 
     proptest! {
-        /// What went on in all intervals together is all of the work.
+        /// The work of all intervals together is all of the work.
         #[test]
         fn no_work_is_lost_between_intervals(alone in prop::collection::vec(0.01f64..100.0, 1..200),
                                              times in 1.0f64..50.0) {

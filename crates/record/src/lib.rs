@@ -1,8 +1,8 @@
-//! What crosses boundaries: the experiment as a user writes it, the one
-//! guest's share of it as the lab sends it, and the rows that come back.
+//! Data that cross boundaries: the experiment as a user writes it, the part of it that the lab
+//! sends to a guest, and the rows that come back.
 //!
-//! Everything here is data. Names and units of the values are the result
-//! contract: tests, reports and users' scripts read them.
+//! Everything here is data. Names and units of values are the contract of results: tests, reports
+//! and users' scripts read them.
 
 pub mod ablation;
 pub mod bars;

@@ -9,7 +9,7 @@ use crate::summary::{IDLE, Summary};
 use crate::{ResultFile, caption, command, number, policy, title};
 use std::fmt::Write;
 
-/// The whole page. Its commands make the result, and the page from it.
+/// Renders the whole page, with the commands that repeat the result and make the page.
 pub fn render(result: &ResultFile) -> String {
     let summary = Summary::of(result);
     let mut blocks = vec![heading(result, &summary)];
@@ -46,7 +46,7 @@ fn heading(result: &ResultFile, summary: &Summary) -> String {
     text
 }
 
-/// What a square of a matrix means, by its place in [`matrix::STEPS`].
+/// Squares of a matrix by the number of [`matrix::STEPS`] that are exceeded.
 const SQUARES: [&str; 6] = ["🟩", "🟢", "🟨", "🟧", "🟥", "🟪"];
 
 fn legend() -> String {
@@ -148,7 +148,7 @@ fn verdicts(judged: &[Judged]) -> Option<String> {
     ))
 }
 
-/// Of a bar on more figures than these, only what missed is listed.
+/// If a bar has more figures than this, only those that missed are listed.
 const MOST_FIGURES: usize = 40;
 
 fn verdict(judged: &Judged) -> Vec<String> {
@@ -248,7 +248,7 @@ fn inputs(result: &ResultFile) -> String {
     }
 }
 
-/// A table whose first columns are text, the others right-aligned figures.
+/// A table with text in its first columns, and right-aligned figures in the others.
 fn grid(head: &[String], text_columns: usize, lines: &[Vec<String>]) -> String {
     let rules = (0..head.len()).map(|column| match column < text_columns {
         true => "---".to_owned(),
@@ -264,14 +264,14 @@ fn grid(head: &[String], text_columns: usize, lines: &[Vec<String>]) -> String {
 fn row(cells: &[String]) -> String {
     let mut out = String::from("|");
     for cell in cells {
-        // Writing to a String cannot fail.
+        // A write to a String cannot fail.
         let _ = write!(out, " {cell} |");
     }
     out.push('\n');
     out
 }
 
-/// Keeps a name from being taken for markup.
+/// Escapes characters that are markup.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {

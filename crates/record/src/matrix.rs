@@ -1,60 +1,59 @@
-//! Every workload beside every load, as one picture for each policy: how many times slower
-//! than alone it is, and whether something that everybody has today does better.
+//! Matrices of all workloads under all loads, one for each policy. A cell has the slowdown against
+//! running alone, and whether a policy of today is better.
 
 use crate::statistics::Statistics;
 use crate::summary::{Figure, IDLE, Summary, paired_ratio};
 use crate::{metric::Direction, policy};
 
-/// With so many loads and so many workloads under each of them a result is a matrix.
+/// A result with this many loads, and this many workloads under each, is a matrix.
 const LEAST_LOADS: usize = 3;
 const LEAST_WORKLOADS: usize = 3;
 
-/// Ratios up to these are drawn alike, from as good as alone to far slower.
+/// Upper limits of the slowdowns that are drawn alike, from as good as alone to far slower.
 pub const STEPS: [f64; 5] = [1.10, 1.25, 1.5, 2.0, 4.0];
 
-/// A policy whose interval reaches this many times the best of today's is behind it.
+/// A policy whose ratio to the best of today's policies exceeds this is worse than that one.
 pub const NOT_ABOVE: f64 = 1.05;
 
-/// One policy's picture.
+/// Matrix of one policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
-    /// The policy.
+    /// Name of the policy.
     pub policy: String,
-    /// The columns.
+    /// Loads, which are the columns.
     pub loads: Vec<String>,
-    /// The lines, with a cell for each load; what was not measured is `None`.
+    /// Workloads, which are the lines, with a cell for each load. `None` for what was not measured.
     pub lines: Vec<(String, Vec<Option<Cell>>)>,
 }
 
-/// One workload beside one load.
+/// Slowdown of one workload under one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Of its chief figure over the same alone (idle device, best stock scheduler), the mean
-    /// over the seeds.
+    /// Mean over the seeds of its chief figure over that alone (idle device, best stock scheduler).
     pub mean: f64,
-    /// The middle seed's; of two the worse one's.
+    /// Median over the seeds; of two seeds the worse one.
     pub median: f64,
-    /// The worst seed's.
+    /// Largest value over the seeds.
     pub worst: f64,
-    /// The mean ratio to the best of what the policy is held against.
+    /// Mean ratio to the best policy that it is compared with; None without one.
     pub over_best: Option<f64>,
-    /// Whose that is.
+    /// Name of that best policy.
     pub best: Option<String>,
 }
 
 impl Cell {
-    /// Whether something of today's is ahead of it.
+    /// Whether a policy of today is better.
     pub fn is_behind(&self) -> bool {
         self.over_best.is_some_and(|ratio| ratio > NOT_ABOVE)
     }
 
-    /// How many of [`STEPS`] it is beyond.
+    /// Number of [`STEPS`] that the mean exceeds.
     pub fn step(&self) -> usize {
         STEPS.iter().filter(|step| self.mean > **step).count()
     }
 }
 
-/// A picture for each policy that is not an ablation; none if the result is no matrix.
+/// A matrix for each policy that is not an ablation; empty if the result is not a matrix.
 pub fn matrices(summary: &Summary) -> Vec<Matrix> {
     let loads = loads(summary);
     if loads.len() < LEAST_LOADS {
@@ -85,7 +84,7 @@ pub fn matrices(summary: &Summary) -> Vec<Matrix> {
         .collect()
 }
 
-/// Those under which enough workloads ran.
+/// Loads under which enough workloads ran.
 fn loads(summary: &Summary) -> Vec<String> {
     let situations = summary.situations();
     let mut loads: Vec<String> = Vec::new();
@@ -115,8 +114,9 @@ fn cell(summary: &Summary, workload: &str, load: &str, policy: &str) -> Option<C
     })
 }
 
-/// Whoever is named as in front is held against all that a user has today; who is not, against
-/// the kernel's own schedulers. `None` for these themselves.
+/// The best of the policies that `policy` is compared with. A policy that knows the foreground is
+/// compared with all that a user has today, `frontrow` with the kernel's own schedulers. `None` for
+/// other policies.
 pub fn best_of_others<'a>(
     summary: &'a Summary,
     figure: &Figure,

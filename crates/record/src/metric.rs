@@ -1,28 +1,28 @@
-//! What a metric's name says: the operation, the statistic, the unit, and
-//! whether more of it is better.
+//! Meaning of a metric's name: the operation, the statistic, the unit, and whether more of it is
+//! better.
 
-/// Which way is better.
+/// Whether lower or higher values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Latencies, times, costs.
+    /// Lower is better: latencies, times, costs.
     Lower,
-    /// Throughput, shares, scores.
+    /// Higher is better: throughput, shares, scores.
     Higher,
-    /// Counts that are neither, such as a scheduler's counters.
+    /// Counts without a better direction, such as a scheduler's counters.
     Neither,
 }
 
-/// Time that a workload's total spent in `balance_dirty_pages`, shown apart:
-/// no scheduler can give it back.
+/// Metric: part of a workload's total in `balance_dirty_pages`, in ms. It is shown apart because no
+/// scheduler can change it.
 pub const THROTTLED: &str = "throttled_ms";
 
-/// The total less [`THROTTLED`]; made from rows that hold both.
+/// Metric: the total less [`THROTTLED`], which is computed from the rows of both.
 pub const UNTHROTTLED: &str = "unthrottled_ms";
 
-/// The wait dependencies that the scheduler counts, as its metrics begin.
+/// Wait dependencies that the scheduler counts; its metrics begin with these.
 pub const DEPENDENCIES: [&str; 4] = ["data", "meta", "discard", "journal"];
 
-/// What it counts for each, as these metrics end.
+/// Counters of each dependency; the metrics end with these.
 pub const DEPENDENCY_COUNTS: [&str; 6] = [
     "waits",
     "boosted",
@@ -37,11 +37,11 @@ const UNIT_SUFFIXES: [&str; 12] = [
     "_s",
 ];
 
-/// How metrics of [`isolation`](crate::isolation) begin.
+/// Prefixes of the metrics of [`isolation`](crate::isolation).
 const ISOLATION: &str = "isolation_";
 const LATENCY_IMPACT: &str = "latency_impact_";
 
-/// Whether it is shown in per cent.
+/// Whether the metric is a share, which is shown in per cent.
 pub fn is_share(metric: &str) -> bool {
     metric.ends_with("_share")
         || metric.starts_with(ISOLATION)
@@ -49,9 +49,9 @@ pub fn is_share(metric: &str) -> bool {
         || metric == crate::isolation::BACKGROUND_KEPT
 }
 
-/// `creat_p99_ms` → [`Direction::Lower`].
+/// Better direction of a metric: `creat_p99_ms` → [`Direction::Lower`].
 pub fn direction(metric: &str, unit: &str) -> Direction {
-    // Idle time is bounded, not compared: without load there is next to none.
+    // Idle time has a limit and no comparison: without load there is hardly any.
     if dependency(metric).is_some() || metric.ends_with("idle_while_waiting_ms") {
         return Direction::Neither;
     }
@@ -73,14 +73,14 @@ pub fn direction(metric: &str, unit: &str) -> Direction {
     }
 }
 
-/// `meta_pending_matched` → `("meta", "pending_matched")`.
+/// Dependency and counter of a metric: `meta_pending_matched` → `("meta", "pending_matched")`.
 pub fn dependency(metric: &str) -> Option<(&str, &str)> {
     let (dependency, count) = metric.split_once('_')?;
     let known = DEPENDENCIES.contains(&dependency) && DEPENDENCY_COUNTS.contains(&count);
     known.then_some((dependency, count))
 }
 
-/// `creat_p99_ms` → `creat p99`.
+/// Words for a metric: `creat_p99_ms` → `creat p99`.
 pub fn label(metric: &str) -> String {
     match metric {
         THROTTLED => return "throttled".to_owned(),
@@ -99,15 +99,15 @@ pub fn label(metric: &str) -> String {
     }
 }
 
-/// `creat_p99_ms` → `Some("creat")`; `total_ms` is no operation's.
+/// Operation of a metric: `creat_p99_ms` → `Some("creat")`; `total_ms` has none.
 pub fn operation(metric: &str) -> Option<&str> {
     ["_mean_ms", "_p99_ms", "_max_ms"]
         .iter()
         .find_map(|suffix| metric.strip_suffix(suffix))
 }
 
-/// The operations a workload is about, the first its chief one (paper table 2
-/// for M1–M5); of an unknown workload all are.
+/// Key operations of a workload, the chief one first (paper table 2 for M1–M5). None for an unknown
+/// workload, for which all operations count.
 pub fn key_operations(workload: &str) -> Option<&'static [&'static str]> {
     let operations: &[&str] = match workload {
         "m1" | "m2" => &["creat", "fsync"],
@@ -127,7 +127,7 @@ pub fn key_operations(workload: &str) -> Option<&'static [&'static str]> {
     Some(operations)
 }
 
-/// The one figure that a workload comes down to.
+/// Name of the metric that represents a workload.
 pub fn chief(workload: &str) -> &'static str {
     match workload {
         "m3" => UNTHROTTLED,
@@ -146,7 +146,7 @@ pub fn chief(workload: &str) -> &'static str {
     }
 }
 
-/// Where a metric stands among its workload's: totals, operations, the rest.
+/// Order of a workload's metrics: totals, operations, the rest.
 pub fn rank(metric: &str) -> u8 {
     match metric {
         "total_ms" | "shots" => 0,
@@ -157,7 +157,7 @@ pub fn rank(metric: &str) -> u8 {
     }
 }
 
-/// Whether a table that is to be read at a glance shows this metric.
+/// Whether a brief table shows this metric.
 pub fn is_chief(workload: &str, metric: &str) -> bool {
     if dependency(metric).is_some() {
         return false;
@@ -171,8 +171,8 @@ pub fn is_chief(workload: &str, metric: &str) -> bool {
     }
 }
 
-/// Scenario B shoots for a fixed time; the time of requests on the bare device is
-/// in their rate or their cost.
+/// Whether a workload has a total. Scenario B shoots for a fixed time; requests on the bare device
+/// have a rate or a cost.
 fn has_total(workload: &str) -> bool {
     let bare = ["seq-", "rand-", "overhead-", "calibrate-"];
     !matches!(

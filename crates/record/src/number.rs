@@ -1,6 +1,6 @@
-//! Numbers as people read them: three significant digits and a fitting unit.
+//! Numbers for readers: three significant digits and a suitable unit.
 
-/// `0.0173 s` → `17.3 ms`; other units keep theirs.
+/// A value with its unit, scaled for times: `0.0173 s` → `17.3 ms`.
 pub fn with_unit(value: f64, unit: &str) -> String {
     match unit {
         "ns" => seconds(value / 1e9),
@@ -12,7 +12,7 @@ pub fn with_unit(value: f64, unit: &str) -> String {
     }
 }
 
-/// A share as per cent: `0.153` → `15.3 %`.
+/// A share in per cent: `0.153` → `15.3 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
@@ -21,7 +21,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A mean of counts: whole numbers stay whole, `18`, `18.4`, `1,234`.
+/// A mean of counts, without decimals where it is whole or large: `18`, `18.4`, `1,234`.
 pub fn count(mean: f64) -> String {
     match mean.fract() == 0.0 || mean.abs() >= 99.95 {
         true => significant_whole(mean),
@@ -29,7 +29,7 @@ pub fn count(mean: f64) -> String {
     }
 }
 
-/// A change as signed per cent: `−91 %`, `+4 %`.
+/// A change in per cent with its sign: `−91 %`, `+4 %`.
 pub fn change(share: f64) -> String {
     let sign = if share < 0.0 { "−" } else { "+" };
     format!("{sign}{:.0} %", share.abs() * 100.0)
@@ -43,12 +43,12 @@ fn significant_whole(value: f64) -> String {
     }
 }
 
-/// A ratio: `×1.92`; below 10 two decimals, as two are all that matter near 1.
+/// A ratio such as `×1.92`; below 10 it has two decimals, which matter near 1.
 pub fn times(ratio: f64) -> String {
     format!("×{}", factor(ratio))
 }
 
-/// A ratio's number without its sign.
+/// A ratio without the sign `×`.
 pub fn factor(ratio: f64) -> String {
     match ratio.abs() {
         size if size < 0.9995 => format!("{ratio:.2}"),
@@ -67,7 +67,7 @@ fn seconds(value: f64) -> String {
     format!("{} {unit}", significant(value * factor))
 }
 
-/// A round number on an axis, without needless digits: `0.5`, `20`, `1,000`.
+/// A round number on an axis, with no more digits than needed: `0.5`, `20`, `1,000`.
 pub fn tick(value: f64) -> String {
     match value >= 1.0 {
         true => thousands(&format!("{value:.0}")),
@@ -75,7 +75,7 @@ pub fn tick(value: f64) -> String {
     }
 }
 
-/// A round number of nanoseconds on an axis: `20 ms`.
+/// A round number of nanoseconds on an axis, such as `20 ms`.
 pub fn tick_ns(value: f64) -> String {
     let (factor, unit) = match value {
         size if size < 0.9995e3 => (1.0, "ns"),
@@ -86,7 +86,7 @@ pub fn tick_ns(value: f64) -> String {
     format!("{} {unit}", tick(value * factor))
 }
 
-/// Three significant digits, whole above 100, thousands apart above 9999.
+/// Three significant digits; no decimals above 100, and groups of thousands above 9999.
 pub fn significant(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {

@@ -1,80 +1,79 @@
-//! The table of a result before anyone draws it: which figures are its lines,
-//! which policies its columns, and what stands in each cell. The terminal
-//! table, Markdown and HTML all show this.
+//! The table of a result before it is drawn: figures as lines, policies as columns, and the text of
+//! each cell. The terminal table, Markdown and HTML all show this.
 
 use crate::summary::{Cell, Figure, Measured, Summary};
 use crate::{metric, number, policy};
 
-/// What the ratio beside a value is taken over.
+/// Reference of the ratio beside a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// The same figure on an idle device with the best stock scheduler.
     Unloaded,
-    /// The best stock scheduler's figure.
+    /// The same figure with the best stock scheduler.
     BestStock,
 }
 
 /// Lines with the same columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// What ratios are over.
+    /// Reference of the ratios.
     pub reference: Reference,
-    /// The columns' names, after the label.
+    /// Columns after the label.
     pub columns: Vec<Column>,
-    /// One for each workload and load.
+    /// Lines of each workload and load.
     pub groups: Vec<Group>,
 }
 
-/// A column.
+/// A column of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// The figure on an idle device, best stock scheduler.
+    /// The figure on an idle device with the best stock scheduler.
     Unloaded,
-    /// The figure under this policy.
+    /// The figure under the policy of this name.
     Policy(String),
 }
 
-/// The lines of one workload under one load.
+/// Lines of one workload under one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
-    /// The load's name.
+    /// Name of the load.
     pub load: String,
-    /// One for each metric.
+    /// One line for each metric.
     pub lines: Vec<Line>,
 }
 
 /// One metric under all policies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// `creat mean`.
+    /// Label of the line, such as `creat mean`.
     pub label: String,
-    /// What it shows.
+    /// Figure of the line.
     pub figure: Figure,
-    /// One for each column; what was not measured is `None`.
+    /// One entry for each column; `None` for what was not measured.
     pub entries: Vec<Option<Entry>>,
 }
 
-/// What stands in a cell of the table.
+/// Text of a cell of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The mean over seeds, `249 ms`.
+    /// Mean over seeds with its unit, such as `249 ms`.
     pub value: String,
-    /// How many times worse than the reference, `×1.92`.
+    /// Ratio to the reference, such as `×1.92`; above 1 is worse.
     pub ratio: Option<String>,
-    /// The mean's 95 % interval, `240 ms to 258 ms`.
+    /// 95 % interval of the mean, such as `240 ms to 258 ms`; None for one seed.
     pub interval: Option<String>,
-    /// Smallest and largest over seeds.
+    /// Smallest and largest value over the seeds.
     pub range: String,
-    /// The policy whose figure this is.
+    /// Name of the policy.
     pub policy: String,
-    /// Whether no stock scheduler has a better one for this figure.
+    /// Whether no stock scheduler has a better mean for this figure.
     pub best_stock: bool,
 }
 
 impl Section {
-    /// Whether anything stands beside the values.
+    /// Whether any entry has a ratio.
     pub fn has_ratios(&self) -> bool {
         let lines = self.groups.iter().flat_map(|group| &group.lines);
         lines
@@ -84,7 +83,7 @@ impl Section {
 }
 
 impl Column {
-    /// The column's heading.
+    /// Heading of the column.
     pub fn name(&self) -> &str {
         match self {
             Column::Unloaded => "unloaded",
@@ -93,9 +92,9 @@ impl Column {
     }
 }
 
-/// The sections of a result: figures under load over unloaded, then idle
-/// figures over the best stock scheduler. `all` also shows side operations, the
-/// scheduler's counters, and ablations beside stock schedulers.
+/// Sections of a result: figures under load relative to unloaded, then idle figures relative to the
+/// best stock scheduler. With `all` they include side operations, the scheduler's counters, and
+/// ablations.
 pub fn sections(summary: &Summary, all: bool) -> Vec<Section> {
     let loaded = section(summary, all, Reference::Unloaded);
     let mut idle = section(summary, all, Reference::BestStock);
@@ -108,7 +107,7 @@ pub fn sections(summary: &Summary, all: bool) -> Vec<Section> {
         .collect()
 }
 
-/// Where a workload ran under load its idle figures are a check: one line.
+/// Keeps one line of the idle figures for each workload that ran under load, as a check.
 fn keep_chief(idle: &mut Section, loaded: &Section, summary: &Summary) {
     let ran_loaded = |group: &Group| loaded.groups.iter().any(|it| it.workload == group.workload);
     for group in idle.groups.iter_mut().filter(|it| ran_loaded(it)) {
@@ -171,7 +170,7 @@ fn lines(
         .collect()
 }
 
-/// Where nobody was throttled there is nothing to tell apart.
+/// Whether the figure tells throttled time apart although no time was throttled.
 fn is_idle_throttling(summary: &Summary, figure: &Figure) -> bool {
     let (workload, load) = (figure.workload.as_str(), figure.load.as_str());
     let told_apart = [metric::THROTTLED, metric::UNTHROTTLED].contains(&figure.metric.as_str());

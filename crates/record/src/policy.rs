@@ -1,12 +1,12 @@
-//! What kind of thing a policy's name stands for.
+//! Kinds of policies by their names.
 
-/// The schedulers that come with the kernel; *best stock* is the best of them.
+/// Schedulers of the kernel itself; *best stock* is the best of them.
 pub const STOCK: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
-/// The scheduler whose figures are judged.
+/// Policy whose figures are judged.
 pub const FRONTROW: &str = "frontrow";
 
-/// Who brings an app's pages into memory in the launch experiment, the kernel alone first.
+/// Loaders of an app's pages in the launch experiment, the kernel alone first.
 pub const LOADERS: [&str; 6] = [
     "demand",
     "first-access",
@@ -16,7 +16,7 @@ pub const LOADERS: [&str; 6] = [
     "padded",
 ];
 
-/// FastTrack's policies that are names of their own; parts joined by `+` are others.
+/// FastTrack's policies with names of their own; others are parts joined by `+`.
 const FASTTRACK: [(&str, FastTrack); 3] = [
     ("stock", FastTrack::NONE),
     (
@@ -29,22 +29,22 @@ const FASTTRACK: [(&str, FastTrack); 3] = [
     ("fastt", FastTrack::ALL),
 ];
 
-/// The kernel as it boots, in FastTrack's experiments.
+/// Name of the kernel's default policy in FastTrack's experiments.
 pub const DEFAULT: &str = "stock";
 
-/// Under which of them an app alone is what others are held against: the first that ran.
+/// Reference policies for an app alone; the first that ran is used.
 pub const REFERENCES: [&str; 2] = ["unaged", DEFAULT];
 
-/// Which parts of FastTrack a policy has ("002", 5.2).
+/// Parts of FastTrack that a policy has ("002", 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastTrack {
-    /// PA, the page allocator.
+    /// PA: the page allocator.
     pub allocator: bool,
-    /// PR, the page reclaimer.
+    /// PR: the page reclaimer.
     pub reclaimer: bool,
-    /// ID, the I/O dispatcher.
+    /// ID: the I/O dispatcher.
     pub dispatcher: bool,
-    /// DS, the device's own scheduler.
+    /// DS: the device's own scheduler.
     pub device: bool,
 }
 
@@ -62,8 +62,8 @@ impl FastTrack {
         device: true,
     };
 
-    /// The parts that a policy names: `stock`, `fastt-`, `fastt`, or `pa`, `pr`, `id` and
-    /// `ds` joined by `+`; an upkeep may come before them, as in `janusd-l+fastt`.
+    /// The parts that a policy names: `stock`, `fastt-`, `fastt`, or `pa`, `pr`, `id` and `ds`
+    /// joined by `+`. An upkeep may precede them, as in `janusd-l+fastt`. None for other names.
     pub fn of(policy: &str) -> Option<Self> {
         let policy = match policy.split_once('+') {
             Some((first, rest)) if UPKEEPS.contains(&first) => rest,
@@ -86,19 +86,19 @@ impl FastTrack {
     }
 }
 
-/// What a user would try today, by what the kernel itself has: a cgroup in front and one
-/// behind, and these. Memory protection alone is FastTrack's `pr`.
+/// What a user can do today with the kernel alone: a cgroup for the foreground, one for the
+/// background, and these settings. Memory protection alone is FastTrack's `pr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Means {
-    /// The scheduler below.
+    /// I/O scheduler of the device.
     pub scheduler: &'static str,
-    /// Both cgroups' `io.bfq.weight`.
+    /// Whether both cgroups have an `io.bfq.weight`.
     pub bfq_weight: bool,
-    /// Both cgroups' `io.weight`, and io.cost switched on for the device.
+    /// Whether both cgroups have an `io.weight`, and io.cost is enabled for the device.
     pub io_cost: bool,
-    /// The background has `ionice -c idle`.
+    /// Whether the background has `ionice -c idle`.
     pub idle_class: bool,
-    /// `memory.low` of the cgroup in front.
+    /// Whether the foreground's cgroup has a `memory.low`.
     pub memory_low: bool,
 }
 
@@ -154,16 +154,16 @@ const MEANS: [(&str, Means); 5] = [
 ];
 
 impl Means {
-    /// What a policy of that name stands for.
+    /// The settings of the policy with this name; None for other names.
     pub fn of(policy: &str) -> Option<Self> {
         let found = MEANS.iter().find(|(name, _)| *name == policy);
         found.map(|(_, means)| *means)
     }
 }
 
-/// Who defragments the phone in the janusd experiment, nobody first: once a week e2fsprogs'
-/// e4defrag, or `frontrow defrag` by copying, by remapping (janusdL), or by that and over the
-/// dies besides (janusdL and janusdP). On `unaged` no file has come apart in the first place.
+/// Upkeeps of the phone in the janusd experiment, none first. Once a week the phone is defragmented
+/// by e4defrag of e2fsprogs, or by `frontrow defrag`. That copies, remaps (janusdL), or remaps and
+/// spreads over the dies (janusdL and janusdP). On `unaged` no file is fragmented.
 pub const UPKEEPS: [&str; 6] = [
     "no-defrag",
     "e4defrag-1w",
@@ -173,7 +173,7 @@ pub const UPKEEPS: [&str; 6] = [
     "unaged",
 ];
 
-/// The paper's names for what an ablation promotes (figures 8 and 9).
+/// Names in the paper of what an ablation promotes (figures 8 and 9).
 const ABLATIONS: [(&str, &str); 5] = [
     ("frontrow:none", "NONE"),
     ("frontrow:data", "D_data + D_sync"),
@@ -182,8 +182,7 @@ const ABLATIONS: [(&str, &str); 5] = [
     (FRONTROW, "ALL"),
 ];
 
-/// The policy a kernel gives a device that nobody configured
-/// (`elevator_get_default` in block/elevator.c).
+/// The policy that a kernel gives a device by default (`elevator_get_default` in block/elevator.c).
 pub fn kernel_default(hardware_queues: u64) -> &'static str {
     match hardware_queues {
         1 => "mq-deadline",
@@ -191,13 +190,13 @@ pub fn kernel_default(hardware_queues: u64) -> &'static str {
     }
 }
 
-/// The loader that a policy names, such as `padded` or `padded+bfq`.
+/// The loader of a policy such as `padded` or `padded+bfq`; None if it names none.
 pub fn loader(policy: &str) -> Option<&str> {
     let name = policy.split('+').next().unwrap_or(policy);
     LOADERS.contains(&name).then_some(name)
 }
 
-/// The upkeep that a policy names, alone or before parts of FastTrack.
+/// The upkeep of a policy, which may precede parts of FastTrack; None if it names none.
 pub fn upkeep(policy: &str) -> Option<&str> {
     let name = match policy.split_once('+') {
         Some((first, _)) if FastTrack::of(policy).is_some() => first,
@@ -206,7 +205,7 @@ pub fn upkeep(policy: &str) -> Option<&str> {
     UPKEEPS.contains(&name).then_some(name)
 }
 
-/// What a guest needs for a policy besides the kernel's modules.
+/// Programs that a guest needs for a policy besides the kernel's modules.
 pub fn programs(policy: &str) -> &'static [&'static str] {
     match upkeep(policy) {
         Some("e4defrag-1w") => &["e4defrag"],
@@ -214,8 +213,8 @@ pub fn programs(policy: &str) -> &'static [&'static str] {
     }
 }
 
-/// The scheduler below a policy; a loader that names none has the kernel's default, and so
-/// has FastTrack without its dispatcher, and an upkeep.
+/// The I/O scheduler of a policy. It is the kernel's default for a loader that names none, for
+/// FastTrack without its dispatcher, and for an upkeep.
 pub fn scheduler(policy: &str) -> &str {
     if let Some(parts) = FastTrack::of(policy) {
         return match parts.dispatcher {
@@ -241,13 +240,12 @@ pub fn is_stock(policy: &str) -> bool {
     STOCK.contains(&policy)
 }
 
-/// Whether it is `frontrow` with some of its promotions switched off.
+/// Whether it is `frontrow` with some promotions switched off.
 pub fn is_ablation(policy: &str) -> bool {
     policy.starts_with("frontrow:")
 }
 
-/// The ablation's place in the paper's order and its name there; `frontrow`
-/// itself is ALL.
+/// Place of an ablation in the paper's order, and its name there; `frontrow` itself is ALL.
 pub fn ablation(policy: &str) -> Option<(usize, &'static str)> {
     let place = ABLATIONS.iter().position(|(name, _)| *name == policy)?;
     Some((place, ABLATIONS[place].1))

@@ -1,60 +1,60 @@
-//! Result rows and the result file.
+//! Rows and files of results.
 
 use crate::{Histogram, Scale, Series};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One figure: what was measured, under which load and policy, by which seed.
+/// One figure with its workload, load, policy and seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The workload's name, `m1` for the paper's M1.
+    /// Name of the workload, such as `m1` for the paper's M1.
     pub workload: String,
-    /// `idle` or the background's name.
+    /// Name of the load, or `idle`.
     pub load: String,
-    /// The scheduler or ablation.
+    /// Name of the policy: a scheduler or an ablation.
     pub policy: String,
-    /// What was measured; ends in its unit where it has one: `fsync_mean_ms`.
+    /// Name of the metric, with its unit at the end if it has one: `fsync_mean_ms`.
     pub metric: String,
-    /// `ms`, `MB/s`, `1`, `instructions` …
+    /// Unit of the value: `ms`, `MB/s`, `1`, `instructions` …
     pub unit: String,
-    /// The seed that laid out files and timed the load.
+    /// Seed of the file layout and the load's timing.
     pub seed: u64,
-    /// The figure.
+    /// The value in `unit`.
     pub value: f64,
-    /// The whole distribution, where the figure comes from one.
+    /// Distribution that the value comes from; None without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
-    /// The values in their order, where the figure is their mean and the order tells something.
+    /// Values whose mean the figure is; None unless their order matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
 }
 
-/// Everything besides seed and code that a result's bytes depend on.
+/// All inputs besides seed and code that a result's bytes depend on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inputs {
-    /// Name → version or digest: `kernel`, `qemu`, `gcc`, `rustc`, `image_sha256`.
+    /// Version or digest by name: `kernel`, `qemu`, `gcc`, `rustc`, `image_sha256`.
     #[serde(flatten)]
     pub items: BTreeMap<String, String>,
 }
 
-/// `result.json`.
+/// The file `result.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultFile {
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: String,
-    /// The kernel's release, such as `6.12.117+deb12-cloud-amd64`.
+    /// Release of the kernel, such as `6.12.117+deb12-cloud-amd64`.
     pub kernel: String,
-    /// The device profile's name.
+    /// Name of the device profile.
     pub device: String,
-    /// How large the run was.
+    /// Size of the run.
     pub scale: Scale,
-    /// The policy this kernel gives this device when nobody chooses:
-    /// [`crate::policy::kernel_default`] of its number of hardware queues.
+    /// Policy that this kernel gives this device by default: [`crate::policy::kernel_default`] of
+    /// its number of hardware queues.
     #[serde(default = "single_queue_default")]
     pub stock_default: String,
-    /// What the bytes depend on.
+    /// Inputs that the bytes depend on.
     pub inputs: Inputs,
-    /// Rows ordered by policy as the experiment lists them, then seed, then as measured.
+    /// Rows by policy in the experiment's order, then by seed, then in the order of measurement.
     pub rows: Vec<Row>,
 }
 

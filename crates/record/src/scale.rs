@@ -1,25 +1,24 @@
-//! How large a run is, between a smoke test and the papers' own sizes.
+//! Size of a run, between a smoke test and the papers' own sizes.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A run's size. Workloads hold two columns of sizes, one for `demo` and one
-/// for `full` (the paper's own); a factor multiplies the full column.
+/// Size of a run. Workloads have two columns of sizes: one for `demo`, and one for `full` (the
+/// paper's own). A factor multiplies the full column.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Scale {
-    /// Sizes that let the whole demo finish in minutes.
+    /// Sizes with which the whole demo takes minutes.
     Demo,
     /// The paper's own sizes.
     Full,
-    /// This part of the full sizes, in (0, 1].
+    /// A part of the full sizes, in (0, 1].
     Factor(f64),
 }
 
 impl Scale {
-    /// The size to use where the demo wants `demo` and the paper used `full`;
-    /// never less than 1.
+    /// The size to use, given that of the demo and that of the paper; at least 1.
     pub fn pick(self, demo: u64, full: u64) -> u64 {
         match self {
             Scale::Demo => demo,
@@ -29,7 +28,7 @@ impl Scale {
     }
 }
 
-/// What a user typed is not a scale.
+/// Text that is not a scale; holds the text.
 #[derive(Debug, thiserror::Error)]
 #[error("'{0}' is not a scale: give demo, full or a part of full such as 0.1")]
 pub struct NotAScale(String);

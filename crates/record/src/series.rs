@@ -1,19 +1,19 @@
-//! Values one after another, where their order or their times are the figure.
+//! Series of values, for figures whose order or times matter.
 
 use serde::{Deserialize, Serialize};
 
-/// What is behind a figure that is their mean.
+/// The values whose mean a figure is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// The time from one to the next; none where each is one operation's.
+    /// Time between two values in ms; None if each value is of one operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_ms: Option<f64>,
-    /// In order, in the figure's unit, to a thousandth.
+    /// Values in their order, in the figure's unit, rounded to a thousandth.
     pub values: Vec<f64>,
 }
 
 impl Series {
-    /// Of one operation after another.
+    /// A series with one value for each operation.
     pub fn of_operations(values: impl IntoIterator<Item = f64>) -> Series {
         Series {
             interval_ms: None,
@@ -21,7 +21,7 @@ impl Series {
         }
     }
 
-    /// At even intervals.
+    /// A series with one value for each interval of `interval_ms`.
     pub fn over_time(interval_ms: f64, values: impl IntoIterator<Item = f64>) -> Series {
         Series {
             interval_ms: Some(interval_ms),
@@ -29,13 +29,13 @@ impl Series {
         }
     }
 
-    /// 0 if there are no values.
+    /// Mean of the values; 0 without values.
     pub fn mean(&self) -> f64 {
         self.values.iter().sum::<f64>() / self.values.len().max(1) as f64
     }
 }
 
-/// Finer is no information and only makes bytes.
+/// Rounds to thousandths: more digits have no information and only take bytes.
 fn thousandths(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! Means over seeds and how sure they are.
+//! Means over seeds and their confidence intervals.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ const T_95_BEYOND: [(usize, f64); 4] = [(1000, 1.962), (120, 1.980), (60, 2.000)
 /// Mean, spread and the mean's 95 % interval of some values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Statistics {
-    /// How many values, at least 1.
+    /// Number of values, at least 1.
     pub count: usize,
     /// Arithmetic mean.
     pub mean: f64,
@@ -25,21 +25,21 @@ pub struct Statistics {
     pub min: f64,
     /// The largest value.
     pub max: f64,
-    /// The mean's 95 % interval by Student's t; one value has none.
+    /// 95 % interval of the mean by Student's t; None for one value.
     pub interval: Option<Interval>,
 }
 
-/// A range that holds the mean in 95 of 100 such experiments.
+/// A range that contains the true mean in 95 of 100 such experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower end of the range.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the range.
     pub high: f64,
 }
 
 impl Statistics {
-    /// Of no values there are none.
+    /// Statistics of the values; None without values.
     pub fn of(values: &[f64]) -> Option<Statistics> {
         if values.is_empty() {
             return None;
@@ -61,7 +61,7 @@ impl Statistics {
         })
     }
 
-    /// Half the interval's width over the mean; none for one value or mean 0.
+    /// Half the interval's width over the mean; None for one value or mean 0.
     pub fn relative_half_width(&self) -> Option<f64> {
         let interval = self.interval?;
         (self.mean != 0.0).then(|| (interval.high - interval.low) / 2.0 / self.mean.abs())
@@ -76,8 +76,8 @@ fn interval(count: usize, mean: f64, deviation: f64) -> Option<Interval> {
     })
 }
 
-/// The two-sided 95 % quantile of Student's t, never too small: between two
-/// tabled degrees of freedom the smaller one's.
+/// Two-sided 95 % quantile of Student's t; None for 0 degrees of freedom. Between two entries it is
+/// that of the fewer degrees, so it is never too small.
 fn t_95(freedom: usize) -> Option<f64> {
     let index = freedom.checked_sub(1)?;
     if let Some(quantile) = T_95.get(index) {
@@ -106,8 +106,8 @@ mod tests {
         assert_eq!(one.interval, None);
     }
 
-    /// 2, 4, 4, 5, 5: mean 4, squares 4+0+0+1+1 = 6, deviation sqrt(6/4) = 1.2247,
-    /// half width 2.776 × 1.2247 / sqrt 5 = 1.5205.
+    /// The values are 2, 4, 4, 5, 5. Their mean is 4, the sum of squares 4+0+0+1+1 = 6, the
+    /// deviation sqrt(6/4) = 1.2247. The half width is 2.776 × 1.2247 / sqrt 5 = 1.5205.
     #[test]
     fn five_values_by_hand() {
         let five = Statistics::of(&[2.0, 4.0, 4.0, 5.0, 5.0]).unwrap();

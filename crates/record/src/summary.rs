@@ -1,67 +1,67 @@
-//! A result file as figures: means over seeds, what is unloaded, what is best
-//! stock, and ratios paired by seed.
+//! Figures of a result file: means over seeds, unloaded and best stock references, and ratios
+//! paired by seed.
 
 use crate::metric::{self, Direction};
 use crate::statistics::Statistics;
 use crate::{Histogram, ResultFile, Row, policy};
 use std::collections::BTreeMap;
 
-/// The load under which nothing but the workload runs.
+/// Name of the load under which only the workload runs.
 pub const IDLE: &str = "idle";
 
-/// What was measured, whoever the policy.
+/// A metric of a workload under a load, for any policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Figure {
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
-    /// `idle` or the background's name.
+    /// Name of the load, or `idle`.
     pub load: String,
-    /// The metric's name.
+    /// Name of the metric.
     pub metric: String,
-    /// The metric's unit.
+    /// Unit of the metric.
     pub unit: String,
 }
 
-/// One figure under one policy.
+/// Values of one figure under one policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// The figure of each seed.
+    /// Value of the figure for each seed.
     pub by_seed: BTreeMap<u64, f64>,
     /// Mean and spread over the seeds.
     pub over_seeds: Statistics,
-    /// All seeds' distributions together, where rows carry them.
+    /// Distribution over all seeds; None if rows have none.
     pub histogram: Option<Histogram>,
 }
 
-/// A figure and whose it is.
+/// A figure's values and their policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
-    /// The policy it was measured under.
+    /// Name of the policy.
     pub policy: &'a str,
-    /// The figure's values.
+    /// Values of the figure.
     pub cell: &'a Cell,
 }
 
 /// All figures of one result file.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: String,
-    /// The device profile's name.
+    /// Name of the device profile.
     pub device: String,
-    /// In the order measured.
+    /// Figures in the order of measurement, grouped by workload and load.
     pub figures: Vec<Figure>,
-    /// In the order of the experiment.
+    /// Policies in the order of the experiment.
     pub policies: Vec<String>,
-    /// All seeds of the file, ascending.
+    /// All seeds of the file in ascending order.
     pub seeds: Vec<u64>,
-    /// What the kernel gives this device when nobody chooses.
+    /// Policy that the kernel gives this device by default.
     pub stock_default: String,
     cells: BTreeMap<(Figure, String), Cell>,
 }
 
 impl Summary {
-    /// Sorts a result's rows into figures.
+    /// Groups the rows of a result into figures.
     pub fn of(result: &ResultFile) -> Summary {
         let mut figures: Vec<Figure> = Vec::new();
         let mut policies: Vec<String> = Vec::new();
@@ -103,7 +103,7 @@ impl Summary {
         }
     }
 
-    /// The figure under this policy, if it was measured.
+    /// Values of the figure under this policy; None if it was not measured.
     pub fn cell(&self, figure: &Figure, policy: &str) -> Option<&Cell> {
         self.cells.get(&(figure.clone(), policy.to_owned()))
     }
@@ -113,7 +113,7 @@ impl Summary {
         self.cells.values()
     }
 
-    /// The figure of that name, if any policy has it.
+    /// The figure with these names; None if no policy has it.
     pub fn figure(&self, workload: &str, load: &str, metric: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| {
             figure.workload == workload && figure.load == load && figure.metric == metric
@@ -125,9 +125,8 @@ impl Summary {
         self.policies.iter().any(|name| policy::is_stock(name))
     }
 
-    /// The best of the kernel's own schedulers for this very figure, by mean;
-    /// of equals the first in the experiment's order. A result without any of
-    /// them (one device under one policy) has the best of its policies instead.
+    /// The best of the kernel's own schedulers for this figure, by mean. Of equal ones it is the
+    /// first in the experiment's order. If none of them ran, it is the best of all policies.
     pub fn best_stock(&self, figure: &Figure) -> Option<Measured<'_>> {
         let direction = figure.direction();
         if direction == Direction::Neither {
@@ -159,29 +158,28 @@ impl Summary {
         self.best_stock(&figure.idle())
     }
 
-    /// How many times worse than unloaded a figure is, mean over mean: above 1
-    /// is worse, whichever way is better.
+    /// Mean over the unloaded mean, turned so that above 1 is worse.
     pub fn slowdown(&self, figure: &Figure, policy: &str) -> Option<f64> {
         let loaded = self.cell(figure, policy)?.mean();
         let unloaded = self.unloaded(figure)?.cell.mean();
         figure.direction().times_worse(loaded, unloaded)
     }
 
-    /// Statistics of `policy`'s figure over the best stock scheduler's, seed
-    /// by seed; only seeds that both have count.
+    /// Ratio of `policy`'s figure to that of the best stock scheduler, paired by seed. Only seeds
+    /// that both have count.
     pub fn over_best_stock(&self, figure: &Figure, policy: &str) -> Option<Statistics> {
         let best = self.best_stock(figure)?;
         paired_ratio(self.cell(figure, policy)?, best.cell)
     }
 
-    /// The one figure that a workload under a load comes down to; without time in
-    /// throttling apart, the total.
+    /// The figure that represents a workload under a load. It is the total if the throttled time
+    /// was not measured apart.
     pub fn chief(&self, workload: &str, load: &str) -> Option<&Figure> {
         self.figure(workload, load, metric::chief(workload))
             .or_else(|| self.figure(workload, load, "total_ms"))
     }
 
-    /// The workload-and-load pairs in the order measured.
+    /// Pairs of workload and load, in the order of measurement.
     pub fn situations(&self) -> Vec<(&str, &str)> {
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for figure in &self.figures {
@@ -205,8 +203,8 @@ impl Summary {
     }
 }
 
-/// Statistics of `ours` over `theirs`, seed by seed; a seed that one of them
-/// lacks, or where theirs is 0, has no ratio.
+/// Ratio of `ours` to `theirs`, paired by seed. A seed that one of them lacks, or for which
+/// `theirs` is 0, is left out.
 pub fn paired_ratio(ours: &Cell, theirs: &Cell) -> Option<Statistics> {
     let ratios: Vec<f64> = ours
         .by_seed
@@ -219,7 +217,7 @@ pub fn paired_ratio(ours: &Cell, theirs: &Cell) -> Option<Statistics> {
 }
 
 impl Figure {
-    /// Which way is better.
+    /// Whether lower or higher values are better.
     pub fn direction(&self) -> Direction {
         metric::direction(&self.metric, &self.unit)
     }
@@ -232,12 +230,12 @@ impl Figure {
         }
     }
 
-    /// Whether anything ran beside the workload.
+    /// Whether a load ran beside the workload.
     pub fn is_loaded(&self) -> bool {
         self.load != IDLE
     }
 
-    /// A value of this figure as people read it.
+    /// A value of this figure with its unit.
     pub fn text(&self, value: f64) -> String {
         match metric::is_share(&self.metric) {
             true => crate::number::percent(value),
@@ -247,19 +245,19 @@ impl Figure {
 }
 
 impl Cell {
-    /// The mean over the seeds.
+    /// Mean over the seeds.
     pub fn mean(&self) -> f64 {
         self.over_seeds.mean
     }
 
-    /// The largest over the seeds.
+    /// Largest value over the seeds.
     pub fn worst(&self) -> f64 {
         self.by_seed.values().copied().fold(f64::MIN, f64::max)
     }
 }
 
 impl Direction {
-    /// Whether `a` is better than `b`; of figures that are neither, nobody can say.
+    /// Whether `a` is better than `b`; None for figures without a better direction.
     pub fn better(self, a: f64, b: f64) -> Option<bool> {
         match self {
             Direction::Lower => Some(a < b),
@@ -268,7 +266,7 @@ impl Direction {
         }
     }
 
-    /// How many times worse `value` is than `reference`.
+    /// How many times worse `value` is than `reference`; None without a better direction.
     pub fn times_worse(self, value: f64, reference: f64) -> Option<f64> {
         let (over, under) = match self {
             Direction::Lower => (value, reference),
@@ -279,7 +277,7 @@ impl Direction {
     }
 }
 
-/// The rest of each total beside which throttling was measured.
+/// Rows with each total less its throttled time, where that was measured.
 fn unthrottled(rows: &[Row]) -> Vec<Row> {
     let throttled: BTreeMap<_, f64> = rows
         .iter()
@@ -321,8 +319,8 @@ impl Gathered<'_> {
     }
 }
 
-/// Brings the figures of one workload and load together, totals first, else in
-/// the order in which each pair and each figure was first seen.
+/// Groups the figures by workload and load, with totals first. Otherwise pairs and figures stay in
+/// the order of their first row.
 fn grouped(figures: Vec<Figure>) -> Vec<Figure> {
     let mut order: Vec<(String, String)> = Vec::new();
     for figure in &figures {

@@ -11,15 +11,15 @@ use crate::{ResultFile, bars, caption, policy, title};
 use anstyle::{AnsiColor, Style};
 use grid::{Grid, Line, Text};
 
-/// How the table is drawn.
+/// Options of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Columns of the terminal; 100 where there is none.
+    /// Width of the terminal in columns; 100 without a terminal.
     pub width: usize,
-    /// Whether to colour.
+    /// Whether to use colours.
     pub color: bool,
-    /// Also show side operations, ablations and the scheduler's counters as
-    /// lines of their own.
+    /// Whether to show side operations, ablations and the scheduler's counters as lines of their
+    /// own.
     pub all: bool,
 }
 
@@ -38,7 +38,7 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const BEST: Style = Style::new().underline();
 
-/// The whole table: figures, ablation, bars.
+/// Renders the whole table: figures, ablation, bars.
 pub fn render(result: &ResultFile, options: Options) -> String {
     let summary = Summary::of(result);
     let mut blocks = vec![heading(result, &summary, options)];
@@ -85,7 +85,7 @@ fn column_heading(column: &Column) -> Text {
     Text::styled(column.name(), style)
 }
 
-/// A group of one line needs no heading: its workload is the label.
+/// The line of a group that has only one and needs no heading; its label is the workload.
 fn only_line(group: &pivot::Group) -> Option<Line> {
     let line = group.lines.first()?;
     let label = format!(

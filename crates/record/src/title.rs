@@ -1,6 +1,6 @@
 //! Names of workloads and loads in words.
 
-/// What a workload does, for people who do not have the paper at hand.
+/// A workload in words, for readers without the paper; None for an unknown one.
 pub fn workload(name: &str) -> Option<&'static str> {
     let words = match name {
         "m1" => "create a file, write 4 KB, fsync, close",
@@ -34,7 +34,7 @@ pub fn workload(name: &str) -> Option<&'static str> {
     Some(words)
 }
 
-/// What happens beside the workload.
+/// A load in words.
 pub fn load(name: &str) -> String {
     if let Some(other) = name.strip_suffix("recorded") {
         return match other.strip_suffix('-') {
@@ -67,7 +67,7 @@ pub fn load(name: &str) -> String {
     }
 }
 
-/// `m1 · create a file … · while a big file is being written`.
+/// A workload and its load, such as `m1: create a file …, while a big file is being written`.
 pub fn situation(workload_name: &str, load_name: &str) -> String {
     match workload(workload_name) {
         Some(words) => format!("{workload_name}: {words}, {}", load(load_name)),
@@ -75,7 +75,7 @@ pub fn situation(workload_name: &str, load_name: &str) -> String {
     }
 }
 
-/// `m1 under writer`, or `m1` when idle.
+/// A short form, such as `m1 under writer`; `m1` when idle.
 pub fn short(workload: &str, load: &str) -> String {
     match load {
         "idle" => workload.to_owned(),

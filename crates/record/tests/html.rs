@@ -1,4 +1,4 @@
-//! The report as a reader opens it.
+//! The HTML report as a reader opens it.
 
 mod synthetic;
 
@@ -19,7 +19,7 @@ fn drawings(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The page stays in the target directory, for a look at it.
+/// The page stays in the target directory, so that it can be viewed.
 #[test]
 fn the_report_stands_alone() {
     let page = html::render(&synthetic::result(&synthetic::POLICIES, &SEEDS));
@@ -56,7 +56,7 @@ fn the_report_holds_every_part() {
 fn drawings_are_well_formed_and_described() {
     let page = html::render(&synthetic::result(&synthetic::POLICIES, &SEEDS));
     let drawings = drawings(&page);
-    // Ten workloads, fifteen operations, two drawings an ablation.
+    // There are ten workloads, fifteen operations, and two drawings per ablation.
     assert!(drawings.len() > 30, "{}", drawings.len());
     for drawing in drawings {
         let parsed = roxmltree::Document::parse(drawing).unwrap();

@@ -1,4 +1,4 @@
-//! What a result says, against figures worked out by hand.
+//! Summaries of results compared with figures that were computed by hand.
 
 use record::bars::{self, Outcome};
 use record::headline::Headline;
@@ -76,7 +76,7 @@ fn unloaded_and_best_stock_are_of_each_figure() {
     );
     let summary = Summary::of(&result);
     let loaded = summary.figure("m1", "writer", "total_ms").unwrap();
-    // Idle bfq's mean is 100, none's 105; frontrow's 1 is no stock scheduler's.
+    // Idle, the mean of bfq is 100 and that of none 105; frontrow's 1 is not a stock scheduler's.
     let unloaded = summary.unloaded(loaded).unwrap();
     assert_eq!((unloaded.policy, unloaded.cell.mean()), ("bfq", 100.0));
     let best = summary.best_stock(loaded).unwrap();
@@ -108,8 +108,8 @@ fn more_is_better_for_throughput() {
     assert_eq!(summary.slowdown(figure, "bfq"), Some(1.25));
 }
 
-/// Ratios 0.5, 0.6 and 0.4: mean 0.5, deviation 0.1, half width
-/// 4.303 × 0.1 / √3 = 0.24843.
+/// The ratios are 0.5, 0.6 and 0.4. Their mean is 0.5, the deviation 0.1, and the half width 4.303
+/// × 0.1 / √3 = 0.24843.
 #[test]
 fn ratios_are_paired_by_seed() {
     let result = result(
@@ -358,7 +358,7 @@ fn an_unsure_advantage_is_no_advantage() {
 #[test]
 fn the_worst_case_may_be_cut_as_in_the_paper() {
     let demand = "cut as in the paper or ≤ 2 × unloaded";
-    // The paper cut M1's worst fsync by 87.1 %.
+    // The paper reduced M1's worst fsync by 87.1 %.
     for (unloaded, ours, expected) in [
         (10.0, 20.0, Outcome::Met),
         (1.0, 128.0, Outcome::Met),
@@ -538,7 +538,7 @@ fn the_command_makes_the_result_again() {
     assert_eq!(command::reproduce(&result), None);
 }
 
-/// Gallery and game beside two loads, one seed.
+/// A result of gallery and game under two loads with one seed.
 fn in_front(policies: &[(&str, [f64; 2])]) -> ResultFile {
     let metric = "response_mean_ms";
     let mut rows = vec![
@@ -563,7 +563,7 @@ fn the_foreground_is_held_against_itself_alone_under_the_kernels_default() {
 
 #[test]
 fn a_reduction_on_average_may_be_missed_by_one_scenario() {
-    // To a tenth and to a third, 0.22 on average; to a tenth and to a half, 0.3.
+    // A reduction to a tenth and a third averages 0.22; one to a tenth and a half averages 0.3.
     for (game, expected) in [(300.0, Outcome::Met), (450.0, Outcome::Missed)] {
         let result = in_front(&[("stock", [900.0, 900.0]), ("fastt-", [90.0, game])]);
         let demand = "on average −74 % against stock";
@@ -595,8 +595,8 @@ fn all_that_a_user_would_try_has_to_be_there_to_be_beaten() {
     assert_eq!(outcome(&in_front(&policies), demand), Outcome::Missed);
 }
 
-/// Three workloads, alone and beside three loads, under five policies: all totals are 100 ms
-/// but what is named here, of two seeds each.
+/// A result of three workloads, alone and under three loads, with five policies and two seeds. All
+/// totals are 100 ms except those given here.
 fn matrix(others: &[(&str, &str, &str, [f64; 2])]) -> ResultFile {
     let mut rows = Vec::new();
     for workload in ["m1", "m2", "m4"] {
@@ -627,9 +627,10 @@ fn a_matrix_is_drawn_as_one_picture_a_policy() {
     ]);
     let page = markdown::render(&result);
     assert!(page.contains("## fastt\n"), "{page}");
-    // Twice as slow on average, three times at worst, and all-means is ahead.
+    // The policy is twice as slow on average, three times at worst, and all-means is better.
     assert!(page.contains("🟧 2.00 (3.00) ▲"), "{page}");
-    // Who is not named is held against the kernel's own schedulers only: 110 of 100 ms.
+    // A policy without a named foreground is compared with the kernel's own schedulers only: 110 of
+    // 100 ms.
     assert!(page.contains("🟩 1.10 ▲"), "{page}");
     assert!(
         !page.contains("| m2 under unpack |"),

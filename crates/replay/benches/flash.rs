@@ -1,5 +1,5 @@
-//! Pages of 4 KB that the flash core takes in a second of CPU time: each trace given on the
-//! command line, or else random writes and reads.
+//! Pages of 4 KB that the flash core processes per second of CPU time. It plays each trace on the
+//! command line, or random writes and reads without one.
 //!
 //! ```text
 //! cargo bench -p replay -- /path/to/trace.csv.gz …
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// `experiments/devices/ufs.toml`: eight dies that take their time.
+/// The profile `experiments/devices/ufs.toml`: eight dies with realistic times.
 const UFS: [(&str, u64); 18] = [
     ("channels", 8),
     ("dies_per_channel", 1),
@@ -37,11 +37,11 @@ const FILL: Fill = Fill {
     spare_percent: 7,
 };
 
-/// Repetitions of each trace.
+/// Number of repetitions of each trace.
 const LOOPS: u32 = 3;
 
 fn main() {
-    // Cargo's own argument is not ours.
+    // Cargo adds an argument of its own.
     let paths: Vec<String> = std::env::args()
         .skip(1)
         .filter(|it| it != "--bench")
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// Half a million single pages of a gigabyte, two writes to a read.
+/// Half a million single pages of a gigabyte, with two writes for each read.
 fn random() -> Trace {
     let mut state = 1u64;
     let mut operations = Vec::new();
@@ -94,7 +94,7 @@ fn measure(name: &str, trace: &Trace) {
     );
 }
 
-/// What this process has had of the CPU: whoever else is busy does not count.
+/// CPU time of this process in seconds, which other processes do not affect.
 fn cpu_s() -> f64 {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -1,8 +1,7 @@
-//! A trace of system calls in memory: what threads did to which files.
+//! Traces of system calls in memory.
 //!
-//! Paths are those below a directory of our own: nothing in here names a file of the machine
-//! that it is replayed on. Positions of descriptors are resolved, so that each read and write
-//! says where in the file it is.
+//! Paths are relative to a directory for the replay: no path names a file of the machine. Positions
+//! of descriptors are resolved, so each read and write has an offset.
 
 mod build;
 
@@ -12,82 +11,82 @@ use crate::schedule::Steps;
 use crate::trace::{Kind, Operation, Trace};
 use std::collections::BTreeMap;
 
-/// What a call does.
+/// System calls that can be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// open(2), creat(2): the handle can be used from now on.
+    /// open(2), creat(2): the handle is valid from now on.
     Open {
-        /// Which.
+        /// Handle that is opened.
         handle: u32,
     },
-    /// close(2).
+    /// close(2): the handle is no longer valid.
     Close {
-        /// Which.
+        /// Handle that is closed.
         handle: u32,
     },
-    /// read(2) and its kind.
+    /// read(2) and its variants.
     Read {
-        /// From which.
+        /// Handle of the file.
         handle: u32,
-        /// First byte.
+        /// Offset in the file of the first byte.
         offset: u64,
-        /// Bytes that were read.
+        /// Number of bytes that the traced call read.
         bytes: u64,
     },
-    /// write(2) and its kind.
+    /// write(2) and its variants.
     Write {
-        /// To which.
+        /// Handle of the file.
         handle: u32,
-        /// First byte.
+        /// Offset in the file of the first byte.
         offset: u64,
-        /// Bytes that were written.
+        /// Number of bytes that the traced call wrote.
         bytes: u64,
     },
-    /// fsync(2), fdatasync(2).
+    /// fsync(2) and fdatasync(2).
     Sync {
-        /// Which.
+        /// Handle of the file.
         handle: u32,
-        /// Not the times of the file.
+        /// It is fdatasync(2), which skips the file's times.
         data_only: bool,
     },
-    /// ftruncate(2), truncate(2).
+    /// ftruncate(2) and truncate(2).
     Truncate {
-        /// Which.
+        /// Handle of the file.
         handle: u32,
-        /// The new size.
+        /// New size of the file, in bytes.
         bytes: u64,
     },
-    /// rename(2).
+    /// rename(2) and its variants.
     Rename {
-        /// Path, by its number.
+        /// Number of the old path.
         from: u32,
-        /// Path, by its number.
+        /// Number of the new path.
         to: u32,
     },
-    /// unlink(2).
+    /// unlink(2) and unlinkat(2) of a file.
     Unlink {
-        /// Path, by its number.
+        /// Number of the path.
         path: u32,
     },
-    /// mkdir(2).
+    /// mkdir(2) and mkdirat(2).
     MakeDirectory {
-        /// Path, by its number.
+        /// Number of the path.
         path: u32,
     },
-    /// rmdir(2).
+    /// rmdir(2), and unlinkat(2) of a directory.
     RemoveDirectory {
-        /// Path, by its number.
+        /// Number of the path.
         path: u32,
     },
 }
 
 impl Action {
-    /// Of [`Action::kind`], in its order.
+    /// Names of the actions, by [`Action::kind`].
     pub const KINDS: [&'static str; 10] = [
         "open", "close", "read", "write", "sync", "truncate", "rename", "unlink", "mkdir", "rmdir",
     ];
 
-    /// Which of [`Action::KINDS`] it is.
+    /// Index of the action in [`Action::KINDS`].
     pub fn kind(&self) -> usize {
         match self {
             Action::Open { .. } => 0,
@@ -104,87 +103,88 @@ impl Action {
     }
 }
 
-/// One system call.
+/// One system call of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// When it began, since the trace's first call.
+    /// Begin of the call, in nanoseconds since the trace's first call.
     pub time_ns: u64,
-    /// What it took.
+    /// Duration of the call in the trace, in nanoseconds.
     pub took_ns: u64,
-    /// The thread that called, from 0 on.
+    /// Number of the thread that called, from 0.
     pub lane: u32,
-    /// What it did.
+    /// The call and its arguments.
     pub action: Action,
 }
 
-/// An open file: what a descriptor and its duplicates mean.
+/// An open file, which a descriptor and its duplicates refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// Path that it was opened by, by its number.
+    /// Number of the path that it was opened by.
     pub path: u32,
-    /// Which file that was: another one after the first was removed.
+    /// Number of the file, which differs from that of a removed file with the same path.
     pub file: u32,
-    /// How.
+    /// Flags of the open.
     pub opening: Opening,
 }
 
-/// What has to be there before the trace begins.
+/// State of a path before the trace begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// A file with so many bytes, since the trace reads them.
+    /// A file with this many bytes, which the trace reads.
     File {
-        /// Its size.
+        /// Size of the file, in bytes.
         bytes: u64,
     },
-    /// A directory.
+    /// A directory that the trace does not make.
     Directory,
-    /// Nothing: the trace makes it.
+    /// Nothing exists: the trace makes the file or directory.
     Nothing,
 }
 
-/// System calls in the order of their times.
+/// A trace of system calls: calls in the order of their times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     calls: Vec<Call>,
     lanes: u32,
     handles: Vec<Handle>,
-    /// Relative, without `.` and `..`, by their numbers.
+    /// Paths by number, relative and without `.` and `..`.
     paths: Vec<Vec<u8>>,
-    /// Of each path.
+    /// State of each path before the trace begins.
     before: Vec<Before>,
-    /// The most bytes that each file has, by its number.
+    /// Largest size of each file during the trace, by its number.
     sizes: Vec<u64>,
-    /// Calls that are not replayed, by name and reason.
+    /// Number of calls that are not replayed, by name and reason.
     left_out: BTreeMap<String, u64>,
 }
 
 impl Calls {
-    /// In order.
+    /// The calls in the order of their times.
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
 
-    /// By number.
+    /// The handles by number.
     pub fn handles(&self) -> &[Handle] {
         &self.handles
     }
 
-    /// By number: bytes, relative to the directory that it is replayed in, and inside of it.
+    /// The paths by number. They are bytes and relative to the directory of the replay, which they
+    /// do not leave.
     pub fn paths(&self) -> &[Vec<u8>] {
         &self.paths
     }
 
-    /// What each path is before the trace begins.
+    /// State of each path before the trace begins, by the path's number.
     pub fn before(&self) -> &[Before] {
         &self.before
     }
 
-    /// How many calls are not replayed, by name and reason.
+    /// Number of calls that are not replayed, by name and reason.
     pub fn left_out(&self) -> &BTreeMap<String, u64> {
         &self.left_out
     }
 
-    /// The same at `speed` times the speed. What calls took is not changed by it.
+    /// Divides all times of calls by `speed`; the durations of calls stay the same.
     #[must_use]
     pub fn at_speed(mut self, speed: f64) -> Self {
         for call in &mut self.calls {
@@ -193,14 +193,14 @@ impl Calls {
         self
     }
 
-    /// As if each file were in one piece on a device and nothing were kept in memory: what is
-    /// read, written and flushed, without names.
+    /// The block trace that results if each file is contiguous on a device and nothing is cached.
+    /// Only reads, writes and syncs are in it.
     pub fn as_blocks(&self) -> Trace {
         let mut starts = Vec::with_capacity(self.sizes.len());
         let mut end: u64 = 0;
         for size in &self.sizes {
             starts.push(end);
-            // Far below the end of numbers: the builder sees to that.
+            // The sum cannot overflow: the builder limits the size of all files.
             end += size.next_multiple_of(crate::flash::PAGE_BYTES);
         }
         let operation = |call: &Call| {

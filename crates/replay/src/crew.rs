@@ -8,34 +8,34 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Of each thread's memory: larger reads and writes go in pieces.
+/// Size of each thread's buffer; larger reads and writes are done in pieces.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;
 
-/// Threads where the pace does not say how many operations may be under way.
+/// Number of threads where the pace does not bound the operations in flight.
 const OPEN_THREADS: u32 = 64;
 
-/// How often a waiting thread looks at the flag that ends it all.
+/// Interval at which a waiting thread checks the stop flag.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Later than this counts as late.
+/// An operation that is issued later than this after it was due counts as late.
 const LATE_NS: u64 = 1_000_000;
 
-/// What is known of an operation that has ended.
+/// Result of an operation that has ended.
 pub(crate) struct Done {
-    /// Whose times it adds to.
+    /// Index in [`Sum::watches`] of the stopwatch that its time goes to.
     pub(crate) kind: usize,
-    /// Pages that it moved.
+    /// Number of pages that it moved.
     pub(crate) pages: u64,
 }
 
-/// What all operations came to.
+/// Totals of all operations.
 pub(crate) struct Sum {
-    /// By [`Done::kind`].
+    /// Stopwatches by [`Done::kind`].
     pub(crate) watches: Vec<Stopwatch>,
     pub(crate) operations: u64,
-    /// Issued more than 1 ms after they were due.
+    /// Number of operations that were issued more than 1 ms after they were due.
     pub(crate) late_operations: u64,
-    /// The most that one was late.
+    /// Largest delay of an operation, in nanoseconds.
     pub(crate) latest_ns: u64,
 }
 
@@ -50,7 +50,7 @@ impl Sum {
     }
 }
 
-/// What is to be played.
+/// A trace and the way to play it.
 pub(crate) struct Crew<'a, S> {
     pub(crate) trace: &'a S,
     pub(crate) pace: Pace,
@@ -58,7 +58,7 @@ pub(crate) struct Crew<'a, S> {
 }
 
 impl<S: Steps + Sync> Crew<'_, S> {
-    /// Plays all of it once; `perform` is called with an operation's index, by many threads.
+    /// Plays the whole trace once. Many threads call `perform` with the index of an operation.
     pub(crate) fn play(
         &self,
         sum: Sum,
@@ -109,7 +109,7 @@ where
     S: Steps,
     P: Fn(usize, &mut Pages) -> Result<Done, Error>,
 {
-    /// A thread's: takes operations that are due until all are done or something fails.
+    /// Body of a thread: performs operations that are due until all are done or one fails.
     fn work(&self) {
         let mut buffer = Pages::zeroed(PIECE_BYTES);
         while let Some((index, issued_ns)) = self.next() {
@@ -138,7 +138,7 @@ where
         self.begun.elapsed().as_nanos() as u64
     }
 
-    /// The next operation once it is due, and when that was found; `None` at the end.
+    /// The next operation once it is due, and the time at which that was found; `None` at the end.
     fn next(&self) -> Option<(usize, u64)> {
         let mut state = self.lock();
         loop {

@@ -1,7 +1,7 @@
-//! The flash core in this process: a device without a kernel, whose time is a number.
+//! The flash core in this process: a simulated device without a kernel and with virtual time.
 //!
-//! Pages are 4096 bytes and hold one repeated 64-bit word, which is how the core keeps
-//! them without memory of their own.
+//! Pages are 4096 bytes. Each holds one repeated 64-bit word, which the core stores without memory
+//! for the page.
 
 mod arena;
 mod image;
@@ -17,27 +17,27 @@ use std::ffi::{CStr, CString, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Bytes of a page.
+/// Size of a page, in bytes.
 pub const PAGE_BYTES: u64 = raw::PAGE_BYTES as u64;
 
-/// Why there is no device.
+/// Reasons why a device cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The profile has a parameter that no such device has.
+    /// The profile has a parameter that the core does not know.
     #[error("the device profile's parameter {0} is unknown: `modinfo simflash.ko` lists them")]
     Parameter(String),
-    /// A number beyond what the core takes.
+    /// A parameter's value is beyond what the core takes.
     #[error("the device profile's {0} is too large")]
     TooLarge(String),
-    /// The core cannot build it.
+    /// The core refuses the configuration; holds the core's sentence.
     #[error("this device cannot be: {0}")]
     Config(String),
-    /// Memory is short.
+    /// Memory is short; holds the number of the device's pages.
     #[error("there is not enough memory for the map of a device with {0} pages of 4 KB")]
     Memory(u32),
 }
 
-/// What the device is: a profile's `[simflash]` table.
+/// Parameters of a device: the `[simflash]` table of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config(raw::Config);
 
@@ -68,13 +68,13 @@ impl Config {
         }
     }
 
-    /// What the core has for a parameter, in the core's unit: pages instead of KiB and MiB.
+    /// Value of a parameter in the core's unit, which is pages instead of KiB and MiB.
     fn number(&self, name: &str) -> u64 {
         // SAFETY: the index is a parameter's, and the configuration is only read.
         unsafe { raw::ftl_config_number(&self.0, parameter_index(name)) }
     }
 
-    /// The same device with another size and as much flash beyond it.
+    /// The device with another capacity, and with spare flash of so many per cent of it.
     #[must_use]
     pub fn sized(mut self, capacity_pages: u32, spare_percent: u32) -> Self {
         for (name, number) in [
@@ -88,23 +88,23 @@ impl Config {
         self
     }
 
-    /// Commands that it takes at once.
+    /// Number of commands that the device takes at once.
     pub fn queue_depth(&self) -> u32 {
         self.number("queue_depth") as u32
     }
 
-    /// Pages that the host sees.
+    /// Capacity that the host sees, in pages.
     pub fn capacity_pages(&self) -> u32 {
         self.number("capacity_mib") as u32
     }
 
-    /// Largest read or write.
+    /// Largest read or write, in pages.
     pub fn command_pages(&self) -> u32 {
         self.number("request_kib") as u32
     }
 }
 
-/// Parameters of the kernel's block layer, or of power cuts, which a replay has none of.
+/// Parameters of the kernel's block layer or of power cuts, which a replay does not use.
 const OF_NO_REPLAY: [&str; 6] = [
     "discard_mib",
     "hardware_queues",
@@ -114,7 +114,7 @@ const OF_NO_REPLAY: [&str; 6] = [
     "stream_mib",
 ];
 
-/// The core's parameters, in their order.
+/// Names of the core's parameters, in the core's order.
 fn parameter_names() -> impl Iterator<Item = &'static CStr> {
     // SAFETY: the core's count bounds the index, and its names are static strings.
     let name = |index| unsafe { CStr::from_ptr(raw::ftl_parameter_name(index)) };
@@ -129,60 +129,60 @@ fn parameter_index(name: &str) -> u32 {
     found.expect("a parameter of ftl/parameters.h") as u32
 }
 
-/// What a command does.
+/// Commands of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Pages from `lba` on.
+    /// A read of consecutive pages.
     Read {
-        /// First page.
+        /// Number of the first page.
         lba: u32,
-        /// At most [`Flash::command_pages`].
+        /// Number of pages, at most [`Flash::command_pages`].
         pages: u32,
     },
-    /// Pages from `lba` on.
+    /// A write of consecutive pages.
     Write {
-        /// First page.
+        /// Number of the first page.
         lba: u32,
-        /// At most [`Flash::command_pages`].
+        /// Number of pages, at most [`Flash::command_pages`].
         pages: u32,
-        /// It ends when they are in flash.
+        /// The command ends only when the pages are in flash (FUA).
         fua: bool,
     },
-    /// Pages from `lba` on, of any number.
+    /// A discard of consecutive pages.
     Discard {
-        /// First page.
+        /// Number of the first page.
         lba: u32,
-        /// How many.
+        /// Number of pages, without a limit.
         pages: u32,
     },
-    /// All that was written is in flash.
+    /// A flush: it ends when all acknowledged writes are in flash.
     Flush,
 }
 
-/// A device.
+/// A simulated device.
 pub struct Flash {
     ftl: NonNull<raw::Ftl>,
     capacity_pages: u32,
     queue_depth: u32,
     command_pages: u32,
-    /// Slots; the one behind the queue's is for control commands.
+    /// Free slots; the one after the queue's slots is for control commands.
     free: Vec<u32>,
-    /// For each slot the pages that a read brings; boxed, so that they stay where they are.
+    /// Buffers of each slot for the pages of a read. They are boxed, so that they do not move.
     memory: Vec<Box<[u64]>>,
-    /// Those of the control command that is under way.
+    /// Ranges of the control command in flight.
     ranges: Arc<[Range]>,
-    /// Where all of it is, if it is savable.
+    /// Memory of the whole device, if it is savable.
     arena: Option<Box<Arena>>,
 }
 
 // SAFETY: the core has no thread of its own and nothing that belongs to one.
 unsafe impl Send for Flash {}
 
-/// Words of a page.
+/// Number of 64-bit words of a page.
 const WORDS: usize = raw::PAGE_BYTES / size_of::<u64>();
 
 impl Flash {
-    /// An empty device at time 0.
+    /// Creates an empty device at time 0.
     ///
     /// # Errors
     /// [`Error::Config`] with the core's sentence, [`Error::Memory`].
@@ -218,15 +218,16 @@ impl Flash {
         })
     }
 
-    /// Pages that a read or write may have.
+    /// Most pages of a read or write.
     pub fn command_pages(&self) -> u32 {
         self.command_pages
     }
 
-    /// Sends a command at `now_ns`; `word` gives what each page of a write holds. Gives the
-    /// slot that the command has until [`Flash::take_done`] names it.
+    /// Sends a command at time `now_ns`. `word` gives the content of each page of a write. Returns
+    /// the command's slot, which is taken until [`Flash::take_done`] returns it.
     ///
-    /// `None` if all slots are taken, or memory for the data is short: run on and try again.
+    /// Returns `None` if all slots are taken, or memory for the data is short. The caller has to
+    /// run on and try again.
     ///
     /// # Panics
     /// If the pages are not on the device, or more than a command may have.
@@ -249,7 +250,7 @@ impl Flash {
             !moves || (1..=self.command_pages).contains(&pages),
             "a command of {pages} pages"
         );
-        // The control slot stays at the bottom.
+        // The control slot is the lowest one and must stay.
         let slot = *self.free.last().filter(|it| **it < self.queue_depth)?;
         let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: the device lives as long as `self`.
@@ -286,7 +287,7 @@ impl Flash {
         Some(slot)
     }
 
-    /// A command that is done: its slot, and whether it did what it was to do.
+    /// Takes back a command that has ended: its slot, and whether it succeeded.
     pub fn take_done(&mut self) -> Option<(u32, bool)> {
         let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: the device lives as long as `self`; a command that is not null is one of
@@ -302,8 +303,8 @@ impl Flash {
         Some((slot, status == raw::OK))
     }
 
-    /// What the last read of a slot brought, a word for each page; `None` for a page that
-    /// does not repeat one word.
+    /// Content of the last read in a slot, one word for each page. `None` for a page that does not
+    /// repeat one word.
     pub fn words(&self, slot: u32, pages: u32) -> impl Iterator<Item = Option<u64>> {
         let memory = &self.memory[slot as usize];
         memory.chunks_exact(WORDS).take(pages as usize).map(|page| {
@@ -312,26 +313,26 @@ impl Flash {
         })
     }
 
-    /// Lets time go on to `now_ns`.
+    /// Advances the device's time to `now_ns`.
     pub fn run(&mut self, now_ns: u64) {
         let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: the device lives as long as `self`.
         unsafe { raw::ftl_run(self.ftl.as_ptr(), now_ns) }
     }
 
-    /// When something will happen next; `None` if nothing is under way.
+    /// Time of the next event; `None` if no command is in flight.
     pub fn next_ns(&self) -> Option<u64> {
         // SAFETY: the device lives as long as `self`.
         let next = unsafe { raw::ftl_next_ns(self.ftl.as_ptr()) };
         (next != raw::NEVER).then_some(next)
     }
 
-    /// Whether no command is under way.
+    /// Whether no command is in flight.
     pub fn is_idle(&self) -> bool {
         self.free.len() > self.queue_depth as usize
     }
 
-    /// What the device counted.
+    /// Counters of the device's operations.
     pub fn counters(&mut self) -> Counters {
         Counters::of(&self.stats())
     }
@@ -345,7 +346,7 @@ impl Flash {
         }
     }
 
-    /// Counts anew.
+    /// Sets all counters to 0.
     pub fn reset_counters(&mut self) {
         // SAFETY: the device lives as long as `self`.
         unsafe { raw::ftl_reset_stats(self.ftl.as_ptr()) }
@@ -354,7 +355,7 @@ impl Flash {
 
 impl Drop for Flash {
     fn drop(&mut self) {
-        // Commands must not be under way then; nobody waits for how they end.
+        // The core requires that no command is in flight; their results do not matter.
         while !self.is_idle() {
             while self.take_done().is_some() {}
             match self.next_ns() {
@@ -368,34 +369,35 @@ impl Drop for Flash {
     }
 }
 
-/// What a device did, in pages of 4 KB.
+/// Counters of a device's operations, in pages of 4 KB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counters {
-    /// Written by the host.
+    /// Pages that the host wrote.
     pub host_write_pages: u64,
-    /// Of them, written again while they were in the write cache, and so not programmed.
+    /// Part of `host_write_pages` that was overwritten in the write cache, and so not programmed.
     pub cache_overwrite_pages: u64,
-    /// Programmed because the host wrote them.
+    /// Pages programmed with the host's data.
     pub programmed_pages: u64,
-    /// Programmed by garbage collection.
+    /// Pages programmed by garbage collection.
     pub collected_pages: u64,
-    /// Programmed for the defrag log and checkpoints.
+    /// Pages programmed for the defrag log and checkpoints.
     pub log_pages: u64,
-    /// Programmed for the part of the map that changed, where not all of it is in RAM.
+    /// Pages programmed for changed parts of a map that is not wholly in RAM.
     pub map_pages: u64,
-    /// Pages of the map that reads asked for.
+    /// Look-ups of pages of the map by reads.
     pub map_look_ups: u64,
-    /// Of them, not in RAM.
+    /// Part of `map_look_ups` that was not in RAM.
     pub map_misses: u64,
-    /// Programmed in the write buffer, of the host's and the map's.
+    /// Pages of the host and the map that were programmed in the write buffer.
     pub buffered_pages: u64,
-    /// Moved out of the write buffer; [`collected_pages`](Self::collected_pages) has them, too.
+    /// Pages moved out of the write buffer; [`collected_pages`](Self::collected_pages) includes
+    /// them.
     pub folded_pages: u64,
     /// Programs and erases that were suspended for a read.
     pub suspensions: u64,
-    /// Left empty in rows that had to be programmed before they were full.
+    /// Pages left empty in rows that had to be programmed before they were full.
     pub padded_pages: u64,
-    /// Blocks erased.
+    /// Number of erased blocks.
     pub erases: u64,
 }
 

@@ -1,63 +1,64 @@
-//! What a phone's flash goes through in months of use, played through the flash core in this
-//! process until collection is in a steady state; the image of that is what the lab's devices
-//! begin with.
+//! The history of a phone's flash in months of use. It is played through the flash core in this
+//! process until garbage collection is in a steady state. The lab's devices begin with the image of
+//! that state.
 //!
-//! Three kinds of data share the device, in the order in which they come and at addresses that
-//! are mixed, as a file system would have them:
+//! Three kinds of data share the device, in the order of their creation. Their addresses are mixed,
+//! as a file system would mix them:
 //!
-//! - half of what is mapped is *cold*: files that are written once and stay;
-//! - a twenty-fifth is *hot*: databases, whose single pages are overwritten at random, a few at a
-//!   time and then flushed, as SQLite does. A third of all pages written is that;
-//! - the rest are files that come and go: written in order, deleted as a whole and discarded.
+//! - Half of the mapped pages are *cold*: files that are written once and stay.
+//! - A twenty-fifth is *hot*: databases, whose single pages are overwritten at random, a few at a
+//!   time and then flushed, as SQLite does. A third of all written pages is hot.
+//! - The rest are files that come and go: written in order, deleted as a whole and discarded.
 //!
-//! Sizes of files are distributed log-normally, with a median of 1 MB. After each file and its
-//! share of transactions the phone rests until the device has nothing more to do.
+//! Sizes of files have a log-normal distribution with a median of 1 MB. After each file and its
+//! share of transactions the phone is idle until the device has no more work.
 
 use crate::Error;
 use crate::flash::{Command, Config, Counters, Flash, Image};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Counts changes of what is played: images made by another version are others.
+/// Version of the history. It changes whenever the same arguments give a different image.
 pub const VERSION: u32 = 1;
 
 const MEDIAN_FILE_PAGES: u64 = 256;
 const MOST_FILE_PAGES: u32 = 64 * 256;
-/// Standard deviation of a file's size, in powers of two.
+/// Standard deviation of the logarithm of a file's size, in powers of two.
 const DEVIATION: i64 = 2;
-/// A file is at most such a part of the device.
+/// A file has at most one part in this many of the device.
 const FILE_SHARE: u32 = 64;
 const HOT_SHARE: u32 = 25;
-/// Pages of a database.
+/// Size of a database, in pages.
 const DATABASE_PAGES: u32 = 2048;
-/// Pages of files for each page of a database.
+/// Pages of files that are written for each page of a database.
 const FILE_PAGES_PER_HOT: u32 = 2;
-/// Pages that a transaction overwrites at most.
+/// Most pages that a transaction overwrites.
 const MOST_TRANSACTION_PAGES: u64 = 8;
 
-/// How full a device is, and how much was written to it.
+/// Parameters of a history: the fill level and the amount of data written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
-    /// Share of the capacity that is mapped in the end.
+    /// Share of the capacity that is mapped at the end, in per cent.
     pub filled_percent: u32,
-    /// Written after it was that full for the first time, in per cent of the capacity.
+    /// Data written after the device first reached that level, in per cent of the capacity.
     pub overwritten_percent: u32,
 }
 
-/// A device with a past.
+/// The result of a history.
 #[derive(Debug)]
 pub struct Aged {
-    /// To begin with.
+    /// Image of the device at the end.
     pub image: Image,
-    /// What the device did since it was as full as in the end.
+    /// Counters of the device, from the time it first reached its final fill level.
     pub counters: Counters,
 }
 
 impl History {
-    /// Plays it; `progress` hears the pages written and how many there will be.
+    /// Plays the history. `progress` is called with the number of pages written and that at the
+    /// end.
     ///
     /// # Errors
-    /// [`Error::Flash`], [`Error::Full`] if the device cannot be that full,
+    /// [`Error::Flash`], [`Error::Full`] if the device cannot reach that fill level,
     /// [`Error::Interrupted`].
     pub fn play(
         &self,
@@ -97,7 +98,7 @@ struct Phone {
     now_ns: u64,
     random: Random,
     capacity: u32,
-    /// Pages that are to be mapped.
+    /// Number of pages that are mapped at the end.
     target: u32,
     mapped: u32,
     free: BTreeMap<u32, u32>,
@@ -130,7 +131,7 @@ impl Phone {
         self.target - self.mapped
     }
 
-    /// Some, anywhere.
+    /// Writes the databases, at random addresses.
     fn make_databases(&mut self) -> Result<(), Error> {
         while self.hot.len() < (self.target / HOT_SHARE) as usize {
             let pages = DATABASE_PAGES.min(self.target / HOT_SHARE);
@@ -142,8 +143,8 @@ impl Phone {
         Ok(())
     }
 
-    /// A new file, cold until there are enough of those, in place of as much that is deleted;
-    /// and then nothing.
+    /// Writes a new file and its share of transactions, then lets the device become idle. Files are
+    /// cold until there are enough cold ones; later ones replace as many deleted pages.
     fn file_and_transactions(&mut self, stop: &AtomicBool) -> Result<(), Error> {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -163,12 +164,12 @@ impl Phone {
         self.rest()
     }
 
-    /// As full as it is to be.
+    /// Writes a last file, so that the device reaches its fill level.
     fn fill_up(&mut self) -> Result<(), Error> {
         let room = self.room();
         let extents = self.make_file(room)?;
         self.warm.push(extents);
-        // A flush is for the writes that have ended.
+        // A flush covers only writes that have ended.
         self.rest()?;
         self.command(Command::Flush)?;
         self.rest()
@@ -177,7 +178,7 @@ impl Phone {
     fn file_pages(&mut self) -> u32 {
         let most = MOST_FILE_PAGES.min(self.target / FILE_SHARE).max(1);
         let exponent = DEVIATION * self.random.normal();
-        // Between powers of two it is linear: the same on any machine.
+        // Linear interpolation between powers of two gives the same result on any machine.
         let mantissa = MEDIAN_FILE_PAGES * (0x1_0000 + (exponent & 0xffff) as u64);
         let shift = 16 - (exponent >> 16);
         let pages = match u32::try_from(shift) {
@@ -187,7 +188,7 @@ impl Phone {
         pages.clamp(1, u64::from(most)) as u32
     }
 
-    /// Where it is.
+    /// Writes a file of so many pages and returns its extents.
     fn make_file(&mut self, pages: u32) -> Result<Vec<Extent>, Error> {
         let extents = self.allocate(pages);
         self.mapped += pages;
@@ -221,7 +222,7 @@ impl Phone {
         Ok(())
     }
 
-    /// From anywhere on the first free pages, which are enough.
+    /// Allocates free pages from a random address on; the caller knows that there are enough.
     fn allocate(&mut self, pages: u32) -> Vec<Extent> {
         let mut at = self.random.below(u64::from(self.capacity)) as u32;
         let mut extents = Vec::new();
@@ -272,7 +273,7 @@ impl Phone {
         Ok(())
     }
 
-    /// As soon as the device takes it.
+    /// Submits a command, and waits until the device takes it.
     fn command(&mut self, command: Command) -> Result<(), Error> {
         while self.flash.submit(command, self.now_ns, |_| 0).is_none() {
             self.advance()?;
@@ -280,7 +281,7 @@ impl Phone {
         Ok(())
     }
 
-    /// To the next thing that happens; false if that is nothing.
+    /// Lets time go on to the next event; false if there is none.
     fn advance(&mut self) -> Result<bool, Error> {
         let next = self.flash.next_ns();
         if let Some(next_ns) = next {
@@ -306,7 +307,7 @@ impl Phone {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
+/// The generator SplitMix64 (Steele, Lea, Flood 2014).
 struct Random(u64);
 
 impl Random {
@@ -318,13 +319,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`, which is not 0.
+    /// A number below `limit`, which must not be 0.
     fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// Of a normal distribution with mean 0 and deviation 1, in 65536ths: twelve uniform
-    /// numbers' sum.
+    /// A normally distributed number with mean 0 and deviation 1, in units of 1/65536. It is the
+    /// sum of twelve uniform numbers.
     fn normal(&mut self) -> i64 {
         let sum: u64 = (0..12).map(|_| self.next() >> 48).sum();
         sum as i64 - 6 * 0x1_0000

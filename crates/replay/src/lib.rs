@@ -1,6 +1,6 @@
-//! Traces of real machines, played again: block traces through the flash core in this process,
-//! or onto a device or a file; system calls in a directory, or as the block traces that they
-//! would be without a page cache.
+//! Replay of traces from real machines. Block traces are played through the flash core in this
+//! process, or on a device or a file. System calls are played in a directory, or as the block
+//! traces that they would be without a page cache.
 //!
 //! ```text
 //! read ──> Trace ──> Packing ──> Schedule ──> on_flash (virtual time, as fast as it goes)
@@ -8,7 +8,7 @@
 //!      └─> Calls ──────────────> Schedule ──> on_directory (the same)
 //! ```
 //!
-//! Offsets and sizes of a trace are bytes; what is replayed is whole pages of 4096 bytes.
+//! Offsets and sizes in a trace are bytes; a replay works on whole pages of 4096 bytes.
 
 mod calls;
 mod crew;
@@ -38,17 +38,17 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 
-/// What was traced.
+/// A trace that was read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recording {
-    /// Requests of a device.
+    /// A block trace: requests of a device.
     Blocks(Trace),
-    /// System calls.
+    /// A trace of system calls.
     Calls(Calls),
 }
 
 impl Recording {
-    /// What a device would have to do, without names and a page cache.
+    /// The block trace; system calls become what they would be without names and a page cache.
     pub fn into_blocks(self) -> Trace {
         match self {
             Recording::Blocks(trace) => trace,
@@ -57,105 +57,105 @@ impl Recording {
     }
 }
 
-/// Why a replay did not come to its end.
+/// Reasons why a replay did not end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A trace, a device or a file could not be read or written.
     #[error("cannot {verb} {path}: {source}")]
     Io {
-        /// Such as `read`.
+        /// The verb of the failed operation, such as `read`.
         verb: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A line of a trace is not as its format has it.
+    /// A line of a trace does not have the trace's format.
     #[error("line {line} of {path} is no line of a {format} trace: {reason}")]
     Line {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
-        /// From 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// The format's name.
+        /// Name of the format.
         format: &'static str,
-        /// What is wrong with it.
+        /// A sentence that says what is wrong with the line.
         reason: String,
     },
-    /// A trace's format is not known.
+    /// The format of a trace is not known; holds its path.
     #[error(
         "{0} begins like no trace that is known: name its format with --format, or convert it to blkparse's text"
     )]
     Format(PathBuf),
-    /// There is nothing to replay.
+    /// A trace has no operations; holds its path.
     #[error("{0} has no operations: record again, or check --format")]
     Empty(PathBuf),
-    /// More operations than memory should hold.
+    /// A trace has more operations than memory should hold.
     #[error("{path} has more than {limit} operations: cut it into parts")]
     TooLong {
-        /// The trace.
+        /// Path of the trace.
         path: PathBuf,
-        /// How many are taken.
+        /// Largest number of operations.
         limit: usize,
     },
-    /// The pages touched do not fit.
+    /// The pages that a trace touches do not fit on the target.
     #[error("what the trace touches is {needed_bytes} bytes and {target} has {size_bytes}")]
     TooSmall {
-        /// The device or file.
+        /// Path or name of the device or file.
         target: String,
-        /// What the trace needs.
+        /// Size of the touched pages, in bytes.
         needed_bytes: u64,
-        /// What there is.
+        /// Size of the target, in bytes.
         size_bytes: u64,
     },
-    /// The flash core refuses the device.
+    /// The flash core refuses the configuration of the device.
     #[error(transparent)]
     Flash(#[from] FlashError),
-    /// A command came back with an error from the flash core.
+    /// The flash core failed a command; holds the index of the operation.
     #[error(
         "the flash core failed operation {0}: its flash is full of valid pages, give it more --spare"
     )]
     Failed(usize),
-    /// Commands are under way, and nothing will ever happen again.
+    /// Commands are in flight, and the core has no next event.
     #[error("the flash core has stopped: its flash is full of valid pages, give it more --spare")]
     Stuck,
-    /// The device cannot be as full as its history asks for.
+    /// The device cannot reach the fill level of its history.
     #[error(
         "the flash core has no room left on the way to an aged device: give the profile more spare_percent or a lower filled_percent"
     )]
     Full,
-    /// The core gives no image.
+    /// The core gives no image; holds the core's sentence.
     #[error("the flash core gives no image of an aged device: {0}")]
     Image(String),
-    /// A page read back is not what was written.
+    /// A page that was read back has a different content than was written.
     #[error("page {page} of the packed device held {found:?} instead of what was written to it")]
     Wrong {
-        /// Which page.
+        /// Number of the page.
         page: u32,
-        /// Its word.
+        /// The word that it repeats; `None` if it does not repeat one.
         found: Option<u64>,
     },
-    /// The caller's flag was set.
+    /// The caller set the stop flag.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// What a kind of operation took, from when it was issued to its end.
+/// Times of one kind of operation, from issue to end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Times {
-    /// Operations.
+    /// Number of operations.
     pub count: u64,
-    /// Their pages of 4 KB.
+    /// Number of their pages of 4 KB.
     pub pages: u64,
-    /// Mean.
+    /// Mean time, in nanoseconds.
     pub mean_ns: f64,
-    /// 99th percentile, within 0.1 %.
+    /// 99th percentile of the times, in nanoseconds, to within 0.1 %.
     pub p99_ns: u64,
-    /// The longest.
+    /// Longest time, in nanoseconds.
     pub max_ns: u64,
 }
 
-/// Gathers [`Times`].
+/// Collects the times of operations for [`Times`].
 pub(crate) struct Stopwatch {
     histogram: Histogram<u64>,
     max_ns: u64,
@@ -172,7 +172,7 @@ impl Stopwatch {
     }
 
     pub(crate) fn add(&mut self, took_ns: u64, pages: u64) {
-        // Not saturating_record(), which does not let it grow.
+        // `saturating_record()` would not let the histogram grow.
         let recorded = self.histogram.record(took_ns);
         recorded.expect("it grows with what it counts");
         self.max_ns = self.max_ns.max(took_ns);
@@ -190,19 +190,19 @@ impl Stopwatch {
     }
 }
 
-/// [`Times`] by kind; a kind that did not occur is left out.
+/// [`Times`] by kind of operation; None for a kind that did not occur.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TimesByKind {
-    /// Reads.
+    /// Times of reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<Times>,
-    /// Writes.
+    /// Times of writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<Times>,
-    /// Discards.
+    /// Times of discards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Times>,
-    /// Flushes.
+    /// Times of flushes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<Times>,
 }
@@ -221,7 +221,7 @@ impl TimesByKind {
         }
     }
 
-    /// Each kind that occurred, by name.
+    /// Name and times of each kind that occurred.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Times)> {
         [
             ("read", &self.read),

@@ -1,9 +1,10 @@
 //! Replay of system calls in a directory, in real time, by threads that block.
 //!
-//! What the trace reads before it writes it is written first, with data that do not compress,
-//! and taken out of the page cache; what it makes is not there when it begins. Each opened file
-//! of the trace is one here, opened by its first use where threads come in another order than
-//! they did in the trace.
+//! Data that the trace reads before it writes them are written first. They do not compress and are
+//! dropped from the page cache. Files that the trace makes do not exist when it begins.
+//!
+//! Each open file of the trace is one here. Threads may come in another order than in the trace;
+//! the first use then opens the file.
 
 use crate::calls::{Action, Before, Calls, Opening};
 use crate::crew::{Crew, Done, PIECE_BYTES, Sum};
@@ -23,42 +24,43 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Where to.
+/// The directory of a replay.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// A directory, which is made if it is not there.
+    /// Path of the directory; a missing one is made.
     pub path: PathBuf,
-    /// It may have something in it, and files that the trace has are overwritten and removed.
+    /// The directory need not be empty, and files with the trace's names are overwritten and
+    /// removed.
     pub overwrite: bool,
 }
 
-/// What came of it.
+/// Results of a replay in a directory.
 #[derive(Clone, Debug, Serialize)]
 pub struct OnDirectory {
-    /// Calls, the repetitions counted.
+    /// Number of calls in all repetitions.
     pub operations: u64,
-    /// From the first call to the last end.
+    /// Time from the first call to the last end, in nanoseconds.
     pub elapsed_ns: u64,
-    /// What calls took, by their kind.
+    /// Times of calls, by the names in [`Action::KINDS`].
     pub times: BTreeMap<&'static str, Times>,
-    /// Calls made more than 1 ms after they were due.
+    /// Number of calls made more than 1 ms after they were due.
     pub late_operations: u64,
-    /// The most that one was late.
+    /// Largest delay of a call, in nanoseconds.
     pub latest_ns: u64,
-    /// Calls that ended otherwise than in the trace, because another that came before them
-    /// there is not in it, or came after them here.
+    /// Number of calls whose outcome differs from that in the trace. An earlier call is not in the
+    /// trace, or came later here.
     pub unlike_operations: u64,
-    /// What the first of them said.
+    /// The first such call and its error; None without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_unlike: Option<String>,
-    /// Bytes that were written before the trace began, for it reads them.
+    /// Bytes written before the trace began, since the trace reads them.
     pub prepared_bytes: u64,
-    /// Calls of the trace that are not replayed, by name or reason.
+    /// Number of calls of the trace that are not replayed, by name or reason.
     pub left_out: BTreeMap<String, u64>,
 }
 
-/// Plays `calls` `loops` times; `prepared` hears how many bytes of how many that the trace reads
-/// are there.
+/// Plays `calls` `loops` times. `prepared` is called with the number of prepared bytes and their
+/// total.
 ///
 /// # Errors
 /// [`Error::Io`], also where something is in the directory and may not be overwritten (its kind
@@ -115,7 +117,7 @@ pub fn on_directory(
     })
 }
 
-/// The directory, empty unless it may be overwritten.
+/// Opens the directory, which must be empty unless it may be overwritten.
 fn open(place: &Place) -> Result<Sandbox, Error> {
     let path = &place.path;
     match fs::create_dir(path) {
@@ -124,7 +126,7 @@ fn open(place: &Place) -> Result<Sandbox, Error> {
         }
         _ => {}
     }
-    // What is looked at is what is written to, whatever has its name by then.
+    // The check uses the open directory, which is the one that is written to.
     let sandbox = Sandbox::open(path).map_err(failed("open", path))?;
     if !place.overwrite && !sandbox.is_empty().map_err(failed("list", path))? {
         return Err(failed("write to", path)(
@@ -134,8 +136,8 @@ fn open(place: &Place) -> Result<Sandbox, Error> {
     Ok(sandbox)
 }
 
-/// A machine has more files open than one process usually may. Where the limit stays, opening
-/// more says so.
+/// Raises the limit of open files, since a machine has more than one process may. If the limit
+/// stays, a later open reports it.
 fn allow_many_files() {
     // SAFETY: reads and writes one `struct rlimit`, of which all fields are integers.
     unsafe {
@@ -151,7 +153,7 @@ struct Player<'a> {
     calls: &'a Calls,
     sandbox: &'a Sandbox,
     place: &'a Path,
-    /// By handle; none before it was opened, and after it was closed.
+    /// Open file by handle; None before it is opened and after it is closed.
     open: Vec<Mutex<Option<Arc<File>>>>,
     unlike: AtomicU64,
     first_unlike: Mutex<Option<String>>,
@@ -162,7 +164,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Player<'_> {
-    /// What is to be there is there, and nothing that the trace makes; how many bytes that took.
+    /// Prepares the files that the trace reads, and removes those that it makes. Returns the number
+    /// of prepared bytes.
     fn prepare(&self, prepared: &mut dyn FnMut(u64, u64), stop: &AtomicBool) -> Result<u64, Error> {
         let paths = || self.calls.paths().iter().zip(self.calls.before());
         let wanted = paths().map(|(_, before)| match before {
@@ -170,7 +173,7 @@ impl Player<'_> {
             _ => 0,
         });
         let total_bytes: u64 = wanted.sum();
-        // From the deepest on, so that directories are empty when their turn comes.
+        // Deepest paths come first, so that directories are empty when they are removed.
         let made: BTreeSet<&[u8]> = paths()
             .filter(|(_, before)| **before == Before::Nothing)
             .map(|(path, _)| path.as_slice())
@@ -204,7 +207,7 @@ impl Player<'_> {
                             size_bytes: free_bytes + done_bytes,
                         });
                     }
-                    // What is there already, as on a file system that was restored, is good.
+                    // Existing data are kept, such as those of a restored file system.
                     lengthen(&file, size, *bytes, &mut buffer, stop)
                         .map_err(self.failed("write to", path))?;
                     done_bytes += bytes.saturating_sub(size);
@@ -218,7 +221,7 @@ impl Player<'_> {
         Ok(done_bytes)
     }
 
-    /// Directories above, but for those that the trace makes.
+    /// Makes the directories above a path, except those that the trace makes.
     fn make_above(&self, path: &[u8], made: &BTreeSet<&[u8]>) -> io::Result<()> {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         let first = ends
@@ -228,7 +231,7 @@ impl Player<'_> {
         self.sandbox.make_directories_above(there)
     }
 
-    /// A file or an empty directory, if it is there.
+    /// Removes a file or an empty directory, if it exists.
     fn remove(&self, path: &[u8]) -> io::Result<()> {
         let outcome = match self.sandbox.remove(path, false) {
             Err(error) if error.raw_os_error() == Some(libc::EISDIR) => {
@@ -265,7 +268,7 @@ impl Player<'_> {
         })
     }
 
-    /// How many bytes it moved.
+    /// Performs an action and returns the number of bytes that it moved.
     fn act(&self, action: &Action, buffer: &mut Pages) -> io::Result<u64> {
         let path = |number: u32| self.calls.paths()[number as usize].as_slice();
         match *action {
@@ -273,7 +276,8 @@ impl Player<'_> {
                 let opening = self.calls.handles()[handle as usize].opening;
                 let mut open = lock(&self.open[handle as usize]);
                 match &*open {
-                    // Another thread was faster than in the trace; what it cuts off is cut off.
+                    // Another thread opened the file earlier than in the trace; the truncation is
+                    // still done.
                     Some(file) if opening.truncate => file.set_len(0)?,
                     Some(_) => {}
                     None => *open = Some(Arc::new(self.open(handle, true)?)),
@@ -314,7 +318,7 @@ impl Player<'_> {
         }
     }
 
-    /// The file behind a handle.
+    /// The file of a handle, which is opened if it is not.
     fn file(&self, handle: u32) -> io::Result<Arc<File>> {
         let mut open = lock(&self.open[handle as usize]);
         let file = match open.take() {
@@ -325,7 +329,7 @@ impl Player<'_> {
         Ok(file)
     }
 
-    /// `as_traced`: with all that opening it does to the file.
+    /// Opens the file of a handle; `as_traced` with all flags that change the file.
     fn open(&self, handle: u32, as_traced: bool) -> io::Result<File> {
         let handle = self.calls.handles()[handle as usize];
         let path = &self.calls.paths()[handle.path as usize];
@@ -333,7 +337,7 @@ impl Player<'_> {
         let kind = file.metadata()?.file_type();
         match kind.is_file() || kind.is_dir() {
             true => Ok(file),
-            // A device or a pipe that somebody put there.
+            // A device or a pipe lies at the path.
             false => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
         }
     }
@@ -367,7 +371,8 @@ impl Player<'_> {
     }
 }
 
-/// Of a name that is there or not, as it was not in the trace; everything else ends a replay.
+/// Whether an error comes from a name that exists or not, unlike in the trace. All other errors end
+/// a replay.
 fn is_unlike(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -385,7 +390,7 @@ fn is_unlike(error: &io::Error) -> bool {
 
 fn flags(opening: Opening, as_traced: bool) -> i32 {
     let flag = |set: bool, flag: i32| if set { flag } else { 0 };
-    // What was opened to be read may be truncated by its path.
+    // A file that was opened for reading may be truncated by its path.
     let access = match opening.write {
         true => libc::O_RDWR,
         false => libc::O_RDONLY,
@@ -400,7 +405,7 @@ fn flags(opening: Opening, as_traced: bool) -> i32 {
         | flag(opening.directory, libc::O_DIRECTORY)
 }
 
-/// A short read moves less than it did in the trace.
+/// Reads up to the end of the file, which may be less than in the trace.
 fn read(file: &File, offset: u64, bytes: u64, buffer: &mut Pages) -> io::Result<u64> {
     let mut done = 0;
     while done < bytes {
@@ -417,7 +422,7 @@ fn write(file: &File, offset: u64, bytes: u64, buffer: &mut Pages) -> io::Result
     let mut done = 0;
     while done < bytes {
         let piece = (bytes - done).min(PIECE_BYTES as u64) as usize;
-        // Whole words are filled.
+        // Data are filled in whole words.
         let filled = piece.next_multiple_of(8).min(PIECE_BYTES);
         fill(&mut buffer[..filled], offset + done);
         file.write_all_at(&buffer[..piece], offset + done)?;
@@ -426,7 +431,7 @@ fn write(file: &File, offset: u64, bytes: u64, buffer: &mut Pages) -> io::Result
     Ok(bytes)
 }
 
-/// Writes what is missing, to the device, and forgets it.
+/// Writes the missing data, syncs them and drops them from the page cache.
 fn lengthen(
     file: &File,
     from: u64,

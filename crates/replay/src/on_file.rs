@@ -1,4 +1,4 @@
-//! Replay onto a block device or a file, in real time, by threads that block.
+//! Replay on a block device or a file, in real time, by threads that block.
 
 use crate::crew::{Crew, Done, PIECE_BYTES, Sum};
 use crate::packing::Packing;
@@ -15,33 +15,33 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Where to.
+/// The device or file of a replay.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// A block device, or a file, which is made if it is not there.
+    /// Path of a block device or a file; a missing file is created.
     pub path: PathBuf,
-    /// What is there may be overwritten.
+    /// Existing data may be overwritten.
     pub overwrite: bool,
-    /// Through the page cache.
+    /// I/O goes through the page cache.
     pub buffered: bool,
-    /// All that the trace touches is written once, in order, before it begins: on flash, what
-    /// nobody wrote is read in no time.
+    /// Writes all touched pages once, in order, before the trace begins. Flash reads pages that
+    /// were never written in no time.
     pub prepare: bool,
-    /// A process that this one works for has the device to itself already.
+    /// The caller's process already has the device opened exclusively.
     pub claimed: bool,
 }
 
-/// What is played of a trace.
+/// The played part of a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// All of it, which tells where on the target everything is.
+    /// The whole trace, which determines the addresses on the target.
     pub whole: &'a Trace,
-    /// What is played.
+    /// The part that is played.
     pub trace: &'a Trace,
 }
 
 impl<'a> Part<'a> {
-    /// All of it.
+    /// The whole trace is played.
     pub fn all(trace: &'a Trace) -> Self {
         Part {
             whole: trace,
@@ -50,28 +50,28 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What came of it.
+/// Results of a replay on a device or file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OnFile {
-    /// Operations, the repetitions counted.
+    /// Number of operations in all repetitions.
     pub operations: u64,
-    /// From the first operation to the last end.
+    /// Time from the first issue to the last end, in nanoseconds.
     pub elapsed_ns: u64,
-    /// What operations took.
+    /// Times of operations by kind.
     pub times: TimesByKind,
-    /// Operations issued more than 1 ms after they were due: the machine did not keep up, or
-    /// all threads were waiting.
+    /// Number of operations issued more than 1 ms after they were due. The machine did not keep up,
+    /// or all threads were waiting.
     pub late_operations: u64,
-    /// The most that one was late.
+    /// Largest delay of an operation, in nanoseconds.
     pub latest_ns: u64,
 }
 
-/// Plays `part` `loops` times, once `begin` has returned: the target is open then.
+/// Plays `part` `loops` times. `begin` is called before that, when the target is open.
 ///
 /// # Errors
-/// [`Error::Io`], also where something is at the path and may not be overwritten (its kind is
-/// `AlreadyExists`); [`Error::TooSmall`]; [`Error::Interrupted`] when `stop` becomes true; what
-/// `begin` gives.
+/// [`Error::Io`], also where the path exists and may not be overwritten (its kind is
+/// `AlreadyExists`); [`Error::TooSmall`]; [`Error::Interrupted`] when `stop` becomes true; the
+/// errors of `begin`.
 pub fn on_file(
     part: Part,
     pace: Pace,
@@ -137,7 +137,7 @@ fn open(target: &Target, trace: &Trace, packing: &Packing) -> Result<File, Error
     let is_device = path
         .metadata()
         .is_ok_and(|it| it.file_type().is_block_device());
-    // On a block device this fails if it is mounted, or part of a volume.
+    // On a block device O_EXCL fails if it is mounted, or part of a volume.
     let exclusive = if is_device && changes && !target.claimed {
         libc::O_EXCL
     } else {
@@ -166,7 +166,7 @@ fn open(target: &Target, trace: &Trace, packing: &Packing) -> Result<File, Error
     Ok(file)
 }
 
-/// Writes everything once.
+/// Writes all pages of the packed device once.
 fn prepare(file: &File, packing: &Packing, path: &Path, stop: &AtomicBool) -> Result<(), Error> {
     let end = packing.pages() * PAGE_BYTES as u64;
     let mut buffer = Pages::zeroed(PIECE_BYTES);
@@ -185,7 +185,7 @@ fn prepare(file: &File, packing: &Packing, path: &Path, stop: &AtomicBool) -> Re
     file.sync_data().map_err(failed("flush", path))
 }
 
-/// A file's or a block device's.
+/// Size of a file or block device, in bytes.
 fn size(mut file: &File) -> io::Result<u64> {
     io::Seek::seek(&mut file, io::SeekFrom::End(0))
 }
@@ -244,11 +244,11 @@ fn play(
     Ok(())
 }
 
-/// Data that do not compress: a device that compresses is not to gain by it.
+/// Fills `piece` with incompressible data: a device that compresses must not gain by them.
 pub(crate) fn fill(piece: &mut [u8], offset: u64) {
     let mut state = offset;
     for word in piece.chunks_exact_mut(8) {
-        // splitmix64.
+        // The generator splitmix64.
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,6 +1,7 @@
-//! Replay through the flash core in this process. Time is virtual, so the same trace on the
-//! same device gives the same figures everywhere; each page that is read is held against what
-//! was written to it.
+//! Replay through the flash core in this process.
+//!
+//! Time is virtual, so the same trace on the same device gives the same figures everywhere. Each
+//! page that is read is compared with what was written to it.
 
 use crate::flash::{Command, Config, Counters, Flash};
 use crate::packing::Packing;
@@ -10,40 +11,40 @@ use crate::{Error, Stopwatch, TimesByKind};
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How full the device is.
+/// Fill level and spare flash of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Fill {
-    /// Share of the device that the trace's pages take, in per cent: 1 to 100. They are
-    /// written once, in order, before the trace begins.
+    /// Share of the device that the trace's pages take, in per cent from 1 to 100. They are written
+    /// once, in order, before the trace begins.
     pub fill_percent: u32,
-    /// Flash beyond what the host sees, in per cent of it.
+    /// Spare flash that the host does not see, in per cent of the capacity.
     pub spare_percent: u32,
 }
 
-/// What came of it.
+/// Results of a replay on flash.
 #[derive(Clone, Debug, Serialize)]
 pub struct OnFlash {
-    /// What the host sees of the device.
+    /// Capacity that the host sees, in bytes.
     pub capacity_bytes: u64,
-    /// How full it was.
+    /// Fill level and spare flash of the device.
     #[serde(flatten)]
     pub fill: Fill,
-    /// Operations, the repetitions counted.
+    /// Number of operations in all repetitions.
     pub operations: u64,
-    /// Pages of 4 KB that they read and wrote.
+    /// Number of pages of 4 KB that they read and wrote.
     pub page_operations: u64,
-    /// The device's time from the first operation to the last end.
+    /// Virtual time from the first issue to the last end, in nanoseconds.
     pub virtual_ns: u64,
-    /// What operations took, in the device's time.
+    /// Times of operations by kind, in virtual time.
     pub times: TimesByKind,
-    /// What the device did.
+    /// Counters of the device during the replay.
     pub counters: Counters,
-    /// Programmed over written.
+    /// Pages programmed for each page written; None if none was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_amplification: Option<f64>,
 }
 
-/// Plays `trace` `loops` times.
+/// Plays `trace` `loops` times on a device that was filled before.
 ///
 /// # Errors
 /// [`Error::Flash`], [`Error::Failed`], [`Error::Wrong`], [`Error::TooSmall`] and, when `stop`
@@ -84,38 +85,38 @@ pub fn on_flash(
     })
 }
 
-/// A command in a slot of the device.
+/// A command in flight.
 #[derive(Clone, Debug)]
 struct Sent {
-    /// The operation.
+    /// Index of its operation.
     index: usize,
     command: Command,
-    /// For each page, of a read: the version that was acknowledged when it was sent; of a
-    /// write or discard: its own.
+    /// One version for each page. For a read it is the version that was acknowledged when the read
+    /// was sent. For a write or discard it is the version that it makes.
     versions: Vec<u32>,
 }
 
-/// An operation that is under way.
+/// An operation in flight.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    /// The operation.
+    /// Index of the operation.
     index: usize,
     issued_ns: u64,
-    /// Commands that have not ended, plus one while some are still to be sent.
+    /// Number of its commands in flight, plus 1 while some are still to be sent.
     left: u32,
 }
 
-/// What a page's word may be: versions count writes and discards of it.
+/// Versions of a page, which count its writes and discards.
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
     issued: u32,
     acknowledged: u32,
-    /// The version that emptied it last.
+    /// Version of the last discard.
     emptied: u32,
-    /// Writes and discards of it that have not ended, and the version of the first of them.
+    /// Number of its writes and discards in flight, and the version of the first of them.
     under_way: u32,
     first: u32,
-    /// A write and a discard of it overlap: the device may do them in either order.
+    /// A write and a discard in flight overlap: the device may do them in either order.
     disordered: bool,
 }
 
@@ -127,7 +128,8 @@ impl Page {
             self.disordered = false;
         }
         self.under_way += 1;
-        // What is under way has the same kind, or else it is in disorder already.
+        // All writes and discards in flight have the same kind, unless they are in disorder
+        // already.
         let last_empties = self.emptied == self.issued - 1;
         self.disordered |= self.under_way > 1 && last_empties != empties;
         if empties {
@@ -145,12 +147,12 @@ impl Page {
 
 struct Player<'a> {
     flash: Flash,
-    /// For each operation where its first page is on this device.
+    /// First page on this device of each operation.
     first: Vec<u32>,
     now_ns: u64,
     pages: Vec<Page>,
     sent: Vec<Option<Sent>>,
-    /// Few at a time.
+    /// Operations in flight; they are few.
     open: Vec<Open>,
     watches: [Stopwatch; 4],
     operations: u64,
@@ -159,10 +161,10 @@ struct Player<'a> {
     stop: &'a AtomicBool,
 }
 
-/// What is being played, and when that began; nothing during the filling.
+/// The schedule, the trace and the time of its begin; None while the device is filled.
 type Playing<'s, 'b, 't> = Option<(&'s mut Schedule<'b>, &'t Trace, u64)>;
 
-/// Operations between two looks at the flag that ends it all.
+/// Number of operations between two checks of the stop flag.
 const BETWEEN_LOOKS: u64 = 4096;
 
 impl<'a> Player<'a> {
@@ -189,7 +191,7 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Writes every page once.
+    /// Writes every page once, in order.
     fn fill(&mut self) -> Result<(), Error> {
         let pages = self.pages.len() as u32;
         let most = self.flash.command_pages();
@@ -228,7 +230,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Sends an operation's commands, and waits for slots where there are none.
+    /// Sends the commands of an operation, and waits for slots where none is free.
     fn issue(
         &mut self,
         schedule: &mut Schedule,
@@ -293,7 +295,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// For the filling, which no schedule knows of.
+    /// Sends a command of the filling, which no schedule contains.
     fn send(&mut self, index: usize, command: Command) -> Result<(), Error> {
         while !self.try_send(index, command) {
             self.step(None, None)?;
@@ -337,8 +339,8 @@ impl<'a> Player<'a> {
         true
     }
 
-    /// Takes back what has ended; if nothing has, lets time go on to the next event, or to
-    /// `due_ns` if that is before.
+    /// Takes back commands that have ended. If none has, advances time to the next event, or to
+    /// `due_ns` if that is earlier.
     fn step(&mut self, due_ns: Option<u64>, mut of: Playing) -> Result<(), Error> {
         // A command that takes no time has ended when it was submitted.
         if self.take_ended(&mut of)? {
@@ -355,7 +357,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Whether there was anything to take back.
+    /// Takes back all commands that have ended; whether there were any.
     fn take_ended(&mut self, of: &mut Playing) -> Result<bool, Error> {
         let mut any = false;
         while let Some((slot, good)) = self.flash.take_done() {
@@ -372,7 +374,7 @@ impl<'a> Player<'a> {
         Ok(any)
     }
 
-    /// Acknowledges what was written, and holds what was read against it.
+    /// Acknowledges what a command wrote, or checks what it read.
     fn check(&mut self, slot: u32, sent: &Sent) -> Result<(), Error> {
         match sent.command {
             Command::Write { lba, .. } | Command::Discard { lba, .. } => {
@@ -393,14 +395,14 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Where an operation that is under way is listed.
+    /// Index in `open` of an operation in flight.
     fn open_at(&self, index: usize) -> usize {
         let mut open = self.open.iter();
         open.rposition(|it| it.index == index)
             .expect("it is under way")
     }
 
-    /// One of the commands of an operation has ended, or the last of them was sent.
+    /// Notes that a command of an operation has ended, or that its last command was sent.
     fn ended(
         &mut self,
         index: usize,
@@ -422,15 +424,15 @@ impl<'a> Player<'a> {
     }
 }
 
-/// In place of an operation's index.
+/// Stands for the index of an operation while the device is filled.
 const FILLING: usize = usize::MAX;
 
-/// What a page holds.
+/// The word that a page repeats in a version.
 fn word(lba: u32, version: u32) -> u64 {
     u64::from(lba) << 32 | u64::from(version)
 }
 
-/// Whether a read that was sent when version `least` was acknowledged may have found this.
+/// Whether a read may find this word, if version `least` was acknowledged when it was sent.
 fn may_be(lba: u32, page: Page, least: u32, found: Option<u64>) -> bool {
     match found {
         Some(0) => page.emptied >= least,

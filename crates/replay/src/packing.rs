@@ -1,23 +1,23 @@
-//! Addresses of a trace on a smaller device: what nobody touches is left out.
+//! Mapping of a trace's addresses to a smaller device, which leaves out untouched pages.
 //!
-//! Order is kept, and pages that one operation touches stay side by side, so that what was
-//! sequential still is.
+//! The order of pages is kept, and pages that one operation touches stay adjacent. Sequential
+//! access thus stays sequential.
 
 use crate::trace::Trace;
 
-/// Where the touched pages of a trace are on the packed device.
+/// The places of a trace's touched pages on the packed device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packing {
-    /// First page on the traced device, and on the packed one; in order of both.
+    /// First page of each range on the traced device and on the packed one, in the order of both.
     ranges: Vec<(u64, u64)>,
     pages: u64,
-    /// How many ranges begin before each 2^`shift` pages of the traced device: where to search.
+    /// Index of the first range to search, for each 2^`shift` pages of the traced device.
     before: Vec<u32>,
     shift: u32,
 }
 
 impl Packing {
-    /// For all that `trace` touches.
+    /// Packs all pages that `trace` touches.
     pub fn of(trace: &Trace) -> Self {
         let mut touched: Vec<(u64, u64)> = trace
             .operations()
@@ -47,12 +47,12 @@ impl Packing {
         }
     }
 
-    /// Pages of the packed device.
+    /// Number of pages of the packed device.
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Where a page is that the trace touches.
+    /// Page on the packed device of a page that the trace touches.
     pub fn page(&self, page: u64) -> u64 {
         let part = ((page >> self.shift) as usize).min(self.before.len() - 1);
         let from = self.before[part] as usize;
@@ -64,7 +64,8 @@ impl Packing {
     }
 }
 
-/// About as many parts as there are ranges, so that a search has few to look at.
+/// The search index and its shift. It has about as many parts as there are ranges, so that each
+/// search looks at few.
 fn index_of(ranges: &[(u64, u64)]) -> (Vec<u32>, u32) {
     let last = ranges.last().map_or(0, |(first, _)| *first);
     let shift = (0..64)
@@ -113,7 +114,7 @@ mod tests {
             touched.sort_unstable();
             touched.dedup();
             prop_assert_eq!(packing.pages(), touched.len() as u64);
-            // In order and each once, so onto 0..pages.
+            // Pages are mapped in order and without repetition, and so onto 0..pages.
             for (packed, page) in touched.into_iter().enumerate() {
                 prop_assert_eq!(packing.page(page), packed as u64);
             }

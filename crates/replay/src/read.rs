@@ -1,4 +1,4 @@
-//! Traces from files: one module a format.
+//! Readers of traces, one module a format.
 
 mod blkparse;
 mod fio;
@@ -12,35 +12,35 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-/// No format has lines this long.
+/// Largest length of a line, of any format.
 const LINE_LIMIT_BYTES: u64 = 64 << 10;
 
-/// 2.4 GB of memory.
+/// Largest number of operations, which take 2.4 GB of memory.
 const OPERATIONS_LIMIT: usize = 60_000_000;
 
-/// Bytes of a sector, whatever the device's own are (include/linux/blk_types.h).
+/// Size of a sector, whatever the device's own is (include/linux/blk_types.h).
 const SECTOR_BYTES: u64 = 512;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// How a trace is written down.
+/// Formats of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `proces,device,rw_flag,sector,size,timestamp` (MobileBlockIOTraces).
     Phone,
-    /// What blkparse prints when it is not told how.
+    /// The text that blkparse prints by default.
     Blkparse,
     /// fio's `write_iolog`, version 2 or 3.
     Fio,
-    /// What strace prints with `-f -ttt -T`, and better with `-y`.
+    /// The output of strace with `-f -ttt -T`; `-y` adds the names of files.
     Strace,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats, in the order of their declaration.
     pub const ALL: [Format; 4] = [Format::Phone, Format::Blkparse, Format::Fio, Format::Strace];
 
-    /// As the command line has it.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Phone => "phone",
@@ -50,12 +50,12 @@ impl Format {
         }
     }
 
-    /// The format called `name`.
+    /// The format called `name`; None if there is none.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// The one that a trace with this first line has.
+    /// The format of a trace with this first line.
     fn of_line(line: &str) -> Option<Self> {
         if phone::is_header(line) {
             return Some(Format::Phone);
@@ -80,11 +80,11 @@ impl Format {
     }
 }
 
-/// What comes of the lines.
+/// The part of a trace that was read, by the kind of its format.
 enum Reader {
-    /// Requests of a device.
+    /// A block trace: requests of a device.
     Blocks(Box<dyn Lines>, Vec<Operation>),
-    /// System calls.
+    /// A trace of system calls.
     Calls(Box<strace::Reader>),
 }
 
@@ -116,21 +116,22 @@ impl Reader {
     }
 }
 
-/// What a block format's module does: takes a line after the other.
+/// The parser of a block format, which takes a trace line by line.
 trait Lines {
-    /// The operation in a line, if it has one.
+    /// Parses a line; `None` if it has no operation.
     ///
     /// # Errors
-    /// Why it is none of the format's lines.
+    /// A sentence that says why the format does not allow the line.
     fn take(&mut self, line: &str) -> Result<Option<Operation>, String>;
 
-    /// Names of the threads by their numbers; none if the format does not tell.
+    /// Names of the threads by number; empty if the format has none.
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Reads a trace, compressed by gzip or not, in `format` or in the one it begins like.
+/// Reads a trace in `format`, or in the format that its first line fits. It may be compressed by
+/// gzip.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::Format`], [`Error::Line`], [`Error::Empty`], [`Error::TooLong`]. A

@@ -1,5 +1,5 @@
-//! A directory that a trace's files are in. No path leads out of it: not by `..`, which paths
-//! here do not have, and not by links, which the kernel does not follow (openat2(2)).
+//! The directory with a replay's files. No path leads out of it: paths have no `..`, and the kernel
+//! does not follow links (openat2(2)).
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// The directory.
+/// An open directory that confines all paths.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     root: File,
@@ -15,7 +15,7 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let root = File::open(path)?;
         match root.metadata()?.is_dir() {
@@ -24,10 +24,10 @@ impl Sandbox {
         }
     }
 
-    /// Whether nothing is in it.
+    /// Whether the directory is empty.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn is_empty(&self) -> io::Result<bool> {
         let path = format!("/proc/self/fd/{}", self.root.as_raw_fd());
         Ok(fs::read_dir(path)?.next().is_none())
@@ -36,11 +36,11 @@ impl Sandbox {
     /// Opens a file or directory below.
     ///
     /// # Errors
-    /// What the system says; ELOOP for a link on the way.
+    /// The system's error; ELOOP for a link in the path.
     pub(crate) fn file(&self, path: &[u8], flags: i32) -> io::Result<File> {
         // SAFETY: all of the structure's fields are integers.
         let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-        // A pipe or a device that lies there is not waited for.
+        // O_NONBLOCK: an open must not wait for a pipe or a device that lies there.
         let flags = match flags & libc::O_PATH {
             0 => flags | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY,
             _ => flags | libc::O_CLOEXEC,
@@ -67,20 +67,20 @@ impl Sandbox {
         }
     }
 
-    /// mkdir(2).
+    /// Makes a directory, as mkdir(2) does.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn make_directory(&self, path: &[u8]) -> io::Result<()> {
         let (above, name) = self.above(path)?;
         // SAFETY: the kernel reads a string, which lives until the call returns.
         outcome(unsafe { libc::mkdirat(above.as_raw_fd(), name.as_ptr(), 0o700) })
     }
 
-    /// All directories above `path`, as far as they are not there.
+    /// Makes all directories above `path` that do not exist.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn make_directories_above(&self, path: &[u8]) -> io::Result<()> {
         for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             match self.make_directory(&path[..at]) {
@@ -91,10 +91,10 @@ impl Sandbox {
         Ok(())
     }
 
-    /// unlink(2), or rmdir(2).
+    /// Removes a file, or a directory if `directory` is set.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn remove(&self, path: &[u8], directory: bool) -> io::Result<()> {
         let (above, name) = self.above(path)?;
         let flags = if directory { libc::AT_REMOVEDIR } else { 0 };
@@ -102,10 +102,10 @@ impl Sandbox {
         outcome(unsafe { libc::unlinkat(above.as_raw_fd(), name.as_ptr(), flags) })
     }
 
-    /// rename(2).
+    /// Renames a file or directory, as rename(2) does.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn rename(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
         let ((above, name), (above_to, name_to)) = (self.above(from)?, self.above(to)?);
         // SAFETY: the kernel reads two strings, which live until the call returns.
@@ -119,10 +119,10 @@ impl Sandbox {
         })
     }
 
-    /// Bytes that can be written.
+    /// Free space of the file system, in bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn free_bytes(&self) -> io::Result<u64> {
         // SAFETY: all of the structure's fields are integers.
         let mut status: libc::statvfs = unsafe { std::mem::zeroed() };
@@ -132,7 +132,7 @@ impl Sandbox {
         Ok((status.f_bavail as u64).saturating_mul(status.f_frsize as u64))
     }
 
-    /// The directory that the last name of the path is in.
+    /// Opens the directory of the last name in a path, and returns that name.
     fn above(&self, path: &[u8]) -> io::Result<(File, CString)> {
         let (above, name) = match path.iter().rposition(|it| *it == b'/') {
             Some(at) => (&path[..at], &path[at + 1..]),
@@ -143,7 +143,7 @@ impl Sandbox {
     }
 }
 
-/// The empty path is the directory itself.
+/// The path as a C string; the empty path is the directory itself.
 fn named(path: &[u8]) -> io::Result<CString> {
     let path = if path.is_empty() { b"." } else { path };
     CString::new(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))

@@ -1,4 +1,4 @@
-//! When each operation of a trace is issued.
+//! The times at which a trace's operations are issued.
 //!
 //! | pace | an operation is issued | what it answers |
 //! |---|---|---|
@@ -6,68 +6,72 @@
 //! | open | at its time in the trace, whatever the device still does | does the device keep up |
 //! | mixed | after its thread's previous operation, as below | how long does the app take |
 //!
-//! Mixed is the dissertation's adjustment of idle time (§6.2.3): of the intervals between
-//! system calls some follow the end of the call before, others a clock. A thread's interval up
-//! to `think_ns` is time that it computes: it is kept, from the end of the operation before. A
-//! longer one means that it waits for a clock or a person: the operation is issued at its time
-//! in the trace, or when the one before has ended, if that is later. The dissertation tells the
-//! two apart by comparing traces under different loads; with one trace length has to do.
+//! Mixed is the dissertation's adjustment of idle time (§6.2.3). Some intervals between system
+//! calls follow the end of the previous call, others follow a clock.
+//!
+//! An interval of a thread up to `think_ns` is computing time: it is kept, from the end of the
+//! previous operation. A longer one means that the thread waits for a clock or a person. Its
+//! operation is issued at its time in the trace, or when the previous one has ended, if that is
+//! later.
+//!
+//! The dissertation tells the two apart by comparing traces under different loads. With one trace,
+//! length is the only criterion.
 
 use crate::trace::Trace;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// How operations follow each other.
+/// Rules for the issue of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// So many at once, each as soon as another has ended.
+    /// A constant number of operations is in flight; each end issues the next one.
     Closed {
-        /// At least 1.
+        /// Number of operations in flight, at least 1.
         depth: u32,
     },
-    /// At the trace's own times.
+    /// Operations are issued at their times in the trace.
     Open,
-    /// Each thread waits for its operations.
+    /// Each thread waits for its previous operation.
     Mixed {
-        /// Longest interval that counts as computing.
+        /// Longest interval that counts as computing time, in nanoseconds.
         think_ns: u64,
     },
 }
 
-/// What a schedule has to know of a trace: operations by their index, in the order of their times.
+/// The data of a trace that a schedule needs. Operations have an index in the order of their times.
 pub trait Steps {
-    /// How many.
+    /// Number of operations.
     fn count(&self) -> usize;
-    /// Threads.
+    /// Number of threads.
     fn lanes(&self) -> u32;
-    /// When an operation was issued.
+    /// Time of an operation's issue, in nanoseconds.
     fn time_ns(&self, index: usize) -> u64;
-    /// When it had ended, or was issued where that is not known.
+    /// Time of an operation's end, or of its issue where the end is not known.
     fn end_ns(&self, index: usize) -> u64;
-    /// The thread that issued it.
+    /// Number of the thread that issued an operation.
     fn lane(&self, index: usize) -> u32;
 }
 
-/// Which operation is due next.
+/// Order and times of the operations to issue.
 ///
-/// Operations are named by their index in the trace; times are nanoseconds since the start.
+/// Operations are indices in the trace; times are nanoseconds since the start.
 #[derive(Debug)]
 pub struct Schedule<'a, S = Trace> {
     trace: &'a S,
     pace: Pace,
-    /// Next in the trace's order; for `Mixed`, unused.
+    /// Next operation in the trace's order; not used by `Mixed`.
     cursor: usize,
     in_flight: u32,
-    /// For `Mixed`: operations whose thread is ready for them.
+    /// For `Mixed`: due time and index of the operations whose thread is ready for them.
     ready: BinaryHeap<Reverse<(u64, usize)>>,
-    /// For `Mixed`: the same thread's next operation, or `NOBODY`.
+    /// For `Mixed`: index of the same thread's next operation, or `NOBODY`.
     successor: Vec<u32>,
 }
 
 const NOBODY: u32 = u32::MAX;
 
 impl<'a, S: Steps> Schedule<'a, S> {
-    /// From the trace's beginning.
+    /// Begins at the trace's first operation.
     pub fn new(trace: &'a S, pace: Pace) -> Self {
         let mut schedule = Schedule {
             trace,
@@ -96,8 +100,8 @@ impl<'a, S: Steps> Schedule<'a, S> {
         }
     }
 
-    /// The next operation and when it is due. `None` if all were issued, or an end has to come
-    /// first.
+    /// The next operation and the time at which it is due. `None` if all were issued, or if another
+    /// operation has to end first.
     pub fn peek(&self) -> Option<(u64, usize)> {
         let next = (self.cursor < self.trace.count()).then_some(self.cursor);
         match self.pace {
@@ -108,7 +112,7 @@ impl<'a, S: Steps> Schedule<'a, S> {
         }
     }
 
-    /// The operation that [`Schedule::peek`] gave is issued.
+    /// Notes that the operation from [`Schedule::peek`] was issued.
     pub fn issue(&mut self) {
         self.in_flight += 1;
         match self.pace {
@@ -117,7 +121,7 @@ impl<'a, S: Steps> Schedule<'a, S> {
         }
     }
 
-    /// An issued operation has ended.
+    /// Notes that an issued operation has ended.
     pub fn complete(&mut self, index: usize, now_ns: u64) {
         self.in_flight -= 1;
         let Pace::Mixed { think_ns } = self.pace else {
@@ -136,7 +140,7 @@ impl<'a, S: Steps> Schedule<'a, S> {
         self.ready.push(Reverse((due_ns, next as usize)));
     }
 
-    /// Whether all were issued and have ended.
+    /// Whether all operations were issued and have ended.
     pub fn is_over(&self) -> bool {
         let left = match self.pace {
             Pace::Mixed { .. } => !self.ready.is_empty(),
@@ -145,7 +149,7 @@ impl<'a, S: Steps> Schedule<'a, S> {
         !left && self.in_flight == 0
     }
 
-    /// Operations issued and not ended.
+    /// Number of operations that were issued and have not ended.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -157,10 +161,10 @@ mod tests {
     use crate::trace::{Kind, Operation};
     use proptest::prelude::*;
 
-    /// Index, issued, ended.
+    /// Index, time of issue and time of end of each operation.
     type Played = Vec<(usize, u64, u64)>;
 
-    /// On a device that serves one operation at a time, each in `service_ns`.
+    /// Plays a trace on a device that serves one operation at a time, each in `service_ns`.
     fn play(trace: &Trace, pace: Pace, service_ns: u64) -> Played {
         let mut schedule = Schedule::new(trace, pace);
         let mut under_way = std::collections::VecDeque::new();
@@ -223,7 +227,7 @@ mod tests {
         ) {
             let played = play(&trace, Pace::Closed { depth }, service_ns);
             prop_assert!(each_once(&trace, &played));
-            // One after the other without a gap, on a device that serves one at a time.
+            // A device that serves one operation at a time has no gap between them.
             let end_ns = played.iter().map(|(_, _, end_ns)| *end_ns).max().unwrap();
             prop_assert_eq!(end_ns, service_ns * played.len() as u64);
             for (place, (_, issued_ns, end_ns)) in played.iter().enumerate() {

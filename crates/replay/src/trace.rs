@@ -1,39 +1,39 @@
-//! A trace in memory.
+//! Block traces in memory.
 
 use crate::schedule::Steps;
 use std::collections::HashMap;
 
-/// What an operation does.
+/// Operations of a block trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Kind {
-    /// Reads.
+    /// A read.
     Read,
-    /// Writes.
+    /// A write.
     Write,
-    /// Discards (trims).
+    /// A discard (trim).
     Discard,
-    /// Everything written has to be kept; it has no place and no size.
+    /// A flush of the device's cache; it has no offset and no size.
     Flush,
 }
 
-/// One request of the traced machine.
+/// One request of the traced device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// When it was issued, since the trace's first operation.
+    /// Time of its issue, in nanoseconds since the trace's first operation.
     pub time_ns: u64,
-    /// What it does.
+    /// Whether it reads, writes, discards or flushes.
     pub kind: Kind,
-    /// First byte.
+    /// Offset on the device of its first byte.
     pub offset_bytes: u64,
-    /// Bytes, at least one unless it is a flush.
+    /// Number of bytes; at least 1 unless it is a flush.
     pub size_bytes: u64,
-    /// The thread that issued it, from 0 on.
+    /// Number of the thread that issued it, from 0.
     pub lane: u32,
 }
 
 impl Operation {
-    /// First page and the one after the last; `None` for a flush.
+    /// Its first page and the one after the last; `None` for a flush.
     pub fn pages(&self) -> Option<(u64, u64)> {
         const PAGE: u64 = crate::flash::PAGE_BYTES;
         let end = self.offset_bytes + self.size_bytes;
@@ -54,7 +54,7 @@ impl Steps for Trace {
         self.operations[index].time_ns
     }
 
-    /// Block traces do not tell what an operation took.
+    /// A block trace has no end times, so this is the time of the issue.
     fn end_ns(&self, index: usize) -> u64 {
         self.operations[index].time_ns
     }
@@ -64,17 +64,17 @@ impl Steps for Trace {
     }
 }
 
-/// Operations in the order of their times.
+/// A block trace: operations in the order of their times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     operations: Vec<Operation>,
     lanes: u32,
-    /// Of each lane, where the format tells.
+    /// Name of each thread; empty if the format has none.
     names: Vec<String>,
 }
 
 impl Trace {
-    /// Puts the operations in order; the first of them happens at 0.
+    /// Sorts the operations by time and shifts them, so that the first one happens at 0.
     pub fn new(mut operations: Vec<Operation>) -> Self {
         operations.sort_by_key(|it| it.time_ns);
         let first_ns = operations.first().map_or(0, |it| it.time_ns);
@@ -89,18 +89,19 @@ impl Trace {
         }
     }
 
-    /// The same with the names of its threads, in the order of their numbers.
+    /// Sets the names of the threads, in the order of their numbers.
     #[must_use]
     pub fn with_names(self, names: Vec<String>) -> Self {
         Trace { names, ..self }
     }
 
-    /// What a thread is called; empty if the trace does not tell.
+    /// Name of a thread; empty if the trace has none.
     pub fn name(&self, lane: u32) -> &str {
         self.names.get(lane as usize).map_or("", String::as_str)
     }
 
-    /// Each name with the number of its operations, the most first; threads of one name are one.
+    /// Each name with the number of its operations, the most first. Threads with the same name are
+    /// counted together.
     pub fn operations_by_name(&self) -> Vec<(&str, usize)> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for operation in &self.operations {
@@ -111,8 +112,8 @@ impl Trace {
         counts
     }
 
-    /// What the threads do whose name `is_front` holds for, and what the others do, each at its
-    /// time.
+    /// Splits the trace into the operations of threads whose name `is_front` holds for, and those
+    /// of the others. Times stay the same.
     pub fn split(&self, is_front: impl Fn(&str) -> bool) -> (Trace, Trace) {
         let front: Vec<bool> = (0..self.lanes)
             .map(|lane| is_front(self.name(lane)))
@@ -129,7 +130,7 @@ impl Trace {
         (part(true), part(false))
     }
 
-    /// What happened in a part of its time; that begins at 0.
+    /// The operations in a part of the trace's time, with times from the begin of that part.
     #[must_use]
     pub fn window(mut self, from_ns: u64, length_ns: u64) -> Self {
         let end_ns = from_ns.saturating_add(length_ns);
@@ -141,17 +142,17 @@ impl Trace {
         self
     }
 
-    /// In order.
+    /// The operations in the order of their times.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// Threads.
+    /// Number of threads.
     pub fn lanes(&self) -> u32 {
         self.lanes
     }
 
-    /// Adds another trace, whose first operation happens with the last of this one.
+    /// Appends another trace, whose first operation happens at the time of this one's last.
     pub fn append(&mut self, next: Trace) {
         let (begin_ns, lanes) = (self.duration_ns(), self.lanes);
         self.operations
@@ -165,7 +166,7 @@ impl Trace {
         self.lanes += next.lanes;
     }
 
-    /// The same at `speed` times the speed.
+    /// Divides all times by `speed`.
     #[must_use]
     pub fn at_speed(mut self, speed: f64) -> Self {
         for operation in &mut self.operations {
@@ -174,7 +175,7 @@ impl Trace {
         self
     }
 
-    /// From its beginning to the last operation.
+    /// Time from the trace's begin to the issue of its last operation, in nanoseconds.
     pub fn duration_ns(&self) -> u64 {
         self.operations.last().map_or(0, |it| it.time_ns)
     }

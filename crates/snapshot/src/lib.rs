@@ -7,8 +7,8 @@
 //!                                                              └──> device
 //! ```
 //!
-//! Which blocks are metadata, e2fsprogs know. What is added here: a snapshot is small, whole or
-//! not there, and known to be damaged before anything is overwritten.
+//! e2fsprogs know which blocks are metadata. This crate makes a snapshot small, and complete or
+//! absent. Damage is detected before anything is overwritten.
 
 mod restore;
 mod save;
@@ -23,71 +23,72 @@ pub use superblock::Superblock;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a snapshot was not saved or restored.
+/// Reasons why a snapshot was not saved or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or device could not be read or written.
     #[error("cannot {verb} {path}: {source}")]
     Io {
-        /// Such as `read`.
+        /// The verb of the failed operation, such as `read`.
         verb: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another kind of file system, or none.
+    /// The path holds another file system, or none.
     #[error(
         "{0} holds no ext2, ext3 or ext4 file system: snapshots are of those (`blkid {0}` tells what it holds)"
     )]
     NoFilesystem(PathBuf),
-    /// The file system changes.
+    /// The file system is mounted for writing, and so may change.
     #[error("{0} is mounted for writing: unmount it, or mount it read-only, and save then")]
     Mounted(PathBuf),
-    /// Something is at the path already.
+    /// A file exists at the path of the snapshot.
     #[error("{0} is there already: give another name, or remove it first")]
     Exists(PathBuf),
-    /// Not what [`save()`] wrote, or not all of it.
+    /// The file is not a complete result of [`save()`].
     #[error("{path} is no whole snapshot: {reason}; save it again")]
     Damaged {
-        /// The snapshot.
+        /// Path of the snapshot.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A sentence that says what is wrong.
         reason: String,
     },
     /// The file system is larger than the device.
     #[error("the file system has {needed_bytes} bytes and {target} has {size_bytes}")]
     TooSmall {
-        /// The device.
+        /// Path of the device.
         target: PathBuf,
-        /// What the file system needs.
+        /// Size of the file system, in bytes.
         needed_bytes: u64,
-        /// What there is.
+        /// Size of the device, in bytes.
         size_bytes: u64,
     },
-    /// A program is not there.
+    /// A program of e2fsprogs is not installed; holds its name.
     #[error("{0} is missing: install e2fsprogs")]
     NoTool(&'static str),
     /// A program ended with an error.
     #[error("{tool} failed: {said}")]
     Tool {
-        /// Its name.
+        /// Name of the program.
         tool: &'static str,
-        /// Its last line.
+        /// Last line of its output.
         said: String,
     },
-    /// Nobody has a file system with so much metadata, or the disk is nearly full.
+    /// The metadata exceed a third of the free space. No real file system has so much, or the disk
+    /// is nearly full.
     #[error(
         "{snapshot} unpacks to more than a third of the free space: give it more (beside a file, or in TMPDIR for a device), unless it is somebody else's and made to fill disks"
     )]
     TooMuch {
-        /// The snapshot.
+        /// Path of the snapshot.
         snapshot: PathBuf,
     },
-    /// A program was ended, as it had written too much.
+    /// A program was stopped because it wrote too much.
     #[error("it took too much space")]
     Exhausted,
-    /// The caller's flag was set.
+    /// The caller set the stop flag.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,4 +1,4 @@
-//! Laying a file system out again.
+//! Restoring of a file system from a snapshot.
 
 use crate::save::COMMENT;
 use crate::{Error, Superblock, failed, tool, used};
@@ -17,35 +17,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// The superblock is in it. Written last, so that half a file system is none.
+/// Bytes at the begin with the superblock. They are written last, so that a partial restore is not
+/// a file system.
 const HEAD_BYTES: u64 = 4096;
 
-/// In the workplace.
+/// File name in the temporary directory.
 const IMAGE: &str = "image";
 
-/// Of the free space where it is unpacked, a snapshot takes one part of so many at most, twice: a
-/// few kilobytes can be made to unpack to more than any disk holds.
+/// A snapshot may unpack to one part in this many of the free space, at most twice. Otherwise a few
+/// kilobytes could fill any disk.
 const OF_FREE: u64 = 3;
 
-/// What was laid out.
+/// Result of a restore.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restored {
-    /// The file system.
+    /// Superblock of the file system.
     pub filesystem: Superblock,
-    /// Written to a device; a file has holes instead of data.
+    /// Bytes written to a device; a file has holes instead of data.
     pub written_bytes: u64,
 }
 
-/// Lays the file system of `snapshot` out on `target`.
+/// Restores the file system of `snapshot` on `target`.
 ///
-/// A `target` that is not there becomes a sparse file. Of a block device every block in use is
-/// written, those of files with zeros: for the device they are data like others, so that reading
-/// a file takes what its layout makes it take. Free blocks are discarded. `shown` is told how
-/// many bytes are written, and of how many.
+/// A `target` that does not exist becomes a sparse file. On a block device each block in use is
+/// written, blocks of files with zeros. For the device these are data, so that reading a file takes
+/// the time of its layout. Free blocks are discarded. `shown` is called with the number of bytes
+/// written and their total.
 ///
 /// # Errors
-/// [`Error`]. Nothing has been overwritten unless it is [`Error::Interrupted`] or an error while
-/// writing; then the device has no file system.
+/// [`Error`]. Only [`Error::Interrupted`] and write errors may come after data were overwritten;
+/// the device then has no file system.
 pub fn restore(
     snapshot: &Path,
     target: &Path,
@@ -68,7 +69,7 @@ pub fn restore(
     let image = work.path(IMAGE);
     let mut command = Command::new("e2image");
     command.arg("-r").arg(&packed).arg(&image);
-    // A piece of the snapshot may be many pieces of the image.
+    // A piece of the snapshot may become many pieces of the image, so the limit is checked again.
     let is_too_much = || fs::metadata(&image).is_ok_and(|it| it.blocks() * 512 > room_bytes);
     tool::run_while("e2image", &mut command, &|| !is_too_much(), stop)
         .map_err(|it| damaged(snapshot, it))?;
@@ -92,7 +93,7 @@ pub fn restore(
         true => onto_device(&file, &image, &filesystem, snapshot, target, shown, stop)?,
         false => {
             file.sync_all().map_err(failed("write", target))?;
-            // It has the names of its user's files.
+            // The image contains the names of its user's files.
             file.set_permissions(Permissions::from_mode(0o600))
                 .and_then(|()| work.publish(IMAGE, target))
                 .map_err(failed("write", target))?;
@@ -112,7 +113,7 @@ fn no_snapshot(path: &Path, reason: impl Into<String>) -> Error {
     }
 }
 
-/// What a program could make nothing of is a bad snapshot; other errors stay as they are.
+/// Turns a failure of a program into [`Error::Damaged`]; other errors stay.
 fn damaged(snapshot: &Path, error: Error) -> Error {
     match error {
         Error::Exhausted => too_much(snapshot),
@@ -132,7 +133,7 @@ fn room(work: &Workplace) -> io::Result<u64> {
     }
 }
 
-/// The metadata, whole: gzip's length and checksum have been read.
+/// Unpacks the metadata to the end, where gzip's length and checksum are.
 fn unpack(snapshot: &Path, packed: &Path, room_bytes: u64, stop: &AtomicBool) -> Result<(), Error> {
     let file = File::open(snapshot).map_err(failed("read", snapshot))?;
     let mut gzip = GzDecoder::new(file);
@@ -185,7 +186,7 @@ fn onto_device(
     let text = tool::run("dumpe2fs", &mut command, stop).map_err(|it| damaged(snapshot, it))?;
     let ranges = used::ranges(&text, filesystem.size_bytes / filesystem.block_bytes)
         .ok_or_else(|| no_snapshot(snapshot, "its free blocks make no sense"))?;
-    // Fails on a device that is mounted, or part of a volume.
+    // O_EXCL fails on a device that is mounted, or part of a volume.
     let mut device = OpenOptions::new()
         .write(true)
         .custom_flags(libc::O_EXCL)
@@ -255,7 +256,7 @@ impl Copy<'_> {
         Ok(self.done_bytes)
     }
 
-    /// The image has holes where data were, which read as zeros.
+    /// Copies a range from the image, whose holes in place of data read as zeros.
     fn piece(&mut self, range: Range<u64>) -> io::Result<()> {
         let mut bytes = vec![0; (range.end - range.start) as usize];
         self.image.read_exact_at(&mut bytes, range.start)?;
@@ -265,7 +266,7 @@ impl Copy<'_> {
     }
 }
 
-/// Everything on the device is forgotten, where it can do that.
+/// Discards the whole device, if it can discard.
 fn discard(device: &File, bytes: u64) -> io::Result<()> {
     match device::discard(device, 0, bytes) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),

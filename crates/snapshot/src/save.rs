@@ -1,4 +1,4 @@
-//! Saving a file system's layout.
+//! Saving of a file system's layout as a snapshot.
 
 use crate::{Error, Superblock, failed, tool};
 use flate2::{Compression, GzBuilder};
@@ -12,28 +12,27 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// In the gzip header of every snapshot: what it is.
+/// Comment in the gzip header of every snapshot, which identifies it.
 pub(crate) const COMMENT: &str = "frontrow snapshot 1";
 
-/// In the workplace.
+/// File name in the temporary directory.
 const NAME: &str = "snapshot";
 
-/// What was saved.
+/// Result of a save.
 #[derive(Clone, Debug, Serialize)]
 pub struct Saved {
-    /// Of the snapshot.
+    /// Size of the snapshot, in bytes.
     pub bytes: u64,
-    /// Of the file system.
+    /// Superblock of the file system.
     pub filesystem: Superblock,
 }
 
-/// Saves the layout of the file system on `source`, a block device or an image, as `snapshot`.
-/// Names, sizes, times and places of all files are in it; of what is in files, nothing but
-/// what the file system keeps among its metadata: links, and files so small that they fit in
-/// an inode.
+/// Saves the layout of the file system on `source`, a block device or an image, as `snapshot`. It
+/// has the names, sizes, times and places of all files. Of their data it has only those that are
+/// stored among the metadata: symbolic links, and files that fit in an inode.
 ///
 /// # Errors
-/// [`Error`]; then there is no file `snapshot`.
+/// [`Error`]; the file `snapshot` then does not exist.
 pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, Error> {
     if snapshot.symlink_metadata().is_ok() {
         return Err(Error::Exists(snapshot.to_owned()));
@@ -56,7 +55,7 @@ pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, 
     Ok(Saved { bytes, filesystem })
 }
 
-/// A block device that is mounted, and not read-only.
+/// Whether the file is a block device that is mounted and not read-only.
 fn is_written(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     if !metadata.file_type().is_block_device() {
@@ -69,7 +68,7 @@ fn is_written(file: &File) -> io::Result<bool> {
     device::is_mounted_for_writing(Path::new("/"), major, minor).map_err(io::Error::other)
 }
 
-/// How many bytes it comes to.
+/// Compresses the metadata and returns the size in bytes.
 fn compress(
     metadata: &Path,
     compressed: &Path,

@@ -1,20 +1,20 @@
-//! The few words of a superblock that matter here (`struct ext4_super_block`).
+//! The fields of a superblock that are used here (`struct ext4_super_block`).
 
 use serde::Serialize;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A file system's size and what of it is in use.
+/// Size of a file system, and its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Superblock {
-    /// Of a block.
+    /// Size of a block, in bytes.
     pub block_bytes: u64,
-    /// Of the whole file system.
+    /// Size of the file system, in bytes.
     pub size_bytes: u64,
-    /// Of its blocks in use, metadata included.
+    /// Bytes of all blocks in use, with metadata.
     pub used_bytes: u64,
-    /// Files, directories and links, the file system's own few included.
+    /// Number of files, directories and links, with the few of the file system itself.
     pub inodes: u64,
 }
 
@@ -22,14 +22,14 @@ const OFFSET: u64 = 1024;
 const BYTES: usize = 1024;
 const MAGIC: u16 = 0xef53;
 const INCOMPAT_64BIT: u32 = 0x80;
-/// 64 KB.
+/// Largest `s_log_block_size`, for blocks of 64 KB.
 const MOST_LOG_BLOCK_SIZE: u32 = 6;
 
 impl Superblock {
-    /// The one of the file system in `file`; `None` if there is none.
+    /// Reads the superblock in `file`; `None` if it has none.
     ///
     /// # Errors
-    /// What the system says when it is read.
+    /// The system's error.
     pub(crate) fn of(file: &File) -> io::Result<Option<Self>> {
         let mut bytes = [0; BYTES];
         match file.read_exact_at(&mut bytes, OFFSET) {

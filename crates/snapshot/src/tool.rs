@@ -1,4 +1,4 @@
-//! Running e2fsprogs.
+//! Execution of e2fsprogs.
 
 use crate::Error;
 use std::io::{self, Read};
@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How often the flag that ends it all is looked at.
+/// Interval between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Runs `command`, whose program is `name`, to its end; what it printed.
+/// Runs `command`, whose program is `name`, to its end, and returns its output.
 ///
 /// # Errors
-/// [`Error::NoTool`], [`Error::Tool`], or [`Error::Interrupted`], and then the program has been
-/// ended.
+/// [`Error::NoTool`], [`Error::Tool`], or [`Error::Interrupted`] after the program was stopped.
 pub(crate) fn run(
     name: &'static str,
     command: &mut Command,
@@ -23,10 +22,10 @@ pub(crate) fn run(
     run_while(name, command, &|| true, stop)
 }
 
-/// The same, as long as `may_go_on`.
+/// As [`run`], as long as `may_go_on` returns true.
 ///
 /// # Errors
-/// The same, and [`Error::Exhausted`] when it had to be ended.
+/// As [`run`], and [`Error::Exhausted`] after the program was stopped.
 pub(crate) fn run_while(
     name: &'static str,
     command: &mut Command,
@@ -34,7 +33,7 @@ pub(crate) fn run_while(
     stop: &AtomicBool,
 ) -> Result<String, Error> {
     let mut child = command
-        // They are in sbin, which not everybody's path has.
+        // The programs are in sbin, which is not in every user's PATH.
         .env("PATH", path())
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
@@ -79,11 +78,11 @@ fn tool_failed(tool: &'static str, said: &str) -> Error {
     }
 }
 
-/// Reads a pipe to its end, whatever else goes on, so that the program never waits for it.
+/// Reads a pipe to its end in a thread of its own, so that the program never blocks on it.
 fn gather(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What cannot be read is a program that has gone: its status tells.
+        // A read fails only if the program has ended, which its status tells.
         let _ = pipe.map(|mut it| it.read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).into_owned()
     })
@@ -115,7 +114,7 @@ fn last_line(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// As e2image does with a snapshot whose pieces are all the same one.
+    /// Like e2image with a snapshot whose pieces all are the same one.
     #[test]
     fn a_program_that_writes_too_much_is_ended() {
         let directory = tempfile::tempdir().unwrap();

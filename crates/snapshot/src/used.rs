@@ -1,11 +1,11 @@
-//! Which blocks are in use, from what dumpe2fs prints of a file system.
+//! Blocks in use of a file system, from the output of dumpe2fs.
 
 use std::ops::Range;
 
-/// The blocks below `blocks` that `text`, dumpe2fs's, does not call free, as ranges in order.
-/// `None` if it is not such a text, or names a block beyond the end.
+/// Ranges of the blocks below `blocks` that `text`, the output of dumpe2fs, does not list as free,
+/// in order. `None` if it is not such a text, or names a block beyond the end.
 ///
-/// A group's line reads `  Free blocks: 8-12, 40, 100-32767`, or has nothing behind the colon.
+/// The line of a group is `  Free blocks: 8-12, 40, 100-32767`, or has nothing after the colon.
 pub(crate) fn ranges(text: &str, blocks: u64) -> Option<Vec<Range<u64>>> {
     let lines = text
         .lines()

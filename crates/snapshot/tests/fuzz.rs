@@ -1,5 +1,6 @@
-//! A snapshot may be anybody's. Whatever is in it, restoring it ends, leaves a private file or
-//! nothing, and no other files. `make stress` does this more often (FUZZ_ROUNDS).
+//! Restoring untrusted snapshots. Whatever a snapshot contains, its restore ends, and leaves a
+//! private file or nothing, and no other files. `make stress` repeats this more often
+//! (FUZZ_ROUNDS).
 
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
@@ -14,7 +15,7 @@ const ROUNDS: u64 = 16;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// The layout of a small file system, unpacked, and the comment that its snapshot has.
+/// The layout of a small file system, unpacked, and the comment of its snapshot.
 fn layout(directory: &Path) -> (Vec<u8>, Vec<u8>) {
     let (image, saved) = (directory.join("image"), directory.join("saved"));
     File::create(&image).unwrap().set_len(8 << 20).unwrap();
@@ -37,7 +38,7 @@ fn layout(directory: &Path) -> (Vec<u8>, Vec<u8>) {
     (layout, comment)
 }
 
-/// splitmix64.
+/// The generator splitmix64.
 struct Random(u64);
 
 impl Random {
@@ -49,7 +50,7 @@ impl Random {
     }
 }
 
-/// Bytes of the layout's header, of its tables, of the superblock or of anything, and its end.
+/// Changes bytes of the header, the tables, the superblock or anywhere in the layout, or its end.
 fn changed(layout: &[u8], random: &mut Random) -> Vec<u8> {
     let mut layout = layout.to_vec();
     for _ in 0..1 + random.below(8) {
@@ -75,7 +76,7 @@ fn whatever_a_snapshot_holds_restoring_it_ends_and_leaves_nothing_else() {
     for round in 0..rounds {
         let mut random = Random(round);
         let content = match round {
-            // The one that nothing is wrong with.
+            // Round 0 has the layout without a change.
             0 => layout.clone(),
             _ => changed(&layout, &mut random),
         };

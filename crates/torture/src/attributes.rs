@@ -1,7 +1,7 @@
-//! Whatever is written to the scheduler's attributes, and asked of the device by ioctl, in whatever
-//! order and under load: the kernel says yes or no and stays whole, and so do both modules.
+//! Random writes to the scheduler's attributes and random ioctls of the device, in any order and
+//! under load. The kernel must accept or refuse each, and both modules must stay intact.
 //!
-//! The device has no file system here: what is asked of it may move any page to any place.
+//! The device has no file system here, since an ioctl may move any page to any place.
 
 use crate::failure::require;
 use crate::leak::no_allocation_is_lost;
@@ -16,11 +16,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Writes and ioctls together; a kernel that checks itself takes long for each.
+/// Number of writes and ioctls; a debug kernel takes long for each.
 const CALLS: u32 = 20_000;
 const CALLS_DEBUG: u32 = 4_000;
 
-/// Of all attributes, whether they are written to or only shown.
+/// All attributes, with those that are read-only.
 const ATTRIBUTES: [&str; 8] = [
     "boost",
     "async_share",
@@ -32,7 +32,7 @@ const ATTRIBUTES: [&str; 8] = [
     "stats",
 ];
 
-/// What values are made of, good and bad.
+/// Parts of values, valid and invalid ones.
 const WORDS: [&str; 24] = [
     "none",
     "all",
@@ -62,7 +62,7 @@ const WORDS: [&str; 24] = [
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// The magic number of simflash's ioctls, and the size of what each takes
+/// Magic number of simflash's ioctls, and the sizes of their structures
 /// (`kernel/simflash/simflash_ioctl.h`).
 const MAGIC: u64 = 0xf5;
 const SIZES: [u64; 6] = [0, 16, 32, 168, 8, 1024];
@@ -71,7 +71,7 @@ const OPERATIONS: usize = 12;
 const PAGES: usize = 16 << 10;
 const PAGE_BYTES: u64 = 4096;
 
-/// The load: so many writers.
+/// Number of writers of the load.
 const WRITERS: u64 = 2;
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
@@ -97,7 +97,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
         })
     });
     outcome?;
-    // As after all of this it still does what it is for.
+    // The scheduler must still work after all of this.
     for list in ["foreground", "background", "visible"] {
         stand.set(&format!("iosched/{list}"), "none")?;
     }
@@ -107,7 +107,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     no_allocation_is_lost()
 }
 
-/// What a list may name; one whose name has a blank, too.
+/// Makes cgroups for the lists, one of them with a blank in its name.
 fn make_cgroups() -> Outcome<()> {
     for path in ["torture", "torture/a", "torture/a b"] {
         let path = Path::new(CGROUPS).join(path);
@@ -116,7 +116,7 @@ fn make_cgroups() -> Outcome<()> {
     Ok(())
 }
 
-/// Writes to the device without its cache, until it is told to stop.
+/// Writes to the device with O_DIRECT until `stop` is set.
 fn write_on(stand: &Stand, writer: u64, stop: &AtomicBool, written: &AtomicU64) -> Outcome<()> {
     let path = stand.device_node();
     let file = File::options().write(true).open(&path);
@@ -160,7 +160,7 @@ fn call_at_random(stand: &Stand, calls: u32, written: &AtomicU64) -> Outcome<()>
     })
 }
 
-/// Words, bytes, or more than a page holds.
+/// A random value: words, bytes, or more than a page.
 fn value(random: &mut Random) -> Vec<u8> {
     match random.below(8) {
         0 => (0..random.below(100))
@@ -184,7 +184,7 @@ fn set(stand: &Stand, random: &mut Random) -> io::Result<()> {
     fs::write(path, value(random))
 }
 
-/// All of them can be read at any time, and are text.
+/// Reads any attribute, which must be text at any time.
 fn show(stand: &Stand, random: &mut Random) -> Outcome<()> {
     let attribute = ATTRIBUTES[random.below(ATTRIBUTES.len())];
     let text = stand.get(&format!("iosched/{attribute}"))?;
@@ -194,7 +194,7 @@ fn show(stand: &Stand, random: &mut Random) -> Outcome<()> {
     )
 }
 
-/// Of the device, by any number, with a structure that is nearly right or none at all.
+/// Makes a random ioctl with a nearly valid structure, or with random bytes.
 fn ask(device: &File, random: &mut Random) {
     let number = random.below(OPERATIONS) as u64;
     let size = SIZES[random.below(SIZES.len())];
@@ -213,9 +213,9 @@ fn ask(device: &File, random: &mut Random) {
         structure[2] = address as u32;
         structure[3] = (address >> 32) as u32;
     }
-    // SAFETY: no operation reads or writes more than the structure has, whose size is in the
-    // request's number and less than this; the addresses in it are for the kernel to check.
-    // It may say no to all of it, which is as good as yes.
+    // SAFETY: no operation reads or writes more than its structure, whose size is in the request's
+    // number and less than this; the kernel checks the addresses in it. A refusal is as good as a
+    // success.
     let _ = unsafe { libc::ioctl(device.as_raw_fd(), request, structure.as_mut_ptr()) };
 }
 

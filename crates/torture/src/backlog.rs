@@ -1,5 +1,4 @@
-//! A backlog of background writes, and something behind it that somebody has to
-//! wait for.
+//! A backlog of background writes, and work after it that a task has to wait for.
 
 use crate::failure::require;
 use crate::load::start_writeback;
@@ -12,20 +11,20 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// In requests enough that the awaited one is far behind.
+/// Size of the backlog, whose requests are enough to put the awaited one far behind.
 pub(crate) const BACKLOG_BYTES: usize = 16 << 20;
 
-/// Much slower than any kernel, be it full of checks: the backlog is two seconds'
-/// work for this device, and nothing is done before somebody waits for it.
+/// Parameters of a device that is much slower than any kernel, even one with all checks. The
+/// backlog takes it two seconds, so nothing is done before a task waits for it.
 pub(crate) const SLOW: &str = "program_ns=8960000 program_upper_ns=8960000";
 
-/// Pages of a file that somebody waits for.
+/// Size of a file that a task waits for.
 pub(crate) const AWAITED_BYTES: usize = 64 * PAGE_BYTES;
 
-/// A file system so small that it can be filled.
+/// Size of a file system that can be filled.
 pub(crate) const SMALL_MIB: u32 = 64;
 
-/// A new file with so much in it, in the page cache.
+/// Makes a new file with `bytes` bytes in the page cache.
 pub(crate) fn create(path: &Path, bytes: usize) -> Outcome<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -38,37 +37,37 @@ pub(crate) fn create(path: &Path, bytes: usize) -> Outcome<File> {
     Ok(file)
 }
 
-/// Writes all of it again, into the page cache.
+/// Writes `bytes` bytes of the file again, into the page cache.
 pub(crate) fn write(file: &File, path: &Path, bytes: usize) -> Outcome<()> {
     file.write_all_at(&vec![1; bytes], 0)
         .map_err(Failure::io("write", path))
 }
 
-/// `fsync`.
+/// Syncs a file (`fsync`).
 pub(crate) fn sync(file: &File, path: &Path) -> Outcome<()> {
     file.sync_all().map_err(Failure::io("sync", path))
 }
 
-/// Puts what is dirty under writeback as background.
+/// Starts background writeback of a file's dirty pages.
 pub(crate) fn queue(file: &File, path: &Path) -> Outcome<()> {
     start_writeback(file).map_err(Failure::io("start writeback of", path))
 }
 
-/// The same for metadata, which are the device's own pages.
+/// Starts background writeback of metadata, which are pages of the device.
 pub(crate) fn queue_metadata(stand: &Stand) -> Outcome<()> {
     let node = stand.device_node();
     let device = File::open(&node).map_err(Failure::io("open", &node))?;
     queue(&device, &node)
 }
 
-/// Changes an inode.
+/// Changes the mode in a file's inode.
 pub(crate) fn set_mode(file: &File, path: &Path, mode: u32) -> Outcome<()> {
     file.set_permissions(Permissions::from_mode(mode))
         .map_err(Failure::io("set the mode of a file in", path))
 }
 
-/// A file whose blocks are all on the device, and the same for the backlog, so
-/// that writing them again changes no metadata but times.
+/// The backlog's file and the awaited file, with all their blocks on the device. Writing them again
+/// changes no metadata but times.
 pub(crate) fn settled(directory: &Path) -> Outcome<(File, File)> {
     let (backlog, awaited) = (directory.join("backlog"), directory.join("awaited"));
     let files = (
@@ -80,7 +79,7 @@ pub(crate) fn settled(directory: &Path) -> Outcome<(File, File)> {
     Ok(files)
 }
 
-/// Both files under writeback, the awaited one behind the other.
+/// Puts both files under writeback, the awaited one after the backlog.
 pub(crate) fn awaited_behind_backlog(directory: &Path) -> Outcome<File> {
     let (backlog, awaited) = settled(directory)?;
     write(&backlog, directory, BACKLOG_BYTES)?;
@@ -90,9 +89,9 @@ pub(crate) fn awaited_behind_backlog(directory: &Path) -> Outcome<File> {
     Ok(awaited)
 }
 
-/// The block of the awaited file's inode is committed, and under writeback behind
-/// the backlog. All writes into the page cache come before the commit, or their
-/// times would keep the block in the journal.
+/// Puts the block of the awaited file's inode under writeback after the backlog. The block is
+/// committed. All writes into the page cache precede the commit, since their times would keep the
+/// block in the journal.
 pub(crate) fn inode_behind_backlog(stand: &Stand, directory: &Path) -> Outcome<File> {
     let (backlog, awaited) = settled(directory)?;
     write(&backlog, directory, BACKLOG_BYTES)?;
@@ -103,8 +102,8 @@ pub(crate) fn inode_behind_backlog(stand: &Stand, directory: &Path) -> Outcome<F
     Ok(awaited)
 }
 
-/// A new file's data is under writeback behind the backlog, and the transaction
-/// that its size belongs to cannot be committed before. Gives another file.
+/// Puts a new file's data under writeback after the backlog, so that the transaction with its size
+/// cannot be committed before. Returns another file.
 pub(crate) fn commit_behind_backlog(directory: &Path) -> Outcome<File> {
     let (backlog, other) = settled(directory)?;
     let path = directory.join("new");
@@ -115,9 +114,8 @@ pub(crate) fn commit_behind_backlog(directory: &Path) -> Outcome<File> {
     Ok(other)
 }
 
-/// Writes until there is no space, and then until there is none either when all
-/// has been written back: what was set aside for metadata is given back then.
-/// Gives the file's end.
+/// Writes until there is no space, also after all has been written back, which frees the space
+/// reserved for metadata. Returns the file's end.
 pub(crate) fn fill(file: &File, path: &Path) -> Outcome<u64> {
     let mut end = 0;
     loop {
@@ -132,7 +130,7 @@ pub(crate) fn fill(file: &File, path: &Path) -> Outcome<u64> {
     }
 }
 
-/// Whether there was still space for it.
+/// Writes a page; false if there is no space.
 fn write_more(file: &File, at: u64) -> io::Result<bool> {
     match file.write_all_at(&[1; PAGE_BYTES], at) {
         Ok(()) => Ok(true),
@@ -141,13 +139,13 @@ fn write_more(file: &File, at: u64) -> io::Result<bool> {
     }
 }
 
-/// Half of what lies behind `start`, on a device that is much larger.
+/// Discards 8 GiB from `start` on, about half of the device's rest.
 fn discard_beyond(device: &File, start: u64) -> io::Result<()> {
     device::discard(device, start, 8 << 30)
 }
 
-/// Wants space that a full file system has not, while what is behind it on the
-/// device is being discarded. `end` is where the only file ends.
+/// Allocates space that a full file system lacks, while the device discards blocks after its end.
+/// `end` is the end of the only file.
 pub(crate) fn allocate_during_discards(
     stand: &Stand,
     (file, path): (&File, &Path),
@@ -162,7 +160,7 @@ pub(crate) fn allocate_during_discards(
         .name("discarder".to_owned())
         .spawn(move || discard_beyond(&device, u64::from(SMALL_MIB) << 20))
         .map_err(Failure::io("discard", &node))?;
-    // Again and again, as nobody sees from here when discards are queued.
+    // Tries repeatedly, since the time at which discards are queued is not visible here.
     let mut had_space = Ok(false);
     while matches!(had_space, Ok(false)) && !discarding.is_finished() {
         thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Everything that can be changed while requests are under way is changed.
+//! Changes of all settings while requests are in flight.
 
 use crate::failure::require;
 use crate::load::{Load, Random};
@@ -8,12 +8,12 @@ use crate::{Outcome, Stand};
 use std::thread;
 use std::time::Duration;
 
-/// Switches of the scheduler.
+/// Number of switches of the scheduler.
 const SWITCHES: u32 = 200;
 
 const TAGS: [&str; 6] = ["4", "512", "5", "64", "17", "256"];
 
-/// A setting in `queue/iosched/`, a value, and the error that it has to give.
+/// A setting in `queue/iosched/`, a value, and the error that it must give.
 const SETTINGS: [(&str, &str, Option<i32>); 18] = [
     ("boost", "none", None),
     ("boost", "meta", None),

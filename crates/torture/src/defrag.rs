@@ -1,4 +1,4 @@
-//! Moving files: what xfstests ask of EXT4_IOC_MOVE_EXT in ext4/301 to 304 and 308.
+//! Moves of files: the tests of EXT4_IOC_MOVE_EXT in xfstests ext4/301 to 304 and 308.
 
 mod physical;
 mod refusals;
@@ -16,22 +16,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-/// A file system that is soon full.
+/// Size of a file system that is quickly filled.
 const VOLUME_MIB: u32 = 24;
 
-/// Files that fill it, of which every other one makes room.
+/// Size of files that fill it; every other one is removed to make gaps.
 const FILLER_BYTES: u64 = 16 << 10;
 
-/// Of the files that are moved.
+/// Size and number of the files that are moved.
 const FILE_BYTES: usize = 512 << 10;
 const FILES: usize = 3;
 
 const BLOCK_BYTES: u64 = 4096;
 
-/// Moves of each file under load.
+/// Number of moves of each file under load.
 const MOVES: u32 = 6;
 
-/// What the load does between two moves.
+/// Number of the load's operations between two moves.
 const BETWEEN: u64 = 20;
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
@@ -49,7 +49,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     volume.unmount()?;
     is_clean(stand)?;
     snapshots::run(stand, made)?;
-    // With room for the load.
+    // The volume has space for the load.
     let volume = Volume::make(stand)?;
     physical::run(stand, volume.path())?;
     moved_under_load(stand, volume.path())?;
@@ -57,7 +57,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     is_clean(stand)
 }
 
-/// What a file of the trial holds.
+/// Content of a file of the trial.
 fn content(seed: u64, number: usize) -> Vec<u8> {
     let mut state = seed ^ (number as u64) << 32 | 1;
     let mut bytes = Vec::with_capacity(FILE_BYTES);
@@ -70,10 +70,10 @@ fn content(seed: u64, number: usize) -> Vec<u8> {
     bytes
 }
 
-/// Files and what they hold.
+/// Paths and contents of files.
 pub(crate) type Files = Vec<(PathBuf, Vec<u8>)>;
 
-/// Written when only gaps were free; then the room between them is given back.
+/// Writes files while only gaps are free, so that they are fragmented; then frees the rest.
 pub(crate) fn fragmented(directory: &Path, seed: u64) -> Outcome<Files> {
     let fillers = fill(directory)?;
     for path in fillers.iter().step_by(2) {
@@ -99,7 +99,7 @@ pub(crate) fn fragmented(directory: &Path, seed: u64) -> Outcome<Files> {
     Ok(files)
 }
 
-/// Until there is no space left, each file's room beside the one before.
+/// Writes files until there is no space left, each next to the previous one.
 fn fill(directory: &Path) -> Outcome<Vec<PathBuf>> {
     let mut paths = Vec::new();
     loop {
@@ -110,7 +110,7 @@ fn fill(directory: &Path) -> Outcome<Vec<PathBuf>> {
         });
         match made {
             Ok(()) => paths.push(path),
-            // Its name may already have needed a block.
+            // The name of the file may have needed the last block.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -124,7 +124,7 @@ fn fill(directory: &Path) -> Outcome<Vec<PathBuf>> {
     }
 }
 
-/// All of the file system is on the device.
+/// Syncs the whole file system.
 fn sync(directory: &Path) -> Outcome<()> {
     let file = File::open(directory).map_err(Failure::io("open", directory))?;
     rustix::fs::syncfs(&file).map_err(|errno| Failure::io("sync", directory)(errno.into()))
@@ -142,7 +142,7 @@ pub(crate) fn holds(path: &Path, expected: &[u8]) -> Outcome<()> {
     })
 }
 
-/// ext4/308: what is swapped twice with the same donor is where it was.
+/// ext4/308: two swaps with the same donor put a file back to its place.
 fn twice_is_identity((path, bytes): &(PathBuf, Vec<u8>)) -> Outcome<()> {
     let failed = |error| Failure::io("swap", path)(error);
     let file = File::options().read(true).write(true).open(path);
@@ -163,7 +163,7 @@ fn twice_is_identity((path, bytes): &(PathBuf, Vec<u8>)) -> Outcome<()> {
     })
 }
 
-/// On a device that remaps, the copy is not one.
+/// On a device that remaps, the kernel's copy programs nothing.
 fn nothing_is_programmed(stand: &Stand, directory: &Path) -> Outcome<()> {
     let failed = |error: ::defrag::Error| Failure::new(error.to_string());
     let remap = Remap::of(directory).map_err(failed)?;
@@ -183,7 +183,7 @@ fn nothing_is_programmed(stand: &Stand, directory: &Path) -> Outcome<()> {
     })
 }
 
-/// Files in use or not end in fewer pieces, with what they held, also from the device.
+/// Files end in fewer pieces with the same content, also when read from the device.
 fn become_whole(files: &Files, remap: Option<&Remap>) -> Outcome<()> {
     for (path, bytes) in files {
         let moved = repair(Path::new("/"), path, remap, &mut Pace::new(None), &NEVER);
@@ -211,8 +211,8 @@ fn left(path: &Path, refusal: &Refusal) -> Failure {
     Failure::new(format!("{} was not moved: {refusal}", path.display()))
 }
 
-/// ext4/301 to 304: files are moved while threads write them and read back what they wrote,
-/// through the page cache and past it, and while one is truncated again and again.
+/// ext4/301 to 304: files are moved while threads write and check them, through the page cache and
+/// with O_DIRECT, and while one is truncated repeatedly.
 fn moved_under_load(stand: &Stand, directory: &Path) -> Outcome<()> {
     let load = Load::start(directory, stand.seed);
     load.goes_on(BETWEEN)?;
@@ -229,7 +229,7 @@ fn moved_under_load(stand: &Stand, directory: &Path) -> Outcome<()> {
     })
 }
 
-/// Whether all of it was moved: it may be changed meanwhile, or not be there.
+/// Moves a file; false if it changed meanwhile or does not exist.
 fn move_somewhere(path: &Path) -> Outcome<bool> {
     let Ok(file) = File::options().read(true).write(true).open(path) else {
         return Ok(false);
@@ -256,7 +256,7 @@ fn move_somewhere(path: &Path) -> Outcome<bool> {
     Ok(!before.segments().is_empty())
 }
 
-/// e2fsck finds nothing to repair.
+/// Checks that e2fsck finds no error.
 pub(crate) fn is_clean(stand: &Stand) -> Outcome<()> {
     let done = Command::new("/bin/e2fsck")
         .args(["-f", "-n"])

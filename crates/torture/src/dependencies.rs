@@ -1,6 +1,5 @@
-//! One wait of each kind, made on purpose, behind a backlog of background
-//! writes: the scheduler has to count it under its name and promote what it is
-//! for, unless that promotion is off.
+//! One wait of each kind behind a backlog of background writes. The scheduler must count it under
+//! its name, and promote the awaited request unless that promotion is off.
 
 use crate::backlog::{
     BACKLOG_BYTES, SLOW, SMALL_MIB, allocate_during_discards, awaited_behind_backlog,
@@ -53,8 +52,8 @@ const CASES: [Case; 8] = [
         name: "a commit waits for a new file's data",
         dependency: Dependency::Journal,
         layout: Layout {
-            // Blocks are written before their extents are, so the commit has
-            // to wait for them.
+            // With this option blocks are written before their extents, so the commit waits for
+            // them.
             options: "dioread_lock",
             ..Layout::DEFAULT
         },
@@ -98,10 +97,10 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     stand.replace_device("")
 }
 
-/// Of these an fsync enters one or more; which are inlined into which depends on the kernel.
+/// An fsync enters at least one of these; which ones are inlined depends on the kernel.
 const FSYNC: [&str; 3] = ["do_fsync", "vfs_fsync", "vfs_fsync_range"];
 
-/// A function that this kernel's compiler inlined where it matters tells of nothing.
+/// Checks that each probe was hit: a function that the compiler inlined would not be.
 fn each_probe_was_hit(counters: &Counters) -> Outcome<()> {
     let hits = counters.probe_hits();
     let (fsync, others): (Vec<_>, Vec<_>) = hits
@@ -127,8 +126,8 @@ fn each_case(stand: &Stand) -> Outcome<()> {
 }
 
 impl Case {
-    /// On a starved machine the write may be done before the task that is to wait for it
-    /// has come so far.
+    /// Repeats the case until a task waits. On a starved machine the write may be done before the
+    /// task begins to wait.
     fn until_somebody_waits(&self, stand: &Stand) -> Outcome<Counters> {
         let mut counted = self.perform(stand)?;
         for _ in 1..TRIES {
@@ -140,7 +139,7 @@ impl Case {
         Ok(counted)
     }
 
-    /// Gives what the scheduler counted for it.
+    /// Runs the case and returns what the scheduler counted.
     fn perform(&self, stand: &Stand) -> Outcome<Counters> {
         let volume = Volume::with(stand, self.layout)?;
         let before = stand.counters()?;
@@ -165,8 +164,8 @@ impl Case {
             .map(|it| of(*it, "boosted") + of(*it, "requests"))
             .sum();
         match boosts {
-            // A file's sync goes on from page to page; the first wait has
-            // promoted all of it, and the device has the next ones already.
+            // The sync of a file continues with the next page. The first wait has promoted all
+            // pages, and the device already has the next ones.
             true => require(boosted > 0, || {
                 format!("{}: it was not promoted; {}", self.name, all())
             }),
@@ -210,7 +209,7 @@ fn sync_metadata(stand: &Stand, directory: &Path) -> Outcome<()> {
     sync(&awaited, directory)
 }
 
-/// Whoever frees blocks waits until the device has forgotten them.
+/// A task that frees blocks waits until the device has discarded them.
 fn remove(_: &Stand, directory: &Path) -> Outcome<()> {
     let (backlog, awaited) = settled(directory)?;
     drop(awaited);
@@ -220,7 +219,7 @@ fn remove(_: &Stand, directory: &Path) -> Outcome<()> {
     std::fs::remove_file(&path).map_err(Failure::io("remove", &path))
 }
 
-/// Another file's sync commits the transaction.
+/// The sync of another file commits the transaction.
 fn commit(_: &Stand, directory: &Path) -> Outcome<()> {
     let other = commit_behind_backlog(directory)?;
     write(&other, directory, PAGE_BYTES)?;

@@ -1,5 +1,5 @@
-//! The disks that QEMU has, under the kernel's own drivers: data are right while schedulers
-//! change, and what a small fsync costs beside a writer under each of them.
+//! Disks of QEMU under the kernel's own drivers. Data must be right while schedulers change, and
+//! the cost of a small fsync beside a writer is measured under each scheduler.
 
 use crate::failure::require;
 use crate::load::Load;
@@ -15,23 +15,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A disk of QEMU's.
+/// A disk of QEMU.
 #[derive(Debug)]
 pub struct Disk {
-    /// Its driver, and how it differs from others that have the same.
+    /// Name of its driver, with the difference from others of the same driver.
     pub name: &'static str,
-    /// Its size, by which the guest knows it.
+    /// Size in MiB, by which the guest identifies the disk.
     pub mib: u64,
-    /// What QEMU attaches it to, if it is a device of its own.
+    /// QEMU device of its controller; None if QEMU provides one.
     pub controller: Option<&'static str>,
-    /// What QEMU attaches; its drive is added.
+    /// QEMU device of the disk, without its drive.
     pub device: &'static str,
 }
 
-/// Of each disk, so that the disk is what is waited for.
+/// Rate limit of each disk, which is low enough to make the disk the bottleneck.
 pub const BYTES_PER_S: u64 = 20_000_000;
 
-/// All of them.
+/// All disks of the trial.
 pub const DISKS: [Disk; 5] = [
     Disk {
         name: "virtio-blk",
@@ -65,17 +65,17 @@ pub const DISKS: [Disk; 5] = [
     },
 ];
 
-/// Their drivers, and the file system that is no other trial's.
+/// Modules of the drivers, and of the file system that only this trial uses.
 pub(crate) const MODULES: [&str; 6] =
     ["virtio_blk", "virtio_scsi", "sd_mod", "nvme", "ahci", "xfs"];
 
-/// Switches of the scheduler under load.
+/// Number of switches of the scheduler under load.
 const SWITCHES: u32 = 10;
 
-/// How long fsyncs are measured under one scheduler, and how many there are at least.
+/// Time for which fsyncs are measured under one scheduler, and their smallest number.
 const MEASURED: Duration = Duration::from_secs(8);
 const LEAST_FSYNCS: usize = 3;
-/// After this the writer keeps the disk busy.
+/// Time after which the writer keeps the disk busy.
 const WARM_UP: Duration = Duration::from_secs(2);
 
 const MOST_OF_BEST: f64 = 1.05;
@@ -85,7 +85,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 const SMALL_BYTES: usize = 4096;
 const SECTOR_BYTES: u64 = 512;
 
-/// One disk and one file system. A debug kernel has none of the drivers.
+/// Runs one disk with one file system. Debug kernels lack the drivers.
 pub(crate) fn run_one(stand: &Stand) -> Outcome<()> {
     if is_debug_kernel() {
         return Ok(());
@@ -117,7 +117,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
         let failed = |failure: Failure| Failure::new(format!("{}: {failure}", disk.name));
         on_disk(&stand, disk, &[Kind::Ext4, Kind::Xfs]).map_err(failed)?;
     }
-    // A kernel may lack a driver, and not all of them.
+    // A kernel may lack one of the drivers, but not more.
     require(found >= DISKS.len() - 1, || {
         format!("of {} disks {found} are there", DISKS.len())
     })
@@ -163,7 +163,7 @@ fn on_disk(stand: &Stand, disk: &Disk, kinds: &[Kind]) -> Outcome<()> {
     })
 }
 
-/// What is promised: frontrow costs nobody more than the best other scheduler does.
+/// Checks the promise that frontrow's fsyncs cost at most as much as the best other scheduler's.
 fn judge(means_ms: &BTreeMap<String, Vec<f64>>) -> Outcome<()> {
     let median = |all: &[f64]| {
         let mut sorted = all.to_vec();
@@ -180,7 +180,7 @@ fn judge(means_ms: &BTreeMap<String, Vec<f64>>) -> Outcome<()> {
     })
 }
 
-/// What `frontrow sched disable` has to put back.
+/// Settings that `frontrow sched disable` must restore.
 #[derive(Debug, PartialEq, Eq)]
 struct Settings {
     scheduler: String,
@@ -217,7 +217,7 @@ fn data_are_right(stand: &Stand, directory: &Path) -> Outcome<()> {
     load.end()
 }
 
-/// Gives an fsync's mean time, in milliseconds.
+/// Mean time of an fsync, in milliseconds.
 fn measure(stand: &Stand, disk: &Disk, layout: Layout, scheduler: &str) -> Outcome<f64> {
     let volume = Volume::with(stand, layout)?;
     apply(stand, scheduler)?;
@@ -252,7 +252,7 @@ fn measure(stand: &Stand, disk: &Disk, layout: Layout, scheduler: &str) -> Outco
     Ok(mean_ms)
 }
 
-/// Writes in sequence until it is told to end.
+/// Writes sequentially until `stop` is set.
 fn stream(directory: &Path, stop: &AtomicBool) -> Outcome<()> {
     let path = directory.join("stream");
     let failed = |error| Failure::io("write", &path)(error);
@@ -267,8 +267,8 @@ fn stream(directory: &Path, stop: &AtomicBool) -> Outcome<()> {
     Ok(())
 }
 
-/// How long it took each time to create a file, write a little and sync it, in milliseconds;
-/// and what the disk wrote in a second meanwhile.
+/// Times in milliseconds to create a file, write a little and sync it. The second value is the
+/// disk's write rate meanwhile.
 fn fsyncs(stand: &Stand, directory: &Path) -> Outcome<(Vec<f64>, f64)> {
     let begun = Instant::now();
     let before = written_bytes(stand)?;

@@ -1,10 +1,10 @@
-//! Why a trial failed.
+//! Failures of trials.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// One sentence without its full stop.
+/// A sentence without its full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure(String);
 
@@ -13,7 +13,7 @@ impl Failure {
         Failure(sentence.into())
     }
 
-    /// That `action` on `path` failed.
+    /// The failure of `action` on `path`.
     pub(crate) fn io(action: &str, path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
         let action = format!("it cannot {action} {}", path.display());
         move |error| Failure(format!("{action}: {error}"))

@@ -1,4 +1,4 @@
-//! Allocations fail one at a time, on a kernel that can make them.
+//! Injection of single allocation failures, on a kernel that supports it.
 
 use crate::failure::require;
 use crate::leak::no_allocation_is_lost;
@@ -11,8 +11,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Of all kinds of allocation, also those that may sleep for memory; and no
-/// stack for each, which would look like trouble in the kernel's log.
+/// Settings of fault injection: allocations that may sleep fail, too, and no stacks are logged,
+/// since these would look like errors.
 const SETTINGS: [(&str, &str); 5] = [
     ("/sys/kernel/debug/failslab/ignore-gfp-wait", "N"),
     ("/sys/kernel/debug/failslab/verbose", "0"),
@@ -21,24 +21,24 @@ const SETTINGS: [(&str, &str); 5] = [
     ("/sys/kernel/debug/fail_page_alloc/verbose", "0"),
 ];
 
-/// It says so in the kernel's log when it has no page, which would look like trouble.
+/// A function that logs its lack of pages, which would look like an error.
 const VMALLOC: &str = "__vmalloc_node_range_noprof";
 
-/// What calls a module's own start.
+/// Function that runs a module's own start.
 const START: &str = "do_init_module";
 const SYMBOLS: &str = "/proc/kallsyms";
 
-/// That memory is short.
+/// Allowed errors of a change: memory is short.
 const CHANGE_ANSWERS: [i32; 1] = [libc::ENOMEM];
 
-/// The driver core says EINVAL when module_add_driver() gets no directory.
+/// The driver core returns EINVAL if module_add_driver() gets no directory.
 const START_ANSWERS: [i32; 2] = [libc::ENOMEM, libc::EINVAL];
 
-/// No operation makes as many allocations.
+/// No operation makes this many allocations.
 const MOST: u32 = 5000;
 
-/// Each failure takes the debug kernel a second. The first allocations all fail, of
-/// later ones fewer the more there were, by chance one of up to a sixth of these.
+/// Each failure takes the debug kernel a second, so later allocations are sampled. After the `nth`
+/// one a random number is skipped, up to `nth` over this.
 const SKIPPED: u32 = 6;
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
@@ -59,8 +59,8 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     no_allocation_is_lost()
 }
 
-/// `require`: only those allocations fail that are made below a function at these
-/// addresses; `reject`: none of those.
+/// Filters the allocations that fail by functions at these addresses. `require` lets only
+/// allocations below them fail, `reject` all others.
 fn filter(what: &str, (from, to): (u64, u64)) -> Outcome<()> {
     for kind in ["failslab", "fail_page_alloc"] {
         let path = format!("/sys/kernel/debug/{kind}/{what}");
@@ -70,7 +70,7 @@ fn filter(what: &str, (from, to): (u64, u64)) -> Outcome<()> {
     Ok(())
 }
 
-/// Where the kernel's function `name` begins, and where the next one does.
+/// Addresses at which the kernel's function `name` and the next function begin.
 fn text_of(name: &str) -> Outcome<(u64, u64)> {
     let text = read(SYMBOLS)?;
     let mut symbols: Vec<(u64, &str)> = text
@@ -105,8 +105,8 @@ fn changes_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
     )
 }
 
-/// Of a start only what the module itself does: where memory is short before, the
-/// kernel's tracing warns of its own accord (`event_define_fields`).
+/// Lets allocations of a module's own start fail. Earlier ones are spared, since the kernel's
+/// tracing warns if memory is short there (`event_define_fields`).
 fn starts_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
     for module in [stand.scheduler()?, stand.flash()?] {
         let file = module::open(module)?;
@@ -123,9 +123,8 @@ fn starts_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
     stand.prepare()
 }
 
-/// Does `operation` again and again, each time with a later one of its allocations
-/// failing, until there is none left. It then either succeeds all the same or gives one
-/// of `answers`; `undo` must work after both.
+/// Runs `operation` repeatedly, with a later one of its allocations failing each time, until none
+/// is left. It must succeed or return one of `answers`; `undo` must work after both.
 fn one_after_another_fails(
     random: &mut Random,
     answers: &[i32],
@@ -157,8 +156,8 @@ fn one_after_another_fails(
     )))
 }
 
-/// Which of this very thread's allocations is to fail; kept open, as opening it
-/// would allocate.
+/// File that selects a failing allocation of this thread. It stays open, since opening it
+/// allocates.
 struct FailNth(File);
 
 impl FailNth {
@@ -169,14 +168,14 @@ impl FailNth {
         file.map(FailNth).map_err(Failure::io("open", &path))
     }
 
-    /// The next but `nth - 1`; none with 0.
+    /// Lets the `nth` allocation from now fail; none for 0.
     fn set(&self, nth: u32) -> Outcome<()> {
         self.0
             .write_all_at(nth.to_string().as_bytes(), 0)
             .map_err(Failure::io("write", Path::new("fail-nth")))
     }
 
-    /// How many allocations are still to come before; "0" when it has failed.
+    /// Number of allocations before the failing one; "0" once it has failed.
     fn left(&self) -> Outcome<String> {
         let mut text = [0; 16];
         let length = self

@@ -1,4 +1,4 @@
-//! fio, which reads back and compares all that it writes.
+//! fio jobs, which read back and verify everything that they write.
 
 use crate::failure::require;
 use crate::volume::Volume;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const FIO: &str = "/bin/fio";
 
-/// In a directory, all at once.
+/// Jobs in a directory, all at once.
 const FILE_JOBS: [(&str, &str); 4] = [
     (
         "buffered-sequential",
@@ -28,7 +28,7 @@ const FILE_JOBS: [(&str, &str); 4] = [
     ),
 ];
 
-/// On the bare device: each block is discarded, then written.
+/// Job on the bare device: each block is discarded and then written.
 const DEVICE_JOB: (&str, &str) = ("trimmed", "rw=randtrimwrite bs=64k ioengine=psync direct=1");
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
@@ -46,7 +46,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     succeeds(command)
 }
 
-/// With what all jobs share that read back.
+/// A fio command with the options of all jobs that verify.
 pub(crate) fn fio(stand: &Stand, mib: u32) -> Command {
     let mut command = plain(stand, mib);
     command.args([
@@ -58,7 +58,7 @@ pub(crate) fn fio(stand: &Stand, mib: u32) -> Command {
     command
 }
 
-/// The same without reading back.
+/// A fio command without verification.
 pub(crate) fn plain(stand: &Stand, mib: u32) -> Command {
     let mut command = Command::new(FIO);
     command
@@ -70,14 +70,14 @@ pub(crate) fn plain(stand: &Stand, mib: u32) -> Command {
     command
 }
 
-/// Adds a job.
+/// Adds a job to the command.
 pub(crate) fn job(command: &mut Command, name: &str, options: &str) {
     command.arg(format!("--name={name}"));
     let options = options.split(' ');
     command.args(options.map(|option| format!("--{option}")));
 }
 
-/// Runs it; what it found wrong is the failure.
+/// Runs the command; errors that fio found are the failure.
 pub(crate) fn succeeds(mut command: Command) -> Outcome<()> {
     let done = command
         .output()

@@ -1,5 +1,5 @@
-//! Who is in front waits for what somebody behind has written: it lends what it waits for its
-//! urgency, by whichever way it comes to wait.
+//! A foreground task waits for a background task's write. The write must inherit the foreground's
+//! urgency, whatever the kind of wait.
 
 use crate::backlog::{
     SLOW, awaited_behind_backlog, commit_behind_backlog, inode_behind_backlog, set_mode, sync,
@@ -13,11 +13,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A way from a wait to somebody else's write.
+/// A way for a task to wait for another task's write.
 struct Way {
     name: &'static str,
     layout: Layout,
-    /// Has a backlog queued, and behind it what will be awaited; gives the file to wait with.
+    /// Queues a backlog, and after it the awaited write; returns the file to wait with.
     prepare: fn(&Stand, &Path) -> Outcome<File>,
     wait: fn(&File, &Path) -> Outcome<()>,
 }
@@ -26,8 +26,9 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 const FRONT: &str = "torture-front";
 const BEHIND: &str = "torture-behind";
 
-/// Of the time that the same wait takes where nothing is promoted and nobody is in front. The
-/// backlog is two seconds' work; what is awaited, and what the device has already, a tenth of it.
+/// Largest part of the time that the same wait takes without promotion and without a foreground.
+/// The backlog takes two seconds; the awaited write, and what the device already has, take a tenth
+/// of that.
 const MOST: f64 = 0.4;
 
 const WAYS: [Way; 5] = [
@@ -93,14 +94,15 @@ fn directory(cgroup: &str) -> PathBuf {
     Path::new(CGROUPS).join(cgroup)
 }
 
-/// Moves the trial's own process.
+/// Moves this process into a cgroup.
 fn enter(cgroup: &str) -> Outcome<()> {
     let procs = directory(cgroup).join("cgroup.procs");
     fs::write(&procs, "0").map_err(Failure::io("write", &procs))
 }
 
 impl Way {
-    /// How long the wait takes; `is_lent`: in front of the one who wrote, and promoted.
+    /// Time of the wait. With `is_lent` the waiter is in the foreground, the writer in the background,
+    /// and promotion is on.
     fn takes(&self, stand: &Stand, is_lent: bool) -> Outcome<Duration> {
         let volume = Volume::with(stand, self.layout)?;
         stand.set("iosched/boost", if is_lent { "all" } else { "none" })?;

@@ -1,5 +1,5 @@
-//! What `frontrow launch` counts on: a batch of reads becomes the requests of its plan,
-//! across files, and padding is read and not kept.
+//! Assumptions of `frontrow launch`: a batch of reads becomes the requests of its plan across
+//! files, and padding is read but does not stay in memory.
 
 use crate::failure::require;
 use crate::stand::write;
@@ -19,15 +19,14 @@ const SECTOR_BYTES: u64 = 512;
 const FILES: usize = 10;
 const FILE_PAGES: u64 = 12;
 
-/// Pages of each file that are in the profile: with gaps at the begin, in the middle and
-/// at the end.
+/// Pages of each file in the profile, with gaps at the begin, in the middle and at the end.
 const PAGES: [Pages; 2] = [Pages { first: 2, count: 3 }, Pages { first: 7, count: 4 }];
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     let volume = Volume::make(stand)?;
     let profile = profile(&volume)?;
-    // The first asynchronous direct read of a mount makes a workqueue (sb_init_dio_done_wq(), for
-    // reads since 6.19): it sleeps, and what its batch had before goes to the device alone.
+    // The first asynchronous direct read of a mount creates a workqueue (sb_init_dio_done_wq(), for
+    // reads since 6.19). That sleeps, and sends the earlier reads of its batch alone.
     for (_, joining, most) in plans() {
         load(stand, &profile, &joining, most)?;
     }
@@ -41,9 +40,9 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     volume.unmount()
 }
 
-/// What to try, and the requests that it may take at most.
+/// Ways of joining, and the most requests that each may take.
 fn plans() -> [(&'static str, Joining, usize); 2] {
-    // A command as dear as 64 pages: all gaps of the profile's files are worth reading.
+    // A command costs as much as 64 pages, so all gaps of the profile's files are worth reading.
     let latency = Latency {
         ns: std::array::from_fn(|pages| 65 + pages as u64),
         page_ns: 1,
@@ -99,7 +98,7 @@ fn try_one(stand: &Stand, profile: &Profile, joining: &Joining, most: usize) -> 
 
 struct Loaded {
     planned: Vec<Request>,
-    /// What the device was asked for, in sectors.
+    /// Ranges of sectors that the device read.
     reads: Vec<Range<u64>>,
     set: WorkingSet,
 }
@@ -143,7 +142,7 @@ fn load(stand: &Stand, profile: &Profile, joining: &Joining, most: usize) -> Out
     })
 }
 
-/// The device was asked for just what was planned.
+/// Checks that the device got exactly the planned requests.
 fn compare(planned: &[Request], reads: &[Range<u64>]) -> Outcome<()> {
     let sectors = |request: &Request| {
         let begin = request.begin_bytes() / SECTOR_BYTES;
@@ -157,7 +156,7 @@ fn compare(planned: &[Request], reads: &[Range<u64>]) -> Outcome<()> {
     })
 }
 
-/// Just the pages of the profile are in memory.
+/// Checks that exactly the profile's pages are in memory.
 fn check_pages(path: &Path, file: &File) -> Outcome<()> {
     let pages = residency::resident_pages(file).map_err(Failure::io("look at", path))?;
     require(pages.as_deref() == Some(&PAGES), || {

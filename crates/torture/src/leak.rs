@@ -1,4 +1,4 @@
-//! Whether the kernel's memory comes back when the modules go.
+//! Check that the kernel's memory is freed when the modules are unloaded.
 
 use crate::failure::require;
 use crate::load::start_writeback;
@@ -11,20 +11,20 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// Times that the modules come, work and go.
+/// Number of cycles in which the modules are loaded, used and unloaded.
 const CYCLES: u32 = 12;
 
-/// After these the kernel's own caches have what they want.
+/// Number of cycles after which the kernel's own caches are filled.
 const WARM_UP: u32 = 4;
 
-/// What caches may still grow by in all: less than the smallest thing that a
-/// module could leave behind in each cycle, a request's part for each tag.
+/// Largest growth of caches over a series, in KiB. It is less than the smallest leak in each cycle:
+/// a request's part for each tag.
 const GROWTH_KIB: u64 = 256;
 
-/// Something else may grow meanwhile, but not each time as a leak does.
+/// Number of series. Other memory may grow in one of them, but not in each as a leak does.
 const SERIES: u32 = 4;
 
-/// The kernel's memory that is neither page cache nor given back on demand.
+/// Kernel memory in /proc/meminfo that is neither page cache nor reclaimable.
 const COUNTERS: [&str; 3] = ["SUnreclaim", "VmallocUsed", "Percpu"];
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
@@ -60,7 +60,7 @@ fn cycle(stand: &Stand, times: u32) -> Outcome<()> {
     Ok(())
 }
 
-/// A little of everything that makes the modules allocate.
+/// Uses the modules so that they make all their allocations.
 fn use_once(stand: &Stand) -> Outcome<()> {
     let layout = Layout {
         mib: Some(64),
@@ -80,10 +80,10 @@ fn use_once(stand: &Stand) -> Outcome<()> {
     volume.unmount()
 }
 
-/// All that can be given back is, first.
+/// Used kernel memory in KiB, after caches were dropped.
 fn used_kib() -> Outcome<Vec<u64>> {
     write("/proc/sys/vm/drop_caches", "3")?;
-    // Memory that RCU frees is freed some time later.
+    // RCU frees memory with a delay.
     thread::sleep(Duration::from_millis(500));
     COUNTERS.iter().map(|name| meminfo_kib(name)).collect()
 }
@@ -111,8 +111,8 @@ fn knows_exactly() -> bool {
     Path::new(KMEMLEAK).exists()
 }
 
-/// A debug kernel knows exactly. What it sees only once may still be on its way
-/// from one place to another.
+/// Checks for leaks with kmemleak on a debug kernel. An allocation that it reports only once may be
+/// one whose pointer is being moved.
 pub(crate) fn no_allocation_is_lost() -> Outcome<()> {
     if !knows_exactly() {
         return Ok(());

@@ -1,10 +1,9 @@
-//! What the kernel modules have to withstand and the profiler to tell, as trials
-//! inside a guest.
+//! Trials of the kernel modules and of the profiler, inside a guest.
 //!
-//! A trial is the only thing that runs in its machine, as root. It may load and
-//! unload the modules, take the device away and use up the memory; it finds the
-//! modules loaded, the device under `frontrow` and nothing mounted, and leaves
-//! it so. That the kernel logged nothing bad meanwhile is for the lab to see.
+//! A trial runs as root and alone in its machine. It may load and unload the modules, remove the
+//! device and use up the memory. At its begin and its end the modules are loaded, the device is
+//! under `frontrow`, and nothing is mounted. The lab checks that the kernel logged no errors
+//! meanwhile.
 
 mod attributes;
 mod backlog;
@@ -44,63 +43,63 @@ pub use drivers::{BYTES_PER_S, DISKS, Disk};
 pub use failure::Failure;
 pub use stand::Stand;
 
-/// Written to the kernel's log by a trial that takes the device away: from here
-/// to [`IO_ERRORS_END`] it is no trouble that I/O fails.
+/// Line that a trial writes to the kernel's log before it removes the device. From here to
+/// [`IO_ERRORS_END`] errors of I/O are expected.
 pub const IO_ERRORS_BEGIN: &str = "frontrow: I/O errors are expected from here on";
-/// See [`IO_ERRORS_BEGIN`].
+/// Line that ends the errors of [`IO_ERRORS_BEGIN`].
 pub const IO_ERRORS_END: &str = "frontrow: no more I/O errors are expected";
 
 type Outcome<T> = Result<T, Failure>;
 
-/// How time has to go in a trial's guest.
+/// Clock and CPUs of a trial's guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// One CPU, and the same run every time: for what has an exact answer.
+    /// One CPU and virtual time, the same in each run: for trials with an exact result.
     Instructions,
     /// Two CPUs and the host's clock: for races.
     TwoCpus,
-    /// The same, but the CPUs take turns: for trials that change the kernel's own
-    /// code under load, as probes do. A QEMU before 8.1 does not see it if one CPU
-    /// writes code while it translates it for another (its commit "always lock
-    /// pages before translation"), and the other meets a breakpoint that the kernel
-    /// has long taken away.
+    /// Two CPUs that take turns, and the host's clock: for trials that change the kernel's code
+    /// under load, as probes do.
+    ///
+    /// A QEMU before 8.1 misses a write to code by one CPU while it translates that code for
+    /// another (its commit "always lock pages before translation"). The other CPU then meets a
+    /// breakpoint that the kernel has removed.
     TwoCpusInTurn,
     /// Two CPUs, the host's clock, and [`DISKS`] besides the simulated device.
     WithDisks,
 }
 
-/// What a trial measured, as a result's rows are.
+/// A figure of a trial, in the form of a result's row.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// On what.
+    /// Name of the workload or the disk.
     pub workload: String,
-    /// Beside what.
+    /// Name of the load beside it.
     pub load: String,
-    /// Under which scheduler.
+    /// Name of the scheduler.
     pub policy: String,
-    /// What; ends in its unit.
+    /// Name of the metric, with its unit at the end.
     pub metric: &'static str,
-    /// `ms`, or `1` for a share.
+    /// Unit of the value: `ms`, or `1` for a share.
     pub unit: &'static str,
-    /// The figure.
+    /// The value in `unit`.
     pub value: f64,
 }
 
-/// One thing to withstand.
+/// One test of what the modules must withstand.
 pub struct Trial {
-    /// As the command line has it.
+    /// Name on the command line.
     pub name: &'static str,
-    /// One line.
+    /// Description in one line.
     pub title: &'static str,
-    /// The guest's clock.
+    /// Clock and CPUs of the guest.
     pub clock: Clock,
-    /// Modules of the kernel's own that it needs, where the kernel has them as such, and with which
-    /// parameters.
+    /// Modules of the kernel that it needs, with their parameters; a kernel may have them built in.
     pub modules: &'static [&'static str],
     run: fn(&Stand) -> Outcome<()>,
 }
 
-/// All trials, in the order in which one guest does them.
+/// All trials, in the order in which one guest runs them.
 pub const TRIALS: [Trial; 25] = [
     Trial {
         name: "dependencies",
@@ -282,7 +281,7 @@ pub const TRIALS: [Trial; 25] = [
 /// The trial called `name`.
 ///
 /// # Errors
-/// A sentence with the names there are.
+/// A sentence with all names.
 pub fn find(name: &str) -> Result<&'static Trial, String> {
     TRIALS.iter().find(|it| it.name == name).ok_or_else(|| {
         let names: Vec<_> = TRIALS.iter().map(|it| it.name).collect();
@@ -291,7 +290,7 @@ pub fn find(name: &str) -> Result<&'static Trial, String> {
 }
 
 impl Trial {
-    /// Does it.
+    /// Runs the trial.
     ///
     /// # Errors
     /// What was not withstood.

@@ -1,6 +1,5 @@
-//! A mix of all ways to do I/O, and a task that does little else than wait for
-//! it: iopro loses nothing, links what was written and read, and knows of the
-//! time that the scheduler has the task off the CPU.
+//! A mix of all kinds of I/O, and a task that mostly waits for it. iopro must lose nothing, link
+//! writes and reads, and account for the task's time off the CPU.
 
 use crate::backlog::{create, sync};
 use crate::failure::require;
@@ -17,7 +16,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-/// All at once, on files of [`FILE_MIB`].
+/// Jobs that run at once on files of [`FILE_MIB`].
 const JOBS: [(&str, &str); 5] = [
     (
         "buffered",
@@ -39,11 +38,11 @@ const JOBS: [(&str, &str); 5] = [
 ];
 const FILE_MIB: u32 = 2;
 
-/// Rounds of the task that waits.
+/// Number of rounds of the waiting task.
 const ROUNDS: usize = 12;
 const WAITER: &str = "waiter";
 
-/// What is promised (docs/iopro.md).
+/// Promised shares (docs/iopro.md).
 const LEAST_LINKED: f64 = 0.999;
 const LEAST_CLASSIFIED: f64 = 0.98;
 const MOST_OTHER: f64 = 0.02;
@@ -64,7 +63,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     volume.unmount()
 }
 
-/// Gives how long the scheduler had the waiter off the CPU, where it keeps books.
+/// Runs the mix; returns the waiter's time off the CPU, if the kernel keeps schedstats.
 fn mix(stand: &Stand, directory: &Path) -> Outcome<Option<u64>> {
     thread::scope(|scope| {
         let waiter = thread::Builder::new()
@@ -98,7 +97,7 @@ fn waits(directory: &Path) -> Outcome<Option<u64>> {
     Ok(ran_ns.map(|ran_ns| elapsed_ns.saturating_sub(ran_ns)))
 }
 
-/// What an app does to a small file.
+/// Operations of an app on a small file.
 fn one_round(directory: &Path, round: usize) -> Outcome<()> {
     let own = directory.join(format!("own-{round}"));
     let path = own.join("file");
@@ -121,13 +120,13 @@ fn one_round(directory: &Path, round: usize) -> Outcome<()> {
     fs::remove_file(&renamed).map_err(Failure::io("remove", &renamed))
 }
 
-/// How long this thread was running, or could have been, by the scheduler's books, which the
-/// debug kernel does without.
+/// Time in which this thread ran or was runnable, from the kernel's schedstats; None on a debug
+/// kernel, which lacks them.
 fn ran_ns() -> Outcome<Option<u64>> {
     if is_debug_kernel() {
         return Ok(None);
     }
-    // What it has run since it was last switched to is counted by this.
+    // The yield adds the time since the last switch to the statistics.
     rustix::thread::sched_yield();
     let text = stand::read("/proc/thread-self/schedstat")?;
     let numbers: Option<Vec<u64>> = text
@@ -200,7 +199,7 @@ fn judge(recorded: &Recorded, blocked_ns: Option<u64>) -> Outcome<()> {
     })
 }
 
-/// The first of the page versions that were taken for writeback and are in no request.
+/// The first page versions that were taken for writeback and are in no request, as text.
 fn unlinked_ones(recorded: &Recorded) -> Outcome<String> {
     let database = recorded.store.database();
     let query = "SELECT coalesce(path, 'metadata'), page_index, links.pages, syscalls.kind,

@@ -1,5 +1,5 @@
-//! Users make and remove cgroups at any moment, among them such as are being named: a list is
-//! written all the same, with those that are there, and what has gone is given back.
+//! Users make and remove cgroups while lists name them. A list is accepted with the cgroups that
+//! exist, and removed cgroups are freed.
 
 use crate::failure::require;
 use crate::load::{Load, Random};
@@ -16,18 +16,18 @@ use std::time::Duration;
 const WRITES: u32 = 2000;
 const WRITES_DEBUG: u32 = 400;
 
-/// That come and go; more than the kernel has room for.
+/// Number of cgroups that are made and removed, which exceeds the kernel's limit of a list.
 const VOLATILE: usize = 64;
 const NAMED: usize = 12;
 
 const CGROUPS: &str = "/sys/fs/cgroup";
-/// That nobody removes.
+/// A cgroup that is not removed.
 const LASTING: &str = "/torture-lasting";
 
-/// Lists with the share that goes before each cgroup.
+/// Lists, with the share that precedes each cgroup.
 const LISTS: [(&str, &str); 3] = [("foreground", ""), ("background", ""), ("visible", "30 ")];
 
-/// Cgroups that somebody holds a reference to are given back this much later at most.
+/// Longest time until a removed cgroup without references is freed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
@@ -73,7 +73,7 @@ fn volatile(index: usize) -> String {
     format!("/torture-{index}")
 }
 
-/// Makes a cgroup, or removes it if it is there.
+/// Makes or removes random cgroups until `stop` is set.
 fn come_and_go(user: u64, stop: &AtomicBool, removed: &AtomicU64) -> Outcome<()> {
     let mut random = Random::new(user);
     while !stop.load(Ordering::Relaxed) {
@@ -89,7 +89,7 @@ fn come_and_go(user: u64, stop: &AtomicBool, removed: &AtomicU64) -> Outcome<()>
     Ok(())
 }
 
-/// The other user may have been faster.
+/// Removes a cgroup; another user may have done so first.
 fn remove(cgroup: &str) -> Outcome<()> {
     match fs::remove_dir(directory(cgroup)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -121,13 +121,13 @@ fn write_lists(stand: &Stand, removed: &AtomicU64) -> Outcome<()> {
         })?;
         incomplete += u32::from(held.lines().count() < lines.len());
     }
-    // Of a list of which nothing is left the writer hears.
+    // A list without any existing cgroup is an error.
     let answer = stand.try_set("iosched/foreground", "/torture-nowhere");
     let error = answer.err().and_then(|error| error.raw_os_error());
     require(error == Some(libc::ENOENT), || {
         format!("a cgroup that never was is answered with {error:?}")
     })?;
-    // Or nothing has been tried.
+    // Otherwise the races were not tested.
     require(
         removed.load(Ordering::Relaxed) > 100 && incomplete > 10,
         || format!("{removed:?} cgroups were removed and {incomplete} lists were incomplete"),

@@ -1,5 +1,5 @@
-//! A load that knows what it wrote: buffered and direct, with syncs, truncation
-//! and deletion, all at once, and each page read back is compared.
+//! A load that knows its data: buffered and direct writes with syncs, truncation and deletion at
+//! the same time. Each page that is read back is compared.
 
 use crate::failure::require;
 use crate::{Failure, Outcome};
@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Pages of one write at most.
+/// Most pages of one write.
 const RUN_PAGES: usize = 32;
 
-/// Pages of the files that are written in place.
+/// Numbers of pages of the files that are written in place.
 const BUFFERED_PAGES: usize = 3072;
 const DIRECT_PAGES: usize = 1024;
 const REWRITTEN_PAGES: usize = 512;
 
-/// Numbers that look random and are the same for the same seed (splitmix64).
+/// The generator splitmix64.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -51,7 +51,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Starts it in `directory`.
+    /// Starts the load in `directory`.
     pub(crate) fn start(directory: &Path, seed: u64) -> Load {
         let mut load = Load {
             stop: Arc::default(),
@@ -75,8 +75,8 @@ impl Load {
         self.threads.push(thread::spawn(move || work(&worker)));
     }
 
-    /// Waits for this many more operations, however slow the machine is; a load
-    /// that is stuck is ended by the guest's time limit.
+    /// Waits for this many more operations, however slow the machine is. If the load is stuck, the
+    /// guest's time limit ends it.
     pub(crate) fn goes_on(&self, operations: u64) -> Outcome<()> {
         let wanted = self.operations() + operations;
         while self.operations() < wanted {
@@ -86,19 +86,19 @@ impl Load {
         Ok(())
     }
 
-    /// What all threads have done so far: it only grows.
+    /// Number of operations of all threads so far, which only grows.
     fn operations(&self) -> u64 {
         self.operations.load(Ordering::Relaxed)
     }
 
-    /// Fails when a thread has ended already, which none does by itself.
+    /// Fails if a thread has ended, which happens only after an error.
     pub(crate) fn check(&self) -> Outcome<()> {
         require(!self.threads.iter().any(JoinHandle::is_finished), || {
             "a thread of the load failed".to_owned()
         })
     }
 
-    /// Tells all threads to end, waits for them, and gives the first failure.
+    /// Tells all threads to end, waits for them, and returns the first failure.
     pub(crate) fn end(self) -> Outcome<()> {
         self.stop.store(true, Ordering::Relaxed);
         let mut outcome = Ok(());
@@ -141,7 +141,7 @@ impl Worker {
     }
 }
 
-/// A file whose every page is known: which page it is, and how often written.
+/// A file whose content is known: each page has its number, and how often it was written.
 struct Checked<'a> {
     worker: &'a Worker,
     file: File,
@@ -204,7 +204,7 @@ impl<'a> Checked<'a> {
         self.file.sync_all().map_err(self.worker.failed("sync"))
     }
 
-    /// All pages as the device has them.
+    /// Reads and checks all pages from the device.
     fn read_all_from_device(&mut self) -> Outcome<()> {
         self.sync()?;
         // SAFETY: the call takes no pointers.
@@ -224,7 +224,7 @@ fn fill(bytes: &mut [u8], seed: u64, page: usize, generation: u32) {
     }
 }
 
-/// Overwrites at random, with a sync now and then.
+/// Overwrites pages at random, with occasional syncs.
 fn buffered(worker: &Worker) -> Outcome<()> {
     let mut random = Random::new(worker.seed);
     let mut file = Checked::new(worker, worker.open(0)?, BUFFERED_PAGES)?;
@@ -242,7 +242,7 @@ fn buffered(worker: &Worker) -> Outcome<()> {
     file.read_all_from_device()
 }
 
-/// Reads and writes past the page cache.
+/// Reads and writes with O_DIRECT.
 fn direct(worker: &Worker) -> Outcome<()> {
     let mut random = Random::new(worker.seed);
     let mut file = Checked::new(worker, worker.open(libc::O_DIRECT)?, DIRECT_PAGES)?;
@@ -256,8 +256,8 @@ fn direct(worker: &Worker) -> Outcome<()> {
     file.read_all_from_device()
 }
 
-/// Makes tasks wait for background writes: starts writeback of a file, then
-/// writes the same pages again, or truncates the file.
+/// Makes tasks wait for background writes: starts writeback of a file, then writes the same pages
+/// again or truncates the file.
 fn rewritten(worker: &Worker) -> Outcome<()> {
     let mut random = Random::new(worker.seed);
     let mut file = Checked::new(worker, worker.open(0)?, REWRITTEN_PAGES)?;
@@ -276,7 +276,7 @@ fn rewritten(worker: &Worker) -> Outcome<()> {
     file.read_all_from_device()
 }
 
-/// Makes files and deletes them, so that blocks are discarded.
+/// Makes and deletes files, so that blocks are discarded.
 fn churn(worker: &Worker) -> Outcome<()> {
     let mut random = Random::new(worker.seed);
     let mut bytes = vec![0; RUN_PAGES * PAGE_BYTES];
@@ -297,8 +297,7 @@ fn churn(worker: &Worker) -> Outcome<()> {
     Ok(())
 }
 
-/// Begins to write back all dirty pages as nobody's: asynchronously, without a
-/// wait for the end.
+/// Starts asynchronous writeback of all dirty pages, without a wait for its end.
 pub(crate) fn start_writeback(file: &File) -> io::Result<()> {
     // SAFETY: the call takes no pointers; zero bytes mean up to the file's end.
     match unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) } {

@@ -1,4 +1,4 @@
-//! Memory that is charged to a cgroup, and a file to swap it to.
+//! Memory that is charged to a cgroup, and a swap file for it.
 
 use crate::backlog::sync;
 use crate::{Failure, Outcome, stand};
@@ -13,7 +13,7 @@ use std::ptr;
 
 const SWAP_MAGIC: &[u8] = b"SWAPSPACE2";
 
-/// Memory that nobody has used yet, unlike what the heap gives.
+/// A fresh mapping, whose pages were not used before as those of the heap are.
 pub(crate) struct Pages {
     start: *mut libc::c_void,
     bytes: usize,
@@ -46,7 +46,7 @@ impl Drop for Pages {
     }
 }
 
-/// A file without holes that the kernel swaps to.
+/// A file without holes that the kernel swaps to, until drop.
 pub(crate) struct Swap(CString);
 
 impl Swap {
@@ -54,7 +54,8 @@ impl Swap {
         let failed = || Failure::io("swap to", path);
         let file = File::options().write(true).open(path).map_err(failed())?;
         let bytes = file.metadata().map_err(failed())?.len();
-        // As mkswap does: version, last page, no bad ones (`union swap_header`).
+        // The header is as mkswap writes it: version, last page, no bad pages (`union
+        // swap_header`).
         let last = (bytes / PAGE_BYTES as u64 - 1) as u32;
         let mut header = vec![0; PAGE_BYTES];
         header[1024..1028].copy_from_slice(&1_u32.to_ne_bytes());
@@ -79,8 +80,8 @@ impl Drop for Swap {
     }
 }
 
-/// Does it with all of this process in the cgroup: pages belong to the one that their
-/// first user was in.
+/// Runs `work` with all of this process in the cgroup: pages are charged to the cgroup of their
+/// first user.
 pub(crate) fn charged_to(cgroup: &str, work: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
     stand::write(&format!("{cgroup}/cgroup.procs"), "0")?;
     let done = work();

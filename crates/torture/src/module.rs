@@ -1,4 +1,4 @@
-//! Loading and unloading kernel modules.
+//! Loading and unloading of kernel modules.
 
 use crate::{Failure, Outcome};
 use record::Module;
@@ -9,16 +9,16 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A module may be in use for a moment after its last user has gone.
+/// Longest time for which a module may stay in use after its last user has ended.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The name the kernel knows it by.
+/// Name of the module in the kernel.
 pub(crate) fn name(module: &Module) -> &str {
     let file = module.path.rsplit('/').next().unwrap_or_default();
     file.split('.').next().unwrap_or_default()
 }
 
-/// Loads it, which is no error if it is there already.
+/// Loads the module; one that is loaded already is not an error.
 pub(crate) fn load(module: &Module) -> Outcome<()> {
     match insert(module, &open(module)?) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -29,25 +29,25 @@ pub(crate) fn load(module: &Module) -> Outcome<()> {
     }
 }
 
-/// The module's file.
+/// Opens the module's file.
 pub(crate) fn open(module: &Module) -> Outcome<File> {
     let path = Path::new(&module.path);
     File::open(path).map_err(Failure::io("open", path))
 }
 
-/// Loads it from its open file.
+/// Loads the module from its open file.
 pub(crate) fn insert(module: &Module, file: &File) -> Result<(), Errno> {
     let parameters = CString::new(module.parameters.as_str()).map_err(|_| Errno::INVAL)?;
     rustix::system::finit_module(file, &parameters, 0)
 }
 
-/// Unloads it at once or not at all.
+/// Tries to unload the module once.
 pub(crate) fn try_unload(module: &Module) -> Result<(), Errno> {
     let name = CString::new(name(module)).map_err(|_| Errno::INVAL)?;
     rustix::system::delete_module(&name, libc::O_NONBLOCK)
 }
 
-/// Unloads it, when its last user has gone.
+/// Unloads the module, once its last user has ended.
 pub(crate) fn unload(module: &Module) -> Outcome<()> {
     let begun = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! A backlog of background writes, then everything else at once: the order of
-//! the dispatches has to be that of the class table.
+//! A backlog of background writes, then all other classes at once: dispatches must be in the order
+//! of the class table.
 
 use crate::failure::require;
 use crate::load::{Random, start_writeback};
@@ -17,19 +17,20 @@ const BACKLOG_PAGES: usize = 8192;
 const AWAITED_PAGES: usize = 256;
 const DIRECT_PAGES: usize = 1024;
 
-/// Threads that read, and as many that write, past the page cache.
+/// Number of threads that read with O_DIRECT, and of those that write.
 const THREADS: usize = 4;
 const REQUESTS: usize = 40;
 
-/// A class that more urgent ones pass over for so long gets every other
-/// dispatch (`deadline_ms` in queue.c).
+/// Time in µs for which more urgent classes may pass over a class. After it the class gets every
+/// other dispatch (`deadline_ms` in queue.c).
 const SYNC_WRITE_DEADLINE_US: u64 = 100_000;
 const BOOSTED_DEADLINE_US: u64 = 50_000;
 
-/// At most one request in so many may be issued late.
+/// At most one request in this many may be issued late.
 const ISSUED_LATE_ONE_IN: usize = 20;
 
-/// Where the CPU is slow and the device is not, what is to wait may be done before.
+/// Number of attempts: with a slow CPU and a fast device, work may be done before a request has to
+/// wait.
 const TRIES: u64 = 5;
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
@@ -74,7 +75,7 @@ fn trace(seed: u64, directory: &Path) -> Outcome<Events> {
     tracing.finish()
 }
 
-/// A file with all its blocks on the device.
+/// Makes a file with all its blocks on the device.
 fn made(directory: &Path, name: &str, pages: usize) -> Outcome<File> {
     let path = directory.join(name);
     let file = OpenOptions::new()
@@ -94,7 +95,7 @@ fn dirty(file: &File, pages: usize) -> Outcome<()> {
         .map_err(Failure::io("write", Path::new("a file")))
 }
 
-/// Requests one after another, synchronous as direct I/O is.
+/// Makes direct requests one after another, which are synchronous.
 fn direct(directory: &Path, seed: u64, writes: bool) -> Outcome<()> {
     let path = directory.join("direct");
     let file = OpenOptions::new()
@@ -131,9 +132,8 @@ fn in_order(events: &Events) -> Outcome<Passed> {
     Ok(passed_over)
 }
 
-/// What blktrace shows is what the scheduler says. A task may lose the CPU between
-/// the two, so that single requests are issued late, or after the trace has ended; the others'
-/// order stays.
+/// Checks that blktrace's order is the scheduler's. A task may lose the CPU between the two events,
+/// so single requests are issued late, or after the end of the trace. The others keep their order.
 fn issued_as_dispatched(events: &Events) -> Outcome<()> {
     let dispatched: Vec<_> = events.dispatches.iter().map(|it| it.sector).collect();
     let late = out_of_order(&dispatched, &events.issued_sectors);
@@ -148,14 +148,14 @@ fn issued_as_dispatched(events: &Events) -> Outcome<()> {
     })
 }
 
-/// How many of `dispatched` have to be taken away for the others to be in the
-/// order of `issued`, those that are not there among them.
+/// Smallest number of `dispatched` to remove so that the others are in the order of `issued`. Those
+/// that are not in `issued` count as removed.
 fn out_of_order(dispatched: &[u64], issued: &[u64]) -> usize {
     let mut places: BTreeMap<u64, VecDeque<usize>> = BTreeMap::new();
     for (place, sector) in issued.iter().enumerate() {
         places.entry(*sector).or_default().push_back(place);
     }
-    // The smallest last place of an ascending row, for each length of one.
+    // Smallest last place of an ascending sequence, for each length.
     let mut last_places: Vec<usize> = Vec::new();
     for sector in dispatched {
         let Some(place) = places.get_mut(sector).and_then(VecDeque::pop_front) else {
@@ -170,8 +170,8 @@ fn out_of_order(dispatched: &[u64], issued: &[u64]) -> usize {
     dispatched.len() - last_places.len()
 }
 
-/// The most urgent request that was queued when the one at `index` was chosen. The
-/// order of the trace is that of the scheduler's lock, so no clock is asked.
+/// The most urgent request that was queued when the one at `index` was dispatched. The order of the
+/// trace is that of the scheduler's lock, so no clock is needed.
 fn most_urgent_queued(events: &Events, index: usize) -> Option<Dispatch> {
     let chosen = &events.dispatches[index];
     let later = events.dispatches[index + 1..].iter();
@@ -181,9 +181,9 @@ fn most_urgent_queued(events: &Events, index: usize) -> Option<Dispatch> {
         .copied()
 }
 
-/// The line of the trace from which a request was in the class it was dispatched
-/// in. One that was promoted counts from the last promotion before its dispatch
-/// on: the trace does not tell which requests one promoted.
+/// Line of the trace from which a request was in the class of its dispatch. A promoted request
+/// counts from the last promotion before its dispatch, since the trace does not name the promoted
+/// requests.
 fn in_its_class_since(events: &Events, it: &Dispatch) -> Option<usize> {
     let inserted = it.inserted_line?;
     let before = |line: &&usize| **line < it.line;
@@ -194,7 +194,7 @@ fn in_its_class_since(events: &Events, it: &Dispatch) -> Option<usize> {
     Some(promoted.map_or(inserted, |line| inserted.max(*line)))
 }
 
-/// Dispatches that passed over something more urgent.
+/// Dispatches that passed over a more urgent request.
 #[derive(Default)]
 struct Passed {
     in_order: usize,
@@ -214,7 +214,8 @@ impl Passed {
         }
     }
 
-    /// `chosen` went before `waiting`: as the guaranteed share, or overdue.
+    /// Checks that `chosen` was allowed to precede `waiting`: by the guaranteed share, or because
+    /// it was overdue.
     fn judge(&mut self, chosen: &Dispatch, waiting: &Dispatch) -> Outcome<()> {
         let deadline_us = match chosen.class {
             Class::SyncRead | Class::SyncWrite => SYNC_WRITE_DEADLINE_US,
@@ -236,7 +237,7 @@ impl Passed {
         Ok(())
     }
 
-    /// The order was put to the test, and the share was a share.
+    /// Checks that all classes were dispatched, and that the share was kept.
     fn was_a_test(&self, dispatches: &[Dispatch]) -> Outcome<()> {
         for class in [
             Class::SyncRead,

@@ -1,4 +1,4 @@
-//! The power of an emulated device (`SIMFLASH_IOC_POWER`).
+//! Power of an emulated device (`SIMFLASH_IOC_POWER`).
 
 use crate::{Failure, Outcome};
 use std::fs::File;
@@ -25,7 +25,7 @@ const ON: u32 = 1;
 const IOC_POWER: libc::c_ulong =
     (3 << 30) | ((size_of::<Raw>() as libc::c_ulong) << 16) | (0xf5 << 8) | 7;
 
-/// More operations than a device does.
+/// A device never does this many operations.
 const NEVER: u64 = 1 << 62;
 
 /// A device whose power can be cut.
@@ -42,18 +42,18 @@ impl Power {
         })
     }
 
-    /// The power fails while the `operations`th program or erase from now is under way, or at
-    /// once if that is 0; `seed` decides how that one is torn.
+    /// Cuts the power during the `operations`th program or erase from now; 0 is at once. `seed`
+    /// determines how that operation is torn.
     pub(crate) fn cut(&self, operations: u64, seed: u64) -> Outcome<()> {
         self.command(CUT, operations, seed).map(drop)
     }
 
-    /// The device mounts.
+    /// Switches the power on; the device mounts.
     pub(crate) fn on(&self) -> Outcome<()> {
         self.command(ON, 0, 0).map(drop)
     }
 
-    /// Whether it is off. A cut that has not come yet does not come any more.
+    /// Whether the power is off. A cut that has not come yet is cancelled.
     pub(crate) fn is_off(&self) -> Outcome<bool> {
         self.command(CUT, NEVER, 0)
     }

@@ -1,7 +1,7 @@
-//! The power is cut while files are moved without being copied, and comes back.
+//! Power cuts while files are moved by remapping, and recovery.
 //!
-//! `frontrow lab powercut` does that at every operation, on the host; here a sample of it is
-//! done from end to end, with the kernel's own recovery.
+//! `frontrow lab powercut` cuts at every operation, on the host. This trial runs a sample of these
+//! from end to end, with the kernel's own recovery.
 
 use crate::defrag::{Files, fragmented, holds, is_clean};
 use crate::failure::require;
@@ -12,7 +12,7 @@ use ::defrag::{Pace, Remap, repair, settle};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// A small device, so that its collector is at work.
+/// Parameters of a small device, whose garbage collection is busy.
 const DEVICE: &str = "power_loss=1 capacity_mib=16 spare_percent=12 block_pages=32 log_kib=64";
 
 const MADE: Made = Made {
@@ -22,7 +22,7 @@ const MADE: Made = Made {
     without_journal: false,
 };
 
-/// Cuts, each so many programs and erases after the first file begins to move.
+/// Number of programs and erases between the first move and each cut.
 const CUTS: [u64; 6] = [1, 2, 3, 5, 8, 12];
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
@@ -42,7 +42,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     stand.replace_device("")
 }
 
-/// Whether it came before all files were moved for good.
+/// Cuts the power; whether that was before all files were moved durably.
 fn cut(stand: &Stand, operations: u64, seed: u64) -> Outcome<bool> {
     let volume = Volume::with(stand, MADE)?;
     let files = fragmented(volume.path(), seed)?;
@@ -53,7 +53,7 @@ fn cut(stand: &Stand, operations: u64, seed: u64) -> Outcome<bool> {
     let midway = power.is_off()?;
     if !midway {
         moved?;
-        // Before anything else is written.
+        // The cut must precede any other write.
         power.cut(0, seed)?;
     }
     require(power.is_off()?, || "the power is still on".to_owned())?;
@@ -71,7 +71,7 @@ fn cut(stand: &Stand, operations: u64, seed: u64) -> Outcome<bool> {
     Ok(midway)
 }
 
-/// As `frontrow defrag --mode remap --all` does.
+/// Moves all files as `frontrow defrag --mode remap --all` does.
 fn move_all(directory: &Path, files: &Files) -> Outcome<()> {
     let never = AtomicBool::new(false);
     let remap = Remap::of(directory).map_err(|error| Failure::new(error.to_string()))?;

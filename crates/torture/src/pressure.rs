@@ -1,4 +1,4 @@
-//! Load while memory is short: for everybody, and in one memory cgroup.
+//! Load under memory pressure: for the whole machine, and in one memory cgroup.
 
 use crate::load::Load;
 use crate::stand::{read, write};
@@ -12,21 +12,21 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// What is left for everything; the load's files alone take a quarter of it, and
-/// the device keeps what it is given in memory too.
+/// Memory left for everything. The load's files alone take a quarter of it, and the device stores
+/// its data in memory, too.
 const LEFT_KIB: u64 = 96 << 10;
 const RESERVE_KIB: &str = "8192";
 const DURATION: Duration = Duration::from_secs(8);
 
-/// A tmpfs without a limit of its own; files in it cannot be given back.
+/// A tmpfs without a limit, whose files cannot be reclaimed.
 const HOARD: &str = "/tmp/hoard";
 
 const CGROUP: &str = "/sys/fs/cgroup/torture";
 const CGROUP_BYTES: &str = "25165824";
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    // The first cgroup with a memory controller makes the kernel change its own code, and
-    // QEMU 7.2 may miss that of code which another CPU runs just then.
+    // The first cgroup with a memory controller makes the kernel change its own code. QEMU 7.2 may
+    // miss such a change in code that another CPU runs at that time.
     make_small_cgroup()?;
     let volume = Volume::make(stand)?;
     hardly_any_left(stand, &volume)?;
@@ -46,7 +46,7 @@ fn hardly_any_left(stand: &Stand, volume: &Volume) -> Outcome<()> {
     write("/proc/sys/vm/min_free_kbytes", reserve.trim())
 }
 
-/// Memory that nobody else can have until this is dropped.
+/// Memory that is not available to others until drop.
 struct Hoard;
 
 impl Hoard {
@@ -70,7 +70,7 @@ impl Hoard {
 
 impl Drop for Hoard {
     fn drop(&mut self) {
-        // If it stays, the trial's next part says that memory is short.
+        // If the mount stays, the next part of the trial fails for lack of memory.
         let _ = rustix::mount::unmount(HOARD, UnmountFlags::DETACH);
     }
 }
@@ -79,7 +79,7 @@ fn available_kib() -> Outcome<u64> {
     meminfo_kib("MemAvailable")
 }
 
-/// A line of /proc/meminfo.
+/// Value of a line of /proc/meminfo, in KiB.
 pub(crate) fn meminfo_kib(name: &str) -> Outcome<u64> {
     let text = read("/proc/meminfo")?;
     let line = text

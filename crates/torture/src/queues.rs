@@ -1,5 +1,5 @@
-//! Queues of other shapes than the device's own, on null_blk: one tag, several hardware queues whose
-//! number changes, tags that two disks share. (blktests: block/005, 020, 021, 035, 040, 047.)
+//! Queues of null_blk with other shapes than the device's: one tag, a changing number of hardware
+//! queues, and tags that two disks share. (blktests: block/005, 020, 021, 035, 040, 047.)
 
 use crate::failure::require;
 use crate::fio;
@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// What the guest loads for it.
+/// Modules that the guest loads for the trial.
 pub(crate) const MODULES: [&str; 1] = ["null_blk nr_devices=0"];
 
 const CONFIG: &str = "/sys/kernel/config";
-/// The kernel calls the first one so, and newer ones call each as its directory.
+/// Names of the disks. The kernel names the first one so; newer kernels take the directory's name
+/// for each.
 const NAMES: [&str; 2] = ["nullb0", "nullb1"];
-/// Of all disks; they keep what is written, in memory.
+/// Settings of all disks, which store written data in memory.
 const COMMON: [(&str, &str); 4] = [
     ("size", "192"),
     ("memory_backed", "1"),
@@ -30,7 +31,8 @@ const MANY_QUEUES: [(&str, &str); 2] = [("submit_queues", "2"), ("hw_queue_depth
 const SWITCHES: u64 = 40;
 const TAGS: [&str; 4] = ["4", "512", "17", "256"];
 
-/// Of two disks with the same tags and the same work, what the slower one gets of the other's.
+/// Of two disks with shared tags and the same work: smallest ratio of the slower one's requests to
+/// the other's.
 const FAIR: f64 = 0.5;
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
@@ -52,14 +54,14 @@ fn mount_configfs() -> Outcome<()> {
         .map_err(|errno| Failure::io("mount", Path::new(CONFIG))(errno.into()))
 }
 
-/// A disk of null_blk's, which goes when it is dropped.
+/// A disk of null_blk, which is removed on drop.
 struct Disk {
     place: PathBuf,
     stand: Stand,
 }
 
 impl Disk {
-    /// Makes one under `frontrow`; None where this kernel has not all of the settings.
+    /// Makes a disk under `frontrow`; None if this kernel lacks one of the settings.
     fn make(stand: &Stand, name: &str, shape: &[(&str, &str)]) -> Outcome<Option<Disk>> {
         let place = Path::new(CONFIG).join("nullb").join(name);
         fs::create_dir(&place).map_err(Failure::io("make", &place))?;
@@ -92,7 +94,7 @@ impl Disk {
         fs::write(&path, value).map_err(Failure::io("write", &path))
     }
 
-    /// Requests that are done.
+    /// Number of completed requests.
     fn done(&self) -> Outcome<u64> {
         let all = self.stand.statistics()?;
         Ok(all.reads + all.writes)
@@ -101,13 +103,13 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // It may never have been switched on, and after a failure all goes with the guest.
+        // The disk may not have been switched on; after a failure it ends with the guest.
         let _ = self.set("power", "0");
         let _ = fs::remove_dir(&self.place);
     }
 }
 
-/// The scheduler's queue and the device are full with one request.
+/// One request fills the scheduler's queue and the device.
 fn with_one_tag(stand: &Stand) -> Outcome<()> {
     let shape = [("submit_queues", "1"), ("hw_queue_depth", "1")];
     let disk = Disk::needed(stand, NAMES[0], &shape)?;
@@ -121,7 +123,7 @@ fn with_one_tag(stand: &Stand) -> Outcome<()> {
     volume.unmount()
 }
 
-/// The number of hardware queues changes while the scheduler does.
+/// Changes the number of hardware queues and the scheduler at the same time.
 fn while_queues_come_and_go(stand: &Stand) -> Outcome<()> {
     let disk = Disk::needed(stand, NAMES[0], &MANY_QUEUES)?;
     let volume = Volume::make(&disk.stand)?;
@@ -139,7 +141,7 @@ fn while_queues_come_and_go(stand: &Stand) -> Outcome<()> {
     volume.unmount()
 }
 
-/// Two change the scheduler at once; which one wins is the kernel's to say.
+/// Changes the scheduler in two threads at once; the kernel decides which one wins.
 fn from_two_sides(stand: &Stand) -> Outcome<()> {
     let disk = Disk::needed(stand, NAMES[0], &MANY_QUEUES)?;
     let volume = Volume::make(&disk.stand)?;
@@ -153,7 +155,7 @@ fn from_two_sides(stand: &Stand) -> Outcome<()> {
                 let mut random = Random::new(side);
                 while !stop.load(Ordering::Relaxed) {
                     let name = &schedulers[random.below(schedulers.len())];
-                    // Busy, because the other one is at it.
+                    // The write fails as busy while the other thread switches.
                     let _ = disk.stand.try_set("scheduler", name);
                 }
             });
@@ -168,7 +170,7 @@ fn from_two_sides(stand: &Stand) -> Outcome<()> {
     volume.unmount()
 }
 
-/// Where two disks have their tags in common neither keeps the other from them.
+/// Two disks with shared tags must not keep tags from each other.
 fn with_shared_tags(stand: &Stand) -> Outcome<()> {
     let shape = [MANY_QUEUES.as_slice(), &[("shared_tags", "1")]].concat();
     let Some(first) = Disk::make(stand, NAMES[0], &shape)? else {

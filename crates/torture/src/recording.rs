@@ -1,4 +1,4 @@
-//! A recording of what a trial does, and the tables that it becomes.
+//! A recording of a trial's work, and its tables.
 
 use crate::stand::{read, write};
 use crate::{Failure, Outcome};
@@ -9,35 +9,35 @@ use iopro::store::Store;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How long a task may run before another has its turn.
+/// Time slice of tasks in the kernel's scheduler, in nanoseconds.
 ///
-/// On a preemptible kernel a tick that ends a task's turn in one of iopro's programs has the
-/// kernel skip that program for all others until the task runs again (bpf/program.h). A
-/// guest that takes a nanosecond for an instruction spends so much time in them that it is
-/// more than the rare case it is elsewhere; with long turns it is rare here.
+/// A tick may end a task's slice inside of one of iopro's programs. A preemptible kernel then skips
+/// that program for all tasks until the first runs again (bpf/program.h). A guest spends a
+/// nanosecond on each instruction, and so much time in the programs that this would not be rare.
+/// Long slices make it rare.
 const SLICE: &str = "/sys/kernel/debug/sched/base_slice_ns";
 const LONG_SLICE_NS: &str = "100000000";
 
-/// Not on the device that is recorded.
+/// Path of the recording, which is not on the recorded device.
 const PATH: &str = "/tmp/trial.iopro";
 
-/// Everything that happens while it is there.
+/// A recording in progress.
 pub(crate) struct Recording {
     running: Background,
-    /// Where the kernel has the setting (6.6 and newer).
+    /// The kernel's own slice, where it has the setting (6.6 and newer).
     usual_slice_ns: Option<String>,
 }
 
-/// What a recording came to.
+/// A finished recording.
 pub(crate) struct Recorded {
     summary: Summary,
     events: u64,
-    /// Its tables.
+    /// Tables of the recording.
     pub(crate) store: Store,
 }
 
 impl Recording {
-    /// Begins; whatever is done from here on is in it.
+    /// Starts a recording; everything from here on is in it.
     pub(crate) fn start() -> Outcome<Recording> {
         let mut usual_slice_ns = None;
         if Path::new(SLICE).exists() {
@@ -54,7 +54,7 @@ impl Recording {
         })
     }
 
-    /// Ends and links it.
+    /// Ends the recording and links it.
     pub(crate) fn finish(self) -> Outcome<Recorded> {
         let summary = self.running.finish().map_err(failed)?;
         if let Some(slice_ns) = self.usual_slice_ns {
@@ -76,7 +76,7 @@ impl Recording {
 }
 
 impl Recorded {
-    /// The rings lost nothing, and the kernel no more than may be.
+    /// Checks that the rings lost nothing, and the kernel no more than is allowed.
     pub(crate) fn is_whole(&self) -> Outcome<()> {
         self.summary.check_lost(self.events).map_err(failed)
     }

@@ -1,4 +1,4 @@
-//! The device goes away under load, as a card that is pulled does.
+//! Removal of the device under load, as when a card is pulled.
 
 use crate::failure::require;
 use crate::load::Load;
@@ -12,10 +12,10 @@ use std::time::Duration;
 const DRIVER: &str = "/sys/bus/platform/drivers/simflash";
 const BOUND: &str = "simflash.0";
 
-/// Times that it goes.
+/// Number of removals.
 const REMOVALS: u32 = 5;
 
-/// When every thread of the load is under way.
+/// Time and operations after which every thread of the load is busy.
 const UNDER_WAY: Duration = Duration::from_millis(500);
 const UNDER_WAY_OPERATIONS: u64 = 32;
 
@@ -27,7 +27,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
         stand.prepare()?;
     }
     write("/dev/kmsg", IO_ERRORS_END)?;
-    // Nothing holds it after all that.
+    // Nothing must hold the modules any more.
     module::unload(stand.flash()?)?;
     module::unload(stand.scheduler()?)?;
     stand.prepare()
@@ -39,7 +39,7 @@ fn remove_under_load(stand: &Stand, removal: u32) -> Outcome<()> {
     thread::sleep(UNDER_WAY);
     load.goes_on(UNDER_WAY_OPERATIONS)?;
     write(&format!("{DRIVER}/unbind"), BOUND)?;
-    // Each of its threads ends, with the error that it met.
+    // Each thread of the load must end with an error of I/O.
     let met = load.end();
     require(met.is_err(), || {
         "the load noticed nothing of its device's removal".to_owned()

@@ -1,5 +1,5 @@
-//! Requests that come back, on scsi_debug: the host is busy, or the transport fails and the command is
-//! tried again. (blktests: block/014, 015, 044.)
+//! Requeued requests on scsi_debug: the host is busy, or the transport fails and the command is
+//! retried. (blktests: block/014, 015, 044.)
 
 use crate::load::Load;
 use crate::stand::{FRONTROW, is_debug_kernel, write};
@@ -8,13 +8,14 @@ use crate::{Failure, Outcome, Stand};
 use std::fs;
 use std::path::Path;
 
-/// What the guest loads for it.
+/// Modules that the guest loads for the trial.
 pub(crate) const MODULES: [&str; 2] = ["sd_mod", "scsi_debug dev_size_mb=192 delay=0 ndelay=50000"];
 
 const DRIVER: &str = "/sys/bus/pseudo/drivers/scsi_debug";
 const MODEL: &str = "scsi_debug";
 
-/// What happens to one command in so many: its number in `opts` (`drivers/scsi/scsi_debug.c`).
+/// A trouble, the interval of commands that meet it, and its bit in `opts`
+/// (`drivers/scsi/scsi_debug.c`).
 const TROUBLES: [(&str, &str, &str); 3] = [
     ("the host is busy", "3", "0x8000"),
     ("the transport fails", "7", "0x10"),

@@ -1,5 +1,5 @@
-//! Background writes beside a foreground that never rests: they keep their
-//! guaranteed share and none of them gets old.
+//! Background writes beside a foreground without pauses: they must keep their guaranteed share, and
+//! none may wait too long.
 
 use crate::failure::require;
 use crate::load::Random;
@@ -15,40 +15,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// The kernel keeps this much under writeback, so there always is a backlog.
+/// Limits that keep this much under writeback, so that there always is a backlog.
 const DIRTY: [(&str, &str); 2] = [
     ("/proc/sys/vm/dirty_background_bytes", "4194304"),
     ("/proc/sys/vm/dirty_bytes", "67108864"),
 ];
 
-/// So large that its writer never comes to a page that is still under writeback.
+/// Number of pages, so large that the writer does not meet pages that are still under writeback.
 const BACKGROUND_PAGES: usize = 65536;
 const FOREGROUND_PAGES: usize = 4096;
 const WARM_UP: Duration = Duration::from_secs(2);
 const ALONE: Duration = Duration::from_secs(3);
 const BESIDE: Duration = Duration::from_secs(12);
 
-/// Threads of the foreground: the device is never without a request of theirs.
+/// Number of foreground threads, which always have a request in the device.
 const FOREGROUND: usize = 4;
 
-/// What is promised (docs/qasio.md).
+/// Promised share, and longest wait in µs (docs/qasio.md).
 const LEAST_SHARE: f64 = 0.10;
 const OLDEST_US: u64 = 5_000_000;
 
-/// Readers and writers of the I/O class idle leave writeback more than that: they take
-/// turns with it.
+/// Smallest share beside readers and writers of the I/O class idle, which take turns with
+/// writeback.
 const LEAST_BESIDE_IDLE: f64 = 0.25;
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     judge(&beside(stand, || Ok(()))?)
 }
 
-/// The same beside tasks of the I/O class idle, which must not hold up anybody's writeback.
+/// The same trial with tasks of the I/O class idle, which must not delay writeback.
 pub(crate) fn run_idle_class(stand: &Stand) -> Outcome<()> {
     judge_idle_class(&beside(stand, into_idle_class)?)
 }
 
-/// What `join` does each of the foreground's threads begins with.
+/// Measures background writes beside the foreground, whose threads call `join` first.
 fn beside(stand: &Stand, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     for (path, value) in DIRTY {
         write(path, value)?;
@@ -59,7 +59,7 @@ fn beside(stand: &Stand, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     Ok(measured)
 }
 
-/// The calling thread, as `ionice -c 3` does it (`linux/ioprio.h`).
+/// Gives the calling thread the idle class, as `ionice -c 3` does (`linux/ioprio.h`).
 fn into_idle_class() -> Outcome<()> {
     const WHO_PROCESS: libc::c_int = 1;
     const CLASS_IDLE: libc::c_int = 3 << 13;
@@ -142,7 +142,7 @@ fn fill(file: &File, pages: usize) -> Outcome<()> {
     file.sync_all().map_err(failed())
 }
 
-/// Overwrites a file in sequence, over and over; the kernel holds it back.
+/// Overwrites a file sequentially and repeatedly; the kernel throttles it.
 fn write_on(file: &File, stop: &AtomicBool) -> Outcome<()> {
     let chunk = vec![6; 64 * PAGE_BYTES];
     let mut at = 0;
@@ -154,7 +154,7 @@ fn write_on(file: &File, stop: &AtomicBool) -> Outcome<()> {
     Ok(())
 }
 
-/// Reads, and now and then a write, without a pause.
+/// Reads, and sometimes writes, with O_DIRECT and without a pause.
 fn use_directly(directory: &Path, seed: u64, stop: &AtomicBool) -> Outcome<()> {
     let file = file(directory, "foreground", libc::O_DIRECT)?;
     let mut random = Random::new(seed);
@@ -180,7 +180,7 @@ fn judge(measured: &Measured) -> Outcome<()> {
     require(oldest_us.is_some_and(|age_us| age_us <= OLDEST_US), || {
         format!("a background write was {oldest_us:?} us old")
     })?;
-    // Or it would have been no load.
+    // Otherwise the foreground was no load.
     let urgent = measured
         .beside
         .iter()
@@ -197,7 +197,7 @@ fn judge_idle_class(measured: &Measured) -> Outcome<()> {
     require(share >= LEAST_BESIDE_IDLE, || {
         format!("writeback kept {share:.3} of its rate alone, {alone:.0} bytes/s")
     })?;
-    // Or it would have been no load.
+    // Otherwise the idle class was no load.
     let idle = measured
         .beside
         .iter()
@@ -212,7 +212,7 @@ fn asynchronous(dispatches: &[Dispatch]) -> impl Iterator<Item = &Dispatch> {
     dispatches.iter().filter(|it| it.class == Class::Async)
 }
 
-/// Bytes of background writes in a second.
+/// Rate of background writes, in bytes per second.
 fn rate(dispatches: &[Dispatch], time: Duration) -> f64 {
     let bytes: u64 = asynchronous(dispatches).map(|it| it.bytes).sum();
     bytes as f64 / time.as_secs_f64()

@@ -1,5 +1,5 @@
-//! The scheduler below dm-crypt, a linear volume as LVM makes them, and a RAID1: data are right while
-//! schedulers change, and all is put away again.
+//! The scheduler below dm-crypt, a linear volume as LVM makes them, and a RAID1. Data must be right
+//! while schedulers change, and everything must be torn down again.
 
 use crate::load::Load;
 use crate::stand::{FRONTROW, is_debug_kernel, read, write};
@@ -8,7 +8,7 @@ use crate::{Failure, Outcome, Stand};
 use std::path::Path;
 use std::process::Command;
 
-/// What the guest loads for it; a kernel may have some built in.
+/// Modules that the guest loads for the trial; a kernel may have some built in.
 pub(crate) const MODULES: [&str; 7] = [
     "dm_mod",
     "dm_crypt",
@@ -21,7 +21,7 @@ pub(crate) const MODULES: [&str; 7] = [
 
 const DMSETUP: &str = "/bin/dmsetup";
 const NAME: &str = "stacked";
-/// A key for AES-256 in XTS mode; what it is does not matter.
+/// A key for AES-256 in XTS mode with an arbitrary value.
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\
                    202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f";
 const SWITCHES: usize = 10;
@@ -52,7 +52,7 @@ fn on_mapper(stand: &Stand, target: &str) -> Outcome<()> {
     tried.map_err(|failure| Failure::new(format!("under dm-{kind}: {failure}")))
 }
 
-/// Without udev dmsetup makes the node itself; the kernel makes `dm-0` besides.
+/// Runs dmsetup, which creates the node itself without udev; the kernel creates `dm-0`, too.
 fn dmsetup(arguments: &[&str]) -> Outcome<()> {
     let mut command = Command::new(DMSETUP);
     command
@@ -72,7 +72,7 @@ fn dmsetup(arguments: &[&str]) -> Outcome<()> {
     }
 }
 
-/// On the device and a place that is missing: a RAID1 that lost a disk.
+/// Runs the load on the device as a RAID1 with a missing disk.
 fn on_raid1(stand: &Stand) -> Outcome<()> {
     let array = "md0";
     write("/sys/module/md_mod/parameters/new_array", array)?;

@@ -1,4 +1,4 @@
-//! What a trial works on: the modules, the device and its request queue.
+//! Stand of a trial: the modules, the device and its request queue.
 
 use crate::failure::require;
 use crate::{Failure, Figure, Outcome, module};
@@ -12,33 +12,33 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The scheduler under test.
+/// Name of the scheduler under test.
 pub(crate) const FRONTROW: &str = "frontrow";
 const FRONTROW_MODULE: &str = "frontrow_iosched";
 const FLASH_MODULE: &str = "simflash";
 
-/// How long a device may take to appear.
+/// Longest time until a device appears.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a trial works on.
+/// Everything that a trial works on.
 #[derive(Clone, Debug)]
 pub struct Stand {
-    /// The block device, such as `simflash0`.
+    /// Name of the block device, such as `simflash0`.
     pub device: String,
-    /// A directory to mount it on.
+    /// Directory to mount a file system on.
     pub mount_point: PathBuf,
-    /// All that the guest has loaded, in loading order.
+    /// All modules that the guest has loaded, in their order.
     pub modules: Vec<Module>,
-    /// Shifts what is random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// How often a trial repeats what it repeats, as a multiple of its usual.
+    /// Multiple of each trial's usual number of repetitions.
     pub rounds: u32,
-    /// Takes what trials measure.
+    /// Receives the figures that trials measure.
     pub figures: Sender<Figure>,
 }
 
 impl Stand {
-    /// Brings about what every trial begins with.
+    /// Brings the machine into the state that each trial begins with.
     pub(crate) fn prepare(&self) -> Outcome<()> {
         module::load(self.scheduler()?)?;
         module::load(self.flash()?)?;
@@ -47,8 +47,7 @@ impl Stand {
         self.set("nr_requests", &sched::NR_REQUESTS.to_string())
     }
 
-    /// Another device in the place of the one there is, with `parameters` besides
-    /// the guest's own.
+    /// Replaces the device by one with `parameters` besides the guest's own.
     pub(crate) fn replace_device(&self, parameters: &str) -> Outcome<()> {
         let flash = self.flash()?;
         let other = Module {
@@ -60,17 +59,17 @@ impl Stand {
         self.prepare()
     }
 
-    /// Tells what was measured; whoever does not listen does not want it.
+    /// Sends a figure; nothing happens if nobody receives it.
     pub(crate) fn tell(&self, figure: Figure) {
         let _ = self.figures.send(figure);
     }
 
-    /// The scheduler's module.
+    /// Module of the scheduler.
     pub(crate) fn scheduler(&self) -> Outcome<&Module> {
         self.module(FRONTROW_MODULE)
     }
 
-    /// The device's module.
+    /// Module of the device.
     pub(crate) fn flash(&self) -> Outcome<&Module> {
         self.module(FLASH_MODULE)
     }
@@ -81,12 +80,12 @@ impl Stand {
         module.ok_or_else(|| Failure::new(format!("the guest was given no module {name}")))
     }
 
-    /// `/dev/NAME`.
+    /// Path of the device's node in /dev.
     pub(crate) fn device_node(&self) -> PathBuf {
         Path::new("/dev").join(&self.device)
     }
 
-    /// Waits for the device and its queue.
+    /// Waits until the device and its queue exist.
     pub(crate) fn await_device(&self) -> Outcome<()> {
         let begun = Instant::now();
         let is_there = || self.device_node().exists() && self.queue_attribute("scheduler").exists();
@@ -99,14 +98,14 @@ impl Stand {
         Ok(())
     }
 
-    /// The schedulers that the queue offers.
+    /// Names of the schedulers that the queue offers.
     pub(crate) fn schedulers(&self) -> Outcome<Vec<String>> {
         let text = self.get("scheduler")?;
         let bare = |name: &str| name.trim_matches(['[', ']']).to_owned();
         Ok(text.split_whitespace().map(bare).collect())
     }
 
-    /// A file below `queue/`.
+    /// Path of a file below `queue/`.
     pub(crate) fn queue_attribute(&self, name: &str) -> PathBuf {
         Path::new("/sys/block")
             .join(&self.device)
@@ -114,45 +113,45 @@ impl Stand {
             .join(name)
     }
 
-    /// What a file below `queue/` says.
+    /// Trimmed text of a file below `queue/`.
     pub(crate) fn get(&self, name: &str) -> Outcome<String> {
         let path = self.queue_attribute(name);
         let text = fs::read_to_string(&path).map_err(Failure::io("read", &path))?;
         Ok(text.trim().to_owned())
     }
 
-    /// Writes a file below `queue/`.
+    /// Writes to a file below `queue/`.
     pub(crate) fn set(&self, name: &str, value: &str) -> Outcome<()> {
         let path = self.queue_attribute(name);
         self.try_set(name, value)
             .map_err(Failure::io(&format!("write '{value}' to"), &path))
     }
 
-    /// The same; the error is the kernel's.
+    /// As [`Stand::set`], with the kernel's own error.
     pub(crate) fn try_set(&self, name: &str, value: &str) -> io::Result<()> {
         fs::write(self.queue_attribute(name), value)
     }
 
-    /// What the device has done.
+    /// Statistics of the device.
     pub(crate) fn statistics(&self) -> Outcome<Statistics> {
         let text = read(&format!("/sys/block/{}/stat", self.device))?;
         Statistics::parse(&text).ok_or_else(|| Failure::new(format!("its statistics say '{text}'")))
     }
 
-    /// The scheduler's counters.
+    /// Counters of the scheduler.
     pub(crate) fn counters(&self) -> Outcome<Counters> {
         Ok(Counters::parse(&self.get("iosched/stats")?))
     }
 }
 
-/// Where a debug kernel tells of allocations that nobody refers to any more.
+/// File of a debug kernel that lists leaked allocations.
 pub(crate) const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
 
-/// Where one tells of data races.
+/// File of a debug kernel that reports data races.
 const KCSAN: &str = "/sys/kernel/debug/kcsan";
 
-/// A kernel that checks each access, lock and allocation tells of a mistake the
-/// first time it is made, and takes long for everything: it need not be asked often.
+/// Whether the kernel checks each access, lock and allocation. It reports an error the first time
+/// and is slow, so trials need few repetitions.
 pub(crate) fn is_debug_kernel() -> bool {
     Path::new(KMEMLEAK).exists() || Path::new(KCSAN).exists()
 }
@@ -162,7 +161,7 @@ pub(crate) fn write(path: &str, value: &str) -> Outcome<()> {
     fs::write(path, value).map_err(Failure::io(&format!("write '{value}' to"), Path::new(path)))
 }
 
-/// What the file `path` says.
+/// Text of the file `path`.
 pub(crate) fn read(path: &str) -> Outcome<String> {
     fs::read_to_string(path).map_err(Failure::io("read", Path::new(path)))
 }

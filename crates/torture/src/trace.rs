@@ -1,4 +1,4 @@
-//! The scheduler's tracepoints: what it dispatched, when, and how old it was.
+//! Tracepoints of the scheduler: dispatched requests, their times and their ages.
 
 use crate::failure::require;
 use crate::stand::{read, write};
@@ -9,8 +9,7 @@ use std::ops::Range;
 const TRACEFS: &str = "/sys/kernel/tracing";
 const BUFFER_KIB: &str = "16384";
 
-/// The classes in the order of the class table, most urgent first, as the
-/// tracepoint names them.
+/// Classes in the order of the class table, the most urgent first, named as in the tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     FgRead,
@@ -42,38 +41,38 @@ const CLASSES: [(&str, Class); 12] = [
     ("discard", Class::Discard),
 ];
 
-/// A request on its way to the device.
+/// A request that was dispatched to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dispatch {
     pub(crate) class: Class,
-    /// Since boot.
+    /// Time of the dispatch, in microseconds since boot.
     pub(crate) at_us: u64,
-    /// Since it was inserted.
+    /// Time since the insertion, in microseconds.
     pub(crate) age_us: u64,
     pub(crate) bytes: u64,
     pub(crate) sector: u64,
-    /// Its line in the trace, and that of its insertion. A request that grew at
-    /// its front has another sector than when it was inserted, and no such line.
+    /// Its line in the trace, and that of its insertion. A request that grew at its front has
+    /// another sector than when it was inserted, and no such line.
     pub(crate) line: usize,
     pub(crate) inserted_line: Option<usize>,
 }
 
-/// What was traced, in order.
+/// Traced events in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events {
-    /// `frontrow_dispatch`.
+    /// Events `frontrow_dispatch`.
     pub(crate) dispatches: Vec<Dispatch>,
-    /// The sectors of `block_rq_insert` and `block_rq_issue`, which blktrace
-    /// shows as I and D, of requests with data.
+    /// Sectors of `block_rq_insert` and `block_rq_issue` (blktrace's I and D), of requests with
+    /// data.
     pub(crate) inserted_sectors: Vec<u64>,
     pub(crate) issued_sectors: Vec<u64>,
-    /// Of `block_rq_issue` the reads: which sectors.
+    /// Ranges of sectors of the reads in `block_rq_issue`.
     pub(crate) reads: Vec<Range<u64>>,
-    /// The lines of `frontrow_wait` that promoted something.
+    /// Lines of `frontrow_wait` events with a promotion.
     pub(crate) promotion_lines: Vec<usize>,
 }
 
-/// Tracing, on until it is dropped.
+/// Tracing, which is switched off on drop.
 pub(crate) struct Tracing;
 
 const EVENTS: [&str; 4] = [
@@ -98,7 +97,7 @@ impl Tracing {
             .try_for_each(|event| write(&format!("{TRACEFS}/events/{event}/enable"), value))
     }
 
-    /// All events so far.
+    /// Ends the tracing and returns all events.
     pub(crate) fn finish(self) -> Outcome<Events> {
         self.switch("0")?;
         let stats = read(&format!("{TRACEFS}/per_cpu/cpu0/stats"))?;
@@ -116,12 +115,12 @@ impl Tracing {
 
 impl Drop for Tracing {
     fn drop(&mut self) {
-        // The module may have gone, and its events with it.
+        // The module may have been unloaded, and its events with it.
         let _ = self.switch("0");
     }
 }
 
-/// Lines are `TASK-PID [CPU] FLAGS SECONDS.MICROSECONDS: EVENT: TEXT`.
+/// Parses lines such as `TASK-PID [CPU] FLAGS SECONDS.MICROSECONDS: EVENT: TEXT`.
 fn parse(text: &str) -> Outcome<Events> {
     let mut events = Events::default();
     let mut inserted = BTreeMap::new();
@@ -133,8 +132,8 @@ fn parse(text: &str) -> Outcome<Events> {
     Ok(events)
 }
 
-/// `inserted` has the lines of the insertions that no dispatch has followed, by
-/// sector.
+/// Adds the event of a line. `inserted` has the lines, by sector, of insertions without a dispatch
+/// so far.
 fn take(
     events: &mut Events,
     inserted: &mut BTreeMap<u64, usize>,
@@ -173,7 +172,7 @@ fn microseconds(text: &str) -> Option<u64> {
     Some(seconds.parse::<u64>().ok()? * 1_000_000 + microseconds.parse::<u64>().ok()?)
 }
 
-/// `MAJOR,MINOR CLASS sector=S bytes=B age_ns=A`
+/// Parses `MAJOR,MINOR CLASS sector=S bytes=B age_ns=A`.
 fn dispatch(at_us: u64, line: usize, text: &str) -> Option<Dispatch> {
     let name = text.split(' ').nth(1)?;
     let (_, class) = CLASSES.iter().find(|(it, _)| *it == name)?;
@@ -192,8 +191,8 @@ fn dispatch(at_us: u64, line: usize, text: &str) -> Option<Dispatch> {
     })
 }
 
-/// `MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS …`; nothing for what has no
-/// sectors, such as a flush.
+/// Parses `MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS …`. The inner value is None for a request
+/// without sectors, such as a flush.
 fn sectors_of_data(text: &str) -> Option<Option<Range<u64>>> {
     let (before, after) = text.split_once(" + ")?;
     let count: u64 = after.split(' ').next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! The scheduler's module comes and goes under load.
+//! Loading and unloading of the scheduler's module under load.
 
 use crate::failure::require;
 use crate::load::{Load, Random};
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use std::thread;
 use std::time::Duration;
 
-/// Times that the module is loaded, used and unloaded.
+/// Number of cycles in which the module is loaded, used and unloaded.
 const CYCLES: u32 = 50;
 const DEBUG_CYCLES: u32 = 6;
 
@@ -32,7 +32,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     volume.unmount()
 }
 
-/// A module that is used is refused at once, and goes on as if nothing had been.
+/// The unloading of a module in use is refused at once, and has no effect.
 fn refused_in_use(stand: &Stand) -> Outcome<()> {
     for module in [stand.scheduler()?, stand.flash()?] {
         let answer = module::try_unload(module);
@@ -49,8 +49,8 @@ fn refused_in_use(stand: &Stand) -> Outcome<()> {
     })
 }
 
-/// Between the last use and the unloading lies nothing: tasks that began to
-/// sleep in a hook still sleep.
+/// Uses the module and unloads it right after. Tasks that began to sleep in a hook still sleep
+/// then.
 fn cycle(stand: &Stand, random: &mut Random) -> Outcome<()> {
     module::load(stand.scheduler()?)?;
     stand.set("scheduler", FRONTROW)?;
@@ -58,7 +58,7 @@ fn cycle(stand: &Stand, random: &mut Random) -> Outcome<()> {
     stand.set("scheduler", "none")?;
     match module::try_unload(stand.scheduler()?) {
         Ok(()) => Ok(()),
-        // Somebody else may be looking at it, such as through sysfs.
+        // Another task may be using the module, for instance through sysfs.
         Err(Errno::AGAIN | Errno::BUSY) => module::unload(stand.scheduler()?),
         Err(errno) => Err(Failure::new(format!(
             "the scheduler's module is not in use and does not go: {errno}"

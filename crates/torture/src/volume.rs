@@ -1,4 +1,4 @@
-//! A file system on the device, unmounted when dropped.
+//! A file system on the device, which is unmounted on drop.
 
 use crate::{Failure, Outcome, Stand};
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -11,7 +11,7 @@ pub(crate) struct Volume {
     place: PathBuf,
 }
 
-/// Which file system.
+/// Type of the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Ext4,
@@ -19,7 +19,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As mount(2) has it.
+    /// Name of the type as mount(2) takes it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Ext4 => "ext4",
@@ -28,15 +28,15 @@ impl Kind {
     }
 }
 
-/// What a file system is made and mounted with; but for the kind, all of it is ext4's.
+/// Options of mkfs and mount; all but the type are for ext4 only.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) kind: Kind,
-    /// Its size; the whole device without.
+    /// Size in MiB; None for the whole device.
     pub(crate) mib: Option<u32>,
-    /// Mount options besides those that keep background work away.
+    /// Mount options, added to those that prevent background work.
     pub(crate) options: &'static str,
-    /// Without a journal metadata are written back like data.
+    /// Makes it without a journal, so that metadata are written back like data.
     pub(crate) without_journal: bool,
 }
 
@@ -65,7 +65,7 @@ impl Volume {
         Volume::mount(stand, layout)
     }
 
-    /// Mounts what is there.
+    /// Mounts the file system on the device.
     pub(crate) fn mount(stand: &Stand, layout: Layout) -> Outcome<Volume> {
         let kind = layout.kind.name();
         let options = match (layout.kind, layout.options) {
@@ -90,12 +90,12 @@ impl Volume {
         })
     }
 
-    /// Where it is mounted.
+    /// Mount point of the file system.
     pub(crate) fn path(&self) -> &Path {
         &self.place
     }
 
-    /// Writes all back and unmounts.
+    /// Unmounts the file system, which writes everything back.
     pub(crate) fn unmount(self) -> Outcome<()> {
         let place = self.place.clone();
         std::mem::forget(self);
@@ -106,8 +106,8 @@ impl Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        // On the way out of a failure, or after the device has gone: whoever
-        // has a file open keeps it, and nobody can find it any more.
+        // The drop follows a failure or the removal of the device. Open files stay open, but the
+        // mount disappears.
         let _ = rustix::mount::unmount(&self.place, UnmountFlags::DETACH);
     }
 }

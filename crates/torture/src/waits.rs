@@ -1,5 +1,5 @@
-//! One wait of each class, made so that one thing causes all of it: iopro has to
-//! give it its name, and to say who and what is at the other end.
+//! One wait of each class with a single cause. iopro must name the class, and the task and the
+//! thing at the other end.
 
 use crate::backlog::{
     AWAITED_BYTES, BACKLOG_BYTES, SLOW, awaited_behind_backlog, commit_behind_backlog, create,
@@ -23,25 +23,25 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// Of all that the task waited for.
+/// Smallest share of the task's waiting in the expected class.
 const LEAST_SHARE: f64 = 0.9;
-/// Less would be no wait that was made on purpose.
+/// Smallest wait that counts as one made on purpose.
 const LEAST_NS: u64 = 1_000_000;
 
-/// More dirty pages than that are too many.
+/// Limits of dirty pages, above which a task is throttled.
 const DIRTY_BYTES: &str = "4194304";
 const BACKGROUND_BYTES: &str = "2097152";
 
 const CGROUP: &str = "/sys/fs/cgroup/torture";
 const RECLAIMED_BYTES: usize = 2 << 20;
 
-/// A way to make a task wait. The thread that waits has the case's name.
+/// A way to make a task wait; the waiting thread has the case's name.
 struct Case {
     name: &'static str,
     class: Class,
-    /// What the other end was waiting for itself.
+    /// Class of the wait at the other end.
     cause: Option<Class>,
-    /// The thread at the other end.
+    /// Name of the thread at the other end.
     other: Option<&'static str>,
     scheduler: &'static str,
     wait: fn(&Stand, &Path) -> Outcome<()>,
@@ -60,20 +60,20 @@ impl Case {
     }
 }
 
-/// Blocks are written before their extents are, so a commit has to wait for them.
+/// With this option blocks are written before their extents, so a commit waits for them.
 const LAYOUT: Layout = Layout {
     options: "dioread_lock",
     ..Layout::DEFAULT
 };
 
-/// Without a journal whoever removes a file waits for its discards.
+/// Without a journal a task that removes a file waits for its discards.
 const DISCARDING: Layout = Layout {
     options: "discard",
     without_journal: true,
     ..Layout::DEFAULT
 };
 
-/// Requests are sent as they come, and there are but two of them.
+/// A scheduler that sends requests in their order, with only two tags.
 const IN_ORDER: &str = "none";
 
 const JOURNAL: &str = "jbd2/simflash0-";
@@ -134,8 +134,8 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     on(stand, DISCARDING, std::slice::from_ref(last))?;
     let recorded = recording.finish()?;
     recorded.is_whole()?;
-    // There a task waits for the CPU and for locks as long as for what the case is about; its
-    // part is that the kernel finds nothing wrong.
+    // On a debug kernel a task waits for the CPU and for locks as long as for the case's cause.
+    // There the trial only checks that the kernel finds no errors.
     let judged = if is_debug_kernel() { &[][..] } else { &CASES };
     let wrong: Vec<String> = judged
         .iter()
@@ -146,11 +146,11 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     stand.replace_device("")
 }
 
-/// Does the cases on an ext4 of this layout.
+/// Runs the cases on an ext4 of this layout.
 fn on(stand: &Stand, layout: Layout, cases: &[Case]) -> Outcome<()> {
     let volume = Volume::with(stand, layout)?;
     for case in cases {
-        // Stock ones promote nothing, so that all waits are long.
+        // Stock schedulers promote nothing, so all waits are long.
         stand.set("scheduler", case.scheduler)?;
         stand.set("wbt_lat_usec", "0")?;
         if case.scheduler != IN_ORDER {
@@ -163,7 +163,7 @@ fn on(stand: &Stand, layout: Layout, cases: &[Case]) -> Outcome<()> {
     volume.unmount()
 }
 
-/// What a task waited for, as the tables have it.
+/// Wait of a task as the tables have it.
 struct Waited {
     class: String,
     cause: Option<String>,
@@ -229,7 +229,7 @@ fn waited(recorded: &Recorded, thread: &str) -> rusqlite::Result<Vec<Waited>> {
     rows.collect()
 }
 
-/// Does it in a thread of this name.
+/// Runs `work` in a thread with this name.
 fn by<T: Send>(name: &str, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()
@@ -242,7 +242,7 @@ fn by<T: Send>(name: &str, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<
     })
 }
 
-/// Time enough for somebody else to begin to wait, on this slow device.
+/// Sleeps until another task waits, on this slow device.
 fn pause() {
     thread::sleep(Duration::from_millis(10));
 }
@@ -273,7 +273,7 @@ fn modify_metadata(stand: &Stand, directory: &Path) -> Outcome<()> {
     by("D_meta", || set_mode(&awaited, directory, 0o640))
 }
 
-/// The inode's block is on its way into the journal.
+/// Modifies an inode whose block is being written into the journal.
 fn modify_journalled(_: &Stand, directory: &Path) -> Outcome<()> {
     let (backlog, awaited) = settled(directory)?;
     write(&backlog, directory, BACKLOG_BYTES)?;
@@ -298,13 +298,13 @@ fn commit(_: &Stand, directory: &Path) -> Outcome<()> {
     })
 }
 
-/// Somebody who has a handle waits for metadata, a commit for that handle, and who
-/// wants a handle now for the commit.
+/// A task with a handle waits for metadata, a commit waits for that handle, and a task that wants a
+/// handle waits for the commit.
 fn no_handle(stand: &Stand, directory: &Path) -> Outcome<()> {
     let (backlog, awaited) = settled(directory)?;
     let committed = elsewhere(directory, "one")?;
     let wanted = elsewhere(directory, "two")?;
-    // Or their inodes would be written with the awaited one's.
+    // Otherwise their inodes would be written with the awaited one's.
     rustix::fs::sync();
     write(&backlog, directory, BACKLOG_BYTES)?;
     set_mode(&awaited, directory, 0o600)?;
@@ -330,7 +330,7 @@ fn no_handle(stand: &Stand, directory: &Path) -> Outcome<()> {
     })
 }
 
-/// A file in a directory of its own, so that its inode is in a block of its own.
+/// Makes a file in a directory of its own, so that its inode is in a block of its own.
 fn elsewhere(directory: &Path, name: &str) -> Outcome<File> {
     let own = directory.join(name);
     fs::create_dir(&own).map_err(Failure::io("make", &own))?;
@@ -341,7 +341,7 @@ fn joined<T>(result: thread::Result<Outcome<T>>) -> Outcome<T> {
     result.unwrap_or_else(|_| Err(Failure::new("a thread died")))
 }
 
-/// Who has the file's lock waits for a page of it.
+/// The holder of the file's lock waits for a page of the file.
 fn locked(_: &Stand, directory: &Path) -> Outcome<()> {
     let awaited = by("owner", || awaited_behind_backlog(directory))?;
     thread::scope(|scope| {
@@ -357,7 +357,7 @@ fn locked(_: &Stand, directory: &Path) -> Outcome<()> {
     })
 }
 
-/// More requests than the queue has, and nobody to wait for any of them.
+/// Submits more requests than the queue has, with no other task to wait for.
 fn no_tag(_: &Stand, directory: &Path) -> Outcome<()> {
     let (backlog, _) = by("owner", || settled(directory))?;
     by("owner", || write(&backlog, directory, BACKLOG_BYTES))?;
@@ -381,7 +381,7 @@ fn too_dirty(_: &Stand, directory: &Path) -> Outcome<()> {
     stand::write("/proc/sys/vm/dirty_ratio", "20")
 }
 
-/// A cgroup has to give back pages that are to be written to a slow device first.
+/// A cgroup must reclaim pages that have to be written to a slow device first.
 fn reclaim(_: &Stand, directory: &Path) -> Outcome<()> {
     drop(by("owner", || settled(directory))?);
     let swap = Swap::on(&directory.join("backlog"))?;
@@ -395,7 +395,7 @@ fn reclaim(_: &Stand, directory: &Path) -> Outcome<()> {
     by("reclaim", || {
         let place = Path::new(CGROUP).join("memory.reclaim");
         match fs::write(&place, (RECLAIMED_BYTES / 2).to_string()) {
-            // As much cannot be had.
+            // The kernel could not reclaim as much.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             done => done.map_err(Failure::io("write", &place)),
         }

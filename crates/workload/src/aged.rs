@@ -1,10 +1,11 @@
-//! FastTrack's gallery and game on a phone that was in use for long ("002", 6.2.3): their files
-//! are in pieces, unless the policy keeps them in order, and nothing of them is in memory any
-//! time the user turns to them.
+//! FastTrack's gallery and game on a phone after long use ("002", 6.2.3). Their files are
+//! fragmented unless the policy defragments them, and none of their pages are in memory when the
+//! user opens them.
 //!
-//! A phone of months cannot be played for each run, so the files are laid out in pieces at once:
-//! about ten for 512 KB, with which the dissertation explains what pieces cost (3.3.1). Beside
-//! them lies one long file, as on any phone: where `frontrow defrag` finds what reading in one
+//! Months of use cannot be played for each run, so the files are fragmented at once. 512 KB are in
+//! about ten pieces, the dissertation's example for the cost of fragments (3.3.1). One long file
+//! lies beside them, as on any phone. `frontrow defrag` measures the time of contiguous reads in
+//! it.
 //! piece takes.
 
 use crate::background::Background;
@@ -25,21 +26,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The longest piece: half of it on average.
+/// Longest piece in pages; the mean is half of it.
 const PIECE_PAGES: u64 = 25;
 
 const FILM_BYTES: usize = 8 << 20;
 
-/// Twice what ext4 waits before it commits; then it discards what laying out and upkeep freed.
+/// Twice the commit interval of ext4, which then discards the blocks that layout and upkeep freed.
 const REST: Duration = Duration::from_secs(10);
 
-/// An app whose files are in pieces.
+/// An app with fragmented files.
 pub(crate) struct Aged<S> {
     front: Front<S>,
     directory: PathBuf,
     random: Random,
     upkeep: Upkeep,
-    /// Of the files that are read, just before they are.
+    /// Mean DoF_L of the files that are read, just before the reads.
     dof_l: f64,
 }
 
@@ -63,7 +64,7 @@ impl<S: Scenario> Aged<S> {
             .collect()
     }
 
-    /// Lays a file out again.
+    /// Writes a file again in pieces.
     fn come_apart(&mut self, path: &Path) -> io::Result<()> {
         let content = fs::read(path)?;
         let file = OpenOptions::new().write(true).truncate(true).open(path)?;
@@ -74,7 +75,7 @@ impl<S: Scenario> Aged<S> {
     }
 }
 
-/// Sizes of the pieces of a file of so many pages.
+/// Sizes in bytes of the pieces of a file with so many pages.
 fn piece_bytes(pages: u64, random: &mut Random) -> Vec<u64> {
     let mut pieces = Vec::new();
     let mut left = pages;
@@ -86,7 +87,7 @@ fn piece_bytes(pages: u64, random: &mut Random) -> Vec<u64> {
     pieces
 }
 
-/// The mean over the files.
+/// Mean DoF_L of the files.
 fn dof_l(files: &[PathBuf]) -> io::Result<f64> {
     let mut sum = 0.0;
     for path in files {

@@ -1,53 +1,56 @@
-//! The 16 apps of the launch experiment (paper "003", §V), generated.
+//! The 16 generated apps of the launch experiment (paper "003", §V).
 //!
-//! The paper describes its apps by three things: a working set of 72 MB on average
-//! (85.0 MB of padding are 7.4 % of all 16), read by demand paging in small reads; one
-//! app, Messenger, of many small chunks with small gaps, where padding gains most (1,054
-//! chunks); and one, Temple Run 2, of large ones that are read piecemeal, where merging
-//! does. The other 14 are made to lie between these two.
+//! The paper gives three properties of its apps:
+//!
+//! - The working set has 72 MB on average (85.0 MB of padding are 7.4 % of all 16), which demand
+//!   paging reads in small reads.
+//! - Messenger has many small chunks with small gaps (1,054 chunks), where padding gains most.
+//! - Temple Run 2 has large chunks that are read piecemeal, where merging gains most.
+//!
+//! The other 14 apps are interpolated between these two.
 
 use crate::seed::Random;
 
-/// How many there are.
+/// Number of apps.
 pub(crate) const APPS: usize = 16;
 
 /// A range of a file's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
-    /// The first page.
+    /// Number of the first page.
     pub(crate) first: u64,
-    /// How many.
+    /// Number of pages.
     pub(crate) count: u64,
 }
 
 /// One read of the app's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
-    /// Which of the app's files.
+    /// Index of the file in `App::file_pages`.
     pub(crate) file: usize,
-    /// Which pages.
+    /// Pages of the file.
     pub(crate) pages: Range,
 }
 
-/// An app: its files, and what its start reads of them.
+/// Files of an app, and the reads of its start.
 #[derive(Clone, Debug)]
 pub(crate) struct App {
-    /// Each file's length.
+    /// Length of each file, in pages.
     pub(crate) file_pages: Vec<u64>,
-    /// The chunks of each file that the start needs, ascending.
+    /// Chunks of each file that the start needs, in ascending order.
     pub(crate) chunks: Vec<Vec<Range>>,
-    /// The same pages as the app reads them.
+    /// The same pages in the order and the sizes of the app's reads.
     pub(crate) accesses: Vec<Access>,
 }
 
-/// What tells the apps apart; sizes in pages.
+/// Mean sizes by which the apps differ, in pages.
 struct Character {
     chunk: u64,
     gap: u64,
 }
 
 impl Character {
-    /// From Messenger, the first, to Temple Run 2, the last.
+    /// Sizes of an app between Messenger, the first, and Temple Run 2, the last.
     fn of(app: usize) -> Self {
         let between = |first: u64, last: u64| {
             let part = app as f64 / (APPS - 1) as f64;
@@ -61,18 +64,18 @@ impl Character {
     }
 }
 
-/// Chunks of a file, on average.
+/// Mean number of chunks of a file.
 const CHUNKS: u64 = 12;
 
-/// The largest single read, in pages: 32 KB.
+/// Largest single read, in pages: 32 KB.
 const READ_PAGES: u64 = 8;
 
-/// One gap in so many is a large one: a part of the app that its start does not use.
+/// One gap in this many is a large one: a part of the app that its start does not use.
 const LARGE_GAPS: u64 = 6;
 const LARGE_GAP_PAGES: u64 = 300;
 
 impl App {
-    /// App number `number` with a working set of about `pages`.
+    /// App number `number` with a working set of about `pages` pages.
     pub(crate) fn new(number: usize, pages: u64, seed: u64) -> App {
         let mut random = Random::new(seed, &format!("app-{number}"));
         let character = Character::of(number);
@@ -88,12 +91,12 @@ impl App {
         app
     }
 
-    /// The pages of the working set.
+    /// Number of pages of the working set.
     pub(crate) fn pages(&self) -> u64 {
         self.chunks.iter().flatten().map(|it| it.count).sum()
     }
 
-    /// Gives how many pages of it the start needs.
+    /// Adds a file and returns the number of its pages that the start needs.
     fn add_file(&mut self, character: &Character, random: &mut Random) -> u64 {
         let file = self.file_pages.len();
         let mut end = about(character.gap, random);
@@ -111,7 +114,8 @@ impl App {
         for chunk in &chunks {
             reads.extend(cut(*chunk, random).map(|pages| Access { file, pages }));
         }
-        // Code calls code elsewhere: the order is that of the program and not the file's.
+        // Code calls code in other places, so reads come in the program's order and not in the
+        // file's.
         for last in (1..reads.len()).rev() {
             reads.swap(last, random.below(last as u64 + 1) as usize);
         }
@@ -123,7 +127,7 @@ impl App {
     }
 }
 
-/// From 1 to twice the mean.
+/// A random size from 1 to almost twice the mean.
 fn about(mean: u64, random: &mut Random) -> u64 {
     random.between(1, 2 * mean - 1)
 }

@@ -1,8 +1,8 @@
-//! The background as a process: it shares nothing with the foreground but one
-//! page of counters, has its own descriptors and can be put into a cgroup.
+//! The background as a process. It shares only a page of counters with the foreground, has its own
+//! descriptors, and can be put into a cgroup.
 //!
-//! The child of a process with threads may only make system calls, so all it
-//! needs is made before the fork and it never allocates.
+//! The child of a process with threads may only make system calls. So all that it needs is made
+//! before the fork, and it never allocates memory.
 
 use crate::Error;
 use crate::load::{Pace, Pattern};
@@ -19,46 +19,46 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What an installer writes between two syncs: one of an app's larger files.
+/// Bytes that an installer writes between two syncs: one of an app's larger files.
 const INSTALLED_FILE_BYTES: u64 = 4 << 20;
 
-/// The database's file in its directory, and its rollback journal while a transaction lasts.
+/// Name of the database's file in its directory, and of its rollback journal during a transaction.
 pub(crate) const DATABASE: &str = "database";
 const DATABASE_PATH: &CStr = c"database";
 const JOURNAL_PATH: &CStr = c"database-journal";
 
-/// What a transaction writes before the database's page: a header and the page as it was.
+/// Bytes that a transaction writes before the database's page: a header and the old page.
 const JOURNAL_BYTES: usize = 8 << 10;
 
-/// The largest file of an archive.
+/// Largest file of an archive, in pages.
 const UNPACKED_FILE_PAGES: u64 = 16;
 
-/// 1 KB writes of one thumbnail.
+/// Number of 1 KB writes for one thumbnail.
 const THUMBNAIL_WRITES: u32 = 24;
 
-/// Work on the image between two of them: a thumbnail takes 0.1 s, so that the
-/// maker keeps up with the camera and hardly rests.
+/// Work on the image between two writes. A thumbnail takes 0.1 s, so that the maker keeps up with
+/// the camera and hardly sleeps.
 const THUMBNAIL_WORK: Duration = Duration::from_millis(4);
 
 /// `IOPRIO_WHO_PROCESS`, and the class of `ionice -c idle` (uapi/linux/ioprio.h).
 const WHO_PROCESS: libc::c_int = 1;
 const CLASS_IDLE: libc::c_int = 3 << 13;
 
-/// All a background process does.
+/// Parameters of a background process.
 pub(crate) struct Script {
     pub(crate) pattern: Pattern,
-    /// Of a pattern with several files, their directory.
+    /// The file; for a pattern with several files, their directory.
     pub(crate) file: File,
     pub(crate) file_bytes: u64,
-    /// Passes over the file; after the last the file is made durable.
+    /// Number of passes over the file, which is synced after the last one.
     pub(crate) rounds: u64,
     pub(crate) data: Pages,
     pub(crate) random: Random,
-    /// Its requests have the lowest class (ioprio_set(2)).
+    /// Whether its requests have the idle class (ioprio_set(2)).
     pub(crate) idle_class: bool,
 }
 
-/// A running background. Dropping it ends the process and removes its files.
+/// A running background. Its drop ends the process and removes its files.
 pub(crate) struct Background {
     pid: libc::pid_t,
     ended: bool,
@@ -68,24 +68,24 @@ pub(crate) struct Background {
     cgroup: Option<MemoryCgroup>,
 }
 
-/// What the child tells the parent.
+/// Counters that the child and the parent share.
 #[derive(Default)]
 #[repr(C)]
 struct Shared {
     written_bytes: AtomicU64,
-    /// When that grew last, and the longest time between two such.
+    /// Time of the last progress, and longest time between two.
     progressed_ns: AtomicU64,
     longest_stall_ns: AtomicU64,
     /// Passes over the file that have begun.
     rounds: AtomicU64,
-    /// What the parent wants made by now: thumbnails.
+    /// Number of thumbnails that the parent wants by now.
     wanted: AtomicU64,
-    /// Of a thumbnail maker: its writes, their time and the longest.
+    /// Number of a thumbnail maker's writes, their total time and the longest.
     writes: AtomicU64,
     writing_ns: AtomicU64,
     longest_write_ns: AtomicU64,
     errno: AtomicI32,
-    /// CLOCK_MONOTONIC when the last round was durable.
+    /// CLOCK_MONOTONIC when the last pass was durable; 0 before.
     finished_ns: AtomicU64,
 }
 
@@ -93,9 +93,9 @@ impl Shared {
     fn progress(&self, bytes: u64) {
         let now_ns = monotonic_ns();
         let since_ns = self.progressed_ns.load(Ordering::Relaxed);
-        // Before the first there was nothing to go on from.
+        // There is no stall before the first progress.
         let stall_ns = if since_ns == 0 { 0 } else { now_ns - since_ns };
-        // In this order, so that a reader never misses a stall that has just ended.
+        // The order ensures that a reader does not miss a stall that has just ended.
         self.longest_stall_ns.fetch_max(stall_ns, Ordering::Relaxed);
         self.progressed_ns.store(now_ns, Ordering::Release);
         self.written_bytes.fetch_add(bytes, Ordering::Release);
@@ -112,7 +112,7 @@ impl Shared {
     }
 }
 
-/// `Shared` in memory that survives the fork as one.
+/// A `Shared` in memory that parent and child share after the fork.
 struct Progress(*mut Shared);
 
 impl Progress {
@@ -151,7 +151,7 @@ impl Drop for Progress {
 }
 
 impl Background {
-    /// Forks the process. It dies with the caller's thread.
+    /// Forks the process, which is killed when the caller's thread ends.
     pub(crate) fn start(
         script: Script,
         path: PathBuf,
@@ -180,19 +180,19 @@ impl Background {
         }
     }
 
-    /// Bytes that the kernel has taken from it so far.
+    /// Bytes that the process has written so far.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.progress.shared().written_bytes.load(Ordering::Acquire)
     }
 
-    /// Forgets the stalls that have ended.
+    /// Resets the longest stall; one in progress still counts.
     pub(crate) fn forget_stalls(&self) {
         let longest_ns = &self.progress.shared().longest_stall_ns;
         longest_ns.store(0, Ordering::Relaxed);
     }
 
-    /// The longest time that passed without any, from its first progress until now or until
-    /// it was through.
+    /// Longest time without progress, from the first progress until now or until the end of the
+    /// work.
     pub(crate) fn longest_stall(&self) -> Duration {
         let shared = self.progress.shared();
         let progressed_ns = shared.progressed_ns.load(Ordering::Acquire);
@@ -204,7 +204,7 @@ impl Background {
         Duration::from_nanos(ended_ns.max(lasting_ns))
     }
 
-    /// Passes over its file that have begun, or thumbnails made.
+    /// Passes over its file that have begun, or thumbnails that were made.
     pub(crate) fn rounds(&self) -> u64 {
         self.progress.shared().rounds.load(Ordering::Relaxed)
     }
@@ -215,7 +215,7 @@ impl Background {
         wanted.store(thumbnails, Ordering::Relaxed);
     }
 
-    /// Mean and longest write of a thumbnail maker; nothing before the first.
+    /// Mean and longest write of a thumbnail maker; None before the first.
     pub(crate) fn thumbnail_writes(&self) -> Option<(Duration, Duration)> {
         let shared = self.progress.shared();
         let total_ns = shared.writing_ns.load(Ordering::Relaxed);
@@ -227,7 +227,7 @@ impl Background {
         ))
     }
 
-    /// Start to durable, once a bounded load is through.
+    /// Time from the start until the last pass was durable; None before.
     pub(crate) fn completion(&self) -> Option<Duration> {
         match self.progress.shared().finished_ns.load(Ordering::Acquire) {
             0 => None,
@@ -235,7 +235,7 @@ impl Background {
         }
     }
 
-    /// An error if the process has ended though nobody stopped it.
+    /// An error if the process has ended although it was not stopped.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         if self.ended || self.completion().is_some() {
             return Ok(());
@@ -281,8 +281,8 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         self.end();
-        // Before the cgroup goes, so that its dirty pages go with the file.
-        // The caller removes the directory and reports what is left in it.
+        // The files go before the cgroup, so that their dirty pages are dropped first. The caller
+        // removes the directory and reports files that are left in it.
         let _ = match self.path.is_dir() {
             true => std::fs::remove_dir_all(&self.path),
             false => std::fs::remove_file(&self.path),
@@ -304,7 +304,7 @@ fn prepare_child(entrance: Option<RawFd>, idle_class: bool) -> Result<(), i32> {
     // SAFETY: plain system calls on values.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // A Ctrl-C is for the parent, which ends this process in order.
+        // Ctrl-C is for the parent, which ends this process in order.
         libc::signal(libc::SIGINT, libc::SIG_IGN);
     }
     if idle_class {
@@ -350,7 +350,7 @@ impl Script {
         Ok(())
     }
 
-    /// Writes the file's parts and syncs each, as if they were files.
+    /// Writes the parts of the file and syncs each, as an installer does with files.
     fn reinstall(&mut self, shared: &Shared) -> Result<(), i32> {
         let (mut offset, mut unsynced) = (0, 0);
         let mut left = self.file_bytes.saturating_mul(self.rounds);
@@ -369,8 +369,8 @@ impl Script {
         Ok(())
     }
 
-    /// Transactions one after another: the journal, the page, and the journal's removal, by
-    /// which it is committed (SQLite's "Atomic Commit", sections 3 and 4).
+    /// Makes transactions: writes the journal, writes the page, and removes the journal, which
+    /// commits (SQLite's "Atomic Commit", sections 3 and 4).
     fn commit_for_ever(&mut self, shared: &Shared) -> Result<(), i32> {
         let database = self.open_in(DATABASE_PATH, libc::O_WRONLY)?;
         let pages = self.file_bytes / PAGE_BYTES as u64;
@@ -385,8 +385,8 @@ impl Script {
         }
     }
 
-    /// Small files until they are as large as the archive, all of them synced at once; and then
-    /// removed.
+    /// Writes small files until they have the archive's size, syncs them all at once, and removes
+    /// them.
     fn unpack_for_ever(&mut self, shared: &Shared) -> Result<(), i32> {
         loop {
             let (mut files, mut bytes) = (0, 0);
@@ -417,7 +417,8 @@ impl Script {
         succeeded(unsafe { libc::unlinkat(self.file.as_raw_fd(), name.as_ptr(), 0) } as isize)
     }
 
-    /// What it has read counts as written: to where the backup goes.
+    /// Reads the file; bytes that were read count as written, since a backup would write them
+    /// elsewhere.
     fn back_up(&mut self, shared: &Shared) -> Result<(), i32> {
         let (mut offset, bytes) = (0, self.data.len() as u64);
         let mut left = self.file_bytes.saturating_mul(self.rounds);
@@ -431,8 +432,7 @@ impl Script {
         Ok(())
     }
 
-    /// Reads through the first half of the file and writes through the second, a step at
-    /// a time.
+    /// Reads the first half of the file and writes the second, one step at a time.
     fn keep_pace(&mut self, pace: Pace, shared: &Shared) -> Result<(), i32> {
         let half = self.file_bytes / 2;
         let (mut read_bytes, mut written_bytes, mut steps) = (0, 0, 0);
@@ -469,8 +469,8 @@ impl Script {
         }
     }
 
-    /// Appends each thumbnail that is wanted in 1 KB writes, working on the
-    /// image in between: most writes meet a page that already has some.
+    /// Appends each wanted thumbnail in 1 KB writes, with work on the image between them. Most
+    /// writes go to a page that already has data.
     fn make_thumbnails(&self, shared: &Shared) -> Result<(), i32> {
         let mut offset = 0;
         loop {
@@ -498,7 +498,7 @@ impl Script {
         Ok(())
     }
 
-    /// As many pages as the file has, at random places.
+    /// Writes as many pages as the file has, at random places.
     fn write_randomly(&mut self, shared: &Shared) -> Result<(), i32> {
         let pages = self.file_bytes.div_ceil(PAGE_BYTES as u64);
         for _ in 0..pages {
@@ -517,7 +517,7 @@ impl Script {
 
 const UNPACKED_FLAGS: libc::c_int = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
 
-/// A number's decimal digits, without a heap.
+/// Decimal digits of a number, formatted without a heap.
 struct FileName([u8; 11]);
 
 impl FileName {
@@ -531,7 +531,7 @@ impl FileName {
     }
 
     fn as_c_str(&self) -> &CStr {
-        // The last byte is never written.
+        // The last byte stays 0.
         CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
     }
 }
@@ -556,7 +556,7 @@ fn write_to(file: &File, data: &[u8], offset: u64, shared: &Shared) -> Result<u6
     }
 }
 
-/// fdatasync(2), which for a new file or one that grew is a commit of the journal as well.
+/// fdatasync(2), which also commits the journal for a new file or one that grew.
 fn sync(file: &File) -> Result<(), i32> {
     // SAFETY: our own descriptor.
     succeeded(unsafe { libc::fdatasync(file.as_raw_fd()) } as isize)

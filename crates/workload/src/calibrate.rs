@@ -1,10 +1,9 @@
-//! The device's throughput against request size, as the papers' figures 18 and
-//! 41 of the dissertation have it: direct I/O, one request at a time, 4 KB to
-//! 512 KB, and 1 MB, which the kernel sends as two.
+//! Throughput of the device by request size, as in the dissertation's figures 18 and 41. It uses
+//! direct I/O with one request at a time of 4 KB to 512 KB, and of 1 MB, which the kernel splits in
+//! two.
 //!
-//! `calibrate-seq-read` … `calibrate-rand-write` give `4k_read_mb_s` …
-//! `1024k_read_mb_s`, and on simflash `4k_busy_dies` …: how many dies worked at
-//! once, on average while any did.
+//! `calibrate-seq-read` … `calibrate-rand-write` give `4k_read_mb_s` … `1024k_read_mb_s`. On
+//! simflash they also give `4k_busy_dies` …: the mean number of busy dies while any was busy.
 
 use crate::background::Background;
 use crate::device::Place;
@@ -19,7 +18,7 @@ use std::time::Duration;
 
 const SIZES_KIB: [u64; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// A workload's name, understood.
+/// A parsed workload's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     order: Order,
@@ -27,7 +26,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// `None` if the name is none of this module's.
+    /// `None` if the name is not one of this module's.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let (order, direction) = name.strip_prefix("calibrate-")?.split_once('-')?;
         let order = match order {
@@ -57,12 +56,12 @@ impl Plan {
     }
 }
 
-/// All bytes a run of every size writes at most, and the room it needs.
+/// Bytes that a run of all sizes writes at most, and the disk space that it needs.
 pub(crate) fn bytes(sizes: &Sizes) -> u64 {
     SIZES_KIB.len() as u64 * sizes.calibration_bytes
 }
 
-/// One of the workloads.
+/// One of the calibration workloads.
 pub(crate) struct Sweep<'a> {
     plan: Plan,
     place: Place,

@@ -1,7 +1,7 @@
-//! Scenario B (§3, §4.3.2): a camera's burst mode. The camera writes a burst of
-//! 8 MB shots while a thumbnail maker, a process of its own, appends to its
-//! file in 1 KB writes; the next burst begins when the thumbnails of the last
-//! are made. What counts is the number of shots in a fixed time.
+//! Scenario B (§3, §4.3.2): a camera's burst mode. The camera writes bursts of 8 MB shots. A
+//! thumbnail maker, which is another process, appends to its file in 1 KB writes. The next burst
+//! begins when the thumbnails of the last one are made. The figure is the number of shots in a
+//! fixed time.
 
 use crate::background::{Background, Script};
 use crate::content;
@@ -14,24 +14,24 @@ use device::Pages;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// One shot: 8 MB in the paper.
+/// Size of one shot: 8 MB as in the paper.
 const SHOT_BYTES: usize = 8 << 20;
 
-/// Shots of a burst.
+/// Number of shots in a burst.
 const BURST: u64 = 30;
 
-/// The sensor gives a shot this often at most: 8 a second.
+/// Shortest interval between two shots of the sensor: 8 a second.
 const PACE: Duration = Duration::from_millis(125);
 
-/// Thumbnails that have not come by then never will.
+/// Time after which missing thumbnails are an error.
 const PROCESSING_LIMIT: Duration = Duration::from_secs(600);
 
-/// Shots that the sensor can give in `time`.
+/// Most shots that the sensor gives in `time`.
 pub(crate) fn shots_at_most(time: Duration) -> u64 {
     time.as_millis().div_ceil(PACE.as_millis()) as u64 + 1
 }
 
-/// Scenario B.
+/// Workload of scenario B.
 pub(crate) struct Bursts {
     directory: PathBuf,
     data: Pages,
@@ -39,7 +39,7 @@ pub(crate) struct Bursts {
     thumbnails: Option<Background>,
     script: Option<Script>,
     shots: u64,
-    /// Mean and longest write of the thumbnail maker.
+    /// Mean and longest write of the thumbnail maker; None before the first.
     thumbnail_writes: Option<(Duration, Duration)>,
 }
 
@@ -119,7 +119,7 @@ impl Foreground for Bursts {
                 self.await_thumbnails(meter)?;
             }
         }
-        // The last thumbnails are made too, in nobody's time.
+        // The last thumbnails are made outside of the measured time.
         let after = Instant::now();
         self.await_thumbnails(meter)?;
         meter.exclude(after.elapsed());

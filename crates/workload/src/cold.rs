@@ -1,27 +1,27 @@
-//! Reading with nothing in memory, and what the device has read for it.
+//! Cold reads, and the device's reads for them.
 
 use crate::Error;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Nothing of any file in memory, nor of where they are.
+/// Drops all files and their metadata from memory.
 pub(crate) fn drop_caches() -> Result<(), Error> {
     let path = Path::new("/proc/sys/vm/drop_caches");
     fs::write(path, "3").map_err(|source| Error::io("write to", path, source))
 }
 
-/// What the device has read so far (Documentation/block/stat.rst of the kernel).
+/// Reads of a device so far (Documentation/block/stat.rst of the kernel).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reads {
-    /// Requests, merged ones as one.
+    /// Number of read requests; merged ones count as one.
     pub(crate) requests: u64,
-    /// What they brought.
+    /// Number of bytes read.
     pub(crate) bytes: u64,
 }
 
 impl Reads {
-    /// Of the device that `directory` is on.
+    /// Reads of the device with the file system of `directory`.
     pub(crate) fn of(directory: &Path) -> Result<Self, Error> {
         let failed = |source| Error::io("find the device of", directory, source);
         let device = fs::metadata(directory).map_err(failed)?.dev();
@@ -36,7 +36,7 @@ impl Reads {
         })
     }
 
-    /// Since `before`.
+    /// Reads since `before`.
     pub(crate) fn since(self, before: Reads) -> Reads {
         Reads {
             requests: self.requests - before.requests,

@@ -1,11 +1,10 @@
-//! What gets written: page-uniform data. Each 4 KB page holds one 64-bit word
-//! over and over, so that the emulated device keeps the page as that word and
-//! a background file of gigabytes costs no memory.
+//! Data to write: each 4 KB page repeats one 64-bit word. The emulated device stores such a page as
+//! that word, so a background file of gigabytes takes no memory.
 
 use crate::seed::Random;
 use device::{PAGE_BYTES, Pages};
 
-/// `bytes`, rounded up to pages, each page with a word of its own.
+/// `bytes` of data, rounded up to pages, with a different word in each page.
 pub(crate) fn uniform(bytes: usize, random: &mut Random) -> Pages {
     let mut pages = Pages::zeroed(bytes);
     for page in pages.chunks_exact_mut(PAGE_BYTES) {

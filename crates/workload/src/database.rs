@@ -1,30 +1,29 @@
-//! The real SQLite library, as scenario A and the SQLite workloads use it.
+//! SQLite databases of scenario A and of the SQLite workloads.
 
 use crate::Error;
 use rusqlite::{Connection, ffi, params};
 use std::path::{Path, PathBuf};
 
-/// How SQLite keeps a transaction atomic.
+/// Kinds of journals that make a transaction atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Journal {
     /// A write-ahead log.
     Wal,
-    /// A rollback journal that is made and deleted with each transaction.
+    /// A rollback journal that is created and deleted with each transaction.
     Rollback,
 }
 
-/// A database with the one table `entries(number, value, text)`. Every commit
-/// is durable (`synchronous=FULL`).
+/// A database with one table `entries(number, value, text)`. Every commit is durable
+/// (`synchronous=FULL`).
 pub(crate) struct Database {
     connection: Connection,
     path: PathBuf,
 }
 
-/// Makes SQLite draw its salts and nonces from `seed`, for the whole process:
-/// the same run writes the same bytes, and the first database does not wait
-/// for the kernel to gather entropy.
+/// Seeds SQLite's salts and nonces with `seed`, for the whole process. The same run then writes the
+/// same bytes, and the first database does not wait for the kernel's entropy.
 pub(crate) fn seed_library(seed: u64) {
-    // 0 would mean no seed.
+    // 0 would stand for no seed.
     let seed = (seed as i32).wrapping_mul(2) | 1;
     // SAFETY: this operation takes an int and a database that may be null.
     unsafe {
@@ -37,7 +36,7 @@ pub(crate) fn seed_library(seed: u64) {
 }
 
 impl Database {
-    /// Opens or makes the database.
+    /// Opens the database, or creates it.
     pub(crate) fn open(path: &Path, journal: Journal) -> Result<Self, Error> {
         let connection = Connection::open(path).map_err(|source| failed(path, source))?;
         let database = Database {
@@ -78,7 +77,7 @@ impl Database {
         self.batch("COMMIT")
     }
 
-    /// Inserts one row.
+    /// Inserts one row in a statement of its own.
     pub(crate) fn insert(&mut self, number: u64, value: u64) -> Result<(), Error> {
         let text = format!("the value of number {number} is {value} at first");
         self.execute(
@@ -87,7 +86,7 @@ impl Database {
         )
     }
 
-    /// Inserts rows `first..first + count` in one transaction.
+    /// Inserts the rows `first..first + count` in one transaction.
     pub(crate) fn insert_batch(&mut self, first: u64, count: u64) -> Result<(), Error> {
         self.begin()?;
         for number in first..first + count {
@@ -96,7 +95,7 @@ impl Database {
         self.commit()
     }
 
-    /// Looks rows up by their number.
+    /// Selects rows by their indexed number.
     pub(crate) fn select_by_number(&mut self, number: u64) -> Result<u64, Error> {
         self.query(
             "SELECT count(*), avg(value) FROM entries WHERE number = ?1",
@@ -104,7 +103,7 @@ impl Database {
         )
     }
 
-    /// Counts rows whose value lies in a range: a scan.
+    /// Counts rows whose value is in a range, which scans the table.
     pub(crate) fn select_by_value(&mut self, low: u64, high: u64) -> Result<u64, Error> {
         self.query(
             "SELECT count(*), avg(value) FROM entries WHERE value >= ?1 AND value < ?2",
@@ -112,7 +111,7 @@ impl Database {
         )
     }
 
-    /// Counts rows whose text has `part` in it: a scan that compares strings.
+    /// Counts rows whose text contains `part`, which scans the table and compares strings.
     pub(crate) fn select_by_text(&mut self, part: &str) -> Result<u64, Error> {
         self.query(
             "SELECT count(*), avg(value) FROM entries WHERE text LIKE ?1",
@@ -120,7 +119,7 @@ impl Database {
         )
     }
 
-    /// Changes the rows of one number.
+    /// Updates the rows with this number.
     pub(crate) fn update(&mut self, number: u64, value: u64) -> Result<(), Error> {
         self.execute(
             "UPDATE entries SET value = ?2 WHERE number = ?1",
@@ -128,7 +127,7 @@ impl Database {
         )
     }
 
-    /// Changes the rows of `first..first + count` in one transaction.
+    /// Updates the rows `first..first + count` in one transaction.
     pub(crate) fn update_range(&mut self, first: u64, count: u64) -> Result<(), Error> {
         self.begin()?;
         for number in first..first + count {
@@ -137,7 +136,7 @@ impl Database {
         self.commit()
     }
 
-    /// Deletes the rows of one number.
+    /// Deletes the rows with this number.
     pub(crate) fn delete(&mut self, number: u64) -> Result<(), Error> {
         self.execute(
             "DELETE FROM entries WHERE number = ?1",

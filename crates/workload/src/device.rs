@@ -1,11 +1,12 @@
-//! Workloads on the bare device: unloaded throughput as fio would measure it,
-//! and what a request costs the CPU.
+//! Workloads on the bare device: unloaded throughput as measured by fio, and the CPU cost of a
+//! request.
 //!
-//! `seq-read-1` … `rand-write-32` give `read_mb_s` or `write_mb_s`: 128 KB
-//! requests in sequence or 4 KB requests at random, 1 or 32 at a time.
-//! `overhead-read-1` … `overhead-write-32` give `instructions_per_io`: under
-//! the lab's clock, one instruction a nanosecond, and a device that answers at
-//! once, the time of a request is the instructions it took.
+//! `seq-read-1` … `rand-write-32` give `read_mb_s` or `write_mb_s`, with sequential 128 KB requests
+//! or random 4 KB requests, 1 or 32 at a time.
+//!
+//! `overhead-read-1` … `overhead-write-32` give `instructions_per_io`. Under the lab's clock an
+//! instruction takes one nanosecond. With a device that answers at once, the time of a request is
+//! its number of instructions.
 
 use crate::background::Background;
 use crate::direct::{Direction, Job, Order, Outcome, Target, perform};
@@ -17,14 +18,14 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What the figures are about.
+/// Kinds of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Throughput,
     Overhead,
 }
 
-/// A workload's name, understood.
+/// A parsed workload's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     purpose: Purpose,
@@ -34,7 +35,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// `None` if the name is none of this module's.
+    /// `None` if the name is not one of this module's.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let (kind, rest) = name.split_once('-')?;
         let (direction, depth) = rest.split_once('-')?;
@@ -79,11 +80,11 @@ impl Plan {
     }
 }
 
-/// What the requests go to.
+/// Target of the requests.
 pub(crate) enum Place {
-    /// A whole block device, overwritten from its start.
+    /// A whole block device, which is overwritten from its begin.
     Device(PathBuf),
-    /// A file made for the run.
+    /// A file that is made for the run.
     File(PathBuf),
 }
 
@@ -96,7 +97,7 @@ impl Place {
     }
 }
 
-/// One of the workloads.
+/// One of the workloads on the bare device.
 pub(crate) struct Requests<'a> {
     plan: Plan,
     job: Job,

@@ -1,7 +1,7 @@
-//! Direct I/O: one engine for throughput, CPU cost and calibration.
+//! Direct I/O for throughput, CPU cost and calibration.
 //!
-//! Depth 1 is `pread`/`pwrite`, deeper queues are kept full with io_uring;
-//! both pass by the page cache. The number of requests is fixed, not the time.
+//! Depth 1 uses `pread` and `pwrite`; deeper queues are kept full with io_uring. Both bypass the
+//! page cache. The number of requests is fixed, not the time.
 
 use crate::Error;
 use crate::content;
@@ -17,68 +17,68 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Bytes a request of [`Target::fill`] has.
+/// Size of a request of [`Target::fill`].
 const FILL_BYTES: usize = 1 << 20;
 
-/// Which way the data goes.
+/// Direction of the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the device.
+    /// From the device into memory.
     Read,
-    /// To the device.
+    /// From memory to the device.
     Write,
 }
 
-/// Where one request is, seen from the one before.
+/// Place of a request relative to the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Right behind it; from the start again at the span's end.
+    /// Right after the previous one; at the span's begin after its end.
     Sequential,
-    /// Anywhere in the span, on a multiple of the request's size.
+    /// At any multiple of the request's size in the span.
     Random,
 }
 
-/// What to do.
+/// Parameters of direct I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Reads or writes.
+    /// Whether it reads or writes.
     pub direction: Direction,
-    /// Sequential or random.
+    /// Whether requests are sequential or at random places.
     pub order: Order,
-    /// One request's size, a multiple of 4096.
+    /// Size of a request in bytes, a multiple of 4096.
     pub request_bytes: usize,
-    /// Requests in flight at a time, at least 1.
+    /// Number of requests in flight, at least 1.
     pub depth: usize,
-    /// Requests in all.
+    /// Number of all requests.
     pub requests: u64,
-    /// The part of the target they go to, from its start.
+    /// Size in bytes of the target's part that requests go to, from its begin.
     pub span_bytes: u64,
 }
 
-/// What came of it.
+/// Result of direct I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// First submission to last completion.
+    /// Time from the first submission to the last completion.
     pub elapsed: Duration,
-    /// Bytes moved.
+    /// Number of bytes that were read or written.
     pub bytes: u64,
 }
 
 impl Outcome {
-    /// 10^6 bytes a second.
+    /// Rate in 10^6 bytes per second.
     pub fn rate_mb_s(&self) -> f64 {
         crate::stage::rate_mb_s(self.bytes, self.elapsed)
     }
 }
 
-/// A block device or a file, open for direct I/O.
+/// A block device or a file that is open for direct I/O.
 pub struct Target {
     file: File,
     path: PathBuf,
 }
 
 impl Target {
-    /// Opens a block device. What is on it will be overwritten by writes.
+    /// Opens a block device. Writes overwrite its data.
     pub fn device(path: &Path) -> Result<Self, Error> {
         Target::open(path, OpenOptions::new().read(true).write(true))
     }
@@ -115,21 +115,20 @@ impl Target {
         &self.file
     }
 
-    /// Waits until the device has programmed what it holds in its cache.
+    /// Waits until the device has programmed the content of its cache.
     pub(crate) fn settle(&self) -> Result<(), Error> {
         let failed = |source| Error::io("sync", &self.path, source);
         self.file.sync_all().map_err(failed)
     }
 
-    /// The device's or file's size.
+    /// Size of the device or file, in bytes.
     pub fn bytes(&self) -> Result<u64, Error> {
         (&self.file)
             .seek(SeekFrom::End(0))
             .map_err(|source| Error::io("find the size of", &self.path, source))
     }
 
-    /// Writes the first `bytes` once, so that reads find data there, and makes
-    /// them durable.
+    /// Writes the first `bytes` bytes once and syncs them, so that reads find data there.
     pub fn fill(&self, bytes: u64, seed: u64, stop: &AtomicBool) -> Result<(), Error> {
         let failed = |source| Error::io("write", &self.path, source);
         let chunk = (FILL_BYTES as u64).min(bytes) as usize;
@@ -147,7 +146,7 @@ impl Target {
     }
 }
 
-/// Does `job`; random places come from `seed`.
+/// Performs `job`; `seed` determines random places.
 pub fn perform(target: &Target, job: &Job, seed: u64, stop: &AtomicBool) -> Result<Outcome, Error> {
     let places = Places::new(job, seed);
     let begun = Instant::now();
@@ -161,11 +160,11 @@ pub fn perform(target: &Target, job: &Job, seed: u64, stop: &AtomicBool) -> Resu
     })
 }
 
-/// The offsets of a job's requests.
+/// Offsets of a job's requests.
 struct Places {
     order: Order,
     request_bytes: u64,
-    /// Requests that fit into the span.
+    /// Number of requests that fit into the span.
     slots: u64,
     next: u64,
     random: Random,
@@ -231,7 +230,7 @@ fn queued(target: &Target, job: &Job, places: Places, stop: &AtomicBool) -> Resu
         in_flight: 0,
     };
     let outcome = queue.run(stop);
-    // The kernel may still write into the buffers: they go after the last.
+    // The kernel may still write into the buffers, so they are dropped after the last completion.
     queue.drain();
     outcome
 }
@@ -320,7 +319,7 @@ impl Queue<'_> {
     fn drain(&mut self) {
         while self.in_flight > 0 {
             if self.wait().is_err() {
-                // Without the ring nothing tells when the buffers are free.
+                // Without the ring, the end of the requests is unknown, so the buffers are leaked.
                 std::mem::forget(std::mem::replace(&mut self.buffers, Pages::zeroed(0)));
                 return;
             }

@@ -1,58 +1,57 @@
-//! What can go wrong while a workload runs, each as one sentence that says
-//! what to do.
+//! Errors of workloads, each with a sentence that says what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a workload gave no figures.
+/// Reasons why a workload gave no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No workload has this name.
     #[error("'{name}' is not a workload: choose from {choices}")]
     UnknownWorkload {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// All names, by commas.
+        /// All names, separated by commas.
         choices: String,
     },
     /// No background load has this name.
     #[error("'{name}' is not a background load: choose from {choices}")]
     UnknownLoad {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// All names, by commas.
+        /// All names, separated by commas.
         choices: String,
     },
     /// No loader has this name.
     #[error("'{name}' is not a loader: choose from {choices}")]
     UnknownLoader {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// All names, by commas.
+        /// All names, separated by commas.
         choices: String,
     },
     /// No upkeep has this name.
     #[error("'{name}' is not an upkeep: choose from {choices}")]
     UnknownUpkeep {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// All names, by commas.
+        /// All names, separated by commas.
         choices: String,
     },
-    /// The phone could not be used for so long.
+    /// The ageing of the phone failed.
     #[error("ageing failed: {0}")]
     Ageing(#[from] age::Error),
-    /// Its files could not be defragmented.
+    /// The defragmentation of the phone's files failed.
     #[error("upkeep failed: {0}")]
     Upkeep(String),
-    /// The pair measures nothing.
+    /// The pair of workload and load measures nothing.
     #[error("workload '{workload}' cannot run under load '{load}': {reason}")]
     NotTogether {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// What to choose instead.
+        /// Reason, and what to choose instead.
         reason: &'static str,
     },
     /// A system call on a file failed.
@@ -60,73 +59,73 @@ pub enum Error {
     Io {
         /// The operation, such as `creat` or `fsync`.
         action: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The kernel's reason.
+        /// The system's error.
         source: io::Error,
     },
     /// The file system is full.
     #[error("no space left for {}: free some, or choose a smaller scale", path.display())]
     NoSpace {
-        /// The file that could not grow.
+        /// Path of the file that could not grow.
         path: PathBuf,
     },
-    /// SQLite failed.
+    /// An operation of SQLite failed.
     #[error("SQLite cannot use {}: {source}", path.display())]
     Database {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
-        /// SQLite's reason.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// The background process ended on an error of its own.
+    /// The background process ended with an error of its own.
     #[error("the background load cannot write {}: {source}", path.display())]
     Background {
-        /// The background's file.
+        /// Path of the background's file.
         path: PathBuf,
-        /// The kernel's reason.
+        /// The system's error.
         source: io::Error,
     },
-    /// The background process was killed by something else.
+    /// The background process was killed from outside.
     #[error("the background load (process {pid}) was killed while it was needed: {how}")]
     BackgroundGone {
-        /// Its process id.
+        /// Process id of the background.
         pid: i32,
-        /// Its wait status in words.
+        /// Wait status in words.
         how: String,
     },
-    /// Dirty data never went to the device.
+    /// The kernel did not write dirty data back.
     #[error(
         "the background load wrote for {waited_s} s and the kernel wrote nothing back: \
          choose a larger scale or lower vm.dirty_background_bytes"
     )]
     NoWriteback {
-        /// How long was waited, in seconds.
+        /// Time waited, in seconds.
         waited_s: u64,
     },
-    /// A kernel interface the workload needs is not there or not as known.
+    /// A kernel interface that the workload needs is missing or has another form.
     #[error("cannot use {}: {reason}", path.display())]
     Interface {
-        /// The file or directory of the interface.
+        /// File or directory of the interface.
         path: PathBuf,
-        /// What is wrong and what to do about it.
+        /// What is wrong, and what to do about it.
         reason: String,
     },
     /// A program that is measured, or that measures, failed.
     #[error("{} failed: {reason}", path.display())]
     Program {
-        /// The program.
+        /// Path of the program.
         path: PathBuf,
-        /// What it said.
+        /// Output of the program.
         reason: String,
     },
-    /// The caller's stop flag was set.
+    /// The caller set the stop flag.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Error {
-    /// A failed system call on `path`; a full file system gets its own sentence.
+    /// Error of a system call on `path`; a full file system becomes [`Error::NoSpace`].
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.raw_os_error() {

@@ -1,4 +1,4 @@
-//! What a run needs on the disk and how much it writes, known before it runs.
+//! Disk space and written bytes of a run, computed before it runs.
 
 use crate::app::APPS;
 use crate::load::Load;
@@ -7,27 +7,27 @@ use crate::{Error, Surface, calibrate, camera, check, front, launch, surface};
 use device::PAGE_BYTES;
 use record::{Run, Scale};
 
-/// Room for directories, the seed's file layout and the journal of a database.
+/// Space for directories, the seed's file layout and the journal of a database.
 const MARGIN_BYTES: u64 = 32 << 20;
 
-/// Bytes a row of the SQLite benchmark takes, with its index.
+/// Bytes of a row of the SQLite benchmark, with its index.
 const ROW_BYTES: u64 = 128;
 
-/// A run's use of the disk.
+/// Disk use of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
-    /// The most that its files hold at a time.
+    /// Largest size of its files at a time, in bytes.
     pub disk_bytes: u64,
-    /// About what it writes, with one pass of the load over its file; the load
-    /// goes on until the foreground is done.
+    /// Approximate bytes that it writes, with one pass of the load over its file. The load
+    /// continues until the foreground has ended.
     pub written_bytes: u64,
 }
 
-/// The footprint of one run at this scale on this machine: a load's file is
-/// larger than the kernel's dirty limit.
+/// Footprint of one run at this scale on this machine: a load's file is larger than the kernel's
+/// dirty limit.
 ///
 /// # Errors
-/// Those of [`check`].
+/// The errors of [`check`].
 pub fn footprint(run: &Run, scale: Scale) -> Result<Footprint, Error> {
     check(run)?;
     let sizes = Sizes::of_workload(scale, &run.workload);
@@ -64,13 +64,13 @@ fn foreground(run: &Run, sizes: &Sizes) -> Footprint {
         "gallery" | "aged-gallery" | "third" | "undisturbed" => of(front::gallery_bytes(sizes), 0),
         "camera" => of(front::camera_bytes(sizes), front::camera_bytes(sizes)),
         "game" | "aged-game" => of(front::game_bytes(sizes), 0),
-        // An app is about three times its working set.
+        // An app has about three times the size of its working set.
         "launch" => of(APPS as u64 * sizes.app_pages * 3 * PAGE_BYTES as u64, 0),
         _ => of(rows * ROW_BYTES, 3 * rows * ROW_BYTES),
     }
 }
 
-/// Files that are made once, and what is written besides.
+/// A footprint of files that are written once, and of further writes.
 fn of(files_bytes: u64, again_bytes: u64) -> Footprint {
     Footprint {
         disk_bytes: files_bytes,
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    // Idle, because a load's file follows the machine's dirty limit, which moves.
+    // The load is idle, because a load's file follows the machine's dirty limit, which changes.
     #[test]
     fn a_larger_scale_never_needs_less() {
         for workload in WORKLOADS {

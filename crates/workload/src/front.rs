@@ -1,6 +1,6 @@
-//! FastTrack's three foreground apps ("002", 2.3.2 and 6.1): what a user waits for when
-//! turning to one. The first time everything is cold; then the app is left for a while and
-//! turned to again, and what the page cache still has of it need not be read.
+//! FastTrack's three foreground apps ("002", 2.3.2 and 6.1): the wait of a user who opens one. The
+//! first opening is cold. Then the app is left for a while and opened again; pages that are still
+//! in the page cache need not be read.
 
 use crate::Error;
 use crate::background::Background;
@@ -16,39 +16,39 @@ use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
 
-/// One read: what read-ahead would ask for.
+/// Size of one read, as read-ahead would have it.
 const READ_BYTES: usize = 128 << 10;
 
-/// The app's code.
+/// Size of the app's code.
 const PROGRAM_BYTES: usize = 4 << 20;
 
-/// A photo, its thumbnail, and what decoding either takes.
+/// Size of a photo and of its thumbnail, and the time to decode either.
 const PHOTO_BYTES: usize = 512 << 10;
 const THUMBNAIL_BYTES: usize = 16 << 10;
 const DECODE: Duration = Duration::from_millis(1);
 
-/// One of a game's asset files.
+/// Size of one of a game's asset files.
 const ASSET_BYTES: usize = 2 << 20;
 
-/// How long the user is elsewhere.
+/// Time for which the user leaves the app.
 const ABSENCE: Duration = Duration::from_secs(1);
 
-/// What an album has on disk.
+/// Disk space of the gallery, in bytes.
 pub(crate) fn gallery_bytes(sizes: &Sizes) -> u64 {
     (PROGRAM_BYTES + READ_BYTES) as u64 + sizes.photos * (PHOTO_BYTES + THUMBNAIL_BYTES) as u64
 }
 
-/// What a burst has.
+/// Disk space of the camera, in bytes.
 pub(crate) fn camera_bytes(sizes: &Sizes) -> u64 {
     (PROGRAM_BYTES + READ_BYTES) as u64 + sizes.burst_shots * sizes.burst_shot_bytes
 }
 
-/// What a game has, an eighth of its assets unpacked.
+/// Disk space of the game in bytes, with an eighth of its assets unpacked.
 pub(crate) fn game_bytes(sizes: &Sizes) -> u64 {
     (PROGRAM_BYTES + READ_BYTES) as u64 + sizes.game_bytes / 8 * 9
 }
 
-/// What every app has: its code, and a file of settings that it saves.
+/// Files of every app: its code, and settings that it saves.
 pub(crate) struct App {
     pub(crate) program: PathBuf,
     settings: PathBuf,
@@ -87,14 +87,14 @@ impl App {
     }
 }
 
-/// What an app does of its own.
+/// Part of an app that differs between scenarios.
 pub(crate) trait Scenario {
     fn prepare(&self, app: &App) -> Result<(), Error>;
 
-    /// What it reads besides the app's code.
+    /// Files that it reads besides the app's code.
     fn read_files(&self) -> &[PathBuf];
 
-    /// All that the user waits for.
+    /// Performs everything that the user waits for.
     fn respond(&mut self, app: &mut App, meter: &mut Meter) -> Result<(), Error>;
 }
 
@@ -104,15 +104,15 @@ pub(crate) struct Front<S> {
 }
 
 impl<S: Scenario> Front<S> {
-    /// Nothing that it reads is in the page cache after this. All of it is on the device
-    /// since it was prepared: nothing is synced, which would disturb others.
+    /// Drops all files that it reads from the page cache. They were synced when they were prepared,
+    /// so this does not sync, which would disturb others.
     pub(crate) fn forget(&self) -> Result<(), Error> {
         drop_cached(&self.app.program)?;
         let mut files = self.scenario.read_files().iter();
         files.try_for_each(|file| drop_cached(file))
     }
 
-    /// The user turns to it.
+    /// Opens the app and records the response.
     pub(crate) fn open(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let Front { app, scenario } = self;
         meter.span("response", |meter| scenario.respond(app, meter))
@@ -136,14 +136,14 @@ impl<S: Scenario> Foreground for Front<S> {
     }
 }
 
-/// Time that is not the foreground's.
+/// Leaves the app; the time does not count as the foreground's.
 pub(crate) fn be_elsewhere(meter: &mut Meter) {
     let left = Instant::now();
     std::thread::sleep(ABSENCE);
     meter.exclude(left.elapsed());
 }
 
-/// Opens an album: each photo is read and its thumbnail appended to a cache.
+/// An album that is opened: each photo is read, and its thumbnail appended to a cache.
 pub(crate) struct Gallery {
     photos: Vec<PathBuf>,
     thumbnails: PathBuf,
@@ -194,7 +194,7 @@ impl Scenario for Gallery {
     }
 }
 
-/// Is left: the burst it has in memory is made durable, then the home screen is read.
+/// A camera that is left: the burst in memory is made durable, then the home screen is read.
 pub(crate) struct Camera {
     shots: Vec<PathBuf>,
     shot_bytes: usize,
@@ -243,7 +243,7 @@ impl Scenario for Camera {
     }
 }
 
-/// Loads: reads its assets and writes what it unpacks of them to a cache.
+/// A game that is loaded: it reads its assets and writes what it unpacks to a cache.
 pub(crate) struct Game {
     assets: Vec<PathBuf>,
     cache: PathBuf,

@@ -1,7 +1,6 @@
-//! Scenario C (§3, §4.3.3): an app is installed from a package on the device.
-//! The installer reads the package, writes its files in 64 KB buffered writes
-//! with an fsync at the end of each, and registers the app in a file that it
-//! replaces.
+//! Scenario C (§3, §4.3.3): an app is installed from a package on the device. The installer reads
+//! the package, and writes its files in 64 KB buffered writes with an fsync at the end of each.
+//! Then it registers the app in a file that it replaces.
 
 use crate::Error;
 use crate::background::Background;
@@ -15,24 +14,24 @@ use device::Pages;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// One read of the package and one write of a file.
+/// Size of a read of the package, and of a write of a file.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Unpacking a chunk keeps the installer from writing for this long: about
-/// 32 MB/s. Meanwhile the kernel may write back what is dirty.
+/// Time for which unpacking a chunk keeps the installer from writing: about 32 MB/s. The kernel may
+/// write back dirty data meanwhile.
 const UNPACK: Duration = Duration::from_millis(2);
 
-/// The list of installed apps.
+/// Size of the list of installed apps.
 const REGISTER_BYTES: usize = 200 << 10;
 
-/// Scenario C.
+/// Workload of scenario C.
 pub(crate) struct Installs {
     directory: PathBuf,
     package: PathBuf,
     register: PathBuf,
     data: Pages,
     buffer: Pages,
-    /// Sizes of the files in the package, in chunks.
+    /// Size of each file in the package, in chunks.
     files: Vec<u64>,
     installs: u64,
 }
@@ -99,7 +98,7 @@ impl Foreground for Installs {
     }
 }
 
-/// A package's files: one large, some of a few chunks, many of one.
+/// Sizes of a package's files: one large, some of a few chunks, many of one.
 fn split(chunks: u64, random: &mut Random) -> Vec<u64> {
     let mut files = vec![(chunks / 3).max(1)];
     let mut left = chunks - files[0];

@@ -1,7 +1,7 @@
-//! Scenario A (§3, §4.3.1): an app starts. Its user-interface task reads its
-//! files cold, looks things up in its database and makes its new state
-//! durable: a SQLite transaction, and preference files replaced the Android
-//! way (rename to a backup, write anew, fsync, unlink the backup).
+//! Scenario A (§3, §4.3.1): an app starts. Its user-interface task reads its files cold, looks rows
+//! up in its database and makes its new state durable. That is a SQLite transaction, and preference
+//! files that are replaced as Android does (rename to a backup, write anew, fsync, unlink the
+//! backup).
 
 use crate::Error;
 use crate::background::Background;
@@ -16,16 +16,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What the app's code and resources are, in bytes.
+/// Sizes of the app's code and resources, in bytes.
 const PROGRAM_BYTES: [usize; 3] = [3 << 20, 2 << 20, 1 << 20];
 
-/// All of the app's files, at most.
+/// Largest size of all files of the app, in bytes.
 pub(crate) const APP_BYTES: u64 = 8 << 20;
 
-/// What one start makes durable, at most: preferences, pages, journal.
+/// Most bytes that one start makes durable: preferences, pages, journal.
 pub(crate) const STATE_BYTES: u64 = 256 << 10;
 
-/// One read of them: what read-ahead would ask for.
+/// Size of one read of the program, as read-ahead would have it.
 const READ_BYTES: usize = 64 << 10;
 
 /// Rows of the database before the first start.
@@ -35,11 +35,11 @@ const ROWS: u64 = 500;
 const SELECTS: u64 = 20;
 const UPDATES: u64 = 10;
 
-/// Preference files, and the largest of them.
+/// Number of preference files, and size of the largest.
 const PREFERENCES: usize = 3;
 const PREFERENCE_BYTES: usize = 16 << 10;
 
-/// Scenario A.
+/// Workload of scenario A.
 pub(crate) struct Launches {
     programs: Vec<PathBuf>,
     preferences: Vec<PathBuf>,
@@ -135,7 +135,7 @@ pub(crate) fn replace(meter: &mut Meter, path: &Path, data: &[u8]) -> Result<(),
     unlink(meter, &backup)
 }
 
-/// Makes a file of `bytes` out of `data` over and over, unmeasured.
+/// Writes a new file of `bytes` bytes that repeats `data`, unmeasured.
 pub(crate) fn write_new(path: &Path, data: &[u8], bytes: usize) -> Result<(), Error> {
     let failed = |source| Error::io("write", path, source);
     let mut file = create(path).map_err(failed)?;

@@ -1,5 +1,5 @@
-//! The seeded file layout: small files and directories made before anything
-//! else, so that each seed allocates inodes and blocks somewhere else.
+//! The seeded file layout: small files and directories that are made before anything else. Each
+//! seed thus allocates inodes and blocks elsewhere.
 
 use crate::Error;
 use crate::content;
@@ -26,7 +26,7 @@ pub(crate) fn create(directory: &Path, seed: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes back everything dirty on the file system of `directory`.
+/// Writes back all dirty pages of the file system of `directory` (syncfs(2)).
 pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     let open = fs::File::open(directory).map_err(|source| Error::io("open", directory, source))?;
     // SAFETY: the descriptor belongs to `open`, which outlives the call.

@@ -1,7 +1,7 @@
-//! M1-M5, scenarios, background loads and latency recording.
+//! Workloads M1 to M5, scenarios, background loads, and their latencies.
 //!
-//! [`run`] does one workload under one load in a directory and returns its
-//! figures. The lab's guests and `frontrow bench` run the same code.
+//! [`run`] runs one workload under one load in a directory and returns its figures. The lab's
+//! guests and `frontrow bench` run the same code.
 
 mod aged;
 mod app;
@@ -67,63 +67,62 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What to run, where, and who listens.
+/// Arguments of a run.
 pub struct RunRequest<'a> {
     /// The workload and the load.
     pub run: &'a Run,
-    /// An existing directory on the file system under test. The run makes its
-    /// files in it and removes those of the load.
+    /// An existing directory on the file system under test. The run makes its files in it, and
+    /// removes those of the load.
     pub dir: &'a Path,
-    /// The bare device for the workloads of [`Surface::Device`], which
-    /// overwrite it; `None` gives them a file in `dir`.
+    /// The bare device for the workloads of [`Surface::Device`], which overwrite it. With `None`
+    /// they use a file in `dir`.
     pub device: Option<&'a Path>,
-    /// Lays out files, shifts the load's start and chooses random places.
+    /// Seed of the file layout, the load's start and random places.
     pub seed: u64,
-    /// How large everything is.
+    /// Size of the workload and the load.
     pub scale: Scale,
-    /// Who brings an app's pages into memory, in the launch experiment.
+    /// Loader of an app's pages, for the launch experiment.
     pub loader: Loader,
-    /// Who defragments the phone, in the janusd experiment, and the aged apps' files.
+    /// Upkeep of the phone in the janusd experiment, and of the aged apps' files.
     pub upkeep: Upkeep,
-    /// Where tracefs is mounted, to tell time in dirty throttling apart
-    /// (needs root); `None` leaves those figures out.
+    /// Mount point of tracefs, to measure the time in dirty throttling (needs root). `None` leaves
+    /// those figures out.
     pub tracefs: Option<&'a Path>,
-    /// Cgroups that the load's processes run in, one each, unless its name gives it one of
-    /// its own.
+    /// Cgroups for the load's processes, one each, unless its name gives it one of its own.
     pub background_cgroups: &'a [PathBuf],
     /// Whether the load has the idle class of I/O priorities (`ionice -c idle`).
     pub background_is_idle_class: bool,
-    /// Once true, the run ends with [`Error::Interrupted`] and cleans up.
+    /// Stop flag. Once it is set, the run cleans up and ends with [`Error::Interrupted`].
     pub stop: &'a AtomicBool,
-    /// Told when the measured part begins and ends.
+    /// Observer of the measured part.
     pub observer: &'a mut dyn Observer,
 }
 
-/// Told when the measured part begins and ends: preparation, warming up and
-/// cleaning up are outside.
+/// Observer of the begin and the end of the measured part, without preparation, warm-up and
+/// clean-up.
 pub trait Observer {
-    /// Just before the first measured operation.
+    /// Called just before the first measured operation.
     fn before(&mut self) {}
 
-    /// Just after the last measured operation, also when it failed.
+    /// Called just after the last measured operation, also after a failure.
     fn after(&mut self) {}
 }
 
-/// Listens to nothing.
+/// An observer that does nothing.
 impl Observer for () {}
 
 /// One figure of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
-    /// Its name in the result contract, such as `fsync_mean_ms`.
+    /// Name in the result contract, such as `fsync_mean_ms`.
     pub metric: String,
-    /// `ms`, `MB/s`, `1` …
+    /// Unit of the value: `ms`, `MB/s`, `1` …
     pub unit: &'static str,
-    /// The figure.
+    /// The value in `unit`.
     pub value: f64,
-    /// The whole distribution, where the figure is its mean.
+    /// Distribution of which the value is the mean; None without one.
     pub histogram: Option<Histogram>,
-    /// What it is the mean of, in order, where the order tells something.
+    /// Values in order whose mean the figure is; None unless their order matters.
     pub series: Option<Series>,
 }
 
@@ -139,7 +138,7 @@ impl Measurement {
         }
     }
 
-    /// The same of a time.
+    /// A figure in milliseconds without a distribution.
     pub fn milliseconds(metric: String, value: f64) -> Self {
         Measurement::new(metric, "ms", value)
     }
@@ -149,12 +148,12 @@ impl Measurement {
     }
 }
 
-/// A name and what it stands for, in a list for people.
+/// A name and its meaning, for lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// As experiments and the command line have it.
+    /// Name in experiments and on the command line.
     pub name: &'static str,
-    /// One line.
+    /// Meaning of the name in one line.
     pub title: &'static str,
 }
 
@@ -169,7 +168,7 @@ impl Entry {
     }
 }
 
-/// The workloads.
+/// All workloads.
 pub const WORKLOADS: &[Entry] = &[
     Entry::new("m1", "creat, write 4 KB, fsync, close of one file"),
     Entry::new("m2", "creat, write 1 MB, fsync, close of one file"),
@@ -271,17 +270,16 @@ pub const WORKLOADS: &[Entry] = &[
     ),
 ];
 
-/// What a workload runs on.
+/// Surface that a workload runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
     /// A directory of a mounted file system.
     FileSystem,
-    /// The bare device, with nothing mounted.
+    /// The bare device, without a mounted file system.
     Device,
 }
 
-/// What `workload` runs on; an unknown name is a file system's, and [`run`]
-/// says that it is unknown.
+/// Surface of `workload`. Unknown names belong to the file system, and [`run`] refuses them.
 pub fn surface(workload: &str) -> Surface {
     let bare =
         device::Plan::parse(workload).is_some() || calibrate::Plan::parse(workload).is_some();
@@ -291,12 +289,13 @@ pub fn surface(workload: &str) -> Surface {
     }
 }
 
-/// The program of Debian's that `workload` starts, by its name in the lab's guests.
+/// Program of Debian that `workload` starts, by its name in the lab's guests. None for other
+/// workloads.
 pub fn program(workload: &str) -> Option<&'static str> {
     Program::parse(workload).map(Program::name)
 }
 
-/// Whether the names are known and the pair measures something.
+/// Checks that the names are known and the pair measures something.
 ///
 /// # Errors
 /// [`Error::UnknownWorkload`], [`Error::UnknownLoad`] or [`Error::NotTogether`].
@@ -327,15 +326,13 @@ pub fn check(run: &Run) -> Result<(), Error> {
     }
 }
 
-/// Runs one workload under one load; the figures come in a fixed order.
+/// Runs one workload under one load and returns its figures in a fixed order.
 ///
-/// The calling thread is the foreground. The load is a child process of its
-/// own that is gone when this returns, so a caller that waits for any child
-/// must not do so meanwhile.
+/// The calling thread is the foreground. The load is a child process that has ended when this
+/// returns. The caller must not wait for arbitrary children meanwhile.
 ///
 /// # Errors
-/// Those of [`check`] before anything is done; later whatever failed, after
-/// the load is gone.
+/// The errors of [`check`] before anything is done; later any other, after the load has ended.
 pub fn run(request: &mut RunRequest) -> Result<Vec<Measurement>, Error> {
     check(request.run)?;
     let sizes = Sizes::of_workload(request.scale, &request.run.workload);
@@ -362,7 +359,7 @@ fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>,
     stage::perform(request, &ground, &loads, foreground.as_mut())
 }
 
-/// `None` for a workload of the file system.
+/// The workload on the bare device with this name; `None` for one of the file system.
 fn choose_on_device<'a>(
     request: &RunRequest<'a>,
     sizes: &Sizes,

@@ -1,4 +1,4 @@
-//! Background loads: what they write, and the file they write to.
+//! Background loads: their writes and their files.
 //!
 //! | load | what it does, until it is stopped |
 //! |---|---|
@@ -10,23 +10,23 @@
 //! | `download` | writes 5 MB/s |
 //! | `update` | reads 6 and writes 12 MB/s and syncs what it wrote, as an installer does |
 //!
-//! These three are the launch paper's weak, medium and high load ("003", §V), which
-//! gives them no numbers. FastTrack's two ("002", 6.1) do not pace themselves:
+//! These three are the weak, medium and high load of the launch paper ("003", §V), which gives no
+//! numbers. The two of FastTrack ("002", 6.1) have no pace:
 //!
 //! | `reinstall` | writes an app's files and syncs each, one after another |
 //! | `backup` | reads big files from start to end |
 //!
-//! Three that sync, for the experiment `foreground`:
+//! Three loads sync, for the experiment `foreground`:
 //!
 //! | `database` | commits in a loop, with a rollback journal |
 //! | `unpack` | unpacks an archive into small files, syncs, deletes them, and again |
 //! | `flat-out` | reads, writes and syncs without a pause |
 //!
-//! `apps-2` to `apps-6` are so many apps at once, in this order: `reinstall`, `backup`,
-//! `update`, `random`, `download` and `writer` (the paper names the first two of its six).
+//! `apps-2` to `apps-6` are that many apps at once, in this order: `reinstall`, `backup`, `update`,
+//! `random`, `download` and `writer`. The paper names the first two of its six.
 //!
-//! All go through the page cache. `-memcg` after a name puts the load into a memory
-//! cgroup of its own.
+//! All loads use the page cache. `-memcg` after a name puts the load into a memory cgroup of its
+//! own.
 
 use crate::background::{Background, DATABASE, Script};
 use crate::content;
@@ -46,13 +46,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// One call's bytes: small enough that the written total is a fine clock.
+/// Size of one write, small enough to make the written total a fine clock.
 const CHUNK_BYTES: usize = 128 << 10;
 
-/// One call's bytes while a file is prepared.
+/// Size of one write while a file is prepared.
 const PREPARE_BYTES: usize = 1 << 20;
 
-/// The background loads, `idle` among them.
+/// All background loads, with `idle`.
 pub const LOADS: &[Entry] = &[
     Entry::new("idle", "nothing in the background"),
     Entry::new("writer", "one big file is written from start to end"),
@@ -88,7 +88,7 @@ pub const LOADS: &[Entry] = &[
     ),
 ];
 
-/// Who joins whom in `apps-N`.
+/// Loads of `apps-N`, which uses the first N.
 const APPS: [&str; 6] = [
     "reinstall",
     "backup",
@@ -98,13 +98,13 @@ const APPS: [&str; 6] = [
     "writer",
 ];
 
-/// How many processes a load is, each in a cgroup of its own where the run has some; none
-/// for `idle` and unknown ones.
+/// Number of processes of a load, each in a cgroup of its own where the run has some; 0 for `idle`
+/// and unknown loads.
 pub fn processes(load: &str) -> usize {
     Load::parse_all(load).map_or(0, |loads| loads.len())
 }
 
-/// What the background does.
+/// Access patterns of background processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
     Writer,
@@ -112,26 +112,26 @@ pub(crate) enum Pattern {
     Random,
     Reinstall,
     Backup,
-    /// Transactions with a rollback journal, as SQLite's.
+    /// Transactions with a rollback journal, like SQLite's.
     Database,
-    /// Small files, then `syncfs`.
+    /// Small files, followed by `syncfs`.
     Unpack,
-    /// A little at a time.
+    /// A limited amount of data at regular intervals.
     Paced(Pace),
-    /// A scenario's own: see [`Background::want`].
+    /// The thumbnails of scenario B, see [`Background::want`].
     Thumbnails,
 }
 
-/// One step of a paced load, and how often it comes.
+/// One step of a paced load, and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
-    /// Between two steps.
+    /// Time between two steps.
     pub(crate) pause: Duration,
-    /// Read by each.
+    /// Bytes that a step reads.
     pub(crate) read_bytes: u64,
-    /// Written by each.
+    /// Bytes that a step writes.
     pub(crate) write_bytes: u64,
-    /// After so many steps what was written is synced.
+    /// Number of steps between two syncs; None without syncs.
     pub(crate) sync_steps: Option<u64>,
 }
 
@@ -164,7 +164,7 @@ impl Pace {
     };
 }
 
-/// A background as the run asks for it.
+/// A background process that a run asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     pub(crate) pattern: Pattern,
@@ -172,7 +172,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// All that run at once, none for `idle`.
+    /// All processes of the load with this name; empty for `idle`.
     pub(crate) fn parse_all(name: &str) -> Result<Vec<Self>, Error> {
         let number = name.strip_prefix("apps-").and_then(|it| it.parse().ok());
         match (name, number) {
@@ -214,7 +214,7 @@ impl Load {
         })
     }
 
-    /// Whether it is steady from its first steps: writeback never gets far behind it.
+    /// Whether it is steady from its first steps: writeback keeps up with it.
     pub(crate) fn is_steady(self) -> bool {
         matches!(
             self.pattern,
@@ -226,7 +226,7 @@ impl Load {
         )
     }
 
-    /// Whether it can go through its file once and end.
+    /// Whether it can make one pass over its file and end.
     pub(crate) fn has_an_end(self) -> bool {
         matches!(
             self.pattern,
@@ -238,9 +238,9 @@ impl Load {
         )
     }
 
-    /// The size of the load's file. A sequential file smaller than the dirty
-    /// limit would be overwritten in memory for ever and reach the device
-    /// slowly or never, so it is at least twice that limit.
+    /// Size of the load's file. The kernel would keep a sequential file below the dirty limit in
+    /// memory, so that it reached the device slowly or never. The size is thus at least twice that
+    /// limit.
     pub(crate) fn file_bytes(self, sizes: &Sizes) -> Result<u64, Error> {
         let bytes = match self.pattern {
             Pattern::Writer | Pattern::Thumbnails => sizes.writer_bytes,
@@ -258,8 +258,7 @@ impl Load {
         Ok(bytes.max(2 * limit_bytes))
     }
 
-    /// Makes the load's file in the run's directory, ready to start as the run's process
-    /// `number` behind.
+    /// Makes the load's file in the run's directory, for the run's background process `number`.
     pub(crate) fn prepare(
         self,
         request: &RunRequest,
@@ -277,7 +276,7 @@ impl Load {
         let app = request.background_cgroups.get(number);
         let app = app.map(|path| MemoryCgroup::existing(path)).transpose()?;
         let mut make = || self.make_file(&path, file_bytes, &mut random, stop);
-        // Writeback is charged to the cgroup that a file was first written in.
+        // Writeback is charged to the cgroup that first wrote the file.
         let file = match &app {
             Some(app) => app.inside(&mut make),
             None => make(),
@@ -298,7 +297,7 @@ impl Load {
         })
     }
 
-    /// The load's file as it is when it starts, or its directory.
+    /// Makes the load's file, or its directory, with the content that it has at the start.
     fn make_file(
         self,
         path: &Path,
@@ -328,7 +327,7 @@ impl Load {
     }
 }
 
-/// A load whose file is there.
+/// A load whose file is prepared.
 pub(crate) struct Prepared {
     pattern: Pattern,
     file: File,
@@ -341,13 +340,12 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Starts the load as a process, to run until it is stopped.
+    /// Starts the load as a process that runs until it is stopped.
     pub(crate) fn start(self) -> Result<Background, Error> {
         self.start_rounds(u64::MAX)
     }
 
-    /// Starts the load as a process that goes through its file once, makes what it wrote
-    /// durable and ends.
+    /// Starts the load as a process that makes one pass over its file, syncs it and ends.
     pub(crate) fn start_once(self) -> Result<Background, Error> {
         self.start_rounds(1)
     }
@@ -366,8 +364,8 @@ impl Prepared {
     }
 }
 
-/// Writes a file of `bytes` past the page cache where the file system allows
-/// it, so that it is on the device and not in memory, as an old file is.
+/// Writes a file of `bytes` bytes, with direct I/O where the file system allows it. The file then
+/// is on the device and not in memory, like an old one.
 fn fill(path: &Path, bytes: u64, random: &mut Random, stop: &AtomicBool) -> Result<(), Error> {
     let chunk = bytes.min(PREPARE_BYTES as u64) as usize;
     let data = content::uniform(chunk, random);

@@ -1,5 +1,5 @@
-//! How an app's working set comes into memory: by demand alone, as other launch loaders
-//! do it, or as `frontrow launch` does.
+//! Ways to load an app's working set: demand paging alone, other launch loaders, and `frontrow
+//! launch`.
 
 use crate::Error;
 use crate::app::{App, Range};
@@ -16,25 +16,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What one call of readahead(2) asks for at most, in ureadahead and wherever a request
-/// may be no longer.
+/// Most pages of one readahead(2) in ureadahead, and wherever requests may not be longer.
 const CALL_PAGES: u64 = (128 << 10) / PAGE_BYTES as u64;
 
-/// Who brings an app's pages into memory.
+/// Loader of an app's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Loader {
-    /// Nobody: the app waits for each read, and the kernel reads ahead.
+    /// None: the app waits for each read, and the kernel reads ahead.
     #[default]
     Demand,
-    /// readahead(2) in the order in which the start reads, as Android's libprefetch.
+    /// readahead(2) in the order of the start's reads, as Android's libprefetch.
     FirstAccess,
     /// readahead(2) in the device's order, as ureadahead.
     LbaOrder,
-    /// readahead(2) of all of each file.
+    /// readahead(2) of each whole file.
     WholeFile,
-    /// One batch in the device's order.
+    /// `frontrow launch` without padding: one batch in the device's order.
     Merged,
-    /// The same with padding.
+    /// `frontrow launch` with padding.
     Padded,
 }
 
@@ -59,18 +58,17 @@ impl FromStr for Loader {
     }
 }
 
-/// An app on the file system.
+/// An app on the file system under test.
 pub(crate) struct Installed {
     pub(crate) app: App,
     pub(crate) paths: Vec<PathBuf>,
     profile: Profile,
-    /// The order in which ureadahead reads.
+    /// Index of a file and a range of its pages, in the order of ureadahead.
     by_place: Vec<(usize, Range)>,
 }
 
 impl Installed {
-    /// `app`, whose files are at `paths`. What a tool keeps from an earlier start is
-    /// found out now.
+    /// `app` with its files at `paths`. What a tool keeps from an earlier start is computed here.
     pub(crate) fn new(app: App, paths: Vec<PathBuf>) -> Result<Self, Error> {
         let mut files = Vec::new();
         let mut by_place = Vec::new();
@@ -100,15 +98,15 @@ impl Installed {
                 runs: 1,
                 timing: Timing::Before,
                 files,
-                // Just made, it is in memory: the journal holds it there.
+                // New metadata are in memory anyway: the journal keeps them.
                 metadata: Vec::new(),
             },
             by_place: by_place.into_iter().map(|(_, part)| part).collect(),
         })
     }
 
-    /// Loads the app and calls `start` when the loader lets it start; `device` is open
-    /// with O_DIRECT. Gives the padding that was read, in bytes.
+    /// Loads the app, and calls `start` when the loader lets it start. `device` is open with
+    /// O_DIRECT. Returns the bytes of padding that were read.
     pub(crate) fn launch(
         &self,
         loader: Loader,
@@ -131,7 +129,7 @@ impl Installed {
                     latency: Box::new(latency.clone()),
                     most: PADDING,
                 };
-                // Without a table no gap is known to pay.
+                // Without a latency table no gap is known to be worth reading.
                 self.read_planned(&latency.map_or(Joining::Merge, pad), device, start)
             }
         }
@@ -201,7 +199,7 @@ fn parts(chunk: Range) -> impl Iterator<Item = Range> {
     })
 }
 
-/// Consecutive accesses that adjoin become one, as libprefetch has them.
+/// Joins consecutive accesses that adjoin, as libprefetch does.
 fn merged_in_files(
     accesses: impl Iterator<Item = (usize, Range)>,
 ) -> impl Iterator<Item = (usize, Range)> {
@@ -217,7 +215,7 @@ fn merged_in_files(
     })
 }
 
-/// readahead(2), which reads at most what a request may hold (`force_page_cache_ra`).
+/// Calls readahead(2) in pieces: it reads at most what a request may hold (`force_page_cache_ra`).
 fn read_ahead(file: &File, range: Range) -> io::Result<()> {
     let mut done = 0;
     while done < range.count {
@@ -233,7 +231,7 @@ fn read_ahead(file: &File, range: Range) -> io::Result<()> {
     Ok(())
 }
 
-/// The block device with the file system that `path` is on, for reading past its cache.
+/// Opens the block device with the file system of `path`, with O_DIRECT.
 pub(crate) fn device_of(path: &Path) -> Result<File, Error> {
     let failed = |source| Error::io("open the device of", path, source);
     let device = std::fs::metadata(path).map_err(failed)?.dev();

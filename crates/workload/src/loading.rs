@@ -1,5 +1,5 @@
-//! The launch experiment: 16 apps start one after another, none of their pages in
-//! memory; what is measured is the time until a start has read its whole working set.
+//! The launch experiment: 16 apps start one after another with cold caches. The figure is the time
+//! until a start has read its whole working set.
 
 use crate::app::{APPS, App};
 use crate::background::Background;
@@ -19,10 +19,10 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Batches of each size that the device is calibrated with.
+/// Number of batches of each size in the device's calibration.
 const CALIBRATION_ROUNDS: usize = 5;
 
-/// The apps and who loads them.
+/// The apps and their loader.
 pub(crate) struct Loading {
     directory: PathBuf,
     loader: Loader,
@@ -36,7 +36,7 @@ pub(crate) struct Loading {
     loaded: Loaded,
 }
 
-/// All starts together.
+/// Sums over all starts.
 #[derive(Default)]
 struct Loaded {
     time: Duration,
@@ -99,7 +99,7 @@ impl Loading {
         fs::remove_file(&path).map_err(failed)
     }
 
-    /// The app's own part of its start: gives when it has read all.
+    /// Performs the app's own reads; returns the time at which it has read all.
     fn start(app: &Installed, buffer: &mut [u8]) -> Result<Instant, Error> {
         let mut files: Vec<Option<File>> = app.paths.iter().map(|_| None).collect();
         for access in &app.app.accesses {

@@ -1,5 +1,5 @@
-//! A memory cgroup (cgroup v2) for a background load, so that the kernel
-//! limits its dirty pages apart from everyone else's.
+//! A memory cgroup (cgroup v2) for a background load. The kernel limits its dirty pages apart from
+//! those of others.
 
 use crate::Error;
 use std::fs::{self, File, OpenOptions};
@@ -7,16 +7,16 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
-/// A cgroup that a load runs in.
+/// A cgroup for a load.
 pub(crate) struct MemoryCgroup {
     entrance: File,
-    /// Removed when dropped, if it was made here.
+    /// Path of a cgroup that was made here, which is removed on drop.
     made: Option<PathBuf>,
 }
 
 impl MemoryCgroup {
-    /// Makes one that may use `limit_bytes` of memory. The io controller is
-    /// on too: without it writeback is not told apart by cgroup.
+    /// Makes a cgroup with at most `limit_bytes` of memory. The io controller is enabled too, since
+    /// writeback is divided by cgroup only with it.
     pub(crate) fn create(limit_bytes: u64) -> Result<Self, Error> {
         let root = mount_point()?;
         write(&root.join("cgroup.subtree_control"), "+memory +io")?;
@@ -34,7 +34,7 @@ impl MemoryCgroup {
         Ok(cgroup)
     }
 
-    /// One that somebody else made.
+    /// Uses an existing cgroup.
     pub(crate) fn existing(path: &Path) -> Result<Self, Error> {
         Ok(MemoryCgroup {
             entrance: open(&path.join("cgroup.procs"))?,
@@ -42,8 +42,7 @@ impl MemoryCgroup {
         })
     }
 
-    /// Has this process do something as one of the cgroup's, which whatever it makes then
-    /// belongs to.
+    /// Runs `act` with this process in the cgroup, which is charged for the files made then.
     pub(crate) fn inside<T>(&self, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let home = own_entrance()?;
         let moved = (&self.entrance).write_all(b"0");
@@ -53,7 +52,7 @@ impl MemoryCgroup {
         done
     }
 
-    /// `cgroup.procs`: a process that writes `0` there has moved in.
+    /// Descriptor of `cgroup.procs`: a process that writes `0` to it moves into the cgroup.
     pub(crate) fn entrance(&self) -> RawFd {
         self.entrance.as_raw_fd()
     }
@@ -61,15 +60,16 @@ impl MemoryCgroup {
 
 impl Drop for MemoryCgroup {
     fn drop(&mut self) {
-        // Empty by now: its only process was waited for. Nothing depends on
-        // an empty cgroup, so one that stays is no error.
+        // The cgroup is empty: its only process was waited for. An empty cgroup does no harm, so a
+        // failure is ignored.
         if let Some(path) = &self.made {
             let _ = fs::remove_dir(path);
         }
     }
 }
 
-/// Where this process is: the line of the unified hierarchy is `0::PATH` (cgroups(7)).
+/// `cgroup.procs` of this process's cgroup, from the line `0::PATH` of the unified hierarchy
+/// (cgroups(7)).
 fn own_entrance() -> Result<PathBuf, Error> {
     let own = Path::new("/proc/self/cgroup");
     let text = fs::read_to_string(own).map_err(|source| Error::io("read", own, source))?;
@@ -90,8 +90,8 @@ fn mount_point() -> Result<PathBuf, Error> {
     })
 }
 
-/// The mount point of the first `cgroup2`: fifth field, and the type follows
-/// the `-` that ends the optional fields (proc_pid_mountinfo(5)).
+/// Mount point of the first `cgroup2`. It is the fifth field; the type follows the `-` after the
+/// optional fields (proc_pid_mountinfo(5)).
 fn parse_mount_point(mountinfo: &str) -> Option<PathBuf> {
     mountinfo.lines().find_map(|line| {
         let (mount, source) = line.split_once(" - ")?;

@@ -1,4 +1,4 @@
-//! Latencies: each operation by its name, on CLOCK_MONOTONIC.
+//! Latencies of operations by name, on CLOCK_MONOTONIC.
 
 use crate::{Error, Measurement};
 use record::isolation::STEPS;
@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// An hour: longer than any operation that still counts as one.
+/// Largest latency of the histogram: an hour, which no operation takes.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
-/// Records operations while a foreground runs, in order of first appearance.
+/// Recorder of a foreground's operations, in the order of their first occurrence.
 pub(crate) struct Meter<'a> {
     operations: Vec<Operation>,
     steps: Vec<Duration>,
@@ -37,7 +37,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Runs a system call on `path`, recorded as `operation`.
+    /// Runs a system call on `path`, and records its latency as `operation`.
     pub(crate) fn time<T>(
         &mut self,
         operation: &'static str,
@@ -51,7 +51,7 @@ impl<'a> Meter<'a> {
         outcome.map_err(|source| Error::io(operation, path, source))
     }
 
-    /// Runs several operations that are one to the user, such as a launch.
+    /// Runs several operations, and records them together as one, such as a launch.
     pub(crate) fn span<T>(
         &mut self,
         operation: &'static str,
@@ -65,8 +65,8 @@ impl<'a> Meter<'a> {
         Ok(outcome)
     }
 
-    /// Runs a part of what the user waits for that has its like in every run, whatever runs
-    /// beside it: a photo, a shot.
+    /// Runs a part of a response that is the same in every run under any load, such as a photo or a
+    /// shot, and records its time.
     pub(crate) fn step<T>(
         &mut self,
         parts: impl FnOnce(&mut Self) -> Result<T, Error>,
@@ -77,28 +77,27 @@ impl<'a> Meter<'a> {
         Ok(outcome)
     }
 
-    /// Takes `time` out of the foreground's: it waited for the load, or undid
-    /// the last iteration.
+    /// Excludes `time` from the foreground's: it waited for the load, or undid the last iteration.
     pub(crate) fn exclude(&mut self, time: Duration) {
         self.outside += time;
     }
 
-    /// All time taken out so far.
+    /// Sum of the excluded time.
     pub(crate) fn outside_time(&self) -> Duration {
         self.outside
     }
 
-    /// Set when the caller wants the run to end.
+    /// The caller's stop flag.
     pub(crate) fn stop(&self) -> &'a AtomicBool {
         self.stop
     }
 
-    /// An error once the caller wants the run to end.
+    /// An error once the stop flag is set.
     pub(crate) fn go_on(&self) -> Result<(), Error> {
         go_on(self.stop)
     }
 
-    /// How often `operation` was recorded.
+    /// Number of recordings of `operation`.
     pub(crate) fn count(&self, operation: &str) -> u64 {
         let same = |known: &&Operation| known.name == operation;
         self.operations.iter().find(same).map_or(0, |it| it.count)
@@ -115,8 +114,8 @@ impl<'a> Meter<'a> {
         self.operations[index].add(latency.as_nanos() as u64);
     }
 
-    /// Mean, 99th percentile and worst of each operation; the mean's row
-    /// carries the distribution, of steps also each one's time.
+    /// Mean, 99th percentile and worst latency of each operation. The mean's row has the
+    /// distribution, and for steps also their times in order.
     pub(crate) fn measurements(&self) -> Vec<Measurement> {
         let mut rows: Vec<Measurement> = self
             .operations
@@ -160,7 +159,7 @@ impl Operation {
     }
 
     fn measurements(&self) -> [Measurement; 3] {
-        // The histogram rounds up within its two digits, never past the worst.
+        // The histogram rounds up to its two digits, which must not exceed the worst latency.
         let p99_ns = self.histogram.value_at_quantile(0.99).min(self.longest_ns);
         let row = |figure, value_ns: f64| {
             Measurement::milliseconds(format!("{}_{figure}_ms", self.name), value_ns / 1e6)

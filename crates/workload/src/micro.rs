@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// M1 and M2: creat, one write, fsync, close of one and the same file.
+/// M1 and M2: creat, one write, fsync and close of the same file.
 pub(crate) struct Recreate {
     path: PathBuf,
     data: Pages,
@@ -20,12 +20,12 @@ pub(crate) struct Recreate {
 }
 
 impl Recreate {
-    /// M1 writes 4 KB.
+    /// M1, which writes 4 KB.
     pub(crate) fn m1(ground: &Ground) -> Self {
         Recreate::new(ground, 4 << 10, ground.sizes.m1_iterations)
     }
 
-    /// M2 writes 1 MB.
+    /// M2, which writes 1 MB.
     pub(crate) fn m2(ground: &Ground) -> Self {
         Recreate::new(ground, 1 << 20, ground.sizes.m2_iterations)
     }
@@ -38,7 +38,7 @@ impl Recreate {
         }
     }
 
-    /// One iteration.
+    /// Runs one iteration.
     pub(crate) fn once(&self, meter: &mut Meter) -> Result<(), Error> {
         write_durably(meter, &self.path, &self.data)
     }
@@ -80,7 +80,7 @@ impl Foreground for SmallWrites {
     }
 }
 
-/// M4: truncate a 2 MB file to nothing and write it again.
+/// M4: truncates a 2 MB file to nothing and writes it again.
 pub(crate) struct Truncate {
     path: PathBuf,
     data: Pages,
@@ -115,9 +115,8 @@ impl Foreground for Truncate {
     }
 }
 
-/// M5: a new 4 KB file made durable while another task truncates a big file
-/// and writes it again. Each new file meets another round of that task, at
-/// another moment of it.
+/// M5: makes a new 4 KB file durable while another task truncates a big file and writes it again.
+/// Each new file is made in another round of that task, at another point of it.
 pub(crate) struct NewFile {
     directory: PathBuf,
     data: Pages,
@@ -127,7 +126,7 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// A round may take as long as a slow device needs for the whole file.
+    /// Longest wait for a round: a slow device has to write the whole file.
     const ROUND_LIMIT: Duration = Duration::from_secs(3600);
 
     pub(crate) fn m5(ground: &Ground) -> Self {
@@ -172,7 +171,7 @@ impl Foreground for NewFile {
     }
 }
 
-/// creat, write, fsync, close.
+/// creat, write, fsync and close of a file, each of them recorded.
 pub(crate) fn write_durably(meter: &mut Meter, path: &Path, data: &[u8]) -> Result<(), Error> {
     let mut file = Timed::creat(meter, path)?;
     file.write(meter, data)?;

@@ -1,5 +1,5 @@
-//! The janusd experiment: a phone is used for months, defragmented once a week or not, and then
-//! its six apps' files are read with nothing of them in memory (dissertation §6.2.1).
+//! The janusd experiment. A phone is used for months, and defragmented once a week or not. Then the
+//! files of its six apps are read cold (dissertation §6.2.1).
 
 use crate::background::Background;
 use crate::cold::{Reads, drop_caches};
@@ -22,19 +22,19 @@ use std::time::{Duration, Instant};
 /// Days between two upkeeps.
 const WEEK: u32 = 7;
 
-/// Twice what ext4 waits before it commits.
+/// Twice the commit interval of ext4.
 const REST: Duration = Duration::from_secs(10);
 
-/// What a program reads at once.
+/// Bytes that a program reads at once.
 const READ_BYTES: usize = 128 << 10;
 
-/// Of its cache, a start reads the newest files.
+/// Number of the newest cached files that a start reads.
 const START_CACHED: usize = 8;
-/// Of its package, it reads pieces of so many pages, with so many between them.
+/// Pages of a piece of the package that a start reads, and of a gap between pieces: least and most.
 const PIECE_PAGES: (u64, u64) = (4, 32);
 const GAP_PAGES: (u64, u64) = (0, 48);
 
-/// The phone, and who keeps its files in order.
+/// A phone and its upkeep.
 pub(crate) struct Reading {
     directory: PathBuf,
     days: u32,
@@ -46,17 +46,17 @@ pub(crate) struct Reading {
     apps: Vec<AppRead>,
 }
 
-/// What upkeep took, of all weeks together.
+/// Cost of the upkeep over all weeks.
 #[derive(Default)]
 struct Kept {
     times: u32,
     time: Duration,
     programmed: Programmed,
-    /// By everything since the apps were installed.
+    /// Pages programmed for any reason since the installation of the apps.
     all: Programmed,
 }
 
-/// An app's files, all of them, and its start.
+/// Reads of all files of an app, and of its start.
 struct AppRead {
     name: &'static str,
     bytes: u64,
@@ -79,7 +79,7 @@ impl Reading {
         }
     }
 
-    /// All of the file system that is not used by others.
+    /// Parameters of the phone's use, with the whole free space of the file system.
     fn of(&self) -> Result<Use, Error> {
         let room = room(&self.directory)?;
         let wanted_bytes = room.capacity_bytes / 100 * u64::from(Use::FILL);
@@ -92,7 +92,7 @@ impl Reading {
         })
     }
 
-    /// Until the journal has nothing to commit and the device nothing to collect.
+    /// Waits until the journal has nothing to commit, and the device nothing to collect.
     fn rest(&self) -> Result<(), Error> {
         std::thread::sleep(REST);
         settle(&self.directory)?;
@@ -100,8 +100,8 @@ impl Reading {
         Ok(())
     }
 
-    /// What is programmed for it counts from a phone at rest to a phone at rest, with nothing to
-    /// be written back or to be collected: journal, tables and the garbage of it are in it.
+    /// Performs the upkeep. Its programs are counted from one idle state to the next, without dirty
+    /// data or garbage collection in progress. Journal, tables and their garbage thus are included.
     fn keep(&mut self, stop: &AtomicBool) -> Result<(), Error> {
         self.rest()?;
         let before = Programmed::of(&self.directory)?;
@@ -215,7 +215,7 @@ impl Kept {
     }
 }
 
-/// By name; those of its cache, whose names are numbers, by age.
+/// Files of an app by name; cached files, whose names are numbers, by age.
 fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for below in [directory.to_owned(), directory.join("cache")] {
@@ -247,7 +247,7 @@ fn read_whole(path: &Path, buffer: &mut [u8]) -> Result<u64, Error> {
     }
 }
 
-/// Pieces of the package in no order, the database and the log, and the newest of the cache.
+/// Reads pieces of the package in random order, the database, the log and the newest cached files.
 fn start(
     directory: &Path,
     files: &[PathBuf],

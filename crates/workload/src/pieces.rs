@@ -1,12 +1,14 @@
-//! Reading a 512 KB file that is in 1 to 8 pieces of the device's addresses, with its pages on
-//! all dies or on some of them: figure 25 of the dissertation. Each file is read by one `pread64`
-//! and is called as its figures begin, so that a recording tells the rest of it (figure 26).
+//! Reads of a 512 KB file that is in 1 to 8 pieces on the device, with its pages on all dies or on
+//! some: figure 25 of the dissertation. Each file is read by one `pread64`. Its name is the begin
+//! of its figures' names, so that a recording gives the other figures (figure 26).
 //!
-//! Addresses: room in one piece is preallocated, and single blocks are taken out of it
-//! (`FALLOC_FL_COLLAPSE_RANGE`), so that what is left lies in pieces. Dies: a device gives rows
-//! to its dies in turn, so the file is written again row by row, and another file between them
-//! for the dies that are to be left out. What came of both is asked for, and has to be what was
-//! wanted.
+//! Addresses: contiguous space is preallocated, and single blocks are cut out of it
+//! (`FALLOC_FL_COLLAPSE_RANGE`), so the rest is in pieces.
+//!
+//! Dies: the device gives rows to its dies in turn. The file is thus written again row by row, with
+//! rows of another file between them for the dies to leave out.
+//!
+//! Both results are checked on the device.
 
 use crate::background::Background;
 use crate::cold::{Reads, drop_caches};
@@ -26,19 +28,19 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The dissertation's (§4.1.1).
+/// Size of a file (dissertation §4.1.1).
 const FILE_BYTES: u64 = 512 << 10;
-/// Its range of DoF_L, and of DoF_P the values that it tells figures of, in per cent.
+/// The dissertation's values of DoF_L, and those of DoF_P with figures, in per cent.
 const DOF_L: [u64; 4] = [1, 2, 4, 8];
 const DOF_P: [u64; 3] = [0, 25, 50];
-/// How far DoF_P may be off: rows do not divide by every number of dies.
+/// Largest deviation of DoF_P, in thousandths: rows cannot be divided among every number of dies.
 const OFF_PERMILLE: u32 = 110;
 
-/// What a die programs at once, in all profiles.
+/// Bytes that a die programs at once, in all profiles.
 const ROW_BYTES: u64 = 16 << 10;
 const BLOCK_BYTES: u64 = PAGE_BYTES as u64;
 
-/// All files, by how they lie.
+/// All files, by their DoF_L and DoF_P.
 pub(crate) struct Grid {
     directory: PathBuf,
     data: Pages,
@@ -71,7 +73,7 @@ impl Grid {
         let piece = FILE_BYTES / dof_l;
         in_pieces(&file, &vec![piece; dof_l as usize]).map_err(failed)?;
         file.write_all_at(&self.data, 0).map_err(failed)?;
-        // The tables go to the device last, and a flush after them ends the row that they began.
+        // Tables go to the device last, and a flush after them ends the row that they began.
         settle(&self.directory)?;
         file.sync_all().map_err(failed)?;
         let rest = open_directly(&self.directory.join("rest")).map_err(failed)?;
@@ -111,7 +113,7 @@ impl Grid {
     }
 }
 
-/// Room for an empty file in pieces of these sizes, whole blocks each, one block apart.
+/// Allocates space for an empty file in pieces of these sizes, in whole blocks, one block apart.
 pub(crate) fn in_pieces(file: &File, piece_bytes: &[u64]) -> io::Result<()> {
     let gaps = piece_bytes.len().saturating_sub(1) as u64;
     let mut at = piece_bytes.iter().sum::<u64>() + gaps * BLOCK_BYTES;
@@ -141,7 +143,7 @@ fn open_directly(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The emulated device below, which knows what is on which die.
+/// The emulated device of the file system, which knows the die of each page.
 struct Flash {
     janus: Janus,
     node: File,
@@ -160,7 +162,7 @@ impl Flash {
         Ok(Flash { janus, node, dies })
     }
 
-    /// Of a file on the whole disk.
+    /// DoF_P in thousandths of a file on the whole disk.
     fn dof_p_permille(&self, layout: &Layout) -> io::Result<u32> {
         let page = |bytes: u64| (bytes / BLOCK_BYTES) as u32;
         let runs = layout.runs().into_iter();
@@ -185,7 +187,7 @@ impl Foreground for Grid {
         Ok(())
     }
 
-    /// The file is open, its data are not in memory.
+    /// The file is open, and its data are not in memory.
     fn measure(&mut self, meter: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
         let flash = Flash::below(&self.directory)?;
         let mut buffer = Pages::zeroed(FILE_BYTES as usize);
@@ -194,7 +196,7 @@ impl Foreground for Grid {
             let failed = |source| Error::io("read", &file.path, source);
             drop_caches()?;
             let open = File::open(&file.path).map_err(failed)?;
-            // Where it is, is known after this.
+            // After this the file's extents are in memory.
             Layout::of(&open, false).map_err(failed)?;
             let before = Reads::of(&self.directory)?;
             let dies = Statistics::of(&flash.node);

@@ -1,19 +1,18 @@
-//! The background's side: what it pays for a foreground beside it.
+//! Cost of a foreground for the background.
 //!
-//! `completion` is the time the load needs to write its file once and make it
-//! durable, with M1 looping beside it for a tenth of that time. `share` is the
-//! rate at which its data reaches the device while M1 runs for some seconds on
-//! end, over the rate alone.
+//! `completion` is the time in which the load writes its file once and makes it durable, with M1
+//! beside it for a tenth of that time. `share` is the rate at which the load's data reach the
+//! device while M1 runs for some seconds, over its rate alone.
 //!
-//! `third` and `undisturbed` are FastTrack's: the time that the load needs for the same
-//! work behind an app that opens an album cold, so often that alone it would take a third
-//! of the time that the load takes alone, or does nothing at all. Each opening begins when
-//! the load has done its part of the work, or when the one before has ended: whoever is
-//! favoured, both do the same work, and a foreground that is faster does not do more.
+//! `third` and `undisturbed` are for FastTrack: the time of the load's work in the background of an
+//! app. With `third` the app opens a cold album so often that this would take a third of the load's
+//! time alone. With `undisturbed` it does nothing.
 //!
-//! Rates here count what was written back
-//! (`nr_written`), not what the page cache took: a load that is starved still
-//! fills the cache for a while.
+//! An opening begins when the load has done its part of the work, or when the previous one has
+//! ended. Both thus do the same work under each policy, and a faster foreground does not do more.
+//!
+//! Rates count pages that were written back (`nr_written`) and not those in the page cache: a load
+//! without service still fills the cache for a while.
 
 use crate::background::Background;
 use crate::front::{Front, Gallery, gallery};
@@ -27,14 +26,14 @@ use device::PAGE_BYTES;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// The part of the file on the device when M1 begins: the share of the whole
-/// time passed by then gives the whole time.
+/// One part in this many of the file is on the device when M1 begins. The time until then gives the
+/// whole time.
 const BEGIN_AT: u64 = 5;
 
-/// Longer than any device needs for its file.
+/// Longer than any device needs for the file.
 const FILE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Which of them.
+/// Kinds of costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Price {
     Completion,
@@ -44,7 +43,7 @@ pub(crate) enum Price {
 }
 
 impl Price {
-    /// `None` if the name is none's.
+    /// The kind with this name; `None` if no kind has it.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             "completion" => Some(Price::Completion),
@@ -55,13 +54,13 @@ impl Price {
         }
     }
 
-    /// Whether it can be told of this load.
+    /// Whether the cost can be measured for this load.
     pub(crate) fn is_for(self, load: Load) -> bool {
         self == Price::Share || load.has_an_end()
     }
 }
 
-/// Measures `price` of `load`, the ground's directory being there.
+/// Measures `price` of `load`; the ground's directory must exist.
 pub(crate) fn perform(
     request: &mut RunRequest,
     ground: &Ground,
@@ -117,8 +116,8 @@ fn beside_openings(
     Ok(figures)
 }
 
-/// Opens the album so many times, each when the background has done that part of its work.
-/// Gives the time that the openings took.
+/// Opens the album a number of times, each time when the background has done that part of its work.
+/// Returns the time of the openings.
 fn open_by_progress(
     album: &mut Front<Gallery>,
     background: &mut Background,
@@ -207,7 +206,7 @@ fn share(
     request.observer.after();
     outcome?;
     background.check()?;
-    // Each of M1's iterations writes back a page of its own.
+    // Each iteration of M1 writes back one page of its own.
     let all_pages = Counters::read()?.written_pages - before.written_pages;
     let beside_pages = all_pages.saturating_sub(meter.count("fsync"));
     let beside_mb_s = rate_mb_s(beside_pages * PAGE_BYTES as u64, elapsed);
@@ -221,7 +220,7 @@ fn share(
     Ok(figures)
 }
 
-/// M1 over and over for `time`.
+/// Runs M1 repeatedly for `time`.
 fn keep_busy(busy: &Recreate, meter: &mut Meter, time: Duration) -> Result<(), Error> {
     let begun = Instant::now();
     while begun.elapsed() < time {

@@ -1,4 +1,4 @@
-//! What the emulated device has programmed into its flash.
+//! Pages that the emulated device has programmed.
 
 use crate::Error;
 use crate::simflash::Statistics;
@@ -7,24 +7,23 @@ use device::janus::{Janus, PAGE_BYTES};
 use std::fs::File;
 use std::path::Path;
 
-/// Pages, by who wanted them programmed.
+/// Numbers of programmed pages by their cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Programmed {
-    /// The host: files' data, journal, the file system's tables.
+    /// Pages of the host: files' data, journal, the file system's tables.
     pub(crate) host_pages: u64,
-    /// Nobody: what was left of a row that a flush did not let fill.
+    /// Padding: the rest of rows that a flush ended before they were full.
     pub(crate) padded_pages: u64,
-    /// Garbage collection.
+    /// Pages that garbage collection moved.
     pub(crate) collection_pages: u64,
-    /// The defrag log.
+    /// Pages of the defrag log.
     pub(crate) log_pages: u64,
-    /// The map.
+    /// Pages of the map.
     pub(crate) map_pages: u64,
 }
 
 impl Programmed {
-    /// Of the device that `directory` is on, since it began to count; `None` if it is not
-    /// emulated.
+    /// Counters of the device with the file system of `directory`; `None` if it is not emulated.
     pub(crate) fn of(directory: &Path) -> Result<Option<Self>, Error> {
         let failed = |source| Error::io("count what is programmed below", directory, source);
         let device = Device::resolve(Path::new("/"), &directory.to_string_lossy())
@@ -47,7 +46,7 @@ impl Programmed {
         }))
     }
 
-    /// Since `before`.
+    /// Pages programmed since `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Programmed {
             host_pages: self.host_pages - before.host_pages,
@@ -58,7 +57,7 @@ impl Programmed {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Programmed {
             host_pages: self.host_pages + other.host_pages,
@@ -69,7 +68,7 @@ impl Programmed {
         }
     }
 
-    /// All of them.
+    /// Sum over all causes.
     pub(crate) fn pages(self) -> u64 {
         self.host_pages
             + self.padded_pages
@@ -79,7 +78,7 @@ impl Programmed {
     }
 }
 
-/// In 10^6 bytes.
+/// Size of `pages` in 10^6 bytes.
 pub(crate) fn megabytes(pages: u64) -> f64 {
     (pages * PAGE_BYTES) as f64 / 1e6
 }
@@ -115,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_emulated_counts_nothing() {
-        // Where not even a device is found, that is said.
+        // If no device is found at all, the error says so.
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         assert!(matches!(
             Programmed::of(here),

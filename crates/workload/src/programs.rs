@@ -1,6 +1,5 @@
-//! Real programs started cold, loaded by `frontrow launch` and not, as `frontrow launch bench`
-//! measures it. Their files are copied to the file system under test from where the lab's guests
-//! have them.
+//! Cold starts of real programs with and without `frontrow launch`, measured by `frontrow launch
+//! bench`. Their files are copied from the lab's guest to the file system under test.
 
 use crate::Error;
 use crate::Measurement;
@@ -15,26 +14,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// This very program, which the lab's guests have as their init.
+/// This program, which is the init of the lab's guests.
 const FRONTROW: &str = "/proc/self/exe";
 
-/// Where guests have Debian's libraries.
+/// Directory of Debian's libraries in the guests.
 const LIBRARIES: &str = "/lib/x86_64-linux-gnu";
 
-/// What SQLite reads: rows of a table of 0.6 MB, which its prompt has no index for.
+/// Table that SQLite scans: rows of 0.6 MB in all, without an index for the query.
 const TABLE: &str = "CREATE TABLE t (i INTEGER, w TEXT); \
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 16000) \
     INSERT INTO t SELECT i, hex(i * 7919) || ' ' || hex(i) FROM n;";
 const SCAN: &str = "SELECT count(*) FROM t WHERE w LIKE '%7%'";
 
-/// Modules of Python's own with which larger programs begin.
+/// Python's own modules that larger programs import at first.
 const IMPORTS: &str =
     "import json, argparse, asyncio, email, http.client, unittest, xml.dom, logging";
 
-/// The keystore and its password.
+/// Name of the keystore, and its password.
 const KEYS: &str = "keys.p12";
 const PASSWORD: &str = "frontrow";
-/// As Java's tools are started where a start is to be short.
+/// Options with which Java's tools start quickly.
 const SERIAL: &str = "-XX:+UseSerialGC";
 const QUICK: &str = "-XX:TieredStopAtLevel=1";
 const KEYTOOL: &str = "sun.security.tools.keytool.Main";
@@ -86,7 +85,7 @@ impl Program {
         }
     }
 
-    /// As the guest has it in /bin.
+    /// Name of the program in the guest's /bin.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Program::Python => "python3.11",
@@ -95,16 +94,16 @@ impl Program {
         }
     }
 
-    /// Where it goes below the run's directory.
+    /// Directory of the program below the run's directory.
     fn place(self) -> &'static Path {
         Path::new(match self {
             Program::Python | Program::Sqlite => "usr/bin",
-            // It looks for the rest beside itself.
+            // Java searches for its other files beside the program.
             Program::Java => "jvm/bin",
         })
     }
 
-    /// Directories in the guest that it reads, by their places below the run's.
+    /// Directories in the guest that the program reads, and their places below the run's directory.
     fn trees(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Program::Python => &[
@@ -137,7 +136,7 @@ pub(crate) struct Starts {
     times: Option<Times>,
 }
 
-/// What `frontrow launch bench --json` prints.
+/// Output of `frontrow launch bench --json`.
 #[derive(Deserialize)]
 struct Times {
     demand_ms: f64,
@@ -169,7 +168,7 @@ impl Starts {
         copy(&Path::new("/bin").join(self.program.name()), &self.binary())
     }
 
-    /// A first start leaves what only a first start writes: SQLite's table, Python's
+    /// Runs the program once, for files that only a first start writes: SQLite's table, Python's
     /// compiled modules.
     fn start_first(&self) -> Result<(), Error> {
         let arguments = match self.program {
@@ -185,7 +184,7 @@ impl Starts {
         self.run(Path::new(FRONTROW), words)
     }
 
-    /// `words` of `frontrow launch`, then the program with its arguments.
+    /// Runs `frontrow launch` with `words`, followed by the program and its arguments.
     fn launch_program(&self, words: &[&str]) -> Result<Vec<u8>, Error> {
         let binary = self.binary();
         let own = [binary.as_os_str()];
@@ -194,7 +193,7 @@ impl Starts {
         self.run(Path::new(FRONTROW), words.chain(own).chain(arguments))
     }
 
-    /// Gives what it printed.
+    /// Runs a program and returns its output.
     fn run<Word: AsRef<OsStr>>(
         &self,
         program: &Path,
@@ -265,7 +264,8 @@ impl Foreground for Starts {
     }
 }
 
-/// Copies the files below `from`, by their names' order, so that they lie alike everywhere.
+/// Copies the files below `from` in the order of their names, so that their layout is the same
+/// everywhere.
 fn copy_tree(from: &Path, to: &Path) -> Result<(), Error> {
     let failed = |source| Error::io("read", from, source);
     let entries = fs::read_dir(from).map_err(failed)?;

@@ -1,13 +1,13 @@
-//! The only source of chance: a seeded generator, so that the same seed plans
-//! the same run on any machine.
+//! The only source of randomness: a seeded generator, so that the same seed plans the same run on
+//! any machine.
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
+/// The generator SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// A generator for one purpose: different purposes of one seed do not
-    /// share numbers.
+    /// A generator for one purpose. Those for different purposes of one seed have different
+    /// sequences.
     pub(crate) fn new(seed: u64, purpose: &str) -> Self {
         let salt = purpose
             .bytes()
@@ -19,7 +19,7 @@ impl Random {
         random
     }
 
-    /// Any 64-bit number.
+    /// The next 64-bit number.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -28,12 +28,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`, which is not 0.
+    /// A number below `limit`, which must not be 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// A number in `low..=high`.
+    /// A number from `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }

@@ -1,4 +1,4 @@
-//! A simflash device's own statistics, by `kernel/simflash/simflash_ioctl.h`.
+//! Statistics of a simflash device (`kernel/simflash/simflash_ioctl.h`).
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -45,19 +45,19 @@ struct Raw {
 const IOC_STATS: libc::c_ulong =
     (3 << 30) | ((size_of::<Raw>() as libc::c_ulong) << 16) | (0xf5 << 8) | 1;
 
-/// What the device counted so far.
+/// Counters of the device since it was created or reset.
 pub(crate) struct Statistics {
     busy_ns: [u64; MAX_DIES + 1],
-    /// That the device has.
+    /// Number of dies of the device.
     pub(crate) dies: u64,
-    /// Programmed for the host.
+    /// Pages programmed with the host's data.
     pub(crate) host_pages: u64,
-    /// Left empty in rows that were programmed before they were full.
+    /// Pages left empty in rows that were programmed before they were full.
     pub(crate) padded_pages: u64,
 }
 
 impl Statistics {
-    /// `None` if the file is no simflash device, or one of another version.
+    /// `None` if the file is not a simflash device, or one of another version.
     pub(crate) fn of(file: &File) -> Option<Self> {
         // SAFETY: all of the structure's fields are integers.
         let mut raw: Raw = unsafe { std::mem::zeroed() };
@@ -73,15 +73,15 @@ impl Statistics {
         })
     }
 
-    /// How many dies worked at once since then, on average while any did;
-    /// `None` if none did.
+    /// Mean number of busy dies since then, over the time in which any was busy; `None` if none
+    /// was.
     pub(crate) fn busy_dies_since(&self, file: &File) -> Option<f64> {
         let now = Statistics::of(file)?;
         busy_dies(&self.busy_ns, &now.busy_ns)
     }
 }
 
-/// `…_ns[n]`: the time during which n dies were busy.
+/// Mean number of busy dies. `…_ns[n]` is the time in which n dies were busy.
 fn busy_dies(before_ns: &[u64], after_ns: &[u64]) -> Option<f64> {
     let spent = before_ns.iter().zip(after_ns).enumerate().skip(1);
     let (mut die_ns, mut any_ns) = (0, 0);

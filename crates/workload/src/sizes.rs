@@ -1,4 +1,4 @@
-//! Every size a workload has, in one table: the demo's and the paper's own.
+//! All sizes of the workloads in one table: those of the demo and those of the paper.
 
 use record::Scale;
 use std::time::Duration;
@@ -7,99 +7,99 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// The sizes of one run. Counts are iterations; bytes are file sizes.
+/// Sizes of one run. Counts are iterations; bytes are file sizes.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes {
-    /// M1: creations of the 4 KB file.
+    /// M1: number of creations of the 4 KB file.
     pub(crate) m1_iterations: u64,
-    /// M2: creations of the 1 MB file.
+    /// M2: number of creations of the 1 MB file.
     pub(crate) m2_iterations: u64,
-    /// M3: the file that 1 KB writes fill.
+    /// M3: size of the file that 1 KB writes fill.
     pub(crate) m3_bytes: u64,
-    /// M4: truncations of the 2 MB file.
+    /// M4: number of truncations of the 2 MB file.
     pub(crate) m4_iterations: u64,
-    /// M5: new files made, each in another round of the rewritten file.
+    /// M5: number of new files, each in another round of the rewritten file.
     pub(crate) m5_iterations: u64,
-    /// The background's sequential file beside a microbenchmark.
+    /// Size of the background's sequential file under a microbenchmark.
     pub(crate) writer_bytes: u64,
-    /// The same beside a scenario.
+    /// Size of the background's sequential file under a scenario.
     pub(crate) scenario_writer_bytes: u64,
-    /// The same when its completion is what is measured.
+    /// Size of the background's sequential file when its completion is measured.
     pub(crate) completion_bytes: u64,
-    /// How long the background's rate alone is measured.
+    /// Time for which the background's rate alone is measured.
     pub(crate) alone: Duration,
-    /// How long the foreground is busy on end for the background's share.
+    /// Time for which the foreground is busy while the background's share is measured.
     pub(crate) busy: Duration,
-    /// Scenario A: starts of the app.
+    /// Scenario A: number of starts of the app.
     pub(crate) launches: u64,
-    /// Scenario B: how long the camera shoots.
+    /// Scenario B: time for which the camera shoots.
     pub(crate) camera: Duration,
-    /// Scenario B: one shot.
+    /// Scenario B: size of one shot.
     pub(crate) shot_bytes: u64,
-    /// Scenario C: installations.
+    /// Scenario C: number of installations.
     pub(crate) installs: u64,
-    /// Scenario C: the package.
+    /// Scenario C: size of the package.
     pub(crate) package_bytes: u64,
-    /// FastTrack's apps: how often the user turns to them.
+    /// FastTrack's apps: number of times that the user opens them.
     pub(crate) responses: u64,
-    /// The background's side: openings of a cold album beside its work. One takes 145 ms
-    /// alone on the emulated eMMC at the demo's size, where the background's work takes
-    /// five to six seconds.
+    /// The background's cost: number of times a cold album is opened. At the demo's size one
+    /// opening takes 145 ms alone on the emulated eMMC, and the background's work takes five to six
+    /// seconds.
     pub(crate) openings: u64,
-    /// Gallery: photos of the album.
+    /// Gallery: number of photos in the album.
     pub(crate) photos: u64,
-    /// Camera: shots of the burst, and one of them.
+    /// Camera: number of shots in the burst, and size of one.
     pub(crate) burst_shots: u64,
     pub(crate) burst_shot_bytes: u64,
-    /// Game: what it reads.
+    /// Game: size of the assets that it reads.
     pub(crate) game_bytes: u64,
     /// Launch: pages of an app's working set.
     pub(crate) app_pages: u64,
-    /// Real programs: starts of each kind.
+    /// Real programs: number of starts of each kind.
     pub(crate) program_starts: u64,
     /// Phone: days of use, and sessions of ten minutes a day.
     pub(crate) phone_days: u64,
     pub(crate) phone_sessions: u64,
-    /// SQLite: statements that are a transaction each.
+    /// SQLite: number of statements that are a transaction each.
     pub(crate) sqlite_single: u64,
-    /// SQLite: statements of one big transaction.
+    /// SQLite: number of statements of one big transaction.
     pub(crate) sqlite_bulk: u64,
-    /// SQLite: selects without an index.
+    /// SQLite: number of selects without an index.
     pub(crate) sqlite_scans: u64,
-    /// SQLite: selects by an index.
+    /// SQLite: number of selects by an index.
     pub(crate) sqlite_lookups: u64,
-    /// The file that is truncated and written again.
+    /// Size of the file that is truncated and rewritten.
     pub(crate) rewrite_bytes: u64,
-    /// The file that random writes go to.
+    /// Size of the file that is written at random.
     pub(crate) random_bytes: u64,
-    /// The file that a paced load goes through, over and over.
+    /// Size of the file that a paced load reads and writes repeatedly.
     pub(crate) paced_bytes: u64,
-    /// The file that a backup reads, over and over.
+    /// Size of the file that a backup reads repeatedly.
     pub(crate) backup_bytes: u64,
-    /// The database whose pages are overwritten, one in each transaction.
+    /// Size of the database, one page of which is overwritten in each transaction.
     pub(crate) database_bytes: u64,
-    /// All files of the archive that is unpacked.
+    /// Size of all files of the archive that is unpacked.
     pub(crate) unpacked_bytes: u64,
-    /// Direct 128 KB requests for a throughput.
+    /// Number of direct 128 KB requests for a throughput.
     pub(crate) sequential_requests: u64,
-    /// Direct 4 KB requests for a throughput.
+    /// Number of direct 4 KB requests for a throughput.
     pub(crate) random_requests: u64,
-    /// Direct 4 KB requests for the CPU's cost of one.
+    /// Number of direct 4 KB requests for the CPU's cost of one.
     pub(crate) overhead_requests: u64,
-    /// The part of the device that direct requests go to.
+    /// Size of the device's part that direct requests go to, from its begin.
     pub(crate) direct_span_bytes: u64,
-    /// Calibration: bytes of each request size, and at most so many requests.
+    /// Calibration: bytes of each request size, and the largest number of requests.
     pub(crate) calibration_bytes: u64,
     pub(crate) calibration_requests: u64,
-    /// Whether a load's file has to be larger than the kernel's dirty limit.
+    /// Whether a load's file must be larger than the kernel's dirty limit.
     pub(crate) beyond_dirty_limit: bool,
-    /// Memory of a load in a cgroup of its own.
+    /// Memory limit of a load in a cgroup of its own.
     pub(crate) memcg_bytes: u64,
-    /// Dirty data goes back before the measured part begins: at least this much.
+    /// Bytes that must be written back before the measured part begins.
     pub(crate) warm_up_bytes: u64,
-    /// Writeback that has not begun by then never will.
+    /// Time after which writeback that has not begun is an error.
     pub(crate) warm_up_limit: Duration,
-    /// How long a steady background is waited for once writeback runs.
+    /// Longest wait for a steady background once writeback runs.
     pub(crate) steady_limit: Duration,
 }
 
@@ -141,7 +141,7 @@ impl Sizes {
             rewrite_bytes: at(512 * MIB, 8 * GIB).max(MIB),
             random_bytes: at(512 * MIB, 8 * GIB).max(MIB),
             paced_bytes: at(256 * MIB, GIB).max(MIB).next_multiple_of(MIB),
-            // More than a guest's memory holds.
+            // The file exceeds a guest's memory.
             backup_bytes: at(GIB, 4 * GIB).max(MIB).next_multiple_of(MIB),
             database_bytes: at(16 * MIB, 64 * MIB).max(MIB),
             unpacked_bytes: at(32 * MIB, 256 * MIB).max(MIB),
@@ -159,8 +159,8 @@ impl Sizes {
         }
     }
 
-    /// The sizes for one workload: the paper has the scenarios and benchmarks
-    /// beside a 4 GB file, not an 8 GB one.
+    /// Sizes for one workload. In the paper, scenarios and benchmarks run beside a file of 4 GB and
+    /// not of 8 GB.
     pub(crate) fn of_workload(scale: Scale, workload: &str) -> Self {
         let sizes = Sizes::of(scale);
         let writer_bytes = match workload {
@@ -174,8 +174,7 @@ impl Sizes {
         }
     }
 
-    /// Sizes for tests on a machine with any amount of memory: seconds are not
-    /// waited for writeback there.
+    /// Sizes for tests on a machine with any amount of memory, with no long waits for writeback.
     #[cfg(test)]
     pub(crate) fn tiny() -> Self {
         Sizes {

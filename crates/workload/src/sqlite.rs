@@ -1,6 +1,5 @@
-//! A SQLite benchmark in RLBench's manner (§6.4): its thirteen steps, each
-//! statement's latency recorded under what kind of statement it is, and each
-//! transaction's commit apart.
+//! A SQLite benchmark like RLBench (§6.4): its thirteen steps, with the latency of each statement
+//! recorded by its kind, and each transaction's commit apart.
 
 use crate::Error;
 use crate::background::Background;
@@ -10,17 +9,17 @@ use crate::seed::Random;
 use crate::stage::{Foreground, Ground};
 use std::path::PathBuf;
 
-/// The benchmark under one kind of journal.
+/// The benchmark with one kind of journal.
 pub(crate) struct Statements {
     path: PathBuf,
     journal: Journal,
-    /// Statements that are a transaction each: 1000 in RLBench.
+    /// Number of statements that are a transaction each: 1000 in RLBench.
     single: u64,
-    /// Statements of one big transaction: 25,000 in RLBench.
+    /// Number of statements of one big transaction: 25,000 in RLBench.
     bulk: u64,
-    /// Selects that scan the table: 100 in RLBench.
+    /// Number of selects that scan the table: 100 in RLBench.
     scans: u64,
-    /// Selects by an index: 5000 in RLBench.
+    /// Number of selects by an index: 5000 in RLBench.
     lookups: u64,
     seed: u64,
     random: Random,

@@ -1,5 +1,5 @@
-//! One foreground beside one background: prepare, let the background reach
-//! its steady state, measure, end the background.
+//! A run of one foreground beside one background: prepare, wait until the background is steady,
+//! measure, end the background.
 
 use crate::background::Background;
 use crate::load::Load;
@@ -14,18 +14,18 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How often a condition is looked at while it is waited for.
+/// Interval at which a condition is polled.
 pub(crate) const POLL: Duration = Duration::from_millis(10);
 
-/// The window over which a background is judged steady.
+/// Time over which a background is checked to be steady.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// For a load that is steady from its first steps.
+/// Warm-up of a load that is steady from its first steps.
 const STEADY_WARM_UP: Duration = Duration::from_millis(500);
 
-/// What a foreground is made from.
+/// Parameters of a foreground.
 pub(crate) struct Ground {
-    /// Its own directory.
+    /// Directory for the foreground alone.
     pub(crate) directory: PathBuf,
     pub(crate) seed: u64,
     pub(crate) sizes: Sizes,
@@ -38,7 +38,7 @@ impl Ground {
             .map_err(|source| Error::io("make", &self.directory, source))
     }
 
-    /// The seed's numbers for one purpose.
+    /// A generator of the seed for one purpose.
     pub(crate) fn random(&self, purpose: &str) -> Random {
         Random::new(self.seed, purpose)
     }
@@ -46,19 +46,19 @@ impl Ground {
 
 /// A workload that runs beside a background.
 pub(crate) trait Foreground {
-    /// What has to be there before, unmeasured.
+    /// Makes what the measured part needs, unmeasured.
     fn prepare(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The measured part.
+    /// Runs the measured part.
     fn measure(
         &mut self,
         meter: &mut Meter,
         background: Option<&mut Background>,
     ) -> Result<(), Error>;
 
-    /// Figures besides the operations' latencies.
+    /// Figures besides the latencies of operations.
     fn figures(&self, _elapsed: Duration) -> Vec<Measurement> {
         Vec::new()
     }
@@ -83,14 +83,14 @@ pub(crate) fn perform(
     Ok(figures)
 }
 
-/// Moves the foreground's start against the background's and the kernel's own
-/// periods, by the seed.
+/// Sleeps for a time that depends on the seed. It shifts the foreground's start against the periods
+/// of the background and the kernel.
 pub(crate) fn sleep_shift(ground: &Ground) {
     let shift_ms = ground.random("shift").below(500);
     std::thread::sleep(Duration::from_millis(shift_ms));
 }
 
-/// The measured part.
+/// Runs the measured part and collects its figures.
 pub(crate) fn measure(
     request: &mut RunRequest,
     backgrounds: &mut [Background],
@@ -127,8 +127,8 @@ fn written_bytes(backgrounds: &[Background]) -> u64 {
     backgrounds.iter().map(Background::written_bytes).sum()
 }
 
-/// Starts the loads, if any, and waits until they are steady. Everything prepared
-/// so far is on the device before.
+/// Starts the loads, if any, and waits until they are steady. Everything that was prepared is
+/// synced before.
 pub(crate) fn start(
     request: &RunRequest,
     ground: &Ground,
@@ -156,7 +156,7 @@ pub(crate) fn start(
     Ok(backgrounds)
 }
 
-/// Waits until the kernel is writing back what the load has dirtied.
+/// Waits until the kernel writes back what the load has dirtied.
 pub(crate) fn await_writeback(
     background: &mut Background,
     before: &Counters,
@@ -178,9 +178,9 @@ pub(crate) fn await_writeback(
     }
 }
 
-/// Waits until the load dirties pages no faster than the device takes them,
-/// which is when the kernel holds it back; a device as fast as memory never
-/// gets there, so the wait is bounded and its end no error.
+/// Waits until the kernel throttles the load, which then dirties pages no faster than the device
+/// takes them. A device as fast as memory never gets there, so the wait is bounded, and its end is
+/// not an error.
 fn await_throttled(
     background: &mut Background,
     sizes: &Sizes,
@@ -202,7 +202,7 @@ fn await_throttled(
     Ok(())
 }
 
-/// Polls `condition`; false when `limit` passes first.
+/// Polls `condition` until it is true; false if `limit` passes first.
 pub(crate) fn wait(
     limit: Duration,
     stop: &AtomicBool,
@@ -219,7 +219,7 @@ pub(crate) fn wait(
     Ok(true)
 }
 
-/// Bytes over time in the unit of the result contract, 10^6 bytes a second.
+/// Bytes over time in the unit of the result contract, 10^6 bytes per second.
 pub(crate) fn rate_mb_s(bytes: u64, time: Duration) -> f64 {
     bytes as f64 / 1e6 / time.as_secs_f64().max(1e-9)
 }

@@ -1,4 +1,4 @@
-//! Each workload at a tiny size in a temporary directory.
+//! Tests of each workload at a tiny size in a temporary directory.
 
 use super::*;
 
@@ -256,7 +256,7 @@ fn the_loads_that_sync_are_measured_and_leave_nothing() {
     for load in ["database", "unpack", "flat-out"] {
         let directory = tempfile::tempdir().unwrap();
         let figures = tiny("m1", load, directory.path()).unwrap();
-        // How far it comes beside three creations is the disk's affair.
+        // The load's progress beside three creations depends on the disk.
         let mut figures = figures.iter();
         assert!(figures.any(|row| row.metric == "background_mb_s"), "{load}");
         assert!(!directory.path().join("background").exists(), "{load}");

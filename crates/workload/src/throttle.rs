@@ -1,10 +1,9 @@
-//! Time that this thread spends in `balance_dirty_pages`, where the kernel
-//! makes who dirties pages wait for writeback.
+//! Time that this thread spends in `balance_dirty_pages`, where the kernel makes tasks that dirty
+//! pages wait for writeback.
 //!
-//! A private tracing instance sums the `pause` of the event
-//! `writeback:balance_dirty_pages` for one thread in a kernel histogram
-//! (Documentation/trace/histogram.rst): no events are copied and none is lost.
-//! The pause is what the kernel sleeps, rounded to its tick.
+//! A private tracing instance sums the `pause` of the event `writeback:balance_dirty_pages` for one
+//! thread in a kernel histogram (Documentation/trace/histogram.rst). No events are copied, and none
+//! are lost. The pause is the time that the kernel sleeps, rounded to its tick.
 
 use crate::Error;
 use std::fs;
@@ -14,13 +13,13 @@ use std::time::Duration;
 
 const EVENT: &str = "events/writeback/balance_dirty_pages";
 
-/// A running measurement; its tracing instance goes when it is dropped.
+/// A measurement in progress, whose drop removes its tracing instance.
 pub(crate) struct Throttle {
     instance: PathBuf,
 }
 
 impl Throttle {
-    /// Begins for the calling thread. `tracefs` is where tracefs is mounted.
+    /// Begins a measurement of the calling thread. `tracefs` is the mount point of tracefs.
     pub(crate) fn start(tracefs: &Path) -> Result<Self, Error> {
         // SAFETY: has no arguments and cannot fail.
         let thread = unsafe { libc::gettid() };
@@ -33,7 +32,7 @@ impl Throttle {
         Ok(throttle)
     }
 
-    /// Ends, and gives the time waited.
+    /// Ends the measurement and returns the time waited.
     pub(crate) fn finish(self) -> Result<Duration, Error> {
         let path = self.instance.join(EVENT).join("hist");
         let text = fs::read_to_string(&path).map_err(|source| unusable(&path, &source))?;
@@ -48,7 +47,7 @@ impl Throttle {
 impl Drop for Throttle {
     fn drop(&mut self) {
         let trigger = self.instance.join(EVENT).join("trigger");
-        // Both undo our own instance only; a leftover one traces nothing else.
+        // Both change only our own instance; one that is left over traces nothing else.
         let _ = fs::write(trigger, "!hist:keys=common_pid:vals=pause");
         let _ = fs::remove_dir(&self.instance);
     }
@@ -63,8 +62,8 @@ fn unusable(path: &Path, source: &io::Error) -> Error {
     }
 }
 
-/// The sum over the histogram's entries, none of which means no wait:
-/// `{ common_pid: 71 } hitcount: 12  pause: 480`.
+/// Sum over the histogram's entries, such as `{ common_pid: 71 } hitcount: 12  pause: 480`. Without
+/// entries there was no wait.
 fn total_pause_ms(text: &str) -> Option<u64> {
     text.lines()
         .filter(|line| line.starts_with('{'))

@@ -1,4 +1,4 @@
-//! Who defragments the phone once a week, or an aged app before it is opened.
+//! Upkeep: defragmentation of the phone once a week, or of an aged app before it is opened.
 
 use crate::Error;
 use ::defrag::{Choice, MOST_FILES, Pace, Physical, Remap, Survey, most_read};
@@ -7,21 +7,21 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
-/// How the phone's files are kept in few pieces.
+/// Ways to defragment the phone's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Upkeep {
-    /// They are not.
+    /// No defragmentation.
     #[default]
     None,
-    /// e2fsprogs' e4defrag, of everything.
+    /// e4defrag of e2fsprogs on all files.
     E4defrag,
     /// `frontrow defrag --mode copy`.
     Copy,
-    /// `frontrow defrag`, on a device that remaps.
+    /// `frontrow defrag` on a device that remaps.
     Remap,
-    /// The same, and then `frontrow defrag --mode physical`.
+    /// `frontrow defrag` on a device that remaps, then `frontrow defrag --mode physical`.
     RemapAndSpread,
-    /// There is nothing to do: the aged apps' files are in one piece all the same.
+    /// No defragmentation, as the aged apps' files are written without fragmentation.
     Unaged,
 }
 
@@ -47,7 +47,7 @@ impl FromStr for Upkeep {
 }
 
 impl Upkeep {
-    /// Does it, to all files below `directory`.
+    /// Performs the upkeep on all files below `directory`.
     pub(crate) fn perform(self, directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
         match self {
             Upkeep::None => Ok(()),
@@ -67,7 +67,7 @@ fn failed(reason: impl ToString) -> Error {
     Error::Upkeep(reason.to_string())
 }
 
-/// It ends well also where it left files in pieces.
+/// Runs e4defrag, which succeeds even if files are still in pieces.
 fn e4defrag(directory: &Path) -> Result<(), Error> {
     let output = Command::new("e4defrag")
         .arg(directory)
@@ -92,7 +92,7 @@ fn remap(directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
     repair(directory, Some(&remap), stop)
 }
 
-/// As `frontrow defrag --mode physical` does it, without a recording.
+/// As `frontrow defrag --mode physical` without a recording.
 fn spread(directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
     let physical = Physical::of(directory).map_err(failed)?;
     let physical = physical.ok_or_else(|| failed("the device does not spread files"))?;
@@ -109,7 +109,7 @@ fn spread(directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
     Ok(())
 }
 
-/// As `frontrow defrag` does it.
+/// As `frontrow defrag`.
 fn repair(directory: &Path, remap: Option<&Remap>, stop: &AtomicBool) -> Result<(), Error> {
     let mut survey = Survey::of(directory, stop).map_err(failed)?;
     let Some(mut measure) = survey.measure() else {
@@ -125,7 +125,7 @@ fn repair(directory: &Path, remap: Option<&Remap>, stop: &AtomicBool) -> Result<
     let mut last: Option<PathBuf> = None;
     for finding in ::defrag::choose(&survey.fragmented, choice) {
         let path = &finding.path;
-        // What is refused stays where it is.
+        // A file that is refused stays where it is.
         if ::defrag::repair(Path::new("/"), path, remap, &mut Pace::new(None), stop).is_ok() {
             last = Some(path.clone());
         }

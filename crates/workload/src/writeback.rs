@@ -1,4 +1,4 @@
-//! How far the kernel's writeback is, from `/proc/vmstat`.
+//! Progress of the kernel's writeback, from `/proc/vmstat`.
 
 use crate::Error;
 use std::fs;
@@ -6,19 +6,19 @@ use std::path::Path;
 
 const VMSTAT: &str = "/proc/vmstat";
 
-/// The counters a load is judged by, in pages.
+/// Counters of writeback, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     /// Pages written back since boot (`nr_written`).
     pub(crate) written_pages: u64,
     /// Pages under writeback now (`nr_writeback`).
     pub(crate) writeback_pages: u64,
-    /// Dirty pages beyond which a dirtier sleeps (`nr_dirty_threshold`).
+    /// Dirty pages above which a task that dirties more sleeps (`nr_dirty_threshold`).
     pub(crate) limit_pages: u64,
 }
 
 impl Counters {
-    /// Reads them.
+    /// Reads the counters of the kernel.
     pub(crate) fn read() -> Result<Self, Error> {
         let path = Path::new(VMSTAT);
         let text = fs::read_to_string(path).map_err(|source| Error::io("read", path, source))?;

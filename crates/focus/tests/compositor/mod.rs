@@ -1,5 +1,5 @@
-//! A Wayland compositor with as much of the protocols as matters here.
-// Each test file is a crate of its own and uses a part of it.
+//! A Wayland compositor with the parts of the protocols that the tests need.
+// Each test file is a crate of its own and uses only a part of this module.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -22,11 +22,11 @@ use wayland_server::{
 pub const MAXIMIZED: u32 = 0;
 pub const ACTIVATED: u32 = 2;
 
-/// What the test has the compositor say.
+/// An event that the test has the compositor send.
 pub enum Say {
-    /// An app's window is in these states.
+    /// A window of the app has these states.
     Window(&'static str, &'static [u32]),
-    /// It has none any more.
+    /// The window of the app was closed.
     Closed(&'static str),
 }
 
@@ -104,8 +104,8 @@ impl Dispatch<ZwlrForeignToplevelHandleV1, ()> for Compositor {
 struct Nothing;
 impl ClientData for Nothing {}
 
-/// A compositor, which ends when the other end of `said` is gone; `first` is what there is when
-/// the client asks for windows.
+/// Runs a compositor until the other end of `said` is closed. `first` is sent when the client asks
+/// for windows.
 pub fn play(
     socket: UnixStream,
     first: Vec<Say>,

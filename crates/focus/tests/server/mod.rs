@@ -1,6 +1,6 @@
-//! An X server with as much of the protocol as matters here.
+//! An X server with the parts of the protocol that the tests need.
 
-// Each test file is a crate of its own and uses a part of it.
+// Each test file is a crate of its own and uses only a part of this module.
 #![allow(dead_code)]
 
 use std::collections::VecDeque;
@@ -40,21 +40,21 @@ const CONFIGURE_NOTIFY: u8 = 22;
 const PROPERTY_NOTIFY: u8 = 28;
 const BAD_VALUE: u8 = 2;
 
-/// What the window manager supports, and who has the focus at each look at it: window and
-/// process. A window without a process has been closed. Between two looks it is said to change.
+/// What the window manager supports, and the focus at each query: window and process. A window
+/// without a process is closed. A change is announced between two queries.
 #[derive(Default)]
 pub struct Play {
     pub supported: Vec<u32>,
     pub focused: Vec<(u32, Option<u32>)>,
-    /// All windows, the lowest first; those with the focus may be among them.
+    /// All windows from the lowest up; those with the focus may be among them.
     pub windows: Vec<Shown>,
-    /// What becomes of one of them, once it was asked whose it is.
+    /// The new state of a window, once its process was queried.
     pub moved: Option<Shown>,
-    /// A server without X-Resource.
+    /// The server has no X-Resource.
     pub old: bool,
 }
 
-/// A window, and where it is.
+/// A window and its place.
 #[derive(Clone, Default)]
 pub struct Shown {
     pub window: u32,
@@ -70,7 +70,7 @@ pub struct Shown {
 fn setup() -> Vec<u8> {
     let screen = Screen {
         root: ROOT,
-        // It has become larger since.
+        // The screen has become larger since the setup.
         width_in_pixels: WIDTH / 2,
         height_in_pixels: HEIGHT / 2,
         ..Screen::default()
@@ -84,22 +84,22 @@ fn setup() -> Vec<u8> {
         roots: vec![screen],
         ..Setup::default()
     };
-    // What follows the first eight bytes, in words.
+    // The field is the length after the first eight bytes, in words of four bytes.
     setup.length = (setup.serialize().len() / 4 - 2) as u16;
     setup.serialize()
 }
 
-/// A display's first port (x11rb's and everybody's).
+/// TCP port of display 0.
 const PORTS: u16 = 6000;
 
-/// A place for a server, and how DISPLAY names it.
+/// A listener for a server, and its name for DISPLAY.
 pub fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     (listener, format!("127.0.0.1:{}", port - PORTS))
 }
 
-/// Plays for one client, until that leaves.
+/// Serves one client until it disconnects.
 pub fn serve(listener: TcpListener, play: Play) -> JoinHandle<()> {
     thread::spawn(move || {
         let (mut client, _) = listener.accept().unwrap();
@@ -133,7 +133,7 @@ struct Server {
 }
 
 impl Server {
-    /// False when the client has left.
+    /// Serves one request; false when the client has disconnected.
     fn serve_one(&mut self) -> bool {
         let mut head = [0; 4];
         if self.client.read_exact(&mut head).is_err() {
@@ -290,7 +290,7 @@ impl Server {
         }
     }
 
-    /// The next one gets the focus, and the client is told; the last one keeps it.
+    /// Moves the focus to the next window and notifies the client; the last one keeps it.
     fn goes_on(&mut self) {
         if self.focused.len() > 1 {
             self.focused.pop_front();
@@ -316,12 +316,12 @@ impl Server {
     }
 }
 
-/// The `index`th word of what follows a request's first.
+/// The `index`th 32-bit word of a request's body.
 fn word(body: &[u8], index: usize) -> u32 {
     u32::from_le_bytes(body[4 * index..][..4].try_into().unwrap())
 }
 
-/// There is X-Resource, if the server is not old, and nothing else.
+/// The server has X-Resource unless it is old, and no other extension.
 fn extension(sequence: u16, body: &[u8], old: bool) -> QueryExtensionReply {
     QueryExtensionReply {
         sequence,

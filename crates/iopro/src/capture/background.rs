@@ -1,4 +1,4 @@
-//! A recording beside what else a program does.
+//! A recording in a thread of its own, while the program does something else.
 
 use super::{Error, Request, Summary, record};
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How often to look whether it has begun.
+/// Interval at which `start` checks whether the recording has begun.
 const POLL: Duration = Duration::from_millis(10);
 
 /// A recording in a thread of its own, until [`Background::finish`].
@@ -18,7 +18,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Begins; all that happens after it returns is recorded.
+    /// Begins a recording; everything that happens after the return is recorded.
     ///
     /// # Errors
     /// As [`record()`], if it did not begin.
@@ -47,7 +47,7 @@ impl Background {
         Ok(running)
     }
 
-    /// Ends it; nothing is traced any more when it returns.
+    /// Ends the recording; no program traces any more when it returns.
     ///
     /// # Errors
     /// As [`record()`].

@@ -1,22 +1,22 @@
-//! The command that is recorded, and processes that others started.
+//! The command that is recorded, and processes that were started by others.
 
 use super::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus};
 
-/// What the recording lasts as long as.
+/// The thing whose end is the end of the recording.
 #[derive(Debug)]
 pub enum Subject {
-    /// Nothing in particular.
+    /// Nothing: the recording ends by time or by request.
     Open,
-    /// A command that was started for it.
+    /// A command that was started for the recording.
     Child(Child),
-    /// A process of somebody's.
+    /// The pidfd of a process that ran already.
     Process(OwnedFd),
 }
 
 impl Subject {
-    /// Starts `command`.
+    /// Starts `command`, whose first element is the program.
     pub fn start(command: &[String]) -> Result<Subject, Error> {
         let name = command.first().map(String::as_str).unwrap_or_default();
         let child = Command::new(name)
@@ -40,17 +40,17 @@ impl Subject {
         Ok(Subject::Process(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
     }
 
-    /// Whether it has ended.
+    /// Whether the command or process has ended.
     pub fn ended(&mut self) -> bool {
         match self {
             Subject::Open => false,
-            // What cannot be waited for is gone.
+            // A child that cannot be waited for has ended.
             Subject::Child(child) => !matches!(child.try_wait(), Ok(None)),
             Subject::Process(fd) => is_readable(fd),
         }
     }
 
-    /// Asks a command that was started for the recording to end, if it has not.
+    /// Sends SIGTERM to a command that was started for the recording and still runs.
     pub fn ask_to_end(&mut self) {
         if self.is_running_command()
             && let Subject::Child(child) = self
@@ -60,12 +60,12 @@ impl Subject {
         }
     }
 
-    /// Whether it is a command that was started for the recording and has not ended.
+    /// Whether it is a command that was started for the recording and still runs.
     pub fn is_running_command(&mut self) -> bool {
         matches!(self, Subject::Child(_)) && !self.ended()
     }
 
-    /// Waits for the command that was started for the recording and gives its status.
+    /// Waits for a command that was started for the recording, and returns its status.
     pub fn end(&mut self) -> Option<ExitStatus> {
         match self {
             Subject::Child(child) => child.wait().ok(),
@@ -74,7 +74,7 @@ impl Subject {
     }
 }
 
-/// A process descriptor becomes readable when the process ends.
+/// A pidfd becomes readable when the process ends.
 fn is_readable(fd: &OwnedFd) -> bool {
     let mut poll = libc::pollfd {
         fd: fd.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! What a recording says about the machine: clocks, disks, mounts, cgroups.
+//! Data on the machine in a recording: clocks, disks, mounts, cgroups.
 
 use super::Error;
 use crate::event::Dev;
@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The recording's header, for a recording that begins now.
+/// The header of a recording that begins now.
 pub fn header(target: Target, cpus: usize, missing: Vec<String>) -> Header {
     let root = Path::new("/");
     let begin_ns = clock_ns(libc::CLOCK_MONOTONIC);
@@ -27,13 +27,13 @@ pub fn header(target: Target, cpus: usize, missing: Vec<String>) -> Header {
     }
 }
 
-/// The size of a page of memory.
+/// Size of a page of memory, in bytes.
 pub fn page_bytes() -> usize {
     // SAFETY: it reads a constant.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
-/// A clock's time, in nanoseconds; a recording's is `CLOCK_MONOTONIC`.
+/// Time of a clock, in nanoseconds. Recordings use `CLOCK_MONOTONIC`.
 pub fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -63,7 +63,7 @@ fn parse_dev(text: &str) -> Option<Dev> {
     Some(Dev::new(major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// What is in a directory, by name; nothing if it cannot be read.
+/// The entries of a directory by name; empty if it cannot be read.
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(dir).into_iter().flatten();
     let mut paths: Vec<_> = read.filter_map(|it| Some(it.ok()?.path())).collect();
@@ -73,7 +73,7 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
 
 fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // A slash in a device's name is an exclamation mark in sysfs.
+    // sysfs writes a slash in a device's name as an exclamation mark.
     name.replace('!', "/")
 }
 
@@ -106,7 +106,7 @@ fn partition(path: &Path) -> Option<Partition> {
     })
 }
 
-/// The kernel lists all schedulers, with the chosen one in brackets.
+/// The chosen one of the kernel's list of schedulers, which is in brackets.
 fn chosen(schedulers: &str) -> String {
     let begin = schedulers.split_once('[').map(|(_, rest)| rest);
     let name = begin.and_then(|rest| rest.split_once(']'));
@@ -126,7 +126,7 @@ fn mounts(root: &Path) -> Vec<Mount> {
         .collect()
 }
 
-/// See proc_pid_mountinfo(5).
+/// Parses a line of mountinfo, see proc_pid_mountinfo(5).
 fn mount(line: &str) -> Option<Mount> {
     let (own, source) = line.split_once(" - ")?;
     let fields: Vec<_> = own.split(' ').collect();
@@ -138,7 +138,7 @@ fn mount(line: &str) -> Option<Mount> {
     })
 }
 
-/// Spaces and the like are `\040` there.
+/// Decodes the octal escapes of mountinfo, such as `\040` for a space.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -158,7 +158,7 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// The v2 hierarchy, where it is mounted.
+/// Mount point of the cgroup v2 hierarchy; None if it is not mounted.
 pub fn cgroup_root() -> Option<PathBuf> {
     let text = line(Path::new("/proc/self/mountinfo"));
     let mounts = text.lines().filter_map(mount);
@@ -166,12 +166,12 @@ pub fn cgroup_root() -> Option<PathBuf> {
     of_cgroups.next().map(|it| PathBuf::from(it.path))
 }
 
-/// All cgroups below `root`: id and path, `/` for the root itself.
+/// Ids and paths of all cgroups below `root`; `/` for the root itself.
 pub fn cgroups(root: &Path) -> Vec<(u64, String)> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
     while let Some(dir) = open.pop() {
-        // It may have been removed meanwhile.
+        // The cgroup may have been removed meanwhile.
         let Ok(metadata) = fs::symlink_metadata(&dir) else {
             continue;
         };
@@ -189,8 +189,7 @@ pub fn cgroups(root: &Path) -> Vec<(u64, String)> {
     found
 }
 
-/// The cgroup that a user means: a path in the file system, or one below the
-/// root of the hierarchy.
+/// Finds a cgroup by its path in the file system, or below the root of the hierarchy.
 pub fn find_cgroup(path: &Path) -> Result<Target, Error> {
     let nobody = || Error::NoTarget(format!("cgroup {}", path.display()));
     let root = cgroup_root().ok_or_else(nobody)?;

@@ -1,14 +1,14 @@
-//! Who may load tracing programs, and why somebody may not.
+//! Capabilities that tracing programs take, and the reason of a refusal.
 
 use super::Error;
 use std::fs;
 
-/// Capabilities that loading takes: the last alone, or the first two.
+/// Capabilities that loading takes: the first two together, or the last one alone.
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
-/// What to say once the kernel said that it is not permitted.
+/// The error for a kernel that refused a program with EPERM.
 pub fn why_refused() -> Error {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if !may_load(&status) {

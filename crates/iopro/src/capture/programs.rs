@@ -1,4 +1,4 @@
-//! The programs in the kernel: loading, attaching, and what they count.
+//! The programs in the kernel: loading, attaching, and their counters.
 
 use super::Error;
 use super::ring::{Layout, Rings, SLACK_BYTES};
@@ -16,20 +16,20 @@ static OBJECT: &[u8] = include_bytes!(env!("IOPRO_BPF_OBJECT"));
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Together with the other maps this stays below 50 MB.
+/// Size of all rings; with the other maps this is below 50 MB.
 const RINGS_BYTES: usize = 32 << 20;
-/// Less than that would be full before the recorder looks.
+/// Smallest size of a ring: a smaller one is full before the recorder looks.
 const RING_MIN_BYTES: usize = 64 << 10;
-/// What a map's value may be everywhere.
+/// Largest value of a map that every kernel allows.
 const SEGMENT_MAX_BYTES: usize = 2 << 20;
 
-/// `struct settings` of `bpf/state.h`.
+/// Offsets in `struct settings` of `bpf/state.h`.
 const CALL_NUMBERS: usize = 512;
 const SEGMENTS_AT: usize = CALL_NUMBERS;
 const SHIFT_AT: usize = SEGMENTS_AT + 4;
 
-/// Programs without which there is nothing to record. Without one of the others
-/// the recording says what is missing.
+/// Programs without which nothing can be recorded. If one of the others is missing, the recording
+/// says so.
 const NEEDED: [&str; 9] = [
     "call_begins",
     "call_ends",
@@ -39,22 +39,22 @@ const NEEDED: [&str; 9] = [
     "page_dirtied",
     "switched",
     "woken",
-    // Tells that what is known of an inode is out of date.
+    // It tells that known data of an inode are out of date.
     "inode_wait_begins",
 ];
 
-/// Loaded and attached programs.
+/// The loaded and attached programs.
 #[derive(Debug)]
 pub struct Programs {
     object: Object,
     links: Vec<Link>,
-    /// What the programs have seen.
+    /// Ring buffers with the programs' events.
     pub rings: Rings,
-    /// What this kernel does not offer, one sentence each.
+    /// What this kernel cannot record, in one sentence each.
     pub missing: Vec<String>,
 }
 
-/// libbpf says what went wrong by printing it.
+/// Messages of libbpf: it reports details of errors only by printing them.
 static COMPLAINTS: Mutex<String> = Mutex::new(String::new());
 
 fn note_complaint(_: PrintLevel, text: String) {
@@ -90,8 +90,8 @@ impl Programs {
         })
     }
 
-    /// Ends the capture. For each program the kernel waits until nobody can be
-    /// in it any more, so all of them wait at the same time.
+    /// Ends the capture. The kernel waits for each program until no CPU can be in it any more, so
+    /// all programs are detached at the same time.
     pub fn detach(&mut self) {
         let links = std::mem::take(&mut self.links);
         std::thread::scope(|scope| {
@@ -101,7 +101,7 @@ impl Programs {
         });
     }
 
-    /// How many events were lost so far, by kind.
+    /// Number of events lost so far, by kind.
     pub fn lost(&self) -> Vec<(LostKind, u64)> {
         let mut sums = vec![0; LostKind::COUNTED.len()];
         let values = self.map("cpus").and_then(|map| {
@@ -117,8 +117,7 @@ impl Programs {
         LostKind::COUNTED.into_iter().zip(sums).collect()
     }
 
-    /// How often a program was not run because it was already running on that
-    /// CPU, by program.
+    /// How often each program did not run because it was running already on that CPU.
     pub fn missed(&self) -> Vec<(String, u64)> {
         self.object
             .progs()
@@ -140,13 +139,13 @@ impl Programs {
             .collect()
     }
 
-    /// All places for the state of a thread, most of them free.
+    /// The programs' state of all threads; most entries are free.
     pub fn threads(&self) -> Vec<Vec<u8>> {
         let places = self.entries("threads", MapFlags::ANY).into_iter();
         places.map(|(_, state)| state).collect()
     }
 
-    /// The addresses in all stacks that were kept, by their ids.
+    /// The addresses of all stacks, by the stack's id.
     pub fn stacks(&self) -> Vec<(u32, Vec<u64>)> {
         let addresses = |value: Vec<u8>| {
             value
@@ -167,7 +166,7 @@ impl Programs {
         };
         map.keys()
             .filter_map(|key| {
-                // It may be gone meanwhile.
+                // The program may have deleted it meanwhile.
                 let value = map.lookup(&key, flags).ok()??;
                 Some((u32::from_le_bytes(key.try_into().ok()?), value))
             })
@@ -224,7 +223,7 @@ fn fill(settings: &mut [u8], layout: Layout) {
     put(SHIFT_AT, layout.segment_bytes.trailing_zeros());
 }
 
-/// The numbers that recorded calls have on this machine.
+/// Numbers of the recorded system calls on this machine.
 fn calls() -> Vec<(usize, CallKind)> {
     let mut calls = vec![
         (libc::SYS_read, CallKind::Read),
@@ -279,8 +278,8 @@ fn calls() -> Vec<(usize, CallKind)> {
         .collect()
 }
 
-/// Leaves out the programs whose tracepoint or function this kernel's BTF does
-/// not know, and says which.
+/// Leaves out the programs whose tracepoint or function the kernel's BTF lacks. Returns a sentence
+/// for each.
 fn leave_out_missing(object: &mut OpenObject) -> Result<Vec<String>, Error> {
     let kernel = Btf::of_kernel()?;
     let mut missing = Vec::new();
@@ -305,7 +304,7 @@ fn leave_out_missing(object: &mut OpenObject) -> Result<Vec<String>, Error> {
     Ok(missing)
 }
 
-/// The running kernel's type information.
+/// Type information of the running kernel.
 struct Btf(*mut libbpf_sys::btf);
 
 impl Btf {
@@ -334,8 +333,8 @@ impl Drop for Btf {
     }
 }
 
-/// Loads all programs that this kernel has a place for and whose arguments are
-/// what they know, with a sentence for each of the others.
+/// Loads all programs whose place exists and whose arguments have the known form. Returns a
+/// sentence for each of the others.
 fn load(layout: Layout) -> Result<(Object, Vec<String>), Error> {
     let mut unknown: Vec<String> = Vec::new();
     loop {
@@ -359,7 +358,7 @@ fn load(layout: Layout) -> Result<(Object, Vec<String>), Error> {
     }
 }
 
-/// Leaves out the programs of these names.
+/// Leaves out the programs with these names.
 fn leave_out(object: &mut OpenObject, names: &[String], missing: &mut Vec<String>) {
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
@@ -373,8 +372,8 @@ fn leave_out(object: &mut OpenObject, names: &[String], missing: &mut Vec<String
     }
 }
 
-/// The program that the verifier does not accept as the kernel's function has
-/// fewer arguments, or others, than the program reads.
+/// The program that the verifier rejects because the kernel's function has fewer or other arguments
+/// than the program reads.
 fn with_unknown_arguments(log: &str) -> Option<&str> {
     if !log.contains("invalid bpf_context access") {
         return None;
@@ -392,7 +391,7 @@ fn map_rings(object: &Object, layout: Layout) -> Result<Rings, Error> {
     Rings::new(layout, positions.as_fd(), segments.as_fd()).map_err(Error::System)
 }
 
-/// A kernel may know a function and still not let it be traced.
+/// Attaches the programs. A kernel may know a function and still forbid to trace it.
 fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<Link>, Error> {
     let mut links = Vec::new();
     for program in object.progs_mut() {
@@ -429,23 +428,23 @@ fn load_error(text: &str) -> Error {
     }
 }
 
-/// Some let the smallest program pass and no real one. What the verifier does
-/// not accept is another error, -EACCES.
+/// Whether the kernel forbids real programs, although it allows the smallest one. A program that
+/// the verifier rejects has another error, -EACCES.
 fn is_forbidden(log: &str) -> bool {
     log.contains("BPF program load failed: -EPERM")
 }
 
-/// The field that the kernel's types do not have as the programs know it, in
-/// what libbpf adds to the verifier's log: `failed to resolve CO-RE relocation
-/// <byte_off> [27] struct folio.flags (0:0 @ offset 0)`.
+/// The field that the kernel's types lack or have in another form, from what libbpf adds to the
+/// verifier's log: `failed to resolve CO-RE relocation <byte_off> [27] struct folio.flags (0:0 @
+/// offset 0)`.
 fn unresolved(log: &str) -> Option<&str> {
     let (_, relocation) = log.split_once("failed to resolve CO-RE relocation ")?;
     let (_, field) = relocation.lines().next()?.split_once("] ")?;
     Some(field.split_once(" (").map_or(field, |(field, _)| field))
 }
 
-/// Tries the smallest tracing program there is: what refuses that one refuses
-/// all, and any later error is a fault of ours.
+/// Loads the smallest possible tracing program. If that is refused, all are; any later error is a
+/// fault of frontrow.
 fn try_any_program() -> Result<(), Error> {
     /// `r0 = 0; exit`
     const INSTRUCTIONS: [libbpf_sys::bpf_insn; 2] = [instruction(0xb7), instruction(0x95)];

@@ -1,8 +1,8 @@
-//! A recording's life: load, start the command, empty the rings now and then,
-//! and write.
+//! Life cycle of a recording: load the programs, start the command, empty the rings in rounds, and
+//! write.
 //!
-//! One thread empties the rings and one writes, so that a disk that stalls (the
-//! very thing that is looked for) does not let the rings run full.
+//! One thread empties the rings and another one writes. A disk that stalls, which is what one looks
+//! for, thus does not let the rings run full.
 
 use super::command::Subject;
 use super::programs::Programs;
@@ -23,81 +23,81 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the rings are left alone.
+/// Pause between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
-/// The same if a ring was found filling up, and how full it is then.
+/// Pause if a ring is at least this full.
 const SHORT_ROUND: Duration = Duration::from_millis(5);
 const FILLING: f64 = 0.125;
 
-/// Rounds between looks at what changes seldom.
+/// Rounds between two calls of `check`.
 const ROUNDS_BETWEEN_CHECKS: u64 = 50;
 
-/// What may wait for the disk, in memory, without what the rings held at once. Behind
-/// that the rings fill up, and then events are lost and counted.
+/// Most bytes in memory that wait for the disk, without the last round's. Beyond it the rings fill
+/// up, and lost events are counted.
 const QUEUE_BYTES: usize = 64 << 20;
-/// Buffers that are kept to be used again, and how large one may be then: a burst is
-/// not to hold memory for ever.
+/// Most buffers that are kept for reuse, and the largest size of one: a burst must not hold memory
+/// for ever.
 const SPARE_BUFFERS: usize = 16;
 const SPARE_BYTES: usize = 1 << 20;
 
-/// What to record.
+/// Arguments of a recording.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The recording's file.
+    /// Path of the recording's file.
     pub output: PathBuf,
-    /// Whose waiting is of interest, and how long.
+    /// The foreground and the duration.
     pub what: What,
 }
 
-/// Whose waiting is of interest, and how long to record.
+/// The tasks whose waiting is of interest, and how long to record.
 #[derive(Clone, Debug)]
 pub enum What {
-    /// Everybody's, for so long, or until it is stopped.
+    /// All tasks, for this time, or until the recording is stopped.
     System(Option<Duration>),
-    /// A process's, until it ends.
+    /// The process with this id, until it ends.
     Process(u32),
-    /// A cgroup's, until it is stopped.
+    /// The cgroup at this path, until the recording is stopped.
     Cgroup(PathBuf),
-    /// A command's, until it ends.
+    /// A command with its arguments, until it ends.
     Command(Vec<String>),
 }
 
-/// How far a recording is.
+/// State of a recording in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Since it began.
+    /// Time since its begin.
     pub elapsed: Duration,
-    /// The file's size.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Events lost.
+    /// Number of lost events.
     pub lost: u64,
 }
 
-/// What a recording came to.
+/// Results of a finished recording.
 #[derive(Debug)]
 pub struct Summary {
-    /// How far it got.
+    /// State at the end of the recording.
     pub progress: Progress,
-    /// What was lost, by kind; nothing most of the time.
+    /// Lost events by kind; empty most of the time.
     pub lost: Vec<Lost>,
-    /// Programs that were not run as often as they should have been, as they were
-    /// running already on that CPU; it is part of `lost` as well.
+    /// Programs that did not run because they were running already on that CPU, and how often.
+    /// These are part of `lost` as well.
     pub missed: Vec<(String, u64)>,
-    /// What this kernel does not offer, one sentence each.
+    /// What this kernel cannot record, in one sentence each.
     pub missing: Vec<String>,
-    /// How the command ended, if there was one.
+    /// Exit status of the command; None without one.
     pub command: Option<ExitStatus>,
 }
 
-/// Of so many events one may be missed: a task may be preempted when the kernel already, or
-/// still, counts it as in a program, and no program can help it (bpf/program.h).
+/// One event in this many may be missed. A task may be preempted while the kernel counts it as in a
+/// program before or after it is, which no program can prevent (bpf/program.h).
 const EVENTS_PER_MISSED: u64 = 1000;
 
 impl Summary {
-    /// What was lost, if it is more than a preemptible kernel's own share of `events` recorded.
+    /// Checks that no more was lost than a preemptible kernel's share of `events` recorded ones.
     ///
     /// # Errors
-    /// The sentence that names it.
+    /// A sentence that names what was lost.
     pub fn check_lost(&self, events: u64) -> Result<(), String> {
         let is_allowed =
             |it: &Lost| it.kind == LostKind::Missed && it.count * EVENTS_PER_MISSED <= events;
@@ -111,8 +111,8 @@ impl Summary {
     }
 }
 
-/// The end of a capture. Dropping it takes some seconds: for each program the
-/// kernel waits until nobody can be in it any more. The recording is whole before.
+/// Detaches the programs when it is dropped. This takes some seconds: for each program the kernel
+/// waits until no CPU can be in it any more. The recording is whole before.
 #[derive(Debug)]
 pub struct Closing(Programs);
 
@@ -122,12 +122,11 @@ impl Drop for Closing {
     }
 }
 
-/// Records as `request` says, until `stop` is set or it is over by itself.
+/// Records as `request` says, until `stop` is set or the recording ends by itself.
 ///
 /// # Errors
-/// Before anything is recorded, for want of permission and the like; later
-/// [`Error::DiskFull`] and [`Error::File`], with what was recorded so far being
-/// good.
+/// Before anything is recorded: for want of permission and the like. Later [`Error::DiskFull`] and
+/// [`Error::File`]; the events recorded so far can be read.
 pub fn record(
     request: &Request,
     stop: &AtomicBool,
@@ -137,8 +136,8 @@ pub fn record(
     record_to(&request.what, (&request.output, &open), stop, progress)
 }
 
-/// Records into a pipe, whose other end has to be read meanwhile; what is not
-/// read in time is lost, and counted.
+/// Records into a pipe, whose other end has to be read meanwhile. Events that are not read in time
+/// are lost and counted.
 ///
 /// # Errors
 /// As [`record()`]; [`Error::File`] once the other end is closed.
@@ -160,7 +159,7 @@ fn record_to(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Summary, Closing), Error> {
     let cpus = libbpf_rs::num_possible_cpus().map_err(|error| Error::Load(error.to_string()))?;
-    // What a user got wrong is said before anything is loaded or written.
+    // Errors of the user are reported before anything is loaded or written.
     let (target, subject) = match what {
         What::System(_) | What::Command(_) => (Target::System, Subject::Open),
         What::Process(pid) => (Target::Process { pid: *pid }, Subject::process(*pid)?),
@@ -226,7 +225,7 @@ impl Recorder {
             thread::sleep(pause);
         }
         self.subject.ask_to_end();
-        // It may take its time, in which the rings must not run full.
+        // The command may take time to end, in which the rings must not run full.
         while self.subject.is_running_command() && !self.output.failed() {
             let pause = self.round();
             progress(self.progress());
@@ -268,7 +267,7 @@ impl Recorder {
         }
     }
 
-    /// Empties all rings once, and says how long they may be left alone.
+    /// Empties all rings once, and returns the pause until the next round.
     fn round(&mut self) -> Duration {
         if self.output.is_behind() {
             return SHORT_ROUND;
@@ -294,7 +293,7 @@ impl Recorder {
         if filling { SHORT_ROUND } else { ROUND }
     }
 
-    /// What changes seldom, or takes long to ask for.
+    /// Checks what changes seldom or takes long to read.
     fn check(&mut self) {
         let missed = self.programs.missed().into_iter().map(|(_, count)| count);
         let missed = missed.sum();
@@ -361,7 +360,7 @@ enum Piece {
     End(u64),
 }
 
-/// What the two threads know of each other.
+/// State that the two threads share.
 #[derive(Debug, Default)]
 struct Shared {
     waiting_bytes: AtomicUsize,
@@ -369,7 +368,7 @@ struct Shared {
     failed: AtomicBool,
 }
 
-/// The thread that writes, and the way to it.
+/// The thread that writes, and the channel to it.
 struct Output {
     pieces: Sender<Piece>,
     written: Receiver<Vec<u8>>,
@@ -398,8 +397,8 @@ impl Output {
         }
     }
 
-    /// An empty buffer, if possible one that was used: fresh memory would take
-    /// more time than what is put into it.
+    /// An empty buffer, if possible one that was used: fresh memory takes more time than the copy
+    /// into it.
     fn buffer(&self) -> Vec<u8> {
         self.written.try_recv().unwrap_or_default()
     }
@@ -416,7 +415,7 @@ impl Output {
     }
 
     fn send(&self, piece: Piece) {
-        // The writer is gone only if it failed, which `failed` and `end` tell.
+        // The send fails only if the writer failed, which `failed` and `end` report.
         let _ = self.pieces.send(piece);
     }
 
@@ -432,7 +431,7 @@ impl Output {
         self.shared.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Waits until all is written, and gives the file's size.
+    /// Waits until all is written, and returns the size of the file.
     fn end(self, end_ns: u64) -> Result<u64, Error> {
         self.send(Piece::End(end_ns));
         let Output { path, thread, .. } = self;
@@ -463,11 +462,11 @@ fn write(
                     .fetch_sub(bytes.capacity(), Ordering::Relaxed);
                 bytes.clear();
                 if bytes.capacity() <= SPARE_BYTES {
-                    // There may be enough of them, or nobody who wants it back.
+                    // The channel may be full or closed; the buffer is then dropped.
                     let _ = give_back.try_send(bytes);
                 }
             }
-            // A kill costs no more than the round it comes in.
+            // After each round the file is whole, so a kill costs one round at most.
             Piece::Round(begin_ns) => {
                 writer.round(begin_ns)?;
                 writer.flush()?;

@@ -1,4 +1,4 @@
-//! Reading the ring buffers that the programs write (`bpf/ring.h`).
+//! Reader of the ring buffers that the programs write (`bpf/ring.h`).
 
 use crate::wire::RING_HEADER_BYTES;
 use std::io;
@@ -8,23 +8,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `SLACK_BYTES` of `bpf/ring.h`.
 pub const SLACK_BYTES: usize = 8192;
-/// `struct position`: the head's cache line and the tail's.
+/// Size of `struct position`: the cache lines of the head and the tail.
 pub const POSITION_BYTES: usize = 128;
 const TAIL_AT: usize = 64;
 
-/// How the rings are cut up.
+/// Sizes of the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Rings.
+    /// Number of rings, one for each CPU.
     pub cpus: usize,
-    /// Segments of a ring, a power of two.
+    /// Number of segments of a ring, a power of two.
     pub segments: usize,
-    /// A segment without its slack, a power of two.
+    /// Size of a segment without its slack, a power of two.
     pub segment_bytes: usize,
 }
 
 impl Layout {
-    /// A whole ring.
+    /// Size of a whole ring without slack, in bytes.
     pub fn ring_bytes(&self) -> usize {
         self.segments * self.segment_bytes
     }
@@ -34,7 +34,7 @@ impl Layout {
     }
 }
 
-/// All CPUs' rings, mapped.
+/// The rings of all CPUs, mapped into memory.
 #[derive(Debug)]
 pub struct Rings {
     layout: Layout,
@@ -43,7 +43,7 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Maps the maps `positions` and `segments`.
+    /// Maps the BPF maps `positions` and `segments`.
     pub fn new(
         layout: Layout,
         positions: BorrowedFd<'_>,
@@ -57,25 +57,24 @@ impl Rings {
         })
     }
 
-    /// How many there are.
+    /// Number of rings.
     pub fn count(&self) -> usize {
         self.layout.cpus
     }
 
-    /// What is in a CPU's ring, of its size.
+    /// Used part of a CPU's ring, from 0 to 1.
     pub fn fill(&self, cpu: usize) -> f64 {
         let used = self.head(cpu).load(Ordering::Relaxed) - self.tail(cpu).load(Ordering::Relaxed);
         used as f64 / self.layout.ring_bytes() as f64
     }
 
-    /// Whether nothing is in a CPU's ring, not even what is not whole.
+    /// Whether a CPU's ring has no records, not even incomplete ones.
     pub fn is_empty(&self, cpu: usize) -> bool {
         self.head(cpu).load(Ordering::Acquire) == self.tail(cpu).load(Ordering::Relaxed)
     }
 
-    /// Takes all whole records that are in a CPU's ring, each with the length
-    /// before it, and makes room. What is only just being written stays, with
-    /// all behind it.
+    /// Moves all complete records of a CPU's ring to `into`, each with its length before it. A
+    /// record that is being written stays, with all after it.
     pub fn drain(&mut self, cpu: usize, into: &mut Vec<u8>) {
         let limit = self.head(cpu).load(Ordering::Acquire);
         let mut at = self.tail(cpu).load(Ordering::Relaxed);
@@ -89,7 +88,7 @@ impl Rings {
             // the tail has moved on; nobody else reads or writes it.
             unsafe {
                 into.extend_from_slice(std::slice::from_raw_parts(memory, (end - at) as usize));
-                // A length of 0 says that a record is not whole yet.
+                // A length of 0 marks a record that is not complete yet.
                 ptr::write_bytes(memory, 0, (end - at) as usize);
             }
             at = end;
@@ -97,8 +96,8 @@ impl Rings {
         }
     }
 
-    /// Where the whole records from `at` on end, at most with the one that
-    /// reaches the end of the segment.
+    /// End of the complete records from `at` on. The last one is at most the record that crosses
+    /// the end of the segment.
     fn end_of_stretch(&self, cpu: usize, at: u64, limit: u64) -> u64 {
         let segment_end = (at | (self.layout.segment_bytes as u64 - 1)) + 1;
         let limit = limit.min(segment_end);
@@ -118,8 +117,8 @@ impl Rings {
         end
     }
 
-    /// The memory of `bytes` from a position on, which begin in one segment and
-    /// may go on in its slack.
+    /// Memory of `bytes` bytes from a position on, which begin in one segment and may extend into
+    /// its slack.
     fn memory(&self, cpu: usize, at: u64, bytes: usize) -> *mut u8 {
         let Layout {
             segments,
@@ -145,7 +144,7 @@ impl Rings {
     }
 }
 
-/// Memory shared with the kernel, until it is dropped.
+/// Memory that is shared with the kernel, until it is dropped.
 #[derive(Debug)]
 struct Mapping {
     address: *mut u8,
@@ -203,7 +202,7 @@ mod tests {
         segment_bytes: 4096,
     };
 
-    /// Rings in files instead of in the kernel, and a program that writes them.
+    /// Rings in files instead of in the kernel; the tests write them as a program does.
     fn rings() -> Rings {
         let file = |bytes: usize| {
             let file: File = tempfile::tempfile().unwrap();
@@ -273,7 +272,7 @@ mod tests {
         let mut rings = rings();
         write(&rings, 0, &[1; 16]);
         let outer = reserve(&rings, 0, 16);
-        // An interrupt in the middle of the outer one.
+        // This record is of an interrupt in the middle of the outer one.
         write(&rings, 0, &[3; 16]);
         assert_eq!(drained(&mut rings, 0), [vec![1; 16]]);
         assert_eq!(drained(&mut rings, 0), Vec::<Vec<u8>>::new());
@@ -285,7 +284,7 @@ mod tests {
     fn what_a_former_lap_left_is_never_taken_for_a_record() {
         let mut rings = rings();
         for _ in 0..50 {
-            // Looks like lengths wherever one may look.
+            // Every word of the record looks like a length.
             write(&rings, 0, &[8; 200]);
             drained(&mut rings, 0);
         }

@@ -1,15 +1,15 @@
-//! Names for addresses in the kernel.
+//! Names of the kernel's functions by address.
 
 use std::fs;
 
-/// The kernel's functions by address.
+/// The kernel's functions, sorted by address.
 #[derive(Debug, Default)]
 pub struct Symbols {
     by_address: Vec<(u64, String)>,
 }
 
 impl Symbols {
-    /// Those of the running kernel; none if it hides them.
+    /// Functions of the running kernel; empty if it hides them.
     pub fn of_kernel() -> Symbols {
         Symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
@@ -20,7 +20,7 @@ impl Symbols {
         Symbols { by_address }
     }
 
-    /// The function that `address` is in, `0x…` if there is none.
+    /// The function that contains `address`; `0x…` if there is none.
     pub fn name(&self, address: u64) -> String {
         let next = self
             .by_address
@@ -36,7 +36,7 @@ fn function(line: &str) -> Option<(u64, String)> {
     let mut fields = line.split_ascii_whitespace();
     let address = u64::from_str_radix(fields.next()?, 16).ok()?;
     let is_code = matches!(fields.next()?, "t" | "T" | "w" | "W");
-    // All are 0 where they are hidden.
+    // All addresses are 0 where the kernel hides them.
     (is_code && address != 0).then_some((address, fields.next()?.to_owned()))
 }
 

@@ -1,5 +1,5 @@
-//! CSV: a directory with a file a table, the columns' names in the first line.
-//! What is empty is NULL.
+//! CSV: a directory with one file per table. The first line has the columns' names. An empty cell
+//! is NULL.
 
 use super::{Error, cannot_write};
 use crate::store::Store;
@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use std::io;
 use std::path::Path;
 
-/// Writes all tables into the directory `output`.
+/// Writes all tables into the directory `output`, which it creates.
 pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
     std::fs::create_dir(output).map_err(cannot_write(output))?;
     for table in TABLES {
@@ -35,7 +35,7 @@ pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the system said, of what the crate says.
+/// The system's error inside of an error of the crate `csv`.
 fn cause(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

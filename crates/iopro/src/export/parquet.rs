@@ -1,6 +1,6 @@
-//! Parquet: a directory with a file a table, so that DuckDB, Spark and pandas can ask many
-//! devices' recordings at once. The files' layout is written here (`parquet/file.rs`), since the
-//! crate for it is not under a licence that goes with ours; tests read them with that crate.
+//! Parquet: a directory with one file per table, so that DuckDB, Spark and pandas can query many
+//! devices' recordings at once. The layout is written here (`parquet/file.rs`), since the licence
+//! of the crate for it does not go with ours. Tests read the files with that crate.
 
 mod file;
 mod thrift;
@@ -12,7 +12,7 @@ use file::Writer;
 use rusqlite::types::ValueRef;
 use std::path::Path;
 
-/// Writes all tables into the directory `output`.
+/// Writes all tables into the directory `output`, which it creates.
 pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
     std::fs::create_dir(output).map_err(cannot_write(output))?;
     for &table in TABLES {

@@ -1,12 +1,12 @@
-//! Perfetto's trace: a track a thread with its calls and waits, below its
-//! process; and for each disk the requests that are queued, the requests in the
-//! device, and the commits of the journals. Arrows lead from a call to the
-//! requests that carried its data, and to a call from those that had fetched
-//! them before.
+//! Perfetto's trace.
 //!
-//! Slices on one track have to lie inside of each other or apart. Requests do
-//! neither, so each is put on the first of several tracks of the same name that
-//! is free.
+//! Each thread has a track with its calls and waits, below its process. Each disk has tracks for
+//! the queued requests, the requests in the device, and the commits of the journals. Arrows lead
+//! from a call to the requests that carried its data, and from the requests that had fetched a
+//! call's data before it began to that call.
+//!
+//! Slices on one track have to be nested or apart. Requests overlap, so each is put on the first
+//! free one of several tracks of the same name.
 
 use super::perfetto_schema::{
     DebugAnnotation, ProcessDescriptor, SLICE_BEGIN, SLICE_END, ThreadDescriptor, TracePacket,
@@ -20,10 +20,10 @@ use std::io::Write;
 use std::path::Path;
 
 const SEQUENCE: u32 = 1;
-/// More arrows than that at one slice hide the picture.
+/// Most arrows at one slice: more of them hide the graph.
 const MOST_ARROWS: u64 = 64;
 
-/// Kinds of slices, as in the table of all slices.
+/// Kinds of slices, as in the temporary table `slices`.
 const CALL: i64 = 0;
 const WAIT: i64 = 1;
 const QUEUED: i64 = 2;
@@ -31,8 +31,8 @@ const DEVICE: i64 = 3;
 const COMMIT: i64 = 4;
 const RING: i64 = 5;
 
-/// Where slices overlap: a query of a group, a number, a begin and an end, in
-/// order of the begins; the kind; and the name of the tracks.
+/// Slices that may overlap. The SQL query gives a group, a number, a begin and an end, in the order
+/// of the begins. Then come the kind and the name of the tracks.
 const OVERLAPPING: [(&str, i64, &str); 4] = [
     (
         "SELECT device_id, request_id, queued_ns, max(issued_ns, queued_ns + 1) FROM requests
@@ -60,7 +60,7 @@ const OVERLAPPING: [(&str, i64, &str); 4] = [
     ),
 ];
 
-/// Writes the trace to `output`.
+/// Writes the trace to the file `output`.
 pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
     let database = store.database();
     let mut out = super::create(output)?;
@@ -82,7 +82,7 @@ pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
     out.flush().map_err(cannot_write(output))
 }
 
-/// The numbers of tracks.
+/// Assigns the uuids of tracks.
 #[derive(Default)]
 struct Tracks {
     last: u64,
@@ -106,7 +106,7 @@ fn describe(emit: &mut Emit, track: TrackDescriptor) -> Result<(), Error> {
     })
 }
 
-/// Tracks of processes and threads, and what threads did.
+/// Emits the tracks of processes and threads, and fills in their slices.
 fn threads(database: &Connection, tracks: &mut Tracks, emit: &mut Emit) -> Result<(), Error> {
     let mut statement = database.prepare(
         "SELECT task_id, thread, process, name, process_name FROM tasks
@@ -171,7 +171,7 @@ fn add_task(database: &Connection, track: u64, task: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts slices that overlap on as many tracks as it takes.
+/// Puts overlapping slices on as few tracks as hold them.
 fn spread(
     database: &Connection,
     (query, kind, name): (&str, i64, &str),
@@ -181,7 +181,7 @@ fn spread(
     let mut insert = database.prepare("INSERT INTO temp.slices VALUES (?, ?, ?, ?, ?)")?;
     let mut statement = database.prepare(query)?;
     let mut rows = statement.query([])?;
-    // For each device its parent track, and its tracks with the end of the last slice.
+    // By device: its parent track, and its tracks with the end of the last slice on each.
     let mut devices: HashMap<u64, (u64, Vec<(u64, u64)>)> = HashMap::new();
     while let Some(row) = rows.next()? {
         let (device, id): (u64, u64) = (row.get(0)?, row.get(1)?);
@@ -226,9 +226,8 @@ fn device_name(database: &Connection, device: u64) -> Result<String, Error> {
     Ok(database.query_row(query, [device], |row| row.get(0))?)
 }
 
-/// Makes the table of arrows between slices that are there: from a call to a
-/// request with its data, or to a call from the request that had fetched data for
-/// it before it began.
+/// The SQL that makes the table of arrows between slices that are shown. An arrow leads from a call
+/// to a request with its data, or from a request to a later call that used the data it had fetched.
 fn arrows() -> String {
     format!(
         "CREATE TEMP TABLE arrows AS
@@ -249,8 +248,8 @@ fn arrows() -> String {
     )
 }
 
-/// All begins and ends in order of time; at one moment ends come first, of
-/// begins the longest slice's, of ends the shortest's.
+/// Emits all begins and ends in the order of time. At one moment ends come first. Of several begins
+/// the longest slice's is first, of several ends the shortest's.
 fn slices(database: &Connection, emit: &mut Emit) -> Result<(), Error> {
     let mut asker = Asker::new(database)?;
     let mut statement = database.prepare(
@@ -282,8 +281,8 @@ fn slices(database: &Connection, emit: &mut Emit) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks for what is in a slice: its name in the first column, then values under
-/// the columns' names.
+/// Queries for the content of a slice. The first column is the slice's name; the others are
+/// annotations under the columns' names.
 struct Asker<'a> {
     by_kind: HashMap<i64, CachedStatement<'a>>,
     of_call: CachedStatement<'a>,

@@ -1,13 +1,13 @@
-//! What of Perfetto's trace format is written: the messages and their field numbers, from its
-//! public definition (`protos/perfetto/trace`), as Protocol Buffers encode them. Written out, since
-//! it is little, and the crates for it are not under a licence that goes with ours.
+//! The part of Perfetto's trace format that is written: messages and field numbers from its public
+//! definition (`protos/perfetto/trace`), encoded as Protocol Buffers. It is written out here
+//! because it is small, and the licences of the crates for it do not go with ours.
 
-/// How a field's value is encoded.
+/// Wire types of Protocol Buffers.
 const VARINT: u64 = 0;
 const FIXED_64: u64 = 1;
 const LENGTH: u64 = 2;
 
-/// Fields of a message, one after the other.
+/// Encoded fields of a message.
 #[derive(Default)]
 struct Fields(Vec<u8>);
 
@@ -24,7 +24,7 @@ impl Fields {
         self.varint(tag << 3 | encoding);
     }
 
-    /// Signed numbers have their sign in all 64 bits.
+    /// A negative number is its two's complement in 64 bits.
     fn number(&mut self, tag: u64, number: Option<u64>) {
         if let Some(number) = number {
             self.key(tag, VARINT);
@@ -56,21 +56,21 @@ impl Fields {
     }
 }
 
-/// One packet.
+/// One packet of the trace: an event or the description of a track.
 #[derive(Default)]
 pub struct TracePacket {
-    /// When, in nanoseconds.
+    /// Time of the packet, in nanoseconds.
     pub timestamp: Option<u64>,
-    /// Who wrote it.
+    /// Sequence that the packet belongs to; required on packets with track events.
     pub trusted_packet_sequence_id: Option<u32>,
-    /// Something happened on a track.
+    /// A begin or an end of a slice.
     pub track_event: Option<TrackEvent>,
-    /// There is a track.
+    /// The description of a new track.
     pub track_descriptor: Option<TrackDescriptor>,
 }
 
 impl TracePacket {
-    /// A trace of this packet alone; traces one after the other are one, too.
+    /// Encodes a trace with this packet alone. Traces one after the other are a trace, too.
     pub fn encode(&self) -> Vec<u8> {
         let mut packet = Fields::default();
         packet.number(8, self.timestamp);
@@ -87,18 +87,18 @@ impl TracePacket {
     }
 }
 
-/// A line of the picture.
+/// A track of the graph.
 #[derive(Default)]
 pub struct TrackDescriptor {
-    /// Its number.
+    /// Identity of the track in the trace.
     pub uuid: Option<u64>,
-    /// Its name.
+    /// Name that is shown for the track.
     pub name: Option<String>,
-    /// It is a process.
+    /// Set if the track stands for a process.
     pub process: Option<ProcessDescriptor>,
-    /// It is a thread.
+    /// Set if the track stands for a thread.
     pub thread: Option<ThreadDescriptor>,
-    /// The track that it is below.
+    /// `uuid` of the track that this one is below; None at the top.
     pub parent_uuid: Option<u64>,
 }
 
@@ -125,42 +125,42 @@ impl TrackDescriptor {
     }
 }
 
-/// A process.
+/// The process that a track stands for.
 #[derive(Default)]
 pub struct ProcessDescriptor {
-    /// Its number.
+    /// Process id.
     pub pid: Option<i32>,
-    /// Its name.
+    /// Name that is shown for the process.
     pub process_name: Option<String>,
 }
 
-/// A thread.
+/// The thread that a track stands for.
 #[derive(Default)]
 pub struct ThreadDescriptor {
-    /// Its process.
+    /// Id of the thread's process.
     pub pid: Option<i32>,
-    /// Its number.
+    /// Thread id.
     pub tid: Option<i32>,
-    /// Its name.
+    /// Name that is shown for the thread.
     pub thread_name: Option<String>,
 }
 
 /// The begin or the end of a slice.
 #[derive(Default)]
 pub struct TrackEvent {
-    /// What one can know of it.
+    /// Values that are shown for the slice when it is selected.
     pub debug_annotations: Vec<DebugAnnotation>,
     /// [`SLICE_BEGIN`] or [`SLICE_END`].
     pub r#type: Option<i32>,
-    /// The track.
+    /// `uuid` of the slice's track.
     pub track_uuid: Option<u64>,
-    /// The category.
+    /// Categories that slices can be filtered by.
     pub categories: Vec<String>,
-    /// The slice's name.
+    /// Name of the slice, on its begin only.
     pub name: Option<String>,
-    /// Arrows from here.
+    /// Ids of arrows that start at this slice.
     pub flow_ids: Vec<u64>,
-    /// Arrows that end here.
+    /// Ids of arrows that end at this slice.
     pub terminating_flow_ids: Vec<u64>,
 }
 
@@ -186,18 +186,18 @@ impl TrackEvent {
     }
 }
 
-/// TYPE_SLICE_BEGIN.
+/// `TYPE_SLICE_BEGIN` of `TrackEvent.Type`.
 pub const SLICE_BEGIN: i32 = 1;
-/// TYPE_SLICE_END.
+/// `TYPE_SLICE_END` of `TrackEvent.Type`.
 pub const SLICE_END: i32 = 2;
 
-/// A name and a value.
+/// A named value of a slice.
 #[derive(Default)]
 pub struct DebugAnnotation {
-    /// The name.
+    /// Name of the value.
     pub name: Option<String>,
-    /// A number.
+    /// The value, if it is a number.
     pub int_value: Option<i64>,
-    /// A text.
+    /// The value, if it is text.
     pub string_value: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! VCD, for GTKWave and others: a line a layer, and its value is how many there
-//! are at that moment.
+//! VCD, for GTKWave and others: one line per layer. Its value is the number of calls, waits or
+//! requests in progress.
 
 use super::{Error, cannot_write};
 use crate::report::LANES;
@@ -8,10 +8,10 @@ use std::io::Write;
 use std::path::Path;
 use vcd::{IdCode, TimescaleUnit, Value, VarType};
 
-/// Bits of a line: more at once than any queue holds.
+/// Bits of a line; no queue holds more at once.
 const WIDTH: u32 = 16;
 
-/// Writes the lines to `output`.
+/// Writes the lines of all layers to `output`.
 pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
     let failed = cannot_write(output);
     let mut writer = vcd::Writer::new(super::create(output)?);
@@ -53,7 +53,7 @@ fn header(writer: &mut vcd::Writer<impl Write>) -> std::io::Result<Vec<IdCode>> 
     Ok(lines)
 }
 
-/// By how much each line goes up or down, and when.
+/// The SQL query of all changes of lines: time, lane, and +1 or -1.
 fn changes() -> String {
     let lanes = (0..LANES.len()).map(|lane| {
         format!(

@@ -1,4 +1,4 @@
-//! Bios and requests: from the queue to completion.
+//! Bios and requests, from the queue to completion.
 
 use super::Linker;
 use super::recent::{Done, Run};
@@ -9,15 +9,15 @@ use crate::store::Error;
 use crate::tables;
 use std::collections::HashMap;
 
-/// A bio under way.
+/// A bio in flight.
 #[derive(Clone, Debug)]
 struct Bio {
-    /// Its number in the tables; 0 before it was in a request.
+    /// `bio_id` in the tables; 0 before it was in a request.
     id: u64,
     task: u64,
-    /// The call it belongs to.
+    /// `syscall_id` of the call that it belongs to.
     call: u64,
-    /// The bio as it was queued: its parts have the same.
+    /// Number of the bio as it was queued; all its parts have the same one.
     whole: u64,
     /// The commit that the task was working on.
     commit: Option<u64>,
@@ -25,11 +25,11 @@ struct Bio {
     queued_ns: u64,
     merged: bool,
     split: bool,
-    /// A flush of the device's cache that it asks for was issued.
+    /// The cache flush that it asks for was issued.
     flushed: bool,
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Clone, Debug, Default)]
 struct Active {
     id: u64,
@@ -38,18 +38,18 @@ struct Active {
     bios: Vec<u64>,
     runs: Vec<Run>,
     segments: Vec<tables::Segment>,
-    /// Bytes by the task that dirtied them.
+    /// Bytes of the request, by the task that dirtied them.
     dirtiers: HashMap<u64, u64>,
-    /// It was issued, and not given back since.
+    /// The driver has it: it was issued, and not given back since.
     issued: bool,
 }
 
-/// All bios and requests under way.
+/// All bios and requests in flight.
 #[derive(Debug)]
 pub struct Block {
     bios: HashMap<u64, Bio>,
     requests: HashMap<u64, Active>,
-    /// The request that is being told of.
+    /// Address of the request whose segments are being told.
     telling: Option<u64>,
     next_request: u64,
     next_bio: u64,
@@ -58,7 +58,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// None, on these disks.
+    /// Begins with no requests, on the disks of `header`.
     pub fn new(header: &Header) -> Block {
         let mut partitions = HashMap::new();
         for disk in &header.disks {
@@ -77,7 +77,7 @@ impl Block {
         }
     }
 
-    /// The disk and the sector on it, of a sector of a file system's device.
+    /// Translates a sector of a file system's device to the disk and the sector on it.
     pub fn on_disk(&self, dev: Dev, sector: u64) -> (Dev, u64) {
         match self.partitions.get(&dev) {
             Some((disk, start)) => (*disk, start + sector),
@@ -85,14 +85,14 @@ impl Block {
         }
     }
 
-    /// A bio joined a request.
+    /// Notes that a bio was merged into a request.
     pub fn merged(&mut self, bio: u64) {
         if let Some(bio) = self.bios.get_mut(&bio) {
             bio.merged = true;
         }
     }
 
-    /// A bio was cut: the front part is a bio of its own.
+    /// Notes that a bio was cut: its front part becomes a bio of its own.
     pub fn split(&mut self, split: &Split) {
         if let Some(parent) = self.bios.get_mut(&split.parent) {
             parent.split = true;
@@ -104,7 +104,7 @@ impl Block {
         }
     }
 
-    /// A request came to the scheduler.
+    /// Notes that a request came to the scheduler at time `at`.
     pub fn inserted(&mut self, request: &Request, at: u64) {
         let active = self.requests.entry(request.request).or_default();
         if active.id == 0 {
@@ -112,19 +112,19 @@ impl Block {
         }
     }
 
-    /// A request's bios went to its neighbour.
+    /// Forgets a request whose bios went to its neighbour.
     pub fn absorbed(&mut self, request: u64) {
         self.requests.remove(&request);
     }
 
-    /// The driver gave a request back.
+    /// Notes that the driver gave a request back.
     pub fn requeued(&mut self, request: u64) {
         if let Some(active) = self.requests.get_mut(&request) {
             active.row.requeues += 1;
         }
     }
 
-    /// These pieces are written by the request that is being told of.
+    /// Adds the dirtiers of `pieces` to the request whose segments are being told.
     pub fn dirtied_by(&mut self, request: u64, pieces: &[Piece]) {
         let active = self
             .telling
@@ -138,7 +138,7 @@ impl Block {
     }
 }
 
-/// Whether the pages are blocks of a commit.
+/// Whether the pages are blocks that a commit writes into the journal.
 fn is_journal(bio: Option<&Bio>, run: Run) -> bool {
     run.metadata && bio.is_some_and(|bio| bio.commit.is_some())
 }
@@ -183,7 +183,7 @@ impl Linker {
             split: false,
             flushed: false,
         };
-        // One of the same address whose end was lost is gone.
+        // A bio that had the same address has ended, and its end was lost.
         if let Some(old) = self.block.bios.insert(queue.bio, bio) {
             self.calls.bio_done(old.call);
         }
@@ -239,8 +239,7 @@ impl Linker {
         }
     }
 
-    /// The driver gave a request back and gets it anew: its contents are told
-    /// again.
+    /// Resets a request that the driver gave back and gets anew: its segments are told again.
     fn give_back(&mut self, address: u64) -> Result<(), Error> {
         let Some(active) = self.block.requests.get_mut(&address) else {
             return Ok(());
@@ -252,7 +251,7 @@ impl Linker {
         Ok(())
     }
 
-    /// The device's cache is flushed for the bios that asked for it.
+    /// Notes the issue of a cache flush, for the bios of the request that asked for one.
     fn flush_issued(&mut self, address: u64, at: u64) -> Result<(), Error> {
         let Some(active) = self.block.requests.get_mut(&address) else {
             return Ok(());
@@ -338,7 +337,7 @@ impl Linker {
         self.link_segment(segment, bio.as_ref(), run, request, at)
     }
 
-    /// What a segment holds.
+    /// Content of a segment, as the column `content` names it, and the pages it holds.
     fn content(
         &mut self,
         segment: &Segment,
@@ -369,7 +368,8 @@ impl Linker {
             _ if bio.is_some_and(|bio| bio.commit.is_some()) => "journal",
             (_, Some(_)) => "metadata",
             _ if flags.has(IoFlags::META) => "metadata",
-            // The kernel's own have neither pages nor a call.
+            // Only user calls do direct I/O; the kernel's own bios have neither pages nor such a
+            // call.
             _ if call.is_some_and(|call| !call.kernel) => "direct",
             _ => "unknown",
         };
@@ -433,8 +433,7 @@ impl Linker {
         };
         match (op, run) {
             (Op::Read, Some(run)) => self.read_issued(run, row),
-            // A copy of the page goes into the journal; the page itself stays to
-            // be written.
+            // A copy of the page goes into the journal; the page itself is still to be written.
             (Op::Write, Some(run)) if is_journal(bio, run) => self.link(tables::Link {
                 kind: "journal",
                 ..row
@@ -556,7 +555,7 @@ impl Linker {
         Ok(())
     }
 
-    /// The recording is over.
+    /// Writes the rows of the requests that are in flight at the end of the recording.
     pub(super) fn end_requests(&mut self) -> Result<(), Error> {
         let mut left: Vec<Active> = self
             .block
@@ -572,7 +571,7 @@ impl Linker {
         Ok(())
     }
 
-    /// When a request was done; none while it is under way.
+    /// Whether the request with this number is still in flight.
     pub(super) fn is_under_way(&self, request: u64) -> bool {
         self.block
             .requests

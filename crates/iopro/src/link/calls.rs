@@ -1,4 +1,4 @@
-//! Calls under way, and what belongs to which.
+//! Calls in progress, and the assignment of events to them.
 
 use super::Linker;
 use crate::event::{Call as Asked, CallExit, CallFlags, CallKind, Event, FileId};
@@ -7,47 +7,47 @@ use crate::tables;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A call from its first event until nothing refers to it any more.
+/// A call, from its first event until nothing refers to it any more.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// Who calls.
+    /// `task_id` of the task that calls.
     pub task: u64,
-    /// Its begin, or before that is known its first event.
+    /// Begin of the call; until it is known, the time of its first event.
     pub begin_ns: u64,
-    /// Its latest event.
+    /// Time of its latest event.
     pub last_ns: u64,
-    /// Which; none before that is known.
+    /// Kind of the call; None until it is known.
     pub kind: Option<CallKind>,
-    /// An operation of io_uring, by its number.
+    /// `IORING_OP_…` number if it is an operation of io_uring.
     pub ring: Option<u8>,
-    /// The file.
+    /// The file and its `file_id`; None until it is known.
     pub file: Option<(FileId, u64)>,
-    /// Bytes that it is about, as far as is known.
+    /// Bytes of the file that it is about, as far as is known.
     pub range: Option<Range<u64>>,
-    /// Its begin was told, and not guessed from its first event.
+    /// Its begin was told and not guessed from its first event.
     pub entered: bool,
-    /// It returned.
+    /// The call has returned.
     pub over: bool,
-    /// A row of the kernel's own work, not a call.
+    /// It stands for a kernel thread's own work and is not a call.
     pub kernel: bool,
-    /// Bios under way that belong to it.
+    /// Number of its bios in flight.
     pub bios: u32,
-    /// What it had read, until its range is known.
+    /// Its reads, until its range is known.
     pub reads: Vec<tables::Link>,
-    /// Time blocked, by layer.
+    /// Time that it was blocked, by layer.
     pub times: Times,
     /// Pages that it read, by where they came from.
     pub pages: PageCounts,
-    /// Page versions that it had a part in.
+    /// Number of page versions that it has a part in.
     pub dirtied_pages: u64,
-    /// Bytes of files whose pages it made dirty, while it is under way.
+    /// `file_id` and bytes of the pages that it made dirty, while it is in progress.
     pub dirtied: Vec<(u64, Range<u64>)>,
-    /// What is known of it for its row.
+    /// Its row, as far as it is known.
     pub row: tables::Syscall,
 }
 
 impl Call {
-    /// Its row, if it ends then.
+    /// Its row, if it ends at `end_ns`.
     pub fn row_until(&self, id: u64, end_ns: u64) -> tables::Syscall {
         let kind = match (self.kind, self.ring) {
             (Some(_), _) => self.row.kind.clone(),
@@ -78,31 +78,31 @@ impl Call {
     }
 }
 
-/// Time that a call was blocked.
+/// Time that a call was blocked, by layer; see the columns of [`tables::Syscall`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// All of it.
+    /// All of the time.
     pub blocked_ns: u64,
-    /// In the file system.
+    /// Blocked on the journal, metadata and locks.
     pub file_system_ns: u64,
-    /// In the page cache.
+    /// Blocked by dirty throttling, reclaim, and pages on their way to the block layer.
     pub page_cache_ns: u64,
-    /// In the block layer.
+    /// Blocked for a tag, by throttling, and while the awaited request was queued.
     pub block_ns: u64,
-    /// In completion handling.
+    /// Time from the awaited request's completion to the wake-up.
     pub driver_ns: u64,
-    /// In the device.
+    /// Time while the device had the awaited request.
     pub device_ns: u64,
-    /// Waiting for a CPU.
+    /// Time awake and waiting for a CPU.
     pub runqueue_ns: u64,
 }
 
-/// Pages that a call read.
+/// Pages that a call read, by where they came from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageCounts {
-    /// There already.
+    /// In the page cache already.
     pub cached: u64,
-    /// Fetched by itself.
+    /// Fetched by the call itself.
     pub missed: u64,
     /// Fetched by another call, and used for the first time.
     pub readahead: u64,
@@ -112,37 +112,37 @@ pub struct PageCounts {
 #[derive(Debug, Default)]
 pub struct Calls {
     by_id: HashMap<u64, Call>,
-    /// What a thread is in: a call, and a page fault inside of it.
+    /// `syscall_id` by thread: of its call (false), and of a page fault inside of it (true).
     open: HashMap<(u32, bool), u64>,
-    /// The row of a kernel thread's work, by its task.
+    /// `syscall_id` of the row for a kernel thread's own work, by `task_id`.
     kernel: HashMap<u64, u64>,
     next: u64,
 }
 
 impl Calls {
-    /// The call of this number, while something refers to it.
+    /// The call with this `syscall_id`, while something refers to it.
     pub fn get(&self, call: u64) -> Option<&Call> {
         self.by_id.get(&call)
     }
 
-    /// The same, to change it.
+    /// The call with this `syscall_id`, to change it.
     pub fn get_mut(&mut self, call: u64) -> Option<&mut Call> {
         self.by_id.get_mut(&call)
     }
 
-    /// Adds a call.
+    /// Adds a call and returns its `syscall_id`.
     pub fn add(&mut self, call: Call) -> u64 {
         self.next += 1;
         self.by_id.insert(self.next, call);
         self.next
     }
 
-    /// The call that a thread is in, if one is known.
+    /// The call that a thread is in; None if none is known.
     pub fn of(&self, thread: u32, in_fault: bool) -> Option<u64> {
         self.open.get(&(thread, in_fault)).copied()
     }
 
-    /// A bio of the call is done.
+    /// Notes that a bio of the call is done.
     pub fn bio_done(&mut self, call: u64) {
         if let Some(it) = self.by_id.get_mut(&call) {
             it.bios = it.bios.saturating_sub(1);
@@ -167,7 +167,7 @@ impl Calls {
     }
 }
 
-/// Whether a call reads file data into memory of its own or of the cache.
+/// Whether the kind of call reads file data into its own memory or the page cache.
 pub fn reads(kind: CallKind) -> bool {
     use CallKind::*;
     matches!(
@@ -176,7 +176,7 @@ pub fn reads(kind: CallKind) -> bool {
     )
 }
 
-/// Whether a call changes file data page by page.
+/// Whether the kind of call changes file data page by page.
 pub fn writes(kind: CallKind) -> bool {
     use CallKind::*;
     matches!(
@@ -185,7 +185,7 @@ pub fn writes(kind: CallKind) -> bool {
     )
 }
 
-/// Whether a call waits for data to be on the device, or cuts them off.
+/// Whether the kind of call waits for data to be on the device, or truncates them.
 pub fn syncs(kind: CallKind) -> bool {
     use CallKind::*;
     matches!(
@@ -213,8 +213,7 @@ pub fn syncs(kind: CallKind) -> bool {
 }
 
 impl Linker {
-    /// The row that what this thread does now belongs to; a new one if none is
-    /// known.
+    /// The row that the thread's work at this event belongs to; adds one if none is known.
     pub(super) fn call_of(&mut self, event: &Event) -> Result<u64, Error> {
         let (thread, at) = (event.thread, event.time_ns);
         let (task, kernel) = {
@@ -245,7 +244,7 @@ impl Linker {
         Ok(id)
     }
 
-    /// What a call asked for, in the tables' numbers.
+    /// Fills in what a call asked for, with the tables' numbers.
     fn asked(&mut self, id: u64, asked: &Asked) -> Result<(), Error> {
         let file = match asked.file {
             Some(file) => Some((file, self.files.id(file, &mut self.store)?)),
@@ -279,7 +278,7 @@ impl Linker {
     }
 
     pub(super) fn call_enter(&mut self, event: &Event, asked: &Asked) -> Result<(), Error> {
-        // Whatever the thread did before was not in this call.
+        // What the thread did before the call does not belong to it.
         self.end_unrecorded(event.thread, event.in_fault)?;
         let id = self.call_of(event)?;
         self.asked(id, asked)?;
@@ -322,7 +321,7 @@ impl Linker {
             }
         }
         let read = match exit.call.kind {
-            // What is read past the page cache is in none of its pages.
+            // Direct reads use no pages of the page cache.
             _ if direct => None,
             kind if writes(kind) => None,
             kind if reads(kind) && !exit.unfinished => file.zip(range),
@@ -332,8 +331,7 @@ impl Linker {
         self.end_call(id, event.time_ns)
     }
 
-    /// The thread is in no recorded call: what it did until now had a row of
-    /// its own.
+    /// Ends the row for a thread's work outside of recorded calls.
     pub(super) fn end_unrecorded(&mut self, thread: u32, in_fault: bool) -> Result<(), Error> {
         let Some(id) = self.calls.open.remove(&(thread, in_fault)) else {
             return Ok(());
@@ -363,7 +361,7 @@ impl Linker {
         Ok(())
     }
 
-    /// The recording is over: what is open gets its row.
+    /// Writes the rows of all calls that are open at the end of the recording.
     pub(super) fn end_calls(&mut self, end_ns: u64) -> Result<(), Error> {
         let mut open: Vec<u64> = self.calls.by_id.keys().copied().collect();
         open.sort_unstable();
@@ -383,7 +381,7 @@ impl Linker {
     }
 }
 
-/// The bytes that a call did something with.
+/// The bytes that a call changed or read; None if its offset is not known.
 fn done_range(exit: &CallExit, done: u64) -> Option<Range<u64>> {
     let offset = exit.call.offset_bytes?;
     let size = match exit.call.kind {

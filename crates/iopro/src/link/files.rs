@@ -7,7 +7,7 @@ use crate::tables;
 use rusqlite::{OptionalExtension, params};
 use std::collections::HashMap;
 
-/// More files than that are looked up in the database.
+/// Most files in memory; the others are looked up in the database.
 const KNOWN_AT_MOST: usize = 200_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ struct Known {
     removed: bool,
 }
 
-/// All files.
+/// All files of the recording.
 #[derive(Debug)]
 pub struct Files {
     known: HashMap<FileId, Known>,
@@ -26,7 +26,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// None yet, on the file systems of `header`.
+    /// Begins without files, on the file systems of `header`.
     pub fn new(header: &Header, store: &mut Store) -> Result<Files, Error> {
         store
             .database()
@@ -46,7 +46,7 @@ impl Files {
         })
     }
 
-    /// The file's number.
+    /// `file_id` of the file; a new file gets a row.
     pub fn id(&mut self, file: FileId, store: &mut Store) -> Result<u64, Error> {
         Ok(self.known(file, store)?.id)
     }
@@ -105,11 +105,11 @@ impl Files {
         })
     }
 
-    /// A file's name is told.
+    /// Adds a name of a file and updates its row.
     pub fn named(&mut self, time_ns: u64, name: &Name, store: &mut Store) -> Result<(), Error> {
         let mut known = self.known(name.file, store)?;
         if known.removed && name.why == NameReason::Seen {
-            // Its number is used again, on a file system without generations.
+            // The inode number was used again, on a file system without generations.
             known = self.add(name.file, store)?;
         }
         known.removed |= matches!(name.why, NameReason::Removed | NameReason::SeenRemoved);
@@ -146,7 +146,7 @@ impl Files {
         })
     }
 
-    /// The path in the machine's tree.
+    /// The path in the machine's tree, if the file system was mounted at the begin.
     fn below_mount(&self, dev: Dev, path: &str) -> String {
         let mounted = self.mounts.iter().filter(|mount| mount.dev == dev);
         let below = mounted.filter_map(|mount| {

@@ -1,11 +1,11 @@
-//! What tasks waited for lately: why somebody made another wait.
+//! Recent waits of tasks, to find the reason why one of them made another wait.
 
 use crate::wait::Class;
 use std::collections::{HashMap, VecDeque};
 
-/// Waits of one task that are remembered.
+/// Number of waits that are kept for each task.
 const REMEMBERED: usize = 32;
-/// Tasks whose waits are remembered; the ones that waited last.
+/// Number of tasks whose waits are kept, those that waited last.
 const TASKS: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct History {
 }
 
 impl History {
-    /// A task waited; of an indirect wait the class is that of its cause.
+    /// Adds a wait. The class of an indirect wait is that of its cause.
     pub fn push(&mut self, task: u64, begin_ns: u64, end_ns: u64, class: Class) {
         if self.by_task.len() >= TASKS && !self.by_task.contains_key(&task) {
             let latest = |past: &VecDeque<Past>| past.back().map_or(0, |past| past.end_ns);
@@ -42,8 +42,8 @@ impl History {
         });
     }
 
-    /// What the task waited for most between two moments, if it waited at all
-    /// for at least a tenth of that time.
+    /// The class that the task waited for longest between two moments. None if it waited for less
+    /// than a tenth of that time.
     pub fn mostly(&self, task: u64, begin_ns: u64, end_ns: u64) -> Option<Class> {
         let mut by_class: HashMap<Class, u64> = HashMap::new();
         for past in self.by_task.get(&task)? {

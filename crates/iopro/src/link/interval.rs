@@ -1,11 +1,11 @@
-//! Linking what is being recorded: the tables of one interval after the other.
+//! Linking of a recording in progress: the tables of one interval after the other.
 
 use super::Linker;
 use crate::store::{Error, Store};
 use crate::wait;
 
-/// Tables whose rows belong to an interval. The others say what things are, which
-/// later rows refer to.
+/// Tables whose rows belong to an interval. Later rows refer to those of the other tables, which
+/// stay.
 const OF_AN_INTERVAL: [&str; 11] = [
     "syscalls",
     "requests",
@@ -21,8 +21,8 @@ const OF_AN_INTERVAL: [&str; 11] = [
 ];
 
 impl Linker {
-    /// What was over since the last [`forget`](Linker::forget), and as unfinished
-    /// ones the calls that are under way at `now_ns`.
+    /// The tables with all that ended since the last [`forget`](Linker::forget). Calls in progress
+    /// at `now_ns` are in them as unfinished ones.
     pub fn interval(&mut self, now_ns: u64) -> Result<&Store, Error> {
         for (id, call) in self.calls.under_way() {
             let mut row = call.row_until(id, now_ns);
@@ -33,7 +33,7 @@ impl Linker {
         Ok(&self.store)
     }
 
-    /// Begins the next interval: what was over has no rows any more.
+    /// Begins the next interval and deletes the rows of the last one.
     pub fn forget(&mut self) -> Result<(), Error> {
         for table in OF_AN_INTERVAL {
             let delete = format!("DELETE FROM {table}");

@@ -1,4 +1,4 @@
-//! Journals: commits, what is in them and who waits for them.
+//! Journals: commits, their content, and the calls that wait for them.
 
 use super::Linker;
 use crate::event::{Commit, CommitPhase, Dev, Event, Transaction};
@@ -6,8 +6,7 @@ use crate::store::Error;
 use crate::tables;
 use std::collections::HashMap;
 
-/// Commits that are remembered after their end, as somebody may be told of
-/// later who waited for one.
+/// Number of commits that are kept after their end. A wait for a commit may be told later.
 const REMEMBERED: u64 = 256;
 
 /// The commits of all journals.
@@ -15,13 +14,13 @@ const REMEMBERED: u64 = 256;
 pub struct Journal {
     commits: HashMap<Transaction, tables::Commit>,
     by_id: HashMap<u64, Transaction>,
-    /// What a journal's thread is committing.
+    /// Transaction that is being committed, by the journal's thread.
     committing: HashMap<u32, Transaction>,
     next: u64,
 }
 
 impl Journal {
-    /// The number of a transaction's commit.
+    /// `commit_id` of a transaction; new transactions get a number.
     pub fn id(&mut self, transaction: Transaction) -> u64 {
         if let Some(commit) = self.commits.get(&transaction) {
             return commit.commit_id;
@@ -38,13 +37,13 @@ impl Journal {
         self.next
     }
 
-    /// The commit that a journal's thread works on.
+    /// `commit_id` of the commit that a journal's thread works on.
     pub fn committing(&self, thread: u32) -> Option<u64> {
         let transaction = self.committing.get(&thread)?;
         Some(self.commits.get(transaction)?.commit_id)
     }
 
-    /// A request of the commit is done.
+    /// Adds a request that is done to its commit.
     pub fn carried(&mut self, commit: u64, bytes: u64) {
         let transaction = self.by_id.get(&commit);
         if let Some(row) = transaction.and_then(|it| self.commits.get_mut(it)) {
@@ -53,8 +52,8 @@ impl Journal {
         }
     }
 
-    /// The commit of a file system that was under way between two moments, the
-    /// latest if there were several: its number and its thread's task.
+    /// The commit of a file system that was in progress between two moments: its `commit_id` and
+    /// its thread's `task_id`. If there were several, it is the latest.
     pub fn under_way(&self, dev: Dev, begin_ns: u64, end_ns: u64) -> Option<(u64, Option<u64>)> {
         let of_dev = self
             .commits
@@ -68,7 +67,7 @@ impl Journal {
         Some((latest.commit_id, latest.task_id))
     }
 
-    /// The task that commits.
+    /// `task_id` of the thread that commits.
     pub fn task(&self, commit: u64) -> Option<u64> {
         self.commits.get(self.by_id.get(&commit)?)?.task_id
     }
@@ -101,7 +100,7 @@ impl Linker {
         self.forget_commits(id)
     }
 
-    /// Writes the rows of commits that are long over.
+    /// Writes the rows of commits that ended long ago, and forgets them.
     fn forget_commits(&mut self, latest: u64) -> Result<(), Error> {
         let Some(old) = latest.checked_sub(REMEMBERED) else {
             return Ok(());
@@ -134,7 +133,7 @@ impl Linker {
         })
     }
 
-    /// The recording is over.
+    /// Writes the rows of all commits at the end of the recording.
     pub(super) fn end_commits(&mut self) -> Result<(), Error> {
         let mut rows: Vec<tables::Commit> =
             self.journal.commits.drain().map(|(_, row)| row).collect();

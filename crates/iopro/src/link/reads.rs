@@ -1,4 +1,4 @@
-//! Pages that were read: for whom, and who used them.
+//! Pages that were read: the calls that fetched them, and those that used them.
 
 use super::Linker;
 use super::calls::reads;
@@ -9,8 +9,8 @@ use crate::tables;
 use std::ops::Range;
 
 impl Linker {
-    /// A request was issued that reads these pages. Whether its call needs them
-    /// or fetches them in advance is known when it returns.
+    /// Links an issued request that reads these pages. Whether its call needs them or fetches them
+    /// in advance is known when the call returns.
     pub(super) fn read_issued(&mut self, run: Run, row: tables::Link) -> Result<(), Error> {
         let range = self.bytes_of(run.index, run.pages);
         if !run.metadata {
@@ -39,14 +39,14 @@ impl Linker {
             call.reads.push(row);
             return Ok(());
         }
-        // The call went on without it.
+        // The call did not wait for the request.
         self.link(tables::Link {
             kind: "readahead",
             ..row
         })
     }
 
-    /// Links a call, after it returned if its file is known only then.
+    /// Links a call, or keeps the row until the call returns if its file is known only then.
     pub(super) fn link_when_known(&mut self, row: tables::Link) -> Result<(), Error> {
         let call = self.calls.get_mut(row.syscall_id);
         match call.filter(|call| row.file_id.is_none() && !call.over && !call.kernel) {
@@ -58,7 +58,8 @@ impl Linker {
         }
     }
 
-    /// A call returned; it used these bytes of a file's pages, if any.
+    /// Links the reads of a call that returned; `used` are the bytes that it used of a file's
+    /// pages.
     pub(super) fn read_ends(
         &mut self,
         call: u64,
@@ -68,8 +69,8 @@ impl Linker {
             return Ok(());
         };
         let (fetched, begin_ns) = (std::mem::take(&mut it.reads), it.begin_ns);
-        // What is not a read has need of all that it fetched: a write of a part
-        // of a page, a truncation.
+        // A call that is not a read needs all that it fetched: a write of a part of a page, a
+        // truncation.
         let needs_all = it.kind.is_none_or(|kind| !reads(kind)) && it.ring.is_none();
         let ahead = it.kind.is_some_and(|kind| {
             use crate::event::CallKind::{Fadvise64, Readahead};
@@ -108,7 +109,7 @@ impl Linker {
         self.link(tables::Link { kind, ..row })
     }
 
-    /// The pages inside of `used` were fetched for the call, the others by it.
+    /// Splits a row: the pages inside of `used` were fetched for the call, the others only by it.
     fn link_parts(&mut self, row: tables::Link, used: Range<u64>) -> Result<(), Error> {
         let start = row.page_index.unwrap_or(0);
         let end = start + row.pages;
@@ -132,7 +133,7 @@ impl Linker {
         Ok(())
     }
 
-    /// Where the pages that a call used came from.
+    /// Counts where the pages that a call used came from.
     fn use_pages(
         &mut self,
         call: u64,

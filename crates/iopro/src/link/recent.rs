@@ -1,49 +1,48 @@
-//! The requests that were completed lately: whoever waited for one is told of
-//! after it is done.
+//! Requests that completed lately: a wait for a request is told after the request is done.
 
 use crate::event::Dev;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// So many are remembered; a thread that is told of later than that many
-/// completions after its wait waited for an unknown request.
+/// Number of requests that are kept. A wait that is told more completions later has an unknown
+/// request.
 const REMEMBERED: usize = 1 << 15;
-/// No request has more pages in one run, or more sectors: how far back of a
-/// place the request that covers it may begin.
+/// Most pages in a run, and most sectors in a request. A request that covers a place begins at most
+/// this far before it.
 const LONGEST_PAGES: u64 = 1 << 13;
 const LONGEST_SECTORS: u64 = 1 << 16;
-/// How many requests are looked at to find out who had the device.
+/// Most requests that are searched for the task that had the device.
 const LOOKED_BACK: usize = 512;
 
-/// Adjoining pages in a request.
+/// Adjoining pages of one file in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The file.
+    /// `file_id` of the pages' file.
     pub file: u64,
-    /// The first page.
+    /// Number of the first page in the file.
     pub index: u64,
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
-    /// They are the file system's own, in the block device's cache.
+    /// They are file system metadata, in the block device's cache.
     pub metadata: bool,
-    /// The bio as it was queued. Its pages are done when all of it is, also
-    /// where it was cut into several requests. 0 if it was not seen.
+    /// Number of the bio as it was queued; 0 if it was not seen. Its pages are done when all its
+    /// parts are, also if these are in several requests.
     pub bio: u64,
 }
 
 /// A request that is done.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// Its number in the tables.
+    /// `request_id` in the tables.
     pub request: u64,
     /// The disk.
     pub dev: Dev,
-    /// Its first sector.
+    /// First sector on the disk, of 512 bytes.
     pub sector: u64,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u64,
-    /// What it did.
+    /// Operation, as in the table `requests`.
     pub op: &'static str,
-    /// REQ_SYNC.
+    /// Whether it had REQ_SYNC.
     pub sync: bool,
     /// When its first bio was queued.
     pub queued_ns: u64,
@@ -51,30 +50,30 @@ pub struct Done {
     pub issued_ns: u64,
     /// When it was done.
     pub completed_ns: u64,
-    /// The task that submitted it.
+    /// `task_id` of the task that submitted it.
     pub submitter: Option<u64>,
-    /// The task whose data it wrote, else the submitter.
+    /// `task_id` of the task whose data it wrote, else of the submitter.
     pub origin: Option<u64>,
-    /// The commit that it belonged to.
+    /// `commit_id` of the commit that it belonged to.
     pub commit: Option<u64>,
-    /// The pages in it.
+    /// The runs of pages in it.
     pub runs: Vec<Run>,
 }
 
-/// The latest of them.
+/// The requests that completed last.
 #[derive(Debug, Default)]
 pub struct Recent {
     done: VecDeque<Done>,
-    /// How many were forgotten: the number of the first in `done`.
+    /// Number of requests that were forgotten, which is the number of the first one in `done`.
     forgotten: u64,
     by_page: BTreeMap<(u64, u64, u64), u64>,
     by_sector: BTreeMap<(Dev, u64, u64), u64>,
-    /// The request that ended a bio.
+    /// Number of the request that ended a bio.
     by_bio: HashMap<u64, u64>,
 }
 
 impl Recent {
-    /// A request is done.
+    /// Adds a request that is done, and forgets the oldest one.
     pub fn push(&mut self, done: Done) {
         let number = self.forgotten + self.done.len() as u64;
         for run in &done.runs {
@@ -102,8 +101,8 @@ impl Recent {
         }
     }
 
-    /// The request that this page had to wait for, if it was done after
-    /// `since_ns`: of those that its bio was cut into the last one.
+    /// The request that a waiter for this page had to wait for, if it was done after `since_ns`. If
+    /// the page's bio was cut into several requests, it is the last of these.
     pub fn awaited_with_page(&self, file: u64, index: u64, since_ns: u64) -> Option<&Done> {
         let done = self.with_page(file, index)?;
         let run = done
@@ -141,8 +140,7 @@ impl Recent {
             .max_by_key(|done| done.completed_ns)
     }
 
-    /// The last request that this task submitted and that was done after
-    /// `since_ns`.
+    /// The last request that this task submitted and that was done after `since_ns`.
     pub fn submitted_by(&self, task: u64, since_ns: u64) -> Option<&Done> {
         let after = self
             .done
@@ -167,7 +165,7 @@ impl Recent {
             .find(|done| done.runs.iter().any(|run| run.file == file))
     }
 
-    /// The request that wrote this page and was queued after `since_ns`.
+    /// `request_id` of the request that wrote this page and was queued after `since_ns`.
     pub fn written_since(&self, file: u64, index: u64, since_ns: u64) -> Option<u64> {
         let done = self.with_page(file, index)?;
         (done.op == "write" && done.queued_ns >= since_ns).then_some(done.request)
@@ -183,8 +181,7 @@ impl Recent {
         after.take(REMEMBERED).any(|done| done.request == request)
     }
 
-    /// The task other than `not` for which the device worked most from
-    /// `begin_ns` to `end_ns`.
+    /// The task other than `not` that the device worked for longest from `begin_ns` to `end_ns`.
     pub fn busiest(&self, dev: Option<Dev>, not: u64, begin_ns: u64, end_ns: u64) -> Option<u64> {
         let mut by_task: HashMap<u64, u64> = HashMap::new();
         let near = self

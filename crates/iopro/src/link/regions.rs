@@ -1,9 +1,9 @@
-//! What holds for byte ranges of files, whatever their number: maps of pieces
-//! that do not overlap, cut into regions, of which only the ones used lately
-//! are in memory. The others are in a temporary database.
+//! Maps of a file's byte ranges to marks, for any number of files and ranges.
 //!
-//! A dirty page costs an entry here until it is written, and dirty pages scale
-//! with the machine's memory; this is why.
+//! The pieces of a map do not overlap. Maps are cut into regions; only those used lately are in
+//! memory, and the others are in a temporary database. Each dirty page costs an entry until it is
+//! written. The number of dirty pages grows with the machine's memory, which is why entries go to
+//! disk.
 
 use crate::store::Error;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -12,61 +12,60 @@ use std::ops::Range;
 
 /// Bytes of a file that one region covers.
 const REGION_BYTES: u64 = 16 << 20;
-/// About what one piece takes in memory, with its share of the tree.
+/// Approximate memory of one piece, with its share of the tree.
 const PIECE_BYTES: usize = 96;
-/// About what a region takes with room for its first pieces: a tree's smallest
-/// node has room for eleven.
+/// Approximate memory of an empty region: the smallest node of a tree has room for eleven pieces.
 const EMPTY_REGION_BYTES: usize = 800;
-/// Of more regions on disk than that, those of pages that were fetched and not
-/// yet used are forgotten: to whoever uses them they were there already.
+/// With more regions on disk than this, those of fetched and unused pages are forgotten. Calls that
+/// use these pages later find them cached.
 const COLD_FETCHED_AT_MOST: usize = 1 << 18;
-/// What one encoded piece takes: seven numbers.
+/// Size of an encoded piece: seven numbers of eight bytes.
 const ENCODED_BYTES: usize = 56;
 
-/// Which of the maps.
+/// The maps that each file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Map {
-    /// Dirty, and nobody has taken it for writeback. The number tells writes
-    /// (0, where a later one replaces an earlier) from stores to mapped pages
-    /// (above 0, where all stay).
+    /// Pages that are dirty and not taken for writeback. Number 0 is for writes, where a later one
+    /// replaces an earlier one. Higher numbers are for stores to mapped pages, where all stay.
     Live(u8),
-    /// Taken for writeback, until its request is complete.
+    /// Pages that were taken for writeback, until their request is complete.
     Taken(u8),
-    /// Read from the device, and nobody has used it.
+    /// Pages that were read from the device and not used yet.
     Brought,
 }
 
-/// Bytes of a file, and what holds for them.
+/// A range of bytes of a file with its mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The first one.
+    /// Offset of the first byte.
     pub start: u64,
-    /// The one after the last.
+    /// Offset after the last byte.
     pub end: u64,
-    /// What holds.
+    /// The mark of all these bytes.
     pub mark: Mark,
 }
 
-/// See [`Mark::taken_ns`].
+/// Value of [`Mark::taken_ns`] for pieces that must have been taken.
 pub const ASSUMED: u64 = u64::MAX;
-/// See [`Mark::taken_ns`].
+/// Value of [`Mark::taken_ns`] for pieces whose dirtying was not told yet.
 pub const UNTOLD: u64 = 1;
 
-/// What holds for a piece.
+/// The call and the request of a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// The call that dirtied or fetched it; 0 for an unknown one.
+    /// `syscall_id` of the call that dirtied or fetched it; 0 for an unknown one.
     pub call: u64,
-    /// That call's task.
+    /// `task_id` of that call's task.
     pub task: u64,
-    /// When it did; of what nobody dirtied, when it was taken.
+    /// When the call did so; for pieces of no call, when they were taken.
     pub time_ns: u64,
-    /// The request that carries it; 0 for none yet.
+    /// `request_id` of the request that carries it; 0 for none yet.
     pub request: u64,
-    /// When it was taken for writeback; 0 for not yet, [`ASSUMED`] if it must
-    /// have been, as it became dirty anew, but the event has not come;
-    /// [`UNTOLD`] if it is dirty, as a call wrote it, and the event that says
-    /// so has not come.
+    /// When it was taken for writeback, in nanoseconds.
+    ///
+    /// 0 is not yet. [`ASSUMED`] is for pieces that became dirty anew, so they must have been
+    /// taken, although the event has not come. [`UNTOLD`] is for pieces that are dirty because a
+    /// call wrote them, although the event has not come.
     pub taken_ns: u64,
 }
 
@@ -79,7 +78,7 @@ struct Key {
 
 #[derive(Debug, Default)]
 struct Region {
-    /// From its start in the file to its end and what holds.
+    /// From the start of a piece to its end and its mark.
     pieces: BTreeMap<u64, (u64, Mark)>,
     used: u64,
 }
@@ -89,7 +88,7 @@ impl Region {
         EMPTY_REGION_BYTES + self.pieces.len() * PIECE_BYTES
     }
 
-    /// The pieces that overlap `range`, as they are.
+    /// The pieces that overlap `range`, not cut to it.
     fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = Piece> + use<'_> {
         let before = self.pieces.range(..range.start).next_back();
         let first = before.filter(|(_, (end, _))| *end > range.start);
@@ -130,12 +129,12 @@ impl Regions {
         }
     }
 
-    /// How many numbers `Live` and `Taken` have had.
+    /// Number of layers of `Live` and `Taken` that were ever used.
     pub fn layers(&self) -> u8 {
         self.layers
     }
 
-    /// Adds a piece where there is none.
+    /// Adds a piece where the map has none.
     pub fn insert(&mut self, map: Map, file: u64, piece: Piece) -> Result<(), Error> {
         if let Map::Live(layer) | Map::Taken(layer) = map {
             self.layers = self.layers.max(layer + 1);
@@ -155,8 +154,7 @@ impl Regions {
         self.spill()
     }
 
-    /// Takes away what is in `range` and returns it in order; what sticks out
-    /// stays.
+    /// Removes the pieces in `range` and returns them in order. Parts outside of `range` stay.
     pub fn cut(&mut self, map: Map, file: u64, range: Range<u64>) -> Result<Vec<Piece>, Error> {
         let mut taken = Vec::new();
         for key in self.keys(map, file, &range) {
@@ -186,7 +184,7 @@ impl Regions {
         Ok(taken)
     }
 
-    /// What is in `range`, in order, cut to it.
+    /// The pieces in `range`, in order, cut to it.
     pub fn find(&mut self, map: Map, file: u64, range: Range<u64>) -> Result<Vec<Piece>, Error> {
         let mut found = Vec::new();
         for key in self.keys(map, file, &range) {
@@ -200,7 +198,7 @@ impl Regions {
         Ok(found)
     }
 
-    /// The files that have something in this map.
+    /// The files with a piece in this map.
     pub fn files(&self, map: Map) -> BTreeSet<u64> {
         let hot = self.hot.keys().filter(|key| key.map == map);
         let cold = self.cold.iter().filter(|key| key.map == map);
@@ -225,7 +223,7 @@ impl Regions {
         keys
     }
 
-    /// The region, from wherever it is.
+    /// Loads a region from memory or disk; if there is none, adds it when `create` is set.
     fn load(&mut self, key: Key, create: bool) -> Result<Option<&mut Region>, Error> {
         self.clock += 1;
         if self.cold.contains(&key) {
@@ -281,8 +279,7 @@ impl Regions {
         Ok(region)
     }
 
-    /// Puts the regions that were not used for longest on disk, until an eighth
-    /// of the memory is free.
+    /// Moves the least recently used regions to disk, until an eighth of the budget is free.
     fn spill(&mut self) -> Result<(), Error> {
         if self.hot_bytes <= self.budget_bytes {
             return Ok(());
@@ -298,7 +295,7 @@ impl Regions {
             None => cold_database()?,
         };
         database.execute_batch("BEGIN")?;
-        // The region used last stays: whoever asked for it is not done.
+        // The caller still works with the region that was used last.
         oldest.pop();
         for (_, key) in oldest {
             if self.hot_bytes <= self.budget_bytes / 8 * 7 {
@@ -364,7 +361,7 @@ fn cold_database() -> Result<Connection, Error> {
     Ok(database)
 }
 
-/// Adds to a region, and to the piece before where the same holds.
+/// Adds to a region; extends the piece before if it adjoins and has the same mark.
 fn add(region: &mut Region, start: u64, end: u64, mark: Mark) {
     let before = region.pieces.range_mut(..start).next_back();
     if let Some((_, (before_end, before_mark))) = before
@@ -377,7 +374,7 @@ fn add(region: &mut Region, start: u64, end: u64, mark: Mark) {
     region.pieces.insert(start, (end, mark));
 }
 
-/// Appends what of `piece` is in `range`, joined with the last where it goes on.
+/// Appends the part of `piece` in `range`; extends the last piece if it adjoins.
 fn push(pieces: &mut Vec<Piece>, piece: Piece, range: &Range<u64>) {
     let piece = Piece {
         start: piece.start.max(range.start),

@@ -1,4 +1,4 @@
-//! io_uring: its operations are calls whose work some other thread may do.
+//! io_uring: its operations are calls whose work another thread may do.
 
 use super::Linker;
 use super::calls::Call;
@@ -7,9 +7,9 @@ use crate::store::Error;
 use crate::tables;
 use std::collections::HashMap;
 
-/// IORING_OP_READV, READ_FIXED, READ.
+/// `IORING_OP_READV`, `READ_FIXED` and `READ`.
 const READS: [u8; 3] = [1, 4, 22];
-/// IORING_OP_WRITEV, WRITE_FIXED, WRITE.
+/// `IORING_OP_WRITEV`, `WRITE_FIXED` and `WRITE`.
 const WRITES: [u8; 3] = [2, 5, 23];
 
 #[derive(Clone, Debug)]
@@ -20,11 +20,11 @@ struct Operation {
     file: Option<FileId>,
 }
 
-/// The operations under way.
+/// The operations in progress.
 #[derive(Debug, Default)]
 pub struct Rings {
     operations: HashMap<u64, Operation>,
-    /// What a thread submitted last: its bios come right after.
+    /// The last operation that each thread submitted: its bios come right after.
     latest: HashMap<u32, u64>,
 }
 
@@ -32,7 +32,7 @@ impl Linker {
     pub(super) fn ring_submit(&mut self, event: &Event, submit: &RingSubmit) -> Result<(), Error> {
         let known = self.rings.operations.get(&submit.request);
         if known.is_some_and(|known| known.user_data == submit.user_data) {
-            // Tried again, by another thread or when its pages are there.
+            // The kernel submits it again, in another thread or when its pages are there.
             self.rings.latest.insert(event.thread, submit.request);
             return Ok(());
         }

@@ -1,5 +1,4 @@
-//! Threads: which task a thread number means now, and whose waiting is of
-//! interest.
+//! Threads: the task that a thread id means now, and whether it is in the foreground.
 
 use super::Foreground;
 use crate::event::ThreadInfo;
@@ -7,46 +6,46 @@ use crate::store::{Error, Store};
 use crate::tables;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Tasks that ended and are remembered.
+/// Number of ended tasks that are kept.
 const REMEMBERED: usize = 256;
 
-/// A thread as long as it lives.
+/// A thread during its life.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Its number in the tables.
+    /// `task_id` in the tables.
     pub id: u64,
-    /// Its process's number.
+    /// Id of its process.
     pub process: u32,
-    /// The thread's name.
+    /// Name of the thread (`comm`).
     pub name: String,
-    /// It is the kernel's own.
+    /// It is a kernel thread.
     pub kernel: bool,
     start_ns: u64,
     row: tables::Task,
 }
 
 impl Task {
-    /// It is a journal's thread.
+    /// Whether it is the thread of a journal (jbd2).
     pub fn is_journal(&self) -> bool {
         self.kernel && self.name.starts_with("jbd2/")
     }
 }
 
-/// All threads that are there.
+/// All threads that exist.
 #[derive(Debug)]
 pub struct Tasks {
     by_thread: HashMap<u32, Task>,
-    /// The latest that ended, by thread: whoever one woke may be told of later.
+    /// Thread and `task_id` of the latest that ended: a wait may name one as the waker.
     ended: VecDeque<(u32, u64)>,
     foreground: Foreground,
-    /// Processes of the foreground, for their children.
+    /// Ids of the foreground's processes, to find their children.
     processes: HashSet<u32>,
     cgroups: HashMap<u64, String>,
     next: u64,
 }
 
 impl Tasks {
-    /// None yet.
+    /// Begins without threads.
     pub fn new(foreground: Foreground) -> Tasks {
         Tasks {
             by_thread: HashMap::new(),
@@ -58,10 +57,10 @@ impl Tasks {
         }
     }
 
-    /// The task that is this thread now.
+    /// The task that has this thread id now; adds one if it was not told of.
     pub fn of(&mut self, thread: u32, store: &mut Store) -> Result<&Task, Error> {
         if !self.by_thread.contains_key(&thread) {
-            // Not told of: the event that did was lost, or is still to come.
+            // The event that describes the thread was lost, or is still to come.
             let info = ThreadInfo {
                 thread,
                 process: thread,
@@ -77,12 +76,12 @@ impl Tasks {
         Ok(&self.by_thread[&thread])
     }
 
-    /// What is known of this thread.
+    /// The task with this thread id; None if it was not told of.
     pub fn get(&self, thread: u32) -> Option<&Task> {
         self.by_thread.get(&thread)
     }
 
-    /// A thread is told of.
+    /// Adds a thread, or updates its names and cgroup.
     pub fn told(&mut self, info: &ThreadInfo, store: &mut Store) -> Result<(), Error> {
         let known = self.by_thread.get(&info.thread).filter(|known| {
             known.start_ns == info.start_ns || known.start_ns == 0 || info.start_ns == 0
@@ -122,7 +121,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// A cgroup is told of; who is in it may be told of already.
+    /// Adds a cgroup. Threads in it may have been told of before.
     pub fn cgroup(&mut self, id: u64, path: &str, store: &mut Store) -> Result<(), Error> {
         self.cgroups.insert(id, path.to_owned());
         store.add(&tables::Cgroup {
@@ -144,7 +143,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// A thread ended.
+    /// Notes the end of a thread.
     pub fn ended(&mut self, thread: u32) {
         let Some(task) = self.by_thread.remove(&thread) else {
             return;
@@ -158,7 +157,7 @@ impl Tasks {
         }
     }
 
-    /// The number of the task that this thread is, or was if it ended just now.
+    /// `task_id` of the task that has this thread id, or had it if it ended lately.
     pub fn latest(&self, thread: u32) -> Option<u64> {
         let living = self.by_thread.get(&thread).map(|task| task.id);
         let ended = || self.ended.iter().rev().find(|(ended, _)| *ended == thread);

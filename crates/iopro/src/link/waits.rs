@@ -1,4 +1,4 @@
-//! What the classification of waits asks of the linker.
+//! Queries of the linker that classify waits.
 
 use super::Linker;
 use super::calls::Times;
@@ -26,7 +26,7 @@ impl Linker {
         self.tasks.of(thread, &mut self.store)
     }
 
-    /// The task that this thread is, or just was, if it was told of.
+    /// `task_id` of the task that has this thread id, or had it lately; None if it was not told of.
     pub(crate) fn known_task(&self, thread: u32) -> Option<u64> {
         self.tasks.latest(thread)
     }
@@ -35,7 +35,7 @@ impl Linker {
         self.tasks.get(thread).is_some_and(|task| task.kernel)
     }
 
-    /// The call that a thread was blocked in.
+    /// The call in which a thread was blocked; None outside of recorded calls.
     pub(crate) fn call_for_wait(
         &mut self,
         event: &Event,

@@ -32,13 +32,13 @@ use crate::tables;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Stores to one page version by more processes than that are not told apart.
+/// Most processes whose stores to one page version are told apart.
 const MOST_LAYERS: u8 = 9;
-/// Pages that were taken so long before the end and are in no request are
-/// counted as unlinked, not as pending.
+/// Age at the end of the recording from which taken pages without a request count as unlinked, not
+/// as pending.
 const TAKEN_LONG_AGO_NS: u64 = 1_000_000_000;
 
-/// What became of pieces.
+/// The end of pieces, as the table `links` has it.
 #[derive(Clone, Copy, Debug)]
 struct Fate {
     kind: &'static str,
@@ -110,7 +110,7 @@ impl Linker {
         Ok(())
     }
 
-    /// Pages that became dirty before a call wrote them, and are told of after.
+    /// Pieces that a call dirtied and whose event comes only now.
     fn told(&mut self, file: u64, range: &Range<u64>) -> Result<Vec<Piece>, Error> {
         let map = Map::Live(0);
         let live = self.regions.find(map, file, range.clone())?;
@@ -127,8 +127,8 @@ impl Linker {
         Ok(told)
     }
 
-    /// A worker took pages, did not write them, and makes them dirty again:
-    /// the version goes on.
+    /// Returns taken pages to dirty: a worker took them, did not write them, and made them dirty
+    /// again. The version goes on.
     fn restore(&mut self, file: u64, range: &Range<u64>) -> Result<Vec<Piece>, Error> {
         let mut restored = Vec::new();
         for layer in 0..self.regions.layers() {
@@ -155,7 +155,7 @@ impl Linker {
         Ok(restored)
     }
 
-    /// Gives the call what was taken since `since_ns` and belongs to nobody.
+    /// Gives the call the pieces that were taken since `since_ns` and belong to no call.
     fn adopt(
         &mut self,
         call: u64,
@@ -189,12 +189,12 @@ impl Linker {
         Ok(orphans)
     }
 
-    /// What is dirty in `range` must have been taken, as it becomes dirty anew.
+    /// Takes the dirty pieces in `range`: they become dirty anew, so they must have been taken.
     fn assume_taken(&mut self, file: u64, range: Range<u64>) -> Result<(), Error> {
         self.take(file, range, ASSUMED)
     }
 
-    /// Moves what is dirty to what was taken.
+    /// Moves dirty pieces from `Live` to `Taken`.
     fn take(&mut self, file: u64, range: Range<u64>, taken_ns: u64) -> Result<(), Error> {
         let mut live = Vec::new();
         for layer in 0..self.regions.layers() {
@@ -219,8 +219,8 @@ impl Linker {
         Ok(())
     }
 
-    /// A newer version of these pages was taken: what is left of the older one
-    /// was not seen in any request.
+    /// Drops an older version of these pages, which no request carried, since a newer one was
+    /// taken.
     fn drop_taken(&mut self, file: u64, pages: Range<u64>) -> Result<(), Error> {
         for layer in 0..self.regions.layers() {
             let map = Map::Taken(layer);
@@ -273,7 +273,7 @@ impl Linker {
         }
     }
 
-    /// Pages that were assumed to be taken were indeed.
+    /// Confirms pieces that were only assumed to be taken, and returns them.
     fn confirm(&mut self, file: u64, range: &Range<u64>, at: u64) -> Result<Vec<Piece>, Error> {
         let mut confirmed = Vec::new();
         for layer in 0..self.regions.layers() {
@@ -295,7 +295,7 @@ impl Linker {
         Ok(confirmed)
     }
 
-    /// What nobody dirtied, and no request carried, was written some other way.
+    /// Drops taken pieces of no call that no request carried: they were written some other way.
     fn drop_orphans(&mut self, file: u64, range: Range<u64>) -> Result<(), Error> {
         let taken = self.regions.find(Map::Taken(0), file, range)?;
         for piece in taken {
@@ -307,7 +307,7 @@ impl Linker {
         Ok(())
     }
 
-    /// A call that writes returned: these bytes are its own.
+    /// Gives these bytes to a call that writes and returned.
     pub(super) fn written(&mut self, call: u64, file: u64, range: Range<u64>) -> Result<(), Error> {
         if range.is_empty() {
             return Ok(());
@@ -330,7 +330,7 @@ impl Linker {
         Ok(())
     }
 
-    /// Of the pages at both ends the call has only its own bytes.
+    /// Restricts the call's part in the first and last page to its own bytes.
     fn trim(
         &mut self,
         call: u64,
@@ -351,15 +351,15 @@ impl Linker {
                     request: None,
                     end_ns: self.last_ns,
                 };
-                // The bytes of the range itself are there still, unless another
-                // call replaced them meanwhile.
+                // The bytes of the range itself are still there, unless another call replaced them
+                // meanwhile.
                 self.resolve(map, file, &mine, fate, false)?;
             }
         }
         Ok(())
     }
 
-    /// Makes these bytes the call's; who had them before has them no longer.
+    /// Gives these bytes to the call; calls that had them lose them.
     fn paint(&mut self, map: Map, call: u64, file: u64, bytes: Range<u64>) -> Result<(), Error> {
         if bytes.is_empty() {
             return Ok(());
@@ -404,7 +404,7 @@ impl Linker {
         Ok(())
     }
 
-    /// In how many of these pages the call has a part.
+    /// Number of these pages in which the call has a part.
     fn pages_with(
         &mut self,
         map: Map,
@@ -420,8 +420,7 @@ impl Linker {
         Ok(bytes / self.page_bytes)
     }
 
-    /// A call wrote these bytes and their pages are not dirty any more: they
-    /// were taken before it returned.
+    /// Links bytes whose pages are no longer dirty: they were taken before the call returned.
     fn written_and_taken(&mut self, call: u64, file: u64, bytes: Range<u64>) -> Result<(), Error> {
         let pages = self.pages_of(&bytes);
         let mut taken = Vec::new();
@@ -449,7 +448,7 @@ impl Linker {
         Ok(())
     }
 
-    /// What the call made dirty itself: it has its part in these versions.
+    /// The pieces that the call made dirty, so it has a part in these versions.
     fn made_dirty(&self, call: u64, file: u64) -> Vec<Piece> {
         let dirtied = self.calls.get(call).map_or(&[][..], |call| &call.dirtied);
         let of_file = dirtied.iter().filter(|(of, _)| *of == file);
@@ -461,7 +460,7 @@ impl Linker {
         pieces.collect()
     }
 
-    /// The call had a part in a version that was taken before it returned.
+    /// Gives the call its part in a version that was taken before it returned.
     fn join_taken(&mut self, call: u64, file: u64, bytes: Range<u64>) -> Result<(), Error> {
         let pages = self.pages_of(&bytes);
         let taken = self.regions.find(Map::Taken(0), file, pages.clone())?;
@@ -471,8 +470,8 @@ impl Linker {
         }
     }
 
-    /// The call had a part in a version that was written before it returned, or
-    /// that was dirty before the recording began: nobody told of that.
+    /// Gives the call its part in a version without events. It was written before the call
+    /// returned, or was dirty before the recording began.
     fn join_done(&mut self, call: u64, file: u64, bytes: Range<u64>) -> Result<(), Error> {
         let pages = self.pages_of(&bytes);
         let begin_ns = self
@@ -490,7 +489,7 @@ impl Linker {
         Ok(())
     }
 
-    /// The page is dirty by now, and nobody told of it.
+    /// Gives the call bytes of pages that are dirty now, and whose event has not come.
     fn paint_untold(&mut self, call: u64, file: u64, bytes: Range<u64>) -> Result<(), Error> {
         let map = Map::Live(0);
         self.paint(map, call, file, bytes.clone())?;
@@ -504,7 +503,7 @@ impl Linker {
         Ok(())
     }
 
-    /// The call had a part in one page version, which this request carries.
+    /// Gives the call its part in one page version that this request carries.
     fn joined_request(
         &mut self,
         call: u64,
@@ -528,7 +527,7 @@ impl Linker {
         self.written_by(file, &[Piece { start, end, mark }], request)
     }
 
-    /// A mapped page became writable: it may be changed until it is written.
+    /// Notes that a mapped page became writable: it may change until it is written.
     pub(super) fn stored(&mut self, call: u64, file: u64, range: Range<u64>) -> Result<(), Error> {
         let pages = self.pages_of(&range);
         let (mut live, mut taken) = (Vec::new(), Vec::new());
@@ -605,8 +604,8 @@ impl Linker {
         }
     }
 
-    /// The page that a file is cut in stays dirty, even if nobody's bytes are
-    /// left in it: a piece of nobody's then.
+    /// The page in which a file is truncated stays dirty, even without bytes of a call. The piece
+    /// then belongs to no call.
     fn left_dirty(&mut self, file: u64, cut_at: u64) -> Result<Option<Piece>, Error> {
         let page = self.pages_of(&(cut_at..cut_at));
         let map = Map::Live(0);
@@ -620,7 +619,7 @@ impl Linker {
         }))
     }
 
-    /// A request with these pages was issued.
+    /// Links the calls with a part in these pages to the request that was issued.
     pub(super) fn pages_issued(
         &mut self,
         file: u64,
@@ -668,7 +667,8 @@ impl Linker {
         Ok(())
     }
 
-    /// Metadata are also written buffer by buffer, past the page's own state.
+    /// Takes metadata buffers: they are also written one by one, without a change of the page's
+    /// state.
     fn take_buffers(&mut self, file: u64, range: &Range<u64>) -> Result<(), Error> {
         let mut taken = Vec::new();
         for layer in 0..self.regions.layers() {
@@ -684,7 +684,7 @@ impl Linker {
         Ok(())
     }
 
-    /// A part of a page that is in another request already is in this one.
+    /// Links pieces to a second request, for a page that is in another one already.
     fn also_in(&mut self, file: u64, pieces: &[Piece], request: u64) -> Result<(), Error> {
         for piece in pieces.iter().filter(|piece| piece.mark.call != 0) {
             self.link(tables::Link {
@@ -701,8 +701,8 @@ impl Linker {
         Ok(())
     }
 
-    /// A request with these pages is done, or was given back by the driver.
-    /// Returns how many pages nobody is known to have dirtied.
+    /// Ends the pieces of a request that is done or was given back. Returns the number of pages
+    /// without a known dirtier.
     pub(super) fn pages_written(
         &mut self,
         file: u64,
@@ -733,9 +733,8 @@ impl Linker {
         self.resolve(Map::Taken(0), file, pieces, fate, true)
     }
 
-    /// Writes down what became of pieces that are no longer in `map`. Unless
-    /// they are `whole` pages, calls that still have bytes in a page keep their
-    /// part in it.
+    /// Writes the links of pieces that are no longer in `map`. Unless the pieces are `whole` pages,
+    /// calls that still have bytes in a page keep their part in it.
     fn resolve(
         &mut self,
         map: Map,
@@ -784,7 +783,7 @@ impl Linker {
         Ok(())
     }
 
-    /// Of these pages, those in which the call still has bytes.
+    /// Those of the pages in which the call still has bytes.
     fn still_there(
         &mut self,
         map: Map,
@@ -797,7 +796,7 @@ impl Linker {
         Ok(mine.map(|piece| self.whole_pages(piece)).collect())
     }
 
-    /// The recording is over.
+    /// Writes the links of all versions at the end of the recording.
     pub(super) fn end_versions(&mut self, end_ns: u64) -> Result<(), Error> {
         for layer in 0..self.regions.layers() {
             for map in [Map::Live(layer), Map::Taken(layer)] {
@@ -837,14 +836,14 @@ impl Linker {
         })
     }
 
-    /// Whether what a call waits for is somebody's writing that it makes wait
-    /// for itself: it syncs or cuts the file, instead of changing a page.
+    /// Whether the call waits for writeback as a whole because it syncs or truncates the file.
+    /// Other calls wait because they change a page.
     pub(crate) fn is_syncing(kind: Option<CallKind>) -> bool {
         kind.is_some_and(calls::syncs)
     }
 }
 
-/// The parts of `range` in none of the pieces.
+/// The parts of `range` that no piece covers.
 fn gaps<'a>(range: &Range<u64>, pieces: impl Iterator<Item = &'a Piece>) -> Vec<(u64, u64)> {
     let mut covered: Vec<(u64, u64)> = pieces.map(|piece| (piece.start, piece.end)).collect();
     covered.sort_unstable();
@@ -863,7 +862,7 @@ fn gaps<'a>(range: &Range<u64>, pieces: impl Iterator<Item = &'a Piece>) -> Vec<
     gaps
 }
 
-/// The parts in at least one of the pieces, joined where they meet.
+/// The parts that at least one piece covers, joined where they adjoin.
 fn joined(pieces: &[Piece]) -> impl Iterator<Item = (u64, u64)> + use<> {
     let mut all: Vec<(u64, u64)> = pieces
         .iter()

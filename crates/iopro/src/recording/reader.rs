@@ -1,4 +1,4 @@
-//! Reading a recording.
+//! Reader of recordings.
 
 use super::{
     BLOCK_HEADER_BYTES, BLOCK_LIMIT_BYTES, BLOCK_MAGIC, BlockKind, Error, HEADER_LIMIT_BYTES,
@@ -12,14 +12,14 @@ use std::ops::Range;
 use std::path::Path;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// A program may be that late in writing an event that it has a time for; more
-/// only if it was kept from running for so long.
+/// A program writes an event at most this long after the event's time, unless it was kept from
+/// running.
 const LATENESS_NS: u64 = 1_000_000;
 
-/// More than all rings hold, and so more than there is in any round.
+/// Largest size of one round: more than all rings hold.
 const ROUND_LIMIT_BYTES: usize = 256 << 20;
 
-/// A recording that is being read.
+/// A recording whose header was read.
 #[derive(Debug)]
 pub struct Reader<R> {
     header: Header,
@@ -27,7 +27,7 @@ pub struct Reader<R> {
 }
 
 impl Reader<BufReader<File>> {
-    /// Opens the recording in `path`.
+    /// Opens the recording at `path` and reads its header.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::File {
             path: path.to_owned(),
@@ -39,7 +39,7 @@ impl Reader<BufReader<File>> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the recording in `input`; `path` is what errors call it.
+    /// Reads a recording from `input`, which errors call `path`.
     pub fn new(mut input: R, path: &Path) -> Result<Self, Error> {
         match header(&mut input) {
             Ok(Ok(header)) => Ok(Reader { header, input }),
@@ -57,12 +57,12 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// What holds for all of it.
+    /// The header of the recording.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Its events in order of time.
+    /// The events of the recording in the order of their times.
     pub fn events(self) -> Events<R> {
         Events {
             input: self.input,
@@ -79,7 +79,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Why a file is no recording for this program.
+/// Reasons why a file is not a recording that this program can read.
 enum Foreign {
     Other,
     Version(String),
@@ -110,7 +110,7 @@ fn header(input: &mut impl Read) -> io::Result<Result<Header, Foreign>> {
     }))
 }
 
-/// Fills `buffer`; false if the input ends before.
+/// Fills `buffer`; returns false if the input ends before.
 fn filled(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match input.read_exact(buffer) {
         Ok(()) => Ok(true),
@@ -122,58 +122,58 @@ fn filled(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
 /// How a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// In order, at this time.
+    /// The recorder ended it in order.
     Complete {
-        /// CLOCK_MONOTONIC.
+        /// End of the recording, in nanoseconds of CLOCK_MONOTONIC.
         end_ns: u64,
     },
-    /// By a kill or a full disk; what was read is what there is.
+    /// A kill or a full disk ended it; all events up to there were read.
     CutShort,
-    /// The last part cannot be read: a block's checksum is wrong.
+    /// A block's checksum is wrong; nothing after that block was read.
     Damaged,
 }
 
-/// What comes next in a recording, for whoever reads it while it is made.
+/// The next item of a recording, for a program that reads it while it is made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// An event.
+    /// The next event in the order of time.
     Event(Event),
-    /// All events from before this moment were given, in nanoseconds of
-    /// CLOCK_MONOTONIC; there may have been none for long.
+    /// All events before this moment were given, in nanoseconds of CLOCK_MONOTONIC. It advances
+    /// even when there are no events.
     Until(u64),
 }
 
-/// The events of a recording in order of time.
+/// The events of a recording in the order of time.
 ///
-/// It holds one round of the recorder's at a time, so at most what the kernel's
-/// buffers can, whatever the length of the recording.
+/// It holds one round of the recorder at a time. Its size is at most that of the kernel's buffers,
+/// whatever the length of the recording.
 #[derive(Debug)]
 pub struct Events<R> {
     input: R,
-    /// Records that were not given yet, of all CPUs.
+    /// Records of all CPUs that were not given yet.
     ring: Vec<u8>,
     order: Vec<Place>,
-    /// Of `order`, the next one to be given.
+    /// Index in `order` of the next record to give.
     next: usize,
-    /// Of `order`, the first that may not be given yet.
+    /// Index in `order` of the first record that may not be given yet.
     ready: usize,
     second: Option<Event>,
-    /// Until when all is given with this round.
+    /// All events before this time are given with this round.
     until_ns: Option<u64>,
     ending: Option<Ending>,
     damaged_records: u64,
     read_bytes: u64,
 }
 
-/// A record in the buffer.
+/// Place of a record in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     time_ns: u64,
-    /// Position in the buffer: what came first from one CPU stays first.
+    /// Position in the buffer; it keeps the order of records of one CPU with the same time.
     at: u32,
     length: u32,
     cpu: u16,
-    /// Of a record with two events of different times it is the earlier one's.
+    /// Set for the earlier one of a record's two events, see [`wire::queued_ns`].
     queued: bool,
 }
 
@@ -185,26 +185,25 @@ impl Place {
 }
 
 impl<R: Read> Events<R> {
-    /// How the recording ended, once there are no more events.
+    /// How the recording ended; None until all events were given.
     pub fn ending(&self) -> Option<Ending> {
         self.ending
     }
 
-    /// Records so far that made no sense; 0 unless a program other than the
-    /// recorder wrote the file.
+    /// Number of invalid records so far; 0 unless a program other than the recorder wrote the file.
     pub fn damaged_records(&self) -> u64 {
         self.damaged_records
     }
 
-    /// How much of the file was read, for progress.
+    /// Bytes of the file that were read, for progress.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes
     }
 
-    /// What comes next; none at the end.
+    /// The next event or moment; None at the end.
     ///
     /// # Errors
-    /// The input cannot be read; that is the end as well.
+    /// The input cannot be read; the events end there.
     pub fn step(&mut self) -> Option<io::Result<Step>> {
         if let Some(second) = self.second.take() {
             return Some(Ok(Step::Event(second)));
@@ -264,7 +263,7 @@ impl<R: Read> Events<R> {
         Ok(())
     }
 
-    /// Keeps only what was not given yet.
+    /// Drops the records that were given from the buffer.
     fn drop_given(&mut self) {
         let mut kept = Vec::new();
         self.order.drain(..self.next);
@@ -326,7 +325,7 @@ impl<R: Read> Events<R> {
         })
     }
 
-    /// Notes the records in the buffer from `start` on.
+    /// Adds the records in the buffer from `start` on to the order.
     fn index(&mut self, start: usize, cpu: u16) {
         let base = self.ring.as_ptr() as usize;
         for record in wire::records(&self.ring[start..]) {
@@ -353,7 +352,7 @@ impl<R: Read> Events<R> {
     }
 }
 
-/// A block that does not end the recording.
+/// A block after which the recording goes on.
 enum Block {
     Data,
     Round { begin_ns: u64 },
@@ -395,7 +394,7 @@ mod tests {
         }
     }
 
-    /// A record of the time `ms`, recognisable by its count.
+    /// Encodes a record at time `ms`, recognisable by its count.
     fn record(ms: u64) -> Vec<u8> {
         let lost = Lost {
             kind: LostKind::Block,
@@ -408,7 +407,7 @@ mod tests {
         times_ms.iter().flat_map(|&ms| record(ms)).collect()
     }
 
-    /// Two CPUs, two rounds; CPU 1 is emptied a little after CPU 0.
+    /// A recording of two CPUs in two rounds; CPU 1 is emptied a little after CPU 0.
     fn sample() -> Vec<u8> {
         let mut file = Vec::new();
         let mut writer = Writer::new(&mut file, &sample_header()).unwrap();

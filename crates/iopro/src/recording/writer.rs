@@ -1,11 +1,11 @@
-//! Writing a recording.
+//! Writer of recordings.
 
 use super::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, BlockKind, Header, MAGIC};
 use std::io::{self, Write};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// What is given to the system at once. For each page that it copies the kernel
-/// looks at all the pages still to come, so a large write costs more, not less.
+/// Size of a write to the file. For each page that it copies, the kernel looks at all pages to
+/// come, so a larger write costs more.
 pub const WRITE_BYTES: usize = 64 << 10;
 
 /// Writes a recording block by block.
@@ -16,7 +16,7 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a recording.
+    /// Begins a recording with its header.
     pub fn new(mut out: W, header: &Header) -> io::Result<Writer<W>> {
         let text = serde_json::to_vec(header)?;
         let mut begin = (text.len() as u32).to_le_bytes().to_vec();
@@ -30,29 +30,29 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// What one CPU's ring buffer held. `parts` are joined: a ring's content
-    /// may be in two pieces.
+    /// Writes a block with the content of one CPU's ring. `parts` are joined: the content may be in
+    /// two pieces.
     pub fn data(&mut self, cpu: u16, parts: &[&[u8]]) -> io::Result<()> {
         self.block(BlockKind::Data, cpu, 0, parts)
     }
 
-    /// All rings were emptied once since `begin_ns`.
+    /// Writes the end of a round that emptied all rings and began at `begin_ns`.
     pub fn round(&mut self, begin_ns: u64) -> io::Result<()> {
         self.block(BlockKind::Round, 0, begin_ns, &[])
     }
 
-    /// Gives what was written so far to the system.
+    /// Passes all blocks so far to the system.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// Ends the recording in order.
+    /// Ends the recording in order at `end_ns`.
     pub fn end(&mut self, end_ns: u64) -> io::Result<()> {
         self.block(BlockKind::End, 0, end_ns, &[])?;
         self.out.flush()
     }
 
-    /// The recording's size so far.
+    /// Size of the recording so far, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

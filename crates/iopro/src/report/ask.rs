@@ -1,4 +1,4 @@
-//! The report's questions to the tables.
+//! SQL queries of the report.
 
 use super::{
     Calls, Class, Count, Direction, File, FileRead, Frame, Layer, Longest, Recording, Report, Size,
@@ -10,7 +10,7 @@ use crate::wait;
 use rusqlite::{Connection, Row, params};
 use std::ops::Range;
 
-/// Waits with who waited, in which call, for which file and because of whom.
+/// Joins waits with the waiter, its call, its file and the task at the other end.
 const WAITS: &str = "
     FROM waits
     JOIN tasks AS waiter ON waiter.task_id = waits.task_id
@@ -53,7 +53,7 @@ pub fn report(database: &Connection) -> Result<Report, Error> {
     })
 }
 
-/// What was over in `interval`, of a recording that began at `began_ns`.
+/// The frame of `interval` (nanoseconds), of a recording that began at `began_ns`.
 pub fn frame(database: &Connection, began_ns: u64, interval: Range<u64>) -> Result<Frame, Error> {
     Ok(Frame {
         target: property(database, "target")?,
@@ -207,7 +207,7 @@ fn waiting(database: &Connection, whose: &str, begin_ns: u64) -> Result<Waiting,
     })
 }
 
-/// Layer, what its time is, and the sum of which column.
+/// Name of each layer, what counts as its time, and the SQL expression that is summed.
 const LAYERS: [(&str, &str, &str); 7] = [
     (
         "CPU",
@@ -242,7 +242,7 @@ const LAYERS: [(&str, &str, &str); 7] = [
     ("run queue", "awake, and waiting for a CPU", "runqueue_ns"),
 ];
 
-/// Where the foreground's calls spent their time, from the top down.
+/// Time that the foreground's calls spent in each layer, from the top down.
 fn layers(database: &Connection) -> Result<Vec<Layer>, Error> {
     LAYERS
         .into_iter()
@@ -372,7 +372,7 @@ fn files(database: &Connection) -> Result<Vec<File>, Error> {
     with_dof.collect()
 }
 
-/// What calls of this kind spent in each layer, by the file that they were for.
+/// Time that system calls of `kind` spent in each layer, for each path of a file.
 pub fn layers_of_files(
     database: &Connection,
     kind: &str,
@@ -416,7 +416,7 @@ pub fn reads_of_files(database: &Connection) -> Result<Vec<FileRead>, Error> {
     )
 }
 
-/// Pieces on the device over runs of pages, of what requests had of this file.
+/// DoF_L of the pages of a file that requests had: pieces on the device over runs of pages.
 fn dof(database: &Connection, file: u64) -> Result<Option<f64>, Error> {
     let (pieces, runs): (u64, u64) = database.query_row(
         "WITH latest AS (

@@ -1,19 +1,19 @@
-//! What lay in the queue and in the device over time, and whose it was.
+//! Requests in the queue and in the device over time, by owner.
 
 use crate::store::Error;
 use rusqlite::Connection;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Requests of one owner over time, a value for each interval.
+/// Requests of one owner over time, with one value for each interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flow {
-    /// How many waited for the device on average, from when their first bio came to the block
-    /// layer.
+    /// Mean number of requests that waited for the device, from the time their first bio came to
+    /// the block layer.
     pub queued: Vec<f64>,
-    /// How many the device had on average.
+    /// Mean number of requests that the device had.
     pub in_device: Vec<f64>,
-    /// Bytes that it read or wrote, counted where it ended them.
+    /// Bytes read or written, counted in the interval in which their request ended.
     pub completed_bytes: Vec<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Flow {
     }
 }
 
-/// The request's times; one that was not done when the recording ended has no end.
+/// Times of a request; `completed_ns` is None if it was not done when the recording ended.
 struct Times {
     queued_ns: u64,
     issued_ns: u64,
@@ -44,7 +44,7 @@ struct Times {
     bytes: u64,
 }
 
-/// Even intervals of time.
+/// Intervals of equal length.
 struct Grid {
     begin_ns: u64,
     interval_ns: u64,
@@ -57,7 +57,7 @@ impl Grid {
         (interval < self.intervals).then_some(interval)
     }
 
-    /// Adds 1 for as long as it lasted, as a share of each interval.
+    /// Adds to each interval the share of it that `from_ns` to `to_ns` covers.
     fn add(&self, values: &mut [f64], from_ns: u64, to_ns: u64) {
         let first = from_ns.saturating_sub(self.begin_ns) / self.interval_ns;
         for (number, value) in values.iter_mut().enumerate().skip(first as usize) {
@@ -74,9 +74,9 @@ impl Grid {
     }
 }
 
-/// The flow of each owner, and last of what is nobody's. A request with a page of a file
-/// belongs to the first owner for whose path `owner_of` gives a number below `owners`; journal,
-/// metadata and discards have no such file.
+/// The flow of each owner, and last the flow of requests without an owner. A request with a page of
+/// a file belongs to the first owner for whose path `owner_of` gives a number below `owners`.
+/// Journal, metadata and discards have no such file.
 pub fn flows(
     database: &Connection,
     (window_ns, interval_ns): (Range<u64>, u64),

@@ -1,10 +1,10 @@
-//! What threads did to files, call by call: for playing it again.
+//! Calls on files and changes of names, as a replay needs them.
 
 use super::{CallOnFile, NameChange};
 use crate::store::Error;
 use rusqlite::Connection;
 
-/// In the order in which they ended.
+/// Gives `each` the calls in the order of their ends.
 pub fn calls_on_files(
     database: &Connection,
     each: &mut dyn FnMut(CallOnFile),
@@ -37,7 +37,7 @@ pub fn calls_on_files(
     Ok(())
 }
 
-/// By time.
+/// Changes of names in the order of `time_ns`.
 pub fn name_changes(database: &Connection) -> Result<Vec<NameChange>, Error> {
     let mut statement = database.prepare(
         "SELECT file_id, time_ns, path, why,

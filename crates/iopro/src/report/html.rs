@@ -1,4 +1,4 @@
-//! The report as one self-contained HTML page: nothing is fetched, nothing runs.
+//! The report as one self-contained HTML page: it fetches nothing and runs no script.
 
 use super::{Lane, Report, Timeline, Waiting, sentences};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -11,7 +11,7 @@ const LABEL: f64 = 210.0;
 const LANE: f64 = 46.0;
 const DRAWN: f64 = 34.0;
 
-/// The whole page.
+/// The report as a whole HTML page.
 pub fn render(report: &Report) -> String {
     let (waiting, who) = sentences::chief(report);
     let page = html! {
@@ -110,7 +110,7 @@ fn draw(lane: &Lane, place: usize) -> Markup {
     }
 }
 
-/// The area below a lane's values.
+/// SVG path of the area between the line `base` and a lane's values; `most` is the largest value.
 fn area(lane: &Lane, base: f64, most: f64) -> String {
     let step = (WIDTH - LABEL) / lane.mean.len().max(1) as f64;
     let mut path = format!("M{} {}", at(LABEL), at(base));
@@ -126,7 +126,7 @@ fn area(lane: &Lane, base: f64, most: f64) -> String {
     path
 }
 
-/// A place on the picture, to a tenth: finer is invisible.
+/// A coordinate to a tenth of a unit: more digits are invisible.
 fn at(place: f64) -> String {
     let text = format!("{place:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)

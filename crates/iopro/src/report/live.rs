@@ -1,4 +1,4 @@
-//! The report of a recording that is being made, one interval after the other.
+//! The report of a recording in progress, one interval after the other.
 
 use super::{Count, Direction, File, Layer, Waiting, ask};
 use crate::link::Linker;
@@ -8,52 +8,51 @@ use serde::Serialize;
 use std::io;
 use std::path::Path;
 
-/// What was over in one interval, and what goes on at its end.
+/// What ended in one interval, and the calls that go on at its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Frame {
-    /// Whose waiting it is about, as in [`Recording`](super::Recording).
+    /// The foreground that the recording is about, as in [`Recording`](super::Recording).
     pub target: String,
-    /// The interval's end, since the begin of the recording.
+    /// End of the interval, in nanoseconds since the begin of the recording.
     pub at_ns: u64,
-    /// How long it is.
+    /// Length of the interval, in nanoseconds.
     pub duration_ns: u64,
-    /// The foreground's waiting.
+    /// Waits of the foreground that ended in the interval.
     pub foreground: Waiting,
-    /// Everybody's, the kernel's threads included.
+    /// Waits of all tasks that ended in the interval, the kernel's threads included.
     pub everybody: Waiting,
-    /// Where those of the foreground's calls that returned had spent their time.
+    /// Time by layer, of the foreground's calls that returned in the interval.
     pub layers: Vec<Layer>,
-    /// Calls of the foreground that go on since before the interval, the oldest
-    /// first.
+    /// Calls of the foreground that began before the interval and go on, the oldest first. At most
+    /// [`TOP`](super::TOP) of them.
     pub under_way: Vec<UnderWay>,
-    /// Requests that were completed, by direction.
+    /// Requests that were completed, by operation and content.
     pub io: Vec<Direction>,
-    /// The files that were waited for longest.
+    /// The most awaited files, at most [`TOP`](super::TOP).
     pub files: Vec<File>,
-    /// Events that were lost, by where.
+    /// Events that were lost, by kind.
     pub lost: Vec<Count>,
 }
 
 /// A call that has not returned yet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UnderWay {
-    /// Whose.
+    /// Name of the process that called.
     pub process: String,
-    /// Which.
+    /// Kind of the call, as in the table `syscalls`.
     pub call: String,
-    /// Of which file.
+    /// Path of the file; None if the call has none or its name is not known.
     pub file: Option<String>,
-    /// How long so far.
+    /// Time since the begin of the call, in nanoseconds.
     pub so_far_ns: u64,
 }
 
-/// Links a recording while it is made, and gives `tell` a frame each `every_ns`
-/// nanoseconds of it, or as soon after as all events until then are there. Ends
-/// with the recording, or as soon as `tell` returns false; `path` is what errors
-/// call it.
+/// Links a recording while it is made, and gives `tell` a frame for every `every_ns` nanoseconds of
+/// it. A frame comes as soon as all events of its interval are there. Ends with the recording, or
+/// as soon as `tell` returns false; errors call the recording `path`.
 ///
-/// What it holds does not grow with the time: of an interval that is over nothing
-/// is kept but the names of files, tasks and functions, and these on disk.
+/// The memory that this takes does not grow with time. Of an interval that is over, only the names
+/// of files, tasks and functions stay, and these are on disk.
 pub fn watch(
     header: &Header,
     steps: impl Iterator<Item = io::Result<Step>>,
@@ -93,14 +92,14 @@ pub fn watch(
     Ok(())
 }
 
-/// The interval that goes on.
+/// The interval in progress.
 struct Interval {
     recording_began_ns: u64,
     begin_ns: u64,
 }
 
 impl Interval {
-    /// Ends it and begins the next one.
+    /// Ends the interval and begins the next one.
     fn end(&mut self, linker: &mut Linker, now_ns: u64) -> Result<Frame, Error> {
         let store = linker.interval(now_ns)?;
         let begin_ns = std::mem::replace(&mut self.begin_ns, now_ns);

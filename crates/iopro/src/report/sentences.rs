@@ -1,15 +1,15 @@
-//! What the report says in words.
+//! Sentences of the report.
 
 use super::{Class, Count, Direction, Frame, Report, Top, UnderWay, Waiting, linked_share};
 use crate::wait;
 use record::number;
 
-/// A time as people read it.
+/// A time in nanoseconds with the unit that suits its size.
 pub fn time(ns: u64) -> String {
     number::with_unit(ns as f64, "ns")
 }
 
-/// A size as people read it.
+/// A size in bytes with the unit that suits it.
 pub fn size(bytes: u64) -> String {
     let (value, unit) = match bytes {
         bytes if bytes < 1 << 10 => (bytes as f64, "B"),
@@ -20,7 +20,7 @@ pub fn size(bytes: u64) -> String {
     format!("{} {unit}", number::significant(value))
 }
 
-/// A part of a whole; empty where there is none.
+/// A part of a whole in percent; empty if the whole is 0.
 pub fn share(part: u64, whole: u64) -> String {
     match whole {
         0 => String::new(),
@@ -33,7 +33,7 @@ fn part_of(class: &Class, waiting: &Waiting) -> String {
     format!("{share} of it {} ({})", class.words, class.class)
 }
 
-/// The most important thing, in one sentence.
+/// The most important result of the report, in one sentence.
 pub fn headline(report: &Report) -> String {
     let recording = &report.recording;
     let (waiting, who) = chief(report);
@@ -48,7 +48,7 @@ pub fn headline(report: &Report) -> String {
     )
 }
 
-/// Whose waiting the report is about, and what they are called.
+/// The waiting that the report is about, and the words for whose it is.
 pub fn chief(report: &Report) -> (&Waiting, String) {
     match report.foreground.total_ns {
         0 => (&report.everybody, "all tasks together".to_owned()),
@@ -56,7 +56,7 @@ pub fn chief(report: &Report) -> (&Waiting, String) {
     }
 }
 
-/// What the foreground is called.
+/// Words for the foreground in a sentence.
 pub fn whose(target: &str) -> String {
     match target {
         "everybody" => "all programs together".to_owned(),
@@ -64,10 +64,10 @@ pub fn whose(target: &str) -> String {
     }
 }
 
-/// Letters of a target's name.
+/// Most letters of a target's name in a sentence.
 const TARGET: usize = 48;
 
-/// Cut in the middle: paths tell most at both ends.
+/// Cuts `text` in the middle to `room` letters: paths tell most at both ends.
 pub fn shortened(text: &str, room: usize) -> String {
     let letters: Vec<char> = text.chars().collect();
     if letters.len() <= room {
@@ -79,7 +79,7 @@ pub fn shortened(text: &str, room: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// The longest wait, in one sentence.
+/// The longest single wait, in one sentence; None without waits.
 pub fn longest(report: &Report) -> Option<String> {
     let longest = chief(report).0.longest.as_ref()?;
     Some(format!(
@@ -90,16 +90,16 @@ pub fn longest(report: &Report) -> Option<String> {
     ))
 }
 
-/// Classes that are told of in words.
+/// Most classes that get a sentence each.
 const REASONS: usize = 3;
 
-/// What the leading classes are about, in a sentence each.
+/// One sentence for each of the classes with the longest waiting.
 pub fn reasons(waiting: &Waiting) -> Vec<String> {
     let told = waiting.classes.iter().take(REASONS);
     told.filter_map(|class| reason(waiting, class)).collect()
 }
 
-/// How much of the time a class has, and where most of that is.
+/// The share of a class in all waiting, and where most of it was.
 fn reason(waiting: &Waiting, class: &Class) -> Option<String> {
     let most = waiting.top.iter().find(|top| top.class == class.class)?;
     let mut text = format!(
@@ -123,11 +123,11 @@ fn reason(waiting: &Waiting, class: &Class) -> Option<String> {
     Some(text)
 }
 
-/// From this DoF_L on fragments are worth a word, if the file has this share of all waiting.
+/// A file gets a sentence on fragments from this DoF_L and this share of all waiting on.
 const FRAGMENTED: f64 = 2.0;
 const WORTH_A_WORD: f64 = 0.05;
 
-/// Of the files that were waited for, the first that lies in fragments.
+/// The most awaited file that is fragmented, in one sentence; None if there is none.
 pub fn fragmented(report: &Report) -> Option<String> {
     let least_ns = (report.everybody.total_ns as f64 * WORTH_A_WORD) as u64;
     let waited = report.files.iter();
@@ -142,7 +142,7 @@ pub fn fragmented(report: &Report) -> Option<String> {
     ))
 }
 
-/// What a request is for.
+/// The operation of requests and their content, if the content says more.
 pub fn request(io: &Direction) -> String {
     match io.op == io.content {
         true => io.op.clone(),
@@ -150,12 +150,12 @@ pub fn request(io: &Direction) -> String {
     }
 }
 
-/// Who waited for what because of whom.
+/// Who waited, in which call, on which file, for what and because of whom.
 pub fn who(top: &Top) -> String {
     format!("{}, {}", call_of(top), why(top))
 }
 
-/// Who waited, in which call, of which file.
+/// The process that waited, with its call and its file.
 fn call_of(top: &Top) -> String {
     let mut text = name(&top.process).to_owned();
     if let Some(call) = &top.call {
@@ -167,7 +167,7 @@ fn call_of(top: &Top) -> String {
     text
 }
 
-/// The class, its cause, and who was at the other end.
+/// The class of waits, their cause, and the task at the other end.
 pub fn why(top: &Top) -> String {
     let mut text = top.class.clone();
     if let Some(cause) = &top.cause {
@@ -179,7 +179,7 @@ pub fn why(top: &Top) -> String {
     text
 }
 
-/// A process's name.
+/// A process's name in a sentence, also where it is not known.
 pub fn name(process: &str) -> &str {
     match process {
         "" => "(unknown)",
@@ -187,7 +187,7 @@ pub fn name(process: &str) -> &str {
     }
 }
 
-/// The most important thing of an interval, in one sentence.
+/// The most important result of an interval, in one sentence.
 pub fn frame_headline(frame: &Frame) -> String {
     let (at, whose) = (time(frame.at_ns), whose(&frame.target));
     let duration = time(frame.duration_ns);
@@ -202,7 +202,7 @@ pub fn frame_headline(frame: &Frame) -> String {
     )
 }
 
-/// A call that goes on.
+/// A call that has not returned, in one sentence.
 pub fn under_way(call: &UnderWay) -> String {
     let who = format!("{} in {}", name(&call.process), call.call);
     match &call.file {
@@ -211,7 +211,7 @@ pub fn under_way(call: &UnderWay) -> String {
     }
 }
 
-/// Events that were lost.
+/// Number and kind of lost events, in one sentence.
 pub fn lost(lost: &Count) -> String {
     format!(
         "{} events of the {} were lost: more happened at once than the buffers hold.",
@@ -219,7 +219,7 @@ pub fn lost(lost: &Count) -> String {
     )
 }
 
-/// What could not be seen or linked, a sentence each.
+/// What could not be recorded or linked, in one sentence each.
 pub fn caveats(report: &Report) -> Vec<String> {
     let mut caveats = Vec::new();
     let recording = &report.recording;
@@ -242,7 +242,7 @@ pub fn caveats(report: &Report) -> Vec<String> {
     caveats
 }
 
-/// How much of the buffered writes is linked, in one sentence.
+/// The linked share of buffered writes, in one sentence; None where nothing was written.
 pub fn linked(report: &Report) -> Option<String> {
     let share = linked_share(&report.writes)?;
     let kinds = report.writes.iter();

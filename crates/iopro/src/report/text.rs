@@ -1,11 +1,11 @@
-//! The report on a terminal.
+//! Text report for a terminal.
 
 use super::{Direction, File, Frame, Layer, Report, UnderWay, Waiting, sentences};
 use record::number;
 use record::table::grid::{Grid, Line, Text, wrapped};
 use sentences::{share, shortened, size, time};
 
-/// The report, in lines of at most `width` columns where it can.
+/// The report as text. Lines have at most `width` columns, except where a word is longer.
 pub fn render(report: &Report, width: usize) -> String {
     let mut out = wrapped(&sentences::headline(report), width);
     if let Some(longest) = sentences::longest(report) {
@@ -60,7 +60,7 @@ pub fn render(report: &Report, width: usize) -> String {
     out
 }
 
-/// A frame of a live view, in lines of at most `width` columns where it can.
+/// A frame of a live view as text, with the line width of [`render`].
 pub fn frame(frame: &Frame, width: usize) -> String {
     let mut out = wrapped(&sentences::frame_headline(frame), width);
     for lost in &frame.lost {

@@ -1,13 +1,13 @@
-//! How busy each layer was over time: for the picture.
+//! Load of each layer over time, for the graph of the report.
 
 use crate::store::Error;
 use rusqlite::Connection;
 use serde::Serialize;
 
-/// Into how many parts the time is divided.
+/// Number of equal parts that the recording's time is divided into.
 const BINS: u64 = 240;
 
-/// What is drawn, from the top down: a name, and where its intervals are.
+/// The lanes of the graph from top to bottom: the name, and the SQL query of its intervals.
 pub const LANES: [(&str, &str); 9] = [
     (
         "foreground calls",
@@ -52,27 +52,27 @@ pub const LANES: [(&str, &str); 9] = [
     ),
 ];
 
-/// All lanes.
+/// Load of all lanes over the recording, in equal parts of time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Timeline {
-    /// The time of one value.
+    /// Length of one part of the time, in nanoseconds.
     pub bin_ns: u64,
-    /// From the top down.
+    /// One for each entry of [`LANES`], in its order.
     pub lanes: Vec<Lane>,
 }
 
-/// One lane.
+/// Load of one layer over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lane {
-    /// What it is.
+    /// Name of the lane, from [`LANES`].
     pub name: &'static str,
-    /// How many there were at once, on average, in each part of the time.
+    /// Mean number of intervals at a time, for each part of the time.
     pub mean: Vec<f64>,
 }
 
-/// The picture of a recording.
+/// Computes the load of all lanes, of a recording that began at `begin_ns`.
 pub fn timeline(database: &Connection, begin_ns: u64, duration_ns: u64) -> Result<Timeline, Error> {
-    // Waiting for the command's end, or for a late Ctrl-C, is no part of it.
+    // The time after the last call and request is left out: nothing happens there.
     let last_ns: u64 = database.query_row(
         "SELECT max(coalesce((SELECT max(end_ns) FROM syscalls JOIN tasks USING (task_id)
                  WHERE foreground AND NOT unfinished), 0),
@@ -107,7 +107,7 @@ pub fn timeline(database: &Connection, begin_ns: u64, duration_ns: u64) -> Resul
     Ok(Timeline { bin_ns, lanes })
 }
 
-/// Adds an interval to the parts of time that it covers.
+/// Adds an interval to the parts of time that it overlaps, in nanoseconds.
 fn add(busy_ns: &mut [u64], bin_ns: u64, from: u64, to: u64) {
     let (first, last) = (from / bin_ns, to.saturating_sub(1) / bin_ns);
     for (bin, ns) in busy_ns.iter_mut().enumerate().skip(first as usize) {

@@ -1,5 +1,4 @@
-//! From a blocked interval to its class, with the task, the file and the
-//! request at the other end.
+//! Classification of a blocked interval, and the task, file and request that ended it.
 
 use super::Class;
 use crate::event::{Blocked, Dev, Event, FileId, Op, Reason, Transaction};
@@ -7,15 +6,15 @@ use crate::link::{Done, Linker};
 use crate::store::Error;
 use crate::tables;
 
-/// A wake-up is a little later than the completion that causes it, or told so.
+/// The wake-up, or its event, comes up to this much later than the completion that causes it.
 const SLACK_NS: u64 = 1_000_000;
-/// A task that is woken so soon after its request's completion waited for it.
+/// A task that is woken this soon after its request's completion waited for that request.
 const AT_ONCE_NS: u64 = 100_000;
 const SECTOR_BYTES: u64 = 512;
-/// The reason of a wait for the kernel's flusher as a whole.
+/// Reason in the table for a wait for the kernel's flusher as a whole.
 const FLUSHER: &str = "flusher";
 
-/// What is known of a wait.
+/// The fields of a row of `waits`, as far as they are known.
 #[derive(Debug, Default)]
 struct Found {
     class: Option<Class>,
@@ -26,11 +25,11 @@ struct Found {
     other: Option<u64>,
     stack: Option<u64>,
     request: Option<Done>,
-    /// There should be a request.
+    /// A request must exist; the wait counts as unlinked if none is found.
     wants_request: bool,
 }
 
-/// A wait divided by where the awaited request was.
+/// Duration of a wait, divided by where the awaited request was.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parts {
     before_ns: u64,
@@ -40,7 +39,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Of `begin_ns` to `woken_ns`; all of it is `before` without a request.
+    /// Divides `begin_ns` to `woken_ns`; without a request all of it is `before_ns`.
     fn of(begin_ns: u64, woken_ns: u64, request: Option<&Done>) -> Parts {
         let all = woken_ns.saturating_sub(begin_ns);
         let Some(done) = request else {
@@ -66,10 +65,10 @@ impl Parts {
 }
 
 impl Linker {
-    /// A thread was blocked.
+    /// Classifies a blocked interval and adds its row.
     pub(crate) fn blocked(&mut self, event: &Event, blocked: &Blocked) -> Result<(), Error> {
         if blocked.call.is_none() && !event.in_fault {
-            // Whatever it did so far outside of recorded calls is done.
+            // A thread that blocks outside of recorded calls has finished its unrecorded work.
             self.end_unrecorded_at(event)?;
         }
         let (task, journal) = {
@@ -209,8 +208,8 @@ impl Linker {
                 let own = self.own_request(task, since_ns);
                 let kernel = self.is_kernel(event.thread);
                 Found {
-                    // A program that asks for a discard itself does so with an
-                    // ioctl, which is no recorded call.
+                    // A discard that a program asks for itself comes from an ioctl, which is not
+                    // recorded.
                     class: Some(match discards && (blocked.call.is_some() || kernel) {
                         true => Class::Discard,
                         false => Class::Service,
@@ -259,8 +258,8 @@ impl Linker {
         })
     }
 
-    /// The page of a read may be a guess (`bpf/waits.h`): if the wait ended just
-    /// when a request with others of the file did, it was for that.
+    /// Finds the request for a read page, which may be a guess (`bpf/waits.h`). If the wait ended
+    /// just when a request with other pages of the file did, it was for that request.
     fn near_page(&self, found: Found, blocked: &Blocked) -> Found {
         let from_ns = blocked.woken_ns.saturating_sub(AT_ONCE_NS);
         let from_ns = from_ns.max(blocked.begin_ns);
@@ -294,10 +293,10 @@ impl Linker {
             .is_some_and(|done| done.submitter == Some(task));
         Found {
             class: Some(match &request {
-                // It reads the block, or somebody else does for it.
+                // The task reads the block, or another task reads it for both.
                 Some(done) if done.op == "read" => Class::Service,
                 Some(_) if own => Class::Service,
-                // The journal's thread waits for what it has written.
+                // The journal's thread waits for the blocks that it wrote.
                 None if journal => Class::Service,
                 _ => Class::Meta,
             }),
@@ -337,8 +336,8 @@ impl Linker {
         }
     }
 
-    /// In a place of no class: if it ended just when the task's own request
-    /// did, it was for that.
+    /// Classifies a wait in a place that has no class. If it ended just when the task's own request
+    /// did, it was for that request.
     fn elsewhere(&self, stack: Option<u32>, task: u64, blocked: &Blocked) -> Found {
         let since_ns = blocked.woken_ns.saturating_sub(AT_ONCE_NS);
         let own = self.own_request(task, since_ns.max(blocked.begin_ns));
@@ -359,7 +358,7 @@ impl Linker {
         self.recent().submitted_by(task, since_ns).cloned()
     }
 
-    /// Who else had the device while this task waited.
+    /// The other task that the device worked for most while this task waited.
     fn culprit(
         &self,
         class: Class,
@@ -382,7 +381,7 @@ impl Linker {
         }
     }
 
-    /// Adds the wait to its call's times, by layer.
+    /// Adds the parts of a wait to the layers' times of its call.
     fn charge(
         &mut self,
         call: Option<u64>,

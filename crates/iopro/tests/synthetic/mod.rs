@@ -1,4 +1,4 @@
-//! Streams of events with known answers, and questions to the tables.
+//! Streams of events with known answers, and queries of the tables.
 
 use iopro::event::*;
 use iopro::link::{Foreground, Linker};
@@ -15,10 +15,10 @@ pub const JBD2: u32 = 31;
 pub const MS: u64 = 1_000_000;
 pub const PAGE: u64 = 4096;
 
-/// A bio, the first page in it, and its bytes.
+/// Address of a bio, its first page, and its bytes.
 pub type Part = (u64, Option<(FileId, u64)>, u64);
 
-/// A file by its number.
+/// The file with this inode number.
 pub fn file(inode: u64) -> FileId {
     FileId {
         dev: PARTITION,
@@ -27,7 +27,7 @@ pub fn file(inode: u64) -> FileId {
     }
 }
 
-/// The file system's metadata.
+/// The file system's metadata pages.
 pub fn metadata() -> FileId {
     FileId {
         dev: PARTITION,
@@ -69,7 +69,7 @@ pub fn header() -> Header {
     }
 }
 
-/// Makes events, and each a nanosecond after the one before.
+/// Builds a stream of events, each a nanosecond after the previous one.
 pub struct Stream {
     pub events: Vec<Event>,
     pub now: u64,
@@ -77,7 +77,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// With two apps, a worker, a journal's thread and three named files.
+    /// A stream with two apps, a worker, a journal's thread and three named files.
     pub fn new() -> Stream {
         let mut stream = Stream {
             events: Vec::new(),
@@ -187,7 +187,7 @@ impl Stream {
         self.push(thread, What::Cleaned(run));
     }
 
-    /// A write of whole pages, all of which become dirty if `fresh`.
+    /// Writes whole pages, which all become dirty if `fresh` is set.
     pub fn write(&mut self, thread: u32, file: FileId, offset: u64, size: u64, fresh: bool) {
         let call = Stream::call(CallKind::Pwrite64, file, offset, size);
         let begin = self.enter(thread, &call);
@@ -204,7 +204,7 @@ impl Stream {
         bio
     }
 
-    /// Issues a request of these bios, each with what is in it.
+    /// Issues a request of these bios with their pages.
     pub fn issue(&mut self, io: Io, parts: &[Part]) -> u64 {
         let request = self.address();
         let told = Request {
@@ -245,7 +245,7 @@ impl Stream {
         );
     }
 
-    /// A bio of these pages from the queue to its end, a millisecond in each.
+    /// Sends a bio of these pages from the queue to completion, with a millisecond in each step.
     pub fn io(&mut self, thread: u32, io: Io, pages: Option<(FileId, u64)>) {
         let bio = self.queue(thread, io);
         self.pass(MS);
@@ -254,7 +254,7 @@ impl Stream {
         self.complete(request, io);
     }
 
-    /// A worker writes these pages back.
+    /// Writes these pages back by a worker.
     pub fn write_back(&mut self, file: FileId, index: u64, pages: u64) {
         self.cleaned(KWORKER, file, index, pages);
         self.io(
@@ -304,11 +304,11 @@ pub fn io(op: Op, flags: u16, sector: u64, bytes: u64) -> Io {
     }
 }
 
-/// The linked tables.
+/// The tables of a linked stream.
 pub struct Tables(pub Store);
 
 impl Tables {
-    /// The rows of a query, their cells joined by blanks.
+    /// The rows of a query, with their cells joined by blanks.
     pub fn ask(&self, query: &str) -> Vec<String> {
         let mut statement = self.0.database().prepare(query).unwrap();
         let columns = statement.column_count();

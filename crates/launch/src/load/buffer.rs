@@ -1,17 +1,17 @@
-//! Where reads go whose data nobody wants.
+//! Buffer for reads whose data are not used.
 
 use std::ffi::c_void;
 use std::io;
 use std::ptr;
 
-/// Memory of its own, page-aligned.
+/// An anonymous, page-aligned mapping.
 pub struct Map {
     address: *mut c_void,
     bytes: usize,
 }
 
 impl Map {
-    /// Memory that reads may write to. Many at once make noise of it.
+    /// Maps a buffer for reads. Concurrent reads overwrite each other in it.
     pub fn scratch(bytes: usize) -> io::Result<Map> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -22,12 +22,12 @@ impl Map {
         }
     }
 
-    /// Its begin.
+    /// Address of its first byte.
     pub fn pointer(&self) -> *mut u8 {
         self.address.cast()
     }
 
-    /// Keeps the memory for ever: somebody may still write to it.
+    /// Keeps the mapping for ever: the kernel may still write to it.
     pub fn leak(&mut self) {
         self.bytes = 0;
     }

@@ -1,23 +1,23 @@
-//! Whether loading would take memory that others need.
+//! Check that loading does not use up memory.
 
 use std::fs;
 use std::io;
 
-/// Loading ends when less than this part of memory is available, as the kernel counts it:
-/// about where it begins to reclaim what is in use.
+/// Loading stops when less than one part in this many of memory is available (`MemAvailable`). At
+/// about this point the kernel begins to reclaim memory in use.
 const SPARE: u64 = 16;
 
-/// Looked at after each so many bytes.
+/// Bytes to load between two checks.
 const STEP_BYTES: u64 = 4 << 20;
 
-/// Looks at `/proc/meminfo` from time to time.
+/// Checks `/proc/meminfo` at intervals.
 #[derive(Default)]
 pub struct Watch {
     unwatched_bytes: u64,
 }
 
 impl Watch {
-    /// Whether no more should be loaded, when `bytes` are to be loaded next.
+    /// Whether loading should stop; the caller loads `bytes` next.
     pub fn is_short(&mut self, bytes: u64) -> io::Result<bool> {
         self.unwatched_bytes += bytes;
         if self.unwatched_bytes < STEP_BYTES {

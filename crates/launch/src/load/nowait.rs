@@ -1,13 +1,14 @@
-//! Which kernels send for a page that a read will not wait for.
+//! Kernels that read a page ahead for an RWF_NOWAIT read.
 
 use std::fs;
 
-/// The first that does. Before it `kiocb_set_rw_flags` made `IOCB_NOIO` of `RWF_NOWAIT`.
+/// First kernel that does so. Earlier ones turn `RWF_NOWAIT` into `IOCB_NOIO`
+/// (`kiocb_set_rw_flags`).
 const SINCE: (u32, u32) = (6, 12);
 
-/// Those of a read that brings pages into memory and need not give them to anybody.
+/// Flags of a read that brings pages into memory and need not return their data.
 pub(super) fn flags() -> i32 {
-    // Where nobody tells, it is taken for an old one.
+    // An unknown version is treated as an old one.
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     match version(&release) >= SINCE {
         true => libc::RWF_NOWAIT,

@@ -1,21 +1,23 @@
-//! Padding costs energy and whoever else waits for the device, so there is a most of it;
-//! and it gains nothing where the device's link is busy all the time anyway.
+//! Limit of padding, since it costs energy and the device's time for others. Padding gains nothing
+//! while the device's link is busy anyway.
 
 use super::pad::{Chunk, Price, requests};
 use crate::latency::Latency;
 use crate::profile::PAGE_BYTES;
 use std::ops::Range;
 
-/// The requests of each list of chunks.
+/// Ranges of chunk indices, one for each request, for each list of chunks.
 type Requests = Vec<Vec<Range<usize>>>;
 
-/// The requests that read each list of chunks in the least time that can be had with at
-/// most `most_bytes` of padding in all.
+/// The requests that read the lists of chunks in the least time, with at most `most_bytes` of
+/// padding in all.
 ///
-/// A device that takes commands while data cross its link is done when both are: after
-/// the longer of all commands and all data. The paper's model has their sum, which is what
-/// it is on a device that hides nothing. So data are planned first, by the paper's dynamic
-/// program; only if the commands then take longer is more to be gained, at the same price
+/// A device that takes commands while data cross its link needs the longer of all commands and all
+/// data. The paper's model has their sum, which holds for a device that hides nothing.
+///
+/// Data are planned first, by the paper's dynamic program. If the commands then take longer, more
+/// padding helps. Each command saved has the same price in data, so the smallest gaps are padded
+/// until both take the same time.
 /// in data for each command: the smallest gaps, until both take the same.
 pub fn within(most_bytes: u64, lists: &[Vec<Chunk>], latency: &Latency) -> Requests {
     let data = latency.of_data();
@@ -32,7 +34,7 @@ pub fn within(most_bytes: u64, lists: &[Vec<Chunk>], latency: &Latency) -> Reque
     }
 }
 
-/// What all requests take of a device's parts.
+/// Time of all requests in the device's parts.
 struct Time {
     commands_ns: u64,
     data_ns: u64,
@@ -60,8 +62,8 @@ impl Time {
     }
 }
 
-/// The smallest gaps padded, so many that the longer of commands and data is shortest, and
-/// up to `most_bytes` in all.
+/// Pads the smallest gaps, up to `most_bytes` in all. Their number is the one at which the longer
+/// of commands and data is shortest.
 fn fewer(most_bytes: u64, lists: &[Vec<Chunk>], time: impl Fn(&Requests) -> Time) -> Requests {
     let mut gaps: Vec<u64> = lists.iter().flat_map(|list| gaps_of(list)).collect();
     gaps.sort_unstable();
@@ -79,7 +81,7 @@ fn fewer(most_bytes: u64, lists: &[Vec<Chunk>], time: impl Fn(&Requests) -> Time
             false => least = middle + 1,
         }
     }
-    // The first at which data take longer, or the last at which commands do.
+    // The best is the first number at which data take longer, or the last at which commands do.
     let before = smallest(least.saturating_sub(1), &gaps, lists);
     let found = smallest(least, &gaps, lists);
     match time(&before).in_all_ns() <= time(&found).in_all_ns() {
@@ -88,8 +90,8 @@ fn fewer(most_bytes: u64, lists: &[Vec<Chunk>], time: impl Fn(&Requests) -> Time
     }
 }
 
-/// The first `count` of the gaps padded, which are sorted; of the last ones' size those
-/// that come first on the device.
+/// Pads the first `count` of the sorted `gaps`. Of gaps as large as the last one, those first on
+/// the device are padded.
 fn smallest(count: usize, gaps: &[u64], lists: &[Vec<Chunk>]) -> Requests {
     let largest = gaps[..count].last().copied().unwrap_or_default();
     let mut of_largest = count - gaps.partition_point(|gap| *gap < largest);
@@ -114,8 +116,8 @@ fn smallest(count: usize, gaps: &[u64], lists: &[Vec<Chunk>]) -> Requests {
     joined
 }
 
-/// The least sum of the requests' times with one price for a page of padding, the lowest
-/// at which there is not too much of it.
+/// The requests with the least sum of times at one price for a page of padding. It is the lowest
+/// price at which padding stays within the limit.
 fn priced(most_bytes: u64, lists: &[Vec<Chunk>], latency: &Latency) -> Requests {
     let at = |padding_page_ns| {
         let price = Price {
@@ -133,11 +135,11 @@ fn priced(most_bytes: u64, lists: &[Vec<Chunk>], latency: &Latency) -> Requests 
     if affordable {
         return free;
     }
-    // No gap is padded at a price for a page that is above what any request costs.
+    // Above this price for a page no gap is padded, since it exceeds any request's time.
     let mut too_little = 0;
     let mut enough = latency.ns.iter().sum::<u64>() + latency.page_ns + 1;
     let (_, mut found) = at(enough);
-    // Finer than a nanosecond for a page there is nothing to gain.
+    // A finer price than a nanosecond for a page gains nothing.
     while enough - too_little > 1 + enough / 64 {
         let middle = too_little + (enough - too_little) / 2;
         match at(middle) {
@@ -148,7 +150,7 @@ fn priced(most_bytes: u64, lists: &[Vec<Chunk>], latency: &Latency) -> Requests 
     found
 }
 
-/// What `request` reads besides its chunks.
+/// Bytes that `request` reads besides its chunks.
 pub fn padding_bytes(chunks: &[Chunk], request: &Range<usize>) -> u64 {
     gaps_of(&chunks[request.clone()]).sum()
 }
@@ -158,7 +160,7 @@ fn gaps_of(chunks: &[Chunk]) -> impl Iterator<Item = u64> {
     gaps.map(|pair| pair[1].begin_bytes - pair[0].end_bytes)
 }
 
-/// So much of `bytes`, in whole pages.
+/// The part `most` of `bytes`, in whole pages.
 pub fn part(bytes: u64, most: f64) -> u64 {
     let pages = (bytes / PAGE_BYTES) as f64 * most;
     pages as u64 * PAGE_BYTES

@@ -1,30 +1,29 @@
-//! Pieces in the device's order, merged, and joined across gaps.
+//! Layout of pieces in the device's order: merged, and joined across gaps.
 
 use super::pad::Chunk;
 use super::{Joining, budget};
 use std::ops::Range;
 
-/// No request of the block layer is longer than a few hundred KB, so nothing is joined
-/// across a gap like this.
+/// Shortest gap that is never padded: the block layer has no requests this long.
 const LONGEST_GAP_BYTES: u64 = 1 << 20;
 
-/// Somewhere in a file.
+/// An offset in a file of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its number in the plan.
+    /// Index of the file in the plan.
     pub file: usize,
-    /// From its begin.
+    /// Offset in the file, in bytes.
     pub file_bytes: u64,
 }
 
-/// A part of a file that lies in one piece on the device.
+/// A part of a file that is contiguous on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Its begin on the device.
+    /// Offset on the device, in bytes.
     pub device_bytes: u64,
-    /// Its length.
+    /// Length in bytes.
     pub length_bytes: u64,
-    /// Its begin in the file.
+    /// Place of its first byte in the file.
     pub place: Place,
 }
 
@@ -33,7 +32,7 @@ impl Piece {
         self.device_bytes.saturating_add(self.length_bytes)
     }
 
-    /// What of it is in the range, if anything.
+    /// The part of the piece in `range`, a range of the device's bytes; None if there is none.
     fn within(&self, range: &Range<u64>) -> Option<Piece> {
         let begin = self.device_bytes.max(range.start);
         let end = self.end_bytes().min(range.end);
@@ -48,67 +47,67 @@ impl Piece {
     }
 }
 
-/// What a part of a request is for.
+/// Reasons why a part of a request is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Pages of the working set, to be kept.
+    /// Pages of the working set, which stay in memory.
     Pages(Place),
-    /// Padding that lies in a file of the profile, to be dropped.
+    /// Padding in a file of the profile, whose data are dropped.
     FilePadding(Place),
-    /// Padding that lies elsewhere, to be read from the device and dropped.
+    /// Padding elsewhere, which is read from the device and dropped.
     DevicePadding,
 }
 
-/// A run of a request's bytes.
+/// A part of a request with one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its begin on the device.
+    /// Offset on the device, in bytes.
     pub device_bytes: u64,
-    /// Its length.
+    /// Length in bytes.
     pub length_bytes: u64,
     /// Why it is read.
     pub purpose: Purpose,
 }
 
 impl Part {
-    /// Whether it is read for nothing but to join its neighbours.
+    /// Whether it is read only to join its neighbours.
     pub fn is_padding(&self) -> bool {
         !matches!(self.purpose, Purpose::Pages(_))
     }
 }
 
-/// What the device is to be asked for in one piece: parts that adjoin.
+/// A contiguous read of the device, in adjoining parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Ascending, each beginning where the one before it ends.
+    /// Parts in ascending order; each begins where the previous one ends.
     pub parts: Vec<Part>,
 }
 
 impl Request {
-    /// Its begin on the device.
+    /// Offset on the device, in bytes.
     pub fn begin_bytes(&self) -> u64 {
         self.parts.first().map_or(0, |part| part.device_bytes)
     }
 
-    /// Its length.
+    /// Length in bytes.
     pub fn length_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.length_bytes).sum()
     }
 }
 
-/// What one device has, and what of it can be read.
+/// The working set on one device, and what else can be read of it.
 #[derive(Clone, Debug, Default)]
 pub struct Ground {
-    /// The working set, in any order.
+    /// Pieces of the working set, in any order.
     pub pieces: Vec<Piece>,
-    /// All that the files of the working set have on the device: padding can be read
-    /// from there with the rights that the files were opened with.
+    /// All pieces of the working set's files. Padding in them can be read with the rights that the
+    /// files were opened with.
     pub owned: Vec<Piece>,
-    /// The bytes of the device itself can be read as well.
+    /// Whether the device itself can be read.
     pub readable: bool,
 }
 
-/// The requests that read `ground`'s pieces, by their place on the device.
+/// The requests that read the pieces of `ground`, in the device's order.
 pub fn layout(mut ground: Ground, joining: &Joining) -> Vec<Request> {
     let order = |piece: &Piece| (piece.device_bytes, piece.place.file, piece.place.file_bytes);
     ground.pieces.retain(|piece| piece.length_bytes > 0);
@@ -127,7 +126,7 @@ pub fn layout(mut ground: Ground, joining: &Joining) -> Vec<Request> {
                 chunk.end_bytes = piece.end_bytes();
                 parts.push(part);
             }
-            // Extents that files share: they were read for the first of them.
+            // Files share these extents, and the first file's piece has them already.
             (Some(chunk), _) if chunk.end_bytes > piece.device_bytes => continue,
             _ => {
                 chunks.push(Chunk {
@@ -150,8 +149,7 @@ pub fn layout(mut ground: Ground, joining: &Joining) -> Vec<Request> {
     }
 }
 
-/// What reads the gap behind each chunk; `None` where it cannot be read, or is too long
-/// to try.
+/// Parts that read the gap after each chunk. `None` for a gap that cannot be read or is too long.
 fn gaps(chunks: &[Chunk], ground: &Ground) -> Vec<Option<Vec<Part>>> {
     let mut owned = ground.owned.as_slice();
     let of_pair = |pair: &[Chunk]| {
@@ -197,7 +195,7 @@ fn fill(gap: Range<u64>, owned: &[Piece], readable: bool) -> Option<Vec<Part>> {
     (readable || !foreign).then_some(parts)
 }
 
-/// Lists of chunks with gaps between them that can be read.
+/// Lists of chunks whose gaps can be read.
 fn split(chunks: &[Chunk], gaps: &[Option<Vec<Part>>]) -> Vec<Vec<Chunk>> {
     let mut lists: Vec<Vec<Chunk>> = Vec::new();
     for (index, chunk) in chunks.iter().enumerate() {

@@ -1,14 +1,14 @@
-//! A plan as a picture: the paper's figure 1.
+//! A plan as a map of the device's blocks, like the paper's figure 1.
 
 use super::Request;
 use crate::profile::PAGE_BYTES;
 use std::collections::BTreeMap;
 
-/// Pages in a row.
+/// Number of pages in a row of the map.
 const WIDTH: u64 = 64;
 
-/// Rows of the device's blocks, a character a page: `█` belongs to the working set, `▒`
-/// is padding, `·` is not read. Rows with nothing are left out. At most `rows` rows, those
+/// Draws the device's blocks in rows, with one character a page. `█` belongs to the working set,
+/// `▒` is padding, `·` is not read. Empty rows are left out. There are at most `rows` rows, those
 /// with the first requests.
 pub fn draw(requests: &[Request], rows: usize) -> String {
     let mut map: BTreeMap<u64, Vec<char>> = BTreeMap::new();

@@ -1,18 +1,19 @@
-//! Which gaps are worth reading: the paper's problem 1 (§IV), exactly.
+//! Choice of the gaps to read: the paper's problem 1 (§IV), solved exactly.
 //!
-//! Of chunks `b_0 … b_{n-1}` in order, `f(j)` is the least time to read the first `j`.
-//! The last request of that reading begins at some chunk `i`, so
+//! Chunks `b_0 … b_{n-1}` are in order, and `f(j)` is the least time to read the first `j`. The
+//! last request of that reading begins at some chunk `i`, so
 //!
 //! ```text
 //! f(j) = min over i < j of  f(i) + read(end of b_{j-1} − begin of b_i)
 //! ```
 //!
-//! which is the paper's equation 1 with each solution looked at once instead of once for
-//! every way to put it together. Two things make it linear in `n`. A request of up to
-//! 128 KB has at most 32 chunks, as chunks are pages. And beyond 128 KB, where time grows
-//! by a fixed amount with each byte, the `i` that is best stays the best as the request
-//! grows, so one running minimum stands for all of them. That is why nothing has to be
-//! split at large gaps first, as the paper does for time and memory.
+//! This is the paper's equation 1, which computes each `f(j)` once instead of once for each
+//! combination.
+//!
+//! Two facts make it linear in `n`. A request of up to 128 KB has at most 32 chunks, as chunks are
+//! pages. Beyond 128 KB, time grows by a fixed amount with each byte, so the best `i` stays the
+//! best as the request grows. One running minimum stands for all of them. The paper splits the list
+//! at large gaps first to save time and memory, which is not needed here.
 
 use crate::latency::{Fine, Latency, TABLE_BYTES};
 use crate::profile::PAGE_BYTES;
@@ -21,49 +22,49 @@ use std::ops::Range;
 /// Adjoining pages of the working set on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its first byte on the device.
+    /// Offset on the device of its first byte.
     pub begin_bytes: u64,
-    /// The byte behind its last one.
+    /// Offset on the device after its last byte.
     pub end_bytes: u64,
 }
 
-/// What reading is to cost.
+/// Price of reading.
 #[derive(Clone, Debug)]
 pub struct Price<'a> {
-    /// The device's time.
+    /// Read times of the device.
     pub latency: &'a Latency,
-    /// Added for each page of padding; 0 for the least time whatever it reads.
+    /// Price added for each page of padding, in nanoseconds; 0 for the least time.
     pub padding_page_ns: u64,
 }
 
 impl Price<'_> {
-    /// Of one request, all but what is the same whatever is padded: it saves one of the
-    /// gaps between all chunks.
+    /// Price of one request without the part that does not depend on padding: a request saves one
+    /// of the gaps between all chunks.
     fn request(&self, bytes: u64) -> Fine {
         self.latency.fine(bytes) - Fine::from(self.latency.gap_ns) * Fine::from(PAGE_BYTES)
     }
 
-    /// Of padding, all but the part that is the same whatever is padded: a request's
-    /// padding is its length less its chunks, and all chunks together are given.
+    /// Price of padding without the part that does not depend on padding: a request's padding is
+    /// its length less its chunks, and the chunks are given.
     fn padding(&self, bytes: u64) -> Fine {
         Fine::from(bytes) * Fine::from(self.padding_page_ns)
     }
 }
 
-/// The chunks of each request that reads them all for the least price; gaps between the
-/// chunks of one request are padded. `chunks` ascend and have gaps between them. Of
-/// equally good solutions it is one with little padding.
+/// The chunks of each request in the cheapest reading of all of them; gaps between the chunks of
+/// one request are padded. `chunks` ascend and have gaps between them. Of equally cheap solutions
+/// it is one with little padding.
 pub fn requests(chunks: &[Chunk], price: &Price) -> Vec<Range<usize>> {
     let Some(first) = chunks.first() else {
         return Vec::new();
     };
     let origin = first.begin_bytes;
-    // Of the first j chunks, and the chunk that their last request begins with.
+    // For the first j chunks: the best price, and the first chunk of their last request.
     let mut best: Vec<Fine> = vec![0];
     let mut begins: Vec<usize> = vec![0];
     let mut long = Long::default();
     for (j, last) in chunks.iter().enumerate() {
-        // The request with this chunk alone.
+        // Starts with the request of this chunk alone.
         let mut least = Fine::MAX;
         let mut begin = j;
         for i in (0..=j).rev() {
@@ -88,16 +89,16 @@ pub fn requests(chunks: &[Chunk], price: &Price) -> Vec<Range<usize>> {
     cut(&begins)
 }
 
-/// The best request of more than 128 KB, all but the part that grows with its end.
+/// The best request longer than 128 KB, without the part of its price that grows with its end.
 #[derive(Default)]
 struct Long {
-    /// Chunks that were looked at.
+    /// Number of chunks that were considered as its begin.
     seen: usize,
     best: Option<(Fine, usize)>,
 }
 
 impl Long {
-    /// Looks at the requests that begin with a chunk before `end`.
+    /// Considers the requests that begin with a chunk before `end`.
     fn extend_to(
         &mut self,
         end: usize,
@@ -117,7 +118,7 @@ impl Long {
         }
     }
 
-    /// The price up to here with such a request last, and the chunk that it begins with.
+    /// Price up to `end` with such a request last, and the chunk that it begins with.
     fn request_to(&self, end: u64, price: &Price) -> Option<(Fine, usize)> {
         let (cost, i) = self.best?;
         let beyond = Fine::from(end) - Fine::from(TABLE_BYTES);

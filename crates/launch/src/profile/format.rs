@@ -1,4 +1,4 @@
-//! The profile as bytes.
+//! Binary format of a profile.
 //!
 //! ```text
 //! profile = "FRLAUNCH" · u16 version · body · u64 XXH64 of all before it
@@ -8,16 +8,17 @@
 //! device  = number · ranges · range*
 //! range   = gap · count
 //! ```
-//! Fixed numbers are little-endian, all others LEB128 in their shortest form. A text is
-//! its length and its bytes. `prefix` is how many bytes a path has in common with the one
-//! before it. A range begins `gap` pages behind the end of the one before it (the first:
-//! behind the file's begin or the device's), so ranges neither touch nor overlap.
-//! A file's ranges are those of its pages, and then those of them that the second, the third and
-//! the last part of a start are the first to need.
+//! Fixed numbers are little-endian; all others are LEB128 in their shortest form. A text is its
+//! length and its bytes. `prefix` is the number of bytes that a path has in common with the
+//! previous one.
 //!
-//! A profile decides what is opened and read with the rights of whoever starts the app,
-//! so nothing in it is believed: every count is checked against the bytes that are left
-//! before memory is taken for it.
+//! A range begins `gap` pages after the end of the previous one, or after the begin of the file or
+//! device. Ranges thus neither touch nor overlap. A file has the ranges of its pages first. Then
+//! come those that the second, third and last part of a start are the first to need.
+//!
+//! A profile decides what is opened and read with the rights of the user who starts the app. It is
+//! therefore not trusted: each count is checked against the remaining bytes before memory is
+//! allocated.
 
 use super::{
     Metadata, PAGE_BYTES, PARTS, Pages, Profile, ProfiledFile, Timing, difference, intersection,
@@ -35,32 +36,32 @@ const VERSION: u16 = 3;
 const HEADER_BYTES: usize = 10;
 const CHECKSUM_BYTES: usize = 8;
 
-/// `PATH_MAX` of the kernel.
+/// The kernel's `PATH_MAX`.
 const PATH_LIMIT_BYTES: usize = 4096;
-/// `loff_t` has no more.
+/// Largest `loff_t`.
 const SIZE_LIMIT_BYTES: u64 = i64::MAX as u64;
-/// More than any machine's memory holds of one app: 1 TiB.
+/// Largest number of pages, 1 TiB: no machine has more of one app in memory.
 const PAGES_LIMIT: u64 = 1 << 28;
 
-/// Why bytes are no profile.
+/// Reasons why bytes are not a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It begins differently.
+    /// The bytes do not begin with the magic number.
     #[error("it is not a profile")]
     NotAProfile,
-    /// Made by another version of the program.
+    /// The format has a version that this program does not read.
     #[error("it has format version {0}, which this frontrow does not read")]
     Version(u16),
-    /// Bytes are missing or were changed.
+    /// The checksum is wrong: bytes are missing or were changed.
     #[error("it is damaged: its checksum does not fit")]
     Checksum,
-    /// The checksum fits, and still it cannot be what this program writes.
+    /// The checksum is right, but this program does not write such a profile.
     #[error("it makes no sense: {0}")]
     Nonsense(&'static str),
 }
 
 impl Profile {
-    /// The profile as bytes.
+    /// Encodes the profile.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend(VERSION.to_le_bytes());
@@ -87,10 +88,10 @@ impl Profile {
         out
     }
 
-    /// What [`Profile::encode`] wrote.
+    /// Decodes the result of [`Profile::encode`].
     ///
     /// # Errors
-    /// [`Error`], whatever the bytes are.
+    /// [`Error`] for any other bytes.
     pub fn decode(bytes: &[u8]) -> Result<Profile, Error> {
         if bytes.len() < HEADER_BYTES + CHECKSUM_BYTES || !bytes.starts_with(MAGIC) {
             return Err(Error::NotAProfile);
@@ -131,7 +132,7 @@ fn put_pages(out: &mut Vec<u8>, all: &[Pages]) {
     }
 }
 
-/// Small numbers of either sign become small ones without.
+/// Zigzag encoding: numbers close to 0 become small, whatever their sign.
 fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
@@ -157,7 +158,7 @@ fn common_prefix(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// The bytes that are left.
+/// The bytes that are not decoded yet.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -269,14 +270,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Some of a file's pages for each later part, and none for two.
+    /// Pages of a file by later part; a page may be in one of them only.
     fn late(&mut self, pages: &[Pages]) -> Result<[Vec<Pages>; PARTS - 1], Error> {
         let mut late: [Vec<Pages>; PARTS - 1] = Default::default();
         let mut left = Cow::Borrowed(pages);
         for part in &mut late {
             let end = pages.last().map_or(0, Pages::end);
             *part = self.ranges(end, &mut PAGES_LIMIT.clone())?;
-            // Of most files one part needs all pages.
+            // Most files have all their pages in one part.
             if part.is_empty() {
                 continue;
             }
@@ -315,7 +316,7 @@ impl<'a> Reader<'a> {
         Ok(all)
     }
 
-    /// How many of something follow, each at least a byte.
+    /// Reads a number of items, each of which takes at least one byte.
     fn count(&mut self) -> Result<usize, Error> {
         let count = self.number()?;
         match usize::try_from(count) {
@@ -344,7 +345,8 @@ impl<'a> Reader<'a> {
                 .ok_or(Error::Nonsense("it ends in the middle"))?;
             self.0 = rest;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit, and the shortest form ends in no 0.
+            // The tenth byte has room for one bit, and the shortest form does not end in a zero
+            // byte.
             if (shift == 63 && bits > 1) || (byte == 0 && shift > 0) {
                 break;
             }
@@ -357,7 +359,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A path as the recorder writes it: absolute, and nowhere back up.
+/// Checks that a path has the recorder's form: absolute, without `.` and `..`.
 fn checked(path: &[u8]) -> Result<PathBuf, Error> {
     let is_plain = |name: &[u8]| !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
     let names = path

@@ -1,4 +1,4 @@
-//! Where profiles are: one file an app in a directory of the user's.
+//! Directory of profiles: one file an app, below the user's data directory.
 
 use super::{Error, Profile};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -6,46 +6,46 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Far more than any app's profile has.
+/// Largest size of a profile's file; profiles are far smaller.
 const LIMIT_BYTES: u64 = 64 << 20;
 
-/// Why a profile could not be kept or used; the app starts all the same.
+/// Reasons why a profile could not be stored or used. The app starts without it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The name could leave the directory.
     #[error("{0:?} is no name for a profile: give one without a slash with --name")]
     Name(String),
-    /// Neither HOME nor XDG_DATA_HOME says where to keep it.
+    /// Neither HOME nor XDG_DATA_HOME names a place for the directory.
     #[error("there is no place for profiles: set HOME")]
     NoPlace,
-    /// Nothing was recorded for the app.
+    /// No profile was recorded for the app.
     #[error("there is no profile {path}: make one with `frontrow launch record -- {name}`")]
     Missing {
-        /// Where it would be.
+        /// Path that the profile would have.
         path: PathBuf,
-        /// The app.
+        /// Name of the app.
         name: String,
     },
-    /// Somebody else could have put it there.
+    /// Another user could have written the profile.
     #[error("{path} is not used: it belongs to another user or others may write to it")]
     NotOwn {
-        /// The profile.
+        /// Path of the profile.
         path: PathBuf,
     },
-    /// It is not what `record` wrote.
+    /// The file is not a profile that `record` wrote.
     #[error("{path} is not used, record the app again: {source}")]
     Bad {
-        /// The profile.
+        /// Path of the profile.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         source: Error,
     },
-    /// It could not be read or written.
+    /// The profile or the directory could not be read or written.
     #[error("cannot access {path}: {source}")]
     File {
-        /// The profile or its directory.
+        /// Path of the profile or its directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -57,13 +57,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// In `directory`, which need not exist.
+    /// A store in `directory`, which need not exist.
     pub fn at(directory: PathBuf) -> Store {
         Store { directory }
     }
 
-    /// The user's own: `$XDG_DATA_HOME/frontrow/launch`, by default below
-    /// `~/.local/share`.
+    /// The user's own store: `$XDG_DATA_HOME/frontrow/launch`, by default below `~/.local/share`.
     ///
     /// # Errors
     /// [`StoreError::NoPlace`].
@@ -74,12 +73,12 @@ impl Store {
         Ok(Store::at(data.join("frontrow/launch")))
     }
 
-    /// The directory.
+    /// Path of the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Where the profile of that name is.
+    /// Path of the profile with this name.
     ///
     /// # Errors
     /// [`StoreError::Name`].
@@ -90,7 +89,7 @@ impl Store {
         }
     }
 
-    /// The profile of that name.
+    /// Reads the profile with this name.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -106,7 +105,7 @@ impl Store {
                 source,
             },
         };
-        // A pipe or a terminal in its place must not hold the app's start up.
+        // The open must not block if a pipe or a terminal lies at the path.
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -122,8 +121,8 @@ impl Store {
         Profile::decode(&bytes).map_err(|source| StoreError::Bad { path, source })
     }
 
-    /// Keeps the profile under that name; whatever happens, the old or the new one is
-    /// there.
+    /// Stores a profile under this name and returns its path. A crash leaves the old profile or the
+    /// new one.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -144,14 +143,14 @@ fn absolute(name: &str) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
-/// A system service has root's rights and no HOME.
+/// The user's home directory; a system service has root's rights and no HOME.
 fn home() -> Option<PathBuf> {
     // SAFETY: has no arguments and cannot fail.
     let is_root = unsafe { libc::geteuid() } == 0;
     absolute("HOME").or_else(|| is_root.then(|| PathBuf::from("/root")))
 }
 
-/// Beside its place under a name that nobody knows before.
+/// Writes to a temporary file with a random name beside `path`, and renames it.
 fn write_durably(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o644))
@@ -162,7 +161,8 @@ fn write_durably(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> 
     Ok(())
 }
 
-/// A profile names files that are read with the caller's rights.
+/// Whether only root or the caller can write the file: a profile names files that are read with the
+/// caller's rights.
 fn is_own(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     // SAFETY: has no arguments and cannot fail.

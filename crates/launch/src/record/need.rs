@@ -1,14 +1,14 @@
-//! When a start needs what: the order of its files, and the part of it that needs a page first.
+//! Order in which a start needs files and pages, and the part that needs each page first.
 
 use crate::profile::{PARTS, ProfiledFile, ranges};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Pages of a file that count as needed together, 128 KB: what the loader sends at once.
+/// Pages of a file that count as needed together: 128 KB, the size of the loader's reads.
 const GRANULE_PAGES: u64 = 32;
 
-/// First uses, counted from the begin of the start.
+/// Number of the first use of each file and granule, counted from the begin of the start.
 #[derive(Default)]
 pub(super) struct Need {
     uses: usize,
@@ -17,15 +17,15 @@ pub(super) struct Need {
 
 #[derive(Default)]
 struct Uses {
-    /// Of the file, when it was read or mapped. Of what is mapped the pages may be known at the
-    /// end only.
+    /// First use of the file, by a read or a mapping. The pages of a mapping may be known only at
+    /// the end.
     first: usize,
-    /// Of granules, where that is known.
+    /// First use of each granule, where it is known.
     granules: BTreeMap<u64, usize>,
 }
 
 impl Need {
-    /// The file at `path` is read or mapped.
+    /// Notes a use of the file at `path`, and returns its number.
     pub(super) fn file(&mut self, path: PathBuf) -> usize {
         self.uses += 1;
         let first = self.uses;
@@ -37,7 +37,7 @@ impl Need {
         first
     }
 
-    /// These pages of it are used now.
+    /// Notes that these pages of the file are used now.
     pub(super) fn pages(&mut self, path: PathBuf, pages: &Range<u64>) {
         let use_number = self.file(path.clone());
         let uses = self.files.entry(path).or_default();
@@ -46,14 +46,14 @@ impl Need {
         }
     }
 
-    /// The files by their first use.
+    /// The files in the order of their first use.
     pub(super) fn order(&self) -> Vec<PathBuf> {
         let mut all: Vec<_> = self.files.iter().collect();
         all.sort_by_key(|(_, uses)| uses.first);
         all.into_iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// Tells of each page which part of the start is the first to need it.
+    /// Sets for each page the part of the start that is the first to need it.
     pub(super) fn divide(&self, files: &mut [ProfiledFile]) {
         let mut granules: BTreeMap<(usize, usize, u64), u64> = BTreeMap::new();
         for (number, file) in files.iter().enumerate() {
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// The pages of each part.
+    /// Page numbers of each part.
     fn parts(file: &ProfiledFile) -> Vec<Vec<u64>> {
         let later = file.late.iter();
         later
@@ -125,7 +125,7 @@ mod tests {
         need.pages("/program".into(), &(64..96));
         need.pages("/library".into(), &(0..32));
         need.pages("/program".into(), &(0..32));
-        // Used first with its neighbour.
+        // Its granule is used first by a neighbouring page.
         need.pages("/program".into(), &(70..71));
         need.pages("/program".into(), &(192..224));
         let mut files = [

@@ -1,10 +1,11 @@
-//! Bringing a profile up to date that has aged, from an ordinary start.
+//! Refresh of an aged profile during an ordinary start.
 //!
-//! Tracing the app would make somebody's start slow, and change what the app may do. So its
-//! processes are looked at from outside, a few times while it starts: how much they have read
-//! themselves, and which pages of files they have mapped. What is read and closed between two
-//! looks is not seen; a file that has changed keeps the pages that its predecessor had, as far
-//! as it reaches, unless it is mapped.
+//! Tracing would make a user's start slow, and change what the app may do. The app's processes are
+//! therefore sampled from outside, a few times while it starts: the bytes that they have read, and
+//! the pages of files that they have mapped.
+//!
+//! A file that is read and closed between two samples is missed. A changed file keeps its
+//! predecessor's pages, up to its new end, unless it is mapped.
 
 use super::touched::{Touched, now};
 use crate::profile::{PAGE_BYTES, Pages, Profile, ProfiledFile, union};
@@ -14,24 +15,25 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A profile is old when one of so many pages is of a file that has changed.
+/// A profile is old when at least one page in this many is of a changed file.
 const OLD: u64 = 8;
 
-/// A profile covers too little when the app reads one page itself for so many that it has.
+/// A profile covers too little when the app reads at least one page for this many pages of the
+/// profile.
 const TOO_LITTLE: u64 = 2;
 
-/// Between two looks; a start is over after ten seconds, as for recording.
+/// Pauses between samples; their sum of ten seconds is the length of a start, as in a recording.
 const PAUSES_MS: [i32; 7] = [100, 200, 400, 800, 1600, 3200, 3700];
 
-/// The app's first process, which need not be a child.
+/// The app's first process, which need not be a child of this one.
 #[derive(Debug)]
 pub struct App {
     id: u32,
-    /// Tells when it ends, and that the number is not another's.
+    /// The pidfd, which tells when the process ends and guards against reuse of its id.
     process: OwnedFd,
 }
 
-/// What was seen of a start.
+/// Observations of a start.
 #[derive(Default)]
 struct Seen {
     touched: Touched,
@@ -39,7 +41,7 @@ struct Seen {
 }
 
 impl App {
-    /// The process with that number; none if it is gone.
+    /// The process with this id; None if it has ended.
     pub fn of(id: u32) -> Option<App> {
         // SAFETY: the call takes plain numbers.
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, id, 0) };
@@ -50,9 +52,8 @@ impl App {
         })
     }
 
-    /// Looks on until the start is over, and gives the profile as it should be from now on;
-    /// none if `profile`, whose files `set` has, is as good as it can be. The files are closed at
-    /// once.
+    /// Samples the start until it is over, and returns the new profile. None if `profile` is
+    /// neither old nor covers too little. `set` has its opened files, which are closed at once.
     pub fn refreshed(&self, profile: &Profile, set: WorkingSet) -> Option<Profile> {
         let is_old = (set.profiled_pages - set.valid_pages()) * OLD >= set.profiled_pages;
         let much = set.profiled_pages * PAGE_BYTES / TOO_LITTLE;
@@ -66,7 +67,7 @@ impl App {
         }
         let is_due = is_old || seen.read_bytes > much;
         let new = is_due.then(|| profile_of(profile, &valid, seen.touched))?;
-        // Of an app that has moved away the old one is as good as none.
+        // If the app has moved away, the old profile is of no use.
         (!new.files.is_empty()).then_some(new)
     }
 
@@ -99,7 +100,7 @@ impl Seen {
     }
 }
 
-/// Of all its threads; what cannot be read has ended.
+/// Children of all threads of a process; empty for one that has ended.
 fn children(id: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{id}/task")).into_iter();
     let lists = threads.flatten().flatten().filter_map(|thread| {
@@ -109,14 +110,14 @@ fn children(id: u32) -> Vec<u32> {
     lists.flat_map(|list: Vec<u32>| list).collect()
 }
 
-/// What the process, and those of its children that have ended, had the disk read.
+/// Bytes that the process and its ended children read from disks.
 fn read_bytes(id: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{id}/io")).ok()?;
     let number = text.lines().find_map(|it| it.strip_prefix("read_bytes: "));
     number?.parse().ok()
 }
 
-/// The old profile with what has changed since, and what was seen.
+/// The old profile with changed files updated, and the observed pages added.
 fn profile_of(old: &Profile, valid: &[PathBuf], touched: Touched) -> Profile {
     let (seen, _) = touched.now();
     let find = |path: &Path| seen.iter().find(|it| it.path == path);
@@ -140,7 +141,7 @@ fn profile_of(old: &Profile, valid: &[PathBuf], touched: Touched) -> Profile {
     let is_new = |it: &&ProfiledFile| old.files.iter().all(|file| file.path != it.path);
     files.extend(seen.iter().filter(is_new).cloned());
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    // A device that none of the files is on any more says nothing of them.
+    // A device without any of the files is left out.
     let is_used = |device| files.iter().any(|it| it.identity.device == device);
     Profile {
         command: old.command.clone(),

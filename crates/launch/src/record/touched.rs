@@ -1,4 +1,4 @@
-//! Pages by file, gathered while the app runs.
+//! Touched pages by file, collected while the app runs.
 
 use super::need::Need;
 use crate::identity::Identity;
@@ -11,33 +11,34 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bit 63 of an entry of `/proc/PID/pagemap`: the page is mapped. The rest of the entry
-/// is for root.
+/// Bit 63 of an entry of `/proc/PID/pagemap`: the page is present. Most other fields are only for
+/// root.
 const PRESENT: u64 = 1 << 63;
 
-/// What was touched so far.
+/// The pages touched so far.
 #[derive(Default)]
 pub struct Touched {
     pub(super) files: HashMap<PathBuf, BTreeSet<u64>>,
     pub(super) need: Need,
-    /// Of the file system's own, by device.
+    /// Pages of the file systems' metadata, by `st_dev`.
     metadata: BTreeMap<u64, BTreeSet<u64>>,
 }
 
 impl Touched {
-    /// Pages of the file at `path`, which is absolute and without links, were touched.
+    /// Adds touched pages of the file at `path`, which is absolute and without symbolic links.
     pub fn pages(&mut self, path: PathBuf, pages: Range<u64>) {
         self.need.pages(path.clone(), &pages);
         self.files.entry(path).or_default().extend(pages);
     }
 
-    /// Pages of the device with that number (`st_dev`) were read into its own page cache.
+    /// Adds metadata pages of the device with this number (`st_dev`), which were read into its page
+    /// cache.
     pub fn metadata(&mut self, device: u64, pages: Range<u64>) {
         self.metadata.entry(device).or_default().extend(pages);
     }
 
-    /// `bytes` of the file that process `id` has open as `descriptor` were read, up to
-    /// its position, or at `offset`.
+    /// Adds `bytes` of the file that process `id` has open as `descriptor`. They are those before
+    /// its position, or from `offset`.
     pub fn read(&mut self, id: i32, descriptor: u64, bytes: u64, offset: Option<u64>) {
         let link = PathBuf::from(format!("/proc/{id}/fd/{descriptor}"));
         let Some(path) = regular(&link) else {
@@ -50,14 +51,14 @@ impl Touched {
         }
     }
 
-    /// Process `id` maps the file that it has open as `descriptor`.
+    /// Notes that process `id` maps the file that it has open as `descriptor`.
     pub fn maps(&mut self, id: i32, descriptor: u64) {
         if let Some(path) = regular(&PathBuf::from(format!("/proc/{id}/fd/{descriptor}"))) {
             self.need.file(path);
         }
     }
 
-    /// Process `id` has become a program, which the kernel has mapped.
+    /// Notes the files that the kernel mapped in an exec of process `id`.
     pub fn execs(&mut self, id: i32) {
         let maps = fs::read_to_string(format!("/proc/{id}/maps")).unwrap_or_default();
         for mapping in maps.lines().filter_map(mapping) {
@@ -65,9 +66,10 @@ impl Touched {
         }
     }
 
-    /// What process `id` has mapped of files, of the addresses in `range` or of all.
+    /// Adds the present pages of files that process `id` has mapped, in `range` of its addresses or
+    /// everywhere.
     pub fn mapped(&mut self, id: i32, range: Option<(u64, u64)>) {
-        // A process that ends meanwhile has nothing mapped any more.
+        // A process that has ended meanwhile has no mappings.
         let Ok(maps) = fs::read_to_string(format!("/proc/{id}/maps")) else {
             return;
         };
@@ -107,9 +109,8 @@ impl Touched {
         }
     }
 
-    /// The files as they are now, in the order in which they were needed, and what the file
-    /// systems that they are on needed of their own. Files that are gone or on no block
-    /// device, and pages that are gone, are left out.
+    /// The files as they are now, in the order in which they were needed, and the metadata. Files
+    /// that are gone or not on a block device are left out, as are pages beyond a file's end.
     pub fn now(mut self) -> (Vec<ProfiledFile>, Vec<Metadata>) {
         let order = self.need.order().into_iter();
         let mut files: Vec<ProfiledFile> = order
@@ -131,15 +132,15 @@ impl Touched {
     }
 }
 
-/// The file as it is now, with the pages that `before` gives of those before its end; none
-/// if there are none, or if it is on no block device.
+/// The file as it is now. `before` gives its pages before its end. None if it has none, or is not
+/// on a block device.
 pub(super) fn now(
     path: &Path,
     before: impl FnOnce(u64) -> Vec<Pages>,
 ) -> io::Result<Option<ProfiledFile>> {
     let identity = Identity::of(&open_quietly(path)?)?;
     let pages = before(identity.size_bytes.div_ceil(PAGE_BYTES));
-    // Made by the kernel alone: tmpfs, proc, overlayfs, network file systems.
+    // Major number 0 is for anonymous devices: tmpfs, proc, overlayfs, network file systems.
     let on_disk = libc::major(identity.device) != 0;
     Ok((on_disk && !pages.is_empty()).then_some(ProfiledFile {
         path: path.to_owned(),
@@ -149,7 +150,7 @@ pub(super) fn now(
     }))
 }
 
-/// The path of the regular file that a link of `/proc` leads to.
+/// Target of a link of `/proc`, if it is a regular file.
 fn regular(link: &Path) -> Option<PathBuf> {
     if !fs::metadata(link).ok()?.is_file() {
         return None;
@@ -157,24 +158,24 @@ fn regular(link: &Path) -> Option<PathBuf> {
     fs::read_link(link).ok().filter(|it| it.is_absolute())
 }
 
-/// `pos:` of `/proc/PID/fdinfo/FD`.
+/// The file position from `/proc/PID/fdinfo/FD`.
 fn position(id: i32, descriptor: u64) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{id}/fdinfo/{descriptor}")).ok()?;
     text.lines()
         .find_map(|line| line.strip_prefix("pos:")?.trim().parse().ok())
 }
 
-/// A part of a process that is part of a file.
+/// A mapping of a file in a process.
 struct Mapping<'a> {
     begin: u64,
     end: u64,
-    /// Of `begin` in the file.
+    /// Offset in the file of `begin`.
     offset: u64,
     path: &'a str,
 }
 
-/// `7f0e-7f1e r-xp 00001000 fd:01 1234    /usr/lib/x.so`; a deleted file has no path any
-/// more, and one with a newline in its name none that could be read here.
+/// Parses a line such as `7f0e-7f1e r-xp 00001000 fd:01 1234    /usr/lib/x.so`. A deleted file, or
+/// one with a newline in its name, has no usable path.
 fn mapping(line: &str) -> Option<Mapping<'_>> {
     let mut fields = line.splitn(6, ' ');
     let (begin, end) = fields.next()?.split_once('-')?;

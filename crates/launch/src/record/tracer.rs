@@ -1,4 +1,4 @@
-//! Running the app traced: all its processes and threads, from the first instruction.
+//! Traced run of the app with all its processes and threads, from the first instruction.
 
 use super::touched::Touched;
 use super::{Error, Request};
@@ -12,7 +12,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// How long an app may take to end once it was asked to.
+/// Time between SIGTERM and SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
@@ -23,8 +23,8 @@ const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEEXIT
     | libc::PTRACE_O_EXITKILL;
 
-/// Starts the app traced, and gives what it touched until it ended, which it is asked to after
-/// the limit.
+/// Starts the app traced, and returns the pages that it touched until it ended. It is asked to end
+/// after the limit.
 ///
 /// # Errors
 /// [`Error::Start`], [`Error::NoTrace`] or [`Error::System`].
@@ -65,14 +65,14 @@ fn run(command: &[OsString], limit: Duration) -> Result<Touched, Error> {
     };
     let over = ask_to_end(app, limit);
     let outcome = tracer.run();
-    // Who hears it need not wait any longer.
+    // Dropping the sender ends the thread that would signal the app.
     drop(over);
     outcome?;
     Ok(tracer.touched)
 }
 
-/// Ends the app, a child of this process, when the start is over, at first by asking
-/// it, unless the returned end of the line is dropped before.
+/// Ends the app, a child of this process, when the start is over. It gets SIGTERM after `limit`,
+/// and SIGKILL later. Dropping the returned sender prevents both.
 pub fn ask_to_end(app: i32, limit: Duration) -> Sender<()> {
     let (over, wait) = channel::<()>();
     thread::spawn(move || {
@@ -89,22 +89,22 @@ pub fn ask_to_end(app: i32, limit: Duration) -> Sender<()> {
 
 struct Tracer {
     app: i32,
-    /// The app's own exec was seen, and options are set.
+    /// Whether the app's own exec was seen, and the options are set.
     begun: bool,
-    /// The system call that each thread is in: its number and arguments.
+    /// System call that each thread is in: its number and arguments.
     calls: HashMap<i32, (libc::c_long, [u64; 6])>,
-    /// Threads that have begun: their first stop is not the app's business.
+    /// Threads that have begun: their first stop comes from ptrace and not from a signal.
     known: HashSet<i32>,
     touched: Touched,
 }
 
 impl Tracer {
-    /// Until the app and all processes it started have ended.
+    /// Traces until the app and all processes that it started have ended.
     fn run(&mut self) -> io::Result<()> {
         self.known.insert(self.app);
         loop {
             let mut status = 0;
-            // Other threads' children are not this tracer's business.
+            // `__WNOTHREAD`: children of other threads are not traced here.
             let whose = libc::__WALL | libc::__WNOTHREAD;
             // SAFETY: writes to a local.
             let id = unsafe { libc::waitpid(-1, &mut status, whose) };
@@ -126,7 +126,7 @@ impl Tracer {
         }
     }
 
-    /// Gives the signal to deliver.
+    /// Handles a stop and returns the signal to deliver, or 0.
     fn stopped(&mut self, id: i32, status: i32) -> io::Result<i32> {
         if !self.begun && id == self.app {
             self.begun = true;
@@ -167,7 +167,7 @@ impl Tracer {
                         self.touched
                             .mapped(id, Some((begin, begin.saturating_add(bytes))));
                     }
-                    // The old program's memory goes.
+                    // The exec will replace the mappings of the old program.
                     libc::SYS_execve | libc::SYS_execveat => self.touched.mapped(id, None),
                     _ => {}
                 }
@@ -192,12 +192,12 @@ impl Tracer {
             libc::SYS_pread64 | libc::SYS_preadv => {
                 self.touched.read(id, args[0], bytes, Some(args[3]));
             }
-            // An offset of -1 is the file's position.
+            // preadv2 takes -1 for the file's position.
             libc::SYS_preadv2 => {
                 let offset = Some(args[3]).filter(|&it| it != u64::MAX);
                 self.touched.read(id, args[0], bytes, offset);
             }
-            // With an offset of its own (the third argument) it leaves the position.
+            // sendfile with an offset pointer (the third argument) does not move the position.
             libc::SYS_sendfile if args[2] == 0 => self.touched.read(id, args[1], bytes, None),
             libc::SYS_copy_file_range if args[1] == 0 => {
                 self.touched.read(id, args[0], bytes, None);
@@ -216,7 +216,7 @@ fn system_call_info(id: i32) -> Option<libc::ptrace_syscall_info> {
     (written > 0).then_some(info)
 }
 
-/// A thread that was killed meanwhile has nothing to go on with.
+/// Lets a thread continue; one that was killed meanwhile is ignored.
 fn go_on(id: i32, signal: i32) {
     let nothing = ptr::null_mut::<libc::c_void>();
     // SAFETY: the thread is stopped and ours.
@@ -230,7 +230,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
     use std::path::PathBuf;
 
-    /// A sparse file of 64 pages.
+    /// Makes a sparse file of 64 pages.
     fn file() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().canonicalize().unwrap().join("file");

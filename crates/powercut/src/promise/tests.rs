@@ -3,7 +3,7 @@ use crate::stream::tests::{CONFIG, Writer};
 use crate::stream::{Page, Record};
 use replay::flash::OPERATION_COUNTERS;
 
-/// A stream and when each of its commands was sent and ended, in steps.
+/// The promise of a stream with the steps at which its commands were sent and ended.
 fn of(records: &[(What, Step, Step)]) -> Promise {
     let pages: Vec<Page> = (0..10).map(Page::Word).collect();
     let mut writer = Writer::new(CONFIG);
@@ -21,7 +21,7 @@ fn of(records: &[(What, Step, Step)]) -> Promise {
     Promise::of(&stream, &timeline)
 }
 
-/// Page 5 gets the word; words are numbers of pages in the order of their first use.
+/// Writes page 5 with a word; words are numbers of pages in the order of their first use.
 fn write(word: u32, fua: bool) -> What {
     What::Write {
         lba: 5,
@@ -30,7 +30,7 @@ fn write(word: u32, fua: bool) -> What {
     }
 }
 
-/// What page 5 may hold if the power is cut in `step`, of 0 to 4.
+/// Contents that page 5 may have if the power is cut in `step`, from 0 to 4.
 fn may_hold_in(promise: &Promise, step: Step) -> Vec<u64> {
     let moment = Moment {
         sent: step,

@@ -1,18 +1,18 @@
 use super::*;
 use proptest::prelude::*;
 
-/// As `kernel/simflash/stream.c` writes it.
+/// Encodes a stream as `kernel/simflash/stream.c` does.
 #[derive(Clone, Default)]
 pub(crate) struct Writer(Vec<u8>);
 
-/// A device of 16 MB with two dies: the numbers of `ftl/parameters.h`, in their order.
+/// A device of 16 MB with two dies. The numbers are in the order of `ftl/parameters.h`.
 pub(crate) const CONFIG: [u64; 40] = [
     4096, 20, 2, 1, 32, 4, 32, 4, 0, 128, 0, 0, 0, 64, 0, 0, 1024, 0, 0, 4, 1, 0, 90_000, 0,
     1_120_000, 0, 3_000_000, 0, 0, 0, 0, 0, 20_000, 20_000, 290_000, 340_000, 100_000, 300_000,
     50_000, 10_000,
 ];
 
-/// Where `power_loss` is in it.
+/// Index of `power_loss` in [`CONFIG`].
 const POWER_LOSS: usize = 20;
 
 impl Writer {
@@ -59,7 +59,7 @@ impl Writer {
         }
     }
 
-    /// `pages` are what the numbers in it stand for.
+    /// Encodes a record; `pages` are the contents that its numbers stand for.
     pub(crate) fn record(&mut self, record: &Record, pages: &[Page]) {
         let now_ns = record.now_ns;
         match &record.what {
@@ -125,7 +125,7 @@ fn page() -> impl Strategy<Value = Page> {
     prop_oneof![word, bytes]
 }
 
-/// Numbers of pages are indices of the test's own, from 1 on.
+/// Any record; numbers of pages are indices of the test's own contents, from 1 on.
 fn what(pages: usize) -> impl Strategy<Value = What> {
     let range = (0..4096_u32, 0..4096_u32, 1..64_u32);
     let range = range.prop_map(|(src, dst, pages)| Range { src, dst, pages });
@@ -146,7 +146,7 @@ fn what(pages: usize) -> impl Strategy<Value = What> {
     ]
 }
 
-/// Pages, and what was done to a device with them.
+/// Any contents, and a recording with them.
 fn recorded() -> impl Strategy<Value = (Vec<Page>, Vec<Record>)> {
     let pages = prop::collection::hash_set(page(), 1..12);
     pages.prop_flat_map(|pages| {
@@ -172,7 +172,7 @@ fn written(pages: &[Page], records: &[Record]) -> Vec<u8> {
     writer.end(0, end_ns, [7; OPERATION_COUNTERS])
 }
 
-/// With the pages themselves instead of their numbers.
+/// The records with the contents instead of their numbers.
 fn resolved(pages: &[Page], records: &[Record]) -> Vec<(u64, What, Vec<Page>)> {
     let resolve = |record: &Record| {
         let mut what = record.what.clone();
@@ -195,7 +195,7 @@ proptest! {
         let stream = Stream::read(&written(&pages, &records)).unwrap();
         prop_assert_eq!(resolved(&stream.pages, &stream.records), resolved(&pages, &records));
         prop_assert_eq!(stream.counters, [7; OPERATION_COUNTERS]);
-        // Each content once.
+        // No content is there twice.
         let distinct: std::collections::HashSet<&Page> = stream.pages.iter().collect();
         prop_assert_eq!(distinct.len(), stream.pages.len());
     }
@@ -217,7 +217,7 @@ proptest! {
             let at = at % bytes.len();
             bytes[at] = byte;
         }
-        // Whoever seals what is damaged gets a stream that makes sense, or an error.
+        // Damaged bytes with a correct checksum are a valid stream, or an error.
         if let Ok(stream) = Stream::read(&sealed(bytes)) {
             let capacity = stream.config.capacity_pages();
             for record in &stream.records {

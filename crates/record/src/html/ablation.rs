@@ -1,5 +1,5 @@
-//! What each promotion does alone: the time of the workload and the time waited
-//! per dependency, both over NONE (paper figures 8 and 9), and the counters.
+//! Effect of each promotion alone: the workload's time and the waits by dependency, both relative
+//! to NONE (paper figures 8 and 9), and the counters.
 
 use super::at;
 use crate::ablation::{self, Ablation, Counts, Variant};
@@ -16,7 +16,7 @@ const BAR: f64 = 15.0;
 /// One stack of a chart.
 struct Stack<'a> {
     variant: &'a Variant,
-    /// Names for the colours, and lengths.
+    /// Name of the colour and length of each part.
     parts: Vec<(&'static str, f64)>,
     text: String,
 }
@@ -27,7 +27,7 @@ impl Stack<'_> {
     }
 }
 
-/// The section, if the scheduler's counters were recorded under load.
+/// The section; None if no counters of the scheduler were recorded under load.
 pub fn section(summary: &Summary) -> Option<Markup> {
     let ablations: Vec<Ablation> = ablation::ablations(summary)
         .into_iter()
@@ -85,7 +85,7 @@ fn totals(ablation: &Ablation, place: usize) -> Markup {
     }
 }
 
-/// How much more or less than NONE, as the paper's figure 8 has it.
+/// Change of the total against NONE, as in the paper's figure 8.
 fn change(variant: &Variant, total_ms: f64, none_ms: Option<f64>) -> String {
     match none_ms {
         Some(none_ms) if variant.name != "NONE" && none_ms > 0.0 => {
@@ -165,7 +165,7 @@ fn draw_stack(row: &Stack, scale: f64, top: f64) -> Markup {
     }
 }
 
-/// Waits, share found and time waited, a column group a dependency.
+/// Table of waits, share found and time waited, with one group of columns per dependency.
 fn counters(ablations: &[Ablation]) -> Markup {
     let waited_on = |name: &&str| ablations.iter().any(|one| one.dependencies.contains(name));
     let dependencies: Vec<&str> = metric::DEPENDENCIES.into_iter().filter(waited_on).collect();

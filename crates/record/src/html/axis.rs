@@ -1,6 +1,6 @@
-//! Scales from values to places on a chart, and their ticks.
+//! Scales from values to positions on a chart, and their ticks.
 
-/// More than any clock and any patience tell apart.
+/// Largest ratio of the scale's ends; no measurement has a larger one.
 const WIDEST: f64 = 1e15;
 
 /// A logarithmic scale.
@@ -13,8 +13,8 @@ pub struct LogAxis {
 }
 
 impl LogAxis {
-    /// From `low` to `high`, both finite and above 0, over `length` from `start`
-    /// on; what lies too far below `high` is cut off.
+    /// A scale from `low` to `high`, both finite and above 0, over `length` from `start` on. Values
+    /// too far below `high` are cut off.
     pub fn new((low, high): (f64, f64), start: f64, length: f64) -> LogAxis {
         let low = low.max(high / WIDEST);
         LogAxis {
@@ -25,15 +25,15 @@ impl LogAxis {
         }
     }
 
-    /// Where a value is; what is outside is put at the end.
+    /// Position of a value; a value outside of the scale is put at its end.
     pub fn place(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
         let part = (value / self.low).ln() / (self.high / self.low).ln();
         self.start + part * self.length
     }
 
-    /// Ticks at 1, 2, 5 times powers of ten, or only at powers of ten where
-    /// these would stand closer than `room` apart.
+    /// Ticks at 1, 2 and 5 times powers of ten, or only at powers of ten where the former would be
+    /// closer than `room`.
     pub fn ticks(&self, room: f64) -> Vec<f64> {
         let decades = (self.high / self.low).log10();
         let steps: &[f64] = match self.length / decades {

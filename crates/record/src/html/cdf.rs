@@ -1,5 +1,5 @@
-//! Latency distributions of the key operations: one line a policy, the share
-//! of operations stretched so that the rare slow ones can be seen.
+//! Latency distributions of the key operations, with one line for each policy. The vertical axis is
+//! stretched so that rare slow operations are visible.
 
 use super::axis::LogAxis;
 use super::{at, series};
@@ -13,10 +13,10 @@ const RIGHT: f64 = 14.0;
 const HEIGHT: f64 = 230.0;
 const LABEL_ROW: f64 = 17.0;
 const AXIS: f64 = 28.0;
-/// Room that one letter of a label takes.
+/// Width of one letter of a label.
 const LETTER: f64 = 7.1;
 
-/// Shares with a tick on the vertical axis.
+/// Shares with a tick on the vertical axis, and their labels.
 const SHARES: [(f64, &str); 5] = [
     (0.0, "0"),
     (0.5, "50 %"),
@@ -39,7 +39,7 @@ impl Line {
     }
 }
 
-/// The section, if rows carry distributions.
+/// The section; None if no rows have distributions.
 pub fn section(summary: &Summary) -> Option<Markup> {
     let figures: Vec<(&Figure, Vec<Line>)> = summary
         .figures
@@ -106,7 +106,7 @@ fn line(name: &str, class: String, histogram: &Histogram) -> Line {
     }
 }
 
-/// The vertical scale: a share's height is the number of its nines.
+/// The vertical scale: the position of a share is its number of nines.
 struct Nines {
     top: f64,
     bottom: f64,
@@ -184,7 +184,7 @@ fn draw(figure: &Figure, lines: &[Line], head_rows: usize, place: usize) -> Mark
     }
 }
 
-/// The most operations that any line has.
+/// Largest number of operations of any line.
 fn steps(lines: &[Line]) -> f64 {
     let finest = lines.iter().filter_map(|line| {
         let below_all = line.points.iter().rev().nth(1)?;
@@ -201,7 +201,7 @@ fn time_axis(lines: &[Line]) -> LogAxis {
     LogAxis::new((low * 0.9, high * 1.1), LEFT, WIDTH - LEFT - RIGHT)
 }
 
-/// A staircase, without the steps too small to see.
+/// The line as steps, without those that are too small to be visible.
 fn path(line: &Line, axis: &LogAxis, nines: &Nines) -> String {
     let mut path = String::new();
     let mut last = (f64::NEG_INFINITY, nines.place(0.0));
@@ -232,8 +232,8 @@ struct Label {
     row: usize,
 }
 
-/// Puts each line's name and worst latency above its end, in as many rows as
-/// keep them apart; the lowest row fills first.
+/// Puts each line's name and worst latency above its end. Labels take as many rows as keep them
+/// apart, the lowest row first.
 fn labels(lines: &[Line]) -> Labels {
     let axis = time_axis(lines);
     let mut placed: Vec<Label> = Vec::new();

@@ -1,11 +1,11 @@
-//! The whole table.
+//! The table of all figures.
 
 use crate::pivot::{self, Column, Entry, Line, Section};
 use crate::summary::Summary;
 use crate::{caption, policy, title};
 use maud::{Markup, html};
 
-/// The sections of the table, each under what its ratios mean.
+/// The sections of the table, each with an explanation of its ratios; None if there are none.
 pub fn section(summary: &Summary) -> Option<Markup> {
     let sections = pivot::sections(summary, false);
     if sections.is_empty() {

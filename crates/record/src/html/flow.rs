@@ -1,5 +1,5 @@
-//! What lay in the queue and in the device over time, and what the device ended: a card for each
-//! policy, the same scales for all policies of a situation.
+//! Requests in the queue and in the device over time, and the device's throughput. Each policy has
+//! a card; all policies of a situation have the same scales.
 
 use super::at;
 use crate::{ResultFile, Row, Series, title};
@@ -10,14 +10,14 @@ const LEFT: f64 = 44.0;
 const HEIGHT: f64 = 74.0;
 const GAP: f64 = 26.0;
 
-/// Whose, and the style that tells them apart.
+/// Owners of requests, and their style classes.
 const OWNERS: [(&str, &str); 3] = [
     ("background", "series-mq-deadline"),
     ("system", "series-unloaded"),
     ("foreground", "series-frontrow"),
 ];
 
-/// From the top down: what a metric is called after its owner, and in words.
+/// Panels from top to bottom: the part of the metric's name after the owner, and its words.
 const PANELS: [(&str, &str); 3] = [
     ("queued", "requests waiting for the device"),
     ("in_device", "requests in the device"),
@@ -40,7 +40,7 @@ impl<'a> Situation<'a> {
         row.next()?.series.as_ref()
     }
 
-    /// The largest value of a panel, and the longest time of all.
+    /// Largest value of a panel, and longest time of all series.
     fn most(&self, what: &str) -> f64 {
         let series = self
             .policies
@@ -56,7 +56,7 @@ impl<'a> Situation<'a> {
     }
 }
 
-/// The section, if anything was seen over time.
+/// The section; None if no series over time were recorded.
 pub fn section(result: &ResultFile) -> Option<Markup> {
     let situations = situations(result);
     if situations.is_empty() {
@@ -169,7 +169,7 @@ fn panel(
     }
 }
 
-/// Steps; intervals that look alike are one.
+/// The series as steps; equal intervals are joined.
 fn path(series: &Series, scale: f64, floor: f64, height: f64) -> String {
     if series.values.is_empty() {
         return String::new();

@@ -1,5 +1,5 @@
-//! Figures of an experiment that loads nothing: a card of bars for each, or,
-//! under a single policy, for each metric.
+//! Charts of an experiment without loads: a card of bars for each figure, or for each metric if
+//! there is only one policy.
 
 use super::{at, series};
 use crate::summary::{Figure, Summary};
@@ -19,7 +19,7 @@ struct Bar<'a> {
     text: String,
 }
 
-/// The section, if nothing ran under load.
+/// The section; None if anything ran under load.
 pub fn section(summary: &Summary) -> Option<Markup> {
     let loaded = summary.figures.iter().any(Figure::is_loaded);
     if loaded || summary.figures.is_empty() {
@@ -47,7 +47,7 @@ pub fn section(summary: &Summary) -> Option<Markup> {
 
 type Card<'a> = (String, &'static str, Vec<Bar<'a>>);
 
-/// Every policy's bar of one figure.
+/// A card for each figure, with one bar for each policy.
 fn by_figure(summary: &Summary) -> Vec<Card<'_>> {
     let chief = |figure: &&Figure| {
         let only = summary.figures_of(&figure.workload, &figure.load).count() == 1;
@@ -73,7 +73,7 @@ fn by_figure(summary: &Summary) -> Vec<Card<'_>> {
         .collect()
 }
 
-/// Every workload's bar of one metric.
+/// A card for each metric, with one bar for each workload.
 fn by_metric(summary: &Summary) -> Vec<Card<'_>> {
     let mut metrics: Vec<&str> = Vec::new();
     for figure in &summary.figures {

@@ -1,11 +1,11 @@
-//! Every workload beside every load, coloured by how much slower than alone it is.
+//! Matrix of all workloads under all loads, coloured by the slowdown against running alone.
 
 use crate::matrix::{Cell, Matrix, STEPS, matrices};
 use crate::summary::Summary;
 use crate::{number, title};
 use maud::{Markup, html};
 
-/// The section, if the result is a matrix.
+/// The section; None if the result is not a matrix.
 pub fn section(summary: &Summary) -> Option<Markup> {
     let matrices = matrices(summary);
     if matrices.is_empty() {
@@ -29,7 +29,7 @@ pub fn section(summary: &Summary) -> Option<Markup> {
     })
 }
 
-/// `≤ ×1.10`, …, `> ×4.00`.
+/// Labels of the colours: `≤ ×1.10`, …, `> ×4.00`.
 pub fn ranges() -> Vec<String> {
     let within = STEPS
         .iter()

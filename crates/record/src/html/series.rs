@@ -1,12 +1,12 @@
-//! Which colour a policy has, the same in every chart.
+//! Colours of policies, which are the same in every chart.
 
 use crate::policy;
 
-/// Colours without a name of their own, for policies that are not schedulers.
+/// Number of colours for policies that are not schedulers.
 const OTHERS: usize = 5;
 
-/// The style class of a policy: `series-none` … `series-frontrow`; others take
-/// turns.
+/// Style class of a policy: `series-none` … `series-frontrow`. Other policies take the other
+/// colours in turn.
 pub fn class(policy: &str, policies: &[String]) -> String {
     if policy == policy::FRONTROW || policy::is_stock(policy) {
         return format!("series-{policy}");

@@ -1,5 +1,5 @@
-//! How many times slower than unloaded each workload is: a card of bars each,
-//! all on one logarithmic scale that starts at unloaded.
+//! Slowdown of each workload against unloaded: one card of bars each, on a common logarithmic scale
+//! that begins at unloaded.
 
 use super::axis::LogAxis;
 use super::{at, series};
@@ -14,7 +14,7 @@ const ROW: f64 = 27.0;
 const BAR: f64 = 15.0;
 const AXIS: f64 = 26.0;
 
-/// One workload's chart.
+/// Chart of one workload.
 struct Chart<'a> {
     figure: &'a Figure,
     unloaded: f64,
@@ -25,11 +25,11 @@ struct Bar<'a> {
     policy: &'a str,
     cell: &'a Cell,
     times: f64,
-    /// The ends of the interval, in times unloaded.
+    /// Ends of the mean's interval, as multiples of unloaded.
     interval: Option<(f64, f64)>,
 }
 
-/// The section, if anything ran under load.
+/// The section; None if nothing ran under load.
 pub fn section(summary: &Summary) -> Option<Markup> {
     let charts: Vec<Chart> = summary
         .situations()

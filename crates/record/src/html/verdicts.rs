@@ -1,9 +1,9 @@
-//! What was asked of `frontrow`, and what of it was reached.
+//! The bars of the experiment and their results.
 
 use crate::bars::{self, Judged, Outcome};
 use maud::{Markup, html};
 
-/// The section, if the experiment has bars.
+/// The section; None if the experiment has no bars.
 pub fn section(judged: &[Judged]) -> Option<Markup> {
     if judged.is_empty() {
         return None;

@@ -6,7 +6,7 @@ use crate::ablation::{self, Ablation, Counts};
 use crate::summary::Summary;
 use crate::{metric, number, title};
 
-/// The block, if the result has counters.
+/// The block; None if the result has no counters.
 pub fn block(summary: &Summary, options: Options) -> Option<String> {
     let ablations: Vec<Ablation> = ablation::ablations(summary)
         .into_iter()
@@ -24,7 +24,7 @@ pub fn block(summary: &Summary, options: Options) -> Option<String> {
     Some(out)
 }
 
-/// One grid for all situations, with the dependencies that any of them has.
+/// One grid for all workloads and loads, with the dependencies that any of them has.
 fn counters(ablations: &[Ablation]) -> Grid {
     let dependencies: Vec<&'static str> = metric::DEPENDENCIES
         .into_iter()
@@ -64,7 +64,7 @@ fn situation(ablation: &Ablation, dependencies: &[&'static str]) -> Vec<Line> {
     lines
 }
 
-/// `148, 92.0 %, 210 ms`.
+/// Counters in words, such as `148, 92.0 %, 210 ms`.
 fn counts_text(counts: Option<Counts>) -> String {
     let Some(counts) = counts else {
         return "–".to_owned();

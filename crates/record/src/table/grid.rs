@@ -1,6 +1,5 @@
-//! Columns of text that fit a width. What is too wide first loses the ratios
-//! of all columns but the last, then continues in another panel below, under
-//! the same labels.
+//! Columns of text that fit a width. A grid that is too wide first loses the ratios of all columns
+//! but the last. It then continues in panels below with the same labels.
 
 use anstyle::Style;
 use std::fmt::Write;
@@ -9,35 +8,35 @@ use std::ops::Range;
 const GAP: usize = 2;
 const INDENT: usize = 2;
 
-/// A grid: a label column, columns that every panel repeats, and the others.
+/// A grid: a label column, columns that are repeated in every panel, and the others.
 pub struct Grid {
-    /// Headings after the label's.
+    /// Headings of the columns after the label.
     pub headings: Vec<Text>,
-    /// How many columns after the label stand in every panel.
+    /// Number of columns after the label that are repeated in every panel.
     pub repeated: usize,
-    /// Top to bottom.
+    /// Lines from top to bottom.
     pub lines: Vec<Line>,
 }
 
 /// One line of a grid.
 pub enum Line {
-    /// A heading over the lines that follow, and a shorter one for narrow panels.
+    /// A heading above lines, and a shorter one for narrow panels.
     Heading(Text, Text),
-    /// A label and its cells, each a value and a ratio; a missing ratio is empty.
+    /// A label and its cells, each with a value and a ratio; a missing ratio is empty.
     Cells(Text, Vec<(Text, String)>),
 }
 
 /// Text in a style.
 #[derive(Clone, Default)]
 pub struct Text {
-    /// What is shown.
+    /// The text to show.
     pub text: String,
-    /// How; left out where there is no colour.
+    /// Style of the text, which is ignored without colour.
     pub style: Style,
 }
 
 impl Text {
-    /// In the terminal's own style.
+    /// Text in the terminal's own style.
     pub fn plain(text: impl Into<String>) -> Text {
         Text {
             text: text.into(),
@@ -45,7 +44,7 @@ impl Text {
         }
     }
 
-    /// In this style.
+    /// Text in this style.
     pub fn styled(text: impl Into<String>, style: Style) -> Text {
         Text {
             text: text.into(),
@@ -55,8 +54,7 @@ impl Text {
 }
 
 impl Grid {
-    /// Draws the grid in panels of at most `width` columns, if one label and
-    /// one column fit at all.
+    /// Draws the grid in panels of at most `width` columns, if one label and one column fit.
     pub fn render(&self, width: usize, color: bool) -> String {
         let columns = Columns::fitting(self, width);
         let mut out = String::new();
@@ -69,7 +67,7 @@ impl Grid {
         out
     }
 
-    /// Whether some ratios have to go at this width.
+    /// Whether some ratios are left out at this width.
     pub fn loses_ratios(&self, width: usize) -> bool {
         Columns::fitting(self, width).widths != Columns::of(self, false).widths
     }
@@ -128,10 +126,10 @@ impl Grid {
     }
 }
 
-/// How wide everything is.
+/// Widths of the columns.
 struct Columns {
     label: usize,
-    /// Of each column: its values and its ratios, 0 where none are shown.
+    /// For each column the width of its values and of its ratios; 0 if ratios are not shown.
     widths: Vec<(usize, usize)>,
 }
 
@@ -189,7 +187,7 @@ impl Columns {
     }
 }
 
-/// A ratio's room with the blank before it.
+/// Width of a ratio with the blank before it.
 fn beside(ratio: usize) -> usize {
     if ratio > 0 { ratio + 1 } else { 0 }
 }
@@ -199,29 +197,29 @@ fn push(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// Appends `text` at the right end of a field.
+/// Appends `text` right-aligned in a field of `width`.
 fn right(line: &mut String, text: &Text, width: usize, color: bool) {
     line.push_str(&" ".repeat(width.saturating_sub(width_of(&text.text))));
     styled(line, text, color);
 }
 
-/// Appends the text, in its style where there is colour.
+/// Appends the text, with its style if there is colour.
 pub fn styled(line: &mut String, text: &Text, color: bool) {
     if !color || text.style == Style::new() || text.text.is_empty() {
         line.push_str(&text.text);
         return;
     }
     let style = text.style;
-    // Writing to a String cannot fail.
+    // A write to a String cannot fail.
     let _ = write!(line, "{style}{}{style:#}", text.text);
 }
 
-/// Columns of a terminal; nothing we print is wider or narrower than one.
+/// Number of terminal columns of a text; each letter that we print takes one.
 pub fn width_of(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Breaks a paragraph between words so that it fits the width.
+/// Breaks a paragraph between words so that its lines fit the width.
 pub fn wrapped(paragraph: &str, width: usize) -> String {
     let mut out = String::new();
     let mut column = 0;

@@ -1,5 +1,5 @@
-//! A result at a glance: how long each workload takes alone, beside its load under the best of the
-//! kernel's own schedulers, and under ours, as bars.
+//! Overview of a result as bars: the time of each workload alone, under its load with the best of
+//! the kernel's own schedulers, and with ours.
 
 use super::grid::{self, Text, width_of, wrapped};
 use super::{BEST, BOLD, Options};
@@ -9,18 +9,18 @@ use crate::summary::{Figure, IDLE, Measured, Summary};
 use crate::{ResultFile, number, title};
 use anstyle::Style;
 
-/// A picture of more is no glance.
+/// Most pairs of workload and load in an overview.
 const MOST_SITUATIONS: usize = 12;
 
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// From this share on, time in the kernel's write throttle is told.
+/// Smallest share of time in the kernel's write throttle that is mentioned.
 const NOTABLE: f64 = 0.1;
 
 struct Bar<'a> {
     label: String,
     measured: Measured<'a>,
-    /// Of the value, in the kernel's write throttle.
+    /// Part of the value in the kernel's write throttle, in ms.
     throttled_ms: f64,
     style: Style,
 }
@@ -44,8 +44,8 @@ impl<'a> Bar<'a> {
     }
 }
 
-/// All workloads that ran beside a load under one of the kernel's own schedulers and one of ours;
-/// None without one, or with too many.
+/// The overview of all workloads that ran under a load with a kernel's scheduler and with one of
+/// ours. None if there are none or too many.
 pub fn render(result: &ResultFile, options: Options) -> Option<String> {
     let summary = Summary::of(result);
     let figures: Vec<&Figure> = summary
@@ -69,7 +69,7 @@ pub fn render(result: &ResultFile, options: Options) -> Option<String> {
     Some(text)
 }
 
-/// What the user waits for: all of a workload's time, else what it comes down to.
+/// The figure that the user waits for: the workload's total, else its chief figure.
 fn figure<'a>(summary: &'a Summary, workload: &str, load: &str) -> Option<&'a Figure> {
     let total = summary.figure(workload, load, "total_ms");
     let figure = total.or_else(|| summary.chief(workload, load))?;
@@ -150,7 +150,7 @@ fn draw(figure: &Figure, bars: &[Bar], options: Options) -> String {
     out
 }
 
-/// A bar of so many columns, to an eighth.
+/// A bar of so many columns, to an eighth of one.
 fn length(columns: f64) -> String {
     let eighths = (columns * 8.0).round() as usize;
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]

@@ -1,11 +1,11 @@
-//! The bars below the table: one line a bar, its figures after it.
+//! The bars below the table, each on a line with its figures after it.
 
 use super::grid::{self, Text, width_of, wrapped};
 use super::{BAD, GOOD, Options};
 use crate::bars::{self, Judged, Outcome};
 use anstyle::Style;
 
-/// The block, if the experiment has bars.
+/// The block; None if the experiment has no bars.
 pub fn block(judged: &[Judged], options: Options) -> Option<String> {
     if judged.is_empty() {
         return None;
@@ -27,7 +27,7 @@ pub fn block(judged: &[Judged], options: Options) -> Option<String> {
     Some(out)
 }
 
-/// The figures of one bar, wrapped to the width.
+/// Figures of one bar, wrapped to the width.
 fn figures(judged: &Judged, options: Options) -> String {
     const INDENT: usize = 6;
     let mut out = String::new();

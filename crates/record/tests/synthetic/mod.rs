@@ -1,5 +1,5 @@
-//! An invented result in the shape of the `qasio` experiment's. Its numbers
-//! were measured nowhere; they only look like latencies.
+//! An invented result in the form of the experiment `qasio`. Its numbers were not measured; they
+//! only look like latencies.
 
 use hdrhistogram::Histogram as Recorder;
 use record::{Histogram, Inputs, ResultFile, Row, Scale};
@@ -37,11 +37,11 @@ const OPERATIONS: [(&str, &[(&str, f64)]); 10] = [
     ("sqlite-rollback", &[("insert", 6.2), ("commit", 6.0)]),
 ];
 
-/// A generator whose sequence is the same everywhere.
+/// A generator whose sequence is the same on all machines.
 struct Chance(u64);
 
 impl Chance {
-    /// Uniform in (0, 1).
+    /// A uniform number in (0, 1).
     fn next(&mut self) -> f64 {
         self.0 = self
             .0
@@ -51,7 +51,7 @@ impl Chance {
     }
 }
 
-/// How much slower than unloaded, and how heavy the tail.
+/// Slowdown against unloaded, and weight of the tail.
 fn slowness(policy: &str, loaded: bool) -> (f64, f64) {
     if !loaded {
         return if policy == "bfq" {

@@ -1,75 +1,75 @@
-//! From calls, in the order in which they ended, to a trace: which file a path means, what was
-//! there before, and how large files get.
+//! Builder of a trace from calls in the order of their ends. It resolves which file a path means,
+//! what existed before the trace, and how large files become.
 
 use super::{Action, Before, Call, Calls, Handle};
 use std::collections::{BTreeMap, HashMap};
 
-/// The largest file that there can be is smaller.
+/// Limit of a file's size; no file system has larger files.
 const FILE_LIMIT_BYTES: u64 = 1 << 44;
 
-/// All files together: what a device's addresses end with.
+/// Limit of the size of all files together, so that device addresses cannot overflow.
 const ALL_LIMIT_BYTES: u64 = 1 << 62;
 
-/// What one call moves at most (MAX_RW_COUNT in include/linux/fs.h).
+/// Most bytes that one call moves (MAX_RW_COUNT in include/linux/fs.h).
 const CALL_LIMIT_BYTES: u64 = 0x7fff_f000;
 
-/// PATH_MAX and NAME_MAX.
+/// The kernel's limits PATH_MAX and NAME_MAX.
 const PATH_LIMIT_BYTES: usize = 4096;
 const NAME_LIMIT_BYTES: usize = 255;
 
-/// What programs find there is not on a disk.
+/// Top directories whose files are not on a disk.
 const PSEUDO: [&[u8]; 3] = [b"proc", b"sys", b"dev"];
 
-/// When a call was made, how long it took, and by which thread.
+/// Time, duration and thread of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct When {
-    /// On the trace's clock.
+    /// Begin of the call on the trace's clock, in nanoseconds.
     pub time_ns: u64,
-    /// From its begin to its end.
+    /// Duration of the call, in nanoseconds.
     pub took_ns: u64,
-    /// From 0 on.
+    /// Number of the thread that called, from 0.
     pub lane: u32,
 }
 
-/// How a file is opened.
+/// Flags of an open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
-    /// For writing.
+    /// O_WRONLY or O_RDWR: the file is opened for writing.
     pub write: bool,
-    /// O_CREAT.
+    /// O_CREAT: a missing file is created.
     pub create: bool,
-    /// O_EXCL.
+    /// O_EXCL: an existing file is an error.
     pub exclusive: bool,
-    /// O_TRUNC.
+    /// O_TRUNC: the file becomes empty.
     pub truncate: bool,
-    /// O_APPEND.
+    /// O_APPEND: writes go to the end of the file.
     pub append: bool,
-    /// O_DIRECT.
+    /// O_DIRECT: the I/O bypasses the page cache.
     pub direct: bool,
-    /// O_SYNC or O_DSYNC.
+    /// O_SYNC or O_DSYNC: writes wait for the device.
     pub sync: bool,
-    /// O_DIRECTORY.
+    /// O_DIRECTORY: only a directory can be opened.
     pub directory: bool,
 }
 
-/// What is known of a file.
+/// State of a file during the trace.
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// It may as well have been made by its first opening.
+    /// Its first open may have created it.
     may_be_new: bool,
-    /// Bytes that it must have had then.
+    /// Smallest size that it had before the trace, since the trace reads so far.
     first_bytes: u64,
-    /// What is beyond cannot be from then: it was truncated.
+    /// The file was truncated to this size; bytes beyond it are not from before the trace.
     cut_bytes: u64,
-    /// Up to here it was written or truncated since.
+    /// Bytes up to here were written or truncated during the trace.
     known_bytes: u64,
-    /// As large as it is now.
+    /// Current size in bytes.
     size: u64,
-    /// As large as it ever was.
+    /// Largest size so far, in bytes.
     most_bytes: u64,
 }
 
-/// What a path was when it was first seen.
+/// State of a path when it was first named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     File(u32),
@@ -77,7 +77,7 @@ enum First {
     Nothing,
 }
 
-/// Makes [`Calls`].
+/// Builds [`Calls`].
 #[derive(Debug, Default)]
 pub struct Builder {
     calls: Vec<Call>,
@@ -86,28 +86,29 @@ pub struct Builder {
     path_numbers: HashMap<Vec<u8>, u32>,
     first: Vec<Option<First>>,
     files: Vec<File>,
-    /// Which file a path means now; `None` if it was removed.
+    /// Number of the file that each path means now; `None` if it was removed.
     names: HashMap<u32, Option<u32>>,
-    /// What all files had at most.
+    /// Sum of the largest sizes of all files.
     all_bytes: u64,
     left_out: BTreeMap<String, u64>,
 }
 
 impl Builder {
-    /// Calls so far.
+    /// Number of calls so far.
     pub fn count(&self) -> usize {
         self.calls.len()
     }
 
-    /// Counts a call that is not replayed.
+    /// Counts a call that is not replayed, by its name and reason.
     pub fn leave_out(&mut self, what: impl Into<String>) {
         *self.left_out.entry(what.into()).or_default() += 1;
     }
 
-    /// A file is opened; `None`, and counted, if it is none of a disk's.
+    /// Adds an open and returns its handle. `None` for a file that is not on a disk; the call is
+    /// counted as left out.
     ///
     /// # Errors
-    /// Why no machine has such a path.
+    /// A sentence that says why no machine has such a path.
     pub fn open(
         &mut self,
         when: When,
@@ -126,7 +127,7 @@ impl Builder {
         Ok(Some(handle))
     }
 
-    /// A file that was open before the trace began, or whose opening it does not tell.
+    /// Adds a file that was open before the trace began, or whose open is not in the trace.
     ///
     /// # Errors
     /// As [`Builder::open`].
@@ -158,7 +159,7 @@ impl Builder {
         self.handles.len() as u32 - 1
     }
 
-    /// `was_there`: before the trace, as far as is known.
+    /// Adds a file; `was_there` if it seems to have existed before the trace.
     fn add_file(&mut self, path: u32, was_there: bool) -> u32 {
         self.files.push(File {
             cut_bytes: if was_there { u64::MAX } else { 0 },
@@ -176,10 +177,10 @@ impl Builder {
         file
     }
 
-    /// The position after it is the caller's to know.
+    /// Adds a read; the caller keeps track of the position after it.
     ///
     /// # Errors
-    /// Why no machine does this.
+    /// A sentence that says why no machine does this.
     pub fn read(&mut self, when: When, handle: u32, offset: u64, bytes: u64) -> Result<(), String> {
         let end = end(offset, bytes)?;
         self.grow(handle, end)?;
@@ -200,7 +201,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The same for a write.
+    /// Adds a write; the caller keeps track of the position after it.
     ///
     /// # Errors
     /// As [`Builder::read`].
@@ -229,22 +230,22 @@ impl Builder {
         Ok(())
     }
 
-    /// How large the file behind the handle is now, as far as the trace tells.
+    /// Current size of the file of a handle, in bytes, as far as the trace tells.
     pub fn size(&self, handle: u32) -> u64 {
         self.files[self.handles[handle as usize].file as usize].size
     }
 
-    /// fsync(2), fdatasync(2).
+    /// Adds an fsync(2), or an fdatasync(2) if `data_only` is set.
     pub fn sync(&mut self, when: When, handle: u32, data_only: bool) {
         self.push(when, Action::Sync { handle, data_only });
     }
 
-    /// close(2), of the last descriptor.
+    /// Adds the close(2) of a handle's last descriptor.
     pub fn close(&mut self, when: When, handle: u32) {
         self.push(when, Action::Close { handle });
     }
 
-    /// ftruncate(2).
+    /// Adds an ftruncate(2) to `bytes` bytes.
     ///
     /// # Errors
     /// As [`Builder::read`].
@@ -276,7 +277,7 @@ impl Builder {
         file.size = bytes;
     }
 
-    /// rename(2).
+    /// Adds a rename(2).
     ///
     /// # Errors
     /// As [`Builder::open`].
@@ -289,7 +290,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Of a directory, all that is below it.
+    /// Moves the name of a file, or those of all files below a directory.
     fn move_names(&mut self, from: u32, to: u32) {
         let mut prefix = self.paths[from as usize].clone();
         prefix.push(b'/');
@@ -320,7 +321,7 @@ impl Builder {
         self.names.insert(from, None);
     }
 
-    /// unlink(2), or rmdir(2).
+    /// Adds an unlink(2), or an rmdir(2) if `directory` is set.
     ///
     /// # Errors
     /// As [`Builder::open`].
@@ -342,7 +343,7 @@ impl Builder {
         Ok(())
     }
 
-    /// mkdir(2).
+    /// Adds a mkdir(2).
     ///
     /// # Errors
     /// As [`Builder::open`].
@@ -355,7 +356,7 @@ impl Builder {
         Ok(())
     }
 
-    /// All that was said, in order of time.
+    /// The trace with all calls, in the order of their times.
     pub fn finish(mut self) -> Calls {
         self.calls.sort_by_key(|it| it.time_ns);
         let first_ns = self.calls.first().map_or(0, |it| it.time_ns);
@@ -391,8 +392,8 @@ impl Builder {
         self.first[path as usize].get_or_insert(as_what);
     }
 
-    /// What has a path below it is a directory, and there if what is below it is, or unless the
-    /// trace makes it.
+    /// Marks each path that has another one below it as a directory. It exists before the trace if
+    /// one below it does, or unless the trace makes it.
     fn directories(&self, before: &mut [Before]) {
         for (number, path) in self.paths.iter().enumerate() {
             let is_there = before[number] != Before::Nothing;
@@ -422,7 +423,8 @@ impl Builder {
         &mut self.files[self.handles[handle as usize].file as usize]
     }
 
-    /// The number of an absolute path; `None`, and counted, for one of a pseudo file system.
+    /// Number of an absolute path. `None` for a path of a pseudo file system, whose call is counted
+    /// as left out.
     fn path(&mut self, absolute: &[u8]) -> Result<Option<u32>, String> {
         let path = inside(absolute)?;
         let top = path.split(|it| *it == b'/').next().unwrap_or_default();
@@ -455,8 +457,8 @@ fn end(offset: u64, bytes: u64) -> Result<u64, String> {
     }
 }
 
-/// The path below a directory that is to stand for the root: without `.`, and `..` does not
-/// lead out of it.
+/// The path relative to a directory that stands for the root, without `.`. `..` does not lead out
+/// of that directory.
 fn inside(path: &[u8]) -> Result<Vec<u8>, String> {
     if path.len() > PATH_LIMIT_BYTES || path.contains(&0) {
         return Err("no path is like its own".to_owned());

@@ -1,7 +1,7 @@
-//! The memory of a device that can be saved and put back.
+//! The memory of a device that can be saved and restored.
 //!
-//! All that the core allocates for such a device is in one stretch of memory, at addresses that
-//! stay: so a copy of the stretch is a copy of the device, with all its pointers.
+//! All allocations of the core for such a device are in one mapping at fixed addresses. A copy of
+//! the mapping thus is a copy of the device with valid pointers.
 
 use super::raw::PAGE_BYTES;
 use std::cell::Cell;
@@ -9,25 +9,25 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// Addresses that are set aside; what is not used costs nothing.
+/// Size of the mapping; untouched pages of it take no memory.
 const RESERVED_BYTES: usize = 4 << 30;
 
-/// Of arrays; a page has its own size.
+/// Alignment of arrays; pages are aligned to their size.
 const ALIGNMENT: usize = 64;
 
 thread_local! {
-    /// Where the core's allocations come from while it is called, null for the heap.
+    /// Arena for the core's allocations while it is called; null stands for the heap.
     static CURRENT: Cell<*mut Arena> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// One device's memory.
+/// Memory of one device.
 pub(super) struct Arena {
     base: *mut u8,
     used: usize,
     free_pages: Vec<*mut c_void>,
 }
 
-/// What an arena held.
+/// Saved content of an arena.
 pub(super) struct Saved {
     bytes: Vec<u8>,
     free_pages: Vec<*mut c_void>,
@@ -37,7 +37,7 @@ pub(super) struct Saved {
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// `None` if there are no addresses left.
+    /// Maps an arena; `None` if there is no address space left.
     pub(super) fn new() -> Option<Box<Self>> {
         // SAFETY: a new mapping that nobody else knows of.
         let base = unsafe {
@@ -59,7 +59,7 @@ impl Arena {
         })
     }
 
-    /// A copy of all that is in it.
+    /// A copy of the arena's content.
     pub(super) fn save(&self) -> Saved {
         // SAFETY: so many bytes of the mapping were given out and may be read.
         let bytes = unsafe { std::slice::from_raw_parts(self.base, self.used) };
@@ -69,7 +69,7 @@ impl Arena {
         }
     }
 
-    /// Everything is again as it was when it was saved.
+    /// Restores the content that was saved from this arena.
     pub(super) fn restore(&mut self, saved: &Saved) {
         // SAFETY: it was saved from this mapping, which never gets shorter; nobody holds a
         // reference into it, for the core's caller has `&mut` of the device.
@@ -78,7 +78,7 @@ impl Arena {
         self.free_pages.clone_from(&saved.free_pages);
     }
 
-    /// Null if it is full. What was there before is still in it.
+    /// Allocates from the arena; null if it is full. The memory is not zeroed.
     fn take(&mut self, bytes: usize, alignment: usize) -> *mut c_void {
         let start = self.used.next_multiple_of(alignment);
         match start.checked_add(bytes) {
@@ -114,14 +114,14 @@ impl Drop for Arena {
     }
 }
 
-/// The core's allocations of this thread come from an arena while this lives.
+/// Directs the core's allocations in this thread to an arena while it lives.
 pub(super) struct Entered<'a> {
     before: *mut Arena,
-    /// Nobody else has it meanwhile.
+    /// Keeps the arena borrowed.
     arena: PhantomData<&'a mut Arena>,
 }
 
-/// Enters `arena`, or the heap.
+/// Directs allocations to `arena`, or to the heap for None.
 pub(super) fn enter(arena: Option<&mut Arena>) -> Entered<'_> {
     let arena = arena.map_or(ptr::null_mut(), ptr::from_mut);
     Entered {
@@ -142,7 +142,7 @@ fn current<T>(act: impl FnOnce(Option<&mut Arena>) -> T) -> T {
     act(unsafe { CURRENT.get().as_mut() })
 }
 
-/// A page, aligned to its size; null if memory is short.
+/// Allocates a page, aligned to its size; null if memory is short.
 #[unsafe(no_mangle)]
 extern "C" fn ftl_alloc_page() -> *mut c_void {
     current(|arena| match arena {
@@ -152,7 +152,7 @@ extern "C" fn ftl_alloc_page() -> *mut c_void {
     })
 }
 
-/// Gives a page back.
+/// Frees a page.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ftl_free_page(page: *mut c_void) {
     current(|arena| match arena {
@@ -163,7 +163,7 @@ unsafe extern "C" fn ftl_free_page(page: *mut c_void) {
     });
 }
 
-/// Zeroed memory; null if it is short.
+/// Allocates zeroed memory; null if memory is short.
 #[unsafe(no_mangle)]
 extern "C" fn ftl_alloc_array(count: usize, size: usize) -> *mut c_void {
     current(|arena| match arena {
@@ -176,8 +176,8 @@ extern "C" fn ftl_alloc_array(count: usize, size: usize) -> *mut c_void {
     })
 }
 
-/// Gives an array back; null is none. An arena's come back when it is restored or dropped: the
-/// core makes them when a device is made or mounted.
+/// Frees an array; null is allowed. Arrays of an arena are freed only by its restore or drop: the
+/// core allocates them when a device is made or mounted.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ftl_free_array(array: *mut c_void) {
     current(|arena| {

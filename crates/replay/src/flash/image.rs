@@ -1,25 +1,26 @@
-//! What is in a device's flash, without the data (`kernel/simflash/ftl/image.c`).
+//! Images of a device's flash without the data (`kernel/simflash/ftl/image.c`).
 
 use super::arena::enter;
 use super::{Flash, raw};
 use std::ffi::CStr;
 
-/// What a device's flash has become: for a new device of the same shape, here or in a kernel.
+/// State of a device's flash. It can be loaded into a new device of the same shape, here or in a
+/// kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image(Vec<u64>);
 
 impl Image {
-    /// As the module takes it.
+    /// The image as the kernel module reads it.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 }
 
 impl Flash {
-    /// The device's image.
+    /// Takes an image of the device.
     ///
     /// # Errors
-    /// The core's sentence: it has to be at rest, and nothing remapped.
+    /// A sentence of the core: the device must be idle, and no page may be remapped.
     pub fn image(&self) -> Result<Image, String> {
         // SAFETY: the device lives as long as `self`.
         let bytes = unsafe { raw::ftl_image_bytes(self.ftl.as_ptr()) };
@@ -30,10 +31,11 @@ impl Flash {
         sentence(said).map(|()| Image(words))
     }
 
-    /// Makes a device that nobody has used yet what the image says.
+    /// Loads an image into a device that was not used yet.
     ///
     /// # Errors
-    /// The core's sentence, such as that the image is of another device. Nothing is changed.
+    /// A sentence of the core, such as that the image is of another device. The device is not
+    /// changed.
     pub fn load(&mut self, image: &Image) -> Result<(), String> {
         let bytes = size_of_val(image.0.as_slice());
         let _memory = enter(self.arena.as_deref_mut());

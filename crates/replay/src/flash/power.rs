@@ -5,34 +5,34 @@ use super::{Config, Error, Flash, raw};
 use std::ffi::CStr;
 use std::sync::Arc;
 
-/// Pages of a Janus command (`struct ftl_range`).
+/// A range of pages in a Janus command (`struct ftl_range`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// First page that the data are in.
+    /// First page of the data now.
     pub src: u32,
-    /// First page that they are to be in.
+    /// First page of the data after the command.
     pub dst: u32,
-    /// How many.
+    /// Number of pages.
     pub pages: u32,
 }
 
-/// What a device programmed and erased, and read to do so; counted by the core.
+/// Number of counters of programs, erases, and reads for them, see [`Flash::operation_counters`].
 pub const OPERATION_COUNTERS: usize = 15;
 
-/// A device as it was.
+/// Saved state of a savable device.
 pub struct Snapshot {
     memory: Saved,
     free: Vec<u32>,
     ranges: Arc<[Range]>,
 }
 
-/// More operations than a device ever does.
+/// A device never does this many operations.
 const NEVER_CUT: u64 = 1 << 62;
 
 impl Config {
-    /// Of the numbers of the core's parameters, in their order; `None` if there are more or
-    /// fewer of them than the core has, or one is too large.
+    /// Builds a configuration from the numbers of the core's parameters, in the core's order.
+    /// `None` if their count differs from the core's, or one is too large.
     pub fn of_numbers(numbers: &[u64]) -> Option<Self> {
         let mut config = raw::Config::default();
         let all = super::parameter_names().count() == numbers.len();
@@ -43,19 +43,19 @@ impl Config {
         (all && set).then_some(Config(config))
     }
 
-    /// Whether its power can be cut.
+    /// Whether the device's power can be cut.
     pub fn power_loss(&self) -> bool {
         self.number("power_loss") != 0
     }
 
-    /// Whether it serves what has the foreground's priority first.
+    /// Whether the device serves commands with the foreground's priority first.
     pub fn is_foreground_aware(&self) -> bool {
         self.number("policy") == u64::from(raw::FG_AWARE)
     }
 }
 
 impl Flash {
-    /// A device that can be saved and put back, and whose programs and erases are counted.
+    /// A device that can be saved and restored, and whose programs and erases are counted.
     ///
     /// # Errors
     /// As [`Flash::new`].
@@ -66,7 +66,7 @@ impl Flash {
         Ok(flash)
     }
 
-    /// The device as it is now; `None` if it is not savable.
+    /// Saves the device's state; `None` if it is not savable.
     pub fn save(&self) -> Option<Snapshot> {
         Some(Snapshot {
             memory: self.arena.as_ref()?.save(),
@@ -75,7 +75,7 @@ impl Flash {
         })
     }
 
-    /// The device is again as it was. Nothing is changed if it is not savable.
+    /// Restores the saved state; does nothing if the device is not savable.
     pub fn restore(&mut self, snapshot: &Snapshot) {
         let Some(arena) = &mut self.arena else {
             return;
@@ -85,9 +85,10 @@ impl Flash {
         self.ranges = Arc::clone(&snapshot.ranges);
     }
 
-    /// Sends a command of `enum ftl_op` that follows those of every device, and gives its slot.
+    /// Sends a control command, which is one of `enum ftl_op` after the common ones, and returns
+    /// its slot.
     ///
-    /// `None` if the one before has not ended, or memory is short.
+    /// `None` if the previous one has not ended, or memory is short.
     pub fn submit_control(&mut self, op: u32, ranges: &[Range], now_ns: u64) -> Option<u32> {
         let slot = self.queue_depth;
         if self.control_busy() {
@@ -116,35 +117,35 @@ impl Flash {
         Some(slot)
     }
 
-    /// The power fails while the `operations`th program or erase from now is under way, or at
-    /// once if that is 0; how what is under way is torn depends on `seed`.
+    /// Cuts the power during the `operations`th program or erase from now; 0 is at once. `seed`
+    /// determines how operations in flight are torn.
     pub fn cut_power(&mut self, operations: u64, seed: u64) {
         let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: the device lives as long as `self`.
         unsafe { raw::ftl_cut_power(self.ftl.as_ptr(), operations, seed) }
     }
 
-    /// Whether the power was cut.
+    /// Whether the power is cut.
     pub fn is_off(&self) -> bool {
         // SAFETY: the device lives as long as `self`.
         unsafe { raw::ftl_power_is_off(self.ftl.as_ptr()) }
     }
 
-    /// Programs and erases that have ended, since a savable device was made.
+    /// Number of programs and erases that ended since the savable device was made.
     pub fn operations(&self) -> u64 {
         // SAFETY: the device lives as long as `self`.
         NEVER_CUT - unsafe { raw::frontrow_ftl_operations_left(self.ftl.as_ptr()) }
     }
 
-    /// Mounts a device whose power was cut; false if memory is short.
+    /// Mounts a device after a power cut; false if memory is short.
     pub fn power_on(&mut self, now_ns: u64) -> bool {
         let _memory = enter(self.arena.as_deref_mut());
         // SAFETY: the device lives as long as `self`.
         unsafe { raw::ftl_power_on(self.ftl.as_ptr(), now_ns) }
     }
 
-    /// What of the core's own account does not add up, among it that map and OOBs name each
-    /// other (L2P = P2L).
+    /// A sentence on a broken invariant of the core, such as that map and OOBs must agree (L2P =
+    /// P2L). None if all hold.
     pub fn broken_invariant(&self) -> Option<&'static str> {
         // SAFETY: it only reads; the sentence is a static string or null.
         let sentence = unsafe { raw::broken_invariant(self.ftl.as_ptr()) };
@@ -152,7 +153,7 @@ impl Flash {
         (!sentence.is_null()).then(|| unsafe { CStr::from_ptr(sentence) }.to_str().unwrap_or("?"))
     }
 
-    /// What each page of a device holds that was just mounted, whose pages all repeat a word.
+    /// Word of each page of a device that was just mounted and whose pages all repeat a word.
     pub fn all_words(&self) -> Vec<u64> {
         let mut words = vec![0; self.capacity_pages as usize];
         // SAFETY: there is a word for each of the device's pages.
@@ -160,15 +161,16 @@ impl Flash {
         words
     }
 
-    /// Time that the last mount took, and the rows that it read.
+    /// Virtual time of the last mount in nanoseconds, and the number of rows that it read.
     pub fn last_mount(&mut self) -> (u64, u64) {
         let stats = self.stats();
         (stats.mount_ns, stats.mount_row_reads)
     }
 
-    /// Row reads, row programs, page programs, padded pages and erases; row and page programs of
-    /// garbage collection; row programs, page programs and erases of log and checkpoints; pages
-    /// elided and spread; row and page programs of the map; pages folded.
+    /// Counters since the last reset: row reads, row programs, page programs, padded pages and
+    /// erases; row and page programs of garbage collection; row programs, page programs and erases
+    /// of log and checkpoints; pages elided and spread; row and page programs of the map; pages
+    /// folded.
     pub fn operation_counters(&mut self) -> [u64; OPERATION_COUNTERS] {
         let it = self.stats();
         [

@@ -1,6 +1,6 @@
-//! The flash core's interface, `kernel/simflash/ftl/ftl.h`, as Rust sees it.
+//! The flash core's interface, `kernel/simflash/ftl/ftl.h`, in Rust.
 //!
-//! A test holds these structures against what the C compiler makes of theirs.
+//! A test compares these structures with the C compiler's.
 
 use std::ffi::{c_char, c_void};
 
@@ -9,32 +9,32 @@ pub const NEVER: u64 = !0;
 pub const OPS: usize = 4;
 pub const MAX_DIES: usize = 64;
 
-/// `enum ftl_op`, of which the Janus commands are left out.
+/// Operations of `enum ftl_op`, without the Janus commands.
 pub const READ: u32 = 0;
 pub const WRITE: u32 = 1;
 pub const FLUSH: u32 = 2;
 pub const DISCARD: u32 = 3;
 
-/// `enum ftl_status`.
+/// Success in `enum ftl_status`.
 pub const OK: u32 = 0;
 
-/// `enum ftl_parameter_fate`.
+/// Values of `enum ftl_parameter_fate`.
 pub const PARAMETER_SET: u32 = 0;
 pub const PARAMETER_UNKNOWN: u32 = 1;
 
-/// `enum ftl_policy`.
+/// Value of `enum ftl_policy`.
 pub const FG_AWARE: u32 = 2;
 
-/// `struct ftl`.
+/// `struct ftl`, opaque here.
 #[repr(C)]
 pub struct Ftl {
     _opaque: [u8; 0],
 }
 
-/// Words of `struct ftl_config`, of which only the core knows the members.
+/// Size of `struct ftl_config` in words; only the core knows its members.
 const CONFIG_WORDS: usize = 29;
 
-/// `struct ftl_config`.
+/// `struct ftl_config`, opaque here.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config([u64; CONFIG_WORDS]);
@@ -56,14 +56,14 @@ pub struct Content {
     pub buffer: bool,
 }
 
-/// The union in `struct ftl_command_page`.
+/// The union of `struct ftl_command_page`.
 #[repr(C)]
 pub union PageData {
     pub memory: *mut c_void,
     pub content: Content,
 }
 
-/// `struct ftl_command_page`.
+/// `struct ftl_command_page`: one page of a command.
 #[repr(C)]
 pub struct CommandPage {
     pub data: PageData,
@@ -71,7 +71,7 @@ pub struct CommandPage {
     pub oob: u32,
 }
 
-/// `struct ftl_cmd` up to what is the core's own.
+/// `struct ftl_cmd` without its last members, which are the core's own.
 #[repr(C)]
 pub struct Cmd {
     pub op: u32,
@@ -86,7 +86,7 @@ pub struct Cmd {
     pub ranges: u32,
 }
 
-/// `struct ftl_stats`.
+/// `struct ftl_stats`: the core's counters.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub struct Stats {
@@ -164,11 +164,11 @@ unsafe extern "C" {
     pub fn ftl_image_bytes(ftl: *const Ftl) -> usize;
     pub fn ftl_image_save(ftl: *const Ftl, image: *mut c_void, bytes: usize) -> *const c_char;
     pub fn ftl_image_load(ftl: *mut Ftl, image: *const c_void, bytes: usize) -> *const c_char;
-    /// `kernel/simflash/test/invariants.c`.
+    /// Function of `kernel/simflash/test/invariants.c`; null if all invariants hold.
     pub fn broken_invariant(ftl: *const Ftl) -> *const c_char;
-    /// `inspect.c`.
+    /// Function of `inspect.c`: the word of each page.
     pub fn frontrow_ftl_words(ftl: *const Ftl, word: *mut u64);
-    /// `inspect.c`.
+    /// Function of `inspect.c`: operations until the power is cut.
     pub fn frontrow_ftl_operations_left(ftl: *const Ftl) -> u64;
 }
 

@@ -96,7 +96,7 @@ fn sizes_of_files_spread_around_their_median() {
     let mut sizes: Vec<u32> = (0..2001).map(|_| phone.file_pages()).collect();
     sizes.sort_unstable();
     assert!((200..330).contains(&sizes[1000]), "{}", sizes[1000]);
-    // One deviation is a factor of four.
+    // One standard deviation is a factor of four.
     assert!((40..100).contains(&sizes[317]), "{}", sizes[317]);
     assert!((750..1500).contains(&sizes[1683]), "{}", sizes[1683]);
 }

@@ -40,7 +40,7 @@ fn play(calls: &Calls, pace: Pace, loops: u32, path: &Path) -> Result<OnDirector
 
 const ONE: Pace = Pace::Closed { depth: 1 };
 
-/// An app that reads what is there, and writes a file by way of another.
+/// An app that reads an existing file, and writes another one by way of a third.
 fn app() -> Calls {
     let mut builder = Builder::default();
     builder.make_directory(at(0, 0), b"/data/new").unwrap();
@@ -77,7 +77,7 @@ fn what_the_trace_needs_is_there_and_what_it_makes_is_made() {
     let result = play(&app(), ONE, 3, &path).unwrap();
     assert_eq!(result.unlike_operations, 0, "{:?}", result.first_unlike);
     assert_eq!(result.operations, 39);
-    // The second time the file is what the first one left, and large enough.
+    // In the second loop the file is left over from the first one, and large enough.
     assert_eq!(result.prepared_bytes, 12_288);
     assert_eq!(result.times["write"].pages, 3 * 733);
     assert_eq!(result.times["read"].count, 6);
@@ -104,7 +104,7 @@ fn a_directory_with_something_in_it_is_refused() {
 #[test]
 fn names_that_are_otherwise_are_counted_and_the_first_is_told() {
     let mut builder = Builder::default();
-    // The trace does not tell of the link that made /b.
+    // The trace does not contain the link(2) that made /b.
     builder.unlink(at(1, 0), b"/a", false).unwrap();
     builder.unlink(at(2, 0), b"/a", false).unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn names_that_are_otherwise_are_counted_and_the_first_is_told() {
 
 #[test]
 fn threads_that_come_in_another_order_lose_nothing() {
-    // A handle is used by another thread than the one that opens it.
+    // The handle is used by another thread than the one that opens it.
     let mut builder = Builder::default();
     for file in 0..20 {
         let path = format!("/f{file}");

@@ -138,7 +138,7 @@ fn a_part_is_played_where_it_is_in_the_whole() {
     let mut begun = false;
     let begin = || {
         begun = true;
-        // Everything is there by then.
+        // All pages are written by then.
         assert!(
             std::fs::read(&path).unwrap()[4096..]
                 .iter()

@@ -3,7 +3,7 @@ use crate::trace::Operation;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// A small device, on which time passes.
+/// A small device whose operations take time.
 fn profile(queue_depth: u64) -> Config {
     profile_with(queue_depth, &[])
 }
@@ -76,7 +76,7 @@ fn a_device_that_is_written_in_order_copies_nothing_and_one_in_disorder_does() {
     let in_disorder = replay(&Trace::new(in_disorder), pace, 8, 4).unwrap();
     assert_eq!(in_order.counters.host_write_pages, 8192);
     assert_eq!(in_order.page_operations, 8192);
-    // What collection copies besides is a block's worth a die, at the seam.
+    // Collection also copies one block per die, where the two loops meet.
     let few = in_order.write_amplification.unwrap();
     assert!((0.99..1.05).contains(&few), "{few}");
     let more = in_disorder.write_amplification.unwrap();
@@ -84,7 +84,8 @@ fn a_device_that_is_written_in_order_copies_nothing_and_one_in_disorder_does() {
     assert!(in_disorder.counters.collected_pages > 0);
 }
 
-/// Two pages of the map in RAM, of twenty; a write buffer of 1 MB and 2 ms between requests.
+/// The device has two of the map's twenty pages in RAM, a write buffer of 1 MB, and 2 ms between
+/// requests.
 #[test]
 fn what_the_map_and_the_write_buffer_cost_is_counted() {
     let operations = (0..2048).map(|at| {
@@ -207,8 +208,8 @@ fn paces() -> impl Strategy<Value = Pace> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Reads, writes and discards that overlap in time and place: each page read is what may
-    /// have been there, each operation ends, and the same trace gives the same figures.
+    /// Reads, writes and discards overlap in time and place. Each page read has a possible content,
+    /// each operation ends, and the same trace gives the same figures.
     #[test]
     fn any_trace_comes_to_its_end_with_the_right_data(
         trace in traces(), pace in paces(), depth in 1u64..9, loops in 1u32..3

@@ -1,19 +1,19 @@
-//! What blkparse prints when it is not told how (blkparse(1), "DEFAULT FORMAT"):
+//! Reader of the text that blkparse prints by default (blkparse(1), "DEFAULT FORMAT"):
 //!
 //! ```text
 //! 8,0    3        1     0.000000000   697  D  WS 223490 + 8 [kjournald]
 //! ```
 //!
-//! The operations are the D events, requests sent to the device's driver, in the name of the
-//! process that is printed with them. The summary at the end is passed over.
+//! The operations are the D events: requests that were sent to the driver. Their thread is the
+//! process that is printed with them. The summary at the end is ignored.
 
 use super::{Lines, Threads, of_sectors, seconds};
 use crate::{Kind, Operation};
 
-/// Fields before an event's own.
+/// Number of fields before those of the event's kind.
 const FIELDS: usize = 7;
 
-/// Whether the line begins as an event's does: `MAJOR,MINOR CPU SEQUENCE SECONDS …`.
+/// Whether the line begins as an event does: `MAJOR,MINOR CPU SEQUENCE SECONDS …`.
 pub fn is_event(line: &str) -> bool {
     let mut fields = line.split_ascii_whitespace();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
@@ -28,7 +28,7 @@ pub fn is_event(line: &str) -> bool {
 #[derive(Default)]
 pub struct Reader {
     threads: Threads,
-    /// The summary has begun.
+    /// The summary at the end has begun.
     over: bool,
     device: Option<String>,
 }
@@ -38,7 +38,7 @@ impl Lines for Reader {
         if self.over {
             return Ok(None);
         }
-        // `CPU0 (8,0):` or `Total (8,0):`.
+        // The summary begins with `CPU0 (8,0):` or `Total (8,0):`.
         if line.ends_with("):") && !is_event(line) {
             self.over = true;
             return Ok(None);
@@ -75,8 +75,8 @@ impl Reader {
         }
         let time_ns = seconds(time).ok_or("its time is no number of seconds")?;
         let lane = self.threads.number(pid);
-        // The flush machinery has taken requests apart by now (block/blk-flush.c): one that
-        // asks for a flush and has no place is only that.
+        // The flush machinery has split requests by now (block/blk-flush.c). A request that asks
+        // for a flush and has no sector is only a flush.
         match (kind, extent(rest)) {
             (Kind::Flush, _) => of_sectors(time_ns, kind, 0, 0, lane).map(Some),
             (_, Some((sector, sectors))) => {
@@ -90,7 +90,7 @@ impl Reader {
     }
 }
 
-/// `223490 + 8`
+/// First sector and number of sectors, as in `223490 + 8`.
 fn extent(fields: &[&str]) -> Option<(u64, u64)> {
     match fields {
         [sector, "+", sectors, ..] => Some((sector.parse().ok()?, sectors.parse().ok()?)),
@@ -98,8 +98,8 @@ fn extent(fields: &[&str]) -> Option<(u64, u64)> {
     }
 }
 
-/// RWBS (`blk_fill_rwbs` in kernel/trace/blktrace.c): an F that stands first is a flush, one
-/// behind the direction means FUA. `None` for what moves no data.
+/// Kind of operation in an RWBS field (`blk_fill_rwbs` in kernel/trace/blktrace.c). An F in the
+/// first place is a flush; one after the direction is FUA. `None` for a request that moves no data.
 fn kind(rwbs: &str) -> Option<Kind> {
     let rest = rwbs.strip_prefix('F').unwrap_or(rwbs);
     match rest.chars().next() {

@@ -1,5 +1,5 @@
-//! fio's log of I/O (`write_iolog`; HOWTO, "Trace file format"): version 2 has `FILE ACTION
-//! [OFFSET BYTES]` and `FILE wait MICROSECONDS`, version 3 has the time in µs before that.
+//! Reader of fio's I/O log (`write_iolog`; HOWTO, "Trace file format"). Version 2 has `FILE ACTION
+//! [OFFSET BYTES]` and `FILE wait MICROSECONDS`. Version 3 has the time in µs before each of these.
 
 use super::{Lines, of_bytes};
 use crate::{Kind, Operation};
@@ -9,13 +9,13 @@ const VERSION_3: &str = "fio version 3 iolog";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// With waits between the actions.
+    /// Version 2, with waits between the actions.
     Two,
-    /// With a time before each action.
+    /// Version 3, with a time before each action.
     Three,
 }
 
-/// Of the log that begins with this line.
+/// Version of the log that begins with this line; None if it is not a log of fio.
 pub fn version(line: &str) -> Option<Version> {
     match line {
         VERSION_2 => Some(Version::Two),

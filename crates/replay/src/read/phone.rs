@@ -1,10 +1,10 @@
-//! The traces of the set MobileBlockIOTraces (acsl-technion): a header, then
-//! `NAME-TID,DEVICE,R|W,SECTOR,SECTORS,SECONDS`. A thread's name may have commas.
+//! Reader of the set MobileBlockIOTraces (acsl-technion). A header is followed by lines
+//! `NAME-TID,DEVICE,R|W,SECTOR,SECTORS,SECONDS`. The name of a thread may contain commas.
 
 use super::{Lines, Threads, of_sectors, seconds};
 use crate::{Kind, Operation};
 
-/// The header as the set has it, and spelt right.
+/// The header as the set spells it, and with the correct spelling.
 const HEADERS: [&str; 2] = [
     "proces,device,rw_flag,sector,size,timestamp",
     "process,device,rw_flag,sector,size,timestamp",
@@ -45,7 +45,7 @@ impl Lines for Reader {
         of_sectors(time_ns, kind, number(sector)?, number(sectors)?, lane).map(Some)
     }
 
-    /// Without the thread's number, which is behind the last hyphen.
+    /// Removes the thread's number, which follows the last hyphen.
     fn names(&self) -> Vec<String> {
         let names = self.threads.names().into_iter();
         let name = |it: String| {

@@ -1,5 +1,5 @@
-//! What strace prints (strace(1)) with `-f -ttt -T`, and better with `-y`, which names the file
-//! behind each descriptor. One call may be in two lines, where another thread's came between.
+//! Reader of strace's output (strace(1)) with `-f -ttt -T`. With `-y` strace also names the file of
+//! each descriptor. A call may be split into two lines, if another thread's line came between.
 
 mod call;
 mod line;
@@ -11,15 +11,15 @@ use super::Threads;
 use crate::calls::Calls;
 use std::collections::HashMap;
 
-/// Calls that began and were printed in part; there are no more threads than this.
+/// Most calls that are in progress at once; there are no more threads than this.
 const UNFINISHED_LIMIT: usize = 1 << 16;
 
-/// Whether a trace that begins with this line is one.
+/// Whether a trace that begins with this line has the format.
 pub(super) fn is_line(line: &str) -> bool {
     line::parse(line).is_ok()
 }
 
-/// Takes a line after the other.
+/// Reads a trace line by line.
 #[derive(Default)]
 pub(super) struct Reader {
     threads: Threads,
@@ -29,7 +29,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// # Errors
-    /// Why it is no line of strace's.
+    /// A sentence that says why it is not a line of strace.
     pub(super) fn take(&mut self, line: &str) -> Result<(), String> {
         match line::parse(line)? {
             Line::Remark => Ok(()),
@@ -51,7 +51,7 @@ impl Reader {
                 Ok(())
             }
             Line::Resumed { thread, name, text } => {
-                // Without its begin, it began before strace did.
+                // A call without its begin began before strace was attached.
                 let Some((time_ns, begun)) = self.unfinished.remove(thread) else {
                     self.processes.leave_out(name);
                     return Ok(());
@@ -70,7 +70,7 @@ impl Reader {
         self.processes.call(thread, lane, time_ns, &call)
     }
 
-    /// Calls so far.
+    /// Number of calls so far.
     pub(super) fn count(&self) -> usize {
         self.processes.count()
     }

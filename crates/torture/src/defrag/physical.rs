@@ -1,4 +1,4 @@
-//! A file whose pages are all on one die, spread over all of them (dissertation §4.4).
+//! Spreading of a file whose pages all are on one die over all dies (dissertation §4.4).
 
 use super::{FILE_BYTES, content, holds, layout, sync};
 use crate::failure::require;
@@ -11,13 +11,13 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// What a die programs at once.
+/// Bytes that a die programs at once.
 const ROW_BYTES: usize = 16 << 10;
 
-/// Of `ufs`.
+/// Number of dies in the profile `ufs`.
 const DIES: u64 = 8;
 
-/// As far as a file may be from an even share: the row that the file system's own writes are in.
+/// Largest deviation from an even share: the row with the file system's own writes.
 const EVEN: f64 = 0.2;
 
 pub(super) fn run(stand: &Stand, directory: &Path) -> Outcome<()> {
@@ -59,13 +59,13 @@ pub(super) fn run(stand: &Stand, directory: &Path) -> Outcome<()> {
     })
 }
 
-/// Row by row, and another file's rows between them for all other dies.
+/// Writes a file row by row, with another file's rows between for all other dies.
 fn lay_on_one_die(directory: &Path, path: &Path, bytes: &[u8]) -> Outcome<()> {
     let rest = directory.join("rest");
     for (path, bytes) in [(path, bytes), (&rest, bytes)] {
         fs::write(path, bytes).map_err(Failure::io("write", path))?;
     }
-    // The file system's own are on the device, and the row that they began is ended.
+    // The file system's own data are on the device, and the row that they began is ended.
     sync(directory)?;
     let (file, other) = (open_directly(path)?, open_directly(&rest)?);
     file.sync_all().map_err(Failure::io("flush", path))?;
@@ -100,7 +100,7 @@ fn read_at_once(path: &Path) -> Outcome<()> {
         .map_err(Failure::io("read", path))
 }
 
-/// How long all dies were busy at once: the row of that number in the device's table.
+/// Time in µs in which all dies were busy: the row with their number in the device's table.
 fn all_busy_us(stand: &Stand) -> Outcome<u64> {
     let text = read(&format!(
         "/sys/kernel/debug/simflash/{}/stats",

@@ -1,4 +1,4 @@
-//! What must not be moved is left exactly as it is, and the reason is said.
+//! Files that must not be moved stay unchanged, and the reason is given.
 
 use super::{NEVER, fragmented, holds, layout, sync};
 use crate::failure::require;
@@ -17,7 +17,7 @@ use std::process::Command;
 const BLOCK: usize = 4096;
 
 pub(super) fn run(stand: &Stand, directory: &Path) -> Outcome<()> {
-    // In pieces, so that there would be a reason to move it.
+    // The file is fragmented, so that there is a reason to move it.
     let (path, bytes) = fragmented(directory, stand.seed + 2)?.swap_remove(0);
     let stays = |expected: Refusal| stays(&path, &bytes, &expected);
     for (flag, refusal) in [
@@ -131,7 +131,7 @@ fn remount(stand: &Stand, flags: libc::c_ulong) -> Outcome<()> {
     }
 }
 
-/// A link is not followed: what it leads to was not named.
+/// A symbolic link is not followed: its target was not named.
 fn link(directory: &Path, path: &Path) -> Outcome<()> {
     let link = directory.join("link");
     std::os::unix::fs::symlink(path, &link).map_err(Failure::io("make", &link))?;
@@ -141,8 +141,8 @@ fn link(directory: &Path, path: &Path) -> Outcome<()> {
     }
 }
 
-/// A program that has just begun is refused, or moved where the kernel lets running programs
-/// be written to (6.11 and 6.12); either way it runs to its end.
+/// A program that has just started is refused, or moved if the kernel allows writes to running
+/// programs (6.11 and 6.12). In both cases it runs to its end.
 fn executed(directory: &Path) -> Outcome<()> {
     const PROGRAM: &str = "/bin/mke2fs";
     let path = directory.join("program");
@@ -186,7 +186,7 @@ fn executed(directory: &Path) -> Outcome<()> {
     }
 }
 
-/// `union swap_header` in include/linux/swap.h: one page, of which so much has to be there.
+/// Makes a swap file with a header of one page (`union swap_header` in include/linux/swap.h).
 fn swapped_on(directory: &Path) -> Outcome<()> {
     let path = directory.join("swap");
     let mut bytes = vec![0; BLOCK * 64];

@@ -1,4 +1,4 @@
-//! A fragmented file system's layout, saved and laid out again on the same device.
+//! A snapshot of a fragmented file system's layout, saved and restored on the same device.
 
 use super::{FILE_BYTES, Files, fragmented, holds, is_clean, layout, sync};
 use crate::failure::require;
@@ -7,7 +7,7 @@ use crate::{Failure, Outcome, Stand};
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
-/// Every file lies where it lay, with its size and with zeros.
+/// Checks that each file has its old place and size, and contains zeros.
 pub(super) fn run(stand: &Stand, made: Made) -> Outcome<()> {
     let volume = Volume::with(stand, made)?;
     let files = fragmented(volume.path(), stand.seed)?;
@@ -47,7 +47,7 @@ fn places(files: &Files) -> Outcome<Vec<Vec<device::Extent>>> {
     runs.collect()
 }
 
-/// Nothing of the file system is left where it was.
+/// Overwrites the old file system.
 fn overwrite(stand: &Stand) -> Outcome<()> {
     let node = stand.device_node();
     let failed = |error| Failure::io("overwrite", &node)(error);

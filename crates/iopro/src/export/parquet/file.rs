@@ -1,8 +1,12 @@
-//! A Parquet file. After the magic number come row groups, each of them a chunk a column, each
-//! of these one page: which rows have a value, a bit each, and then the values, packed by gzip.
-//! At the end is the footer, which says what the columns are and where the chunks, its length,
-//! and the magic number again. Numbers of fields and values of enumerations are those of
-//! `parquet.thrift` in the format's definition (<https://github.com/apache/parquet-format>).
+//! Layout of a Parquet file.
+//!
+//! After the magic number come row groups. Each has one chunk a column, and each chunk has one
+//! page. A page has a bit for each row that says whether it has a value, and then the values; gzip
+//! packs it. At the end are the footer, its length, and the magic number again. The footer
+//! describes the columns and tells where the chunks are.
+//!
+//! Numbers of fields and values of enumerations are those of `parquet.thrift` in the format's
+//! definition (<https://github.com/apache/parquet-format>).
 
 use super::thrift::{Struct, varint};
 use crate::tables::{Column, Kind, Table};
@@ -15,39 +19,39 @@ mod tests;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 
-/// So many rows are in memory at a time, or so many bytes of values and one row's.
+/// A row group in memory is written when it has this many rows, or this many bytes of values.
 const ROWS_PER_GROUP: u64 = 1 << 16;
 const BYTES_PER_GROUP: usize = 16 << 20;
 
-/// Of the enumeration `Encoding`.
+/// Values of the enumeration `Encoding`.
 const PLAIN: i32 = 0;
 const RLE: i32 = 3;
-/// Of `CompressionCodec`.
+/// Value of the enumeration `CompressionCodec`.
 const GZIP: i32 = 2;
-/// Of `PageType`.
+/// Value of the enumeration `PageType`.
 const DATA_PAGE: i32 = 0;
-/// Of `ConvertedType`.
+/// Value of the enumeration `ConvertedType`.
 const UTF8: i32 = 0;
 
-/// The version of the format.
+/// Version of the format in the footer.
 const VERSION: i32 = 2;
 
-/// A file that is being written, row after row.
+/// A file that is being written row by row.
 pub struct Writer<W> {
     output: W,
     written: i64,
     table: &'static Table,
     chunks: Vec<Chunk>,
-    /// Of the group in memory.
+    /// Rows of the group in memory.
     rows: u64,
     rows_per_group: u64,
-    /// Of those that are written, for the footer.
+    /// Metadata of the groups that are written, for the footer.
     groups: Vec<Vec<u8>>,
     all_rows: u64,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file of the rows of `table`.
+    /// Begins a file for the rows of `table`.
     pub fn new(output: W, table: &'static Table) -> io::Result<Writer<W>> {
         let mut writer = Writer {
             output,
@@ -63,7 +67,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds a row, whose cells are in the columns' order.
+    /// Adds a row, whose cells are in the order of the table's columns.
     pub fn row(&mut self, cells: &[ValueRef]) -> io::Result<()> {
         for ((chunk, column), cell) in self.chunks.iter_mut().zip(self.table.columns).zip(cells) {
             chunk.push(column, *cell)?;
@@ -94,7 +98,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes a page; gives the length of its header.
+    /// Writes one page and returns the length of its header in bytes.
     fn put_page(&mut self, page: &[u8]) -> io::Result<i64> {
         let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
         packer.write_all(page)?;
@@ -115,7 +119,7 @@ impl<W: Write> Writer<W> {
         Ok(header.len() as i64)
     }
 
-    /// Ends the file; gives what it was written into.
+    /// Writes the footer and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         if self.rows > 0 {
             self.end_group()?;
@@ -141,13 +145,13 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A column's cells of one row group.
+/// Cells of one column in one row group.
 #[derive(Default)]
 struct Chunk {
-    /// For each row, whether there is a value.
+    /// One bit a row: whether it has a value.
     there: Bits,
     booleans: Bits,
-    /// Values of the other kinds, as the encoding PLAIN has them.
+    /// Values of the other kinds, in the encoding PLAIN.
     plain: Vec<u8>,
 }
 
@@ -185,7 +189,7 @@ impl Chunk {
     }
 }
 
-/// Bits, the first in the lowest of a byte.
+/// Bits, the first one in the lowest bit of a byte.
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
@@ -201,8 +205,8 @@ impl Bits {
         self.count += 1;
     }
 
-    /// As the encoding RLE has levels of one bit: one run that is packed and repeats nothing,
-    /// which gzip makes short. Its header counts groups of eight.
+    /// Levels of one bit in the encoding RLE: one bit-packed run. It repeats nothing, since gzip
+    /// packs it anyway. Its header counts groups of eight bits.
     fn run(&self) -> Vec<u8> {
         let mut run = Vec::new();
         varint(&mut run, (self.bytes.len() as u64) << 1 | 1);
@@ -211,7 +215,7 @@ impl Bits {
     }
 }
 
-/// The columns, from left to right, after the root.
+/// The elements of the schema: the root, then the columns from left to right.
 fn schema(table: &Table) -> Vec<Vec<u8>> {
     let columns = table.columns.len() as i32;
     let root = Struct::default().text(4, table.name).i32(5, columns).end();
@@ -219,12 +223,12 @@ fn schema(table: &Table) -> Vec<Vec<u8>> {
     elements.extend(table.columns.iter().map(|column| {
         let element = Struct::default()
             .i32(1, physical_type(column.kind))
-            // Of `FieldRepetitionType`: required or optional.
+            // Value of the enumeration `FieldRepetitionType`: 0 is required, 1 is optional.
             .i32(3, column.nullable.into())
             .text(4, column.name);
         match column.kind {
-            // Old readers know the converted type, new ones the logical type: a union, whose
-            // first field is an empty struct for strings.
+            // Old readers know the converted type, new ones the logical type. That is a union; its
+            // first field is an empty struct and stands for strings.
             Kind::Text => {
                 let string = Struct::default().nested(1, Struct::default());
                 element.i32(6, UTF8).nested(10, string)
@@ -236,7 +240,7 @@ fn schema(table: &Table) -> Vec<Vec<u8>> {
     elements
 }
 
-/// Of the enumeration `Type`.
+/// Value of the enumeration `Type`.
 fn physical_type(kind: Kind) -> i32 {
     match kind {
         Kind::Boolean => 0,
@@ -245,7 +249,8 @@ fn physical_type(kind: Kind) -> i32 {
     }
 }
 
-/// What the footer says of a chunk at `at`; the bytes are those of its page with the header.
+/// Metadata in the footer of a chunk at offset `at`; `unpacked` and `packed` are the bytes of its
+/// page with the header.
 fn chunk_metadata(column: &Column, rows: u64, at: i64, unpacked: i64, packed: i64) -> Vec<u8> {
     let metadata = Struct::default()
         .i32(1, physical_type(column.kind))
@@ -259,7 +264,7 @@ fn chunk_metadata(column: &Column, rows: u64, at: i64, unpacked: i64, packed: i6
     Struct::default().i64(2, 0).nested(3, metadata).end()
 }
 
-/// As the format counts bytes.
+/// Length as the format stores it; an error if it exceeds `i32`.
 fn length(bytes: &[u8]) -> io::Result<i32> {
     i32::try_from(bytes.len()).map_err(io::Error::other)
 }

@@ -1,20 +1,20 @@
 //! Thrift's compact protocol, as far as Parquet's metadata need it: structs whose fields are
-//! written in the order of their numbers.
+//! written in ascending order.
 
-/// The type of a field or of a list's elements.
+/// Types of fields and of list elements in the compact protocol.
 const I32: u8 = 5;
 const I64: u8 = 6;
 const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// A list of so many elements has its length behind its header.
+/// A list of this many elements or more has its length after its header.
 const LONG_LIST: usize = 15;
 
-/// A field's number is told by its distance from the one before, in four bits.
+/// Largest distance to the previous field's number; the header has four bits for it.
 const FARTHEST: u8 = 15;
 
-/// A struct that is being written.
+/// A struct that is being encoded.
 #[derive(Default)]
 pub struct Struct {
     bytes: Vec<u8>,
@@ -22,12 +22,12 @@ pub struct Struct {
 }
 
 impl Struct {
-    /// Adds an `i32`: a number, or a value of an enumeration.
+    /// Adds a field of type `i32`: a number, or a value of an enumeration.
     pub fn i32(self, field: u8, number: i32) -> Struct {
         self.number(field, I32, number.into())
     }
 
-    /// Adds an `i64`.
+    /// Adds a field of type `i64`.
     pub fn i64(self, field: u8, number: i64) -> Struct {
         self.number(field, I64, number)
     }
@@ -38,26 +38,26 @@ impl Struct {
         self
     }
 
-    /// Adds a string.
+    /// Adds a field of type string.
     pub fn text(mut self, field: u8, text: &str) -> Struct {
         self.header(field, BINARY);
         binary(&mut self.bytes, text);
         self
     }
 
-    /// Adds a struct.
+    /// Adds a field of type struct.
     pub fn nested(mut self, field: u8, nested: Struct) -> Struct {
         self.header(field, STRUCT);
         self.bytes.extend(nested.end());
         self
     }
 
-    /// Adds a list of structs, each of them ended.
+    /// Adds a field with a list of structs, which are the results of [`Struct::end`].
     pub fn structs(self, field: u8, structs: &[Vec<u8>]) -> Struct {
         self.list(field, STRUCT, structs.len(), &structs.concat())
     }
 
-    /// Adds a list of values of an enumeration.
+    /// Adds a field with a list of `i32`, such as values of an enumeration.
     pub fn i32s(self, field: u8, numbers: &[i32]) -> Struct {
         let mut elements = Vec::new();
         for number in numbers {
@@ -66,7 +66,7 @@ impl Struct {
         self.list(field, I32, numbers.len(), &elements)
     }
 
-    /// Adds a list of one string.
+    /// Adds a field with a list of one string.
     pub fn text_list(self, field: u8, text: &str) -> Struct {
         let mut element = Vec::new();
         binary(&mut element, text);
@@ -90,7 +90,7 @@ impl Struct {
         self.last = field;
     }
 
-    /// Its bytes.
+    /// The encoded struct, with the stop byte at its end.
     pub fn end(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes
@@ -102,12 +102,13 @@ fn binary(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// Small numbers of either sign are short.
+/// Zigzag encoding: numbers close to 0 become small, whatever their sign.
 fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63).cast_unsigned()
 }
 
-/// Seven bits a byte, the lowest first; all but the last have their highest bit set.
+/// Appends a varint (LEB128): seven bits a byte, the lowest first; all bytes but the last have
+/// their highest bit set.
 pub fn varint(bytes: &mut Vec<u8>, mut number: u64) {
     while number > 0x7f {
         bytes.push(number as u8 | 0x80);

@@ -2,18 +2,18 @@ use super::*;
 use crate::flash::Command;
 use proptest::prelude::*;
 
-/// 1 MB with two dies, little spare flash and a small log: the numbers of
-/// `ftl/parameters.h`, in their order.
+/// A device of 1 MB with two dies, little spare flash and a small log. The numbers are in the order
+/// of `ftl/parameters.h`.
 const CONFIG: [u64; 40] = [
     256, 20, 2, 1, 16, 2, 16, 4, 0, 16, 0, 0, 0, 16, 100, 0, 1024, 0, 0, 4, 1, 0, 90_000, 0,
     1_120_000, 0, 3_000_000, 0, 0, 0, 0, 0, 20_000, 20_000, 29_000, 34_000, 10_000, 30_000, 5_000,
     1_000,
 ];
 
-/// `FTL_ARM`.
+/// `FTL_ARM` of `enum ftl_op`.
 const ARM: u32 = 6;
 
-/// Where what is armed is copied to.
+/// First page of the copies of armed ranges.
 const COPIES: u32 = 128;
 
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ enum Step {
         pages: u32,
     },
     Flush,
-    /// Armed, and then written where it was to go.
+    /// Arms a range and then writes its data to the destination.
     Copy {
         lba: u32,
         pages: u32,
@@ -47,7 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A device, its time, and what each page was written with last.
+/// A device, its time, and the last word written to each page.
 struct Host {
     flash: Flash,
     now_ns: u64,
@@ -126,7 +126,7 @@ impl Host {
         }
     }
 
-    /// What is there after the power was cut at once.
+    /// The device's content after a power cut at once.
     fn recovered(&mut self, seed: u64) -> (Vec<u64>, [u64; OPERATION_COUNTERS], (u64, u64)) {
         self.flash.cut_power(0, seed);
         assert!(self.flash.is_off());
@@ -169,7 +169,7 @@ proptest! {
     fn after_a_flush_a_cut_takes_nothing(steps in prop::collection::vec(step(), 0..60), seed: u64) {
         let mut host = Host::new();
         host.play(&steps);
-        // A discard may be undone.
+        // A discard may be undone by the power cut.
         let written = host.word.clone();
         host.play(&[Step::Flush]);
         let (words, _, _) = host.recovered(seed);

@@ -1,8 +1,8 @@
-//! A call as strace prints it, taken apart: `NAME(ARGUMENT, …) = RESULT <SECONDS>`.
+//! Parser of a call in strace's output: `NAME(ARGUMENT, …) = RESULT <SECONDS>`.
 
 use super::super::seconds;
 
-/// A call.
+/// A call, split into its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
@@ -11,21 +11,21 @@ pub(super) struct Call<'a> {
     pub(super) took_ns: u64,
 }
 
-/// How it ended.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// With a number, and the file that it is a descriptor of where strace says so (`-y`).
+    /// A number; with the path of the file if it is a descriptor and strace names it (`-y`).
     Number(i64, Option<Vec<u8>>),
-    /// With an error.
+    /// An error of the call.
     Failed,
-    /// It is not known: `?`.
+    /// strace does not know the result and prints `?`.
     Unknown,
 }
 
-/// As in the line, without thread and time.
+/// Parses a call without the thread and the time before it.
 ///
 /// # Errors
-/// What it has not.
+/// A sentence that names the missing part.
 pub(super) fn parse(text: &str) -> Result<Call<'_>, String> {
     let (name, rest) = text.split_once('(').ok_or("it has no call")?;
     let is_name = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
@@ -44,12 +44,12 @@ pub(super) fn parse(text: &str) -> Result<Call<'_>, String> {
     })
 }
 
-/// Up to the closing bracket, split at the commas that are in no bracket, string or name of a
-/// file; and what follows.
+/// Splits text up to the closing bracket at commas that are in no bracket, string or name of a
+/// file. Returns the arguments and the text after the bracket.
 fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
     let bytes = text.as_bytes();
     let (mut arguments, mut begin, mut at) = (Vec::new(), 0, 0);
-    // What is open: a closing bracket for each.
+    // The closing bracket of each open one.
     let mut open: Vec<u8> = Vec::new();
     while at < bytes.len() {
         match bytes[at] {
@@ -84,7 +84,7 @@ fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
     Err("it has no end".to_owned())
 }
 
-/// Of the closing quote of the string that begins at `at`.
+/// Index of the closing quote of the string that begins at `at`.
 fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     while at < bytes.len() && bytes[at] != b'"' {
@@ -93,12 +93,12 @@ fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
     (at < bytes.len()).then_some(at)
 }
 
-/// Whether a `<` behind this opens the name of a descriptor's file.
+/// Whether a `<` after `before` opens the name of a descriptor's file.
 fn is_name(before: &[u8]) -> bool {
     before.ends_with(b"AT_FDCWD") || before.last().is_some_and(u8::is_ascii_digit)
 }
 
-/// Of the `>` that closes the name that begins at `at`. In a socket's there are arrows.
+/// Index of the `>` that closes the name that begins at `at`. Names of sockets have arrows in them.
 fn end_of_name(bytes: &[u8], at: usize) -> Option<usize> {
     let first = at + bytes[at..].iter().position(|it| *it == b'>')?;
     let name = &bytes[at + 1..first];
@@ -110,7 +110,7 @@ fn end_of_name(bytes: &[u8], at: usize) -> Option<usize> {
     Some(first + end + 1)
 }
 
-/// `RESULT <0.000012>`.
+/// Splits off the duration in nanoseconds, as in `RESULT <0.000012>`; 0 without one.
 fn duration(text: &str) -> Result<(&str, u64), String> {
     let Some(inner) = text.strip_suffix('>') else {
         return Ok((text, 0));
@@ -120,7 +120,7 @@ fn duration(text: &str) -> Result<(&str, u64), String> {
     };
     match seconds(took) {
         Some(took_ns) => Ok((result.trim_end(), took_ns)),
-        // The name of a file.
+        // The angle brackets hold the name of a file.
         None => Ok((text, 0)),
     }
 }
@@ -142,7 +142,7 @@ fn outcome(text: &str) -> Result<Outcome, String> {
     Ok(Outcome::Number(value, named(rest)))
 }
 
-/// `</path>`: the path.
+/// The path in `</path>`.
 fn named(text: &str) -> Option<Vec<u8>> {
     let path = text.strip_prefix('<')?;
     let path = &path[..path.find('>')?];
@@ -150,26 +150,28 @@ fn named(text: &str) -> Option<Vec<u8>> {
 }
 
 impl<'a> Call<'a> {
+    /// The text of an argument.
+    ///
     /// # Errors
-    /// It has not so many.
+    /// The call has fewer arguments.
     pub(super) fn argument(&self, index: usize) -> Result<&'a str, String> {
         let argument = self.arguments.get(index).copied();
         argument.ok_or_else(|| format!("{} has too few arguments", self.name))
     }
 
-    /// A number.
+    /// The value of a numeric argument.
     ///
     /// # Errors
-    /// It is none.
+    /// The argument is not a number.
     pub(super) fn number(&self, index: usize) -> Result<u64, String> {
         let text = self.argument(index)?;
         text.parse().map_err(|_| format!("'{text}' is no number"))
     }
 
-    /// A string.
+    /// The value of a string argument.
     ///
     /// # Errors
-    /// It is none, or strace has cut it short.
+    /// The argument is not a string, or strace has cut it short.
     pub(super) fn path(&self, index: usize) -> Result<Vec<u8>, String> {
         let text = self.argument(index)?;
         let inner = text.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
@@ -179,10 +181,11 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A descriptor, or `AT_FDCWD`, which is none; and its file, where strace says so.
+    /// The descriptor in an argument, and the path of its file where strace names it. The
+    /// descriptor is None for `AT_FDCWD`.
     ///
     /// # Errors
-    /// It is neither.
+    /// The argument is neither of the two.
     pub(super) fn descriptor(
         &self,
         index: usize,
@@ -201,7 +204,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// strace's strings are C's: `\n`, `\"`, `\303`, `\x2f`.
+/// Decodes a C string, with escapes such as `\n`, `\"`, `\303` and `\x2f`.
 fn unescape(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

@@ -1,25 +1,25 @@
-//! A line of strace's: who, when, and what.
+//! Parser of a line of strace's output: the thread, the time and the call.
 
 use super::super::seconds;
 
-/// A line, taken apart as far as that can be done without the lines before it.
+/// A line, parsed as far as that is possible without the lines before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// A signal, an exit, or something that strace says of itself.
+    /// A signal, an exit, or a message of strace itself.
     Remark,
-    /// `NAME(ARGUMENTS) = RESULT`.
+    /// A whole call: `NAME(ARGUMENTS) = RESULT`.
     Call {
         thread: &'a str,
         time_ns: u64,
         text: &'a str,
     },
-    /// The beginning of one.
+    /// The begin of a call that another thread's line interrupted.
     Unfinished {
         thread: &'a str,
         time_ns: u64,
         text: &'a str,
     },
-    /// The rest of one.
+    /// The rest of a call that was interrupted.
     Resumed {
         thread: &'a str,
         name: &'a str,
@@ -30,14 +30,14 @@ pub(super) enum Line<'a> {
 const UNFINISHED: &str = "<unfinished ...>";
 const RESUMED: &str = " resumed>";
 
-/// What strace says of itself.
+/// Prefixes of strace's own messages.
 const OWN: [&str; 2] = ["strace: ", "[ Process PID="];
 
-/// 1973: `-r` and `-t` print less.
+/// A smaller time is not one of `-ttt`: `-r` and `-t` print less. This is in 1973.
 const EARLIEST_NS: u64 = 100_000_000 * 1_000_000_000;
 
 /// # Errors
-/// Why it is none.
+/// A sentence that says why it is not a line of strace.
 pub(super) fn parse(line: &str) -> Result<Line<'_>, String> {
     if OWN.iter().any(|it| line.starts_with(it)) {
         return Ok(Line::Remark);
@@ -54,7 +54,7 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, String> {
         let (name, text) = resumed
             .split_once(RESUMED)
             .ok_or("it goes on with nothing")?;
-        // Interrupted twice.
+        // The call was interrupted a second time.
         return match text.trim_end().strip_suffix(UNFINISHED) {
             Some(_) => Err("a call goes on and does not end".to_owned()),
             None => Ok(Line::Resumed { thread, name, text }),
@@ -74,7 +74,7 @@ pub(super) fn parse(line: &str) -> Result<Line<'_>, String> {
     })
 }
 
-/// `[pid  123] …`, `123 …`, or nothing.
+/// Splits off the thread: `[pid  123] …`, `123 …`, or nothing.
 fn thread(line: &str) -> Result<(&str, &str), String> {
     if let Some(rest) = line.strip_prefix("[pid") {
         let (number, rest) = rest.split_once(']').ok_or("its [pid has no end")?;

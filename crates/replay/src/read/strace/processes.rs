@@ -1,24 +1,24 @@
-//! What descriptors and relative paths mean: each process has descriptors of its own, which its
+//! Meaning of descriptors and relative paths. Each process has a table of descriptors, which its
 //! threads share, and a working directory.
 
 use super::call::{Call, Outcome};
 use crate::calls::{Builder, Calls, Opening, When};
 use std::collections::HashMap;
 
-/// Where a process works of which that is not known: with `-y` strace says it.
+/// Stands for a working directory that is not known; with `-y` strace names it.
 const UNKNOWN_DIRECTORY: &[u8] = b"/working-directory";
 
-/// Descriptors that all processes of a trace get from their parents.
+/// Largest number of descriptors that all processes of a trace inherit.
 const INHERITED_LIMIT: usize = 10_000_000;
 
-/// A table of descriptors, by its number.
+/// Index of a table of descriptors.
 type Table = usize;
 
-/// What descriptors share that were made of each other.
+/// An open file description, which duplicated descriptors share.
 #[derive(Clone, Debug)]
 struct Description {
     path: Vec<u8>,
-    /// In the trace; none for a directory that is only a beginning of paths.
+    /// Handle in the trace; None for a directory that only starts paths.
     handle: Option<u32>,
     position: u64,
     append: bool,
@@ -48,7 +48,7 @@ impl Processes {
         self.builder.finish()
     }
 
-    /// A thread that nobody is known to have made is one of the first process.
+    /// The table of a thread; a thread without a known parent belongs to the first process.
     fn table(&mut self, thread: &str) -> Table {
         if let Some(table) = self.table_of.get(thread) {
             return *table;
@@ -61,8 +61,10 @@ impl Processes {
         0
     }
 
+    /// Adds a call of a thread.
+    ///
     /// # Errors
-    /// Why no kernel made this call.
+    /// A sentence that says why no kernel made this call.
     pub(super) fn call(
         &mut self,
         thread: &str,
@@ -139,7 +141,7 @@ impl Processes {
         }
     }
 
-    /// A process gets what its parent has; a thread shares it.
+    /// Gives a new process a copy of its parent's table; a thread shares the table.
     fn begin_thread(&mut self, table: Table, shares: bool, thread: u64) -> Result<(), String> {
         let mut own = table;
         if !shares {
@@ -160,7 +162,7 @@ impl Processes {
         Ok(())
     }
 
-    /// An absolute path, from a path and the directory's descriptor before it.
+    /// The absolute path of a path argument and the directory's descriptor before it.
     fn path(
         &mut self,
         table: Table,
@@ -201,7 +203,7 @@ impl Processes {
             usize::MAX => "O_WRONLY|O_CREAT|O_TRUNC",
             index => call.argument(index)?,
         };
-        // Links are followed where strace tells where they lead.
+        // strace names the target of links where it names the file.
         let mut path = named.map_or(asked, <[u8]>::to_vec);
         let has = |flag: &str| {
             let ends = |it: char| !it.is_ascii_alphanumeric() && it != '_';
@@ -237,14 +239,14 @@ impl Processes {
     }
 
     fn describe(&mut self, table: Table, descriptor: u64, at: usize) {
-        // A descriptor whose closing was not seen.
+        // The descriptor's number was in use: its close was not traced.
         if let Some(old) = self.tables[table].insert(descriptor as i32, at) {
             self.descriptions[old].descriptors -= 1;
         }
     }
 
-    /// What a descriptor means; `None`, and nothing counted, where that is not known, or is no
-    /// file.
+    /// Description of a descriptor. `None` where it is not known or is not a file; the call is not
+    /// counted.
     fn description(
         &mut self,
         table: Table,
@@ -258,7 +260,7 @@ impl Processes {
         let Some(named) = named else {
             return Ok(known);
         };
-        // What was renamed meanwhile has another name, and is the same.
+        // A file that was renamed meanwhile has another name but is the same file.
         if known.is_some() {
             return Ok(known);
         }
@@ -279,7 +281,8 @@ impl Processes {
         Ok(Some(at))
     }
 
-    /// The handle of a call's descriptor; `None`, and counted, if it is no file's.
+    /// Handle of a call's descriptor. `None` if it is not a file's; the call is counted as left
+    /// out.
     fn file(&mut self, table: Table, call: &Call) -> Result<Option<(usize, u32)>, String> {
         let at = self.description(table, call, 0)?;
         let file = at.and_then(|at| Some((at, self.descriptions[at].handle?)));
@@ -305,7 +308,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Reads and writes: at an offset of their own, or at the position, which they move.
+    /// Adds a read or write, at its own offset or at the position, which it moves.
     fn transfer(
         &mut self,
         when: When,
@@ -324,7 +327,7 @@ impl Processes {
             description.position = self.builder.size(handle);
         }
         let offset = match offset {
-            // preadv2 and pwritev2 have -1 for the position.
+            // preadv2 and pwritev2 take -1 for the current position.
             Some(index) if call.argument(index)? != "-1" => match writes && description.append {
                 true => description.position,
                 false => call.number(index)?,
@@ -423,7 +426,7 @@ impl Processes {
 
     fn duplicate(&mut self, table: Table, call: &Call, descriptor: u64) -> Result<(), String> {
         let Some(at) = self.description(table, call, 0)? else {
-            // It is no file's, and what the number meant before is gone.
+            // The new descriptor is not a file's, and the number's old meaning has ended.
             self.tables[table].remove(&(descriptor as i32));
             return Ok(());
         };

@@ -14,7 +14,7 @@ fn path(calls: &Calls, number: u32) -> String {
     String::from_utf8(calls.paths()[number as usize].clone()).unwrap()
 }
 
-/// Each call in words: `read a/b 0+10`.
+/// A line of text for each call: `read a/b 0+10`.
 fn told(calls: &Calls) -> Vec<String> {
     let of = |handle: u32| path(calls, calls.handles()[handle as usize].path);
     calls
@@ -206,7 +206,7 @@ proptest! {
             let _ = reader.take(&format!("1 1700000000.1 {}", words.concat()));
         }
         let calls = reader.finish();
-        // And what it makes of them can be told and laid out.
+        // The calls can also be printed and laid out.
         let _ = (told(&calls), calls.as_blocks());
     }
 }

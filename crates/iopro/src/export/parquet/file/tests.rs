@@ -1,4 +1,4 @@
-//! What was written is read back by Apache's own crate.
+//! Tests that read the written files with Apache's own crate.
 
 use super::*;
 use ::parquet::basic::{ConvertedType, LogicalType, Repetition};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rusqlite::types::Value;
 use std::fs::File;
 
-/// One of each, and more than a list has in its header.
+/// One column of each kind, and more than a list has in its header.
 const COLUMNS: [Column; 18] = [
     column("number", Kind::Integer, false),
     column("number_or_not", Kind::Integer, true),
