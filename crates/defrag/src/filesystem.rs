@@ -12,7 +12,7 @@ pub enum Filesystem {
     Ext4,
     /// The flash-friendly file system f2fs.
     F2fs,
-    /// XFS.
+    /// XFS, by its magic number.
     Xfs,
     /// Btrfs, whose extents have addresses of its own.
     Btrfs,

@@ -158,7 +158,6 @@ impl Measure {
     /// # Errors
     /// The system's error, such as that of a file that cannot be read with O_DIRECT; `Interrupted`
     /// when `stop` becomes true.
-    /// `stop` becomes true.
     pub fn file(&mut self, path: &Path, stop: &AtomicBool) -> io::Result<ReadTime> {
         let layout = Layout::of(&open(path)?, false)?;
         let chunks = chunks(&layout);

@@ -47,7 +47,6 @@ impl Donor {
     ///
     /// # Errors
     /// The system's error: no space, no quota, no right to write there.
-    /// What the system says: no room, no quota, no right to write there.
     pub fn new(directory: &Path, segments: &[(u64, u64)], owner: &Metadata) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)

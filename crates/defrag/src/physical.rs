@@ -54,7 +54,6 @@ impl Physical {
     ///
     /// # Errors
     /// [`Error::Io`], for instance without the right to read the device.
-    /// [`Error::Io`], as without the right to read the device.
     pub fn of(path: &Path) -> Result<Option<Self>, Error> {
         let file = open(path).map_err(crate::failed("open", path))?;
         let (filesystem, _) = Filesystem::of(&file).map_err(crate::failed("look at", path))?;

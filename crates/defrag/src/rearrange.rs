@@ -40,7 +40,7 @@ pub struct Rearranged {
 /// `progress` is called with the per cent done. The device is stopped in any case at the end.
 ///
 /// # Errors
-/// What the system says; [`Error::DeviceBusy`] if somebody else has the device do it;
+/// The system's error; [`Error::DeviceBusy`] if another program uses the defragmentation;
 /// [`Error::DeviceStopped`] if it ended early; [`Error::Interrupted`] when `stop` becomes true.
 pub fn rearrange(
     hid: &Hid,

@@ -39,7 +39,6 @@ pub struct Moved {
 /// # Errors
 /// Why the file was not moved. After [`Refusal::Changed`], [`Refusal::Busy`] and
 /// [`Refusal::System`] parts of it may have been moved.
-/// [`Refusal::System`] parts of it may have been moved before.
 pub fn repair(
     root: &Path,
     path: &Path,

@@ -75,7 +75,7 @@ pub struct Layout {
     extents: Vec<Extent>,
 }
 
-/// `struct fiemap_extent`.
+/// `struct fiemap_extent` of include/uapi/linux/fiemap.h.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct RawExtent {

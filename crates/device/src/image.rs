@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// `SIMFLASH_REASON_BYTES`.
+/// `SIMFLASH_REASON_BYTES`: size of the text that says why an image is refused.
 const REASON_BYTES: usize = 128;
 
-/// `struct simflash_image`.
+/// `struct simflash_image`, the argument of the ioctl.
 #[repr(C)]
 struct Image {
     version: u32,

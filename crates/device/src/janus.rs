@@ -13,13 +13,13 @@ pub const PAGE_BYTES: u64 = 4096;
 /// `SIMFLASH_MAX_RANGES`: most ranges of a command.
 pub const MOST_RANGES: usize = 1024;
 
-/// `SIMFLASH_IOCTL_VERSION`.
+/// `SIMFLASH_IOCTL_VERSION`: version of the structures.
 pub(crate) const VERSION: u32 = 3;
 
 /// Prefix of these devices' names; other drivers give the ioctl numbers below another meaning.
 const NAME_PREFIX: &str = "simflash";
 
-/// `struct simflash_range`.
+/// `struct simflash_range`: pages of the whole disk.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -61,7 +61,7 @@ pub struct OwnPrograms {
     pub map_pages: u64,
 }
 
-/// `struct simflash_ranges`.
+/// `struct simflash_ranges`: the argument of commands on ranges.
 #[repr(C)]
 struct Ranges {
     version: u32,
@@ -72,7 +72,7 @@ struct Ranges {
     unused: u32,
 }
 
-/// `struct simflash_ftl_stats`.
+/// `struct simflash_ftl_stats`: the counters of the FTL.
 #[repr(C)]
 #[derive(Default)]
 struct Stats {

@@ -1,43 +1,38 @@
 //! Decoded [`Event`]s of the capture.
 //!
 //! # Time and order
-//! All times are nanoseconds of CLOCK_MONOTONIC. A reader gives events by
-//! [`Event::time_ns`], the moment at which the event was made. An event that
-//! covers an interval is made at its *end* and has its begin in a field of its
-//! own; so a read's bios and its blocked intervals come before its
-//! [`CallExit`]. What has to be known earlier has an event at its begin as
-//! well ([`What::CallEnter`]).
+//! All times are nanoseconds of CLOCK_MONOTONIC. A reader gives events by [`Event::time_ns`], the
+//! moment at which the event was made. An event that covers an interval is made at its *end* and
+//! has its begin in a field of its own. The bios and the blocked intervals of a read thus come
+//! before its [`CallExit`]. Calls that must be known earlier have an event at their begin as well
+//! ([`What::CallEnter`]).
 //!
 //! # Identities
-//! * A thread is its kernel thread id. [`What::Thread`] tells whose it is,
-//!   before the thread's first other event, and again when its name, program or
-//!   cgroup changes. Ids are used again; [`ThreadInfo::start_ns`] differs then.
-//! * A file is a [`FileId`]; [`What::Name`] tells its path, before or soon
-//!   after the file's first other event, and again when it is renamed. The
-//!   same name may be told more than once.
-//! * A bio and a request are addresses in the kernel, used again as soon as
-//!   the former one is complete. Match them in order of time.
-//! * Sectors are 512 bytes and count from the beginning of the *whole disk*,
-//!   also where the I/O came through a partition; [`Dev`] of block events is
-//!   that disk. [`FileId::dev`] is the file system's device, the partition.
+//! * A thread is its kernel thread id. [`What::Thread`] tells its task before the thread's first
+//!   other event, and again when its name, program or cgroup changes. The kernel reuses ids;
+//!   [`ThreadInfo::start_ns`] differs then.
+//! * A file is a [`FileId`]. [`What::Name`] tells its path before or soon after the file's first
+//!   other event, and again when it is renamed. The same name may be told more than once.
+//! * A bio and a request are addresses in the kernel, which are reused as soon as the former one is
+//!   complete. Match them in order of time.
+//! * Sectors are 512 bytes and count from the begin of the *whole disk*, also for I/O through a
+//!   partition. The [`Dev`] of block events is that disk. [`FileId::dev`] is the file system's
+//!   device, the partition.
 //! * Pages are those of the page cache, 4096 bytes
 //!   ([`Header::page_bytes`](crate::recording::Header::page_bytes)).
 //!
 //! # What belongs together
-//! * Everything between a thread's [`CallExit::begin_ns`] and that event's
-//!   time, with the same thread, was done in that call. A page fault may happen
-//!   inside of another call; [`Event::in_fault`] is set then.
-//! * A buffered write dirties the pages of its range ([`CallExit::call`] and
-//!   `result`). [`What::Dirtied`] tells which of them went from clean to dirty,
-//!   so which began a new version; the others were dirty already, and the same
-//!   later request carries them. [`What::Cleaned`] ends the version: these
-//!   pages were taken for writeback, and the next request with a
-//!   [`What::Segment`] of such a page carries it. [`What::Truncated`] ends
-//!   versions that nobody will ever write.
-//! * A request consists of bios. [`What::Issue`] is followed by one
-//!   [`What::Segment`] for each run of adjoining pages (or, for direct I/O,
-//!   each bio) in it: that is where a bio, the pages in it and the request are
-//!   tied together, after all merging and splitting.
+//! * All events of a thread between [`CallExit::begin_ns`] and the time of that [`CallExit`] belong
+//!   to the call. A page fault may happen inside of another call; [`Event::in_fault`] is set then.
+//! * A buffered write dirties the pages of its range ([`CallExit::call`] and `result`).
+//!   [`What::Dirtied`] tells which of them went from clean to dirty, and so began a new version.
+//!   The others were dirty already, and the same later request carries them.
+//! * [`What::Cleaned`] ends the version: these pages were taken for writeback. The next request
+//!   with a [`What::Segment`] of such a page carries it. [`What::Truncated`] ends versions that
+//!   will never be written.
+//! * A request consists of bios. [`What::Issue`] is followed by one [`What::Segment`] for each run
+//!   of adjoining pages in it, or for each bio of direct I/O. The segment ties the bio, its pages
+//!   and the request together, after all merging and splitting.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -61,15 +56,14 @@ pub struct Event {
 /// Kinds of events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// A call began. Made for calls that write, sync, rename or remove, not for
-    /// those that read: their pages may be on the way to the device long before
-    /// they return.
+    /// A call began that writes, syncs, renames or removes. The pages of such a call may go to
+    /// the device long before it returns. Reads have no such event.
     CallEnter(Call),
     /// A call returned.
     CallExit(CallExit),
     /// A request of io_uring was submitted.
     RingSubmit(RingSubmit),
-    /// A request of io_uring has its result.
+    /// A request of io_uring completed.
     RingComplete(RingComplete),
 
     /// Pages were added to the page cache, to be read or written.
@@ -78,8 +72,8 @@ pub enum What {
     Dirtied(PageRun),
     /// Dirty pages were taken for writeback (`folio_clear_dirty_for_io`).
     Cleaned(PageRun),
-    /// Pages were thrown away, dirty or not: truncated, hole punched, or the
-    /// last link and the last user are gone.
+    /// Pages were thrown away, dirty or not: by a truncation, a hole punch, or the end of the
+    /// file's last link and last user.
     Truncated(Truncated),
     /// A thread wrote back pages of one file (`do_writepages`): the kernel's
     /// flusher, jbd2, or a call that syncs.
@@ -87,8 +81,8 @@ pub enum What {
 
     /// A bio came to the block layer (blktrace's Q).
     Queue(Queue),
-    /// A thread that held its requests back in a plug gives them to the queue
-    /// (U, UT). Not made for a single one.
+    /// A thread passes the requests in its plug to the queue (U, UT). A single request has no such
+    /// event.
     Unplug {
         /// Disk of the requests.
         dev: Dev,
@@ -103,22 +97,22 @@ pub enum What {
     RequestMerge(Request),
     /// A bio was too large and was cut (X).
     Split(Split),
-    /// A request came to the I/O scheduler (I). Without a scheduler it often
-    /// goes directly to the driver and there is no such event.
+    /// A request was inserted into the I/O scheduler (I). Without a scheduler requests often go
+    /// directly to the driver, without this event.
     Insert(Request),
     /// A request went to the driver (D). Its [`What::Segment`]s follow.
     Issue(Request),
-    /// What is in a request, told when it was issued.
+    /// A run of pages in a request, told after its issue.
     Segment(Segment),
-    /// The driver did not take a request and it waits again (R).
+    /// The driver returned a request, which is queued again (R).
     Requeue(Request),
     /// A request, or a first part of it, is done (C).
     Complete(Complete),
 
-    /// jbd2 went on to this phase of a commit.
+    /// A commit of jbd2 entered a phase.
     Commit(Commit),
-    /// A thread opened its first handle on a transaction: what it changes goes
-    /// into this commit. Not told again until the thread joins another one.
+    /// A thread opened its first handle on a transaction, so its changes go into this commit. The
+    /// next such event of the thread is for another transaction.
     Joined(Transaction),
 
     /// A thread was blocked in the storage stack.
@@ -131,13 +125,13 @@ pub enum What {
         reclaimed_pages: u64,
     },
 
-    /// Who a thread is.
+    /// Identity and names of a thread, also after a change.
     Thread(ThreadInfo),
     /// A thread ended.
     ThreadEnd,
-    /// What a file is called.
+    /// The path of a file.
     Name(Name),
-    /// What a cgroup is called.
+    /// The path of a cgroup.
     Cgroup {
         /// Id of the cgroup, as in [`ThreadInfo::cgroup`].
         id: u64,
@@ -226,7 +220,7 @@ pub struct Call {
     pub flags: CallFlags,
 }
 
-/// Set of properties of a call.
+/// Set of flags of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallFlags(pub u16);
 
@@ -533,7 +527,7 @@ pub enum Op {
 pub struct Io {
     /// The disk, also if the I/O came through a partition.
     pub dev: Dev,
-    /// The operation.
+    /// What the bio or request does.
     pub op: Op,
     /// The kernel's flags.
     pub flags: IoFlags,

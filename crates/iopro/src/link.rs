@@ -6,7 +6,6 @@
 //!
 //! A *page version* is a page from the moment it becomes dirty until it is taken for writeback.
 //! Several calls may have a part in one; see [`writes`].
-//! taken for writeback. Several calls may have a part in one. See [`writes`].
 
 mod block;
 mod calls;

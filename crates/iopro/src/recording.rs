@@ -6,16 +6,16 @@
 //!           · u64 time · u64 checksum of all of the block but itself · payload
 //! payload = record*, see `wire`
 //! ```
-//! All numbers are little-endian; checksums are XXH64. A block of kind *data*
-//! holds what one CPU's ring buffer held, byte for byte: the recorder neither
-//! decodes nor compresses, since each instruction of its own is one that the
-//! recorded workload does not get (LZ4 would take more of them than all of the
-//! capture does). The recorder empties all rings in rounds, and ends a round
-//! with a block *round*; its time is that of the round's begin, and every event
-//! from before then is in this or an earlier round, save what was being written
-//! by a program just then. A recording that was ended in order has a last block
-//! *end*. One that was not, because of a kill or a full disk, is good up to its
-//! last whole block.
+//! All numbers are little-endian; checksums are XXH64. A block of kind *data* holds the content of
+//! one CPU's ring buffer, byte for byte. The recorder neither decodes nor compresses, since it
+//! takes its CPU time from the recorded workload. LZ4 alone would take more than the whole capture.
+//!
+//! The recorder empties all rings in rounds, and ends a round with a block *round*, whose time is
+//! the round's begin. Every event from before that time is in this or an earlier round, unless a
+//! program was just writing it.
+//!
+//! A recording that was ended in order has a last block *end*. After a kill or on a full disk the
+//! recording is good up to its last complete block.
 
 mod reader;
 mod writer;
@@ -89,11 +89,11 @@ pub struct Header {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// All tasks.
+    /// All tasks of the machine.
     System,
     /// A process that ran already, and its children.
     Process {
-        /// Process id.
+        /// Process id of the target.
         pid: u32,
     },
     /// The processes in a cgroup and in those below it.
@@ -115,7 +115,7 @@ pub enum Target {
 /// A disk at the begin of the recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Device number.
+    /// Device number of the disk.
     pub dev: Dev,
     /// Name below /dev.
     pub name: String,
@@ -132,7 +132,7 @@ pub struct Disk {
 /// A partition of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Device number.
+    /// Device number of the partition.
     pub dev: Dev,
     /// Name below /dev.
     pub name: String,
@@ -149,7 +149,7 @@ pub struct Mount {
     pub dev: Dev,
     /// Directory of the file system that is mounted; `/` for all of it.
     pub root: String,
-    /// Mount point.
+    /// Directory that it is mounted on.
     pub path: String,
     /// Type of the file system.
     pub kind: String,

@@ -282,7 +282,7 @@ pub struct NameChange {
     pub file: u64,
     /// When the name was told, in nanoseconds of CLOCK_MONOTONIC.
     pub time_ns: u64,
-    /// The path.
+    /// The path that the file had, got or lost.
     pub path: String,
     /// Reason, as in the table `file_names`.
     pub why: String,
@@ -317,7 +317,6 @@ pub fn name_changes(store: &Store) -> Result<Vec<NameChange>, Error> {
 ///
 /// # Errors
 /// The query of the database fails.
-/// What the database says.
 pub fn flows(
     store: &Store,
     window: (std::ops::Range<u64>, u64),

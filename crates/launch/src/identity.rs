@@ -14,7 +14,7 @@ const FS_IOC_GETVERSION: libc::c_ulong = 0x8008_7601;
 pub struct Identity {
     /// `st_dev`: device of the file system.
     pub device: u64,
-    /// `st_ino`.
+    /// `st_ino`: inode number.
     pub inode: u64,
     /// Inode generation, which counts the uses of an inode number. 0 on file systems without it.
     pub generation: u32,

@@ -5,14 +5,14 @@
 //! the device's order thus becomes the plan's requests:
 //!
 //! * Pages are read through the page cache. The file is marked as read at random
-//!   (`POSIX_FADV_RANDOM`), so the kernel reads exactly what is asked for
+//!   (`POSIX_FADV_RANDOM`), so the kernel reads exactly the requested pages
 //!   (`force_page_cache_ra`).
-//! * The data is not wanted here, only in the page cache, so such a read does not wait
-//!   (`RWF_NOWAIT`): once the kernel has sent for the pages it ends with EAGAIN. It copies
-//!   only what was there before, and nothing is left to be done when the pages come. Before
-//!   Linux 6.12 it would send for nothing; there the reads wait, and copy.
-//! * Padding is read past the page cache (O_DIRECT), from the file that it lies in or,
-//!   where it is in none of the profile's, from the device.
+//! * The data are needed only in the page cache, so such a read does not wait (`RWF_NOWAIT`). It
+//!   ends with EAGAIN once the kernel has sent the requests, and copies only pages that were there
+//!   before. Nothing is left to do when the pages come. A kernel before Linux 6.12 would send
+//!   nothing; there the reads wait, and copy.
+//! * Padding is read with O_DIRECT, from the file that contains it. Padding that no file of the
+//!   profile contains is read from the device.
 //!
 //! All reads have one buffer in common, whose content is not used.
 

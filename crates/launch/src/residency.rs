@@ -16,7 +16,7 @@ struct CachestatRange {
     length: u64,
 }
 
-/// `struct cachestat`.
+/// `struct cachestat` of `linux/mman.h`.
 #[repr(C)]
 #[derive(Default)]
 struct Cachestat {

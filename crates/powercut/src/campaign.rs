@@ -73,7 +73,6 @@ struct Known<'a> {
 ///
 /// # Errors
 /// [`Error::Cut`] for the first cut with a loss.
-/// [`Error::Cut`] with the first cut that lost something, and what.
 pub fn cut(
     stream: &Stream,
     request: Request,

@@ -41,7 +41,7 @@ pub enum Error {
         operation: u64,
         /// Seed of how operations in flight were torn.
         seed: u64,
-        /// What was lost.
+        /// The loss that was found after the recovery.
         what: Box<Error>,
     },
     /// A page has a content that it may not have; holds the page's number.

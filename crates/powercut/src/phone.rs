@@ -23,7 +23,6 @@ const STREAM: &str = "stream";
 ///
 /// # Errors
 /// A sentence that says what failed.
-/// One sentence.
 pub fn record(days: u32, seed: u64, mount_point: &Path, device: &Path) -> Result<Vec<u8>, String> {
     let never = AtomicBool::new(false);
     let directory = mount_point.join("phone");

@@ -105,7 +105,7 @@ enum Rule {
         other: &'static str,
         most: f64,
     },
-    /// The ratio of one policy to the best of what its users have today, paired by seed, has an
+    /// The ratio of one policy to the best of its users' policies of today, paired by seed, has an
     /// interval whose upper end is at most this.
     IntervalOverBest { policy: &'static str, most: f64 },
     /// The mean of one policy is at most this many times unloaded.

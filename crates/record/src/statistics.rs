@@ -17,7 +17,7 @@ const T_95_BEYOND: [(usize, f64); 4] = [(1000, 1.962), (120, 1.980), (60, 2.000)
 pub struct Statistics {
     /// Number of values, at least 1.
     pub count: usize,
-    /// Arithmetic mean.
+    /// Arithmetic mean of the values.
     pub mean: f64,
     /// Sample standard deviation; 0 for one value.
     pub deviation: f64,

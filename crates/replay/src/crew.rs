@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Size of each thread's buffer; larger reads and writes are done in pieces.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;
 
-/// Number of threads where the pace does not bound the operations in flight.
+/// Number of threads for [`Pace::Open`], and the most for [`Pace::Mixed`].
 const OPEN_THREADS: u32 = 64;
 
 /// Interval at which a waiting thread checks the stop flag.

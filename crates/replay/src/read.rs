@@ -26,7 +26,7 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Formats of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// `proces,device,rw_flag,sector,size,timestamp` (MobileBlockIOTraces).
+    /// Lines of `proces,device,rw_flag,sector,size,timestamp` (MobileBlockIOTraces).
     Phone,
     /// The text that blkparse prints by default.
     Blkparse,

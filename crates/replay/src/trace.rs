@@ -7,9 +7,9 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Kind {
-    /// A read.
+    /// A read of data.
     Read,
-    /// A write.
+    /// A write of data.
     Write,
     /// A discard (trim).
     Discard,

@@ -101,8 +101,8 @@ fn enter(cgroup: &str) -> Outcome<()> {
 }
 
 impl Way {
-    /// Time of the wait. With `is_lent` the waiter is in the foreground, the writer in the background,
-    /// and promotion is on.
+    /// Time of the wait. With `is_lent` the waiter is in the foreground, the writer in the
+    /// background, and promotion is on.
     fn takes(&self, stand: &Stand, is_lent: bool) -> Outcome<Duration> {
         let volume = Volume::with(stand, self.layout)?;
         stand.set("iosched/boost", if is_lent { "all" } else { "none" })?;

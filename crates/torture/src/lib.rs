@@ -290,10 +290,10 @@ pub fn find(name: &str) -> Result<&'static Trial, String> {
 }
 
 impl Trial {
-    /// Runs the trial.
+    /// Brings the stand into its initial state, and runs the trial.
     ///
     /// # Errors
-    /// What was not withstood.
+    /// A sentence that says what the modules did not withstand.
     pub fn run(&self, stand: &Stand) -> Result<(), Failure> {
         stand.prepare()?;
         (self.run)(stand)

@@ -27,7 +27,7 @@ const LASTING: &str = "/torture-lasting";
 /// Lists, with the share that precedes each cgroup.
 const LISTS: [(&str, &str); 3] = [("foreground", ""), ("background", ""), ("visible", "30 ")];
 
-/// Longest time until a removed cgroup without references is freed.
+/// Longest time until a removed cgroup that was referenced is freed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {

@@ -237,7 +237,7 @@ impl Passed {
         Ok(())
     }
 
-    /// Checks that all classes were dispatched, and that the share was kept.
+    /// Checks that all classes were dispatched, and that background writes got only their share.
     fn was_a_test(&self, dispatches: &[Dispatch]) -> Outcome<()> {
         for class in [
             Class::SyncRead,

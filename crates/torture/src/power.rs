@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// `struct simflash_power`.
+/// `struct simflash_power`: the argument of the ioctl.
 #[repr(C)]
 struct Raw {
     version: u32,

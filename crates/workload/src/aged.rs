@@ -6,7 +6,6 @@
 //! about ten pieces, the dissertation's example for the cost of fragments (3.3.1). One long file
 //! lies beside them, as on any phone. `frontrow defrag` measures the time of contiguous reads in
 //! it.
-//! piece takes.
 
 use crate::background::Background;
 use crate::front::{Front, Scenario, be_elsewhere};

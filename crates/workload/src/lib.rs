@@ -168,7 +168,7 @@ impl Entry {
     }
 }
 
-/// All workloads.
+/// All workloads, by name.
 pub const WORKLOADS: &[Entry] = &[
     Entry::new("m1", "creat, write 4 KB, fsync, close of one file"),
     Entry::new("m2", "creat, write 1 MB, fsync, close of one file"),

@@ -65,8 +65,8 @@ impl<'a> Meter<'a> {
         Ok(outcome)
     }
 
-    /// Runs a part of a response that is the same in every run under any load, such as a photo or a
-    /// shot, and records its time.
+    /// Runs a part of a response that is the same in every run, such as a photo or a shot, and
+    /// records its time.
     pub(crate) fn step<T>(
         &mut self,
         parts: impl FnOnce(&mut Self) -> Result<T, Error>,

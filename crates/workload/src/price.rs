@@ -1,6 +1,6 @@
 //! Cost of a foreground for the background.
 //!
-//! `completion` is the time in which the load writes its file once and makes it durable, with M1
+//! `completion` is the time in which the load writes its file once and makes it durable. M1 runs
 //! beside it for a tenth of that time. `share` is the rate at which the load's data reach the
 //! device while M1 runs for some seconds, over its rate alone.
 //!

@@ -7,7 +7,7 @@ const VERSION: u32 = 3;
 const OPERATIONS: usize = 4;
 const MAX_DIES: usize = 64;
 
-/// `struct simflash_stats`.
+/// `struct simflash_stats`: the device's counters.
 #[repr(C)]
 #[derive(Clone)]
 struct Raw {

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 /// Ways to defragment the phone's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Upkeep {
-    /// No defragmentation.
+    /// Files are not defragmented.
     #[default]
     None,
     /// e4defrag of e2fsprogs on all files.

@@ -4,7 +4,7 @@ use super::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus};
 
-/// The thing whose end is the end of the recording.
+/// The command or process whose end ends the recording.
 #[derive(Debug)]
 pub enum Subject {
     /// Nothing: the recording ends by time or by request.

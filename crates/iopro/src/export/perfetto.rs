@@ -2,8 +2,8 @@
 //!
 //! Each thread has a track with its calls and waits, below its process. Each disk has tracks for
 //! the queued requests, the requests in the device, and the commits of the journals. Arrows lead
-//! from a call to the requests that carried its data, and from the requests that had fetched a
-//! call's data before it began to that call.
+//! from a call to the requests that carried its data. They also lead to a call from requests that
+//! had fetched its data before it began.
 //!
 //! Slices on one track have to be nested or apart. Requests overlap, so each is put on the first
 //! free one of several tracks of the same name.
@@ -227,7 +227,7 @@ fn device_name(database: &Connection, device: u64) -> Result<String, Error> {
 }
 
 /// The SQL that makes the table of arrows between slices that are shown. An arrow leads from a call
-/// to a request with its data, or from a request to a later call that used the data it had fetched.
+/// to a request with its data, or from a request to a later call that used its data.
 fn arrows() -> String {
     format!(
         "CREATE TEMP TABLE arrows AS

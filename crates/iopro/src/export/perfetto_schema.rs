@@ -128,7 +128,7 @@ impl TrackDescriptor {
 /// The process that a track stands for.
 #[derive(Default)]
 pub struct ProcessDescriptor {
-    /// Process id.
+    /// Process id (`tgid`).
     pub pid: Option<i32>,
     /// Name that is shown for the process.
     pub process_name: Option<String>,
@@ -139,7 +139,7 @@ pub struct ProcessDescriptor {
 pub struct ThreadDescriptor {
     /// Id of the thread's process.
     pub pid: Option<i32>,
-    /// Thread id.
+    /// Thread id, as the kernel numbers threads.
     pub tid: Option<i32>,
     /// Name that is shown for the thread.
     pub thread_name: Option<String>,

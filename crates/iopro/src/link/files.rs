@@ -146,7 +146,7 @@ impl Files {
         })
     }
 
-    /// The path in the machine's tree, if the file system was mounted at the begin.
+    /// The path in the machine's tree if the file system was mounted at the begin, else `path`.
     fn below_mount(&self, dev: Dev, path: &str) -> String {
         let mounted = self.mounts.iter().filter(|mount| mount.dev == dev);
         let below = mounted.filter_map(|mount| {

@@ -34,7 +34,7 @@ pub struct Run {
 pub struct Done {
     /// `request_id` in the tables.
     pub request: u64,
-    /// The disk.
+    /// Device number of the disk.
     pub dev: Dev,
     /// First sector on the disk, of 512 bytes.
     pub sector: u64,

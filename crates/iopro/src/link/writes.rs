@@ -1,28 +1,25 @@
-//! Page versions: who dirtied them, and what became of them.
+//! Page versions: the calls with a part in each, and the end of that part.
 //!
-//! A version begins when the page becomes dirty and ends when it is taken for
-//! writeback, or thrown away. A call has a part in a version from the moment it
-//! changes bytes of the page until all of these bytes are overwritten. What
-//! became of that part is one page in one link:
+//! A version begins when the page becomes dirty. It ends when the page is taken for writeback or
+//! thrown away. A call has a part in a version from the moment it changes bytes of the page until
+//! all of these bytes are overwritten. The end of that part is one page in one link:
 //!
-//! * `write`: the page was taken, and this request carries it. All calls that
-//!   still have a part then are linked to it.
-//! * `overwritten`: later calls replaced all bytes of the call's before.
-//! * `truncated`, `removed`: the page was thrown away before.
-//! * `pending`: neither, when the recording ended.
-//! * `unlinked`: it was taken and no request came.
+//! * `write`: the page was taken, and this request carries it. All calls that still have a part
+//!   then are linked to the request.
+//! * `overwritten`: later calls replaced all bytes of the call before that.
+//! * `truncated`, `removed`: the page was thrown away before that.
+//! * `pending`: none of these had happened when the recording ended.
+//! * `unlinked`: the page was taken, and no request came.
 //!
-//! Bytes of a call are known when it returns, its dirty pages at once; until
-//! then it has all bytes of the pages that it made dirty. Of calls that write
-//! the same bytes at the same time the one that returns last counts as the
-//! later one. Stores to a mapped page may hit any of its bytes and at any time,
-//! so neither do they overwrite others nor are they overwritten.
+//! The dirty pages of a call are known at once, its bytes only when it returns. Until then the call
+//! has all bytes of the pages that it made dirty. Of calls that write the same bytes at the same
+//! time, the one that returns last counts as the later one. Stores to a mapped page may change any
+//! of its bytes at any time. They neither overwrite the bytes of others nor are overwritten.
 //!
-//! Runs of pages are told when the run is over, so a page may have become dirty
-//! anew before it is told that it was taken. Then the older version is assumed
-//! to have been taken. In the same way a page may be taken and even be in a
-//! request before it is told who dirtied it; the piece then belongs to nobody
-//! (call 0) and the next one told of gets it.
+//! A run of pages is told when it has ended. A page may thus become dirty anew before the event
+//! that it was taken; then the older version is assumed to have been taken. A page may also be in a
+//! request before the event of its dirtier. The piece then belongs to call 0, and the next call
+//! that is told of gets it.
 
 use super::regions::{ASSUMED, Map, Mark, Piece, UNTOLD};
 use super::{Linker, calls};

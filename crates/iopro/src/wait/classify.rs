@@ -358,7 +358,8 @@ impl Linker {
         self.recent().submitted_by(task, since_ns).cloned()
     }
 
-    /// The other task that the device worked for most while this task waited.
+    /// The other task that the device worked for most while this task waited for a free device or
+    /// queue. None if it waited for something else.
     fn culprit(
         &self,
         class: Class,

@@ -49,7 +49,7 @@ pub struct TrackDescriptor {
 /// The process that a track stands for.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ProcessDescriptor {
-    /// Process id.
+    /// Process id (`tgid`).
     #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
     /// Name that is shown for the process.
@@ -63,7 +63,7 @@ pub struct ThreadDescriptor {
     /// Id of the thread's process.
     #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
-    /// Thread id.
+    /// Thread id, as the kernel numbers threads.
     #[prost(int32, optional, tag = "2")]
     pub tid: Option<i32>,
     /// Name that is shown for the thread.

@@ -18,7 +18,6 @@ type Requests = Vec<Vec<Range<usize>>>;
 /// Data are planned first, by the paper's dynamic program. If the commands then take longer, more
 /// padding helps. Each command saved has the same price in data, so the smallest gaps are padded
 /// until both take the same time.
-/// in data for each command: the smallest gaps, until both take the same.
 pub fn within(most_bytes: u64, lists: &[Vec<Chunk>], latency: &Latency) -> Requests {
     let data = latency.of_data();
     let time = |found: &Requests| Time::of(lists, found, latency, &data);

@@ -167,10 +167,14 @@ impl Flash {
         (stats.mount_ns, stats.mount_row_reads)
     }
 
-    /// Counters since the last reset: row reads, row programs, page programs, padded pages and
-    /// erases; row and page programs of garbage collection; row programs, page programs and erases
-    /// of log and checkpoints; pages elided and spread; row and page programs of the map; pages
-    /// folded.
+    /// Counters since the last reset, in this order:
+    ///
+    /// - row reads, row programs, page programs, padded pages and erases;
+    /// - row and page programs of garbage collection;
+    /// - row programs, page programs and erases of log and checkpoints;
+    /// - pages elided and pages spread;
+    /// - row and page programs of the map;
+    /// - pages folded.
     pub fn operation_counters(&mut self) -> [u64; OPERATION_COUNTERS] {
         let it = self.stats();
         [
