@@ -25,7 +25,9 @@ fn main() {
         ])
         .arg(format!("-D__TARGET_ARCH_{machine}"))
         .arg(format!("-I{libbpf}"))
+        // Where Debian has the machine's own headers, and those of another machine.
         .arg(format!("-I/usr/include/{arch}-linux-gnu"))
+        .arg(format!("-I/usr/{arch}-linux-gnu/include"))
         // The object is part of the guests' image, which is the same wherever it is built.
         .arg(format!("-ffile-prefix-map={libbpf}=libbpf"))
         .arg(format!("-ffile-prefix-map={manifest}=iopro"))

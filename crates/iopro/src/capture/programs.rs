@@ -224,9 +224,23 @@ fn fill(settings: &mut [u8], layout: Layout) {
     put(SHIFT_AT, layout.segment_bytes.trailing_zeros());
 }
 
+/// Calls that later architectures were not given.
+#[cfg(target_arch = "x86_64")]
+const OLD_CALLS: [(libc::c_long, CallKind); 6] = [
+    (libc::SYS_open, CallKind::Open),
+    (libc::SYS_creat, CallKind::Creat),
+    (libc::SYS_rename, CallKind::Rename),
+    (libc::SYS_unlink, CallKind::Unlink),
+    (libc::SYS_rmdir, CallKind::Rmdir),
+    (libc::SYS_mkdir, CallKind::Mkdir),
+];
+/// Calls that later architectures were not given.
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_CALLS: [(libc::c_long, CallKind); 0] = [];
+
 /// The numbers that recorded calls have on this machine.
 fn calls() -> Vec<(usize, CallKind)> {
-    let mut calls = vec![
+    let calls = [
         (libc::SYS_read, CallKind::Read),
         (libc::SYS_pread64, CallKind::Pread64),
         (libc::SYS_readv, CallKind::Readv),
@@ -263,17 +277,9 @@ fn calls() -> Vec<(usize, CallKind)> {
         (libc::SYS_readahead, CallKind::Readahead),
         (libc::SYS_execve, CallKind::Execve),
     ];
-    #[cfg(target_arch = "x86_64")]
-    calls.extend([
-        (libc::SYS_open, CallKind::Open),
-        (libc::SYS_creat, CallKind::Creat),
-        (libc::SYS_rename, CallKind::Rename),
-        (libc::SYS_unlink, CallKind::Unlink),
-        (libc::SYS_rmdir, CallKind::Rmdir),
-        (libc::SYS_mkdir, CallKind::Mkdir),
-    ]);
     calls
         .into_iter()
+        .chain(OLD_CALLS)
         .map(|(number, kind)| (number as usize, kind))
         .filter(|(number, _)| *number < CALL_NUMBERS)
         .collect()
