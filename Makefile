@@ -57,7 +57,7 @@ STRESS_MEMORY_LAPS ?= 200
 CARGO_HOME ?= $(HOME)/.cargo
 NO_HOST_PATHS := --config "target.'cfg(target_os = \"linux\")'.rustflags = ['--remap-path-prefix=$(CARGO_HOME)=cargo']"
 
-.PHONY: build setup setup-cross setup-with-apt setup-without-apt install-packages setup-stress demo test lint stress slow-tests
+.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-stress demo test lint stress slow-tests
 build: setup $(if $(IS_CROSS),setup-cross)
 	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
 
@@ -104,7 +104,7 @@ demo: build
 		--load idle,writer --seeds 1..5 --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
 
-test: build readers
+test: build readers arm64-program
 	$(CARGO) run -q --locked -p tally -- \
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
@@ -116,6 +116,11 @@ lint: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
 		$(CARGO) doc --workspace --locked --no-deps --document-private-items
+
+# What arm64 guests start, and what boots them.
+arm64-program:
+	@$(MAKE) --no-print-directory install-packages PACKAGES=qemu-system-arm
+	@$(MAKE) --no-print-directory build ARCH=arm64
 
 stress: setup-stress
 	@echo "Building two debug kernels takes half an hour, the first time; their trials more than an hour."

@@ -4,17 +4,14 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// Headers of the machine, and the name that `bpf_tracing.h` has for it.
-const MACHINES: [(&str, &str); 2] = [("x86_64", "x86"), ("aarch64", "arm64")];
-
 fn main() {
     let variable = |name: &str| env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"));
     let source = "src/bpf/iopro.bpf.c";
     println!("cargo::rerun-if-changed=src/bpf");
 
-    let arch = variable("CARGO_CFG_TARGET_ARCH");
-    let Some((_, machine)) = MACHINES.iter().find(|(it, _)| *it == arch) else {
-        panic!("iopro's programs do not know the system calls' registers of {arch}");
+    let target = variable("TARGET");
+    let Some(arch) = arch::ALL.into_iter().find(|it| it.rust == target) else {
+        panic!("iopro's programs do not know the system calls' registers of {target}");
     };
     let libbpf = variable("DEP_BPF_INCLUDE");
     let manifest = variable("CARGO_MANIFEST_DIR");
@@ -23,11 +20,11 @@ fn main() {
         .args([
             "-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3",
         ])
-        .arg(format!("-D__TARGET_ARCH_{machine}"))
+        .arg(format!("-D__TARGET_ARCH_{}", arch.kernel))
         .arg(format!("-I{libbpf}"))
         // Where Debian has the machine's own headers, and those of another machine.
-        .arg(format!("-I/usr/include/{arch}-linux-gnu"))
-        .arg(format!("-I/usr/{arch}-linux-gnu/include"))
+        .arg(format!("-I/usr/include/{}", arch.gnu))
+        .arg(format!("-I/usr/{}/include", arch.gnu))
         // The object is part of the guests' image, which is the same wherever it is built.
         .arg(format!("-ffile-prefix-map={libbpf}=libbpf"))
         .arg(format!("-ffile-prefix-map={manifest}=iopro"))

@@ -19,7 +19,7 @@ use std::time::Duration;
 const FRONTROW: &str = "/proc/self/exe";
 
 /// Where guests have Debian's libraries.
-const LIBRARIES: &str = "/lib/x86_64-linux-gnu";
+const LIBRARIES: &str = arch::NATIVE.libraries;
 
 /// What SQLite reads: rows of a table of 0.6 MB, which its prompt has no index for.
 const TABLE: &str = "CREATE TABLE t (i INTEGER, w TEXT); \
