@@ -39,7 +39,7 @@ pub enum Error {
     NoBtf,
     /// Something is not there without which nothing can be linked.
     #[error(
-        "this kernel has no {0}, which recording needs: boot 6.1 or newer, or record in a guest with `frontrow lab exec`"
+        "this kernel has no {0}, which recording needs: boot 6.1 or newer, on arm64 6.4, or record in a guest with `frontrow lab exec`"
     )]
     KernelLacks(String),
     /// A field is not where, or not what, these programs know.

@@ -412,7 +412,7 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<Link>, Error
         match program.attach() {
             Ok(link) => links.push(link),
             Err(_) if NEEDED.contains(&name.as_str()) => {
-                return Err(Error::Load(format!("{name}: {}", complaints().trim())));
+                return Err(attach_error(&name, &complaints()));
             }
             Err(_) => {
                 let section = program.section().to_string_lossy().into_owned();
@@ -423,6 +423,16 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<Link>, Error
         }
     }
     Ok(links)
+}
+
+/// libbpf's words for a kernel that has no trampolines: `prog 'NAME': failed to attach: -ENOTSUPP`.
+fn attach_error(name: &str, text: &str) -> Error {
+    let of_program = format!("prog '{name}': ");
+    let mut lines = text.lines().filter(|line| line.contains(&of_program));
+    match lines.any(|line| line.contains("-ENOTSUPP")) {
+        true => Error::KernelLacks("way to trace its functions (fentry)".to_owned()),
+        false => Error::Load(format!("{name}: {}", text.trim())),
+    }
 }
 
 fn load_error(text: &str) -> Error {
@@ -493,6 +503,16 @@ const fn instruction(code: u8) -> libbpf_sys::bpf_insn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_without_trampolines_is_told_from_one_that_refuses_a_program() {
+        let log = "libbpf: prog 'page_cleaned': failed to attach: -ENOTSUPP\n\
+                   libbpf: prog 'inode_wait_begins': failed to attach: -EBUSY\n";
+        let error = attach_error("page_cleaned", log).to_string();
+        assert!(error.contains("fentry") && error.contains("6.4"), "{error}");
+        let error = attach_error("inode_wait_begins", log);
+        assert!(matches!(error, Error::Load(_)), "{error}");
+    }
 
     #[test]
     fn all_rings_stay_below_the_bound_and_are_powers_of_two() {
