@@ -5,6 +5,7 @@
 # make stress  the tests that take long: more operations, more fuzzing, a debug kernel
 # make packages .deb and .rpm of what `make install` installs, in target/packages
 # make install the program, its man pages and services and the scheduler's module, here
+# make ARCH=arm64 builds the program for arm64 machines, and for the lab's arm64 guests
 # Each installs what it needs from Debian's or Ubuntu's archive, with sudo if you are not root;
 # on Fedora and Arch it says what to install.
 
@@ -12,17 +13,30 @@
 # linked. A library's name may end in t64 there; any package counts that provides
 # it. clang has its runtime in a package of its own version.
 CLANG = $(or $(shell clang -dumpversion 2>/dev/null | cut -d. -f1),$(shell apt-cache depends clang 2>/dev/null | sed -n 's/^ *Depends: clang-//p'))
-PACKAGES = autoconf automake autopoint bison clang dbus-bin dbus-daemon e2fsprogs flex gawk gcc libc6-dev libclang-rt-$(CLANG)-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 systemd xz-utils zlib1g-dev
+PACKAGES = autoconf automake autopoint bison clang dbus-bin dbus-daemon e2fsprogs flex gawk gcc libc6-dev libclang-rt-$(CLANG)-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 systemd xz-utils
 # To build, not to run the lab: untried, as there was no such system to try it on.
-FEDORA_PACKAGES := autoconf automake bison cargo clang dbus-daemon e2fsprogs flex gawk gcc gettext-devel glibc-static kernel-devel make pkgconf zlib-ng-compat-static
-ARCH_PACKAGES := base-devel clang dbus e2fsprogs linux-headers rust zlib
+FEDORA_PACKAGES := autoconf automake bison cargo clang dbus-daemon e2fsprogs flex gawk gcc gettext-devel glibc-static kernel-devel make pkgconf
+ARCH_PACKAGES := base-devel clang dbus e2fsprogs linux-headers rust
 # Any cargo from this version on will do; without one, Debian's own is installed.
 CARGO_AT_LEAST := 1.91
 CARGO_PACKAGES := cargo-web rustc-web
 
 CARGO ?= cargo
 SUDO = $(if $(filter 0,$(shell id -u)),,$(or $(shell command -v sudo),$(error installing packages needs root: run make as root, or install sudo)))
-RELEASE := target/x86_64-unknown-linux-gnu/release/frontrow
+
+# What to build for: x86-64 or arm64, the machine's own if not given.
+HOST_MACHINE := $(shell uname -m)
+MACHINE_OF_x86-64 := x86_64
+MACHINE_OF_arm64 := aarch64
+MACHINE := $(if $(ARCH),$(or $(MACHINE_OF_$(ARCH)),$(error ARCH is x86-64 or arm64)),$(HOST_MACHINE))
+TARGET := $(MACHINE)-unknown-linux-gnu
+RELEASE := target/$(TARGET)/release/frontrow
+IS_CROSS := $(filter-out $(HOST_MACHINE),$(MACHINE))
+GNU := $(MACHINE)-linux-gnu
+# In Debian: the compiler, its C library, and where rustup is not, Rust's standard library.
+DEBIAN_ARCH := $(subst x86_64,amd64,$(subst aarch64,arm64,$(MACHINE)))
+CROSS_PACKAGES := $(if $(IS_CROSS),gcc-$(subst _,-,$(GNU)) libc6-dev-$(DEBIAN_ARCH)-cross)
+CROSS_TOOLS := $(if $(IS_CROSS),CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER=$(GNU)-gcc)
 DEMO := target/demo
 FUZZ_SECONDS ?= 60
 
@@ -44,9 +58,17 @@ STRESS_MEMORY_LAPS ?= 200
 CARGO_HOME ?= $(HOME)/.cargo
 NO_HOST_PATHS := --config "target.'cfg(target_os = \"linux\")'.rustflags = ['--remap-path-prefix=$(CARGO_HOME)=cargo']"
 
-.PHONY: build setup setup-with-apt setup-without-apt install-packages setup-stress demo test lint stress slow-tests
-build: setup
-	$(CARGO) build --release --locked $(NO_HOST_PATHS) -p frontrow
+.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-stress demo test lint stress slow-tests
+build: setup $(if $(IS_CROSS),setup-cross)
+	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
+
+# Rust's standard library is the compiler's own: rustup's is no good for Debian's rustc.
+HAS_LIBRARY = $(wildcard $(shell rustc --print target-libdir --target $(TARGET)))
+setup-cross:
+	@$(MAKE) --no-print-directory install-packages PACKAGES='$(CROSS_PACKAGES)'
+	@$(if $(HAS_LIBRARY),:,$(if $(shell command -v rustup),rustup target add $(TARGET),\
+		$(SUDO) dpkg --add-architecture $(DEBIAN_ARCH) && $(SUDO) apt-get update -qq && \
+		$(SUDO) apt-get install -qq -y --no-install-recommends libstd-rust-web-dev:$(DEBIAN_ARCH)))
 
 # Silent and without root where everything is there already.
 setup: $(if $(shell command -v apt-get),setup-with-apt,setup-without-apt)
@@ -71,7 +93,7 @@ install-packages:
 # Which names, each system's own package manager knows.
 LIKE = $(shell . /etc/os-release 2>/dev/null; echo "$$ID $$ID_LIKE")
 LACKS = $(foreach program,autoreconf autopoint bison $(CARGO) clang flex gawk gcc pkg-config,$(if $(shell command -v $(program)),,$(program)))
-ADVICE = $(or $(if $(filter fedora,$(LIKE)),sudo dnf install $(FEDORA_PACKAGES)),$(if $(filter arch,$(LIKE)),sudo pacman -S --needed $(ARCH_PACKAGES)),install these with static libraries of libc and zlib)
+ADVICE = $(or $(if $(filter fedora,$(LIKE)),sudo dnf install $(FEDORA_PACKAGES)),$(if $(filter arch,$(LIKE)),sudo pacman -S --needed $(ARCH_PACKAGES)),install these with a static library of libc)
 setup-without-apt:
 	@$(if $(strip $(LACKS)),echo "this machine has no $(strip $(LACKS)) to build frontrow with: $(ADVICE)" >&2; exit 1,:)
 
@@ -96,7 +118,12 @@ lint: setup
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
 		$(CARGO) doc --workspace --locked --no-deps --document-private-items
 
-stress: setup-stress setup-packages
+# What arm64 guests start, and what boots them.
+arm64-program:
+	@$(MAKE) --no-print-directory install-packages PACKAGES=qemu-system-arm
+	@$(MAKE) --no-print-directory build ARCH=arm64
+
+stress: setup-stress setup-packages arm64-program
 	@echo "Building two debug kernels takes half an hour, the first time; their trials more than an hour."
 	$(CARGO) run -q --locked -p tally -- \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check ROUNDS=$(STRESS_ROUNDS) \

@@ -4,7 +4,7 @@
 PREFIX ?= /usr/local
 KERNEL ?= $(shell uname -r)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
-BINARY = $(firstword $(wildcard target/*/release/frontrow))
+BINARY = $(wildcard $(RELEASE))
 MODULE = target/modules/$(KERNEL)/frontrow_iosched.ko
 SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system

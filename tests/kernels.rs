@@ -81,7 +81,7 @@ fn the_scheduler_compiles_for_every_series_in_debians_archive() {
     let mut met: Vec<String> = Vec::new();
     for image in &images {
         let nearest = NEAREST.iter().find(|(_, last)| series(image) <= *last);
-        let kernel = Kernel::find(&cache, nearest.unwrap().0).unwrap();
+        let kernel = Kernel::find(&cache, nearest.unwrap().0, None).unwrap();
         let out = tempfile::tempdir().unwrap();
         let header = match header(image) {
             Ok(header) => header,

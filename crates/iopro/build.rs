@@ -4,17 +4,14 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// Machine names of Rust, and those of libbpf's `bpf_tracing.h`.
-const MACHINES: [(&str, &str); 2] = [("x86_64", "x86"), ("aarch64", "arm64")];
-
 fn main() {
     let variable = |name: &str| env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"));
     let source = "src/bpf/iopro.bpf.c";
     println!("cargo::rerun-if-changed=src/bpf");
 
-    let arch = variable("CARGO_CFG_TARGET_ARCH");
-    let Some((_, machine)) = MACHINES.iter().find(|(it, _)| *it == arch) else {
-        panic!("iopro's programs do not know the system calls' registers of {arch}");
+    let target = variable("TARGET");
+    let Some(arch) = arch::ALL.into_iter().find(|it| it.rust == target) else {
+        panic!("iopro's programs do not know the system calls' registers of {target}");
     };
     let libbpf = variable("DEP_BPF_INCLUDE");
     let manifest = variable("CARGO_MANIFEST_DIR");
@@ -23,10 +20,12 @@ fn main() {
         .args([
             "-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3",
         ])
-        .arg(format!("-D__TARGET_ARCH_{machine}"))
+        .arg(format!("-D__TARGET_ARCH_{}", arch.kernel))
         .arg(format!("-I{libbpf}"))
-        .arg(format!("-I/usr/include/{arch}-linux-gnu"))
-        // The object is part of the guests' image, which must not depend on the build's place.
+        // Where Debian has the machine's own headers, and those of another machine.
+        .arg(format!("-I/usr/include/{}", arch.gnu))
+        .arg(format!("-I/usr/{}/include", arch.gnu))
+        // The object is part of the guests' image, which is the same wherever it is built.
         .arg(format!("-ffile-prefix-map={libbpf}=libbpf"))
         .arg(format!("-ffile-prefix-map={manifest}=iopro"))
         .arg("-fdebug-compilation-dir=.")

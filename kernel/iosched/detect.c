@@ -88,17 +88,17 @@ static enum frontrow_dependency whose_wait(enum frontrow_dependency usual)
 }
 
 /* Above a stacked device any instance may have it, and mostly none has it yet. */
-static void begin_above_stack(struct frontrow_waiter *waiter, bool surely_writeback)
+static bool begin_above_stack(struct frontrow_waiter *waiter, bool surely_writeback)
 {
 	struct frontrow_data *fd;
 
-	list_for_each_entry_rcu(fd, &instances, instance) {
-		frontrow_wait_begins(fd, waiter, false);
-		if (!hlist_unhashed(&waiter->node))
-			return;
-	}
-	if (surely_writeback && !list_empty(&instances))
-		frontrow_wait_unplaced(waiter);
+	list_for_each_entry_rcu(fd, &instances, instance)
+		if (frontrow_wait_begins(fd, waiter, false))
+			return true;
+	if (!surely_writeback || list_empty(&instances))
+		return false;
+	frontrow_wait_unplaced(waiter);
+	return true;
 }
 
 /* Returns 0 if the wait concerns one of our queues and its end is of interest. */
@@ -108,6 +108,7 @@ static int begin(struct frontrow_waiter *waiter, struct address_space *mapping,
 	struct block_device *bdev = mapping ? device_of(mapping) : NULL;
 	struct request_queue *q;
 	struct frontrow_data *fd;
+	bool is_shared = false;
 
 	if (!bdev)
 		return 1;
@@ -118,11 +119,11 @@ static int begin(struct frontrow_waiter *waiter, struct address_space *mapping,
 	rcu_read_lock();
 	fd = instance_on(q);
 	if (fd)
-		frontrow_wait_begins(fd, waiter, surely_writeback);
+		is_shared = frontrow_wait_begins(fd, waiter, surely_writeback);
 	else if (!queue_is_mq(q))
-		begin_above_stack(waiter, surely_writeback);
+		is_shared = begin_above_stack(waiter, surely_writeback);
 	rcu_read_unlock();
-	return hlist_unhashed(&waiter->node) ? 1 : 0;
+	return is_shared ? 0 : 1;
 }
 
 static int wait_begins(struct kretprobe_instance *ri, struct folio *folio,

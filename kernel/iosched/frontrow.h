@@ -487,9 +487,8 @@ u64 frontrow_budget_wait_ns(struct frontrow_data *fd,
 bool frontrow_budget_has_room(const struct frontrow_data *fd, u32 bytes);
 
 /* wait.c: from a wait to a promotion */
-enum frontrow_outcome frontrow_wait_begins(struct frontrow_data *fd,
-					   struct frontrow_waiter *waiter,
-					   bool surely_writeback);
+bool frontrow_wait_begins(struct frontrow_data *fd,
+			  struct frontrow_waiter *waiter, bool surely_writeback);
 void frontrow_wait_unplaced(struct frontrow_waiter *waiter);
 void frontrow_wait_ended(struct frontrow_waiter *waiter);
 void frontrow_waiters_exit(struct frontrow_data *fd);

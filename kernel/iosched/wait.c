@@ -154,14 +154,18 @@ static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 	frontrow_count_idle(fd, now_ns);
 }
 
-/* Under the lock of waiter->fd. */
+/*
+ * Under the lock of waiter->fd. Its last store gives the waiter back to the task,
+ * which asks without that lock, and may use its memory for another wait at once.
+ * Pairs with the loads in frontrow_wait_ended() and drop_unplaced().
+ */
 static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 		 u64 now_ns)
 {
 	hlist_del_init(&waiter->node);
-	WRITE_ONCE(waiter->fd, NULL);
 	frontrow_waiter_ends(fd, waiter);
 	frontrow_count_idle(fd, now_ns);
+	smp_store_release(&waiter->fd, NULL);
 }
 
 /*
@@ -172,14 +176,19 @@ static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
  * if its file's requests are all synchronous: a worker may be about to send the
  * very page as an asynchronous one. A buffer may also be locked for something
  * else, and then the wait is none of ours.
+ *
+ * Returns whether the wait's end is of interest. Then the waiter is shared: it may
+ * be dropped at any moment, so whoever calls does not look into it.
  */
-enum frontrow_outcome frontrow_wait_begins(struct frontrow_data *fd,
-					   struct frontrow_waiter *waiter,
-					   bool surely_writeback)
+bool frontrow_wait_begins(struct frontrow_data *fd,
+			  struct frontrow_waiter *waiter, bool surely_writeback)
 {
 	enum frontrow_outcome outcome = FRONTROW_WAIT_NOT_OURS;
+	enum frontrow_dependency dependency = waiter->dependency;
 	bool by_kernel = frontrow_is_kernels_own(current);
+	bool is_fsync = waiter->is_fsync;
 	struct findings found = {};
+	bool is_shared = false;
 	unsigned long flags;
 	u64 now_ns;
 
@@ -195,9 +204,10 @@ enum frontrow_outcome frontrow_wait_begins(struct frontrow_data *fd,
 		goto unlock;
 	search(fd, waiter, &found);
 	outcome = outcome_of(&found);
-	if (waiter->is_fsync) {
+	if (is_fsync) {
 		fd->counters[waiter->dependency].requests += found.promoted;
-		if (surely_writeback || outcome != FRONTROW_WAIT_PENDING)
+		is_shared = surely_writeback || outcome != FRONTROW_WAIT_PENDING;
+		if (is_shared)
 			note(fd, waiter, now_ns);
 		goto unlock;
 	}
@@ -211,14 +221,14 @@ enum frontrow_outcome frontrow_wait_begins(struct frontrow_data *fd,
 	waiter->unseen = !found.has_page;
 	waiter->is_counted = outcome != FRONTROW_WAIT_SYNC;
 	note(fd, waiter, now_ns);
+	is_shared = true;
 unlock:
 	spin_unlock_irqrestore(&fd->lock, flags);
-	if (!waiter->is_fsync)
-		trace_frontrow_wait(fd->q, waiter->dependency, outcome,
-				    found.promoted);
+	if (!is_fsync)
+		trace_frontrow_wait(fd->q, dependency, outcome, found.promoted);
 	if (found.promoted || found.moved || outcome == FRONTROW_WAIT_PENDING)
 		blk_mq_run_hw_queues(fd->q, true);
-	return outcome;
+	return is_shared;
 }
 
 /* For a waiter that no instance has anything of. */
@@ -262,7 +272,7 @@ static bool drop_unplaced(struct frontrow_waiter *waiter)
 	unsigned long flags;
 
 	spin_lock_irqsave(&unplaced_lock, flags);
-	if (!READ_ONCE(waiter->fd) && !hlist_unhashed_lockless(&waiter->node)) {
+	if (!smp_load_acquire(&waiter->fd) && !hlist_unhashed_lockless(&waiter->node)) {
 		hlist_del_init(&waiter->node);
 		atomic_dec(&nr_unplaced);
 		was_there = true;
@@ -308,8 +318,8 @@ void frontrow_wait_ended(struct frontrow_waiter *waiter)
 	do {
 		fd = READ_ONCE(waiter->fd);
 		is_done = fd ? drop_placed(fd, waiter) :
-			       drop_unplaced(waiter) || !READ_ONCE(waiter->fd);
-	} while (!is_done && READ_ONCE(waiter->fd));
+			       drop_unplaced(waiter) || !smp_load_acquire(&waiter->fd);
+	} while (!is_done && smp_load_acquire(&waiter->fd));
 	rcu_read_unlock();
 }
 

@@ -2,6 +2,7 @@
 
 mod ageing;
 mod exec;
+mod kernel;
 mod powercut;
 mod torture;
 
@@ -10,10 +11,11 @@ use crate::exit::{Exit, Failure};
 use crate::print::{json as json_of, print_text, table_options};
 use crate::seeds::Seeds;
 use crate::whole;
-use ::lab::{Cache, Error, Kernel, Name, Request, Shell, Sources, Watcher};
+use ::lab::{Cache, Error, Name, Request, Shell, Sources, Watcher};
 use ageing::Ageing;
 use clap::Subcommand;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, ProgressStyle};
+use kernel::Choice as KernelChoice;
 use record::{Experiment, ResultFile, Scale, Summary, html, markdown, picture, table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -74,9 +76,8 @@ enum Action {
 
 #[derive(clap::Args)]
 struct OpenShell {
-    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, or the path of an unpacked kernel or of its vmlinuz
-    #[arg(long, default_value = "6.12")]
-    kernel: String,
+    #[command(flatten)]
+    kernel: KernelChoice,
     /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
     #[arg(long, default_value = "emmc")]
     device: String,
@@ -95,9 +96,8 @@ struct OpenShell {
 struct Run {
     /// The experiment; `frontrow lab list` names them
     experiment: String,
-    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, or the path of an unpacked kernel or of its vmlinuz
-    #[arg(long, default_value = "6.12")]
-    kernel: String,
+    #[command(flatten)]
+    kernel: KernelChoice,
     /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged [default: the experiment's]
     #[arg(long)]
     device: Option<String>,
@@ -167,7 +167,7 @@ fn run_experiment(args: Run) -> Result<(), Failure> {
     let request = Request {
         experiment,
         device,
-        kernel: Kernel::find(&cache, &args.kernel)?,
+        kernel: args.kernel.find(&cache)?,
         seeds: args.seeds.all().collect(),
         scale: args.scale,
         jobs: args.jobs.map_or_else(cores, Into::into),
@@ -192,7 +192,7 @@ fn open_shell(args: OpenShell) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let (sources, cache) = (Sources::here(), Cache::of_user()?);
     let shell = Shell {
-        kernel: Kernel::find(&cache, &args.kernel)?,
+        kernel: args.kernel.find(&cache)?,
         device: sources.device(&args.device)?,
         policy: args.policy,
         programs: args.with,

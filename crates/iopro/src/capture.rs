@@ -38,7 +38,7 @@ pub enum Error {
     NoBtf,
     /// The kernel lacks a program's place without which nothing can be linked.
     #[error(
-        "this kernel has no {0}, which recording needs: boot 6.1 or newer, or record in a guest with `frontrow lab exec`"
+        "this kernel has no {0}, which recording needs: boot 6.1 or newer, on arm64 6.4, or record in a guest with `frontrow lab exec`"
     )]
     KernelLacks(String),
     /// A field of a kernel structure has an unknown place or type.

@@ -28,7 +28,7 @@ pub fn build(tree: &Tree, source: &Source, out: &Path) -> Result<PathBuf, Error>
         fs::create_dir_all(parent).map_err(Error::file(parent))?;
         put(&path, content).map_err(Error::file(&path))?;
     }
-    let made = make(&headers, out, tree.tools.as_deref())
+    let made = make(&headers, out, tree)
         .output()
         .map_err(|source| Error::NoMake { source })?;
     let module = if made.status.success() {
@@ -71,7 +71,7 @@ fn put(path: &Path, content: &[u8]) -> io::Result<()> {
     File::create_new(path)?.write_all(content)
 }
 
-fn make(headers: &Path, out: &Path, tools: Option<&Path>) -> Command {
+fn make(headers: &Path, out: &Path, tree: &Tree) -> Command {
     let mut prefixes = vec![format!("-ffile-prefix-map={}/=", out.display())];
     let above_headers = headers
         .parent()
@@ -96,7 +96,11 @@ fn make(headers: &Path, out: &Path, tools: Option<&Path>) -> Command {
     if is_built_by_clang(headers) {
         make.arg("LLVM=1");
     }
-    if let Some(tools) = tools {
+    if tree.arch != arch::NATIVE {
+        make.arg(format!("ARCH={}", tree.arch.kernel))
+            .arg(format!("CROSS_COMPILE={}", tree.arch.cross_prefix()));
+    }
+    if let Some(tools) = &tree.tools {
         let path = env::var_os("PATH").unwrap_or_default();
         make.env("PATH", [tools.as_os_str(), &path].join(OsStr::new(":")));
     }
@@ -142,6 +146,7 @@ fn end_of(stdout: &[u8], stderr: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Wanted;
 
     /// Headers whose make builds a module without a compiler, as kbuild would be asked to.
     fn tree(root: &Path) -> Tree {
@@ -154,6 +159,7 @@ mod tests {
             btf: headers.join("vmlinux"),
             headers,
             tools: None,
+            arch: arch::NATIVE,
         }
     }
 
@@ -189,18 +195,50 @@ mod tests {
         assert_eq!(fs::read(&theirs).unwrap(), b"precious");
     }
 
+    /// What make is told of a kernel with this configuration.
+    fn arguments(config: &str) -> Vec<String> {
+        let root = tempfile::tempdir().unwrap();
+        let headers = root.path().join("headers");
+        for (name, text) in [
+            ("Makefile", ""),
+            ("vmlinux", ""),
+            ("include/config/auto.conf", config),
+        ] {
+            let path = headers.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let wanted = Wanted {
+            release: Some("6.12".to_owned()),
+            headers: Some(headers.clone()),
+            btf: None,
+        };
+        let tree = Tree::find(root.path(), &wanted).unwrap();
+        let make = make(&headers, Path::new("out"), &tree);
+        let arguments = make.get_args().map(|it| it.to_string_lossy().into_owned());
+        arguments.collect()
+    }
+
     #[test]
     fn a_kernel_that_clang_built_gets_modules_of_clang() {
-        let headers = tempfile::tempdir().unwrap();
-        let config = headers.path().join("include/config");
-        fs::create_dir_all(&config).unwrap();
         for (text, expected) in [
             ("CONFIG_CC_IS_GCC=y\n", false),
             ("CONFIG_CC_IS_CLANG=y\nCONFIG_LTO_CLANG_THIN=y\n", true),
         ] {
-            fs::write(config.join("auto.conf"), text).unwrap();
-            let make = make(headers.path(), Path::new("out"), None);
-            assert_eq!(make.get_args().any(|it| it == "LLVM=1"), expected, "{text}");
+            let is_clang = arguments(text).iter().any(|it| it == "LLVM=1");
+            assert_eq!(is_clang, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_for_another_architecture_is_built_for_with_its_compiler() {
+        for arch in arch::ALL {
+            let arguments = arguments(&format!("{}\n", arch.config));
+            let told = |it: &str| arguments.iter().any(|argument| argument == it);
+            let is_other = arch != arch::NATIVE;
+            assert_eq!(told(&format!("ARCH={}", arch.kernel)), is_other);
+            let compiler = format!("CROSS_COMPILE={}-", arch.gnu);
+            assert_eq!(told(&compiler), is_other, "{arguments:?}");
         }
     }
 }

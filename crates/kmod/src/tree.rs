@@ -1,6 +1,7 @@
 //! A kernel as module builds see it.
 
 use crate::Error;
+use arch::Arch;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,8 @@ pub struct Tree {
     /// A directory of programs to build with, before those on the PATH; none to build with
     /// the host's alone.
     pub tools: Option<PathBuf>,
+    /// What the kernel is for, as its configuration says.
+    pub arch: Arch,
 }
 
 /// What is known of a kernel; the rest is looked for.
@@ -87,12 +90,20 @@ impl Tree {
         }
         let btf = wanted.btf(root)?;
         Ok(Tree {
+            arch: arch_of(&headers),
             release,
             headers,
             btf,
             tools: None,
         })
     }
+}
+
+/// This program's where the headers do not tell.
+fn arch_of(headers: &Path) -> Arch {
+    let config = fs::read_to_string(headers.join("include/config/auto.conf")).unwrap_or_default();
+    let is_for = |arch: &Arch| config.lines().any(|line| line == arch.config);
+    arch::ALL.into_iter().find(is_for).unwrap_or(arch::NATIVE)
 }
 
 fn btf_of(root: &Path, release: &str, headers: &Path) -> Option<PathBuf> {

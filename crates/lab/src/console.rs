@@ -2,12 +2,13 @@
 
 /// Words that a healthy kernel never prints, and what they stand for. They are
 /// looked for in this order, so that what a panic was about comes before it.
-const PROBLEMS: [(&str, &str); 21] = [
+const PROBLEMS: [(&str, &str); 23] = [
     ("Out of memory", "it ran out of memory"),
     ("WARNING: ", "its kernel printed a WARNING"),
     ("BUG: ", "its kernel printed a BUG"),
     ("kernel BUG at", "its kernel hit a BUG"),
     ("Oops: ", "its kernel oopsed"),
+    ("Internal error: ", "its kernel oopsed"),
     ("general protection fault", "its kernel faulted"),
     ("blocked for more than", "a task hung in it"),
     ("soft lockup", "its CPU was stuck in the kernel"),
@@ -24,6 +25,7 @@ const PROBLEMS: [(&str, &str); 21] = [
     ("new suspected memory leaks", "it leaked memory"),
     ("Kernel panic", "its kernel panicked"),
     ("Call Trace:", "its kernel printed a call trace"),
+    ("Call trace:", "its kernel printed a call trace"),
 ];
 
 /// The same, but what a device leaves behind that is taken away on purpose.

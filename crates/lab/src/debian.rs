@@ -6,6 +6,7 @@
 
 use crate::cache::Cache;
 use crate::{Error, tool};
+use arch::Arch;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -73,28 +74,29 @@ pub struct Apt {
 }
 
 impl Apt {
-    /// For `release`, with lists that are at most a day old.
-    pub fn of(cache: &Cache, release: Release) -> Result<Apt, Error> {
+    /// For packages of `release` for `arch`, with lists that are at most a day old.
+    pub fn of(cache: &Cache, release: Release, arch: Arch) -> Result<Apt, Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let period = now.unwrap_or_default().as_secs() / LISTS_S;
         let prefix = format!("{}-", release.suite);
-        let place = cache.directory(&format!("apt/{prefix}{period}"), |dir| {
+        let lists = format!("apt{}", arch.suffix);
+        let place = cache.directory(&format!("{lists}/{prefix}{period}"), |dir| {
             for name in ["lists/partial", "archives/partial"] {
                 let path = dir.join(name);
                 fs::create_dir_all(&path).map_err(Error::file(&path))?;
             }
             let list = dir.join("sources.list");
             fs::write(&list, sources(release)?).map_err(Error::file(&list))?;
-            let apt = Apt::at(dir, release);
+            let apt = Apt::at(dir, release, arch);
             let update = apt.run("apt-get", &["update", "--quiet=2"], Path::new("/"));
             refused_by_apt(release.suite, update).map(drop)
         })?;
         // Another process may still read yesterday's.
-        cache.keep_latest("apt", &prefix, 2)?;
-        Ok(Apt::at(&place, release))
+        cache.keep_latest(&lists, &prefix, 2)?;
+        Ok(Apt::at(&place, release, arch))
     }
 
-    fn at(place: &Path, release: Release) -> Apt {
+    fn at(place: &Path, release: Release, arch: Arch) -> Apt {
         let place = place.display();
         let options = [
             format!("Dir::Etc::SourceList={place}/sources.list"),
@@ -105,8 +107,8 @@ impl Apt {
             format!("Dir::State::Lists={place}/lists"),
             "Dir::State::Status=/dev/null".to_owned(),
             format!("Dir::Cache={place}"),
-            "APT::Architecture=amd64".to_owned(),
-            "APT::Architectures=amd64".to_owned(),
+            format!("APT::Architecture={}", arch.debian),
+            format!("APT::Architectures={}", arch.debian),
             "Acquire::Languages=none".to_owned(),
             // As root apt would fetch as a user who cannot write into root's cache.
             "APT::Sandbox::User=root".to_owned(),

@@ -87,7 +87,7 @@ pub fn exec(
         None => Clock::Instructions,
     };
     let session = Session::new(&spec, stop, &image.with_spec(&spec)?)?;
-    let ((_, status), files) = session.run_for_parcel(&exec.kernel.image, memory_mib, clock)?;
+    let ((_, status), files) = session.run_for_parcel(&exec.kernel, memory_mib, clock)?;
     Ok(Left {
         status: String::from_utf8_lossy(&status).into_owned(),
         files,

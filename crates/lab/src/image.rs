@@ -7,6 +7,7 @@ use crate::modules::Modules;
 use crate::past::{self, Past};
 use crate::sources::Sources;
 use crate::{Error, elf, tool, toolchain, tools};
+use arch::Arch;
 use kmod::{Source, Tree};
 use record::GuestSpec;
 use record::policy::FastTrack;
@@ -57,9 +58,9 @@ impl Image {
         }
         archive.link("etc/mtab", "/proc/mounts");
         archive.data("etc/passwd", b"root:x:0:0:root:/:/bin/sh\n".to_vec());
-        archive.program("init", init_program()?);
+        archive.program("init", init_program(kernel.tree.arch)?);
         archive.link("bin/frontrow", "/init");
-        let versions = tools::add(cache, &mut archive, programs)?;
+        let versions = tools::add(cache, &mut archive, kernel.tree.arch, programs)?;
 
         let mut image = Image {
             archive: Vec::new(),
@@ -205,16 +206,47 @@ fn scheduler_of(policy: &str) -> &str {
     scheduler.split(':').next().unwrap_or(scheduler)
 }
 
-/// This very program without its symbols, if it can run where nothing else is.
-fn init_program() -> Result<Vec<u8>, Error> {
-    let path = PathBuf::from("/proc/self/exe");
+/// This very program as it was built for `arch`, without its symbols, if it can run where
+/// nothing else is.
+fn init_program(arch: Arch) -> Result<Vec<u8>, Error> {
+    let path = match arch == arch::NATIVE {
+        true => PathBuf::from("/proc/self/exe"),
+        false => program_for(arch)?,
+    };
     let program = fs::read(&path).map_err(Error::file(&path))?;
     if elf::interpreter(&program).is_some() {
         return Err(Error::Usage(
             "this frontrow is dynamically linked and cannot be a guest's init: build it with `make build`".to_owned(),
         ));
     }
-    stripped(&program, &["--strip-all", NO_BUILD_ID])
+    stripped(arch, &program, &["--strip-all", NO_BUILD_ID])
+}
+
+/// The program that was built for another architecture: beside this one, with the architecture
+/// in its name, or where cargo puts it.
+fn program_for(arch: Arch) -> Result<PathBuf, Error> {
+    let own = env::current_exe().map_err(Error::file("/proc/self/exe"))?;
+    let beside = own.with_file_name(format!("frontrow{}", arch.suffix));
+    let cargos: PathBuf = own
+        .components()
+        .map(|part| match part.as_os_str() == arch::NATIVE.rust {
+            true => arch.rust.as_ref(),
+            false => part.as_os_str(),
+        })
+        .collect();
+    let places = [beside, cargos.with_file_name("frontrow")];
+    let found = places.iter().find(|path| **path != own && path.is_file());
+    found.cloned().ok_or_else(|| {
+        Error::Usage(format!(
+            "there is no frontrow for {} at {}: build it with `make ARCH={}`",
+            arch.name,
+            places
+                .each_ref()
+                .map(|it| it.display().to_string())
+                .join(" or "),
+            arch.name
+        ))
+    })
 }
 
 /// The linker's digest of what is stripped, and so of the host's directories.
@@ -222,12 +254,14 @@ const NO_BUILD_ID: &str = "--remove-section=.note.gnu.build-id";
 
 /// Debug information, and some of the compiler's names for symbols, depend on the
 /// host's directories; and they cost guest memory.
-fn stripped(program: &[u8], options: &[&str]) -> Result<Vec<u8>, Error> {
+fn stripped(arch: Arch, program: &[u8], options: &[&str]) -> Result<Vec<u8>, Error> {
     let file = tempfile::NamedTempFile::new().map_err(Error::file(env::temp_dir()))?;
     fs::write(file.path(), program).map_err(Error::file(file.path()))?;
     tool::output(
-        Command::new("strip").args(options).arg(file.path()),
-        "binutils",
+        Command::new(format!("{}strip", arch.cross_prefix()))
+            .args(options)
+            .arg(file.path()),
+        arch.compiler_package(),
     )?;
     fs::read(file.path()).map_err(Error::file(file.path()))
 }
@@ -260,7 +294,7 @@ fn put_own(
     Ok(put(
         archive,
         &name,
-        stripped(&module, &["--strip-debug", NO_BUILD_ID])?,
+        stripped(kernel.tree.arch, &module, &["--strip-debug", NO_BUILD_ID])?,
     ))
 }
 
@@ -278,7 +312,7 @@ const KEPT_BUILDS: usize = 8;
 fn built(cache: &Cache, tree: &Tree, source: &Source) -> Result<PathBuf, Error> {
     let mut digest = Sha256::new();
     digest.update(tree.headers.as_os_str().as_encoded_bytes());
-    digest.update(toolchain::compiler_version(tree.tools.as_deref())?);
+    digest.update(toolchain::compiler_version(tree)?);
     for (path, content) in &source.files {
         digest.update((path.len() as u64).to_le_bytes());
         digest.update(path);
@@ -311,10 +345,7 @@ fn inputs(
 ) -> Result<BTreeMap<String, String>, Error> {
     let mut inputs = BTreeMap::from([
         ("kernel".to_owned(), kernel.identity.clone()),
-        (
-            "gcc".to_owned(),
-            toolchain::compiler_version(kernel.tree.tools.as_deref())?,
-        ),
+        ("gcc".to_owned(), toolchain::compiler_version(&kernel.tree)?),
         ("rustc".to_owned(), env!("FRONTROW_RUSTC").to_owned()),
         ("image_sha256".to_owned(), hex(&Sha256::digest(archive))),
     ]);

@@ -4,6 +4,7 @@ use crate::cache::{self, Cache};
 use crate::debian::{Apt, BACKPORTS, BOOKWORM, Release, TRIXIE, UNSTABLE};
 use crate::debug_kernel::FLAVOURS;
 use crate::{Error, debian, toolchain};
+use arch::Arch;
 use kmod::{Tree, Wanted};
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +20,7 @@ struct Source {
 }
 
 /// How the releases of kernels end that are made for virtual machines.
-const USUAL: &str = "-cloud-amd64";
+const USUAL: &str = "-cloud-{arch}";
 
 /// What tells which of a release's kernels it is.
 enum Package {
@@ -48,14 +49,15 @@ const fn series(name: &'static str, release: Release, begins: &'static str) -> S
     }
 }
 
-const DEBIAN_KERNELS: [Source; 7] = [
-    newest("6.12", BOOKWORM, "linux-image-6.12-cloud-amd64"),
-    newest("6.1", BOOKWORM, "linux-image-cloud-amd64"),
-    newest("6.12-deb13", TRIXIE, "linux-image-cloud-amd64"),
+const DEBIAN_KERNELS: [Source; 8] = [
+    newest("6.12", BOOKWORM, "linux-image-6.12-cloud-{arch}"),
+    newest("6.1", BOOKWORM, "linux-image-cloud-{arch}"),
+    newest("6.12-deb13", TRIXIE, "linux-image-cloud-{arch}"),
     series("7.2", BACKPORTS, "7.2."),
     series("7.3", BACKPORTS, "7.3."),
-    newest("newest", BACKPORTS, "linux-image-cloud-amd64"),
-    newest("rt", BACKPORTS, "linux-image-rt-amd64"),
+    newest("newest", BACKPORTS, "linux-image-cloud-{arch}"),
+    newest("rt", BACKPORTS, "linux-image-rt-{arch}"),
+    newest("16k", BACKPORTS, "linux-image-{arch}-16k"),
 ];
 
 /// Written beside an unpacked kernel: its packages with their versions.
@@ -81,14 +83,21 @@ pub struct Kernel {
 impl Kernel {
     /// A name such as `6.12`, `newest` or `debug`, or a path: an unpacked tree with `boot/vmlinuz-RELEASE`,
     /// `lib/modules/RELEASE` and the headers at `lib/modules/RELEASE/build`, or
-    /// the image in such a tree.
-    pub fn find(cache: &Cache, name: &str) -> Result<Kernel, Error> {
+    /// the image in such a tree. What `arch` is not given of is for x86-64, but for a path.
+    pub fn find(cache: &Cache, name: &str, arch: Option<Arch>) -> Result<Kernel, Error> {
+        let kernel = Kernel::named(cache, name, arch.unwrap_or(arch::X86_64))?;
+        refuse_but(kernel.tree.arch, arch.unwrap_or(kernel.tree.arch), name)?;
+        Ok(kernel)
+    }
+
+    fn named(cache: &Cache, name: &str, arch: Arch) -> Result<Kernel, Error> {
         if let Some(source) = DEBIAN_KERNELS.iter().find(|it| it.name == name) {
-            return Kernel::of_debian(cache, source);
+            return Kernel::of_debian(cache, source, arch);
         }
         if let Some(flavour) = FLAVOURS.iter().find(|it| it.name == name) {
+            refuse_but(arch::X86_64, arch, name)?;
             let place = format!("kernels/{name}-{}", flavour.version());
-            let build = |dir: &Path| flavour.build(&Apt::of(cache, BOOKWORM)?, dir);
+            let build = |dir: &Path| flavour.build(&Apt::of(cache, BOOKWORM, arch::X86_64)?, dir);
             let root = cache.directory(&place, build)?;
             cache.keep_latest("kernels", &format!("{name}-"), 1)?;
             return Kernel::of_tree(&root);
@@ -107,16 +116,15 @@ impl Kernel {
         )))
     }
 
-    fn of_debian(cache: &Cache, source: &Source) -> Result<Kernel, Error> {
-        let root = cache.directory(&format!("kernels/{}", source.name), |dir| {
-            unpack(&Apt::of(cache, source.release)?, source, dir)
-        })?;
+    fn of_debian(cache: &Cache, source: &Source, arch: Arch) -> Result<Kernel, Error> {
+        let place = format!("kernels{}/{}", arch.suffix, source.name);
+        let root = cache.directory(&place, |dir| unpack(cache, source, arch, dir))?;
         let mut kernel = Kernel::of_tree(&root)?;
         let compiler = root.join(COMPILER_FILE);
         // Trees that were unpacked before there was a choice have none.
         if let Ok(package) = fs::read_to_string(&compiler) {
-            let apt = || Apt::of(cache, source.release);
-            kernel.tree.tools = toolchain::compiler(cache, apt, source.release, package.trim())?;
+            let name = package.trim();
+            kernel.tree.tools = toolchain::compiler(cache, source.release, name, arch)?;
         }
         Ok(kernel)
     }
@@ -198,6 +206,16 @@ impl Kernel {
     }
 }
 
+fn refuse_but(is: Arch, wanted: Arch, name: &str) -> Result<(), Error> {
+    match is == wanted {
+        true => Ok(()),
+        false => Err(Error::Usage(format!(
+            "the kernel {name} is for {} and not for {}: leave --arch away, or give another kernel",
+            is.name, wanted.name
+        ))),
+    }
+}
+
 /// The bootable image of one of Debian's kernels, without its modules and headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
@@ -212,7 +230,7 @@ pub struct Image {
 pub fn images(cache: &Cache) -> Result<Vec<Image>, Error> {
     let mut images = Vec::new();
     for release in [BOOKWORM, BACKPORTS, UNSTABLE] {
-        let apt = Apt::of(cache, release)?;
+        let apt = Apt::of(cache, release, arch::X86_64)?;
         for kernel in first_and_last(&apt.names("linux-image-")?) {
             images.push(image(cache, &apt, &kernel)?);
         }
@@ -228,7 +246,8 @@ fn first_and_last(packages: &[String]) -> Vec<String> {
     for package in packages {
         let release = package.strip_prefix("linux-image-").unwrap_or(package);
         // Packages that stand for the newest of a series have two.
-        let numbers = numbers_in(release.strip_suffix(USUAL).unwrap_or_default());
+        let usual = arch::X86_64.in_name(USUAL);
+        let numbers = numbers_in(release.strip_suffix(&usual).unwrap_or_default());
         if numbers.len() > 2 {
             series
                 .entry(numbers[..2].to_vec())
@@ -272,9 +291,12 @@ fn image(cache: &Cache, apt: &Apt, release: &str) -> Result<Image, Error> {
     })
 }
 
-/// The image, its headers and what those need, of the kernel that `source` stands for.
-fn unpack(apt: &Apt, source: &Source, root: &Path) -> Result<(), Error> {
-    let release = release(apt, source)?;
+/// The image, its headers and what those need, of the kernel for `arch` that `source` stands for.
+/// What the headers have programs for is done here, so these are this machine's.
+fn unpack(cache: &Cache, source: &Source, arch: Arch, root: &Path) -> Result<(), Error> {
+    let apt = Apt::of(cache, source.release, arch)?;
+    let apt_of_host = Apt::of(cache, source.release, arch::NATIVE)?;
+    let release = release(&apt, source, arch)?;
     let image = format!("linux-image-{release}");
     let headers = format!("linux-headers-{release}");
     let needed = apt.dependencies(&headers)?;
@@ -285,13 +307,15 @@ fn unpack(apt: &Apt, source: &Source, root: &Path) -> Result<(), Error> {
     // Since 7.2 the image's own package is empty.
     let parts = apt.dependencies(&image)?.into_iter();
     let parts = parts.filter(|name| name.starts_with("linux-") && name.ends_with(&release));
-    let mut packages = vec![image, headers, common, kbuild.clone()];
+    let mut packages = vec![image, headers, common];
     packages.extend(parts);
-    if !debian::host_is(source.release) {
-        let libraries = apt.with_libraries(&kbuild)?;
-        packages.extend(libraries.into_iter().filter(|name| *name != kbuild));
-    }
-    let versions = apt.unpack(&packages, root)?;
+    let programs = match debian::host_is(source.release) {
+        true => vec![kbuild.clone()],
+        false => apt_of_host.with_libraries(&kbuild)?,
+    };
+    let mut versions = apt.unpack(&packages, root)?;
+    versions.extend(apt_of_host.unpack(&programs, root)?);
+    versions.sort();
     settle(root, &release)?;
     make_relocatable(root, &release)?;
     if !debian::host_is(source.release) {
@@ -308,15 +332,17 @@ fn unpack(apt: &Apt, source: &Source, root: &Path) -> Result<(), Error> {
 }
 
 /// What `uname -r` prints of the kernel.
-fn release(apt: &Apt, source: &Source) -> Result<String, Error> {
+fn release(apt: &Apt, source: &Source, arch: Arch) -> Result<String, Error> {
     match source.package {
         Package::Newest(package) => {
-            let image = one_of(&apt.dependencies(package)?, package, "linux-image-")?;
+            let package = arch.in_name(package);
+            let image = one_of(&apt.dependencies(&package)?, &package, "linux-image-")?;
             Ok(image["linux-image-".len()..].to_owned())
         }
         Package::Series(begins, ends) => {
+            let ends = arch.in_name(ends);
             let names = apt.names(&format!("linux-headers-{begins}"))?;
-            let releases = names.iter().filter(|name| name.ends_with(ends));
+            let releases = names.iter().filter(|name| name.ends_with(&ends));
             let newest = releases.max_by_key(|name| numbers_in(name));
             let newest = newest.ok_or_else(|| Error::Package {
                 package: format!("linux-headers-{begins}*{ends}"),
@@ -329,7 +355,8 @@ fn release(apt: &Apt, source: &Source) -> Result<String, Error> {
 
 /// Releases of one series in their order.
 fn numbers_in(release: &str) -> Vec<u64> {
-    let version = release.strip_suffix("amd64").unwrap_or(release);
+    let ends = |arch: &Arch| release.strip_suffix(arch.debian);
+    let version = arch::ALL.iter().find_map(ends).unwrap_or(release);
     let numbers = version.split(|letter: char| !letter.is_ascii_digit());
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
@@ -412,6 +439,13 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_that_is_built_for_one_architecture_is_not_built_for_another() {
+        let cache = Cache::at("/nonexistent".into());
+        let error = Kernel::find(&cache, "debug", Some(arch::ARM64)).unwrap_err();
+        assert!(error.to_string().contains("not for arm64"), "{error}");
+    }
+
+    #[test]
     fn releases_are_in_the_order_of_their_numbers() {
         assert!(numbers_in("7.2.12+deb13-cloud-amd64") > numbers_in("7.2.9+deb13-cloud-amd64"));
         assert!(numbers_in("6.12.115+deb13.1-amd64") > numbers_in("6.12.115+deb13-amd64"));
@@ -451,11 +485,11 @@ mod tests {
     #[test]
     fn what_is_no_kernel_is_refused_with_the_choices() {
         let cache = Cache::at("/nonexistent".into());
-        let error = Kernel::find(&cache, "7.77").unwrap_err().to_string();
+        let error = Kernel::find(&cache, "7.77", None).unwrap_err().to_string();
         assert!(error.contains("6.12, 6.1"), "{error}");
         let empty = tempfile::tempdir().unwrap();
         fs::create_dir(empty.path().join("boot")).unwrap();
-        let error = Kernel::find(&cache, empty.path().to_str().unwrap()).unwrap_err();
+        let error = Kernel::find(&cache, empty.path().to_str().unwrap(), None).unwrap_err();
         assert!(
             error.to_string().contains("boot/vmlinuz-RELEASE"),
             "{error}"

@@ -70,7 +70,7 @@ pub fn record_stream(
         task: Task::PowerCut { days: request.days },
     };
     let session = Session::new(&spec, stop, &image.with_spec(&spec)?)?;
-    let image = &request.kernel.image;
-    let ((_, stream), _) = session.run_for_parcel(image, MEMORY_MIB, Clock::Instructions)?;
+    let kernel = &request.kernel;
+    let ((_, stream), _) = session.run_for_parcel(kernel, MEMORY_MIB, Clock::Instructions)?;
     Ok(stream)
 }

@@ -1,43 +1,23 @@
 //! The machine that a guest runs on.
 
+use crate::kernel::Kernel;
 use crate::{Error, parcel, tool};
+use arch::Arch;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-const PROGRAM: &str = "qemu-system-x86_64";
-const PACKAGE: &str = "qemu-system-x86";
-
-/// An AMD of 2003 as far as instructions go. It copies by loops of stores, where
-/// newer models copy by an instruction whose every step is counted, which makes
-/// a guest a third slower on the host; and it has no random numbers of its own,
-/// which would be the host's.
-///
-/// But for CMPXCHG16B, which leaves wrong flags in QEMU 7.2: `helper_cmpxchg16b_unlocked` makes
-/// them by `env->cc_op`, which `disas_insn` has not brought up to date. An interrupt that comes
-/// before the next instruction that sets flags puts them into its frame, and returns to a kernel
-/// with its trap flag set, for one, in the middle of an allocation. The kernel does without it.
-const CPU: &str = "qemu64,-cx16";
-
 /// Nothing that differs from run to run gets into the guest: no random numbers
 /// of the host's, no random addresses. `loglevel=5` lets warnings onto the
 /// console and little else, as each byte costs time.
-const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=5 oops=panic panic=-1 mitigations=off nokaslr \
+const KERNEL_ARGUMENTS: &str = "loglevel=5 oops=panic panic=-1 mitigations=off nokaslr \
     norandmaps random.trust_bootloader=off random.trust_cpu=off cryptomgr.notests \
     initcall_blacklist=jent_mod_init,bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init,load_system_certificate_list";
 
-/// Calibrating the local APIC's timer takes as long on the host as all the rest
-/// of booting; the HPET needs none.
-const HPET_ONLY: &str = "nolapic_timer";
-
-/// A task that may be interrupted anywhere meets others in more places. And a
-/// busy host may hold the guest back just while it counts the timer's ticks,
-/// which is no reason for it to give up; nor to find out after two seconds that the
-/// TSC is no good, and to change the code of its clock for that under both CPUs,
-/// which a QEMU before 8.1 does not survive every time (see `torture::Clock`).
-const HOST_CLOCK: &str = "preempt=full no_timer_check tsc=unstable";
+/// A task that may be interrupted anywhere meets others in more places.
+const HOST_CLOCK: &str = "preempt=full";
 
 /// Recording is wanted for a lock that comes with it, not for what it records.
 /// Without, QEMU's main loop may find the CPU idle before the instructions of
@@ -49,8 +29,8 @@ const ICOUNT: &str = "shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null";
 /// What the machine is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<'a> {
-    /// The kernel's image.
-    pub kernel: &'a Path,
+    /// The kernel.
+    pub kernel: &'a Kernel,
     /// The initramfs.
     pub initramfs: &'a Path,
     /// Memory.
@@ -65,6 +45,12 @@ pub struct Machine<'a> {
     pub parcel: Option<&'a Path>,
     /// Disks, and the files that are in them.
     pub disks: &'a [(&'a torture::Disk, &'a Path)],
+}
+
+impl Machine<'_> {
+    fn emulated(&self) -> arch::Machine {
+        self.kernel.tree.arch.machine
+    }
 }
 
 /// How time goes in a guest.
@@ -101,8 +87,8 @@ pub enum Console<'a> {
 }
 
 /// QEMU's version as it tells it.
-pub fn version() -> Result<String, Error> {
-    tool::version(PROGRAM, PACKAGE)
+pub fn version(arch: Arch) -> Result<String, Error> {
+    tool::version(arch.machine.program, arch.machine.package)
 }
 
 /// A running guest; dropping it ends it.
@@ -114,15 +100,12 @@ pub struct Guest {
 impl Guest {
     /// Starts `machine`; what QEMU itself complains about goes into `complaints`.
     pub fn start(machine: &Machine, complaints: File) -> Result<Guest, Error> {
-        let mut command = Command::new(PROGRAM);
-        command
-            .args(arguments(machine))
-            .stderr(complaints)
-            .stdin(Stdio::null());
+        let mut command = command(machine);
+        command.stderr(complaints).stdin(Stdio::null());
         die_with_parent(&mut command);
         // Ctrl-C is for the lab, which ends its guests itself.
         command.process_group(0);
-        let process = command.spawn().map_err(no_qemu)?;
+        let process = command.spawn().map_err(no_qemu(machine))?;
         Ok(Guest { process })
     }
 
@@ -142,16 +125,24 @@ impl Drop for Guest {
 
 /// Runs `machine` on this terminal until it powers off.
 pub fn interact(machine: &Machine) -> Result<ExitStatus, Error> {
-    let mut command = Command::new(PROGRAM);
-    command.args(arguments(machine));
+    let mut command = command(machine);
     die_with_parent(&mut command);
-    command.status().map_err(no_qemu)
+    command.status().map_err(no_qemu(machine))
 }
 
-fn no_qemu(source: io::Error) -> Error {
-    Error::NoTool {
-        tool: PROGRAM.to_owned(),
-        package: PACKAGE,
+fn command(machine: &Machine) -> Command {
+    let mut command = Command::new(machine.emulated().program);
+    command.args(arguments(machine));
+    command
+}
+
+fn no_qemu(machine: &Machine) -> impl FnOnce(io::Error) -> Error {
+    let arch::Machine {
+        program, package, ..
+    } = machine.emulated();
+    move |source| Error::NoTool {
+        tool: program.to_owned(),
+        package,
         source,
     }
 }
@@ -176,19 +167,17 @@ fn arguments(machine: &Machine) -> Vec<String> {
         "-no-reboot",
         "-display",
         "none",
-        "-machine",
-        "q35,usb=off",
-        "-cpu",
-        CPU,
     ]
-    .map(str::to_owned)
-    .to_vec();
+    .iter()
+    .chain(machine.emulated().arguments)
+    .map(|&argument| argument.to_owned())
+    .collect();
     let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
     add("-m", format!("{}M", machine.memory_mib));
     add("-seed", machine.seed.to_string());
-    add("-kernel", machine.kernel.display().to_string());
+    add("-kernel", machine.kernel.image.display().to_string());
     add("-initrd", machine.initramfs.display().to_string());
-    add("-append", kernel_arguments(machine.clock));
+    add("-append", kernel_arguments(machine));
     match machine.clock {
         Clock::Instructions => {
             add("-accel", "tcg".to_owned());
@@ -232,19 +221,30 @@ fn arguments(machine: &Machine) -> Vec<String> {
         // guest would see a port that is slower at one time than at another.
         Console::Files { log, messages } => {
             add("-serial", format!("file:{}", log.display()));
-            add("-serial", format!("file:{}", messages.display()));
+            add(
+                "-chardev",
+                format!("file,id=port,path={}", messages.display()),
+            );
         }
         Console::Terminal => {
             add("-serial", "mon:stdio".to_owned());
-            add("-serial", "null".to_owned());
+            add("-chardev", "null,id=port".to_owned());
         }
+    }
+    match machine.emulated().port_device {
+        Some(device) => add("-device", format!("{device},chardev=port")),
+        None => add("-serial", "chardev:port".to_owned()),
     }
     arguments
 }
 
-fn kernel_arguments(clock: Clock) -> String {
-    match clock {
-        Clock::Instructions => format!("{KERNEL_ARGUMENTS} {HPET_ONLY}"),
-        Clock::Host { .. } | Clock::HostInTurn { .. } => format!("{KERNEL_ARGUMENTS} {HOST_CLOCK}"),
-    }
+fn kernel_arguments(machine: &Machine) -> String {
+    let emulated = machine.emulated();
+    let clock = match machine.clock {
+        Clock::Instructions => emulated.exact.to_owned(),
+        Clock::Host { .. } | Clock::HostInTurn { .. } => {
+            format!("{HOST_CLOCK} {}", emulated.host_clock)
+        }
+    };
+    format!("console={} {KERNEL_ARGUMENTS} {clock}", emulated.console)
 }

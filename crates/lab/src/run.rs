@@ -110,7 +110,7 @@ pub fn run(
     let mut inputs = Inputs {
         items: image.inputs.clone(),
     };
-    let qemu = qemu::version()?;
+    let qemu = qemu::version(request.kernel.tree.arch)?;
     inputs.items.insert("qemu".to_owned(), qemu.clone());
     let guests = guests(request);
     watcher.begins(guests.len());
@@ -265,7 +265,7 @@ impl Lab<'_> {
     fn one(&self, guest: &Name) -> Result<Vec<Row>, Error> {
         let spec = self.spec(guest);
         let image = self.image.with_spec(&spec)?;
-        let kernel = &self.request.kernel.image;
+        let kernel = &self.request.kernel;
         let owner = Attendant { lab: self, guest };
         let run = || {
             let session = Session::new(&spec, &owner, &image)?;

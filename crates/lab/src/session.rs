@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::console;
 use crate::error::GuestFailure;
+use crate::kernel::Kernel;
 use crate::messages::Messages;
 use crate::parcel::{self, Item};
 use crate::qemu::{Clock, Console, Guest, Machine};
@@ -99,7 +100,7 @@ impl<'a> Session<'a> {
     }
 
     /// Boots `kernel` and gives the guest's rows, all of them or none.
-    pub fn run(&self, kernel: &Path, memory_mib: u64, clock: Clock) -> Result<Vec<Row>, Error> {
+    pub fn run(&self, kernel: &Kernel, memory_mib: u64, clock: Clock) -> Result<Vec<Row>, Error> {
         self.boot(kernel, memory_mib, clock, None)
     }
 
@@ -107,7 +108,7 @@ impl<'a> Session<'a> {
     /// and the rest.
     pub fn run_for_parcel(
         &self,
-        kernel: &Path,
+        kernel: &Kernel,
         memory_mib: u64,
         clock: Clock,
     ) -> Result<(Item, Vec<Item>), Error> {
@@ -121,7 +122,7 @@ impl<'a> Session<'a> {
 
     fn boot(
         &self,
-        kernel: &Path,
+        kernel: &Kernel,
         memory_mib: u64,
         clock: Clock,
         parcel: Option<&Path>,

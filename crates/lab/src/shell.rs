@@ -67,7 +67,7 @@ pub fn shell(
     let initramfs = tempfile::NamedTempFile::new().map_err(Error::file(std::env::temp_dir()))?;
     fs::write(initramfs.path(), image.with_spec(&spec)?).map_err(Error::file(initramfs.path()))?;
     let machine = Machine {
-        kernel: &shell.kernel.image,
+        kernel: &shell.kernel,
         initramfs: initramfs.path(),
         memory_mib,
         seed: spec.seed,

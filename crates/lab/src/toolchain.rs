@@ -7,6 +7,8 @@
 use crate::cache::Cache;
 use crate::debian::{self, Apt, Release};
 use crate::{Error, elf, tool};
+use arch::Arch;
+use kmod::Tree;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -15,43 +17,55 @@ use std::process::Command;
 /// How the program is called that a wrapper starts.
 const PROGRAM: &str = ".program";
 
-/// The dynamic loader of all releases for amd64.
-const LOADER: &str = "ld-linux-x86-64.so.2";
+/// The dynamic loader of all releases.
+const LOADER: &str = arch::NATIVE.loader;
 
 /// Where packages have their libraries: before and since Debian 13.
-const LIBRARIES: [&str; 2] = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"];
+const LIBRARIES: [&str; 2] = ["lib", "usr/lib"];
 
-/// A directory of programs with the compiler `package` and its binutils; None where the
-/// host's own are the same.
+/// A directory of programs with the compiler `name`, such as `gcc-14`, of what is for `arch`, and
+/// its binutils; None where the host's own are the same.
 pub fn compiler(
     cache: &Cache,
-    apt: impl FnOnce() -> Result<Apt, Error>,
     release: Release,
-    package: &str,
+    name: &str,
+    arch: Arch,
 ) -> Result<Option<PathBuf>, Error> {
     if debian::host_is(release) {
         return Ok(None);
     }
-    let name = format!("tools/{package}-{}", release.codename);
-    let root = cache.directory(&name, |root| {
-        let apt = apt()?;
-        apt.unpack(&apt.with_all(package)?, root)?;
+    let package = match arch == arch::NATIVE {
+        true => name.to_owned(),
+        false => format!("{name}-{}", arch.gnu.replace('_', "-")),
+    };
+    let tools = format!("tools{}", arch::NATIVE.suffix);
+    let place = format!("{tools}/{package}-{}", release.codename);
+    let root = cache.directory(&place, |root| {
+        let apt = Apt::of(cache, release, arch::NATIVE)?;
+        apt.unpack(&apt.with_all(&package)?, root)?;
         wrap(root, root)?;
-        name_compiler(root, package)
+        name_compiler(root, &arch.cross_prefix(), name)
     })?;
     Ok(Some(root.join("usr/bin")))
 }
 
 /// Results name the compiler, and other packages call it, without the version.
-fn name_compiler(root: &Path, package: &str) -> Result<(), Error> {
-    let link = root.join("usr/bin/gcc");
-    symlink(package, &link).map_err(Error::file(&link))
+fn name_compiler(root: &Path, prefix: &str, name: &str) -> Result<(), Error> {
+    let link = root.join(format!("usr/bin/{prefix}gcc"));
+    symlink(format!("{prefix}{name}"), &link).map_err(Error::file(&link))
 }
 
-/// The compiler's version, from `tools` or the host, in the same words for both.
-pub fn compiler_version(tools: Option<&Path>) -> Result<String, Error> {
-    let program = tools.map_or_else(|| "gcc".into(), |tools| tools.join("gcc"));
-    let text = tool::output(Command::new(program).arg("--version"), "gcc")?;
+/// The version of the compiler for modules of `tree`, in the same words wherever it is from.
+pub fn compiler_version(tree: &Tree) -> Result<String, Error> {
+    let name = format!("{}gcc", tree.arch.cross_prefix());
+    let program = match &tree.tools {
+        Some(tools) => tools.join(&name),
+        None => PathBuf::from(&name),
+    };
+    let text = tool::output(
+        Command::new(program).arg("--version"),
+        tree.arch.compiler_package(),
+    )?;
     let first = text.lines().next().unwrap_or_default().trim();
     let version = first.split_once(' ').map_or(first, |(_, rest)| rest);
     Ok(format!("gcc {version}"))
@@ -90,8 +104,9 @@ fn is_program(path: &Path) -> Result<bool, Error> {
 /// name, with links followed.
 fn wrap_program(root: &Path, path: &Path) -> Result<(), Error> {
     let inside = path.strip_prefix(root).unwrap_or(path).display();
-    let libraries = LIBRARIES.map(|dir| format!("$root/{dir}")).join(":");
-    let loader = LIBRARIES
+    let places = LIBRARIES.map(|dir| format!("{dir}/{}", arch::NATIVE.gnu));
+    let libraries = places.clone().map(|dir| format!("$root/{dir}")).join(":");
+    let loader = places
         .iter()
         .map(|dir| format!("{dir}/{LOADER}"))
         .find(|loader| root.join(loader).is_file())

@@ -5,6 +5,7 @@ use crate::cache::Cache;
 use crate::cpio::Archive;
 use crate::debian::{Apt, BOOKWORM};
 use crate::{Error, elf};
+use arch::Arch;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,8 +36,8 @@ const PROGRAMS: [(&str, &str); 19] = [
 /// Directories that a program needs besides its libraries.
 const TREES: [(&str, &str); 3] = [
     ("python3.11", "usr/lib/python3.11"),
-    ("java", "usr/lib/jvm/java-17-openjdk-amd64/lib"),
-    ("java", "usr/lib/jvm/java-17-openjdk-amd64/conf"),
+    ("java", "usr/lib/jvm/java-17-openjdk-{arch}/lib"),
+    ("java", "usr/lib/jvm/java-17-openjdk-{arch}/conf"),
 ];
 
 /// Libraries that files in these trees need.
@@ -48,28 +49,30 @@ const PLACES: [&str; 5] = [
     "sbin",
     "usr/bin",
     "usr/sbin",
-    "usr/lib/jvm/java-17-openjdk-amd64/bin",
+    "usr/lib/jvm/java-17-openjdk-{arch}/bin",
 ];
 
-/// Where Debian's dynamic loader looks in the guest.
-const LIBRARIES: &str = "lib/x86_64-linux-gnu";
-
-/// Puts `programs` and their libraries into `archive`; gives the packages with
+/// Puts `programs` for `arch` and their libraries into `archive`; gives the packages with
 /// their versions.
-pub fn add(cache: &Cache, archive: &mut Archive, programs: &[&str]) -> Result<Vec<String>, Error> {
+pub fn add(
+    cache: &Cache,
+    archive: &mut Archive,
+    arch: Arch,
+    programs: &[&str],
+) -> Result<Vec<String>, Error> {
     let mut versions = Vec::new();
     for program in programs {
         let package = package_of(program)?;
-        let root = unpacked(cache, package)?;
+        let root = unpacked(cache, arch, package)?;
         let list = root.join("packages");
         let list = fs::read_to_string(&list).map_err(Error::file(&list))?;
         let own = list
             .lines()
             .find(|line| line.split(' ').next() == Some(package));
         versions.extend(own.map(str::to_owned));
-        add_program(archive, program, &root)?;
+        add_program(archive, arch, program, &root)?;
         for (_, tree) in TREES.iter().filter(|(name, _)| name == program) {
-            add_tree(archive, &root, Path::new(tree))?;
+            add_tree(archive, &root, Path::new(&arch.in_name(tree)))?;
         }
     }
     versions.sort();
@@ -88,19 +91,19 @@ fn package_of(program: &str) -> Result<&'static str, Error> {
     })
 }
 
-fn unpacked(cache: &Cache, package: &str) -> Result<PathBuf, Error> {
-    cache.directory(&format!("tools/{package}"), |dir| {
-        let apt = Apt::of(cache, BOOKWORM)?;
+fn unpacked(cache: &Cache, arch: Arch, package: &str) -> Result<PathBuf, Error> {
+    cache.directory(&format!("tools{}/{package}", arch.suffix), |dir| {
+        let apt = Apt::of(cache, BOOKWORM, arch)?;
         let versions = apt.unpack(&apt.with_libraries(package)?, dir)?;
         let list = dir.join("packages");
         fs::write(&list, versions.join("\n") + "\n").map_err(Error::file(&list))
     })
 }
 
-fn add_program(archive: &mut Archive, program: &str, root: &Path) -> Result<(), Error> {
+fn add_program(archive: &mut Archive, arch: Arch, program: &str, root: &Path) -> Result<(), Error> {
     let path = PLACES
         .iter()
-        .map(|dir| root.join(dir).join(program))
+        .map(|dir| root.join(arch.in_name(dir)).join(program))
         .find(|path| path.is_file())
         .ok_or_else(|| incomplete(root, program))?;
     let content = fs::read(&path).map_err(Error::file(&path))?;
@@ -116,6 +119,7 @@ fn add_program(archive: &mut Archive, program: &str, root: &Path) -> Result<(), 
         archive.program(&loader, library(&libraries, root, &name)?);
     }
     archive.program(&format!("bin/{program}"), content);
+    let directory = arch.libraries.trim_start_matches('/');
     let mut added = Vec::new();
     while let Some(name) = missing.pop() {
         if added.contains(&name) {
@@ -123,7 +127,7 @@ fn add_program(archive: &mut Archive, program: &str, root: &Path) -> Result<(), 
         }
         let content = library(&libraries, root, &name)?;
         missing.extend(elf::needed(&content));
-        archive.program(&format!("{LIBRARIES}/{name}"), content);
+        archive.program(&format!("{directory}/{name}"), content);
         added.push(name);
     }
     Ok(())

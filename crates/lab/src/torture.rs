@@ -99,7 +99,7 @@ pub fn torture(
         if clock == ::torture::Clock::WithDisks {
             session.attach(&::torture::DISKS)?;
         }
-        rows.extend(session.run(&torture.kernel.image, MEMORY_MIB, clock_of(clock))?);
+        rows.extend(session.run(&torture.kernel, MEMORY_MIB, clock_of(clock))?);
     }
     Ok(rows)
 }

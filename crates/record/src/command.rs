@@ -17,9 +17,12 @@ pub fn reproduce(result: &ResultFile) -> Option<String> {
     let mut words = vec![
         format!("frontrow lab run {}", result.experiment),
         format!("--kernel {}", series(&result.kernel)),
+    ];
+    words.extend(other_arch(&result.kernel));
+    words.extend([
         format!("--device {}", result.device),
         format!("--policy {}", summary.policies.join(",")),
-    ];
+    ]);
     words.push(format!(
         "--workload {}",
         distinct(&summary, |(workload, _)| workload)
@@ -46,6 +49,14 @@ fn distinct<'a>(summary: &'a Summary, name: fn((&'a str, &'a str)) -> &'a str) -
         }
     }
     names.join(",")
+}
+
+/// The option for a kernel release of another architecture than x86-64:
+/// `6.12.117+deb12-cloud-arm64` → `--arch arm64`.
+fn other_arch(release: &str) -> Option<String> {
+    let mut others = arch::ALL.iter().filter(|it| **it != arch::X86_64);
+    let arch = others.find(|it| release.split('-').any(|part| part == it.debian))?;
+    Some(format!("--arch {}", arch.name))
 }
 
 /// Series of a kernel release: `6.12.117+deb12-cloud-amd64` → `6.12`.

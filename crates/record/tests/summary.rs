@@ -534,6 +534,12 @@ fn the_command_makes_the_result_again() {
          --workload m1 --load idle,writer --seeds 1..1 --scale full"
         )
     );
+    result.kernel = "7.3.4+deb13-cloud-arm64".to_owned();
+    let command = command::reproduce(&result).unwrap();
+    assert!(
+        command.contains("--kernel 7.3 --arch arm64 --device emmc"),
+        "{command}"
+    );
     result.experiment = "bench".to_owned();
     assert_eq!(command::reproduce(&result), None);
 }

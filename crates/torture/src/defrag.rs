@@ -261,7 +261,7 @@ pub(crate) fn is_clean(stand: &Stand) -> Outcome<()> {
     let done = Command::new("/bin/e2fsck")
         .args(["-f", "-n"])
         .arg(stand.device_node())
-        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu")
+        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries)
         .output()
         .map_err(Failure::io("run", Path::new("/bin/e2fsck")))?;
     require(done.status.success(), || {

@@ -60,8 +60,8 @@ pub const DISKS: [Disk; 5] = [
     Disk {
         name: "AHCI",
         mib: 325,
-        controller: None,
-        device: "ide-hd,bus=ide.0",
+        controller: Some("ahci,id=ahci"),
+        device: "ide-hd,bus=ahci.0",
     },
 ];
 

@@ -66,7 +66,7 @@ pub(crate) fn plain(stand: &Stand, mib: u32) -> Command {
         .arg(format!("--randseed={}", stand.seed))
         .arg(format!("--size={}M", mib * stand.rounds))
         .current_dir("/tmp")
-        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu");
+        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries);
     command
 }
 

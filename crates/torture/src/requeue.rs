@@ -25,7 +25,8 @@ const TROUBLES: [(&str, &str, &str); 3] = [
 const OPERATIONS: u64 = 60;
 
 pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    if is_debug_kernel() {
+    // Debian's arm64 kernels for virtual machines have no scsi_debug.
+    if is_debug_kernel() || !Path::new(DRIVER).is_dir() {
         return Ok(());
     }
     let stand = Stand {

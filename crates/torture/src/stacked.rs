@@ -58,7 +58,7 @@ fn dmsetup(arguments: &[&str]) -> Outcome<()> {
     command
         .args(arguments)
         .env("DM_DISABLE_UDEV", "1")
-        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu");
+        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries);
     let done = command
         .output()
         .map_err(Failure::io("run", Path::new(DMSETUP)))?;

@@ -117,7 +117,7 @@ fn format(device: &Path, layout: Layout) -> Outcome<()> {
         let mut mkfs = Command::new("/bin/mkfs.xfs");
         mkfs.args(["-q", "-f"])
             .arg(device)
-            .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu");
+            .env("LD_LIBRARY_PATH", arch::NATIVE.libraries);
         return succeeds(mkfs);
     }
     let mut mke2fs = Command::new("/bin/mke2fs");
@@ -125,7 +125,7 @@ fn format(device: &Path, layout: Layout) -> Outcome<()> {
         .args(["-q", "-F", "-t", "ext4", "-E"])
         .arg("lazy_itable_init=1,lazy_journal_init=1")
         .arg(device)
-        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu");
+        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries);
     if layout.without_journal {
         mke2fs.args(["-O", "^has_journal"]);
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 const FRONTROW: &str = "/proc/self/exe";
 
 /// Directory of Debian's libraries in the guests.
-const LIBRARIES: &str = "/lib/x86_64-linux-gnu";
+const LIBRARIES: &str = arch::NATIVE.libraries;
 
 /// Table that SQLite scans: rows of 0.6 MB in all, without an index for the query.
 const TABLE: &str = "CREATE TABLE t (i INTEGER, w TEXT); \

@@ -72,7 +72,7 @@ fn e4defrag(directory: &Path) -> Result<(), Error> {
     let output = Command::new("e4defrag")
         .arg(directory)
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu")
+        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| failed(format_args!("e4defrag cannot be run: {error}")))?;

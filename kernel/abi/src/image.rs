@@ -10,6 +10,12 @@ use std::io::Read;
 const BTF_MAGIC: u16 = 0xeb9f;
 const ELF_MAGIC: &[u8] = b"\x7fELF";
 
+/// What an arm64 kernel without its ELF headers has at this place (Documentation/arch/arm64/booting.rst).
+const FLAT_MAGIC: (usize, &[u8]) = (56, b"ARM\x64");
+
+/// Of `struct btf_header`.
+const BTF_HEADER_BYTES: usize = 24;
+
 /// Legacy LZ4 frames, the kind `lz4 -l` writes: a length before each block, and every
 /// block but the last expands to this.
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
@@ -40,13 +46,54 @@ pub fn btf_section(file: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     if is_btf(file) {
         return Ok(Cow::Borrowed(file));
     }
-    if file.starts_with(ELF_MAGIC) {
-        return elf_section(file).map(Cow::Owned);
+    if is_kernel(file) {
+        return section(file).map(Cow::Owned);
     }
-    let kernel = unpack(file).ok_or_else(|| {
-        Error::NoBtf("it is neither BTF, nor ELF, nor a compressed kernel image".into())
-    })?;
-    elf_section(&kernel).map(Cow::Owned)
+    let kernel = unpack(file)
+        .ok_or_else(|| Error::NoBtf("it is neither BTF, nor ELF, nor a kernel image".into()))?;
+    section(&kernel).map(Cow::Owned)
+}
+
+fn is_kernel(file: &[u8]) -> bool {
+    file.starts_with(ELF_MAGIC) || is_flat(file)
+}
+
+fn is_flat(file: &[u8]) -> bool {
+    let (place, magic) = FLAT_MAGIC;
+    file.get(place..).is_some_and(|it| it.starts_with(magic))
+}
+
+fn section(kernel: &[u8]) -> Result<Vec<u8>, Error> {
+    if !is_flat(kernel) {
+        return elf_section(kernel);
+    }
+    let found = (0..kernel.len()).find_map(|place| btf_at(&kernel[place..]));
+    let found = found.ok_or_else(|| Error::NoBtf("nothing in it looks like BTF".into()));
+    found.map(<[u8]>::to_vec)
+}
+
+/// The BTF that `bytes` begin with. A flat kernel says nowhere where its parts are, so all that
+/// the header says has to fit: version 1 without flags, types and after them strings, the first
+/// of which is empty.
+fn btf_at(bytes: &[u8]) -> Option<&[u8]> {
+    let header = bytes.first_chunk::<BTF_HEADER_BYTES>()?;
+    let [low, high] = BTF_MAGIC.to_le_bytes();
+    if !header.starts_with(&[low, high, 1, 0]) {
+        return None;
+    }
+    let word = |index: usize| {
+        let word: [u8; 4] = header[index * 4..][..4].try_into().ok()?;
+        Some(u32::from_le_bytes(word) as usize)
+    };
+    let (header_bytes, types, types_bytes) = (word(1)?, word(2)?, word(3)?);
+    let (strings, strings_bytes) = (word(4)?, word(5)?);
+    if header_bytes < BTF_HEADER_BYTES || types != 0 || types_bytes == 0 || strings < types_bytes {
+        return None;
+    }
+    let first = header_bytes.checked_add(strings)?;
+    let all = bytes.get(..first.checked_add(strings_bytes)?)?;
+    let strings = &all[first..];
+    (strings.first() == Some(&0) && strings.last() == Some(&0)).then_some(all)
 }
 
 fn is_btf(file: &[u8]) -> bool {
@@ -66,8 +113,7 @@ fn elf_section(elf: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(bytes.to_vec())
 }
 
-/// The kernel inside a boot image: the first compressed stream that expands to an ELF
-/// file, as `scripts/extract-vmlinux` of the kernel's source finds it. A boot image's
+/// The kernel inside a boot image: the first compressed stream that expands to one, as `scripts/extract-vmlinux` of the kernel's source finds it. A boot image's
 /// header differs by architecture; its payload does not.
 fn unpack(image: &[u8]) -> Option<Vec<u8>> {
     (0..image.len()).find_map(|start| {
@@ -75,7 +121,7 @@ fn unpack(image: &[u8]) -> Option<Vec<u8>> {
         let (_, unpack) = COMPRESSIONS
             .iter()
             .find(|(magic, _)| stream.starts_with(magic))?;
-        unpack(stream).filter(|kernel| kernel.starts_with(ELF_MAGIC))
+        unpack(stream).filter(|kernel| is_kernel(kernel))
     })
 }
 

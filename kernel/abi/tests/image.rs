@@ -56,6 +56,32 @@ fn boot_image(payload: &[u8]) -> Vec<u8> {
     .concat()
 }
 
+/// BTF with four bytes of types and these strings.
+fn btf(strings: &[u8]) -> Vec<u8> {
+    let mut btf = b"\x9f\xeb\x01\x00".to_vec();
+    for word in [24, 0, 4, 4, strings.len() as u32] {
+        btf.extend(word.to_le_bytes());
+    }
+    [&btf, &[0; 4][..], strings].concat()
+}
+
+/// As an arm64 kernel is booted: no headers but its own, and what begins like BTF and is none.
+fn flat(btf: &[u8]) -> Vec<u8> {
+    let mut kernel = vec![0; 64];
+    kernel[56..60].copy_from_slice(b"ARM\x64");
+    [&kernel, BTF, &[0xcc; 13], btf, &[0xcc; 64]].concat()
+}
+
+#[test]
+fn kernels_without_headers_are_searched() {
+    let btf = btf(b"\0task_struct\0");
+    assert_eq!(&*abi::btf_section(&flat(&btf)).unwrap(), btf);
+    let packed = boot_image(&gzip(&flat(&btf)));
+    assert_eq!(&*abi::btf_section(&packed).unwrap(), btf);
+    let error = abi::btf_section(&flat(&btf[..btf.len() - 1])).unwrap_err();
+    assert!(error.to_string().contains("looks like BTF"), "{error}");
+}
+
 #[test]
 fn raw_btf_is_taken_as_it_is() {
     assert_eq!(&*abi::btf_section(BTF).unwrap(), BTF);

@@ -1,20 +1,20 @@
 //! `frontrow lab exec`.
 
 use super::ageing::Ageing;
+use super::kernel::Choice;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::print_bytes;
 use crate::whole;
-use ::lab::{Cache, Kernel, Left, Sources};
+use ::lab::{Cache, Left, Sources};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Exec {
-    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, debug or kcsan (built once), or the path of an unpacked kernel or of its vmlinuz
-    #[arg(long, default_value = "6.12")]
-    kernel: String,
+    #[command(flatten)]
+    kernel: Choice,
     /// emmc, emmc-serial, ufs, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
     #[arg(long, default_value = "emmc")]
     device: String,
@@ -56,7 +56,7 @@ pub fn run(args: Exec) -> Result<(), Failure> {
     let (sources, cache) = (Sources::here(), Cache::of_user()?);
     let stop = catch_signals()?;
     let exec = ::lab::Exec {
-        kernel: Kernel::find(&cache, &args.kernel)?,
+        kernel: args.kernel.find(&cache)?,
         device: sources.device(&args.device)?,
         policy: args.policy,
         programs: args.with,

@@ -1,10 +1,11 @@
 //! `frontrow lab powercut`.
 
+use super::kernel::Choice;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text};
 use crate::{progress, whole};
-use ::lab::{Cache, Kernel, Sources};
+use ::lab::{Cache, Sources};
 use ::powercut::{Error, Outcome, Stream};
 use record::number::{count, with_unit};
 use std::fmt::Write;
@@ -15,9 +16,8 @@ use std::sync::atomic::AtomicBool;
 
 #[derive(clap::Args)]
 pub struct PowerCut {
-    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, or the path of an unpacked kernel or of its vmlinuz
-    #[arg(long, default_value = "6.12")]
-    kernel: String,
+    #[command(flatten)]
+    kernel: Choice,
     /// Its times and parallelism: emmc, ufs, or the path of a profile that ends in .toml
     #[arg(long, default_value = "emmc")]
     device: String,
@@ -78,7 +78,7 @@ fn recorded(args: &PowerCut, stop: &AtomicBool) -> Result<Vec<u8>, Failure> {
     let keep = args.keep.as_deref().map(whole::Whole::create).transpose()?;
     let (sources, cache) = (Sources::here(), Cache::of_user()?);
     let request = ::lab::PowerCut {
-        kernel: Kernel::find(&cache, &args.kernel)?,
+        kernel: args.kernel.find(&cache)?,
         device: sources.device(&args.device)?,
         days: args.days,
         seed: args.seed,

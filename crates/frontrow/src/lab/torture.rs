@@ -1,9 +1,10 @@
 //! `frontrow lab torture`.
 
+use super::kernel::Choice;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::print_text;
-use ::lab::{Cache, Kernel, Sources};
+use ::lab::{Cache, Sources};
 use ::torture::TRIALS;
 use record::Row;
 use record::policy::FRONTROW;
@@ -17,9 +18,8 @@ const USED: &str = "disk_used";
 pub struct Torture {
     /// Only these trials instead of all
     trials: Vec<String>,
-    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, debug or kcsan (built once), or the path of an unpacked kernel or of its vmlinuz
-    #[arg(long, default_value = "6.12")]
-    kernel: String,
+    #[command(flatten)]
+    kernel: Choice,
     /// Repeat what each trial repeats this many times as often
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -45,7 +45,7 @@ pub fn run(args: Torture) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let cache = Cache::of_user()?;
     let request = ::lab::Torture {
-        kernel: Kernel::find(&cache, &args.kernel)?,
+        kernel: args.kernel.find(&cache)?,
         trials: match args.trials.is_empty() {
             true => all(),
             false => args.trials,

@@ -223,9 +223,23 @@ fn fill(settings: &mut [u8], layout: Layout) {
     put(SHIFT_AT, layout.segment_bytes.trailing_zeros());
 }
 
-/// Numbers of the recorded system calls on this machine.
+/// Calls that later architectures were not given.
+#[cfg(target_arch = "x86_64")]
+const OLD_CALLS: [(libc::c_long, CallKind); 6] = [
+    (libc::SYS_open, CallKind::Open),
+    (libc::SYS_creat, CallKind::Creat),
+    (libc::SYS_rename, CallKind::Rename),
+    (libc::SYS_unlink, CallKind::Unlink),
+    (libc::SYS_rmdir, CallKind::Rmdir),
+    (libc::SYS_mkdir, CallKind::Mkdir),
+];
+/// Calls that later architectures were not given.
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_CALLS: [(libc::c_long, CallKind); 0] = [];
+
+/// The numbers that recorded calls have on this machine.
 fn calls() -> Vec<(usize, CallKind)> {
-    let mut calls = vec![
+    let calls = [
         (libc::SYS_read, CallKind::Read),
         (libc::SYS_pread64, CallKind::Pread64),
         (libc::SYS_readv, CallKind::Readv),
@@ -262,17 +276,9 @@ fn calls() -> Vec<(usize, CallKind)> {
         (libc::SYS_readahead, CallKind::Readahead),
         (libc::SYS_execve, CallKind::Execve),
     ];
-    #[cfg(target_arch = "x86_64")]
-    calls.extend([
-        (libc::SYS_open, CallKind::Open),
-        (libc::SYS_creat, CallKind::Creat),
-        (libc::SYS_rename, CallKind::Rename),
-        (libc::SYS_unlink, CallKind::Unlink),
-        (libc::SYS_rmdir, CallKind::Rmdir),
-        (libc::SYS_mkdir, CallKind::Mkdir),
-    ]);
     calls
         .into_iter()
+        .chain(OLD_CALLS)
         .map(|(number, kind)| (number as usize, kind))
         .filter(|(number, _)| *number < CALL_NUMBERS)
         .collect()
@@ -405,7 +411,7 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<Link>, Error
         match program.attach() {
             Ok(link) => links.push(link),
             Err(_) if NEEDED.contains(&name.as_str()) => {
-                return Err(Error::Load(format!("{name}: {}", complaints().trim())));
+                return Err(attach_error(&name, &complaints()));
             }
             Err(_) => {
                 let section = program.section().to_string_lossy().into_owned();
@@ -416,6 +422,16 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<Link>, Error
         }
     }
     Ok(links)
+}
+
+/// libbpf's words for a kernel that has no trampolines: `prog 'NAME': failed to attach: -ENOTSUPP`.
+fn attach_error(name: &str, text: &str) -> Error {
+    let of_program = format!("prog '{name}': ");
+    let mut lines = text.lines().filter(|line| line.contains(&of_program));
+    match lines.any(|line| line.contains("-ENOTSUPP")) {
+        true => Error::KernelLacks("way to trace its functions (fentry)".to_owned()),
+        false => Error::Load(format!("{name}: {}", text.trim())),
+    }
 }
 
 fn load_error(text: &str) -> Error {
@@ -486,6 +502,16 @@ const fn instruction(code: u8) -> libbpf_sys::bpf_insn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_without_trampolines_is_told_from_one_that_refuses_a_program() {
+        let log = "libbpf: prog 'page_cleaned': failed to attach: -ENOTSUPP\n\
+                   libbpf: prog 'inode_wait_begins': failed to attach: -EBUSY\n";
+        let error = attach_error("page_cleaned", log).to_string();
+        assert!(error.contains("fentry") && error.contains("6.4"), "{error}");
+        let error = attach_error("inode_wait_begins", log);
+        assert!(matches!(error, Error::Load(_)), "{error}");
+    }
 
     #[test]
     fn all_rings_stay_below_the_bound_and_are_powers_of_two() {

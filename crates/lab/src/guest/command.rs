@@ -24,7 +24,7 @@ pub fn run(command: &[String]) -> Outcome<()> {
         .current_dir(MOUNT_POINT)
         .env("PATH", "/bin")
         .env("HOME", "/tmp")
-        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu")
+        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries)
         .stdin(Stdio::null())
         .stdout(stream("stdout")?)
         .stderr(stream("stderr")?)

@@ -43,7 +43,7 @@ pub fn make(device: &Path, seed: u64) -> Outcome<()> {
             "nodiscard,lazy_itable_init=1,lazy_journal_init=1,hash_seed={uuid}"
         ))
         .arg(device)
-        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu")
+        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries)
         .output()
         .map_err(|error| format!("it has no mke2fs: {error}"))?;
     if output.status.success() {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 
-const PATH: &str = "/dev/ttyS1";
+const PATH: &str = arch::NATIVE.machine.port;
 
 /// The second serial port; several threads may send.
 pub struct Port {

@@ -154,7 +154,7 @@ fn executed(directory: &Path) -> Outcome<()> {
     let mut command = Command::new(&path);
     command
         .arg("-V")
-        .env("LD_LIBRARY_PATH", "/lib/x86_64-linux-gnu")
+        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries)
         .stderr(std::process::Stdio::null());
     let stopped_at_its_beginning = || {
         // SAFETY: has no arguments but the request.
