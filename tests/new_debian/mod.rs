@@ -61,6 +61,25 @@ impl Debian {
         succeeds(as_root("cp").arg("-rLT").arg(from).arg(into));
     }
 
+    /// The other way; it is this user's then.
+    #[allow(dead_code, reason = "not each test takes something out")]
+    pub fn copy_out(&self, from: &str, to: &Path) {
+        let owner = rustix::process::geteuid().as_raw().to_string();
+        let mut install = as_root("install");
+        install.args(["-m", "644", "-o", &owner]);
+        succeeds(install.arg(self.root().join(from)).arg(to));
+    }
+
+    /// All of it as a disk with an ext4 file system, of six gigabytes.
+    #[allow(dead_code, reason = "not each test boots it")]
+    pub fn image(&self, to: &Path) {
+        let mut make = as_root("mke2fs");
+        make.args(["-q", "-t", "ext4", "-d"]).arg(self.root());
+        succeeds(make.arg(to).arg("6G"));
+        let owner = rustix::process::geteuid().as_raw().to_string();
+        succeeds(as_root("chown").arg(owner).arg(to));
+    }
+
     /// Runs a script as root there, with no more of this machine's environment than the kernel.
     pub fn run(&self, script: &str) {
         let mut inside = as_root("unshare");

@@ -1,0 +1,149 @@
+//! A machine's life with Frontrow: a Debian with systemd is given the packages, boots, uses them, loses
+//! the daemon to kill -9, reboots, and is purged. `make stress` runs this: each release takes half a
+//! gigabyte from the network, root or sudo, and three boots of an emulated machine.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+mod new_debian;
+
+use new_debian::Debian;
+
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+const INSTALL: &str = "apt-get -qq update
+    apt-get -qq -y --no-install-recommends install systemd-sysv udev dbus kmod linux-image-amd64 linux-headers-amd64
+    apt-get -qq -y --no-install-recommends install /packages/*.deb
+    rm -r /packages
+    dkms status frontrow | grep installed
+    echo '/dev/vda / ext4 defaults 0 1' > /etc/fstab
+    cp /root/life.service /etc/systemd/system/
+    systemctl enable life.service
+    systemctl mask serial-getty@ttyS0.service
+    cp -L /vmlinuz /boot/kernel && cp -L /initrd.img /boot/initrd";
+
+/// Its last line says how the steps of this boot ended.
+const UNIT: &str = "[Unit]
+After=multi-user.target
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -exc '. /root/steps && echo life goes on'
+ExecStopPost=/sbin/poweroff
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/ttyS0
+TimeoutStartSec=infinity
+[Install]
+WantedBy=multi-user.target
+";
+
+/// What a user does on the first day.
+const USE: &str = "scheduler() { sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/vdb/queue/scheduler; }
+    before=$(scheduler)
+    test -z \"$(systemctl list-units --all --plain --no-legend 'frontrow*')\"
+    frontrow sched enable vdb
+    test $(scheduler) = frontrow
+    systemctl start frontrowd
+    frontrow fg status
+    kill -9 $(systemctl show -P MainPID frontrowd)
+    sleep 4
+    systemctl is-active frontrowd
+    systemctl stop frontrowd
+    frontrow sched disable vdb
+    test $(scheduler) = $before
+    systemctl enable frontrow-sched@vdb frontrowd";
+
+/// After a reboot all is as it was enabled; then it goes.
+const PURGE: &str =
+    "scheduler() { sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/vdb/queue/scheduler; }
+    test $(scheduler) = frontrow
+    systemctl is-active frontrowd
+    dd if=/dev/zero of=/dev/vdb bs=1M count=64 conv=fsync
+    apt-get -qq -y purge frontrow frontrow-dkms
+    test $(scheduler) != frontrow
+    test ! -d /sys/module/frontrow_iosched
+    test ! -e /run/frontrow
+    test -z \"$(find / -xdev -name '*frontrow*')\"";
+
+/// What is left starts as ever.
+const WITHOUT: &str = "test -z \"$(systemctl list-units --failed --plain --no-legend)\"
+    test ! -d /sys/module/frontrow_iosched";
+
+struct Machine {
+    scratch: tempfile::TempDir,
+}
+
+impl Machine {
+    fn file(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// Boots it with these steps to take, and waits until it is off.
+    fn boot(&self, steps: &str) {
+        let steps_file = self.file("steps");
+        fs::write(&steps_file, steps.replace("\n    ", "\n") + "\n").unwrap();
+        let root = self.file("root.img");
+        let place = format!("write {} /root/steps", steps_file.display());
+        for request in ["rm /root/steps", &place] {
+            let mut debugfs = Command::new("debugfs");
+            debugfs.args(["-w", "-R", request]).arg(&root);
+            assert!(debugfs.output().unwrap().status.success(), "{request}");
+        }
+        let drive = |name: &str| format!("file={},format=raw,if=virtio", self.file(name).display());
+        let mut machine = Command::new("qemu-system-x86_64");
+        machine.args(["-M", "q35", "-m", "1024", "-nographic", "-no-reboot"]);
+        machine.arg("-kernel").arg(self.file("kernel"));
+        machine.arg("-initrd").arg(self.file("initrd"));
+        machine.args(["-append", "root=/dev/vda console=ttyS0 panic=-1"]);
+        machine.args(["-drive", &drive("root.img"), "-drive", &drive("data.img")]);
+        let output = machine.stdin(Stdio::null()).output().unwrap();
+        let console = String::from_utf8_lossy(&output.stdout);
+        let wrong = ["WARNING:", "BUG:", "Oops", "Kernel panic"];
+        let went_well =
+            console.contains("life goes on") && !wrong.iter().any(|it| console.contains(it));
+        assert!(went_well, "{steps}\n{console}");
+    }
+}
+
+fn install(release: &str) -> Machine {
+    let machine = Machine {
+        scratch: tempfile::tempdir_in("/var/tmp").unwrap(),
+    };
+    let packages = machine.file("packages");
+    let mut pack = Command::new("make");
+    pack.arg("pack")
+        .arg(format!("PACKAGES_OUT={}", packages.display()));
+    assert!(pack.current_dir(CHECKOUT).status().unwrap().success());
+    let unit = machine.file("life.service");
+    fs::write(&unit, UNIT).unwrap();
+    let debian = Debian::new(release);
+    debian.copy_in(&packages, "packages");
+    debian.copy_in(&unit, "root/life.service");
+    debian.run(INSTALL);
+    debian.copy_out("boot/kernel", &machine.file("kernel"));
+    debian.copy_out("boot/initrd", &machine.file("initrd"));
+    debian.image(&machine.file("root.img"));
+    let data = fs::File::create(machine.file("data.img")).unwrap();
+    data.set_len(256 << 20).unwrap();
+    machine
+}
+
+fn lives(release: &str) {
+    let machine = install(release);
+    machine.boot(USE);
+    machine.boot(PURGE);
+    machine.boot(WITHOUT);
+}
+
+#[test]
+#[ignore = "takes the network, root and three boots: make stress"]
+fn debian_12_is_used_rebooted_and_purged() {
+    lives("bookworm");
+}
+
+#[test]
+#[ignore = "takes the network, root and three boots: make stress"]
+fn debian_13_is_used_rebooted_and_purged() {
+    lives("trixie");
+}
