@@ -35,14 +35,20 @@ impl Device {
         self.text("dev")
     }
 
-    /// Whether it can be taken out: by its own word, or as it hangs on USB.
+    /// Whether it can be taken out: by its own word, as it hangs on USB, or as it is an SD card.
     ///
     /// # Errors
     /// [`Error::Read`].
     pub fn is_removable(&self) -> Result<bool, Error> {
-        let by_its_word = self.text_if_any("removable")?.as_deref() == Some("1");
+        let by_its_word = self.text_if_any("removable")?.as_deref() == Some("1")
+            || self.text_if_any("device/type")?.as_deref() == Some("SD");
         let mut parents = self.directory.iter();
         Ok(by_its_word || parents.any(|name| name.to_string_lossy().starts_with("usb")))
+    }
+
+    /// Whether it is no hardware's: a file (loop), memory (zram), what device mapper makes of others.
+    pub fn is_virtual(&self) -> bool {
+        self.directory.iter().any(|name| name == "virtual")
     }
 
     /// What device mapper made it for, such as `CRYPT` or `LVM`; none for other disks.

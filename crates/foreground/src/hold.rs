@@ -229,8 +229,13 @@ pub fn hold(root: &Path, grounds: &Grounds, parts: Parts) -> Result<Vec<Change>,
 /// # Errors
 /// [`Error::Knobs`].
 pub fn release(root: &Path) -> Result<Vec<(Change, Restored)>, Error> {
-    match Journal::exists(root, Home::Daemon, JOURNAL) {
-        true => Ok(Journal::open(root, Home::Daemon, JOURNAL)?.restore()?),
+    restore(root, JOURNAL)
+}
+
+/// Undoes what the journal `name` has, if there is one.
+pub(crate) fn restore(root: &Path, name: &str) -> Result<Vec<(Change, Restored)>, Error> {
+    match Journal::exists(root, Home::Daemon, name) {
+        true => Ok(Journal::open(root, Home::Daemon, name)?.restore()?),
         false => Ok(Vec::new()),
     }
 }
