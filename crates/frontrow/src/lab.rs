@@ -77,7 +77,7 @@ struct OpenShell {
     /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
-    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
+    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, usb-stick-slow, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
     #[arg(long, default_value = "emmc")]
     device: String,
     /// The policy it starts with
@@ -98,7 +98,7 @@ struct Run {
     /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
-    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged [default: the experiment's]
+    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, usb-stick-slow, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged [default: the experiment's]
     #[arg(long)]
     device: Option<String>,
     /// Only these policies instead of all the experiment's
