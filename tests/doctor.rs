@@ -53,3 +53,39 @@ fn the_known_answer_comes_first_and_what_is_not_storage_is_not_called_so() {
     );
     assert!(first["advice"]["undo"].is_string(), "{fsync}");
 }
+
+/// An app that saves five times a second beside a writer, and a trial of what is advised for it.
+const TRIAL: &str = r#"
+cd /mnt
+disk=/sys/block/simflash0/queue/scheduler
+frontrow sched disable simflash0 > /out/disabled
+/bin/dd if=/dev/zero of=big bs=1M count=96
+fio --name=saver --rw=write --bs=4k --size=4m --fsync=1 --thinktime=200ms --time_based --runtime=1000 > /dev/null &
+sh -c 'while :; do /bin/dd if=/dev/zero of=big bs=1M count=96 conv=notrunc; done' &
+sleep 2
+frontrow doctor --seconds 5 --try --pairs 4 --window 4 --seed 3 --json > /out/pages
+cat $disk > /out/after
+ls /run/frontrow > /out/left
+"#;
+
+#[test]
+fn a_trial_finds_that_the_scheduler_helps_and_leaves_nothing() {
+    let out = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["lab", "exec", "--policy", "frontrow", "--with", "fio"])
+        .arg("--out")
+        .arg(out.path())
+        .args(["--", "busybox", "sh", "-c", TRIAL])
+        .current_dir(CHECKOUT)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let left = |name: &str| std::fs::read_to_string(out.path().join(name)).unwrap();
+    let pages = left("pages");
+    let mut pages = serde_json::Deserializer::from_str(&pages).into_iter::<Value>();
+    let trial = pages.nth(1).unwrap().unwrap()["trial"].clone();
+    assert_eq!(trial["outcome"]["effect"], "helps", "{trial}");
+    assert_eq!(trial["who"], "fio");
+    assert!(!left("after").contains("[frontrow]"));
+    assert!(!left("left").contains("doctor-trial"));
+}

@@ -20,6 +20,7 @@ struct simflash_limits {
 	unsigned int hardware_queues;
 	bool fua;
 	bool stable_pages;
+	bool removable;
 	u32 stream_mib;			/* memory for the command stream; 0: it is not kept */
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * simflash: an emulated flash device, /dev/simflash0.
+ * simflash: an emulated flash device, /dev/simflash0, or two.
  *
  * The front end between blk-mq and the core in ftl/. The tags of its hardware
  * queues are the core's command slots. A write's data is taken when the request
@@ -392,7 +392,7 @@ static int simflash_add_tags(struct simflash *dev, unsigned int slots, unsigned 
 }
 
 /* On success the disk owns `dev`. */
-static int simflash_add_disk(struct simflash *dev, struct device *parent,
+static int simflash_add_disk(struct simflash *dev, struct platform_device *parent,
 			     const struct ftl_config *config, const struct simflash_limits *limits)
 {
 	struct gendisk *disk = simflash_alloc_disk(&dev->tags, dev, limits);
@@ -404,10 +404,12 @@ static int simflash_add_disk(struct simflash *dev, struct device *parent,
 	disk->fops = &simflash_fops;
 	disk->private_data = dev;
 	disk->flags |= GENHD_FL_NO_PART;
-	strscpy(disk->disk_name, SIMFLASH_NAME "0", DISK_NAME_LEN);
+	if (limits->removable)
+		disk->flags |= GENHD_FL_REMOVABLE;
+	snprintf(disk->disk_name, DISK_NAME_LEN, SIMFLASH_NAME "%d", parent->id);
 	set_capacity(disk, (sector_t)config->capacity_pages << FTL_PAGE_SECTORS_SHIFT);
 
-	error = device_add_disk(parent, disk, NULL);
+	error = device_add_disk(&parent->dev, disk, NULL);
 	if (error) {
 		put_disk(disk);		/* calls free_disk only for a disk that was added */
 		return error;
@@ -422,7 +424,7 @@ static int simflash_probe(struct platform_device *platform)
 	struct simflash *dev;
 	int error;
 
-	error = simflash_profile(&config, &limits);
+	error = simflash_profile(platform->id, &config, &limits);
 	if (error)
 		return error;
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
@@ -447,7 +449,7 @@ static int simflash_probe(struct platform_device *platform)
 	error = simflash_add_tags(dev, config.queue_depth, limits.hardware_queues);
 	if (error)
 		goto free;
-	error = simflash_add_disk(dev, &platform->dev, &config, &limits);
+	error = simflash_add_disk(dev, platform, &config, &limits);
 	if (error)
 		goto free_tags;
 
@@ -486,38 +488,52 @@ static struct platform_driver simflash_driver = {
 	.driver.name			= SIMFLASH_NAME,
 };
 
-static struct platform_device *simflash_device;
+static struct platform_device *simflash_device[SIMFLASH_MAX_DEVICES];
+
+static void simflash_unregister(void)
+{
+	u32 i;
+
+	for (i = 0; i < SIMFLASH_MAX_DEVICES; i++)
+		platform_device_unregister(simflash_device[i]);
+	platform_driver_unregister(&simflash_driver);
+}
+
+static int simflash_register(u32 i)
+{
+	struct platform_device *device;
+
+	device = platform_device_register_simple(SIMFLASH_NAME, i, NULL, 0);
+	if (IS_ERR(device))
+		return PTR_ERR(device);
+	simflash_device[i] = device;
+	return platform_get_drvdata(device) ? 0 : -ENOMEM;
+}
 
 static int __init simflash_init(void)
 {
 	struct simflash_limits limits;
 	struct ftl_config config;
-	int error;
+	int error = 0;
+	u32 i;
 
 	/* A driver's probe error does not reach insmod; a wrong profile should. */
-	error = simflash_profile(&config, &limits);
+	for (i = 0; !error && i < simflash_devices(); i++)
+		error = simflash_profile(i, &config, &limits);
+	if (!error)
+		error = platform_driver_register(&simflash_driver);
 	if (error)
 		return error;
-	error = platform_driver_register(&simflash_driver);
+	for (i = 0; !error && i < simflash_devices(); i++)
+		error = simflash_register(i);
 	if (error)
-		return error;
-	simflash_device = platform_device_register_simple(SIMFLASH_NAME, 0, NULL, 0);
-	if (IS_ERR(simflash_device)) {
-		platform_driver_unregister(&simflash_driver);
-		return PTR_ERR(simflash_device);
-	}
-	if (platform_get_drvdata(simflash_device))
-		return 0;
-
-	platform_device_unregister(simflash_device);
-	platform_driver_unregister(&simflash_driver);
-	return -ENOMEM;
+		simflash_unregister();
+	return error;
 }
 
 static void __exit simflash_exit(void)
 {
-	platform_device_unregister(simflash_device);
-	platform_driver_unregister(&simflash_driver);
+	simflash_unregister();
 	simflash_control_exit();
 }
 

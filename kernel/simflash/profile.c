@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The module's parameters are the device: experiments/devices/ has profiles.
- * Without any, it is one gibibyte that answers at once.
+ * Without any, it is one gibibyte that answers at once. A second device has a
+ * profile of its own in one parameter, since each of the others has one value:
+ *
+ *	second=capacity_mib:8192,channels:1,discard_mib:64
  */
 #include <linux/blkdev.h>
 #include <linux/moduleparam.h>
+#include <linux/slab.h>
+#include <linux/string.h>
 
 #include "ftl/parameters.h"
 #include "simflash.h"
@@ -21,7 +26,12 @@ PARAMETER(discard_mib, uint, 64, "largest discard, MiB");
 PARAMETER(hardware_queues, uint, 1, "hardware queues, queue_depth commands each");
 PARAMETER(fua, bool, true, "writes may ask to be programmed before they complete");
 PARAMETER(stable_pages, bool, false, "pages under write must not change (ext4 then waits)");
+PARAMETER(removable, bool, false, "it says that it can be taken out");
 PARAMETER(stream_mib, uint, 0, "memory to write the command stream down in, MiB; 0: it is not");
+
+static char *second;
+module_param(second, charp, 0444);
+MODULE_PARM_DESC(second, "a second device's parameters, NAME:NUMBER,...; none: there is one");
 
 static const struct {
 	const char *name;
@@ -44,9 +54,56 @@ static const char *simflash_config(struct ftl_config *config)
 	return NULL;
 }
 
-int simflash_profile(struct ftl_config *config, struct simflash_limits *limits)
+/* What is the front end's and not the core's. */
+struct simflash_front {
+	unsigned long discard_mib, hardware_queues, fua, stable_pages, removable, stream_mib;
+};
+
+static int simflash_limits(struct ftl_config *config, struct simflash_limits *limits,
+			   const struct simflash_front *front)
 {
-	const char *too_large, *error;
+	const char *error = NULL;
+
+	if (!front->hardware_queues || front->hardware_queues > FTL_MAX_QUEUE_DEPTH ||
+	    config->queue_depth > FTL_MAX_QUEUE_DEPTH / front->hardware_queues)
+		error = "hardware_queues times queue_depth must be 1 to 1024";
+	else
+		config->queue_depth *= front->hardware_queues;
+	if (!error)
+		error = ftl_config_error(config);
+	if (!error && (!front->discard_mib || front->discard_mib > 2048))
+		error = "discard_mib must be 1 to 2048";
+	if (!error && front->stream_mib > 65536)
+		error = "stream_mib must be at most 65536";
+	if (error) {
+		pr_err(SIMFLASH_NAME ": %s\n", error);
+		return -EINVAL;
+	}
+	*limits = (struct simflash_limits){
+		.page_bytes = FTL_PAGE_BYTES,
+		.request_sectors = config->command_pages * (FTL_PAGE_BYTES >> SECTOR_SHIFT),
+		.request_segments = config->command_pages,
+		.discard_sectors = front->discard_mib * (SZ_1M >> SECTOR_SHIFT),
+		.hardware_queues = front->hardware_queues,
+		.fua = front->fua,
+		.stable_pages = front->stable_pages,
+		.removable = front->removable,
+		.stream_mib = front->stream_mib,
+	};
+	return 0;
+}
+
+static int simflash_first(struct ftl_config *config, struct simflash_limits *limits)
+{
+	const struct simflash_front front = {
+		.discard_mib = discard_mib,
+		.hardware_queues = hardware_queues,
+		.fua = fua,
+		.stable_pages = stable_pages,
+		.removable = removable,
+		.stream_mib = stream_mib,
+	};
+	const char *too_large;
 
 	memset(config, 0, sizeof(*config));
 	too_large = simflash_config(config);
@@ -54,30 +111,63 @@ int simflash_profile(struct ftl_config *config, struct simflash_limits *limits)
 		pr_err(SIMFLASH_NAME ": %s is too large\n", too_large);
 		return -EINVAL;
 	}
-	*limits = (struct simflash_limits){
-		.page_bytes = FTL_PAGE_BYTES,
-		.request_sectors = config->command_pages * (FTL_PAGE_BYTES >> SECTOR_SHIFT),
-		.request_segments = config->command_pages,
-		.discard_sectors = discard_mib * (SZ_1M >> SECTOR_SHIFT),
-		.hardware_queues = hardware_queues,
-		.fua = fua,
-		.stable_pages = stable_pages,
-		.stream_mib = stream_mib,
-	};
+	return simflash_limits(config, limits, &front);
+}
 
-	error = NULL;
-	if (!hardware_queues || hardware_queues > FTL_MAX_QUEUE_DEPTH ||
-	    config->queue_depth > FTL_MAX_QUEUE_DEPTH / hardware_queues)
-		error = "hardware_queues times queue_depth must be 1 to 1024";
-	config->queue_depth *= hardware_queues;
-	if (!error)
-		error = ftl_config_error(config);
-	if (!error && (!discard_mib || discard_mib > 2048))
-		error = "discard_mib must be 1 to 2048";
-	if (!error && stream_mib > 65536)
-		error = "stream_mib must be at most 65536";
-	if (!error)
-		return 0;
-	pr_err(SIMFLASH_NAME ": %s\n", error);
-	return -EINVAL;
+static bool simflash_set(struct ftl_config *config, struct simflash_front *front, const char *name,
+			 unsigned long value)
+{
+	const struct {
+		const char *name;
+		unsigned long *value;
+	} members[] = {
+		{ "discard_mib", &front->discard_mib },
+		{ "hardware_queues", &front->hardware_queues },
+		{ "fua", &front->fua },
+		{ "stable_pages", &front->stable_pages },
+		{ "removable", &front->removable },
+		{ "stream_mib", &front->stream_mib },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(members); i++) {
+		if (!strcmp(members[i].name, name)) {
+			*members[i].value = value;
+			return true;
+		}
+	}
+	return ftl_config_set(config, name, value) == FTL_PARAMETER_SET;
+}
+
+static int simflash_second(struct ftl_config *config, struct simflash_limits *limits)
+{
+	struct simflash_front front = { .discard_mib = 64, .hardware_queues = 1, .fua = true };
+	char *copy = kstrdup(second, GFP_KERNEL), *rest = copy, *setting;
+	unsigned long value;
+	int error = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	ftl_config_default(config);
+	while (!error && (setting = strsep(&rest, ","))) {
+		char *name = strsep(&setting, ":");
+
+		if (!setting || kstrtoul(setting, 0, &value) ||
+		    !simflash_set(config, &front, name, value)) {
+			pr_err(SIMFLASH_NAME ": second: %s is unknown or too large\n", name);
+			error = -EINVAL;
+		}
+	}
+	kfree(copy);
+	return error ?: simflash_limits(config, limits, &front);
+}
+
+u32 simflash_devices(void)
+{
+	return second ? 2 : 1;
+}
+
+int simflash_profile(u32 device, struct ftl_config *config, struct simflash_limits *limits)
+{
+	return device ? simflash_second(config, limits) : simflash_first(config, limits);
 }

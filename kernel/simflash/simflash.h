@@ -14,6 +14,7 @@
 #include "ftl/ftl.h"
 
 #define SIMFLASH_NAME "simflash"
+#define SIMFLASH_MAX_DEVICES 2
 
 /*
  * lock is held around every call into the core, from the issue path and from
@@ -40,7 +41,8 @@ struct simflash {
 };
 
 /* profile.c: the module's parameters */
-int simflash_profile(struct ftl_config *config, struct simflash_limits *limits);
+u32 simflash_devices(void);
+int simflash_profile(u32 device, struct ftl_config *config, struct simflash_limits *limits);
 
 /* main.c: brings the core up to now and ends what is done */
 void simflash_advance(struct simflash *dev);

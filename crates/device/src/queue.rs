@@ -34,14 +34,20 @@ impl Device {
         self.text("dev")
     }
 
-    /// Whether the disk is removable: by its own attribute, or because it is on USB.
+    /// Whether the disk is removable: by its own attribute, because it is on USB, or an SD card.
     ///
     /// # Errors
     /// [`Error::Read`].
     pub fn is_removable(&self) -> Result<bool, Error> {
-        let by_its_word = self.text_if_any("removable")?.as_deref() == Some("1");
+        let by_its_word = self.text_if_any("removable")?.as_deref() == Some("1")
+            || self.text_if_any("device/type")?.as_deref() == Some("SD");
         let mut parents = self.directory.iter();
         Ok(by_its_word || parents.any(|name| name.to_string_lossy().starts_with("usb")))
+    }
+
+    /// Whether no hardware is behind it directly: a file (loop), memory (zram) or device mapper.
+    pub fn is_virtual(&self) -> bool {
+        self.directory.iter().any(|name| name == "virtual")
     }
 
     /// Subsystem that created a device mapper disk, such as `CRYPT` or `LVM`; None for other disks.

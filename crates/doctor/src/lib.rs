@@ -11,6 +11,7 @@ pub mod machine;
 pub mod observe;
 pub mod page;
 mod stacks;
+pub mod trial;
 pub mod watch;
 
 pub use judge::{Diagnosis, judge};

@@ -2,6 +2,7 @@
 
 use crate::bus::{Bus, Caller, Method};
 use crate::detect::{Detector, Scopes, TopApp};
+use crate::dirty::DirtyLimits;
 use crate::keeper::{Keeper, Order};
 use crate::life::Life;
 use crate::rate::Rates;
@@ -32,6 +33,8 @@ const BUS_AGAIN_AT_MOST: Duration = Duration::from_secs(64);
 pub struct Daemon<'a> {
     root: PathBuf,
     keeper: Keeper,
+    /// None where disks' limits cannot be had.
+    limits: Option<DirtyLimits>,
     detectors: Vec<Box<dyn Detector>>,
     seats: Seats,
     rates: Rates,
@@ -72,6 +75,7 @@ impl<'a> Daemon<'a> {
         Ok(Daemon {
             root: root.to_owned(),
             keeper,
+            limits: limits(root, log),
             detectors,
             seats: Seats::new(root)?,
             rates: Rates::default(),
@@ -96,7 +100,8 @@ impl<'a> Daemon<'a> {
         let woken = Instant::now();
         let released = self.keeper.release("frontrowd ends", woken);
         self.write_log(woken);
-        served.and(released.map(drop))
+        let unlimited = self.limits.take().map(DirtyLimits::release).transpose();
+        served.and(released.map(drop)).and(unlimited.map(drop))
     }
 
     fn serve(&mut self, stop: BorrowedFd<'_>) -> Result<(), Error> {
@@ -115,6 +120,8 @@ impl<'a> Daemon<'a> {
             self.answer_bus();
             let ticked = self.keeper.tick(Instant::now());
             self.go_on(ticked);
+            let limited = self.limit_disks(Instant::now());
+            self.go_on(limited);
         }
     }
 
@@ -137,6 +144,14 @@ impl<'a> Daemon<'a> {
             Some(_) => self.see(),
             None => Ok(()),
         }
+    }
+
+    fn limit_disks(&mut self, now: Instant) -> Result<(), Error> {
+        let Some(limits) = &mut self.limits else {
+            return Ok(());
+        };
+        limits.hear(now)?;
+        limits.tick(now)
     }
 
     /// What was said by who has left the screen rests until they are back.
@@ -174,10 +189,12 @@ impl<'a> Daemon<'a> {
             .chain(detectors)
             .chain(self.server.fds())
             .chain(self.bus.iter().map(Bus::fd))
+            .chain(self.limits.iter().map(DirtyLimits::fd))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
         let bus_at = self.bus_at.map(|(at, _)| at);
-        let due = [self.keeper.due(), self.see_at, bus_at];
+        let limits = self.limits.as_ref().and_then(DirtyLimits::due);
+        let due = [self.keeper.due(), self.see_at, bus_at, limits];
         let due = due.into_iter().flatten().min();
         let timeout = due.map(|due| timespec(due.saturating_duration_since(Instant::now())));
         match poll(&mut fds, timeout.as_ref()) {
@@ -359,7 +376,9 @@ impl<'a> Daemon<'a> {
                 Ok(Reply::Set { grounds, changes })
             }
             Request::Status => {
-                let status = self.keeper.status(now)?;
+                let mut status = self.keeper.status(now)?;
+                let limits = self.limits.iter();
+                status.limits = limits.flat_map(|it| it.changes().to_vec()).collect();
                 Ok(Reply::Status(
                     status.told_of(|cgroup| self.may(uid, cgroup)),
                 ))
@@ -396,7 +415,8 @@ impl<'a> Daemon<'a> {
 
     /// With how long it all took: a change of focus that comes late is one that is felt.
     fn write_log(&mut self, woken: Instant) {
-        let lines = self.keeper.log();
+        let mut lines = self.keeper.log();
+        lines.extend(self.limits.iter_mut().flat_map(DirtyLimits::log));
         if lines.is_empty() {
             return;
         }
@@ -414,6 +434,17 @@ fn bus(root: &Path, log: &mut dyn FnMut(&str)) -> Option<Bus> {
         log(&format!("no calls by D-Bus: {error}"));
         None
     })
+}
+
+/// Everything else is done the same without.
+fn limits(root: &Path, log: &mut dyn FnMut(&str)) -> Option<DirtyLimits> {
+    match DirtyLimits::start(root, Instant::now()) {
+        Ok(limits) => Some(limits),
+        Err(error) => {
+            log(&format!("no dirty limits for disks: {error}"));
+            None
+        }
+    }
 }
 
 /// Users may say what becomes of their own apps; root, and whoever runs the daemon, of all.

@@ -16,7 +16,7 @@ const ATTEMPTS: usize = 16;
 const UNBEARABLE_PERCENT: f64 = 10.0;
 
 /// What is held in front of what. Dropped, it stays in force, and its journal with it;
-/// [`release`] undoes it from any process.
+/// [`release`](crate::release) undoes it from any process.
 #[derive(Debug)]
 pub struct Hold {
     root: PathBuf,
@@ -128,7 +128,7 @@ impl Hold {
     }
 
     /// Takes one of [`Self::steps`], and gives the change if it made one. After any of them
-    /// the process may die: [`release`] undoes those that were taken.
+    /// the process may die: [`release`](crate::release) undoes those that were taken.
     ///
     /// # Errors
     /// [`Error::Knobs`].
@@ -229,8 +229,13 @@ pub fn hold(root: &Path, grounds: &Grounds, parts: Parts) -> Result<Vec<Change>,
 /// # Errors
 /// [`Error::Knobs`].
 pub fn release(root: &Path) -> Result<Vec<(Change, Restored)>, Error> {
-    match Journal::exists(root, Home::Daemon, JOURNAL) {
-        true => Ok(Journal::open(root, Home::Daemon, JOURNAL)?.restore()?),
+    restore(root, JOURNAL)
+}
+
+/// Undoes what the journal `name` has, if there is one.
+pub(crate) fn restore(root: &Path, name: &str) -> Result<Vec<(Change, Restored)>, Error> {
+    match Journal::exists(root, Home::Daemon, name) {
+        true => Ok(Journal::open(root, Home::Daemon, name)?.restore()?),
         false => Ok(Vec::new()),
     }
 }

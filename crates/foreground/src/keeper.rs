@@ -80,6 +80,9 @@ pub struct Status {
     /// Somebody else's apps are concerned, and not told of.
     #[serde(default)]
     pub others: bool,
+    /// What is changed for disks that can be taken out or are slow, whoever has the focus.
+    #[serde(default)]
+    pub limits: Vec<Change>,
 }
 
 impl Status {
@@ -335,6 +338,7 @@ impl Keeper {
             cost: self.meter.cost(&self.root),
             left_out: self.grounds.left_out(&self.root),
             others: false,
+            limits: Vec::new(),
         })
     }
 

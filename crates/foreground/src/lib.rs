@@ -9,6 +9,9 @@
 //! | page reclaimer | what is in front has memory that reclaim passes over |
 //! | I/O dispatcher | the `frontrow` scheduler serves what is in front first, and what is behind by a share |
 //!
+//! Whoever has the focus, a disk that can be taken out or is slow has a dirty limit of its own
+//! (`dirty`).
+//!
 //! Every change is written down by [`knobs`] first; [`release`] undoes all of them, also after
 //! a crash. [`Daemon`] does it for whoever has the focus:
 //!
@@ -25,6 +28,7 @@ mod cgroup;
 mod cost;
 mod daemon;
 mod detect;
+mod dirty;
 mod error;
 mod hold;
 mod keeper;
@@ -39,8 +43,23 @@ pub use cgroup::Cgroup;
 pub use cost::Cost;
 pub use daemon::Daemon;
 pub use detect::{Detector, Scopes, TopApp};
+pub use dirty::{DirtyLimits, release_limits};
 pub use error::{Error, Kind};
-pub use hold::{Hold, Step, changes, hold, release};
+pub use hold::{Hold, Step, changes, hold};
 pub use keeper::{Keeper, Order, Status};
 pub use policy::{Grounds, Pace, Parts, Visible};
 pub use socket::{Reply, Request, ask};
+
+use knobs::{Change, Restored};
+use std::path::Path;
+
+/// Undoes what was held and the dirty limits of disks, in this process or another one.
+///
+/// # Errors
+/// [`Error::Knobs`]; what the one could not undo is no obstacle to the other.
+pub fn release(root: &Path) -> Result<Vec<(Change, Restored)>, Error> {
+    let limits = dirty::release_limits(root);
+    let mut restored = hold::release(root)?;
+    restored.extend(limits?);
+    Ok(restored)
+}

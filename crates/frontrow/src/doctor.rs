@@ -1,5 +1,7 @@
 //! `frontrow doctor`.
 
+mod trial;
+
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked::failed;
@@ -27,12 +29,14 @@ const NAME: &str = "the running recording";
 ///
 /// It watches for a while, during which you do what stutters, and prints one page. With root and
 /// BTF it sees every wait in the storage stack; without, it says what it cannot see. Nothing is
-/// changed. Ctrl-C ends the watching early and tells what was seen.
+/// changed but by --try. Ctrl-C ends the watching early and tells what was seen.
 #[derive(clap::Args)]
 pub struct Args {
     /// For how long to watch
     #[arg(long, value_name = "N", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86400))]
     seconds: u64,
+    #[command(flatten)]
+    trial: trial::Options,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -44,6 +48,9 @@ pub struct Args {
 /// Does what the command line says.
 pub fn run(args: Args) -> Result<(), Failure> {
     let root = &args.sysroot;
+    if args.trial.undo {
+        return trial::run_undo(root, &args.trial);
+    }
     machine::check(root).map_err(failure)?;
     let machine = Machine::look(root).map_err(failure)?;
     let stop = catch_signals()?;
@@ -66,7 +73,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     // It takes some seconds, which nobody is to wait for the page.
     drop(closing);
-    Ok(())
+    match args.trial.wanted {
+        true => trial::run(root, &args.trial, &diagnosis, args.json, &stop),
+        false => Ok(()),
+    }
 }
 
 /// What watching came to.

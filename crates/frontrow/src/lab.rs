@@ -78,7 +78,7 @@ enum Action {
 struct OpenShell {
     #[command(flatten)]
     kernel: KernelChoice,
-    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
+    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, usb-stick-slow, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
     #[arg(long, default_value = "emmc")]
     device: String,
     /// The policy it starts with
@@ -98,7 +98,7 @@ struct Run {
     experiment: String,
     #[command(flatten)]
     kernel: KernelChoice,
-    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged [default: the experiment's]
+    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, usb-stick-slow, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged [default: the experiment's]
     #[arg(long)]
     device: Option<String>,
     /// Only these policies instead of all the experiment's

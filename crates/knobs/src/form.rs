@@ -32,6 +32,9 @@ const QUEUE: [(&str, Form); 7] = [
 /// Attributes of a cgroup.
 const CGROUP: [&str; 3] = ["memory.low", "memory.high", "cpu.idle"];
 
+/// Attributes of a disk's dirty pages.
+const BDI: [&str; 3] = ["strict_limit", "max_ratio_fine", "min_ratio_fine"];
+
 /// What recording the start of an app changes.
 const FAULT_AROUND: &str = "/sys/kernel/debug/fault_around_bytes";
 const EXT4: (&str, &str) = ("/sys/fs/ext4", "inode_readahead_blks");
@@ -51,6 +54,10 @@ impl Form {
             return known.map(|(_, form)| *form);
         }
         let name = path.file_name()?.to_str()?;
+        if let Ok(below) = path.strip_prefix("/sys/class/bdi") {
+            let is_one = below.components().count() == 2 && BDI.contains(&name);
+            return is_one.then_some(Form::Word);
+        }
         let of_cgroup = path.starts_with("/sys/fs/cgroup") && CGROUP.contains(&name);
         let (directory, attribute) = EXT4;
         let of_ext4 = path.parent()?.parent() == Some(Path::new(directory)) && name == attribute;
@@ -110,6 +117,10 @@ mod tests {
             ("/sys/fs/cgroup/../../proc/sys/vm/memory.low", None),
             ("/sys/block/sda/queue/iosched", None),
             ("/sys/block/sda/device/delete", None),
+            ("/sys/class/bdi/8:16/strict_limit", Some(Form::Word)),
+            ("/sys/class/bdi/8:16/max_ratio_fine", Some(Form::Word)),
+            ("/sys/class/bdi/8:16/read_ahead_kb", None),
+            ("/sys/class/bdi/8:16/power/strict_limit", None),
             ("sys/block/sda/queue/scheduler", None),
         ] {
             assert_eq!(Form::of(Path::new(path)), form, "{path}");

@@ -45,6 +45,14 @@ pub enum Home {
 }
 
 impl Home {
+    /// Makes its directory where there is none: others may look into it, and put nothing there.
+    ///
+    /// # Errors
+    /// What the system said, or that others may write to it.
+    pub fn make(self, root: &Path) -> io::Result<()> {
+        make_directory(&root.join(self.directory()))
+    }
+
     fn directory(self) -> &'static str {
         match self {
             Home::Tools => "run/frontrow",

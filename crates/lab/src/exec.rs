@@ -20,7 +20,9 @@ pub struct Exec {
     pub kernel: Kernel,
     /// The emulated device, mounted where the command runs.
     pub device: Device,
-    /// The policy it runs under.
+    /// Another one, new and empty, as `/dev/simflash1`.
+    pub second: Option<Device>,
+    /// The policy that the first runs under.
     pub policy: String,
     /// Programs besides the shell's own, such as `fio`.
     pub programs: Vec<String>,
@@ -61,6 +63,9 @@ pub fn exec(
     let policies = std::slice::from_ref(&exec.policy);
     let mut image = Image::make(cache, sources, &exec.kernel, policies, &programs)?;
     let mut modules = image.modules(&exec.policy, &exec.device.simflash);
+    if let (Some(second), Some(simflash)) = (&exec.second, modules.last_mut()) {
+        simflash.parameters.push_str(&second_device(second));
+    }
     if !exec.modules.is_empty() {
         modules.extend(image.add_modules(&exec.kernel, &exec.modules)?);
     }
@@ -92,4 +97,11 @@ pub fn exec(
         status: String::from_utf8_lossy(&status).into_owned(),
         files,
     })
+}
+
+/// The parameter of simflash that has another device's (`kernel/simflash/profile.c`).
+fn second_device(device: &Device) -> String {
+    let settings = device.simflash.iter();
+    let settings: Vec<_> = settings.map(|(name, it)| format!("{name}:{it}")).collect();
+    format!(" second={}", settings.join(","))
 }

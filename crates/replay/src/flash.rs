@@ -105,11 +105,12 @@ impl Config {
 }
 
 /// Parameters of the kernel's block layer or of power cuts, which a replay does not use.
-const OF_NO_REPLAY: [&str; 6] = [
+const OF_NO_REPLAY: [&str; 7] = [
     "discard_mib",
     "hardware_queues",
     "fua",
     "stable_pages",
+    "removable",
     "power_loss",
     "stream_mib",
 ];

@@ -69,6 +69,15 @@ pub fn disable(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
     Ok(turned.filter(still_there).filter(put_back).collect())
 }
 
+/// What [`enable`] changed, and is in force.
+///
+/// # Errors
+/// [`Error::Device`] or [`Error::Knobs`].
+pub fn changes(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
+    let changes = Journal::peek(root, Home::Tools, &journal_name(device)?)?;
+    Ok(knobs::net(root, &changes)?)
+}
+
 /// Whether somebody else's value was left in the knob.
 fn is_overruled(restored: &[(Change, Restored)], path: &Path) -> bool {
     let mut knobs = restored.iter();

@@ -14,7 +14,7 @@ mod status;
 
 pub use boost::Boost;
 pub use counters::{Counters, Dependency, Waits};
-pub use enable::{NR_REQUESTS, SCHEDULER, disable, enable};
+pub use enable::{NR_REQUESTS, SCHEDULER, changes, disable, enable};
 pub use module::Module;
 pub use status::{Status, status};
 

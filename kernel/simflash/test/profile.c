@@ -15,7 +15,9 @@
 /* Those of the module around the core. */
 static bool is_front_ends(const char *name)
 {
-	static const char *const front_end[] = { "fua", "stable_pages", "discard_mib", "hardware_queues" };
+	static const char *const front_end[] = {
+		"fua", "stable_pages", "discard_mib", "hardware_queues", "removable",
+	};
 	size_t i;
 
 	for (i = 0; i < sizeof(front_end) / sizeof(front_end[0]); i++) {

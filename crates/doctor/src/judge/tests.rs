@@ -368,16 +368,8 @@ fn what_needs_no_watching_is_found() {
         .filter_map(|it| it.advice.as_ref())
         .collect();
     assert_eq!(advice.len(), 1);
-    assert!(
-        advice[0]
-            .command
-            .contains("/sys/class/bdi/8:0/strict_limit")
-    );
-    assert!(
-        advice[0]
-            .undo
-            .contains("echo 100 > /sys/class/bdi/8:0/max_ratio")
-    );
+    assert!(advice[0].command.contains("frontrowd"));
+    assert!(advice[0].undo.contains("disable --now frontrowd"));
     at.machine.disks[1].limit.as_mut().unwrap().strict = true;
     assert!(judge(&at).findings.iter().all(|it| it.advice.is_none()));
 }

@@ -23,13 +23,21 @@ pub fn changes(changes: &[Change]) -> String {
 }
 
 pub fn status(status: &Status) -> String {
+    let limits = match status.limits.is_empty() {
+        true => String::new(),
+        false => format!("\nDirty limits of disks:\n{}", told(&status.limits)),
+    };
+    grounds(status) + &limits
+}
+
+fn grounds(status: &Status) -> String {
     let since = duration(status.since_s);
     if status.front.is_empty() && status.others {
         return format!("For {since}, {}: root is told which", status.why);
     }
     if status.front.is_empty() {
         return format!(
-            "Nobody is in front, for {since}: {}\nNothing is changed",
+            "Nobody is in front, for {since}: {}\nNothing is changed for anybody",
             status.why
         );
     }

@@ -18,7 +18,10 @@ pub struct Exec {
     /// emmc, emmc-serial, ufs, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
     #[arg(long, default_value = "emmc")]
     device: String,
-    /// The policy it runs under
+    /// A second device, /dev/simflash1, new and without a file system: named as for --device
+    #[arg(long, value_name = "DEVICE")]
+    second: Option<String>,
+    /// The policy that the first device runs under
     #[arg(long, default_value = "mq-deadline")]
     policy: String,
     /// More programs, such as fio,blktrace,strace
@@ -58,6 +61,7 @@ pub fn run(args: Exec) -> Result<(), Failure> {
     let exec = ::lab::Exec {
         kernel: args.kernel.find(&cache)?,
         device: sources.device(&args.device)?,
+        second: args.second.map(|it| sources.device(&it)).transpose()?,
         policy: args.policy,
         programs: args.with,
         modules: args.modules,

@@ -1,0 +1,185 @@
+//! Whether a change helps: windows with and without it, in an order by chance, and what they come to.
+//!
+//! Windows come in pairs, of which chance says which half is first: whatever drifts while the user
+//! goes on (a cache that fills, a download that ends) meets both alike.
+
+use crate::Observation;
+use serde::Serialize;
+
+/// A difference of less lost time in a second is not felt: half a frame of a display.
+pub const FELT: f64 = 0.01;
+/// Resamples, and of them what is cut off at each end: an interval of 95 %.
+const RESAMPLES: usize = 2000;
+const CUT: usize = RESAMPLES / 40;
+
+/// Marsaglia's xorshift64*: the same seed gives the same order.
+#[derive(Clone, Debug)]
+struct Chance(u64);
+
+impl Chance {
+    fn new(seed: u64) -> Chance {
+        // Zero would give zeros for ever, and small seeds alike numbers at first.
+        let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        for _ in 0..8 {
+            chance.next();
+        }
+        chance
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        ((self.next() >> 32) as usize) % bound.max(1)
+    }
+}
+
+/// For each window whether the change is made in it.
+pub fn order(pairs: usize, seed: u64) -> Vec<bool> {
+    let mut chance = Chance::new(seed);
+    let mut windows = Vec::with_capacity(2 * pairs);
+    for _ in 0..pairs {
+        let with_first = chance.below(2) == 1;
+        windows.extend([with_first, !with_first]);
+    }
+    windows
+}
+
+/// Of each second, what processes called `who` lost to storage, in whatever class: a change may
+/// turn waits of one class into others.
+pub fn lost_per_second(seen: &Observation, who: &str) -> f64 {
+    let waits = seen.waits.iter().filter(|it| it.who == who);
+    let lost_ns: u64 = waits.map(|it| it.lost_ns).sum();
+    lost_ns as f64 / seen.watched_ns.max(1) as f64
+}
+
+/// What the windows say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Less is lost with it.
+    Helps,
+    /// More is.
+    Harms,
+    /// No difference that one could feel, or that the windows could show.
+    NoDifference,
+}
+
+/// What a trial came to. Times are seconds lost in each second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Windows without the change, in order.
+    pub without: Vec<f64>,
+    /// Windows with it.
+    pub with: Vec<f64>,
+    /// What it wins: the mean of the pairs' differences.
+    pub won: f64,
+    /// In which that is with 95 % confidence, by bootstrap over the pairs.
+    pub interval: (f64, f64),
+    /// In a word.
+    pub effect: Effect,
+}
+
+/// Judges pairs of (without, with).
+pub fn outcome(pairs: &[(f64, f64)], seed: u64) -> Outcome {
+    let differences: Vec<f64> = pairs.iter().map(|(without, with)| without - with).collect();
+    let won = mean(differences.iter().copied(), differences.len());
+    let mut chance = Chance::new(seed);
+    let mut means: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            let drawn = (0..differences.len()).map(|_| chance.below(differences.len()));
+            mean(drawn.map(|it| differences[it]), differences.len())
+        })
+        .collect();
+    means.sort_by(f64::total_cmp);
+    let interval = (means[CUT], means[RESAMPLES - 1 - CUT]);
+    // With two pairs the interval is what these two differ by, which says nothing.
+    let is_told = pairs.len() >= 4 && (interval.0 > 0.0 || interval.1 < 0.0);
+    Outcome {
+        without: pairs.iter().map(|it| it.0).collect(),
+        with: pairs.iter().map(|it| it.1).collect(),
+        won,
+        interval,
+        effect: match is_told && won.abs() >= FELT {
+            false => Effect::NoDifference,
+            true if won > 0.0 => Effect::Helps,
+            true => Effect::Harms,
+        },
+    }
+}
+
+fn mean(of: impl Iterator<Item = f64>, count: usize) -> f64 {
+    of.sum::<f64>() / count.max(1) as f64
+}
+
+/// For people.
+pub fn text(outcome: &Outcome, who: &str) -> String {
+    let ms = |share: f64| format!("{:.0} ms", share * 1000.0);
+    let all = |windows: &[f64]| mean(windows.iter().copied(), windows.len());
+    let verdict = match outcome.effect {
+        Effect::Helps => "It helps",
+        Effect::Harms => "It harms",
+        Effect::NoDifference => "No difference that one could feel",
+    };
+    format!(
+        "{verdict}: of each second {who} lost {} without it and {} with it; it wins {} (95 %: {} to {}; {} pairs of windows).\n",
+        ms(all(&outcome.without)),
+        ms(all(&outcome.with)),
+        ms(outcome.won),
+        ms(outcome.interval.0),
+        ms(outcome.interval.1),
+        outcome.with.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows that lose `without` and `with`, and as much more or less as chance says.
+    fn pairs(without: f64, with: f64, noise: f64, seed: u64) -> Vec<(f64, f64)> {
+        let mut chance = Chance::new(seed);
+        let mut near = |it: f64| it + noise * (chance.below(2001) as f64 / 1000.0 - 1.0);
+        (0..8).map(|_| (near(without), near(with))).collect()
+    }
+
+    #[test]
+    fn the_order_is_the_seeds_and_each_pair_has_both() {
+        let windows = order(32, 7);
+        assert_eq!(windows, order(32, 7));
+        assert_ne!(windows, order(32, 8));
+        assert!(windows.chunks(2).all(|pair| pair[0] != pair[1]));
+        let first = windows.chunks(2).filter(|pair| pair[0]).count();
+        assert!((8..24).contains(&first), "{first}");
+    }
+
+    #[test]
+    fn the_sign_is_found_in_nineteen_of_twenty_and_nothing_where_nothing_is() {
+        let told = |without, with| {
+            let each = (1..=200).map(|seed| outcome(&pairs(without, with, 0.2, seed), seed).effect);
+            each.collect::<Vec<_>>()
+        };
+        let share = |of: &[Effect], effect| {
+            of.iter().filter(|it| **it == effect).count() as f64 / of.len() as f64
+        };
+        assert!(share(&told(0.5, 0.1), Effect::Helps) >= 0.95);
+        assert!(share(&told(0.1, 0.5), Effect::Harms) >= 0.95);
+        // Eight pairs are few for a bootstrap, so a little more than one of twenty is wrong.
+        assert!(share(&told(0.3, 0.3), Effect::NoDifference) >= 0.85);
+    }
+
+    #[test]
+    fn what_is_not_felt_and_what_few_windows_say_is_no_difference() {
+        let tiny = outcome(&[(0.009, 0.001); 8], 1);
+        assert_eq!(tiny.effect, Effect::NoDifference);
+        let few = outcome(&[(0.9, 0.1); 3], 1);
+        assert_eq!(few.effect, Effect::NoDifference);
+        let enough = outcome(&[(0.9, 0.1); 4], 1);
+        assert_eq!(enough.effect, Effect::Helps);
+        assert!(text(&enough, "fio").contains("lost 900 ms without it and 100 ms with it"));
+    }
+}

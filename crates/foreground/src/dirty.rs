@@ -1,0 +1,590 @@
+//! A dirty limit of its own for each disk that can be taken out or is slow, whoever has the focus:
+//! what is copied to a stick holds up nobody who writes to another disk.
+//!
+//! The kernel throttles writers by what all disks have dirty, until a disk has a limit of its own
+//! (`BDI_CAP_STRICTLIMIT` and `__wb_calc_thresh` in mm/page-writeback.c): then its writers are
+//! throttled by that, and what it has dirty is too little to have others throttled. It is worth
+//! what the disk writes in a second, by what it has shown while it was busy.
+//!
+//! `strict_limit`, `max_ratio_fine` and `min_ratio_fine` in `/sys/class/bdi/MAJOR:MINOR` say that
+//! (from 6.2 on), in millionths of the system's limit. Before, there is `max_ratio` alone, which
+//! counts once the system is near its limit: by then others are throttled, so nothing is set.
+//!
+//! `max_bytes` is not set: the kernel keeps it as a ratio and reads another number back as memory
+//! fills, so nobody could tell whose value it is.
+
+use crate::Error;
+use crate::cgroup::below;
+use crate::hold::restore;
+use crate::watch::{Watch, WatchFlags};
+use device::{Device, Statistics};
+use knobs::{Change, Home, Journal, Restored, Standing};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const JOURNAL: &str = "dirty";
+
+/// What a limit is worth: what the disk writes in so much time.
+const WORTH: Duration = Duration::from_secs(1);
+
+/// Before a disk has shown what it does; little for a fast one, and it will show it soon.
+const UNKNOWN_BYTES: u64 = 16 << 20;
+/// No disk has less, or requests get small.
+const LEAST_BYTES: u64 = 8 << 20;
+/// No disk has more of the system's limit, so that two that stand still leave others theirs.
+const MOST_256: u64 = 32;
+/// All of them together have no more: what they may have at least is not there for others.
+const MOST_DISKS: usize = 4;
+
+/// A disk that shows less is slow. A good SD card writes as much; disks for systems do more.
+const SLOW_BYTES_S: u64 = 40_000_000;
+/// An interval tells a rate in which the disk was busy and wrote so much.
+const TELLING_BUSY: Duration = Duration::from_millis(250);
+const TELLING_BYTES: u64 = 1 << 20;
+/// One that has become slow has shown it so often: garbage collection ends.
+const TELLING_TIMES: u32 = 4;
+
+/// A limit that is off by less stays.
+const NEAR_PERCENT: u64 = 30;
+
+/// How often disks are looked at while one of them writes, and while none does.
+const BUSY_APART: Duration = Duration::from_secs(1);
+const IDLE_APART: Duration = Duration::from_secs(16);
+
+/// Where something appears when a disk does: udev's database, and the kernel's devices, which the
+/// service does not see (PrivateDevices).
+const TELLING_PLACES: [&str; 2] = ["/run/udev/data", "/dev"];
+/// Disks that come and go are looked at no more often.
+const FINDS_APART: Duration = Duration::from_secs(1);
+
+/// What a disk has shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Shown {
+    bytes_s: u64,
+    times: u32,
+}
+
+impl Shown {
+    /// Takes in what it did between two looks; whether it wrote at all.
+    fn take(&mut self, before: &Statistics, now: &Statistics) -> bool {
+        let busy_ms = now.busy_ms.saturating_sub(before.busy_ms);
+        let written = now.written_bytes.saturating_sub(before.written_bytes);
+        let read = now.read_bytes.saturating_sub(before.read_bytes);
+        let is_telling = u128::from(busy_ms) >= TELLING_BUSY.as_millis()
+            && written >= TELLING_BYTES
+            && written >= 4 * read;
+        if is_telling {
+            let bytes_s = written * 1000 / busy_ms;
+            // A fast interval counts at once, so that no disk is held below what it can do; slow
+            // ones, as its cache fills or it collects, count a quarter each.
+            self.bytes_s = match self.times {
+                0 => bytes_s,
+                _ => bytes_s.max((3 * self.bytes_s + bytes_s) / 4),
+            };
+            self.times = self.times.saturating_add(1);
+        }
+        written > 0
+    }
+
+    fn is_slow(self) -> bool {
+        self.times >= TELLING_TIMES && self.bytes_s < SLOW_BYTES_S
+    }
+
+    /// What its disk may have dirty, of the system's `limit_bytes`.
+    fn worth(self, limit_bytes: u64) -> u64 {
+        let bytes = match self.times {
+            0 => UNKNOWN_BYTES,
+            _ => (u128::from(self.bytes_s) * WORTH.as_millis() / 1000) as u64,
+        };
+        bytes.max(LEAST_BYTES).min(limit_bytes / 256 * MOST_256)
+    }
+}
+
+/// A disk that the rule may be for.
+#[derive(Debug)]
+struct Disk {
+    device: Device,
+    /// `/sys/class/bdi/8:16`.
+    bdi: PathBuf,
+    removable: bool,
+    shown: Shown,
+    told: Option<Statistics>,
+    /// What it is to have in millionths of the system's limit, once it was decided.
+    part: Option<u64>,
+}
+
+/// The rule, in force until it is dropped, and its journal longer; [`release_limits`] undoes it.
+#[derive(Debug)]
+pub struct DirtyLimits {
+    root: PathBuf,
+    journal: Journal,
+    /// By the number that no other disk has had since boot.
+    disks: BTreeMap<u64, Disk>,
+    look_at: Option<Instant>,
+    /// Tells of disks that come and go, which are to be found then.
+    watch: Watch<PathBuf>,
+    find_at: Option<Instant>,
+    log: Vec<String>,
+}
+
+impl DirtyLimits {
+    /// Undoes what a predecessor left, and begins.
+    ///
+    /// # Errors
+    /// [`Error`], of the journal or of what the kernel says of disks.
+    pub fn start(root: &Path, now: Instant) -> Result<Self, Error> {
+        release_limits(root)?;
+        let mut limits = DirtyLimits {
+            root: root.to_owned(),
+            journal: Journal::open(root, Home::Daemon, JOURNAL)?,
+            disks: BTreeMap::new(),
+            look_at: None,
+            watch: Watch::new()?,
+            find_at: Some(now),
+            log: Vec::new(),
+        };
+        for place in TELLING_PLACES {
+            let flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
+            let path = below(root, place);
+            limits.watch.add(&path, flags, PathBuf::from(place))?;
+        }
+        limits.tick(now)?;
+        Ok(limits)
+    }
+
+    /// Readable when disks may have come or gone.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.watch.fd()
+    }
+
+    /// Reads what has happened to disks.
+    ///
+    /// # Errors
+    /// [`Error`], of the journal or of what the kernel says of disks.
+    pub fn hear(&mut self, now: Instant) -> Result<(), Error> {
+        let events = self.watch.events()?;
+        if events.lost || !events.list.is_empty() {
+            self.find_at.get_or_insert(now + FINDS_APART);
+        }
+        Ok(())
+    }
+
+    /// When [`Self::tick`] is due; none while no disk is there that it may be for.
+    pub fn due(&self) -> Option<Instant> {
+        let look_at = self.look_at.filter(|_| !self.disks.is_empty());
+        [look_at, self.find_at].into_iter().flatten().min()
+    }
+
+    /// Disks have come or gone.
+    fn find(&mut self, now: Instant) -> Result<(), Error> {
+        let root_disks = disks_of_root(&self.root);
+        let mut found = BTreeMap::new();
+        for device in Device::all(&self.root)? {
+            // What cannot be read is being taken out.
+            let Ok(Some((sequence, disk))) = candidate(&self.root, &device, &root_disks) else {
+                continue;
+            };
+            let disk = self.disks.remove(&sequence).unwrap_or(disk);
+            found.insert(sequence, disk);
+        }
+        let gone = std::mem::replace(&mut self.disks, found);
+        self.forget(gone.into_values())?;
+        self.look_at = Some(now);
+        Ok(())
+    }
+
+    /// What was set for disks that are gone is no more; another may get their numbers.
+    fn forget(&mut self, gone: impl Iterator<Item = Disk>) -> Result<(), Error> {
+        let mut any = false;
+        for disk in gone {
+            let changes = self.journal.changes().iter();
+            let paths = changes.map(|it| it.path.clone());
+            let of_disk: Vec<_> = paths.filter(|it| it.starts_with(&disk.bdi)).collect();
+            for path in of_disk.iter().rev() {
+                self.journal.put_back(path)?;
+                any = true;
+            }
+        }
+        match any {
+            true => Ok(self.journal.settle()?),
+            false => Ok(()),
+        }
+    }
+
+    /// Looks at the disks if that is due, and sets what differs.
+    ///
+    /// # Errors
+    /// [`Error`], of the journal or of what the kernel says of disks.
+    pub fn tick(&mut self, now: Instant) -> Result<(), Error> {
+        if self.find_at.take_if(|at| *at <= now).is_some() {
+            self.find(now)?;
+        }
+        if self.look_at.take_if(|at| *at <= now).is_none() {
+            return Ok(());
+        }
+        let mut any_writes = false;
+        for disk in self.disks.values_mut() {
+            any_writes |= disk.look(&self.root);
+        }
+        self.look_at = Some(match any_writes {
+            true => now + BUSY_APART,
+            false => now + IDLE_APART,
+        });
+        self.apply()
+    }
+
+    fn apply(&mut self) -> Result<(), Error> {
+        let Some(limit_bytes) = limit_of_all(&self.root) else {
+            return Ok(());
+        };
+        let mut set = 0;
+        for disk in self.disks.values_mut() {
+            if !disk.removable && !disk.shown.is_slow() || set == MOST_DISKS {
+                continue;
+            }
+            set += 1;
+            let wanted = part(disk.shown.worth(limit_bytes), limit_bytes);
+            let is_near = |held: u64| held.abs_diff(wanted) * 100 <= held * NEAR_PERCENT;
+            if disk.part.is_some_and(is_near) {
+                continue;
+            }
+            disk.part = Some(wanted);
+            let settings = settings(&disk.bdi, wanted);
+            match take(&mut self.journal, &settings) {
+                Ok(changes) => self
+                    .log
+                    .extend(changes.iter().map(|it| format!("  {it:#}"))),
+                // It was taken out meanwhile; another look will miss it.
+                Err(knobs::Error::Read { .. } | knobs::Error::Write { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match self.log.is_empty() {
+            true => Ok(()),
+            false => Ok(self.journal.settle()?),
+        }
+    }
+
+    /// What was changed since this was last asked, a line each.
+    pub fn log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+
+    /// What is changed.
+    pub fn changes(&self) -> &[Change] {
+        self.journal.changes()
+    }
+
+    /// Undoes everything.
+    ///
+    /// # Errors
+    /// [`Error`], of the journal or of what the kernel says of disks.
+    pub fn release(self) -> Result<Vec<(Change, Restored)>, Error> {
+        Ok(self.journal.restore()?)
+    }
+}
+
+/// Undoes the dirty limits of disks, in this process or another one.
+///
+/// # Errors
+/// [`Error::Knobs`].
+pub fn release_limits(root: &Path) -> Result<Vec<(Change, Restored)>, Error> {
+    restore(root, JOURNAL)
+}
+
+impl Disk {
+    /// Whether it has written since the last look.
+    fn look(&mut self, root: &Path) -> bool {
+        let path = format!("/sys/block/{}/stat", self.device.name());
+        let text = fs::read_to_string(below(root, &path)).unwrap_or_default();
+        let Some(now) = Statistics::parse(&text) else {
+            return false;
+        };
+        let before = self.told.replace(now);
+        before.is_some_and(|before| self.shown.take(&before, &now))
+    }
+}
+
+/// The disk with its number, if the rule may be for it: not the one that the system is on, whose
+/// apps would wait for it earlier and nobody less, and none that is a file or memory, which users
+/// may make.
+fn candidate(
+    root: &Path,
+    device: &Device,
+    root_disks: &[String],
+) -> Result<Option<(u64, Disk)>, device::Error> {
+    let disks = real_disks(root, device)?;
+    let is_roots = disks
+        .iter()
+        .any(|it| root_disks.iter().any(|name| name == it.name()));
+    if is_roots || disks.is_empty() || device.size_bytes()? == 0 {
+        return Ok(None);
+    }
+    let mut removable = false;
+    for disk in &disks {
+        removable |= disk.is_removable()?;
+    }
+    let bdi = Path::new("/sys/class/bdi").join(device.number_text()?);
+    let strict = bdi.join("strict_limit");
+    if !below(root, &strict.to_string_lossy()).exists() {
+        return Ok(None);
+    }
+    let disk = Disk {
+        removable,
+        device: device.clone(),
+        bdi,
+        shown: Shown::default(),
+        told: None,
+        part: None,
+    };
+    Ok(Some((device.sequence()?, disk)))
+}
+
+/// The disks that `device` is in the end: itself, or of an encrypted one that below it.
+fn real_disks(root: &Path, device: &Device) -> Result<Vec<Device>, device::Error> {
+    let below = device.below()?;
+    let below = below.iter().filter_map(|it| Device::resolve(root, it).ok());
+    let disks: Vec<_> = match device.mapper()? {
+        Some(_) => below.collect(),
+        None => vec![device.clone()],
+    };
+    Ok(disks.into_iter().filter(|it| !it.is_virtual()).collect())
+}
+
+/// The disks that the file system at `/` is on in the end; none if it is on none.
+fn disks_of_root(root: &Path) -> Vec<String> {
+    let disks = Device::resolve(root, "/").and_then(|it| real_disks(root, &it));
+    let disks = disks.unwrap_or_default().into_iter();
+    disks.map(|it| it.name().to_owned()).collect()
+}
+
+/// Above which the kernel throttles everybody, as it is with the memory there is now.
+fn limit_of_all(root: &Path) -> Option<u64> {
+    let text = fs::read_to_string(below(root, "/proc/vmstat")).ok()?;
+    let mut lines = text.lines();
+    let pages = lines.find_map(|line| line.strip_prefix("nr_dirty_threshold "))?;
+    let pages: u64 = pages.trim().parse().ok()?;
+    Some(pages * device::PAGE_BYTES as u64).filter(|it| *it > 0)
+}
+
+/// A knob and what it is to hold.
+type Setting = (PathBuf, u64);
+
+/// What `bytes` are of the system's limit, in the kernel's millionths.
+fn part(bytes: u64, limit_bytes: u64) -> u64 {
+    const WHOLE: u128 = 1_000_000;
+    (u128::from(bytes) * WHOLE / u128::from(limit_bytes)).max(1) as u64
+}
+
+/// The limit, the more general knob first. The least that a disk may have is set as well:
+/// by its share of what was written lately, it would have nothing at the beginning of a copy, and
+/// stand still beside a fast disk.
+fn settings(bdi: &Path, part: u64) -> Vec<Setting> {
+    vec![
+        (bdi.join("strict_limit"), 1),
+        (bdi.join("max_ratio_fine"), part),
+        (bdi.join("min_ratio_fine"), part),
+    ]
+}
+
+/// Sets what differs and what nobody else has set. The least may never be above the most, so it is
+/// set first when both go down.
+fn take(journal: &mut Journal, settings: &[Setting]) -> Result<Vec<Change>, knobs::Error> {
+    let mut ordered = settings.to_vec();
+    if let Some((least, value)) = settings.last() {
+        let held: u64 = journal.get(least)?.parse().unwrap_or(0);
+        if *value < held {
+            ordered.reverse();
+        }
+    }
+    let known = journal.changes().len();
+    for (path, value) in &ordered {
+        if journal.standing(path)? != Standing::Theirs {
+            journal.set(
+                path,
+                &value.to_string(),
+                "what it holds dirty throttles nobody else",
+            )?;
+        }
+    }
+    Ok(journal.changes()[known..].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir_all, remove_dir_all, write};
+
+    const MIB: u64 = 1 << 20;
+
+    /// A machine of one system disk and one stick, with 128 MiB that all may have dirty.
+    fn tree() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        at(
+            &root,
+            "proc/vmstat",
+            "nr_dirty 5\nnr_dirty_threshold 32768\n",
+        );
+        at(&root, "proc/sys/kernel/random/boot_id", "a\n");
+        at(
+            &root,
+            "proc/self/mountinfo",
+            "1 0 8:0 / / rw - ext4 /dev/sda rw\n",
+        );
+        for (name, number, removable) in [("sda", "8:0", "0"), ("sdb", "8:16", "1")] {
+            plug(&root, name, number, removable);
+        }
+        root
+    }
+
+    fn at(root: &tempfile::TempDir, path: &str, text: &str) {
+        let path = root.path().join(path);
+        create_dir_all(path.parent().unwrap()).unwrap();
+        write(path, text).unwrap();
+    }
+
+    fn plug(root: &tempfile::TempDir, name: &str, number: &str, removable: &str) {
+        let of_disk = |attribute: &str| format!("sys/block/{name}/{attribute}");
+        at(root, &of_disk("size"), "2048\n");
+        at(root, &of_disk("dev"), number);
+        at(root, &of_disk("diskseq"), &number.replace(':', ""));
+        at(root, &of_disk("removable"), removable);
+        at(root, &of_disk("queue/scheduler"), "[none]\n");
+        let of_bdi = |attribute: &str| format!("sys/class/bdi/{number}/{attribute}");
+        at(root, &of_bdi("strict_limit"), "0\n");
+        at(root, &of_bdi("max_ratio_fine"), "1000000\n");
+        at(root, &of_bdi("min_ratio_fine"), "0\n");
+        let link = root.path().join("sys/dev/block").join(number);
+        create_dir_all(link.parent().unwrap()).unwrap();
+        let _ = std::os::unix::fs::symlink(root.path().join("sys/block").join(name), link);
+    }
+
+    fn held(root: &tempfile::TempDir, number: &str) -> [String; 3] {
+        ["strict_limit", "max_ratio_fine", "min_ratio_fine"].map(|attribute| {
+            let path = root.path().join("sys/class/bdi").join(number);
+            fs::read_to_string(path.join(attribute))
+                .unwrap()
+                .trim()
+                .to_owned()
+        })
+    }
+
+    /// What the disk has done in all: written in so much time, without a read.
+    fn has_written(root: &tempfile::TempDir, name: &str, mib: u64, busy_ms: u64) {
+        let sectors = mib * 2048;
+        let text = format!("0 0 0 0 9 0 {sectors} 9 0 {busy_ms} 9\n");
+        at(root, &format!("sys/block/{name}/stat"), &text);
+    }
+
+    const UNTOUCHED: [&str; 3] = ["0", "1000000", "0"];
+
+    #[test]
+    fn a_stick_has_a_second_of_its_rate_and_the_systems_disk_nothing() {
+        let root = tree();
+        let begun = Instant::now();
+        has_written(&root, "sdb", 0, 0);
+        let mut limits = DirtyLimits::start(root.path(), begun).unwrap();
+        // 16 MiB of 128, before anything is known.
+        assert_eq!(held(&root, "8:16"), ["1", "125000", "125000"]);
+        assert_eq!(held(&root, "8:0"), UNTOUCHED);
+
+        has_written(&root, "sdb", 10, 1000);
+        limits.tick(limits.due().unwrap()).unwrap();
+        assert_eq!(held(&root, "8:16"), ["1", "78125", "78125"]);
+        // Somebody writes, so the next look is soon; and with nobody, late.
+        let soon = limits.due().unwrap();
+        limits.tick(soon).unwrap();
+        assert_eq!(limits.due(), Some(soon + IDLE_APART));
+
+        limits.release().unwrap();
+        assert_eq!(held(&root, "8:16"), UNTOUCHED);
+    }
+
+    #[test]
+    fn nothing_wakes_the_daemon_where_no_such_disk_is_and_a_new_one_is_found() {
+        let root = tree();
+        create_dir_all(root.path().join("run/udev/data")).unwrap();
+        let stick = root.path().join("sys/block/sdb");
+        remove_dir_all(&stick).unwrap();
+        let begun = Instant::now();
+        let mut limits = DirtyLimits::start(root.path(), begun).unwrap();
+        assert_eq!(limits.due(), None);
+
+        plug(&root, "sdb", "8:16", "1");
+        at(&root, "run/udev/data/b8:16", "");
+        limits.hear(begun).unwrap();
+        limits.tick(limits.due().unwrap()).unwrap();
+        assert_eq!(held(&root, "8:16")[0], "1");
+
+        // Taken out, nothing is left of it; another with its number is another disk.
+        remove_dir_all(&stick).unwrap();
+        fs::remove_file(root.path().join("run/udev/data/b8:16")).unwrap();
+        limits.hear(begun).unwrap();
+        limits.tick(limits.due().unwrap()).unwrap();
+        assert!(limits.changes().is_empty(), "{:?}", limits.changes());
+    }
+
+    #[test]
+    fn whatever_was_set_is_undone_after_a_kill_at_any_step() {
+        for looks in 0..4 {
+            let root = tree();
+            has_written(&root, "sdb", 0, 0);
+            let begun = Instant::now();
+            let mut limits = DirtyLimits::start(root.path(), begun).unwrap();
+            for look in 1..=looks {
+                has_written(&root, "sdb", 10 * look * look, 1000 * look);
+                limits.tick(limits.due().unwrap()).unwrap();
+            }
+            drop(limits);
+            release_limits(root.path()).unwrap();
+            assert_eq!(held(&root, "8:16"), UNTOUCHED, "after {looks} looks");
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_has_set_stays() {
+        let root = tree();
+        has_written(&root, "sdb", 0, 0);
+        let mut limits = DirtyLimits::start(root.path(), Instant::now()).unwrap();
+        at(&root, "sys/class/bdi/8:16/max_ratio_fine", "200000");
+        has_written(&root, "sdb", 10, 1000);
+        limits.tick(limits.due().unwrap()).unwrap();
+        limits.release().unwrap();
+        assert_eq!(held(&root, "8:16"), ["0", "200000", "0"]);
+    }
+
+    #[test]
+    fn a_rate_is_damped_bounded_and_told_by_writes_alone() {
+        let of = |written: u64, read: u64, busy_ms: u64| {
+            let text = format!(
+                "0 0 {} 0 9 0 {} 9 0 {busy_ms} 9",
+                read * 2048,
+                written * 2048
+            );
+            Statistics::parse(&text).unwrap()
+        };
+        let mut shown = Shown::default();
+        let none = of(0, 0, 0);
+        assert!(!shown.take(&none, &of(0, 50, 900)));
+        assert_eq!(shown.worth(1024 * MIB), UNKNOWN_BYTES);
+        // Reads beside it tell less than the disk can write.
+        assert!(shown.take(&none, &of(10, 50, 900)));
+        assert_eq!(shown.times, 0);
+        shown.take(&none, &of(40, 0, 1000));
+        shown.take(&none, &of(20, 0, 1000));
+        assert_eq!(shown.worth(1024 * MIB), 35 * MIB);
+        assert_eq!(shown.worth(128 * MIB), 16 * MIB);
+        assert!(!shown.is_slow());
+        for _ in 0..9 {
+            shown.take(&none, &of(2, 0, 1000));
+        }
+        assert!(shown.is_slow());
+        for _ in 0..20 {
+            shown.take(&none, &of(2, 0, 1000));
+        }
+        assert_eq!(shown.worth(1024 * MIB), LEAST_BYTES);
+    }
+}

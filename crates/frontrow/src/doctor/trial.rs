@@ -1,0 +1,400 @@
+//! `frontrow doctor --try` and `--undo`: a change, its way back, and what it brings on this machine.
+//!
+//! While a trial runs, `/run/frontrow/doctor-trial` says what is tried, and a process that
+//! only waits for this one to end undoes it if this one could not: after `kill -9`, or at log-out.
+
+use super::{Seen, observe};
+use crate::exit::{Exit, Failure};
+use crate::print::{json, plain, print_text};
+use device::Device;
+use doctor::judge::{Advice, Remedy};
+use doctor::trial::{Effect, Outcome, lost_per_second, order, outcome, text};
+use doctor::{Diagnosis, Machine};
+use foreground::DirtyLimits;
+use knobs::Home;
+use sched::{Boost, Module};
+use serde_json::json as value;
+use std::fs;
+use std::io::{self, ErrorKind, IsTerminal, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Says what is tried.
+const MARK: &str = "run/frontrow/doctor-trial";
+/// After a change, until a window begins: what was queued before it has to end.
+const SETTLES: Duration = Duration::from_secs(1);
+const TURN: Duration = Duration::from_millis(100);
+
+/// What the command line says of a trial.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Apply the page's first advice in some windows of time and not in others, and say what it
+    /// brings; then it is undone
+    #[arg(long = "try", conflicts_with = "undo")]
+    pub wanted: bool,
+    /// With --try: keep the change if it helps, also after a reboot
+    #[arg(long, requires = "wanted")]
+    keep: bool,
+    /// With --try: pairs of windows, one with the change and one without
+    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(4..=500))]
+    pairs: u16,
+    /// With --try: how long each window is
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    window: u64,
+    /// With --try: decides the windows' order
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// Undo what --try has kept, or left when it was killed
+    #[arg(long)]
+    pub undo: bool,
+    /// Undo what is tried when standard input ends
+    #[arg(long, hide = true, requires = "undo")]
+    after_input: bool,
+}
+
+/// Tries the first advice of `diagnosis`.
+pub fn run(
+    root: &Path,
+    options: &Options,
+    diagnosis: &Diagnosis,
+    as_json: bool,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let advised = diagnosis.verdicts.iter();
+    let advised = advised.filter_map(|it| Some((it.who.as_str(), it.advice.as_ref()?)));
+    let Some((who, advice)) = advised.into_iter().next() else {
+        return say(
+            as_json,
+            None,
+            "Nothing to try: for none of this there is advice.\n",
+        );
+    };
+    let mark = Mark::set(root, &advice.remedy)?;
+    let tried = windows(root, options, who, advice, stop);
+    let undone = undo(root, &advice.remedy);
+    mark.remove()?;
+    undone?;
+    let Some(tried) = tried? else {
+        return Err(Failure::new(
+            Exit::Interrupted,
+            "interrupted, and everything is as before",
+        ));
+    };
+    let kept = options.keep && tried.effect == Effect::Helps;
+    let after = match kept {
+        true => keep(root, &advice.remedy)?,
+        false => "It is undone.".to_owned(),
+    };
+    let words = format!(
+        "\nTried: {}\n{}{after}\n",
+        advice.command,
+        text(&tried, who)
+    );
+    say(as_json, Some((&tried, who, advice, kept)), &words)
+}
+
+fn say(
+    as_json: bool,
+    tried: Option<(&Outcome, &str, &Advice, bool)>,
+    words: &str,
+) -> Result<(), Failure> {
+    if !as_json {
+        return print_text(&plain(words));
+    }
+    let tried = tried.map(|(outcome, who, advice, kept)| {
+        value!({ "who": who, "command": advice.command, "kept": kept, "outcome": outcome })
+    });
+    print_text(&json(&value!({ "trial": tried }))?)
+}
+
+/// All windows; none if it was interrupted.
+fn windows(
+    root: &Path,
+    options: &Options,
+    who: &str,
+    advice: &Advice,
+    stop: &AtomicBool,
+) -> Result<Option<Outcome>, Failure> {
+    let length = Duration::from_secs(options.window);
+    let mut lost = Vec::new();
+    let order = order(usize::from(options.pairs), options.seed);
+    for (place, with) in order.iter().enumerate() {
+        if io::stderr().is_terminal() {
+            let how = if *with { "with" } else { "without" };
+            eprintln!("Window {} of {}, {how} the change", place + 1, order.len());
+        }
+        let limits = match with {
+            true => apply(root, &advice.remedy)?,
+            false => None,
+        };
+        let seen = window(root, limits, &advice.remedy, length, stop)?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        lost.push(lost_per_second(&seen.seen, who));
+    }
+    let pair = |(places, lost): (&[bool], &[f64])| match places[0] {
+        true => (lost[1], lost[0]),
+        false => (lost[0], lost[1]),
+    };
+    let pairs: Vec<_> = order.chunks(2).zip(lost.chunks(2)).map(pair).collect();
+    Ok(Some(outcome(&pairs, options.seed)))
+}
+
+/// Watches for one window, and takes back what was applied for it.
+fn window(
+    root: &Path,
+    limits: Option<DirtyLimits>,
+    remedy: &Remedy,
+    length: Duration,
+    stop: &AtomicBool,
+) -> Result<Seen, Failure> {
+    let is_over = AtomicBool::new(false);
+    let seen = thread::scope(|scope| {
+        let tending = scope.spawn(|| tend(limits, &is_over));
+        let begun = Instant::now();
+        while begun.elapsed() < SETTLES && !stop.load(Ordering::Relaxed) {
+            thread::sleep(TURN);
+        }
+        let machine = Machine::look(root).map_err(super::failure);
+        let seen = machine.and_then(|machine| observe(root, machine, length, stop));
+        is_over.store(true, Ordering::Relaxed);
+        let tended = tending.join();
+        match tended {
+            Ok(Ok(())) => seen,
+            Ok(Err(failure)) => seen.and(Err(failure)),
+            Err(_) => Err(Failure::new(Exit::Internal, "a thread ended unexpectedly")),
+        }
+    })?;
+    undo(root, remedy)?;
+    Ok(seen)
+}
+
+/// Limits go by what disks show meanwhile; a scheduler needs nothing.
+fn tend(limits: Option<DirtyLimits>, is_over: &AtomicBool) -> Result<(), Failure> {
+    let Some(mut limits) = limits else {
+        return Ok(());
+    };
+    while !is_over.load(Ordering::Relaxed) {
+        limits.tick(Instant::now()).map_err(of_limits)?;
+        thread::sleep(TURN);
+    }
+    limits.release().map(drop).map_err(of_limits)
+}
+
+/// Makes the change; gives what has to be tended as long as it is to last.
+fn apply(root: &Path, remedy: &Remedy) -> Result<Option<DirtyLimits>, Failure> {
+    match remedy {
+        Remedy::Scheduler { disk } => {
+            let device = Device::resolve(root, disk).map_err(of_device)?;
+            sched::enable(root, &device, &Boost::all(), &Module::Installed).map_err(of_sched)?;
+            Ok(None)
+        }
+        Remedy::DirtyLimits => {
+            let limits = DirtyLimits::start(root, Instant::now()).map_err(of_limits)?;
+            Ok(Some(limits))
+        }
+    }
+}
+
+/// Takes the change back if it is made; twice does no harm.
+fn undo(root: &Path, remedy: &Remedy) -> Result<(), Failure> {
+    match remedy {
+        Remedy::Scheduler { disk } => match Device::resolve(root, disk) {
+            Ok(device) => sched::disable(root, &device).map(drop).map_err(of_sched),
+            // It was taken out, and its settings with it.
+            Err(device::Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(of_device(error)),
+        },
+        Remedy::DirtyLimits => foreground::release_limits(root)
+            .map(drop)
+            .map_err(of_limits),
+    }
+}
+
+/// Has systemd make the change at each boot, and now.
+fn keep(root: &Path, remedy: &Remedy) -> Result<String, Failure> {
+    let unit = unit(remedy);
+    let done = systemctl(&["enable", "--now", &unit]);
+    if done {
+        return Ok(format!(
+            "It is kept: {unit} is enabled. `frontrow doctor --undo` removes it."
+        ));
+    }
+    match remedy {
+        Remedy::Scheduler { .. } => {
+            apply(root, remedy)?;
+            Ok(format!(
+                "It is kept until the next boot, as systemd cannot enable {unit}. `frontrow doctor --undo` undoes it."
+            ))
+        }
+        Remedy::DirtyLimits => Ok(format!(
+            "It is undone, as systemd cannot enable {unit}: run `frontrow fg daemon` as a service."
+        )),
+    }
+}
+
+fn unit(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::Scheduler { disk } => format!("frontrow-sched@{disk}.service"),
+        Remedy::DirtyLimits => "frontrowd.service".to_owned(),
+    }
+}
+
+fn systemctl(arguments: &[&str]) -> bool {
+    let mut command = Command::new("systemctl");
+    let command = command.args(arguments).stdin(Stdio::null());
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+/// Undoes what a trial kept, or left when it was killed.
+pub fn run_undo(root: &Path, options: &Options) -> Result<(), Failure> {
+    if options.after_input {
+        return wait_and_undo(root);
+    }
+    let mut lines = Vec::new();
+    if let Some(remedy) = Mark::read(root)? {
+        undo(root, &remedy)?;
+        Mark::at(root).remove()?;
+        lines.push(format!(
+            "Undone, left by a trial that was killed: {}",
+            unit(&remedy)
+        ));
+    }
+    for device in Device::all(root).map_err(of_device)? {
+        let changes = sched::changes(root, &device).map_err(of_sched)?;
+        if changes.is_empty() {
+            continue;
+        }
+        let remedy = Remedy::Scheduler {
+            disk: device.name().to_owned(),
+        };
+        systemctl(&["disable", "--now", &unit(&remedy)]);
+        undo(root, &remedy)?;
+        lines.extend(changes.iter().map(|it| format!("Undone: {it}")));
+    }
+    let daemon = unit(&Remedy::DirtyLimits);
+    if systemctl(&["is-enabled", &daemon]) && systemctl(&["disable", "--now", &daemon]) {
+        lines.push(format!("Disabled: {daemon}"));
+    }
+    if lines.is_empty() {
+        lines.push("Nothing is kept.".to_owned());
+    }
+    print_text(&plain(&(lines.join("\n") + "\n")))
+}
+
+/// The last resort of a trial: its end closes this process's standard input.
+fn wait_and_undo(root: &Path) -> Result<(), Failure> {
+    // What ends the session is not to end this before it has undone anything.
+    let _ends = crate::bench::catch_signals()?;
+    let mut nothing = Vec::new();
+    while let Err(error) = io::stdin().read_to_end(&mut nothing) {
+        if error.kind() != ErrorKind::Interrupted {
+            break;
+        }
+    }
+    match Mark::read(root)? {
+        Some(remedy) => {
+            undo(root, &remedy)?;
+            Mark::at(root).remove()
+        }
+        None => Ok(()),
+    }
+}
+
+/// Says in `/run` what is tried, as long as it is.
+struct Mark {
+    path: PathBuf,
+    _guard: Option<Child>,
+}
+
+impl Mark {
+    fn at(root: &Path) -> Mark {
+        Mark {
+            path: root.join(MARK),
+            _guard: None,
+        }
+    }
+
+    /// Undoes what an earlier trial left, and begins another.
+    fn set(root: &Path, remedy: &Remedy) -> Result<Mark, Failure> {
+        if let Some(left) = Mark::read(root)? {
+            undo(root, &left)?;
+        }
+        let mut mark = Mark::at(root);
+        Home::Tools.make(root).map_err(|error| needs_root(&error))?;
+        let text = json(remedy)?;
+        fs::write(&mark.path, text).map_err(|error| needs_root(&error))?;
+        mark._guard = Some(guard(root)?);
+        Ok(mark)
+    }
+
+    fn read(root: &Path) -> Result<Option<Remedy>, Failure> {
+        match fs::read(root.join(MARK)) {
+            // One that is torn was written before anything was changed.
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(needs_root(&error)),
+        }
+    }
+
+    fn remove(mut self) -> Result<(), Failure> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(needs_root(&error)),
+            _ => {}
+        }
+        if let Some(guard) = &mut self._guard {
+            drop(guard.stdin.take());
+            // It finds nothing to undo.
+            let _ = guard.wait();
+        }
+        Ok(())
+    }
+}
+
+/// A process outside this one's group, which no key at the terminal reaches.
+fn guard(root: &Path) -> Result<Child, Failure> {
+    let failed = |error| {
+        Failure::new(
+            Exit::Internal,
+            format_args!("cannot watch over the trial: {error}"),
+        )
+    };
+    let own = std::env::current_exe().map_err(failed)?;
+    let mut command = Command::new(own);
+    let command = command.args(["doctor", "--undo", "--after-input", "--sysroot"]);
+    let command = command.arg(root).process_group(0).stdin(Stdio::piped());
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().map_err(failed)
+}
+
+fn needs_root(error: &io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::PermissionDenied => Failure::new(
+            Exit::Permission,
+            "trying a change needs root: run the command with sudo",
+        ),
+        _ => Failure::new(Exit::Internal, format_args!("cannot keep /{MARK}: {error}")),
+    }
+}
+
+fn of_device(error: device::Error) -> Failure {
+    Failure::new(Exit::Internal, error)
+}
+
+fn of_limits(error: foreground::Error) -> Failure {
+    Failure::new(Exit::Internal, error)
+}
+
+fn of_sched(error: sched::Error) -> Failure {
+    let exit = match error.is_permission() {
+        true => Exit::Permission,
+        false => Exit::Unsupported,
+    };
+    Failure::new(exit, error)
+}
