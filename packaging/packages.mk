@@ -5,10 +5,9 @@
 PACKAGES_OUT ?= target/packages
 PACKAGING_PACKAGES := binutils dpkg gzip rpm
 STAGE = $(PACKAGES_OUT)/stage
-DEB_ARCH = $(shell dpkg --print-architecture)
 # When the commit was made; of an unpacked archive, when its change log was.
 COMMITTED_S := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
-FILL_IN_PACKAGE = sed 's|@VERSION@|$(VERSION)|g; s|@ARCH@|$(DEB_ARCH)|g; s|@DATE@|$(shell date -R -u -d @$(COMMITTED_S))|g'
+FILL_IN_PACKAGE = sed 's|@VERSION@|$(VERSION)|g; s|@ARCH@|$(DEBIAN_ARCH)|g; s|@DATE@|$(shell date -R -u -d @$(COMMITTED_S))|g'
 PACKAGE_NAMES := frontrow frontrow-dkms
 
 .PHONY: packages setup-packages pack stage $(PACKAGE_NAMES:%=deb-of-%) rpms
@@ -23,8 +22,9 @@ pack: $(PACKAGE_NAMES:%=deb-of-%) rpms
 	@rm -rf $(STAGE)
 	@ls $(PACKAGES_OUT)
 
-# The files as they will lie.
+# The files as they will lie. The program itself writes its man pages, so it has to run here.
 stage: need-binary
+	$(if $(IS_CROSS),$(error packages for $(ARCH) are made on a machine of that architecture))
 	@rm -rf $(PACKAGES_OUT)
 	@$(MAKE) --no-print-directory install DESTDIR=$(abspath $(STAGE))/frontrow PREFIX=/usr > /dev/null
 	@strip $(STAGE)/frontrow/usr/bin/frontrow
@@ -48,7 +48,7 @@ $(PACKAGE_NAMES:%=deb-of-%): deb-of-%: stage
 	@SOURCE_DATE_EPOCH=$(COMMITTED_S) dpkg-deb --root-owner-group -Zxz --build $(STAGE)/$*-deb $(PACKAGES_OUT) > $(STAGE)/log
 
 rpms: stage
-	@SOURCE_DATE_EPOCH=$(COMMITTED_S) rpmbuild -bb --quiet --target $(shell uname -m) \
+	@SOURCE_DATE_EPOCH=$(COMMITTED_S) rpmbuild -bb --quiet --target $(MACHINE) \
 		--define '_topdir $(abspath $(STAGE))/rpmbuild' --define '_rpmdir $(abspath $(PACKAGES_OUT))' \
 		--define '_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' \
 		--define 'package_version $(VERSION)' --define 'stage $(abspath $(STAGE))' packaging/rpm/frontrow.spec

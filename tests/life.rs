@@ -47,17 +47,16 @@ const USE: &str = "scheduler() { sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/vdb/
     systemctl start frontrowd
     frontrow fg status
     kill -9 $(systemctl show -P MainPID frontrowd)
-    sleep 4
-    systemctl is-active frontrowd
+    timeout 60 sh -c 'sleep 2; until systemctl is-active frontrowd; do sleep 1; done'
     systemctl stop frontrowd
     frontrow sched disable vdb
     test $(scheduler) = $before
     systemctl enable frontrow-sched@vdb frontrowd";
 
-/// After a reboot all is as it was enabled; then it goes.
+/// After a reboot all is as it was enabled, as soon as the disk is there; then it goes.
 const PURGE: &str =
     "scheduler() { sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/vdb/queue/scheduler; }
-    test $(scheduler) = frontrow
+    timeout 120 sh -c 'until grep -q \\[frontrow /sys/block/vdb/queue/scheduler; do sleep 1; done'
     systemctl is-active frontrowd
     dd if=/dev/zero of=/dev/vdb bs=1M count=64 conv=fsync
     apt-get -qq -y purge frontrow frontrow-dkms
