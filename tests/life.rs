@@ -56,7 +56,7 @@ const USE: &str = "scheduler() { sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/vdb/
 /// After a reboot all is as it was enabled, as soon as the disk is there; then it goes.
 const PURGE: &str =
     "scheduler() { sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/vdb/queue/scheduler; }
-    timeout 120 sh -c 'until grep -q \\[frontrow /sys/block/vdb/queue/scheduler; do sleep 1; done'
+    timeout 120 sh -c 'until grep -qF \"[frontrow\" /sys/block/vdb/queue/scheduler; do sleep 1; done'
     systemctl is-active frontrowd
     dd if=/dev/zero of=/dev/vdb bs=1M count=64 conv=fsync
     apt-get -qq -y purge frontrow frontrow-dkms
