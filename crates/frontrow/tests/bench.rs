@@ -130,7 +130,7 @@ fn what_cannot_be_done_is_said_in_one_sentence_with_its_own_code() {
         ),
         (
             &[here, "--load", "idle", "--out", "/nonexistent/file"],
-            1,
+            2,
             "cannot write /nonexistent",
         ),
         (

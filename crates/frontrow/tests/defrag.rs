@@ -48,7 +48,7 @@ fn what_is_no_recording_is_named() {
     );
     refuses(
         &[path, "--recording", "/nonexistent"],
-        1,
+        2,
         "cannot access /nonexistent",
     );
     refuses(

@@ -451,7 +451,7 @@ fn a_missing_module_says_how_to_get_it() {
             "make install",
         ],
     );
-    machine.refuses(&["enable", "mmcblk0", "--module", "no.ko"], 1, &["no.ko"]);
+    machine.refuses(&["enable", "mmcblk0", "--module", "no.ko"], 2, &["no.ko"]);
     assert!(!machine.path("run/frontrow/sched-mmcblk0-1.jsonl").exists());
 }
 
