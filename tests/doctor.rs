@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use std::process::Command;
+use tempfile::TempDir;
 
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -20,17 +21,25 @@ sleep 2
 frontrow doctor --seconds 5 --json > /out/fsync
 "#;
 
-#[test]
-fn the_known_answer_comes_first_and_what_is_not_storage_is_not_called_so() {
+/// Runs a script in a guest with fio; gives what it left in `/out`.
+fn in_guest(options: &[&str], script: &str) -> TempDir {
     let out = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "exec", "--with", "fio", "--out"])
+        .args(["lab", "exec", "--with", "fio"])
+        .args(options)
+        .arg("--out")
         .arg(out.path())
-        .args(["--", "busybox", "sh", "-c", SCRIPT])
+        .args(["--", "busybox", "sh", "-c", script])
         .current_dir(CHECKOUT)
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
+    out
+}
+
+#[test]
+fn the_known_answer_comes_first_and_what_is_not_storage_is_not_called_so() {
+    let out = in_guest(&[], SCRIPT);
     let page = |name: &str| -> Value {
         let bytes = std::fs::read(out.path().join(name)).unwrap();
         serde_json::from_slice(&bytes).unwrap()
@@ -70,16 +79,7 @@ ls /run/frontrow > /out/left
 
 #[test]
 fn a_trial_finds_that_the_scheduler_helps_and_leaves_nothing() {
-    let out = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "exec", "--policy", "frontrow", "--with", "fio"])
-        .arg("--out")
-        .arg(out.path())
-        .args(["--", "busybox", "sh", "-c", TRIAL])
-        .current_dir(CHECKOUT)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let out = in_guest(&["--policy", "frontrow"], TRIAL);
     let left = |name: &str| std::fs::read_to_string(out.path().join(name)).unwrap();
     let pages = left("pages");
     let mut pages = serde_json::Deserializer::from_str(&pages).into_iter::<Value>();

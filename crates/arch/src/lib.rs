@@ -32,7 +32,7 @@ pub struct Arch {
 /// A machine of QEMU's, and what its kernel has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// QEMU.
+    /// QEMU's program that emulates it, to be found in PATH.
     pub program: &'static str,
     /// QEMU's package in Debian.
     pub package: &'static str,

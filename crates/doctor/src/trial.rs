@@ -61,9 +61,9 @@ pub fn lost_per_second(seen: &Observation, who: &str) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Less is lost with it.
+    /// Less time is lost with the change.
     Helps,
-    /// More is.
+    /// More time is lost with the change.
     Harms,
     /// No difference that one could feel, or that the windows could show.
     NoDifference,
@@ -116,7 +116,7 @@ fn mean(of: impl Iterator<Item = f64>, count: usize) -> f64 {
     of.sum::<f64>() / count.max(1) as f64
 }
 
-/// For people.
+/// The outcome in one sentence, times in ms of each second.
 pub fn text(outcome: &Outcome, who: &str) -> String {
     let ms = |share: f64| format!("{:.0} ms", share * 1000.0);
     let all = |windows: &[f64]| mean(windows.iter().copied(), windows.len());

@@ -73,7 +73,7 @@ pub enum Error {
     /// The connection to the session was lost.
     #[error("the session is over: {0}")]
     Lost(String),
-    /// poll(2) failed.
+    /// poll(2) of the session's connection failed, for another reason than a signal.
     #[error("cannot wait for the session: {0}")]
     Wait(#[from] rustix::io::Errno),
 }

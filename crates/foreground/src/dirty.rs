@@ -107,7 +107,7 @@ impl Shown {
 #[derive(Debug)]
 struct Disk {
     device: Device,
-    /// `/sys/class/bdi/8:16`.
+    /// Directory of its limits, such as `/sys/class/bdi/8:16`, not below the root.
     bdi: PathBuf,
     removable: bool,
     shown: Shown,

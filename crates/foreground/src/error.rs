@@ -82,7 +82,7 @@ pub enum Error {
     Daemon {
         /// Its kind.
         kind: Kind,
-        /// For people.
+        /// What went wrong and what to do, as one sentence for a person.
         sentence: String,
     },
     /// Cgroups cannot be watched.

@@ -63,7 +63,7 @@ pub enum Reply {
     Failed {
         /// For the exit code.
         kind: Kind,
-        /// For people.
+        /// What went wrong and what to do, as one sentence for a person.
         sentence: String,
     },
 }

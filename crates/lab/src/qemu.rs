@@ -29,7 +29,7 @@ const ICOUNT: &str = "shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null";
 /// What the machine is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<'a> {
-    /// The kernel.
+    /// The kernel to boot; it decides which architecture is emulated.
     pub kernel: &'a Kernel,
     /// The initramfs.
     pub initramfs: &'a Path,

@@ -2,8 +2,7 @@
 //! what one operation takes beside a load, by scheduler, as an SVG.
 
 use crate::headline::Headline;
-use crate::policy::{self, FRONTROW};
-use crate::{Summary, number};
+use crate::{Summary, number, policy, title};
 use maud::{Markup, PreEscaped, html};
 
 const WIDTH: u32 = 720;
@@ -49,7 +48,7 @@ pub fn render(summary: &Summary) -> Option<String> {
 fn bars(summary: &Summary, headline: &Headline) -> Vec<Bar> {
     let bar = |name: &String| {
         Some(Bar {
-            label: label(name),
+            label: title::policy(name).to_owned(),
             value_ms: headline.of_policy(summary, name)?,
             is_ours: !policy::is_stock(name),
         })
@@ -70,13 +69,6 @@ fn bars(summary: &Summary, headline: &Headline) -> Vec<Bar> {
         is_ours: false,
     });
     bars
-}
-
-fn label(policy: &str) -> String {
-    match policy {
-        "fastt" => format!("{FRONTROW}, app in front"),
-        other => other.to_owned(),
-    }
 }
 
 impl Bar {

@@ -67,6 +67,14 @@ pub fn load(name: &str) -> String {
     }
 }
 
+/// What a policy is called where a person compares it with others.
+pub fn policy(name: &str) -> &str {
+    match name {
+        "fastt" => "frontrow, the app in front",
+        other => other,
+    }
+}
+
 /// A workload and its load, such as `m1: create a file …, while a big file is being written`.
 pub fn situation(workload_name: &str, load_name: &str) -> String {
     match workload(workload_name) {

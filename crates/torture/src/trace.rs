@@ -60,7 +60,7 @@ pub(crate) struct Dispatch {
 /// Traced events in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events {
-    /// Events `frontrow_dispatch`.
+    /// Events of the tracepoint `frontrow_dispatch`, in the order of the trace.
     pub(crate) dispatches: Vec<Dispatch>,
     /// Sectors of `block_rq_insert` and `block_rq_issue` (blktrace's I and D), of requests with
     /// data.

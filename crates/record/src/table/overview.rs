@@ -80,13 +80,6 @@ fn is_ours(policy: &str) -> bool {
     policy::scheduler(policy) == FRONTROW && !policy::is_ablation(policy)
 }
 
-fn label(policy: &str) -> String {
-    match policy {
-        "fastt" => "frontrow, the app in front".to_owned(),
-        other => other.to_owned(),
-    }
-}
-
 fn block(summary: &Summary, figure: &Figure, options: Options) -> Option<String> {
     let best = summary.best_stock(figure).filter(|_| summary.has_stock())?;
     let idle = figure.idle();
@@ -102,7 +95,12 @@ fn block(summary: &Summary, figure: &Figure, options: Options) -> Option<String>
     let ours = summary.policies.iter().filter(|name| is_ours(name));
     let ours = ours.filter_map(|policy| {
         let cell = summary.cell(figure, policy)?;
-        Some((figure, Measured { policy, cell }, label(policy), BOLD))
+        Some((
+            figure,
+            Measured { policy, cell },
+            title::policy(policy).to_owned(),
+            BOLD,
+        ))
     });
     let ours: Vec<_> = ours.collect();
     if ours.is_empty() {
@@ -188,7 +186,7 @@ fn verdict(summary: &Summary, figures: &[&Figure], ours: &str) -> String {
     let ahead = compared - behind.len();
     let sentence = format!(
         "{}: faster than every stock scheduler in {ahead} of {compared}",
-        label(ours)
+        title::policy(ours)
     );
     match behind.is_empty() {
         true => sentence + ".",
