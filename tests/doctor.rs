@@ -72,7 +72,7 @@ frontrow sched disable simflash0 > /out/disabled
 fio --name=saver --rw=write --bs=4k --size=4m --fsync=1 --thinktime=200ms --time_based --runtime=1000 > /dev/null &
 sh -c 'while :; do /bin/dd if=/dev/zero of=big bs=1M count=96 conv=notrunc; done' &
 sleep 2
-frontrow doctor --seconds 5 --try --pairs 4 --window 4 --seed 3 --json > /out/pages
+frontrow doctor --seconds 5 --try --pairs 4 --window 2 --seed 3 --json > /out/pages
 cat $disk > /out/after
 ls /run/frontrow > /out/left
 "#;

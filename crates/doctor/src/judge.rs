@@ -5,6 +5,7 @@ use crate::machine::Disk;
 use crate::observe::{Level, Observation, Pressure, Wait};
 use iopro::wait::Class;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Below this share of the time watched nothing is worth a verdict.
@@ -147,7 +148,11 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     let by_others = verdicts.iter().filter(|it| it.cause != Cause::OwnWrites);
     let by_others: u64 = by_others.map(|it| it.lost_ns).sum();
     verdicts.retain(|it| it.lost_ns as f64 >= WORTH_OF_LOST * by_others as f64);
-    verdicts.sort_by_key(|it| (it.cause == Cause::OwnWrites, std::cmp::Reverse(it.lost_ns)));
+    // Whoever wrote most is what others wait for: its own waits come after theirs.
+    verdicts.sort_by_key(|it| {
+        let is_own = it.cause == Cause::OwnWrites;
+        (is_own, wrote_most(&it.who, seen), Reverse(it.lost_ns))
+    });
     let lacks = seen.level.lacks().iter();
     let mut cannot_see: Vec<String> = lacks.map(|it| (*it).to_owned()).collect();
     if seen.lost_events > 0 {
@@ -247,7 +252,12 @@ fn is_own_doing(wait: &Wait, seen: &Observation) -> bool {
     {
         return false;
     }
-    let own = seen.written_by(&wait.who);
+    wrote_most(&wait.who, seen)
+}
+
+/// Whether nearly all that was written was written by this process.
+fn wrote_most(who: &str, seen: &Observation) -> bool {
+    let own = seen.written_by(who);
     let all: u64 = seen.users.iter().map(|it| it.written_bytes).sum();
     own > 0 && own as f64 >= OWN_SHARE * all as f64
 }

@@ -200,6 +200,19 @@ fn who_is_throttled_for_its_own_writes_is_told_of_last() {
 }
 
 #[test]
+fn who_wrote_most_is_told_of_after_those_who_waited_for_it() {
+    let mut writer_waits = wait("dd", "pwrite64", Class::Data, 8 * SECOND);
+    writer_waits.other = Some("app".to_owned());
+    let waits = vec![
+        writer_waits,
+        wait("app", "fsync", Class::JournalCommit, SECOND),
+    ];
+    let page = judge(&seen(waits, writer()));
+    let who: Vec<_> = page.verdicts.iter().map(|it| it.who.as_str()).collect();
+    assert_eq!(who, ["app", "dd"]);
+}
+
+#[test]
 fn the_verdict_names_who_waited_and_because_of_whom() {
     let mut fsync = wait("app", "fsync", Class::JournalCommit, 2 * SECOND);
     fsync.other = Some("jbd2/sda-8".to_owned());
