@@ -74,12 +74,6 @@ void frontrow_budget_exit(struct frontrow_data *fd)
 		WRITE_ONCE(limits->max_sectors, fd->native_max_sectors);
 }
 
-/* A window that sync requests disturb says nothing about the device. */
-void frontrow_budget_disturb(struct frontrow_data *fd)
-{
-	fd->budget.window_start_ns = 0;
-}
-
 void frontrow_budget_full(struct frontrow_data *fd)
 {
 	fd->budget.window_full = true;
@@ -88,9 +82,9 @@ void frontrow_budget_full(struct frontrow_data *fd)
 static u64 oldest_ns(struct frontrow_data *fd, enum frontrow_class class,
 		     u64 now_ns)
 {
-	struct request *rq = frontrow_first(fd, class);
+	const struct frontrow_rq *first = frontrow_first(fd, class);
 
-	return rq ? frontrow_rq(rq)->inserted_ns : now_ns;
+	return first ? first->inserted_ns : now_ns;
 }
 
 /*
@@ -323,8 +317,9 @@ static void close_window(struct frontrow_data *fd, u64 now_ns)
 	frontrow_budget_disturb(fd);
 }
 
-void frontrow_budget_complete(struct frontrow_data *fd,
-			      const struct frontrow_rq *fr, u64 now_ns)
+/* The time that a request of a group took. */
+void frontrow_budget_learn(struct frontrow_data *fd,
+			   const struct frontrow_rq *fr, u64 now_ns)
 {
 	struct frontrow_budget *budget = &fd->budget;
 

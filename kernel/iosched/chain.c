@@ -179,28 +179,11 @@ void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
 	}
 }
 
-static bool somebody_waits(const struct frontrow_data *fd)
+/* The device begins to idle beside somebody who waits, or ends to. */
+void frontrow_idle_changes(struct frontrow_data *fd, bool is_idle, u64 now_ns)
 {
-	enum frontrow_level level;
-
-	for (level = FRONTROW_ANYBODY; level < FRONTROW_NR_LEVELS; level++)
-		if (fd->chains[level].nr_waiting || fd->chains[level].nr_requests)
-			return true;
-	return false;
-}
-
-/*
- * Adds up the time in which the device had nothing to do although somebody waited
- * and something was queued. Called whenever one of the three may have changed.
- */
-void frontrow_count_idle(struct frontrow_data *fd, u64 now_ns)
-{
-	bool is_idle = fd->nr_queued && !fd->nr_in_device && !fd->nr_flushing &&
-		       somebody_waits(fd);
 	u64 idle_ns;
 
-	if (is_idle == !!fd->idle_from_ns)
-		return;
 	if (is_idle) {
 		fd->idle_from_ns = now_ns;
 		return;

@@ -31,10 +31,9 @@ static const enum frontrow_class in_turns[] = {
 	FRONTROW_BG_SYNC, FRONTROW_ASYNC, FRONTROW_DISCARD,
 };
 
-static bool is_background_write(struct request *rq)
+static bool is_background_write(const struct frontrow_rq *fr)
 {
-	return frontrow_rq(rq)->ground == FRONTROW_BACKGROUND &&
-	       req_op(rq) == REQ_OP_WRITE;
+	return fr->ground == FRONTROW_BACKGROUND && req_op(fr->rq) == REQ_OP_WRITE;
 }
 
 /*
@@ -43,13 +42,14 @@ static bool is_background_write(struct request *rq)
  * somebody waits or not, and nothing of the background waits for a driver tag,
  * where it would be in everybody's way.
  */
-static bool background_fits(const struct frontrow_data *fd, struct request *rq)
+static bool background_fits(const struct frontrow_data *fd,
+			    const struct frontrow_rq *fr)
 {
-	if (frontrow_rq(rq)->ground != FRONTROW_BACKGROUND)
+	if (fr->ground != FRONTROW_BACKGROUND)
 		return true;
 	return fd->nr_in_device < frontrow_depth(fd) &&
-	       (!is_background_write(rq) ||
-		frontrow_budget_has_room(fd, blk_rq_bytes(rq)));
+	       (!is_background_write(fr) ||
+		frontrow_budget_has_room(fd, blk_rq_bytes(fr->rq)));
 }
 
 /*
@@ -82,10 +82,11 @@ static bool is_overdue(struct frontrow_data *fd, const struct frontrow_view *vie
 		       enum frontrow_class class)
 {
 	u64 deadline_ns = frontrow_classes[class].deadline_ms * NSEC_PER_MSEC;
-	struct request *first = frontrow_first(fd, class);
+	const struct frontrow_rq *first = frontrow_first(fd, class);
 
-	return first && deadline_ns && may_go(fd, view, class) &&
-	       view->now_ns - frontrow_rq(first)->in_class_since_ns > deadline_ns;
+	return first && deadline_ns &&
+	       view->now_ns - first->in_class_since_ns > deadline_ns &&
+	       may_go(fd, view, class);
 }
 
 /* Of the classes that others may pass over; the foreground is passed over by none. */
@@ -129,12 +130,12 @@ static enum frontrow_class searched_class(struct frontrow_data *fd,
 	if (fd->queued[FRONTROW_FG_ASYNC] && view->who > FRONTROW_ANYBODY)
 		return FRONTROW_FG_ASYNC;
 	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
-		struct request *rq = frontrow_first(fd, class);
+		const struct frontrow_rq *first = frontrow_first(fd, class);
 
-		if (!rq || frontrow_is_open(view, class) ||
-		    frontrow_rq(rq)->inserted_ns >= since_ns)
+		if (!first || frontrow_is_open(view, class) ||
+		    first->inserted_ns >= since_ns)
 			continue;
-		since_ns = frontrow_rq(rq)->inserted_ns;
+		since_ns = first->inserted_ns;
 		found = class;
 	}
 	return found;
@@ -182,7 +183,7 @@ static enum frontrow_class pick(struct frontrow_data *fd,
 			return class;
 	}
 	for (i = 0; i < ARRAY_SIZE(order); i++)
-		if (may_go(fd, view, order[i]))
+		if (fd->queued[order[i]] && may_go(fd, view, order[i]))
 			return order[i];
 	if (!fd->nr_grouped)
 		return FRONTROW_NR_CLASSES;
@@ -201,16 +202,15 @@ static bool is_in_front(const struct frontrow_data *fd, const struct frontrow_rq
 	return !frontrow_is_group(fr->class) && fd->chains[FRONTROW_FRONT].nr_waiting;
 }
 
-static void send(struct frontrow_data *fd, struct request *rq,
+static void send(struct frontrow_data *fd, struct frontrow_rq *fr,
 		 const struct frontrow_view *view)
 {
-	struct frontrow_rq *fr = frontrow_rq(rq);
+	struct request *rq = fr->rq;
 
 	fr->state = FRONTROW_RQ_IN_DEVICE;
 	fr->dispatched_ns = view->now_ns;
 	fr->bytes = blk_rq_bytes(rq);
-	frontrow_turn_ends(fd, fr);
-	fr->is_background_write = is_background_write(rq);
+	fr->is_background_write = is_background_write(fr);
 	if (fr->is_background_write)
 		fd->background_bytes += fr->bytes;
 	fd->nr_in_device++;
@@ -267,6 +267,7 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
 	struct frontrow_data *fd = hctx->queue->elevator->elevator_data;
 	struct frontrow_view view;
 	struct request *rq = NULL;
+	struct frontrow_rq *fr;
 	enum frontrow_class class;
 	unsigned long flags;
 
@@ -286,9 +287,11 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
 		hold(fd, hctx, &view);
 		goto unlock;
 	}
-	rq = frontrow_first(fd, class);
-	frontrow_dequeue(fd, rq);
-	send(fd, rq, &view);
+	fr = frontrow_first(fd, class);
+	rq = fr->rq;
+	frontrow_use_turn(fd, fr);
+	frontrow_dequeue(fd, fr);
+	send(fd, fr, &view);
 	frontrow_count_idle(fd, view.now_ns);
 unlock:
 	spin_unlock_irqrestore(&fd->lock, flags);
@@ -300,5 +303,5 @@ bool frontrow_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct frontrow_data *fd = hctx->queue->elevator->elevator_data;
 
-	return !list_empty_careful(&fd->head) || READ_ONCE(fd->nr_queued);
+	return READ_ONCE(fd->nr_queued) || !list_empty(&fd->head);
 }

@@ -185,6 +185,7 @@ struct frontrow_rq {
 	u64 inserted_ns;
 	u64 in_class_since_ns;
 	u64 dispatched_ns;
+	u64 completed_ns;
 	u32 bytes;
 	u32 charged_bytes;	/* that its payer's turn was moved for; 0: none */
 	u16 payer;		/* whose turn it takes: a process's or a file's */
@@ -379,9 +380,22 @@ static inline bool frontrow_is_kernels_own(const struct task_struct *task)
 	       PF_KTHREAD;
 }
 
+/* The one whose turn it is in its class; NULL if that is empty. */
+static inline struct frontrow_rq *frontrow_first(const struct frontrow_data *fd,
+						 enum frontrow_class class)
+{
+	return rb_entry_safe(rb_first_cached(&fd->by_turn[class]),
+			     struct frontrow_rq, in_class);
+}
+
 static inline unsigned int frontrow_mapping_hash(const void *mapping)
 {
 	return hash_ptr(mapping, FRONTROW_MAPPING_BITS);
+}
+
+static inline unsigned int frontrow_owner_of_current(void)
+{
+	return hash_ptr(current->signal, FRONTROW_OWNER_BITS);
 }
 
 /* Commands that the device holds at once, over all hardware queues. */
@@ -411,27 +425,25 @@ enum frontrow_level frontrow_level_of(struct frontrow_data *fd,
 enum frontrow_class frontrow_class_for_waiter(enum frontrow_ground ground,
 					      enum frontrow_level level,
 					      bool under_handle);
-void frontrow_identify(struct frontrow_data *fd, struct request *rq);
-void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
+void frontrow_identify(struct frontrow_data *fd, struct frontrow_rq *fr,
+		       struct request *rq);
+void frontrow_enqueue(struct frontrow_data *fd, struct frontrow_rq *fr,
 		      enum frontrow_class class);
-void frontrow_dequeue(struct frontrow_data *fd, struct request *rq);
+void frontrow_dequeue(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_forget(struct frontrow_data *fd, struct frontrow_rq *fr);
-void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
+void frontrow_reclass(struct frontrow_data *fd, struct frontrow_rq *fr,
 		      enum frontrow_class class);
 void frontrow_join(struct frontrow_data *fd, struct frontrow_rq *fr,
 		   const struct frontrow_rq *next);
 void frontrow_join_bio(struct frontrow_rq *fr, struct bio *bio);
 bool frontrow_may_hold(const struct frontrow_rq *fr, const void *mapping);
-struct request *frontrow_first(const struct frontrow_data *fd,
-			       enum frontrow_class class);
 const void *frontrow_mapping_of(struct bio *bio);
 
 /* turns.c: which request of a class goes next */
-unsigned int frontrow_owner_of_current(void);
 void frontrow_take_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_go_first(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
-void frontrow_turn_ends(struct frontrow_data *fd, const struct frontrow_rq *fr);
+void frontrow_use_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
 
 /* chain.c: who waits, and how long the device may idle for him */
 struct frontrow_view {
@@ -455,7 +467,30 @@ void frontrow_waiter_begins(struct frontrow_data *fd,
 			    const struct frontrow_waiter *waiter, u64 now_ns);
 void frontrow_waiter_ends(struct frontrow_data *fd,
 			  const struct frontrow_waiter *waiter);
-void frontrow_count_idle(struct frontrow_data *fd, u64 now_ns);
+void frontrow_idle_changes(struct frontrow_data *fd, bool is_idle, u64 now_ns);
+
+static inline bool frontrow_somebody_waits(const struct frontrow_data *fd)
+{
+	enum frontrow_level level;
+
+	for (level = FRONTROW_ANYBODY; level < FRONTROW_NR_LEVELS; level++)
+		if (fd->chains[level].nr_waiting || fd->chains[level].nr_requests)
+			return true;
+	return false;
+}
+
+/*
+ * Adds up the time in which the device had nothing to do although somebody waited
+ * and something was queued. Called whenever one of the three may have changed.
+ */
+static inline void frontrow_count_idle(struct frontrow_data *fd, u64 now_ns)
+{
+	bool is_idle = !fd->nr_in_device && fd->nr_queued && !fd->nr_flushing &&
+		       frontrow_somebody_waits(fd);
+
+	if (is_idle != !!fd->idle_from_ns)
+		frontrow_idle_changes(fd, is_idle, now_ns);
+}
 
 static inline bool frontrow_is_open(const struct frontrow_view *view,
 				    enum frontrow_class class)
@@ -471,15 +506,30 @@ void frontrow_rerun_init(struct frontrow_data *fd);
 void frontrow_rerun_exit(struct frontrow_data *fd);
 
 /* budget.c: how much asynchronous work the device may hold */
+
+/* A window that sync requests disturb says nothing about the device. */
+static inline void frontrow_budget_disturb(struct frontrow_data *fd)
+{
+	fd->budget.window_start_ns = 0;
+}
+
 void frontrow_budget_init(struct frontrow_data *fd);
 void frontrow_budget_exit(struct frontrow_data *fd);
-void frontrow_budget_disturb(struct frontrow_data *fd);
 void frontrow_budget_full(struct frontrow_data *fd);
 void frontrow_budget_charge(struct frontrow_data *fd,
 			    const struct frontrow_rq *fr,
 			    const struct frontrow_view *view);
-void frontrow_budget_complete(struct frontrow_data *fd,
-			      const struct frontrow_rq *fr, u64 now_ns);
+void frontrow_budget_learn(struct frontrow_data *fd,
+			   const struct frontrow_rq *fr, u64 now_ns);
+
+/* A request has come back from the device. */
+static inline void frontrow_budget_complete(struct frontrow_data *fd,
+					    const struct frontrow_rq *fr, u64 now_ns)
+{
+	if (frontrow_is_group(fr->class))
+		frontrow_budget_learn(fd, fr, now_ns);
+}
+
 enum frontrow_class frontrow_budget_due(struct frontrow_data *fd,
 					const struct frontrow_view *view);
 u64 frontrow_budget_wait_ns(struct frontrow_data *fd,
@@ -501,7 +551,15 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 					   enum frontrow_class class,
 					   bool *has_page);
 bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping);
-void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns);
+void frontrow_demote(struct frontrow_data *fd, u64 now_ns);
+
+/* What was promoted and is awaited by nobody is the background's again. */
+static inline void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns)
+{
+	if (fd->any_promoted && now_ns >= fd->demote_ns)
+		frontrow_demote(fd, now_ns);
+}
+
 extern const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES];
 
 /* detect.c: hooks that see a task begin and end to wait */

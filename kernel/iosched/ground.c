@@ -85,6 +85,17 @@ enum frontrow_ground frontrow_ground_of_bio(struct frontrow_data *fd,
 	return unless_idle(ground, bio->bi_ioprio);
 }
 
+/* As __get_task_ioprio() has it: without a class of its own, the CPU's policy tells. */
+static bool is_idle_by_priority(const struct task_struct *task)
+{
+	const struct io_context *ioc = task->io_context;
+	int class = ioc ? IOPRIO_PRIO_CLASS(READ_ONCE(ioc->ioprio)) :
+			  IOPRIO_CLASS_NONE;
+
+	return class == IOPRIO_CLASS_IDLE ||
+	       (class == IOPRIO_CLASS_NONE && task->policy == SCHED_IDLE);
+}
+
 enum frontrow_ground frontrow_ground_of_current(struct frontrow_data *fd)
 {
 	enum frontrow_ground ground = FRONTROW_MIDDLE;
@@ -94,7 +105,8 @@ enum frontrow_ground frontrow_ground_of_current(struct frontrow_data *fd)
 		ground = named(fd, task_dfl_cgroup(current));
 		rcu_read_unlock();
 	}
-	return unless_idle(ground, get_current_ioprio());
+	return ground == FRONTROW_MIDDLE && is_idle_by_priority(current) ?
+	       FRONTROW_BACKGROUND : ground;
 }
 
 /*

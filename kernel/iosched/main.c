@@ -74,7 +74,8 @@ static void frontrow_requests_merged(struct request_queue *q, struct request *rq
 
 	if (next_fr->state == FRONTROW_RQ_QUEUED) {
 		class = next_fr->class;
-		frontrow_dequeue(fd, next);
+		frontrow_leave_turn(fd, next_fr);
+		frontrow_dequeue(fd, next_fr);
 		frontrow_forget(fd, next_fr);
 		frontrow_request_ends(fd, next_fr, now_ns);
 	} else if (frontrow_is_group(class)) {
@@ -89,7 +90,7 @@ static void frontrow_requests_merged(struct request_queue *q, struct request *rq
 	if (class >= fr->class)
 		return;
 	fr->ground = next_fr->ground;
-	frontrow_reclass(fd, rq, class);
+	frontrow_reclass(fd, fr, class);
 }
 
 /*
@@ -128,11 +129,11 @@ static bool may_be_merged(const struct request *rq)
 	       !(rq->rq_flags & RQF_NOMERGE_FLAGS);
 }
 
-static void insert_tracked(struct frontrow_data *fd, struct request *rq,
+static void insert_tracked(struct frontrow_data *fd, struct frontrow_rq *fr,
 			   u64 now_ns)
 {
-	struct frontrow_rq *fr = frontrow_rq(rq);
 	enum frontrow_class class = fr->own_class;
+	struct request *rq = fr->rq;
 	bool has_page = false;
 
 	if (class == FRONTROW_DISCARD)
@@ -141,7 +142,7 @@ static void insert_tracked(struct frontrow_data *fd, struct request *rq,
 		class = frontrow_class_awaited(fd, fr, class, &has_page);
 	if (op_is_sync(rq->cmd_flags) && fr->own_class != FRONTROW_DISCARD)
 		frontrow_request_begins(fd, fr, now_ns);
-	frontrow_enqueue(fd, rq, class);
+	frontrow_enqueue(fd, fr, class);
 	if (has_page)
 		frontrow_go_first(fd, fr);
 	if (may_be_merged(rq)) {
@@ -185,14 +186,14 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 		/* A write with FUA alone needs no flush and is one like others. */
 		if (fr->state == FRONTROW_RQ_FLUSHING)
 			flush_ended(fd, fr, now_ns);
-		frontrow_identify(fd, rq);
+		frontrow_identify(fd, fr, rq);
 		if (!op_is_sync(rq->cmd_flags))
 			frontrow_note_sender(fd, fr->ground, fr->mapping);
 		fr->inserted_ns = now_ns;
 		if (!may_join_queued(fd, fr) ||
 		    !blk_mq_sched_try_insert_merge(fd->q, rq, &free)) {
 			trace_block_rq_insert(rq);
-			insert_tracked(fd, rq, now_ns);
+			insert_tracked(fd, fr, now_ns);
 		}
 	}
 	frontrow_count_idle(fd, now_ns);
@@ -252,6 +253,7 @@ static void frontrow_prepare_request(struct request *rq)
 	if (!fr)
 		return;
 	fr->state = FRONTROW_RQ_IDLE;
+	fr->completed_ns = 0;
 	fr->is_counted = false;
 	fr->under_handle = current->journal_info;
 	fr->owner = frontrow_owner_of_current();
@@ -267,7 +269,8 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 	if (fr->is_background_write)
 		fd->background_bytes -= fr->bytes;
 	frontrow_forget(fd, fr);
-	frontrow_class_done(fd, fr->class, now_ns);
+	if (fd->nr_waiters)
+		frontrow_class_done(fd, fr->class, now_ns);
 	frontrow_request_ends(fd, fr, now_ns);
 }
 
@@ -282,7 +285,7 @@ static void frontrow_finish_request(struct request *rq)
 	if (!fr || fr->state == FRONTROW_RQ_IDLE)
 		return;
 	spin_lock_irqsave(&fd->lock, flags);
-	now_ns = ktime_get_ns();
+	now_ns = fr->completed_ns ?: ktime_get_ns();
 	if (fr->state == FRONTROW_RQ_FLUSHING) {
 		flush_ended(fd, fr, now_ns);
 	} else {
@@ -313,21 +316,29 @@ static void frontrow_requeue_request(struct request *rq)
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
+static noinline void flush_completed(struct frontrow_data *fd, struct frontrow_rq *fr)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	flush_ended(fd, fr, ktime_get_ns());
+	spin_unlock_irqrestore(&fd->lock, flags);
+}
+
 /*
- * A flush sequence's data are done. Not every kernel calls finish_request for
- * them.
+ * Tells the time, which need not be read again when the request is freed; it may be
+ * that of a plug, from before. A flush sequence's data are done here: not every kernel
+ * calls finish_request for them.
  */
 static void frontrow_completed_request(struct request *rq, u64 now)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
-	struct frontrow_data *fd = data_of(rq->q);
-	unsigned long flags;
 
-	if (!fr || fr->state != FRONTROW_RQ_FLUSHING)
+	if (!fr)
 		return;
-	spin_lock_irqsave(&fd->lock, flags);
-	flush_ended(fd, fr, ktime_get_ns());
-	spin_unlock_irqrestore(&fd->lock, flags);
+	fr->completed_ns = max(now, fr->dispatched_ns);
+	if (fr->state == FRONTROW_RQ_FLUSHING)
+		flush_completed(data_of(rq->q), fr);
 }
 
 /*

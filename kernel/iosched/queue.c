@@ -92,9 +92,15 @@ enum frontrow_class frontrow_class_for_waiter(enum frontrow_ground ground,
  */
 const void *frontrow_mapping_of(struct bio *bio)
 {
+	struct folio *folio;
+
 	if (!bio || !bio_has_data(bio))
 		return NULL;
-	return READ_ONCE(page_folio(bio_page(bio))->mapping);
+	folio = page_folio(bio_page(bio));
+	/* Direct I/O: a process's own memory is under no writeback but to swap. */
+	if (folio_test_anon(folio) && !(bio->bi_opf & REQ_SWAP))
+		return NULL;
+	return READ_ONCE(folio->mapping);
 }
 
 static pgoff_t first_page_of(struct bio *bio)
@@ -155,7 +161,8 @@ static void find_pages(struct frontrow_rq *fr)
 		return;
 	fr->first_page = ULONG_MAX;
 	fr->last_page = 0;
-	__rq_for_each_bio(bio, fr->rq) {
+	widen_to(fr, fr->rq->bio);
+	for (bio = fr->rq->bio->bi_next; bio; bio = bio->bi_next) {
 		/* Whatever follows may be anybody's. */
 		if (++looked_at > MAX_BIOS_LOOKED_AT) {
 			fr->mappings = U64_MAX;
@@ -202,10 +209,9 @@ static enum frontrow_class class_of(const struct frontrow_rq *fr)
 }
 
 /* Fills in all that is known of a request when it comes. */
-void frontrow_identify(struct frontrow_data *fd, struct request *rq)
+void frontrow_identify(struct frontrow_data *fd, struct frontrow_rq *fr,
+		       struct request *rq)
 {
-	struct frontrow_rq *fr = frontrow_rq(rq);
-
 	fr->rq = rq;
 	fr->ground = frontrow_ground_of_bio(fd, rq->bio);
 	fr->level = frontrow_level_of(fd, fr->ground, fr->by_kernel);
@@ -215,18 +221,17 @@ void frontrow_identify(struct frontrow_data *fd, struct request *rq)
 
 static void hash(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
-	unsigned int bucket = fr->mappings ? FRONTROW_MIXED :
-			      frontrow_mapping_hash(fr->mapping);
+	unsigned int bucket;
 
-	if (fr->mapping)
-		hlist_add_head(&fr->by_mapping, &fd->by_mapping[bucket]);
+	if (!fr->mapping)
+		return;
+	bucket = fr->mappings ? FRONTROW_MIXED : frontrow_mapping_hash(fr->mapping);
+	hlist_add_head(&fr->by_mapping, &fd->by_mapping[bucket]);
 }
 
-void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
+void frontrow_enqueue(struct frontrow_data *fd, struct frontrow_rq *fr,
 		      enum frontrow_class class)
 {
-	struct frontrow_rq *fr = frontrow_rq(rq);
-
 	fr->class = class;
 	fr->in_class_since_ns = fr->inserted_ns;
 	fr->state = FRONTROW_RQ_QUEUED;
@@ -239,7 +244,7 @@ void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 					  fd->served_floor_bytes);
 	}
 	frontrow_take_turn(fd, fr);
-	fd->nr_owned[fr->owner] += rq_is_sync(rq);
+	fd->nr_owned[fr->owner] += rq_is_sync(fr->rq);
 	fd->queued[class]++;
 	fd->nr_queued++;
 	fd->nr_grouped += frontrow_is_group(class);
@@ -247,12 +252,11 @@ void frontrow_enqueue(struct frontrow_data *fd, struct request *rq,
 	hash(fd, fr);
 }
 
-/* It leaves the queue, and stays known by its mapping. */
-void frontrow_dequeue(struct frontrow_data *fd, struct request *rq)
+/* It has left its turn and leaves the queue; it stays known by its mapping. */
+void frontrow_dequeue(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
-	struct frontrow_rq *fr = frontrow_rq(rq);
+	struct request *rq = fr->rq;
 
-	frontrow_leave_turn(fd, fr);
 	fd->queued[fr->class]--;
 	fd->nr_queued--;
 	fd->nr_grouped -= frontrow_is_group(fr->class);
@@ -289,21 +293,10 @@ void frontrow_join(struct frontrow_data *fd, struct frontrow_rq *fr,
 	hash(fd, fr);
 }
 
-/* The one whose turn it is in its class; NULL if that is empty. */
-struct request *frontrow_first(const struct frontrow_data *fd,
-			       enum frontrow_class class)
-{
-	struct rb_node *first = rb_first_cached(&fd->by_turn[class]);
-
-	return first ? rb_entry(first, struct frontrow_rq, in_class)->rq : NULL;
-}
-
 /* Move a queued request to another class. */
-void frontrow_reclass(struct frontrow_data *fd, struct request *rq,
+void frontrow_reclass(struct frontrow_data *fd, struct frontrow_rq *fr,
 		      enum frontrow_class class)
 {
-	struct frontrow_rq *fr = frontrow_rq(rq);
-
 	fd->queued[fr->class]--;
 	fd->queued[class]++;
 	fd->nr_grouped -= frontrow_is_group(fr->class);

@@ -18,11 +18,6 @@
  */
 #include "frontrow.h"
 
-unsigned int frontrow_owner_of_current(void)
-{
-	return hash_ptr(current->signal, FRONTROW_OWNER_BITS);
-}
-
 static unsigned int owner_of(const struct frontrow_rq *fr)
 {
 	if (!frontrow_classes[fr->own_class].is_async)
@@ -75,7 +70,7 @@ void frontrow_go_first(struct frontrow_data *fd, struct frontrow_rq *fr)
 	rb_add_cached(&fr->in_class, tree, is_before);
 }
 
-/* To the device, or to another class: what was not served costs nothing. */
+/* To another class or request: what was not served costs nothing. */
 void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	rb_erase_cached(&fr->in_class, &fd->by_turn[fr->class]);
@@ -83,14 +78,16 @@ void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 		fd->turns[fr->class].ends[fr->payer] -= cost_bytes(fr->charged_bytes);
 }
 
-/* It has left, for the device, with what was merged into it. */
-void frontrow_turn_ends(struct frontrow_data *fd, const struct frontrow_rq *fr)
+/* To the device, with what was merged into it since it was charged. */
+void frontrow_use_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	struct frontrow_turns *turns = &fd->turns[fr->class];
 
+	rb_erase_cached(&fr->in_class, &fd->by_turn[fr->class]);
 	if (frontrow_classes[fr->class].is_async)
 		return;
 	turns->now = max(turns->now, fr->turn);
 	if (fr->charged_bytes)
-		turns->ends[fr->payer] += cost_bytes(fr->bytes);
+		turns->ends[fr->payer] += cost_bytes(blk_rq_bytes(fr->rq)) -
+					  cost_bytes(fr->charged_bytes);
 }

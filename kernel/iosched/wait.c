@@ -56,7 +56,7 @@ static void promote(struct frontrow_data *fd, struct frontrow_rq *fr,
 		found->promoted++;
 	else
 		found->moved++;
-	frontrow_reclass(fd, fr->rq, waiter->class);
+	frontrow_reclass(fd, fr, waiter->class);
 	fd->any_promoted = true;
 }
 
@@ -409,21 +409,18 @@ static void demote_from(struct frontrow_data *fd, enum frontrow_class class)
 
 		next = rb_next(node);
 		if (fr->own_class > class && !is_still_awaited(fd, fr))
-			frontrow_reclass(fd, fr->rq, fr->own_class);
+			frontrow_reclass(fd, fr, fr->own_class);
 	}
 }
 
 /*
- * What was promoted with an awaited page and is awaited by nobody, once the
- * waiter has had time to ask for the next one, is the background's again. At
+ * Once the waiter has had time to ask for the next page of what was promoted. At
  * most nr_requests steps each NEXT_WAIT_NS.
  */
-void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns)
+void frontrow_demote(struct frontrow_data *fd, u64 now_ns)
 {
 	enum frontrow_class class;
 
-	if (!fd->any_promoted || now_ns < fd->demote_ns)
-		return;
 	for (class = FRONTROW_FG_WRITE; class < FRONTROW_ASYNC; class++)
 		demote_from(fd, class);
 	fd->any_promoted = fd->nr_waiters || fd->discard_waiters;
@@ -432,11 +429,11 @@ void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns)
 
 static unsigned int promote_discards(struct frontrow_data *fd)
 {
-	struct request *rq;
+	struct frontrow_rq *fr;
 	unsigned int promoted = 0;
 
-	while ((rq = frontrow_first(fd, FRONTROW_DISCARD))) {
-		frontrow_reclass(fd, rq, FRONTROW_BOOSTED);
+	while ((fr = frontrow_first(fd, FRONTROW_DISCARD))) {
+		frontrow_reclass(fd, fr, FRONTROW_BOOSTED);
 		promoted++;
 	}
 	fd->any_promoted |= promoted;

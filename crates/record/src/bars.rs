@@ -312,9 +312,9 @@ pub const BARS: [Bar; 60] = [
         experiment: "overhead",
         device: None,
         title: "instructions per I/O",
-        demand: "≤ 1.10 × mq-deadline",
+        demand: "≤ 1.05 × mq-deadline",
         figures: Figures::Metric("instructions_per_io"),
-        rule: Rule::OverPolicy("mq-deadline", 1.10),
+        rule: Rule::OverPolicy("mq-deadline", 1.05),
     },
     Bar {
         experiment: "throughput",

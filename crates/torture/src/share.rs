@@ -3,7 +3,7 @@
 
 use crate::failure::require;
 use crate::load::Random;
-use crate::stand::write;
+use crate::stand::with_dirty_limits;
 use crate::trace::{Class, Dispatch, Tracing};
 use crate::volume::Volume;
 use crate::{Failure, Outcome, Stand};
@@ -16,10 +16,8 @@ use std::thread;
 use std::time::Duration;
 
 /// Limits that keep this much under writeback, so that there always is a backlog.
-const DIRTY: [(&str, &str); 2] = [
-    ("/proc/sys/vm/dirty_background_bytes", "4194304"),
-    ("/proc/sys/vm/dirty_bytes", "67108864"),
-];
+const BACKGROUND_BYTES: &str = "4194304";
+const DIRTY_BYTES: &str = "67108864";
 
 /// Number of pages, so large that the writer does not meet pages that are still under writeback.
 const BACKGROUND_PAGES: usize = 65536;
@@ -50,13 +48,12 @@ pub(crate) fn run_idle_class(stand: &Stand) -> Outcome<()> {
 
 /// Measures background writes beside the foreground, whose threads call `join` first.
 fn beside(stand: &Stand, join: fn() -> Outcome<()>) -> Outcome<Measured> {
-    for (path, value) in DIRTY {
-        write(path, value)?;
-    }
-    let volume = Volume::make(stand)?;
-    let measured = measure(stand, volume.path(), join)?;
-    volume.unmount()?;
-    Ok(measured)
+    with_dirty_limits(BACKGROUND_BYTES, DIRTY_BYTES, || {
+        let volume = Volume::make(stand)?;
+        let measured = measure(stand, volume.path(), join)?;
+        volume.unmount()?;
+        Ok(measured)
+    })
 }
 
 /// Gives the calling thread the idle class, as `ionice -c 3` does (`linux/ioprio.h`).

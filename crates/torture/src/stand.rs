@@ -161,6 +161,20 @@ pub(crate) fn write(path: &str, value: &str) -> Outcome<()> {
     fs::write(path, value).map_err(Failure::io(&format!("write '{value}' to"), Path::new(path)))
 }
 
+/// Runs `work` with these limits of dirty pages, in bytes. The kernel's usual ones follow.
+pub(crate) fn with_dirty_limits<T>(
+    background_bytes: &str,
+    bytes: &str,
+    work: impl FnOnce() -> Outcome<T>,
+) -> Outcome<T> {
+    write("/proc/sys/vm/dirty_background_bytes", background_bytes)?;
+    write("/proc/sys/vm/dirty_bytes", bytes)?;
+    let done = work();
+    write("/proc/sys/vm/dirty_background_ratio", "10")?;
+    write("/proc/sys/vm/dirty_ratio", "20")?;
+    done
+}
+
 /// Text of the file `path`.
 pub(crate) fn read(path: &str) -> Outcome<String> {
     fs::read_to_string(path).map_err(Failure::io("read", Path::new(path)))

@@ -373,12 +373,10 @@ fn throttled(stand: &Stand, directory: &Path) -> Outcome<()> {
 
 fn too_dirty(_: &Stand, directory: &Path) -> Outcome<()> {
     let (backlog, _) = by("owner", || settled(directory))?;
-    stand::write("/proc/sys/vm/dirty_background_bytes", BACKGROUND_BYTES)?;
-    stand::write("/proc/sys/vm/dirty_bytes", DIRTY_BYTES)?;
-    by("dirty", || write(&backlog, directory, BACKLOG_BYTES))?;
-    sync(&backlog, directory)?;
-    stand::write("/proc/sys/vm/dirty_background_ratio", "10")?;
-    stand::write("/proc/sys/vm/dirty_ratio", "20")
+    stand::with_dirty_limits(BACKGROUND_BYTES, DIRTY_BYTES, || {
+        by("dirty", || write(&backlog, directory, BACKLOG_BYTES))?;
+        sync(&backlog, directory)
+    })
 }
 
 /// A cgroup must reclaim pages that have to be written to a slow device first.
