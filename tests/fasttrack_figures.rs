@@ -113,6 +113,24 @@ fn an_album_beside_a_backup_has_the_device_to_itself() {
 }
 
 #[test]
+fn where_no_module_can_be_loaded_the_kernels_own_means_serve_the_app_in_front() {
+    let policies = "stock,no-module";
+    let rows = Rows::of(&[
+        "fasttrack",
+        "--workload",
+        "gallery",
+        "--load",
+        "backup",
+        "--policy",
+        policies,
+    ]);
+    let value = |policy, metric| rows.value(policy, "backup", metric);
+    let [stock_ms, ours_ms] = ["stock", "no-module"].map(|it| value(it, "response_mean_ms"));
+    assert!(ours_ms < 0.75 * stock_ms, "{ours_ms} of {stock_ms} ms");
+    assert!(value("no-module", "background_kept") > 0.5);
+}
+
+#[test]
 fn what_lies_in_queue_and_device_is_seen_over_time_and_told_apart() {
     let directory = tempfile::tempdir().unwrap();
     let rows = Rows::of(&[

@@ -93,9 +93,6 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// Nothing would be done.
-    #[error("no disk uses the frontrow scheduler: run `frontrow sched enable DEVICE` first")]
-    NoScheduler,
     /// Somebody else is in front.
     #[error("somebody is in front already: `frontrow fg release` first")]
     Held,
@@ -140,7 +137,7 @@ impl Error {
             Error::Unknown(_) | Error::Root(_) | Error::Empty(_) | Error::Gone(_) => Kind::Usage,
             Error::TooMany(_) => Kind::Usage,
             Error::NoHierarchy | Error::NoController { .. } => Kind::Unsupported,
-            Error::NoScheduler | Error::Disabled(_) => Kind::Unsupported,
+            Error::Disabled(_) => Kind::Unsupported,
             Error::Held | Error::Running | Error::TooOften => Kind::Refused,
             Error::NotYours(_) | Error::NotSeated => Kind::Permission,
             Error::Daemon { kind, .. } => *kind,

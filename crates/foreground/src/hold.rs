@@ -1,7 +1,7 @@
 //! Holding some cgroups in front of others, changing who, and letting go.
 
 use crate::policy::{self, Grounds, Pace, Parts, Wanted};
-use crate::{Cgroup, Error};
+use crate::{Cgroup, Error, means};
 use knobs::{Change, Home, Journal, Restored, Standing};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,9 @@ const JOURNAL: &str = "foreground";
 
 /// How often a change is begun anew because a cgroup vanished in the middle of it.
 const ATTEMPTS: usize = 16;
+
+/// A scheduler and what comes with it take two; a third finds nothing to do.
+const ROUNDS: usize = 3;
 
 /// Of its time over ten seconds, no app is to stand still for memory more than this on
 /// account of a limit: others (systemd-oomd) kill at some multiple of it.
@@ -24,6 +27,8 @@ pub struct Hold {
     journal: Journal,
     /// Of those behind, who goes without a limit.
     spared: BTreeSet<Cgroup>,
+    /// Knobs that the kernel has refused to set.
+    refused: BTreeSet<PathBuf>,
 }
 
 /// One knob's part in a change of [`Hold`].
@@ -57,6 +62,7 @@ impl Hold {
             parts,
             journal,
             spared: BTreeSet::new(),
+            refused: BTreeSet::new(),
         })
     }
 
@@ -83,13 +89,21 @@ impl Hold {
         pace: Pace,
         made: &mut Vec<Change>,
     ) -> Result<(), Error> {
-        let steps = self.steps(grounds, pace)?;
-        for step in &steps {
-            made.extend(self.take(step)?);
+        let mut any = false;
+        // Some knobs come with what another one was set to.
+        for _ in 0..ROUNDS {
+            let steps = self.steps(grounds, pace)?;
+            for step in &steps {
+                made.extend(self.take(step)?);
+            }
+            any |= !steps.is_empty();
+            if steps.is_empty() {
+                break;
+            }
         }
-        match steps.is_empty() {
-            true => Ok(()),
-            false => Ok(self.journal.settle()?),
+        match any {
+            true => Ok(self.journal.settle()?),
+            false => Ok(()),
         }
     }
 
@@ -104,12 +118,15 @@ impl Hold {
             spared: &self.spared,
             parts: self.parts,
             pace,
+            refused: &self.refused,
         };
         let wanted = policy::settings(&self.root, &self.journal, &wanted)?;
-        let mut stays: BTreeSet<&Path> = wanted.iter().map(|it| it.path.as_path()).collect();
+        let set = wanted.iter().map(|it| it.path.clone());
+        let along = wanted.iter().flat_map(|it| means::reset_along(&it.path));
+        let mut stays: BTreeSet<PathBuf> = set.chain(along).collect();
         let mut steps = Vec::new();
         for change in self.journal.changes() {
-            if stays.insert(&change.path) {
+            if stays.insert(change.path.clone()) {
                 steps.push(Step::PutBack(change.path.clone()));
             }
         }
@@ -139,12 +156,35 @@ impl Hold {
                 value,
                 reason,
             } => {
+                self.remember_what_is_reset_by(path)?;
                 let known = self.journal.changes().len();
-                self.journal.set(path, value, reason)?;
+                match self.journal.set(path, value, reason) {
+                    Err(knobs::Error::Write { .. }) if means::is_scheduler(path) => {
+                        return self.do_without(path);
+                    }
+                    set => set?,
+                }
                 Ok(self.journal.changes().get(known).cloned())
             }
             Step::PutBack(path) => self.put_back(path),
         }
+    }
+
+    /// The kernel has no such scheduler: the disk keeps the one that it has.
+    fn do_without(&mut self, path: &Path) -> Result<Option<Change>, Error> {
+        self.refused.insert(path.to_owned());
+        self.journal.put_back(path)?;
+        Ok(None)
+    }
+
+    fn remember_what_is_reset_by(&mut self, path: &Path) -> Result<(), Error> {
+        for along in means::reset_along(path) {
+            if self.journal.get(&along).is_ok() {
+                self.journal
+                    .remember(&along, "it is reset with the scheduler")?;
+            }
+        }
+        Ok(())
     }
 
     fn put_back(&mut self, path: &Path) -> Result<Option<Change>, Error> {

@@ -33,6 +33,7 @@ mod error;
 mod hold;
 mod keeper;
 mod life;
+mod means;
 mod policy;
 mod rate;
 mod seats;

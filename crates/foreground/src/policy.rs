@@ -1,7 +1,7 @@
 //! What is done for who is in front: which knob is to hold what.
 
 use crate::cgroup::below;
-use crate::{Cgroup, Error};
+use crate::{Cgroup, Error, means};
 use device::Device;
 use knobs::{Journal, Standing};
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,11 @@ impl Grounds {
     ///
     /// # Errors
     /// [`Error::NoController`] or [`Error::Gone`] if nobody is left in front.
-    fn reached_by(&self, root: &Path, controller: &'static str) -> Result<Grounds, Error> {
+    pub(crate) fn reached_by(
+        &self,
+        root: &Path,
+        controller: &'static str,
+    ) -> Result<Grounds, Error> {
         let mut grounds = self.clone();
         let is_reached = |it: &Cgroup| it.require(root, controller).is_ok();
         grounds.front.retain(is_reached);
@@ -144,6 +148,8 @@ pub(crate) struct Wanted<'a> {
     pub spared: &'a BTreeSet<Cgroup>,
     pub parts: Parts,
     pub pace: Pace,
+    /// Knobs that the kernel has refused to set: it has no such scheduler.
+    pub refused: &'a BTreeSet<PathBuf>,
 }
 
 /// All that is to differ from what was before, in the order in which it is worth most.
@@ -158,7 +164,7 @@ pub(crate) fn settings(
         return Ok(settings);
     }
     if parts.dispatcher {
-        settings.extend(dispatch(root, grounds)?);
+        settings.extend(dispatch(root, journal, wanted)?);
     }
     if parts.reclaimer {
         settings.extend(protect(root, journal, grounds)?);
@@ -170,19 +176,31 @@ pub(crate) fn settings(
     Ok(settings)
 }
 
-/// On every disk that uses the scheduler.
-fn dispatch(root: &Path, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
-    let grounds = &grounds.reached_by(root, "io")?;
+/// By the scheduler's lists on every disk that uses it, and by what the kernel has on others.
+fn dispatch(root: &Path, journal: &Journal, wanted: &Wanted) -> Result<Vec<Setting>, Error> {
+    let grounds = &wanted.grounds.reached_by(root, "io")?;
+    let mut ours = Vec::new();
+    let mut others = Vec::new();
+    for disk in Device::all(root)? {
+        match disk.schedulers()?.map(|it| it.active) {
+            Some(active) if active == sched::SCHEDULER => ours.push(disk),
+            Some(_) => others.push(disk),
+            None => {}
+        }
+    }
+    let mut settings = lists(root, &ours, grounds);
+    settings.extend(means::settings(root, journal, &others, wanted)?);
+    Ok(settings)
+}
+
+/// The scheduler's lists.
+fn lists(root: &Path, disks: &[Device], grounds: &Grounds) -> Vec<Setting> {
     let path = |cgroup: &Cgroup| cgroup.path().to_owned();
     let foreground = lines(grounds.front.iter().map(path), FRONT_LISTED);
     let visible = lines(shares(grounds), VISIBLE_LISTED);
     let background = lines(grounds.behind.iter().map(path), BEHIND_LISTED);
     let mut settings = Vec::new();
-    for disk in Device::all(root)? {
-        let active = disk.schedulers()?.map(|it| it.active);
-        if active.as_deref() != Some(sched::SCHEDULER) {
-            continue;
-        }
+    for disk in disks {
         let list = |name: &str, value: &String, reason| Setting {
             path: disk.queue_attribute(&format!("iosched/{name}")),
             value: value.clone(),
@@ -198,10 +216,7 @@ fn dispatch(root: &Path, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
         let reason = "has a share while the foreground waits";
         settings.push(list("background", &background, reason));
     }
-    match settings.is_empty() {
-        true => Err(Error::NoScheduler),
-        false => Ok(settings),
-    }
+    settings
 }
 
 /// `SHARE PATH` for each that is seen, the one that covers most of the screen first.

@@ -76,13 +76,57 @@ fn a_failure_half_way_leaves_nothing_behind() {
     system.cgroup("app-game-1.scope", "io");
     let error = hold(system.root(), &system.game_in_front(), Parts::ALL).unwrap_err();
     assert!(error.to_string().contains("+memory"), "{error}");
-    system.cgroup("app-game-1.scope", "io memory");
-    system.write("sys/block/mmcblk0/queue/scheduler", "[none] frontrow\n");
-    let error = hold(system.root(), &system.game_in_front(), Parts::ALL).unwrap_err();
-    assert!(matches!(error, Error::NoScheduler));
     assert_eq!(system.app("app-game-1.scope", "memory.low"), "0");
     assert_eq!(system.app("app-mail-3.scope", "memory.high"), "max");
     assert!(changes(system.root()).unwrap().is_empty());
+}
+
+/// A disk under a scheduler of the kernel's, with a setting that a change of scheduler resets.
+fn without_the_scheduler(hardware_queues: usize) -> System {
+    let system = System::new();
+    let queue = "sys/block/mmcblk0/queue";
+    system.write(&format!("{queue}/scheduler"), "none [mq-deadline]\n");
+    system.write(&format!("{queue}/nr_requests"), "300\n");
+    for number in 0..hardware_queues {
+        system.write(&format!("sys/block/mmcblk0/mq/{number}/nr_tags"), "32\n");
+    }
+    system
+}
+
+#[test]
+fn without_the_scheduler_the_kernels_own_means_serve() {
+    let system = without_the_scheduler(1);
+    let grounds = system.game_in_front();
+    let mut hold = Hold::begin(system.root(), Parts::ALL).unwrap();
+    let steps = hold.steps(&grounds, Pace::Settled).unwrap();
+    assert_eq!(in_words(&steps)[0], "set queue/scheduler");
+    hold.take(&steps[0]).unwrap();
+    // As the kernel does, then.
+    let queue = "sys/block/mmcblk0/queue";
+    system.write(&format!("{queue}/scheduler"), "none mq-deadline [bfq]\n");
+    system.write(&format!("{queue}/nr_requests"), "64\n");
+    let weight = |app: &str| format!("sys/fs/cgroup/{APPS}/{app}/io.bfq.weight");
+    for app in ["app-game-1.scope", "app-shop-2.scope", "dbus.service"] {
+        system.write(&weight(app), "default 100\n8:0 50\n");
+    }
+    hold.change(&grounds, Pace::Settled).unwrap();
+    assert_eq!(system.read(&weight("app-game-1.scope")), "1000");
+    assert_eq!(system.read(&weight("app-shop-2.scope")), "1");
+    assert!(system.read(&weight("dbus.service")).starts_with("default"));
+
+    hold.release().unwrap();
+    assert_eq!(system.read(&weight("app-game-1.scope")), "100");
+    assert_eq!(system.read(&format!("{queue}/scheduler")), "mq-deadline");
+    assert_eq!(system.read(&format!("{queue}/nr_requests")), "300");
+}
+
+#[test]
+fn a_disk_with_many_queues_keeps_its_scheduler() {
+    let system = without_the_scheduler(8);
+    hold(system.root(), &system.game_in_front(), Parts::ALL).unwrap();
+    let scheduler = system.read("sys/block/mmcblk0/queue/scheduler");
+    assert_eq!(scheduler, "none [mq-deadline]");
+    assert_ne!(system.app("app-game-1.scope", "memory.low"), "0");
 }
 
 #[test]

@@ -140,12 +140,11 @@ fn an_app_that_stands_still_at_its_limit_goes_without() {
 fn what_cannot_be_done_is_told_and_leaves_nothing() {
     let mut desk = Desk::new();
     let before = relative(desk.system.root());
-    desk.system
-        .write("sys/block/mmcblk0/queue/scheduler", "[none] frontrow\n");
+    desk.system.cgroup(NAMES[0], "io");
     let seen = desk.keeper.sees(vec![cgroup(NAMES[0])], "a test", desk.now);
-    assert!(matches!(seen, Err(Error::NoScheduler)));
+    assert!(matches!(seen, Err(Error::NoController { .. })));
     let why = desk.keeper.status(desk.now).unwrap().why;
-    assert!(why.contains("sched enable"), "{why}");
+    assert!(why.contains("+memory"), "{why}");
     let nobody = Order {
         front: Vec::new(),
         visible: Vec::new(),
@@ -153,10 +152,7 @@ fn what_cannot_be_done_is_told_and_leaves_nothing() {
     };
     let made = desk.keeper.command(nobody, desk.now);
     assert!(matches!(made, Err(Error::Garbled)));
-    desk.system.write(
-        "sys/block/mmcblk0/queue/scheduler",
-        "none [frontrow] mq-deadline\n",
-    );
+    desk.system.cgroup(NAMES[0], "io memory");
     assert_eq!(relative(desk.system.root()), before);
     assert_eq!(*desk.keeper.grounds(), Grounds::default());
 }

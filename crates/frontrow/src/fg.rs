@@ -29,7 +29,8 @@ enum Action {
     /// Put an app in front, and say what that changed
     ///
     /// What is behind gets memory limits of its own, what is in front memory that reclaim
-    /// passes over, and every disk under the frontrow scheduler serves the front first.
+    /// passes over, and every disk under the frontrow scheduler serves the front first. A disk
+    /// with one hardware queue that is not under it gets BFQ, with weights for both.
     /// `frontrow fg release` undoes all of it. Where frontrowd runs, it does this, and the
     /// app stays in front, whichever has the focus, until it ends or is released.
     Set(Set),

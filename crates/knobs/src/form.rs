@@ -13,6 +13,8 @@ pub enum Form {
     Word,
     /// One of several, in brackets: `none [mq-deadline] kyber`.
     Choice,
+    /// One for all devices, `default 100`; others, for one device each, stay as they are.
+    Default,
     /// Cgroups, a line each, which are there or not by the time they are put back; `none` if
     /// there is none. Before a cgroup there may be its share.
     Cgroups,
@@ -30,7 +32,12 @@ const QUEUE: [(&str, Form); 7] = [
 ];
 
 /// Attributes of a cgroup.
-const CGROUP: [&str; 3] = ["memory.low", "memory.high", "cpu.idle"];
+const CGROUP: [(&str, Form); 4] = [
+    ("memory.low", Form::Word),
+    ("memory.high", Form::Word),
+    ("cpu.idle", Form::Word),
+    ("io.bfq.weight", Form::Default),
+];
 
 /// Attributes of a disk's dirty pages.
 const BDI: [&str; 3] = ["strict_limit", "max_ratio_fine", "min_ratio_fine"];
@@ -58,10 +65,13 @@ impl Form {
             let is_one = below.components().count() == 2 && BDI.contains(&name);
             return is_one.then_some(Form::Word);
         }
-        let of_cgroup = path.starts_with("/sys/fs/cgroup") && CGROUP.contains(&name);
+        if path.starts_with("/sys/fs/cgroup") {
+            let known = CGROUP.iter().find(|(known, _)| *known == name);
+            return known.map(|(_, form)| *form);
+        }
         let (directory, attribute) = EXT4;
         let of_ext4 = path.parent()?.parent() == Some(Path::new(directory)) && name == attribute;
-        (of_cgroup || of_ext4 || path == Path::new(FAULT_AROUND)).then_some(Form::Word)
+        (of_ext4 || path == Path::new(FAULT_AROUND)).then_some(Form::Word)
     }
 
     /// The value in a knob's `text`.
@@ -71,6 +81,10 @@ impl Form {
             Form::Word => text.trim(),
             Form::Choice => chosen(text).unwrap_or(text.trim()),
             Form::Cgroups => text,
+            Form::Default => {
+                let all = text.lines().find_map(|line| line.strip_prefix("default "));
+                all.unwrap_or(text).trim()
+            }
         };
         value.to_owned()
     }

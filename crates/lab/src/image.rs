@@ -73,7 +73,7 @@ impl Image {
         let modules = Modules::of(kernel)?;
         image.file_system_modules = put_stock(&mut archive, &modules, "ext4")?;
         for policy in policies {
-            let paths = match scheduler_of(policy) {
+            let mut paths = match scheduler_of(policy) {
                 "none" => Vec::new(),
                 "frontrow" => {
                     let tree = &kernel.tree;
@@ -83,6 +83,9 @@ impl Image {
                 }
                 stock => put_stock(&mut archive, &modules, stock)?,
             };
+            if let Some(later) = record::policy::chosen_later(policy) {
+                paths.extend(put_stock(&mut archive, &modules, later)?);
+            }
             image.scheduler_modules.insert(policy.clone(), paths);
         }
         image.archive = archive.bytes();

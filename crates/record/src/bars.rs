@@ -1,7 +1,7 @@
 //! Bars: the demands on `frontrow` as data, and their evaluation on a result. The terminal table,
 //! the report and the documents all use this.
 
-use crate::policy::{DEFAULT, FRONTROW};
+use crate::policy::{DEFAULT, FRONTROW, NO_MODULE};
 use crate::summary::{Cell, Figure, Summary, paired_ratio};
 use crate::{matrix, metric, number, title};
 
@@ -220,7 +220,7 @@ const PAPER_WORST: [(&str, &str, f64); 6] = [
 ];
 
 /// All bars, in the order in which they are shown.
-pub const BARS: [Bar; 60] = [
+pub const BARS: [Bar; 62] = [
     Bar {
         experiment: "qasio",
         device: None,
@@ -499,6 +499,30 @@ pub const BARS: [Bar; 60] = [
         rule: Rule::BelowAll {
             policy: "fastt-",
             others: MEANS,
+        },
+    },
+    Bar {
+        experiment: "fasttrack",
+        device: None,
+        title: "response where no module can be loaded",
+        demand: "not above the kernel's default (≤ ×1.02)",
+        figures: Figures::Chief(IN_FRONT),
+        rule: Rule::PolicyOver {
+            policy: NO_MODULE,
+            other: DEFAULT,
+            most: 1.02,
+        },
+    },
+    Bar {
+        experiment: "fasttrack",
+        device: None,
+        title: "response where no module can be loaded",
+        demand: "≤ 1.10 × all that a user would try today",
+        figures: Figures::Chief(IN_FRONT),
+        rule: Rule::PolicyOver {
+            policy: NO_MODULE,
+            other: "all-means",
+            most: 1.10,
         },
     },
     Bar {

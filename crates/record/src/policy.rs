@@ -17,7 +17,7 @@ pub const LOADERS: [&str; 6] = [
 ];
 
 /// FastTrack's policies with names of their own; others are parts joined by `+`.
-const FASTTRACK: [(&str, FastTrack); 3] = [
+const FASTTRACK: [(&str, FastTrack); 4] = [
     ("stock", FastTrack::NONE),
     (
         "fastt-",
@@ -27,7 +27,18 @@ const FASTTRACK: [(&str, FastTrack); 3] = [
         },
     ),
     ("fastt", FastTrack::ALL),
+    (
+        NO_MODULE,
+        FastTrack {
+            device: false,
+            module: false,
+            ..FastTrack::ALL
+        },
+    ),
 ];
+
+/// FastTrack where no module can be loaded: the kernel's own means serve instead of the dispatcher.
+pub const NO_MODULE: &str = "no-module";
 
 /// Name of the kernel's default policy in FastTrack's experiments.
 pub const DEFAULT: &str = "stock";
@@ -46,6 +57,8 @@ pub struct FastTrack {
     pub dispatcher: bool,
     /// DS: the device's own scheduler.
     pub device: bool,
+    /// Whether Frontrow's scheduler can be loaded, which the dispatcher is.
+    pub module: bool,
 }
 
 impl FastTrack {
@@ -54,12 +67,14 @@ impl FastTrack {
         reclaimer: false,
         dispatcher: false,
         device: false,
+        module: true,
     };
     const ALL: FastTrack = FastTrack {
         allocator: true,
         reclaimer: true,
         dispatcher: true,
         device: true,
+        module: true,
     };
 
     /// The parts that a policy names: `stock`, `fastt-`, `fastt`, or `pa`, `pr`, `id` and `ds`
@@ -213,11 +228,16 @@ pub fn programs(policy: &str) -> &'static [&'static str] {
     }
 }
 
+/// Another scheduler that a guest of this policy needs: it is chosen once somebody is in front.
+pub fn chosen_later(policy: &str) -> Option<&'static str> {
+    (policy == NO_MODULE).then_some("bfq")
+}
+
 /// The I/O scheduler of a policy. It is the kernel's default for a loader that names none, for
 /// FastTrack without its dispatcher, and for an upkeep.
 pub fn scheduler(policy: &str) -> &str {
     if let Some(parts) = FastTrack::of(policy) {
-        return match parts.dispatcher {
+        return match parts.dispatcher && parts.module {
             true => FRONTROW,
             false => kernel_default(1),
         };
@@ -266,6 +286,7 @@ mod tests {
             ("stock", (None, "mq-deadline")),
             ("pa+id", (None, "frontrow")),
             ("pa+pr", (None, "mq-deadline")),
+            ("no-module", (None, "mq-deadline")),
             ("janusd-l", (None, "mq-deadline")),
             ("janusd-l+fastt", (None, "frontrow")),
             ("unaged+pr", (None, "mq-deadline")),

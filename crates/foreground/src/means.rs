@@ -1,0 +1,90 @@
+//! What is done for who is in front on disks that do not use Frontrow's scheduler: what their
+//! kernel has for it, where no module can be loaded.
+//!
+//! BFQ goes by cgroup, and its weights are the one knob that every distribution's kernel has
+//! (`io.prio.class` and `io.latency` are off in Debian's, and io.cost wants a model of the device).
+
+use crate::policy::{Grounds, Setting, Wanted};
+use crate::{Cgroup, Error};
+use device::{Device, Schedulers};
+use knobs::Journal;
+use std::path::{Path, PathBuf};
+
+const BFQ: &str = "bfq";
+const WEIGHT: &str = "io.bfq.weight";
+/// As far apart as it goes.
+const FRONT_WEIGHT: &str = "1000";
+const BEHIND_WEIGHT: &str = "1";
+
+/// What the kernel resets when a disk gets another scheduler.
+const RESET_ALONG: [&str; 2] = ["nr_requests", "wbt_lat_usec"];
+
+/// The settings for these disks, which have other schedulers than Frontrow's. What comes with one
+/// setting, as the weights do with BFQ, is set once it is there.
+pub(crate) fn settings(
+    root: &Path,
+    journal: &Journal,
+    disks: &[Device],
+    wanted: &Wanted,
+) -> Result<Vec<Setting>, Error> {
+    let mut settings = Vec::new();
+    let mut any_has_bfq = false;
+    for disk in disks {
+        let path = disk.queue_attribute("scheduler");
+        let is_ours = journal.changes().iter().any(|it| it.path == path);
+        let Some(schedulers) = disk.schedulers()? else {
+            continue;
+        };
+        any_has_bfq |= schedulers.active == BFQ;
+        let is_refused = wanted.refused.contains(&path);
+        if is_ours || !is_refused && may_have_bfq(disk, &schedulers)? {
+            settings.push(Setting {
+                path,
+                value: BFQ.to_owned(),
+                reason: "it serves by cgroup, and Frontrow's scheduler is not enabled here",
+            });
+        }
+    }
+    if any_has_bfq {
+        settings.extend(weights(root, wanted.grounds)?);
+    }
+    Ok(settings)
+}
+
+/// BFQ has one queue for all CPUs: a disk with several hardware queues would lose by it.
+fn may_have_bfq(disk: &Device, schedulers: &Schedulers) -> Result<bool, Error> {
+    let is_wanted = schedulers.active != BFQ && !disk.is_virtual();
+    Ok(is_wanted && disk.hardware_queues()? == 1)
+}
+
+fn weights(root: &Path, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
+    let grounds = grounds.reached_by(root, "io")?;
+    let weight = |cgroups: &[Cgroup], value: &str, reason| -> Vec<Setting> {
+        let there = cgroups.iter().filter(|it| it.file(root, WEIGHT).exists());
+        let setting = |cgroup: &Cgroup| Setting {
+            path: cgroup.knob(WEIGHT),
+            value: value.to_owned(),
+            reason,
+        };
+        there.map(setting).collect()
+    };
+    let mut settings = weight(&grounds.front, FRONT_WEIGHT, "has most of the disk");
+    settings.extend(weight(
+        &grounds.behind,
+        BEHIND_WEIGHT,
+        "has what is left of the disk",
+    ));
+    Ok(settings)
+}
+
+pub(crate) fn is_scheduler(path: &Path) -> bool {
+    path.ends_with("queue/scheduler")
+}
+
+/// What is to be remembered before the knob at `path` is set: the kernel resets it along.
+pub(crate) fn reset_along(path: &Path) -> Vec<PathBuf> {
+    match is_scheduler(path) {
+        true => RESET_ALONG.map(|name| path.with_file_name(name)).to_vec(),
+        false => Vec::new(),
+    }
+}
