@@ -58,7 +58,7 @@ STRESS_MEMORY_LAPS ?= 200
 CARGO_HOME ?= $(HOME)/.cargo
 NO_HOST_PATHS := --config "target.'cfg(target_os = \"linux\")'.rustflags = ['--remap-path-prefix=$(CARGO_HOME)=cargo']"
 
-.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-stress demo test lint stress slow-tests
+.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-stress setup-browser demo test lint stress slow-tests
 build: setup $(if $(IS_CROSS),setup-cross)
 	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
 
@@ -105,7 +105,12 @@ demo: build
 		--load idle,writer --seeds 1..5 --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
 
-test: build readers setup-packages
+# Tests open the reports in a browser without a screen: 100 MB, from Debian's archive.
+BROWSERS := chromium-headless-shell chromium chromium-browser google-chrome
+setup-browser:
+	@$(if $(foreach program,$(BROWSERS),$(shell command -v $(program))),:,$(MAKE) --no-print-directory setup PACKAGES=$(firstword $(BROWSERS)))
+
+test: build readers setup-packages setup-browser
 	$(CARGO) run -q --locked -p tally -- \
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
