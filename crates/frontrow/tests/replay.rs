@@ -1,5 +1,8 @@
 //! `frontrow replay` as a user runs it.
 
+#[allow(dead_code)]
+mod schema;
+
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -197,6 +200,7 @@ fn threads_in_front_and_behind_are_two_processes_whose_times_are_told_apart() {
     let output = replay(&front);
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    schema::check("replay", &report);
     assert_eq!(report["front"]["times"]["read"]["count"], 2);
     assert_eq!(report["front"]["times"]["write"]["pages"], 1);
     assert_eq!(report["behind"]["operations"], 2);
