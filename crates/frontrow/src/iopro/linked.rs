@@ -52,7 +52,8 @@ fn progress(recording: &Path) -> ProgressBar {
     bar
 }
 
-fn unreadable(error: recording::Error) -> Failure {
+/// The recording could not be opened, or is none.
+pub fn unreadable(error: recording::Error) -> Failure {
     let exit = match &error {
         recording::Error::File { source, .. } => source.into(),
         _ => Exit::Usage,
