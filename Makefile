@@ -58,9 +58,19 @@ STRESS_MEMORY_LAPS ?= 200
 CARGO_HOME ?= $(HOME)/.cargo
 NO_HOST_PATHS := --config "target.'cfg(target_os = \"linux\")'.rustflags = ['--remap-path-prefix=$(CARGO_HOME)=cargo']"
 
+# The commit that it is built from, which `frontrow --version` says. It is put into the program after
+# the linker: a commit builds nothing again, and guests get the program without it.
+COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null || grep -o '^[0-9a-f]\{12\}' packaging/commit || echo unknown)
+CHANGED = $(if $(shell git status --porcelain 2>/dev/null),+)
+OBJCOPY = $(if $(IS_CROSS),$(GNU)-)objcopy
+SECTION := .frontrow.commit
+
 .PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-stress setup-browser demo test lint stress slow-tests
 build: setup $(if $(IS_CROSS),setup-cross)
 	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
+	@printf %s '$(COMMIT)$(CHANGED)' > target/commit
+	@$(OBJCOPY) --remove-section $(SECTION) --add-section $(SECTION)=target/commit $(RELEASE) $(RELEASE).named
+	@mv -f $(RELEASE).named $(RELEASE)
 
 # Rust's standard library is the compiler's own: rustup's is no good for Debian's rustc.
 HAS_LIBRARY = $(wildcard $(shell rustc --print target-libdir --target $(TARGET)))

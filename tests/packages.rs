@@ -114,6 +114,22 @@ fn packages_are_the_same_wherever_they_are_made_and_hold_what_install_installs()
     in_debs.sort();
     assert_eq!(in_debs, installed);
 
+    let unpacked = scratch.path().join("unpacked");
+    let deb = here.join(&wanted[3]);
+    output(
+        "dpkg-deb",
+        &["-x", deb.to_str().unwrap(), unpacked.to_str().unwrap()],
+    );
+    let program = unpacked.join("usr/bin/frontrow");
+    let said = output(program.to_str().unwrap(), &["--version"]);
+    let commit = fs::read_to_string(Path::new(CHECKOUT).join("target/commit")).unwrap();
+    assert_eq!(said, format!("frontrow {version} (commit {commit})\n"));
+    let digits = commit.trim_end_matches('+');
+    assert!(
+        digits.len() == 12 && digits.chars().all(|it| it.is_ascii_hexdigit()),
+        "{commit}"
+    );
+
     let mut in_rpms = files_of_rpm(&here.join(&wanted[0]));
     in_rpms.extend(files_of_rpm(&here.join(&wanted[1])));
     in_rpms.sort();
