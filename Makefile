@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make demo    boots the lab, prints the table that shows the effect, writes the report
 # make test    all tests; its last line is `N passed, N failed`
-# make lint    how the code is formatted, what clippy says, what the documentation links to
+# make lint    how the code is formatted, what clippy says, what the documentation links to,
+#              and whether its sentences are short and its words plain
 # make stress  the tests that take long: more operations, more fuzzing, a debug kernel
 # make packages .deb and .rpm of what `make install` installs, in target/packages
 # make install the program, its man pages and services and the scheduler's module, here
@@ -132,6 +133,7 @@ lint: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
 		$(CARGO) doc --workspace --locked --no-deps --document-private-items
+	$(CARGO) test -q --locked -p frontrow --test pages --test prose
 
 # What arm64 guests start, and what boots them.
 arm64-program:

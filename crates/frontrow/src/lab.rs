@@ -60,8 +60,8 @@ enum Action {
     /// Cut the power of a phone at any operation, and see what is left of its files
     ///
     /// A guest uses a small phone and defragments it, and the device writes down what it is told.
-    /// That is played again here, by the same flash core, as often as the power is cut: at each
-    /// program and erase of the defragmentation, and at random points of all of it. After each
+    /// That is played again here, by the same flash core, as often as the power is cut. That is at
+    /// each program and erase of the defragmentation, and at random points of all of it. After each
     /// cut the device recovers, e2fsck replays the journal and finds nothing else, and all files
     /// that nobody was changing are read.
     Powercut(powercut::PowerCut),

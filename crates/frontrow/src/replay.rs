@@ -30,7 +30,7 @@ use std::time::Instant;
 /// touch are left out, so it fits on a device as large as what it touches.
 ///
 /// System calls (of strace or of `frontrow iopro record`) are made again in the directory that
-/// --onto names: all paths of the trace are below it, and nothing else is touched. What the
+/// --onto names. All paths of the trace are below it, and nothing else is touched. What the
 /// trace reads before it writes it is written there first. Anywhere else they are played as what
 /// they read, write and flush, as if nothing were cached.
 #[derive(clap::Args)]

@@ -13,8 +13,8 @@ pub struct Source {
     /// The recording
     #[arg(value_name = "FILE", default_value = "frontrow.iopro")]
     pub recording: PathBuf,
-    /// Whose waiting it is about, if not that of what was recorded: a process by its number or its
-    /// name, or a cgroup by its path, which begins with /
+    /// Whose waiting it is about, if not that of what was recorded: a process by number or name, or
+    /// a cgroup by its path
     #[arg(long, value_name = "PID|NAME|CGROUP")]
     pub fg: Option<String>,
 }

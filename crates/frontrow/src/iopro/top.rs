@@ -155,7 +155,7 @@ impl Watch<'_> {
 /// Where frames go.
 enum Output {
     /// To whoever draws on the terminal.
-    Drawn(Latest),
+    Drawn(Box<Latest>),
     /// One after the other.
     Text,
     Json,
@@ -178,7 +178,7 @@ impl Output {
     fn of(json: bool) -> Output {
         match json {
             true => Output::Json,
-            false if io::stdout().is_terminal() => Output::Drawn(Latest::default()),
+            false if io::stdout().is_terminal() => Output::Drawn(Box::default()),
             false => Output::Text,
         }
     }
