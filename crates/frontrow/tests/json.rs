@@ -105,6 +105,8 @@ fn results_and_experiments_are_as_described() {
         "idle",
         "--scale",
         "0.01",
+        "--seeds",
+        "1",
     ];
     printed(home, "bench", &run);
 }

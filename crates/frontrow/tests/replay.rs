@@ -25,6 +25,26 @@ fn written(directory: &Path, name: &str, text: &str) -> String {
 }
 
 #[test]
+fn the_name_of_a_disk_makes_no_file() {
+    let disks = std::fs::read_dir("/sys/class/block").into_iter().flatten();
+    let Some(disk) = disks.flatten().next() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let trace = written(directory.path(), "trace", TRACE);
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["replay", &trace, "--onto"])
+        .arg(disk.file_name())
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("give /dev/"), "{said}");
+    assert!(!directory.path().join(disk.file_name()).exists());
+}
+
+#[test]
 fn through_the_flash_core_the_same_trace_gives_the_same_figures() {
     let directory = tempfile::tempdir().unwrap();
     let trace = written(directory.path(), "trace", TRACE);

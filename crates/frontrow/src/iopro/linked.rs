@@ -46,7 +46,7 @@ fn progress(recording: &Path) -> ProgressBar {
     let bytes = std::fs::metadata(recording).map_or(0, |data| data.len());
     let bar = ProgressBar::new(bytes);
     bar.set_style(
-        ProgressStyle::with_template("linking {bar:30} {bytes} of {total_bytes}")
+        ProgressStyle::with_template("linking {bar:30} {bytes} of {total_bytes}, {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
     bar
