@@ -140,6 +140,37 @@ fn packages_are_the_same_wherever_they_are_made_and_hold_what_install_installs()
     }
 }
 
+/// Of Fedora's akmods there is nothing in Debian: what they would build from is looked at.
+#[test]
+fn the_source_package_for_akmods_holds_the_modules_sources() {
+    let scratch = tempfile::tempdir().unwrap();
+    let out_argument = format!("PACKAGES_OUT={}", scratch.path().display());
+    output("make", &["akmod", &out_argument]);
+    let version = env!("CARGO_PKG_VERSION");
+    let made = fs::read_dir(scratch.path()).unwrap();
+    let made: Vec<_> = made.map(|it| it.unwrap().path()).collect();
+    let [package] = made.as_slice() else {
+        panic!("{made:?}");
+    };
+    let files = output("rpm", &["-qpl", package.to_str().unwrap()]);
+    let archive = format!("frontrow-kmod-{version}.tar.gz");
+    assert_eq!(files, format!("{archive}\nfrontrow-kmod.spec\n"));
+    let script = format!(
+        "cd {} && rpm2archive - < {} | tar xz && tar tzf {archive}",
+        scratch.path().display(),
+        package.display()
+    );
+    let listed = output("sh", &["-c", &script]);
+    let sources = fs::read_dir(Path::new(CHECKOUT).join("kernel/iosched")).unwrap();
+    let names = sources.map(|it| it.unwrap().file_name().into_string().unwrap());
+    for name in names.filter(|it| it == "Kbuild" || it.ends_with(".c")) {
+        assert!(
+            listed.contains(&format!("frontrow-{version}/{name}")),
+            "{name}: {listed}"
+        );
+    }
+}
+
 /// Arch's own tools are not in Debian, but its packages are made by functions of bash.
 #[test]
 fn archs_packages_hold_what_install_installs() {
