@@ -8,7 +8,7 @@ use maud::{Markup, html};
 type Step = (&'static str, &'static str);
 
 const MEASURE: Step = (
-    "frontrow bench /home/me --workload m1 --seeds 1..5 --out before.json",
+    "frontrow bench /home/me --workload m1 --out before.json",
     "Measures the same on your own disk, before and after",
 );
 const DOCTOR: Step = (
