@@ -8,10 +8,10 @@ mod target;
 
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text, table_options};
+use crate::progress::left;
 use crate::seeds::Seeds;
 use crate::whole::Whole;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use indicatif::HumanDuration;
 use place::Place;
 use record::{Inputs, ResultFile, Row, Run, Scale};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use target::Target;
 use workload::{Footprint, RunRequest};
 
@@ -293,15 +293,6 @@ fn perform(
         }
     }
     Ok(rows)
-}
-
-/// How long the rest takes, by what is done; nothing before the first run, or for some seconds.
-fn left(elapsed: Duration, done: u64, all: u64) -> String {
-    let left = elapsed.mul_f64((all - done) as f64 / done.max(1) as f64);
-    match done > 0 && left > Duration::from_secs(5) {
-        true => format!(", about {} left", HumanDuration(left)),
-        false => String::new(),
-    }
 }
 
 fn is_settled(rows: &[Row], target: &Target, options: &Options) -> bool {

@@ -5,6 +5,7 @@ use super::profile_name;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text};
+use crate::progress::left;
 use ::launch::WorkingSet;
 use ::launch::profile::{Profile, Store, Timing};
 use ::launch::residency::{drop_caches, forget};
@@ -74,8 +75,10 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let mut cold: [Vec<Duration>; 3] = Default::default();
     let mut warm: [Vec<Duration>; 2] = Default::default();
+    let began = Instant::now();
     for run in 0..args.runs {
-        eprintln!("[{}/{}] {name}", run + 1, args.runs);
+        let left = left(began.elapsed(), u64::from(run), u64::from(args.runs));
+        eprintln!("[{}/{}] {name}{left}", run + 1, args.runs);
         // In turns, so that what changes meanwhile changes for all.
         for (kind, times) in COLD.iter().zip(&mut cold) {
             make_cold(&profile)?;
