@@ -9,12 +9,13 @@ mod torture;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json as json_of, print_text, table_options};
+use crate::progress;
 use crate::seeds::Seeds;
 use crate::whole;
 use ::lab::{Cache, Error, Name, Request, Shell, Sources, Watcher};
 use ageing::Ageing;
 use clap::Subcommand;
-use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use kernel::Choice as KernelChoice;
 use record::{Experiment, ResultFile, Scale, Summary, html, markdown, picture, table};
 use std::collections::BTreeMap;
@@ -385,14 +386,8 @@ fn label(guest: &Name) -> String {
 /// By the guests that are done: before the first one nobody knows.
 fn left(state: &ProgressState, out: &mut dyn Write) {
     let (done, all) = (state.pos(), state.len().unwrap_or_default());
-    if done == 0 {
-        return;
-    }
-    let left = state
-        .elapsed()
-        .mul_f64(all.saturating_sub(done) as f64 / done as f64);
     // A bar that cannot be drawn is no reason to fail.
-    let _ = write!(out, ", about {} left", HumanDuration(left));
+    let _ = out.write_str(&progress::left(state.elapsed(), done, all));
 }
 
 fn style(template: &str) -> ProgressStyle {
