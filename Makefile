@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make demo    boots the lab, prints the table that shows the effect, writes the report
 # make test    all tests; its last line is `N passed, N failed`
-# make lint    how the code is formatted, what clippy says, what the documentation links to
+# make lint    how the code is formatted, what clippy says, what the documentation links to,
+#              and whether its sentences are short and its words plain
 # make stress  the tests that take long: more operations, more fuzzing, a debug kernel
 # make packages .deb and .rpm of what `make install` installs, in target/packages
 # make install the program, its man pages and services and the scheduler's module, here
@@ -58,9 +59,19 @@ STRESS_MEMORY_LAPS ?= 200
 CARGO_HOME ?= $(HOME)/.cargo
 NO_HOST_PATHS := --config "target.'cfg(target_os = \"linux\")'.rustflags = ['--remap-path-prefix=$(CARGO_HOME)=cargo']"
 
-.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-stress demo test lint stress slow-tests
+# The commit that it is built from, which `frontrow --version` says. It is put into the program after
+# the linker: a commit builds nothing again, and guests get the program without it.
+COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null || grep -o '^[0-9a-f]\{12\}' packaging/commit || echo unknown)
+CHANGED = $(if $(shell git status --porcelain 2>/dev/null),+)
+OBJCOPY = $(if $(IS_CROSS),$(GNU)-)objcopy
+SECTION := .frontrow.commit
+
+.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-stress setup-browser demo test lint stress slow-tests
 build: setup $(if $(IS_CROSS),setup-cross)
 	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
+	@printf %s '$(COMMIT)$(CHANGED)' > target/commit
+	@$(OBJCOPY) --remove-section $(SECTION) --add-section $(SECTION)=target/commit $(RELEASE) $(RELEASE).named
+	@mv -f $(RELEASE).named $(RELEASE)
 
 # Rust's standard library is the compiler's own: rustup's is no good for Debian's rustc.
 HAS_LIBRARY = $(wildcard $(shell rustc --print target-libdir --target $(TARGET)))
@@ -105,8 +116,17 @@ demo: build
 		--load idle,writer --seeds 1..5 --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
 
-test: build readers setup-packages
-	$(CARGO) run -q --locked -p tally -- \
+# Tests open the reports in a browser without a screen: 100 MB, from Debian's archive. In Ubuntu's
+# there is none, and then they are not opened unless one is in the PATH.
+BROWSERS := chromium-headless-shell chromium chromium-browser google-chrome
+BROWSER = $(firstword $(foreach program,$(BROWSERS),$(shell command -v $(program))))
+BROWSER_PACKAGE = $(if $(shell apt-cache show $(firstword $(BROWSERS)) 2>/dev/null),$(firstword $(BROWSERS)))
+setup-browser: setup
+	@$(if $(BROWSER),:,$(if $(BROWSER_PACKAGE),$(MAKE) --no-print-directory setup PACKAGES=$(BROWSER_PACKAGE),\
+		echo "This system's archive has no Chromium: the reports are not opened in one."))
+
+test: build readers setup-packages setup-browser
+	$(if $(BROWSER),,FRONTROW_WITHOUT_BROWSER=1) $(CARGO) run -q --locked -p tally -- \
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(FUZZ_SECONDS)
@@ -117,6 +137,7 @@ lint: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
 		$(CARGO) doc --workspace --locked --no-deps --document-private-items
+	$(CARGO) test -q --locked -p frontrow --test pages --test prose
 
 # What arm64 guests start, and what boots them.
 arm64-program:

@@ -10,7 +10,7 @@ COMMITTED_S := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGEL
 FILL_IN_PACKAGE = sed 's|@VERSION@|$(VERSION)|g; s|@ARCH@|$(DEBIAN_ARCH)|g; s|@DATE@|$(shell date -R -u -d @$(COMMITTED_S))|g'
 PACKAGE_NAMES := frontrow frontrow-dkms
 
-.PHONY: packages setup-packages pack stage $(PACKAGE_NAMES:%=deb-of-%) rpms
+.PHONY: packages setup-packages pack akmod stage $(PACKAGE_NAMES:%=deb-of-%) rpms
 packages: setup-packages build
 	@$(MAKE) --no-print-directory pack
 
@@ -52,3 +52,16 @@ rpms: stage
 		--define '_topdir $(abspath $(STAGE))/rpmbuild' --define '_rpmdir $(abspath $(PACKAGES_OUT))' \
 		--define '_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' \
 		--define 'package_version $(VERSION)' --define 'stage $(abspath $(STAGE))' packaging/rpm/frontrow.spec
+
+# The source package from which Fedora's akmods builds the module; untried there.
+AKMOD = $(abspath $(PACKAGES_OUT))/akmod
+akmod: setup-packages
+	@rm -rf $(AKMOD)
+	@install -d $(AKMOD)/frontrow-$(VERSION)
+	@install -m 644 kernel/iosched/Kbuild kernel/iosched/*.[ch] $(AKMOD)/frontrow-$(VERSION)
+	@tar -C $(AKMOD) --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(COMMITTED_S) \
+		-cf - frontrow-$(VERSION) | gzip -9n > $(AKMOD)/frontrow-kmod-$(VERSION).tar.gz
+	@SOURCE_DATE_EPOCH=$(COMMITTED_S) rpmbuild -bs --quiet --nodeps --define '_topdir $(AKMOD)/rpmbuild' \
+		--define '_sourcedir $(AKMOD)' --define '_srcrpmdir $(abspath $(PACKAGES_OUT))' \
+		--define 'package_version $(VERSION)' packaging/rpm/frontrow-kmod.spec
+	@rm -rf $(AKMOD)

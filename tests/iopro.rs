@@ -78,7 +78,7 @@ cat > work <<END
 set -e
 strace -f -q -y -e signal=none -e trace=$CALLS -o /out/fio.strace fio --thread jobs > /out/fio
 strace -f -q -y -e signal=none -e trace=$CALLS -o /out/bench.strace \
-    frontrow bench /mnt --workload m1,m2,m3,m4,m5 --load idle --scale 0.001 > /out/bench
+    frontrow bench /mnt --workload m1,m2,m3,m4,m5 --load idle --scale 0.001 --seeds 1 > /out/bench
 # Without a scheduler requests are issued at once, which one record tells of.
 echo none > /sys/block/simflash0/queue/scheduler
 strace -f -q -y -e signal=none -e trace=$CALLS -o /out/alone.strace fio --thread --name=alone \

@@ -311,6 +311,34 @@ fn a_guest_has_no_compare_and_exchange_of_16_bytes() {
     assert!(!flags.split(' ').any(|flag| flag == "cx16"), "{flags}");
 }
 
+/// An image that a loop device has mounted may change while it is read.
+#[test]
+fn no_snapshot_is_taken_of_an_image_that_is_mounted_for_writing() {
+    let script = "dd if=/dev/zero of=image bs=1M count=16 2> /dev/null
+        mke2fs -F image > /dev/null
+        losetup /dev/loop0 $PWD/image
+        mkdir /tmp/image
+        mount -t ext4 /dev/loop0 /tmp/image
+        frontrow snapshot save image snapshot; echo written: $?
+        mount -o remount,ro /tmp/image
+        frontrow snapshot save image snapshot > /dev/null; echo read: $?";
+    let with = [
+        "lab",
+        "exec",
+        "--with",
+        "mke2fs,e2image,busybox",
+        "--modules",
+        "loop",
+    ];
+    let output = frontrow(&with)
+        .args(["--", "busybox", "sh", "-c", script])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "written: 7\nread: 0\n", "{}", stderr(&output));
+    assert!(stderr(&output).contains("is mounted for writing"));
+}
+
 #[test]
 fn a_guest_that_takes_too_long_is_ended() {
     let said = Checkout::new(&experiment(1, "")).failure();

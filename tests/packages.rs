@@ -114,6 +114,22 @@ fn packages_are_the_same_wherever_they_are_made_and_hold_what_install_installs()
     in_debs.sort();
     assert_eq!(in_debs, installed);
 
+    let unpacked = scratch.path().join("unpacked");
+    let deb = here.join(&wanted[3]);
+    output(
+        "dpkg-deb",
+        &["-x", deb.to_str().unwrap(), unpacked.to_str().unwrap()],
+    );
+    let program = unpacked.join("usr/bin/frontrow");
+    let said = output(program.to_str().unwrap(), &["--version"]);
+    let commit = fs::read_to_string(Path::new(CHECKOUT).join("target/commit")).unwrap();
+    assert_eq!(said, format!("frontrow {version} (commit {commit})\n"));
+    let digits = commit.trim_end_matches('+');
+    assert!(
+        digits.len() == 12 && digits.chars().all(|it| it.is_ascii_hexdigit()),
+        "{commit}"
+    );
+
     let mut in_rpms = files_of_rpm(&here.join(&wanted[0]));
     in_rpms.extend(files_of_rpm(&here.join(&wanted[1])));
     in_rpms.sort();
@@ -121,6 +137,37 @@ fn packages_are_the_same_wherever_they_are_made_and_hold_what_install_installs()
     for rpm in &wanted[..2] {
         let rpm = here.join(rpm);
         output("rpm", &["-K", "--nosignature", rpm.to_str().unwrap()]);
+    }
+}
+
+/// Of Fedora's akmods there is nothing in Debian: what they would build from is looked at.
+#[test]
+fn the_source_package_for_akmods_holds_the_modules_sources() {
+    let scratch = tempfile::tempdir().unwrap();
+    let out_argument = format!("PACKAGES_OUT={}", scratch.path().display());
+    output("make", &["akmod", &out_argument]);
+    let version = env!("CARGO_PKG_VERSION");
+    let made = fs::read_dir(scratch.path()).unwrap();
+    let made: Vec<_> = made.map(|it| it.unwrap().path()).collect();
+    let [package] = made.as_slice() else {
+        panic!("{made:?}");
+    };
+    let files = output("rpm", &["-qpl", package.to_str().unwrap()]);
+    let archive = format!("frontrow-kmod-{version}.tar.gz");
+    assert_eq!(files, format!("{archive}\nfrontrow-kmod.spec\n"));
+    let script = format!(
+        "cd {} && rpm2archive - < {} | tar xz && tar tzf {archive}",
+        scratch.path().display(),
+        package.display()
+    );
+    let listed = output("sh", &["-c", &script]);
+    let sources = fs::read_dir(Path::new(CHECKOUT).join("kernel/iosched")).unwrap();
+    let names = sources.map(|it| it.unwrap().file_name().into_string().unwrap());
+    for name in names.filter(|it| it == "Kbuild" || it.ends_with(".c")) {
+        assert!(
+            listed.contains(&format!("frontrow-{version}/{name}")),
+            "{name}: {listed}"
+        );
     }
 }
 

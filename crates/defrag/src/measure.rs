@@ -26,6 +26,13 @@ const MOST_BYTES: u64 = 128 << 20;
 const TRIES: u64 = 7;
 const FILE_TRIES: u32 = 2;
 
+/// Most time that any disk takes from one piece of a file to the next, in nanoseconds: a seek over
+/// all of it and a turn. A file that loses more has lost it to other I/O.
+const PIECE_NS: u64 = 20_000_000;
+
+/// How often such a file is measured; after that it has no figure.
+const NOISY_TRIES: u32 = 3;
+
 /// Read times of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadTime {
@@ -41,6 +48,11 @@ impl ReadTime {
     /// Measured time over the expected time.
     pub fn factor(&self) -> f64 {
         self.as_it_lies_ns as f64 / self.should_take_ns.max(1) as f64
+    }
+
+    /// Whether so many pieces more than it need be can be why the file is slow.
+    fn is_explained(&self, more_pieces: u64) -> bool {
+        self.excess_ns() <= more_pieces.saturating_mul(PIECE_NS)
     }
 
     /// Time that a file in one piece would save, in nanoseconds.
@@ -180,6 +192,18 @@ impl Measure {
         })
     }
 
+    /// Read time of a file; None if it cannot be read, or if other I/O kept the device too busy.
+    fn without_noise(&mut self, finding: &Finding, stop: &AtomicBool) -> Option<ReadTime> {
+        let more_pieces = finding.fragments - finding.fewest_fragments;
+        for _ in 0..NOISY_TRIES {
+            let read = self.file(&finding.path, stop).ok()?;
+            if read.is_explained(more_pieces) {
+                return Some(read);
+            }
+        }
+        None
+    }
+
     /// Measures the files of `findings`, those with the largest possible loss first, until
     /// `budget_bytes` were read. A file that cannot be read gets no figure.
     pub(crate) fn findings(
@@ -204,7 +228,7 @@ impl Measure {
                 continue;
             }
             left_bytes -= bytes;
-            finding.read = self.file(&finding.path, stop).ok();
+            finding.read = self.without_noise(finding, stop);
             if stop.load(Ordering::Relaxed) {
                 return Err(crate::Error::Interrupted);
             }
@@ -257,6 +281,22 @@ mod tests {
 
     fn table() -> Table {
         Table::new(vec![(4096, 100), (8192, 120), (16384, 200)])
+    }
+
+    #[test]
+    fn what_pieces_cannot_have_cost_is_other_io() {
+        let read = ReadTime {
+            as_it_lies_ns: 764_000_000,
+            should_take_ns: 147_000_000,
+            bytes: 64 << 20,
+        };
+        assert!(!read.is_explained(3));
+        assert!(read.is_explained(40));
+        let quick = ReadTime {
+            as_it_lies_ns: 140_000_000,
+            ..read
+        };
+        assert!(quick.is_explained(0));
     }
 
     #[test]

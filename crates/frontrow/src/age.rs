@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Use DIR as a phone for months, which fragments its files as use does
 ///
-/// Six apps write databases, caches and logs in turn, are updated every ten days, and photos
-/// come and go so that as much is in use on the last day as on the first. The same seed does the
+/// Six apps write databases, caches and logs in turn, and are updated every ten days. Photos come
+/// and go, so that as much is in use on the last day as on the first. The same seed does the
 /// same; where things come to lie is the file system's doing. Give it a file system of its own.
 /// The files stay: measure them with `frontrow defrag --check`, keep their layout with
 /// `frontrow snapshot`.

@@ -3,10 +3,12 @@
 
 mod compare;
 mod place;
+mod spread;
 mod target;
 
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text, table_options};
+use crate::progress::left;
 use crate::seeds::Seeds;
 use crate::whole::Whole;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -17,6 +19,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 use target::Target;
 use workload::{Footprint, RunRequest};
 
@@ -70,9 +73,10 @@ struct Options {
     #[arg(long, default_value = "demo")]
     scale: Scale,
 
-    /// Run once for each of these seeds: A..B, both included, or one number
-    #[arg(long, value_name = "A..B", default_value = "1")]
-    seeds: Seeds,
+    /// Run once for each of these seeds: A..B, both included, or one number [default: from 1 on,
+    /// three to ten of them, until they say something]
+    #[arg(long, value_name = "A..B")]
+    seeds: Option<Seeds>,
 
     /// Also write the result to this file, for `compare`
     #[arg(long, value_name = "FILE")]
@@ -120,7 +124,7 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
     let out = options.out.as_deref().map(Whole::create).transpose()?;
     check_space(directory, &target, footprint)?;
     let place = Place::create(directory)?;
-    announce(&target, footprint);
+    announce(&target, footprint, options);
     if footprint.written_bytes > ASKED_BYTES && !options.yes && !agrees()? {
         place.remove()?;
         return Err(Failure::new(
@@ -133,6 +137,8 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
     let written_before = target.written_bytes();
     let rows = perform(&place, &runs, &target, options, &stop)?;
     place.remove()?;
+    let result = of_rows(rows, &target, options);
+    tell_spread(&result, options);
     if let (Some(before), Some(after)) = (written_before, target.written_bytes()) {
         eprintln!(
             "{} was written to {} meanwhile, by all.",
@@ -141,7 +147,14 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
         );
     }
 
-    let result = ResultFile {
+    if let Some(out) = out {
+        out.write(json(&result)?)?;
+    }
+    print(&result, options)
+}
+
+fn of_rows(rows: Vec<Row>, target: &Target, options: &Options) -> ResultFile {
+    ResultFile {
         experiment: "bench".to_owned(),
         kernel: target.kernel.clone(),
         device: target.device.clone(),
@@ -151,11 +164,7 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
             items: target.inputs(),
         },
         rows,
-    };
-    if let Some(out) = out {
-        out.write(json(&result)?)?;
     }
-    print(&result, options)
 }
 
 /// All workloads under all loads, less the pairs that measure nothing.
@@ -181,13 +190,13 @@ fn pairs(options: &Options) -> Result<Vec<Run>, Failure> {
     }
 }
 
-/// The most room of any run, and all that they write together.
+/// The most room of any run, and all that those write together that run in any case.
 fn footprint(runs: &[Run], options: &Options) -> Result<Footprint, Failure> {
     let mut all = Footprint::default();
     for run in runs {
         let one = workload::footprint(run, options.scale).map_err(failed)?;
         all.disk_bytes = all.disk_bytes.max(one.disk_bytes);
-        all.written_bytes += one.written_bytes.saturating_mul(options.seeds.count());
+        all.written_bytes += one.written_bytes.saturating_mul(options.least_rounds());
     }
     Ok(all)
 }
@@ -197,7 +206,7 @@ fn check_space(directory: &Path, target: &Target, needed: Footprint) -> Result<(
     match target.free_bytes >= needed_bytes {
         true => Ok(()),
         false => Err(Failure::new(
-            Exit::Refused,
+            Exit::DiskFull,
             format_args!(
                 "{} has {} free and the largest run needs {}: choose a smaller --scale, \
                  other --load or another directory",
@@ -209,13 +218,19 @@ fn check_space(directory: &Path, target: &Target, needed: Footprint) -> Result<(
     }
 }
 
-fn announce(target: &Target, footprint: Footprint) {
+fn announce(target: &Target, footprint: Footprint, options: &Options) {
     eprintln!(
         "Up to {} will be written to {}, and up to {} of it kept there meanwhile.",
         size(footprint.written_bytes),
         target.device,
         size(footprint.disk_bytes),
     );
+    if options.seeds.is_none() {
+        let (least, most) = (spread::LEAST, spread::SEEDS.count());
+        eprintln!(
+            "That is in {least} rounds. If they do not agree there are more, {most} at most."
+        );
+    }
     if tracefs().is_none() {
         eprintln!("Time in dirty throttling is not told apart: that needs root and tracefs.");
     }
@@ -238,6 +253,18 @@ fn agrees() -> Result<bool, Failure> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
+impl Options {
+    /// Those that may run.
+    fn seeds(&self) -> Seeds {
+        self.seeds.unwrap_or(spread::SEEDS)
+    }
+
+    /// How many of them run in any case.
+    fn least_rounds(&self) -> u64 {
+        self.seeds.map_or(spread::LEAST, Seeds::count)
+    }
+}
+
 fn perform(
     place: &Place,
     runs: &[Run],
@@ -245,18 +272,38 @@ fn perform(
     options: &Options,
     stop: &AtomicBool,
 ) -> Result<Vec<Row>, Failure> {
-    let count = (runs.len() as u64).saturating_mul(options.seeds.count());
+    let rounds = options.least_rounds();
+    let mut count = (runs.len() as u64).saturating_mul(rounds);
+    let began = Instant::now();
     let mut rows = Vec::new();
     let mut index = 0;
-    for seed in options.seeds.all() {
+    for (round, seed) in (0..).zip(options.seeds().all()) {
+        if round >= rounds {
+            if is_settled(&rows, target, options) {
+                break;
+            }
+            count += runs.len() as u64;
+        }
         for run in runs {
             index += 1;
             let name = record::title::short(&run.workload, &run.load);
-            eprintln!("[{index}/{count}] {name}, seed {seed}");
+            let left = left(began.elapsed(), index - 1, count);
+            eprintln!("[{index}/{count}] {name}, seed {seed}{left}");
             rows.extend(perform_one(place, run, target, options, seed, stop)?);
         }
     }
     Ok(rows)
+}
+
+fn is_settled(rows: &[Row], target: &Target, options: &Options) -> bool {
+    spread::noisy(&of_rows(rows.to_vec(), target, options)).is_empty()
+}
+
+/// Says how well the means are known, where that decided how often it ran.
+fn tell_spread(result: &ResultFile, options: &Options) {
+    if options.seeds.is_none() {
+        eprintln!("{}", spread::sentence(result));
+    }
 }
 
 fn perform_one(
@@ -325,7 +372,7 @@ pub(crate) fn catch_signals() -> Result<Arc<AtomicBool>, Failure> {
 fn failed(error: workload::Error) -> Failure {
     let exit = match &error {
         workload::Error::Interrupted => Exit::Interrupted,
-        workload::Error::NoSpace { .. } => Exit::Refused,
+        workload::Error::NoSpace { .. } => Exit::DiskFull,
         workload::Error::Interface { .. } => Exit::Unsupported,
         workload::Error::Io { source, .. } => source.into(),
         _ => Exit::Internal,

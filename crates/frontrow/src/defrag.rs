@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Say whether fragmentation slows down reading the files below PATH, and move those that it does
 ///
-/// Files are read as they lie and held against what their size should take on this device; only
-/// those that are slow are moved, the ones first that win most time for a byte moved. A file may
+/// Files are read as they lie, and compared with what their size should take on this device. Only
+/// slow ones are moved, those first that win most time for a byte moved. A file may
 /// be in use, and is whole at every instant; after Ctrl-C or a power cut, too.
 #[derive(clap::Args)]
 pub struct Args {
@@ -83,9 +83,9 @@ enum Mode {
     Copy,
     /// Remap, or do nothing
     Remap,
-    /// Have the device spread those of the 50 most read files over all of its dies that a read
-    /// finds on half of them or fewer; or where it does that on its own (UFS Host Initiated
-    /// Defrag), have it look after all of itself
+    /// Have the device spread files over all of its dies: those of the 50 most read ones that a
+    /// read finds on half of the dies or fewer. A device that does this on its own (UFS Host
+    /// Initiated Defrag) is asked to look after all of itself
     Physical,
 }
 

@@ -44,10 +44,11 @@ const EXAMPLES: [&str; 36] = [
 
 /// What somebody who has read nothing should do.
 const FIRST: &str = "First steps:
-  frontrow bench /home/me --workload m1 --seeds 1..5 --out before.json
+  sudo frontrow doctor --seconds 60  who waits on this machine, and for whom; changes nothing
+  frontrow bench /home/me --workload m1 --out before.json
                                      how long saving a file takes, alone and beside a writer
   sudo frontrow sched enable /home   try the scheduler; it says how to undo it
-  frontrow bench /home/me --workload m1 --seeds 1..5 --out after.json
+  frontrow bench /home/me --workload m1 --out after.json
   frontrow bench compare before.json after.json";
 
 /// The same command line with its examples.

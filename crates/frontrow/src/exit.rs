@@ -93,3 +93,20 @@ impl Failure {
         Failure::new(error.into(), format_args!("cannot write {path}: {error}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_lists_every_code() {
+        let page = include_str!("../../../docs/reference.md");
+        let rows = page.lines().filter(|line| line.starts_with("| "));
+        let listed: Vec<&str> = rows.skip(1).collect();
+        let wanted: Vec<String> = CODES
+            .iter()
+            .map(|(code, meaning)| format!("| {code} | {meaning} |"))
+            .collect();
+        assert_eq!(listed, wanted);
+    }
+}

@@ -28,9 +28,9 @@ pub struct Fg {
 enum Action {
     /// Put an app in front, and say what that changed
     ///
-    /// What is behind gets memory limits of its own, what is in front memory that reclaim
-    /// passes over, and every disk under the frontrow scheduler serves the front first. A disk
-    /// with one hardware queue that is not under it gets BFQ, with weights for both.
+    /// Background apps get memory limits of their own, and reclaim passes over the memory of the
+    /// app in front. Every disk under the frontrow scheduler serves that app first. A disk with one
+    /// hardware queue that is not under it gets BFQ, with weights for both.
     /// `frontrow fg release` undoes all of it. Where frontrowd runs, it does this, and the
     /// app stays in front, whichever has the focus, until it ends or is released.
     Set(Set),
@@ -42,9 +42,9 @@ enum Action {
     Release(Format),
     /// Keep in front whichever app has the focus (frontrowd, a service of systemd's)
     ///
-    /// Goes by what GNOME's compositor says of the apps that systemd has started (the
-    /// attribute user.xdg.inactive-since of their cgroups), by Android's top-app cpuset, by
-    /// `frontrow fg set`, and by calls of org.frontrow.Foreground1 on the system's D-Bus
+    /// Several tell it which app that is. GNOME's compositor marks the apps that systemd has
+    /// started (the attribute user.xdg.inactive-since of their cgroups). Android has its top-app
+    /// cpuset. Users have `frontrow fg set`, and org.frontrow.Foreground1 on the system's D-Bus
     /// (SetForeground with a process id, Release, Status). Everything is as it was when it
     /// ends; what a killed one left is undone by the next, and by `frontrow fg release`.
     Daemon(daemon::Options),
@@ -53,11 +53,11 @@ enum Action {
     /// For desktops that do not say so themselves (GNOME does). It runs in the session, as its
     /// user, until that ends: a line in its autostart, or `systemctl --user enable --now
     /// frontrow-follow`. On X11 it goes by what the window manager writes on the root window
-    /// (_NET_ACTIVE_WINDOW) and by the X server's word for the window's process; on Wayland by
+    /// (_NET_ACTIVE_WINDOW), and by the X server's word for the window's process. It also tells
+    /// how much is visible of the other windows. On Wayland it goes by
     /// wlr-foreign-toplevel-management (sway, labwc, Hyprland and others), for apps that have
-    /// units of their own; under KDE by the script `frontrow-follow` of KWin's, which is to be
-    /// enabled. On X11 it also tells what is seen of the other windows. What it put in front it
-    /// lets go at its end.
+    /// units of their own. Under KDE it needs KWin's script `frontrow-follow`, which you enable.
+    /// What it put in front it lets go at its end.
     Follow(follow::Options),
 }
 
@@ -69,8 +69,8 @@ struct Set {
     /// A cgroup that is behind; if none is given, the other apps of the same app.slice
     #[arg(long, value_name = "PID|CGROUP")]
     behind: Vec<String>,
-    /// A cgroup of which as much of the screen is seen, and that is not worked with: it comes
-    /// next, with a weight beside the 100 of what is in front
+    /// Cgroup of a visible but inactive app, with its share of the screen in percent. It comes
+    /// next, with that weight beside the 100 of the app in front
     #[arg(long, value_name = "PID|CGROUP=PERCENT")]
     visible: Vec<String>,
     #[command(flatten)]

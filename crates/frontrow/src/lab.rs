@@ -9,12 +9,13 @@ mod torture;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json as json_of, print_text, table_options};
+use crate::progress;
 use crate::seeds::Seeds;
 use crate::whole;
 use ::lab::{Cache, Error, Name, Request, Shell, Sources, Watcher};
 use ageing::Ageing;
 use clap::Subcommand;
-use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use kernel::Choice as KernelChoice;
 use record::{Experiment, ResultFile, Scale, Summary, html, markdown, picture, table};
 use std::collections::BTreeMap;
@@ -60,8 +61,8 @@ enum Action {
     /// Cut the power of a phone at any operation, and see what is left of its files
     ///
     /// A guest uses a small phone and defragments it, and the device writes down what it is told.
-    /// That is played again here, by the same flash core, as often as the power is cut: at each
-    /// program and erase of the defragmentation, and at random points of all of it. After each
+    /// That is played again here, by the same flash core, as often as the power is cut. That is at
+    /// each program and erase of the defragmentation, and at random points of all of it. After each
     /// cut the device recovers, e2fsck replays the journal and finds nothing else, and all files
     /// that nobody was changing are read.
     Powercut(powercut::PowerCut),
@@ -385,14 +386,8 @@ fn label(guest: &Name) -> String {
 /// By the guests that are done: before the first one nobody knows.
 fn left(state: &ProgressState, out: &mut dyn Write) {
     let (done, all) = (state.pos(), state.len().unwrap_or_default());
-    if done == 0 {
-        return;
-    }
-    let left = state
-        .elapsed()
-        .mul_f64(all.saturating_sub(done) as f64 / done as f64);
     // A bar that cannot be drawn is no reason to fail.
-    let _ = write!(out, ", about {} left", HumanDuration(left));
+    let _ = out.write_str(&progress::left(state.elapsed(), done, all));
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -97,8 +97,24 @@ fn is_launch() -> bool {
 }
 
 fn command_line() -> CommandLine {
-    let matches = examples::add_to(CommandLine::command()).get_matches_from(arguments());
+    let mut command = examples::add_to(CommandLine::command());
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|it| it == "--version" || it == "-V")
+    {
+        command = command.version(version());
+    }
+    let matches = command.get_matches_from(arguments());
     CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// Reads the whole program, so it is only for who asks.
+fn version() -> String {
+    let number = env!("CARGO_PKG_VERSION");
+    match ::lab::own_commit() {
+        Some(commit) => format!("{number} (commit {commit})"),
+        None => format!("{number} (commit unknown: `make build` would say it)"),
+    }
 }
 
 /// Under the name of `frontrowd` it is the daemon.

@@ -37,7 +37,9 @@ pub fn run(pages: &Pages, command: Command) -> Result<(), Failure> {
 
 /// File names and texts of a command's page and those of all below it.
 fn texts(command: &Command) -> io::Result<Vec<(String, Vec<u8>)>> {
-    let man = Man::new(command.clone()).manual("frontrow");
+    let man = Man::new(command.clone())
+        .manual("frontrow")
+        .source(concat!("frontrow ", env!("CARGO_PKG_VERSION")));
     let mut pages = vec![(man.get_filename(), page(&man, command)?)];
     for below in visible(command) {
         pages.extend(texts(below)?);
@@ -128,6 +130,14 @@ mod tests {
             names,
             ["frontrow.1", "frontrow-lab.1", "frontrow-lab-run.1"]
         );
+    }
+
+    #[test]
+    fn every_page_says_of_which_version_it_is() {
+        let version = concat!("\"frontrow ", env!("CARGO_PKG_VERSION"), "\"");
+        for (name, text) in pages() {
+            assert!(text.contains(version), "{name}: {text}");
+        }
     }
 
     #[test]

@@ -27,10 +27,15 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
         .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot make JSON: {error}")))
 }
 
-/// Colours on a terminal only.
+/// Whether standard output takes colours: on a terminal, unless `NO_COLOR` is set.
+pub(crate) fn has_colors() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+    !refused && io::stdout().is_terminal()
+}
+
 pub(crate) fn table_options() -> record::table::Options {
     record::table::Options {
-        color: io::stdout().is_terminal(),
+        color: has_colors(),
         ..Default::default()
     }
 }

@@ -1,7 +1,8 @@
 //! How far long work has come, for somebody who looks.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
+use std::time::Duration;
 
 /// A bar on standard error, drawn as indicatif's `template` says; hidden where that is no
 /// terminal.
@@ -12,4 +13,28 @@ pub fn bar(template: &str) -> ProgressBar {
     };
     let style = ProgressStyle::with_template(template);
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// How long the rest of `all` takes, by what is done: `, about 2 minutes left`. Nothing before the
+/// first is done, and for some seconds.
+pub fn left(elapsed: Duration, done: u64, all: u64) -> String {
+    let left = elapsed.mul_f64(all.saturating_sub(done) as f64 / done.max(1) as f64);
+    match done > 0 && left > Duration::from_secs(5) {
+        true => format!(", about {} left", HumanDuration(left)),
+        false => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_follows_from_what_is_done() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(left(minute, 0, 4), "");
+        assert_eq!(left(minute, 1, 4), ", about 3 minutes left");
+        assert_eq!(left(minute, 4, 4), "");
+        assert_eq!(left(Duration::from_secs(3), 2, 4), "");
+    }
 }

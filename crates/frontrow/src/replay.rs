@@ -30,7 +30,7 @@ use std::time::Instant;
 /// touch are left out, so it fits on a device as large as what it touches.
 ///
 /// System calls (of strace or of `frontrow iopro record`) are made again in the directory that
-/// --onto names: all paths of the trace are below it, and nothing else is touched. What the
+/// --onto names. All paths of the trace are below it, and nothing else is touched. What the
 /// trace reads before it writes it is written there first. Anywhere else they are played as what
 /// they read, write and flush, as if nothing were cached.
 #[derive(clap::Args)]
@@ -320,6 +320,7 @@ fn onto_file(
     args: &Args,
     path: &std::path::Path,
 ) -> Result<String, Failure> {
+    refuse_name_of_disk(path)?;
     let target = Target {
         path: path.to_owned(),
         overwrite: args.file.overwrite,
@@ -344,6 +345,19 @@ fn onto_file(
         return json(&result);
     }
     Ok(file_text(&result, path))
+}
+
+/// Other commands take `vda` for the disk; here it would be a file of that name.
+fn refuse_name_of_disk(path: &Path) -> Result<(), Failure> {
+    let is_name = path.components().count() == 1 && !path.starts_with(".") && !path.exists();
+    if !is_name || !Path::new("/sys/class/block").join(path).exists() {
+        return Ok(());
+    }
+    let name = path.display();
+    Err(Failure::new(
+        Exit::Usage,
+        format_args!("{name} is a disk's name: give /dev/{name} for the disk, ./{name} for a file"),
+    ))
 }
 
 fn file_text(result: &::replay::OnFile, path: &Path) -> String {

@@ -11,6 +11,11 @@ pub struct Seeds {
 }
 
 impl Seeds {
+    /// From 1 to `last`, which is at least 1.
+    pub const fn up_to(last: u64) -> Seeds {
+        Seeds { first: 1, last }
+    }
+
     /// All of them, ascending.
     pub fn all(self) -> RangeInclusive<u64> {
         self.first..=self.last

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 /// Save the layout of an ext4 file system without its data, and lay it out again elsewhere
 ///
-/// Where every file lies is kept, and nothing of what is in files: a file system that somebody's
-/// use has fragmented can be measured on another device, as often as need be. Names of files are
+/// A snapshot has where every file lies, and nothing of what is in files. So a file system that
+/// somebody's use has fragmented can be measured on another device. Names of files are
 /// in a snapshot, and so are files of less than about 150 bytes if they are kept in inodes.
 #[derive(Subcommand)]
 pub enum Snapshot {

@@ -37,6 +37,8 @@ fn a_run_prints_figures_and_leaves_nothing() {
         "idle",
         "--scale",
         "0.01",
+        "--seeds",
+        "1",
     ])
     .output()
     .unwrap();
@@ -50,6 +52,34 @@ fn a_run_prints_figures_and_leaves_nothing() {
     assert!(progress.contains("will be written"), "{progress}");
     assert!(progress.contains("[2/2] m4, seed 1"), "{progress}");
     assert_eq!(entries(directory.path()), 0);
+}
+
+/// Without --seeds it runs until it knows, and says how well.
+#[test]
+fn how_often_it_runs_is_decided_by_the_spread() {
+    let directory = disk_directory();
+    let path = directory.path().to_str().unwrap();
+    let quick = [
+        "--workload",
+        "m1",
+        "--load",
+        "idle",
+        "--scale",
+        "0.01",
+        "--json",
+    ];
+    let output = bench(&[&[path], &quick[..]].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = result["rows"].as_array().unwrap().iter();
+    let seeds = rows.map(|row| row["seed"].as_u64().unwrap()).max().unwrap();
+    assert!((3..=10).contains(&seeds), "{seeds}");
+    let said = stderr(&output);
+    let is_known = said.contains(&format!("{seeds} seeds: each mean is known"));
+    assert!(
+        is_known || said.contains("Too noisy: after 10 seeds"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -67,6 +97,8 @@ fn two_results_are_compared() {
         "idle",
         "--scale",
         "0.01",
+        "--seeds",
+        "1",
         "--out",
         file,
     ])

@@ -1,5 +1,8 @@
 //! `frontrow doctor` on a machine made of files: what it refuses, and the page that it prints.
 
+#[allow(dead_code)]
+mod schema;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -63,6 +66,7 @@ fn the_page_says_who_waits_and_how_it_was_seen() {
     }
     let json = doctor(root.path(), &["--json"]).stdout;
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    schema::check("doctor", &json);
     assert_eq!(json["verdicts"][0]["cause"], "own_commits");
     assert_eq!(json["verdicts"][0]["who"], "app");
 }

@@ -1,5 +1,8 @@
 //! `frontrow replay` as a user runs it.
 
+#[allow(dead_code)]
+mod schema;
+
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,6 +22,26 @@ fn written(directory: &Path, name: &str, text: &str) -> String {
     let path = directory.join(name);
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_name_of_a_disk_makes_no_file() {
+    let disks = std::fs::read_dir("/sys/class/block").into_iter().flatten();
+    let Some(disk) = disks.flatten().next() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let trace = written(directory.path(), "trace", TRACE);
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["replay", &trace, "--onto"])
+        .arg(disk.file_name())
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("give /dev/"), "{said}");
+    assert!(!directory.path().join(disk.file_name()).exists());
 }
 
 #[test]
@@ -197,6 +220,7 @@ fn threads_in_front_and_behind_are_two_processes_whose_times_are_told_apart() {
     let output = replay(&front);
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    schema::check("replay", &report);
     assert_eq!(report["front"]["times"]["read"]["count"], 2);
     assert_eq!(report["front"]["times"]["write"]["pages"], 1);
     assert_eq!(report["behind"]["operations"], 2);

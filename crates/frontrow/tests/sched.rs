@@ -1,5 +1,8 @@
 //! `frontrow sched` on a machine made of files: exit code, stdout and stderr of each command.
 
+#[allow(dead_code)]
+mod schema;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -259,6 +262,7 @@ fn programs_read_json() {
         serde_json::from_str(&outcome.stdout).unwrap()
     };
     let enabled = json(&["enable", "mmcblk0", "--json"]);
+    schema::check("sched enable", &enabled);
     assert_eq!(enabled["device"], "mmcblk0");
     let scheduler = &enabled["changes"][2];
     assert_eq!(scheduler["path"], "/sys/block/mmcblk0/queue/scheduler");
@@ -266,6 +270,7 @@ fn programs_read_json() {
     assert_eq!(scheduler["value"], "frontrow");
 
     let states = json(&["status", "--json"]);
+    schema::check("sched status", &states);
     assert_eq!(states[0]["scheduler"], "frontrow");
     assert_eq!(states[0]["boost"], "all");
     assert_eq!(states[0]["counters"]["data_waits"], 13);
@@ -273,6 +278,7 @@ fn programs_read_json() {
     assert_eq!(states[1]["counters"], serde_json::Value::Null);
 
     let disabled = json(&["disable", "mmcblk0", "--json"]);
+    schema::check("sched disable", &disabled);
     assert_eq!(disabled["changes"][2]["value"], "mq-deadline");
 }
 

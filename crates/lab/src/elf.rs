@@ -12,6 +12,17 @@ pub fn section(file: &[u8], name: &str) -> Option<Vec<u8>> {
     section.data().ok().map(<[u8]>::to_vec)
 }
 
+/// The section in which `make build` says which commit a program is of.
+const COMMIT: &str = ".frontrow.commit";
+
+/// The commit that this program was built from: twelve hexadecimal digits, and a `+` where files
+/// had been changed since. None unless `make build` has built it.
+pub fn own_commit() -> Option<String> {
+    let program = std::fs::read("/proc/self/exe").ok()?;
+    let commit = String::from_utf8(section(&program, COMMIT)?).ok()?;
+    (commit != "unknown").then_some(commit)
+}
+
 /// The path of the dynamic loader the program asks for; None when it is static.
 pub fn interpreter(file: &[u8]) -> Option<String> {
     let header = Header::parse(file).ok()?;

@@ -222,7 +222,7 @@ fn init_program(arch: Arch) -> Result<Vec<u8>, Error> {
             "this frontrow is dynamically linked and cannot be a guest's init: build it with `make build`".to_owned(),
         ));
     }
-    stripped(arch, &program, &["--strip-all", NO_BUILD_ID])
+    stripped(arch, &program, &["--strip-all", NO_BUILD_ID, NO_COMMIT])
 }
 
 /// The program that was built for another architecture: beside this one, with the architecture
@@ -254,6 +254,9 @@ fn program_for(arch: Arch) -> Result<PathBuf, Error> {
 
 /// The linker's digest of what is stripped, and so of the host's directories.
 const NO_BUILD_ID: &str = "--remove-section=.note.gnu.build-id";
+
+/// What `make build` says of the commit, which changes when nothing else does.
+const NO_COMMIT: &str = "--remove-section=.frontrow.commit";
 
 /// Debug information, and some of the compiler's names for symbols, depend on the
 /// host's directories; and they cost guest memory.

@@ -35,6 +35,7 @@ mod torture;
 
 pub use cache::Cache;
 pub use counters::Watch;
+pub use elf::own_commit;
 pub use error::{Error, GuestFailure};
 pub use exec::{Exec, Left, exec};
 pub use kernel::{Image as KernelImage, Kernel, images as kernel_images};

@@ -23,21 +23,34 @@ pub fn reproduce(result: &ResultFile) -> Option<String> {
         format!("--device {}", result.device),
         format!("--policy {}", summary.policies.join(",")),
     ]);
-    words.push(format!(
-        "--workload {}",
-        distinct(&summary, |(workload, _)| workload)
-    ));
-    words.push(format!("--load {}", distinct(&summary, |(_, load)| load)));
-    if let [first, .., last] = summary.seeds.as_slice() {
-        words.push(format!("--seeds {first}..{last}"));
-    } else if let [only] = summary.seeds.as_slice() {
-        words.push(format!("--seeds {only}..{only}"));
-    }
+    words.extend(runs(&summary));
     words.push(format!("--scale {}", result.scale));
     if result.inputs.items.contains_key("trace_sha256") {
         words.push("--trace FILE".to_owned());
     }
     Some(words.join(" "))
+}
+
+/// The command that measures the same again on a user's own device.
+pub fn measure_again(result: &ResultFile) -> String {
+    let mut words = vec!["frontrow bench DIR".to_owned()];
+    words.extend(runs(&Summary::of(result)));
+    words.push(format!("--scale {}", result.scale));
+    words.join(" ")
+}
+
+/// Options for what ran, and for which seeds.
+fn runs(summary: &Summary) -> Vec<String> {
+    let mut words = vec![
+        format!("--workload {}", distinct(summary, |(workload, _)| workload)),
+        format!("--load {}", distinct(summary, |(_, load)| load)),
+    ];
+    if let [first, .., last] = summary.seeds.as_slice() {
+        words.push(format!("--seeds {first}..{last}"));
+    } else if let [only] = summary.seeds.as_slice() {
+        words.push(format!("--seeds {only}..{only}"));
+    }
+    words
 }
 
 /// Distinct names of workloads or loads, in the order of measurement.

@@ -2,27 +2,30 @@
 
 mod ablation;
 mod axis;
+mod background;
 mod cdf;
+mod chart;
 mod figures;
 mod flow;
 mod idle;
+mod lead;
 mod matrix;
+mod next;
 mod series;
 mod slowdown;
 mod verdicts;
 
-use crate::headline::Headline;
 use crate::summary::Summary;
 use crate::{ResultFile, bars, caption, command, number};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-const STYLE: &str = include_str!("html/style.css");
+/// The style of all pages, which fits a phone, a dark screen and paper.
+pub const STYLE: &str = include_str!("html/style.css");
 
 /// Renders the whole page.
 pub fn render(result: &ResultFile) -> String {
     let summary = Summary::of(result);
     let judged = bars::judge(&summary);
-    let headline = Headline::of(&summary);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -35,7 +38,7 @@ pub fn render(result: &ResultFile) -> String {
             }
             body {
                 main {
-                    (header(result, &summary, headline.as_ref(), &judged))
+                    (header(result, &summary, &judged))
                     // A matrix is shown instead of a card for each of its hundred cells.
                     @match matrix::section(&summary) {
                         Some(matrix) => (matrix),
@@ -46,10 +49,12 @@ pub fn render(result: &ResultFile) -> String {
                             (cdf::section(&summary).unwrap_or_default())
                         }
                     }
+                    (background::section(&summary).unwrap_or_default())
                     (verdicts::section(&judged).unwrap_or_default())
                     (ablation::section(&summary).unwrap_or_default())
                     (figures::section(&summary).unwrap_or_default())
                     (inputs(result))
+                    (next::section(result))
                 }
             }
         }
@@ -57,76 +62,19 @@ pub fn render(result: &ResultFile) -> String {
     page.into_string()
 }
 
-fn header(
-    result: &ResultFile,
-    summary: &Summary,
-    headline: Option<&Headline>,
-    judged: &[bars::Judged],
-) -> Markup {
+fn header(result: &ResultFile, summary: &Summary, judged: &[bars::Judged]) -> Markup {
     html! {
         header {
             p.over {
                 "frontrow · experiment " (result.experiment) " · device " (result.device)
                 " · kernel " (result.kernel) " · " (result.scale) " scale"
             }
-            @match headline {
-                Some(headline) => { (sentence(headline)) (tiles(headline)) }
-                None => h1 { (result.experiment) " on " (result.device) },
-            }
+            (lead::section(result, summary))
             p.under {
                 @if !judged.is_empty() {
                     a.pill href="#bars" { (bars::count(judged)) }
                 }
                 (caption::certainty(summary)) "."
-            }
-        }
-    }
-}
-
-fn sentence(headline: &Headline) -> Markup {
-    html! {
-        h1 {
-            (headline.situation()) ", " (headline.doing) " takes "
-            em.stock { (milliseconds(headline.default_ms)) } " under " (headline.stock_default)
-            " and " em.ours { (milliseconds(headline.frontrow_ms)) } " under frontrow."
-        }
-    }
-}
-
-/// The three times of the headline, as bars on one linear scale.
-fn tiles(headline: &Headline) -> Markup {
-    let tiles = [
-        ("unloaded", "unloaded", headline.unloaded_ms),
-        (
-            headline.stock_default.as_str(),
-            "stock",
-            headline.default_ms,
-        ),
-        ("frontrow", "ours", headline.frontrow_ms),
-    ];
-    let most = tiles
-        .iter()
-        .map(|(.., value_ms)| *value_ms)
-        .fold(0.0, f64::max);
-    html! {
-        div.tiles {
-            @for (name, class, value_ms) in tiles {
-                div class={ "tile " (class) } {
-                    span.name {
-                        (name)
-                        @if class == "stock" { small { " stock default" } }
-                        @if class == "unloaded" { small { " idle, best stock" } }
-                    }
-                    span.figure { (milliseconds(value_ms)) }
-                    span.meter aria-hidden="true" {
-                        span style={ "width:" (at((value_ms / most * 100.0).max(0.6))) "%" } {}
-                    }
-                    @if class == "unloaded" {
-                        small { "mean of one operation" }
-                    } @else {
-                        small { (number::times(value_ms / headline.unloaded_ms)) " unloaded" }
-                    }
-                }
             }
         }
     }
@@ -139,9 +87,15 @@ fn inputs(result: &ResultFile) -> Markup {
                 Some(command) => {
                     h2 { "To get these figures again" }
                     p.lead { "The same inputs give the same bytes on any machine." }
-                    pre { code { (command) } }
+                    pre tabindex="0" role="region" aria-label="the command" { code { (command) } }
                 }
-                None => h2 { "Where this was measured" },
+                None => {
+                    h2 { "To measure this again" }
+                    p.lead { "On your own disk no two runs are the same; five seeds show the spread." }
+                    pre tabindex="0" role="region" aria-label="the command" {
+                        code { (command::measure_again(result)) }
+                    }
+                }
             }
             dl {
                 dt { "release" } dd { (result.kernel) }

@@ -1,5 +1,7 @@
 //! Names of workloads and loads in words.
 
+use crate::ResultFile;
+
 /// A workload in words, for readers without the paper; None for an unknown one.
 pub fn workload(name: &str) -> Option<&'static str> {
     let words = match name {
@@ -81,6 +83,22 @@ pub fn situation(workload_name: &str, load_name: &str) -> String {
         Some(words) => format!("{workload_name}: {words}, {}", load(load_name)),
         None => format!("{workload_name} {}", load(load_name)),
     }
+}
+
+/// What a result is about, where no sentence says it.
+pub fn experiment(result: &ResultFile) -> String {
+    let words = match result.experiment.as_str() {
+        "calibrate" => "Throughput by the size of requests",
+        "fragments" => "A 512 KB file read cold, by its fragments",
+        "throughput" => "Throughput with nothing else running, by scheduler",
+        "overhead" => "What a request costs, by scheduler",
+        "ablation" => "What each promotion does alone",
+        "programs" => "How Python, SQLite and Java start",
+        "iopro" => "What a recording costs the requests",
+        crate::command::ON_ONES_OWN => "How long file operations take",
+        other => return format!("{other} on {}", result.device),
+    };
+    format!("{words}, on {}", result.device)
 }
 
 /// A short form, such as `m1 under writer`; `m1` when idle.

@@ -10,6 +10,7 @@
 //! e2fsprogs know which blocks are metadata. This crate makes a snapshot small, and complete or
 //! absent. Damage is detected before anything is overwritten.
 
+mod loops;
 mod restore;
 mod save;
 mod superblock;

@@ -1,6 +1,6 @@
 //! Saving of a file system's layout as a snapshot.
 
-use crate::{Error, Superblock, failed, tool};
+use crate::{Error, Superblock, failed, loops, tool};
 use flate2::{Compression, GzBuilder};
 use output::Workplace;
 use serde::Serialize;
@@ -41,7 +41,7 @@ pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, 
     let filesystem = Superblock::of(&file)
         .map_err(failed("read", source))?
         .ok_or_else(|| Error::NoFilesystem(source.to_owned()))?;
-    if is_written(&file).map_err(failed("read", source))? {
+    if is_written(&file, source).map_err(failed("read", source))? {
         return Err(Error::Mounted(source.to_owned()));
     }
     let work = Workplace::beside(snapshot).map_err(failed("write beside", snapshot))?;
@@ -55,11 +55,11 @@ pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, 
     Ok(Saved { bytes, filesystem })
 }
 
-/// Whether the file is a block device that is mounted and not read-only.
-fn is_written(file: &File) -> io::Result<bool> {
+/// Whether the file is a block device that is mounted and not read-only, or the image of one.
+fn is_written(file: &File, path: &Path) -> io::Result<bool> {
     let metadata = file.metadata()?;
     if !metadata.file_type().is_block_device() {
-        return Ok(false);
+        return loops::is_mounted_for_writing(Path::new("/"), &path.canonicalize()?);
     }
     let (major, minor) = (
         libc::major(metadata.st_rdev()),

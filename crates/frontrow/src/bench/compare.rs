@@ -2,6 +2,7 @@
 
 use super::{json, print_text};
 use crate::exit::{Exit, Failure};
+use crate::whole;
 use record::metric::{self, Direction};
 use record::summary::{Cell, Figure, Summary, paired_ratio};
 use record::{ResultFile, number, title};
@@ -21,6 +22,9 @@ pub struct Args {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+    /// Write both side by side as a page with pictures as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// The comparison, as `--json` prints it.
@@ -69,6 +73,9 @@ enum Verdict {
 pub fn run(args: Args) -> Result<(), Failure> {
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     let comparison = compare(&before, &after, args.all)?;
+    if let Some(path) = &args.html {
+        whole::write(path, record::html::render(&together(before, after)))?;
+    }
     match args.json {
         true => print_text(&json(&comparison)?),
         false => print_text(&comparison.render()),
@@ -82,6 +89,22 @@ fn read(path: &Path) -> Result<ResultFile, Failure> {
     };
     let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))
+}
+
+/// Both as one result. Where both ran under the same scheduler it says which is which.
+fn together(mut before: ResultFile, mut after: ResultFile) -> ResultFile {
+    let same =
+        before.rows.first().map(|row| &row.policy) == after.rows.first().map(|row| &row.policy);
+    if same {
+        for (result, when) in [(&mut before, "before"), (&mut after, "after")] {
+            result
+                .rows
+                .iter_mut()
+                .for_each(|row| row.policy = when.to_owned());
+        }
+    }
+    before.rows.append(&mut after.rows);
+    before
 }
 
 fn compare(before: &ResultFile, after: &ResultFile, all: bool) -> Result<Comparison, Failure> {

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 pub struct Export {
     #[command(flatten)]
     source: Source,
-    /// The format: sqlite, parquet and csv have the same tables (the last two in a directory), vcd
-    /// a line a layer for GTKWave, and perfetto tracks of layers and threads for its UI
+    /// The format. Tables: sqlite, or parquet and csv, which are directories. Pictures: vcd has a
+    /// line a layer for GTKWave, perfetto has tracks of layers and threads for its UI
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: Format,
     /// Where to; by default beside the recording, with the format as its suffix

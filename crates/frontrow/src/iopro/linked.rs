@@ -13,8 +13,8 @@ pub struct Source {
     /// The recording
     #[arg(value_name = "FILE", default_value = "frontrow.iopro")]
     pub recording: PathBuf,
-    /// Whose waiting it is about, if not that of what was recorded: a process by its number or its
-    /// name, or a cgroup by its path, which begins with /
+    /// Whose waiting it is about, if not that of what was recorded: a process by number or name, or
+    /// a cgroup by its path
     #[arg(long, value_name = "PID|NAME|CGROUP")]
     pub fg: Option<String>,
 }
@@ -46,13 +46,14 @@ fn progress(recording: &Path) -> ProgressBar {
     let bytes = std::fs::metadata(recording).map_or(0, |data| data.len());
     let bar = ProgressBar::new(bytes);
     bar.set_style(
-        ProgressStyle::with_template("linking {bar:30} {bytes} of {total_bytes}")
+        ProgressStyle::with_template("linking {bar:30} {bytes} of {total_bytes}, {eta} left")
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
     bar
 }
 
-fn unreadable(error: recording::Error) -> Failure {
+/// The recording could not be opened, or is none.
+pub fn unreadable(error: recording::Error) -> Failure {
     let exit = match &error {
         recording::Error::File { source, .. } => source.into(),
         _ => Exit::Usage,

@@ -1,25 +1,30 @@
 //! `frontrow iopro top`.
 
+mod screen;
+mod view;
+
 use super::chosen::{Chosen, duration};
-use super::linked::failed;
+use super::linked::{failed, unreadable};
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
-use crate::print::{plain, print_text};
+use crate::print::{has_colors, plain, print_text};
 use clap::ArgGroup;
-use console::Term;
 use iopro::capture;
 use iopro::recording::Reader;
 use iopro::report::{self, Frame};
-use std::io::{self, BufReader, IsTerminal, PipeReader};
-use std::path::Path;
+use screen::Screen;
+use std::io::{self, BufReader, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use view::{Act, View};
 
 /// Columns where nobody says how many there are.
 const WIDTH: usize = 120;
-/// Cursor to the first place, and nothing below it.
-const CLEAR: &str = "\x1b[H\x1b[J";
+/// How long a key, a new size or the end may wait.
+const TICK: Duration = Duration::from_millis(50);
 /// What errors call the recording that is in no file.
 const NAME: &str = "the running recording";
 
@@ -28,6 +33,9 @@ const NAME: &str = "the running recording";
 pub struct Top {
     #[command(flatten)]
     chosen: Chosen,
+    /// Play a recording, as fast as it was made, instead of what happens now
+    #[arg(long, group = "what", value_name = "RECORDING")]
+    from: Option<PathBuf>,
     /// How often, such as 5s
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     interval: Duration,
@@ -39,13 +47,55 @@ pub struct Top {
 /// Does what the command line says.
 pub fn run(args: Top) -> Result<(), Failure> {
     let stop = catch_signals()?;
+    let output = Output::of(args.json);
+    let watch = Watch {
+        every_ns: args.interval.as_nanos() as u64,
+        is_played: args.from.is_some() && output.is_drawn(),
+        output: &output,
+        stop: &stop,
+    };
+    thread::scope(|scope| {
+        let drawing = output.latest().map(|latest| {
+            let stays = args.from.is_some();
+            let stop = &stop;
+            scope.spawn(move || {
+                let drawn = draw(latest, stays, stop);
+                stop.store(true, Ordering::Relaxed);
+                drawn
+            })
+        });
+        let watched = match &args.from {
+            Some(path) => play(path, &watch),
+            None => record(args.chosen.what(), &watch),
+        };
+        if let Some(latest) = output.latest() {
+            latest.has_ended.store(true, Ordering::Relaxed);
+        }
+        let drawn = drawing.map_or(Ok(Ok(())), thread::ScopedJoinHandle::join);
+        watched?;
+        drawn.unwrap_or_else(|_| {
+            Err(Failure::new(
+                Exit::Internal,
+                "the display ended unexpectedly",
+            ))
+        })
+    })
+}
+
+/// Records until somebody asks to stop, or what is recorded ends.
+fn record(what: capture::What, watch: &Watch) -> Result<(), Failure> {
     let (reader, writer) = io::pipe().map_err(|error| Failure::new(Exit::Internal, error))?;
-    let every_ns = args.interval.as_nanos() as u64;
-    let what = args.chosen.what();
-    let screen = Screen::of(args.json);
     let (recorded, watched) = thread::scope(|scope| {
-        let watching = scope.spawn(|| watch(reader, every_ns, &screen, &stop));
-        let recorded = capture::stream(&what, writer, &stop, &mut |_| {});
+        let watching = scope.spawn(|| {
+            let name = Path::new(NAME);
+            let watched = Reader::new(BufReader::with_capacity(1 << 18, reader), name)
+                .map_err(|error| Failure::new(Exit::Internal, error))
+                .and_then(|reader| watch.all(reader, name));
+            // Nobody watches any more.
+            watch.stop.store(true, Ordering::Relaxed);
+            watched
+        });
+        let recorded = capture::stream(&what, writer, watch.stop, &mut |_| {});
         (recorded, watching.join())
     });
     let watched = watched.unwrap_or_else(|_| {
@@ -63,84 +113,142 @@ pub fn run(args: Top) -> Result<(), Failure> {
     }
 }
 
-fn watch(
-    pipe: PipeReader,
-    every_ns: u64,
-    screen: &Screen,
-    stop: &AtomicBool,
-) -> Result<(), Failure> {
-    let path = Path::new(NAME);
-    let reader = Reader::new(BufReader::with_capacity(1 << 18, pipe), path)
-        .map_err(|error| Failure::new(Exit::Internal, error))?;
-    let header = reader.header().clone();
-    let mut events = reader.events();
-    let steps = std::iter::from_fn(|| events.step());
-    let mut printed = Ok(());
-    let watched = report::watch(&header, steps, path, every_ns, &mut |frame| {
-        printed = screen.show(frame);
-        printed.is_ok()
-    });
-    // Nobody watches any more.
-    stop.store(true, Ordering::Relaxed);
-    printed?;
-    watched.map_err(|error| failed(&error))
+fn play(path: &Path, watch: &Watch) -> Result<(), Failure> {
+    let reader = Reader::open(path).map_err(unreadable)?;
+    watch.all(reader, path)
 }
 
-/// How frames are shown.
-enum Screen {
-    /// In the place of the one before.
-    Terminal,
+/// What is done with a recording while it is made or played.
+struct Watch<'a> {
+    every_ns: u64,
+    /// Whether frames take the time that they took.
+    is_played: bool,
+    output: &'a Output,
+    stop: &'a AtomicBool,
+}
+
+impl Watch<'_> {
+    fn all(&self, reader: Reader<impl Read>, path: &Path) -> Result<(), Failure> {
+        let header = reader.header().clone();
+        let mut events = reader.events();
+        let steps = std::iter::from_fn(|| events.step());
+        let began = Instant::now();
+        let mut printed = Ok(());
+        let watched = report::watch(&header, steps, path, self.every_ns, &mut |frame| {
+            if self.is_played {
+                self.wait_until(began + Duration::from_nanos(frame.at_ns));
+            }
+            printed = self.output.show(frame);
+            printed.is_ok() && !(self.output.is_drawn() && self.stop.load(Ordering::Relaxed))
+        });
+        printed?;
+        watched.map_err(|error| failed(&error))
+    }
+
+    fn wait_until(&self, then: Instant) {
+        while Instant::now() < then && !self.stop.load(Ordering::Relaxed) {
+            thread::sleep(TICK.min(then - Instant::now().min(then)));
+        }
+    }
+}
+
+/// Where frames go.
+enum Output {
+    /// To whoever draws on the terminal.
+    Drawn(Box<Latest>),
     /// One after the other.
     Text,
     Json,
 }
 
-impl Screen {
-    fn of(json: bool) -> Screen {
+#[derive(Default)]
+struct Latest {
+    frame: Mutex<Option<Frame>>,
+    has_ended: AtomicBool,
+}
+
+impl Latest {
+    fn take(&self) -> Option<Frame> {
+        let mut frame = self.frame.lock().unwrap_or_else(|it| it.into_inner());
+        frame.take()
+    }
+}
+
+impl Output {
+    fn of(json: bool) -> Output {
         match json {
-            true => Screen::Json,
-            false if io::stdout().is_terminal() => Screen::Terminal,
-            false => Screen::Text,
+            true => Output::Json,
+            false if io::stdout().is_terminal() => Output::Drawn(Box::default()),
+            false => Output::Text,
         }
+    }
+
+    fn latest(&self) -> Option<&Latest> {
+        match self {
+            Output::Drawn(latest) => Some(latest),
+            _ => None,
+        }
+    }
+
+    fn is_drawn(&self) -> bool {
+        self.latest().is_some()
     }
 
     fn show(&self, frame: &Frame) -> Result<(), Failure> {
         match self {
-            Screen::Json => {
+            Output::Json => {
                 let json = serde_json::to_string(frame)
                     .map_err(|error| Failure::new(Exit::Internal, error))?;
                 print_text(&format!("{json}\n"))
             }
-            Screen::Text => {
-                let text = report::frame_text(frame, WIDTH);
-                print_text(&format!("{}\n", plain(&text)))
-            }
-            Screen::Terminal => {
-                let (rows, columns) = Term::stdout().size();
-                let (rows, columns) = (usize::from(rows), usize::from(columns));
-                let text = plain(&report::frame_text(frame, columns));
-                print_text(&format!("{CLEAR}{}", cut(&text, rows, columns)))
+            Output::Text => print_text(&format!("{}\n", text(frame))),
+            Output::Drawn(latest) => {
+                let mut newest = latest.frame.lock().unwrap_or_else(|it| it.into_inner());
+                *newest = Some(frame.clone());
+                Ok(())
             }
         }
     }
 }
 
-/// The part of a text that a terminal of this size has room for.
-fn cut(text: &str, rows: usize, columns: usize) -> String {
-    let lines = text.lines().take(rows);
-    let lines: Vec<String> = lines
-        .map(|line| line.chars().take(columns).collect())
-        .collect();
-    lines.join("\n")
+fn text(frame: &Frame) -> String {
+    plain(&report::frame_text(frame, WIDTH))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::cut;
-
-    #[test]
-    fn a_frame_is_never_larger_than_the_terminal() {
-        assert_eq!(cut("one\ntwo\nthree\n", 2, 80), "one\ntwo");
-        assert_eq!(cut("größe", 24, 3), "grö");
+/// Draws frames as they come and does what keys say, until `q`, until `stop`, or until the frames
+/// end, unless the last one `stays`.
+fn draw(latest: &Latest, stays: bool, stop: &AtomicBool) -> Result<(), Failure> {
+    let screen = Screen::enter()?;
+    let has_colors = has_colors();
+    let mut view = View::default();
+    let mut shown = None;
+    let mut size = (0, 0);
+    loop {
+        let mut is_new = screen.size() != size;
+        if let Some(frame) = latest.take().filter(|_| !view.is_paused) {
+            shown = Some(frame);
+            is_new = true;
+        }
+        if is_new {
+            size = screen.size();
+            screen.draw(&view.lines(shown.as_ref(), size, has_colors))?;
+        }
+        for key in screen.keys(TICK)? {
+            match view.press(key) {
+                Act::Nothing => {}
+                Act::Draw => screen.draw(&view.lines(shown.as_ref(), size, has_colors))?,
+                Act::Quit => stop.store(true, Ordering::Relaxed),
+            }
+        }
+        let has_ended = latest.has_ended.load(Ordering::Relaxed) && !stays;
+        if stop.load(Ordering::Relaxed) || has_ended {
+            break;
+        }
+    }
+    drop(screen);
+    // What was last seen stays with the reader.
+    match latest.take().or(shown) {
+        Some(frame) => print_text(&format!("{}\n", text(&frame))),
+        None => Ok(()),
     }
 }

@@ -5,6 +5,7 @@ use super::profile_name;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text};
+use crate::progress::left;
 use ::launch::WorkingSet;
 use ::launch::profile::{Profile, Store, Timing};
 use ::launch::residency::{drop_caches, forget};
@@ -74,8 +75,10 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let mut cold: [Vec<Duration>; 3] = Default::default();
     let mut warm: [Vec<Duration>; 2] = Default::default();
+    let began = Instant::now();
     for run in 0..args.runs {
-        eprintln!("[{}/{}] {name}", run + 1, args.runs);
+        let left = left(began.elapsed(), u64::from(run), u64::from(args.runs));
+        eprintln!("[{}/{}] {name}{left}", run + 1, args.runs);
         // In turns, so that what changes meanwhile changes for all.
         for (kind, times) in COLD.iter().zip(&mut cold) {
             make_cold(&profile)?;
@@ -87,6 +90,10 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
             go_on(&stop)?;
         }
     }
+    let (cold_spread, warm_spread) = (
+        cold.each_ref().map(|it| spread(it)),
+        warm.each_ref().map(|it| spread(it)),
+    );
     let (cold, warm) = (cold.map(median), warm.map(median));
     if args.keep {
         let fastest = (0..COLD.len()).min_by_key(|&kind| cold[kind]);
@@ -95,7 +102,10 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
     }
     match args.json {
         true => print_text(&json(&as_json(&cold, &warm))?),
-        false => print_text(&(in_words("cold", &COLD, &cold) + &in_words("warm", &WARM, &warm))),
+        false => print_text(
+            &(in_words("cold", &COLD, &cold, &cold_spread)
+                + &in_words("warm", &WARM, &warm, &warm_spread)),
+        ),
     }
 }
 
@@ -157,16 +167,35 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-fn in_words(cache: &str, kinds: &[Kind], medians: &[Duration]) -> String {
+/// How far the middle half of the times reaches.
+fn spread(times: &[Duration]) -> Duration {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    let quarter = times.len() / 4;
+    times[times.len() - 1 - quarter] - times[quarter]
+}
+
+/// The first kind is what the others are compared with. A difference that starts of one kind have
+/// among themselves says nothing.
+fn in_words(cache: &str, kinds: &[Kind], medians: &[Duration], spreads: &[Duration]) -> String {
     let mut text = format!("{cache} start, median\n");
-    for (kind, time) in kinds.iter().zip(medians) {
+    let mut has_unclear = false;
+    for ((kind, time), spread) in kinds.iter().zip(medians).zip(spreads) {
         let change = time.as_secs_f64() / medians[0].as_secs_f64() - 1.0;
+        let differs = time.abs_diff(medians[0]) > spreads[0].max(*spread);
+        let is_unclear = kind.argument.is_some() && !differs;
+        has_unclear |= is_unclear;
         text += &format!(
-            "{:>9.1} ms {:>+6.1} %  {}\n",
+            "{:>9.1} ms {:>+6.1} %  {}{}\n",
             time.as_secs_f64() * 1e3,
             change * 100.0,
-            kind.words
+            kind.words,
+            if is_unclear { " (unclear)" } else { "" }
         );
+    }
+    if has_unclear {
+        text +=
+            "unclear: starts of one kind differ as much; end other programs, or give more --runs\n";
     }
     text
 }
@@ -180,4 +209,38 @@ fn as_json(cold: &[Duration; 3], warm: &[Duration; 2]) -> serde_json::Value {
         "warm_demand_ms": ms(warm[0]),
         "warm_loaded_ms": ms(warm[1]),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(spread_ms: u64) -> String {
+        let ms = Duration::from_millis;
+        let (medians, spreads) = ([ms(800), ms(500), ms(700)], [ms(spread_ms); 3]);
+        in_words("cold", &COLD, &medians, &spreads)
+    }
+
+    #[test]
+    fn a_difference_within_the_spread_is_unclear() {
+        let quiet = text(20);
+        assert!(quiet.contains("-37.5 %  loaded, then started\n"), "{quiet}");
+        assert!(!quiet.contains("unclear"), "{quiet}");
+        let busy = text(200);
+        assert!(
+            busy.contains("-12.5 %  loaded while it starts (unclear)"),
+            "{busy}"
+        );
+        assert!(busy.contains("-37.5 %  loaded, then started\n"), "{busy}");
+        assert!(busy.contains("end other programs"), "{busy}");
+    }
+
+    #[test]
+    fn the_spread_leaves_out_the_ends() {
+        let times = [100, 101, 102, 103, 900]
+            .map(Duration::from_millis)
+            .to_vec();
+        assert_eq!(spread(&times), Duration::from_millis(2));
+        assert_eq!(spread(&[Duration::from_millis(7)]), Duration::ZERO);
+    }
 }

@@ -32,8 +32,8 @@ const LOOKS_FOR_SIGNALS: Timespec = Timespec {
 
 #[derive(clap::Args)]
 pub struct Grounds {
-    /// Threads of the trace that are in front, by name, `Pool*` for all that begin so; they are
-    /// played by a process of their own, and their times are told apart
+    /// Threads of the trace that are in front, by name: `Pool*` for all that begin so. A process of
+    /// its own plays them, and their times are told apart
     #[arg(
         long,
         value_delimiter = ',',
@@ -44,8 +44,8 @@ pub struct Grounds {
     /// Leave out what the other threads did
     #[arg(long, requires = "front", group = "others")]
     alone: bool,
-    /// The directory of a cgroup that the process in front is moved to; the others then need one
-    /// as well, or are left out, as the process that plays them begins in its parent's
+    /// The directory of a cgroup that the process in front is moved to. Give the others one as
+    /// well, or leave them out: the process that plays them begins in its parent's
     #[arg(long, value_name = "DIR", requires_all = ["front", "others"])]
     front_cgroup: Option<PathBuf>,
     /// The directory of a cgroup that the process of the other threads is moved to

@@ -2,6 +2,10 @@
 // Each test file is a crate of its own and uses a part of it.
 #![allow(dead_code)]
 
+#[allow(dead_code)]
+#[path = "../schema/mod.rs"]
+mod schema;
+
 use crate::system::{APPS, System};
 use serde_json::Value;
 use std::path::Path;
@@ -51,7 +55,9 @@ pub fn fg(system: &System, arguments: &[&str]) -> Ended {
 pub fn status(system: &System) -> Value {
     let ended = fg(system, &["status", "--json"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    serde_json::from_str(&ended.stdout).unwrap()
+    let status = serde_json::from_str(&ended.stdout).unwrap();
+    schema::check("fg status", &status);
+    status
 }
 
 /// A daemon that listens.

@@ -7,9 +7,9 @@ use sentences::{share, size, time};
 
 const STYLE: &str = include_str!("style.css");
 const WIDTH: f64 = 1000.0;
-const LABEL: f64 = 210.0;
-const LANE: f64 = 46.0;
 const DRAWN: f64 = 34.0;
+/// Parts of the time that ticks mark.
+const TICKS: u64 = 4;
 
 /// The report as a whole HTML page.
 pub fn render(report: &Report) -> String {
@@ -22,7 +22,7 @@ pub fn render(report: &Report) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { "frontrow iopro: " (report.recording.target) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(record::html::STYLE)) (PreEscaped(STYLE)) }
             }
             body {
                 main {
@@ -48,6 +48,7 @@ pub fn render(report: &Report) -> String {
                         (classes("Everybody, the kernel's threads among them", &report.everybody))
                     }
                     (notes(report))
+                    (next())
                 }
             }
         }
@@ -55,74 +56,61 @@ pub fn render(report: &Report) -> String {
     page.into_string()
 }
 
+/// The lanes' names and values are text of the page, so that they can be read at any width: only
+/// the pictures are as wide as there is room.
 fn timeline(timeline: &Timeline) -> Markup {
     let bins = timeline.lanes.first().map_or(0, |lane| lane.mean.len());
     let end_ns = timeline.bin_ns * bins as u64;
-    let bottom = LANE * timeline.lanes.len() as f64;
     html! {
         section {
             h2 { "What happened when" }
             p.lead {
                 "How many there were at once, on average; the number beside a lane is its highest. "
-                "Waits are the foreground's, the lanes below are everybody's."
+                "Waits are the foreground's, the lanes below are everybody's. The time goes from 0 to "
+                (time(end_ns)) "."
             }
-            figure.card {
-                svg viewBox={ "0 0 " (WIDTH) " " (at(bottom + 24.0)) } role="img"
-                    aria-label="the load of each layer over time" {
-                    @for tick in 0..=5u64 {
-                        @let x = LABEL + (WIDTH - LABEL) * tick as f64 / 5.0;
-                        line.grid x1=(at(x)) x2=(at(x)) y1="0" y2=(at(bottom)) {}
-                        text.tick x=(at(x)) y=(at(bottom + 18.0)) text-anchor=[anchor(tick)] {
-                            (time(end_ns / 5 * tick))
-                        }
-                    }
-                    @for (place, lane) in timeline.lanes.iter().enumerate() {
-                        (draw(lane, place))
-                    }
+            figure.card.lanes {
+                @for (place, lane) in timeline.lanes.iter().enumerate() { (draw(lane, place)) }
+                div.ticks aria-hidden="true" {
+                    @for tick in 0..=TICKS { span { (time(end_ns / TICKS * tick)) } }
                 }
             }
         }
     }
 }
 
-fn anchor(tick: u64) -> Option<&'static str> {
-    match tick {
-        0 => None,
-        5 => Some("end"),
-        _ => Some("middle"),
-    }
-}
-
 fn draw(lane: &Lane, place: usize) -> Markup {
-    let base = LANE * (place + 1) as f64 - 4.0;
     let most = lane.mean.iter().copied().fold(0.0, f64::max);
+    let highest = match most > 0.0 {
+        true => format!("up to {}", number::significant(most)),
+        false => "none".to_owned(),
+    };
+    let id = format!("lane-{place}");
     html! {
-        g class={ "hue-" (place) } {
-            text x="0" y=(at(base - 14.0)) { (lane.name) }
-            text.tick x="0" y=(at(base)) {
-                @if most > 0.0 { "up to " (number::significant(most)) } @else { "none" }
+        p.lane { (lane.name) " " small { (highest) } }
+        @if most > 0.0 {
+            svg class={ "hue-" (place) } viewBox={ "0 0 " (WIDTH) " " (DRAWN) } role="img"
+                preserveAspectRatio="none" aria-labelledby={ (id) "-title" } {
+                title id={ (id) "-title" } { (lane.name) " over time, " (highest) }
+                path d=(area(lane, most)) { title { (lane.name) " over time, " (highest) } }
             }
-            @if most > 0.0 {
-                path d=(area(lane, base, most)) { title { (lane.name) } }
-            }
-            line.grid x1=(at(LABEL)) x2=(at(WIDTH)) y1=(at(base)) y2=(at(base)) {}
         }
     }
 }
 
-/// SVG path of the area between the line `base` and a lane's values; `most` is the largest value.
-fn area(lane: &Lane, base: f64, most: f64) -> String {
-    let step = (WIDTH - LABEL) / lane.mean.len().max(1) as f64;
-    let mut path = format!("M{} {}", at(LABEL), at(base));
-    let mut last = base;
+/// SVG path of the area below a lane's values; `most` is the largest value.
+fn area(lane: &Lane, most: f64) -> String {
+    let step = WIDTH / lane.mean.len().max(1) as f64;
+    let mut path = format!("M0 {}", at(DRAWN));
+    let mut last = DRAWN;
     for (bin, mean) in lane.mean.iter().enumerate() {
-        let y = base - mean / most * DRAWN;
+        let y = DRAWN - mean / most * DRAWN;
         if (y - last).abs() >= 0.05 {
-            path.push_str(&format!("H{}V{}", at(LABEL + step * bin as f64), at(y)));
+            path.push_str(&format!("H{}V{}", at(step * bin as f64), at(y)));
             last = y;
         }
     }
-    path.push_str(&format!("H{}V{}Z", at(WIDTH), at(base)));
+    path.push_str(&format!("H{}V{}Z", at(WIDTH), at(DRAWN)));
     path
 }
 
@@ -138,7 +126,7 @@ fn table(title: &str, lead: &str, headings: &[&str], rows: Vec<Vec<Markup>>) -> 
             section {
                 h2 { (title) }
                 @if !lead.is_empty() { p.lead { (lead) } }
-                div.scroll tabindex="0" {
+                div.scroll tabindex="0" role="region" aria-label=(title) {
                     table {
                         thead { tr { @for heading in headings { th scope="col" { (heading) } } } }
                         tbody {
@@ -297,6 +285,28 @@ fn notes(report: &Report) -> Markup {
                     @if let Some(linked) = linked { li { (linked) } }
                     @for caveat in caveats { li { (caveat) } }
                 }
+            }
+        }
+    }
+}
+
+fn next() -> Markup {
+    let steps = [
+        (
+            "Says who waits on this machine, for whom, and tries the first advice:",
+            "sudo frontrow doctor --try",
+        ),
+        (
+            "Gives a disk the scheduler that serves first what somebody waits for:",
+            "sudo frontrow sched enable /home",
+        ),
+    ];
+    html! {
+        section {
+            h2 { "What to do next" }
+            @for (words, command) in steps {
+                p.step { (words) }
+                pre tabindex="0" role="region" aria-label=(words) { code { (command) } }
             }
         }
     }

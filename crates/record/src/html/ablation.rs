@@ -2,16 +2,14 @@
 //! to NONE (paper figures 8 and 9), and the counters.
 
 use super::at;
+use super::chart::{BAR, ROW, WIDTH};
 use crate::ablation::{self, Ablation, Counts, Variant};
 use crate::summary::{IDLE, Summary};
 use crate::{metric, number, title};
 use maud::{Markup, html};
 
-const WIDTH: f64 = 480.0;
 const LABEL: f64 = 118.0;
 const VALUE: f64 = 128.0;
-const ROW: f64 = 27.0;
-const BAR: f64 = 15.0;
 
 /// One stack of a chart.
 struct Stack<'a> {
@@ -53,7 +51,7 @@ pub fn section(summary: &Summary) -> Option<Markup> {
             }
             details {
                 summary { "Waits, share found and time waited, for each workload" }
-                div.scroll tabindex="0" { (counters(&ablations)) }
+                div.scroll tabindex="0" role="region" aria-label="Waits by workload" { (counters(&ablations)) }
             }
         }
     })
@@ -78,7 +76,7 @@ fn totals(ablation: &Ablation, place: usize) -> Markup {
         });
     html! {
         figcaption {
-            strong { (ablation.workload) } " total time"
+            strong { (ablation.workload) ": total time by what is promoted" }
             span.aside { (title::load(&ablation.load)) }
         }
         (stacks(&rows.collect::<Vec<_>>(), &format!("total-{place}"), "total time"))
@@ -109,7 +107,7 @@ fn waits(ablation: &Ablation, place: usize) -> Markup {
     });
     html! {
         figcaption {
-            strong { (ablation.workload) } " time waited, all tasks together"
+            strong { (ablation.workload) ": time waited by what is promoted, all tasks together" }
             span.aside {
                 @for name in &ablation.dependencies {
                     span class={ "key dependency-" (name) } {} (name) " "
@@ -190,7 +188,7 @@ fn counters(ablations: &[Ablation]) -> Markup {
                 tbody {
                     tr.group {
                         th scope="rowgroup" colspan=(dependencies.len() * 3 + 1) {
-                            (title::situation(&ablation.workload, &ablation.load))
+                            span { (title::situation(&ablation.workload, &ablation.load)) }
                         }
                     }
                     @for variant in &ablation.variants {

@@ -2,12 +2,12 @@
 //! stretched so that rare slow operations are visible.
 
 use super::axis::LogAxis;
+use super::chart::WIDTH;
 use super::{at, series};
 use crate::summary::{Figure, Summary};
 use crate::{Histogram, metric, number, policy, title};
 use maud::{Markup, html};
 
-const WIDTH: f64 = 480.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 14.0;
 const HEIGHT: f64 = 230.0;
@@ -138,7 +138,7 @@ fn draw(figure: &Figure, lines: &[Line], head_rows: usize, place: usize) -> Mark
     let (title_id, text_id) = (format!("cdf-{place}-title"), format!("cdf-{place}-text"));
     html! {
         figcaption {
-            strong { (figure.workload) " " (operation) }
+            strong { (figure.workload) " " (operation) ": share of operations by latency" }
             span.aside { (title::load(&figure.load)) }
         }
         svg viewBox={ "0 0 " (WIDTH) " " (at(bottom + AXIS)) } role="img"
@@ -169,10 +169,10 @@ fn draw(figure: &Figure, lines: &[Line], head_rows: usize, place: usize) -> Mark
             }
             @for line in lines {
                 path class={ "curve " (line.class) } d=(path(line, &axis, &nines)) {
-                    title { (line.name) }
+                    title { (said(line)) }
                 }
                 circle class={ "end " (line.class) } r="3"
-                    cx=(at(axis.place(line.worst_ns()))) cy=(at(head)) {}
+                    cx=(at(axis.place(line.worst_ns()))) cy=(at(head)) { title { (said(line)) } }
             }
             @for label in &labels.placed {
                 text class={ "label " (lines[label.line].class) } x=(at(label.left))
@@ -268,19 +268,20 @@ fn labels(lines: &[Line]) -> Labels {
 }
 
 fn description(lines: &[Line]) -> String {
-    let each = lines.iter().map(|line| {
-        let at_share = |share: f64| {
-            let point = line.points.iter().find(|(_, reached)| *reached >= share);
-            let latency_ns = point.map_or(0.0, |(latency_ns, _)| *latency_ns as f64);
-            number::with_unit(latency_ns, "ns")
-        };
-        format!(
-            "{}: half within {}, 99 % within {}, worst {}",
-            line.name,
-            at_share(0.5),
-            at_share(0.99),
-            at_share(1.0)
-        )
-    });
-    each.collect::<Vec<_>>().join("; ")
+    lines.iter().map(said).collect::<Vec<_>>().join("; ")
+}
+
+fn said(line: &Line) -> String {
+    let at_share = |share: f64| {
+        let point = line.points.iter().find(|(_, reached)| *reached >= share);
+        let latency_ns = point.map_or(0.0, |(latency_ns, _)| *latency_ns as f64);
+        number::with_unit(latency_ns, "ns")
+    };
+    format!(
+        "{}: half within {}, 99 % within {}, worst {}",
+        line.name,
+        at_share(0.5),
+        at_share(0.99),
+        at_share(1.0)
+    )
 }

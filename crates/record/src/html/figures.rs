@@ -24,7 +24,7 @@ pub fn section(summary: &Summary) -> Option<Markup> {
                         " Hover over a figure for its 95 % interval and range over the seeds."
                     }
                 }
-                div.scroll tabindex="0" { (draw(section)) }
+                div.scroll tabindex="0" role="region" aria-label=(caption::explanation(section, summary)) { (draw(section)) }
             }
         }
     })
@@ -45,7 +45,7 @@ fn draw(section: &Section) -> Markup {
                 tbody {
                     tr.group {
                         th scope="rowgroup" colspan=(section.columns.len() + 1) {
-                            (title::situation(&group.workload, &group.load))
+                            span { (title::situation(&group.workload, &group.load)) }
                         }
                     }
                     @for line in &group.lines { (draw_line(line, &section.columns)) }

@@ -2,13 +2,15 @@
 //! a card; all policies of a situation have the same scales.
 
 use super::at;
+use super::chart::WIDTH;
 use crate::{ResultFile, Row, Series, title};
 use maud::{Markup, html};
 
-const WIDTH: f64 = 480.0;
 const LEFT: f64 = 44.0;
 const HEIGHT: f64 = 74.0;
 const GAP: f64 = 26.0;
+/// Room for a tick's text.
+const TICK: f64 = 36.0;
 
 /// Owners of requests, and their style classes.
 const OWNERS: [(&str, &str); 3] = [
@@ -79,7 +81,7 @@ pub fn section(result: &ResultFile) -> Option<Markup> {
                 div.cards {
                     @for (place, policy) in situation.policies.iter().enumerate() {
                         figure.card {
-                            figcaption { strong { (policy) } }
+                            figcaption { strong { (policy) ": queue and device over time" } }
                             (draw(situation, policy, &format!("flow-{number}-{place}")))
                         }
                     }
@@ -136,12 +138,19 @@ fn draw(situation: &Situation, policy: &str, id: &str) -> Markup {
             @for (number, (what, words)) in PANELS.iter().enumerate() {
                 (panel(situation, policy, (what, words), (HEIGHT + GAP) * number as f64, scale))
             }
-            @for second in 0..=(longest_ms / 1e3) as u32 {
+            @for second in (0..=(longest_ms / 1e3) as u32).step_by(seconds_apart(scale)) {
                 text.tick x=(at(LEFT + f64::from(second) * 1e3 * scale)) y=(at(bottom + 14.0))
                     text-anchor="middle" { (second) " s" }
             }
         }
     }
+}
+
+/// Seconds between two ticks that have room beside each other.
+fn seconds_apart(scale: f64) -> usize {
+    let apart = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+    let fits = |seconds: &usize| *seconds as f64 * 1e3 * scale >= TICK;
+    apart.into_iter().find(fits).unwrap_or(1000)
 }
 
 fn panel(
@@ -162,7 +171,9 @@ fn panel(
         line.grid x1=(at(LEFT)) x2=(at(WIDTH)) y1=(at(ceiling)) y2=(at(ceiling)) {}
         @for (owner, class) in OWNERS {
             @if let Some(series) = situation.series(policy, owner, what) {
-                path class={ "curve " (class) } d=(path(series, scale, floor, height)) {}
+                path class={ "curve " (class) } d=(path(series, scale, floor, height)) {
+                    title { (owner) ": " (words) ", on average " (format!("{:.2}", series.mean())) }
+                }
             }
         }
         line.base x1=(at(LEFT)) x2=(at(WIDTH)) y1=(at(floor)) y2=(at(floor)) {}

@@ -42,8 +42,8 @@ pub fn ranges() -> Vec<String> {
 
 fn draw(matrix: &Matrix) -> Markup {
     html! {
-        h3 { (matrix.policy) }
-        div.scroll tabindex="0" {
+        h3 { (matrix.policy) ": times slower than alone" }
+        div.scroll tabindex="0" role="region" aria-label=(matrix.policy) {
             table.matrix {
                 thead {
                     tr {

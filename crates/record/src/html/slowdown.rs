@@ -2,16 +2,14 @@
 //! that begins at unloaded.
 
 use super::axis::LogAxis;
+use super::chart::{BAR, ROW, WIDTH, label_width, shortened};
 use super::{at, series};
 use crate::summary::{Cell, Figure, Summary};
 use crate::{metric, number, policy, title};
 use maud::{Markup, html};
 
-const WIDTH: f64 = 480.0;
-const LABEL: f64 = 96.0;
-const VALUE: f64 = 116.0;
-const ROW: f64 = 27.0;
-const BAR: f64 = 15.0;
+/// Room for a value and its ratio, right of the longest bar.
+const VALUE: f64 = 118.0;
 const AXIS: f64 = 26.0;
 
 /// Chart of one workload.
@@ -106,24 +104,25 @@ fn bar<'a>(
 }
 
 fn draw(chart: &Chart, summary: &Summary, range: (f64, f64), place: usize) -> Markup {
-    let axis = LogAxis::new(range, LABEL, WIDTH - LABEL - VALUE);
+    let label = label_width(chart.bars.iter().map(|bar| bar.policy));
+    let axis = LogAxis::new(range, label, WIDTH - label - VALUE);
     let bottom = ROW * chart.bars.len() as f64;
     let figure = chart.figure;
     let heading = title::workload(&figure.workload).unwrap_or(&figure.workload);
     let (title_id, text_id) = (format!("slow-{place}-title"), format!("slow-{place}-text"));
     html! {
         figcaption {
-            strong { (figure.workload) } " " (heading)
+            strong { (figure.workload) ": times slower than unloaded" }
             span.aside {
-                (metric::label(&figure.metric)) " "
-                (title::load(&figure.load)) " · unloaded " (figure.text(chart.unloaded))
+                (heading) ", " (title::load(&figure.load)) " · " (metric::label(&figure.metric))
+                ", unloaded " (figure.text(chart.unloaded))
             }
         }
         svg viewBox={ "0 0 " (WIDTH) " " (at(bottom + AXIS)) } role="img"
             aria-labelledby={ (title_id) " " (text_id) } {
             title id=(title_id) { (figure.workload) ": times slower than unloaded" }
             desc id=(text_id) { (description(chart)) }
-            @for tick in axis.ticks(44.0) {
+            @for tick in axis.ticks(40.0) {
                 line.grid x1=(at(axis.place(tick))) x2=(at(axis.place(tick)))
                     y1="0" y2=(at(bottom)) {}
                 text.tick x=(at(axis.place(tick))) y=(at(bottom + 17.0)) text-anchor="middle" {
@@ -131,14 +130,20 @@ fn draw(chart: &Chart, summary: &Summary, range: (f64, f64), place: usize) -> Ma
                 }
             }
             @for (row, bar) in chart.bars.iter().enumerate() {
-                (draw_bar(chart, bar, summary, &axis, row as f64 * ROW))
+                (draw_bar(chart, bar, summary, (&axis, label), row as f64 * ROW))
             }
             line.base x1=(at(axis.place(1.0))) x2=(at(axis.place(1.0))) y1="0" y2=(at(bottom)) {}
         }
     }
 }
 
-fn draw_bar(chart: &Chart, bar: &Bar, summary: &Summary, axis: &LogAxis, top: f64) -> Markup {
+fn draw_bar(
+    chart: &Chart,
+    bar: &Bar,
+    summary: &Summary,
+    (axis, label): (&LogAxis, f64),
+    top: f64,
+) -> Markup {
     let middle = top + ROW / 2.0;
     let baseline = at(middle + 4.5);
     let (from, to) = (axis.place(1.0), axis.place(bar.times));
@@ -153,7 +158,9 @@ fn draw_bar(chart: &Chart, bar: &Bar, summary: &Summary, axis: &LogAxis, top: f6
                 (bar.policy) ": " (chart.figure.text(bar.cell.mean()))
                 ", " (number::times(bar.times)) " unloaded"
             }
-            text.name x=(at(LABEL - 10.0)) y=(baseline) text-anchor="end" { (bar.policy) }
+            text.name x=(at(label - 10.0)) y=(baseline) text-anchor="end" {
+                (shortened(bar.policy))
+            }
             rect class=(series::class(bar.policy, &summary.policies))
                 x=(at(from.min(to))) y=(at(middle - BAR / 2.0)) rx="2"
                 width=(at((to - from).abs().max(2.0))) height=(at(BAR)) {}

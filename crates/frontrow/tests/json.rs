@@ -1,0 +1,181 @@
+//! What commands print with `--json` is what `docs/schema.json` says.
+
+mod schema;
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What commands have printed that need root, a guest, a disk or an app of their own.
+const SAMPLES: &str = include_str!("schema/samples.json");
+
+const TRACE: &str = "fio version 3 iolog\n0 d write 0 65536\n10 d read 0 4096\n";
+
+fn frontrow(home: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(arguments)
+        .env("HOME", home)
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("XDG_CONFIG_HOME")
+        .output()
+        .unwrap()
+}
+
+/// Fails unless the command succeeds and prints what the schema says.
+fn printed(home: &Path, command: &str, arguments: &[&str]) {
+    let words = command.split(' ').chain(arguments.iter().copied());
+    let words: Vec<&str> = words.chain(["--json"]).collect();
+    let output = frontrow(home, &words);
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    schema::check_text(command, &output.stdout);
+}
+
+/// Commands that have `--json`, by their man pages.
+fn commands_with_json() -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path();
+    let output = frontrow(pages, &["man", pages.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let mut commands = Vec::new();
+    for entry in fs::read_dir(pages).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if fs::read_to_string(&path).unwrap().contains("\\-\\-json") {
+            commands.push(name.replacen("frontrow-", "", 1).replace('-', " "));
+        }
+    }
+    commands.sort();
+    commands
+}
+
+#[test]
+fn each_command_with_json_is_described_and_no_other() {
+    let mut described = schema::commands();
+    described.retain(|name| !name.contains("--"));
+    assert_eq!(described, commands_with_json());
+}
+
+/// The checks themselves.
+#[test]
+fn what_is_not_as_described_is_found() {
+    let fault = |value: &str| schema::fault("sched build", &serde_json::from_str(value).unwrap());
+    assert_eq!(fault(r#"{"kernel": "6.12", "module": "/a.ko"}"#), None);
+    for (value, wanted) in [
+        (r#"{"kernel": "6.12"}"#, "has no module"),
+        (
+            r#"{"kernel": 6, "module": "/a.ko"}"#,
+            "sched build.kernel is no",
+        ),
+        (
+            r#"{"kernel": "", "module": "", "more": 1}"#,
+            "has more, which is not described",
+        ),
+    ] {
+        let found = fault(value).unwrap_or_default();
+        assert!(found.contains(wanted), "{value}: {found}");
+    }
+}
+
+#[test]
+fn what_was_printed_elsewhere_is_as_described() {
+    let samples: Value = serde_json::from_str(SAMPLES).unwrap();
+    for (command, value) in samples.as_object().unwrap() {
+        schema::check(command, value);
+    }
+}
+
+#[test]
+fn results_and_experiments_are_as_described() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/samples");
+    fs::copy(samples.join("fasttrack.json"), home.join("result.json")).unwrap();
+    let bench = samples.join("bench-before.json");
+    let bench = bench.to_str().unwrap();
+    printed(home, "lab list", &[]);
+    printed(home, "lab show", &["fasttrack"]);
+    printed(home, "lab show", &[home.to_str().unwrap()]);
+    printed(home, "bench compare", &[bench, bench]);
+    let run = [
+        home.to_str().unwrap(),
+        "--workload",
+        "m1",
+        "--load",
+        "idle",
+        "--scale",
+        "0.01",
+        "--seeds",
+        "1",
+    ];
+    printed(home, "bench", &run);
+}
+
+#[test]
+fn recordings_and_replays_are_as_described() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../iopro/tests/recordings");
+    for kernel in ["6.1", "6.12"] {
+        let recording = recordings.join(format!("{kernel}.iopro"));
+        printed(home, "iopro report", &[recording.to_str().unwrap()]);
+        printed(home, "iopro top", &["--from", recording.to_str().unwrap()]);
+    }
+    let trace = home.join("trace");
+    fs::write(&trace, TRACE).unwrap();
+    printed(home, "replay", &[trace.to_str().unwrap()]);
+    let onto = home.join("sandbox");
+    let recording = recordings.join("6.12.iopro");
+    let recording = recording.to_str().unwrap();
+    printed(
+        home,
+        "replay",
+        &[recording, "--onto", onto.to_str().unwrap()],
+    );
+}
+
+#[test]
+fn layouts_and_ages_are_as_described() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| -> PathBuf { home.path().join(name) };
+    let text = |name: &str| at(name).to_str().unwrap().to_owned();
+    let make = ["-q", "-F", &text("image"), "8M"];
+    assert!(
+        Command::new("mkfs.ext4")
+            .args(make)
+            .status()
+            .unwrap()
+            .success()
+    );
+    printed(
+        home.path(),
+        "snapshot save",
+        &[&text("image"), &text("snapshot")],
+    );
+    printed(
+        home.path(),
+        "snapshot restore",
+        &[&text("snapshot"), &text("again")],
+    );
+    let aged = [
+        &text("aged"),
+        "--size",
+        "16",
+        "--days",
+        "2",
+        "--sessions",
+        "1",
+    ];
+    printed(home.path(), "age", &aged);
+}
+
+#[test]
+fn what_is_installed_for_an_app_is_as_described() {
+    let home = tempfile::tempdir().unwrap();
+    let entry = home.path().join("some.desktop");
+    let text = "[Desktop Entry]\nType=Application\nName=some\nExec=/bin/true\n";
+    fs::write(&entry, text).unwrap();
+    let entry = entry.to_str().unwrap();
+    printed(home.path(), "launch install", &[entry]);
+    printed(home.path(), "launch install", &[entry, "--remove"]);
+}
