@@ -8,6 +8,7 @@ BINARY = $(wildcard $(RELEASE))
 MODULE = target/modules/$(KERNEL)/frontrow_iosched.ko
 SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
+SYSTEM_UNITS = frontrow-sched@.service frontrow-settled.service frontrow-settled.timer frontrowd.service
 SESSION_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
 DELEGATION = $(UNITS)/user@.service.d/50-frontrow.conf
 SYSUSERS = $(DESTDIR)/usr/lib/sysusers.d/frontrow.conf
@@ -38,8 +39,8 @@ install-files: need-binary $(if $(DESTDIR),,need-headers)
 	install -d $(SOURCES) $(UNITS) $(SESSION_UNITS)
 	install -m 644 kernel/iosched/Kbuild kernel/iosched/*.[ch] $(SOURCES)
 	$(FILL_IN) packaging/dkms.conf > $(SOURCES)/dkms.conf
-	for unit in frontrow-sched@ frontrowd; do \
-		$(FILL_IN) packaging/$$unit.service > $(UNITS)/$$unit.service || exit 1; done
+	for unit in $(SYSTEM_UNITS); do \
+		$(FILL_IN) packaging/$$unit > $(UNITS)/$$unit || exit 1; done
 	$(FILL_IN) packaging/frontrow-follow.service > $(SESSION_UNITS)/frontrow-follow.service
 	install -D -m 644 packaging/frontrow.sysusers $(SYSUSERS)
 	test -n "$(DESTDIR)" || systemd-sysusers $(SYSUSERS)
@@ -62,7 +63,7 @@ install-without-dkms: install-files modules
 
 # Without the program nothing could put the disks back: if this fails, all stays installed.
 put-back:
-	units="$$(systemctl list-units --all --plain --no-legend 'frontrow-sched@*' frontrowd.service | cut -d' ' -f1)"; \
+	units="$$(systemctl list-units --all --plain --no-legend 'frontrow-sched@*' frontrow-settled.timer frontrowd.service | cut -d' ' -f1)"; \
 		test -z "$$units" || systemctl disable --now $$units
 	test ! -x $(PREFIX)/bin/frontrow || $(PREFIX)/bin/frontrow sched disable
 	test ! -d /sys/module/frontrow_iosched || modprobe -r frontrow_iosched
@@ -72,9 +73,9 @@ uninstall: $(if $(DESTDIR),,put-back)
 	rm -rf $(SOURCES) $(DESTDIR)/lib/modules/$(KERNEL)/updates/frontrow_iosched.ko
 	rm -f $(DESTDIR)$(PREFIX)/bin/frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1 $(COMPLETIONS)
-	rm -f $(UNITS)/frontrow-sched@.service $(UNITS)/frontrowd.service $(DELEGATION) $(ACCOUNTING)
+	rm -f $(addprefix $(UNITS)/,$(SYSTEM_UNITS)) $(DELEGATION) $(ACCOUNTING)
 	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY) $(SYSUSERS)
-	rm -rf $(KWIN_SCRIPT)
+	rm -rf $(KWIN_SCRIPT) $(DESTDIR)/var/lib/frontrow
 
 .PHONY: need-binary need-headers install-with-dkms install-without-dkms
 need-binary:

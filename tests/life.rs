@@ -1,6 +1,6 @@
 //! A machine's life with Frontrow: a Debian with systemd is given the packages, boots, uses them, loses
-//! the daemon to kill -9, reboots, and is purged. `make stress` runs this: each release takes half a
-//! gigabyte from the network, root or sudo, and three boots of an emulated machine.
+//! the daemon to kill -9, reboots, crashes, and is purged. `make stress` runs this: each release takes half a
+//! gigabyte from the network, root or sudo, and five boots of an emulated machine.
 
 use std::fs;
 use std::path::PathBuf;
@@ -53,6 +53,22 @@ const USE: &str = "scheduler() { sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/vdb/
     test $(scheduler) = $before
     systemctl enable frontrow-sched@vdb frontrowd";
 
+/// A boot that breaks off while the scheduler is new.
+const BREAK_OFF: &str =
+    "timeout 120 sh -c 'until systemctl is-active frontrow-sched@vdb; do sleep 1; done'
+    systemctl restart frontrow-sched@vdb
+    systemctl is-active frontrow-settled.timer
+    echo c > /proc/sysrq-trigger";
+
+/// The next one does without, says so, and goes on with it once it is told to.
+const DO_WITHOUT: &str =
+    "timeout 120 sh -c 'until systemctl is-failed frontrow-sched@vdb; do sleep 1; done'
+    test ! -d /sys/module/frontrow_iosched
+    journalctl -u frontrow-sched@vdb | grep 'broke off'
+    frontrow sched status | grep 'broke off'
+    frontrow sched enable vdb
+    frontrow sched disable vdb";
+
 /// After a reboot all is as it was enabled, as soon as the disk is there; then it goes.
 const PURGE: &str =
     "scheduler() { sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/vdb/queue/scheduler; }
@@ -80,6 +96,20 @@ impl Machine {
 
     /// Boots it with these steps to take, and waits until it is off.
     fn boot(&self, steps: &str) {
+        let console = self.console_of(steps);
+        let wrong = ["WARNING:", "BUG:", "Oops", "Kernel panic"];
+        let went_well =
+            console.contains("life goes on") && !wrong.iter().any(|it| console.contains(it));
+        assert!(went_well, "{steps}\n{console}");
+    }
+
+    /// The same with steps that end in a crash.
+    fn crash(&self, steps: &str) {
+        let console = self.console_of(steps);
+        assert!(console.contains("sysrq: Trigger a crash"), "{console}");
+    }
+
+    fn console_of(&self, steps: &str) -> String {
         let steps_file = self.file("steps");
         fs::write(&steps_file, steps.replace("\n    ", "\n") + "\n").unwrap();
         let root = self.file("root.img");
@@ -97,11 +127,7 @@ impl Machine {
         machine.args(["-append", "root=/dev/vda console=ttyS0 panic=-1"]);
         machine.args(["-drive", &drive("root.img"), "-drive", &drive("data.img")]);
         let output = machine.stdin(Stdio::null()).output().unwrap();
-        let console = String::from_utf8_lossy(&output.stdout);
-        let wrong = ["WARNING:", "BUG:", "Oops", "Kernel panic"];
-        let went_well =
-            console.contains("life goes on") && !wrong.iter().any(|it| console.contains(it));
-        assert!(went_well, "{steps}\n{console}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }
 
@@ -131,18 +157,20 @@ fn install(release: &str) -> Machine {
 fn lives(release: &str) {
     let machine = install(release);
     machine.boot(USE);
+    machine.crash(BREAK_OFF);
+    machine.boot(DO_WITHOUT);
     machine.boot(PURGE);
     machine.boot(WITHOUT);
 }
 
 #[test]
-#[ignore = "takes the network, root and three boots: make stress"]
+#[ignore = "takes the network, root and five boots: make stress"]
 fn debian_12_is_used_rebooted_and_purged() {
     lives("bookworm");
 }
 
 #[test]
-#[ignore = "takes the network, root and three boots: make stress"]
+#[ignore = "takes the network, root and five boots: make stress"]
 fn debian_13_is_used_rebooted_and_purged() {
     lives("trixie");
 }

@@ -32,6 +32,8 @@ enum Action {
     Enable(Enable),
     /// Put back what `enable` changed
     Disable(Disable),
+    /// Count this boot as one that went well (frontrow-settled.timer runs this)
+    Settled,
     /// Show what devices are under and how often somebody waited on a background write
     Status(ShowStatus),
     /// Build the module for a kernel
@@ -50,6 +52,9 @@ struct Enable {
     /// Load the module from this file instead of the system's module directory
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,
+    /// Refuse if an earlier boot broke off with it, or frontrow.disable=1 is on the kernel's command line
+    #[arg(long)]
+    at_boot: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -129,6 +134,7 @@ pub fn run(arguments: Sched) -> Result<(), Failure> {
     match arguments.action {
         Action::Enable(action) => enable(root, action),
         Action::Disable(action) => disable(root, &action),
+        Action::Settled => sched::boot::settle(root).map_err(failure),
         Action::Status(action) => status(root, action),
         Action::Build(action) => build(root, action),
         Action::Abi(action) => print_abi(root, action),
@@ -138,7 +144,15 @@ pub fn run(arguments: Sched) -> Result<(), Failure> {
 fn enable(root: &Path, action: Enable) -> Result<(), Failure> {
     let device = resolve(root, &action.device)?;
     let module = action.module.map_or(Module::Installed, Module::File);
-    let changes = sched::enable(root, &device, &action.boost, &module).map_err(failure)?;
+    if action.at_boot {
+        sched::boot::begin(root).map_err(failure)?;
+    }
+    let enabled = sched::enable(root, &device, &action.boost, &module);
+    // What failed in order did the boot no harm, and who asks by hand wants it at boot as well.
+    if enabled.is_err() || !action.at_boot {
+        sched::boot::settle(root).map_err(failure)?;
+    }
+    let changes = enabled.map_err(failure)?;
     let name = device.name();
     if action.json {
         return say(&json!({ "device": name, "changes": changes }).to_string());
@@ -184,6 +198,7 @@ fn disable(root: &Path, action: &Disable) -> Result<(), Failure> {
 
 fn disable_one(root: &Path, device: &Device, as_json: bool) -> Result<(), Failure> {
     let changes = sched::disable(root, device).map_err(failure)?;
+    sched::boot::settle(root).map_err(failure)?;
     let name = device.name();
     if as_json {
         return say(&json!({ "device": name, "changes": changes }).to_string());
@@ -204,6 +219,9 @@ fn status(root: &Path, action: ShowStatus) -> Result<(), Failure> {
     };
     let states = states(root, &devices)?;
     let Some(seconds) = action.watch else {
+        if sched::boot::is_without(root) && !action.json {
+            say(&Error::BootFailed.to_string())?;
+        }
         return report(
             &devices,
             &states,
@@ -360,7 +378,7 @@ pub(crate) fn failure(error: Error) -> Failure {
         | Error::NoModprobe(_)
         | Error::OtherKernel { .. }
         | Error::Build(kmod::Error::NoHeaders { .. } | kmod::Error::NoMake { .. }) => Exit::Missing,
-        Error::NotOurs { .. } => Exit::Refused,
+        Error::NotOurs { .. } | Error::TurnedOff | Error::BootFailed => Exit::Refused,
         Error::File { source, .. } | Error::Build(kmod::Error::File { source, .. }) => {
             source.into()
         }

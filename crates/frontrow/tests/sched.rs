@@ -503,6 +503,32 @@ fn a_kernel_that_refuses_the_module_is_explained() {
 }
 
 #[test]
+fn a_boot_after_one_that_broke_off_goes_without_until_somebody_asks_for_it() {
+    let machine = Machine::new();
+    machine.write("proc/cmdline", "quiet");
+    let at_boot = ["enable", "--at-boot", "mmcblk0"];
+    assert_eq!(machine.run(&at_boot).code, 0);
+    // It never comes to disabling: the next boot finds the disk as the kernel gives it.
+    let boot_again = |id: &str| {
+        machine.write("proc/sys/kernel/random/boot_id", id);
+        let schedulers = "[mq-deadline] none frontrow";
+        machine.write("sys/block/mmcblk0/queue/scheduler", schedulers);
+    };
+    boot_again("boot-2");
+    machine.refuses(&at_boot, 7, &["broke off", "journalctl -b -1"]);
+    let status = machine.run(&["status", "mmcblk0"]);
+    assert!(status.stdout.contains("broke off"), "{status:?}");
+    assert_eq!(machine.run(&["enable", "mmcblk0"]).code, 0);
+    boot_again("boot-3");
+    assert_eq!(machine.run(&at_boot).code, 0);
+    assert_eq!(machine.run(&["settled"]), done(""));
+    boot_again("boot-4");
+    assert_eq!(machine.run(&at_boot).code, 0);
+    machine.write("proc/cmdline", "quiet frontrow.disable=1");
+    machine.refuses(&at_boot, 7, &["frontrow.disable", "boot without it"]);
+}
+
+#[test]
 fn a_scheduler_that_somebody_else_set_is_left_alone() {
     let machine = Machine::new();
     machine.write("sys/block/mmcblk0/queue/scheduler", "none [frontrow]");

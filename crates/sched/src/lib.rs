@@ -5,6 +5,7 @@
 //! is done by [`enable`](fn@enable), written down by [`knobs`], and undone by [`disable`].
 
 mod boost;
+pub mod boot;
 pub mod build;
 mod counters;
 mod enable;
@@ -88,6 +89,16 @@ pub enum Error {
         /// By Secure Boot, and not by a setting of the kernel's own.
         locked_down: bool,
     },
+    /// The user turned it off for this boot.
+    #[error(
+        "frontrow.disable is on the kernel's command line, so disks keep their schedulers: boot without it"
+    )]
+    TurnedOff,
+    /// A boot with the scheduler did not come to its end.
+    #[error(
+        "an earlier boot broke off soon after it had enabled the scheduler, so this one goes without: look what that boot said last (`journalctl -b -1`), and run `frontrow sched enable DISK` to have it at boot again"
+    )]
+    BootFailed,
     /// The module was built for another kernel.
     #[error(
         "the module was built for another kernel than the running {release}: build it again (`frontrow sched build --kernel {release} --out DIR`, or `dkms autoinstall`)"
