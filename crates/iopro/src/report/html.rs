@@ -5,7 +5,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use record::number;
 use sentences::{share, size, time};
 
-const STYLE: &str = include_str!("style.css");
+/// What its pages look like, by light and by night; [`render`]'s classes are its own.
+pub const STYLE: &str = include_str!("style.css");
 const WIDTH: f64 = 1000.0;
 const LABEL: f64 = 210.0;
 const LANE: f64 = 46.0;
