@@ -6,7 +6,7 @@ use crate::observe::{Level, Observation, Pressure, Wait};
 use iopro::wait::Class;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Below this share of the time watched nothing is worth a verdict.
 const WORTH: f64 = 0.01;
@@ -138,7 +138,12 @@ pub struct Diagnosis {
 /// Judges.
 pub fn judge(seen: &Observation) -> Diagnosis {
     let mut verdicts = storage(seen);
-    verdicts.extend(cpu(seen));
+    let is_told = |cause| verdicts.iter().any(|it: &Verdict| it.cause == cause);
+    match frees_memory(seen) {
+        true if is_told(Cause::Reclaim) => {}
+        true => verdicts.extend(memory(seen)),
+        false => verdicts.extend(cpu(seen)),
+    }
     if verdicts.is_empty() {
         verdicts.extend(memory(seen));
     }
@@ -150,10 +155,15 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     let by_others = verdicts.iter().filter(|it| it.cause != Cause::OwnWrites);
     let by_others: u64 = by_others.map(|it| it.lost_ns).sum();
     verdicts.retain(|it| it.lost_ns as f64 >= WORTH_OF_LOST * by_others as f64);
-    // Whoever wrote most is what others wait for: its own waits come after theirs.
+    // Whoever wrote most is what others wait for, as is who another verdict blames: its own waits
+    // come after theirs.
+    let of_storage = verdicts.iter().filter(|it| it.kind == Kind::Storage);
+    let blamed: BTreeSet<String> = of_storage.filter_map(|it| it.culprit.clone()).collect();
     verdicts.sort_by_key(|it| {
         let is_own = it.cause == Cause::OwnWrites;
-        (is_own, wrote_most(&it.who, None, seen), Reverse(it.lost_ns))
+        let is_blamed = blamed.contains(&it.who);
+        let wrote_most = wrote_most(&it.who, None, seen);
+        (is_own, wrote_most, is_blamed, Reverse(it.lost_ns))
     });
     let lacks = seen.level.lacks().iter();
     let mut cannot_see: Vec<String> = lacks.map(|it| (*it).to_owned()).collect();
@@ -224,9 +234,7 @@ pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
         class => class,
     };
     match class {
-        Class::DirtyThrottle if is_own_doing(wait, seen) && keeps_up(wait, seen) != Some(true) => {
-            Cause::OwnWrites
-        }
+        Class::DirtyThrottle if is_throttled_for_itself(wait, seen) => Cause::OwnWrites,
         Class::DirtyThrottle => Cause::DirtyThrottling,
         Class::Reclaim => Cause::Reclaim,
         Class::Discard => Cause::Discards,
@@ -245,6 +253,8 @@ pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
         }
         Class::Tag | Class::QueueThrottle => Cause::QueueFull,
         Class::Service => served(seen),
+        // In no call: a fault on a page of the process's own, which is locked while it is read.
+        Class::Lock if call.is_empty() && served(seen) == Cause::Swap => Cause::Swap,
         Class::Lock | Class::Other => Cause::Unexplained,
     }
 }
@@ -258,9 +268,11 @@ fn writer<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
     let others = seen
         .writers_to(seen.disk_of(wait))
         .filter(|it| it.name != wait.who);
-    let most = others.max_by_key(|it| it.written_bytes)?;
-    let rate = most.written_bytes as f64 / (seen.watched_ns.max(1) as f64 / 1e9);
-    let is_much = rate >= WRITER_BYTES_PER_S && most.written_bytes > seen.written_by(&wait.who);
+    let disk = seen.disk_of(wait);
+    let others = others.map(|it| (seen.written_to(disk, it), it));
+    let (written, most) = others.max_by_key(|it| it.0)?;
+    let rate = written as f64 / (seen.watched_ns.max(1) as f64 / 1e9);
+    let is_much = rate >= WRITER_BYTES_PER_S && written > seen.written_by(&wait.who);
     is_much.then_some(&most.name)
 }
 
@@ -279,8 +291,14 @@ fn is_own_doing(wait: &Wait, seen: &Observation) -> bool {
 /// Whether nearly all that was written, to this disk or to any, was written by this process.
 fn wrote_most(who: &str, disk: Option<&str>, seen: &Observation) -> bool {
     let own = seen.written_by(who);
-    let all: u64 = seen.writers_to(disk).map(|it| it.written_bytes).sum();
+    let all = seen.writers_to(disk).map(|it| seen.written_to(disk, it));
+    let all: u64 = all.sum();
     own > 0 && own as f64 >= OWN_SHARE * all as f64
+}
+
+/// Who the device works for meanwhile, which the link tells, is not who made the pages dirty.
+fn is_throttled_for_itself(wait: &Wait, seen: &Observation) -> bool {
+    wrote_most(&wait.who, seen.disk_of(wait), seen) && keeps_up(wait, seen) != Some(true)
 }
 
 /// Whether the waiter's disk has time to spare: then it is throttled for what is dirty for another
@@ -377,7 +395,7 @@ fn culprit<'a>(
             // The limit is the machine's, and the slowest disk's pages stay dirty.
             let disk = seen.busiest_disk().map(|it| it.disk.as_str());
             let others = seen.writers_to(disk).filter(|it| it.name != who);
-            let writer = others.max_by_key(|it| it.written_bytes);
+            let writer = others.max_by_key(|it| seen.written_to(disk, it));
             (writer.map(|it| it.name.as_str()), linked.is_some())
         }
         Cause::SyncAll | Cause::FsyncBehindWriteback => {
@@ -502,6 +520,20 @@ fn cpu(seen: &Observation) -> Option<Verdict> {
         Some(&user.name),
         busy,
     ))
+}
+
+/// Whether the CPU is used for freeing memory: who has it most waits for memory as well, and the
+/// kernel, which counts what a task does for that as want of memory, counts more of it than of
+/// want of a CPU.
+fn frees_memory(seen: &Observation) -> bool {
+    let Pressure {
+        memory_ns, cpu_ns, ..
+    } = seen.pressure;
+    let Some(user) = seen.users.iter().max_by_key(|it| it.cpu_ns) else {
+        return false;
+    };
+    let mut own = seen.waits.iter().filter(|it| it.who == user.name);
+    memory_ns >= cpu_ns && own.any(|it| cause_of(it, seen).row().kind == Kind::Memory)
 }
 
 /// Want of memory although nobody was seen to wait for it.

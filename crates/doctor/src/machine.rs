@@ -162,11 +162,14 @@ impl Machine {
         }
         let mounts = all_mounts(root)?;
         let hidden = hidden(root, &mounts);
+        // Where a dead server would have to answer, nobody asks.
+        let disk_of = |point: &Path, remote: bool| {
+            let found = (!remote).then(|| Device::resolve(root, &point.to_string_lossy()));
+            Some(found?.ok()?.name().to_owned())
+        };
         let mounts = mounts.into_iter().map(|(point, mount)| Mounted {
             remote: is_remote(&mount.filesystem),
-            disk: Device::resolve(root, &point.to_string_lossy())
-                .ok()
-                .map(|device| device.name().to_owned()),
+            disk: disk_of(&point, is_remote(&mount.filesystem)),
             point: point.to_string_lossy().into_owned(),
             filesystem: mount.filesystem,
         });

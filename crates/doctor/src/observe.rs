@@ -166,6 +166,23 @@ impl Observation {
         })
     }
 
+    /// How much of what processes of this name wrote may have gone to this disk, or to any. Of
+    /// those whose disks are not known it is no more than was written to it beyond what others did.
+    pub fn written_to(&self, disk: Option<&str>, user: &User) -> u64 {
+        let traffic = self
+            .disks
+            .iter()
+            .find(|it| Some(it.disk.as_str()) == disk)
+            .filter(|_| user.writes_to.is_empty());
+        let Some(traffic) = traffic else {
+            return user.written_bytes;
+        };
+        let known = self.writers_to(disk).filter(|it| !it.writes_to.is_empty());
+        let known: u64 = known.map(|it| it.written_bytes).sum();
+        let rest = traffic.written_bytes.saturating_sub(known);
+        user.written_bytes.min(rest)
+    }
+
     /// The disk that a wait has to do with: that of its file, or the only one it writes to.
     pub fn disk_of(&self, wait: &Wait) -> Option<&str> {
         if let Some(file) = &wait.file {

@@ -12,7 +12,15 @@ use std::path::Path;
 /// One without arguments, such as sync, has another beginning.
 const CALLS: [&str; 4] = ["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_"];
 /// Where a task waits that a file system's server or process has to answer.
-const REMOTE: [&str; 4] = ["request_wait_answer", "rpc_wait_bit", "nfs_", "cifs_"];
+const REMOTE: [&str; 7] = [
+    "request_wait_answer",
+    "fuse_",
+    "rpc_wait_bit",
+    "nfs_",
+    "cifs_",
+    "p9_client_",
+    "ceph_",
+];
 
 /// Functions of waits that iopro's programs tell, and a sample only by its stack. The first entry
 /// that is in the stack decides; those of [`Class::of_stack`] come before.
@@ -48,15 +56,9 @@ pub struct Stacks {
 impl Stacks {
     /// Looks at all tasks, which stand for `since_ns` each.
     pub fn sample(&mut self, root: &Path, since_ns: u64) {
-        for (process, thread) in tasks(root) {
-            let directory = root.join(format!("proc/{process}/task/{thread}"));
-            let text = fs::read_to_string(directory.join("stat")).unwrap_or_default();
-            let Some(task) = Task::parse(&text).filter(|it| it.is_blocked()) else {
-                continue;
-            };
-            let stack = place(&directory);
+        for (who, stack) in blocked(root) {
             let functions: Vec<&str> = stack.iter().map(String::as_str).collect();
-            self.add(&task.name, &functions, since_ns);
+            self.add(&who, &functions, since_ns);
         }
     }
 
@@ -90,6 +92,25 @@ impl Stacks {
             });
         waits.collect()
     }
+}
+
+/// In which call each process is blocked, by its name.
+pub fn calls_under_way(root: &Path) -> BTreeMap<String, String> {
+    let calls = blocked(root).filter_map(|(who, stack)| {
+        let functions: Vec<&str> = stack.iter().map(String::as_str).collect();
+        Some((who, told_by(&functions).0?))
+    });
+    calls.collect()
+}
+
+/// The names of blocked tasks and the functions that they are in.
+fn blocked(root: &Path) -> impl Iterator<Item = (String, Vec<String>)> {
+    tasks(root).into_iter().filter_map(|(process, thread)| {
+        let directory = root.join(format!("proc/{process}/task/{thread}"));
+        let text = fs::read_to_string(directory.join("stat")).ok()?;
+        let task = Task::parse(&text).filter(Task::is_blocked)?;
+        Some((task.name, place(&directory)))
+    })
 }
 
 /// The call, the class, and whether a remote file system has to answer.

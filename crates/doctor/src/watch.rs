@@ -3,7 +3,7 @@
 use crate::live::{MOST_NAMES, OTHERS};
 use crate::machine::Machine;
 use crate::observe::{Level, Memory, Observation, Pressure, Traffic, User, Wait};
-use crate::stacks::Stacks;
+use crate::stacks::{Stacks, calls_under_way};
 use device::Statistics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -70,6 +70,16 @@ struct Used {
     read_bytes: u64,
     written_bytes: u64,
     cpu_ns: u64,
+}
+
+impl Used {
+    fn read(&mut self) -> &mut u64 {
+        &mut self.read_bytes
+    }
+
+    fn written(&mut self) -> &mut u64 {
+        &mut self.written_bytes
+    }
 }
 
 /// A process, as long as it was seen.
@@ -142,6 +152,8 @@ pub struct Watch {
     sampled: Instant,
     sample_every: Duration,
     io_seen_ns: u64,
+    /// In which call processes were blocked when it began.
+    calls_before: BTreeMap<String, String>,
     /// Counters at the end, and how long it took until then.
     after: Option<(Counters, Duration)>,
 }
@@ -156,6 +168,7 @@ impl Watch {
             begun: now,
             io_seen_ns: before.pressure.io_ns,
             before,
+            calls_before: calls_under_way(root),
             processes: BTreeMap::new(),
             ended: BTreeMap::new(),
             looked: now,
@@ -173,22 +186,26 @@ impl Watch {
         self.begun.elapsed()
     }
 
-    /// Looks at what is due, with samples of blocked tasks if `sampling`; then sleep.
+    /// Looks at what is due, with samples of all blocked tasks if `sampling`, else with few, for
+    /// those that wait for a server; then sleep.
     pub fn turn(&mut self, sampling: bool) {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             self.look(false);
         }
-        if !sampling {
+        let since = self.sampled.elapsed();
+        if !sampling && since < SAMPLE_AT_REST {
             return;
         }
-        let since = self.sampled.elapsed();
         let io_ns = pressure(&self.root, "io");
         let pressed = io_ns != std::mem::replace(&mut self.io_seen_ns, io_ns);
         if pressed && since >= self.sample_every || since >= SAMPLE_AT_REST {
             self.sampled = Instant::now();
             // What was not looked at is not told of.
-            let stands_for = since.min(self.sample_every * 2);
+            let stands_for = match sampling {
+                true => since.min(self.sample_every * 2),
+                false => since.min(SAMPLE_AT_REST * 2),
+            };
             self.stacks.sample(&self.root, stands_for.as_nanos() as u64);
             let cost = self.sampled.elapsed() * SAMPLING_COST;
             self.sample_every = cost.clamp(SAMPLE, SAMPLE_AT_MOST);
@@ -260,7 +277,19 @@ impl Watch {
         }
         let (after, watched) = self.after.unwrap_or_default();
         let before = &self.before;
-        let (waits, lost_events) = linked.unwrap_or_else(|| (self.stacks.end(), 0));
+        let sampled = self.stacks.end();
+        let (waits, lost_events) = match linked {
+            Some((mut waits, lost)) => {
+                // No program saw the call begin.
+                for wait in waits.iter_mut().filter(|it| it.call.is_none()) {
+                    wait.call = self.calls_before.get(&wait.who).cloned();
+                }
+                // A wait that does not end is in no frame.
+                waits.extend(sampled.into_iter().filter(|it| it.remote));
+                (waits, lost)
+            }
+            None => (sampled, 0),
+        };
         let own = after.own_cpu.saturating_sub(before.own_cpu);
         let busy = after.cpu_busy.saturating_sub(before.cpu_busy);
         let all = after.cpu_all.saturating_sub(before.cpu_all);
@@ -298,31 +327,49 @@ fn bequeath(known: &mut Processes, now: &BTreeMap<(u32, u64), (u32, Used)>) {
         by_parent.entry(it.parent).or_default().push(*key);
     }
     for (parent, children) in by_parent {
-        let mut told = Used::default();
-        if let Some((key, (_, used))) = now.iter().find(|(key, _)| key.0 == parent)
-            && let Some(parent) = known.get_mut(key)
-        {
-            told.read_bytes = used.read_bytes.saturating_sub(parent.end.read_bytes);
-            told.written_bytes = used.written_bytes.saturating_sub(parent.end.written_bytes);
-            parent.inherited.read_bytes += told.read_bytes;
-            parent.inherited.written_bytes += told.written_bytes;
+        let parent = now.iter().find(|(key, _)| key.0 == parent);
+        for of in [Used::read, Used::written] {
+            let told = parent.and_then(|(key, (_, used))| {
+                let seen = of(&mut known.get_mut(key)?.end).to_owned();
+                Some(of(&mut used.clone()).saturating_sub(seen))
+            });
+            let inherited = inherit(known, &children, told.unwrap_or(0), of);
+            if let Some(parent) = parent.and_then(|(key, _)| known.get_mut(key)) {
+                *of(&mut parent.inherited) += inherited;
+            }
         }
-        // The last one has what none was seen to use.
-        for (place, key) in children.iter().enumerate() {
-            let Some(child) = known.get_mut(key) else {
-                continue;
-            };
-            child.lives = false;
-            let is_last = place + 1 == children.len();
-            for (had, left) in [
-                (&mut child.end.read_bytes, &mut told.read_bytes),
-                (&mut child.end.written_bytes, &mut told.written_bytes),
-            ] {
-                *left = left.saturating_sub(*had);
-                *had += if is_last { *left } else { 0 };
+        for key in &children {
+            if let Some(child) = known.get_mut(key) {
+                child.lives = false;
             }
         }
     }
+}
+
+/// Shares out what a parent was `told` of children that ended; gives how much of it is theirs.
+/// What none was seen to use is the last one's that used any. Where none did, children that were
+/// never seen used it, and it stays with the parent.
+fn inherit(
+    known: &mut Processes,
+    children: &[(u32, u64)],
+    told: u64,
+    of: fn(&mut Used) -> &mut u64,
+) -> u64 {
+    let mut had = 0;
+    let mut heir = None;
+    for key in children {
+        let Some(child) = known.get_mut(key) else {
+            continue;
+        };
+        let used = *of(&mut child.end);
+        had += used;
+        heir = if used > 0 { Some(*key) } else { heir };
+    }
+    let Some(heir) = heir.and_then(|key| known.get_mut(&key)) else {
+        return 0;
+    };
+    *of(&mut heir.end) += told.saturating_sub(had);
+    told
 }
 
 /// File systems on which a process has files open for writing.
@@ -339,8 +386,10 @@ fn open_to_write(root: &Path, process: u32) -> BTreeSet<u64> {
 /// The disks of file systems.
 fn mounted(root: &Path, machine: &Machine) -> BTreeMap<u64, String> {
     let mounts = machine.mounts.iter().filter_map(|it| {
+        // One that a dead server has to answer for would never come back.
+        let disk = it.disk.clone().filter(|_| !it.remote)?;
         let point = root.join(it.point.trim_start_matches('/'));
-        Some((fs::metadata(point).ok()?.dev(), it.disk.clone()?))
+        Some((fs::metadata(point).ok()?.dev(), disk))
     });
     mounts.collect()
 }
@@ -557,5 +606,16 @@ mod tests {
             .map(|it| (it.end.name.as_str(), it.own(|used| used.written_bytes)))
             .collect();
         assert_eq!(written, [("sh", 0), ("dd", 100)]);
+
+        // Who was not seen to write did not: it was another child, which was never seen.
+        let mut known = Processes::from([
+            ((1, 1), process(0, wrote("sh", 5), wrote("sh", 5))),
+            ((2, 2), process(1, Used::default(), wrote("sleep", 0))),
+        ]);
+        bequeath(&mut known, &now);
+        let sleep = &known[&(2, 2)];
+        assert_eq!(sleep.own(|used| used.written_bytes), 0);
+        assert!(!sleep.lives);
+        assert_eq!(known[&(1, 1)].inherited.written_bytes, 0);
     }
 }

@@ -437,6 +437,8 @@ fn who_writes_much_to_a_disk_that_keeps_up_is_throttled_for_the_slow_one() {
         wait("app", "write", Class::DirtyThrottle, SECOND),
         Wait {
             file: Some("/stick/copy".to_owned()),
+            // The device served it meanwhile.
+            other: Some("app".to_owned()),
             ..wait("cp", "write", Class::DirtyThrottle, 3 * SECOND)
         },
     ];
@@ -454,6 +456,71 @@ fn who_writes_much_to_a_disk_that_keeps_up_is_throttled_for_the_slow_one() {
         ("app", Some("cp"))
     );
     assert_eq!((own.cause, own.who.as_str()), (Cause::OwnWrites, "cp"));
+}
+
+#[test]
+fn no_more_was_written_to_a_disk_than_it_wrote() {
+    // Nobody knows where sh writes; that to sdb was all cp's, and that to sda its.
+    let waits = vec![
+        Wait {
+            file: Some("/stick/copy".to_owned()),
+            ..wait("cp", "write", Class::DirtyThrottle, SECOND)
+        },
+        Wait {
+            file: Some("/stick/list".to_owned()),
+            ..wait("app", "fsync", Class::JournalCommit, SECOND)
+        },
+    ];
+    let users = |copied| {
+        vec![
+            writes_to(user("app", MB, 0), "sdb"),
+            writes_to(user("cp", copied, 0), "sdb"),
+            user("sh", 200 * MB, 0),
+        ]
+    };
+    let of = |users| with_stick(waits.clone(), users);
+    let own: Vec<_> = causes(&of(users(99 * MB)));
+    assert_eq!(own, [Cause::FsyncBehindWriteback, Cause::OwnWrites]);
+    let by_others = causes(&of(users(30 * MB)));
+    assert!(by_others.contains(&Cause::FsyncBehindWriteback));
+    assert!(by_others.contains(&Cause::DirtyThrottling));
+    // A few bytes beside its own are nobody's writeback.
+    let alone = with_stick(waits[1..].to_vec(), {
+        vec![
+            writes_to(user("app", 100 * MB, 0), "sdb"),
+            user("sh", 200 * MB, 0),
+        ]
+    });
+    assert_eq!(causes(&alone), [Cause::OwnCommits]);
+}
+
+#[test]
+fn whom_another_verdict_blames_is_told_of_after_it() {
+    let mut fsync = wait("mailer", "fsync", Class::JournalCommit, SECOND);
+    fsync.other = Some("cp".to_owned());
+    let waits = vec![wait("cp", "write", Class::DirtyThrottle, 5 * SECOND), fsync];
+    let users = vec![
+        user("mailer", MB, 0),
+        user("cp", 100 * MB, 0),
+        user("dd", 90 * MB, 0),
+    ];
+    assert_eq!(
+        causes(&seen(waits, users)),
+        [Cause::FsyncBehindWriteback, Cause::DirtyThrottling]
+    );
+}
+
+#[test]
+fn a_cpu_that_frees_memory_is_no_want_of_a_cpu() {
+    let waits = vec![wait("app", "read", Class::Reclaim, 2 * SECOND)];
+    let mut short = seen(waits, vec![user("app", 0, 9 * SECOND)]);
+    short.cpu_busy = 0.9;
+    short.pressure.memory_ns = 5 * SECOND;
+    short.pressure.cpu_ns = 4 * SECOND;
+    assert_eq!(causes(&short), [Cause::Reclaim]);
+    // Somebody else has the CPU.
+    short.users.push(user("hog", 0, 10 * SECOND));
+    assert_eq!(causes(&short), [Cause::Cpu, Cause::Reclaim]);
 }
 
 #[test]
