@@ -29,6 +29,8 @@ const LITTLE_QUEUED: u64 = 2;
 const CPU_PRESSED: f64 = 0.1;
 const CPU_BUSY: f64 = 0.5;
 const CPU_FULL: f64 = 0.9;
+/// Of the time that a CPU is busy, what a hog has of it.
+const HOG_SHARE: f64 = 0.5;
 /// Want of I/O that shows in no wait, and the same of memory.
 const PRESSED_UNSEEN: f64 = 0.1;
 /// Samples that make a verdict likely.
@@ -138,11 +140,8 @@ pub struct Diagnosis {
 /// Judges.
 pub fn judge(seen: &Observation) -> Diagnosis {
     let mut verdicts = storage(seen);
-    let is_told = |cause| verdicts.iter().any(|it: &Verdict| it.cause == cause);
-    match frees_memory(seen) {
-        true if is_told(Cause::Reclaim) => {}
-        true => verdicts.extend(memory(seen)),
-        false => verdicts.extend(cpu(seen)),
+    if !frees_memory(seen) {
+        verdicts.extend(cpu(seen));
     }
     if verdicts.is_empty() {
         verdicts.extend(memory(seen));
@@ -522,18 +521,21 @@ fn cpu(seen: &Observation) -> Option<Verdict> {
     ))
 }
 
-/// Whether the CPU is used for freeing memory: who has it most waits for memory as well, and the
-/// kernel, which counts what a task does for that as want of memory, counts more of it than of
-/// want of a CPU.
+/// Whether the CPU is used for freeing memory: the kernel, which counts what a task does for that
+/// as want of memory, counts more of it than of want of a CPU; and who has the CPU most waits for
+/// memory as well, or somebody does and nobody has the CPU for long.
 fn frees_memory(seen: &Observation) -> bool {
-    let Pressure {
-        memory_ns, cpu_ns, ..
-    } = seen.pressure;
-    let Some(user) = seen.users.iter().max_by_key(|it| it.cpu_ns) else {
-        return false;
-    };
-    let mut own = seen.waits.iter().filter(|it| it.who == user.name);
-    memory_ns >= cpu_ns && own.any(|it| cause_of(it, seen).row().kind == Kind::Memory)
+    let waits = seen.waits.iter();
+    let short: BTreeSet<&str> = waits
+        .filter(|it| cause_of(it, seen).row().kind == Kind::Memory)
+        .map(|it| it.who.as_str())
+        .collect();
+    let hog = seen.users.iter().max_by_key(|it| it.cpu_ns);
+    let is_another = hog.is_some_and(|it| {
+        let share = seen.share(it.cpu_ns);
+        share >= HOG_SHARE * seen.cpu_busy && !short.contains(it.name.as_str())
+    });
+    seen.pressure.memory_ns >= seen.pressure.cpu_ns && !short.is_empty() && !is_another
 }
 
 /// Want of memory although nobody was seen to wait for it.

@@ -518,6 +518,9 @@ fn a_cpu_that_frees_memory_is_no_want_of_a_cpu() {
     short.pressure.memory_ns = 5 * SECOND;
     short.pressure.cpu_ns = 4 * SECOND;
     assert_eq!(causes(&short), [Cause::Reclaim]);
+    // Processes that live too short to be seen have it.
+    short.users[0] = user("rm", 0, SECOND);
+    assert_eq!(causes(&short), [Cause::Reclaim]);
     // Somebody else has the CPU.
     short.users.push(user("hog", 0, 10 * SECOND));
     assert_eq!(causes(&short), [Cause::Cpu, Cause::Reclaim]);
