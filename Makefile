@@ -162,7 +162,7 @@ stress: setup-stress setup-packages arm64-program
 
 # What `make test` ignores. (tally takes a second `--` for its next runner.)
 slow-tests:
-	$(CARGO) test --locked -p frontrow --test iopro --test recording --test fasttrack --test security --test packages --test life --test arm64 -- --ignored
+	$(CARGO) test --locked -p frontrow --test iopro --test recording --test fasttrack --test security --test packages --test life --test arm64 --test doctor_guest -- --ignored
 
 include packaging/install.mk
 include packaging/packages.mk

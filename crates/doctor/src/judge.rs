@@ -6,7 +6,7 @@ use crate::observe::{Level, Observation, Pressure, Wait};
 use iopro::wait::Class;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Below this share of the time watched nothing is worth a verdict.
 const WORTH: f64 = 0.01;
@@ -16,6 +16,8 @@ const WORTH_OF_LOST: f64 = 0.05;
 const WRITER_BYTES_PER_S: f64 = 1e6;
 /// Of what is throttled the process's own share, from which on it is its own doing.
 const OWN_SHARE: f64 = 0.8;
+/// The share of the time in which a disk that does not keep up is busy.
+const SATURATED: f64 = 0.8;
 /// Of what was read, the share that had been evicted before.
 const EVICTED_SHARE: f64 = 0.5;
 /// Of what was read, the share that came from swap.
@@ -27,6 +29,8 @@ const LITTLE_QUEUED: u64 = 2;
 const CPU_PRESSED: f64 = 0.1;
 const CPU_BUSY: f64 = 0.5;
 const CPU_FULL: f64 = 0.9;
+/// Of the time that a CPU is busy, what a hog has of it.
+const HOG_SHARE: f64 = 0.5;
 /// Want of I/O that shows in no wait, and the same of memory.
 const PRESSED_UNSEEN: f64 = 0.1;
 /// Samples that make a verdict likely.
@@ -136,7 +140,9 @@ pub struct Diagnosis {
 /// Judges.
 pub fn judge(seen: &Observation) -> Diagnosis {
     let mut verdicts = storage(seen);
-    verdicts.extend(cpu(seen));
+    if !frees_memory(seen) {
+        verdicts.extend(cpu(seen));
+    }
     if verdicts.is_empty() {
         verdicts.extend(memory(seen));
     }
@@ -148,13 +154,19 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     let by_others = verdicts.iter().filter(|it| it.cause != Cause::OwnWrites);
     let by_others: u64 = by_others.map(|it| it.lost_ns).sum();
     verdicts.retain(|it| it.lost_ns as f64 >= WORTH_OF_LOST * by_others as f64);
-    // Whoever wrote most is what others wait for: its own waits come after theirs.
+    // Whoever wrote most is what others wait for, as is who another verdict blames: its own waits
+    // come after theirs.
+    let of_storage = verdicts.iter().filter(|it| it.kind == Kind::Storage);
+    let blamed: BTreeSet<String> = of_storage.filter_map(|it| it.culprit.clone()).collect();
     verdicts.sort_by_key(|it| {
         let is_own = it.cause == Cause::OwnWrites;
-        (is_own, wrote_most(&it.who, seen), Reverse(it.lost_ns))
+        let is_blamed = blamed.contains(&it.who);
+        let wrote_most = wrote_most(&it.who, None, seen);
+        (is_own, wrote_most, is_blamed, Reverse(it.lost_ns))
     });
     let lacks = seen.level.lacks().iter();
     let mut cannot_see: Vec<String> = lacks.map(|it| (*it).to_owned()).collect();
+    cannot_see.extend(seen.machine.hidden.iter().cloned());
     if seen.lost_events > 0 {
         let lost = seen.lost_events;
         cannot_see.push(format!(
@@ -178,9 +190,15 @@ fn storage(seen: &Observation) -> Vec<Verdict> {
         groups.entry(cause_of(wait, seen)).or_default().push(wait);
     }
     let pressed = seen.share(seen.pressure.io_ns);
-    // At an unknown place tasks may also wait for what has to do with no storage.
+    // Where no task at all waits for I/O by the kernel's own count, what looks like it has to do
+    // with no storage. A server's answer is not in that count.
     if pressed < WORTH {
-        groups.remove(&Cause::Unexplained);
+        let is_short = seen.share(seen.pressure.memory_ns) >= WORTH;
+        groups.retain(|cause, _| match cause.row().kind {
+            Kind::Storage => false,
+            Kind::Memory => is_short,
+            Kind::Elsewhere => true,
+        });
     }
     let lost_ns: u64 = groups.values().flatten().map(|it| it.lost_ns).sum();
     if seen.share(lost_ns) >= WORTH {
@@ -215,7 +233,7 @@ pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
         class => class,
     };
     match class {
-        Class::DirtyThrottle if is_own_doing(wait, seen) => Cause::OwnWrites,
+        Class::DirtyThrottle if is_throttled_for_itself(wait, seen) => Cause::OwnWrites,
         Class::DirtyThrottle => Cause::DirtyThrottling,
         Class::Reclaim => Cause::Reclaim,
         Class::Discard => Cause::Discards,
@@ -229,17 +247,31 @@ pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
                 false => Cause::ChangeBehindWriteback,
             }
         }
+        Class::Tag | Class::QueueThrottle if !is_read(call) && is_own_doing(wait, seen) => {
+            Cause::OwnWrites
+        }
         Class::Tag | Class::QueueThrottle => Cause::QueueFull,
         Class::Service => served(seen),
+        // In no call: a fault on a page of the process's own, which is locked while it is read.
+        Class::Lock if call.is_empty() && served(seen) == Cause::Swap => Cause::Swap,
         Class::Lock | Class::Other => Cause::Unexplained,
     }
 }
 
+fn is_read(call: &str) -> bool {
+    call.contains("read")
+}
+
 /// Somebody else who writes much and more than the one who waits.
 fn writer<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
-    let most = seen.writer_besides(&wait.who)?;
-    let rate = most.written_bytes as f64 / (seen.watched_ns.max(1) as f64 / 1e9);
-    let is_much = rate >= WRITER_BYTES_PER_S && most.written_bytes > seen.written_by(&wait.who);
+    let others = seen
+        .writers_to(seen.disk_of(wait))
+        .filter(|it| it.name != wait.who);
+    let disk = seen.disk_of(wait);
+    let others = others.map(|it| (seen.written_to(disk, it), it));
+    let (written, most) = others.max_by_key(|it| it.0)?;
+    let rate = written as f64 / (seen.watched_ns.max(1) as f64 / 1e9);
+    let is_much = rate >= WRITER_BYTES_PER_S && written > seen.written_by(&wait.who);
     is_much.then_some(&most.name)
 }
 
@@ -252,14 +284,30 @@ fn is_own_doing(wait: &Wait, seen: &Observation) -> bool {
     {
         return false;
     }
-    wrote_most(&wait.who, seen)
+    wrote_most(&wait.who, seen.disk_of(wait), seen)
 }
 
-/// Whether nearly all that was written was written by this process.
-fn wrote_most(who: &str, seen: &Observation) -> bool {
+/// Whether nearly all that was written, to this disk or to any, was written by this process.
+fn wrote_most(who: &str, disk: Option<&str>, seen: &Observation) -> bool {
     let own = seen.written_by(who);
-    let all: u64 = seen.users.iter().map(|it| it.written_bytes).sum();
+    let all = seen.writers_to(disk).map(|it| seen.written_to(disk, it));
+    let all: u64 = all.sum();
     own > 0 && own as f64 >= OWN_SHARE * all as f64
+}
+
+/// Who the device works for meanwhile, which the link tells, is not who made the pages dirty.
+fn is_throttled_for_itself(wait: &Wait, seen: &Observation) -> bool {
+    wrote_most(&wait.who, seen.disk_of(wait), seen) && keeps_up(wait, seen) != Some(true)
+}
+
+/// Whether the waiter's disk has time to spare: then it is throttled for what is dirty for another
+/// disk, for the limit is the machine's.
+fn keeps_up(wait: &Wait, seen: &Observation) -> Option<bool> {
+    let disk = seen.disk_of(wait)?;
+    let others = seen.disks.iter().filter(|it| it.disk != disk);
+    let another = others.map(|it| it.busy_ns).max().unwrap_or(0);
+    let own = seen.disks.iter().find(|it| it.disk == disk)?;
+    Some(seen.share(own.busy_ns) < SATURATED && seen.share(another) >= SATURATED)
 }
 
 /// Why a request that somebody waits for took its time.
@@ -342,7 +390,14 @@ fn culprit<'a>(
     let linked = most(linked);
     match cause {
         Cause::OwnWrites | Cause::OwnCommits | Cause::SlowDevice | Cause::Remote => (None, true),
-        Cause::SyncAll | Cause::DirtyThrottling | Cause::FsyncBehindWriteback => {
+        Cause::DirtyThrottling => {
+            // The limit is the machine's, and the slowest disk's pages stay dirty.
+            let disk = seen.busiest_disk().map(|it| it.disk.as_str());
+            let others = seen.writers_to(disk).filter(|it| it.name != who);
+            let writer = others.max_by_key(|it| seen.written_to(disk, it));
+            (writer.map(|it| it.name.as_str()), linked.is_some())
+        }
+        Cause::SyncAll | Cause::FsyncBehindWriteback => {
             let writer = waits.first().and_then(|it| writer(it, seen));
             (linked.or(writer), linked.is_some())
         }
@@ -464,6 +519,23 @@ fn cpu(seen: &Observation) -> Option<Verdict> {
         Some(&user.name),
         busy,
     ))
+}
+
+/// Whether the CPU is used for freeing memory: the kernel, which counts what a task does for that
+/// as want of memory, counts more of it than of want of a CPU; and who has the CPU most waits for
+/// memory as well, or somebody does and nobody has the CPU for long.
+fn frees_memory(seen: &Observation) -> bool {
+    let waits = seen.waits.iter();
+    let short: BTreeSet<&str> = waits
+        .filter(|it| cause_of(it, seen).row().kind == Kind::Memory)
+        .map(|it| it.who.as_str())
+        .collect();
+    let hog = seen.users.iter().max_by_key(|it| it.cpu_ns);
+    let is_another = hog.is_some_and(|it| {
+        let share = seen.share(it.cpu_ns);
+        share >= HOG_SHARE * seen.cpu_busy && !short.contains(it.name.as_str())
+    });
+    seen.pressure.memory_ns >= seen.pressure.cpu_ns && !short.is_empty() && !is_another
 }
 
 /// Want of memory although nobody was seen to wait for it.

@@ -11,6 +11,7 @@ pub mod machine;
 pub mod observe;
 pub mod page;
 mod stacks;
+pub mod study;
 pub mod trial;
 pub mod watch;
 
@@ -41,6 +42,11 @@ pub enum Error {
         "this machine uses control groups of version 1 only: boot with systemd.unified_cgroup_hierarchy=1"
     )]
     OldCgroups,
+    /// No setting can be changed.
+    #[error(
+        "/sys is read-only here, so nothing can be tried: run frontrow doctor without --try, or mount -o remount,rw /sys"
+    )]
+    ReadOnly,
     /// A disk's description could not be read.
     #[error(transparent)]
     Device(#[from] device::Error),

@@ -18,10 +18,15 @@ type Key = (
     Option<String>,
 );
 
+/// So many names are told apart; a machine that is watched for days may see more.
+pub(crate) const MOST_NAMES: usize = 4096;
+
 /// Waits of a running recording, added up.
 #[derive(Debug, Default)]
 pub struct Waits {
     found: BTreeMap<Key, Sum>,
+    /// Whether files, calls and the other task are left out.
+    is_coarse: bool,
     lost_events: u64,
 }
 
@@ -41,6 +46,14 @@ impl Sum {
 }
 
 impl Waits {
+    /// Adds up by process and class alone, in memory that does not grow with time.
+    pub fn coarse() -> Waits {
+        Waits {
+            is_coarse: true,
+            ..Waits::default()
+        }
+    }
+
     /// Adds what was over in an interval.
     pub fn add(&mut self, frame: &Frame) {
         let waiting = &frame.foreground;
@@ -56,14 +69,22 @@ impl Waits {
                 continue;
             };
             let cause = top.cause.as_deref().and_then(Class::named);
-            let key = (
-                top.process.clone(),
-                top.call.clone(),
-                class,
-                cause,
-                top.file.clone(),
-                top.other.clone(),
-            );
+            let key = match self.is_coarse {
+                true => (top.process.clone(), None, class, None, None, None),
+                false => (
+                    top.process.clone(),
+                    top.call.clone(),
+                    class,
+                    cause,
+                    top.file.clone(),
+                    top.other.clone(),
+                ),
+            };
+            let is_new = self.found.len() >= MOST_NAMES && !self.found.contains_key(&key);
+            let key = match self.is_coarse && is_new {
+                true => (OTHERS.to_owned(), None, class, None, None, None),
+                false => key,
+            };
             self.found.entry(key).or_default().add(sum);
         }
         for class in &waiting.classes {

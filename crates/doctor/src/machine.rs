@@ -1,10 +1,10 @@
 //! What needs no watching: disks and their settings, mounts, and who may be asked at all.
 
 use crate::Error;
-use device::{Device, all_mounts};
+use device::{Device, Mount, all_mounts};
 use serde::Serialize;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where udev's rules are.
 const RULES: [&str; 3] = [
@@ -16,6 +16,8 @@ const RULES: [&str; 3] = [
 const SCHEDULER_RULE: &str = "queue/scheduler";
 /// What a container's root has.
 const CONTAINER_MARKS: [&str; 3] = [".dockerenv", "run/.containerenv", "run/systemd/container"];
+/// Which of the kernel's locks is on, in brackets.
+const LOCKDOWN: &str = "sys/kernel/security/lockdown";
 /// File systems that a server answers for; those of FUSE besides.
 const NETWORK: [&str; 8] = [
     "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "virtiofs",
@@ -75,6 +77,8 @@ pub struct Machine {
     pub mounts: Vec<Mounted>,
     /// Rules that choose schedulers.
     pub scheduler_rules: Vec<String>,
+    /// What about it keeps things from being seen, in a sentence each.
+    pub hidden: Vec<String>,
 }
 
 /// Says why nothing can be told here.
@@ -101,6 +105,47 @@ pub fn check(root: &Path) -> Result<(), Error> {
     }
 }
 
+/// Says why nothing can be changed here.
+///
+/// # Errors
+/// [`Error::ReadOnly`], [`Error::NoProc`].
+pub fn check_writable(root: &Path) -> Result<(), Error> {
+    let path = "proc/self/mountinfo";
+    let text = fs::read_to_string(root.join(path));
+    let text = text.map_err(|_| Error::NoProc(format!("/{path}")))?;
+    // `36 35 0:22 / /sys ro,nosuid … - sysfs sysfs rw`
+    let sysfs = text.lines().rev().find_map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        (fields.get(4) == Some(&"/sys")).then(|| fields.get(5).copied().unwrap_or_default())
+    });
+    match sysfs.is_some_and(|it| it.split(',').any(|option| option == "ro")) {
+        true => Err(Error::ReadOnly),
+        false => Ok(()),
+    }
+}
+
+/// What the machine is that keeps things from being seen.
+fn hidden(root: &Path, mounts: &[(PathBuf, Mount)]) -> Vec<String> {
+    let mut hidden = Vec::new();
+    let is_overlay = |(point, mount): &&(PathBuf, Mount)| {
+        point == Path::new("/") && mount.filesystem == "overlay"
+    };
+    if mounts.iter().any(|it| is_overlay(&it)) {
+        hidden.push(
+            "which disk the files of / are on: it is an overlay, as a live or immutable system's"
+                .to_owned(),
+        );
+    }
+    let lockdown = fs::read_to_string(root.join(LOCKDOWN)).unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        hidden.push(
+            "what tracing tells, at level 1 or by tracefs: this kernel is locked down (confidentiality); without lockdown=confidentiality on its command line it is not"
+                .to_owned(),
+        );
+    }
+    hidden
+}
+
 impl Machine {
     /// Looks at the machine below `root`.
     ///
@@ -115,17 +160,23 @@ impl Machine {
                 disks.extend(disk(root, &device));
             }
         }
-        let mounts = all_mounts(root)?.into_iter().map(|(point, mount)| Mounted {
+        let mounts = all_mounts(root)?;
+        let hidden = hidden(root, &mounts);
+        // Where a dead server would have to answer, nobody asks.
+        let disk_of = |point: &Path, remote: bool| {
+            let found = (!remote).then(|| Device::resolve(root, &point.to_string_lossy()));
+            Some(found?.ok()?.name().to_owned())
+        };
+        let mounts = mounts.into_iter().map(|(point, mount)| Mounted {
             remote: is_remote(&mount.filesystem),
-            disk: Device::resolve(root, &point.to_string_lossy())
-                .ok()
-                .map(|device| device.name().to_owned()),
+            disk: disk_of(&point, is_remote(&mount.filesystem)),
             point: point.to_string_lossy().into_owned(),
             filesystem: mount.filesystem,
         });
         Ok(Machine {
             mounts: mounts.filter(|it| it.remote || it.disk.is_some()).collect(),
             scheduler_rules: scheduler_rules(root),
+            hidden,
             disks,
         })
     }

@@ -3,6 +3,7 @@
 use crate::machine::Machine;
 use iopro::wait::Class;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// How much of the machine is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -38,7 +39,9 @@ impl Level {
     /// What it cannot see, and what would let it.
     pub fn lacks(self) -> &'static [&'static str] {
         match self {
-            Level::Linked => &["which device a process wrote to; it is taken to be the busiest"],
+            Level::Linked => &[
+                "to which device a process wrote that held no file open when it was looked at; it may be any",
+            ],
             Level::Sampled => &["waits between two samples, files, and for whom the device worked"],
             Level::Unprivileged => &[
                 "in which function others' tasks are blocked, and who reads and writes: run it with sudo",
@@ -105,6 +108,10 @@ pub struct User {
     pub written_bytes: u64,
     /// On a CPU.
     pub cpu_ns: u64,
+    /// The last name of the cgroup, where that is an app's or a service's own.
+    pub app: Option<String>,
+    /// The disks on which they were seen to have files open for writing; empty if none was seen.
+    pub writes_to: BTreeSet<String>,
 }
 
 /// What a disk did while watching.
@@ -150,10 +157,42 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Who wrote most, other than `who`, and how much.
-    pub fn writer_besides(&self, who: &str) -> Option<&User> {
-        let others = self.users.iter().filter(|it| it.name != who);
-        others.max_by_key(|it| it.written_bytes)
+    /// Those who may have written to a disk: who was seen to write to others alone has not.
+    pub fn writers_to(&self, disk: Option<&str>) -> impl Iterator<Item = &User> {
+        let disk = disk.map(str::to_owned);
+        self.users.iter().filter(move |it| match &disk {
+            Some(disk) => it.writes_to.is_empty() || it.writes_to.contains(disk),
+            None => true,
+        })
+    }
+
+    /// How much of what processes of this name wrote may have gone to this disk, or to any. Of
+    /// those whose disks are not known it is no more than was written to it beyond what others did.
+    pub fn written_to(&self, disk: Option<&str>, user: &User) -> u64 {
+        let traffic = self
+            .disks
+            .iter()
+            .find(|it| Some(it.disk.as_str()) == disk)
+            .filter(|_| user.writes_to.is_empty());
+        let Some(traffic) = traffic else {
+            return user.written_bytes;
+        };
+        let known = self.writers_to(disk).filter(|it| !it.writes_to.is_empty());
+        let known: u64 = known.map(|it| it.written_bytes).sum();
+        let rest = traffic.written_bytes.saturating_sub(known);
+        user.written_bytes.min(rest)
+    }
+
+    /// The disk that a wait has to do with: that of its file, or the only one it writes to.
+    pub fn disk_of(&self, wait: &Wait) -> Option<&str> {
+        if let Some(file) = &wait.file {
+            return self.machine.mount_of(file)?.disk.as_deref();
+        }
+        let user = self.users.iter().find(|it| it.name == wait.who)?;
+        match user.writes_to.len() {
+            1 => user.writes_to.first().map(String::as_str),
+            _ => None,
+        }
     }
 
     /// How much processes of this name wrote.

@@ -1,5 +1,6 @@
 //! Levels 2 and 3: samples of where tasks are blocked.
 
+use crate::live::{MOST_NAMES, OTHERS};
 use crate::observe::Wait;
 use crate::watch::Task;
 use iopro::wait::Class;
@@ -8,9 +9,40 @@ use std::fs;
 use std::path::Path;
 
 /// What system calls begin with in a stack, by architecture.
-const CALLS: [&str; 3] = ["__x64_sys_", "__arm64_sys_", "__se_sys_"];
+/// One without arguments, such as sync, has another beginning.
+const CALLS: [&str; 4] = ["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_"];
 /// Where a task waits that a file system's server or process has to answer.
-const REMOTE: [&str; 4] = ["request_wait_answer", "rpc_wait_bit", "nfs_", "cifs_"];
+const REMOTE: [&str; 7] = [
+    "request_wait_answer",
+    "fuse_",
+    "rpc_wait_bit",
+    "nfs_",
+    "cifs_",
+    "p9_client_",
+    "ceph_",
+];
+
+/// Functions of waits that iopro's programs tell, and a sample only by its stack. The first entry
+/// that is in the stack decides; those of [`Class::of_stack`] come before.
+const BY_FUNCTION: [(&str, Class); 17] = [
+    ("mem_cgroup_handle_over_high", Class::Reclaim),
+    ("do_swap_page", Class::Service),
+    ("swap_read_folio", Class::Service),
+    ("read_swap_cache_async", Class::Service),
+    ("__iomap_dio_rw", Class::Service),
+    ("iomap_dio_rw", Class::Service),
+    ("__blkdev_direct_IO", Class::Service),
+    ("blkdev_direct_IO", Class::Service),
+    ("filemap_read", Class::Service),
+    ("filemap_update_page", Class::Service),
+    ("page_cache_ra", Class::Service),
+    ("__wait_on_buffer", Class::Service),
+    ("__bread", Class::Service),
+    ("wait_on_buffer", Class::Service),
+    ("rwsem_down", Class::Lock),
+    ("__mutex_lock", Class::Lock),
+    ("folio_lock", Class::Lock),
+];
 
 /// Who, call, class, remote.
 type Key = (String, Option<String>, Class, bool);
@@ -24,21 +56,18 @@ pub struct Stacks {
 impl Stacks {
     /// Looks at all tasks, which stand for `since_ns` each.
     pub fn sample(&mut self, root: &Path, since_ns: u64) {
-        for (process, thread) in tasks(root) {
-            let directory = root.join(format!("proc/{process}/task/{thread}"));
-            let text = fs::read_to_string(directory.join("stat")).unwrap_or_default();
-            let Some(task) = Task::parse(&text).filter(|it| it.is_blocked()) else {
-                continue;
-            };
-            let stack = place(&directory);
+        for (who, stack) in blocked(root) {
             let functions: Vec<&str> = stack.iter().map(String::as_str).collect();
-            self.add(&task.name, &functions, since_ns);
+            self.add(&who, &functions, since_ns);
         }
     }
 
     fn add(&mut self, who: &str, functions: &[&str], since_ns: u64) {
         let (call, class, remote) = told_by(functions);
-        let key = (who.to_owned(), call, class, remote);
+        let mut key = (who.to_owned(), call, class, remote);
+        if self.found.len() >= MOST_NAMES && !self.found.contains_key(&key) {
+            key.0 = OTHERS.to_owned();
+        }
         let sum = self.found.entry(key).or_default();
         sum.0 += 1;
         sum.1 += since_ns;
@@ -65,6 +94,25 @@ impl Stacks {
     }
 }
 
+/// In which call each process is blocked, by its name.
+pub fn calls_under_way(root: &Path) -> BTreeMap<String, String> {
+    let calls = blocked(root).filter_map(|(who, stack)| {
+        let functions: Vec<&str> = stack.iter().map(String::as_str).collect();
+        Some((who, told_by(&functions).0?))
+    });
+    calls.collect()
+}
+
+/// The names of blocked tasks and the functions that they are in.
+fn blocked(root: &Path) -> impl Iterator<Item = (String, Vec<String>)> {
+    tasks(root).into_iter().filter_map(|(process, thread)| {
+        let directory = root.join(format!("proc/{process}/task/{thread}"));
+        let text = fs::read_to_string(directory.join("stat")).ok()?;
+        let task = Task::parse(&text).filter(Task::is_blocked)?;
+        Some((task.name, place(&directory)))
+    })
+}
+
 /// The call, the class, and whether a remote file system has to answer.
 fn told_by(functions: &[&str]) -> (Option<String>, Class, bool) {
     let call = functions.iter().find_map(|function| {
@@ -73,7 +121,9 @@ fn told_by(functions: &[&str]) -> (Option<String>, Class, bool) {
     });
     let has = |name: &str| functions.iter().any(|it| it.starts_with(name));
     let call = call.or_else(|| has("filemap_fault").then(|| "read-fault".to_owned()));
-    let class = Class::of_stack(functions).unwrap_or(Class::Other);
+    let told = || BY_FUNCTION.iter().find(|(name, _)| has(name));
+    let class = Class::of_stack(functions).or_else(|| told().map(|(_, class)| *class));
+    let class = class.unwrap_or(Class::Other);
     (call, class, REMOTE.iter().any(|it| has(it)))
 }
 

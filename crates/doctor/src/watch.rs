@@ -1,22 +1,32 @@
 //! What `/proc` tells of the time watched, at each level.
 
+use crate::live::{MOST_NAMES, OTHERS};
 use crate::machine::Machine;
 use crate::observe::{Level, Memory, Observation, Pressure, Traffic, User, Wait};
-use crate::stacks::Stacks;
+use crate::stacks::{Stacks, calls_under_way};
 use device::Statistics;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Between samples while there is pressure, and while there is none.
-const SAMPLE: Duration = Duration::from_millis(100);
+/// Between samples while there is pressure: as often as takes no more than 2 % of a CPU, within
+/// these bounds. A machine with thousands of threads takes longer to look at.
+const SAMPLE: Duration = Duration::from_millis(20);
+const SAMPLE_AT_MOST: Duration = Duration::from_millis(200);
+const SAMPLING_COST: u32 = 50;
+/// Between samples while there is no pressure.
 const SAMPLE_AT_REST: Duration = Duration::from_secs(1);
 /// Between looks at what processes read and write: one that lives shorter may be missed.
 const LOOK: Duration = Duration::from_secs(1);
 /// What `/proc` counts CPU time in (USER_HZ of the kernel's ABI).
 const TICK_NS: u64 = 10_000_000;
 const PAGE_BYTES: u64 = 4096;
+/// A process that made as much dirty since the last look is asked what it has open.
+const ASKED_BYTES: u64 = 64 << 10;
+/// Of the link in `/proc/PID/fd`: the file is open for writing.
+const OPEN_TO_WRITE: u32 = 0o200;
 /// Of `/proc/PID/stat`: the kernel's own thread (PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x20_0000;
 
@@ -62,6 +72,16 @@ struct Used {
     cpu_ns: u64,
 }
 
+impl Used {
+    fn read(&mut self) -> &mut u64 {
+        &mut self.read_bytes
+    }
+
+    fn written(&mut self) -> &mut u64 {
+        &mut self.written_bytes
+    }
+}
+
 /// A process, as long as it was seen.
 #[derive(Clone, Debug, Default)]
 struct Process {
@@ -73,7 +93,36 @@ struct Process {
     /// What it was told of children that ended: the kernel adds all that they had used to their
     /// parent's own (`wait_task_zombie` in kernel/exit.c).
     inherited: Used,
+    /// The file systems on which it had files open for writing (`st_dev`).
+    writes_to: BTreeSet<u64>,
+    /// The last name of its cgroup, where that is an app's own.
+    app: Option<String>,
     lives: bool,
+}
+
+impl Process {
+    /// What it used itself while it was watched.
+    fn own(&self, of: fn(&Used) -> u64) -> u64 {
+        of(&self.end).saturating_sub(of(&self.begin) + of(&self.inherited))
+    }
+}
+
+/// What processes that ended have used, by name.
+#[derive(Clone, Debug, Default)]
+struct Ended {
+    used: Used,
+    writes_to: BTreeSet<u64>,
+    app: Option<String>,
+}
+
+impl Ended {
+    fn add(&mut self, process: &Process) {
+        self.used.read_bytes += process.own(|it| it.read_bytes);
+        self.used.written_bytes += process.own(|it| it.written_bytes);
+        self.used.cpu_ns += process.own(|it| it.cpu_ns);
+        self.writes_to.extend(&process.writes_to);
+        self.app = self.app.take().or_else(|| process.app.clone());
+    }
 }
 
 /// By number and time of start.
@@ -97,10 +146,14 @@ pub struct Watch {
     begun: Instant,
     before: Counters,
     processes: Processes,
+    ended: BTreeMap<String, Ended>,
     looked: Instant,
     stacks: Stacks,
     sampled: Instant,
+    sample_every: Duration,
     io_seen_ns: u64,
+    /// In which call processes were blocked when it began.
+    calls_before: BTreeMap<String, String>,
     /// Counters at the end, and how long it took until then.
     after: Option<(Counters, Duration)>,
 }
@@ -115,10 +168,13 @@ impl Watch {
             begun: now,
             io_seen_ns: before.pressure.io_ns,
             before,
+            calls_before: calls_under_way(root),
             processes: BTreeMap::new(),
+            ended: BTreeMap::new(),
             looked: now,
             stacks: Stacks::default(),
             sampled: now,
+            sample_every: SAMPLE,
             after: None,
         };
         watch.look(true);
@@ -130,23 +186,29 @@ impl Watch {
         self.begun.elapsed()
     }
 
-    /// Looks at what is due, with samples of blocked tasks if `sampling`; then sleep.
+    /// Looks at what is due, with samples of all blocked tasks if `sampling`, else with few, for
+    /// those that wait for a server; then sleep.
     pub fn turn(&mut self, sampling: bool) {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             self.look(false);
         }
-        if !sampling {
+        let since = self.sampled.elapsed();
+        if !sampling && since < SAMPLE_AT_REST {
             return;
         }
-        let since = self.sampled.elapsed();
         let io_ns = pressure(&self.root, "io");
         let pressed = io_ns != std::mem::replace(&mut self.io_seen_ns, io_ns);
-        if pressed && since >= SAMPLE || since >= SAMPLE_AT_REST {
+        if pressed && since >= self.sample_every || since >= SAMPLE_AT_REST {
             self.sampled = Instant::now();
             // What was not looked at is not told of.
-            let stands_for = since.min(SAMPLE * 2);
+            let stands_for = match sampling {
+                true => since.min(self.sample_every * 2),
+                false => since.min(SAMPLE_AT_REST * 2),
+            };
             self.stacks.sample(&self.root, stands_for.as_nanos() as u64);
+            let cost = self.sampled.elapsed() * SAMPLING_COST;
+            self.sample_every = cost.clamp(SAMPLE, SAMPLE_AT_MOST);
         }
     }
 
@@ -157,6 +219,7 @@ impl Watch {
             now.insert((number, task.started), (task.parent, used));
         }
         bequeath(&mut self.processes, &now);
+        self.forget_ended();
         for (key, (parent, used)) in now {
             let begin = match is_first {
                 true => used.clone(),
@@ -165,17 +228,40 @@ impl Watch {
             };
             let known = self.processes.entry(key).or_insert_with(|| Process {
                 begin,
+                app: app_of(&self.root, key.0),
                 ..Default::default()
             });
             known.parent = parent;
+            let since = used.written_bytes.saturating_sub(known.end.written_bytes);
+            if !is_first && since >= ASKED_BYTES {
+                known.writes_to.extend(open_to_write(&self.root, key.0));
+            }
             known.end = used;
             known.lives = true;
         }
     }
 
+    /// Adds up who has ended, so that memory does not grow with time.
+    fn forget_ended(&mut self) {
+        let ended = self.processes.extract_if(.., |_, it| !it.lives);
+        for process in ended.map(|(_, it)| it).collect::<Vec<_>>() {
+            self.add_ended(&process);
+        }
+    }
+
+    fn add_ended(&mut self, process: &Process) {
+        let name = &process.end.name;
+        let is_new = self.ended.len() >= MOST_NAMES && !self.ended.contains_key(name);
+        let name = if is_new { OTHERS } else { name };
+        self.ended.entry(name.to_owned()).or_default().add(process);
+    }
+
     /// Counts no longer: what comes after is not the time watched.
     pub fn stop(&mut self) {
         self.look(false);
+        for process in std::mem::take(&mut self.processes).values() {
+            self.add_ended(process);
+        }
         self.after = Some((counters(&self.root), self.begun.elapsed()));
     }
 
@@ -191,7 +277,19 @@ impl Watch {
         }
         let (after, watched) = self.after.unwrap_or_default();
         let before = &self.before;
-        let (waits, lost_events) = linked.unwrap_or_else(|| (self.stacks.end(), 0));
+        let sampled = self.stacks.end();
+        let (waits, lost_events) = match linked {
+            Some((mut waits, lost)) => {
+                // No program saw the call begin.
+                for wait in waits.iter_mut().filter(|it| it.call.is_none()) {
+                    wait.call = self.calls_before.get(&wait.who).cloned();
+                }
+                // A wait that does not end is in no frame.
+                waits.extend(sampled.into_iter().filter(|it| it.remote));
+                (waits, lost)
+            }
+            None => (sampled, 0),
+        };
         let own = after.own_cpu.saturating_sub(before.own_cpu);
         let busy = after.cpu_busy.saturating_sub(before.cpu_busy);
         let all = after.cpu_all.saturating_sub(before.cpu_all);
@@ -210,7 +308,7 @@ impl Watch {
                 swapped_in_bytes: after.memory.swapped_in_bytes - before.memory.swapped_in_bytes,
             },
             cpu_busy: busy.saturating_sub(own) as f64 / all.max(1) as f64,
-            users: users(self.processes.into_values()),
+            users: users(self.ended, &mounted(&self.root, &machine)),
             disks: disks(before, &after),
             lost_events,
             machine,
@@ -229,51 +327,99 @@ fn bequeath(known: &mut Processes, now: &BTreeMap<(u32, u64), (u32, Used)>) {
         by_parent.entry(it.parent).or_default().push(*key);
     }
     for (parent, children) in by_parent {
-        let mut told = Used::default();
-        if let Some((key, (_, used))) = now.iter().find(|(key, _)| key.0 == parent)
-            && let Some(parent) = known.get_mut(key)
-        {
-            told.read_bytes = used.read_bytes.saturating_sub(parent.end.read_bytes);
-            told.written_bytes = used.written_bytes.saturating_sub(parent.end.written_bytes);
-            parent.inherited.read_bytes += told.read_bytes;
-            parent.inherited.written_bytes += told.written_bytes;
+        let parent = now.iter().find(|(key, _)| key.0 == parent);
+        for of in [Used::read, Used::written] {
+            let told = parent.and_then(|(key, (_, used))| {
+                let seen = of(&mut known.get_mut(key)?.end).to_owned();
+                Some(of(&mut used.clone()).saturating_sub(seen))
+            });
+            let inherited = inherit(known, &children, told.unwrap_or(0), of);
+            if let Some(parent) = parent.and_then(|(key, _)| known.get_mut(key)) {
+                *of(&mut parent.inherited) += inherited;
+            }
         }
-        // The last one has what none was seen to use.
-        for (place, key) in children.iter().enumerate() {
-            let Some(child) = known.get_mut(key) else {
-                continue;
-            };
-            child.lives = false;
-            let is_last = place + 1 == children.len();
-            for (had, left) in [
-                (&mut child.end.read_bytes, &mut told.read_bytes),
-                (&mut child.end.written_bytes, &mut told.written_bytes),
-            ] {
-                *left = left.saturating_sub(*had);
-                *had += if is_last { *left } else { 0 };
+        for key in &children {
+            if let Some(child) = known.get_mut(key) {
+                child.lives = false;
             }
         }
     }
 }
 
-/// By name, less the doctor itself.
-fn users(processes: impl Iterator<Item = Process>) -> Vec<User> {
-    let mut found: BTreeMap<String, User> = BTreeMap::new();
-    for process in processes {
-        let Process {
-            begin,
-            end,
-            inherited,
-            ..
-        } = process;
-        let own = |of: fn(&Used) -> u64| of(&end).saturating_sub(of(&begin) + of(&inherited));
-        let user = found.entry(end.name.clone()).or_default();
-        user.read_bytes += own(|it| it.read_bytes);
-        user.written_bytes += own(|it| it.written_bytes);
-        user.cpu_ns += own(|it| it.cpu_ns);
-        user.name = end.name;
+/// Shares out what a parent was `told` of children that ended; gives how much of it is theirs.
+/// What none was seen to use is the last one's that used any. Where none did, children that were
+/// never seen used it, and it stays with the parent.
+fn inherit(
+    known: &mut Processes,
+    children: &[(u32, u64)],
+    told: u64,
+    of: fn(&mut Used) -> &mut u64,
+) -> u64 {
+    let mut had = 0;
+    let mut heir = None;
+    for key in children {
+        let Some(child) = known.get_mut(key) else {
+            continue;
+        };
+        let used = *of(&mut child.end);
+        had += used;
+        heir = if used > 0 { Some(*key) } else { heir };
     }
-    found.into_values().collect()
+    let Some(heir) = heir.and_then(|key| known.get_mut(&key)) else {
+        return 0;
+    };
+    *of(&mut heir.end) += told.saturating_sub(had);
+    told
+}
+
+/// File systems on which a process has files open for writing.
+fn open_to_write(root: &Path, process: u32) -> BTreeSet<u64> {
+    let entries = fs::read_dir(root.join(format!("proc/{process}/fd")));
+    let files = entries.into_iter().flatten().flatten().filter_map(|entry| {
+        let link = entry.path().symlink_metadata().ok()?;
+        let file = fs::metadata(entry.path()).ok().filter(|it| it.is_file())?;
+        (link.mode() & OPEN_TO_WRITE != 0).then(|| file.dev())
+    });
+    files.collect()
+}
+
+/// The disks of file systems.
+fn mounted(root: &Path, machine: &Machine) -> BTreeMap<u64, String> {
+    let mounts = machine.mounts.iter().filter_map(|it| {
+        // One that a dead server has to answer for would never come back.
+        let disk = it.disk.clone().filter(|_| !it.remote)?;
+        let point = root.join(it.point.trim_start_matches('/'));
+        Some((fs::metadata(point).ok()?.dev(), disk))
+    });
+    mounts.collect()
+}
+
+/// The last name of a process's cgroup, where it is an app's or a service's own; those of a login
+/// session and of a container's init hold whatever is started there.
+fn app_of(root: &Path, process: u32) -> Option<String> {
+    let text = fs::read_to_string(root.join(format!("proc/{process}/cgroup"))).ok()?;
+    let path = text.lines().find_map(|it| it.strip_prefix("0::"))?;
+    let name = path.trim_end().rsplit('/').next()?;
+    let is_unit = name.ends_with(".service") || name.ends_with(".scope");
+    let is_shared = ["session-", "user@", "init.scope"];
+    let is_shared = is_shared.iter().any(|it| name.starts_with(it));
+    (is_unit && !is_shared).then(|| name.to_owned())
+}
+
+/// Those that were watched, with the disks' names.
+fn users(ended: BTreeMap<String, Ended>, mounted: &BTreeMap<u64, String>) -> Vec<User> {
+    let users = ended.into_iter().map(|(name, ended)| {
+        let disks = ended.writes_to.iter().filter_map(|it| mounted.get(it));
+        User {
+            name,
+            read_bytes: ended.used.read_bytes,
+            written_bytes: ended.used.written_bytes,
+            cpu_ns: ended.used.cpu_ns,
+            app: ended.app,
+            writes_to: disks.cloned().collect(),
+        }
+    });
+    users.collect()
 }
 
 fn disks(before: &Counters, after: &Counters) -> Vec<Traffic> {
@@ -455,11 +601,21 @@ mod tests {
         bequeath(&mut known, &now);
         known.get_mut(&(1, 1)).unwrap().end = wrote("sh", 105);
         bequeath(&mut known, &now);
-        let users = users(known.into_values());
-        let written: Vec<_> = users
-            .iter()
-            .map(|it| (it.name.as_str(), it.written_bytes))
+        let written: Vec<_> = known
+            .values()
+            .map(|it| (it.end.name.as_str(), it.own(|used| used.written_bytes)))
             .collect();
-        assert_eq!(written, [("dd", 100), ("sh", 0)]);
+        assert_eq!(written, [("sh", 0), ("dd", 100)]);
+
+        // Who was not seen to write did not: it was another child, which was never seen.
+        let mut known = Processes::from([
+            ((1, 1), process(0, wrote("sh", 5), wrote("sh", 5))),
+            ((2, 2), process(1, Used::default(), wrote("sleep", 0))),
+        ]);
+        bequeath(&mut known, &now);
+        let sleep = &known[&(2, 2)];
+        assert_eq!(sleep.own(|used| used.written_bytes), 0);
+        assert!(!sleep.lives);
+        assert_eq!(known[&(1, 1)].inherited.written_bytes, 0);
     }
 }

@@ -1,25 +1,27 @@
 //! `frontrow doctor`.
 
+mod study;
 mod trial;
 
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked::failed;
 use crate::print::{json, plain, print_text};
+use crate::whole::Whole;
 use doctor::live::Waits;
 use doctor::watch::Watch;
 use doctor::{Error, Level, Machine, Observation, judge, machine, page};
 use iopro::capture::{self, Closing, What};
 use iopro::recording::Reader;
 use iopro::report;
-use std::io::{self, BufReader, IsTerminal, PipeReader};
+use std::io::{self, BufReader, IsTerminal, PipeReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 /// Between looks at whether something is due, or the end is there.
-const TURN: Duration = Duration::from_millis(50);
+const TURN: Duration = Duration::from_millis(10);
 /// Between iopro's frames, of which each names its longest waits.
 const FRAME_NS: u64 = 1_000_000_000;
 /// What errors call the recording that is in no file.
@@ -37,6 +39,11 @@ pub struct Args {
     seconds: u64,
     #[command(flatten)]
     trial: trial::Options,
+    #[command(flatten)]
+    study: study::Study,
+    /// Keep what level 1 saw, for frontrow iopro report and export
+    #[arg(long, value_name = "FILE", conflicts_with = "wanted")]
+    recording: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -52,18 +59,38 @@ pub fn run(args: Args) -> Result<(), Failure> {
         return trial::run_undo(root, &args.trial);
     }
     machine::check(root).map_err(failure)?;
-    let machine = Machine::look(root).map_err(failure)?;
+    if args.trial.wanted {
+        machine::check_writable(root).map_err(failure)?;
+    }
     let stop = catch_signals()?;
+    if let Some(length) = args.study.study {
+        return study::run(root, &args.study, length, args.json, &stop);
+    }
+    let machine = Machine::look(root).map_err(failure)?;
     let length = Duration::from_secs(args.seconds);
     if io::stderr().is_terminal() {
         let seconds = args.seconds;
         eprintln!("Watching for {seconds} s: do now what stutters. Ctrl-C ends it early.");
     }
+    let recording = args.recording.as_deref().map(Whole::create_private);
+    let mut recording = recording.transpose()?;
     let Seen {
         seen,
         why_not,
         closing,
-    } = observe(root, machine, length, &stop)?;
+    } = observe(
+        root,
+        machine,
+        How {
+            length,
+            is_coarse: false,
+            recording: recording.as_mut(),
+        },
+        &stop,
+    )?;
+    if let Some(recording) = recording {
+        recording.write("")?;
+    }
     let mut diagnosis = judge(&seen);
     let why_not = why_not.map(|why| format!("what level 1 does: {why}"));
     diagnosis.cannot_see.extend(why_not);
@@ -79,6 +106,15 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
+/// How to watch.
+struct How<'a> {
+    length: Duration,
+    /// By process and class alone, in memory that does not grow with time.
+    is_coarse: bool,
+    /// What level 1 sees goes there, too.
+    recording: Option<&'a mut Whole>,
+}
+
 /// What watching came to.
 struct Seen {
     seen: Observation,
@@ -92,15 +128,16 @@ struct Seen {
 fn observe(
     root: &Path,
     machine: Machine,
-    length: Duration,
+    how: How<'_>,
     stop: &AtomicBool,
 ) -> Result<Seen, Failure> {
     // SAFETY: the call takes nothing and cannot fail.
     let is_root = unsafe { libc::geteuid() } == 0;
     // A tree made for a test says nothing of this machine's tracing.
+    let (length, keeps) = (how.length, how.recording.is_some());
     let may_link = is_root && root == Path::new("/");
     let why_not = match may_link {
-        true => match link(root, length, stop) {
+        true => match link(root, how, stop) {
             Ok((watch, waits, closing)) => {
                 return Ok(Seen {
                     seen: watch.end(Level::Linked, machine, Some(waits.end())),
@@ -109,8 +146,10 @@ fn observe(
                 });
             }
             Err(Unlinked::Failed(failure)) => return Err(failure),
-            Err(Unlinked::Impossible(why)) => Some(why),
+            Err(Unlinked::Impossible(why)) if keeps => return Err(why.into()),
+            Err(Unlinked::Impossible(why)) => Some(why.to_string()),
         },
+        false if keeps => return Err(capture::Error::NoPermission.into()),
         false => None,
     };
     let mut watch = Watch::begin(root);
@@ -132,22 +171,18 @@ fn observe(
 /// Why there is no level 1.
 enum Unlinked {
     /// This kernel does not let iopro see.
-    Impossible(String),
+    Impossible(capture::Error),
     /// Something went wrong.
     Failed(Failure),
 }
 
 /// Watches by iopro: it records into a pipe, of which another thread links what comes.
-fn link(
-    root: &Path,
-    length: Duration,
-    stop: &AtomicBool,
-) -> Result<(Watch, Waits, Closing), Unlinked> {
+fn link(root: &Path, how: How<'_>, stop: &AtomicBool) -> Result<(Watch, Waits, Closing), Unlinked> {
     let failed = |error| Unlinked::Failed(Failure::new(Exit::Internal, error));
     let (reader, writer) = io::pipe().map_err(failed)?;
-    let what = What::System(Some(length));
+    let what = What::System(Some(how.length));
     let (recorded, watch, folded) = thread::scope(|scope| {
-        let folding = scope.spawn(|| fold(reader));
+        let folding = scope.spawn(|| fold(Tee(reader, how.recording), how.is_coarse));
         let mut watch = None;
         let recorded = capture::stream(&what, writer, stop, &mut |_| {
             // The programs are loaded by now: that is not what is to be watched.
@@ -169,7 +204,7 @@ fn link(
             | Capture::KernelLacks(_)
             | Capture::UnknownField(_)
             | Capture::Load(_)),
-        ) => return Err(Unlinked::Impossible(error.to_string())),
+        ) => return Err(Unlinked::Impossible(error)),
         Err(error) => return Err(Unlinked::Failed(error.into())),
     };
     let ended = |what| Unlinked::Failed(Failure::new(Exit::Internal, what));
@@ -178,14 +213,30 @@ fn link(
     Ok((watch, waits, closing))
 }
 
-fn fold(pipe: PipeReader) -> Result<Waits, Failure> {
+/// Copies what is read from the pipe into the recording that is to be kept.
+struct Tee<'a>(PipeReader, Option<&'a mut Whole>);
+
+impl Read for Tee<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.0.read(into)?;
+        if let Some(recording) = &mut self.1 {
+            recording.add(&into[..bytes])?;
+        }
+        Ok(bytes)
+    }
+}
+
+fn fold(pipe: Tee<'_>, is_coarse: bool) -> Result<Waits, Failure> {
     let path = Path::new(NAME);
     let reader = Reader::new(BufReader::with_capacity(1 << 18, pipe), path)
         .map_err(|error| Failure::new(Exit::Internal, error))?;
     let header = reader.header().clone();
     let mut events = reader.events();
     let steps = std::iter::from_fn(|| events.step());
-    let mut waits = Waits::default();
+    let mut waits = match is_coarse {
+        true => Waits::coarse(),
+        false => Waits::default(),
+    };
     report::watch(&header, steps, path, FRAME_NS, &mut |frame| {
         waits.add(frame);
         true
@@ -199,6 +250,7 @@ fn failure(error: Error) -> Failure {
         Error::NoProc(_) | Error::Container | Error::NoPressure | Error::OldCgroups => {
             Exit::Unsupported
         }
+        Error::ReadOnly => Exit::Permission,
         Error::Device(_) => Exit::Internal,
     };
     Failure::new(exit, error)

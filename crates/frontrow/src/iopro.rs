@@ -1,6 +1,6 @@
 //! `frontrow iopro`: who waits for what.
 
-mod chosen;
+pub mod chosen;
 mod export;
 pub(crate) mod linked;
 mod record;

@@ -53,7 +53,12 @@ impl Whole {
         Ok(Whole { file, path })
     }
 
-    /// Puts it where it belongs, with this content.
+    /// Adds to its content.
+    pub fn add(&mut self, content: &[u8]) -> io::Result<()> {
+        self.file.write_all(content)
+    }
+
+    /// Puts it where it belongs, with this content behind what was added.
     pub fn write(self, content: impl AsRef<[u8]>) -> Result<(), Failure> {
         let Whole { mut file, path } = self;
         file.write_all(content.as_ref())

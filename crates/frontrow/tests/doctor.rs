@@ -41,18 +41,29 @@ fn machine() -> TempDir {
 }
 
 fn doctor(root: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["doctor", "--seconds", "2", "--sysroot"])
+    let child = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["doctor", "--sysroot"])
         .arg(root)
         .args(arguments)
-        .output()
-        .unwrap()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // As long as it watches, the kernel counts that somebody waits for I/O.
+    thread::sleep(Duration::from_secs(1));
+    let pressure = root.join("proc/pressure/io");
+    if pressure.exists() {
+        fs::write(pressure, "some avg10=0 total=900000\n").unwrap();
+    }
+    child.wait_with_output().unwrap()
 }
+
+const SHORT: [&str; 2] = ["--seconds", "2"];
 
 #[test]
 fn the_page_says_who_waits_and_how_it_was_seen() {
     let root = machine();
-    let output = doctor(root.path(), &[]);
+    let output = doctor(root.path(), &SHORT);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
     for words in [
@@ -64,7 +75,8 @@ fn the_page_says_who_waits_and_how_it_was_seen() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let json = doctor(root.path(), &["--json"]).stdout;
+    let root = machine();
+    let json = doctor(root.path(), &["--seconds", "2", "--json"]).stdout;
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
     schema::check("doctor", &json);
     assert_eq!(json["verdicts"][0]["cause"], "own_commits");
@@ -89,7 +101,7 @@ fn where_nothing_can_be_told_a_sentence_says_why() {
             Some(text) => write(root.path(), path, text),
             None => fs::remove_file(root.path().join(path)).unwrap(),
         }
-        let output = doctor(root.path(), &[]);
+        let output = doctor(root.path(), &SHORT);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{path}: {said}");
         assert!(
@@ -106,20 +118,79 @@ fn where_nothing_can_be_told_a_sentence_says_why() {
     assert_eq!(usage.status.code(), Some(2));
 }
 
+#[test]
+fn what_keeps_it_from_seeing_is_a_sentence_of_the_page() {
+    let overlay = "1 0 0:30 / / rw - overlay overlay rw,lowerdir=/a,upperdir=/b\n\
+        2 1 8:1 / /home rw - ext4 /dev/sda1 rw\n";
+    let lockdown = "none integrity [confidentiality]\n";
+    for (path, text, words) in [
+        ("proc/self/mountinfo", overlay, "it is an overlay"),
+        ("sys/kernel/security/lockdown", lockdown, "locked down"),
+    ] {
+        let root = machine();
+        write(root.path(), path, text);
+        let output = doctor(root.path(), &SHORT);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut said = text.lines().filter(|it| it.starts_with("Cannot see: "));
+        assert!(said.any(|it| it.contains(words)), "{path}: {text}");
+        assert!(output.status.success() && text.contains("1. own commits"));
+    }
+}
+
+#[test]
+fn nothing_is_tried_where_nothing_can_be_changed() {
+    let root = machine();
+    let mounts = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:22 / /sys ro,nosuid - sysfs sysfs rw\n";
+    write(root.path(), "proc/self/mountinfo", mounts);
+    let output = doctor(root.path(), &["--seconds", "3600", "--try"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("/sys is read-only") && said.lines().count() == 1,
+        "{said}"
+    );
+    // It only watches there.
+    assert!(doctor(root.path(), &SHORT).status.success());
+}
+
+#[test]
+fn a_study_writes_what_was_seen_and_says_whether_it_was_all() {
+    let root = machine();
+    let out = root.path().join("study");
+    let path = out.to_string_lossy();
+    let output = doctor(root.path(), &["--study", "2s", "--out", &path]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text.contains("app waited longest for storage"), "{text}");
+    let json = fs::read(out.join("study.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(json["ended_early"], false);
+    assert_eq!(json["apps"][0]["name"], "app");
+    assert_eq!(json["apps"][0]["classes"][0]["class"], "I_jcommit");
+    let page = fs::read_to_string(out.join("study.html")).unwrap();
+    assert!(page.contains("I_jcommit") && page.contains("<svg"));
+    assert!(
+        fs::read(out.join("study.parquet"))
+            .unwrap()
+            .ends_with(b"PAR1")
+    );
+}
+
 /// Whether the process catches SIGINT by now.
 fn catches_interrupts(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    assert!(!status.contains("(zombie)"), "it has ended");
     let caught = status.lines().find_map(|it| it.strip_prefix("SigCgt:"));
     let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
     caught & 1 << (libc::SIGINT - 1) != 0
 }
 
-#[test]
-fn ctrl_c_ends_the_watching_and_the_page_comes() {
-    let root = machine();
+/// Begins to watch for long, and is interrupted.
+fn interrupted(root: &Path, arguments: &[&str]) -> String {
     let child = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["doctor", "--seconds", "3600", "--sysroot"])
-        .arg(root.path())
+        .args(["doctor", "--sysroot"])
+        .arg(root)
+        .args(arguments)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -130,9 +201,27 @@ fn ctrl_c_ends_the_watching_and_the_page_comes() {
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stdout);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn ctrl_c_ends_the_watching_and_the_page_comes() {
+    let text = interrupted(machine().path(), &["--seconds", "3600"]);
     assert!(
         text.starts_with("Watched ") && text.contains("64 requests"),
         "{text}"
     );
+}
+
+#[test]
+fn ctrl_c_ends_a_study_which_says_so_and_keeps_what_was_seen() {
+    let root = machine();
+    let out = root.path().join("study");
+    let text = interrupted(
+        root.path(),
+        &["--study", "24h", "--out", &out.to_string_lossy()],
+    );
+    assert!(text.contains("ended early"), "{text}");
+    let page = fs::read_to_string(out.join("study.html")).unwrap();
+    assert!(page.contains("Ended early"), "{page}");
 }

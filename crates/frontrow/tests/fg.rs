@@ -287,10 +287,6 @@ fn refusals_have_a_code_and_a_sentence() {
             "populated 0\n",
         );
         refuses(&["set", &path(MAIL)], 2, "no process is in");
-        system.write("sys/block/mmcblk0/queue/scheduler", "[none] frontrow\n");
-        refuses(&["set", "7"], 3, "frontrow sched enable");
-        let why = status(&system)["why"].as_str().unwrap().to_owned();
-        assert!(why.contains("frontrow sched enable"), "{why}");
     }
     system.write("sys/fs/cgroup/cgroup.controllers", "cpu io\n");
     refuses(&["daemon"], 3, "cgroup_enable=memory");

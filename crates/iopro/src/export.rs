@@ -3,7 +3,7 @@
 //! I/O as well.
 
 mod csv;
-mod parquet;
+pub mod parquet;
 mod perfetto;
 mod perfetto_schema;
 mod vcd;

@@ -11,7 +11,7 @@ mod text;
 mod timeline;
 
 pub use flow::Flow;
-pub use html::render as html;
+pub use html::{STYLE, render as html};
 pub use live::{Frame, UnderWay, watch};
 pub use text::{frame as frame_text, render as text};
 pub use timeline::{LANES, Lane, Timeline};

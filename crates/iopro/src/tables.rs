@@ -388,9 +388,9 @@ tables! {
         bytes: u64,
     }
 
-    /// What ties a call to a request, or says why there is none: for each run
-    /// of pages that one call dirtied, or that it needed and had to be read,
-    /// what became of it. Each page version that a call had a part in is in
+    /// What ties a call to a request, or says why there is none. There is a row
+    /// for each run of pages that one call dirtied, or that it needed and had
+    /// to be read. It says what became of it. Each page version that a call had a part in is in
     /// exactly one row of kind `write`, `overwritten`, `truncated`, `removed`,
     /// `pending` or `unlinked`, counted in `pages`.
     Link "links" ["syscall_id", "request_id", "file_id"] {

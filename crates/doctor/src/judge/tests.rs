@@ -84,6 +84,7 @@ fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
                 mounted("/srv", "nfs4", None),
             ],
             scheduler_rules: Vec::new(),
+            hidden: Vec::new(),
         },
     }
 }
@@ -385,4 +386,162 @@ fn what_needs_no_watching_is_found() {
     assert!(advice[0].undo.contains("disable --now frontrowd"));
     at.machine.disks[1].limit.as_mut().unwrap().strict = true;
     assert!(judge(&at).findings.iter().all(|it| it.advice.is_none()));
+}
+
+/// A stick beside the disk, which somebody copies to.
+fn with_stick(waits: Vec<Wait>, users: Vec<User>) -> Observation {
+    let mut seen = seen(waits, users);
+    seen.machine.disks.push(disk("sdb", true));
+    seen.machine
+        .mounts
+        .push(mounted("/stick", "vfat", Some("sdb")));
+    seen.disks.push(Traffic {
+        disk: "sdb".to_owned(),
+        requests: 100,
+        request_ns: 10 * SECOND,
+        read_bytes: 0,
+        written_bytes: 100 * MB,
+        busy_ns: 10 * SECOND,
+    });
+    seen
+}
+
+fn writes_to(user: User, disk: &str) -> User {
+    User {
+        writes_to: [disk.to_owned()].into(),
+        ..user
+    }
+}
+
+#[test]
+fn who_writes_to_another_disk_is_not_waited_for() {
+    let waits = || vec![wait("app", "fsync", Class::JournalCommit, SECOND)];
+    let app = || writes_to(user("app", MB, 0), "sda");
+    let copy = writes_to(user("cp", 100 * MB, 0), "sdb");
+    assert_eq!(
+        causes(&with_stick(waits(), vec![app(), copy.clone()])),
+        [Cause::OwnCommits]
+    );
+    let beside = writes_to(user("dd", 100 * MB, 0), "sda");
+    let seen = with_stick(waits(), vec![app(), copy, beside]);
+    let [verdict] = &judge(&seen).verdicts[..] else {
+        panic!("one verdict");
+    };
+    assert_eq!(verdict.cause, Cause::FsyncBehindWriteback);
+    assert_eq!(verdict.culprit.as_deref(), Some("dd"));
+}
+
+#[test]
+fn who_writes_much_to_a_disk_that_keeps_up_is_throttled_for_the_slow_one() {
+    let waits = vec![
+        wait("app", "write", Class::DirtyThrottle, SECOND),
+        Wait {
+            file: Some("/stick/copy".to_owned()),
+            // The device served it meanwhile.
+            other: Some("app".to_owned()),
+            ..wait("cp", "write", Class::DirtyThrottle, 3 * SECOND)
+        },
+    ];
+    let users = vec![
+        writes_to(user("app", 200 * MB, 0), "sda"),
+        writes_to(user("cp", 100 * MB, 0), "sdb"),
+    ];
+    let diagnosis = judge(&with_stick(waits, users));
+    let [throttled, own] = &diagnosis.verdicts[..] else {
+        panic!("{:?}", diagnosis.verdicts);
+    };
+    assert_eq!(throttled.cause, Cause::DirtyThrottling);
+    assert_eq!(
+        (throttled.who.as_str(), throttled.culprit.as_deref()),
+        ("app", Some("cp"))
+    );
+    assert_eq!((own.cause, own.who.as_str()), (Cause::OwnWrites, "cp"));
+}
+
+#[test]
+fn no_more_was_written_to_a_disk_than_it_wrote() {
+    // Nobody knows where sh writes; that to sdb was all cp's, and that to sda its.
+    let waits = vec![
+        Wait {
+            file: Some("/stick/copy".to_owned()),
+            ..wait("cp", "write", Class::DirtyThrottle, SECOND)
+        },
+        Wait {
+            file: Some("/stick/list".to_owned()),
+            ..wait("app", "fsync", Class::JournalCommit, SECOND)
+        },
+    ];
+    let users = |copied| {
+        vec![
+            writes_to(user("app", MB, 0), "sdb"),
+            writes_to(user("cp", copied, 0), "sdb"),
+            user("sh", 200 * MB, 0),
+        ]
+    };
+    let of = |users| with_stick(waits.clone(), users);
+    let own: Vec<_> = causes(&of(users(99 * MB)));
+    assert_eq!(own, [Cause::FsyncBehindWriteback, Cause::OwnWrites]);
+    let by_others = causes(&of(users(30 * MB)));
+    assert!(by_others.contains(&Cause::FsyncBehindWriteback));
+    assert!(by_others.contains(&Cause::DirtyThrottling));
+    // A few bytes beside its own are nobody's writeback.
+    let alone = with_stick(waits[1..].to_vec(), {
+        vec![
+            writes_to(user("app", 100 * MB, 0), "sdb"),
+            user("sh", 200 * MB, 0),
+        ]
+    });
+    assert_eq!(causes(&alone), [Cause::OwnCommits]);
+}
+
+#[test]
+fn whom_another_verdict_blames_is_told_of_after_it() {
+    let mut fsync = wait("mailer", "fsync", Class::JournalCommit, SECOND);
+    fsync.other = Some("cp".to_owned());
+    let waits = vec![wait("cp", "write", Class::DirtyThrottle, 5 * SECOND), fsync];
+    let users = vec![
+        user("mailer", MB, 0),
+        user("cp", 100 * MB, 0),
+        user("dd", 90 * MB, 0),
+    ];
+    assert_eq!(
+        causes(&seen(waits, users)),
+        [Cause::FsyncBehindWriteback, Cause::DirtyThrottling]
+    );
+}
+
+#[test]
+fn a_cpu_that_frees_memory_is_no_want_of_a_cpu() {
+    let waits = vec![wait("app", "read", Class::Reclaim, 2 * SECOND)];
+    let mut short = seen(waits, vec![user("app", 0, 9 * SECOND)]);
+    short.cpu_busy = 0.9;
+    short.pressure.memory_ns = 5 * SECOND;
+    short.pressure.cpu_ns = 4 * SECOND;
+    assert_eq!(causes(&short), [Cause::Reclaim]);
+    // Processes that live too short to be seen have it.
+    short.users[0] = user("rm", 0, SECOND);
+    assert_eq!(causes(&short), [Cause::Reclaim]);
+    // Somebody else has the CPU.
+    short.users.push(user("hog", 0, 10 * SECOND));
+    assert_eq!(causes(&short), [Cause::Cpu, Cause::Reclaim]);
+}
+
+#[test]
+fn who_fills_the_queue_with_writes_waits_for_its_own() {
+    let waits = |call| vec![wait("app", call, Class::Tag, SECOND)];
+    let users = || vec![user("app", 200 * MB, 0)];
+    assert_eq!(
+        causes(&seen(waits("pwrite64"), users())),
+        [Cause::OwnWrites]
+    );
+    assert_eq!(causes(&seen(waits("pread64"), users())), [Cause::QueueFull]);
+}
+
+#[test]
+fn where_the_kernel_counts_no_pressure_storage_is_not_to_blame() {
+    let mut idle = seen(vec![wait("sh", "vfork", Class::Data, 3 * SECOND)], writer());
+    idle.pressure.io_ns = 0;
+    assert_eq!(causes(&idle), []);
+    idle.waits[0].remote = true;
+    assert_eq!(causes(&idle), [Cause::Remote]);
 }

@@ -3,7 +3,7 @@
 //! While a trial runs, `/run/frontrow/doctor-trial` says what is tried, and a process that
 //! only waits for this one to end undoes it if this one could not: after `kill -9`, or at log-out.
 
-use super::{Seen, observe};
+use super::{How, Seen, observe};
 use crate::exit::{Exit, Failure};
 use crate::print::{json, plain, print_text};
 use device::Device;
@@ -161,7 +161,12 @@ fn window(
             thread::sleep(TURN);
         }
         let machine = Machine::look(root).map_err(super::failure);
-        let seen = machine.and_then(|machine| observe(root, machine, length, stop));
+        let how = How {
+            length,
+            is_coarse: false,
+            recording: None,
+        };
+        let seen = machine.and_then(|machine| observe(root, machine, how, stop));
         is_over.store(true, Ordering::Relaxed);
         let tended = tending.join();
         match tended {

@@ -400,7 +400,11 @@ fn map_rings(object: &Object, layout: Layout) -> Result<Rings, Error> {
 /// Attaches the programs. A kernel may know a function and still forbid to trace it.
 fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<Link>, Error> {
     let mut links = Vec::new();
-    for program in object.progs_mut() {
+    let mut programs: Vec<_> = object.progs_mut().collect();
+    // What begins before its end is attached would never end: a thread's later sleeps would all
+    // be taken for that wait.
+    programs.sort_by_key(|it| !it.name().to_string_lossy().ends_with("_ends"));
+    for program in programs {
         // SAFETY: the program lives as long as its object.
         let loaded =
             unsafe { libbpf_sys::bpf_program__autoload(program.as_libbpf_object().as_ptr()) };

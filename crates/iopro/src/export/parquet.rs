@@ -7,13 +7,31 @@ mod thrift;
 
 use super::{Error, cannot_write, create};
 use crate::store::Store;
-use crate::tables::TABLES;
+use crate::tables::{TABLES, Table};
 use file::Writer;
-use rusqlite::types::ValueRef;
+use rusqlite::types::{Value, ValueRef};
+use std::io::{self, Write};
 use std::path::Path;
 
+/// Writes rows of a table that is in no recording: cells are in the order of its columns.
+///
+/// # Errors
+/// What the system says of `output`.
+pub fn write_table(
+    output: impl Write,
+    table: &'static Table,
+    rows: impl Iterator<Item = Vec<Value>>,
+) -> io::Result<()> {
+    let mut writer = Writer::new(output, table)?;
+    for row in rows {
+        let cells: Vec<ValueRef> = row.iter().map(ValueRef::from).collect();
+        writer.row(&cells)?;
+    }
+    writer.finish().map(drop)
+}
+
 /// Writes all tables into the directory `output`, which it creates.
-pub fn write(store: &Store, output: &Path) -> Result<(), Error> {
+pub(super) fn write(store: &Store, output: &Path) -> Result<(), Error> {
     std::fs::create_dir(output).map_err(cannot_write(output))?;
     for &table in TABLES {
         let path = output.join(format!("{}.parquet", table.name));

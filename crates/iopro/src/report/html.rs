@@ -5,7 +5,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use record::number;
 use sentences::{share, size, time};
 
-const STYLE: &str = include_str!("style.css");
+/// What its pages look like, by light and by night; [`render`]'s classes are its own.
+pub const STYLE: &str = include_str!("style.css");
 const WIDTH: f64 = 1000.0;
 const DRAWN: f64 = 34.0;
 /// Parts of the time that ticks mark.

@@ -1,0 +1,152 @@
+//! The study as one page that fetches nothing and runs no script.
+
+use super::{App, Study};
+use iopro::report::STYLE;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use record::number;
+
+/// Apps that the picture and the table have; the rest is in the other files.
+const SHOWN: usize = 30;
+const WIDTH: f64 = 1000.0;
+const LABEL: f64 = 260.0;
+const LANE: f64 = 26.0;
+const BAR: f64 = 16.0;
+/// Of a bar's hue by the class of its part, in the order of [`iopro::wait::Class::ALL`]:
+/// metadata, data, sync, discards, the journal's two, tag, wbt, dirty, reclaim, service, lock, other.
+const HUES: [usize; 13] = [2, 1, 1, 8, 2, 2, 6, 6, 3, 3, 4, 0, 0];
+
+fn time(ns: u64) -> String {
+    number::with_unit(ns as f64, "ns")
+}
+
+/// The whole page.
+pub fn page(study: &Study) -> String {
+    let shown = &study.apps[..study.apps.len().min(SHOWN)];
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "frontrow doctor: how long apps wait for storage" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    header {
+                        p.over {
+                            "frontrow doctor --study · level " (study.level.number()) " of 3, "
+                            (study.level.sees())
+                        }
+                        h1 { (study.summary()) }
+                        @if study.ended_early {
+                            p.lead {
+                                "Ended early: " (time(study.watched_ns)) " of "
+                                (time(study.asked_ns)) " were watched."
+                            }
+                        }
+                        p.lead {
+                            "An app's response time is what it ran and what it was blocked in the "
+                            "storage stack. Some task was held up by I/O "
+                            (number::percent(study.pressed_ns as f64 / study.watched_ns.max(1) as f64))
+                            " of the time."
+                        }
+                        @for lacks in &study.cannot_see { p.lead { "Cannot see: " (lacks) "." } }
+                    }
+                    @if !shown.is_empty() { (picture(shown)) (table(shown)) }
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn hue(class: &str) -> usize {
+    let classes = iopro::wait::Class::ALL.iter();
+    let place = classes.into_iter().position(|it| it.name() == class);
+    place.map_or(0, |it| HUES[it])
+}
+
+fn picture(apps: &[App]) -> Markup {
+    let bottom = LANE * apps.len() as f64;
+    let at = |share: f64| LABEL + (WIDTH - LABEL) * share;
+    html! {
+        section {
+            h2 { "Share of response time that apps waited for storage" }
+            p.lead { "Who waited longest is first; a bar's parts are the classes, which appear when it is pointed at." }
+            figure.card {
+                svg viewBox={ "0 0 " (WIDTH) " " (bottom + 24.0) } role="img"
+                    aria-label="the share of its response time that each app waited" {
+                    @for tick in 0..=4u32 {
+                        @let x = at(f64::from(tick) / 4.0);
+                        line.grid x1=(x) x2=(x) y1="0" y2=(bottom) {}
+                        text.tick x=(x) y=(bottom + 18.0) text-anchor="end" { (tick * 25) " %" }
+                    }
+                    @for (place, app) in apps.iter().enumerate() { (bar(app, LANE * place as f64, &at)) }
+                }
+            }
+        }
+    }
+}
+
+fn bar(app: &App, top: f64, at: &dyn Fn(f64) -> f64) -> Markup {
+    let mut begin = 0.0;
+    let parts: Vec<_> = app
+        .classes
+        .iter()
+        .map(|it| {
+            let from = begin;
+            begin += it.share;
+            (it, from)
+        })
+        .collect();
+    html! {
+        text x="0" y=(top + BAR - 3.0) { (app.name) }
+        @for (part, from) in parts {
+            g class={ "hue-" (hue(part.class)) } {
+                path d=(rectangle(at(from), at(from + part.share), top)) {
+                    title { (part.class) ": " (time(part.waited_ns)) ", " (number::percent(part.share)) }
+                }
+            }
+        }
+    }
+}
+
+fn rectangle(left: f64, right: f64, top: f64) -> String {
+    format!("M{left:.1} {top:.1}H{right:.1}V{:.1}H{left:.1}Z", top + BAR)
+}
+
+fn table(apps: &[App]) -> Markup {
+    html! {
+        section {
+            h2 { "By app and class" }
+            div.scroll tabindex="0" {
+                table {
+                    thead { tr {
+                        @for heading in ["app", "class", "waits", "waited", "longest", "of its response"] {
+                            th scope="col" { (heading) }
+                        }
+                    } }
+                    tbody {
+                        @for app in apps {
+                            tr {
+                                th scope="row" { b { (app.name) } }
+                                td { "all" } td {} td { (time(app.waited_ns)) } td {}
+                                td { (number::percent(app.share)) }
+                            }
+                            @for it in &app.classes {
+                                tr {
+                                    th scope="row" {}
+                                    td { (it.class) } td { (it.waits) } td { (time(it.waited_ns)) }
+                                    td { @if it.longest_ns > 0 { (time(it.longest_ns)) } }
+                                    td { (number::percent(it.share)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `frontrow doctor --study`.
+
+use super::{How, observe};
+use crate::exit::{Exit, Failure};
+use crate::iopro::chosen::duration;
+use crate::print::{json, plain, print_text};
+use crate::whole::write_private;
+use doctor::Machine;
+use doctor::study::{page, study};
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What the command line says of a study.
+#[derive(clap::Args)]
+pub struct Study {
+    /// Watch for so long, such as 24h, and tell which share of their response time apps wait for
+    /// storage, by app and class; Ctrl-C ends it early and keeps what was seen
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["seconds", "wanted", "recording"])]
+    pub study: Option<Duration>,
+    /// With --study: the directory for study.html, study.json and study.parquet
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "study",
+        default_value = "frontrow-study"
+    )]
+    out: PathBuf,
+}
+
+/// Watches for `length`, and writes what was seen.
+pub fn run(
+    root: &Path,
+    options: &Study,
+    length: Duration,
+    as_json: bool,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let out = &options.out;
+    // Better now than after a day.
+    fs::create_dir_all(out).map_err(|error| Failure::unwritable(out, &error))?;
+    if io::stderr().is_terminal() {
+        eprintln!("Watching for {} s. Ctrl-C ends it early.", length.as_secs());
+    }
+    let machine = Machine::look(root).map_err(super::failure)?;
+    let how = How {
+        length,
+        is_coarse: true,
+        recording: None,
+    };
+    let seen = observe(root, machine, how, stop)?;
+    let mut found = study(&seen.seen, length.as_nanos() as u64);
+    let why_not = seen.why_not.map(|why| format!("what level 1 does: {why}"));
+    found.cannot_see.extend(why_not);
+    let text = json(&found)?;
+    let mut parquet = Vec::new();
+    found
+        .write_parquet(&mut parquet)
+        .map_err(|error| Failure::new(Exit::Internal, error))?;
+    write_private(&out.join("study.json"), &text)?;
+    write_private(&out.join("study.html"), page(&found))?;
+    write_private(&out.join("study.parquet"), parquet)?;
+    match as_json {
+        true => print_text(&text),
+        false => print_text(&plain(&format!(
+            "{}\nAll of it: {}\n",
+            found.summary(),
+            out.join("study.html").display()
+        ))),
+    }
+}
