@@ -132,7 +132,7 @@ fn right(all: &[Told], level: u64) -> f64 {
 
 #[test]
 fn known_causes_come_first_at_both_levels() {
-    let names = ["sync of everything", "own commits", "evicted working set"];
+    let names = ["sync of everything", "evicted working set"];
     let cases: Vec<_> = names.iter().map(|it| Case::named(it)).collect();
     let all = known::run(&cases, 1, 2);
     show(&all);

@@ -11,7 +11,7 @@ const JOURNAL: &str = "foreground";
 /// How often a change is begun anew because a cgroup vanished in the middle of it.
 const ATTEMPTS: usize = 16;
 
-/// A scheduler and what comes with it take two; a third finds nothing to do.
+/// A scheduler and what comes with it take two; udev may set another in between.
 const ROUNDS: usize = 3;
 
 /// Of its time over ten seconds, no app is to stand still for memory more than this on
@@ -45,6 +45,12 @@ pub enum Step {
     },
     /// To hold again what it held before.
     PutBack(PathBuf),
+}
+
+impl Step {
+    fn sets_scheduler(&self) -> bool {
+        matches!(self, Step::Set { path, .. } if means::is_scheduler(path))
+    }
 }
 
 impl Hold {
@@ -90,14 +96,14 @@ impl Hold {
         made: &mut Vec<Change>,
     ) -> Result<(), Error> {
         let mut any = false;
-        // Some knobs come with what another one was set to.
         for _ in 0..ROUNDS {
             let steps = self.steps(grounds, pace)?;
             for step in &steps {
                 made.extend(self.take(step)?);
             }
             any |= !steps.is_empty();
-            if steps.is_empty() {
+            // Some knobs come with a scheduler.
+            if !steps.iter().any(Step::sets_scheduler) {
                 break;
             }
         }

@@ -33,6 +33,7 @@ enum Action {
     /// Put back what `enable` changed
     Disable(Disable),
     /// Count this boot as one that went well (frontrow-settled.timer runs this)
+    #[command(hide = true)]
     Settled,
     /// Show what devices are under and how often somebody waited on a background write
     Status(ShowStatus),
