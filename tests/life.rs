@@ -107,6 +107,10 @@ impl Machine {
     fn crash(&self, steps: &str) {
         let console = self.console_of(steps);
         assert!(console.contains("sysrq: Trigger a crash"), "{console}");
+        // The next steps are written to it.
+        let root = self.file("root.img");
+        let checked = Command::new("e2fsck").arg("-fy").arg(root).output();
+        assert!(matches!(checked.unwrap().status.code(), Some(0 | 1)));
     }
 
     fn console_of(&self, steps: &str) -> String {

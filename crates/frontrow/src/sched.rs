@@ -135,7 +135,7 @@ pub fn run(arguments: Sched) -> Result<(), Failure> {
     match arguments.action {
         Action::Enable(action) => enable(root, action),
         Action::Disable(action) => disable(root, &action),
-        Action::Settled => sched::boot::settle(root).map_err(failure),
+        Action::Settled => sched::boot::went_well(root).map_err(failure),
         Action::Status(action) => status(root, action),
         Action::Build(action) => build(root, action),
         Action::Abi(action) => print_abi(root, action),

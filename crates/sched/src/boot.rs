@@ -49,7 +49,18 @@ pub fn is_without(root: &Path) -> bool {
     matches!((left, boot_id), (Ok(left), Ok(boot_id)) if left != boot_id)
 }
 
-/// Takes the marker away: this boot went well, or somebody wants the scheduler all the same.
+/// Takes this boot's marker away: it went well. That of another boot stays.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn went_well(root: &Path) -> Result<(), Error> {
+    match is_without(root) {
+        true => Ok(()),
+        false => settle(root),
+    }
+}
+
+/// Takes any marker away: somebody wants the scheduler at boot.
 ///
 /// # Errors
 /// [`Error::File`].
@@ -121,6 +132,9 @@ mod tests {
         settle(root).unwrap();
         begin(root).unwrap();
         assert!(!is_without(root));
+        went_well(root).unwrap();
+        boot(root, "fourth\n", "quiet\n");
+        begin(root).unwrap();
     }
 
     #[test]
