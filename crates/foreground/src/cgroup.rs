@@ -180,6 +180,12 @@ impl Cgroup {
         PathBuf::from(format!("{MOUNT_POINT}{}/{name}", self.path))
     }
 
+    /// The one that a knob is of.
+    pub(crate) fn of_knob(knob: &Path) -> Option<Self> {
+        let path = knob.parent()?.to_str()?.strip_prefix(MOUNT_POINT)?;
+        Cgroup::named(path.to_owned())
+    }
+
     /// One of its files, to be read.
     pub(crate) fn file(&self, root: &Path, name: &str) -> PathBuf {
         below(root, &self.knob(name).to_string_lossy())

@@ -1,5 +1,6 @@
 //! The daemon: waits for detectors, commands and the end of apps, and has the keeper act.
 
+use crate::ahead::Ahead;
 use crate::bus::{Bus, Caller, Method};
 use crate::detect::{Detector, Scopes, TopApp};
 use crate::dirty::DirtyLimits;
@@ -35,6 +36,7 @@ pub struct Daemon<'a> {
     keeper: Keeper,
     /// None where disks' limits cannot be had.
     limits: Option<DirtyLimits>,
+    ahead: Ahead,
     detectors: Vec<Box<dyn Detector>>,
     seats: Seats,
     rates: Rates,
@@ -76,6 +78,7 @@ impl<'a> Daemon<'a> {
             root: root.to_owned(),
             keeper,
             limits: limits(root, log),
+            ahead: Ahead::start(root, Instant::now())?,
             detectors,
             seats: Seats::new(root)?,
             rates: Rates::default(),
@@ -101,7 +104,9 @@ impl<'a> Daemon<'a> {
         let released = self.keeper.release("frontrowd ends", woken);
         self.write_log(woken);
         let unlimited = self.limits.take().map(DirtyLimits::release).transpose();
-        served.and(released.map(drop)).and(unlimited.map(drop))
+        let left_alone = self.ahead.release();
+        let undone = released.map(drop).and(unlimited.map(drop));
+        served.and(undone).and(left_alone.map(drop))
     }
 
     fn serve(&mut self, stop: BorrowedFd<'_>) -> Result<(), Error> {
@@ -121,6 +126,8 @@ impl<'a> Daemon<'a> {
             let ticked = self.keeper.tick(Instant::now());
             self.go_on(ticked);
             let limited = self.limit_disks(Instant::now());
+            self.go_on(limited);
+            let limited = self.limit_writers(Instant::now());
             self.go_on(limited);
         }
     }
@@ -154,6 +161,13 @@ impl<'a> Daemon<'a> {
         limits.tick(now)
     }
 
+    fn limit_writers(&mut self, now: Instant) -> Result<(), Error> {
+        match self.keeper.grounds().front.is_empty() {
+            true => self.ahead.tick(now),
+            false => self.ahead.step_back(),
+        }
+    }
+
     /// What was said by who has left the screen rests until they are back.
     fn change_seats(&mut self) -> Result<(), Error> {
         if let Some(user) = self.commander
@@ -173,8 +187,9 @@ impl<'a> Daemon<'a> {
                 && let Some(order) = self.suspended.remove(&user)
             {
                 self.commander = Some(user);
+                let stepped_back = self.ahead.step_back();
                 let done = self.keeper.command(order, Instant::now());
-                self.go_on(done.map(drop));
+                self.go_on(stepped_back.and(done.map(drop)));
                 break;
             }
         }
@@ -182,7 +197,7 @@ impl<'a> Daemon<'a> {
     }
 
     /// Sleeps until there is something to do; whether that is to stop.
-    fn wait(&self, stop: BorrowedFd<'_>) -> Result<bool, Error> {
+    fn wait(&mut self, stop: BorrowedFd<'_>) -> Result<bool, Error> {
         let detectors = self.detectors.iter().map(|it| it.fd());
         let mut fds: Vec<_> = [stop, self.life.fd(), self.seats.fd()]
             .into_iter()
@@ -192,18 +207,32 @@ impl<'a> Daemon<'a> {
             .chain(self.limits.iter().map(DirtyLimits::fd))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
+        let nobody_in_front = self.keeper.grounds().front.is_empty();
+        let pressure = self.ahead.pressure().filter(|_| nobody_in_front);
+        fds.extend(pressure.map(|it| PollFd::new(it, PollFlags::PRI)));
         let bus_at = self.bus_at.map(|(at, _)| at);
         let limits = self.limits.as_ref().and_then(DirtyLimits::due);
-        let due = [self.keeper.due(), self.see_at, bus_at, limits];
+        let writers = self.ahead.due().filter(|_| nobody_in_front);
+        let due = [self.keeper.due(), self.see_at, bus_at, limits, writers];
         let due = due.into_iter().flatten().min();
         let timeout = due.map(|due| timespec(due.saturating_duration_since(Instant::now())));
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(!fds[0].revents().is_empty()),
-            Err(errno) => Err(Error::Watch {
-                path: PathBuf::from("events"),
-                source: errno.into(),
-            }),
+        let polled = poll(&mut fds, timeout.as_ref());
+        let stops = !fds[0].revents().is_empty();
+        let has_told = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::PRI);
+        let are_pressed = fds.last().is_some_and(has_told);
+        match polled {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => {
+                return Err(Error::Watch {
+                    path: PathBuf::from("events"),
+                    source: errno.into(),
+                });
+            }
         }
+        if are_pressed {
+            self.ahead.hear(Instant::now());
+        }
+        Ok(stops)
     }
 
     /// All that has happened is seen together: of an app that loses the focus and another
@@ -223,6 +252,9 @@ impl<'a> Daemon<'a> {
         }
         let now = Instant::now();
         self.seen_at = now;
+        if !front.is_empty() {
+            self.ahead.step_back()?;
+        }
         let done = self.keeper.sees(front, &names.join(", "), now);
         self.go_on(done);
         Ok(())
@@ -370,6 +402,7 @@ impl<'a> Daemon<'a> {
                 let now_in_front = &self.keeper.grounds().front;
                 let concerned = order.front.iter().chain(&order.behind);
                 self.permit(uid, concerned.chain(now_in_front))?;
+                self.ahead.step_back()?;
                 let changes = self.keeper.command(order, now)?;
                 self.commander = Some(uid);
                 let grounds = self.keeper.grounds().clone();
@@ -377,11 +410,11 @@ impl<'a> Daemon<'a> {
             }
             Request::Status => {
                 let mut status = self.keeper.status(now)?;
-                let limits = self.limits.iter();
-                status.limits = limits.flat_map(|it| it.changes().to_vec()).collect();
-                Ok(Reply::Status(
-                    status.told_of(|cgroup| self.may(uid, cgroup)),
-                ))
+                let limits = self.limits.iter().flat_map(|it| it.changes());
+                status.limits = limits.cloned().collect();
+                status.writers = self.ahead.changes().to_vec();
+                let told = status.told_of(|cgroup| self.may(uid, cgroup));
+                Ok(Reply::Status(Box::new(told)))
             }
             Request::Release => {
                 self.permit(uid, self.keeper.grounds().front.iter())?;
@@ -417,6 +450,7 @@ impl<'a> Daemon<'a> {
     fn write_log(&mut self, woken: Instant) {
         let mut lines = self.keeper.log();
         lines.extend(self.limits.iter_mut().flat_map(DirtyLimits::log));
+        lines.extend(self.ahead.log());
         if lines.is_empty() {
             return;
         }
@@ -452,7 +486,7 @@ fn is_above_all(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
-fn timespec(duration: Duration) -> Timespec {
+pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(duration.subsec_nanos()),

@@ -16,6 +16,7 @@
 use crate::Error;
 use crate::cgroup::below;
 use crate::hold::restore;
+use crate::shown::Shown;
 use crate::watch::{Watch, WatchFlags};
 use device::{Device, Statistics};
 use knobs::{Change, Home, Journal, Restored, Standing};
@@ -27,25 +28,10 @@ use std::time::{Duration, Instant};
 
 const JOURNAL: &str = "dirty";
 
-/// What a limit is worth: what the disk writes in so much time.
-const WORTH: Duration = Duration::from_secs(1);
-
-/// Before a disk has shown what it does; little for a fast one, and it will show it soon.
-const UNKNOWN_BYTES: u64 = 16 << 20;
-/// No disk has less, or requests get small.
-const LEAST_BYTES: u64 = 8 << 20;
 /// No disk has more of the system's limit, so that two that stand still leave others theirs.
 const MOST_256: u64 = 32;
 /// All of them together have no more: what they may have at least is not there for others.
 const MOST_DISKS: usize = 4;
-
-/// A disk that shows less is slow. A good SD card writes as much; disks for systems do more.
-const SLOW_BYTES_S: u64 = 40_000_000;
-/// An interval tells a rate in which the disk was busy and wrote so much.
-const TELLING_BUSY: Duration = Duration::from_millis(250);
-const TELLING_BYTES: u64 = 1 << 20;
-/// One that has become slow has shown it so often: garbage collection ends.
-const TELLING_TIMES: u32 = 4;
 
 /// A limit that is off by less stays.
 const NEAR_PERCENT: u64 = 30;
@@ -59,49 +45,6 @@ const IDLE_APART: Duration = Duration::from_secs(16);
 const TELLING_PLACES: [&str; 2] = ["/run/udev/data", "/dev"];
 /// Disks that come and go are looked at no more often.
 const FINDS_APART: Duration = Duration::from_secs(1);
-
-/// What a disk has shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Shown {
-    bytes_s: u64,
-    times: u32,
-}
-
-impl Shown {
-    /// Takes in what it did between two looks; whether it wrote at all.
-    fn take(&mut self, before: &Statistics, now: &Statistics) -> bool {
-        let busy_ms = now.busy_ms.saturating_sub(before.busy_ms);
-        let written = now.written_bytes.saturating_sub(before.written_bytes);
-        let read = now.read_bytes.saturating_sub(before.read_bytes);
-        let is_telling = u128::from(busy_ms) >= TELLING_BUSY.as_millis()
-            && written >= TELLING_BYTES
-            && written >= 4 * read;
-        if is_telling {
-            let bytes_s = written * 1000 / busy_ms;
-            // A fast interval counts at once, so that no disk is held below what it can do; slow
-            // ones, as its cache fills or it collects, count a quarter each.
-            self.bytes_s = match self.times {
-                0 => bytes_s,
-                _ => bytes_s.max((3 * self.bytes_s + bytes_s) / 4),
-            };
-            self.times = self.times.saturating_add(1);
-        }
-        written > 0
-    }
-
-    fn is_slow(self) -> bool {
-        self.times >= TELLING_TIMES && self.bytes_s < SLOW_BYTES_S
-    }
-
-    /// What its disk may have dirty, of the system's `limit_bytes`.
-    fn worth(self, limit_bytes: u64) -> u64 {
-        let bytes = match self.times {
-            0 => UNKNOWN_BYTES,
-            _ => (u128::from(self.bytes_s) * WORTH.as_millis() / 1000) as u64,
-        };
-        bytes.max(LEAST_BYTES).min(limit_bytes / 256 * MOST_256)
-    }
-}
 
 /// A disk that the rule may be for.
 #[derive(Debug)]
@@ -246,7 +189,7 @@ impl DirtyLimits {
                 continue;
             }
             set += 1;
-            let wanted = part(disk.shown.worth(limit_bytes), limit_bytes);
+            let wanted = part(disk.shown.worth(limit_bytes / 256 * MOST_256), limit_bytes);
             let is_near = |held: u64| held.abs_diff(wanted) * 100 <= held * NEAR_PERCENT;
             if disk.part.is_some_and(is_near) {
                 continue;
@@ -418,8 +361,6 @@ mod tests {
     use super::*;
     use std::fs::{create_dir_all, remove_dir_all, write};
 
-    const MIB: u64 = 1 << 20;
-
     /// A machine of one system disk and one stick, with 128 MiB that all may have dirty.
     fn tree() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -554,37 +495,5 @@ mod tests {
         limits.tick(limits.due().unwrap()).unwrap();
         limits.release().unwrap();
         assert_eq!(held(&root, "8:16"), ["0", "200000", "0"]);
-    }
-
-    #[test]
-    fn a_rate_is_damped_bounded_and_told_by_writes_alone() {
-        let of = |written: u64, read: u64, busy_ms: u64| {
-            let text = format!(
-                "0 0 {} 0 9 0 {} 9 0 {busy_ms} 9",
-                read * 2048,
-                written * 2048
-            );
-            Statistics::parse(&text).unwrap()
-        };
-        let mut shown = Shown::default();
-        let none = of(0, 0, 0);
-        assert!(!shown.take(&none, &of(0, 50, 900)));
-        assert_eq!(shown.worth(1024 * MIB), UNKNOWN_BYTES);
-        // Reads beside it tell less than the disk can write.
-        assert!(shown.take(&none, &of(10, 50, 900)));
-        assert_eq!(shown.times, 0);
-        shown.take(&none, &of(40, 0, 1000));
-        shown.take(&none, &of(20, 0, 1000));
-        assert_eq!(shown.worth(1024 * MIB), 35 * MIB);
-        assert_eq!(shown.worth(128 * MIB), 16 * MIB);
-        assert!(!shown.is_slow());
-        for _ in 0..9 {
-            shown.take(&none, &of(2, 0, 1000));
-        }
-        assert!(shown.is_slow());
-        for _ in 0..20 {
-            shown.take(&none, &of(2, 0, 1000));
-        }
-        assert_eq!(shown.worth(1024 * MIB), LEAST_BYTES);
     }
 }

@@ -16,7 +16,7 @@ const ROUNDS: usize = 3;
 
 /// Of its time over ten seconds, no app is to stand still for memory more than this on
 /// account of a limit: others (systemd-oomd) kill at some multiple of it.
-const UNBEARABLE_PERCENT: f64 = 10.0;
+pub(crate) const UNBEARABLE_PERCENT: f64 = 10.0;
 
 /// What is held in front of what. Dropped, it stays in force, and its journal with it;
 /// [`release`](crate::release) undoes it from any process.

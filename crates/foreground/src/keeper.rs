@@ -83,6 +83,9 @@ pub struct Status {
     /// What is changed for disks that can be taken out or are slow, whoever has the focus.
     #[serde(default)]
     pub limits: Vec<Change>,
+    /// What is changed for apps that write far ahead of their disks while nobody is in front.
+    #[serde(default)]
+    pub writers: Vec<Change>,
 }
 
 impl Status {
@@ -98,6 +101,8 @@ impl Status {
             cgroups.retain(&may);
         }
         self.visible.retain(|it| may(&it.cgroup));
+        let is_known = |change: &Change| Cgroup::of_knob(&change.path).is_some_and(|it| may(&it));
+        self.writers.retain(is_known);
         self.others = all > self.front.len() + self.visible.len() + self.behind.len();
         if self.others {
             let told = |path: &Path| {
@@ -339,6 +344,7 @@ impl Keeper {
             left_out: self.grounds.left_out(&self.root),
             others: false,
             limits: Vec::new(),
+            writers: Vec::new(),
         })
     }
 

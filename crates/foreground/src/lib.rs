@@ -10,7 +10,7 @@
 //! | I/O dispatcher | the `frontrow` scheduler serves what is in front first, and what is behind by a share |
 //!
 //! Whoever has the focus, a disk that can be taken out or is slow has a dirty limit of its own
-//! (`dirty`).
+//! (`dirty`); while nobody has it, so has an app that writes far ahead of its disk (`ahead`).
 //!
 //! Every change is written down by [`knobs`] first; [`release`] undoes all of them, also after
 //! a crash. [`Daemon`] does it for whoever has the focus:
@@ -22,6 +22,7 @@
 //! | what is each knob to hold then? | `policy` |
 //! | which knobs differ from that? | [`Hold`] |
 
+mod ahead;
 mod android;
 mod bus;
 mod cgroup;
@@ -37,9 +38,11 @@ mod means;
 mod policy;
 mod rate;
 mod seats;
+mod shown;
 mod socket;
 mod watch;
 
+pub use ahead::{Ahead, release_writers};
 pub use cgroup::Cgroup;
 pub use cost::Cost;
 pub use daemon::Daemon;
@@ -54,13 +57,15 @@ pub use socket::{Reply, Request, ask};
 use knobs::{Change, Restored};
 use std::path::Path;
 
-/// Undoes what was held and the dirty limits of disks, in this process or another one.
+/// Undoes what was held, and the dirty limits of disks and writers, in this process or another one.
 ///
 /// # Errors
-/// [`Error::Knobs`]; what the one could not undo is no obstacle to the other.
+/// [`Error::Knobs`]; what the one could not undo is no obstacle to the others.
 pub fn release(root: &Path) -> Result<Vec<(Change, Restored)>, Error> {
     let limits = dirty::release_limits(root);
+    let writers = ahead::release_writers(root);
     let mut restored = hold::release(root)?;
     restored.extend(limits?);
+    restored.extend(writers?);
     Ok(restored)
 }

@@ -56,7 +56,7 @@ pub enum Reply {
         changes: Vec<Change>,
     },
     /// How it is.
-    Status(Status),
+    Status(Box<Status>),
     /// What everything was put back to.
     Released(Vec<(Change, Restored)>),
     /// It is not done.

@@ -40,6 +40,10 @@ const FASTTRACK: [(&str, FastTrack); 4] = [
 /// FastTrack where no module can be loaded: the kernel's own means serve instead of the dispatcher.
 pub const NO_MODULE: &str = "no-module";
 
+/// `frontrowd`'s rule while nobody is in front: who writes far ahead of the disk has dirty pages of its
+/// own. Under Frontrow's scheduler, or another one that follows: `ahead+kyber`.
+const AHEAD: &str = "ahead";
+
 /// Name of the kernel's default policy in FastTrack's experiments.
 pub const DEFAULT: &str = "stock";
 
@@ -220,6 +224,14 @@ pub fn upkeep(policy: &str) -> Option<&str> {
     UPKEEPS.contains(&name).then_some(name)
 }
 
+/// The scheduler under which a policy limits who writes far ahead; None if it does not.
+pub fn limits_writers(policy: &str) -> Option<&str> {
+    match policy.strip_prefix(AHEAD)? {
+        "" => Some(FRONTROW),
+        rest => rest.strip_prefix('+'),
+    }
+}
+
 /// Programs that a guest needs for a policy besides the kernel's modules.
 pub fn programs(policy: &str) -> &'static [&'static str] {
     match upkeep(policy) {
@@ -247,6 +259,9 @@ pub fn scheduler(policy: &str) -> &str {
     }
     if upkeep(policy).is_some() {
         return kernel_default(1);
+    }
+    if let Some(scheduler) = limits_writers(policy) {
+        return scheduler;
     }
     match (loader(policy), policy.split_once('+')) {
         (None, _) => policy,
@@ -287,6 +302,9 @@ mod tests {
             ("pa+id", (None, "frontrow")),
             ("pa+pr", (None, "mq-deadline")),
             ("no-module", (None, "mq-deadline")),
+            ("ahead", (None, "frontrow")),
+            ("ahead+kyber", (None, "kyber")),
+            ("aheadx", (None, "aheadx")),
             ("janusd-l", (None, "mq-deadline")),
             ("janusd-l+fastt", (None, "frontrow")),
             ("unaged+pr", (None, "mq-deadline")),

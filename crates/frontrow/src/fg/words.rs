@@ -27,7 +27,14 @@ pub fn status(status: &Status) -> String {
         true => String::new(),
         false => format!("\nDirty limits of disks:\n{}", told(&status.limits)),
     };
-    grounds(status) + &limits
+    let writers = match status.writers.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nApps that write far ahead of their disks:\n{}",
+            told(&status.writers)
+        ),
+    };
+    grounds(status) + &limits + &writers
 }
 
 fn grounds(status: &Status) -> String {

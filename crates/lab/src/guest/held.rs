@@ -1,12 +1,16 @@
 //! FastTrack in a guest, or what the kernel itself has for the same end: the workload in
-//! front and the load's apps behind, each in a cgroup of its own.
+//! front and the load's apps behind, each in a cgroup of its own; or nobody in front and the daemon's rule for writers.
 
 use super::{Outcome, write};
-use foreground::{Cgroup, Grounds, Parts};
+use foreground::{Ahead, Cgroup, Grounds, Parts};
 use record::GuestSpec;
-use record::policy::{FastTrack, Means};
+use record::policy::{FastTrack, Means, limits_writers};
 use std::fs;
+use std::io::{PipeWriter, pipe};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 const HIERARCHY: &str = "/sys/fs/cgroup";
 
@@ -26,12 +30,39 @@ pub struct Held {
     behind: Vec<PathBuf>,
     /// The device whose io.cost is on.
     costed: Option<String>,
+    limiting: Option<Limiting>,
+}
+
+/// The daemon's rule for who writes far ahead, in a thread. (The daemon itself would take the device
+/// for one that can be taken out, as the guest's system is not on it.)
+struct Limiting {
+    thread: JoinHandle<Outcome<()>>,
+    stop: PipeWriter,
+}
+
+impl Limiting {
+    fn start() -> Outcome<Self> {
+        let (stopped, stop) = pipe().map_err(|error| error.to_string())?;
+        let thread = thread::spawn(move || {
+            Ahead::start(Path::new("/"), Instant::now())
+                .and_then(|ahead| ahead.run(stopped.as_fd()))
+                .map_err(|error| error.to_string())
+        });
+        Ok(Self { thread, stop })
+    }
+
+    fn end(self) -> Outcome<()> {
+        drop(self.stop);
+        let ended = self.thread.join();
+        ended.unwrap_or_else(|_| Err("the rule for writers panicked".to_owned()))
+    }
 }
 
 /// What is set for the grounds once their cgroups are there.
 enum Kind {
     FastTrack(Parts),
     Means(Means),
+    Ahead,
 }
 
 impl Kind {
@@ -39,6 +70,9 @@ impl Kind {
     fn of_policy(policy: &str) -> Option<Self> {
         if let Some(means) = Means::of(policy) {
             return Some(Kind::Means(means));
+        }
+        if limits_writers(policy).is_some() {
+            return Some(Kind::Ahead);
         }
         let parts = FastTrack::of(policy)?;
         let parts = Parts {
@@ -60,6 +94,7 @@ impl Held {
         match kind {
             Kind::FastTrack(parts) => held.hold(parts)?,
             Kind::Means(means) => held.set(means, spec)?,
+            Kind::Ahead => held.limiting = Some(Limiting::start()?),
         }
         Ok(Some(held))
     }
@@ -75,6 +110,7 @@ impl Held {
             front: hierarchy.join("front"),
             behind: behind.collect(),
             costed: None,
+            limiting: None,
         };
         for path in held.cgroups() {
             fs::create_dir(path)
@@ -146,7 +182,10 @@ impl Held {
     }
 
     /// Leaves the guest as it was. The load is gone by now.
-    pub fn release(self) -> Outcome<()> {
+    pub fn release(mut self) -> Outcome<()> {
+        if let Some(limiting) = self.limiting.take() {
+            limiting.end()?;
+        }
         foreground::release(Path::new("/")).map_err(|error| error.to_string())?;
         if let Some(number) = &self.costed {
             let quality = Path::new(HIERARCHY).join("io.cost.qos");
