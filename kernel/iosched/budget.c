@@ -1,42 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How much asynchronous work the device may hold, learnt from the device.
+ * Limit of asynchronous work in the device, measured at run time.
  *
- * While nobody waits, undisturbed windows of writeback measure three things:
- * the rate at which the device takes it, how many requests it can use before
- * they only wait there (the mean time in the device passes a target), and so
- * how large a request may be for the device to be rid of it within slice_us.
- * A synchronous request that comes at a bad moment waits for about that.
+ * While nobody waits, windows of undisturbed writeback measure the rate at
+ * which the device takes writes; the number of requests that it can use, beyond
+ * which their mean time in the device exceeds a target; and so the largest
+ * request that it can complete within slice_us. A synchronous request that
+ * arrives at the worst moment waits for about that time.
  *
- * While somebody waits, a class that is not open to his level earns credit at a
- * share of that rate and sends one request at a time when the credit is positive.
- * The share grows with the age of the oldest request, so that none gets old
- * whatever the load. It is smaller while the foreground waits; an app that is
- * visible beside it has the share that it was given.
+ * While somebody waits, each class that is not open to that level earns credit
+ * at a share of the rate, and dispatches one request at a time while its credit
+ * is positive. The share grows with the age of the oldest request, so no
+ * request starves. It is smaller while the foreground waits; a visible app has
+ * the share of its list entry.
  */
 #include <linux/pagemap.h>
 
 #include "frontrow.h"
 
-/* What read-ahead asks for at once. */
+/* Size of a read-ahead request. */
 #define READ_BYTES	((u64)VM_READAHEAD_PAGES * PAGE_SIZE)
 
-/* A foreground is to wait less than one among equals. */
+/*
+ * Smaller while roles are in use, since the foreground should wait less than an
+ * app among equals.
+ */
 static u64 slice_bytes(const struct frontrow_data *fd)
 {
 	unsigned int slice_us = READ_ONCE(fd->slice_us);
 	u64 bytes;
 
-	if (rcu_access_pointer(fd->grounds))
-		slice_us = min(slice_us, GROUNDS_SLICE_US);
+	if (rcu_access_pointer(fd->roles))
+		slice_us = min(slice_us, ROLES_SLICE_US);
 	bytes = div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * slice_us;
 	return max_t(u64, bytes, MIN_SLICE_BYTES);
 }
 
 /*
- * Lets the queue's largest request follow the measured rate. The limit is the
- * one in queue/max_sectors_kb; a number that somebody else wrote there since
- * is the new ceiling.
+ * Adjusts the queue's largest request to the measured rate, through the limit
+ * of queue/max_sectors_kb. A value that another program has written there is
+ * the new upper bound.
  */
 static void resize(struct work_struct *work)
 {
@@ -88,8 +91,8 @@ static u64 oldest_ns(struct frontrow_data *fd, enum frontrow_class class,
 }
 
 /*
- * Discards have an account of their own, half the size, or a foreground that
- * frees blocks would spend the background's share on them.
+ * Discards have an account of their own, of half the size. Otherwise a
+ * foreground that frees blocks would use up the background's share.
  */
 static unsigned int base_percent(struct frontrow_data *fd,
 				 const struct frontrow_view *view,
@@ -99,7 +102,7 @@ static unsigned int base_percent(struct frontrow_data *fd,
 
 	if (frontrow_is_visible(class))
 		return READ_ONCE(fd->visible_share_percent[class - FRONTROW_VISIBLE_1]);
-	if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_ANYBODY)
+	if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_LEVEL_OTHER)
 		percent = min(READ_ONCE(fd->background_share_percent),
 			      READ_ONCE(fd->background_most_percent));
 	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
@@ -126,7 +129,7 @@ static struct frontrow_group *group_of(struct frontrow_data *fd,
 	return &fd->groups[class - FRONTROW_FIRST_GROUP];
 }
 
-/* Credit may not pile up beyond one request, or a burst would follow. */
+/* Credit is limited to one request, so that no burst follows. */
 static void earn(struct frontrow_data *fd, const struct frontrow_view *view)
 {
 	struct frontrow_budget *budget = &fd->budget;
@@ -157,9 +160,8 @@ static enum frontrow_class first_due(struct frontrow_data *fd,
 }
 
 /*
- * The class that may send a request although it is not open, if one may. An app
- * that is visible and cannot spend its share on small requests has credit all the
- * time: it is the others' turn after each.
+ * Closed class that may dispatch a request, if any. Classes take turns: a
+ * visible app with small requests always has credit left.
  */
 enum frontrow_class frontrow_budget_due(struct frontrow_data *fd,
 					const struct frontrow_view *view)
@@ -167,10 +169,10 @@ enum frontrow_class frontrow_budget_due(struct frontrow_data *fd,
 	struct frontrow_budget *budget = &fd->budget;
 	enum frontrow_class due = FRONTROW_NR_CLASSES;
 
-	/* All groups are open. */
-	if (view->who == FRONTROW_NOBODY && !view->is_front_writing)
+	/* All groups are open, so none needs a share. */
+	if (view->who == FRONTROW_LEVEL_NONE && !view->is_foreground_writing)
 		return due;
-	/* Small steps would be lost in rounding. */
+	/* Smaller steps would be lost in rounding. */
 	if (view->now_ns - budget->credit_updated_ns > 100 * NSEC_PER_USEC)
 		earn(fd, view);
 	if (frontrow_is_visible(budget->last_due))
@@ -181,7 +183,7 @@ enum frontrow_class frontrow_budget_due(struct frontrow_data *fd,
 	return due;
 }
 
-/* Time until a queued class has credit, at its present share. */
+/* Time until a queued class has credit, at the present shares. */
 u64 frontrow_budget_wait_ns(struct frontrow_data *fd,
 			    const struct frontrow_view *view)
 {
@@ -203,7 +205,7 @@ u64 frontrow_budget_wait_ns(struct frontrow_data *fd,
 	return max_t(u64, wait_ns, MIN_WAIT_NS);
 }
 
-/* Whether a write of the background may join those in the device. */
+/* Whether a background write fits beside those in the device. */
 bool frontrow_budget_has_room(const struct frontrow_data *fd, u32 bytes)
 {
 	return !fd->background_bytes ||
@@ -211,8 +213,8 @@ bool frontrow_budget_has_room(const struct frontrow_data *fd, u32 bytes)
 }
 
 /*
- * What the device's rate is learnt from: writeback, and what is written and
- * synced in the background, which may be all the writing there is.
+ * Requests from which the rate is measured: writeback, and synchronous writes
+ * of the background, which may be the only writes.
  */
 static bool shows_rate(const struct frontrow_rq *fr)
 {
@@ -220,7 +222,7 @@ static bool shows_rate(const struct frontrow_rq *fr)
 	       (fr->class == FRONTROW_BG_SYNC && fr->is_background_write);
 }
 
-/* What a request costs in bytes; a discard moves none, but takes time. */
+/* Cost in bytes; for a discard, which transfers none, the bytes of its time. */
 static u64 cost_bytes(const struct frontrow_data *fd, const struct frontrow_rq *fr)
 {
 	const struct frontrow_budget *budget = &fd->budget;
@@ -232,7 +234,7 @@ static u64 cost_bytes(const struct frontrow_data *fd, const struct frontrow_rq *
 			   budget->discard_ns, NSEC_PER_USEC));
 }
 
-/* A request of a group goes to the device. */
+/* Charges a request of a group at dispatch. */
 void frontrow_budget_charge(struct frontrow_data *fd,
 			    const struct frontrow_rq *fr,
 			    const struct frontrow_view *view)
@@ -243,16 +245,22 @@ void frontrow_budget_charge(struct frontrow_data *fd,
 
 	if (!frontrow_is_open(view, fr->class)) {
 		frontrow_budget_disturb(fd);
-		/* What went without credit, for somebody who searched, is not owed. */
+		/*
+		 * A request that was dispatched without credit, for a waiter
+		 * without requests, leaves no debt.
+		 */
 		group->credit_bytes = max_t(s64, group->credit_bytes, 0) -
 				      cost_bytes(fd, fr);
 		return;
 	}
 	fd->served_floor_bytes = group->served_bytes;
 	group->served_bytes += cost_bytes(fd, fr);
-	/* Whoever comes next waits for this one, and not for another soon. */
+	/*
+	 * The next waiter waits for this request, and should not wait for
+	 * another one soon.
+	 */
 	group->credit_bytes = -(s64)cost_bytes(fd, fr);
-	/* What is not held back for others takes no time from their accounts. */
+	/* Visible apps leave the time from which closed classes earn credit. */
 	if (frontrow_is_visible(fr->class))
 		return;
 	budget->credit_updated_ns = now_ns;
@@ -279,8 +287,8 @@ static void adapt_open_limit(struct frontrow_data *fd)
 }
 
 /*
- * Small requests show a rate that large ones would exceed, so they may only
- * confirm a size. Sizes are powers of two.
+ * Small requests show a lower rate than large ones would: windows with a mean
+ * below MIN_SLICE_BYTES / 2 are ignored. Sizes are powers of two.
  */
 static void adapt_slice(struct frontrow_data *fd)
 {
@@ -289,13 +297,13 @@ static void adapt_slice(struct frontrow_data *fd)
 	u64 wanted_bytes = slice_bytes(fd);
 	unsigned int sectors;
 
-	/* What the foreground reads would be cut, too. */
-	if (rcu_access_pointer(fd->grounds))
+	/* The limit would split the foreground's reads, too. */
+	if (rcu_access_pointer(fd->roles))
 		wanted_bytes = max(wanted_bytes, READ_BYTES);
 	if (!READ_ONCE(fd->slice_us) || mean_bytes < MIN_SLICE_BYTES / 2)
 		return;
 	sectors = rounddown_pow_of_two(wanted_bytes) >> SECTOR_SHIFT;
-	/* A little short of the size in use is no reason to change it. */
+	/* Keep the size if the measured one is only slightly smaller. */
 	if (sectors == fd->slice_sectors ||
 	    (sectors < fd->slice_sectors &&
 	     wanted_bytes * 5 / 4 > (u64)fd->slice_sectors * SECTOR_SIZE))
@@ -317,7 +325,7 @@ static void close_window(struct frontrow_data *fd, u64 now_ns)
 	frontrow_budget_disturb(fd);
 }
 
-/* The time that a request of a group took. */
+/* Measures a completed request of a group. */
 void frontrow_budget_learn(struct frontrow_data *fd,
 			   const struct frontrow_rq *fr, u64 now_ns)
 {
@@ -332,7 +340,7 @@ void frontrow_budget_learn(struct frontrow_data *fd,
 	budget->window_latency_ns += now_ns - fr->dispatched_ns;
 	budget->window_requests++;
 
-	/* The device ran dry: what it could take is not known. */
+	/* The device ran out of requests, so its rate is unknown. */
 	if (!fd->queued[FRONTROW_ASYNC] && !fd->in_device[FRONTROW_ASYNC] &&
 	    !fd->queued[FRONTROW_BG_SYNC] && !fd->in_device[FRONTROW_BG_SYNC])
 		frontrow_budget_disturb(fd);

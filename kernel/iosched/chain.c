@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who waits, and for how long the device may idle for him.
+ * Who waits, and how long the device may idle for them.
  *
- * A foreground operation is a chain of requests: an fsync writes data, journal
- * blocks and a commit record, each when the one before is done. While a level's
- * requests are here, and for a window after, what is below it stays in the
- * queue but for its share. The window covers nearly all gaps that the level's
- * chain has shown: an app that reads a photo by four requests and then decodes
- * it has three short gaps and a long one. Where requests come far apart there is
- * nothing to anticipate, and no window.
+ * A foreground operation is a chain of requests: fsync writes data, journal
+ * blocks and a commit record, each after the completion of the one before.
+ * While requests of a level are here, and for a window after the last one,
+ * requests of lower levels stay queued, except for their guaranteed share. The
+ * window is the 95th percentile of the chain's gaps. An app that reads a photo
+ * with four requests and then decodes it has three short gaps and a pause. If
+ * most gaps are pauses, the window is zero.
  *
- * A task that waits may have nothing here at all: a commit waits for a journal
- * handle, a page for a bio that waits for a tag. It is given one window to show
- * what it waits for. After that dispatch.c sends what was held back, so that no
- * dependency, known or not, leaves the device idle for longer.
+ * A waiting task may have no request here: a commit waits for a journal handle,
+ * or a bio waits for a tag. It gets one window to submit a request. After that
+ * dispatch.c serves closed classes, so no dependency, known or unknown, leaves
+ * the device idle for longer.
  */
 #include "frontrow.h"
 
-/* Of so many gaps; then all count half, and so the last few hundred decide. */
+/* The counts are halved at this many gaps, so the last few hundred decide. */
 #define GAPS_KEPT	64
 
 void frontrow_chains_init(struct frontrow_data *fd)
@@ -28,7 +28,7 @@ void frontrow_chains_init(struct frontrow_data *fd)
 		fd->chains[level].window_ns = INITIAL_WINDOW_NS;
 }
 
-/* The 95th percentile, or none if most gaps are pauses. */
+/* The 95th percentile; 0 if most gaps are pauses. */
 static u64 window_of(const struct frontrow_chain *chain)
 {
 	unsigned int within = chain->nr_gaps - chain->gaps[NR_GAP_STEPS];
@@ -43,7 +43,7 @@ static u64 window_of(const struct frontrow_chain *chain)
 		if (seen >= wanted)
 			break;
 	}
-	/* A step more, since a gap is known to a step only. */
+	/* One step more: gaps are known to a step only. */
 	return min_t(u64, (step + 2) * GAP_STEP_NS, MAX_WINDOW_NS);
 }
 
@@ -60,25 +60,27 @@ static void gap_ends(struct frontrow_chain *chain, u64 gap_ns)
 			chain->nr_gaps += chain->gaps[step];
 		}
 	}
-	/* Each of the first ones tells; later it takes several. */
+	/*
+	 * Each of the first gaps changes the window; later ones only in groups.
+	 */
 	if (chain->nr_gaps < 8 || chain->nr_gaps % 8 == 0)
 		chain->window_ns = window_of(chain);
 }
 
-/* A synchronous request came. */
+/* A synchronous request was inserted. */
 void frontrow_request_begins(struct frontrow_data *fd, struct frontrow_rq *fr,
 			     u64 now_ns)
 {
 	struct frontrow_chain *chain = &fd->chains[fr->level];
 
-	if (fr->ground != FRONTROW_BACKGROUND)
+	if (fr->role != FRONTROW_BACKGROUND)
 		frontrow_budget_disturb(fd);
 	fr->is_counted = true;
 	if (!chain->nr_requests++)
 		gap_ends(chain, now_ns - chain->idle_since_ns);
 }
 
-/* It is done, or merged into another. */
+/* A synchronous request has completed or was merged into another. */
 void frontrow_request_ends(struct frontrow_data *fd, struct frontrow_rq *fr,
 			   u64 now_ns)
 {
@@ -93,13 +95,13 @@ void frontrow_request_ends(struct frontrow_data *fd, struct frontrow_rq *fr,
 	chain->quiet_since_ns = now_ns;
 }
 
-/* What a task of the level may wait for goes in these classes, if it is known. */
+/* Classes that may hold the request that a task of the level waits for. */
 static const u16 served_in[FRONTROW_NR_LEVELS] = {
-	[FRONTROW_ANYBODY] = BIT(FRONTROW_SYNC_READ) | BIT(FRONTROW_SYNC_WRITE) |
+	[FRONTROW_LEVEL_OTHER] = BIT(FRONTROW_SYNC_READ) | BIT(FRONTROW_SYNC_WRITE) |
 			     BIT(FRONTROW_BOOSTED),
-	[FRONTROW_SEEN] = BIT(FRONTROW_VISIBLE_1) | BIT(FRONTROW_VISIBLE_2) |
+	[FRONTROW_LEVEL_VISIBLE] = BIT(FRONTROW_VISIBLE_1) | BIT(FRONTROW_VISIBLE_2) |
 			  BIT(FRONTROW_VISIBLE_3) | BIT(FRONTROW_BOOSTED),
-	[FRONTROW_FRONT] = BIT(FRONTROW_FG_READ) | BIT(FRONTROW_FG_WRITE) |
+	[FRONTROW_LEVEL_FOREGROUND] = BIT(FRONTROW_FG_READ) | BIT(FRONTROW_FG_WRITE) |
 			   BIT(FRONTROW_BOOSTED),
 };
 
@@ -114,13 +116,13 @@ static bool is_served(const struct frontrow_data *fd, enum frontrow_level level)
 	return false;
 }
 
-/* A request of this class is done, a promoted one for one. */
+/* A request of @class has completed, possibly a promoted one. */
 void frontrow_class_done(struct frontrow_data *fd, enum frontrow_class class,
 			 u64 now_ns)
 {
 	enum frontrow_level level;
 
-	for (level = FRONTROW_ANYBODY; level < FRONTROW_NR_LEVELS; level++)
+	for (level = FRONTROW_LEVEL_OTHER; level < FRONTROW_NR_LEVELS; level++)
 		if (served_in[level] & BIT(class))
 			fd->chains[level].quiet_since_ns = now_ns;
 }
@@ -148,7 +150,7 @@ void frontrow_waiter_ends(struct frontrow_data *fd,
 	fd->nr_unseen -= waiter->unseen;
 }
 
-/* The highest level at which somebody waits. */
+/* Finds the most urgent level at which somebody waits. */
 void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
 		   struct frontrow_view *view)
 {
@@ -156,11 +158,11 @@ void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
 
 	*view = (struct frontrow_view) {
 		.now_ns = now_ns,
-		.is_front_writing = fd->queued[FRONTROW_FG_ASYNC] +
+		.is_foreground_writing = fd->queued[FRONTROW_FG_ASYNC] +
 				    fd->in_device[FRONTROW_FG_ASYNC],
 		.next_event_ns = U64_MAX,
 	};
-	for (level = FRONTROW_FRONT; level > FRONTROW_NOBODY; level--) {
+	for (level = FRONTROW_LEVEL_FOREGROUND; level > FRONTROW_LEVEL_NONE; level--) {
 		const struct frontrow_chain *chain = &fd->chains[level];
 		u64 since_ns = chain->nr_waiting ? chain->quiet_since_ns :
 						   chain->idle_since_ns;
@@ -179,7 +181,7 @@ void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
 	}
 }
 
-/* The device begins to idle beside somebody who waits, or ends to. */
+/* The device starts or stops idling while somebody waits. */
 void frontrow_idle_changes(struct frontrow_data *fd, bool is_idle, u64 now_ns)
 {
 	u64 idle_ns;

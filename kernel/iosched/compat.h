@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between kernels in public headers. frontrow_abi.h tells what this
- * one has.
+ * Differences between kernels in public headers. frontrow_abi.h tells which
+ * variant the target kernel has.
  */
 #ifndef FRONTROW_COMPAT_H
 #define FRONTROW_COMPAT_H
 
 #include <linux/hrtimer.h>
 
-/* For a timer that is started with relative times. */
+/* Initializes a timer of CLOCK_MONOTONIC. */
 static inline void frontrow_timer_setup(struct hrtimer *timer,
 					enum hrtimer_restart (*expired)(struct hrtimer *))
 {

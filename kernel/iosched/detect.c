@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who begins to wait for a write, on an unpatched kernel.
+ * Detection of waits for writes on an unpatched kernel.
  *
- * Return probes sit on the functions that a task enters only to sleep:
+ * Return probes are on functions that a task enters only to sleep:
  *
- *	folio_wait_bit(PG_writeback)	D_data, D_sync; jbd2 in ordered mode
- *	__lock_buffer			D_meta (entered when the trylock failed)
- *	__wait_on_buffer		jbd2 and metadata readers
- *	__sync_dirty_buffer,
- *	write_dirty_buffer		the same where they have it inlined:
- *					file systems without a journal
- *	ext4_should_retry_alloc		D_discard: an allocation that found no
- *					space waits for the discards to end
- *	vfs_fsync_range			no wait of its own, but somebody waits as
- *					long as it runs, also while the commit
- *					waits for a journal handle (I_jhandle)
- *					and no request tells
- *	do_fsync, vfs_fsync		the same where they have it inlined; of one
- *					fsync only the first to be entered counts
+ * folio_wait_bit(PG_writeback)	D_data, D_sync; jbd2 in ordered mode
+ * __lock_buffer			D_meta (entered if the trylock failed)
+ * __wait_on_buffer		jbd2 and readers of metadata
+ * __sync_dirty_buffer,
+ * write_dirty_buffer		the same where it is inlined there:
+ *				file systems without a journal
+ * ext4_should_retry_alloc	D_discard: an allocation without space
+ *				waits for discards
+ * vfs_fsync_range		not a wait itself, but a task waits while it
+ *				runs, also while the commit waits for a
+ *				journal handle (I_jhandle) and there is no
+ *				request
+ * do_fsync, vfs_fsync		the same where it is inlined there; of
+ *				nested ones the outermost counts
  *
- * They tell the start of a wait, when promotion helps, and its end, so that
- * the time it cost is known and no promotion outlives it. The waiter lives in
- * the probe's instance. Handlers run with preemption off and in the waiting task.
+ * The probes report the start of a wait, when promotion helps, and its end, for
+ * the time it took and the end of promotions. The waiter lives in the probe's
+ * instance. Handlers run in the waiting task with preemption off.
  */
 #include <linux/buffer_head.h>
 #include <linux/file.h>
@@ -30,14 +30,14 @@
 
 #include "frontrow.h"
 
-/* As many tasks may sleep in one hook and be seen; more are counted missed. */
+/* Most tasks that one hook can track at once; others count as missed. */
 #define MAX_SLEEPERS	512
 
 static LIST_HEAD(instances);
 static DEFINE_SPINLOCK(instances_lock);
 
 struct discard_wait {
-	struct frontrow_data *fd;	/* may have gone: see id */
+	struct frontrow_data *fd;	/* may be freed: compare id */
 	u64 id;
 	u64 begin_ns;
 };
@@ -52,7 +52,7 @@ void frontrow_detect_add(struct frontrow_data *fd)
 	spin_unlock(&instances_lock);
 }
 
-/* After this no handler uses @fd. */
+/* No handler uses @fd after this returns. */
 void frontrow_detect_del(struct frontrow_data *fd)
 {
 	spin_lock(&instances_lock);
@@ -62,7 +62,7 @@ void frontrow_detect_del(struct frontrow_data *fd)
 	frontrow_waiters_exit(fd);
 }
 
-/* The block device under @mapping, a file's or the device's own; or NULL. */
+/* Block device of a file's mapping or of its own mapping; NULL if none. */
 static struct block_device *device_of(struct address_space *mapping)
 {
 	struct inode *inode = mapping->host;
@@ -87,7 +87,10 @@ static enum frontrow_dependency whose_wait(enum frontrow_dependency usual)
 	return frontrow_is_kernels_own(current) ? FRONTROW_JOURNAL : usual;
 }
 
-/* Above a stacked device any instance may have it, and mostly none has it yet. */
+/*
+ * Above a stacked device, any instance may have the request; usually none has
+ * it yet.
+ */
 static bool begin_above_stack(struct frontrow_waiter *waiter, bool surely_writeback)
 {
 	struct frontrow_data *fd;
@@ -101,7 +104,9 @@ static bool begin_above_stack(struct frontrow_waiter *waiter, bool surely_writeb
 	return true;
 }
 
-/* Returns 0 if the wait concerns one of our queues and its end is of interest. */
+/*
+ * Returns 0 if the wait is for one of our queues and its end must be reported.
+ */
 static int begin(struct frontrow_waiter *waiter, struct address_space *mapping,
 		 bool surely_writeback)
 {
@@ -189,7 +194,9 @@ static int fsync_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return file_sync_begins(ri, (struct file *)regs_get_kernel_argument(regs, 0));
 }
 
-/* The mapping is but a key from here on, so the file may be closed meanwhile. */
+/*
+ * From here on the mapping is only a key, so the file may be closed meanwhile.
+ */
 static int fsync_by_number_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct file *file = fget(regs_get_kernel_argument(regs, 0));
@@ -225,7 +232,10 @@ static int discard_wait_ended(struct kretprobe_instance *ri, struct pt_regs *reg
 	struct frontrow_data *fd;
 
 	rcu_read_lock();
-	/* Another instance may have its address by now. */
+	/*
+	 * Another instance may have been allocated at the same address: compare
+	 * the id.
+	 */
 	list_for_each_entry_rcu(fd, &instances, instance)
 		if (fd->id == wait->id)
 			frontrow_discard_wait_ended(fd, ktime_get_ns() -
@@ -239,7 +249,10 @@ static int enter(struct kretprobe_instance *ri, struct pt_regs *regs);
 struct hook {
 	struct kretprobe probe;
 	kretprobe_handler_t begins;
-	/* Where the function is if not in the kernel itself; the module comes and goes. */
+	/*
+	 * Module of the function; NULL for the kernel. The module may be loaded
+	 * and unloaded later.
+	 */
 	const char *module;
 	bool is_optional;
 	bool is_there;
@@ -281,7 +294,10 @@ static struct hook hooks[] = {
 		discard_wait),
 };
 
-/* How often each hook was entered, and behind them flush_hook. One that never is was inlined. */
+/*
+ * Number of entries of each hook; the last counter is flush_hook's. A hook that
+ * stays at 0 was probably inlined.
+ */
 static DEFINE_PER_CPU(unsigned long [ARRAY_SIZE(hooks) + 1], hits);
 
 static int enter(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -293,8 +309,8 @@ static int enter(struct kretprobe_instance *ri, struct pt_regs *regs)
 }
 
 /*
- * No wait, but somebody's commit: it enters the flush machinery, which hides
- * it from the scheduler.
+ * Not a wait: a commit enters the flush machinery, where the scheduler does not
+ * see it.
  */
 static int flush_begins(struct kprobe *probe, struct pt_regs *regs)
 {
@@ -310,7 +326,7 @@ static int flush_begins(struct kprobe *probe, struct pt_regs *regs)
 	return 0;
 }
 
-/* Where this function was inlined, anticipation alone bridges a flush. */
+/* If this function is inlined, only the window covers a flush. */
 static struct kprobe flush_hook = {
 	.symbol_name = "blk_insert_flush",
 	.pre_handler = flush_begins,
@@ -331,7 +347,10 @@ static const char *cannot_probe(int err)
 	}
 }
 
-/* Who sets hooks or takes them away: this module as a whole, and others' coming and going. */
+/*
+ * Serializes registration of hooks by this module's init and exit and by the
+ * notifier of other modules.
+ */
 static DEFINE_MUTEX(hooks_lock);
 
 static int register_hook(struct hook *hook)
@@ -340,7 +359,9 @@ static int register_hook(struct hook *hook)
 
 	if (hook->is_there)
 		return 0;
-	/* Registering fills in the address, and refuses one that is filled in. */
+	/*
+	 * Registration fills in the address and rejects a probe that has one.
+	 */
 	hook->probe.kp.addr = NULL;
 	hook->probe.kp.flags = 0;
 	err = register_kretprobe(&hook->probe);
@@ -363,7 +384,7 @@ static void unregister_hooks(void)
 		unregister_hook(&hooks[i]);
 }
 
-/* A file system may be loaded after us, and unloaded before. */
+/* File systems may be loaded after this module and unloaded before it. */
 static int module_changed(struct notifier_block *block, unsigned long event, void *data)
 {
 	const struct module *module = data;
@@ -412,13 +433,19 @@ int frontrow_detect_init(void)
 {
 	int err;
 
-	/* Handlers run with preemption off, where its spinlocks must not be taken. */
+	/*
+	 * Handlers run with preemption off, where PREEMPT_RT must not take its
+	 * sleeping spinlocks.
+	 */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		pr_err("frontrow: kernels with PREEMPT_RT are not supported: boot one without\n");
 		return -EOPNOTSUPP;
 	}
 
-	/* First, or a file system that is loaded meanwhile would be missed. */
+	/*
+	 * Register the notifier first: otherwise a file system that is loaded
+	 * meanwhile is missed.
+	 */
 	err = register_module_notifier(&module_notifier);
 	if (err)
 		return err;
@@ -440,7 +467,7 @@ void frontrow_detect_exit(void)
 	unregister_hooks();
 }
 
-/* Waits that no probe instance was free for. */
+/* Number of waits without a free probe instance. */
 unsigned int frontrow_detect_missed(void)
 {
 	unsigned int missed = 0;
@@ -461,7 +488,7 @@ static int emit_hits(char *page, int length, const char *function, int index)
 	return sysfs_emit_at(page, length, "probe_%s %lu\n", function, sum);
 }
 
-/* A line for each probe that is there: its hits since the module was loaded. */
+/* A line for each registered probe: its hits since the module was loaded. */
 int frontrow_detect_emit_hits(char *page, int length)
 {
 	int i, begin = length;

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Third and fourth lever: what is in the device, and the gaps of a chain.
+ * Selection of the next request: limits the work in the device, and bridges the
+ * gaps of a chain.
  *
- * What the device has taken cannot be recalled. So while somebody waits, at the
- * level that chain.c tells, the classes that are not open to that level stay in
- * the queue but for a guaranteed share (budget.c).
+ * Requests in the device cannot be recalled. So while somebody waits, classes
+ * that are not open to that level (chain.c) stay queued, except for a
+ * guaranteed share (budget.c).
  *
- * While anybody waits and anything is queued the device does not idle for longer
- * than a window of the waiting level's chain. If nothing of that level has come
- * by then, the waiter waits for something that is held back or stands behind it,
- * and one closed request goes after another: the foreground's own writeback
- * first, then whatever is oldest. This asks for no list of what one can wait for.
+ * While anybody waits and requests are queued, the device idles for at most one
+ * window of the waiting level's chain. If that level has no request by then,
+ * the waiter depends on a request that is held back. Then closed requests are
+ * dispatched one at a time: the foreground's own writeback first, otherwise the
+ * oldest. This needs no list of possible dependencies.
  *
- * Whatever dispatch holds back, something starts it again: the end of a request in
- * the device, for which the hardware queue is marked; or, with an idle device, the
- * timer, which is set under the lock after the last look at all that could change.
+ * Lost wake-ups: whenever dispatch leaves requests queued, one of two events
+ * runs the queue again. If the device has requests, it is the next completion,
+ * for which the hardware queue is marked. If it is idle, it is the timer, which
+ * is armed under fd->lock after the last check of the conditions, so no change
+ * between check and arming is missed.
  */
 #include "frontrow.h"
 #include "trace.h"
 
-/* Strictly one before the other while they are open; what follows takes turns. */
+/* Strict priority among open classes; all later classes take turns. */
 static const enum frontrow_class order[] = {
 	FRONTROW_FG_READ, FRONTROW_FG_WRITE,
 	FRONTROW_VISIBLE_1, FRONTROW_VISIBLE_2, FRONTROW_VISIBLE_3,
@@ -33,19 +36,19 @@ static const enum frontrow_class in_turns[] = {
 
 static bool is_background_write(const struct frontrow_rq *fr)
 {
-	return fr->ground == FRONTROW_BACKGROUND && req_op(fr->rq) == REQ_OP_WRITE;
+	return fr->role == FRONTROW_BACKGROUND && req_op(fr->rq) == REQ_OP_WRITE;
 }
 
 /*
- * A foreground that is about to wait meets what is in the device. Of the
- * background's writes there is never more than it takes in a slice, whether
- * somebody waits or not, and nothing of the background waits for a driver tag,
- * where it would be in everybody's way.
+ * A foreground request that arrives later waits for the requests in the device.
+ * So the background's writes there never exceed one slice, whether somebody
+ * waits or not, and the background never waits for a driver tag, where it would
+ * block the dispatch list.
  */
 static bool background_fits(const struct frontrow_data *fd,
 			    const struct frontrow_rq *fr)
 {
-	if (fr->ground != FRONTROW_BACKGROUND)
+	if (fr->role != FRONTROW_BACKGROUND)
 		return true;
 	return fd->nr_in_device < frontrow_depth(fd) &&
 	       (!is_background_write(fr) ||
@@ -53,9 +56,9 @@ static bool background_fits(const struct frontrow_data *fd,
 }
 
 /*
- * While nobody waits: as many as the device can use, but never more than it
- * holds. A request that finds no driver tag blocks the dispatch list, and with
- * it all that is more urgent.
+ * Limit while nobody waits: as many requests as the device can use, and no more
+ * than it holds. A request without a driver tag would block the dispatch list,
+ * and more urgent requests with it.
  */
 static bool async_fits(struct frontrow_data *fd)
 {
@@ -67,7 +70,7 @@ static bool async_fits(struct frontrow_data *fd)
 	return false;
 }
 
-/* Whether the first of an open class may go. */
+/* Whether the first request of an open class may be dispatched. */
 static bool may_go(struct frontrow_data *fd, const struct frontrow_view *view,
 		   enum frontrow_class class)
 {
@@ -89,11 +92,14 @@ static bool is_overdue(struct frontrow_data *fd, const struct frontrow_view *vie
 	       may_go(fd, view, class);
 }
 
-/* Of the classes that others may pass over; the foreground is passed over by none. */
+/*
+ * Class whose first request has passed its deadline. Foreground reads have
+ * none.
+ */
 static enum frontrow_class overdue_class(struct frontrow_data *fd,
 					 const struct frontrow_view *view)
 {
-	enum frontrow_class class = view->who > FRONTROW_ANYBODY ?
+	enum frontrow_class class = view->who > FRONTROW_LEVEL_OTHER ?
 				    FRONTROW_FG_WRITE : FRONTROW_SYNC_READ;
 
 	for (; class <= FRONTROW_BG_SYNC; class++)
@@ -115,8 +121,8 @@ static unsigned int nr_closed_in_device(const struct frontrow_data *fd,
 }
 
 /*
- * Somebody waits and nothing of his is here. What he can wait for most likely is
- * his own writeback; else whatever has been here longest.
+ * A task waits without a request here. It most likely depends on its own
+ * writeback, otherwise on the oldest request.
  */
 static enum frontrow_class searched_class(struct frontrow_data *fd,
 					  const struct frontrow_view *view)
@@ -127,7 +133,7 @@ static enum frontrow_class searched_class(struct frontrow_data *fd,
 
 	if (!view->is_searching || fd->nr_flushing || nr_closed_in_device(fd, view))
 		return FRONTROW_NR_CLASSES;
-	if (fd->queued[FRONTROW_FG_ASYNC] && view->who > FRONTROW_ANYBODY)
+	if (fd->queued[FRONTROW_FG_ASYNC] && view->who > FRONTROW_LEVEL_OTHER)
 		return FRONTROW_FG_ASYNC;
 	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
 		const struct frontrow_rq *first = frontrow_first(fd, class);
@@ -141,7 +147,7 @@ static enum frontrow_class searched_class(struct frontrow_data *fd,
 	return found;
 }
 
-/* Of those that take turns the one that has been served least. */
+/* The open group that was served least. */
 static enum frontrow_class class_whose_turn(struct frontrow_data *fd,
 					    const struct frontrow_view *view)
 {
@@ -168,7 +174,7 @@ static enum frontrow_class pick(struct frontrow_data *fd,
 	enum frontrow_class class;
 	unsigned int i;
 
-	/* The guaranteed share, one request at a time. */
+	/* Guaranteed share: one request of closed groups at a time. */
 	if (fd->nr_grouped && !nr_closed_in_device(fd, view)) {
 		class = frontrow_budget_due(fd, view);
 		if (class != FRONTROW_NR_CLASSES)
@@ -192,14 +198,15 @@ static enum frontrow_class pick(struct frontrow_data *fd,
 }
 
 /*
- * The device is told of the foreground's own requests, and of those of the kernel
- * that it waits for: the commit of its fsync, a promoted write.
+ * Whether the device should give @fr priority: requests of the foreground, and
+ * those of the kernel that it waits for, such as the commit of its fsync or a
+ * promoted write.
  */
-static bool is_in_front(const struct frontrow_data *fd, const struct frontrow_rq *fr)
+static bool is_for_foreground(const struct frontrow_data *fd, const struct frontrow_rq *fr)
 {
-	if (fr->ground != FRONTROW_MIDDLE)
-		return fr->ground == FRONTROW_FOREGROUND;
-	return !frontrow_is_group(fr->class) && fd->chains[FRONTROW_FRONT].nr_waiting;
+	if (fr->role != FRONTROW_OTHER)
+		return fr->role == FRONTROW_FOREGROUND;
+	return !frontrow_is_group(fr->class) && fd->chains[FRONTROW_LEVEL_FOREGROUND].nr_waiting;
 }
 
 static void send(struct frontrow_data *fd, struct frontrow_rq *fr,
@@ -221,14 +228,14 @@ static void send(struct frontrow_data *fd, struct frontrow_rq *fr,
 					    view->now_ns - fr->inserted_ns);
 	if (frontrow_is_group(fr->class))
 		frontrow_budget_charge(fd, fr, view);
-	if (is_in_front(fd, fr))
+	if (is_for_foreground(fd, fr))
 		frontrow_mark_foreground(rq);
 	trace_frontrow_dispatch(rq, fr->class, view->now_ns - fr->inserted_ns);
 }
 
-/* Something was held back: see that someone asks again when it may go. */
-static void hold(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx,
-		 const struct frontrow_view *view)
+/* Requests stay queued: arrange the event that runs the queue again. */
+static void schedule_rerun(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx,
+			   const struct frontrow_view *view)
 {
 	u64 next_ns;
 
@@ -238,7 +245,10 @@ static void hold(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx,
 		return;
 	next_ns = min(view->next_event_ns,
 		      view->now_ns + frontrow_budget_wait_ns(fd, view));
-	/* A wait that ends changes the level, and tells nobody. */
+	/*
+	 * The end of a wait changes the level without an event, so the timer
+	 * has an upper bound.
+	 */
 	if (!fd->nr_in_device)
 		next_ns = min(next_ns, view->now_ns + MAX_WINDOW_NS);
 	hrtimer_start(&fd->rerun, ns_to_ktime(next_ns), HRTIMER_MODE_ABS);
@@ -275,8 +285,11 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
 	if (!list_empty(&fd->head)) {
 		rq = list_first_entry(&fd->head, struct request, queuelist);
 		list_del_init(&rq->queuelist);
-		/* The commit record of a foreground's fsync comes this way. */
-		if (fd->chains[FRONTROW_FRONT].nr_fsyncs && rq->bio)
+		/*
+		 * The commit record of the foreground's fsync is inserted at
+		 * head.
+		 */
+		if (fd->chains[FRONTROW_LEVEL_FOREGROUND].nr_fsyncs && rq->bio)
 			frontrow_mark_foreground(rq);
 		goto unlock;
 	}
@@ -284,7 +297,7 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
 	frontrow_demote_unawaited(fd, view.now_ns);
 	class = pick(fd, &view);
 	if (class == FRONTROW_NR_CLASSES) {
-		hold(fd, hctx, &view);
+		schedule_rerun(fd, hctx, &view);
 		goto unlock;
 	}
 	fr = frontrow_first(fd, class);
@@ -298,7 +311,7 @@ unlock:
 	return rq;
 }
 
-/* A hint without the lock; dispatch decides. */
+/* Unlocked hint; dispatch decides under the lock. */
 bool frontrow_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct frontrow_data *fd = hctx->queue->elevator->elevator_data;

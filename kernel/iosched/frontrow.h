@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The frontrow I/O scheduler: what its files share.
+ * The frontrow I/O scheduler: declarations that its files share.
  *
- * A foreground operation stalls behind background writes in four places, in the
- * order a request meets them: it waits for a tag (tags.c), it waits for a write
- * that the scheduler serves last (detect.c, wait.c), it waits behind what the
- * device has already taken (budget.c), and between two of its own requests the
- * device fills up again (dispatch.c). Whose a request is, ground.c knows.
+ * A foreground operation waits for background writes in four places, in the
+ * order in which a request passes them: for a scheduler tag (tags.c); for a
+ * write that it depends on and that the scheduler serves last (detect.c,
+ * wait.c); for requests that the device has already taken (budget.c); and after
+ * a gap between two of its own requests, in which the device filled up
+ * (dispatch.c). role.c tells the role of a request.
  *
- * Each dispatch asks once at which level somebody waits. A class is open if
- * nobody waits above its own level; a class that is not open has a share.
+ * Each dispatch first finds the most urgent level at which somebody waits. A
+ * class is open if nobody waits above its own level. A closed class gets a
+ * guaranteed share.
  */
 #ifndef FRONTROW_H
 #define FRONTROW_H
@@ -27,54 +29,69 @@
 #include "frontrow_abi.h"
 #include "compat.h"
 
-/*
- * Every constant that is not a setting, and what it is measured from.
- */
+/* Constants that are not settings, with their reasons. */
 
-/* Gaps of a chain are counted in steps of this: a tenth of an eMMC's shortest fsync. */
+/*
+ * Resolution of a chain's gap histogram: a tenth of an eMMC's shortest fsync.
+ */
 #define GAP_STEP_NS		(500 * NSEC_PER_USEC)
-/* A gap beyond 16 steps is a pause: a device that idles longer loses more than it wins. */
+/* Longer gaps are pauses: idling for them costs more than it gains. */
 #define NR_GAP_STEPS		16
 #define MAX_WINDOW_NS		(NR_GAP_STEPS * GAP_STEP_NS)
-/* Before the first gap: what an app takes to write 1 MB into the page cache. */
+/*
+ * Window before the first gap is known: time to write 1 MB to the page cache.
+ */
 #define INITIAL_WINDOW_NS	(4 * NSEC_PER_MSEC)
-/* Who waits for a range has come to its next page after this (fsync, 1 GIPS). */
+/* Time until a waiter asks for the next page of a range (fsync at 1 GIPS). */
 #define NEXT_WAIT_NS		(4 * NSEC_PER_MSEC)
-/* A window of rate measurement: 1 MB of the slowest card. */
+/* Shortest window of rate measurement: 1 MB on the slowest card. */
 #define RATE_WINDOW_NS		(20 * NSEC_PER_MSEC)
 #define RATE_WINDOW_REQUESTS	4
-/* Requests that stay longer than this only queue in the device. */
+/* At this mean latency, more requests only queue up inside the device. */
 #define OPEN_LATENCY_NS		(5 * NSEC_PER_MSEC)
-/* One in the device and one that its driver prepares. */
+/* One request in the device and one that its driver prepares. */
 #define OPEN_LIMIT_MIN		2U
-/* Until the first window: a slow card, so that the first seconds are safe. */
+/* Rate before the first window: that of a slow card. */
 #define INITIAL_BYTES_PER_S	(32ULL << 20)
 #define INITIAL_DISCARD_NS	(500 * NSEC_PER_USEC)
-/* Below this the cost of a command outweighs what a waiter gains. */
+/* Below this size the cost of a command outweighs the gain of a waiter. */
 #define MIN_SLICE_BYTES		(64U << 10)
-/* At most, where somebody is in the foreground or background. */
-#define GROUNDS_SLICE_US	1000U
-/* The timer's and kblockd's own cost: no use in asking again sooner. */
+/* Longest slice while any cgroup has a role. */
+#define ROLES_SLICE_US	1000U
+/* Shortest timer: the timer and kblockd cost about as much. */
 #define MIN_WAIT_NS		(500 * NSEC_PER_USEC)
-/* A closed class's share grows from here on, and is everything at the end. */
+/*
+ * Most of one file's writeback at once, in time of the device: below what users
+ * notice.
+ */
+#define FILE_LIMIT_MS		100
+/*
+ * A closed class's share grows with the age of its oldest request, up to 100 %.
+ */
 #define AGE_RAMP_BEGIN_NS	(3000ULL * NSEC_PER_MSEC)
 #define AGE_RAMP_END_NS		(4500ULL * NSEC_PER_MSEC)
-/* A tenth is promised; a little more covers what rounding and waiting lose. */
+/* 10 % are guaranteed; the rest compensates for rounding and timers. */
 #define DEFAULT_ASYNC_SHARE_PERCENT	14
-/* A tenth of what the background has beside the same foreground under stock. */
+/*
+ * A tenth of the background's rate beside the same foreground under
+ * mq-deadline.
+ */
 #define DEFAULT_BACKGROUND_SHARE_PERCENT 8
-/* What a synchronous request that comes at a bad moment may have to wait. */
+/*
+ * Longest time that a synchronous request may wait for the device's present
+ * work.
+ */
 #define DEFAULT_SLICE_US	2500
-/* What a task's read-ahead and its one write have here at once, and some. */
+/* More requests than a task's read-ahead and one write need. */
 #define MANY_OF_ONE_OWNER	8U
-/* Plugged bios that are looked at to learn whose pages a request has. */
+/* Most bios of a request that are checked for their mapping. */
 #define MAX_BIOS_LOOKED_AT	64
 
 /*
- * Dispatch classes, as they are counted and traced. boosted holds writes that
- * were submitted as asynchronous and that a task turned out to wait for; it
- * stays below everything synchronous (QASIO, section 5.3). Of the apps that are
- * visible beside the foreground each has a class.
+ * Dispatch classes, in the order of statistics and traces. "boosted" holds
+ * asynchronous writes that a task waits for; it comes after all synchronous
+ * classes (QASIO, section 5.3). Each visible app has a class of its own, up to
+ * three.
  */
 enum frontrow_class {
 	FRONTROW_FG_READ,
@@ -92,25 +109,25 @@ enum frontrow_class {
 	FRONTROW_NR_CLASSES,
 };
 
-/* From here on a class is a group: it shares the device while it is not open. */
+/* Classes from here on are groups: they share the device while closed. */
 #define FRONTROW_FIRST_GROUP FRONTROW_VISIBLE_1
 #define FRONTROW_NR_GROUPS (FRONTROW_NR_CLASSES - FRONTROW_FIRST_GROUP)
 #define FRONTROW_NR_VISIBLE (FRONTROW_FG_ASYNC - FRONTROW_VISIBLE_1)
 
-/* Who waits, least urgent first. */
+/* Levels of waiters, least urgent first. */
 enum frontrow_level {
-	FRONTROW_NOBODY,	/* or the background only */
-	FRONTROW_ANYBODY,
-	FRONTROW_SEEN,		/* an app that is visible beside the foreground */
-	FRONTROW_FRONT,		/* the foreground */
+	FRONTROW_LEVEL_NONE,	/* no waiter outside the background */
+	FRONTROW_LEVEL_OTHER,	/* services, the kernel, unnamed cgroups */
+	FRONTROW_LEVEL_VISIBLE,	/* a visible app */
+	FRONTROW_LEVEL_FOREGROUND,
 	FRONTROW_NR_LEVELS,
 };
 
 struct frontrow_class_rules {
 	const char *name;
-	u8 open_to;		/* it is open while nobody above this level waits */
+	u8 open_to;		/* highest level of waiters at which it is open */
 	bool is_async;
-	u16 deadline_ms;	/* passed over longer, it gets every other dispatch */
+	u16 deadline_ms;	/* after this time it gets every other dispatch */
 };
 
 extern const struct frontrow_class_rules frontrow_classes[FRONTROW_NR_CLASSES];
@@ -125,13 +142,13 @@ static inline bool frontrow_is_visible(enum frontrow_class class)
 	return class >= FRONTROW_VISIBLE_1 && class < FRONTROW_FG_ASYNC;
 }
 
-/* Whose a request or a task is (FastTrack). */
-enum frontrow_ground {
-	FRONTROW_MIDDLE,	/* a service, the kernel, or nobody has said */
+/* Role of a request or a task (FastTrack). */
+enum frontrow_role {
+	FRONTROW_OTHER,	/* services, the kernel, and all unnamed cgroups */
 	FRONTROW_FOREGROUND,
 	FRONTROW_BACKGROUND,
-	FRONTROW_VISIBLE,	/* seen, but not worked with; three, as the classes */
-	FRONTROW_NR_GROUNDS = FRONTROW_VISIBLE + FRONTROW_NR_VISIBLE,
+	FRONTROW_VISIBLE,	/* visible but inactive; one value for each class */
+	FRONTROW_NR_ROLES = FRONTROW_VISIBLE + FRONTROW_NR_VISIBLE,
 };
 
 /* Why a task waits for a write that was submitted as asynchronous. */
@@ -147,9 +164,9 @@ enum frontrow_dependency {
 enum frontrow_outcome {
 	FRONTROW_WAIT_BOOSTED,		/* found in the queue and promoted */
 	FRONTROW_WAIT_IN_DEVICE,	/* already dispatched: nothing to do */
-	FRONTROW_WAIT_PENDING,		/* not here yet: promoted when it comes */
+	FRONTROW_WAIT_PENDING,		/* not in this queue yet: promoted on insertion */
 	FRONTROW_WAIT_SYNC,		/* was synchronous all along */
-	FRONTROW_WAIT_NOT_OURS,		/* not for a write at all */
+	FRONTROW_WAIT_NOT_OURS,		/* not a wait for a write */
 	FRONTROW_NR_OUTCOMES,
 };
 
@@ -171,29 +188,30 @@ enum frontrow_state {
 };
 
 /*
- * Our part of a request, found by its scheduler tag. (elv.priv shares its
- * memory with the flush state on some kernels.)
+ * Per-request data, indexed by the scheduler tag. (elv.priv shares its memory
+ * with the flush state on some kernels.)
  */
 struct frontrow_rq {
 	struct request *rq;
 	struct rb_node in_class;	/* while queued */
 	struct hlist_node by_mapping;	/* writes, while queued or in the device */
 	const void *mapping;	/* of the first page; an opaque key */
-	u64 mappings;		/* a bit for each mapping's hash, if there are several */
-	pgoff_t first_page, last_page;	/* in the file; of several, all */
-	u64 turn;		/* the least goes next of its class */
+	u64 mappings;		/* bits of its mappings' hashes; 0: one mapping */
+	pgoff_t first_page, last_page;	/* in the file; the span over all of its files */
+	u64 turn;		/* smallest goes first in its class */
 	u64 inserted_ns;
 	u64 in_class_since_ns;
 	u64 dispatched_ns;
 	u64 completed_ns;
 	u32 bytes;
-	u32 charged_bytes;	/* that its payer's turn was moved for; 0: none */
-	u16 payer;		/* whose turn it takes: a process's or a file's */
+	u32 charged_bytes;	/* charged to its payer's turn; 0: none */
+	u32 file_async_bytes;	/* its part of fd->file_async_bytes */
+	u16 payer;		/* owner that is charged: a process or a file */
 	u16 owner;		/* its submitter's process */
 	u8 class;
-	u8 own_class;		/* without anybody who waits for it */
-	u8 ground;
-	u8 level;		/* who waits while it is here */
+	u8 own_class;		/* its class without a promotion */
+	u8 role;
+	u8 level;		/* enum frontrow_level of its submitter */
 	u8 state;
 	bool is_counted;	/* in its level's chain */
 	bool is_background_write;
@@ -208,48 +226,51 @@ struct frontrow_hctx {
 };
 
 /*
- * A task that waits: asleep for pages of a file to be written, or inside fsync.
+ * A waiting task: asleep until pages of a file are written, or inside fsync.
  * Lives in the return probe's instance, so exactly as long as the wait.
  */
 struct frontrow_waiter {
 	struct hlist_node node;		/* in fd->waiters or in the unplaced ones */
-	struct frontrow_data *fd;	/* NULL: unplaced, or its scheduler has gone */
+	struct frontrow_data *fd;	/* NULL: unplaced, or the scheduler was removed */
 	const void *mapping;
 	pgoff_t first_page, last_page;
 	const struct task_struct *task;
 	u64 begin_ns;
 	u8 dependency;
-	u8 ground;
-	u8 class;		/* what it waits for goes into */
+	u8 role;
+	u8 class;		/* class of the writes that it waits for */
 	u8 level;
 	bool is_fsync;
 	bool may_promote;
-	bool pending;		/* nothing of the mapping has been seen yet */
-	bool unseen;		/* its pages have not been seen */
+	bool pending;		/* no write of the mapping has been inserted yet */
+	bool unseen;		/* no write with its pages has been inserted yet */
 	bool is_counted;	/* it waits for an asynchronous write */
 };
 
-/* Two owners in one slot share a turn: of 24 one in twenty meets another. */
+/* Owners with the same hash share a turn: with 24 owners, one in twenty. */
 #define FRONTROW_OWNER_BITS	9
 
-/* Who is next in a class, in bytes served (turns.c). */
+/* Virtual time of a class, in bytes served (turns.c). */
 struct frontrow_turns {
-	u64 now;			/* the turn of the request that went last */
-	u64 ends[1 << FRONTROW_OWNER_BITS]; /* of each owner's last */
+	u64 now;			/* turn of the last dispatched request */
+	u64 ends[1 << FRONTROW_OWNER_BITS]; /* end of each owner's last turn */
 };
 
-/* A class that shares. */
+/* Account of a group. */
 struct frontrow_group {
-	s64 credit_bytes;	/* while it is not open it may send if positive */
-	u64 served_bytes;	/* while it is open: of several the least goes next */
+	s64 credit_bytes;	/* while closed it may dispatch if positive */
+	u64 served_bytes;	/* while open: the group with the least goes next */
 };
 
-/* How fast the device takes asynchronous writes, and what follows (budget.c). */
+/*
+ * Measured rate of asynchronous writes, and the limits derived from it
+ * (budget.c).
+ */
 struct frontrow_budget {
 	u64 bytes_per_s;	/* measured while nobody waits */
-	unsigned int open_limit; /* async requests in the device, nobody waiting */
+	unsigned int open_limit; /* most async requests in the device while nobody waits */
 	u64 credit_updated_ns;
-	enum frontrow_class last_due;	/* the one whose turn it was */
+	enum frontrow_class last_due;	/* group that used its share last */
 	u64 discard_ns;		/* mean time that a discard takes */
 
 	u64 window_start_ns;	/* 0: no undisturbed window is running */
@@ -259,99 +280,106 @@ struct frontrow_budget {
 	bool window_full;	/* open_limit was reached in this window */
 };
 
-/* A level's synchronous requests, one after another, and the gaps between. */
+/* Synchronous requests of a level, and a histogram of the gaps between them. */
 struct frontrow_chain {
 	unsigned int nr_requests;	/* queued, in the device, or flushing */
 	unsigned int nr_waiting;	/* tasks in fsync or asleep for a page */
 	unsigned int nr_fsyncs;		/* of these, in fsync */
-	u64 idle_since_ns;		/* the last request's end */
-	u64 quiet_since_ns;		/* that, or the begin of the wait since */
-	u64 window_ns;			/* nearly all gaps are shorter */
-	u8 gaps[NR_GAP_STEPS + 1];	/* a histogram; the last one are pauses */
+	u64 idle_since_ns;		/* completion of the last request */
+	u64 quiet_since_ns;		/* the same, or the start of a later wait */
+	u64 window_ns;			/* 95th percentile of the gaps */
+	u8 gaps[NR_GAP_STEPS + 1];	/* histogram; the last bucket counts pauses */
 	u8 nr_gaps;
 };
 
 /*
- * The last asynchronous bio of a task, in a slot of its address: a hint to
- * limit_depth, which is not told whose bio it is that needs a tag.
+ * Last asynchronous bio of a task, in a slot of its address: a hint for
+ * limit_depth, which does not get the bio that needs a tag.
  */
 struct frontrow_sender {
 	const struct task_struct *task;
 	const void *mapping;
-	u8 ground;
+	u8 role;
 };
 
 #define FRONTROW_SENDER_BITS	6
 #define FRONTROW_MAPPING_BITS	7
-/* Requests with pages of several files are in one bucket of their own. */
+/* Bucket of requests with pages of several files. */
 #define FRONTROW_MIXED		(1 << FRONTROW_MAPPING_BITS)
 
-struct frontrow_grounds;
+struct frontrow_roles;
 
 struct frontrow_data {
 	struct request_queue *q;
 	struct list_head instance;	/* RCU list of all schedulers in use */
-	u64 id;				/* no other has had it */
+	u64 id;				/* unique since the module was loaded */
 
 	spinlock_t lock;
 	struct list_head head;		/* inserted at head: before all classes */
 	struct rb_root_cached by_turn[FRONTROW_NR_CLASSES]; /* frontrow_rq */
 	unsigned int queued[FRONTROW_NR_CLASSES];
 	unsigned int nr_queued;
-	unsigned int nr_grouped;	/* of these, in groups */
+	unsigned int nr_grouped;	/* of nr_queued: in groups */
 	struct hlist_head by_mapping[FRONTROW_MIXED + 1]; /* frontrow_rq */
 	struct hlist_head waiters[FRONTROW_MIXED];
 
-	struct frontrow_turns turns[FRONTROW_NR_CLASSES]; /* of the synchronous ones */
-	u16 nr_owned[1 << FRONTROW_OWNER_BITS]; /* synchronous, here */
+	struct frontrow_turns turns[FRONTROW_NR_CLASSES]; /* synchronous classes only */
+	/* Synchronous requests of each owner, queued or in the device. */
+	u16 nr_owned[1 << FRONTROW_OWNER_BITS];
 
 	unsigned int in_device[FRONTROW_NR_CLASSES];
 	unsigned int nr_in_device;
 	unsigned int nr_flushing;	/* requests that wait for a flush */
-	u32 background_bytes;		/* of its writes, in the device */
+	u32 background_bytes;		/* writes of the background in the device */
 	bool other_turn;		/* toggles: see dispatch.c */
-	bool is_held;			/* the last dispatch held something back */
+	bool is_held;			/* the last dispatch left requests queued on purpose */
 
 	struct frontrow_chain chains[FRONTROW_NR_LEVELS];
 	struct frontrow_group groups[FRONTROW_NR_GROUPS];
-	u64 served_floor_bytes;		/* of the open group that went last */
+	u64 served_floor_bytes;		/* of the open group that was served last */
 	struct frontrow_budget budget;
-	struct hrtimer rerun;		/* opens what dispatch held back */
+	struct hrtimer rerun;		/* runs the queue again */
 
-	u64 idle_from_ns;		/* 0: not idle while somebody waits */
-	u64 idle_ns;			/* the sum of these times */
+	u64 idle_from_ns;		/* start of the present idle time; 0: none */
+	u64 idle_ns;			/* sum of idle times */
 	u64 idle_longest_ns;
 
 	struct work_struct resize;	/* applies slice_bytes to the queue */
-	unsigned int slice_sectors;	/* largest request wanted; 0: as it was */
+	unsigned int slice_sectors;	/* wanted max_sectors; 0: unchanged */
 	unsigned int native_max_sectors; /* the queue's own limit, to restore */
 	unsigned int applied_max_sectors; /* what resize wrote last */
 
 	unsigned int nr_waiters;
-	unsigned int nr_unseen;		/* of these, with pages unseen */
-	bool any_promoted;		/* since the unawaited were last demoted */
-	u64 demote_ns;			/* not before this */
+	unsigned int nr_unseen;		/* of nr_waiters: unseen */
+	bool any_promoted;		/* since the last frontrow_demote() */
+	u64 demote_ns;			/* time of the next frontrow_demote() */
 	unsigned int discard_waiters;
-	unsigned int discard_pending;	/* of these, none has been seen yet */
+	unsigned int discard_pending;	/* of discard_waiters: no discard inserted yet */
 	unsigned long boost_mask;	/* bit per frontrow_dependency */
 	struct frontrow_counters counters[FRONTROW_NR_DEPENDENCIES];
 	u64 dispatched[FRONTROW_NR_CLASSES];
-	u64 async_age_peak_ns;	/* the longest that one stayed in the queue */
+	u64 async_age_peak_ns;	/* longest time in the queue */
 
 	unsigned int worker_tags;	/* tags that writeback workers may use */
-	unsigned int worker_shallow_depth; /* the same as sbitmap counts it */
-	unsigned int task_shallow_depth; /* where somebody depends on it */
-	unsigned int half_shallow_depth; /* the background's synchronous ones */
-	unsigned int nr_many;		/* synchronous ones that are many for one owner */
+	unsigned int worker_shallow_depth; /* the same in units of sbitmap */
+	unsigned int task_shallow_depth; /* async ones of tasks, or awaited */
+	unsigned int half_shallow_depth; /* limit of synchronous requests of the background */
+	unsigned int nr_many;		/* owners with more sync ones get half the tags */
 	struct frontrow_sender senders[1 << FRONTROW_SENDER_BITS];
+	/*
+	 * Asynchronous bytes of each file (hash of its mapping), queued or in
+	 * the device.
+	 */
+	u64 file_async_bytes[1 << FRONTROW_MAPPING_BITS];
+	wait_queue_head_t file_wait;	/* workers that wait for their file's bytes to fall */
 
 	unsigned int async_share_percent;
 	unsigned int background_share_percent;
-	unsigned int background_most_percent; /* beside an app that is visible */
+	unsigned int background_most_percent; /* limit of the same beside visible apps */
 	unsigned int visible_share_percent[FRONTROW_NR_VISIBLE];
 	unsigned int slice_us;
 
-	struct frontrow_grounds __rcu *grounds; /* NULL: everybody is alike */
+	struct frontrow_roles __rcu *roles; /* NULL: all cgroups have the role "other" */
 };
 
 static inline struct frontrow_rq *frontrow_rq(struct request *rq)
@@ -364,23 +392,26 @@ static inline struct frontrow_rq *frontrow_rq(struct request *rq)
 }
 
 /*
- * Of the flags only such as do not change are asked for, or those that only the task
- * itself changes, of itself. Others do change meanwhile: a task that is preempted goes
- * on without PF_BLOCK_TS.
+ * Callers test only flags that never change, or that only the current task
+ * changes for itself. Other bits of the word may change at any time
+ * (PF_BLOCK_TS at preemption).
  */
 static inline unsigned int frontrow_flags(const struct task_struct *task)
 {
 	return READ_ONCE(task->flags);
 }
 
-/* jbd2 for one; a writeback worker and kswapd do nobody's work in particular. */
+/*
+ * True for kernel threads with work of their own, such as jbd2; false for
+ * workqueue workers and kswapd.
+ */
 static inline bool frontrow_is_kernels_own(const struct task_struct *task)
 {
 	return (frontrow_flags(task) & (PF_KTHREAD | PF_WQ_WORKER | PF_KSWAPD)) ==
 	       PF_KTHREAD;
 }
 
-/* The one whose turn it is in its class; NULL if that is empty. */
+/* Next request of @class; NULL if there is none. */
 static inline struct frontrow_rq *frontrow_first(const struct frontrow_data *fd,
 						 enum frontrow_class class)
 {
@@ -407,22 +438,22 @@ static inline unsigned int frontrow_depth(const struct frontrow_data *fd)
 	       set->queue_depth * fd->q->nr_hw_queues;
 }
 
-/* ground.c: who is in the foreground and who in the background */
-enum frontrow_ground frontrow_ground_of_bio(struct frontrow_data *fd,
-					    struct bio *bio);
-enum frontrow_ground frontrow_ground_of_current(struct frontrow_data *fd);
-ssize_t frontrow_grounds_show(struct frontrow_data *fd,
-			      enum frontrow_ground ground, char *page);
-int frontrow_grounds_store(struct frontrow_data *fd,
-			   enum frontrow_ground ground, const char *page,
-			   size_t count);
-void frontrow_grounds_exit(struct frontrow_data *fd);
+/* role.c: roles of cgroups */
+enum frontrow_role frontrow_role_of_bio(struct frontrow_data *fd,
+					struct bio *bio);
+enum frontrow_role frontrow_role_of_current(struct frontrow_data *fd);
+ssize_t frontrow_roles_show(struct frontrow_data *fd,
+			    enum frontrow_role role, char *page);
+int frontrow_roles_store(struct frontrow_data *fd,
+			 enum frontrow_role role, const char *page,
+			 size_t count);
+void frontrow_roles_exit(struct frontrow_data *fd);
 void frontrow_mark_foreground(struct request *rq);
 
-/* queue.c: what a request is, and where it is while it is queued */
+/* queue.c: class of a request, and the queues */
 enum frontrow_level frontrow_level_of(struct frontrow_data *fd,
-				      enum frontrow_ground ground, bool by_kernel);
-enum frontrow_class frontrow_class_for_waiter(enum frontrow_ground ground,
+				      enum frontrow_role role, bool by_kernel);
+enum frontrow_class frontrow_class_for_waiter(enum frontrow_role role,
 					      enum frontrow_level level,
 					      bool under_handle);
 void frontrow_identify(struct frontrow_data *fd, struct frontrow_rq *fr,
@@ -445,13 +476,13 @@ void frontrow_go_first(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_use_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
 
-/* chain.c: who waits, and how long the device may idle for him */
+/* chain.c: who waits, and how long the device may idle for them */
 struct frontrow_view {
 	u64 now_ns;
 	enum frontrow_level who;
-	bool is_searching;	/* who waits has nothing here, for longer than a window */
-	bool is_front_writing;	/* the foreground's own writeback is here */
-	u64 next_event_ns;	/* when this may change by itself */
+	bool is_searching;	/* the waiter has had no request here for longer than a window */
+	bool is_foreground_writing;	/* its asynchronous writes are here */
+	u64 next_event_ns;	/* time at which the view changes without an event, or U64_MAX */
 };
 
 void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
@@ -473,15 +504,15 @@ static inline bool frontrow_somebody_waits(const struct frontrow_data *fd)
 {
 	enum frontrow_level level;
 
-	for (level = FRONTROW_ANYBODY; level < FRONTROW_NR_LEVELS; level++)
+	for (level = FRONTROW_LEVEL_OTHER; level < FRONTROW_NR_LEVELS; level++)
 		if (fd->chains[level].nr_waiting || fd->chains[level].nr_requests)
 			return true;
 	return false;
 }
 
 /*
- * Adds up the time in which the device had nothing to do although somebody waited
- * and something was queued. Called whenever one of the three may have changed.
+ * Accounts the time in which the device idles although somebody waits and
+ * requests are queued. Call it after each change of one of the three.
  */
 static inline void frontrow_count_idle(struct frontrow_data *fd, u64 now_ns)
 {
@@ -496,7 +527,7 @@ static inline bool frontrow_is_open(const struct frontrow_view *view,
 				    enum frontrow_class class)
 {
 	return view->who <= frontrow_classes[class].open_to &&
-	       !(view->is_front_writing && class > FRONTROW_FG_ASYNC);
+	       !(view->is_foreground_writing && class > FRONTROW_FG_ASYNC);
 }
 
 /* dispatch.c: which request goes next, or none */
@@ -507,7 +538,7 @@ void frontrow_rerun_exit(struct frontrow_data *fd);
 
 /* budget.c: how much asynchronous work the device may hold */
 
-/* A window that sync requests disturb says nothing about the device. */
+/* Synchronous requests distort the measured rate: discard the window. */
 static inline void frontrow_budget_disturb(struct frontrow_data *fd)
 {
 	fd->budget.window_start_ns = 0;
@@ -522,7 +553,7 @@ void frontrow_budget_charge(struct frontrow_data *fd,
 void frontrow_budget_learn(struct frontrow_data *fd,
 			   const struct frontrow_rq *fr, u64 now_ns);
 
-/* A request has come back from the device. */
+/* A request of the device has completed. */
 static inline void frontrow_budget_complete(struct frontrow_data *fd,
 					    const struct frontrow_rq *fr, u64 now_ns)
 {
@@ -553,7 +584,7 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping);
 void frontrow_demote(struct frontrow_data *fd, u64 now_ns);
 
-/* What was promoted and is awaited by nobody is the background's again. */
+/* Demotes promoted requests that nobody waits for any more. */
 static inline void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_ns)
 {
 	if (fd->any_promoted && now_ns >= fd->demote_ns)
@@ -562,7 +593,7 @@ static inline void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_n
 
 extern const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES];
 
-/* detect.c: hooks that see a task begin and end to wait */
+/* detect.c: probes at the start and end of waits */
 int frontrow_detect_init(void);
 void frontrow_detect_exit(void);
 void frontrow_detect_add(struct frontrow_data *fd);
@@ -573,10 +604,13 @@ int frontrow_detect_emit_hits(char *page, int length);
 /* main.c */
 void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq);
 
-/* tags.c: what asynchronous requests may take of the scheduler's tags */
+/* tags.c: limits of scheduler tags */
 int frontrow_tags_init(void);
 void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
-void frontrow_note_sender(struct frontrow_data *fd, enum frontrow_ground ground,
+void frontrow_file_add(struct frontrow_data *fd, struct frontrow_rq *fr);
+void frontrow_file_sub(struct frontrow_data *fd, struct frontrow_rq *fr);
+void frontrow_wake_workers(struct frontrow_data *fd);
+void frontrow_note_sender(struct frontrow_data *fd, enum frontrow_role role,
 			  const void *mapping);
 void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The frontrow I/O scheduler keeps the task that somebody waits for moving
- * while others write: it finds the asynchronous writes that a task turns out
- * to wait for (QASIO, FAST '15) and serves them early, and it keeps the rest
- * out of the way of synchronous requests in the tags and in the device.
+ * The frontrow I/O scheduler finds the asynchronous writes that tasks wait for
+ * (QASIO, FAST '15) and serves them early. It limits all other asynchronous
+ * requests, in the scheduler tags and in the device, so that they do not delay
+ * synchronous ones.
  *
- * Here: what the block layer calls, and a request's way through the states of
- * frontrow_rq. See frontrow.h for where each lever lives.
+ * This file has the callbacks of the block layer and the states of frontrow_rq.
+ * See frontrow.h for the other files.
  */
 #include <linux/module.h>
 #include <linux/mm.h>
@@ -35,7 +35,7 @@ static bool frontrow_bio_merge(struct request_queue *q, struct bio *bio,
 	bool merged;
 
 	if (!op_is_sync(bio->bi_opf))
-		frontrow_note_sender(fd, frontrow_ground_of_bio(fd, bio),
+		frontrow_note_sender(fd, frontrow_role_of_bio(fd, bio),
 				     frontrow_mapping_of(bio));
 	spin_lock_irqsave(&fd->lock, flags);
 	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
@@ -47,8 +47,9 @@ static bool frontrow_bio_merge(struct request_queue *q, struct bio *bio,
 }
 
 /*
- * Back merges are found by the core's hash, and a front merge where the last request to be
- * merged begins. A tree by sector would find more of these, and costs every request.
+ * The core finds back merges by its hash. A front merge is found only with the
+ * last request that can be merged: a tree by sector would find more, at a cost
+ * for each request.
  */
 static void frontrow_request_merged(struct request_queue *q, struct request *rq,
 				    enum elv_merge type)
@@ -59,8 +60,8 @@ static void frontrow_request_merged(struct request_queue *q, struct request *rq,
 }
 
 /*
- * @next, queued or just coming, goes into @rq, which takes the more urgent
- * class of the two, its ground and its level.
+ * Merges @next, which is queued or being inserted, into @rq. @rq gets the more
+ * urgent class of the two, with its role and level.
  */
 static void frontrow_requests_merged(struct request_queue *q, struct request *rq,
 				     struct request *next)
@@ -89,13 +90,13 @@ static void frontrow_requests_merged(struct request_queue *q, struct request *rq
 	}
 	if (class >= fr->class)
 		return;
-	fr->ground = next_fr->ground;
+	fr->role = next_fr->role;
 	frontrow_reclass(fd, fr, class);
 }
 
 /*
- * A merge must neither lend urgency to a background bio nor take it from a
- * foreground one; and whoever waits for a file must find all of it.
+ * A merge must not change the urgency of either bio; and the search for a
+ * waiter's file must find all of its pages.
  */
 static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 				 struct bio *bio)
@@ -103,7 +104,7 @@ static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 	const struct frontrow_rq *fr = frontrow_rq(rq);
 
 	if (op_is_sync(bio->bi_opf) != rq_is_sync(rq) || fr->class < fr->own_class ||
-	    fr->ground != frontrow_ground_of_bio(data_of(q), bio))
+	    fr->role != frontrow_role_of_bio(data_of(q), bio))
 		return false;
 	if (bio_op(bio) == REQ_OP_DISCARD)
 		return fr->under_handle == !!current->journal_info;
@@ -111,9 +112,7 @@ static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 	       (!fr->mappings && fr->mapping == frontrow_mapping_of(bio));
 }
 
-/*
- * A request's way: insert, dispatch, completion
- */
+/* Insertion, dispatch, completion */
 
 static void flush_ended(struct frontrow_data *fd, struct frontrow_rq *fr,
 			u64 now_ns)
@@ -152,7 +151,10 @@ static void insert_tracked(struct frontrow_data *fd, struct frontrow_rq *fr,
 	}
 }
 
-/* A discard that somebody waits for would be lost in one that nobody does. */
+/*
+ * Do not merge an awaited discard into one that nobody waits for: it would lose
+ * its urgency.
+ */
 static bool may_join_queued(const struct frontrow_data *fd,
 			    const struct frontrow_rq *fr)
 {
@@ -175,20 +177,21 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 
 		list_del_init(&rq->queuelist);
 		/*
-		 * At head come the data of a flush sequence, still counted as
-		 * flushing, and what a driver gave back. Without room for our
-		 * part a request goes the same way, unobserved.
+		 * Two kinds are inserted at head: data of a flush sequence,
+		 * which still counts as flushing, and requests that the driver
+		 * has returned. A request without a frontrow_rq goes the same
+		 * way, without statistics.
 		 */
 		if (at_head || !fr) {
 			list_add(&rq->queuelist, &fd->head);
 			continue;
 		}
-		/* A write with FUA alone needs no flush and is one like others. */
+		/* A write with FUA but without a flush is an ordinary write. */
 		if (fr->state == FRONTROW_RQ_FLUSHING)
 			flush_ended(fd, fr, now_ns);
 		frontrow_identify(fd, fr, rq);
 		if (!op_is_sync(rq->cmd_flags))
-			frontrow_note_sender(fd, fr->ground, fr->mapping);
+			frontrow_note_sender(fd, fr->role, fr->mapping);
 		fr->inserted_ns = now_ns;
 		if (!may_join_queued(fd, fr) ||
 		    !blk_mq_sched_try_insert_merge(fd->q, rq, &free)) {
@@ -220,8 +223,9 @@ static void frontrow_insert_requests(struct blk_mq_hw_ctx *hctx,
 #endif
 
 /*
- * A commit record spends most of its life in the flush machinery, where we do
- * not see it, and all that time somebody waits. detect.c tells when it enters.
+ * A commit record spends most of its time in the flush machinery, outside the
+ * scheduler, while a task waits for it. A probe (detect.c) reports when it
+ * enters.
  */
 void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
 {
@@ -233,8 +237,8 @@ void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
 		return;
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = ktime_get_ns();
-	fr->ground = frontrow_ground_of_bio(fd, rq->bio);
-	fr->level = frontrow_level_of(fd, fr->ground, fr->by_kernel);
+	fr->role = frontrow_role_of_bio(fd, rq->bio);
+	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel);
 	frontrow_request_begins(fd, fr, now_ns);
 	fr->state = FRONTROW_RQ_FLUSHING;
 	fd->nr_flushing++;
@@ -243,8 +247,8 @@ void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
 }
 
 /*
- * Runs in the submitter. (And some kernels call finish_request only where there
- * is a prepare_request.)
+ * Runs in the submitting task. Some kernels call finish_request only if
+ * prepare_request exists.
  */
 static void frontrow_prepare_request(struct request *rq)
 {
@@ -293,7 +297,10 @@ static void frontrow_finish_request(struct request *rq)
 		frontrow_budget_complete(fd, fr, now_ns);
 	}
 	frontrow_count_idle(fd, now_ns);
-	/* This one's end restarts its own hardware queue only. */
+	/*
+	 * A completion restarts its own hardware queue only; requests may have
+	 * been left in others.
+	 */
 	if (fd->is_held && rq->q->nr_hw_queues > 1) {
 		fd->is_held = false;
 		runs_all = true;
@@ -303,7 +310,7 @@ static void frontrow_finish_request(struct request *rq)
 		blk_mq_run_hw_queues(rq->q, true);
 }
 
-/* The driver gives it back; it comes again through insert_requests. */
+/* The driver has returned the request; insert_requests gets it again. */
 static void frontrow_requeue_request(struct request *rq)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
@@ -326,9 +333,9 @@ static noinline void flush_completed(struct frontrow_data *fd, struct frontrow_r
 }
 
 /*
- * Tells the time, which need not be read again when the request is freed; it may be
- * that of a plug, from before. A flush sequence's data are done here: not every kernel
- * calls finish_request for them.
+ * Records the completion time, so that finish_request need not read the clock.
+ * @now may be the older time of a plug. Data of a flush sequence end here: some
+ * kernels do not call finish_request for them.
  */
 static void frontrow_completed_request(struct request *rq, u64 now)
 {
@@ -365,7 +372,7 @@ static int allocate_rqs(struct blk_mq_hw_ctx *hctx)
 
 static void hctx_depth_updated(struct blk_mq_hw_ctx *hctx)
 {
-	/* On failure the requests with high tags go first and unobserved. */
+	/* Without memory, requests with high tags bypass the classes. */
 	if (allocate_rqs(hctx))
 		pr_warn_ratelimited("frontrow: no memory to observe all of nr_requests\n");
 	frontrow_tags_updated(data_of(hctx->queue), hctx);
@@ -416,8 +423,8 @@ static void frontrow_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 }
 
 /*
- * wbt stops bios before they become requests, where no scheduler sees them;
- * what it does for reads is done here at dispatch.
+ * wbt delays bios before they become requests, outside the scheduler. Dispatch
+ * does what wbt does for reads.
  */
 static void wbt_off(struct request_queue *q, struct elevator_queue *eq)
 {
@@ -425,7 +432,10 @@ static void wbt_off(struct request_queue *q, struct elevator_queue *eq)
 	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
 #endif
 #ifdef FRONTROW_ABI_QUEUE_FLAG_DISABLE_WBT
-	/* Else the core turns it on once the scheduler before is gone. */
+	/*
+	 * Otherwise the core enables wbt after the previous scheduler has
+	 * exited.
+	 */
 	blk_queue_flag_set(QUEUE_FLAG_DISABLE_WBT_DEF, q);
 #endif
 #ifdef FRONTROW_ABI_HAS_WBT
@@ -463,6 +473,7 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 		return NULL;
 	fd->q = q;
 	spin_lock_init(&fd->lock);
+	init_waitqueue_head(&fd->file_wait);
 	INIT_LIST_HEAD(&fd->head);
 	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
 		fd->by_turn[class] = RB_ROOT_CACHED;
@@ -471,7 +482,7 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	fd->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
 	fd->background_share_percent = DEFAULT_BACKGROUND_SHARE_PERCENT;
 	fd->background_most_percent = 100;
-	/* Before anybody is seen nobody has any. */
+	/* Default until the list "visible" is written. */
 	memset32(fd->visible_share_percent, 1, FRONTROW_NR_VISIBLE);
 	fd->slice_us = DEFAULT_SLICE_US;
 	frontrow_rerun_init(fd);
@@ -516,7 +527,7 @@ static void frontrow_exit_sched(struct elevator_queue *eq)
 	frontrow_detect_del(fd);
 	frontrow_rerun_exit(fd);
 	frontrow_budget_exit(fd);
-	frontrow_grounds_exit(fd);
+	frontrow_roles_exit(fd);
 	wbt_as_it_was(fd->q, eq);
 	WARN_ON_ONCE(fd->nr_in_device);
 	kvfree(fd);
@@ -567,7 +578,10 @@ static void __exit frontrow_exit(void)
 {
 	elv_unregister(&frontrow_elevator);
 	frontrow_detect_exit();
-	/* Lists that were replaced are freed by code of ours (ground.c). */
+	/*
+	 * Callbacks of call_rcu() in role.c are code of this module: wait for
+	 * them before it is unloaded.
+	 */
 	rcu_barrier();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a request is when it comes, and where it is while it is queued: in its
- * dispatch class (turns.c) and, if it writes, by the file whose pages it has.
+ * Class of a new request, and its place while queued: in its dispatch class
+ * (turns.c) and, for writes, in the bucket of the mapping whose pages it has.
  */
 #include <linux/ioprio.h>
 #include <linux/pagemap.h>
@@ -9,23 +9,23 @@
 #include "frontrow.h"
 
 const struct frontrow_class_rules frontrow_classes[FRONTROW_NR_CLASSES] = {
-	[FRONTROW_FG_READ]	= { "fg_read",	FRONTROW_FRONT },
-	[FRONTROW_FG_WRITE]	= { "fg_write",	FRONTROW_FRONT, .deadline_ms = 100 },
-	[FRONTROW_SYNC_READ]	= { "sync_read", FRONTROW_FRONT, .deadline_ms = 200 },
-	[FRONTROW_SYNC_WRITE]	= { "sync_write", FRONTROW_FRONT, .deadline_ms = 100 },
-	[FRONTROW_BOOSTED]	= { "boosted",	FRONTROW_FRONT, .deadline_ms = 50 },
-	[FRONTROW_VISIBLE_1]	= { "visible_1", FRONTROW_SEEN, .deadline_ms = 200 },
-	[FRONTROW_VISIBLE_2]	= { "visible_2", FRONTROW_SEEN, .deadline_ms = 200 },
-	[FRONTROW_VISIBLE_3]	= { "visible_3", FRONTROW_SEEN, .deadline_ms = 200 },
-	[FRONTROW_FG_ASYNC]	= { "fg_async",	FRONTROW_ANYBODY, .is_async = true },
-	[FRONTROW_BG_SYNC]	= { "bg_sync",	FRONTROW_ANYBODY, .deadline_ms = 200 },
-	[FRONTROW_ASYNC]	= { "async",	FRONTROW_NOBODY, .is_async = true },
-	[FRONTROW_DISCARD]	= { "discard",	FRONTROW_NOBODY, .is_async = true },
+	[FRONTROW_FG_READ]	= { "fg_read",	FRONTROW_LEVEL_FOREGROUND },
+	[FRONTROW_FG_WRITE]	= { "fg_write",	FRONTROW_LEVEL_FOREGROUND, .deadline_ms = 100 },
+	[FRONTROW_SYNC_READ]	= { "sync_read", FRONTROW_LEVEL_FOREGROUND, .deadline_ms = 200 },
+	[FRONTROW_SYNC_WRITE]	= { "sync_write", FRONTROW_LEVEL_FOREGROUND, .deadline_ms = 100 },
+	[FRONTROW_BOOSTED]	= { "boosted",	FRONTROW_LEVEL_FOREGROUND, .deadline_ms = 50 },
+	[FRONTROW_VISIBLE_1]	= { "visible_1", FRONTROW_LEVEL_VISIBLE, .deadline_ms = 200 },
+	[FRONTROW_VISIBLE_2]	= { "visible_2", FRONTROW_LEVEL_VISIBLE, .deadline_ms = 200 },
+	[FRONTROW_VISIBLE_3]	= { "visible_3", FRONTROW_LEVEL_VISIBLE, .deadline_ms = 200 },
+	[FRONTROW_FG_ASYNC]	= { "fg_async",	FRONTROW_LEVEL_OTHER, .is_async = true },
+	[FRONTROW_BG_SYNC]	= { "bg_sync",	FRONTROW_LEVEL_OTHER, .deadline_ms = 200 },
+	[FRONTROW_ASYNC]	= { "async",	FRONTROW_LEVEL_NONE, .is_async = true },
+	[FRONTROW_DISCARD]	= { "discard",	FRONTROW_LEVEL_NONE, .is_async = true },
 };
 
-/* By ground: read, synchronous write, asynchronous write. */
-static const enum frontrow_class by_ground[FRONTROW_NR_GROUNDS][3] = {
-	[FRONTROW_MIDDLE] = {
+/* Classes by role: read, synchronous write, asynchronous write. */
+static const enum frontrow_class by_role[FRONTROW_NR_ROLES][3] = {
+	[FRONTROW_OTHER] = {
 		FRONTROW_SYNC_READ, FRONTROW_SYNC_WRITE, FRONTROW_ASYNC,
 	},
 	[FRONTROW_FOREGROUND] = {
@@ -46,49 +46,50 @@ static const enum frontrow_class by_ground[FRONTROW_NR_GROUNDS][3] = {
 };
 
 /*
- * The level that a request or a task of this ground waits at. What the kernel's
- * threads do while somebody is in fsync, the commit first of all, they do for the
- * highest of those; and for the background alone if nobody else is.
+ * Level of a request or a task with this role. Work of kernel threads, above
+ * all the journal commit, counts for the most urgent task inside fsync; for the
+ * background only if no other task is.
  */
 enum frontrow_level frontrow_level_of(struct frontrow_data *fd,
-				      enum frontrow_ground ground, bool by_kernel)
+				      enum frontrow_role role, bool by_kernel)
 {
 	enum frontrow_level level;
 
-	if (ground == FRONTROW_FOREGROUND)
-		return FRONTROW_FRONT;
-	if (ground == FRONTROW_BACKGROUND)
-		return FRONTROW_NOBODY;
-	if (ground >= FRONTROW_VISIBLE)
-		return FRONTROW_SEEN;
-	for (level = FRONTROW_FRONT; by_kernel && level > FRONTROW_NOBODY; level--)
+	if (role == FRONTROW_FOREGROUND)
+		return FRONTROW_LEVEL_FOREGROUND;
+	if (role == FRONTROW_BACKGROUND)
+		return FRONTROW_LEVEL_NONE;
+	if (role >= FRONTROW_VISIBLE)
+		return FRONTROW_LEVEL_VISIBLE;
+	for (level = FRONTROW_LEVEL_FOREGROUND; by_kernel && level > FRONTROW_LEVEL_NONE; level--)
 		if (fd->chains[level].nr_fsyncs)
 			return level;
-	return by_kernel && fd->chains[FRONTROW_NOBODY].nr_fsyncs ?
-	       FRONTROW_NOBODY : FRONTROW_ANYBODY;
+	return by_kernel && fd->chains[FRONTROW_LEVEL_NONE].nr_fsyncs ?
+	       FRONTROW_LEVEL_NONE : FRONTROW_LEVEL_OTHER;
 }
 
 /*
- * The class of what a task turns out to wait for. A task of the background waits
- * in the background, or the foreground would wait beside a hundred small writes
- * because an app overwrites what is being written; but not with a journal handle,
- * for which everybody's commit waits.
+ * Class of writes that a task waits for. Waits of a background task stay in the
+ * background: otherwise an app that overwrites pages under writeback would put
+ * hundreds of small writes beside the foreground's. The exception is a task
+ * with a journal handle, since every commit waits for it.
  */
-enum frontrow_class frontrow_class_for_waiter(enum frontrow_ground ground,
+enum frontrow_class frontrow_class_for_waiter(enum frontrow_role role,
 					      enum frontrow_level level,
 					      bool under_handle)
 {
-	enum frontrow_class class = by_ground[ground][1];
+	enum frontrow_class class = by_role[role][1];
 
-	if (level == FRONTROW_FRONT)
+	if (level == FRONTROW_LEVEL_FOREGROUND)
 		return FRONTROW_FG_WRITE;
 	return frontrow_is_group(class) && !under_handle ? class : FRONTROW_BOOSTED;
 }
 
 /*
- * The mapping of a bio's first page: a key to compare, never dereferenced, for
- * the page may be anything's. (Software fscrypt and dm-crypt submit bounce pages,
- * which belong to no mapping: they are not promoted. Inline encryption is.)
+ * Mapping of a bio's first page: an opaque key that is never dereferenced, as
+ * the page may be of any kind. Bounce pages of software fscrypt and dm-crypt
+ * have no mapping, so these writes are not promoted; with inline encryption
+ * they are.
  */
 const void *frontrow_mapping_of(struct bio *bio)
 {
@@ -97,7 +98,10 @@ const void *frontrow_mapping_of(struct bio *bio)
 	if (!bio || !bio_has_data(bio))
 		return NULL;
 	folio = page_folio(bio_page(bio));
-	/* Direct I/O: a process's own memory is under no writeback but to swap. */
+	/*
+	 * Anonymous pages are under writeback only for swap; other ones are
+	 * direct I/O.
+	 */
 	if (folio_test_anon(folio) && !(bio->bi_opf & REQ_SWAP))
 		return NULL;
 	return READ_ONCE(folio->mapping);
@@ -120,13 +124,13 @@ static void widen_to(struct frontrow_rq *fr, struct bio *bio)
 			    first + (bio->bi_iter.bi_size >> PAGE_SHIFT));
 }
 
-/* A bit of the mapping's hash; of two mappings they seldom are the same. */
+/* One bit of 64 for a mapping; two mappings rarely share one. */
 static u64 mapping_bit(const void *mapping)
 {
 	return BIT_ULL(hash_ptr(mapping, 6));
 }
 
-/* A bio of another mapping than the request's first makes it a mixed one. */
+/* A bio of another mapping than the first makes the request a mixed one. */
 void frontrow_join_bio(struct frontrow_rq *fr, struct bio *bio)
 {
 	const void *mapping = frontrow_mapping_of(bio);
@@ -140,7 +144,10 @@ void frontrow_join_bio(struct frontrow_rq *fr, struct bio *bio)
 	fr->mappings |= mapping_bit(fr->mapping) | mapping_bit(mapping);
 }
 
-/* Whether it has pages of that file; a mixed one may be mistaken for one that has. */
+/*
+ * Whether @fr may have pages of @mapping; for a mixed request there are false
+ * positives.
+ */
 bool frontrow_may_hold(const struct frontrow_rq *fr, const void *mapping)
 {
 	return fr->mappings ? fr->mappings & mapping_bit(mapping) :
@@ -163,7 +170,7 @@ static void find_pages(struct frontrow_rq *fr)
 	fr->last_page = 0;
 	widen_to(fr, fr->rq->bio);
 	for (bio = fr->rq->bio->bi_next; bio; bio = bio->bi_next) {
-		/* Whatever follows may be anybody's. */
+		/* The rest may have pages of any mapping. */
 		if (++looked_at > MAX_BIOS_LOOKED_AT) {
 			fr->mappings = U64_MAX;
 			return;
@@ -173,48 +180,52 @@ static void find_pages(struct frontrow_rq *fr)
 }
 
 /*
- * Who waits with a journal handle holds up everybody's commit. That is for what it
- * reads, and for blocks that it fills with zeroes; a file's pages are only submitted
- * under a handle, and would be in the commit's own way.
+ * Every commit waits for a task with a journal handle, so it must not wait for
+ * its reads, or for blocks that it zeroes. File pages are excluded: they are
+ * only submitted under a handle, and would delay the commit itself.
  */
 static bool holds_up_commit(const struct frontrow_rq *fr)
 {
 	return fr->under_handle && (rq_data_dir(fr->rq) == READ || !fr->mapping);
 }
 
-/* The class that a request belongs to by itself, whoever waits for it. */
+/* Class of a request without promotion. */
 static enum frontrow_class class_of(const struct frontrow_rq *fr)
 {
-	enum frontrow_ground ground = fr->ground;
+	enum frontrow_role role = fr->role;
 	bool is_read = rq_data_dir(fr->rq) == READ;
 
 	if (req_op(fr->rq) == REQ_OP_DISCARD || req_op(fr->rq) == REQ_OP_SECURE_ERASE)
 		return FRONTROW_DISCARD;
 	/*
-	 * Somebody waits for the memory that this frees. Not so what the background
-	 * fills it with: whoever swaps without end would be served before others.
+	 * A task waits for the memory that this write frees. Writes of the
+	 * background are excluded: a task that swaps constantly would be served
+	 * before all others.
 	 */
 	if (!is_read && (fr->for_reclaim || (fr->rq->cmd_flags & REQ_SWAP)))
-		return frontrow_class_for_waiter(ground, fr->level, false);
+		return frontrow_class_for_waiter(role, fr->level, false);
 	if (!op_is_sync(fr->rq->cmd_flags))
-		return by_ground[ground][2];
-	/* Only root gives the class realtime: before the middle, and no foreground. */
-	if (fr->level == FRONTROW_FRONT ||
-	    (ground == FRONTROW_MIDDLE && fr->rq->bio &&
+		return by_role[role][2];
+	/*
+	 * Only root can set the realtime class. It precedes the role "other",
+	 * but not the foreground.
+	 */
+	if (fr->level == FRONTROW_LEVEL_FOREGROUND ||
+	    (role == FRONTROW_OTHER && fr->rq->bio &&
 	     IOPRIO_PRIO_CLASS(fr->rq->bio->bi_ioprio) == IOPRIO_CLASS_RT))
-		ground = FRONTROW_FOREGROUND;
+		role = FRONTROW_FOREGROUND;
 	else if (holds_up_commit(fr))
-		ground = FRONTROW_MIDDLE;
-	return by_ground[ground][is_read ? 0 : 1];
+		role = FRONTROW_OTHER;
+	return by_role[role][is_read ? 0 : 1];
 }
 
-/* Fills in all that is known of a request when it comes. */
+/* Initializes @fr for @rq. */
 void frontrow_identify(struct frontrow_data *fd, struct frontrow_rq *fr,
 		       struct request *rq)
 {
 	fr->rq = rq;
-	fr->ground = frontrow_ground_of_bio(fd, rq->bio);
-	fr->level = frontrow_level_of(fd, fr->ground, fr->by_kernel);
+	fr->role = frontrow_role_of_bio(fd, rq->bio);
+	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel);
 	find_pages(fr);
 	fr->own_class = class_of(fr);
 }
@@ -235,7 +246,7 @@ void frontrow_enqueue(struct frontrow_data *fd, struct frontrow_rq *fr,
 	fr->class = class;
 	fr->in_class_since_ns = fr->inserted_ns;
 	fr->state = FRONTROW_RQ_QUEUED;
-	/* An open group that was empty has saved nothing up. */
+	/* A group that was empty must not have saved up turns while open. */
 	if (frontrow_is_group(class) && !fd->queued[class]) {
 		struct frontrow_group *group =
 			&fd->groups[class - FRONTROW_FIRST_GROUP];
@@ -248,11 +259,15 @@ void frontrow_enqueue(struct frontrow_data *fd, struct frontrow_rq *fr,
 	fd->queued[class]++;
 	fd->nr_queued++;
 	fd->nr_grouped += frontrow_is_group(class);
+	frontrow_file_add(fd, fr);
 	INIT_HLIST_NODE(&fr->by_mapping);
 	hash(fd, fr);
 }
 
-/* It has left its turn and leaves the queue; it stays known by its mapping. */
+/*
+ * Removes @fr from its class; it stays in its mapping's bucket until
+ * completion.
+ */
 void frontrow_dequeue(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	struct request *rq = fr->rq;
@@ -270,10 +285,11 @@ void frontrow_forget(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	hlist_del_init(&fr->by_mapping);
 	fd->nr_owned[fr->owner] -= rq_is_sync(fr->rq);
+	frontrow_file_sub(fd, fr);
 	fr->state = FRONTROW_RQ_IDLE;
 }
 
-/* What was @next's is @fr's now. */
+/* Moves the pages of @next to @fr. */
 void frontrow_join(struct frontrow_data *fd, struct frontrow_rq *fr,
 		   const struct frontrow_rq *next)
 {
@@ -293,7 +309,7 @@ void frontrow_join(struct frontrow_data *fd, struct frontrow_rq *fr,
 	hash(fd, fr);
 }
 
-/* Move a queued request to another class. */
+/* Moves a queued request to another class. */
 void frontrow_reclass(struct frontrow_data *fd, struct frontrow_rq *fr,
 		      enum frontrow_class class)
 {

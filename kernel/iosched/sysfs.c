@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * queue/iosched/: settings that a user could choose a value for, who is in the
- * foreground and who in the background, and the counters.
- */
+/* queue/iosched/: settings, the lists of cgroups by role, and counters. */
 #include "frontrow.h"
 
 static ssize_t boost_show(struct elevator_queue *e, char *page)
@@ -29,7 +26,7 @@ static int dependency_by_name(const char *name)
 	return -EINVAL;
 }
 
-/* "all", "none", or dependencies separated by spaces or commas. */
+/* Accepts "all", "none", or dependencies separated by spaces or commas. */
 static ssize_t boost_store(struct elevator_queue *e, const char *page, size_t count)
 {
 	struct frontrow_data *fd = e->elevator_data;
@@ -86,7 +83,7 @@ static ssize_t async_share_store(struct elevator_queue *e, const char *page,
 {
 	struct frontrow_data *fd = e->elevator_data;
 
-	/* Never zero: starved writeback stops everybody in the end. */
+	/* Never 0: starved writeback would block all writers in the end. */
 	return store_within(&fd->async_share_percent, page, count, 1, 100);
 }
 
@@ -105,22 +102,22 @@ static ssize_t background_share_store(struct elevator_queue *e,
 	return store_within(&fd->background_share_percent, page, count, 1, 100);
 }
 
-#define GROUND(name, ground)						\
+#define ROLE_LIST(name, role)						\
 static ssize_t name##_show(struct elevator_queue *e, char *page)	\
 {									\
-	return frontrow_grounds_show(e->elevator_data, ground, page);	\
+	return frontrow_roles_show(e->elevator_data, role, page);	\
 }									\
 									\
 static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
 			    size_t count)				\
 {									\
-	return frontrow_grounds_store(e->elevator_data, ground, page,	\
-				      count) ?: count;			\
+	return frontrow_roles_store(e->elevator_data, role, page,	\
+				    count) ?: count;			\
 }
 
-GROUND(foreground, FRONTROW_FOREGROUND)
-GROUND(background, FRONTROW_BACKGROUND)
-GROUND(visible, FRONTROW_VISIBLE)
+ROLE_LIST(foreground, FRONTROW_FOREGROUND)
+ROLE_LIST(background, FRONTROW_BACKGROUND)
+ROLE_LIST(visible, FRONTROW_VISIBLE)
 
 static ssize_t slice_us_show(struct elevator_queue *e, char *page)
 {
@@ -156,7 +153,10 @@ static int emit_dependency(struct frontrow_data *fd, char *page, int length,
 			     name, counters.requests, name, counters.wait_ns);
 }
 
-/* "name value" a line; all but the last group, now_, only ever grow. */
+/*
+ * A line "name value" for each counter; all but the last group, now_, only
+ * grow.
+ */
 static ssize_t stats_show(struct elevator_queue *e, char *page)
 {
 	struct frontrow_data *fd = e->elevator_data;
@@ -190,7 +190,7 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 }
 
 #define SETTING(name) __ATTR(name, 0644, name##_show, name##_store)
-/* Which app has the focus is its user's own affair. */
+/* Readable by root only: which app has the focus is private to its user. */
 #define LIST(name) __ATTR(name, 0600, name##_show, name##_store)
 
 struct elv_fs_entry frontrow_attrs[] = {

@@ -1,39 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * First lever: tags.
+ * Limits of scheduler tags.
  *
- * Whoever finds no tag sleeps in blk_mq_get_tag() first come, first served,
- * and what sleeps there is invisible to the scheduler: a foreground request
- * queues behind the background's, and a write that somebody waits for cannot
- * be found. kworker may even sleep there with a journal handle open, which
- * holds up every commit. So there should be many tags (the tools set
- * nr_requests; the kernel's default on an eMMC of depth 2 is 4), and
+ * Tasks without a tag sleep in blk_mq_get_tag() in FIFO order, invisible to the
+ * scheduler: a foreground request queues behind the background's, and an
+ * awaited write cannot be promoted. kworker may even sleep there with a journal
+ * handle, which blocks each commit. So there should be many tags (the tools set
+ * nr_requests; the kernel's default for an eMMC of depth 2 is 4), with these
+ * limits:
  *
- *	synchronous requests		may use all,
+ *	synchronous requests			all,
  *	asynchronous ones of a task,
  *	under a journal handle, or
- *	on the way to an awaited folio	three quarters,
- *	writeback workers else		one eighth;
+ *	before an awaited folio			three quarters,
+ *	other ones of writeback workers		one eighth;
  *	the foreground, and workers
- *	that write for it		all,
+ *	that write for it			all,
  *	synchronous ones of a process
- *	that has many here		half,
- *	the background			half, of its asynchronous ones an eighth
- *					where nobody depends on them,
- *	metadata beside these		three quarters.
+ *	with many requests here			half,
+ *	the background				half; an eighth of its
+ *						asynchronous ones that
+ *						nobody depends on,
+ *	metadata while roles are in use		three quarters.
  *
- * A task submits asynchronous writes itself when ext4 flushes a file that was
- * truncated and written again, at its close: it would wait in person. The
- * workers' eighth bounds how old a request can get at the guaranteed share, and
- * how long a page stays under writeback, where it is in its writers' way.
+ * A worker also submits no more of one file than the device takes in
+ * FILE_LIMIT_MS.
+ *
+ * Tasks submit asynchronous writes themselves when ext4 flushes a truncated and
+ * rewritten file at close, and would wait for the tag. The workers' eighth
+ * bounds the age of requests at the guaranteed share, and the time that a page
+ * stays under writeback and blocks its writers.
  */
 #include <linux/sbitmap.h>
 
 #include "frontrow.h"
 
 /*
- * shallow_depth counts per sbitmap word in older kernels and over the whole
- * map in newer ones. The type does not tell; a map of our own does.
+ * shallow_depth is per sbitmap word in older kernels and for the whole map in
+ * newer ones, with the same type. A test map of our own tells which.
  */
 static bool depth_counts_per_word;
 
@@ -65,31 +69,32 @@ static struct frontrow_sender *sender_of_current(struct frontrow_data *fd)
 }
 
 /*
- * Called in the sender of an asynchronous bio, or request that has just been filled. Bios
- * that are cut into many requests come here only by the latter. Without the lock: a
- * slot that two tasks write at once is a hint that is wrong for one of them.
+ * Called in the sender of an asynchronous bio, or of a request that was just
+ * filled (bios that are split into many requests reach only the latter).
+ * Unlocked: two tasks that write a slot at once make the hint wrong for one of
+ * them.
  */
-void frontrow_note_sender(struct frontrow_data *fd, enum frontrow_ground ground,
+void frontrow_note_sender(struct frontrow_data *fd, enum frontrow_role role,
 			  const void *mapping)
 {
 	struct frontrow_sender *sender = sender_of_current(fd);
 
-	WRITE_ONCE(sender->ground, ground);
+	WRITE_ONCE(sender->role, role);
 	WRITE_ONCE(sender->mapping, mapping);
 	WRITE_ONCE(sender->task, current);
 }
 
 /*
- * A writeback worker belongs to no cgroup; what it writes does. A worker of which
- * nothing is known is in the middle.
+ * Writeback workers have no cgroup, but their inodes do. A worker without a
+ * recorded bio has the role "other".
  */
-static enum frontrow_ground ground_of_sender(struct frontrow_data *fd)
+static enum frontrow_role role_of_sender(struct frontrow_data *fd)
 {
 	const struct frontrow_sender *sender = sender_of_current(fd);
 
 	if (!(frontrow_flags(current) & PF_KTHREAD) || READ_ONCE(sender->task) != current)
-		return frontrow_ground_of_current(fd);
-	return READ_ONCE(sender->ground);
+		return frontrow_role_of_current(fd);
+	return READ_ONCE(sender->role);
 }
 
 static bool sends_what_is_awaited(struct frontrow_data *fd)
@@ -107,24 +112,24 @@ static bool sends_what_is_awaited(struct frontrow_data *fd)
 }
 
 /*
- * A buffer of metadata stays locked while its worker sleeps, and with a worker for
- * each cgroup of the background that is a long line to stand in.
+ * A metadata buffer stays locked while its worker sleeps for a tag, and there
+ * is a worker for each background cgroup.
  */
 static bool somebody_depends_on(struct frontrow_data *fd, blk_opf_t opf,
-				enum frontrow_ground ground)
+				enum frontrow_role role)
 {
 	bool is_task = !(frontrow_flags(current) & PF_KTHREAD);
 
-	return (is_task && ground != FRONTROW_BACKGROUND) ||
+	return (is_task && role != FRONTROW_BACKGROUND) ||
 	       current->journal_info || (frontrow_flags(current) & PF_MEMALLOC) ||
 	       (opf & REQ_SWAP) || READ_ONCE(fd->nr_unseen) ||
-	       ((opf & REQ_META) && rcu_access_pointer(fd->grounds)) ||
+	       ((opf & REQ_META) && rcu_access_pointer(fd->roles)) ||
 	       sends_what_is_awaited(fd);
 }
 
 /*
- * Whoever syncs a file of scattered pages would take all tags, and who comes with
- * one request would stand in line for the first that is free again.
+ * A task that syncs scattered pages would take all tags, and a task with a
+ * single request would wait for the first that is freed.
  */
 static bool has_many(const struct frontrow_data *fd)
 {
@@ -133,26 +138,101 @@ static bool has_many(const struct frontrow_data *fd)
 	       READ_ONCE(fd->nr_owned[frontrow_owner_of_current()]) >= fd->nr_many;
 }
 
+/* Bytes that the device takes in FILE_LIMIT_MS. */
+static u64 file_limit_bytes(const struct frontrow_data *fd)
+{
+	return div_u64(READ_ONCE(fd->budget.bytes_per_s), MSEC_PER_SEC) * FILE_LIMIT_MS;
+}
+
+/* Upper bound of the bytes in the task's plug, which are not inserted yet. */
+static u64 plugged_bytes(const struct frontrow_data *fd)
+{
+	return current->plug ? ((u64)current->plug->rq_count *
+				READ_ONCE(fd->applied_max_sectors)) << SECTOR_SHIFT : 0;
+}
+
 /*
- * The background may sync megabytes at a time, and several apps at once, which would
- * leave no tag to a foreground that has only begun to work; but not where it holds
- * a journal handle, for which that may wait.
+ * ext4 ends the writeback of an extent's pages together, and a split bio ends
+ * with its last part. So a task that appends to a file waits for all that a
+ * worker has submitted of it before the task's page. While nobody waits for a
+ * file, a worker submits no more of it than the device takes in FILE_LIMIT_MS.
+ *
+ * It sleeps here rather than for a tag, since frontrow_wake_workers() can wake
+ * it here. That is called when a wait begins and when the file's bytes have
+ * fallen. The worker rechecks both once it is on the wait queue, and the
+ * barrier in wq_has_sleeper() pairs with that, so no wake-up is lost; the
+ * timeout bounds the sleep in any case.
+ */
+static void throttle_worker(struct frontrow_data *fd, blk_opf_t opf,
+			    enum frontrow_role role)
+{
+	const struct frontrow_sender *sender = sender_of_current(fd);
+	const u64 *bytes;
+	u64 limit_bytes;
+
+	if (READ_ONCE(sender->task) != current || !READ_ONCE(sender->mapping))
+		return;
+	bytes = &fd->file_async_bytes[frontrow_mapping_hash(READ_ONCE(sender->mapping))];
+	limit_bytes = file_limit_bytes(fd);
+	if (READ_ONCE(*bytes) + plugged_bytes(fd) <= limit_bytes ||
+	    somebody_depends_on(fd, opf, role))
+		return;
+	wait_event_timeout(fd->file_wait,
+			   READ_ONCE(*bytes) + plugged_bytes(fd) <= limit_bytes / 4 * 3 ||
+			   somebody_depends_on(fd, opf, role),
+			   msecs_to_jiffies(FILE_LIMIT_MS));
+}
+
+void frontrow_file_add(struct frontrow_data *fd, struct frontrow_rq *fr)
+{
+	fr->file_async_bytes = 0;
+	if (!frontrow_classes[fr->own_class].is_async || !fr->mapping)
+		return;
+	fr->file_async_bytes = blk_rq_bytes(fr->rq);
+	fd->file_async_bytes[frontrow_mapping_hash(fr->mapping)] += fr->file_async_bytes;
+}
+
+void frontrow_file_sub(struct frontrow_data *fd, struct frontrow_rq *fr)
+{
+	u64 *bytes;
+
+	if (!fr->file_async_bytes)
+		return;
+	bytes = &fd->file_async_bytes[frontrow_mapping_hash(fr->mapping)];
+	*bytes -= fr->file_async_bytes;
+	if (*bytes <= file_limit_bytes(fd) / 4 * 3)
+		frontrow_wake_workers(fd);
+}
+
+/* A file's bytes have fallen, or a task has begun to wait for a file. */
+void frontrow_wake_workers(struct frontrow_data *fd)
+{
+	if (wq_has_sleeper(&fd->file_wait))
+		wake_up_all(&fd->file_wait);
+}
+
+/*
+ * Several background apps that sync megabytes would leave no tag to a
+ * foreground that is just starting. Not limited under a journal handle, since
+ * the foreground may wait for it.
  */
 void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct frontrow_data *fd = data->q->elevator->elevator_data;
-	enum frontrow_ground ground = op_is_sync(opf) ?
-				      frontrow_ground_of_current(fd) :
-				      ground_of_sender(fd);
+	enum frontrow_role role = op_is_sync(opf) ?
+				      frontrow_role_of_current(fd) :
+				      role_of_sender(fd);
 
-	if (ground == FRONTROW_FOREGROUND)
+	if (!op_is_sync(opf) && !(data->flags & BLK_MQ_REQ_NOWAIT))
+		throttle_worker(fd, opf, role);
+	if (role == FRONTROW_FOREGROUND)
 		return;
 	if (!op_is_sync(opf))
-		data->shallow_depth = somebody_depends_on(fd, opf, ground) ?
+		data->shallow_depth = somebody_depends_on(fd, opf, role) ?
 				      fd->task_shallow_depth :
 				      fd->worker_shallow_depth;
 	else if (!current->journal_info &&
-		 (ground == FRONTROW_BACKGROUND || has_many(fd)))
+		 (role == FRONTROW_BACKGROUND || has_many(fd)))
 		data->shallow_depth = fd->half_shallow_depth;
 }
 
@@ -162,8 +242,8 @@ static unsigned int eighths(unsigned int depth, unsigned int nr)
 }
 
 /*
- * Runs with the queue frozen. hctx->sched_tags is read because nr_requests
- * still holds the old number when the kernel calls depth_updated.
+ * Runs with the queue frozen. Reads hctx->sched_tags, since nr_requests still
+ * has the old value when the kernel calls depth_updated.
  */
 void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
 {

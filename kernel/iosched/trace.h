@@ -8,7 +8,7 @@
 #include <linux/blk-mq.h>
 #include <linux/tracepoint.h>
 
-/* A task is about to sleep for a write; the numbers are the enums' in frontrow.h. */
+/* A task is about to sleep for a write; see frontrow.h for the numbers. */
 TRACE_EVENT(frontrow_wait,
 	TP_PROTO(struct request_queue *q, unsigned int dependency,
 		 unsigned int outcome, unsigned int promoted),
@@ -37,7 +37,7 @@ TRACE_EVENT(frontrow_wait,
 		  __entry->promoted)
 );
 
-/* A request goes to the device. */
+/* A request is dispatched. */
 TRACE_EVENT(frontrow_dispatch,
 	TP_PROTO(struct request *rq, unsigned int class, u64 age_ns),
 	TP_ARGS(rq, class, age_ns),

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which request of a class goes next.
+ * Order of requests within a class.
  *
- * Asynchronous ones go by age: writeback submits in file and sector order
- * already, and flash does not mind the rest, so there is no elevator sweep.
+ * Asynchronous requests are served in order of age. Writeback submits in file
+ * and sector order already, and flash gains nothing from an elevator sweep.
  *
- * Of the synchronous ones some belong to whoever syncs a file of scattered pages
- * and has hundreds here at once. By age, another's single one would wait for all
- * of them. So owners take turns (start-time fair queueing): a request's turn is
- * where its owner's last one ended, or now, and it ends later by what it costs.
- * What is served now moves on to the turn of each that goes, so nobody's request
- * is passed over by more than one's worth of each other owner.
+ * Synchronous classes use start-time fair queueing between owners. Otherwise a
+ * single request would wait for hundreds of a process that syncs scattered
+ * pages. A request's turn starts at the end of its owner's last turn, or at the
+ * present virtual time if that is later, and is as long as the request's cost.
+ * Virtual time advances to the start of each dispatched turn. So a request
+ * waits for at most one turn of each other owner.
  *
- * An owner is a process; or, of writes that were submitted by a worker and turned
- * out to be awaited, a file. What the kernel does for everybody, or a task while
- * it holds a journal handle, takes no turn and goes now.
+ * An owner is a process, or a file for promoted writes that a worker has
+ * submitted. Requests of kernel threads and of tasks with a journal handle have
+ * no turn and start at the present virtual time.
  */
 #include "frontrow.h"
 
@@ -25,7 +25,7 @@ static unsigned int owner_of(const struct frontrow_rq *fr)
 	return hash_ptr(fr->mapping, FRONTROW_OWNER_BITS);
 }
 
-/* A command costs as much as a few pages do, however small it is. */
+/* Cost in bytes; each command costs at least as much as a few pages. */
 static u64 cost_bytes(u32 bytes)
 {
 	return max(bytes, MIN_SLICE_BYTES);
@@ -51,7 +51,7 @@ static bool is_before(struct rb_node *node, const struct rb_node *other)
 	       rb_entry(other, struct frontrow_rq, in_class)->turn;
 }
 
-/* Into its class, behind those of the same turn. */
+/* Inserts @fr into its class, after requests with the same turn. */
 void frontrow_take_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	fr->charged_bytes = 0;
@@ -60,7 +60,7 @@ void frontrow_take_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 	rb_add_cached(&fr->in_class, &fd->by_turn[fr->class], is_before);
 }
 
-/* Before all others of its class. */
+/* Inserts @fr before all others of its class. */
 void frontrow_go_first(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	struct rb_root_cached *tree = &fd->by_turn[fr->class];
@@ -70,7 +70,7 @@ void frontrow_go_first(struct frontrow_data *fd, struct frontrow_rq *fr)
 	rb_add_cached(&fr->in_class, tree, is_before);
 }
 
-/* To another class or request: what was not served costs nothing. */
+/* Refunds the cost of a request that goes to another class or is merged. */
 void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	rb_erase_cached(&fr->in_class, &fd->by_turn[fr->class]);
@@ -78,7 +78,7 @@ void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 		fd->turns[fr->class].ends[fr->payer] -= cost_bytes(fr->charged_bytes);
 }
 
-/* To the device, with what was merged into it since it was charged. */
+/* Charges the final size, with merged requests, at dispatch. */
 void frontrow_use_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	struct frontrow_turns *turns = &fd->turns[fr->class];

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Second lever: promotion (QASIO, sections 5.1 to 5.3).
+ * Promotion of asynchronous writes that a task waits for (QASIO, sections 5.1
+ * to 5.3).
  *
- * A task that waits for a folio or a buffer waits for a file's range more
- * often than for one page: fsync and truncate walk over all of it, a journal
- * handle needs several metadata blocks. So a wait promotes every queued
- * write of the mapping, not one page after another. Metadata has one too:
- * the block device's. fsync waits for its whole file as long as it runs.
+ * A task that waits for a folio or a buffer usually waits for a range of a
+ * file: fsync and truncate walk over all of it, and a journal handle needs
+ * several metadata blocks. So a wait promotes all queued writes of the mapping
+ * at once. Metadata have a mapping, too: the block device's. fsync counts as a
+ * wait for its whole file as long as it runs.
  *
- * A write that is not found has three reasons. It is in the device: nothing
- * can be done. It is in a plug list, or its bio waits for a tag: then it comes
- * later (the paper polls with a timer). So a waiter is noted for as long as it
- * waits, and what comes of its mapping meanwhile is promoted on insertion.
- * Writeback sends a file in order, and the awaited page may be the last of
- * many: until it has been seen the workers get more tags (tags.c).
+ * A write that is not queued is in one of two places. It is in the device, and
+ * nothing can be done. Or it is in a plug list, or its bio waits for a tag, and
+ * it will be inserted later (the paper polls with a timer). So the waiter stays
+ * registered while it waits, and writes of its mapping are promoted on
+ * insertion. Writeback submits a file in order and the awaited page may come
+ * last, so workers get more tags until it has been inserted (tags.c).
  *
- * Above a stacked device (dm, md) the request lies in another queue, but its
- * folios are the same. Such a waiter belongs to nobody until an instance has
- * something of its mapping.
+ * Above a stacked device (dm, md) the request is in another queue with the same
+ * folios. Such a waiter is "unplaced" until an instance gets a request of its
+ * mapping.
  */
 #include "frontrow.h"
 #include "trace.h"
@@ -29,15 +30,15 @@ const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES] = {
 	[FRONTROW_DISCARD_WAIT]	= "discard",
 };
 
-/* Waiters above stacked devices; taken inside an instance's lock. */
+/* Waiters above stacked devices. Nests inside an instance's lock. */
 static struct hlist_head unplaced[FRONTROW_MIXED];
 static DEFINE_SPINLOCK(unplaced_lock);
 static atomic_t nr_unplaced = ATOMIC_INIT(0);
 
-/* What a wait found of its mapping. */
+/* Queued and dispatched writes of the waiter's mapping. */
 struct findings {
-	unsigned int promoted;		/* that were asynchronous */
-	unsigned int moved;		/* that only had a share */
+	unsigned int promoted;		/* asynchronous writes promoted */
+	unsigned int moved;		/* other writes moved from a group */
 	bool boosted_before;
 	bool async_in_device;
 	bool sync_here;
@@ -80,15 +81,15 @@ static void look_at(struct frontrow_data *fd, struct frontrow_rq *fr,
 	if (waiter->is_fsync || !has_pages(fr, waiter->first_page, waiter->last_page))
 		return;
 	/*
-	 * Of a promoted range the awaited page goes first: whoever appends to a
-	 * file waits for its last page, and only for that.
+	 * The awaited page goes first within a promoted range: a task that
+	 * appends to a file waits for the last page only.
 	 */
 	found->has_page = true;
 	if (fr->state == FRONTROW_RQ_QUEUED && fr->class == waiter->class)
 		frontrow_go_first(fd, fr);
 }
 
-/* At most nr_requests steps, interrupts off: some 20 us at 512. */
+/* At most nr_requests steps with interrupts off: about 20 us at 512. */
 static void search(struct frontrow_data *fd, const struct frontrow_waiter *waiter,
 		   struct findings *found)
 {
@@ -105,7 +106,7 @@ static enum frontrow_outcome outcome_of(const struct findings *found)
 {
 	if (found->promoted || found->boosted_before)
 		return FRONTROW_WAIT_BOOSTED;
-	/* Async wins: a mapping with both is waited for as a quasi-async one. */
+	/* A mapping with both kinds of writes counts as quasi-asynchronous. */
 	if (found->async_in_device)
 		return FRONTROW_WAIT_IN_DEVICE;
 	return found->sync_here ? FRONTROW_WAIT_SYNC : FRONTROW_WAIT_PENDING;
@@ -129,7 +130,7 @@ static void count_wait(struct frontrow_data *fd,
 		counters->pending++;
 }
 
-/* One hook may sit in a function that calls another's. */
+/* A probed function may call another one: register a task once. */
 static bool is_noted(const struct frontrow_data *fd,
 		     const struct frontrow_waiter *waiter)
 {
@@ -143,7 +144,7 @@ static bool is_noted(const struct frontrow_data *fd,
 	return false;
 }
 
-/* Under fd->lock. */
+/* Registers @waiter. Called under fd->lock. */
 static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 		 u64 now_ns)
 {
@@ -155,9 +156,10 @@ static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 }
 
 /*
- * Under the lock of waiter->fd. Its last store gives the waiter back to the task,
- * which asks without that lock, and may use its memory for another wait at once.
- * Pairs with the loads in frontrow_wait_ended() and drop_unplaced().
+ * Unregisters @waiter, under the lock of waiter->fd. The last store returns the
+ * waiter to its task, which checks without the lock and may reuse the memory
+ * for another wait at once. Pairs with the loads in frontrow_wait_ended() and
+ * drop_unplaced().
  */
 static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 		 u64 now_ns)
@@ -169,16 +171,16 @@ static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 }
 
 /*
- * The current task is about to wait as @waiter says. Called with preemption off;
- * runs the queue, if anything moved, from a worker.
+ * The current task is about to wait as @waiter says. Called with preemption
+ * off. If requests were moved, a worker runs the queue.
  *
- * @surely_writeback: the page is under writeback. Then the task is noted even
- * if its file's requests are all synchronous: a worker may be about to send the
- * very page as an asynchronous one. A buffer may also be locked for something
- * else, and then the wait is none of ours.
+ * @surely_writeback: the page is under writeback. Then the task is registered
+ * even if all queued requests of its file are synchronous: a worker may be
+ * about to submit the awaited page asynchronously. Otherwise a buffer may be
+ * locked for another reason than a write, and the wait is ignored.
  *
- * Returns whether the wait's end is of interest. Then the waiter is shared: it may
- * be dropped at any moment, so whoever calls does not look into it.
+ * Returns whether the end of the wait must be reported. In that case the waiter
+ * is shared and may be dropped at any time: the caller must not access it.
  */
 bool frontrow_wait_begins(struct frontrow_data *fd,
 			  struct frontrow_waiter *waiter, bool surely_writeback)
@@ -192,13 +194,13 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 	unsigned long flags;
 	u64 now_ns;
 
-	waiter->ground = frontrow_ground_of_current(fd);
+	waiter->role = frontrow_role_of_current(fd);
 	waiter->may_promote = READ_ONCE(fd->boost_mask) & BIT(waiter->dependency);
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = ktime_get_ns();
 	waiter->begin_ns = now_ns;
-	waiter->level = frontrow_level_of(fd, waiter->ground, by_kernel);
-	waiter->class = frontrow_class_for_waiter(waiter->ground, waiter->level,
+	waiter->level = frontrow_level_of(fd, waiter->role, by_kernel);
+	waiter->class = frontrow_class_for_waiter(waiter->role, waiter->level,
 						  current->journal_info);
 	if (is_noted(fd, waiter))
 		goto unlock;
@@ -226,12 +228,14 @@ unlock:
 	spin_unlock_irqrestore(&fd->lock, flags);
 	if (!is_fsync)
 		trace_frontrow_wait(fd->q, dependency, outcome, found.promoted);
+	if (is_shared)
+		frontrow_wake_workers(fd);
 	if (found.promoted || found.moved || outcome == FRONTROW_WAIT_PENDING)
 		blk_mq_run_hw_queues(fd->q, true);
 	return is_shared;
 }
 
-/* For a waiter that no instance has anything of. */
+/* Registers a waiter of whose mapping no instance has a request. */
 void frontrow_wait_unplaced(struct frontrow_waiter *waiter)
 {
 	unsigned long flags;
@@ -243,7 +247,7 @@ void frontrow_wait_unplaced(struct frontrow_waiter *waiter)
 	spin_unlock_irqrestore(&unplaced_lock, flags);
 }
 
-/* Those that wait for @mapping above a stacked device wait for @fd from now on. */
+/* Moves unplaced waiters for @mapping to @fd. */
 static void place(struct frontrow_data *fd, const void *mapping, u64 now_ns)
 {
 	struct frontrow_waiter *waiter;
@@ -299,15 +303,16 @@ static bool drop_placed(struct frontrow_data *fd, struct frontrow_waiter *waiter
 		was_there = true;
 	}
 	spin_unlock_irqrestore(&fd->lock, flags);
-	/* What was held back for this wait may go now. */
+	/* Requests that were held back for this wait may be dispatched now. */
 	if (runs_queue)
 		blk_mq_run_hw_queues(fd->q, true);
 	return was_there;
 }
 
 /*
- * The wait is over, or its function was left. An unplaced waiter may be given to
- * an instance, and that may go, at any moment; RCU keeps what is seen of it.
+ * The wait has ended, or the probed function has returned. Concurrently an
+ * unplaced waiter may be moved to an instance, and the instance may be freed;
+ * RCU protects both until this function returns.
  */
 void frontrow_wait_ended(struct frontrow_waiter *waiter)
 {
@@ -323,7 +328,10 @@ void frontrow_wait_ended(struct frontrow_waiter *waiter)
 	rcu_read_unlock();
 }
 
-/* The scheduler goes; those who wait go on without. New ones are kept away. */
+/*
+ * The scheduler is removed: drops all waiters. No new ones can come
+ * (frontrow_detect_del()).
+ */
 void frontrow_waiters_exit(struct frontrow_data *fd)
 {
 	struct frontrow_waiter *waiter;
@@ -340,8 +348,8 @@ void frontrow_waiters_exit(struct frontrow_data *fd)
 }
 
 /*
- * The class of @fr, which comes now and belongs into @class, if a task waits for a
- * write of its file; @has_page, if for a page that is in it.
+ * Class of @fr on insertion, if a task waits for a write of its file, otherwise
+ * @class. Sets @has_page if a task waits for one of its pages.
  */
 enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 					   struct frontrow_rq *fr,
@@ -378,7 +386,7 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 	return class;
 }
 
-/* Whether somebody waits for writes of @mapping. */
+/* Whether a task waits for writes of @mapping. */
 bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping)
 {
 	const struct frontrow_waiter *waiter;
@@ -394,7 +402,7 @@ static bool is_still_awaited(struct frontrow_data *fd, const struct frontrow_rq 
 {
 	if (fr->own_class == FRONTROW_DISCARD)
 		return fr->under_handle || fd->discard_waiters;
-	/* Of which of its files nobody knows. */
+	/* Which of its mappings is awaited is unknown. */
 	if (fr->mappings)
 		return fd->nr_waiters;
 	return frontrow_is_awaited(fd, fr->mapping);
@@ -414,8 +422,9 @@ static void demote_from(struct frontrow_data *fd, enum frontrow_class class)
 }
 
 /*
- * Once the waiter has had time to ask for the next page of what was promoted. At
- * most nr_requests steps each NEXT_WAIT_NS.
+ * Demotes requests that no task waits for. Runs at most every NEXT_WAIT_NS,
+ * since a waiter needs that time to ask for the next page of a promoted range;
+ * at most nr_requests steps.
  */
 void frontrow_demote(struct frontrow_data *fd, u64 now_ns)
 {
@@ -440,7 +449,7 @@ static unsigned int promote_discards(struct frontrow_data *fd)
 	return promoted;
 }
 
-/* The current task waits until all discards are done (ENOSPC retry). */
+/* The current task waits for all discards (ENOSPC retry). */
 void frontrow_boost_discards(struct frontrow_data *fd)
 {
 	enum frontrow_outcome outcome = FRONTROW_WAIT_PENDING;
@@ -467,9 +476,9 @@ void frontrow_boost_discards(struct frontrow_data *fd)
 }
 
 /*
- * True if a task waits for the discard that comes now: for all of them, or for
- * this one and in person, as whoever frees blocks does where ext4 has no
- * journal. (fstrim holds no handle, and may well wait.)
+ * Whether a task waits for a discard that is being inserted: for all discards,
+ * or its submitter for this one, as in ext4 without a journal. (fstrim holds no
+ * journal handle, and may wait.)
  */
 bool frontrow_discard_is_awaited(struct frontrow_data *fd,
 				 const struct frontrow_rq *fr)
