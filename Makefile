@@ -6,6 +6,7 @@
 # make stress  the tests that take long: more operations, more fuzzing, a debug kernel
 # make packages .deb and .rpm of what `make install` installs, in target/packages
 # make install the program, its man pages and services and the scheduler's module, here
+# make install-lab the lab, which runs experiments
 # make ARCH=arm64 builds the program for arm64 machines, and for the lab's arm64 guests
 # Each installs what it needs from Debian's or Ubuntu's archive, with sudo if you are not root;
 # on Fedora and Arch it says what to install.
@@ -32,6 +33,7 @@ MACHINE_OF_arm64 := aarch64
 MACHINE := $(if $(ARCH),$(or $(MACHINE_OF_$(ARCH)),$(error ARCH is x86-64 or arm64)),$(HOST_MACHINE))
 TARGET := $(MACHINE)-unknown-linux-gnu
 RELEASE := target/$(TARGET)/release/frontrow
+PROGRAMS := $(RELEASE) $(RELEASE)-lab
 IS_CROSS := $(filter-out $(HOST_MACHINE),$(MACHINE))
 GNU := $(MACHINE)-linux-gnu
 # In Debian: the compiler, its C library, and where rustup is not, Rust's standard library.
@@ -59,7 +61,7 @@ STRESS_MEMORY_LAPS ?= 200
 CARGO_HOME ?= $(HOME)/.cargo
 NO_HOST_PATHS := --config "target.'cfg(target_os = \"linux\")'.rustflags = ['--remap-path-prefix=$(CARGO_HOME)=cargo']"
 
-# The commit that it is built from, which `frontrow --version` says. It is put into the program after
+# The commit that they are built from, which `frontrow --version` says. It is put into the programs after
 # the linker: a commit builds nothing again, and guests get the program without it.
 COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null || grep -o '^[0-9a-f]\{12\}' packaging/commit || echo unknown)
 CHANGED = $(if $(shell git status --porcelain 2>/dev/null),+)
@@ -70,8 +72,9 @@ SECTION := .frontrow.commit
 build: setup $(if $(IS_CROSS),setup-cross)
 	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
 	@printf %s '$(COMMIT)$(CHANGED)' > target/commit
-	@$(OBJCOPY) --remove-section $(SECTION) --add-section $(SECTION)=target/commit $(RELEASE) $(RELEASE).named
-	@mv -f $(RELEASE).named $(RELEASE)
+	@for program in $(PROGRAMS); do \
+		$(OBJCOPY) --remove-section $(SECTION) --add-section $(SECTION)=target/commit $$program $$program.named && \
+		mv -f $$program.named $$program || exit 1; done
 
 # Rust's standard library is the compiler's own: rustup's is no good for Debian's rustc.
 HAS_LIBRARY = $(wildcard $(shell rustc --print target-libdir --target $(TARGET)))
@@ -112,7 +115,7 @@ setup-stress:
 	@$(MAKE) --no-print-directory setup PACKAGES='$(value PACKAGES) $(STRESS_PACKAGES)'
 
 demo: build
-	$(RELEASE) lab run qasio --policy none,mq-deadline,kyber,bfq,frontrow,fastt --workload m1,m2,m3,m4 \
+	$(RELEASE)-lab run qasio --policy none,mq-deadline,kyber,bfq,frontrow,fastt --workload m1,m2,m3,m4 \
 		--load idle,writer --seeds 1..5 --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
 
@@ -126,7 +129,7 @@ setup-browser: setup
 		echo "This system's archive has no Chromium: the reports are not opened in one."))
 
 test: build readers setup-packages setup-browser
-	$(if $(BROWSER),,FRONTROW_WITHOUT_BROWSER=1) $(CARGO) run -q --locked -p tally -- \
+	$(if $(BROWSER),,FRONTROW_WITHOUT_BROWSER=1) $(CARGO) run -q --locked -p xtask -- tally \
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(FUZZ_SECONDS)
@@ -146,21 +149,21 @@ arm64-program:
 
 stress: setup-stress setup-packages arm64-program
 	@echo "Building two debug kernels takes half an hour, the first time; their trials more than an hour."
-	$(CARGO) run -q --locked -p tally -- \
+	$(CARGO) run -q --locked -p xtask -- tally \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check ROUNDS=$(STRESS_ROUNDS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test mutants \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test stress OPERATIONS=$(STRESS_OPERATIONS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(STRESS_FUZZ_SECONDS) \
 		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_ROUNDS) $(CARGO) test --locked -p iopro --test fuzz \
-		-- env PROPTEST_CASES=$(STRESS_FUZZ_CASES) $(CARGO) test --locked -p dbus -p knobs -p foreground -p launch --lib --test fuzz --test profile \
-		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_SNAPSHOTS) $(CARGO) test --locked -p snapshot --test fuzz \
+		-- env PROPTEST_CASES=$(STRESS_FUZZ_CASES) $(CARGO) test --locked -p sys -p foreground -p launch --lib --test fuzz --test profile \
+		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_SNAPSHOTS) $(CARGO) test --locked -p layout --test fuzz \
 		-- env MEMORY_LAPS=$(STRESS_MEMORY_LAPS) $(CARGO) test --locked -p iopro --test memory \
 		-- $(MAKE) --no-print-directory slow-tests \
 		-- $(CARGO) test --locked -p frontrow --test kernels \
 		-- env RUST_TEST_THREADS=1 $(CARGO) test --locked -p frontrow --test hosts \
 		-- $(CARGO) test --locked -p frontrow --test stress
 
-# What `make test` ignores. (tally takes a second `--` for its next runner.)
+# What `make test` ignores. (xtask takes a second `--` for its next runner.)
 slow-tests:
 	$(CARGO) test --locked -p frontrow --test iopro --test recording --test fasttrack --test security --test packages --test life --test arm64 --test doctor_guest -- --ignored
 

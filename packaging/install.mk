@@ -5,6 +5,7 @@ PREFIX ?= /usr/local
 KERNEL ?= $(shell uname -r)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 BINARY = $(wildcard $(RELEASE))
+LAB_BINARY = $(BINARY:%=%-lab)
 MODULE = target/modules/$(KERNEL)/frontrow_iosched.ko
 SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -16,12 +17,14 @@ ACCOUNTING = $(DESTDIR)$(PREFIX)/lib/systemd/user.conf.d/50-frontrow.conf
 # Where D-Bus looks, whatever the prefix.
 BUS_POLICY = $(DESTDIR)/usr/share/dbus-1/system.d/org.frontrow.Foreground1.conf
 # Where each shell looks.
-COMPLETIONS = $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions/frontrow zsh/site-functions/_frontrow fish/vendor_completions.d/frontrow.fish)
+COMPLETIONS_OF = $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions/$1 zsh/site-functions/_$1 fish/vendor_completions.d/$1.fish)
+COMPLETIONS = $(call COMPLETIONS_OF,frontrow)
+LAB_COMPLETIONS = $(call COMPLETIONS_OF,frontrow-lab)
 SHELL_OF = $(if $(findstring /zsh/,$1),zsh,$(if $(findstring /fish/,$1),fish,bash))
 KWIN_SCRIPT = $(DESTDIR)$(PREFIX)/share/kwin/scripts/frontrow-follow
 FILL_IN = sed 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(PREFIX)/bin|'
 
-.PHONY: modules install install-files install-module uninstall put-back
+.PHONY: modules install install-lab install-files install-module uninstall put-back
 
 # Builds the scheduler's module for KERNEL, the running one by default.
 modules: need-binary
@@ -50,6 +53,13 @@ install-files: need-binary $(if $(DESTDIR),,need-headers)
 	for file in metadata.json contents/code/main.js; do \
 		install -D -m 644 packaging/kwin/$$file $(KWIN_SCRIPT)/$$file || exit 1; done
 
+# The lab needs `frontrow` beside it, which it puts into guests.
+install-lab: need-binary
+	install -D -m 755 $(LAB_BINARY) $(DESTDIR)$(PREFIX)/bin/frontrow-lab
+	$(LAB_BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(dir $(LAB_COMPLETIONS))
+	$(foreach file,$(LAB_COMPLETIONS),$(LAB_BINARY) completions $(call SHELL_OF,$(file)) > $(file) &&) true
+
 # DKMS builds the module again for every kernel to come; without it, for this one.
 install-module: $(if $(shell command -v dkms),install-with-dkms,install-without-dkms)
 
@@ -71,8 +81,8 @@ put-back:
 uninstall: $(if $(DESTDIR),,put-back)
 	-test -n "$(DESTDIR)" || dkms remove frontrow/$(VERSION) --all
 	rm -rf $(SOURCES) $(DESTDIR)/lib/modules/$(KERNEL)/updates/frontrow_iosched.ko
-	rm -f $(DESTDIR)$(PREFIX)/bin/frontrow $(DESTDIR)$(PREFIX)/bin/frontrowd
-	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1 $(COMPLETIONS)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,frontrow frontrowd frontrow-lab)
+	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1 $(COMPLETIONS) $(LAB_COMPLETIONS)
 	rm -f $(addprefix $(UNITS)/,$(SYSTEM_UNITS)) $(DELEGATION) $(ACCOUNTING)
 	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY) $(SYSUSERS)
 	rm -rf $(KWIN_SCRIPT) $(DESTDIR)/var/lib/frontrow

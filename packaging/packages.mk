@@ -8,7 +8,7 @@ STAGE = $(PACKAGES_OUT)/stage
 # When the commit was made; of an unpacked archive, when its change log was.
 COMMITTED_S := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
 FILL_IN_PACKAGE = sed 's|@VERSION@|$(VERSION)|g; s|@ARCH@|$(DEBIAN_ARCH)|g; s|@DATE@|$(shell date -R -u -d @$(COMMITTED_S))|g'
-PACKAGE_NAMES := frontrow frontrow-dkms
+PACKAGE_NAMES := frontrow frontrow-dkms frontrow-lab
 
 .PHONY: packages setup-packages pack akmod stage $(PACKAGE_NAMES:%=deb-of-%) rpms
 packages: setup-packages build
@@ -22,15 +22,16 @@ pack: $(PACKAGE_NAMES:%=deb-of-%) rpms
 	@rm -rf $(STAGE)
 	@ls $(PACKAGES_OUT)
 
-# The files as they will lie. The program itself writes its man pages, so it has to run here.
+# The files as they will lie. The programs themselves write their man pages, so they have to run here.
 stage: need-binary
 	$(if $(IS_CROSS),$(error packages for $(ARCH) are made on a machine of that architecture))
 	@rm -rf $(PACKAGES_OUT)
 	@$(MAKE) --no-print-directory install DESTDIR=$(abspath $(STAGE))/frontrow PREFIX=/usr > /dev/null
-	@strip $(STAGE)/frontrow/usr/bin/frontrow
+	@$(MAKE) --no-print-directory install-lab DESTDIR=$(abspath $(STAGE))/frontrow-lab PREFIX=/usr > /dev/null
+	@strip $(STAGE)/frontrow/usr/bin/frontrow $(STAGE)/frontrow-lab/usr/bin/frontrow-lab
 	@install -d $(STAGE)/frontrow-dkms/usr
 	@mv $(STAGE)/frontrow/usr/src $(STAGE)/frontrow-dkms/usr/src
-	@gzip -9n $(STAGE)/frontrow/usr/share/man/man1/*.1
+	@gzip -9n $(STAGE)/frontrow*/usr/share/man/man1/*.1
 	@ln -s frontrow-fg-daemon.1.gz $(STAGE)/frontrow/usr/share/man/man1/frontrowd.1.gz
 
 DEB_DOCS = $(STAGE)/$*-deb/usr/share/doc/$*
@@ -44,7 +45,7 @@ $(PACKAGE_NAMES:%=deb-of-%): deb-of-%: stage
 	@for script in control postinst prerm postrm; do test ! -f packaging/deb/$*.$$script || \
 		$(FILL_IN_PACKAGE) packaging/deb/$*.$$script > $(STAGE)/$*-deb/DEBIAN/$$script || exit 1; done
 	@chmod -R u=rwX,go=rX $(STAGE)/$*-deb
-	@chmod 755 $(STAGE)/$*-deb/DEBIAN/p*
+	@find $(STAGE)/$*-deb/DEBIAN -name 'p*' -exec chmod 755 {} +
 	@SOURCE_DATE_EPOCH=$(COMMITTED_S) dpkg-deb --root-owner-group -Zxz --build $(STAGE)/$*-deb $(PACKAGES_OUT) > $(STAGE)/log
 
 rpms: stage

@@ -10,23 +10,25 @@ use std::thread;
 
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// This program with that of arm64 guests beside it, where it looks for it.
+/// The lab with the programs of arm64 guests beside it, where it looks for them.
 fn program() -> PathBuf {
-    let own = Path::new(env!("CARGO_BIN_EXE_frontrow"));
+    let own = Path::new(env!("CARGO_BIN_EXE_frontrow-lab"));
     if cfg!(target_arch = "aarch64") {
         return own.to_owned();
     }
-    let guests = Path::new(CHECKOUT).join("target/aarch64-unknown-linux-gnu/release/frontrow");
-    assert!(guests.is_file(), "build it first: make ARCH=arm64");
+    let guests = Path::new(CHECKOUT).join("target/aarch64-unknown-linux-gnu/release");
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    fs::hard_link(own, dir.path().join("frontrow")).unwrap();
-    fs::hard_link(guests, dir.path().join("frontrow-arm64")).unwrap();
-    dir.keep().join("frontrow")
+    fs::hard_link(own, dir.path().join("frontrow-lab")).unwrap();
+    for name in ["frontrow", "frontrow-lab"] {
+        let built = guests.join(name);
+        assert!(built.is_file(), "build it first: make ARCH=arm64");
+        fs::hard_link(built, dir.path().join(format!("{name}-arm64"))).unwrap();
+    }
+    dir.keep().join("frontrow-lab")
 }
 
 fn lab(program: &Path, arguments: &[&str]) -> String {
     let output = Command::new(program)
-        .arg("lab")
         .args(arguments)
         .args(["--arch", "arm64"])
         .current_dir(CHECKOUT)

@@ -29,8 +29,8 @@ umount /mnt || exit
 #[test]
 fn xfs_is_checked_and_left_as_it_is() {
     let out = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "exec", "--device", "zero", "--with", "mkfs.xfs"])
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["exec", "--device", "zero", "--with", "mkfs.xfs"])
         .args(["--modules", "xfs", "--out"])
         .arg(out.path())
         .args(["--", "sh", "-c", SCRIPT])

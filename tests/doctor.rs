@@ -28,8 +28,8 @@ frontrow doctor --seconds 3 --json > /out/fsync
 /// Runs a script in a guest with fio; gives what it left in `/out`.
 fn in_guest(options: &[&str], script: &str) -> TempDir {
     let out = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "exec", "--with", "fio"])
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["exec", "--with", "fio"])
         .args(options)
         .arg("--out")
         .arg(out.path())

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 fn frontrow(arguments: &[&str]) -> Vec<u8> {
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
         .args(arguments)
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())
@@ -20,7 +20,7 @@ fn frontrow(arguments: &[&str]) -> Vec<u8> {
 
 /// What a script prints, as JSON, in a guest with the scheduler and these options of `lab exec`.
 fn values_of(options: &[&str], script: &str) -> Vec<Value> {
-    let exec = ["lab", "exec", "--policy", "frontrow"];
+    let exec = ["exec", "--policy", "frontrow"];
     let shell = ["--", "busybox", "sh", "-c", script];
     let said = frontrow(&[&exec[..], options, &shell[..]].concat());
     let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
@@ -30,7 +30,6 @@ fn values_of(options: &[&str], script: &str) -> Vec<Value> {
 #[test]
 fn a_game_beside_an_installer_is_served_first_with_all_parts_of_fasttrack() {
     let result = frontrow(&[
-        "lab",
         "run",
         "fasttrack",
         "--workload",
@@ -84,7 +83,7 @@ fn fg_sets_what_it_says_and_puts_it_back() {
     let [again, dispatched, status, after] = &values[..] else {
         panic!("{values:?}");
     };
-    // Refused: somebody is in front already.
+    // Refused: settings for a foreground are in force.
     assert_eq!(again["again"], 7);
     assert!(dispatched["fg_write"].as_u64().unwrap() > 0, "{dispatched}");
     assert!(dispatched["bg_sync"].as_u64().unwrap() > 0, "{dispatched}");
@@ -140,7 +139,7 @@ frontrow fg status --json
 kill -9 $daemon; wait $daemon; look
 start; await shop; look
 echo "{ \"slowest_us\": $(sed -n 's/^  done \([0-9]*\) us.*/\1/p' /tmp/log | sort -n | tail -n 1)," \
-     "\"undone\": $(grep -c 'left by a process that was killed' /tmp/log) }"
+     "\"undone\": $(grep -c 'undone after a process that was killed' /tmp/log) }"
 kill $(cat $at/app-shop.scope/cgroup.procs); await none; look
 focus game -1; await game
 kill -9 $daemon; wait $daemon; frontrow fg release > /dev/null; look
@@ -190,7 +189,7 @@ fn the_daemon_keeps_the_app_with_the_focus_in_front_and_leaves_nothing() {
     assert_eq!(front(changed), shop);
     assert_eq!(front(said), mail);
     assert_eq!(wakeups["wakeups"], 0, "nothing changed in ten seconds");
-    assert_eq!(status["why"], "said by frontrow fg set");
+    assert_eq!(status["why"], "set by frontrow fg set");
     assert_eq!(status["changes"].as_array().unwrap().len(), 9, "{status}");
     assert_eq!(front(killed), mail);
     // What was said was the killed one's; the focus is where it was.
@@ -335,7 +334,7 @@ kill $(cat uid_10002/pid_1/cgroup.procs); await none; look
 "#;
 
 #[test]
-fn whichever_app_android_has_on_the_screen_is_in_front() {
+fn whichever_app_android_has_on_the_screen_is_foreground() {
     let values = values_of(&["--kernel", "6.1"], PHONE);
     let [first, wakeups, second, nobody] = &values[..] else {
         panic!("{values:?}");
@@ -404,7 +403,7 @@ sleep 2
 frontrow fg status --json
 kill -9 $forks $other
 echo "{ \"slowest_us\": $(sed -n 's/^  done \([0-9]*\) us.*/\1/p' /tmp/log | sort -n | tail -n 1)," \
-     "\"changes\": $(grep -c 'in front: has the focus' /tmp/log)," \
+     "\"changes\": $(grep -c 'in the foreground: has the focus' /tmp/log)," \
      "\"fights\": $(grep -c 'app-chat.scope/memory.high' /tmp/log)," \
      "\"journal\": $(wc -l < /run/frontrowd/foreground.jsonl) }"
 kill $daemon; wait $daemon

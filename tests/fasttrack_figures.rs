@@ -9,8 +9,8 @@ use std::process::{Command, Output, Stdio};
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 fn frontrow(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "run"])
+    Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["run"])
         .args(arguments)
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())
@@ -112,6 +112,17 @@ fn an_album_beside_a_backup_has_the_device_to_itself() {
     assert!(rows.value("fastt-", "backup", "background_mb_s") > 100.0);
 }
 
+/// ext4 ends the writeback of an extent's pages together: whoever appends to its last page waits for
+/// all that its own worker has sent ahead of it.
+#[test]
+fn an_app_in_front_that_appends_is_in_its_own_way_no_longer_than_under_the_kernels_scheduler() {
+    let arguments = ["qasio", "--workload", "m3", "--load", "idle", "--policy"];
+    let rows = Rows::of_seeds("1..3", &[&arguments[..], &["mq-deadline,pa+id"]].concat());
+    let [kernels_ms, ours_ms] =
+        ["mq-deadline", "pa+id"].map(|policy| rows.value(policy, "idle", "total_ms"));
+    assert!(ours_ms < 1.25 * kernels_ms, "{ours_ms} of {kernels_ms} ms");
+}
+
 #[test]
 fn where_no_module_can_be_loaded_the_kernels_own_means_serve_the_app_in_front() {
     let policies = "stock,no-module";
@@ -181,7 +192,7 @@ fn synthetic(path: &Path) {
 }
 
 #[test]
-fn a_phones_trace_is_played_in_front_and_behind() {
+fn a_phones_trace_is_played_as_foreground_and_background() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("trace.csv");
     synthetic(&path);
@@ -208,7 +219,7 @@ fn without_its_trace_an_experiment_says_where_it_is_to_be_had() {
     };
     refused(&["traces"], "get it from the set MobileBlockIOTraces");
     refused(&["traces", "--trace", "/nonexistent"], "/nonexistent");
-    refused(&["smoke", "--trace", "/etc/hostname"], "leave --trace away");
+    refused(&["smoke", "--trace", "/etc/hostname"], "omit --trace");
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("trace");
     std::fs::write(&path, "not a trace\n").unwrap();

@@ -14,7 +14,7 @@ const BEFORE: &str =
     "apt-get -qq update && apt-get -qq -y --no-install-recommends install make ca-certificates";
 
 const COMMANDS: &str = "make -C /src setup && make -C /src build && \
-     /src/target/x86_64-unknown-linux-gnu/release/frontrow lab list";
+     /src/target/x86_64-unknown-linux-gnu/release/frontrow-lab list";
 
 fn builds_on(release: &str) {
     let debian = Debian::new(release);

@@ -112,8 +112,8 @@ fn strace_and_blktrace_know_of_nothing_else_on_6_1() {
 fn same_as_others(kernel: &str) {
     let out = TempDir::new().unwrap();
     let script = format!("CALLS={CALLS}\n{SCRIPT}");
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "exec", "--kernel", kernel, "--device", "ufs"])
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["exec", "--kernel", kernel, "--device", "ufs"])
         .args(["--with", "fio,strace,blktrace,blkparse", "--out"])
         .arg(out.path())
         .args(["--", "sh", "-c", &script])

@@ -40,14 +40,18 @@ fn header(image: &KernelImage) -> Result<String, String> {
 /// Two kernels' public types differ in size, so that layouts are not compared; and what one
 /// exports another may not, so that nothing is linked with the kernel.
 fn compiles(header: &str, kernel: &Kernel, out: &Path) -> Result<(), String> {
-    for (name, content) in &sched::build::source().files {
+    for (name, content) in &module::sched::build::source().files {
         fs::write(out.join(name), content).unwrap();
     }
     let lines = header.lines();
     let text: Vec<_> = lines
         .filter(|it| !it.starts_with("static_assert"))
         .collect();
-    fs::write(out.join(sched::build::HEADER), text.join("\n") + "\n").unwrap();
+    fs::write(
+        out.join(module::sched::build::HEADER),
+        text.join("\n") + "\n",
+    )
+    .unwrap();
     let mut make = Command::new("make");
     make.arg("-C")
         .arg(fs::canonicalize(&kernel.tree.headers).unwrap())
@@ -120,8 +124,8 @@ fn the_scheduler_compiles_for_every_series_in_debians_archive() {
 #[test]
 fn the_scheduler_works_on_every_kernel_that_the_lab_has() {
     for kernel in ["6.12-deb13", "7.2", "7.3", "rt"] {
-        let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-            .args(["lab", "run", "smoke", "--kernel", kernel])
+        let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+            .args(["run", "smoke", "--kernel", kernel])
             .args(["--policy", "frontrow", "--seeds", "1"])
             .stdin(Stdio::null())
             .output()

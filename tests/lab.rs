@@ -1,4 +1,4 @@
-//! `frontrow lab` as a user runs it: guests are booted, and nothing is assumed
+//! `frontrow-lab` as a user runs it: guests are booted, and nothing is assumed
 //! of the machine but QEMU, a compiler and Debian's archive.
 
 use serde_json::Value;
@@ -17,8 +17,8 @@ const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// More than any of these takes on a busy machine; only a hang is longer.
 const LONG: Duration = Duration::from_secs(600);
 
-fn frontrow(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_frontrow"));
+fn lab(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"));
     command
         .args(arguments)
         .current_dir(CHECKOUT)
@@ -36,7 +36,7 @@ fn stderr(output: &Output) -> String {
 
 /// Runs an experiment and gives the bytes of its result.
 fn result(arguments: &[&str], out: &Path) -> Vec<u8> {
-    let output = frontrow(&["lab", "run"])
+    let output = lab(&["run"])
         .args(arguments)
         .arg("--out")
         .arg(out)
@@ -259,7 +259,7 @@ impl Checkout {
 
     /// The error text of a run that has to fail because of its guest.
     fn failure(&self) -> String {
-        let output = frontrow(&["lab", "run", "bad", "--seeds", "3", "--out"])
+        let output = lab(&["run", "bad", "--seeds", "3", "--out"])
             .arg(self.out())
             .current_dir(&self.root)
             .output()
@@ -302,7 +302,7 @@ fn a_kernel_warning_is_a_failure_whatever_was_measured() {
 /// QEMU 7.2 leaves wrong flags behind it (`qemu.rs` of the lab).
 #[test]
 fn a_guest_has_no_compare_and_exchange_of_16_bytes() {
-    let output = frontrow(&["lab", "exec", "--", "grep", "flags", "/proc/cpuinfo"])
+    let output = lab(&["exec", "--", "grep", "flags", "/proc/cpuinfo"])
         .output()
         .unwrap();
     assert_eq!(code(&output), 0, "{}", stderr(&output));
@@ -323,14 +323,13 @@ fn no_snapshot_is_taken_of_an_image_that_is_mounted_for_writing() {
         mount -o remount,ro /tmp/image
         frontrow snapshot save image snapshot > /dev/null; echo read: $?";
     let with = [
-        "lab",
         "exec",
         "--with",
         "mke2fs,e2image,busybox",
         "--modules",
         "loop",
     ];
-    let output = frontrow(&with)
+    let output = lab(&with)
         .args(["--", "busybox", "sh", "-c", script])
         .output()
         .unwrap();
@@ -370,12 +369,12 @@ fn a_guest_that_cannot_do_its_work_says_why() {
 }
 
 #[test]
-fn an_interrupt_ends_the_guests_and_leaves_nothing_behind() {
+fn an_interrupt_ends_the_guests_and_removes_their_files() {
     let dir = tempfile::tempdir().unwrap();
     let (temporary, out) = (dir.path().join("tmp"), dir.path().join("out"));
     fs::create_dir(&temporary).unwrap();
-    let mut lab = frontrow(&[
-        "lab", "run", "smoke", "--policy", "none", "--seeds", "1..2", "--out",
+    let mut lab = lab(&[
+        "run", "smoke", "--policy", "none", "--seeds", "1..2", "--out",
     ])
     .arg(&out)
     .env("TMPDIR", &temporary)
@@ -430,7 +429,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         (&["smoke", "--scale", "huge"], "demo, full"),
         (&["smoke", "--jobs", "0"], "jobs"),
     ] {
-        let output = frontrow(&["lab", "run"]).args(arguments).output().unwrap();
+        let output = lab(&["run"]).args(arguments).output().unwrap();
         assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
         assert!(
             stderr(&output).contains(expected),
@@ -443,7 +442,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
 #[test]
 fn without_debians_tools_it_says_what_to_install() {
     let empty = tempfile::tempdir().unwrap();
-    let output = frontrow(&["lab", "run", "smoke"])
+    let output = lab(&["run", "smoke"])
         .env("XDG_CACHE_HOME", empty.path())
         .env("PATH", empty.path())
         .output()
@@ -460,16 +459,13 @@ fn without_debians_tools_it_says_what_to_install() {
 fn experiments_are_listed_and_shown_also_outside_a_checkout() {
     let nowhere = tempfile::tempdir().unwrap();
     for place in [Path::new(CHECKOUT), nowhere.path()] {
-        let listed = frontrow(&["lab", "list"])
-            .current_dir(place)
-            .output()
-            .unwrap();
+        let listed = lab(&["list"]).current_dir(place).output().unwrap();
         let listed = String::from_utf8(listed.stdout).unwrap();
         assert!(
             listed.contains("smoke") && listed.contains("qasio"),
             "{listed}"
         );
-        let shown = frontrow(&["lab", "show", "smoke", "--json"])
+        let shown = lab(&["show", "smoke", "--json"])
             .current_dir(place)
             .output()
             .unwrap();
@@ -502,7 +498,7 @@ fn old_device(dir: &Path) -> PathBuf {
 /// A number of the device's statistics, in a guest that has just mounted it.
 fn statistics(device: &str) -> impl Fn(&str) -> u64 + use<> {
     let command = "cat /sys/kernel/debug/simflash/simflash0/stats";
-    let output = frontrow(&["lab", "exec", "--device", device])
+    let output = lab(&["exec", "--device", device])
         .args(["--", "sh", "-c", command])
         .output()
         .unwrap();

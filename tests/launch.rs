@@ -33,9 +33,9 @@ cat /tmp/plan
 
 #[test]
 fn root_records_by_iopro_loads_metadata_and_keeps_the_profile_up_to_date() {
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
         .args([
-            "lab", "exec", "--memory", "512", "--", "busybox", "sh", "-c", SCRIPT,
+            "exec", "--memory", "512", "--", "busybox", "sh", "-c", SCRIPT,
         ])
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())

@@ -75,7 +75,7 @@ const PURGE: &str =
     timeout 120 sh -c 'until grep -qF \"[frontrow\" /sys/block/vdb/queue/scheduler; do sleep 1; done'
     systemctl is-active frontrowd
     dd if=/dev/zero of=/dev/vdb bs=1M count=64 conv=fsync
-    apt-get -qq -y purge frontrow frontrow-dkms
+    apt-get -qq -y purge frontrow frontrow-dkms frontrow-lab
     test $(scheduler) != frontrow
     test ! -d /sys/module/frontrow_iosched
     test ! -e /run/frontrow

@@ -88,6 +88,8 @@ fn packages_are_the_same_wherever_they_are_made_and_hold_what_install_installs()
         format!("frontrow-{version}-1.x86_64.rpm"),
         format!("frontrow-dkms-{version}-1.noarch.rpm"),
         format!("frontrow-dkms_{version}-1_all.deb"),
+        format!("frontrow-lab-{version}-1.x86_64.rpm"),
+        format!("frontrow-lab_{version}-1_amd64.deb"),
         format!("frontrow_{version}-1_amd64.deb"),
     ];
     assert_eq!(names, wanted);
@@ -97,7 +99,9 @@ fn packages_are_the_same_wherever_they_are_made_and_hold_what_install_installs()
 
     let destination = scratch.path().join("installed");
     let destination_argument = format!("DESTDIR={}", destination.display());
-    output("make", &["install", &destination_argument, "PREFIX=/usr"]);
+    for target in ["install", "install-lab"] {
+        output("make", &[target, &destination_argument, "PREFIX=/usr"]);
+    }
     let mut installed: Vec<String> = files_below(&destination)
         .into_iter()
         .map(|it| match it.contains("/man/man1/") {
@@ -108,14 +112,15 @@ fn packages_are_the_same_wherever_they_are_made_and_hold_what_install_installs()
     installed.push("/usr/share/man/man1/frontrowd.1.gz".to_owned());
     installed.sort();
 
-    let mut in_debs = files_of_deb(&here.join(&wanted[3]));
-    in_debs.extend(files_of_deb(&here.join(&wanted[2])));
+    let (rpms, debs): (Vec<_>, Vec<_>) = wanted.iter().partition(|it| it.ends_with(".rpm"));
+    let in_debs = debs.iter().flat_map(|it| files_of_deb(&here.join(it)));
+    let mut in_debs: Vec<String> = in_debs.collect();
     in_debs.retain(|it| !is_debians_own(it));
     in_debs.sort();
     assert_eq!(in_debs, installed);
 
     let unpacked = scratch.path().join("unpacked");
-    let deb = here.join(&wanted[3]);
+    let deb = here.join(&wanted[5]);
     output(
         "dpkg-deb",
         &["-x", deb.to_str().unwrap(), unpacked.to_str().unwrap()],
@@ -130,11 +135,11 @@ fn packages_are_the_same_wherever_they_are_made_and_hold_what_install_installs()
         "{commit}"
     );
 
-    let mut in_rpms = files_of_rpm(&here.join(&wanted[0]));
-    in_rpms.extend(files_of_rpm(&here.join(&wanted[1])));
+    let in_rpms = rpms.iter().flat_map(|it| files_of_rpm(&here.join(it)));
+    let mut in_rpms: Vec<String> = in_rpms.collect();
     in_rpms.sort();
     assert_eq!(in_rpms, installed);
-    for rpm in &wanted[..2] {
+    for rpm in rpms {
         let rpm = here.join(rpm);
         output("rpm", &["-K", "--nosignature", rpm.to_str().unwrap()]);
     }
@@ -177,9 +182,11 @@ fn archs_packages_hold_what_install_installs() {
     let scratch = tempfile::tempdir().unwrap();
     let destination = scratch.path().join("installed");
     let destination_argument = format!("DESTDIR={}", destination.display());
-    output("make", &["install", &destination_argument, "PREFIX=/usr"]);
+    for target in ["install", "install-lab"] {
+        output("make", &[target, &destination_argument, "PREFIX=/usr"]);
+    }
     let mut packaged = Vec::new();
-    for package in ["frontrow", "frontrow-dkms"] {
+    for package in ["frontrow", "frontrow-dkms", "frontrow-lab"] {
         let directory = scratch.path().join(package);
         let script = format!(
             "set -eu; startdir=packaging; pkgdir={}; . packaging/PKGBUILD; package_{package} >&2; echo $pkgver",
@@ -212,7 +219,7 @@ fn lives_and_goes(release: &str) {
          kernel=$(basename $(ls -d /usr/src/linux-headers-*-amd64)); kernel=${{kernel#linux-headers-}}
          dkms status frontrow | grep \"$kernel.*installed\"
          find /lib/modules/$kernel/updates -name 'frontrow_iosched.ko*' | grep .
-         apt-get -qq -y purge frontrow frontrow-dkms
+         apt-get -qq -y purge frontrow frontrow-dkms frontrow-lab
          left=$({lists} || true); echo \"$left\"; test -z \"$left\"
          test -z \"$(dkms status frontrow)\""
     ));

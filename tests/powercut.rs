@@ -1,4 +1,4 @@
-//! `frontrow lab powercut` as a user runs it: a phone is recorded in a guest, and its power is
+//! `frontrow-lab powercut` as a user runs it: a phone is recorded in a guest, and its power is
 //! cut on the host.
 
 use serde_json::Value;
@@ -9,8 +9,8 @@ use std::process::{Command, Output, Stdio};
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 fn powercut(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "powercut"])
+    Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["powercut"])
         .args(arguments)
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())

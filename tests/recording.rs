@@ -100,8 +100,8 @@ const LATE_WRITES: u64 = 2 * 122 * 2048;
 
 fn guest(script: &str) -> TempDir {
     let out = TempDir::new().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "exec", "--cpus", "2", "--device", "zero"])
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["exec", "--cpus", "2", "--device", "zero"])
         .args(["--with", "fio", "--out"])
         .arg(out.path())
         .args(["--", "sh", "-c", script])

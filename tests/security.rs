@@ -103,10 +103,10 @@ fn against_each_other(seconds: u64, saves: u64, sits: bool) {
         .replace("OTHER_SEAT", other_seat)
         .replace("SECONDS", &seconds.to_string())
         .replace("SAVES", &saves.to_string());
-    let exec = ["lab", "exec", "--policy", "frontrow", "--limit", "3000"];
+    let exec = ["exec", "--policy", "frontrow", "--limit", "3000"];
     let with = ["--with", "setfattr,setpriv,python3.11"];
     let shell = ["--", "busybox", "sh", "-c", &script];
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
         .args([&exec[..], &with, &shell].concat())
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())
@@ -177,7 +177,7 @@ const ATTACKS: &str = include_str!("security/attacks.py");
 const ATTACK_S: &str = "5";
 
 /// For a file's creation or a read, whoever sends how much: each waits for all 512 requests of the
-/// queue once, at 1.3 ms each on this device, and a half more (docs/security.md).
+/// queue once, at 1.3 ms each on this device, and a half more (docs/security-io.md).
 const WORST_MS: f64 = 1000.0;
 
 /// Of the scheduler's lock, with interrupts off: one instruction takes a nanosecond, and the
@@ -186,9 +186,9 @@ const LOCKED_US: f64 = 500.0;
 
 /// What is told of each attack, or of those that are named.
 fn attacked(seconds: &str, names: &[&str]) -> Vec<Value> {
-    let exec = ["lab", "exec", "--policy", "frontrow", "--limit", "3000"];
+    let exec = ["exec", "--policy", "frontrow", "--limit", "3000"];
     let python = ["--with", "python3.11", "--", "python3.11", "-c", ATTACKS];
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
         .args([&exec[..], &python, &[seconds], names].concat())
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())
@@ -212,7 +212,7 @@ fn who_syncs_scattered_pages_takes_turns_with_others() {
     }
 }
 
-/// What one user's I/O does to another's, as docs/security.md has it.
+/// What one user's I/O does to another's, as docs/security-io.md has it.
 #[test]
 #[ignore = "some minutes: make stress"]
 fn whatever_i_o_a_user_does_anothers_goes_on() {

@@ -10,8 +10,8 @@ const FUZZ_ROUNDS: &str = "10";
 
 fn withstands(kernel: &str, rounds: &str, trials: &[&str]) {
     // It may say what it does as it goes: that takes long enough.
-    let status = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "torture", "--kernel", kernel, "--rounds", rounds])
+    let status = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["torture", "--kernel", kernel, "--rounds", rounds])
         .args(trials)
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())
@@ -39,7 +39,7 @@ fn a_debug_kernel_finds_nothing_wrong_whatever_is_written_to_the_attributes() {
 
 #[test]
 fn no_access_of_the_modules_races_with_another() {
-    // Not `order`: no request is Boosted there (docs/security.md).
+    // Not `order`: no request is Boosted there (docs/security-tests.md).
     let trials = [
         "dependencies",
         "share",
@@ -55,8 +55,8 @@ fn no_access_of_the_modules_races_with_another() {
 
 #[test]
 fn power_cuts_at_ten_thousand_points_lose_nothing() {
-    let status = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "powercut", "--days", "3", "--points", "10000"])
+    let status = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["powercut", "--days", "3", "--points", "10000"])
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())
         .status()

@@ -40,8 +40,8 @@ const RACES: [&str; 13] = [
 ];
 
 fn withstands(kernel: &str, trials: &[&str]) {
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "torture", "--kernel", kernel])
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["torture", "--kernel", kernel])
         .args(trials)
         .current_dir(CHECKOUT)
         .stdin(Stdio::null())
@@ -110,8 +110,8 @@ fn a_disk_of_qemus_holds_what_was_written_whatever_the_scheduler_on_the_newest()
 
 #[test]
 fn an_unknown_trial_is_refused_with_the_names_there_are() {
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "torture", "gravity"])
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["torture", "gravity"])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

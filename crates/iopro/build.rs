@@ -10,7 +10,7 @@ fn main() {
     println!("cargo::rerun-if-changed=src/bpf");
 
     let target = variable("TARGET");
-    let Some(arch) = arch::ALL.into_iter().find(|it| it.rust == target) else {
+    let Some(arch) = sys::arch::ALL.into_iter().find(|it| it.rust == target) else {
         panic!("iopro's programs do not know the system calls' registers of {target}");
     };
     let libbpf = variable("DEP_BPF_INCLUDE");

@@ -152,7 +152,7 @@ struct simflash_ftl_stats {
 	__u64 erases_sum;
 };
 
-/* An image of a device's flash (ftl/image.c), as `frontrow lab` makes them. */
+/* An image of a device's flash (ftl/image.c), as `frontrow-lab` makes them. */
 #define SIMFLASH_MAX_IMAGE_BYTES (1u << 30)
 #define SIMFLASH_REASON_BYTES 128
 

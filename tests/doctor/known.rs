@@ -305,8 +305,8 @@ fn in_guest(cases: &[Case], seed: u64, seconds: u64) -> TempDir {
     let scripts = cases.iter().enumerate().map(|(place, it)| it.script(place));
     let scripts: String = scripts.collect();
     let script = format!("SEED={seed}; SECONDS_SEEN={seconds}\n{PRELUDE}{scripts}exit 0\n");
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["lab", "exec", "--with", "fio", "--memory", "512"])
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
+        .args(["exec", "--with", "fio", "--memory", "512"])
         .args(["--modules", "null_blk nr_devices=0"])
         .args(["--device", "emmc:fresh", "--limit"])
         .arg((LIMIT_S * cases.len()).to_string())

@@ -1,42 +1,42 @@
-//! The causes that a wait can have: one table.
+//! Table of the causes of waits.
 
 use serde::Serialize;
 
-/// Why time was lost.
+/// Cause of lost time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Held back for dirty pages that others made.
+    /// Throttled for dirty pages of other tasks.
     DirtyThrottling,
-    /// Held back for dirty pages of its own.
+    /// Throttled for dirty pages of its own.
     OwnWrites,
-    /// fsync waits for others' writeback or for the journal beside it.
+    /// fsync waits for writeback of other files, or for the journal with their blocks.
     FsyncBehindWriteback,
-    /// A change waits for what is being written back or committed.
+    /// A change to a page or a block waits for its writeback or commit.
     ChangeBehindWriteback,
-    /// sync or syncfs: all of a file system.
+    /// sync or syncfs, which write a whole file system.
     SyncAll,
-    /// fsync, and nobody else writes.
+    /// fsync without other writers.
     OwnCommits,
     /// No free request, or writeback throttling.
     QueueFull,
     /// Discards that others asked for.
     Discards,
-    /// Requests that take long although little is queued.
+    /// Requests are slow although few are queued.
     SlowDevice,
-    /// Its own requests, behind others'.
+    /// Requests wait for those of other tasks.
     DeviceBusy,
-    /// A server, or a process that implements a file system.
+    /// A network server, or the process of a FUSE file system.
     Remote,
-    /// Reads of what was in memory a moment ago.
+    /// Reads of pages that were evicted shortly before.
     Evicted,
-    /// Reclaim.
+    /// The task reclaims memory itself.
     Reclaim,
     /// Reads from swap.
     Swap,
     /// No CPU was free.
     Cpu,
-    /// Pressure without a wait that was seen.
+    /// Pressure (PSI) without an observed wait.
     Unexplained,
 }
 
@@ -44,22 +44,22 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The storage stack's.
+    /// The storage stack.
     Storage,
-    /// Memory is short; that it reads or writes is a consequence.
+    /// Lack of memory; the I/O is a consequence.
     Memory,
-    /// No storage has to do with it.
+    /// Not related to storage.
     Elsewhere,
 }
 
-/// What is said of a cause.
+/// Row of the table.
 #[derive(Debug)]
 pub struct Row {
-    /// The cause.
+    /// Cause that this row describes.
     pub cause: Cause,
-    /// What it is called.
+    /// Name of the cause.
     pub name: &'static str,
-    /// What it means, after "waited".
+    /// Meaning, as a phrase that follows "waited".
     pub meaning: &'static str,
     /// Whose matter it is.
     pub kind: Kind,
@@ -74,7 +74,7 @@ const fn row(cause: Cause, name: &'static str, meaning: &'static str, kind: Kind
     }
 }
 
-/// All causes.
+/// Rows of all causes, in the order of [`Cause`].
 pub const ALL: [Row; 16] = [
     row(
         Cause::DirtyThrottling,
@@ -165,10 +165,10 @@ pub const ALL: [Row; 16] = [
 ];
 
 impl Cause {
-    /// What is said of it.
+    /// Row of the cause.
     pub fn row(self) -> &'static Row {
         let found = ALL.iter().find(|row| row.cause == self);
-        // The test below holds the table to the enumeration.
+        // A test checks that the table is complete.
         found.unwrap_or(&ALL[ALL.len() - 1])
     }
 }

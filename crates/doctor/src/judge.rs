@@ -8,136 +8,136 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Below this share of the time watched nothing is worth a verdict.
+/// Smallest share of the observed time for a verdict.
 const WORTH: f64 = 0.01;
-/// A verdict has at least this share of the time lost.
+/// Smallest share of all lost time for a verdict.
 const WORTH_OF_LOST: f64 = 0.05;
-/// From here on somebody writes enough for others to wait for it.
+/// Write rate from which a process can delay others.
 const WRITER_BYTES_PER_S: f64 = 1e6;
-/// Of what is throttled the process's own share, from which on it is its own doing.
+/// Share of written bytes from which a process is throttled for its own writes.
 const OWN_SHARE: f64 = 0.8;
-/// The share of the time in which a disk that does not keep up is busy.
+/// Share of time from which a busy disk is saturated.
 const SATURATED: f64 = 0.8;
-/// Of what was read, the share that had been evicted before.
+/// Share of read bytes that were evicted before, from which eviction is the cause.
 const EVICTED_SHARE: f64 = 0.5;
-/// Of what was read, the share that came from swap.
+/// Share of read bytes that came from swap, from which swap is the cause.
 const SWAPPED_SHARE: f64 = 0.25;
-/// A slow device: a request takes this long, with fewer than two at a time.
+/// Mean time of a request on a slow device, with fewer than two in the queue.
 const SLOW_REQUEST_NS: u64 = 50_000_000;
 const LITTLE_QUEUED: u64 = 2;
-/// Want of a CPU: tasks waited for one, while all were busy; a hog alone keeps nobody waiting.
+/// Smallest CPU pressure for a verdict, while all CPUs were busy.
 const CPU_PRESSED: f64 = 0.1;
 const CPU_BUSY: f64 = 0.5;
 const CPU_FULL: f64 = 0.9;
-/// Of the time that a CPU is busy, what a hog has of it.
+/// Share of busy CPU time from which a process is named.
 const HOG_SHARE: f64 = 0.5;
-/// Want of I/O that shows in no wait, and the same of memory.
+/// Smallest I/O or memory pressure for a verdict without observed waits.
 const PRESSED_UNSEEN: f64 = 0.1;
-/// Samples that make a verdict likely.
+/// Number of samples from which a verdict is likely.
 const SAMPLES: u64 = 10;
 /// Calls that wait until data are on the device.
 const SYNC_CALLS: [&str; 4] = ["fsync", "fdatasync", "msync", "sync_file_range"];
 
-/// How sure a verdict is.
+/// Confidence in a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// Seen: each wait was linked to its cause.
+    /// Each wait was linked to its cause.
     Sure,
-    /// Enough was seen, or the culprit is inferred from who wrote most.
+    /// Enough samples, or the culprit is inferred from the bytes written.
     Likely,
-    /// Little was seen.
+    /// Fewer samples than a likely verdict has.
     Guess,
 }
 
-/// One thing that helps.
+/// Advice: a command that helps, and its effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Advice {
-    /// What to type.
+    /// Command to run.
     pub command: String,
-    /// What it changes.
+    /// Effect of the command.
     pub changes: String,
-    /// What puts it back.
+    /// Command that undoes it.
     pub undo: String,
-    /// What it should bring, and where that was measured.
+    /// Expected benefit, with the measurement it comes from.
     pub brings: &'static str,
-    /// The same for a program that does it.
+    /// The same in a form for programs.
     pub remedy: Remedy,
 }
 
-/// What advice does.
+/// Changes that advice proposes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Remedy {
-    /// The scheduler for a disk.
+    /// Use the scheduler for a disk.
     Scheduler {
-        /// The disk's name.
+        /// Name of the disk.
         disk: String,
     },
-    /// Dirty limits for disks that can be taken out or are slow.
+    /// Set dirty limits for removable and slow disks.
     DirtyLimits,
 }
 
-/// Who waited, for what, and whose fault it was.
+/// A verdict: who waited, for what, and who caused it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// What the time was lost for.
+    /// Cause of the lost time.
     pub cause: Cause,
-    /// Its name.
+    /// Name of the cause.
     pub name: &'static str,
     /// Whose matter it is.
     pub kind: Kind,
-    /// Who waited most.
+    /// Process that waited most.
     pub who: String,
-    /// On which file most of that was.
+    /// File with most of these waits.
     pub file: Option<String>,
-    /// Whose fault it was, where somebody else's.
+    /// Process that caused the waits, if it is another one.
     pub culprit: Option<String>,
     /// Time lost, summed over tasks.
     pub lost_ns: u64,
-    /// Of that, by `who`.
+    /// Part of the time that `who` lost.
     pub who_ns: u64,
-    /// Waits, or samples of them.
+    /// Number of waits, or of samples.
     pub waits: u64,
-    /// The longest; 0 where it is not known.
+    /// Longest wait; 0 if unknown.
     pub longest_ns: u64,
-    /// The share of all time lost.
+    /// Share of all lost time.
     pub share: f64,
-    /// How sure.
+    /// Confidence in the verdict.
     pub confidence: Confidence,
-    /// Figures it rests on.
+    /// Figures that support it.
     pub evidence: Vec<String>,
-    /// What helps, if something is known to.
+    /// Advice, if any is known.
     pub advice: Option<Advice>,
 }
 
-/// Something that needs no watching.
+/// A finding about the machine's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// What was found, for a person.
+    /// The finding, in one sentence.
     pub sentence: String,
-    /// What would help against it, if anything was measured to.
+    /// Advice, if a measurement supports one.
     pub advice: Option<Advice>,
 }
 
-/// What the page says.
+/// Content of the page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// How it was seen.
+    /// Level of observation.
     pub level: Level,
-    /// What cannot be seen that way, and what would let it.
+    /// Limits of this level, and what would remove them.
     pub cannot_see: Vec<String>,
-    /// For how long.
+    /// Observed time in nanoseconds.
     pub watched_ns: u64,
-    /// For how long some task was held up by want of what.
+    /// Time in which some task lacked a resource.
     pub pressure: Pressure,
-    /// By time lost.
+    /// Verdicts, most lost time first.
     pub verdicts: Vec<Verdict>,
-    /// What the machine is set to.
+    /// Findings about the configuration.
     pub findings: Vec<Finding>,
 }
 
-/// Judges.
+/// Makes a diagnosis from an observation.
 pub fn judge(seen: &Observation) -> Diagnosis {
     let mut verdicts = storage(seen);
     if !frees_memory(seen) {
@@ -150,12 +150,12 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     for verdict in &mut verdicts {
         verdict.share = verdict.lost_ns as f64 / all.max(1) as f64;
     }
-    // A process that waits for its own writes is nobody's fault, and hides nothing else.
+    // A process that waits for its own writes does not explain other waits.
     let by_others = verdicts.iter().filter(|it| it.cause != Cause::OwnWrites);
     let by_others: u64 = by_others.map(|it| it.lost_ns).sum();
     verdicts.retain(|it| it.lost_ns as f64 >= WORTH_OF_LOST * by_others as f64);
-    // Whoever wrote most is what others wait for, as is who another verdict blames: its own waits
-    // come after theirs.
+    // A process that wrote most, or that another verdict names, causes the waits of others; its own
+    // waits come after theirs.
     let of_storage = verdicts.iter().filter(|it| it.kind == Kind::Storage);
     let blamed: BTreeSet<String> = of_storage.filter_map(|it| it.culprit.clone()).collect();
     verdicts.sort_by_key(|it| {
@@ -183,15 +183,15 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     }
 }
 
-/// What waits in the storage stack come to, if enough of them were seen.
+/// Verdicts from waits in the storage stack, if there are enough.
 fn storage(seen: &Observation) -> Vec<Verdict> {
     let mut groups: BTreeMap<Cause, Vec<&Wait>> = BTreeMap::new();
     for wait in &seen.waits {
         groups.entry(cause_of(wait, seen)).or_default().push(wait);
     }
     let pressed = seen.share(seen.pressure.io_ns);
-    // Where no task at all waits for I/O by the kernel's own count, what looks like it has to do
-    // with no storage. A server's answer is not in that count.
+    // Without any I/O pressure, apparent waits have no relation to storage. Pressure does not
+    // include waits for servers.
     if pressed < WORTH {
         let is_short = seen.share(seen.pressure.memory_ns) >= WORTH;
         groups.retain(|cause, _| match cause.row().kind {
@@ -214,7 +214,7 @@ fn storage(seen: &Observation) -> Vec<Verdict> {
     vec![whole(Cause::Unexplained, seen.pressure.io_ns, None, said)]
 }
 
-/// Why this wait was.
+/// Cause of a wait.
 pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
     let mount = wait
         .file
@@ -227,7 +227,7 @@ pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
     if matches!(call, "sync" | "syncfs") {
         return Cause::SyncAll;
     }
-    // A lock is held for as long as its holder waits.
+    // A lock wait takes the cause of its holder's wait.
     let class = match wait.class {
         Class::Lock => wait.cause.unwrap_or(Class::Lock),
         class => class,
@@ -252,7 +252,7 @@ pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
         }
         Class::Tag | Class::QueueThrottle => Cause::QueueFull,
         Class::Service => served(seen),
-        // In no call: a fault on a page of the process's own, which is locked while it is read.
+        // No system call: a fault on an anonymous page, which is locked while it is read from swap.
         Class::Lock if call.is_empty() && served(seen) == Cause::Swap => Cause::Swap,
         Class::Lock | Class::Other => Cause::Unexplained,
     }
@@ -262,7 +262,7 @@ fn is_read(call: &str) -> bool {
     call.contains("read")
 }
 
-/// Somebody else who writes much and more than the one who waits.
+/// Another process that writes much, and more than the waiter.
 fn writer<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
     let others = seen
         .writers_to(seen.disk_of(wait))
@@ -275,7 +275,7 @@ fn writer<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
     is_much.then_some(&most.name)
 }
 
-/// Whether what it waits for is as good as all its own.
+/// Whether it waits for its own work almost alone.
 fn is_own_doing(wait: &Wait, seen: &Observation) -> bool {
     let others = seen.users.iter().filter(|it| it.name != wait.who);
     if others
@@ -287,7 +287,7 @@ fn is_own_doing(wait: &Wait, seen: &Observation) -> bool {
     wrote_most(&wait.who, seen.disk_of(wait), seen)
 }
 
-/// Whether nearly all that was written, to this disk or to any, was written by this process.
+/// Whether this process wrote almost all bytes, to this disk or to any.
 fn wrote_most(who: &str, disk: Option<&str>, seen: &Observation) -> bool {
     let own = seen.written_by(who);
     let all = seen.writers_to(disk).map(|it| seen.written_to(disk, it));
@@ -295,13 +295,14 @@ fn wrote_most(who: &str, disk: Option<&str>, seen: &Observation) -> bool {
     own > 0 && own as f64 >= OWN_SHARE * all as f64
 }
 
-/// Who the device works for meanwhile, which the link tells, is not who made the pages dirty.
+/// Whether the task is throttled for its own dirty pages. The linked request shows only for whom
+/// the device works at that time.
 fn is_throttled_for_itself(wait: &Wait, seen: &Observation) -> bool {
     wrote_most(&wait.who, seen.disk_of(wait), seen) && keeps_up(wait, seen) != Some(true)
 }
 
-/// Whether the waiter's disk has time to spare: then it is throttled for what is dirty for another
-/// disk, for the limit is the machine's.
+/// Whether the waiter's disk is not saturated. Then it is throttled for dirty pages of another
+/// disk, since the limit is system-wide.
 fn keeps_up(wait: &Wait, seen: &Observation) -> Option<bool> {
     let disk = seen.disk_of(wait)?;
     let others = seen.disks.iter().filter(|it| it.disk != disk);
@@ -310,7 +311,7 @@ fn keeps_up(wait: &Wait, seen: &Observation) -> Option<bool> {
     Some(seen.share(own.busy_ns) < SATURATED && seen.share(another) >= SATURATED)
 }
 
-/// Why a request that somebody waits for took its time.
+/// Cause of a slow request.
 fn served(seen: &Observation) -> Cause {
     let memory = seen.memory;
     let read = memory.paged_in_bytes.max(1) as f64;
@@ -362,7 +363,7 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
     }
 }
 
-/// The name that has most time.
+/// Name with the largest total.
 fn most<'a>(named: impl Iterator<Item = (Option<&'a str>, u64)>) -> Option<&'a str> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, ns) in named {
@@ -374,14 +375,14 @@ fn most<'a>(named: impl Iterator<Item = (Option<&'a str>, u64)>) -> Option<&'a s
     most.map(|(name, _)| name)
 }
 
-/// Whose fault it was, and whether that is linked and not inferred.
+/// Process that caused the waits, and whether it was linked rather than inferred.
 fn culprit<'a>(
     cause: Cause,
     who: &str,
     waits: &[&&'a Wait],
     seen: &'a Observation,
 ) -> (Option<&'a str>, bool) {
-    // Who is at the other end of a commit is the journal's thread, whatever made it work.
+    // The other end of a commit is the journal thread, not the task that caused the commit.
     let is_user = |name: &str| name != who && seen.users.iter().any(|it| it.name == name);
     let linked = waits.iter().map(|it| {
         let other = it.other.as_deref().filter(|name| is_user(name));
@@ -391,7 +392,7 @@ fn culprit<'a>(
     match cause {
         Cause::OwnWrites | Cause::OwnCommits | Cause::SlowDevice | Cause::Remote => (None, true),
         Cause::DirtyThrottling => {
-            // The limit is the machine's, and the slowest disk's pages stay dirty.
+            // The limit is system-wide, and the slowest disk's pages stay dirty longest.
             let disk = seen.busiest_disk().map(|it| it.disk.as_str());
             let others = seen.writers_to(disk).filter(|it| it.name != who);
             let writer = others.max_by_key(|it| seen.written_to(disk, it));
@@ -448,7 +449,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// What is known to help: what nobody measured is not given.
+/// Advice that a measurement supports.
 fn advice(cause: Cause, file: Option<&str>, seen: &Observation) -> Option<Advice> {
     if cause == Cause::DirtyThrottling {
         return filled(seen).map(limit);
@@ -478,14 +479,14 @@ fn advice(cause: Cause, file: Option<&str>, seen: &Observation) -> Option<Advice
     })
 }
 
-/// A disk that can be taken out, is written to and has no dirty limit of its own.
+/// A removable disk that is being written to and has no dirty limit of its own.
 fn filled(seen: &Observation) -> Option<&Disk> {
     let written = seen.disks.iter().filter(|it| it.written_bytes > 0);
     let mut disks = written.filter_map(|it| seen.machine.disk(&it.disk));
     disks.find(|it| it.removable && it.limit.as_ref().is_some_and(|limit| !limit.strict))
 }
 
-/// The disk, or below encryption and the like the one that has a scheduler.
+/// The disk, or the disk below it (encryption, LVM) that has a scheduler.
 fn scheduled<'a>(disk: &str, seen: &'a Observation) -> Option<&'a Disk> {
     let found = seen.machine.disk(disk)?;
     if found.scheduler.is_some() {
@@ -496,11 +497,11 @@ fn scheduled<'a>(disk: &str, seen: &'a Observation) -> Option<&'a Disk> {
     };
     let disks = seen.machine.disks.iter();
     let holds = |it: &&Disk| it.scheduler.is_some() && below.starts_with(&it.name);
-    // Of sda and sdaa the second holds sdaa1.
+    // Both sda and sdaa are prefixes of sdaa1: the longer one has it.
     disks.filter(holds).max_by_key(|it| it.name.len())
 }
 
-/// No storage has to do with it.
+/// Verdict about a lack of CPUs.
 fn cpu(seen: &Observation) -> Option<Verdict> {
     let pressed = seen.share(seen.pressure.cpu_ns) >= CPU_PRESSED && seen.cpu_busy >= CPU_BUSY;
     if !pressed && seen.cpu_busy < CPU_FULL {
@@ -521,9 +522,9 @@ fn cpu(seen: &Observation) -> Option<Verdict> {
     ))
 }
 
-/// Whether the CPU is used for freeing memory: the kernel, which counts what a task does for that
-/// as want of memory, counts more of it than of want of a CPU; and who has the CPU most waits for
-/// memory as well, or somebody does and nobody has the CPU for long.
+/// Whether the CPUs are busy with reclaim. The kernel counts reclaim as memory pressure, which then
+/// exceeds CPU pressure; and the process with most CPU time also waits most for memory, or no
+/// process has much CPU time.
 fn frees_memory(seen: &Observation) -> bool {
     let waits = seen.waits.iter();
     let short: BTreeSet<&str> = waits
@@ -538,7 +539,7 @@ fn frees_memory(seen: &Observation) -> bool {
     seen.pressure.memory_ns >= seen.pressure.cpu_ns && !short.is_empty() && !is_another
 }
 
-/// Want of memory although nobody was seen to wait for it.
+/// Verdict about memory pressure without observed waits.
 fn memory(seen: &Observation) -> Option<Verdict> {
     let share = seen.share(seen.pressure.memory_ns);
     let said = format!(
@@ -548,7 +549,7 @@ fn memory(seen: &Observation) -> Option<Verdict> {
     (share >= PRESSED_UNSEEN).then(|| whole(Cause::Reclaim, seen.pressure.memory_ns, None, said))
 }
 
-/// A verdict of the whole machine's, by its pressure.
+/// Verdict about the whole machine, from its pressure.
 fn whole(cause: Cause, lost_ns: u64, culprit: Option<&str>, evidence: String) -> Verdict {
     Verdict {
         cause,
@@ -557,7 +558,7 @@ fn whole(cause: Cause, lost_ns: u64, culprit: Option<&str>, evidence: String) ->
         who: "some task".to_owned(),
         file: None,
         culprit: culprit.map(str::to_owned),
-        // A hog that nobody waits for is still worth a line.
+        // A busy process is reported even if no task waits.
         lost_ns: lost_ns.max(1),
         who_ns: lost_ns,
         waits: 0,
@@ -569,7 +570,7 @@ fn whole(cause: Cause, lost_ns: u64, culprit: Option<&str>, evidence: String) ->
     }
 }
 
-/// What needs no watching.
+/// Findings about the configuration.
 fn findings(seen: &Observation) -> Vec<Finding> {
     let machine = &seen.machine;
     let mut found = Vec::new();
@@ -628,8 +629,8 @@ fn findings(seen: &Observation) -> Vec<Finding> {
     found
 }
 
-/// A dirty limit of the disk's own. One that is set by hand would be the wrong one for the next
-/// stick, so this is the rule that goes by what each disk shows.
+/// Advice to limit the disk's dirty pages by frontrowd's rule. A limit that is set once would be
+/// wrong for the next stick.
 fn limit(disk: &Disk) -> Advice {
     Advice {
         command: "sudo systemctl enable --now frontrowd".to_owned(),

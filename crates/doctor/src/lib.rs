@@ -1,8 +1,8 @@
-//! Why a machine stutters: who waited, how long, for what, and whose fault it was.
+//! Diagnosis of a machine that stutters: who waited, how long, for what, and what caused it.
 //!
-//! [`watch`] reads `/proc` and `/sys` below a root directory, [`live`] folds iopro's frames; both
-//! fill an [`Observation`]. [`judge()`] is a pure function from that to a [`Diagnosis`], and
-//! [`page`] says it in words.
+//! [`watch`] reads `/proc` and `/sys` below a root directory, [`live`] sums up iopro's frames; both
+//! fill an [`Observation`]. [`judge()`], a pure function, makes a [`Diagnosis`] of it, and [`page`]
+//! prints that.
 
 pub mod cause;
 pub mod judge;
@@ -19,20 +19,20 @@ pub use judge::{Diagnosis, judge};
 pub use machine::Machine;
 pub use observe::{Level, Observation};
 
-/// Why nothing can be told of a machine.
+/// Reasons why a machine cannot be diagnosed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing is known of processes.
+    /// /proc is not mounted.
     #[error(
         "cannot read {0}, which tells what processes wait for: mount /proc, or leave the sandbox"
     )]
     NoProc(String),
-    /// Only the container's own processes would be seen.
+    /// This is a container, where only its own processes are visible.
     #[error(
         "this is a container, which sees neither who else uses the disk nor how it is set: run frontrow doctor on its host"
     )]
     Container,
-    /// Nothing says how much time was lost.
+    /// The kernel has no pressure files (PSI).
     #[error(
         "this kernel measures no pressure (/proc/pressure/io): add psi=1 to its command line (on Raspberry Pi OS in /boot/firmware/cmdline.txt) and boot again, or boot one built with CONFIG_PSI"
     )]
@@ -42,12 +42,12 @@ pub enum Error {
         "this machine uses control groups of version 1 only: boot with systemd.unified_cgroup_hierarchy=1"
     )]
     OldCgroups,
-    /// No setting can be changed.
+    /// /sys is read-only.
     #[error(
         "/sys is read-only here, so nothing can be tried: run frontrow doctor without --try, or mount -o remount,rw /sys"
     )]
     ReadOnly,
     /// A disk's description could not be read.
     #[error(transparent)]
-    Device(#[from] device::Error),
+    Device(#[from] sys::device::Error),
 }

@@ -1,14 +1,14 @@
-//! Level 1: iopro's frames, one after the other, become waits.
+//! Level 1: sums up the waits in iopro's frames.
 
 use crate::observe::Wait;
 use iopro::report::Frame;
 use iopro::wait::Class;
 use std::collections::BTreeMap;
 
-/// Whose waits are those beyond the longest that a frame names.
+/// Process name for waits beyond the longest that a frame names.
 pub const OTHERS: &str = "others";
 
-/// Who, call, class, cause, file, other.
+/// Process, call, class, cause, file, other task.
 type Key = (
     String,
     Option<String>,
@@ -18,10 +18,10 @@ type Key = (
     Option<String>,
 );
 
-/// So many names are told apart; a machine that is watched for days may see more.
+/// Most distinct process names; later ones are merged.
 pub(crate) const MOST_NAMES: usize = 4096;
 
-/// Waits of a running recording, added up.
+/// Sums of the waits in a running recording.
 #[derive(Debug, Default)]
 pub struct Waits {
     found: BTreeMap<Key, Sum>,
@@ -46,7 +46,7 @@ impl Sum {
 }
 
 impl Waits {
-    /// Adds up by process and class alone, in memory that does not grow with time.
+    /// Sums by process and class only, in bounded memory.
     pub fn coarse() -> Waits {
         Waits {
             is_coarse: true,
@@ -54,28 +54,25 @@ impl Waits {
         }
     }
 
-    /// Adds what was over in an interval.
+    /// Adds the waits of a frame.
     pub fn add(&mut self, frame: &Frame) {
         let waiting = &frame.foreground;
-        let mut named: BTreeMap<&str, Sum> = BTreeMap::new();
+        let mut named: BTreeMap<Class, Sum> = BTreeMap::new();
         for top in &waiting.top {
             let sum = Sum {
                 waits: top.waits,
                 lost_ns: top.total_ns,
                 longest_ns: top.longest_ns,
             };
-            named.entry(&top.class).or_default().add(sum);
-            let Some(class) = Class::named(&top.class) else {
-                continue;
-            };
-            let cause = top.cause.as_deref().and_then(Class::named);
+            let class = top.class;
+            named.entry(class).or_default().add(sum);
             let key = match self.is_coarse {
                 true => (top.process.clone(), None, class, None, None, None),
                 false => (
                     top.process.clone(),
                     top.call.clone(),
                     class,
-                    cause,
+                    top.cause,
                     top.file.clone(),
                     top.other.clone(),
                 ),
@@ -88,21 +85,21 @@ impl Waits {
             self.found.entry(key).or_default().add(sum);
         }
         for class in &waiting.classes {
-            let told = named.get(class.class.as_str()).copied().unwrap_or_default();
+            let told = named.get(&class.class).copied().unwrap_or_default();
             let rest = Sum {
                 waits: class.waits.saturating_sub(told.waits),
                 lost_ns: class.total_ns.saturating_sub(told.lost_ns),
                 longest_ns: 0,
             };
-            if let Some(class) = Class::named(&class.class).filter(|_| rest.lost_ns > 0) {
-                let key = (OTHERS.to_owned(), None, class, None, None, None);
+            if rest.lost_ns > 0 {
+                let key = (OTHERS.to_owned(), None, class.class, None, None, None);
                 self.found.entry(key).or_default().add(rest);
             }
         }
         self.lost_events += frame.lost.iter().map(|it| it.count).sum::<u64>();
     }
 
-    /// All of them, and how many events were lost.
+    /// All waits, and the number of lost events.
     pub fn end(self) -> (Vec<Wait>, u64) {
         let waits = self.found.into_iter().map(|(key, sum)| {
             let (who, call, class, cause, file, other) = key;

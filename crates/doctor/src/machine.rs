@@ -1,87 +1,87 @@
-//! What needs no watching: disks and their settings, mounts, and who may be asked at all.
+//! Configuration of the machine: disks, mounts, and what prevents an observation.
 
 use crate::Error;
-use device::{Device, Mount, all_mounts};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
+use sys::device::{Device, Mount, all_mounts};
 
-/// Where udev's rules are.
+/// Directories of udev's rules.
 const RULES: [&str; 3] = [
     "etc/udev/rules.d",
     "run/udev/rules.d",
     "usr/lib/udev/rules.d",
 ];
-/// What a rule that chooses a scheduler writes to.
+/// Attribute that rules for schedulers write to.
 const SCHEDULER_RULE: &str = "queue/scheduler";
-/// What a container's root has.
+/// Files in the root directory of a container.
 const CONTAINER_MARKS: [&str; 3] = [".dockerenv", "run/.containerenv", "run/systemd/container"];
-/// Which of the kernel's locks is on, in brackets.
+/// File with the lockdown mode in brackets.
 const LOCKDOWN: &str = "sys/kernel/security/lockdown";
-/// File systems that a server answers for; those of FUSE besides.
+/// Network file systems; FUSE ones are remote, too.
 const NETWORK: [&str; 8] = [
     "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "virtiofs",
 ];
-/// Of FUSE, what nobody keeps files in.
+/// FUSE file systems without user files.
 const NO_FILES: [&str; 3] = ["fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs"];
 
-/// The limits of dirty pages that a disk has of its own.
+/// Dirty limit of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DirtyLimit {
-    /// Percent of all that may be dirty.
+    /// Percent of the system's dirty limit.
     pub max_ratio: u64,
-    /// Whether it holds always, not just when the machine's own limit is near.
+    /// Whether it always applies, not only near the system's limit.
     pub strict: bool,
 }
 
-/// A disk.
+/// A block device with a size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Disk {
-    /// The kernel's name.
+    /// Kernel name, such as `sda`.
     pub name: String,
-    /// Its number, `8:0`.
+    /// Device number, such as `8:0`.
     pub number: String,
-    /// Its scheduler; none for one without requests of its own.
+    /// Scheduler; None for a device without a request queue.
     pub scheduler: Option<String>,
-    /// Requests that its queue may hold.
+    /// Size of its request queue (`nr_requests`).
     pub depth: u64,
-    /// Whether it can be taken out.
+    /// Whether it is removable.
     pub removable: bool,
-    /// What device mapper made it for: `CRYPT`, `LVM`.
+    /// Type of a device-mapper device, such as `CRYPT` or `LVM`.
     pub mapper: Option<String>,
-    /// The disks or partitions that it is made of.
+    /// Names of the disks or partitions below it.
     pub below: Vec<String>,
-    /// Of dirty pages; none where the kernel (before 6.2) has no strict ones.
+    /// Dirty limit; None if the kernel (before 6.2) has no strict ones.
     pub limit: Option<DirtyLimit>,
 }
 
-/// A mount.
+/// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mounted {
-    /// The directory it is mounted on.
+    /// Path of the mount point.
     pub point: String,
-    /// Such as `ext4`.
+    /// Type, such as `ext4`.
     pub filesystem: String,
-    /// The disk, if it is on one.
+    /// Name of its disk, if any.
     pub disk: Option<String>,
-    /// Whether a server or a process answers for it.
+    /// Whether it is a network or FUSE file system.
     pub remote: bool,
 }
 
-/// All of it.
+/// Configuration of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Machine {
-    /// Disks that have a size.
+    /// All disks with a size.
     pub disks: Vec<Disk>,
-    /// File systems that are on a disk or remote.
+    /// All mounts on a disk or of remote file systems.
     pub mounts: Vec<Mounted>,
-    /// Rules that choose schedulers.
+    /// Paths of udev rules that set schedulers.
     pub scheduler_rules: Vec<String>,
-    /// What about it keeps things from being seen, in a sentence each.
+    /// Limits of observation on this machine, one sentence each.
     pub hidden: Vec<String>,
 }
 
-/// Says why nothing can be told here.
+/// Checks that the machine can be observed.
 ///
 /// # Errors
 /// All but [`Error::Device`].
@@ -105,7 +105,7 @@ pub fn check(root: &Path) -> Result<(), Error> {
     }
 }
 
-/// Says why nothing can be changed here.
+/// Checks that settings can be changed.
 ///
 /// # Errors
 /// [`Error::ReadOnly`], [`Error::NoProc`].
@@ -124,7 +124,7 @@ pub fn check_writable(root: &Path) -> Result<(), Error> {
     }
 }
 
-/// What the machine is that keeps things from being seen.
+/// Limits of observation from the kind of machine.
 fn hidden(root: &Path, mounts: &[(PathBuf, Mount)]) -> Vec<String> {
     let mut hidden = Vec::new();
     let is_overlay = |(point, mount): &&(PathBuf, Mount)| {
@@ -147,22 +147,22 @@ fn hidden(root: &Path, mounts: &[(PathBuf, Mount)]) -> Vec<String> {
 }
 
 impl Machine {
-    /// Looks at the machine below `root`.
+    /// Reads the configuration below `root`.
     ///
     /// # Errors
     /// [`Error::Device`].
     pub fn look(root: &Path) -> Result<Machine, Error> {
         let mut disks = Vec::new();
         for device in Device::all(root)? {
-            // A drive without a medium and a loop device without a file have no size; what
-            // cannot be read is being taken out.
+            // Drives without a medium and loop devices without a file have no size; reads fail for
+            // a disk that is being removed.
             if device.size_bytes().is_ok_and(|bytes| bytes > 0) {
                 disks.extend(disk(root, &device));
             }
         }
         let mounts = all_mounts(root)?;
         let hidden = hidden(root, &mounts);
-        // Where a dead server would have to answer, nobody asks.
+        // Remote mounts are skipped: a dead server would block the call.
         let disk_of = |point: &Path, remote: bool| {
             let found = (!remote).then(|| Device::resolve(root, &point.to_string_lossy()));
             Some(found?.ok()?.name().to_owned())
@@ -181,14 +181,14 @@ impl Machine {
         })
     }
 
-    /// The mount that a file is on.
+    /// Mount that has the file.
     pub fn mount_of(&self, file: &str) -> Option<&Mounted> {
         let holding = self.mounts.iter();
         let holding = holding.filter(|it| Path::new(file).starts_with(&it.point));
         holding.max_by_key(|it| it.point.len())
     }
 
-    /// The disk of this name.
+    /// Disk with this name.
     pub fn disk(&self, name: &str) -> Option<&Disk> {
         self.disks.iter().find(|it| it.name == name)
     }
@@ -225,7 +225,7 @@ fn limit(directory: &Path) -> Option<DirtyLimit> {
     })
 }
 
-/// The files among udev's rules that choose schedulers.
+/// Paths of udev rules that set schedulers.
 fn scheduler_rules(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for directory in RULES {
@@ -235,7 +235,7 @@ fn scheduler_rules(root: &Path) -> Vec<String> {
         for entry in entries.flatten() {
             let is_rule =
                 |line: &str| !line.trim_start().starts_with('#') && line.contains(SCHEDULER_RULE);
-            // Rules that may not be read are not told of.
+            // Unreadable rules are skipped.
             let bytes = fs::read(entry.path()).unwrap_or_default();
             if String::from_utf8_lossy(&bytes).lines().any(is_rule) {
                 found.push(format!("/{directory}/{}", entry.file_name().display()));

@@ -1,24 +1,24 @@
-//! What was observed while watching: the input of [`judge`](crate::judge()).
+//! An observation, the input of [`judge`](crate::judge()).
 
 use crate::machine::Machine;
 use iopro::wait::Class;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// How much of the machine is seen.
+/// Levels of observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Root with BTF: each wait, linked to its cause by iopro.
+    /// Root with BTF: iopro links each wait to its cause.
     Linked,
-    /// Root without: samples of the kernel stacks of tasks that are blocked.
+    /// Root without BTF: samples of the kernel stacks of blocked tasks.
     Sampled,
-    /// No root: that tasks are blocked, and of one's own also in which function.
+    /// Without root: samples of blocked tasks, and the function for tasks of this user.
     Unprivileged,
 }
 
 impl Level {
-    /// From 1, the best.
+    /// Number from 1, the best, to 3.
     pub fn number(self) -> u32 {
         match self {
             Level::Linked => 1,
@@ -27,7 +27,7 @@ impl Level {
         }
     }
 
-    /// How it sees.
+    /// Method of this level, as a phrase.
     pub fn sees(self) -> &'static str {
         match self {
             Level::Linked => "root with BTF: every wait in the storage stack, linked to its cause",
@@ -36,7 +36,7 @@ impl Level {
         }
     }
 
-    /// What it cannot see, and what would let it.
+    /// Limits of this level, and what would remove them.
     pub fn lacks(self) -> &'static [&'static str] {
         match self {
             Level::Linked => &[
@@ -50,114 +50,114 @@ impl Level {
     }
 }
 
-/// Waits that have everything in common, of tasks that are not the kernel's own.
+/// Waits of user tasks with the same attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// The process.
+    /// Name of the process.
     pub who: String,
-    /// In which call, as strace names it.
+    /// System call, as strace names it.
     pub call: Option<String>,
-    /// What kind of wait it was, as iopro names it.
+    /// Class of the wait, as iopro names it.
     pub class: Class,
-    /// What the task at the other end waited for itself.
+    /// Class of the wait of the task at the other end.
     pub cause: Option<Class>,
-    /// On which file.
+    /// File, if known.
     pub file: Option<String>,
-    /// The task at the other end.
+    /// Name of the task at the other end.
     pub other: Option<String>,
     /// Whether a network or FUSE file system had to answer.
     pub remote: bool,
-    /// How many; of samples how many samples.
+    /// Number of waits, or of samples.
     pub waits: u64,
-    /// How long together.
+    /// Total time in nanoseconds.
     pub lost_ns: u64,
-    /// The longest.
+    /// Longest wait in nanoseconds.
     pub longest_ns: u64,
 }
 
-/// For how long some task was held up by want of each, while watching.
+/// Time in which some task lacked a resource (PSI, some).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pressure {
-    /// Of I/O.
+    /// I/O pressure in nanoseconds.
     pub io_ns: u64,
-    /// Of memory.
+    /// Memory pressure in nanoseconds.
     pub memory_ns: u64,
-    /// Of a CPU.
+    /// CPU pressure in nanoseconds.
     pub cpu_ns: u64,
 }
 
-/// What memory management did while watching.
+/// Counters of memory management.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// File pages that were read again soon after they had been evicted.
+    /// Bytes of file pages that were read again soon after eviction.
     pub refaulted_bytes: u64,
-    /// Read from disks for the page cache or from swap.
+    /// Bytes read from disks for the page cache or from swap.
     pub paged_in_bytes: u64,
-    /// Read from swap.
+    /// Bytes read from swap.
     pub swapped_in_bytes: u64,
 }
 
-/// What processes of one name did while watching.
+/// Work of all processes with one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct User {
-    /// Their name.
+    /// Name of the processes.
     pub name: String,
-    /// Read from disks.
+    /// Bytes read from disks.
     pub read_bytes: u64,
-    /// Made dirty, or written past the cache.
+    /// Bytes made dirty, or written by direct I/O.
     pub written_bytes: u64,
-    /// On a CPU.
+    /// CPU time in nanoseconds.
     pub cpu_ns: u64,
-    /// The last name of the cgroup, where that is an app's or a service's own.
+    /// Last component of the cgroup's path, if it belongs to one app or service.
     pub app: Option<String>,
-    /// The disks on which they were seen to have files open for writing; empty if none was seen.
+    /// Disks on which they had files open for writing, as far as known.
     pub writes_to: BTreeSet<String>,
 }
 
-/// What a disk did while watching.
+/// Work of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
-    /// The disk.
+    /// Kernel name of the disk.
     pub disk: String,
-    /// Reads and writes that it completed.
+    /// Number of completed reads and writes.
     pub requests: u64,
-    /// Their times from queue to completion, together.
+    /// Sum of their times from queue to completion.
     pub request_ns: u64,
-    /// Read.
+    /// Bytes read by all processes.
     pub read_bytes: u64,
-    /// Bytes written meanwhile.
+    /// Bytes written by all processes.
     pub written_bytes: u64,
-    /// For how long it had something to do.
+    /// Time with at least one request.
     pub busy_ns: u64,
 }
 
-/// All that a diagnosis is made of.
+/// Input of a diagnosis.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// How it was seen.
+    /// Level of observation.
     pub level: Level,
-    /// For how long.
+    /// Observed time in nanoseconds.
     pub watched_ns: u64,
     /// Each task's waits, by call and class.
     pub waits: Vec<Wait>,
-    /// How much time was lost for want of what.
+    /// Pressure in the observed time.
     pub pressure: Pressure,
-    /// Memory.
+    /// Counters of memory management.
     pub memory: Memory,
-    /// The share of all CPUs' time that others than the doctor used.
+    /// Share of all CPU time that other processes used.
     pub cpu_busy: f64,
-    /// Who used what.
+    /// Work by process name.
     pub users: Vec<User>,
-    /// What the disks did.
+    /// Work by disk.
     pub disks: Vec<Traffic>,
-    /// Events that were lost.
+    /// Number of lost events.
     pub lost_events: u64,
-    /// What needs no watching.
+    /// Configuration of the machine.
     pub machine: Machine,
 }
 
 impl Observation {
-    /// Those who may have written to a disk: who was seen to write to others alone has not.
+    /// Processes that may have written to a disk; not those known to write only to others.
     pub fn writers_to(&self, disk: Option<&str>) -> impl Iterator<Item = &User> {
         let disk = disk.map(str::to_owned);
         self.users.iter().filter(move |it| match &disk {
@@ -166,8 +166,8 @@ impl Observation {
         })
     }
 
-    /// How much of what processes of this name wrote may have gone to this disk, or to any. Of
-    /// those whose disks are not known it is no more than was written to it beyond what others did.
+    /// Upper bound of the bytes that `user` wrote to this disk, or to any. For users with unknown
+    /// disks it is at most the disk's bytes without those of other users.
     pub fn written_to(&self, disk: Option<&str>, user: &User) -> u64 {
         let traffic = self
             .disks
@@ -183,7 +183,7 @@ impl Observation {
         user.written_bytes.min(rest)
     }
 
-    /// The disk that a wait has to do with: that of its file, or the only one it writes to.
+    /// Disk of a wait: that of its file, or the only one that the process writes to.
     pub fn disk_of(&self, wait: &Wait) -> Option<&str> {
         if let Some(file) = &wait.file {
             return self.machine.mount_of(file)?.disk.as_deref();
@@ -195,25 +195,25 @@ impl Observation {
         }
     }
 
-    /// How much processes of this name wrote.
+    /// Bytes written by processes with this name.
     pub fn written_by(&self, who: &str) -> u64 {
         let own = self.users.iter().find(|it| it.name == who);
         own.map_or(0, |it| it.written_bytes)
     }
 
-    /// The disk that was written most.
+    /// Disk with most bytes written.
     pub fn written_disk(&self) -> Option<&Traffic> {
         let written = self.disks.iter().filter(|it| it.written_bytes > 0);
         written.max_by_key(|it| it.written_bytes)
     }
 
-    /// The disk that was busy longest.
+    /// Disk with the longest busy time.
     pub fn busiest_disk(&self) -> Option<&Traffic> {
         let busy = self.disks.iter().filter(|it| it.busy_ns > 0);
         busy.max_by_key(|it| it.busy_ns)
     }
 
-    /// The share of the time watched.
+    /// Share of the observed time.
     pub fn share(&self, ns: u64) -> f64 {
         ns as f64 / self.watched_ns.max(1) as f64
     }

@@ -1,4 +1,4 @@
-//! The page that a diagnosis is printed as.
+//! Text of a diagnosis.
 
 use crate::cause::{Cause, Kind};
 use crate::judge::{Advice, Confidence, Diagnosis, Verdict};
@@ -8,7 +8,7 @@ fn time(ns: u64) -> String {
     number::with_unit(ns as f64, "ns")
 }
 
-/// The whole page.
+/// Complete page as text.
 pub fn text(diagnosis: &Diagnosis) -> String {
     let watched = diagnosis.watched_ns.max(1) as f64;
     let percent = |ns: u64| number::percent(ns as f64 / watched);
@@ -54,7 +54,7 @@ pub fn text(diagnosis: &Diagnosis) -> String {
     text
 }
 
-/// The first sentence.
+/// First sentence of the page.
 pub fn headline(diagnosis: &Diagnosis) -> String {
     let Some(first) = diagnosis.verdicts.first() else {
         return "Nothing to see: hardly any time was lost to storage, memory or CPUs.".to_owned();

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What system calls begin with in a stack, by architecture.
-/// One without arguments, such as sync, has another beginning.
+/// Prefixes of system calls in a stack, by architecture. Calls without arguments, such as sync,
+/// have another prefix.
 const CALLS: [&str; 4] = ["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_"];
-/// Where a task waits that a file system's server or process has to answer.
+/// Functions in which a task waits for a network server or a FUSE process.
 const REMOTE: [&str; 7] = [
     "request_wait_answer",
     "fuse_",
@@ -22,8 +22,8 @@ const REMOTE: [&str; 7] = [
     "ceph_",
 ];
 
-/// Functions of waits that iopro's programs tell, and a sample only by its stack. The first entry
-/// that is in the stack decides; those of [`Class::of_stack`] come before.
+/// Functions of waits whose class is known only from the stack. The first entry in the stack
+/// decides, after those of [`Class::of_stack`].
 const BY_FUNCTION: [(&str, Class); 17] = [
     ("mem_cgroup_handle_over_high", Class::Reclaim),
     ("do_swap_page", Class::Service),
@@ -44,17 +44,17 @@ const BY_FUNCTION: [(&str, Class); 17] = [
     ("folio_lock", Class::Lock),
 ];
 
-/// Who, call, class, remote.
+/// Process, call, class, whether remote.
 type Key = (String, Option<String>, Class, bool);
 
-/// Time that was seen lost, by who lost it and where.
+/// Lost time by process and place.
 #[derive(Debug, Default)]
 pub struct Stacks {
     found: BTreeMap<Key, (u64, u64)>,
 }
 
 impl Stacks {
-    /// Looks at all tasks, which stand for `since_ns` each.
+    /// Samples all tasks; each sample counts for `since_ns`.
     pub fn sample(&mut self, root: &Path, since_ns: u64) {
         for (who, stack) in blocked(root) {
             let functions: Vec<&str> = stack.iter().map(String::as_str).collect();
@@ -73,7 +73,7 @@ impl Stacks {
         sum.1 += since_ns;
     }
 
-    /// All that was seen.
+    /// All sampled waits.
     pub fn end(self) -> Vec<Wait> {
         let waits = self
             .found
@@ -94,7 +94,7 @@ impl Stacks {
     }
 }
 
-/// In which call each process is blocked, by its name.
+/// System call in which each process is blocked, by its name.
 pub fn calls_under_way(root: &Path) -> BTreeMap<String, String> {
     let calls = blocked(root).filter_map(|(who, stack)| {
         let functions: Vec<&str> = stack.iter().map(String::as_str).collect();
@@ -103,7 +103,7 @@ pub fn calls_under_way(root: &Path) -> BTreeMap<String, String> {
     calls.collect()
 }
 
-/// The names of blocked tasks and the functions that they are in.
+/// Names and stacks of blocked tasks.
 fn blocked(root: &Path) -> impl Iterator<Item = (String, Vec<String>)> {
     tasks(root).into_iter().filter_map(|(process, thread)| {
         let directory = root.join(format!("proc/{process}/task/{thread}"));
@@ -113,7 +113,7 @@ fn blocked(root: &Path) -> impl Iterator<Item = (String, Vec<String>)> {
     })
 }
 
-/// The call, the class, and whether a remote file system has to answer.
+/// System call, class, and whether a remote file system must answer.
 fn told_by(functions: &[&str]) -> (Option<String>, Class, bool) {
     let call = functions.iter().find_map(|function| {
         let name = CALLS.iter().find_map(|it| function.strip_prefix(it))?;
@@ -127,7 +127,7 @@ fn told_by(functions: &[&str]) -> (Option<String>, Class, bool) {
     (call, class, REMOTE.iter().any(|it| has(it)))
 }
 
-/// The functions of its stack; without root the one it is in, of one's own tasks.
+/// Functions of a task's stack; without root the innermost one, for tasks of this user.
 fn place(directory: &Path) -> Vec<String> {
     if let Ok(stack) = fs::read_to_string(directory.join("stack")) {
         return stack.lines().filter_map(function).collect();
@@ -139,7 +139,7 @@ fn place(directory: &Path) -> Vec<String> {
     }
 }
 
-/// The function in a line of `/proc/PID/stack`, such as `[<0>] folio_wait_writeback+0x2e/0x80`.
+/// Function in a line of `/proc/PID/stack`, such as `[<0>] folio_wait_writeback+0x2e/0x80`.
 fn function(line: &str) -> Option<String> {
     let (_, place) = line.split_once("] ")?;
     Some(place.split(['+', ' ']).next()?.to_owned())

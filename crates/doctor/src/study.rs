@@ -1,8 +1,7 @@
-//! The share of the time in which apps respond that they wait for storage, by app and class.
+//! Share of apps' response time that they wait for storage, by app and class.
 //!
-//! An app responds while it runs or is blocked in the storage stack; the rest of its time it waits
-//! for its user, for the network or for a CPU, which are not counted. Of what somebody waits for at
-//! once in several threads each thread's wait counts.
+//! Response time is the time in which an app runs or is blocked in the storage stack. Waits for the
+//! user, the network or a CPU are not counted. Concurrent waits of several threads count each.
 
 mod html;
 
@@ -18,22 +17,22 @@ use std::io::{self, Write};
 
 pub use html::page;
 
-/// What was seen in all of the time.
+/// Result of a study.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Study {
-    /// How it was seen.
+    /// Level of observation.
     pub level: Level,
-    /// What cannot be seen that way.
+    /// Limits of this level.
     pub cannot_see: Vec<String>,
-    /// For how long it was to be.
+    /// Requested time in nanoseconds.
     pub asked_ns: u64,
     /// For how long it was.
     pub watched_ns: u64,
-    /// Whether it was ended before its time.
+    /// Whether the study was stopped early.
     pub ended_early: bool,
-    /// For how long some task was held up by I/O, by the kernel's own count.
+    /// Time in which some task waited for I/O (PSI).
     pub pressed_ns: u64,
-    /// Who waited longest first.
+    /// Apps, longest wait first.
     pub apps: Vec<App>,
 }
 
@@ -42,32 +41,32 @@ pub struct Study {
 pub struct App {
     /// The cgroup's last name, such as `firefox.service`, or the command.
     pub name: String,
-    /// On a CPU.
+    /// CPU time in nanoseconds.
     pub cpu_ns: u64,
-    /// Blocked in the storage stack.
+    /// Time blocked in the storage stack.
     pub waited_ns: u64,
-    /// Waiting, of waiting and running.
+    /// Waiting time over waiting and running time.
     pub share: f64,
-    /// By what for, the longest first.
+    /// Waits by class, longest first.
     pub classes: Vec<Waited>,
 }
 
-/// What an app waited for.
+/// Waits of an app in one class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Waited {
-    /// As iopro names it.
-    pub class: &'static str,
-    /// How many waits, or samples of them.
+    /// Class, as iopro names it.
+    pub class: Class,
+    /// Number of waits, or of samples.
     pub waits: u64,
-    /// How long together.
+    /// Total time in nanoseconds.
     pub waited_ns: u64,
-    /// The longest; 0 where it is not known.
+    /// Longest wait; 0 if unknown.
     pub longest_ns: u64,
-    /// Of the app's waiting and running.
+    /// Share of the app's waiting and running time.
     pub share: f64,
 }
 
-/// Makes the table of an observation.
+/// Makes a study of an observation.
 pub fn study(seen: &Observation, asked_ns: u64) -> Study {
     let mut apps: BTreeMap<&str, (u64, BTreeMap<Class, Waited>)> = BTreeMap::new();
     let mut named: BTreeMap<&str, &str> = BTreeMap::new();
@@ -80,7 +79,7 @@ pub fn study(seen: &Observation, asked_ns: u64) -> Study {
         let name = named.get(wait.who.as_str()).copied();
         let classes = &mut apps.entry(name.unwrap_or(&wait.who)).or_default().1;
         let sum = classes.entry(wait.class).or_insert(Waited {
-            class: wait.class.name(),
+            class: wait.class,
             waits: 0,
             waited_ns: 0,
             longest_ns: 0,
@@ -105,7 +104,7 @@ pub fn study(seen: &Observation, asked_ns: u64) -> Study {
             .collect(),
         asked_ns,
         watched_ns: seen.watched_ns,
-        // The end is seen some milliseconds late, and never early.
+        // The end is noticed some milliseconds late, never early.
         ended_early: seen.watched_ns < asked_ns,
         pressed_ns: seen.pressure.io_ns,
         apps,
@@ -115,7 +114,7 @@ pub fn study(seen: &Observation, asked_ns: u64) -> Study {
 fn app(name: &str, cpu_ns: u64, classes: BTreeMap<Class, Waited>) -> App {
     let mut classes: Vec<Waited> = classes.into_values().collect();
     let waited_ns: u64 = classes.iter().map(|it| it.waited_ns).sum();
-    // What CPU time those had who are not told apart is not known.
+    // CPU time of merged apps is unknown.
     let response_ns = (cpu_ns + waited_ns).max(1) as f64;
     for class in &mut classes {
         class.share = class.waited_ns as f64 / response_ns;
@@ -159,7 +158,7 @@ impl Study {
             let rows = app.classes.iter().map(|it| {
                 vec![
                     Value::Text(app.name.clone()),
-                    Value::Text(it.class.to_owned()),
+                    Value::Text(it.class.to_string()),
                     number(it.waits),
                     number(it.waited_ns),
                     number(it.longest_ns),
@@ -187,7 +186,7 @@ const fn column(name: &'static str, kind: Kind) -> Column {
     }
 }
 
-/// The Parquet file's columns; docs/doctor.md tells what they mean.
+/// The Parquet file's columns; docs/doctor-trial.md says what they mean.
 const TABLE: Table = Table {
     name: "study",
     doc: &[],
@@ -273,7 +272,10 @@ mod tests {
         let [service, commit] = &study.apps[1].classes[..] else {
             panic!("{study:?}");
         };
-        assert_eq!((service.class, commit.class), ("service", "I_jcommit"));
+        assert_eq!(
+            (service.class.name(), commit.class.name()),
+            ("service", "I_jcommit")
+        );
         assert_eq!(commit.share, 1.0 / 12.0);
         assert!(!study.ended_early);
         assert!(

@@ -1,86 +1,62 @@
-//! Whether a change helps: windows with and without it, in an order by chance, and what they come to.
+//! Test of a change: windows with and without it in random order, and their comparison.
 //!
-//! Windows come in pairs, of which chance says which half is first: whatever drifts while the user
-//! goes on (a cache that fills, a download that ends) meets both alike.
+//! Windows come in pairs, each in random order. So a drift (a cache that fills, a download that
+//! ends) affects both sides alike.
 
 use crate::Observation;
 use serde::Serialize;
+use sys::random::Random;
 
-/// A difference of less lost time in a second is not felt: half a frame of a display.
+/// Smallest difference, in lost seconds for each second, that a user notices: half a frame of a
+/// display.
 pub const FELT: f64 = 0.01;
-/// Resamples, and of them what is cut off at each end: an interval of 95 %.
+/// Number of bootstrap samples, and the number cut off at each end for a 95 % interval.
 const RESAMPLES: usize = 2000;
 const CUT: usize = RESAMPLES / 40;
 
-/// Marsaglia's xorshift64*: the same seed gives the same order.
-#[derive(Clone, Debug)]
-struct Chance(u64);
-
-impl Chance {
-    fn new(seed: u64) -> Chance {
-        // Zero would give zeros for ever, and small seeds alike numbers at first.
-        let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        for _ in 0..8 {
-            chance.next();
-        }
-        chance
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        ((self.next() >> 32) as usize) % bound.max(1)
-    }
-}
-
-/// For each window whether the change is made in it.
+/// For each window, whether the change is applied.
 pub fn order(pairs: usize, seed: u64) -> Vec<bool> {
-    let mut chance = Chance::new(seed);
+    let mut chance = Random::new(seed);
     let mut windows = Vec::with_capacity(2 * pairs);
     for _ in 0..pairs {
-        let with_first = chance.below(2) == 1;
+        let with_first = chance.index(2) == 1;
         windows.extend([with_first, !with_first]);
     }
     windows
 }
 
-/// Of each second, what processes called `who` lost to storage, in whatever class: a change may
-/// turn waits of one class into others.
+/// Lost time for each second of processes named `who`, in all classes: a change may turn waits of
+/// one class into another.
 pub fn lost_per_second(seen: &Observation, who: &str) -> f64 {
     let waits = seen.waits.iter().filter(|it| it.who == who);
     let lost_ns: u64 = waits.map(|it| it.lost_ns).sum();
     lost_ns as f64 / seen.watched_ns.max(1) as f64
 }
 
-/// What the windows say.
+/// Verdict on a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Less time is lost with the change.
+    /// The change reduces lost time.
     Helps,
-    /// More time is lost with the change.
+    /// The change increases lost time.
     Harms,
-    /// No difference that one could feel, or that the windows could show.
+    /// No difference that a user would notice or that the windows can show.
     NoDifference,
 }
 
-/// What a trial came to. Times are seconds lost in each second.
+/// Result of a trial. Times are lost seconds in each second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Windows without the change, in order.
+    /// Lost time of windows without the change, in order.
     pub without: Vec<f64>,
-    /// Windows with it.
+    /// Lost time of windows with the change, in order.
     pub with: Vec<f64>,
-    /// What it wins: the mean of the pairs' differences.
+    /// Mean difference of the pairs; positive if the change helps.
     pub won: f64,
-    /// In which that is with 95 % confidence, by bootstrap over the pairs.
+    /// 95 % confidence interval of `won`, by bootstrap over the pairs.
     pub interval: (f64, f64),
-    /// In a word.
+    /// Verdict on the change.
     pub effect: Effect,
 }
 
@@ -88,16 +64,16 @@ pub struct Outcome {
 pub fn outcome(pairs: &[(f64, f64)], seed: u64) -> Outcome {
     let differences: Vec<f64> = pairs.iter().map(|(without, with)| without - with).collect();
     let won = mean(differences.iter().copied(), differences.len());
-    let mut chance = Chance::new(seed);
+    let mut chance = Random::new(seed);
     let mut means: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
-            let drawn = (0..differences.len()).map(|_| chance.below(differences.len()));
+            let drawn = (0..differences.len()).map(|_| chance.index(differences.len()));
             mean(drawn.map(|it| differences[it]), differences.len())
         })
         .collect();
     means.sort_by(f64::total_cmp);
     let interval = (means[CUT], means[RESAMPLES - 1 - CUT]);
-    // With two pairs the interval is what these two differ by, which says nothing.
+    // With few pairs the interval is too short to be meaningful.
     let is_told = pairs.len() >= 4 && (interval.0 > 0.0 || interval.1 < 0.0);
     Outcome {
         without: pairs.iter().map(|it| it.0).collect(),
@@ -142,8 +118,8 @@ mod tests {
 
     /// Windows that lose `without` and `with`, and as much more or less as chance says.
     fn pairs(without: f64, with: f64, noise: f64, seed: u64) -> Vec<(f64, f64)> {
-        let mut chance = Chance::new(seed);
-        let mut near = |it: f64| it + noise * (chance.below(2001) as f64 / 1000.0 - 1.0);
+        let mut chance = Random::new(seed);
+        let mut near = |it: f64| it + noise * (chance.index(2001) as f64 / 1000.0 - 1.0);
         (0..8).map(|_| (near(without), near(with))).collect()
     }
 

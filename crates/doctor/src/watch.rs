@@ -1,36 +1,36 @@
-//! What `/proc` tells of the time watched, at each level.
+//! Counters and samples from `/proc`, at each level.
 
 use crate::live::{MOST_NAMES, OTHERS};
 use crate::machine::Machine;
 use crate::observe::{Level, Memory, Observation, Pressure, Traffic, User, Wait};
 use crate::stacks::{Stacks, calls_under_way};
-use device::Statistics;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use sys::device::Statistics;
 
-/// Between samples while there is pressure: as often as takes no more than 2 % of a CPU, within
-/// these bounds. A machine with thousands of threads takes longer to look at.
+/// Shortest interval of samples under pressure. A sample takes at most 2 % of a CPU, so machines
+/// with thousands of threads are sampled less often.
 const SAMPLE: Duration = Duration::from_millis(20);
 const SAMPLE_AT_MOST: Duration = Duration::from_millis(200);
 const SAMPLING_COST: u32 = 50;
-/// Between samples while there is no pressure.
+/// Interval of samples without pressure.
 const SAMPLE_AT_REST: Duration = Duration::from_secs(1);
-/// Between looks at what processes read and write: one that lives shorter may be missed.
+/// Interval of reading processes' counters; shorter-lived processes may be missed.
 const LOOK: Duration = Duration::from_secs(1);
-/// What `/proc` counts CPU time in (USER_HZ of the kernel's ABI).
+/// Unit of CPU time in `/proc` (USER_HZ of the kernel's ABI).
 const TICK_NS: u64 = 10_000_000;
 const PAGE_BYTES: u64 = 4096;
-/// A process that made as much dirty since the last look is asked what it has open.
+/// Bytes made dirty in an interval from which a process's open files are read.
 const ASKED_BYTES: u64 = 64 << 10;
-/// Of the link in `/proc/PID/fd`: the file is open for writing.
+/// Mode bit of a link in `/proc/PID/fd`: open for writing.
 const OPEN_TO_WRITE: u32 = 0o200;
-/// Of `/proc/PID/stat`: the kernel's own thread (PF_KTHREAD).
+/// Flag in `/proc/PID/stat`: kernel thread (PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x20_0000;
 
-/// A line of `/proc/PID/stat`.
+/// Fields of a line of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Task {
     pub name: String,
@@ -43,7 +43,7 @@ pub(crate) struct Task {
 
 impl Task {
     pub fn parse(text: &str) -> Option<Task> {
-        // A name may have brackets and blanks in it.
+        // The name may contain brackets and blanks.
         let (head, tail) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = tail.split(' ').collect();
         let number = |place: usize| fields.get(place)?.trim().parse::<u64>().ok();
@@ -57,13 +57,13 @@ impl Task {
         })
     }
 
-    /// In a wait that nothing interrupts, and no thread of the kernel's.
+    /// Whether it is in uninterruptible sleep, and not a kernel thread.
     pub fn is_blocked(&self) -> bool {
         self.state == "D" && self.flags & KERNEL_THREAD == 0
     }
 }
 
-/// What a process has used so far.
+/// Resources that a process has used.
 #[derive(Clone, Debug, Default)]
 struct Used {
     name: String,
@@ -82,32 +82,32 @@ impl Used {
     }
 }
 
-/// A process, as long as it was seen.
+/// An observed process.
 #[derive(Clone, Debug, Default)]
 struct Process {
     parent: u32,
-    /// What it had used at the begin.
+    /// Use at the first sample.
     begin: Used,
-    /// The same lately, with what its parent was told of its last moments.
+    /// Use at the last sample, plus what its parent inherited at its end.
     end: Used,
-    /// What it was told of children that ended: the kernel adds all that they had used to their
-    /// parent's own (`wait_task_zombie` in kernel/exit.c).
+    /// Use of ended children, which the kernel adds to their parent's (`wait_task_zombie` in
+    /// kernel/exit.c).
     inherited: Used,
     /// The file systems on which it had files open for writing (`st_dev`).
     writes_to: BTreeSet<u64>,
-    /// The last name of its cgroup, where that is an app's own.
+    /// Last component of its cgroup's path, if it belongs to one app.
     app: Option<String>,
     lives: bool,
 }
 
 impl Process {
-    /// What it used itself while it was watched.
+    /// Its own use in the observed time.
     fn own(&self, of: fn(&Used) -> u64) -> u64 {
         of(&self.end).saturating_sub(of(&self.begin) + of(&self.inherited))
     }
 }
 
-/// What processes that ended have used, by name.
+/// Use of ended processes, by name.
 #[derive(Clone, Debug, Default)]
 struct Ended {
     used: Used,
@@ -125,10 +125,10 @@ impl Ended {
     }
 }
 
-/// By number and time of start.
+/// Processes by id and start time.
 type Processes = BTreeMap<(u32, u64), Process>;
 
-/// Counters at one time.
+/// System counters at one time.
 #[derive(Clone, Debug, Default)]
 struct Counters {
     pressure: Pressure,
@@ -139,7 +139,7 @@ struct Counters {
     disks: BTreeMap<String, Traffic>,
 }
 
-/// Watches until it is ended.
+/// A running observation.
 #[derive(Debug)]
 pub struct Watch {
     root: PathBuf,
@@ -152,14 +152,14 @@ pub struct Watch {
     sampled: Instant,
     sample_every: Duration,
     io_seen_ns: u64,
-    /// In which call processes were blocked when it began.
+    /// System calls in which processes were blocked at the start.
     calls_before: BTreeMap<String, String>,
-    /// Counters at the end, and how long it took until then.
+    /// Counters at the end, and the elapsed time.
     after: Option<(Counters, Duration)>,
 }
 
 impl Watch {
-    /// Begins.
+    /// Starts an observation of the system below `root`.
     pub fn begin(root: &Path) -> Watch {
         let now = Instant::now();
         let before = counters(root);
@@ -181,13 +181,13 @@ impl Watch {
         watch
     }
 
-    /// For how long.
+    /// Time since the observation began.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// Looks at what is due, with samples of all blocked tasks if `sampling`, else with few, for
-    /// those that wait for a server; then sleep.
+    /// Reads what is due, and sleeps. Samples all blocked tasks if `sampling`, otherwise seldom,
+    /// for those that wait for a server.
     pub fn turn(&mut self, sampling: bool) {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
@@ -201,7 +201,7 @@ impl Watch {
         let pressed = io_ns != std::mem::replace(&mut self.io_seen_ns, io_ns);
         if pressed && since >= self.sample_every || since >= SAMPLE_AT_REST {
             self.sampled = Instant::now();
-            // What was not looked at is not told of.
+            // Time without samples is not counted.
             let stands_for = match sampling {
                 true => since.min(self.sample_every * 2),
                 false => since.min(SAMPLE_AT_REST * 2),
@@ -223,7 +223,7 @@ impl Watch {
         for (key, (parent, used)) in now {
             let begin = match is_first {
                 true => used.clone(),
-                // It began while watched.
+                // The process started during the observation.
                 false => Used::default(),
             };
             let known = self.processes.entry(key).or_insert_with(|| Process {
@@ -241,7 +241,7 @@ impl Watch {
         }
     }
 
-    /// Adds up who has ended, so that memory does not grow with time.
+    /// Sums up ended processes, so that memory does not grow with time.
     fn forget_ended(&mut self) {
         let ended = self.processes.extract_if(.., |_, it| !it.lives);
         for process in ended.map(|(_, it)| it).collect::<Vec<_>>() {
@@ -256,7 +256,7 @@ impl Watch {
         self.ended.entry(name.to_owned()).or_default().add(process);
     }
 
-    /// Counts no longer: what comes after is not the time watched.
+    /// Ends the observed time.
     pub fn stop(&mut self) {
         self.look(false);
         for process in std::mem::take(&mut self.processes).values() {
@@ -265,7 +265,7 @@ impl Watch {
         self.after = Some((counters(&self.root), self.begun.elapsed()));
     }
 
-    /// What was seen; `linked` are the waits that iopro saw, and how many events it lost.
+    /// Result; `linked` has iopro's waits and the number of lost events.
     pub fn end(
         mut self,
         level: Level,
@@ -280,11 +280,11 @@ impl Watch {
         let sampled = self.stacks.end();
         let (waits, lost_events) = match linked {
             Some((mut waits, lost)) => {
-                // No program saw the call begin.
+                // The call started before the probes.
                 for wait in waits.iter_mut().filter(|it| it.call.is_none()) {
                     wait.call = self.calls_before.get(&wait.who).cloned();
                 }
-                // A wait that does not end is in no frame.
+                // A wait that has not ended is in no frame.
                 waits.extend(sampled.into_iter().filter(|it| it.remote));
                 (waits, lost)
             }
@@ -316,8 +316,8 @@ impl Watch {
     }
 }
 
-/// Of those that ended since the last look, what only their parents know: `now` has who lives,
-/// their parents and what they have used.
+/// Attributes to processes that ended since the last sample the use that only their parents show.
+/// `now` has the living processes, their parents and their use.
 fn bequeath(known: &mut Processes, now: &BTreeMap<(u32, u64), (u32, Used)>) {
     let ended = known
         .iter()
@@ -346,9 +346,9 @@ fn bequeath(known: &mut Processes, now: &BTreeMap<(u32, u64), (u32, Used)>) {
     }
 }
 
-/// Shares out what a parent was `told` of children that ended; gives how much of it is theirs.
-/// What none was seen to use is the last one's that used any. Where none did, children that were
-/// never seen used it, and it stays with the parent.
+/// Distributes what a parent inherited (`told`) to its ended children; returns the distributed
+/// part. What exceeds the known use goes to the last child that used any. If none did, unobserved
+/// children used it, and it stays with the parent.
 fn inherit(
     known: &mut Processes,
     children: &[(u32, u64)],
@@ -383,10 +383,10 @@ fn open_to_write(root: &Path, process: u32) -> BTreeSet<u64> {
     files.collect()
 }
 
-/// The disks of file systems.
+/// Disks of mounted file systems, by device number.
 fn mounted(root: &Path, machine: &Machine) -> BTreeMap<u64, String> {
     let mounts = machine.mounts.iter().filter_map(|it| {
-        // One that a dead server has to answer for would never come back.
+        // A dead server would block the call for ever.
         let disk = it.disk.clone().filter(|_| !it.remote)?;
         let point = root.join(it.point.trim_start_matches('/'));
         Some((fs::metadata(point).ok()?.dev(), disk))
@@ -394,8 +394,8 @@ fn mounted(root: &Path, machine: &Machine) -> BTreeMap<u64, String> {
     mounts.collect()
 }
 
-/// The last name of a process's cgroup, where it is an app's or a service's own; those of a login
-/// session and of a container's init hold whatever is started there.
+/// Last component of a process's cgroup, if it belongs to one app or service; login sessions and a
+/// container's init scope have various processes.
 fn app_of(root: &Path, process: u32) -> Option<String> {
     let text = fs::read_to_string(root.join(format!("proc/{process}/cgroup"))).ok()?;
     let path = text.lines().find_map(|it| it.strip_prefix("0::"))?;
@@ -406,7 +406,7 @@ fn app_of(root: &Path, process: u32) -> Option<String> {
     (is_unit && !is_shared).then(|| name.to_owned())
 }
 
-/// Those that were watched, with the disks' names.
+/// Users with the names of their disks.
 fn users(ended: BTreeMap<String, Ended>, mounted: &BTreeMap<u64, String>) -> Vec<User> {
     let users = ended.into_iter().map(|(name, ended)| {
         let disks = ended.writes_to.iter().filter_map(|it| mounted.get(it));
@@ -461,7 +461,8 @@ fn pressure(root: &Path, of: &str) -> u64 {
     some_ns(&fs::read_to_string(path).unwrap_or_default())
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=123`, in microseconds.
+/// Nanoseconds in a line `some avg10=0.00 avg60=0.00 avg300=0.00 total=123`, which has
+/// microseconds.
 fn some_ns(text: &str) -> u64 {
     let line = text.lines().find(|it| it.starts_with("some "));
     let total = line.and_then(|it| it.split_once("total="));
@@ -476,13 +477,13 @@ fn memory(vmstat: &str) -> Memory {
     };
     Memory {
         refaulted_bytes: number("workingset_refault_file") * PAGE_BYTES,
-        // It counts in KiB (mm/vmstat.c).
+        // The counter is in KiB (mm/vmstat.c).
         paged_in_bytes: number("pgpgin") * 1024,
         swapped_in_bytes: number("pswpin") * PAGE_BYTES,
     }
 }
 
-/// Ticks that CPUs were busy, and all: of `cpu user nice system idle iowait irq softirq steal …`.
+/// Busy and all ticks of the CPUs, from `cpu user nice system idle iowait irq softirq steal …`.
 fn cpu(stat: &str) -> (u64, u64) {
     let line = stat.lines().next().unwrap_or_default();
     let ticks: Vec<u64> = line
@@ -518,7 +519,7 @@ fn traffic(disk: String, stat: &str) -> Option<Traffic> {
     })
 }
 
-/// All but this one and the kernel's own.
+/// All processes but this one and kernel threads.
 fn processes(root: &Path) -> Vec<(u32, Task)> {
     let entries = fs::read_dir(root.join("proc")).into_iter().flatten();
     let found = entries.flatten().filter_map(|entry| {

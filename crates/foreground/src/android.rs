@@ -1,9 +1,9 @@
-//! How Android lays out its cgroups.
+//! Cgroups of Android.
 //!
-//! Its activity manager moves processes between the groups of a cpuset hierarchy (cgroup v1, at
-//! `/dev/cpuset`), by what the user sees of them. What is to be had from cgroup v2 is had by
-//! another hierarchy, in which each app, as the user id that it has to itself, has a cgroup, and
-//! in that one for each of its processes: `/uid_10123/pid_4711` (libprocessgroup).
+//! The activity manager moves processes between the groups of a cpuset hierarchy (cgroup v1, at
+//! `/dev/cpuset`), by their visibility. Controllers of cgroup v2 use another hierarchy, with a
+//! cgroup for each app (by its user id) and in it one for each process: `/uid_10123/pid_4711`
+//! (libprocessgroup).
 
 use crate::Cgroup;
 use crate::cgroup::{MOST_OTHERS, MOUNT_POINT, below};
@@ -11,27 +11,27 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the groups are.
+/// Directory of the cpuset groups.
 pub(crate) const GROUPS: &str = "/dev/cpuset";
 
-/// The group of those on the screen.
+/// Group of the apps on the screen.
 pub(crate) const TOP_APP: &str = "top-app";
 
-/// Groups of those that are not on the screen, and that somebody notices or who is on the screen
-/// depends on: it is to these that the activity manager lifts whom the top app has bound.
+/// Groups of apps that are not on the screen, but are noticed by the user or needed by an app on
+/// the screen: the activity manager moves apps here that the top app has bound.
 const NOTICED: [&str; 2] = ["foreground", "foreground_window"];
 
-/// Ids that one of several users' apps have, and among these those of apps
-/// (`AID_USER_OFFSET`, `AID_APP_START` in android_filesystem_config.h).
+/// Range of user ids of each Android user, and the first one of an app (`AID_USER_OFFSET`,
+/// `AID_APP_START` in android_filesystem_config.h).
 const USER_OFFSET: u32 = 100_000;
 const FIRST_APP: u32 = 10_000;
 
-/// A file of a group.
+/// Path of a file of a group.
 pub(crate) fn file(root: &Path, group: &str, name: &str) -> PathBuf {
     below(root, &format!("{GROUPS}/{group}/{name}"))
 }
 
-/// The apps that have a process in `group`.
+/// Apps that have a process in `group`.
 pub(crate) fn apps_in(root: &Path, group: &str) -> BTreeSet<Cgroup> {
     let processes = fs::read_to_string(file(root, group, "cgroup.procs")).unwrap_or_default();
     let cgroups = processes
@@ -40,7 +40,7 @@ pub(crate) fn apps_in(root: &Path, group: &str) -> BTreeSet<Cgroup> {
     cgroups.filter_map(|it| app(&it)).collect()
 }
 
-/// The other apps beside these that nobody notices; none if these are no apps of Android's.
+/// All other apps that the user does not notice; empty unless `front` are Android apps.
 pub(crate) fn unnoticed_apps(root: &Path, seen: &[Cgroup]) -> Vec<Cgroup> {
     let parents: BTreeSet<_> = seen
         .iter()
@@ -65,7 +65,7 @@ pub(crate) fn unnoticed_apps(root: &Path, seen: &[Cgroup]) -> Vec<Cgroup> {
         .collect()
 }
 
-/// The whole app that a cgroup is of, if it is one's.
+/// The app's cgroup for a cgroup of one of its processes.
 fn app(cgroup: &Cgroup) -> Option<Cgroup> {
     let parts: Vec<_> = cgroup.path().split('/').collect();
     let at = parts.iter().position(|part| is_app(part))?;
@@ -88,7 +88,7 @@ mod tests {
             ("/uid_10123/pid_4711", Some("/uid_10123")),
             ("/uid_10123", Some("/uid_10123")),
             ("/apps/uid_1010123/pid_1", Some("/apps/uid_1010123")),
-            // system_server, and the same of a second user.
+            // system_server of the first and of a second user.
             ("/uid_1000/pid_900", None),
             ("/uid_101000/pid_900", None),
             ("/uid_x/pid_900", None),

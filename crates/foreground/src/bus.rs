@@ -1,9 +1,9 @@
-//! `org.frontrow.Foreground1` on the system's D-Bus: for desktops that would rather call a method
-//! than run a command. The bus says whose a call is (`GetConnectionUnixUser`), and no answer is
-//! waited for: a call rests until that one has come.
+//! `org.frontrow.Foreground1` on the system's D-Bus, for desktops that prefer a method call to a
+//! command. The daemon asks the bus for the caller's user (`GetConnectionUnixUser`) without
+//! blocking: the call is queued until the answer arrives.
 
+use crate::dbus::{Body, Message, Offer, Service};
 use crate::error::Kind;
-use dbus::{Body, Message, Offer, Service};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -18,31 +18,31 @@ const OFFER: Offer = Offer {
 "#,
 };
 
-/// Calls that wait for the bus to say whose they are: of one connection, and of all. One user has
-/// some 256 connections at most (`max_connections_per_user`), and so never all of these.
+/// Most queued calls, of one connection and of all. A user has at most 256 connections
+/// (`max_connections_per_user`), so cannot fill the queue.
 const MOST_CALLS_OF_ONE: usize = 2;
 const MOST_CALLS: usize = 1024;
 
-/// What somebody wants.
+/// Method calls of the D-Bus interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// To have this process's app in front.
+    /// Make this process's app the foreground.
     SetForeground(u32),
-    /// To have everything as it was.
+    /// Undo all changes.
     Release,
-    /// To know.
+    /// Report the status.
     Status,
 }
 
-/// Somebody who has called a method.
+/// A caller and its connection.
 #[derive(Debug)]
 pub(crate) struct Caller {
-    /// By the bus's word.
+    /// User id, as the bus reports it.
     pub uid: u32,
     call: Message,
 }
 
-/// A call, and the serial of the question whose it is.
+/// A queued call, and the serial number of the query for its user.
 #[derive(Debug)]
 struct Waiting {
     question: u32,
@@ -58,10 +58,10 @@ pub(crate) struct Bus {
 }
 
 impl Bus {
-    /// `None` where there is no bus.
+    /// Connects to the bus; None if there is none.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// An error of the system.
     pub fn connect(root: &Path) -> io::Result<Option<Self>> {
         let service = Service::connect(&root.join(SOCKET), OFFER)?;
         Ok(service.map(|service| Bus {
@@ -74,15 +74,15 @@ impl Bus {
         self.service.fd()
     }
 
-    /// What has been called, and by whom.
+    /// Calls whose users are known.
     ///
     /// # Errors
-    /// The bus is gone, or refuses the name.
+    /// The connection was lost, or the bus refuses the name.
     pub fn calls(&mut self) -> io::Result<Vec<(Caller, Method)>> {
         let mut calls = Vec::new();
         for message in self.service.messages()? {
             match message.kind {
-                dbus::Kind::Call => self.hear(message)?,
+                crate::dbus::Kind::Call => self.hear(message)?,
                 _ => calls.extend(self.known(&message)),
             }
         }
@@ -115,32 +115,32 @@ impl Bus {
         Ok(())
     }
 
-    /// The call that the bus has said the caller of; one who has left needs no answer.
+    /// The call whose user the bus has reported. A caller that has disconnected needs no answer.
     fn known(&mut self, answer: &Message) -> Option<(Caller, Method)> {
         let mut waiting = self.waiting.iter();
         let at = waiting.position(|it| it.question == answer.reply_serial)?;
         let Waiting { call, method, .. } = self.waiting.remove(at);
         match answer.body {
-            Body::Number(uid) if answer.kind == dbus::Kind::Return => {
+            Body::Number(uid) if answer.kind == crate::dbus::Kind::Return => {
                 Some((Caller { uid, call }, method))
             }
             _ => None,
         }
     }
 
-    /// Says that it is done, and what was asked for.
+    /// Answers a call with its result.
     ///
     /// # Errors
-    /// The bus is gone.
+    /// The connection was lost.
     pub fn done(&mut self, caller: &Caller, text: Option<String>) -> io::Result<()> {
         let body = text.map_or(Body::Empty, Body::Text);
         self.service.answer(&caller.call, body)
     }
 
-    /// Says why it is not done.
+    /// Answers a call with an error.
     ///
     /// # Errors
-    /// The bus is gone.
+    /// The connection was lost.
     pub fn failed(&mut self, caller: &Caller, kind: Kind, sentence: String) -> io::Result<()> {
         let name = match kind {
             Kind::Permission => "org.freedesktop.DBus.Error.AccessDenied",

@@ -1,4 +1,4 @@
-//! A cgroup of the unified hierarchy.
+//! Cgroups of the unified hierarchy.
 
 use crate::policy::Usage;
 use crate::{Error, android};
@@ -9,27 +9,26 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where cgroup v2 is mounted on every system that has only it.
+/// Mount point of cgroup v2 on systems without cgroup v1.
 pub(crate) const MOUNT_POINT: &str = "/sys/fs/cgroup";
 
-/// No path is longer. The scheduler's lists are read back through one page, and their owner gives
-/// cgroups their names.
+/// Longest path, in bytes. The scheduler's lists are read through one page, and users choose the
+/// names.
 const MOST_BYTES: usize = 1024;
 
-/// Of the other apps of a slice, as many are behind; a user may have thousands.
+/// Most background apps of one slice; a user may have thousands.
 pub(crate) const MOST_OTHERS: usize = 64;
 
-/// A cgroup below the root of the hierarchy.
+/// A cgroup below the hierarchy's root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cgroup {
-    /// As `/proc/PID/cgroup` shows it: `/user.slice/…/app.scope`.
+    /// Path as in `/proc/PID/cgroup`: `/user.slice/…/app.scope`.
     path: String,
 }
 
 impl Cgroup {
-    /// The cgroup that `what` names: a process id, or a cgroup's path, with or without the
-    /// mount point before it.
+    /// The cgroup of `what`: a process id, or the path of a cgroup with or without the mount point.
     ///
     /// # Errors
     /// [`Error::NoHierarchy`], [`Error::Unknown`] or [`Error::Root`].
@@ -57,9 +56,9 @@ impl Cgroup {
         }
     }
 
-    /// The cgroup that a process is in, looked for in `slice` (the root's is "") from the top. The
-    /// daemon sees no processes of others (hidepid), but it sees who is in a cgroup; and so a user
-    /// learns nothing of processes that are not in their own slice.
+    /// The cgroup of a process, searched from the top of `slice` ("" for the root). With hidepid
+    /// the daemon cannot read other users' processes, but it can read the processes of cgroups. The
+    /// search of one slice also keeps a user from learning about processes of others.
     ///
     /// # Errors
     /// [`Error::Unknown`], also if it is not among the first `most` that are looked at.
@@ -90,17 +89,17 @@ impl Cgroup {
         Err(Error::Unknown(pid.to_string()))
     }
 
-    /// The other apps beside `front`, which are behind: `app-*` in the `app.slice` that it is
-    /// in (systemd's names for what a desktop starts), or Android's that nobody notices. Services
-    /// have other names; they never are behind, as the foreground may depend on them, and
-    /// neither are other units of the same app, which may be its helpers. Of more than
-    /// [`MOST_OTHERS`] in one slice, the others are left as they are.
+    /// The background apps for a foreground: `app-*` units in the same `app.slice` (systemd's names
+    /// for desktop apps), or Android apps without a visible part. Services have other names and are
+    /// never background, since the foreground may depend on them; nor are other units of the same
+    /// app, which may be its helpers. At most [`MOST_OTHERS`] of one slice; the rest keep the role
+    /// "other".
     ///
     /// # Errors
     /// [`Error::Gone`] if the directories cannot be read.
-    pub fn other_apps(root: &Path, front: &[Cgroup]) -> Result<Vec<Self>, Error> {
-        let mut others = android::unnoticed_apps(root, front);
-        for cgroup in front {
+    pub fn other_apps(root: &Path, foreground: &[Cgroup]) -> Result<Vec<Self>, Error> {
+        let mut others = android::unnoticed_apps(root, foreground);
+        for cgroup in foreground {
             let Some((slice, _)) = cgroup.slice_and_unit() else {
                 continue;
             };
@@ -111,7 +110,7 @@ impl Cgroup {
                 let is_app = name.starts_with("app-") && entry.file_type().ok()?.is_dir();
                 is_app.then(|| Cgroup::named(format!("{slice}/{name}")))?
             });
-            let is_other = |app: &Cgroup| front.iter().all(|it| it.app() != app.app());
+            let is_other = |app: &Cgroup| foreground.iter().all(|it| it.app() != app.app());
             others.extend(apps.filter(is_other).take(MOST_OTHERS));
         }
         others.sort();
@@ -119,8 +118,7 @@ impl Cgroup {
         Ok(others)
     }
 
-    /// The units of a user's `app.slice` that belong to the app with this id, as its `.desktop`
-    /// file is called; none if it has none there.
+    /// Units in a user's `app.slice` of the app with this id (the name of its `.desktop` file).
     pub fn units_of_app(root: &Path, user: u32, id: &str) -> Vec<Self> {
         let slice = format!("/user.slice/user-{user}.slice/user@{user}.service/app.slice");
         let entries = fs::read_dir(below(root, &format!("{MOUNT_POINT}{slice}")));
@@ -135,13 +133,13 @@ impl Cgroup {
         units
     }
 
-    /// The cgroup at `path`; `None` for one that is not accepted, whoever names it.
+    /// The cgroup at `path`; None for a path that is not accepted from any source.
     pub(crate) fn named(path: String) -> Option<Self> {
         Cgroup::try_from(path).ok()
     }
 
-    /// Which app a unit belongs to: `app-LAUNCHER-APP-RANDOM.scope`, `app-LAUNCHER-APP@RANDOM.service`
-    /// or either without the launcher; in names, `-` is `\x2d` (systemd's
+    /// App id of a unit `app-LAUNCHER-APP-RANDOM.scope` or `app-LAUNCHER-APP@RANDOM.service`, each
+    /// with or without the launcher; `-` in names is written `\x2d` (systemd's
     /// DESKTOP_ENVIRONMENTS.md).
     fn app(&self) -> &str {
         let (_, unit) = self.slice_and_unit().unwrap_or(("", &self.path));
@@ -154,7 +152,7 @@ impl Cgroup {
         name.rsplit('-').next().unwrap_or(name)
     }
 
-    /// The `app.slice` that it is in, at whatever depth, and the unit's name there.
+    /// The enclosing `app.slice` at any depth, and the name of the unit in it.
     fn slice_and_unit(&self) -> Option<(&str, &str)> {
         const SLICE: &str = "/app.slice";
         let end = self.path.find(&format!("{SLICE}/"))? + SLICE.len();
@@ -162,12 +160,12 @@ impl Cgroup {
         Some((slice, below[1..].split('/').next().unwrap_or(below)))
     }
 
-    /// As the kernel's lists have it.
+    /// Path as in the kernel's lists.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Those that it is in, and itself.
+    /// The cgroup and its ancestors, outermost first.
     pub(crate) fn chain(&self) -> impl Iterator<Item = Cgroup> {
         let ends = self.path.match_indices('/').skip(1).map(|(end, _)| end);
         ends.chain([self.path.len()]).map(|end| Cgroup {
@@ -175,18 +173,18 @@ impl Cgroup {
         })
     }
 
-    /// One of its files, as on the running system.
+    /// Path of one of its files on the running system.
     pub(crate) fn knob(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("{MOUNT_POINT}{}/{name}", self.path))
     }
 
-    /// The one that a knob is of.
+    /// The cgroup of a knob's path.
     pub(crate) fn of_knob(knob: &Path) -> Option<Self> {
         let path = knob.parent()?.to_str()?.strip_prefix(MOUNT_POINT)?;
         Cgroup::named(path.to_owned())
     }
 
-    /// One of its files, to be read.
+    /// Path of one of its files below `root`.
     pub(crate) fn file(&self, root: &Path, name: &str) -> PathBuf {
         below(root, &self.knob(name).to_string_lossy())
     }
@@ -195,7 +193,7 @@ impl Cgroup {
         self.file(root, "cgroup.procs").exists()
     }
 
-    /// Whether any process is in it or below it; where nothing says so, there is one.
+    /// Whether the cgroup or a descendant has a process; true if the kernel does not say.
     pub(crate) fn is_populated(&self, root: &Path) -> bool {
         match fs::read_to_string(self.file(root, "cgroup.events")) {
             Ok(events) => field(&events, "populated") != Some(0),
@@ -203,7 +201,7 @@ impl Cgroup {
         }
     }
 
-    /// The user whom it is delegated to, or root.
+    /// User that it is delegated to; root if none.
     pub(crate) fn owner(&self, root: &Path) -> Option<u32> {
         let directory = self.file(root, "cgroup.procs");
         Some(fs::metadata(directory).ok()?.uid())
@@ -211,7 +209,7 @@ impl Cgroup {
 
     pub(crate) fn usage(&self, root: &Path) -> Result<Usage, Error> {
         let read = |name: &str| {
-            knobs::read(&self.file(root, name)).map_err(|error| match error.io() {
+            sys::knobs::read(&self.file(root, name)).map_err(|error| match error.io() {
                 Some(source) if source.kind() == ErrorKind::NotFound => {
                     Error::Gone(self.path.clone())
                 }
@@ -227,8 +225,8 @@ impl Cgroup {
         })
     }
 
-    /// Of the last ten seconds, how much all its tasks that were not idle waited for memory
-    /// (`memory.pressure`, full); 0 where the kernel does not count it.
+    /// Part of the last ten seconds, in percent, in which all non-idle tasks waited for memory
+    /// (`memory.pressure`, full); 0 if the kernel does not count it.
     pub(crate) fn memory_stall_percent(&self, root: &Path) -> f64 {
         let pressure = fs::read_to_string(self.file(root, "memory.pressure")).unwrap_or_default();
         let full = pressure.lines().find(|line| line.starts_with("full "));
@@ -239,7 +237,7 @@ impl Cgroup {
         average.unwrap_or(0.0)
     }
 
-    /// Checks that the kernel has what is needed at all.
+    /// Checks that the kernel has the memory and io controllers.
     pub(crate) fn require_controllers(root: &Path) -> Result<(), Error> {
         let list = below(root, MOUNT_POINT).join("cgroup.controllers");
         let list = fs::read_to_string(list).map_err(|_| Error::NoHierarchy)?;
@@ -251,7 +249,7 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Checks that `controller` reaches it.
+    /// Checks that `controller` is enabled for it.
     pub(crate) fn require(&self, root: &Path, controller: &'static str) -> Result<(), Error> {
         let Ok(controllers) = fs::read_to_string(self.file(root, "cgroup.controllers")) else {
             return Err(Error::Gone(self.path.clone()));
@@ -268,7 +266,7 @@ impl Cgroup {
     }
 }
 
-/// The number behind `name` in a file of `name number` lines.
+/// The number after `name` in a file of lines `name number`.
 pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(' ')?;
@@ -276,9 +274,9 @@ pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Nothing that leads out of the hierarchy, and nothing that a list of the kernel's, a value in
-/// brackets or a terminal would take for something else. The names of cgroups are their owner's to
-/// choose, and here root writes them; systemd's have none of it (it escapes them).
+/// Whether a path is safe: it must not lead out of the hierarchy, nor contain characters that a
+/// list of the kernel, a value in brackets or a terminal would interpret. Users choose the names
+/// and root writes them. systemd escapes such characters in its own names.
 impl TryFrom<String> for Cgroup {
     type Error = Error;
 
@@ -301,7 +299,7 @@ impl From<Cgroup> for String {
     }
 }
 
-/// `path` of the running system on the one below `root`.
+/// Path below `root` for `path` of the running system.
 pub(crate) fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
@@ -313,7 +311,7 @@ fn unified(proc_cgroup: &str) -> Option<&str> {
         .find_map(|line| line.strip_prefix("0::"))
 }
 
-/// A name as it was before systemd wrote `-` and others in it as `\x2d`.
+/// Undoes systemd's escapes such as `\x2d` for `-`.
 fn unescaped(name: &str) -> String {
     let mut parts = name.split("\\x");
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -326,7 +324,7 @@ fn unescaped(name: &str) -> String {
                 bytes.push(code);
                 bytes.extend(&part.as_bytes()[2..]);
             }
-            // systemd writes nothing like it.
+            // Not an escape of systemd's.
             None => bytes.extend(format!("\\x{part}").as_bytes()),
         }
     }

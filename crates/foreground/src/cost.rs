@@ -1,4 +1,4 @@
-//! What being behind costs.
+//! Waits and I/O of background cgroups.
 
 use crate::Cgroup;
 use crate::cgroup::field;
@@ -8,25 +8,25 @@ use std::fs;
 use std::ops::{Add, Sub};
 use std::path::Path;
 
-/// What cgroups waited and did. It is counted by the kernel for the whole cgroup; it is not
-/// told apart what they would have waited anyway.
+/// Waits and I/O of cgroups, as the kernel counts them for each cgroup. Waits for other reasons are
+/// included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Time in which at least one task waited for I/O (`io.pressure`, some); `None` where
-    /// the kernel does not count it.
+    /// Time in microseconds in which at least one task waited for I/O (`io.pressure`, some); None
+    /// if the kernel does not count it.
     pub io_wait_us: Option<u64>,
-    /// The same for memory.
+    /// The same for memory (`memory.pressure`).
     pub memory_wait_us: Option<u64>,
-    /// How often reclaim was due because of `memory.high`.
+    /// Number of times that `memory.high` triggered reclaim.
     pub limit_hits: u64,
-    /// Read from disks.
+    /// Bytes read from disks.
     pub read_bytes: u64,
-    /// Written to disks.
+    /// Bytes written to disks.
     pub written_bytes: u64,
 }
 
 impl Cost {
-    /// Since the cgroup was made.
+    /// Counters since the cgroup was made.
     fn of(root: &Path, cgroup: &Cgroup) -> Self {
         let read = |name: &str| fs::read_to_string(cgroup.file(root, name)).unwrap_or_default();
         let io_stat = read("io.stat");
@@ -51,7 +51,7 @@ impl Add for Cost {
 impl Sub for Cost {
     type Output = Cost;
 
-    /// Counters of a cgroup that was made anew are lower than before.
+    /// The counters of a cgroup that was made again are lower than before.
     fn sub(self, other: Cost) -> Cost {
         self.each(other, u64::saturating_sub)
     }
@@ -73,24 +73,24 @@ impl Cost {
     }
 }
 
-/// Counts for each cgroup from when it came to be behind.
+/// Counters of each cgroup, from the time that it became background.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     began: BTreeMap<Cgroup, Cost>,
 }
 
 impl Meter {
-    /// Goes on counting for those that stay behind, begins with those that come, and forgets
-    /// the others.
-    pub fn follow(&mut self, root: &Path, behind: &[Cgroup]) {
-        self.began.retain(|cgroup, _| behind.contains(cgroup));
-        for cgroup in behind {
+    /// Follows a change of the background: continues for cgroups that stay, starts for new ones and
+    /// drops the others.
+    pub fn follow(&mut self, root: &Path, background: &[Cgroup]) {
+        self.began.retain(|cgroup, _| background.contains(cgroup));
+        for cgroup in background {
             let began = self.began.entry(cgroup.clone());
             began.or_insert_with(|| Cost::of(root, cgroup));
         }
     }
 
-    /// All of them together.
+    /// Sum over all cgroups.
     pub fn cost(&self, root: &Path) -> Cost {
         let costs = self.began.iter();
         costs
@@ -99,13 +99,14 @@ impl Meter {
     }
 }
 
-/// The line `some avg10=0.00 … total=MICROSECONDS` (Documentation/accounting/psi.rst).
+/// Microseconds in the line `some avg10=0.00 … total=MICROSECONDS`
+/// (Documentation/accounting/psi.rst).
 fn stalled_us(pressure: &str) -> Option<u64> {
     let some = pressure.lines().find(|line| line.starts_with("some "))?;
     some.rsplit_once("total=")?.1.parse().ok()
 }
 
-/// Over all disks: `8:0 rbytes=… wbytes=… …`.
+/// Sums over all disks of a file with lines `8:0 rbytes=… wbytes=… …`.
 fn sum(io_stat: &str, key: &str) -> u64 {
     let words = io_stat.split_whitespace();
     words
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_came_while_it_was_behind_is_counted() {
+    fn only_the_time_in_the_background_is_counted() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         let app = cgroup(root, 10);

@@ -1,14 +1,14 @@
-//! The daemon: waits for detectors, commands and the end of apps, and has the keeper act.
+//! The daemon: waits for detectors, requests and the end of apps, and passes them to the arbiter.
 
-use crate::ahead::Ahead;
+use crate::arbiter::{Arbiter, Order};
 use crate::bus::{Bus, Caller, Method};
 use crate::detect::{Detector, Scopes, TopApp};
 use crate::dirty::DirtyLimits;
-use crate::keeper::{Keeper, Order};
 use crate::life::Life;
 use crate::rate::Rates;
 use crate::seats::Seats;
 use crate::socket::{Reply, Request, Server};
+use crate::writers::WriterLimits;
 use crate::{Cgroup, Error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -18,47 +18,47 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Who has the focus is looked at no more often: each change is work for the kernel, and for
-/// whoever is not in front.
+/// Shortest interval between checks of the focus, since each change costs the kernel and background
+/// apps time.
 const LOOKS_APART: Duration = Duration::from_millis(25);
 
-/// Cgroups that a process is looked for in.
+/// Most cgroups that are searched for a process.
 const SEARCHED_FOR_ROOT: usize = 4096;
 const SEARCHED_FOR_USERS: usize = 512;
 
-/// A bus that has ended is called again after this, and then after twice as long each time.
+/// First pause until a lost bus is connected again; it doubles with each attempt.
 const BUS_AGAIN: Duration = Duration::from_secs(1);
 const BUS_AGAIN_AT_MOST: Duration = Duration::from_secs(64);
 
-/// What `frontrow fg daemon` runs.
+/// The daemon of `frontrow fg daemon`.
 pub struct Daemon<'a> {
     root: PathBuf,
-    keeper: Keeper,
-    /// None where disks' limits cannot be had.
+    arbiter: Arbiter,
+    /// None if the kernel has no dirty limits for disks.
     limits: Option<DirtyLimits>,
-    ahead: Ahead,
+    writers: WriterLimits,
     detectors: Vec<Box<dyn Detector>>,
     seats: Seats,
     rates: Rates,
-    /// Who said what counts, if anybody.
+    /// User whose order is in force.
     commander: Option<u32>,
-    /// What users said who do not sit at the machine just now; it counts again when they do.
+    /// Orders of users whose session is not active now. They apply again when it is.
     suspended: BTreeMap<u32, Order>,
-    /// When who has the focus was looked at last, and is to be next.
+    /// Times of the last and the next check of the focus.
     seen_at: Instant,
-    see_at: Option<Instant>,
+    look_at: Option<Instant>,
     life: Life,
     server: Server,
-    /// None where there is none, or none any more.
+    /// None without a bus, or after its connection was lost.
     bus: Option<Bus>,
-    /// When a bus that has ended is called again, and after how long the next time.
+    /// Time of the next attempt to connect to a lost bus, and the pause after it.
     bus_at: Option<(Instant, Duration)>,
     log: &'a mut dyn FnMut(&str),
 }
 
 impl<'a> Daemon<'a> {
-    /// Undoes what a predecessor left, and listens. `limit` is how long the same app may be
-    /// in front before all is let go. `log` gets a line at a time.
+    /// Undoes the settings of a killed predecessor, and listens. `limit` is the longest time that
+    /// apps of the same users may be the foreground. `log` gets one line at a time.
     ///
     /// # Errors
     /// [`Error`], where the system has not what is needed.
@@ -69,23 +69,23 @@ impl<'a> Daemon<'a> {
     ) -> Result<Self, Error> {
         Cgroup::require_controllers(root)?;
         let server = Server::bind(root)?;
-        let keeper = Keeper::start(root, limit, Instant::now())?;
+        let arbiter = Arbiter::start(root, limit, Instant::now())?;
         let mut detectors: Vec<Box<dyn Detector>> = vec![Box::new(Scopes::new(root)?)];
         if let Some(top_app) = TopApp::new(root)? {
             detectors.push(Box::new(top_app));
         }
         Ok(Daemon {
             root: root.to_owned(),
-            keeper,
+            arbiter,
             limits: limits(root, log),
-            ahead: Ahead::start(root, Instant::now())?,
+            writers: WriterLimits::start(root, Instant::now())?,
             detectors,
             seats: Seats::new(root)?,
             rates: Rates::default(),
             commander: None,
             suspended: BTreeMap::new(),
             seen_at: Instant::now(),
-            see_at: None,
+            look_at: None,
             life: Life::new(root)?,
             server,
             bus: bus(root, log),
@@ -94,17 +94,17 @@ impl<'a> Daemon<'a> {
         })
     }
 
-    /// Serves until `stop` is readable, and leaves everything as it was.
+    /// Serves until `stop` is readable, then undoes all settings.
     ///
     /// # Errors
     /// [`Error`]; if it comes from putting things back, the journal is there for the next try.
     pub fn run(mut self, stop: BorrowedFd<'_>) -> Result<(), Error> {
         let served = self.serve(stop);
         let woken = Instant::now();
-        let released = self.keeper.release("frontrowd ends", woken);
+        let released = self.arbiter.release("frontrowd ends", woken);
         self.write_log(woken);
         let unlimited = self.limits.take().map(DirtyLimits::release).transpose();
-        let left_alone = self.ahead.release();
+        let left_alone = self.writers.release();
         let undone = released.map(drop).and(unlimited.map(drop));
         served.and(undone).and(left_alone.map(drop))
     }
@@ -123,7 +123,7 @@ impl<'a> Daemon<'a> {
             self.hear_of_apps()?;
             self.answer();
             self.answer_bus();
-            let ticked = self.keeper.tick(Instant::now());
+            let ticked = self.arbiter.tick(Instant::now());
             self.go_on(ticked);
             let limited = self.limit_disks(Instant::now());
             self.go_on(limited);
@@ -132,7 +132,7 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// Has all who know look, and acts on it, unless that was only just done.
+    /// Checks the focus with all detectors, unless the last check was too recent.
     fn look(&mut self) -> Result<(), Error> {
         let mut anything = self.seats.look()?;
         if anything {
@@ -145,9 +145,9 @@ impl<'a> Daemon<'a> {
         let now = Instant::now();
         if anything {
             let next = self.seen_at + LOOKS_APART;
-            self.see_at.get_or_insert(next.max(now));
+            self.look_at.get_or_insert(next.max(now));
         }
-        match self.see_at.take_if(|at| *at <= now) {
+        match self.look_at.take_if(|at| *at <= now) {
             Some(_) => self.see(),
             None => Ok(()),
         }
@@ -162,24 +162,24 @@ impl<'a> Daemon<'a> {
     }
 
     fn limit_writers(&mut self, now: Instant) -> Result<(), Error> {
-        match self.keeper.grounds().front.is_empty() {
-            true => self.ahead.tick(now),
-            false => self.ahead.step_back(),
+        match self.arbiter.roles().foreground.is_empty() {
+            true => self.writers.tick(now),
+            false => self.writers.undo_limits(),
         }
     }
 
-    /// What was said by who has left the screen rests until they are back.
+    /// Suspends orders of users whose session is no longer active.
     fn change_seats(&mut self) -> Result<(), Error> {
         if let Some(user) = self.commander
-            && self.keeper.has_order()
+            && self.arbiter.has_order()
             && !self.has_a_say(user)?
         {
-            match self.keeper.withdraw(Instant::now()) {
+            match self.arbiter.withdraw(Instant::now()) {
                 Ok(order) => self.suspended.extend(order.map(|it| (user, it))),
                 Err(error) => (self.log)(&error.to_string()),
             }
         }
-        if self.keeper.has_order() {
+        if self.arbiter.has_order() {
             return Ok(());
         }
         for user in self.suspended.keys().copied().collect::<Vec<_>>() {
@@ -187,8 +187,8 @@ impl<'a> Daemon<'a> {
                 && let Some(order) = self.suspended.remove(&user)
             {
                 self.commander = Some(user);
-                let stepped_back = self.ahead.step_back();
-                let done = self.keeper.command(order, Instant::now());
+                let stepped_back = self.writers.undo_limits();
+                let done = self.arbiter.command(order, Instant::now());
                 self.go_on(stepped_back.and(done.map(drop)));
                 break;
             }
@@ -196,7 +196,7 @@ impl<'a> Daemon<'a> {
         Ok(())
     }
 
-    /// Sleeps until there is something to do; whether that is to stop.
+    /// Sleeps until the next event or deadline; returns whether to stop.
     fn wait(&mut self, stop: BorrowedFd<'_>) -> Result<bool, Error> {
         let detectors = self.detectors.iter().map(|it| it.fd());
         let mut fds: Vec<_> = [stop, self.life.fd(), self.seats.fd()]
@@ -207,13 +207,13 @@ impl<'a> Daemon<'a> {
             .chain(self.limits.iter().map(DirtyLimits::fd))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
-        let nobody_in_front = self.keeper.grounds().front.is_empty();
-        let pressure = self.ahead.pressure().filter(|_| nobody_in_front);
+        let has_no_foreground = self.arbiter.roles().foreground.is_empty();
+        let pressure = self.writers.pressure().filter(|_| has_no_foreground);
         fds.extend(pressure.map(|it| PollFd::new(it, PollFlags::PRI)));
         let bus_at = self.bus_at.map(|(at, _)| at);
         let limits = self.limits.as_ref().and_then(DirtyLimits::due);
-        let writers = self.ahead.due().filter(|_| nobody_in_front);
-        let due = [self.keeper.due(), self.see_at, bus_at, limits, writers];
+        let writers = self.writers.due().filter(|_| has_no_foreground);
+        let due = [self.arbiter.due(), self.look_at, bus_at, limits, writers];
         let due = due.into_iter().flatten().min();
         let timeout = due.map(|due| timespec(due.saturating_duration_since(Instant::now())));
         let polled = poll(&mut fds, timeout.as_ref());
@@ -230,32 +230,32 @@ impl<'a> Daemon<'a> {
             }
         }
         if are_pressed {
-            self.ahead.hear(Instant::now());
+            self.writers.stalled(Instant::now());
         }
         Ok(stops)
     }
 
-    /// All that has happened is seen together: of an app that loses the focus and another
-    /// that gets it, the second is what counts.
+    /// Reads all pending events before it acts: when the focus moves between apps, only the last
+    /// state counts.
     fn see(&mut self) -> Result<(), Error> {
-        let mut front = Vec::new();
+        let mut foreground = Vec::new();
         let mut names = Vec::new();
         for at in 0..self.detectors.len() {
-            let mut seen = self.detectors[at].front();
+            let mut seen = self.detectors[at].foreground();
             if self.detectors[at].is_the_users_word() {
                 seen = self.of_those_who_sit_here(seen)?;
             }
             if !seen.is_empty() {
                 names.push(self.detectors[at].name());
             }
-            front.extend(seen);
+            foreground.extend(seen);
         }
         let now = Instant::now();
         self.seen_at = now;
-        if !front.is_empty() {
-            self.ahead.step_back()?;
+        if !foreground.is_empty() {
+            self.writers.undo_limits()?;
         }
-        let done = self.keeper.sees(front, &names.join(", "), now);
+        let done = self.arbiter.set_focus(foreground, &names.join(", "), now);
         self.go_on(done);
         Ok(())
     }
@@ -272,17 +272,17 @@ impl<'a> Daemon<'a> {
         Ok(theirs)
     }
 
-    /// Whether this user may say who is in front: root, whoever runs the daemon, and who sits at
-    /// the machine.
+    /// Whether this user may set the foreground: root, the daemon's user, and users with an active
+    /// session on a seat.
     fn has_a_say(&mut self, user: u32) -> Result<bool, Error> {
         Ok(is_above_all(user) || self.seats.are_used_by(user)?)
     }
 
     fn follow(&mut self) -> Result<(), Error> {
-        let with_limits = !self.keeper.is_settling();
-        let is_gone = self.life.follow(self.keeper.grounds(), with_limits)?;
+        let with_limits = !self.arbiter.is_settling();
+        let is_gone = self.life.follow(self.arbiter.roles(), with_limits)?;
         if is_gone {
-            self.look_after();
+            self.drop_empty();
         }
         Ok(())
     }
@@ -290,16 +290,16 @@ impl<'a> Daemon<'a> {
     fn hear_of_apps(&mut self) -> Result<(), Error> {
         let news = self.life.news()?;
         if news.limit {
-            self.keeper.limit_was_hit(Instant::now());
+            self.arbiter.limit_was_hit(Instant::now());
         }
         if news.end {
-            self.look_after();
+            self.drop_empty();
         }
         Ok(())
     }
 
-    fn look_after(&mut self) {
-        let done = self.keeper.look_after(Instant::now());
+    fn drop_empty(&mut self) {
+        let done = self.arbiter.drop_empty(Instant::now());
         self.go_on(done);
     }
 
@@ -330,7 +330,7 @@ impl<'a> Daemon<'a> {
         };
         match self.serve_bus(&mut bus) {
             Ok(()) => self.bus = Some(bus),
-            // The name is not to be had.
+            // The name on the bus is not available.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 (self.log)(&format!("no calls by D-Bus: {error}"));
             }
@@ -355,9 +355,9 @@ impl<'a> Daemon<'a> {
         self.admit(caller.uid, method == Method::Status)?;
         let request = match method {
             Method::SetForeground(pid) => Request::Set(Order {
-                front: vec![self.cgroup_of(caller.uid, pid)?],
+                foreground: vec![self.cgroup_of(caller.uid, pid)?],
                 visible: Vec::new(),
-                behind: Vec::new(),
+                background: Vec::new(),
             }),
             Method::Release => Request::Release,
             Method::Status => Request::Status,
@@ -371,7 +371,7 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// Whether anything at all is done for this user now, before it costs anything.
+    /// Checks the user's rate and permission before any costly work.
     fn admit(&mut self, uid: u32, only_asks: bool) -> Result<(), Error> {
         if !is_above_all(uid) && !self.rates.allow(uid, Instant::now()) {
             return Err(Error::TooOften);
@@ -382,7 +382,7 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// The cgroup of a process that this user may know of.
+    /// Cgroup of a process in this user's slice.
     fn cgroup_of(&self, uid: u32, pid: u32) -> Result<Cgroup, Error> {
         if is_above_all(uid) {
             return Cgroup::of_process(&self.root, "", pid, SEARCHED_FOR_ROOT);
@@ -391,34 +391,34 @@ impl<'a> Daemon<'a> {
         Cgroup::of_process(&self.root, &slice, pid, SEARCHED_FOR_USERS)
     }
 
-    /// What becomes of a request of this user's.
+    /// Serves a request of the user `uid`.
     fn reply(&mut self, uid: u32, request: Request) -> Result<Reply, Error> {
         let now = Instant::now();
         match request {
             Request::Set(mut order) => {
-                // A session tells of all windows, and some are others': a terminal for root.
-                // The app in front does not stay behind for them.
+                // A session reports all windows, some of them of other users (a terminal for root).
+                // These are dropped, so that they do not prevent the change.
                 order.visible.retain(|it| self.may(uid, &it.cgroup));
-                let now_in_front = &self.keeper.grounds().front;
-                let concerned = order.front.iter().chain(&order.behind);
-                self.permit(uid, concerned.chain(now_in_front))?;
-                self.ahead.step_back()?;
-                let changes = self.keeper.command(order, now)?;
+                let now_foreground = &self.arbiter.roles().foreground;
+                let concerned = order.foreground.iter().chain(&order.background);
+                self.permit(uid, concerned.chain(now_foreground))?;
+                self.writers.undo_limits()?;
+                let changes = self.arbiter.command(order, now)?;
                 self.commander = Some(uid);
-                let grounds = self.keeper.grounds().clone();
-                Ok(Reply::Set { grounds, changes })
+                let roles = self.arbiter.roles().clone();
+                Ok(Reply::Set { roles, changes })
             }
             Request::Status => {
-                let mut status = self.keeper.status(now)?;
+                let mut status = self.arbiter.status(now)?;
                 let limits = self.limits.iter().flat_map(|it| it.changes());
                 status.limits = limits.cloned().collect();
-                status.writers = self.ahead.changes().to_vec();
+                status.writers = self.writers.changes().to_vec();
                 let told = status.told_of(|cgroup| self.may(uid, cgroup));
                 Ok(Reply::Status(Box::new(told)))
             }
             Request::Release => {
-                self.permit(uid, self.keeper.grounds().front.iter())?;
-                let released = self.keeper.release("said by frontrow fg release", now)?;
+                self.permit(uid, self.arbiter.roles().foreground.iter())?;
+                let released = self.arbiter.release("said by frontrow fg release", now)?;
                 Ok(Reply::Released(released))
             }
         }
@@ -439,18 +439,19 @@ impl<'a> Daemon<'a> {
         is_above_all(uid) || cgroup.owner(&self.root) == Some(uid)
     }
 
-    /// What cannot be done now may be possible for the next app; status says why.
+    /// Logs errors and goes on: they may not concern the next app, and the status reports the
+    /// reason.
     fn go_on(&mut self, done: Result<(), Error>) {
         if let Err(error) = done {
             (self.log)(&error.to_string());
         }
     }
 
-    /// With how long it all took: a change of focus that comes late is one that is felt.
+    /// Logs the duration as well, since users notice a slow change of focus.
     fn write_log(&mut self, woken: Instant) {
-        let mut lines = self.keeper.log();
+        let mut lines = self.arbiter.log();
         lines.extend(self.limits.iter_mut().flat_map(DirtyLimits::log));
-        lines.extend(self.ahead.log());
+        lines.extend(self.writers.log());
         if lines.is_empty() {
             return;
         }
@@ -462,7 +463,7 @@ impl<'a> Daemon<'a> {
     }
 }
 
-/// Everything is done the same without.
+/// Without the bus, everything else works.
 fn bus(root: &Path, log: &mut dyn FnMut(&str)) -> Option<Bus> {
     Bus::connect(root).unwrap_or_else(|error| {
         log(&format!("no calls by D-Bus: {error}"));
@@ -470,7 +471,7 @@ fn bus(root: &Path, log: &mut dyn FnMut(&str)) -> Option<Bus> {
     })
 }
 
-/// Everything else is done the same without.
+/// Without these limits, everything else works.
 fn limits(root: &Path, log: &mut dyn FnMut(&str)) -> Option<DirtyLimits> {
     match DirtyLimits::start(root, Instant::now()) {
         Ok(limits) => Some(limits),
@@ -481,7 +482,7 @@ fn limits(root: &Path, log: &mut dyn FnMut(&str)) -> Option<DirtyLimits> {
     }
 }
 
-/// Users may say what becomes of their own apps; root, and whoever runs the daemon, of all.
+/// Users may set roles of their own apps; root and the daemon's user of all apps.
 fn is_above_all(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }

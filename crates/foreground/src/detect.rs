@@ -1,4 +1,4 @@
-//! Those who know which app has the focus.
+//! Sources of the focused app.
 
 mod scopes;
 mod top_app;
@@ -9,31 +9,30 @@ pub use top_app::TopApp;
 use crate::{Cgroup, Error};
 use std::os::fd::BorrowedFd;
 
-/// Something that tells which apps have the focus. To add one, implement this and put it in
-/// the daemon's list.
+/// A source of the focused apps. To add one, implement this trait and add it to the daemon's list.
 pub trait Detector {
-    /// For people: what it goes by.
+    /// Name for users.
     fn name(&self) -> &'static str;
 
-    /// Readable when something may have changed.
+    /// Descriptor that is readable when the focus may have changed.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Reads what has happened, without waiting; whether anything has.
+    /// Reads pending events without blocking; returns whether there were any.
     ///
     /// # Errors
     /// [`Error::Watch`].
     fn look(&mut self) -> Result<bool, Error>;
 
-    /// Who has the focus, as of the last look.
-    fn front(&self) -> Vec<Cgroup>;
+    /// Focused cgroups at the last call of the previous method.
+    fn foreground(&self) -> Vec<Cgroup>;
 
-    /// Whether users can make it say what they like of their own apps; then it counts for those
-    /// who sit at this machine.
+    /// Whether users can forge it for their own apps. Then it counts only for users with an active
+    /// session on a seat.
     fn is_the_users_word(&self) -> bool {
         false
     }
 
-    /// What happened since this was last asked, a line each.
+    /// Takes the log lines since the last call.
     fn log(&mut self) -> Vec<String> {
         Vec::new()
     }

@@ -1,52 +1,54 @@
-//! A dirty limit of its own for each disk that can be taken out or is slow, whoever has the focus:
-//! what is copied to a stick holds up nobody who writes to another disk.
+//! Dirty limits for removable and slow disks, whichever app has the focus: a copy to a USB stick
+//! must not throttle writers to other disks.
 //!
-//! The kernel throttles writers by what all disks have dirty, until a disk has a limit of its own
-//! (`BDI_CAP_STRICTLIMIT` and `__wb_calc_thresh` in mm/page-writeback.c): then its writers are
-//! throttled by that, and what it has dirty is too little to have others throttled. It is worth
-//! what the disk writes in a second, by what it has shown while it was busy.
+//! The kernel throttles writers by the dirty pages of all disks, unless a disk has a limit of its
+//! own (`BDI_CAP_STRICTLIMIT` and `__wb_calc_thresh` in mm/page-writeback.c). Such a disk's writers
+//! are throttled by its limit, and its dirty pages are too few to throttle others. The limit is
+//! what the disk writes in a second, measured while it was busy.
 //!
-//! `strict_limit`, `max_ratio_fine` and `min_ratio_fine` in `/sys/class/bdi/MAJOR:MINOR` say that
-//! (from 6.2 on), in millionths of the system's limit. Before, there is `max_ratio` alone, which
-//! counts once the system is near its limit: by then others are throttled, so nothing is set.
+//! The limit is set by `strict_limit`, `max_ratio_fine` and `min_ratio_fine` in
+//! `/sys/class/bdi/MAJOR:MINOR` (from 6.2 on), in millionths of the system's limit. Older kernels
+//! have only `max_ratio`, which applies once the system is near its limit and others are throttled
+//! already, so nothing is set there.
 //!
-//! `max_bytes` is not set: the kernel keeps it as a ratio and reads another number back as memory
-//! fills, so nobody could tell whose value it is.
+//! `max_bytes` is not used: the kernel stores it as a ratio and returns another number as memory
+//! fills, so a change by another program could not be detected.
 
 use crate::Error;
+use crate::applied::restore;
 use crate::cgroup::below;
-use crate::hold::restore;
 use crate::shown::Shown;
 use crate::watch::{Watch, WatchFlags};
-use device::{Device, Statistics};
-use knobs::{Change, Home, Journal, Restored, Standing};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use sys::device::{Device, Statistics};
+use sys::knobs::{Change, Home, Journal, Restored, Standing};
 
 const JOURNAL: &str = "dirty";
 
-/// No disk has more of the system's limit, so that two that stand still leave others theirs.
+/// Largest part of the system's limit for one disk, in 1/256. Two stalled disks leave the rest to
+/// others.
 const MOST_256: u64 = 32;
-/// All of them together have no more: what they may have at least is not there for others.
+/// Most disks with a limit: their guaranteed minimums reduce the limit of all other disks.
 const MOST_DISKS: usize = 4;
 
-/// A limit that is off by less stays.
+/// A limit stays if it differs by less than this, in percent.
 const NEAR_PERCENT: u64 = 30;
 
-/// How often disks are looked at while one of them writes, and while none does.
+/// Intervals of checks while a disk writes, and while none does.
 const BUSY_APART: Duration = Duration::from_secs(1);
 const IDLE_APART: Duration = Duration::from_secs(16);
 
-/// Where something appears when a disk does: udev's database, and the kernel's devices, which the
+/// Directories in which a file appears with a new disk: udev's database, and /dev, which the
 /// service does not see (PrivateDevices).
 const TELLING_PLACES: [&str; 2] = ["/run/udev/data", "/dev"];
-/// Disks that come and go are looked at no more often.
+/// Shortest interval between searches for disks.
 const FINDS_APART: Duration = Duration::from_secs(1);
 
-/// A disk that the rule may be for.
+/// A disk that may get a limit.
 #[derive(Debug)]
 struct Disk {
     device: Device,
@@ -55,26 +57,27 @@ struct Disk {
     removable: bool,
     shown: Shown,
     told: Option<Statistics>,
-    /// What it is to have in millionths of the system's limit, once it was decided.
+    /// Wanted limit in millionths of the system's limit; None before the first decision.
     part: Option<u64>,
 }
 
-/// The rule, in force until it is dropped, and its journal longer; [`release_limits`] undoes it.
+/// The limits of all disks. They and their journal outlive the value; [`release_limits`] undoes
+/// them.
 #[derive(Debug)]
 pub struct DirtyLimits {
     root: PathBuf,
     journal: Journal,
-    /// By the number that no other disk has had since boot.
+    /// By diskseq, which is unique since boot.
     disks: BTreeMap<u64, Disk>,
     look_at: Option<Instant>,
-    /// Tells of disks that come and go, which are to be found then.
+    /// Watches for new and removed disks.
     watch: Watch<PathBuf>,
     find_at: Option<Instant>,
     log: Vec<String>,
 }
 
 impl DirtyLimits {
-    /// Undoes what a predecessor left, and begins.
+    /// Undoes the limits of a killed predecessor.
     ///
     /// # Errors
     /// [`Error`], of the journal or of what the kernel says of disks.
@@ -98,12 +101,12 @@ impl DirtyLimits {
         Ok(limits)
     }
 
-    /// Readable when disks may have come or gone.
+    /// Descriptor that is readable when disks may have been added or removed.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.watch.fd()
     }
 
-    /// Reads what has happened to disks.
+    /// Reads pending events of disks.
     ///
     /// # Errors
     /// [`Error`], of the journal or of what the kernel says of disks.
@@ -115,13 +118,13 @@ impl DirtyLimits {
         Ok(())
     }
 
-    /// When [`Self::tick`] is due; none while no disk is there that it may be for.
+    /// When [`Self::tick`] is due; None without a disk that may get a limit.
     pub fn due(&self) -> Option<Instant> {
         let look_at = self.look_at.filter(|_| !self.disks.is_empty());
         [look_at, self.find_at].into_iter().flatten().min()
     }
 
-    /// Disks have come or gone.
+    /// Schedules a search after disks were added or removed.
     fn find(&mut self, now: Instant) -> Result<(), Error> {
         let root_disks = disks_of_root(&self.root);
         let mut found = BTreeMap::new();
@@ -139,7 +142,7 @@ impl DirtyLimits {
         Ok(())
     }
 
-    /// What was set for disks that are gone is no more; another may get their numbers.
+    /// Forgets the changes of removed disks; another disk may get their numbers.
     fn forget(&mut self, gone: impl Iterator<Item = Disk>) -> Result<(), Error> {
         let mut any = false;
         for disk in gone {
@@ -157,7 +160,7 @@ impl DirtyLimits {
         }
     }
 
-    /// Looks at the disks if that is due, and sets what differs.
+    /// Checks the disks if that is due, and changes limits that differ.
     ///
     /// # Errors
     /// [`Error`], of the journal or of what the kernel says of disks.
@@ -201,7 +204,7 @@ impl DirtyLimits {
                     .log
                     .extend(changes.iter().map(|it| format!("  {it:#}"))),
                 // It was taken out meanwhile; another look will miss it.
-                Err(knobs::Error::Read { .. } | knobs::Error::Write { .. }) => {}
+                Err(sys::knobs::Error::Read { .. } | sys::knobs::Error::Write { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -211,17 +214,17 @@ impl DirtyLimits {
         }
     }
 
-    /// What was changed since this was last asked, a line each.
+    /// Takes the log lines since the last call.
     pub fn log(&mut self) -> Vec<String> {
         std::mem::take(&mut self.log)
     }
 
-    /// What is changed.
+    /// Changes in force.
     pub fn changes(&self) -> &[Change] {
         self.journal.changes()
     }
 
-    /// Undoes everything.
+    /// Undoes all limits.
     ///
     /// # Errors
     /// [`Error`], of the journal or of what the kernel says of disks.
@@ -230,7 +233,7 @@ impl DirtyLimits {
     }
 }
 
-/// Undoes the dirty limits of disks, in this process or another one.
+/// Undoes the dirty limits of disks, whichever process set them.
 ///
 /// # Errors
 /// [`Error::Knobs`].
@@ -239,7 +242,7 @@ pub fn release_limits(root: &Path) -> Result<Vec<(Change, Restored)>, Error> {
 }
 
 impl Disk {
-    /// Whether it has written since the last look.
+    /// Whether it has written since the last check.
     fn look(&mut self, root: &Path) -> bool {
         let path = format!("/sys/block/{}/stat", self.device.name());
         let text = fs::read_to_string(below(root, &path)).unwrap_or_default();
@@ -251,14 +254,13 @@ impl Disk {
     }
 }
 
-/// The disk with its number, if the rule may be for it: not the one that the system is on, whose
-/// apps would wait for it earlier and nobody less, and none that is a file or memory, which users
-/// may make.
+/// The disk with its number, if it may get a limit. Excluded are the system's own disk, whose apps
+/// would only be throttled earlier, and disks in files or memory, which users can make.
 fn candidate(
     root: &Path,
     device: &Device,
     root_disks: &[String],
-) -> Result<Option<(u64, Disk)>, device::Error> {
+) -> Result<Option<(u64, Disk)>, sys::device::Error> {
     let disks = real_disks(root, device)?;
     let is_roots = disks
         .iter()
@@ -286,8 +288,8 @@ fn candidate(
     Ok(Some((device.sequence()?, disk)))
 }
 
-/// The disks that `device` is in the end: itself, or of an encrypted one that below it.
-fn real_disks(root: &Path, device: &Device) -> Result<Vec<Device>, device::Error> {
+/// Physical disks below `device`: itself, or the disks of a stacked device.
+fn real_disks(root: &Path, device: &Device) -> Result<Vec<Device>, sys::device::Error> {
     let below = device.below()?;
     let below = below.iter().filter_map(|it| Device::resolve(root, it).ok());
     let disks: Vec<_> = match device.mapper()? {
@@ -297,34 +299,34 @@ fn real_disks(root: &Path, device: &Device) -> Result<Vec<Device>, device::Error
     Ok(disks.into_iter().filter(|it| !it.is_virtual()).collect())
 }
 
-/// The disks that the file system at `/` is on in the end; none if it is on none.
+/// Physical disks of the root file system; empty if it has none.
 fn disks_of_root(root: &Path) -> Vec<String> {
     let disks = Device::resolve(root, "/").and_then(|it| real_disks(root, &it));
     let disks = disks.unwrap_or_default().into_iter();
     disks.map(|it| it.name().to_owned()).collect()
 }
 
-/// Above which the kernel throttles everybody, as it is with the memory there is now.
+/// Number of dirty bytes above which the kernel throttles all writers, with the memory available
+/// now.
 fn limit_of_all(root: &Path) -> Option<u64> {
     let text = fs::read_to_string(below(root, "/proc/vmstat")).ok()?;
     let mut lines = text.lines();
     let pages = lines.find_map(|line| line.strip_prefix("nr_dirty_threshold "))?;
     let pages: u64 = pages.trim().parse().ok()?;
-    Some(pages * device::PAGE_BYTES as u64).filter(|it| *it > 0)
+    Some(pages * sys::device::PAGE_BYTES as u64).filter(|it| *it > 0)
 }
 
-/// A knob and what it is to hold.
+/// A knob and its target value.
 type Setting = (PathBuf, u64);
 
-/// What `bytes` are of the system's limit, in the kernel's millionths.
+/// `bytes` in millionths of the system's limit.
 fn part(bytes: u64, limit_bytes: u64) -> u64 {
     const WHOLE: u128 = 1_000_000;
     (u128::from(bytes) * WHOLE / u128::from(limit_bytes)).max(1) as u64
 }
 
-/// The limit, the more general knob first. The least that a disk may have is set as well:
-/// by its share of what was written lately, it would have nothing at the beginning of a copy, and
-/// stand still beside a fast disk.
+/// Settings of the limit. The minimum is set as well: the kernel shares the limit by recent writes,
+/// so a disk would have no pages at the start of a copy, and stall beside a fast disk.
 fn settings(bdi: &Path, part: u64) -> Vec<Setting> {
     vec![
         (bdi.join("strict_limit"), 1),
@@ -333,9 +335,9 @@ fn settings(bdi: &Path, part: u64) -> Vec<Setting> {
     ]
 }
 
-/// Sets what differs and what nobody else has set. The least may never be above the most, so it is
-/// set first when both go down.
-fn take(journal: &mut Journal, settings: &[Setting]) -> Result<Vec<Change>, knobs::Error> {
+/// Changes the knobs that differ, unless another program has set them. The minimum must never
+/// exceed the maximum, so it goes first when both fall.
+fn take(journal: &mut Journal, settings: &[Setting]) -> Result<Vec<Change>, sys::knobs::Error> {
     let mut ordered = settings.to_vec();
     if let Some((least, value)) = settings.last() {
         let held: u64 = journal.get(least)?.parse().unwrap_or(0);
@@ -349,7 +351,7 @@ fn take(journal: &mut Journal, settings: &[Setting]) -> Result<Vec<Change>, knob
             journal.set(
                 path,
                 &value.to_string(),
-                "what it holds dirty throttles nobody else",
+                "its dirty pages do not throttle writers to other disks",
             )?;
         }
     }
@@ -435,7 +437,7 @@ mod tests {
         has_written(&root, "sdb", 10, 1000);
         limits.tick(limits.due().unwrap()).unwrap();
         assert_eq!(held(&root, "8:16"), ["1", "78125", "78125"]);
-        // Somebody writes, so the next look is soon; and with nobody, late.
+        // The next check is soon while a task writes, and late otherwise.
         let soon = limits.due().unwrap();
         limits.tick(soon).unwrap();
         assert_eq!(limits.due(), Some(soon + IDLE_APART));

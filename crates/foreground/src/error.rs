@@ -2,16 +2,16 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
-/// Why nothing can be put in front.
+/// Reasons why an app cannot be made the foreground.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A device was not understood.
+    /// A device could not be identified.
     #[error(transparent)]
-    Device(#[from] device::Error),
-    /// A knob or the journal of changes.
+    Device(#[from] sys::device::Error),
+    /// A knob, or the journal of changes, could not be read or written.
     #[error(transparent)]
-    Knobs(#[from] knobs::Error),
-    /// Only cgroup v1, or none.
+    Knobs(#[from] sys::knobs::Error),
+    /// No cgroup v2 hierarchy is mounted.
     #[error(
         "no cgroup v2 hierarchy is mounted: boot with systemd.unified_cgroup_hierarchy=1, or mount -t cgroup2 none /sys/fs/cgroup"
     )]
@@ -21,109 +21,107 @@ pub enum Error {
         "{0} is neither a process nor a cgroup: give a process id, or a path as /proc/PID/cgroup shows it"
     )]
     Unknown(String),
-    /// All processes are in the root cgroup.
+    /// The process is in the root cgroup, which has no settings.
     #[error(
-        "{0} is in the root cgroup, with everybody else: start it in one of its own (systemd-run --user --scope COMMAND)"
+        "{0} is in the root cgroup: start it in a cgroup of its own (systemd-run --user --scope COMMAND)"
     )]
     Root(String),
-    /// The controller does not reach the cgroup.
+    /// The controller is not enabled for the cgroup.
     #[error("the {controller} controller is not enabled for {cgroup}: write +{controller} to {}", switch.display())]
     NoController {
         /// `memory` or `io`.
         controller: &'static str,
-        /// The cgroup.
+        /// Path of the cgroup in the hierarchy.
         cgroup: String,
         /// The file that enables it.
         switch: PathBuf,
     },
-    /// It existed a moment ago.
+    /// The cgroup was removed meanwhile.
     #[error("the cgroup {0} has vanished: its last process has ended")]
     Gone(String),
-    /// The kernel was told to do without.
+    /// The controller is disabled on the kernel's command line.
     #[error(
         "this kernel runs without the {0} controller: boot with cgroup_enable={0}, or without cgroup_disable={0}"
     )]
     Disabled(&'static str),
-    /// There is nobody to be served first.
+    /// The cgroup has no process.
     #[error("no process is in {0}: start the app first")]
     Empty(String),
-    /// More than anybody has on a screen.
-    #[error("an order may name {0} cgroups: name those that matter")]
+    /// The order names too many cgroups.
+    #[error("at most {0} cgroups can be named: name the most important ones")]
     TooMany(usize),
-    /// Not who sits at the machine.
+    /// The user's session is not active on a seat.
     #[error(
-        "your session is not the one at the screen (loginctl seat-status), so it has nobody in front: run the command there, or with sudo"
+        "your session is not the one at the screen (loginctl seat-status), so it has no say in the foreground: run the command there, or with sudo"
     )]
     NotSeated,
-    /// Others are to be served, too.
-    #[error("too many requests: ask again in a second, and no more than twenty times in one")]
+    /// The user exceeds the rate of requests.
+    #[error("too many requests: try again in a second; the limit is twenty per second")]
     TooOften,
-    /// Somebody else's app.
-    #[error("{0} belongs to somebody else: run the command with sudo")]
+    /// The cgroup belongs to another user.
+    #[error("{0} belongs to another user: run the command with sudo")]
     NotYours(String),
-    /// There can be one.
+    /// Another daemon is running.
     #[error("frontrowd runs already: `frontrow fg status` says what it does")]
     Running,
-    /// Talking to the daemon, or being it.
+    /// The daemon's socket could not be used.
     #[error("cannot talk through {path}: {source}")]
     Socket {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
-    /// A message is not what it should be.
-    #[error(
-        "frontrowd and this program do not understand each other: restart frontrowd, so that both are of one version"
-    )]
+    /// A message could not be parsed.
+    #[error("frontrowd and this program have different versions: restart frontrowd")]
     Garbled,
-    /// What the daemon said.
+    /// Error that the daemon reported.
     #[error("{sentence}")]
     Daemon {
-        /// Its kind.
+        /// Kind of the error.
         kind: Kind,
-        /// What went wrong and what to do, as one sentence for a person.
+        /// The error and its remedy, in one sentence.
         sentence: String,
     },
-    /// Cgroups cannot be watched.
+    /// inotify failed for this path.
     #[error("cannot watch {path}: {source}")]
     Watch {
-        /// The file or directory.
+        /// The watched file or directory.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
-    /// Somebody else is in front.
-    #[error("somebody is in front already: `frontrow fg release` first")]
-    Held,
-    /// The system's memory could not be read.
+    /// Earlier settings are still in force.
+    #[error("settings for a foreground are in force already: run `frontrow fg release` first")]
+    AlreadyApplied,
+    /// The size of memory could not be read.
     #[error("cannot read how much memory there is from {path}: {reason}")]
     Memory {
-        /// The file.
+        /// Path of meminfo.
         path: PathBuf,
-        /// What is wrong.
+        /// Reason of the failure.
         reason: String,
     },
 }
 
-/// What kind of trouble an [`Error`] is, for exit codes.
+/// Kinds of [`Error`], for exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// What was asked for makes no sense.
+    /// The arguments are invalid.
     Usage,
-    /// This system cannot do it.
+    /// The system lacks a feature.
     Unsupported,
-    /// Somebody else may.
+    /// The user lacks the permission.
     Permission,
-    /// It would not be safe.
+    /// Refused because of the present state.
     Refused,
     /// Reading or writing failed.
     Internal,
 }
 
 impl Error {
-    /// What kind of trouble it is.
+    /// Kind of the error.
     pub fn kind(&self) -> Kind {
         let denied = match self {
             Error::Knobs(error) => error.io(),
@@ -138,21 +136,21 @@ impl Error {
             Error::TooMany(_) => Kind::Usage,
             Error::NoHierarchy | Error::NoController { .. } => Kind::Unsupported,
             Error::Disabled(_) => Kind::Unsupported,
-            Error::Held | Error::Running | Error::TooOften => Kind::Refused,
+            Error::AlreadyApplied | Error::Running | Error::TooOften => Kind::Refused,
             Error::NotYours(_) | Error::NotSeated => Kind::Permission,
             Error::Daemon { kind, .. } => *kind,
-            Error::Knobs(knobs::Error::Held { .. }) => Kind::Refused,
+            Error::Knobs(sys::knobs::Error::Locked { .. }) => Kind::Refused,
             Error::Device(_) | Error::Knobs(_) | Error::Memory { .. } => Kind::Internal,
             Error::Socket { .. } | Error::Garbled | Error::Watch { .. } => Kind::Internal,
         }
     }
 
-    /// Whether a cgroup or a disk was there a moment ago: whoever asks again gets an answer.
+    /// Whether a cgroup or a disk was removed meanwhile, so that a retry may succeed.
     pub(crate) fn is_vanished(&self) -> bool {
         match self {
             Error::Gone(_) => true,
             Error::Knobs(
-                knobs::Error::Read { source, .. } | knobs::Error::Write { source, .. },
+                sys::knobs::Error::Read { source, .. } | sys::knobs::Error::Write { source, .. },
             ) => source.kind() == ErrorKind::NotFound,
             Error::Knobs(error) => error.is_gone(),
             _ => false,

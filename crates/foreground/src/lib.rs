@@ -1,70 +1,73 @@
-//! Who is in front, and what is done for it (FastTrack, "002" chapter 5).
+//! Serves the foreground app before background apps (FastTrack, "002" chapter 5).
 //!
-//! The paper changed the kernel's page allocator, its reclaim and its dispatcher. Here the
-//! same is asked of a stock kernel, by cgroup:
+//! The paper changes the kernel's page allocator, page reclaim and I/O dispatcher. This crate uses
+//! settings of a stock kernel for each cgroup instead:
 //!
 //! | the paper's part | here |
 //! |---|---|
-//! | page allocator | what is behind has a memory limit, so that its dirty pages are throttled in a domain of its own and its reclaim is its own |
-//! | page reclaimer | what is in front has memory that reclaim passes over |
-//! | I/O dispatcher | the `frontrow` scheduler serves what is in front first, and what is behind by a share |
+//! | page allocator | background apps have memory limits, so their dirty pages are throttled apart and they reclaim their own pages |
+//! | page reclaimer | the foreground has memory that reclaim spares |
+//! | I/O dispatcher | the `frontrow` scheduler serves the foreground first, and gives the background a share |
 //!
-//! Whoever has the focus, a disk that can be taken out or is slow has a dirty limit of its own
-//! (`dirty`); while nobody has it, so has an app that writes far ahead of its disk (`ahead`).
+//! Removable and slow disks always get a dirty limit of their own (`dirty`). Without a foreground, apps
+//! that write far ahead of their disks get one, too (`writers`).
 //!
-//! Every change is written down by [`knobs`] first; [`release`] undoes all of them, also after
-//! a crash. [`Daemon`] does it for whoever has the focus:
+//! [`sys::knobs`] journals each change before it is made; [`release`] undoes all changes, also after a
+//! crash. [`Daemon`] applies them for the focused app:
 //!
 //! | question | answered by |
 //! |---|---|
-//! | who has the focus? | a [`Detector`], or `frontrow fg set` through the socket |
-//! | who is to be in front of whom, and since when? | [`Keeper`] |
-//! | what is each knob to hold then? | `policy` |
-//! | which knobs differ from that? | [`Hold`] |
+//! | which app has the focus? | a [`Detector`], or `frontrow fg set` through the socket |
+//! | which apps are foreground, visible and background, and since when? | [`Arbiter`] |
+//! | what is the target value of each knob? | `policy`, `bfq` |
+//! | which knobs differ from that? | [`AppliedPolicy`] |
 
-mod ahead;
 mod android;
+mod applied;
+mod arbiter;
+mod bfq;
 mod bus;
 mod cgroup;
 mod cost;
 mod daemon;
+pub mod dbus;
 mod detect;
 mod dirty;
 mod error;
-mod hold;
-mod keeper;
+pub mod focus;
 mod life;
-mod means;
 mod policy;
 mod rate;
 mod seats;
 mod shown;
 mod socket;
 mod watch;
+mod writers;
 
-pub use ahead::{Ahead, release_writers};
+pub use applied::{AppliedPolicy, Step, apply, changes};
+pub use arbiter::{Arbiter, Order, Status};
 pub use cgroup::Cgroup;
 pub use cost::Cost;
 pub use daemon::Daemon;
 pub use detect::{Detector, Scopes, TopApp};
 pub use dirty::{DirtyLimits, release_limits};
 pub use error::{Error, Kind};
-pub use hold::{Hold, Step, changes, hold};
-pub use keeper::{Keeper, Order, Status};
-pub use policy::{Grounds, Pace, Parts, Visible};
+pub use policy::{Pace, Parts, Roles, Visible};
 pub use socket::{Reply, Request, ask};
+pub use writers::{WriterLimits, release_writers};
 
-use knobs::{Change, Restored};
 use std::path::Path;
+use sys::knobs::{Change, Restored};
 
-/// Undoes what was held, and the dirty limits of disks and writers, in this process or another one.
+/// Undoes all settings for a foreground and all dirty limits of disks and writers, whichever process made
+/// them.
 ///
 /// # Errors
-/// [`Error::Knobs`]; what the one could not undo is no obstacle to the others.
+/// [`Error::Knobs`]; a failure of one part does not prevent the others.
 pub fn release(root: &Path) -> Result<Vec<(Change, Restored)>, Error> {
     let limits = dirty::release_limits(root);
-    let writers = ahead::release_writers(root);
-    let mut restored = hold::release(root)?;
+    let writers = writers::release_writers(root);
+    let mut restored = applied::release(root)?;
     restored.extend(limits?);
     restored.extend(writers?);
     Ok(restored)

@@ -1,36 +1,35 @@
-//! What happens to those who are in front and behind: the end of an app, and a limit that is
-//! hit.
+//! Events of cgroups with a role: the end of an app, and a limit that was hit.
 
 use crate::cgroup::below;
 use crate::watch::{Added, Watch, WatchFlags};
-use crate::{Error, Grounds};
+use crate::{Error, Roles};
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// Watches over the cgroups of [`Grounds`].
+/// Watches the cgroups of [`Roles`].
 #[derive(Debug)]
 pub struct Life {
     root: PathBuf,
     watch: Watch<Sign>,
 }
 
-/// A file or directory that tells something.
+/// A watched file or directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Sign {
-    /// `cgroup.events` of somebody who is seen, or the directory that the cgroup is in.
+    /// `cgroup.events` of a foreground or visible cgroup, or the parent directory of the cgroup.
     End(PathBuf),
-    /// `memory.events` of somebody behind. It tells once: who is at the limit all the time
-    /// would else have the daemon run all the time.
+    /// `memory.events` of a background cgroup. It is watched for one event only: a cgroup that is
+    /// always at its limit would keep the daemon running.
     Limit(PathBuf),
 }
 
-/// What may have happened.
+/// Events since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// An app that is seen may have ended.
+    /// A foreground or visible app may have ended.
     pub end: bool,
-    /// An app behind has hit its limit.
+    /// A background app has hit its limit.
     pub limit: bool,
 }
 
@@ -46,10 +45,10 @@ impl Life {
         self.watch.fd()
     }
 
-    /// Watches over these and no others from now on; over limits only `with_limits`. Whether
-    /// one of those that are seen is gone already.
-    pub fn follow(&mut self, grounds: &Grounds, with_limits: bool) -> Result<bool, Error> {
-        let wanted: HashMap<_, _> = signs(grounds, with_limits).into_iter().collect();
+    /// Replaces the watched cgroups; limits are watched only `with_limits`. Returns whether a
+    /// foreground or visible cgroup no longer exists.
+    pub fn follow(&mut self, roles: &Roles, with_limits: bool) -> Result<bool, Error> {
+        let wanted: HashMap<_, _> = signs(roles, with_limits).into_iter().collect();
         self.watch.end(|sign| !wanted.contains_key(sign));
         let mut all_there = true;
         for (sign, flags) in wanted {
@@ -63,7 +62,7 @@ impl Life {
         Ok(!all_there)
     }
 
-    /// What has happened by now.
+    /// Events since the last call.
     pub fn news(&mut self) -> Result<News, Error> {
         let events = self.watch.events()?;
         let any = |is: fn(&Sign) -> bool| events.list.iter().any(|(sign, ..)| is(sign));
@@ -74,17 +73,17 @@ impl Life {
     }
 }
 
-fn signs(grounds: &Grounds, with_limits: bool) -> Vec<(Sign, WatchFlags)> {
+fn signs(roles: &Roles, with_limits: bool) -> Vec<(Sign, WatchFlags)> {
     let mut signs = Vec::new();
-    for cgroup in grounds.seen() {
+    for cgroup in roles.on_screen() {
         let events = cgroup.knob("cgroup.events");
         let above = events.ancestors().nth(2).map(Path::to_owned);
         signs.push((Sign::End(events), WatchFlags::MODIFY));
         let flags = WatchFlags::DELETE | WatchFlags::ONLYDIR;
         signs.extend(above.map(|directory| (Sign::End(directory), flags)));
     }
-    let behind = grounds.behind.iter().filter(|_| with_limits);
-    signs.extend(behind.map(|cgroup| {
+    let background = roles.background.iter().filter(|_| with_limits);
+    signs.extend(background.map(|cgroup| {
         let events = Sign::Limit(cgroup.knob("memory.events"));
         (events, WatchFlags::MODIFY | WatchFlags::ONESHOT)
     }));

@@ -1,122 +1,121 @@
-//! What is done for who is in front: which knob is to hold what.
+//! Target values of the kernel's knobs for a given foreground, visible apps and background.
 
 use crate::cgroup::below;
-use crate::{Cgroup, Error, means};
-use device::Device;
-use knobs::{Journal, Standing};
+use crate::{Cgroup, Error, bfq};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
+use sys::device::Device;
+use sys::knobs::{Journal, Standing};
+use sys::memory;
 
-/// Of the memory, what is behind may use for its files, in 1/256. A cgroup's dirty pages are
-/// limited to a share of what it may use (`vm.dirty_ratio`); with a quarter, all that is
-/// behind stays below the system's own limit, and nobody in front is throttled for it
-/// (`domain_dirty_freerun` in mm/page-writeback.c). A limit may be off by a factor of two
-/// and that still holds.
-const BEHIND_256: u64 = 64;
+/// Part of the memory that all background apps may use for page cache, in 1/256. The kernel limits
+/// a cgroup's dirty pages to a share of its memory (`vm.dirty_ratio`). With a quarter of the memory,
+/// the background's dirty pages stay below the system-wide freerun limit, so the foreground is not
+/// throttled for them (`domain_dirty_freerun` in mm/page-writeback.c), even if a limit is wrong by a
+/// factor of two.
+const BACKGROUND_256: u64 = 64;
 
-/// Of the memory, what reclaim leaves to what is in front as long as there is other.
-const FRONT_256: u64 = 128;
+/// Part of the memory that reclaim leaves to foreground and visible apps (`memory.low`), in 1/256.
+const FOREGROUND_256: u64 = 128;
 
-/// What each of the scheduler's lists is given at most. Together they hold 40
-/// (`MAX_CGROUPS` in kernel/iosched/ground.c), also while only one of them has been changed.
-const FRONT_LISTED: usize = 8;
+/// Most entries of each of the scheduler's lists. All lists together hold 40 (`MAX_CGROUPS` in
+/// kernel/iosched/role.c), also while one list is new and the others are old.
+const FOREGROUND_LISTED: usize = 8;
 const VISIBLE_LISTED: usize = 8;
-const BEHIND_LISTED: usize = 24;
+const BACKGROUND_LISTED: usize = 24;
 
-/// A list is read back through one page, with a newline after each.
+/// Most bytes of a list: sysfs shows it in one page, a line for each cgroup.
 const LIST_BYTES: usize = 4000;
 
-/// Who is where.
+/// Cgroups by role. Cgroups in none of them (services, the kernel's threads) are "other".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grounds {
-    /// The app that somebody works with.
-    pub front: Vec<Cgroup>,
-    /// Apps that are seen beside it: in the other half of a split screen, in a corner.
+pub struct Roles {
+    /// Cgroups of the app that the user works with.
+    #[serde(rename = "front")]
+    pub foreground: Vec<Cgroup>,
+    /// Apps that are visible beside it, in a split screen or picture-in-picture.
     pub visible: Vec<Visible>,
-    /// Apps that nobody looks at; never services, as the foreground may depend on them.
-    pub behind: Vec<Cgroup>,
+    /// Apps without a visible window; never services, since the foreground may depend on them.
+    #[serde(rename = "behind")]
+    pub background: Vec<Cgroup>,
 }
 
-/// An app that is seen, and not worked with ("002", §7.2.3).
+/// A visible but inactive app ("002", §7.2.3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visible {
-    /// Whose windows.
+    /// Cgroup of the app.
     pub cgroup: Cgroup,
-    /// Of the screen, what is seen of them, 1 to 100. Beside the active app, which counts as
-    /// the whole screen, it is the app's weight.
+    /// Visible part of its windows in percent of the screen, 1 to 100. It is the app's weight; the
+    /// active app has 100.
     pub percent: u8,
 }
 
-impl Grounds {
-    /// All that is on the screen.
-    pub fn seen(&self) -> impl Iterator<Item = &Cgroup> {
+impl Roles {
+    /// Cgroups of the foreground and of visible apps.
+    pub fn on_screen(&self) -> impl Iterator<Item = &Cgroup> {
         let visible = self.visible.iter().map(|it| &it.cgroup);
-        self.front.iter().chain(visible)
+        self.foreground.iter().chain(visible)
     }
 
-    /// Without those that `controller` does not reach: what is done for one app does not depend
-    /// on what another does with its cgroup.
+    /// The cgroups for which `controller` is enabled. An app cannot disable the settings of another
+    /// app through its own cgroup.
     ///
     /// # Errors
-    /// [`Error::NoController`] or [`Error::Gone`] if nobody is left in front.
-    pub(crate) fn reached_by(
-        &self,
-        root: &Path,
-        controller: &'static str,
-    ) -> Result<Grounds, Error> {
-        let mut grounds = self.clone();
+    /// [`Error::NoController`] or [`Error::Gone`] if no foreground cgroup is left.
+    pub(crate) fn reached_by(&self, root: &Path, controller: &'static str) -> Result<Roles, Error> {
+        let mut roles = self.clone();
         let is_reached = |it: &Cgroup| it.require(root, controller).is_ok();
-        grounds.front.retain(is_reached);
-        grounds.visible.retain(|it| is_reached(&it.cgroup));
-        grounds.behind.retain(is_reached);
-        match self.front.first() {
-            Some(first) if grounds.front.is_empty() => {
-                first.require(root, controller).map(|()| grounds)
+        roles.foreground.retain(is_reached);
+        roles.visible.retain(|it| is_reached(&it.cgroup));
+        roles.background.retain(is_reached);
+        match self.foreground.first() {
+            Some(first) if roles.foreground.is_empty() => {
+                first.require(root, controller).map(|()| roles)
             }
-            _ => Ok(grounds),
+            _ => Ok(roles),
         }
     }
 
-    /// Those of which a part of what is to be done cannot be.
+    /// Cgroups without the io or the memory controller, for which only a part is applied.
     pub(crate) fn left_out(&self, root: &Path) -> Vec<Cgroup> {
         let is_reached = |it: &Cgroup| {
             let mut controllers = ["io", "memory"].into_iter();
             controllers.all(|controller| it.require(root, controller).is_ok())
         };
-        let all = self.seen().chain(&self.behind);
+        let all = self.on_screen().chain(&self.background);
         all.filter(|it| !is_reached(it)).cloned().collect()
     }
 
-    /// The weights of all that is on the screen, in percent of it.
+    /// Sum of the weights of the active app and the visible apps, in percent.
     fn whole_percent(&self) -> u64 {
         let visible = self.visible.iter().map(|it| u64::from(it.percent));
         ACTIVE_PERCENT + visible.sum::<u64>()
     }
 }
 
-/// The weight of the app that somebody works with, however large its windows are.
+/// Weight of the active app, whatever the size of its windows.
 const ACTIVE_PERCENT: u64 = 100;
 
-/// Of the device, what an app that is seen has while the active one waits at least: a little
-/// more than all that nobody sees (`background_share`).
+/// Smallest share of the device for a visible app while the active one waits, in percent: more than
+/// the default `background_share`.
 const LEAST_SHARE_PERCENT: u64 = 5;
 
-/// The paper's parts, to be had apart.
+/// Parts of FastTrack, which can be enabled separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// PA: the foreground does not wait for pages on account of what is behind.
+    /// PA, page allocator: background apps get memory limits, so the foreground does not wait for
+    /// pages that they dirty.
     pub allocator: bool,
-    /// PR: reclaim begins behind.
+    /// PR, page reclaimer: reclaim takes the background's pages first.
     pub reclaimer: bool,
-    /// ID: the scheduler serves the foreground first.
+    /// ID, I/O dispatcher: the scheduler serves the foreground first.
     pub dispatcher: bool,
 }
 
 impl Parts {
-    /// What a user wants.
+    /// All parts of FastTrack.
     pub const ALL: Parts = Parts {
         allocator: true,
         reclaimer: true,
@@ -124,81 +123,82 @@ impl Parts {
     };
 }
 
-/// Whether there is time for reclaim: the kernel does not return from setting a limit before
-/// it has brought the cgroup below it.
+/// Whether a change may wait for reclaim: a write to `memory.high` returns only after the kernel has
+/// tried to bring the cgroup below the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// No limit is below what the cgroup has.
+    /// Sets no limit below the cgroup's usage.
     AtOnce,
-    /// Limits are what they are to be.
+    /// Sets the final limits.
     Settled,
 }
 
-/// One knob and what it is to hold.
+/// A knob and its target value.
 pub(crate) struct Setting {
     pub path: PathBuf,
     pub value: String,
     pub reason: &'static str,
 }
 
-/// What a hold is to be.
+/// Input of [`settings`].
 pub(crate) struct Wanted<'a> {
-    pub grounds: &'a Grounds,
-    /// Who goes without a limit.
+    pub roles: &'a Roles,
+    /// Background cgroups that get no memory limit.
     pub spared: &'a BTreeSet<Cgroup>,
     pub parts: Parts,
     pub pace: Pace,
-    /// Knobs that the kernel has refused to set: it has no such scheduler.
+    /// Scheduler attributes that the kernel refused to write, since it lacks BFQ.
     pub refused: &'a BTreeSet<PathBuf>,
 }
 
-/// All that is to differ from what was before, in the order in which it is worth most.
+/// Target values of all knobs to change, most effective first.
 pub(crate) fn settings(
     root: &Path,
     journal: &Journal,
     wanted: &Wanted,
 ) -> Result<Vec<Setting>, Error> {
-    let Wanted { grounds, parts, .. } = wanted;
+    let Wanted { roles, parts, .. } = wanted;
     let mut settings = Vec::new();
-    if grounds.front.is_empty() {
+    if roles.foreground.is_empty() {
         return Ok(settings);
     }
     if parts.dispatcher {
         settings.extend(dispatch(root, journal, wanted)?);
     }
     if parts.reclaimer {
-        settings.extend(protect(root, journal, grounds)?);
+        settings.extend(protect(root, journal, roles)?);
     }
     if parts.allocator {
-        settings.extend(give_way(root, journal, &grounds.behind)?);
+        settings.extend(give_way(root, journal, &roles.background)?);
         settings.extend(limit(root, journal, wanted)?);
     }
     Ok(settings)
 }
 
-/// By the scheduler's lists on every disk that uses it, and by what the kernel has on others.
+/// Settings of the I/O dispatcher: the lists of Frontrow's scheduler on disks that use it, BFQ and
+/// its weights on others.
 fn dispatch(root: &Path, journal: &Journal, wanted: &Wanted) -> Result<Vec<Setting>, Error> {
-    let grounds = &wanted.grounds.reached_by(root, "io")?;
+    let roles = &wanted.roles.reached_by(root, "io")?;
     let mut ours = Vec::new();
     let mut others = Vec::new();
     for disk in Device::all(root)? {
         match disk.schedulers()?.map(|it| it.active) {
-            Some(active) if active == sched::SCHEDULER => ours.push(disk),
+            Some(active) if active == module::sched::SCHEDULER => ours.push(disk),
             Some(_) => others.push(disk),
             None => {}
         }
     }
-    let mut settings = lists(root, &ours, grounds);
-    settings.extend(means::settings(root, journal, &others, wanted)?);
+    let mut settings = lists(root, &ours, roles);
+    settings.extend(bfq::settings(root, journal, &others, wanted)?);
     Ok(settings)
 }
 
-/// The scheduler's lists.
-fn lists(root: &Path, disks: &[Device], grounds: &Grounds) -> Vec<Setting> {
+/// The lists `foreground`, `visible` and `background` of Frontrow's scheduler.
+fn lists(root: &Path, disks: &[Device], roles: &Roles) -> Vec<Setting> {
     let path = |cgroup: &Cgroup| cgroup.path().to_owned();
-    let foreground = lines(grounds.front.iter().map(path), FRONT_LISTED);
-    let visible = lines(shares(grounds), VISIBLE_LISTED);
-    let background = lines(grounds.behind.iter().map(path), BEHIND_LISTED);
+    let foreground = lines(roles.foreground.iter().map(path), FOREGROUND_LISTED);
+    let visible = lines(shares(roles), VISIBLE_LISTED);
+    let background = lines(roles.background.iter().map(path), BACKGROUND_LISTED);
     let mut settings = Vec::new();
     for disk in disks {
         let list = |name: &str, value: &String, reason| Setting {
@@ -209,8 +209,8 @@ fn lists(root: &Path, disks: &[Device], grounds: &Grounds) -> Vec<Setting> {
         settings.push(list("foreground", &foreground, "served first"));
         let reason = "served next, and by a share while the foreground waits";
         let seen = list("visible", &visible, reason);
-        // A module of before knows of none, and serves them like services.
-        if !grounds.visible.is_empty() && below(root, &seen.path.to_string_lossy()).exists() {
+        // An older module lacks the attribute and serves visible apps as "other".
+        if !roles.visible.is_empty() && below(root, &seen.path.to_string_lossy()).exists() {
             settings.push(seen);
         }
         let reason = "has a share while the foreground waits";
@@ -219,10 +219,10 @@ fn lists(root: &Path, disks: &[Device], grounds: &Grounds) -> Vec<Setting> {
     settings
 }
 
-/// `SHARE PATH` for each that is seen, the one that covers most of the screen first.
-fn shares(grounds: &Grounds) -> impl Iterator<Item = String> {
-    let whole = grounds.whole_percent();
-    let mut visible: Vec<_> = grounds.visible.iter().collect();
+/// A line `SHARE PATH` for each visible app, the largest first.
+fn shares(roles: &Roles) -> impl Iterator<Item = String> {
+    let whole = roles.whole_percent();
+    let mut visible: Vec<_> = roles.visible.iter().collect();
     visible.sort_by_key(|it| Reverse(it.percent));
     visible.into_iter().map(move |it| {
         let percent = (u64::from(it.percent) * 100 / whole).max(LEAST_SHARE_PERCENT);
@@ -230,7 +230,7 @@ fn shares(grounds: &Grounds) -> impl Iterator<Item = String> {
     })
 }
 
-/// As many as there is room for; the others are served as if nothing had been said.
+/// The first `most` lines that fit in [`LIST_BYTES`]; the scheduler treats the rest as "other".
 fn lines(all: impl Iterator<Item = String>, most: usize) -> String {
     let mut lines = String::new();
     let mut room = LIST_BYTES;
@@ -251,16 +251,16 @@ fn lines(all: impl Iterator<Item = String>, most: usize) -> String {
     }
 }
 
-/// Protects a part in each by its weight. A cgroup has no more protection than those above it
-/// (`effective_protection` in the kernel's memory controller), so these have what those
-/// below them have together. More than that, set by somebody else, stays.
-fn protect(root: &Path, journal: &Journal, grounds: &Grounds) -> Result<Vec<Setting>, Error> {
-    let grounds = &grounds.reached_by(root, "memory")?;
-    let all = memory_bytes(root)? / 256 * FRONT_256;
-    let part = |percent: u64| all * percent / grounds.whole_percent();
-    let active = share(part(ACTIVE_PERCENT), &grounds.front);
-    let active = grounds.front.iter().map(|cgroup| (cgroup, active));
-    let visible = grounds.visible.iter();
+/// Protects memory of foreground and visible apps in proportion to their weights. A cgroup's
+/// protection is limited by that of its ancestors (`effective_protection` in mm/memcontrol.c), so each
+/// ancestor gets the sum of its descendants. A larger value that another program has set stays.
+fn protect(root: &Path, journal: &Journal, roles: &Roles) -> Result<Vec<Setting>, Error> {
+    let roles = &roles.reached_by(root, "memory")?;
+    let all = memory_bytes(root)? / 256 * FOREGROUND_256;
+    let part = |percent: u64| all * percent / roles.whole_percent();
+    let active = share(part(ACTIVE_PERCENT), &roles.foreground);
+    let active = roles.foreground.iter().map(|cgroup| (cgroup, active));
+    let visible = roles.visible.iter();
     let visible = visible.map(|it| (&it.cgroup, pages_of(part(u64::from(it.percent)))));
     let mut levels = BTreeMap::new();
     for (cgroup, bytes) in active.chain(visible) {
@@ -281,41 +281,40 @@ fn protect(root: &Path, journal: &Journal, grounds: &Grounds) -> Result<Vec<Sett
     Ok(settings)
 }
 
-/// The weight of a cgroup that nobody has given one, and the kernel's file for it.
+/// Attribute of a cgroup's CPU weight, and its default.
 const WEIGHT: (&str, &str) = ("cpu.weight", "100");
 
-/// What is behind gives up the CPU as soon as anybody else can use it (SCHED_IDLE), where
-/// the cpu controller reaches it: on few CPUs the foreground waits for it longer than for
-/// the device. The kernel forgets a weight when this is set, so one that is not the
-/// default stays.
-fn give_way(root: &Path, journal: &Journal, behind: &[Cgroup]) -> Result<Vec<Setting>, Error> {
+/// Sets SCHED_IDLE for background cgroups that have the cpu controller: with few CPUs, the foreground
+/// waits longer for a CPU than for the device. `cpu.idle` resets the cgroup's weight, so a cgroup with
+/// another weight than the default is left alone.
+fn give_way(root: &Path, journal: &Journal, background: &[Cgroup]) -> Result<Vec<Setting>, Error> {
     let (weight, default) = WEIGHT;
     let mut settings = Vec::new();
-    for cgroup in behind {
+    for cgroup in background {
         let path = cgroup.knob("cpu.idle");
         if !cgroup.file(root, "cpu.idle").exists() {
             continue;
         }
         let is_ours = journal.changes().iter().any(|change| change.path == path);
-        if is_ours || knobs::read(&cgroup.file(root, weight))? == default {
+        if is_ours || sys::knobs::read(&cgroup.file(root, weight))? == default {
             settings.push(Setting {
                 path,
                 value: "1".to_owned(),
-                reason: "what is behind gives up the CPU for others",
+                reason: "background apps give up the CPU for others",
             });
         }
     }
     Ok(settings)
 }
 
-/// Gives each what it uses and an equal part for its files besides: no app is to be swapped
-/// out, or lose the code that it runs, for being behind. A lower limit, set by somebody
-/// else, stays.
+/// Limits each background cgroup to the memory that it needs and an equal part of the page cache.
+/// No app is swapped out or loses its program's pages for being in the background. A lower limit that
+/// another program has set stays.
 fn limit(root: &Path, journal: &Journal, wanted: &Wanted) -> Result<Vec<Setting>, Error> {
-    let behind = &wanted.grounds.reached_by(root, "memory")?.behind;
-    let part = share(memory_bytes(root)? / 256 * BEHIND_256, behind);
+    let background = &wanted.roles.reached_by(root, "memory")?.background;
+    let part = share(memory_bytes(root)? / 256 * BACKGROUND_256, background);
     let mut settings = Vec::new();
-    for cgroup in behind.iter().filter(|it| !wanted.spared.contains(it)) {
+    for cgroup in background.iter().filter(|it| !wanted.spared.contains(it)) {
         let path = cgroup.knob("memory.high");
         let held = match journal.standing(&path)? {
             Standing::Ours => Some(bytes_of(&journal.get(&path)?)),
@@ -326,25 +325,24 @@ fn limit(root: &Path, journal: &Journal, wanted: &Wanted) -> Result<Vec<Setting>
             settings.push(Setting {
                 path,
                 value: bytes.to_string(),
-                reason: "what is behind has dirty pages and reclaim of its own",
+                reason: "background apps have dirty pages and reclaim of their own",
             });
         }
     }
     Ok(settings)
 }
 
-/// What a cgroup has in memory.
+/// Memory of a cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// All of it.
+    /// Content of `memory.current`.
     pub all_bytes: u64,
-    /// What reclaim cannot take without making the app wait for it later: all but the cache
-    /// of files that are not mapped.
+    /// Memory that the app would wait for after reclaim: all but the page cache of unmapped files.
     pub needed_bytes: u64,
 }
 
-/// The limit of a cgroup with `usage`. One that is `held` and near enough stays, or every
-/// page that an app allocates would change it.
+/// Limit in bytes for a cgroup with `usage`. The present limit `held` stays if it is close enough;
+/// otherwise each allocation of the app would change it.
 fn high(part: u64, usage: Usage, held: Option<u64>, pace: Pace) -> u64 {
     let Usage {
         all_bytes,
@@ -364,7 +362,7 @@ fn high(part: u64, usage: Usage, held: Option<u64>, pace: Pace) -> u64 {
     pages_of(bytes)
 }
 
-/// What the knob held before it was changed here.
+/// Value of the knob before this journal's first change.
 fn before(journal: &Journal, path: &Path) -> Result<String, Error> {
     let mut changes = journal.changes().iter();
     match changes.find(|change| change.path == path) {
@@ -373,7 +371,7 @@ fn before(journal: &Journal, path: &Path) -> Result<String, Error> {
     }
 }
 
-/// "max" is more than any number.
+/// Number of bytes; `max` is the largest.
 fn bytes_of(value: &str) -> u64 {
     value.parse().unwrap_or(u64::MAX)
 }
@@ -382,24 +380,17 @@ fn share(bytes: u64, among: &[Cgroup]) -> u64 {
     pages_of(bytes / among.len().max(1) as u64)
 }
 
-/// Whole pages, as the kernel has them.
+/// `bytes` rounded down to pages, as the kernel does.
 fn pages_of(bytes: u64) -> u64 {
-    bytes - bytes % device::PAGE_BYTES as u64
+    bytes - bytes % sys::device::PAGE_BYTES as u64
 }
 
 fn memory_bytes(root: &Path) -> Result<u64, Error> {
     let path = below(root, "/proc/meminfo");
-    let failed = |reason: String| Error::Memory {
-        path: path.clone(),
-        reason,
-    };
-    let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-    let kib = text.lines().find_map(|line| {
-        let rest = line.strip_prefix("MemTotal:")?;
-        rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    });
-    kib.map(|kib| kib << 10)
-        .ok_or_else(|| failed("it has no MemTotal".to_owned()))
+    memory::bytes(root, "MemTotal").map_err(|error| Error::Memory {
+        path,
+        reason: error.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -446,11 +437,11 @@ mod tests {
             cgroup: Cgroup::named(path.to_owned()).unwrap(),
             percent,
         });
-        let grounds = Grounds {
+        let roles = Roles {
             visible: visible.to_vec(),
-            ..Grounds::default()
+            ..Roles::default()
         };
-        assert_eq!(lines(shares(&grounds), 8), "32 /half\n5 /corner");
-        assert_eq!(lines(shares(&Grounds::default()), 8), "none");
+        assert_eq!(lines(shares(&roles), 8), "32 /half\n5 /corner");
+        assert_eq!(lines(shares(&Roles::default()), 8), "none");
     }
 }

@@ -1,26 +1,26 @@
-//! How often a user is served. Every change of who is in front takes the kernel milliseconds, and
-//! all users' requests go through one daemon.
+//! Limit of requests by user: each change of the foreground costs the kernel milliseconds, and one
+//! daemon serves all users.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Windows move, and a desktop may tell of each step; nobody changes apps faster.
+/// Shortest mean interval of a user's requests. A desktop may report each step of a moved window.
 const EACH: Duration = Duration::from_millis(50);
 
-/// So many may come at once.
+/// Most requests in a burst.
 const BURST: u32 = 40;
 
-/// Users who are remembered. A user who asked for nothing lately is as good as unknown.
+/// Most users that are remembered. Forgetting an idle user changes nothing.
 const MOST_USERS: usize = 1024;
 
-/// Of each user, when all that was asked for so far would have been served at the rate.
+/// For each user, the time at which all past requests would have been served at the rate.
 #[derive(Debug, Default)]
 pub struct Rates {
     served_at: HashMap<u32, Instant>,
 }
 
 impl Rates {
-    /// Whether this user's next request is served.
+    /// Whether this user's next request may be served now.
     pub fn allow(&mut self, user: u32, now: Instant) -> bool {
         if self.served_at.len() >= MOST_USERS {
             self.served_at.retain(|_, at| *at > now);
@@ -50,7 +50,7 @@ mod tests {
             .count();
         assert!((200..=240).contains(&served), "{served} in ten seconds");
         assert!(allowed(&mut rates, 1001, 10_000));
-        // Whoever waits is served again.
+        // After a pause, requests are served again.
         assert!(allowed(&mut rates, 1000, 10_100));
         for user in 0..5000 {
             allowed(&mut rates, user, 20_000 + 100 * u64::from(user));

@@ -1,9 +1,9 @@
-//! Who sits at this machine, by logind's word.
+//! Users with an active session on a seat, from logind.
 //!
-//! Who is in front is served before all others, so it is for those to say who look at a screen:
-//! not for whoever is logged in by ssh, nor for a session in the background. logind (and elogind)
-//! names the user of a seat's active session in `/run/systemd/seats/SEAT`, as `ACTIVE_UID=`; that
-//! is what sd_seat_get_active(3) reads. Where nobody keeps these files, only root has a say.
+//! The foreground is served before all other apps, so only users in front of a screen may set it:
+//! not users logged in by ssh, nor background sessions. logind (and elogind) writes the user of a
+//! seat's active session to `/run/systemd/seats/SEAT` as `ACTIVE_UID=`, as sd_seat_get_active(3)
+//! reads it. Without these files only root may set the foreground.
 
 use crate::Error;
 use crate::cgroup::below;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const DIRECTORY: &str = "/run/systemd/seats";
 const ACTIVE_USER: &str = "ACTIVE_UID=";
 
-/// The seats and whose they are.
+/// Seats and the users of their active sessions.
 #[derive(Debug)]
 pub struct Seats {
     directory: PathBuf,
@@ -39,7 +39,7 @@ impl Seats {
         self.watch.fd()
     }
 
-    /// The files are written beside their place and moved there.
+    /// logind replaces the files by rename.
     fn begin(&mut self) -> Result<(), Error> {
         let flags = WatchFlags::MOVED_TO
             | WatchFlags::CLOSE_WRITE
@@ -60,7 +60,7 @@ impl Seats {
         self.active = texts.filter_map(|text| active_user(&text)).collect();
     }
 
-    /// Whether the active ones may have changed.
+    /// Whether active sessions may have changed.
     pub fn look(&mut self) -> Result<bool, Error> {
         let events = self.watch.events()?;
         let any = events.lost || !events.list.is_empty();
@@ -70,9 +70,9 @@ impl Seats {
         Ok(any)
     }
 
-    /// Whether this user's session is the active one of a seat.
+    /// Whether this user has the active session of a seat.
     pub fn are_used_by(&mut self, user: u32) -> Result<bool, Error> {
-        // logind may have begun after us.
+        // logind may have started later.
         if !self.watch.watches(&()) {
             self.begin()?;
         }
@@ -102,7 +102,7 @@ mod tests {
         };
         seat("# private\nIS_SEAT0=1\nACTIVE=2\nACTIVE_UID=1000\nUIDS=1000 1001\n");
         assert!(seats.are_used_by(1000).unwrap());
-        // By ssh, or switched away from.
+        // A session by ssh, or an inactive one.
         assert!(!seats.are_used_by(1001).unwrap());
         seat("ACTIVE=3\nACTIVE_UID=1001\n");
         assert!(seats.look().unwrap());

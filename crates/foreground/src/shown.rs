@@ -1,25 +1,24 @@
-//! What a disk writes in a second, by what it has shown while it was busy, and what may be dirty for
-//! it on account of that.
+//! Write rate of a disk, measured while it was busy, and the dirty limit that follows from it.
 
-use device::Statistics;
 use std::time::Duration;
+use sys::device::Statistics;
 
-/// What a limit is worth: what the disk writes in so much time.
+/// A dirty limit is the amount that the disk writes in this time.
 const WORTH: Duration = Duration::from_secs(1);
 
-/// Before a disk has shown what it does; little for a fast one, and it will show it soon.
+/// Limit before the rate is known: small for a fast disk, whose rate will soon be known.
 const UNKNOWN_BYTES: u64 = 16 << 20;
-/// There is no less, or requests get small.
+/// Smallest limit, in bytes; below it requests become small.
 pub(crate) const LEAST_BYTES: u64 = 8 << 20;
-/// A disk that shows less is slow. A good SD card writes as much; disks for systems do more.
+/// Disks with a lower rate are slow. A good SD card reaches it.
 const SLOW_BYTES_S: u64 = 40_000_000;
-/// An interval tells a rate in which the disk was busy and wrote so much.
+/// Least busy time and least bytes of an interval that counts as a measurement.
 const TELLING_BUSY: Duration = Duration::from_millis(250);
 const TELLING_BYTES: u64 = 1 << 20;
-/// One that has become slow has shown it so often: garbage collection ends.
+/// Number of slow measurements until a disk counts as slow; garbage collection ends before.
 const TELLING_TIMES: u32 = 4;
 
-/// What a disk has shown.
+/// Measured rate of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shown {
     bytes_s: u64,
@@ -27,7 +26,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Takes in what it did between two looks; whether it wrote at all.
+    /// Adds the interval between two samples; returns whether the disk wrote.
     pub(crate) fn take(&mut self, before: &Statistics, now: &Statistics) -> bool {
         let busy_ms = now.busy_ms.saturating_sub(before.busy_ms);
         let written = now.written_bytes.saturating_sub(before.written_bytes);
@@ -37,8 +36,8 @@ impl Shown {
             && written >= 4 * read;
         if is_telling {
             let bytes_s = written * 1000 / busy_ms;
-            // A fast interval counts at once, so that no disk is held below what it can do; slow
-            // ones, as its cache fills or it collects, count a quarter each.
+            // A fast interval counts fully, so that no disk is limited below its rate. Slow
+            // intervals, as during garbage collection, count a quarter each.
             self.bytes_s = match self.times {
                 0 => bytes_s,
                 _ => bytes_s.max((3 * self.bytes_s + bytes_s) / 4),
@@ -52,7 +51,7 @@ impl Shown {
         self.times >= TELLING_TIMES && self.bytes_s < SLOW_BYTES_S
     }
 
-    /// What it writes in such a time.
+    /// Bytes that it writes in the limit's time.
     pub(crate) fn bytes_in(self, time: Duration) -> u64 {
         match self.times {
             0 => (u128::from(UNKNOWN_BYTES) * time.as_millis() / WORTH.as_millis()) as u64,
@@ -60,7 +59,7 @@ impl Shown {
         }
     }
 
-    /// What may be dirty for its disk, and no more than `most_bytes`.
+    /// Dirty limit of the disk in bytes, at most `most_bytes`.
     pub(crate) fn worth(self, most_bytes: u64) -> u64 {
         self.bytes_in(WORTH).max(LEAST_BYTES).min(most_bytes)
     }
@@ -86,7 +85,7 @@ mod tests {
         let none = of(0, 0, 0);
         assert!(!shown.take(&none, &of(0, 50, 900)));
         assert_eq!(shown.worth(1024 * MIB), UNKNOWN_BYTES);
-        // Reads beside it tell less than the disk can write.
+        // Concurrent reads would lower the measured rate.
         assert!(shown.take(&none, &of(10, 50, 900)));
         assert_eq!(shown.times, 0);
         shown.take(&none, &of(40, 0, 1000));

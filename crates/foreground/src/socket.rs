@@ -1,11 +1,10 @@
-//! How `frontrow fg` and the daemon talk: one request and one reply, a line of JSON each,
-//! through `/run/frontrowd/fg.sock`. Anybody may ask; who may have what done is for the daemon
-//! to say, by the peer's user.
+//! Protocol of `frontrow fg` and the daemon: one request and one reply, each a line of JSON,
+//! through `/run/frontrowd/fg.sock`. Any user may connect; the daemon decides by the peer's
+//! credentials.
 
+use crate::arbiter::{Order, Status};
 use crate::error::Kind;
-use crate::keeper::{Order, Status};
-use crate::{Error, Grounds};
-use knobs::{Change, Restored};
+use crate::{Error, Roles};
 use rustix::net::sockopt::socket_peercred;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, Permissions};
@@ -15,63 +14,64 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use sys::knobs::{Change, Restored};
 
 const SOCKET: &str = "run/frontrowd/fg.sock";
 
-/// No request is longer.
+/// Largest request, in bytes.
 const REQUEST_BYTES: usize = 64 << 10;
 
-/// Those who have connected and said nothing yet; of one user, and of all. The oldest has to
-/// leave.
+/// Most connections without a request, of one user and of all. The oldest is closed first.
 const WAITING_OF_ONE: usize = 8;
 const WAITING: usize = 128;
 
-/// Those who are let in at once, before anything else is looked at again.
+/// Most connections accepted in one turn of the main loop.
 const ACCEPTED: usize = 64;
 
-/// The daemon answers within milliseconds, unless memory is very short.
+/// Timeout of a client; the daemon answers within milliseconds unless memory is very short.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What somebody wants.
+/// Requests of a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// To have this so.
+    /// Set the foreground.
     Set(Order),
-    /// To know.
+    /// Report the status.
     Status,
-    /// To have everything as it was.
+    /// Undo all changes.
     Release,
 }
 
-/// What the daemon says.
+/// Replies of the daemon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// It is so.
+    /// The foreground was set.
     Set {
-        /// Who is where now.
-        grounds: Grounds,
-        /// What that took.
+        /// Roles that are in force.
+        #[serde(rename = "grounds")]
+        roles: Roles,
+        /// Changes that were made.
         changes: Vec<Change>,
     },
-    /// How it is.
+    /// Status of the daemon.
     Status(Box<Status>),
-    /// What everything was put back to.
+    /// Changes undone, and the result of each.
     Released(Vec<(Change, Restored)>),
-    /// It is not done.
+    /// The request failed.
     Failed {
-        /// For the exit code.
+        /// Kind of the error, for the exit code.
         kind: Kind,
-        /// What went wrong and what to do, as one sentence for a person.
+        /// The error and its remedy, in one sentence.
         sentence: String,
     },
 }
 
-/// Asks the daemon; `None` if there is none.
+/// Sends a request to the daemon; None if no daemon runs.
 ///
 /// # Errors
-/// What the daemon says, or [`Error::Socket`] or [`Error::Garbled`].
+/// The daemon's error, [`Error::Socket`] or [`Error::Garbled`].
 pub fn ask(root: &Path, request: &Request) -> Result<Option<Reply>, Error> {
     let path = root.join(SOCKET);
     let failed = |source| Error::Socket {
@@ -108,7 +108,7 @@ fn line(message: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// The daemon's end. It waits for nobody.
+/// The daemon's end of the socket. It never blocks.
 #[derive(Debug)]
 pub(crate) struct Server {
     listener: UnixListener,
@@ -116,11 +116,11 @@ pub(crate) struct Server {
     waiting: Vec<Peer>,
 }
 
-/// Somebody who has connected.
+/// Connection of a client.
 #[derive(Debug)]
 pub(crate) struct Peer {
     stream: UnixStream,
-    /// By the kernel's word.
+    /// User id from SO_PEERCRED.
     pub uid: u32,
     received: Vec<u8>,
 }
@@ -144,13 +144,13 @@ impl Server {
         })
     }
 
-    /// All that may become readable.
+    /// Descriptors to poll.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let peers = self.waiting.iter().map(|peer| peer.stream.as_fd());
         [self.listener.as_fd()].into_iter().chain(peers)
     }
 
-    /// Those who have said what they want. Whoever says nothing intelligible is left.
+    /// Connections with a complete request. Those with an invalid one are closed.
     pub fn requests(&mut self) -> Vec<(Peer, Request)> {
         for _ in 0..ACCEPTED {
             let Ok((stream, _)) = self.listener.accept() else {
@@ -177,7 +177,7 @@ impl Server {
 }
 
 impl Server {
-    /// For one more of this user's.
+    /// Makes room for one more connection of this user.
     fn make_room(&mut self, uid: u32) {
         let of_one = self.waiting.iter().filter(|peer| peer.uid == uid).count();
         let oldest = match of_one >= WAITING_OF_ONE {
@@ -192,13 +192,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Whoever comes now finds nobody; a socket that is left says the same.
+        // Later clients find no socket; a socket file that stays has the same effect.
         let _ = fs::remove_file(&self.path);
     }
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    // Others come in, and put nothing there: the journal is in it, too.
+    // Other users may enter the directory, but not create files in it: the journal is there, too.
     DirBuilder::new()
         .recursive(true)
         .mode(0o755)
@@ -220,7 +220,7 @@ enum Heard {
 }
 
 impl Peer {
-    /// `None` if it has left again.
+    /// None if the client has closed the connection.
     fn new(stream: UnixStream) -> Option<Self> {
         stream.set_nonblocking(true).ok()?;
         let uid = socket_peercred(&stream).ok()?.uid.as_raw();
@@ -247,7 +247,7 @@ impl Peer {
         }
     }
 
-    /// A reply fits into the socket; one who does not wait for it is left.
+    /// A reply fits into the socket's buffer; a client that does not read it is ignored.
     pub fn reply(mut self, reply: &Reply) {
         let _ = self.stream.write_all(&line(reply));
     }
@@ -315,7 +315,7 @@ mod tests {
                 clients.push(client);
                 for (_, request) in server.requests() {
                     if let Request::Set(order) = request {
-                        for cgroup in order.front.iter().chain(&order.behind) {
+                        for cgroup in order.foreground.iter().chain(&order.background) {
                             let path = cgroup.path();
                             prop_assert!(path.bytes().all(|it| it.is_ascii_graphic()), "{path}");
                             prop_assert!(!path.contains(['[', ']']) && !path.contains("/../"));

@@ -1,4 +1,4 @@
-//! inotify, with something of ours for each watch.
+//! inotify, with a value of the caller for each watch.
 
 use crate::Error;
 use rustix::fs::inotify::{self, CreateFlags, Reader};
@@ -11,7 +11,7 @@ use std::path::Path;
 
 pub use rustix::fs::inotify::{ReadFlags, WatchFlags};
 
-/// Watched files and directories, and what each is to us.
+/// Watched files and directories, each with a value.
 #[derive(Debug)]
 pub struct Watch<T> {
     inotify: OwnedFd,
@@ -19,24 +19,24 @@ pub struct Watch<T> {
     watches: HashMap<T, i32>,
 }
 
-/// What became of a wish to watch something.
+/// Result of adding a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// It is watched from now on.
+    /// The watch was added.
     Watched,
-    /// It does not exist.
+    /// The path does not exist.
     Absent,
-    /// The kernel refuses: the path is too long, or there are no more watches to be had. Both are
-    /// in users' hands, so it is no reason to do nothing for others.
+    /// The kernel refused: the path is too long, or there are no more watches. Users can cause
+    /// both, so the caller goes on with other watches.
     Refused,
 }
 
-/// What happened, in order.
+/// Events in order.
 #[derive(Debug)]
 pub struct Events<T> {
-    /// Some did not fit into the kernel's queue: everything may be different.
+    /// The kernel's queue overflowed: any watch may have changed.
     pub lost: bool,
-    /// Which watch, what, and the name in the directory.
+    /// Value of the watch, kind of event, and name in the directory.
     pub list: Vec<(T, ReadFlags, String)>,
 }
 
@@ -54,7 +54,7 @@ impl<T: Clone + Eq + Hash> Watch<T> {
         self.inotify.as_fd()
     }
 
-    /// Watches `path` from now on, if that is possible.
+    /// Adds a watch for `path`, if possible.
     pub fn add(&mut self, path: &Path, flags: WatchFlags, what: T) -> Result<Added, Error> {
         match inotify::add_watch(&self.inotify, path, flags) {
             Ok(watch) => {
@@ -71,14 +71,14 @@ impl<T: Clone + Eq + Hash> Watch<T> {
         }
     }
 
-    /// Ends those that `is_over` says.
+    /// Removes the watches for which `is_over` returns true.
     pub fn end(&mut self, is_over: impl Fn(&T) -> bool) {
         let (known, inotify) = (&mut self.known, &self.inotify);
         self.watches.retain(|what, watch| {
             let over = is_over(what);
             if over {
                 known.remove(watch);
-                // The kernel may have ended it already.
+                // The kernel may have removed it already.
                 let _ = inotify::remove_watch(inotify, *watch);
             }
             !over
@@ -87,14 +87,14 @@ impl<T: Clone + Eq + Hash> Watch<T> {
 
     fn forget(&mut self, watch: i32) {
         if let Some(what) = self.known.remove(&watch) {
-            // It may have another by now.
+            // The path may have another watch by now.
             if self.watches.get(&what) == Some(&watch) {
                 self.watches.remove(&what);
             }
         }
     }
 
-    /// All that has happened by now.
+    /// Events since the last call.
     pub fn events(&mut self) -> Result<Events<T>, Error> {
         let mut buffer = [MaybeUninit::uninit(); 16 << 10];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
@@ -127,7 +127,7 @@ impl<T: Clone + Eq + Hash> Watch<T> {
         Ok(events)
     }
 
-    /// All that is watched.
+    /// Values of all watches.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         self.watches.keys()
     }

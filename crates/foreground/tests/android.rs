@@ -1,4 +1,4 @@
-//! Android's cpusets as files: who is on the screen, and who is behind it.
+//! Android's cpusets as files: which apps are foreground and which are background.
 
 mod system;
 
@@ -49,31 +49,31 @@ fn whoever_is_moved_to_the_screen_or_away_is_told() {
     let root = system.root();
     write(root, "top-app/cgroup.procs", "10002\n");
     let mut top_app = TopApp::new(root).unwrap().unwrap();
-    assert_eq!(paths(&top_app.front()), ["/uid_10001"]);
+    assert_eq!(paths(&top_app.foreground()), ["/uid_10001"]);
     assert!(!top_app.look().unwrap());
     // A split screen: two apps, the system's own process, and one that has ended.
     write(root, "top-app/cgroup.procs", "10002\n1001\n10003\n99999\n");
     assert!(top_app.look().unwrap());
-    assert_eq!(paths(&top_app.front()), ["/uid_10001", "/uid_10002"]);
+    assert_eq!(paths(&top_app.foreground()), ["/uid_10001", "/uid_10002"]);
     // Away: what is written is where they go to.
     write(root, "top-app/cgroup.procs", "");
     assert!(top_app.look().unwrap());
     write(root, "background/tasks", "10003\n");
     assert!(top_app.look().unwrap());
-    assert!(top_app.front().is_empty());
+    assert!(top_app.foreground().is_empty());
     assert!(!top_app.look().unwrap());
 }
 
 #[test]
-fn only_apps_that_nobody_notices_are_behind() {
+fn only_apps_without_a_visible_part_are_background() {
     let system = phone();
     let root = system.root();
     write(root, "top-app/cgroup.procs", "10002\n");
     // What plays music, or what the top app has bound.
     write(root, "foreground/cgroup.procs", "10004\n");
-    let front = TopApp::new(root).unwrap().unwrap().front();
-    let behind = Cgroup::other_apps(root, &front).unwrap();
-    assert_eq!(paths(&behind), ["/uid_10002", "/uid_10004"]);
+    let foreground = TopApp::new(root).unwrap().unwrap().foreground();
+    let background = Cgroup::other_apps(root, &foreground).unwrap();
+    assert_eq!(paths(&background), ["/uid_10002", "/uid_10004"]);
 }
 
 #[test]

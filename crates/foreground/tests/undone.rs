@@ -4,7 +4,7 @@ mod desk;
 mod system;
 
 use desk::{Desk, Event, NAMES, five_apps, relative};
-use foreground::{Hold, Pace, Parts, Step};
+use foreground::{AppliedPolicy, Pace, Parts, Step};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,20 +57,20 @@ proptest! {
         for killed_after in 0.. {
             let system = five_apps();
             let root = system.root();
-            let mut hold = Hold::begin(root, Parts::ALL).unwrap();
-            for front in first {
-                hold.change(&system.in_front(NAMES[*front]), Pace::Settled).unwrap();
+            let mut applied = AppliedPolicy::begin(root, Parts::ALL).unwrap();
+            for foreground in first {
+                applied.change(&system.in_foreground(NAMES[*foreground]), Pace::Settled).unwrap();
             }
-            let steps = hold.steps(&system.in_front(NAMES[*last]), Pace::Settled).unwrap();
+            let steps = applied.steps(&system.in_foreground(NAMES[*last]), Pace::Settled).unwrap();
             for step in steps.iter().take(killed_after) {
-                hold.take(step).unwrap();
+                applied.take(step).unwrap();
             }
             if let Some(step) = steps.get(killed_after).filter(|_| torn) {
                 let held = relative(root);
-                hold.take(step).unwrap();
+                applied.take(step).unwrap();
                 undo_by_hand(root, step, &held);
             }
-            drop(hold);
+            drop(applied);
             foreground::release(root).unwrap();
             prop_assert_eq!(&relative(root), &before);
             if killed_after >= steps.len() {
@@ -85,13 +85,13 @@ fn a_minute_of_changes_at_20_hz_leaves_a_short_journal_and_nothing_else() {
     let before = relative(five_apps().root());
     let mut desk = Desk::new();
     for change in 0..20 * 60 {
-        let front = NAMES[change % NAMES.len()];
+        let foreground = NAMES[change % NAMES.len()];
         if change % 7 == 3 {
             // It ends in mid-switch: the focus is told after its end.
             desk.happens(&Event::Start(change % NAMES.len()));
-            desk.system.remove(front);
+            desk.system.remove(foreground);
         }
-        desk.focus(&[front]);
+        desk.focus(&[foreground]);
         desk.happens(&Event::Start(change % NAMES.len()));
         desk.now += Duration::from_millis(50);
     }

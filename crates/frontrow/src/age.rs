@@ -1,49 +1,50 @@
-//! `frontrow age`: months of a phone's use in a directory.
+//! `frontrow-lab age`: months of a phone's use in a directory.
 
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text};
 use crate::progress;
-use ::age::{Aged, Error, Use};
+use ::workload::age::{Aged, Error, Use};
 use record::number::count;
 use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use sys::PathError;
 
-/// Use DIR as a phone for months, which fragments its files as use does
+/// Use DIR like a phone for months, which fragments its files
 ///
-/// Six apps write databases, caches and logs in turn, and are updated every ten days. Photos come
-/// and go, so that as much is in use on the last day as on the first. The same seed does the
-/// same; where things come to lie is the file system's doing. Give it a file system of its own.
-/// The files stay: measure them with `frontrow defrag --check`, keep their layout with
+/// Six apps write databases, caches and logs in turn, and are updated every ten days. Photos are
+/// added and deleted so that the file system is equally full on the last day and the first. The
+/// same seed makes the same calls; the file system decides on placement. Use a file system without
+/// other files. The files stay: measure them with `frontrow defrag --check`, save their layout with
 /// `frontrow snapshot`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// An empty directory, or one to be made
+    /// An empty directory; it is made if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// How long
+    /// Number of days
     #[arg(long, value_name = "N", default_value_t = Use::DAYS,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     days: u32,
 
-    /// How often a day an app is used for ten minutes
+    /// Number of ten-minute uses of an app on each day
     #[arg(long, value_name = "N", default_value_t = Use::SESSIONS,
           value_parser = clap::value_parser!(u32).range(1..=144))]
     sessions: u32,
 
-    /// What is to be in use, of the file system or of --size
+    /// Part of the file system, or of --size, that is in use
     #[arg(long, value_name = "PERCENT", default_value_t = Use::FILL,
           value_parser = clap::value_parser!(u32).range(10..=95))]
     fill: u32,
 
-    /// Take so many megabytes for the phone's size instead of the file system's
+    /// Size of the phone in megabytes [default: the file system's]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(8..=100_000_000))]
     size: Option<u64>,
 
-    /// What chance does
+    /// Seed of the writes
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -74,7 +75,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         bar.set_length(days.into());
         bar.set_position(day.into());
     };
-    let aged = ::age::age(of, directory, &mut shown, &stop);
+    let aged = ::workload::age::age(of, directory, &mut shown, &stop);
     bar.finish_and_clear();
     let aged = aged.map_err(|error| failed(error, directory))?;
     match args.json {
@@ -83,7 +84,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// There is nothing in it that somebody might miss.
+/// Checks that the directory is empty.
 fn empty(directory: &Path) -> Result<(), Failure> {
     let wrong = |error: io::Error| {
         let exit = match error.kind() {
@@ -95,7 +96,7 @@ fn empty(directory: &Path) -> Result<(), Failure> {
     };
     fs::create_dir_all(directory).map_err(wrong)?;
     for entry in fs::read_dir(directory).map_err(wrong)? {
-        // What mke2fs makes is nobody's.
+        // mke2fs makes lost+found, which is no user file.
         if entry.map_err(wrong)?.file_name() != "lost+found" {
             return Err(Failure::new(
                 Exit::Refused,
@@ -109,10 +110,10 @@ fn empty(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the file system has for files, and what of it is in use.
+/// Size of the file system and its used part, in bytes.
 fn room(directory: &Path) -> Result<(u64, u64), Failure> {
-    let room = ::age::room(directory).map_err(|error| failed(error, directory))?;
-    Ok((room.capacity_bytes, room.used_bytes))
+    let room = ::workload::age::room(directory).map_err(|error| failed(error, directory))?;
+    Ok((room.capacity_bytes, room.used_bytes()))
 }
 
 fn text(aged: &Aged) -> String {
@@ -152,7 +153,7 @@ fn failed(error: Error, directory: &Path) -> Failure {
         }
         Error::NoSpace(_) => Exit::DiskFull,
         Error::TooSmall { .. } => Exit::Refused,
-        Error::Io { source, .. } => source.into(),
+        Error::Io(PathError { source, .. }) => source.into(),
     };
     Failure::new(exit, error)
 }

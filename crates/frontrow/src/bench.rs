@@ -6,13 +6,14 @@ mod place;
 mod spread;
 mod target;
 
+use crate::atomic_file::AtomicFile;
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text, table_options};
 use crate::progress::left;
 use crate::seeds::Seeds;
-use crate::whole::Whole;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use place::Place;
+use record::workload::WORKLOADS;
 use record::{Inputs, ResultFile, Row, Run, Scale};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -23,20 +24,19 @@ use std::time::Instant;
 use target::Target;
 use workload::{Footprint, RunRequest};
 
-/// Room to leave on the file system.
+/// Bytes to leave free on the file system.
 const SPARE_BYTES: u64 = 64 << 20;
 
-/// Before more than this is written somebody at a terminal is asked: flash wears out.
+/// Above this number of written bytes a user at a terminal is asked first: flash wears out.
 const ASKED_BYTES: u64 = 2_000_000_000;
 
-/// Where the kernel has tracefs.
+/// Mount point of tracefs.
 const TRACEFS: &str = "/sys/kernel/tracing";
 
-/// Measure how long file operations take in a directory of yours while
-/// another task keeps the device busy.
+/// Measure file operations in a directory while another task keeps the device busy
 ///
-/// Everything is written below a directory of its own in DIR, which is
-/// removed at the end, also after Ctrl-C.
+/// All files are written in a new directory below DIR, which is removed at the end, also after
+/// Ctrl-C.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
@@ -53,28 +53,28 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Show two results of `frontrow bench --out` side by side
+    /// Compare two results of `frontrow bench --out`
     Compare(compare::Args),
 }
 
 #[derive(clap::Args)]
 struct Options {
-    /// What the foreground does
+    /// Foreground workload
     #[arg(long, value_delimiter = ',', value_name = "NAME,…",
           default_value = "m1,m2,m3,m4", value_parser = names(own_workloads()))]
     workload: Vec<String>,
 
-    /// What the background does
+    /// Background load
     #[arg(long, value_delimiter = ',', value_name = "NAME,…",
-          default_value = "idle,writer", value_parser = names(workload::LOADS.iter().copied()))]
+          default_value = "idle,writer", value_parser = names(record::load::listed()))]
     load: Vec<String>,
 
-    /// How large everything is: demo, full (the paper's sizes) or a part of full such as 0.1
+    /// Sizes: demo, full (the papers' sizes), or a fraction of full such as 0.1
     #[arg(long, default_value = "demo")]
     scale: Scale,
 
-    /// Run once for each of these seeds: A..B, both included, or one number [default: from 1 on,
-    /// three to ten of them, until they say something]
+    /// Run once for each of these seeds: A..B (inclusive), or one number [default: from 1 on, three
+    /// to ten runs, until the result is precise enough]
     #[arg(long, value_name = "A..B")]
     seeds: Option<Seeds>,
 
@@ -82,7 +82,7 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Do not ask before much is written
+    /// Do not ask before writing many bytes
     #[arg(long)]
     yes: bool,
 
@@ -91,21 +91,14 @@ struct Options {
     json: bool,
 }
 
-/// The workloads but those that count instructions, which only the lab's clock
-/// can, and what is read cold, for which everybody's cache is dropped.
-fn own_workloads() -> impl Iterator<Item = workload::Entry> {
-    let only_in_the_lab = |entry: &workload::Entry| {
-        matches!(
-            entry.name,
-            "launch" | "python" | "sqlite3" | "java" | "phone" | "pieces"
-        ) || entry.name.starts_with("overhead-")
-    };
-    let entries = workload::WORKLOADS.iter().copied();
-    entries.filter(move |entry| !only_in_the_lab(entry))
+/// Names and descriptions of the workloads that run outside the lab.
+fn own_workloads() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let own = WORKLOADS.iter().filter(|it| !it.only_in_the_lab);
+    own.map(|it| (it.name, it.title))
 }
 
-fn names(entries: impl Iterator<Item = workload::Entry>) -> PossibleValuesParser {
-    PossibleValuesParser::new(entries.map(|entry| PossibleValue::new(entry.name).help(entry.title)))
+fn names(entries: impl Iterator<Item = (&'static str, &'static str)>) -> PossibleValuesParser {
+    PossibleValuesParser::new(entries.map(|(name, title)| PossibleValue::new(name).help(title)))
 }
 
 /// Runs the subcommand.
@@ -121,7 +114,7 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
     let runs = pairs(options)?;
     let target = Target::of(directory)?;
     let footprint = footprint(&runs, options)?;
-    let out = options.out.as_deref().map(Whole::create).transpose()?;
+    let out = options.out.as_deref().map(AtomicFile::create).transpose()?;
     check_space(directory, &target, footprint)?;
     let place = Place::create(directory)?;
     announce(&target, footprint, options);
@@ -167,16 +160,14 @@ fn of_rows(rows: Vec<Row>, target: &Target, options: &Options) -> ResultFile {
     }
 }
 
-/// All workloads under all loads, less the pairs that measure nothing.
+/// All pairs of workload and load that measure something.
 fn pairs(options: &Options) -> Result<Vec<Run>, Failure> {
     let mut runs = Vec::new();
     let mut refused = None;
     for workload in &options.workload {
         for load in &options.load {
-            let run = Run {
-                workload: workload.clone(),
-                load: load.clone(),
-            };
+            let run =
+                Run::named(workload, load).map_err(|error| Failure::new(Exit::Usage, error))?;
             match workload::check(&run) {
                 Ok(()) if runs.contains(&run) => {}
                 Ok(()) => runs.push(run),
@@ -190,7 +181,7 @@ fn pairs(options: &Options) -> Result<Vec<Run>, Failure> {
     }
 }
 
-/// The most room of any run, and all that those write together that run in any case.
+/// Most bytes of free space that a run needs, and the bytes that the minimum number of runs writes.
 fn footprint(runs: &[Run], options: &Options) -> Result<Footprint, Failure> {
     let mut all = Footprint::default();
     for run in runs {
@@ -236,7 +227,7 @@ fn announce(target: &Target, footprint: Footprint, options: &Options) {
     }
 }
 
-/// Who sits at a terminal is asked; a script is told, as everybody is.
+/// Asks a user at a terminal for confirmation; scripts only get the message.
 fn agrees() -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
@@ -254,12 +245,12 @@ fn agrees() -> Result<bool, Failure> {
 }
 
 impl Options {
-    /// Those that may run.
+    /// Seeds of all possible runs.
     fn seeds(&self) -> Seeds {
         self.seeds.unwrap_or(spread::SEEDS)
     }
 
-    /// How many of them run in any case.
+    /// Minimum number of runs.
     fn least_rounds(&self) -> u64 {
         self.seeds.map_or(spread::LEAST, Seeds::count)
     }
@@ -286,7 +277,7 @@ fn perform(
         }
         for run in runs {
             index += 1;
-            let name = record::title::short(&run.workload, &run.load);
+            let name = record::title::short(run.workload.name, run.load.name());
             let left = left(began.elapsed(), index - 1, count);
             eprintln!("[{index}/{count}] {name}, seed {seed}{left}");
             rows.extend(perform_one(place, run, target, options, seed, stop)?);
@@ -299,7 +290,7 @@ fn is_settled(rows: &[Row], target: &Target, options: &Options) -> bool {
     spread::noisy(&of_rows(rows.to_vec(), target, options)).is_empty()
 }
 
-/// Says how well the means are known, where that decided how often it ran.
+/// Prints the precision of the means, if it decided the number of runs.
 fn tell_spread(result: &ResultFile, options: &Options) {
     if options.seeds.is_none() {
         eprintln!("{}", spread::sentence(result));
@@ -315,7 +306,7 @@ fn perform_one(
     stop: &AtomicBool,
 ) -> Result<Vec<Row>, Failure> {
     let directory = place.fresh()?;
-    let mut watch = ::lab::Watch::new(&target.disk);
+    let mut watch = workload::Watch::new(&target.disk);
     let mut request = RunRequest {
         run,
         dir: &directory,
@@ -335,8 +326,8 @@ fn perform_one(
     Ok(measurements
         .into_iter()
         .map(|it| Row {
-            workload: run.workload.clone(),
-            load: run.load.clone(),
+            workload: run.workload.to_string(),
+            load: run.load.to_string(),
             policy: target.policy.clone(),
             metric: it.metric,
             unit: it.unit.to_owned(),
@@ -348,10 +339,9 @@ fn perform_one(
         .collect())
 }
 
-/// tracefs, where this process may make a tracing instance of its own.
+/// Mount point of tracefs, if this process can make a trace instance there.
 fn tracefs() -> Option<&'static Path> {
-    // SAFETY: has no arguments and cannot fail.
-    let root = unsafe { libc::geteuid() } == 0;
+    let root = rustix::process::geteuid().is_root();
     let path = Path::new(TRACEFS);
     (root && path.join("instances").is_dir()).then_some(path)
 }
@@ -387,7 +377,7 @@ fn print(result: &ResultFile, options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// `2.15 GB`.
+/// Bytes in SI units, such as `2.15 GB`.
 fn size(bytes: u64) -> String {
     let (unit, name) = match bytes {
         0..1_000_000_000 => (1e6, "MB"),
@@ -399,7 +389,7 @@ fn size(bytes: u64) -> String {
     )
 }
 
-/// A map of what is not empty.
+/// A map without empty values.
 fn items<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
     pairs
         .into_iter()

@@ -1,21 +1,23 @@
-//! `frontrow completions`: what a shell offers behind the Tab key, from the command line's own
-//! definition.
+//! `frontrow completions` and `frontrow-lab completions`: shell completions from the definition of
+//! the command line.
 
 use crate::exit::Failure;
 use crate::print::print_text;
-use clap::{Args, Command};
+use crate::program::Program;
+use clap::Args;
 use clap_complete::Shell;
 
-/// Print a shell's completions; `make install` puts them where shells look
+/// Print the completions for a shell; `make install` installs them
 #[derive(Args)]
 pub struct Completions {
-    /// The shell
+    /// Shell to complete for
     shell: Shell,
 }
 
-/// Prints them for `command`.
-pub fn run(completions: &Completions, mut command: Command) -> Result<(), Failure> {
+/// Prints the completions of the program.
+pub fn run(completions: Completions, program: &Program) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut command, "frontrow", &mut script);
+    let mut command = program.whole_line();
+    clap_complete::generate(completions.shell, &mut command, program.name, &mut script);
     print_text(&String::from_utf8_lossy(&script))
 }

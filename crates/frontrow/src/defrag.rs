@@ -8,61 +8,61 @@ use crate::exit::{Exit, Failure};
 use crate::iopro::linked;
 use crate::print::{json, plain, print_text};
 use crate::progress;
-use ::defrag::{
-    Choice, Error, Finding, Hot, Identity, Moved, Pace, Physical, ReadTime, Refusal, Remap, Survey,
-    Tally,
-};
 use ::iopro::report::reads_of_files;
 use ::iopro::store::Store;
+use ::layout::defrag::{
+    Choice, Error, Finding, Hot, Identity, Measure, Moved, Pace, Physical, ReadTime, Refusal,
+    Remap, Survey, Tally,
+};
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use sys::PathError;
 
-/// Say whether fragmentation slows down reading the files below PATH, and move those that it does
+/// Check whether fragmentation slows down reads of the files below PATH, and move slow files
 ///
-/// Files are read as they lie, and compared with what their size should take on this device. Only
-/// slow ones are moved, those first that win most time for a byte moved. A file may
-/// be in use, and is whole at every instant; after Ctrl-C or a power cut, too.
+/// Files are read and compared with the time that their size should take on this device. Only slow
+/// files are moved, those with the most time saved per byte first. Files may be in use, and are
+/// consistent at every moment, also after Ctrl-C or a power cut.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A file, or a directory with all that is below it on the same file system
+    /// A file, or a directory with all files below it on the same file system
     #[arg(value_name = "PATH")]
     path: PathBuf,
 
-    /// Change nothing, only say; works on f2fs, xfs and btrfs, too
+    /// Only check; works on f2fs, xfs and btrfs, too
     #[arg(long)]
     check: bool,
 
-    /// Move files that take so many times as long to read as they should [default: 1.25, and
-    /// 1 where the device remaps]
+    /// Move files whose reads take at least this many times as long as they should [default: 1.25,
+    /// or 1 if the device remaps]
     #[arg(long, value_name = "X", value_parser = factor)]
     factor: Option<f64>,
 
-    /// Move only files that this recording of `frontrow iopro` saw being read, those first that
-    /// were read most
+    /// Move only files that were read in this recording of `frontrow iopro`, most read first
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
 
-    /// Move every file that is in more pieces than it need be, without measuring
+    /// Move each file that has more extents than necessary, without measuring
     #[arg(long, conflicts_with_all = ["factor", "check", "recording"])]
     all: bool,
 
-    /// How to move: remap where the device can give data another address (simflash can), copy
-    /// elsewhere; or physical, over the device's dies instead of its addresses
+    /// How to move: remap if the device can change addresses without copying (simflash can),
+    /// otherwise copy; or physical, which spreads data over the device's dies
     #[arg(long, default_value = "auto")]
     mode: Mode,
 
-    /// Move, or have the device program, at most so many megabytes a second
+    /// Move (or let the device program) at most this many megabytes per second
     #[arg(long, value_name = "MB/S", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     rate: Option<u64>,
 
-    /// Move, or have the device program, at most so many megabytes
+    /// Move (or let the device program) at most this many megabytes
     #[arg(long, value_name = "MB")]
     limit: Option<u64>,
 
-    /// To measure, read at most so many megabytes
+    /// Read at most this many megabytes for measuring
     #[arg(long, value_name = "MB", default_value_t = 2000)]
     read: u64,
 
@@ -70,22 +70,22 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// The root of the system whose devices are asked
+    /// Root directory of the system whose devices are used
     #[arg(long, hide = true, default_value = "/")]
     sysroot: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// Remap if the device can, else copy
+    /// Remap if the device can, otherwise copy
     Auto,
-    /// Copy
+    /// Copy the data
     Copy,
-    /// Remap, or do nothing
+    /// Remap, or leave the file
     Remap,
-    /// Have the device spread files over all of its dies: those of the 50 most read ones that a
-    /// read finds on half of the dies or fewer. A device that does this on its own (UFS Host
-    /// Initiated Defrag) is asked to look after all of itself
+    /// Let the device spread over all dies those of the 50 most read files that lie on half of the
+    /// dies or fewer. A device that defragments itself (UFS Host Initiated Defrag) does this for
+    /// all of its data
     Physical,
 }
 
@@ -96,26 +96,26 @@ fn factor(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What a check or a repair says.
+/// Output of a check or a repair.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     filesystem: String,
     all: Tally,
-    /// Fragmented files, those first that would win most time.
+    /// Fragmented files, those with the most time to save first.
     fragmented: Vec<Finding>,
-    /// Whether reading could be measured at all.
+    /// Whether read times could be measured.
     measured: bool,
-    /// Files on half of the device's dies or fewer, where the device tells.
+    /// Files on half of the device's dies or fewer, if the device reports dies.
     #[serde(skip_serializing_if = "Option::is_none")]
     unspread: Option<Vec<Finding>>,
-    /// Bytes of the files that are worth moving.
+    /// Size of the files that are worth moving, in bytes.
     worth_moving_bytes: u64,
     worth_moving_files: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     repair: Option<Repair>,
 }
 
-/// What was moved and what was not.
+/// Files that were moved, and files that were left.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Repair {
     /// Whether the device was asked to remap.
@@ -147,7 +147,7 @@ pub(crate) struct LeftFile {
 }
 
 const MEGABYTE: u64 = 1_000_000;
-const PAGE_BYTES: u64 = device::janus::PAGE_BYTES;
+const PAGE_BYTES: u64 = sys::device::janus::PAGE_BYTES;
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -158,33 +158,55 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// Fewer pieces of addresses.
-fn logical(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
-    // Which dies files are on is said where that costs nothing but asking.
-    let physical = match args.check {
-        true => Physical::of(&args.path).unwrap_or_default(),
-        false => None,
-    };
-    let mut survey = Survey::with(&args.path, physical.as_ref(), stop).map_err(failed)?;
+/// How a survey reads files to measure them: [`Survey::read_all`] or [`Survey::read_unspread`].
+type Read =
+    fn(&mut Survey, &mut Measure, u64, &mut dyn FnMut(u64, u64), &AtomicBool) -> Result<(), Error>;
+
+fn bar() -> ProgressBar {
+    progress::bar("{wide_bar} {pos}/{len} {msg}, {eta} left")
+}
+
+/// The survey of the path, and what measured its files by `read`; None with `--all`, or where no
+/// file can be measured.
+fn surveyed(
+    args: &Args,
+    physical: Option<&Physical>,
+    read: Read,
+    bar: &ProgressBar,
+    stop: &AtomicBool,
+) -> Result<(Survey, Option<Measure>), Failure> {
+    let mut survey = Survey::with(&args.path, physical, stop).map_err(failed)?;
     if let Some(recording) = &args.recording {
         survey.heat(&hot(recording)?);
     }
-    let bar = progress::bar("{wide_bar} {pos}/{len} {msg}, {eta} left");
     let mut measure = match args.all {
         true => None,
         false => survey.measure(),
     };
     if let Some(measure) = &mut measure {
         bar.set_message("files measured");
-        survey
-            .read_all(
-                measure,
-                args.read.saturating_mul(MEGABYTE),
-                &mut shown(&bar),
-                stop,
-            )
-            .map_err(failed)?;
+        let budget_bytes = args.read.saturating_mul(MEGABYTE);
+        read(&mut survey, measure, budget_bytes, &mut shown(bar), stop).map_err(failed)?;
     }
+    Ok((survey, measure))
+}
+
+/// Most bytes to move, `--limit`.
+fn limit_bytes(args: &Args) -> u64 {
+    args.limit
+        .map_or(u64::MAX, |it| it.saturating_mul(MEGABYTE))
+}
+
+/// Defragmentation of addresses (modes auto, copy and remap).
+fn logical(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
+    // Which dies files are on is said where that costs nothing but asking.
+    let physical = match args.check {
+        true => Physical::of(&args.path).unwrap_or_default(),
+        false => None,
+    };
+    let bar = bar();
+    let (mut survey, mut measure) =
+        surveyed(args, physical.as_ref(), Survey::read_all, &bar, stop)?;
     survey
         .fragmented
         .sort_by_key(|it| std::cmp::Reverse(it.read.map_or(0, |read| read.excess_ns())));
@@ -193,13 +215,11 @@ fn logical(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
         least_factor: args
             .factor
             .unwrap_or_else(|| Choice::usual_factor(remap.is_some())),
-        limit_bytes: args
-            .limit
-            .map_or(u64::MAX, |it| it.saturating_mul(MEGABYTE)),
+        limit_bytes: limit_bytes(args),
     };
     let chosen = match args.all {
         true => within(&survey.fragmented, choice.limit_bytes),
-        false => ::defrag::choose(&survey.fragmented, choice),
+        false => ::layout::defrag::choose(&survey.fragmented, choice),
     };
     let mut report = Report {
         filesystem: survey.filesystem.to_string(),
@@ -246,7 +266,7 @@ fn logical(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
     refused_alone(left, args)
 }
 
-/// Which files were read while it was recorded.
+/// Files that were read in the recording.
 fn hot(recording: &Path) -> Result<Hot, Failure> {
     let store = Store::temporary().map_err(|error| linked::failed(&error))?;
     let store = linked::link(recording, None, store)?;
@@ -258,7 +278,7 @@ fn hot(recording: &Path) -> Result<Hot, Failure> {
     })))
 }
 
-/// Those that fit the limit, in order.
+/// The first files that fit the limit.
 fn within(findings: &[Finding], limit_bytes: u64) -> Vec<&Finding> {
     let mut left = limit_bytes;
     let fits = |it: &&Finding| {
@@ -269,7 +289,7 @@ fn within(findings: &[Finding], limit_bytes: u64) -> Vec<&Finding> {
     findings.iter().filter(fits).collect()
 }
 
-/// The device's commands, where they are wanted and there.
+/// The device's remap command, if wanted and supported.
 fn remap(args: &Args) -> Result<Option<Remap>, Failure> {
     let remap = match args.mode {
         Mode::Copy | Mode::Physical => return Ok(None),
@@ -306,7 +326,7 @@ fn one(
     pace: &mut Pace,
     stop: &AtomicBool,
 ) {
-    match ::defrag::repair(Path::new("/"), &finding.path, remap, pace, stop) {
+    match ::layout::defrag::repair(Path::new("/"), &finding.path, remap, pace, stop) {
         Ok(moved) => {
             repair.moved_bytes += moved.bytes;
             repair.moved.push(MovedFile {
@@ -324,12 +344,12 @@ fn one(
     }
 }
 
-/// What is said to be moved is, also after a crash.
+/// Flushes, so that files that are reported as moved are, also after a crash.
 fn settle(repair: &Repair) -> Result<(), Failure> {
     let Some(last) = repair.moved.last() else {
         return Ok(());
     };
-    ::defrag::settle(&last.path).map_err(|error| {
+    ::layout::defrag::settle(&last.path).map_err(|error| {
         let path = last.path.display();
         Failure::new(
             Exit::Internal,
@@ -340,7 +360,7 @@ fn settle(repair: &Repair) -> Result<(), Failure> {
 
 fn read_again(
     repair: &mut Repair,
-    measure: Option<&mut ::defrag::Measure>,
+    measure: Option<&mut ::layout::defrag::Measure>,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let Some(measure) = measure else {
@@ -362,7 +382,7 @@ fn interrupted(files: usize) -> Failure {
     )
 }
 
-/// A single file that could not be moved is a failure; among many it is a line.
+/// A single file that could not be moved is an error; among several it is a line of output.
 fn refused_alone(left: Option<&LeftFile>, args: &Args) -> Result<(), Failure> {
     let Some(LeftFile { refusal, .. }) = left else {
         return Ok(());
@@ -398,8 +418,10 @@ fn failed(error: Error) -> Failure {
         Error::Device { .. } | Error::DeviceStopped => Exit::Internal,
         Error::DeviceBusy => Exit::Refused,
         // A link, which is not followed.
-        Error::Io { source, .. } if source.raw_os_error() == Some(libc::ELOOP) => Exit::Usage,
-        Error::Io { source, .. } => source.into(),
+        Error::Io(PathError { source, .. }) if source.raw_os_error() == Some(libc::ELOOP) => {
+            Exit::Usage
+        }
+        Error::Io(PathError { source, .. }) => source.into(),
     };
     Failure::new(exit, error)
 }

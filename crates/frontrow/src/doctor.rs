@@ -1,13 +1,13 @@
-//! `frontrow doctor`.
+//! `frontrow doctor`: measures why a machine stutters, and prints a diagnosis.
 
 mod study;
 mod trial;
 
+use crate::atomic_file::AtomicFile;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked::failed;
 use crate::print::{json, plain, print_text};
-use crate::whole::Whole;
 use doctor::live::Waits;
 use doctor::watch::Watch;
 use doctor::{Error, Level, Machine, Observation, judge, machine, page};
@@ -20,39 +20,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Between looks at whether something is due, or the end is there.
+/// Interval at which the stop flag and due actions are checked.
 const TURN: Duration = Duration::from_millis(10);
-/// Between iopro's frames, of which each names its longest waits.
+/// Interval of iopro's frames; each names its longest waits.
 const FRAME_NS: u64 = 1_000_000_000;
-/// What errors call the recording that is in no file.
+/// Name in errors of a recording without a file.
 const NAME: &str = "the running recording";
 
-/// Say why this machine stutters: who waits, how long, for what, and whose fault it is
+/// Find out why this machine stutters: who waits, how long, for what, and what causes it
 ///
-/// It watches for a while, during which you do what stutters, and prints one page. With root and
-/// BTF it sees every wait in the storage stack; without, it says what it cannot see. Nothing is
-/// changed but by --try. Ctrl-C ends the watching early and tells what was seen.
+/// It watches while you use the machine, and prints one page. As root and with BTF it sees each
+/// wait in the storage stack; otherwise it names what it cannot see. It changes nothing, except
+/// with --try. Ctrl-C ends the measurement early and prints the result so far.
 #[derive(clap::Args)]
 pub struct Args {
-    /// For how long to watch
+    /// Duration of the measurement
     #[arg(long, value_name = "N", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86400))]
     seconds: u64,
     #[command(flatten)]
     trial: trial::Options,
     #[command(flatten)]
     study: study::Study,
-    /// Keep what level 1 saw, for frontrow iopro report and export
+    /// Write the recording of level 1 to this file, for frontrow iopro report and export
     #[arg(long, value_name = "FILE", conflicts_with = "wanted")]
     recording: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The root of the system to read
+    /// Root directory of the system to read
     #[arg(long, hide = true, default_value = "/")]
     sysroot: PathBuf,
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Result<(), Failure> {
     let root = &args.sysroot;
     if args.trial.undo {
@@ -72,7 +72,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let seconds = args.seconds;
         eprintln!("Watching for {seconds} s: do now what stutters. Ctrl-C ends it early.");
     }
-    let recording = args.recording.as_deref().map(Whole::create_private);
+    let recording = args.recording.as_deref().map(AtomicFile::create_private);
     let mut recording = recording.transpose()?;
     let Seen {
         seen,
@@ -98,7 +98,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         true => print_text(&json(&diagnosis)?)?,
         false => print_text(&plain(&page::text(&diagnosis)))?,
     }
-    // It takes some seconds, which nobody is to wait for the page.
+    // This takes some seconds, so the page is printed first.
     drop(closing);
     match args.trial.wanted {
         true => trial::run(root, &args.trial, &diagnosis, args.json, &stop),
@@ -106,33 +106,32 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// How to watch.
+/// Parameters of the measurement.
 struct How<'a> {
     length: Duration,
-    /// By process and class alone, in memory that does not grow with time.
+    /// Aggregate by process and class, in bounded memory.
     is_coarse: bool,
-    /// What level 1 sees goes there, too.
-    recording: Option<&'a mut Whole>,
+    /// File that also receives the recording of level 1.
+    recording: Option<&'a mut AtomicFile>,
 }
 
-/// What watching came to.
+/// Result of the measurement.
 struct Seen {
     seen: Observation,
-    /// Why it was at no better level.
+    /// Reason why no better level was used.
     why_not: Option<String>,
-    /// What is still to be taken down.
+    /// Resources to release at the end.
     closing: Option<Closing>,
 }
 
-/// Watches at the best level there is.
+/// Measures at the best level that this machine supports.
 fn observe(
     root: &Path,
     machine: Machine,
     how: How<'_>,
     stop: &AtomicBool,
 ) -> Result<Seen, Failure> {
-    // SAFETY: the call takes nothing and cannot fail.
-    let is_root = unsafe { libc::geteuid() } == 0;
+    let is_root = rustix::process::geteuid().is_root();
     // A tree made for a test says nothing of this machine's tracing.
     let (length, keeps) = (how.length, how.recording.is_some());
     let may_link = is_root && root == Path::new("/");
@@ -168,15 +167,15 @@ fn observe(
     })
 }
 
-/// Why there is no level 1.
+/// Reasons why level 1 cannot be used.
 enum Unlinked {
-    /// This kernel does not let iopro see.
+    /// The kernel does not support iopro.
     Impossible(capture::Error),
-    /// Something went wrong.
+    /// The measurement failed.
     Failed(Failure),
 }
 
-/// Watches by iopro: it records into a pipe, of which another thread links what comes.
+/// Measures by iopro, which records into a pipe; another thread links the events.
 fn link(root: &Path, how: How<'_>, stop: &AtomicBool) -> Result<(Watch, Waits, Closing), Unlinked> {
     let failed = |error| Unlinked::Failed(Failure::new(Exit::Internal, error));
     let (reader, writer) = io::pipe().map_err(failed)?;
@@ -213,8 +212,8 @@ fn link(root: &Path, how: How<'_>, stop: &AtomicBool) -> Result<(Watch, Waits, C
     Ok((watch, waits, closing))
 }
 
-/// Copies what is read from the pipe into the recording that is to be kept.
-struct Tee<'a>(PipeReader, Option<&'a mut Whole>);
+/// Copies what is read from the pipe to the recording file.
+struct Tee<'a>(PipeReader, Option<&'a mut AtomicFile>);
 
 impl Read for Tee<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

@@ -1,10 +1,10 @@
-//! An example of each command, which its help and its man page begin with.
+//! An example of each command, for its help and man page.
 
+use crate::program::Program;
 use clap::Command;
 
-/// Command lines, each of one command: the words up to the first that is none.
-const EXAMPLES: [&str; 36] = [
-    "frontrow age /mnt/phone --days 30",
+/// Example command lines. The leading words that name commands decide to which command it belongs.
+pub(crate) const FRONTROW: [&str; 27] = [
     "frontrow bench /home/me --out before.json",
     "frontrow bench compare before.json after.json",
     "frontrow completions bash",
@@ -19,20 +19,12 @@ const EXAMPLES: [&str; 36] = [
     "frontrow iopro record -- sqlite3 app.db 'insert into log values (1)'",
     "frontrow iopro report recording.iopro",
     "frontrow iopro top --system",
-    "frontrow lab exec --policy frontrow --with fio -- fio --name=a --rw=write --size=16M",
-    "frontrow lab list",
-    "frontrow lab powercut --days 1 --points 200",
-    "frontrow lab run qasio --workload m1 --load idle,writer --seeds 1 --out result",
-    "frontrow lab shell --with fio,strace",
-    "frontrow lab show qasio",
-    "frontrow lab torture order --kernel 6.1",
     "frontrow launch firefox",
     "frontrow launch bench -- firefox",
     "frontrow launch calibrate",
     "frontrow launch install firefox.desktop",
     "frontrow launch plan -- firefox",
     "frontrow launch record -- firefox",
-    "frontrow replay phone.trace",
     "frontrow sched abi --kernel 6.12.0",
     "frontrow sched build --out /tmp/module",
     "frontrow sched disable /home",
@@ -42,8 +34,23 @@ const EXAMPLES: [&str; 36] = [
     "frontrow snapshot save /dev/sdb1 layout.snapshot",
 ];
 
-/// What somebody who has read nothing should do.
-const FIRST: &str = "First steps:
+/// Examples of `frontrow-lab`.
+#[cfg(feature = "lab")]
+pub(crate) const FRONTROW_LAB: [&str; 10] = [
+    "frontrow-lab age /mnt/phone --days 30",
+    "frontrow-lab completions bash",
+    "frontrow-lab exec --policy frontrow --with fio -- fio --name=a --rw=write --size=16M",
+    "frontrow-lab list",
+    "frontrow-lab powercut --days 1 --points 200",
+    "frontrow-lab replay phone.trace",
+    "frontrow-lab run qasio --workload m1 --load idle,writer --seeds 1 --out result",
+    "frontrow-lab shell --with fio,strace",
+    "frontrow-lab show qasio",
+    "frontrow-lab torture order --kernel 6.1",
+];
+
+/// First steps for new users.
+pub(crate) const FIRST_STEPS: &str = "First steps:
   sudo frontrow doctor --seconds 60  who waits on this machine, and for whom; changes nothing
   frontrow bench /home/me --workload m1 --out before.json
                                      how long saving a file takes, alone and beside a writer
@@ -51,29 +58,32 @@ const FIRST: &str = "First steps:
   frontrow bench /home/me --workload m1 --out after.json
   frontrow bench compare before.json after.json";
 
-/// The same command line with its examples.
-pub fn add_to(command: Command) -> Command {
-    let name = command.get_name().to_owned();
-    below(command, &name).after_help(FIRST)
+/// Adds examples to the definition of the command line.
+pub(crate) fn add_to(command: Command, program: &Program) -> Command {
+    let command = below(command, program.name, program.examples);
+    match program.first_steps {
+        Some(steps) => command.after_help(steps),
+        None => command,
+    }
 }
 
-fn below(command: Command, path: &str) -> Command {
+fn below(command: Command, path: &str, examples: &[&'static str]) -> Command {
     let names: Vec<String> = command
         .get_subcommands()
         .map(|it| it.get_name().to_owned())
         .collect();
-    let command = match of(path, &names) {
+    let command = match of(path, &names, examples) {
         Some(example) => command.before_help(format!("Example: {example}")),
         None => command,
     };
     names.iter().fold(command, |command, name| {
-        command.mut_subcommand(name, |it| below(it, &format!("{path} {name}")))
+        command.mut_subcommand(name, |it| below(it, &format!("{path} {name}"), examples))
     })
 }
 
-/// The example of the command `path`, whose own commands have these names.
-fn of(path: &str, names: &[String]) -> Option<&'static str> {
-    EXAMPLES.into_iter().find(|example| {
+/// Example of the command `path` with subcommands `names`.
+fn of(path: &str, names: &[String], examples: &[&'static str]) -> Option<&'static str> {
+    examples.iter().copied().find(|example| {
         let rest = example
             .strip_prefix(path)
             .filter(|rest| rest.is_empty() || rest.starts_with(' '));
@@ -85,7 +95,6 @@ fn of(path: &str, names: &[String]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {
         let visible = command.get_subcommands().filter(|it| !it.is_hide_set());
@@ -98,17 +107,24 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_command_has_an_example_and_each_example_is_taken() {
-        let command = add_to(crate::CommandLine::command());
+    fn each_has_one(program: &Program) {
+        let command = program.whole_line();
         let mut all = Vec::new();
-        leaves(&command, "frontrow", &mut all);
-        let lacks: Vec<_> = all.iter().filter(|path| of(path, &[]).is_none()).collect();
+        leaves(&command, program.name, &mut all);
+        let of = |path: &&String| of(path, &[], program.examples);
+        let lacks: Vec<_> = all.iter().filter(|path| of(path).is_none()).collect();
         assert!(lacks.is_empty(), "{lacks:?}");
-        for example in EXAMPLES {
+        for example in program.examples {
             let words = example.replace('\'', "");
             let taken = command.clone().try_get_matches_from(words.split(' '));
             assert!(taken.is_ok(), "{example}: {}", taken.unwrap_err());
         }
+    }
+
+    #[test]
+    fn each_command_has_an_example_and_each_example_is_taken() {
+        each_has_one(&crate::FRONTROW);
+        #[cfg(feature = "lab")]
+        each_has_one(&crate::FRONTROW_LAB);
     }
 }

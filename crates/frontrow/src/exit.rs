@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::{fmt, io};
 
-/// Every code and what it means, for the man pages.
+/// All codes with their meanings, for the man pages.
 pub const CODES: [(u8, &str); 11] = [
     (0, "done"),
     (
@@ -28,34 +28,35 @@ pub const CODES: [(u8, &str); 11] = [
     (130, "interrupted"),
 ];
 
-/// Why the program ends, as a shell sees it.
+/// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Something went wrong inside, or reading or writing failed.
+    /// Internal error, or an I/O error.
     Internal = 1,
-    /// The command line makes no sense (clap ends with the same code), or names what is not there or
-    /// of another kind.
+    /// Invalid command line (clap uses the same code), or it names something missing or of another
+    /// kind.
     Usage = 2,
-    /// This kernel or device is not supported.
+    /// The kernel or device is not supported.
     Unsupported = 3,
-    /// Permission is missing.
+    /// The user lacks the permission.
     Permission = 4,
     /// A tool, package or kernel header is missing.
     Missing = 5,
     /// A guest failed.
+    #[cfg(feature = "lab")]
     Guest = 6,
-    /// Refused, because it would not be safe.
+    /// Refused, since it would not be safe.
     Refused = 7,
-    /// The kernel loads no tracing programs, whoever asks.
+    /// The kernel refuses tracing programs, even from root.
     KernelRefuses = 8,
-    /// There is no space for what is to be written.
+    /// No space left on the file system.
     DiskFull = 9,
     /// Ended by Ctrl-C.
     Interrupted = 130,
 }
 
-/// Of a file or a directory that cannot be used.
+/// Code for an error on a file or directory.
 impl From<&io::Error> for Exit {
     fn from(error: &io::Error) -> Exit {
         match error.kind() {
@@ -69,17 +70,17 @@ impl From<&io::Error> for Exit {
     }
 }
 
-/// One clear sentence and the code that goes with it.
+/// An error: a sentence and an exit code.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code.
     pub exit: Exit,
-    /// What went wrong and what to do about it.
+    /// The error and its remedy, in one sentence.
     pub sentence: String,
 }
 
 impl Failure {
-    /// A failure that says `sentence`.
+    /// Makes a failure from a code and a sentence.
     pub fn new(exit: Exit, sentence: impl fmt::Display) -> Self {
         Failure {
             exit,
@@ -87,7 +88,7 @@ impl Failure {
         }
     }
 
-    /// Nothing could be written to `path`.
+    /// Error of writing to `path`.
     pub fn unwritable(path: &Path, error: &io::Error) -> Self {
         let path = path.display();
         Failure::new(error.into(), format_args!("cannot write {path}: {error}"))

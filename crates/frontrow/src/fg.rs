@@ -1,4 +1,4 @@
-//! `frontrow fg`: who is in front on this machine.
+//! `frontrow fg`: the foreground app of this machine.
 
 mod daemon;
 mod follow;
@@ -7,14 +7,14 @@ mod words;
 use crate::exit::{Exit, Failure};
 use crate::print::print_text;
 use clap::{Args, Subcommand};
-use foreground::{Cgroup, Error, Grounds, Kind, Order, Parts, Reply, Request, Visible};
-use knobs::{Change, Restored};
+use foreground::{Cgroup, Error, Kind, Order, Parts, Reply, Request, Roles, Visible};
 use serde_json::{Value, json};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use sys::knobs::{Change, Restored};
 
-/// Put an app in front of the others, see what that did, and let go
+/// Make an app the foreground, show its effect, and undo it
 #[derive(Args)]
 pub struct Fg {
     /// The root of the system to read and change
@@ -26,38 +26,37 @@ pub struct Fg {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Put an app in front, and say what that changed
+    /// Make an app the foreground and print the changes
     ///
-    /// Background apps get memory limits of their own, and reclaim passes over the memory of the
-    /// app in front. Every disk under the frontrow scheduler serves that app first. A disk with one
-    /// hardware queue that is not under it gets BFQ, with weights for both.
-    /// `frontrow fg release` undoes all of it. Where frontrowd runs, it does this, and the
-    /// app stays in front, whichever has the focus, until it ends or is released.
+    /// Background apps get memory limits of their own, and reclaim spares the memory of the
+    /// foreground app. Disks under the frontrow scheduler serve it first. Disks under another
+    /// scheduler and with one hardware queue get BFQ with a weight for each app. `frontrow fg
+    /// release` undoes all changes. If frontrowd runs, it makes them, and the app stays the
+    /// foreground until it ends or is released, whichever app has the focus.
     Set(Set),
-    /// Show who is in front, why, what was changed for it and what it cost the others
+    /// Show the foreground app, the reason, the changes, and what they cost background apps
     Status(Format),
-    /// Put everything back as it was
+    /// Undo all changes
     ///
-    /// Where frontrowd runs, it begins again with the next change of focus.
+    /// If frontrowd runs, it makes no change until the focus changes.
     Release(Format),
-    /// Keep in front whichever app has the focus (frontrowd, a service of systemd's)
+    /// Make the focused app the foreground (frontrowd, a systemd service)
     ///
-    /// Several tell it which app that is. GNOME's compositor marks the apps that systemd has
-    /// started (the attribute user.xdg.inactive-since of their cgroups). Android has its top-app
-    /// cpuset. Users have `frontrow fg set`, and org.frontrow.Foreground1 on the system's D-Bus
-    /// (SetForeground with a process id, Release, Status). Everything is as it was when it
-    /// ends; what a killed one left is undone by the next, and by `frontrow fg release`.
+    /// It learns the focus from several sources. GNOME's compositor marks the apps that systemd has
+    /// started (attribute user.xdg.inactive-since of their cgroups). Android has a cpuset top-app.
+    /// Users have `frontrow fg set`, and org.frontrow.Foreground1 on the system's D-Bus
+    /// (SetForeground with a process id, Release, Status). At its end it undoes all changes. If it
+    /// was killed, its next start or `frontrow fg release` undoes them.
     Daemon(daemon::Options),
     /// Tell frontrowd which app of this session has the focus
     ///
-    /// For desktops that do not say so themselves (GNOME does). It runs in the session, as its
-    /// user, until that ends: a line in its autostart, or `systemctl --user enable --now
-    /// frontrow-follow`. On X11 it goes by what the window manager writes on the root window
-    /// (_NET_ACTIVE_WINDOW), and by the X server's word for the window's process. It also tells
-    /// how much is visible of the other windows. On Wayland it goes by
+    /// For desktops that do not report the focus (GNOME does). It runs as the session's user, from
+    /// the session's autostart or by `systemctl --user enable --now frontrow-follow`. On X11 it
+    /// reads the active window from the root window (_NET_ACTIVE_WINDOW) and its process from the X
+    /// server; it also reports the visible area of other windows. On Wayland it uses
     /// wlr-foreign-toplevel-management (sway, labwc, Hyprland and others), for apps that have
-    /// units of their own. Under KDE it needs KWin's script `frontrow-follow`, which you enable.
-    /// What it put in front it lets go at its end.
+    /// systemd units of their own. KDE needs KWin's script `frontrow-follow`, which you enable. At
+    /// its end it releases the foreground that it has set.
     Follow(follow::Options),
 }
 
@@ -65,12 +64,13 @@ enum Action {
 struct Set {
     /// A process, or a cgroup as /proc/PID/cgroup shows it
     #[arg(required = true, value_name = "PID|CGROUP")]
-    front: Vec<String>,
-    /// A cgroup that is behind; if none is given, the other apps of the same app.slice
-    #[arg(long, value_name = "PID|CGROUP")]
-    behind: Vec<String>,
-    /// Cgroup of a visible but inactive app, with its share of the screen in percent. It comes
-    /// next, with that weight beside the 100 of the app in front
+    foreground: Vec<String>,
+    /// Background process or cgroup; can be given several times [default: all other apps of the
+    /// same app.slice]
+    #[arg(long = "behind", value_name = "PID|CGROUP")]
+    background: Vec<String>,
+    /// Process or cgroup of a visible but inactive app, with its share of the screen in percent. It
+    /// is served after the foreground app, with this weight beside its 100
     #[arg(long, value_name = "PID|CGROUP=PERCENT")]
     visible: Vec<String>,
     #[command(flatten)]
@@ -107,25 +107,25 @@ impl Format {
 
 fn set(root: &Path, action: &Set) -> Result<(), Failure> {
     let order = Order {
-        front: resolve(root, &action.front)?,
+        foreground: resolve(root, &action.foreground)?,
         visible: visible(root, &action.visible)?,
-        behind: resolve(root, &action.behind)?,
+        background: resolve(root, &action.background)?,
     };
-    let (grounds, changes) = match ask(root, Request::Set(order.clone()))? {
-        Some(Reply::Set { grounds, changes }) => (grounds, changes),
+    let (roles, changes) = match ask(root, Request::Set(order.clone()))? {
+        Some(Reply::Set { roles, changes }) => (roles, changes),
         None => set_alone(root, &order).map_err(failure)?,
         Some(_) => return Err(failure(Error::Garbled)),
     };
-    let mut value = json!(grounds);
+    let mut value = json!(roles);
     value["changes"] = json!(changes);
-    action.format.print(words::set(&grounds, &changes), &value)
+    action.format.print(words::set(&roles, &changes), &value)
 }
 
 /// Without a daemon; it stays so until somebody releases it.
-fn set_alone(root: &Path, order: &Order) -> Result<(Grounds, Vec<Change>), Error> {
-    let grounds = order.grounds(root)?;
-    let changes = foreground::hold(root, &grounds, Parts::ALL)?;
-    Ok((grounds, changes))
+fn set_alone(root: &Path, order: &Order) -> Result<(Roles, Vec<Change>), Error> {
+    let roles = order.roles(root)?;
+    let changes = foreground::apply(root, &roles, Parts::ALL)?;
+    Ok((roles, changes))
 }
 
 fn resolve(root: &Path, what: &[String]) -> Result<Vec<Cgroup>, Failure> {
@@ -144,7 +144,9 @@ fn visible(root: &Path, what: &[String]) -> Result<Vec<Visible>, Failure> {
             }),
             _ => Err(Failure::new(
                 Exit::Usage,
-                format_args!("{it}: give how much of the screen is seen of it, as in {name}=30"),
+                format_args!(
+                    "{it}: give the visible share of the screen in percent, such as {name}=30"
+                ),
             )),
         }
     });

@@ -1,16 +1,16 @@
 //! `frontrow iopro`: who waits for what.
 
-pub mod chosen;
 mod export;
 pub(crate) mod linked;
 mod record;
 mod report;
+pub mod scope;
 mod top;
 
 use crate::exit::Failure;
 use clap::Subcommand;
 
-/// See who waits for what, from the system call to the flash chip
+/// Show which tasks wait for storage, and why, from the system call to the flash chip
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -19,25 +19,25 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Record what happens to all I/O, for a command, a process, a cgroup or the whole system
+    /// Record all I/O while a command, a process, a cgroup or the system runs
     ///
-    /// Everything is recorded whatever is chosen, since a process mostly waits for others; what is
-    /// chosen is whose waiting reports are about, and when the recording ends. It needs root.
+    /// All I/O of the system is recorded, since a process mostly waits for the I/O of others. The
+    /// arguments choose whose waits the report is about, and when the recording ends. It needs
+    /// root.
     Record(record::Record),
-    /// Say who waited, how long, in which layer and why
+    /// Report who waited, how long, in which layer and why
     Report(report::Report),
     /// Show live who waits, how long, in which layer and why
     ///
-    /// The same as of a recording's report, for each second anew: of waits that ended in it. Of
-    /// what is over nothing is kept. On a terminal each replaces the one before; elsewhere they
-    /// come one after the other. It needs root. Without a choice it is about the whole system,
-    /// until Ctrl-C.
+    /// For each second it shows the report of the waits that ended in it, and keeps nothing of
+    /// earlier ones. On a terminal each report replaces the last one; otherwise they follow each
+    /// other. It needs root. Without a choice it covers the whole system, until Ctrl-C.
     Top(top::Top),
     /// Write a recording in the format of another tool
     Export(export::Export),
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Result<(), Failure> {
     match args.action {
         Action::Record(args) => record::run(args),

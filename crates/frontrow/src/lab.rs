@@ -1,161 +1,126 @@
-//! `frontrow lab`: experiments on stock kernels in emulated machines.
+//! `frontrow-lab`: experiments on stock kernels in emulated machines.
 
 mod ageing;
-mod exec;
+pub mod exec;
 mod kernel;
-mod powercut;
-mod torture;
+pub mod powercut;
+pub mod torture;
 
+use crate::atomic_file;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json as json_of, print_text, table_options};
+use crate::program::own_commit;
 use crate::progress;
 use crate::seeds::Seeds;
-use crate::whole;
 use ::lab::{Cache, Error, Name, Request, Shell, Sources, Watcher};
 use ageing::Ageing;
-use clap::Subcommand;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use kernel::Choice as KernelChoice;
-use record::{Experiment, ResultFile, Scale, Summary, html, markdown, picture, table};
+use liblzma::read::XzDecoder;
+use record::{Experiment, Policy, ResultFile, Scale, Summary, html, markdown, picture, table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::{fs, thread};
 
-/// Run experiments on stock kernels in emulated machines
+/// List all experiments
 #[derive(clap::Args)]
-pub struct Args {
-    #[command(subcommand)]
-    action: Action,
+pub struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    /// Run an experiment and print its table
-    Run(Run),
-    /// List the experiments
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show what an experiment does, or the result in a directory
-    Show {
-        /// An experiment's name, or a directory with a result.json
-        what: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-        /// Print the result in a directory as Markdown
-        #[arg(long, conflicts_with = "json")]
-        markdown: bool,
-        /// Print all of the result's figures, and what was promised
-        #[arg(long, conflicts_with_all = ["json", "markdown"])]
-        details: bool,
-    },
-    /// Try what the kernel modules withstand: changes, faults and races under load
-    Torture(torture::Torture),
-    /// Cut the power of a phone at any operation, and see what is left of its files
-    ///
-    /// A guest uses a small phone and defragments it, and the device writes down what it is told.
-    /// That is played again here, by the same flash core, as often as the power is cut. That is at
-    /// each program and erase of the defragmentation, and at random points of all of it. After each
-    /// cut the device recovers, e2fsck replays the journal and finds nothing else, and all files
-    /// that nobody was changing are read.
-    Powercut(powercut::PowerCut),
-    /// Open a shell in a guest with all modules loaded and the device mounted
-    Shell(OpenShell),
-    /// Run a command in a guest with the device mounted, and bring out what it leaves
-    ///
-    /// It runs in the device's file system. What it puts into /out goes to the directory of
-    /// --out, and so do the files `stdout` and `stderr`. `frontrow` is there too.
-    Exec(exec::Exec),
+/// Show an experiment or a result
+#[derive(clap::Args)]
+pub struct Show {
+    /// Name of an experiment, a directory with a result.json, or a result file, also compressed by
+    /// xz
+    what: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Print the result as Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Print all figures of the result, and its bars
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    details: bool,
 }
 
+/// Open a shell in a guest with all modules loaded and the device mounted
 #[derive(clap::Args)]
-struct OpenShell {
+pub struct OpenShell {
     #[command(flatten)]
     kernel: KernelChoice,
-    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, usb-stick-slow, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
+    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, usb-stick-slow, nvme-dramless, zero, or the path of a profile that ends in .toml. Append `:fresh` for a device that is not aged
     #[arg(long, default_value = "emmc")]
     device: String,
-    /// The policy it starts with
+    /// Policy at the start
     #[arg(long, default_value = "mq-deadline")]
-    policy: String,
-    /// More programs, such as fio,blktrace,strace
+    policy: Policy,
+    /// Additional programs, such as fio,blktrace,strace
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM,…")]
     with: Vec<String>,
-    /// CPUs
+    /// Number of CPUs
     #[arg(long, default_value_t = 2)]
     cpus: u32,
 }
 
+/// Run an experiment and print its table
 #[derive(clap::Args)]
-struct Run {
-    /// The experiment; `frontrow lab list` names them
+pub struct Run {
+    /// Name of the experiment; `frontrow-lab list` shows all
     experiment: String,
     #[command(flatten)]
     kernel: KernelChoice,
-    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, usb-stick-slow, nvme-dramless, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged [default: the experiment's]
+    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, usb-stick-slow, nvme-dramless, zero, or the path of a profile that ends in .toml. Append `:fresh` for a device that is not aged [default: the experiment's]
     #[arg(long)]
     device: Option<String>,
-    /// Only these policies instead of all the experiment's
+    /// Run only these policies
     #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
-    policy: Vec<String>,
-    /// One guest for each of these seeds and each policy: A..B, both included, or one number
+    policy: Vec<Policy>,
+    /// Run one guest for each policy and each of these seeds: A..B (inclusive), or one number
     #[arg(long, default_value = "1..5", value_name = "A..B")]
     seeds: Seeds,
-    /// How large the runs are: demo, full (the papers' sizes), or a part of full such as 0.1
+    /// Sizes: demo, full (the papers' sizes), or a fraction of full such as 0.1
     #[arg(long, default_value = "demo")]
     scale: Scale,
-    /// Guests at once [default: one for each core]
+    /// Number of concurrent guests [default: one for each core]
     #[arg(long, value_name = "N")]
     jobs: Option<std::num::NonZeroUsize>,
-    /// Only these workloads
+    /// Run only these workloads
     #[arg(long, value_delimiter = ',', value_name = "WORKLOAD,…")]
     workload: Vec<String>,
-    /// Only these loads
+    /// Run only these loads
     #[arg(long, value_delimiter = ',', value_name = "LOAD,…")]
     load: Vec<String>,
-    /// The block trace that the experiment plays, where it plays one
+    /// Block trace for experiments that replay one
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Keep the result of each guest that is done: if the run is interrupted, the same command goes on
+    /// Keep the results of finished guests, so that the same command continues after an
+    /// interruption
     #[arg(long)]
     keep: bool,
-    /// Write result.json, report.html and the headline as picture.svg into this directory
+    /// Write result.json, report.html and picture.svg to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the result as JSON instead of the table
     #[arg(long)]
     json: bool,
-    /// Print all figures, and what was promised
+    /// Print all figures and bars
     #[arg(long, conflicts_with = "json")]
     details: bool,
 }
 
-/// Does what the command line says.
-pub fn run(args: Args) -> Result<(), Failure> {
-    match args.action {
-        Action::Run(args) => run_experiment(args),
-        Action::Shell(args) => open_shell(args),
-        Action::Exec(args) => exec::run(args),
-        Action::Torture(args) => torture::run(args),
-        Action::Powercut(args) => powercut::run(args),
-        Action::List { json } => list(json),
-        Action::Show {
-            what,
-            json,
-            markdown,
-            details,
-        } => show(&what, json, markdown, details),
-    }
-}
+/// Magic bytes of an xz file.
+const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 
-fn run_experiment(args: Run) -> Result<(), Failure> {
+/// Runs an experiment.
+pub fn run(args: Run) -> Result<(), Failure> {
     let sources = Sources::here();
     let experiment = chosen(sources.experiment(&args.experiment)?, &args)?;
     let device = sources.device(args.device.as_ref().unwrap_or(&experiment.device))?;
@@ -178,7 +143,10 @@ fn run_experiment(args: Run) -> Result<(), Failure> {
     let progress = Progress::new();
     let result = ::lab::run(&cache, &sources, &request, &progress, &stop);
     progress.end();
-    let result = result?;
+    let mut result = result?;
+    if let Some(commit) = own_commit() {
+        result.inputs.items.insert("commit".to_owned(), commit);
+    }
     if let Some(out) = &args.out {
         write(out, &result)?;
     }
@@ -189,7 +157,8 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, Into::into)
 }
 
-fn open_shell(args: OpenShell) -> Result<(), Failure> {
+/// Opens a shell.
+pub fn open_shell(args: OpenShell) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let (sources, cache) = (Sources::here(), Cache::of_user()?);
     let shell = Shell {
@@ -209,19 +178,20 @@ fn open_shell(args: OpenShell) -> Result<(), Failure> {
     )?)
 }
 
-/// The experiment cut down to what the command line asks for.
+/// The experiment, restricted by the command line.
 fn chosen(mut experiment: Experiment, args: &Run) -> Result<Experiment, Failure> {
     if !args.policy.is_empty() {
         experiment.policies.clone_from(&args.policy);
     }
-    let wanted = |names: &[String], name: &String| names.is_empty() || names.contains(name);
+    let wanted =
+        |names: &[String], name: &str| names.is_empty() || names.iter().any(|it| it == name);
     let runs = experiment.runs.iter();
     let known: Vec<_> = runs
         .map(|run| format!("{} {}", run.workload, run.load))
         .collect();
-    experiment
-        .runs
-        .retain(|run| wanted(&args.workload, &run.workload) && wanted(&args.load, &run.load));
+    experiment.runs.retain(|run| {
+        wanted(&args.workload, run.workload.name) && wanted(&args.load, run.load.name())
+    });
     if experiment.runs.is_empty() {
         return Err(Failure::new(
             Exit::Usage,
@@ -240,10 +210,10 @@ fn write(out: &Path, result: &ResultFile) -> Result<(), Failure> {
         ("result.json", json_of(result)?),
         ("report.html", html::render(result)),
     ] {
-        whole::write(&out.join(name), text)?;
+        atomic_file::write(&out.join(name), text)?;
     }
     if let Some(picture) = picture::render(&Summary::of(result)) {
-        whole::write(&out.join("picture.svg"), picture)?;
+        atomic_file::write(&out.join("picture.svg"), picture)?;
     }
     Ok(())
 }
@@ -258,9 +228,10 @@ fn print(result: &ResultFile, json: bool, details: bool) -> Result<(), Failure> 
     }
 }
 
-fn list(json: bool) -> Result<(), Failure> {
+/// Prints the experiments.
+pub fn list(args: List) -> Result<(), Failure> {
     let experiments = Sources::here().experiments()?;
-    if json {
+    if args.json {
         return print_text(&json_of(&experiments)?);
     }
     let lines = experiments.iter();
@@ -268,9 +239,15 @@ fn list(json: bool) -> Result<(), Failure> {
     print_text(&lines.collect::<String>())
 }
 
-fn show(what: &str, json: bool, markdown: bool, details: bool) -> Result<(), Failure> {
-    let path = Path::new(what).join("result.json");
-    if path.is_file() {
+/// Prints an experiment or a result.
+pub fn show(args: Show) -> Result<(), Failure> {
+    let Show {
+        what,
+        json,
+        markdown,
+        details,
+    } = args;
+    if let Some(path) = result_of(Path::new(&what)) {
         let result = read_result(&path)?;
         return match markdown {
             true => print_text(&markdown::render(&result)),
@@ -280,10 +257,12 @@ fn show(what: &str, json: bool, markdown: bool, details: bool) -> Result<(), Fai
     if markdown {
         return Err(Failure::new(
             Exit::Usage,
-            format_args!("{what} has no result.json: give the directory of `lab run --out`"),
+            format_args!(
+                "{what} is no result: give the directory of `frontrow-lab run --out`, or a file like docs/results/kept/*.json.xz"
+            ),
         ));
     }
-    let experiment = Sources::here().experiment(what)?;
+    let experiment = Sources::here().experiment(&what)?;
     if json {
         return print_text(&json_of(&experiment)?);
     }
@@ -293,7 +272,7 @@ fn show(what: &str, json: bool, markdown: bool, details: bool) -> Result<(), Fai
 fn description(experiment: &Experiment) -> String {
     let mut lines = vec![
         format!("{}: {}", experiment.name, experiment.title),
-        format!("policies: {}", experiment.policies.join(", ")),
+        format!("policies: {}", names(&experiment.policies)),
         format!("device:   {}", experiment.device),
         format!("memory:   {} MiB", experiment.memory_mib),
         format!(
@@ -309,9 +288,25 @@ fn description(experiment: &Experiment) -> String {
     lines.join("\n") + "\n"
 }
 
+fn names(policies: &[Policy]) -> String {
+    let names: Vec<&str> = policies.iter().map(Policy::name).collect();
+    names.join(", ")
+}
+
+/// Path of the result file `what`, which is the file or its directory.
+fn result_of(what: &Path) -> Option<PathBuf> {
+    let in_directory = what.join("result.json");
+    if in_directory.is_file() {
+        return Some(in_directory);
+    }
+    let name = what.to_string_lossy();
+    let is_result = name.ends_with(".json") || name.ends_with(".json.xz");
+    is_result.then(|| what.to_owned())
+}
+
 fn read_result(path: &Path) -> Result<ResultFile, Failure> {
     let path_shown = path.display();
-    let text = fs::read(path).map_err(|error| {
+    let text = read_unpacked(path).map_err(|error| {
         let sentence = format_args!("cannot read {path_shown}: {error}");
         Failure::new(Exit::from(&error), sentence)
     })?;
@@ -319,6 +314,17 @@ fn read_result(path: &Path) -> Result<ResultFile, Failure> {
         let sentence = format_args!("{path_shown} is no result of an experiment: {error}");
         Failure::new(Exit::Usage, sentence)
     })
+}
+
+/// Content of a file, decompressed if it is an xz file.
+fn read_unpacked(path: &Path) -> io::Result<Vec<u8>> {
+    let packed = fs::read(path)?;
+    if !packed.starts_with(XZ_MAGIC) {
+        return Ok(packed);
+    }
+    let mut unpacked = Vec::new();
+    XzDecoder::new(packed.as_slice()).read_to_end(&mut unpacked)?;
+    Ok(unpacked)
 }
 
 impl From<Error> for Failure {
@@ -331,13 +337,13 @@ impl From<Error> for Failure {
             Error::NoTool { .. } | Error::NoArchive | Error::Package { .. } => Exit::Missing,
             Error::Guest(_) => Exit::Guest,
             Error::Interrupted => Exit::Interrupted,
-            Error::File { .. } | Error::Tool { .. } | Error::Spec(_) => Exit::Internal,
+            Error::File(_) | Error::Tool { .. } | Error::Spec(_) => Exit::Internal,
         };
         Failure::new(exit, error)
     }
 }
 
-/// How far the guests are: bars on a terminal, a line for each guest elsewhere.
+/// Progress of the guests: bars on a terminal, otherwise a line for each guest.
 struct Progress {
     bars: MultiProgress,
     total: ProgressBar,
@@ -383,7 +389,7 @@ fn label(guest: &Name) -> String {
     format!("{} seed {}", guest.policy, guest.seed)
 }
 
-/// By the guests that are done: before the first one nobody knows.
+/// Estimated from finished guests; None before the first one ends.
 fn left(state: &ProgressState, out: &mut dyn Write) {
     let (done, all) = (state.pos(), state.len().unwrap_or_default());
     // A bar that cannot be drawn is no reason to fail.

@@ -16,23 +16,23 @@ use clap::{Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use sys::PathError;
 
-/// Start an app faster: load what its start needs in a few large reads, then start it.
+/// Start an app faster: load the pages that its start needs in a few large reads, then start it
 ///
-/// The profile comes from `frontrow launch record -- APP`. An app whose name is that of a
-/// subcommand is started with `frontrow launch -- APP`. Whatever is wrong with the
-/// profile, the app starts.
+/// `frontrow launch record -- APP` makes the profile. An app with the name of a subcommand is
+/// started by `frontrow launch -- APP`. A missing or invalid profile never prevents the start.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
 
-    /// The profile's name [default: the program's]
+    /// Name of the profile [default: the program's name]
     #[arg(long)]
     name: Option<String>,
 
-    /// When to load, instead of what the profile says
+    /// When to load; overrides the profile
     #[arg(long, value_enum, hide = true)]
     timing: Option<When>,
 
@@ -48,15 +48,15 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Start an app and record what its start touches
+    /// Start an app and record the pages that its start touches
     Record(record::Record),
-    /// Show what would be read, and draw it as a map of the device's blocks
+    /// Show the planned reads, and draw them as a map of the device's blocks
     Plan(plan::Plan),
-    /// Start an app through Frontrow from its menu entry or its systemd unit
+    /// Start an app through Frontrow whenever its menu entry or systemd unit starts it
     Install(install::Install),
-    /// Measure how long the device takes for reads by their size, to know which gaps to read
+    /// Measure the device's read time by size, which decides which gaps are read
     Calibrate(calibrate::Calibrate),
-    /// Compare an app's cold start with and without loading, on this machine
+    /// Compare an app's cold start with and without loading on this machine
     Bench(bench::Bench),
 }
 
@@ -77,7 +77,7 @@ impl From<When> for Timing {
     }
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: Args) -> Result<(), Failure> {
     match args.action {
         Some(Action::Record(args)) => record::run(args),
@@ -89,7 +89,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// The profile's name: as given, or the program's file name.
+/// Name of the profile: as given, or the program's file name.
 fn profile_name(name: Option<&str>, program: &OsString) -> Result<String, Failure> {
     if let Some(name) = name {
         return Ok(name.to_owned());
@@ -100,13 +100,13 @@ fn profile_name(name: Option<&str>, program: &OsString) -> Result<String, Failur
         .ok_or_else(|| Failure::new(Exit::Usage, "the app has no name: give one with --name"))
 }
 
-/// Where a device's table is.
+/// Path of a device's table of read times.
 fn latency_path(store: &Store, device: &str) -> PathBuf {
     let name = device.replace('/', "!");
     store.directory().join(format!("latency-{name}.json"))
 }
 
-/// A device's table, if it was calibrated.
+/// A device's table of read times; None if it was not calibrated.
 fn latency(store: &Store, device: &str) -> Option<Latency> {
     let text = fs::read_to_string(latency_path(store, device)).ok()?;
     serde_json::from_str(&text).ok()
@@ -118,7 +118,7 @@ impl From<StoreError> for Failure {
             StoreError::Name(_) | StoreError::NoPlace => Exit::Usage,
             StoreError::Missing { .. } => Exit::Missing,
             StoreError::NotOwn { .. } | StoreError::Bad { .. } => Exit::Refused,
-            StoreError::File { source, .. } => source.into(),
+            StoreError::File(PathError { source, .. }) => source.into(),
         };
         Failure::new(exit, error)
     }

@@ -1,7 +1,8 @@
-//! `frontrow man`: the man pages of every command, from the command line's own
+//! `frontrow man` and `frontrow-lab man`: the man pages of every command, from the command line's own
 //! definition.
 
 use crate::exit::{CODES, Exit, Failure};
+use crate::program::Program;
 use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -11,13 +12,14 @@ use std::path::{Path, PathBuf};
 
 /// Write the man pages of every command.
 #[derive(Args)]
+#[command(hide = true)]
 pub struct Pages {
-    /// Where to write them; made if it is not there.
+    /// Directory for the pages; it is made if it does not exist.
     directory: PathBuf,
 }
 
-/// Writes `NAME.1` for `command` and each of its visible subcommands.
-pub fn run(pages: &Pages, command: Command) -> Result<(), Failure> {
+/// Writes `NAME.1` for the program and each of its visible commands.
+pub fn run(pages: Pages, program: &Program) -> Result<(), Failure> {
     let failed = |path: &Path, error: &io::Error| {
         let sentence = format!(
             "cannot write man pages to {}: {error}; give a directory that can be written",
@@ -26,7 +28,7 @@ pub fn run(pages: &Pages, command: Command) -> Result<(), Failure> {
         Failure::new(Exit::Internal, sentence)
     };
     fs::create_dir_all(&pages.directory).map_err(|error| failed(&pages.directory, &error))?;
-    let mut command = command.disable_help_subcommand(true);
+    let mut command = program.whole_line().disable_help_subcommand(true);
     command.build();
     for (name, text) in texts(&command).map_err(|error| failed(&pages.directory, &error))? {
         let path = pages.directory.join(name);
@@ -35,7 +37,7 @@ pub fn run(pages: &Pages, command: Command) -> Result<(), Failure> {
     Ok(())
 }
 
-/// File names and texts of a command's page and those of all below it.
+/// File names and texts of the pages of a command and its subcommands.
 fn texts(command: &Command) -> io::Result<Vec<(String, Vec<u8>)>> {
     let man = Man::new(command.clone())
         .manual("frontrow")

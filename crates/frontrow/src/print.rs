@@ -1,15 +1,15 @@
-//! How commands print: text for people, JSON for programs.
+//! Output of commands: text for users, JSON for programs.
 
 use crate::exit::{Exit, Failure};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
-/// Prints it. A reader that has gone away, as `head` does, is no failure.
+/// Prints text. A closed pipe, as after `| head`, is not an error.
 pub(crate) fn print_text(text: &str) -> Result<(), Failure> {
     print_bytes(text.as_bytes(), io::stdout())
 }
 
-/// The same of what may be no text, to either of the standard streams.
+/// Prints bytes that need not be text to a standard stream.
 pub(crate) fn print_bytes(content: &[u8], mut stream: impl Write) -> Result<(), Failure> {
     let printed = stream.write_all(content).and_then(|()| stream.flush());
     match printed {
@@ -40,8 +40,8 @@ pub(crate) fn table_options() -> record::table::Options {
     }
 }
 
-/// Text with names in it that others have given to files and programs, without what a terminal
-/// would act on: whoever has root list their files could else type for root.
+/// Text without terminal control characters, which names of files and programs of other users may
+/// contain.
 pub(crate) fn plain(text: &str) -> String {
     let is_order = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
     let is_turn = |letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

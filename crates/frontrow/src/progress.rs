@@ -1,11 +1,10 @@
-//! How far long work has come, for somebody who looks.
+//! Progress of long work.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-/// A bar on standard error, drawn as indicatif's `template` says; hidden where that is no
-/// terminal.
+/// A bar on standard error with indicatif's `template`; hidden unless that is a terminal.
 pub fn bar(template: &str) -> ProgressBar {
     let bar = match io::stderr().is_terminal() {
         true => ProgressBar::new(0),
@@ -15,8 +14,8 @@ pub fn bar(template: &str) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// How long the rest of `all` takes, by what is done: `, about 2 minutes left`. Nothing before the
-/// first is done, and for some seconds.
+/// Estimated time for the rest of `all`: `, about 2 minutes left`. Empty for the first seconds, and
+/// until the first part is done.
 pub fn left(elapsed: Duration, done: u64, all: u64) -> String {
     let left = elapsed.mul_f64(all.saturating_sub(done) as f64 / done.max(1) as f64);
     match done > 0 && left > Duration::from_secs(5) {

@@ -1,7 +1,7 @@
-//! `frontrow replay`: traces, played through the flash core, onto a device or in a directory.
+//! `frontrow-lab replay`: traces, played through the flash core, onto a device or in a directory.
 
-mod grounds;
 mod recorded;
+mod roles;
 
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
@@ -14,65 +14,65 @@ use ::replay::{
 };
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use grounds::{Grounds, Play};
 use lab::Sources;
 use record::number::{count, with_unit};
+use roles::{Play, RoleArgs};
 use serde::Serialize;
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use sys::PathError;
 
-/// Play traces again: through the emulated flash device, onto a device or file, or in a directory
+/// Replay traces: through the emulated flash device, onto a device or file, or in a directory
 ///
 /// Without --onto the trace goes through the flash core in this process, as fast as it can be
-/// computed, and what it would have programmed is counted. Addresses that the trace does not
-/// touch are left out, so it fits on a device as large as what it touches.
+/// computed, and the result has the bytes that flash would program. Addresses that the trace does
+/// not touch are removed, so the device need only be as large as the touched ones.
 ///
-/// System calls (of strace or of `frontrow iopro record`) are made again in the directory that
-/// --onto names. All paths of the trace are below it, and nothing else is touched. What the
-/// trace reads before it writes it is written there first. Anywhere else they are played as what
-/// they read, write and flush, as if nothing were cached.
+/// System calls (of strace or of `frontrow iopro record`) are repeated in the directory that --onto
+/// names. All paths of the trace are below it, and no other file is touched. Data that the trace
+/// reads before writing are written first. On a device or a file, the reads, writes and flushes of
+/// the calls are replayed without a cache.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Traces, one after the other; compressed by gzip or not
+    /// Traces, played one after the other; gzip is supported
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
 
-    /// Their format: phone (MobileBlockIOTraces), blkparse (its text), fio (write_iolog) or
-    /// strace (-f -ttt -T -y) [default: found from the first line; recordings of iopro are
-    /// known by themselves]
+    /// Format of the traces: phone (MobileBlockIOTraces), blkparse (its text), fio (write_iolog) or
+    /// strace (-f -ttt -T -y) [default: found from the first line; iopro recordings are recognized]
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
 
-    /// When an operation is issued: as soon as another has ended, at its time in the trace, or
-    /// after what its thread did before
+    /// When an operation is issued: when another one ends, at its time in the trace, or after the
+    /// previous one of its thread
     #[arg(long, default_value = "closed")]
     pace: PaceName,
 
-    /// Operations under way at once, for --pace closed
+    /// Number of concurrent operations, for --pace closed
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     depth: u32,
 
-    /// For --pace mixed: a thread's pause up to this is kept from the end of its last
-    /// operation, a longer one waits for the time in the trace
+    /// With --pace mixed, keep a thread's pauses of up to this time; after a longer pause, wait for
+    /// the operation's time in the trace
     #[arg(long, value_name = "MS", default_value_t = 100)]
     think: u64,
 
-    /// Leave out what happened before so many seconds of the trace, counted from its begin
+    /// Skip this many seconds from the start of the trace
     #[arg(long, value_name = "S", default_value_t = 0.0, value_parser = seconds)]
     from: f64,
 
-    /// Leave out what happened later than so many seconds after that
+    /// Play only this many seconds after that
     #[arg(long, value_name = "S", value_parser = seconds)]
     length: Option<f64>,
 
-    /// Make all times of the trace so many times shorter
+    /// Divide all times of the trace by this factor
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
     speed: f64,
 
-    /// Play it so many times
+    /// Number of repetitions
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..))]
     loops: u32,
@@ -84,7 +84,7 @@ pub struct Args {
     file: OnFile,
 
     #[command(flatten)]
-    grounds: Grounds,
+    roles: RoleArgs,
 
     /// Print the result as JSON
     #[arg(long)]
@@ -96,11 +96,11 @@ struct OnFlash {
     /// The emulated device: emmc, ufs, zero, or the path of a profile that ends in .toml
     #[arg(long, default_value = "ufs", conflicts_with = "onto")]
     device: String,
-    /// Share of it that the trace's data take; they are written before the trace begins
+    /// Part of the device that holds the trace's data, which are written first
     #[arg(long, value_name = "PERCENT", default_value_t = 80, conflicts_with = "onto",
           value_parser = clap::value_parser!(u32).range(1..=100))]
     fill: u32,
-    /// Flash beyond what the host sees
+    /// Flash capacity beyond the size of the device
     #[arg(long, value_name = "PERCENT", default_value_t = 7, conflicts_with = "onto",
           value_parser = clap::value_parser!(u32).range(0..=1000))]
     spare: u32,
@@ -108,19 +108,19 @@ struct OnFlash {
 
 #[derive(clap::Args)]
 struct OnFile {
-    /// Onto this block device, file or directory, in real time; a file, or for system calls a
-    /// directory, is made if it is not there
+    /// Block device, file or directory to replay onto, in real time; a missing file (or directory,
+    /// for system calls) is made
     #[arg(long, value_name = "PATH")]
     onto: Option<PathBuf>,
-    /// Overwrite what is there: all data of the device or file are lost, and in a directory the
-    /// files that the trace has
+    /// Overwrite the device or file (all of its data are lost), or in a directory the files of the
+    /// trace
     #[arg(long, requires = "onto")]
     overwrite: bool,
-    /// Go through the page cache instead of directly to the device
+    /// Use the page cache instead of direct I/O
     #[arg(long, requires = "onto")]
     buffered: bool,
-    /// Write all that the trace touches before it begins: what nobody wrote, flash reads in no
-    /// time
+    /// Write all addresses that the trace touches before it starts; flash reads unwritten pages
+    /// without delay
     #[arg(long, requires = "onto")]
     prepare: bool,
 }
@@ -151,7 +151,7 @@ fn speed(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What a replay through the flash core says.
+/// Result of a replay through the flash core.
 #[derive(Serialize)]
 struct FlashReport {
     device: String,
@@ -227,7 +227,7 @@ fn onto_directory(
     if args.file.buffered {
         return Err(Failure::new(
             Exit::Usage,
-            "in a directory files are opened as they were in the trace: leave --buffered away",
+            "in a directory, files are opened with the flags of the trace: omit --buffered",
         ));
     }
     let place = Place {
@@ -328,8 +328,8 @@ fn onto_file(
         prepare: args.file.prepare,
         claimed: false,
     };
-    if !args.grounds.front.is_empty() {
-        return args.grounds.play(&Play {
+    if !args.roles.foreground.is_empty() {
+        return args.roles.play(&Play {
             trace,
             pace,
             loops: args.loops,
@@ -347,7 +347,7 @@ fn onto_file(
     Ok(file_text(&result, path))
 }
 
-/// Other commands take `vda` for the disk; here it would be a file of that name.
+/// Other commands accept `vda` for a disk; here it would be a file name.
 fn refuse_name_of_disk(path: &Path) -> Result<(), Failure> {
     let is_name = path.components().count() == 1 && !path.starts_with(".") && !path.exists();
     if !is_name || !Path::new("/sys/class/block").join(path).exists() {
@@ -424,7 +424,7 @@ fn flash_text(report: &FlashReport) -> String {
     text
 }
 
-/// What only some devices have: a map in flash, a write buffer, suspension.
+/// Statistics that only some devices have: map in flash, write buffer, suspension.
 fn inner_text(text: &mut String, counters: &Counters) {
     let of = |part: u64, all: u64| 100.0 * part as f64 / all as f64;
     if counters.map_look_ups > 0 {
@@ -466,7 +466,7 @@ fn times_text<'a>(text: &mut String, times: impl Iterator<Item = (&'static str, 
 }
 
 fn failed(error: Error) -> Failure {
-    let Error::Io { path, source, .. } = &error else {
+    let Error::Io(PathError { path, source, .. }) = &error else {
         let exit = match &error {
             Error::Interrupted => Exit::Interrupted,
             Error::Wrong { .. } | Error::Failed(_) | Error::Stuck => Exit::Internal,

@@ -3,20 +3,21 @@
 use crate::exit::{Exit, Failure};
 use crate::print::print_text;
 use clap::{Args, Subcommand};
-use device::Device;
-use kmod::{Source, Tree, Wanted};
-use knobs::Change;
-use sched::{Boost, Counters, Error, Module, Status};
+use module::kmod::{Source, Tree, Wanted};
+use module::sched::{Boost, Counters, Error, Module, Status};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
+use sys::PathError;
+use sys::device::Device;
+use sys::knobs::Change;
 
 /// Build, enable, disable and watch the frontrow I/O scheduler
 #[derive(Args)]
 pub struct Sched {
-    /// The root of the system to read and change
+    /// Root directory of the system to read and change
     #[arg(long, global = true, hide = true, default_value = "/")]
     sysroot: PathBuf,
     #[command(subcommand)]
@@ -25,17 +26,17 @@ pub struct Sched {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Put a device under the scheduler, and say what that changed
+    /// Use the scheduler for a device, and print the changes
     ///
-    /// Loads the module if needed, sets the device's scheduler, gives it enough request tags
-    /// and turns writeback throttling off. `frontrow sched disable` undoes all of it.
+    /// Loads the module if necessary, sets the device's scheduler, raises its number of request
+    /// tags, and turns writeback throttling off. `frontrow sched disable` undoes all changes.
     Enable(Enable),
-    /// Put back what `enable` changed
+    /// Undo the changes of `enable`
     Disable(Disable),
-    /// Count this boot as one that went well (frontrow-settled.timer runs this)
+    /// Record that this boot succeeded (run by frontrow-settled.timer)
     #[command(hide = true)]
     Settled,
-    /// Show what devices are under and how often somebody waited on a background write
+    /// Show the scheduler of each device, and how often tasks waited for a background write
     Status(ShowStatus),
     /// Build the module for a kernel
     Build(Build),
@@ -47,13 +48,15 @@ enum Action {
 struct Enable {
     /// A disk (sda, /dev/sda), a partition of it, or a directory on it
     device: String,
-    /// Which waits promote the write waited for: all, none, or some of meta,data,journal,discard
+    /// Kinds of waits that promote the awaited write: all, none, or a list of
+    /// meta,data,journal,discard
     #[arg(long, default_value_t = Boost::all())]
     boost: Boost,
     /// Load the module from this file instead of the system's module directory
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,
-    /// Refuse if an earlier boot broke off with it, or frontrow.disable=1 is on the kernel's command line
+    /// Fail if an earlier boot with it did not complete, or if frontrow.disable=1 is on the
+    /// kernel's command line
     #[arg(long)]
     at_boot: bool,
     /// Print JSON
@@ -63,7 +66,7 @@ struct Enable {
 
 #[derive(Args)]
 struct Disable {
-    /// A disk, a partition of it, or a directory on it; all disks that `enable` changed if not given
+    /// A disk, a partition of it, or a directory on it [default: all disks that `enable` changed]
     device: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -72,9 +75,9 @@ struct Disable {
 
 #[derive(Args)]
 struct ShowStatus {
-    /// A disk, a partition of it, or a directory on it; all disks if not given
+    /// A disk, a partition of it, or a directory on it [default: all disks]
     device: Option<String>,
-    /// Count for this long instead of showing what was counted since the scheduler was set
+    /// Count for this time, instead of since the scheduler was set
     #[arg(long, value_name = "SECONDS")]
     watch: Option<u64>,
     /// Print JSON
@@ -86,10 +89,10 @@ struct ShowStatus {
 struct Build {
     #[command(flatten)]
     kernel: Kernel,
-    /// The module's sources; those of this program if not given
+    /// Directory of the module's sources [default: those in this program]
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// Where to put the module and what its build leaves
+    /// Directory for the module and its build files
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print JSON
@@ -101,20 +104,20 @@ struct Build {
 struct PrintAbi {
     #[command(flatten)]
     kernel: Kernel,
-    /// Where to put the header instead of printing it
+    /// Write the header to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 #[derive(Args)]
 struct Kernel {
-    /// The kernel, as `uname -r` prints it; the running one if not given
+    /// Release of the kernel, as `uname -r` prints it [default: the running one]
     #[arg(long, value_name = "RELEASE")]
     kernel: Option<String>,
-    /// Its headers; those of /lib/modules/RELEASE/build if not given
+    /// Directory of the kernel's headers [default: /lib/modules/RELEASE/build]
     #[arg(long, value_name = "DIR")]
     headers: Option<PathBuf>,
-    /// Its type information: BTF, a vmlinux or a vmlinuz; looked for if not given
+    /// Type information of the kernel: BTF, a vmlinux or a vmlinuz [default: searched for]
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
 }
@@ -135,7 +138,7 @@ pub fn run(arguments: Sched) -> Result<(), Failure> {
     match arguments.action {
         Action::Enable(action) => enable(root, action),
         Action::Disable(action) => disable(root, &action),
-        Action::Settled => sched::boot::went_well(root).map_err(failure),
+        Action::Settled => module::sched::boot::went_well(root).map_err(failure),
         Action::Status(action) => status(root, action),
         Action::Build(action) => build(root, action),
         Action::Abi(action) => print_abi(root, action),
@@ -146,12 +149,12 @@ fn enable(root: &Path, action: Enable) -> Result<(), Failure> {
     let device = resolve(root, &action.device)?;
     let module = action.module.map_or(Module::Installed, Module::File);
     if action.at_boot {
-        sched::boot::begin(root).map_err(failure)?;
+        module::sched::boot::begin(root).map_err(failure)?;
     }
-    let enabled = sched::enable(root, &device, &action.boost, &module);
+    let enabled = module::sched::enable(root, &device, &action.boost, &module);
     // What failed in order did the boot no harm, and who asks by hand wants it at boot as well.
     if enabled.is_err() || !action.at_boot {
-        sched::boot::settle(root).map_err(failure)?;
+        module::sched::boot::settle(root).map_err(failure)?;
     }
     let changes = enabled.map_err(failure)?;
     let name = device.name();
@@ -198,8 +201,8 @@ fn disable(root: &Path, action: &Disable) -> Result<(), Failure> {
 }
 
 fn disable_one(root: &Path, device: &Device, as_json: bool) -> Result<(), Failure> {
-    let changes = sched::disable(root, device).map_err(failure)?;
-    sched::boot::settle(root).map_err(failure)?;
+    let changes = module::sched::disable(root, device).map_err(failure)?;
+    module::sched::boot::settle(root).map_err(failure)?;
     let name = device.name();
     if as_json {
         return say(&json!({ "device": name, "changes": changes }).to_string());
@@ -220,7 +223,7 @@ fn status(root: &Path, action: ShowStatus) -> Result<(), Failure> {
     };
     let states = states(root, &devices)?;
     let Some(seconds) = action.watch else {
-        if sched::boot::is_without(root) && !action.json {
+        if module::sched::boot::is_without(root) && !action.json {
             say(&Error::BootFailed.to_string())?;
         }
         return report(
@@ -244,9 +247,9 @@ fn status(root: &Path, action: ShowStatus) -> Result<(), Failure> {
     report(&devices, &later, &period, Some(seconds), action.json)
 }
 
-/// The disks with a medium and a scheduler.
+/// Disks with a medium and a scheduler.
 fn schedulable(root: &Path) -> Result<Vec<Device>, Failure> {
-    let unread = |error: device::Error| failure(error.into());
+    let unread = |error: sys::device::Error| failure(error.into());
     let mut devices = Vec::new();
     for device in Device::all(root).map_err(unread)? {
         let has_medium = device.size_bytes().map_err(unread)? > 0;
@@ -260,7 +263,7 @@ fn schedulable(root: &Path) -> Result<Vec<Device>, Failure> {
 fn states(root: &Path, devices: &[Device]) -> Result<Vec<Status>, Failure> {
     devices
         .iter()
-        .map(|device| sched::status(root, device).map_err(failure))
+        .map(|device| module::sched::status(root, device).map_err(failure))
         .collect()
 }
 
@@ -327,9 +330,9 @@ fn build(root: &Path, action: Build) -> Result<(), Failure> {
     let tree = Tree::find(root, &action.kernel.into()).map_err(|error| failure(error.into()))?;
     let source = match &action.source {
         Some(directory) => Source::read(directory).map_err(|error| failure(error.into()))?,
-        None => sched::build::source(),
+        None => module::sched::build::source(),
     };
-    let module = sched::build::build(&tree, source, &action.out).map_err(failure)?;
+    let module = module::sched::build::build(&tree, source, &action.out).map_err(failure)?;
     if action.json {
         return say(&json!({ "kernel": tree.release, "module": module }).to_string());
     }
@@ -344,11 +347,10 @@ fn print_abi(root: &Path, action: PrintAbi) -> Result<(), Failure> {
     let wanted = Wanted::from(action.kernel);
     let btf = wanted.btf(root).map_err(|error| failure(error.into()))?;
     let headers = wanted.headers(root);
-    let header = sched::build::header(&btf, headers.as_deref()).map_err(failure)?;
+    let header = module::sched::build::header(&btf, headers.as_deref()).map_err(failure)?;
     match action.out {
-        Some(path) => {
-            fs::write(&path, header).map_err(|source| failure(Error::File { path, source }))
-        }
+        Some(path) => fs::write(&path, header)
+            .map_err(|error| failure(PathError::of("access", &path)(error).into())),
         None => say(header.trim_end()),
     }
 }
@@ -364,25 +366,26 @@ fn say(text: &str) -> Result<(), Failure> {
     ))
 }
 
-/// The code that goes with an error of the scheduler's.
+/// Exit code for an error of the scheduler.
 pub(crate) fn failure(error: Error) -> Failure {
     let exit = match &error {
         error if error.is_permission() => Exit::Permission,
         Error::UnknownPolicy(_) | Error::UnknownBoost(_) => Exit::Usage,
-        Error::Device(device::Error::NotFound(_)) => Exit::Usage,
-        Error::Device(device::Error::NoDevice { .. })
+        Error::Device(sys::device::Error::NotFound(_)) => Exit::Usage,
+        Error::Device(sys::device::Error::NoDevice { .. })
         | Error::NoScheduler { .. }
         | Error::NotOffered { .. }
-        | Error::Build(kmod::Error::NoBtf { .. })
+        | Error::Build(module::kmod::Error::NoBtf { .. })
         | Error::Abi { .. } => Exit::Unsupported,
         Error::NoModule { .. }
         | Error::NoModprobe(_)
         | Error::OtherKernel { .. }
-        | Error::Build(kmod::Error::NoHeaders { .. } | kmod::Error::NoMake { .. }) => Exit::Missing,
+        | Error::Build(
+            module::kmod::Error::NoHeaders { .. } | module::kmod::Error::NoMake { .. },
+        ) => Exit::Missing,
         Error::NotOurs { .. } | Error::TurnedOff | Error::BootFailed => Exit::Refused,
-        Error::File { source, .. } | Error::Build(kmod::Error::File { source, .. }) => {
-            source.into()
-        }
+        Error::File(PathError { source, .. })
+        | Error::Build(module::kmod::Error::File(PathError { source, .. })) => source.into(),
         _ => Exit::Internal,
     };
     Failure::new(exit, error)

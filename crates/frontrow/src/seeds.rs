@@ -21,7 +21,7 @@ impl Seeds {
         self.first..=self.last
     }
 
-    /// How many.
+    /// Number of seeds.
     pub fn count(self) -> u64 {
         (self.last - self.first).saturating_add(1)
     }

@@ -4,39 +4,46 @@ use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text};
 use crate::progress;
-use ::snapshot::Error;
+use ::layout::snapshot::Error;
 use clap::Subcommand;
 use record::number::count;
 use std::io;
 use std::path::PathBuf;
+use sys::PathError;
 
-/// Save the layout of an ext4 file system without its data, and lay it out again elsewhere
+/// Save the layout of an ext4 file system without its data, and restore it elsewhere
 ///
-/// A snapshot has where every file lies, and nothing of what is in files. So a file system that
-/// somebody's use has fragmented can be measured on another device. Names of files are
-/// in a snapshot, and so are files of less than about 150 bytes if they are kept in inodes.
+/// A snapshot has the place of every file, but no content. So the fragmentation of a user's file
+/// system can be measured on another device. A snapshot does have file names, and the content of
+/// files below about 150 bytes that are kept in inodes.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
 #[derive(Subcommand)]
-pub enum Snapshot {
-    /// Save the layout of a file system that is not mounted, or mounted read-only
+enum Action {
+    /// Save the layout of a file system that is unmounted, or mounted read-only
     Save {
-        /// A block device (/dev/sda2), or an image of one
+        /// A block device such as /dev/sda2, or an image of one
         source: PathBuf,
-        /// The snapshot, which must not be there yet
+        /// The snapshot file, which must not exist
         file: PathBuf,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Lay a saved file system out on a device, or in a file
+    /// Restore a saved layout on a device, or in a file
     ///
-    /// On a device every block in use is written, those of files with zeros: reading a file then
-    /// takes what its layout makes it take. A file gets holes there instead.
+    /// On a device all used blocks are written, those of files with zeros: reads then take the time
+    /// that the layout causes. A file gets holes instead.
     Restore {
-        /// The snapshot
+        /// Snapshot file to restore
         file: PathBuf,
-        /// A block device that is not in use, or a file, which must not be there yet
+        /// An unused block device, or a file, which must not exist
         target: PathBuf,
-        /// Overwrite the device: all data on it are lost
+        /// Overwrite the device; all of its data are lost
         #[arg(long)]
         overwrite: bool,
         /// Print JSON
@@ -46,10 +53,10 @@ pub enum Snapshot {
 }
 
 /// Runs the subcommand.
-pub fn run(action: Snapshot) -> Result<(), Failure> {
-    match action {
-        Snapshot::Save { source, file, json } => save(&source, &file, json),
-        Snapshot::Restore {
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.action {
+        Action::Save { source, file, json } => save(&source, &file, json),
+        Action::Restore {
             file,
             target,
             overwrite,
@@ -60,7 +67,7 @@ pub fn run(action: Snapshot) -> Result<(), Failure> {
 
 fn save(source: &std::path::Path, file: &std::path::Path, as_json: bool) -> Result<(), Failure> {
     let stop = catch_signals()?;
-    let saved = ::snapshot::save(source, file, &stop).map_err(failed)?;
+    let saved = ::layout::snapshot::save(source, file, &stop).map_err(failed)?;
     if as_json {
         return print_text(&json(&saved)?);
     }
@@ -95,7 +102,7 @@ fn restore(
         bar.set_length(all);
         bar.set_position(done);
     };
-    let restored = ::snapshot::restore(file, target, &mut shown, &stop);
+    let restored = ::layout::snapshot::restore(file, target, &mut shown, &stop);
     bar.finish_and_clear();
     let restored = restored.map_err(failed)?;
     if as_json {
@@ -129,7 +136,7 @@ fn failed(error: Error) -> Failure {
         Error::TooMuch { .. } | Error::Exhausted => Exit::Refused,
         Error::NoTool(_) => Exit::Missing,
         Error::Tool { .. } => Exit::Internal,
-        Error::Io { path, source, .. } => match source.kind() {
+        Error::Io(PathError { path, source, .. }) => match source.kind() {
             io::ErrorKind::ResourceBusy => {
                 return Failure::new(
                     Exit::Refused,

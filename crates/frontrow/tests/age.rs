@@ -1,11 +1,11 @@
-//! `frontrow age` as a user runs it.
+//! `frontrow-lab age` as a user runs it.
 
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
 fn age(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_frontrow"))
+    Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
         .arg("age")
         .arg(directory)
         .args(arguments)

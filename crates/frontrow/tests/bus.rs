@@ -1,6 +1,6 @@
 //! The daemon on a D-Bus of its own, whose other users are `dbus-send`.
 
-#[path = "../../focus/tests/compositor/mod.rs"]
+#[path = "../../foreground/tests/compositor/mod.rs"]
 mod compositor;
 mod flood;
 mod running;

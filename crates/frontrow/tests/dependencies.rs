@@ -172,3 +172,67 @@ fn a_licence_counts_when_one_of_its_choices_does() {
         assert_eq!(is_compatible(expression), compatible, "{expression}");
     }
 }
+
+/// Crates by their layers: none imports what is above it.
+const ARCHITECTURE: &str = include_str!("../../../docs/architecture.md");
+
+/// Of our own: more would be rooms for which a stranger has to guess.
+const LIBRARIES_AT_MOST: usize = 15;
+
+/// The rows of the table under `| crates |`: of each the names in its first column.
+fn layers() -> Vec<Vec<&'static str>> {
+    let (_, table) = ARCHITECTURE.split_once("| crates |").unwrap();
+    let rows = table.lines().skip(2).take_while(|it| it.starts_with("| "));
+    let names = |row: &'static str| row[1..].split('|').next().unwrap().split('`');
+    rows.map(|row| names(row).skip(1).step_by(2).collect())
+        .collect()
+}
+
+#[test]
+fn no_import_runs_upward() {
+    let metadata = metadata();
+    let layers = layers();
+    let layer = |name: &str| layers.iter().position(|it| it.contains(&name));
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    let own: Vec<_> = packages.filter(|it| it["source"].is_null()).collect();
+    for package in &own {
+        let imports = package["dependencies"].as_array().unwrap().iter();
+        let imports = imports.filter(|it| !it["path"].is_null());
+        for import in imports.map(|it| text(it, "name")) {
+            let name = text(package, "name");
+            let from = layer(name).unwrap_or_else(|| panic!("the table has no {name}"));
+            assert!(layer(import) > Some(from), "{name} imports {import}");
+        }
+    }
+    let is_library = |it: &&&Value| {
+        let targets = it["targets"].as_array().unwrap().iter();
+        targets
+            .flat_map(|it| it["kind"].as_array().unwrap())
+            .any(|it| it == "lib")
+    };
+    let libraries = own.iter().filter(is_library).count();
+    assert!(libraries <= LIBRARIES_AT_MOST, "{libraries} libraries");
+}
+
+#[test]
+fn what_users_machines_run_needs_nothing_of_the_labs() {
+    let tree = |features: &[&str]| {
+        let output = Command::new(env!("CARGO"))
+            .args(["tree", "--locked", "--offline", "-p", "frontrow"])
+            .args(["--edges", "normal", "--prefix", "none", "--format", "{p}"])
+            .args(features)
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let names = text.lines().filter_map(|it| it.split(' ').next());
+        names.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let (product, both) = (tree(&["--no-default-features"]), tree(&[]));
+    assert!(product.contains("iopro") && product.contains("clap"));
+    for name in ["lab", "powercut", "replay", "torture"] {
+        assert!(both.contains(name), "{name}");
+        assert!(!product.contains(name), "{name}");
+    }
+}

@@ -3,7 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-/// Each with the place of an input file that is `INPUT`, and outputs below `OUT`.
+/// Each with the place of an input file that is `INPUT`, and outputs below `OUT`; those with `lab`
+/// before them are of `frontrow-lab`.
 const FILE_READERS: [&[&str]; 9] = [
     &["bench", "compare", "INPUT", "INPUT"],
     &[
@@ -12,7 +13,7 @@ const FILE_READERS: [&[&str]; 9] = [
     &["iopro", "report", "INPUT"],
     &["lab", "run", "INPUT"],
     &["launch", "calibrate", "INPUT/below"],
-    &["replay", "INPUT"],
+    &["lab", "replay", "INPUT"],
     &["sched", "abi", "--btf", "INPUT"],
     &["snapshot", "restore", "INPUT", "OUT/b.img"],
     &["snapshot", "save", "INPUT", "OUT/c.snapshot"],
@@ -21,17 +22,18 @@ const FILE_READERS: [&[&str]; 9] = [
 const DIRECTORY_READERS: [&[&str]; 3] = [
     &["defrag", "INPUT", "--check"],
     &["lab", "show", "INPUT"],
-    &["replay", "INPUT"],
+    &["lab", "replay", "INPUT"],
 ];
 
 fn run(arguments: &[&str], input: &str, out: &str) -> (Option<i32>, String) {
+    let (program, arguments) = match arguments {
+        ["lab", arguments @ ..] => (env!("CARGO_BIN_EXE_frontrow-lab"), arguments),
+        arguments => (env!("CARGO_BIN_EXE_frontrow"), arguments),
+    };
     let arguments = arguments
         .iter()
         .map(|it| it.replace("INPUT", input).replace("OUT", out));
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(arguments)
-        .output()
-        .unwrap();
+    let output = Command::new(program).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), said)
 }
@@ -54,4 +56,21 @@ fn a_file_that_is_not_there_or_a_directory_is_exit_2_and_named_in_every_command(
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let left: Vec<_> = fs::read_dir(out).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_command_that_is_the_labs_now_says_so() {
+    for (old, new) in [
+        ("lab", "`frontrow-lab`"),
+        ("age", "`frontrow-lab age`"),
+        ("replay", "`frontrow-lab replay`"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+            .args([old, "--help"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(new), "{said}");
+    }
 }

@@ -1,9 +1,9 @@
 //! `frontrow fg` and its daemon, as programs, on a tree that stands for a system.
 
-#[path = "../../focus/tests/compositor/mod.rs"]
+#[path = "../../foreground/tests/compositor/mod.rs"]
 mod compositor;
 mod running;
-#[path = "../../focus/tests/server/mod.rs"]
+#[path = "../../foreground/tests/server/mod.rs"]
 mod server;
 #[path = "../../foreground/tests/system/mod.rs"]
 mod system;
@@ -26,10 +26,10 @@ fn the_daemon_does_what_it_is_told_and_says_so() {
     let mut daemon = Daemon::start(&system);
     let set = fg(&system, &["set", "7"]);
     assert_eq!(set.code, 0, "{}", set.stderr);
-    assert!(set.stdout.contains(&format!("In front: {}", path(GAME))));
+    assert!(set.stdout.contains(&format!("Foreground: {}", path(GAME))));
     assert_eq!(system.list("foreground"), path(GAME));
     let words = fg(&system, &["status"]).stdout;
-    for part in ["said by frontrow fg set", "(served first)", "CONFIG_PSI"] {
+    for part in ["set by frontrow fg set", "(served first)", "CONFIG_PSI"] {
         assert!(words.contains(part), "{part} is not in {words}");
     }
     let told = status(&system);
@@ -55,7 +55,7 @@ fn the_daemon_does_what_it_is_told_and_says_so() {
 }
 
 #[test]
-fn what_is_seen_beside_it_is_said_with_its_part_of_the_screen() {
+fn status_shows_visible_apps_with_their_part_of_the_screen() {
     let system = System::new();
     let _daemon = Daemon::start(&system);
     let mail = format!("{}=30", path(MAIL));
@@ -63,7 +63,7 @@ fn what_is_seen_beside_it_is_said_with_its_part_of_the_screen() {
     assert_eq!(set.code, 0, "{}", set.stderr);
     assert_eq!(system.list("visible"), format!("23 {}", path(MAIL)));
     let words = fg(&system, &["status"]).stdout;
-    let line = format!("Seen:     {} (30 %)", path(MAIL));
+    let line = format!("Visible:    {} (30 %)", path(MAIL));
     assert!(words.contains(&line), "{words}");
     assert_eq!(status(&system)["visible"][0]["percent"], 30);
     for wrong in [path(MAIL), format!("{}=0", path(MAIL)), "7=101".to_owned()] {
@@ -78,7 +78,7 @@ fn what_is_seen_beside_it_is_said_with_its_part_of_the_screen() {
 }
 
 #[test]
-fn what_a_killed_daemon_held_is_told_and_undone_by_the_next_or_by_release() {
+fn settings_of_a_killed_daemon_are_shown_and_undone_by_the_next_or_by_release() {
     let system = System::new();
     for next in ["daemon", "release"] {
         let mut daemon = Daemon::start(&system);
@@ -115,7 +115,7 @@ fn somebody_elses_value_is_told_and_stays() {
     let high = format!("sys/fs/cgroup{}/memory.high", path(MAIL));
     system.write(&high, "77000704\n");
     let words = fg(&system, &["status"]).stdout;
-    let told = format!("Left as somebody else has set it since:\n  /{high}");
+    let told = format!("Left alone, since another program has set them:\n  /{high}");
     assert!(words.contains(&told), "{words}");
     daemon.signal(rustix::process::Signal::INT);
     assert_eq!(daemon.wait(), Some(0));
@@ -163,19 +163,19 @@ fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
             nobody(&["set", "7"]).1.contains(words)
         });
     };
-    is_told("belongs to somebody else");
+    is_told("belongs to another user");
     fs::remove_file(system.root().join("run/systemd/seats/seat0")).unwrap();
     is_told("not the one at the screen");
     fg(&system, &["set", "7"]);
     assert_eq!(nobody(&["release"]).0, 4);
     assert_eq!(system.list("foreground"), path(GAME));
-    // Where a user is told that somebody is in front, it is not who.
+    // A user learns that an app of another user is the foreground, but not which.
     let (_, out) = nobody_says(&["status", "--json"]);
     assert!(
         !out.contains("scope") && out.contains("\"others\":true"),
         "{out}"
     );
-    // In front is theirs, and what is seen beside it is root's.
+    // The foreground app is theirs, the visible one is root's.
     let procs = format!("sys/fs/cgroup{}/cgroup.procs", path(GAME));
     std::os::unix::fs::chown(system.root().join(procs), Some(NOBODY), None).unwrap();
     let beside = format!("{}=30", path(MAIL));
@@ -191,7 +191,7 @@ fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
     assert_eq!(status(&system)["visible"], serde_json::json!([]));
 }
 
-/// A session in which the game has the focus, then nobody, then the mail.
+/// A session in which the focus goes from the game to no app, then to the mail.
 fn session() -> server::Play {
     let half = |window, process, x| server::Shown {
         window,
@@ -210,7 +210,7 @@ fn session() -> server::Play {
 }
 
 #[test]
-fn whichever_app_of_an_x_session_has_the_focus_is_in_front() {
+fn whichever_app_of_an_x_session_has_the_focus_is_foreground() {
     let system = System::new();
     system.write("proc/9/cgroup", &format!("0::{}\n", path(MAIL)));
     let _daemon = Daemon::start(&system);
@@ -229,7 +229,7 @@ fn whichever_app_of_an_x_session_has_the_focus_is_in_front() {
 }
 
 #[test]
-fn whichever_app_of_a_wayland_session_has_the_focus_is_in_front() {
+fn whichever_app_of_a_wayland_session_has_the_focus_is_foreground() {
     let system = System::new();
     let user = rustix::process::getuid().as_raw();
     let slice = format!("user.slice/user-{user}.slice/user@{user}.service/app.slice");
@@ -255,7 +255,7 @@ fn whichever_app_of_a_wayland_session_has_the_focus_is_in_front() {
     say.send(Say::Closed("foot")).unwrap();
     say.send(Say::Window("mail", &[compositor::ACTIVATED]))
         .unwrap();
-    // It has no unit, so nobody is in front.
+    // It has no unit, so no app is foreground.
     until(|| system.list("foreground") == "none");
     follow.signal(rustix::process::Signal::TERM);
     assert_eq!(follow.wait(), Some(0));

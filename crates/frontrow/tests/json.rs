@@ -12,8 +12,13 @@ const SAMPLES: &str = include_str!("schema/samples.json");
 
 const TRACE: &str = "fio version 3 iolog\n0 d write 0 65536\n10 d read 0 4096\n";
 
-fn frontrow(home: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_frontrow"))
+/// Runs a command of `frontrow`, or with `lab` before it of `frontrow-lab`.
+fn frontrow(home: &Path, words: &[&str]) -> Output {
+    let (program, arguments) = match words {
+        ["lab", arguments @ ..] => (env!("CARGO_BIN_EXE_frontrow-lab"), arguments),
+        arguments => (env!("CARGO_BIN_EXE_frontrow"), arguments),
+    };
+    Command::new(program)
         .args(arguments)
         .env("HOME", home)
         .env_remove("XDG_DATA_HOME")
@@ -35,8 +40,10 @@ fn printed(home: &Path, command: &str, arguments: &[&str]) {
 fn commands_with_json() -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let pages = directory.path();
-    let output = frontrow(pages, &["man", pages.to_str().unwrap()]);
-    assert!(output.status.success(), "{output:?}");
+    for of in [&[][..], &["lab"]] {
+        let output = frontrow(pages, &[of, &["man", pages.to_str().unwrap()]].concat());
+        assert!(output.status.success(), "{output:?}");
+    }
     let mut commands = Vec::new();
     for entry in fs::read_dir(pages).unwrap() {
         let path = entry.unwrap().path();
@@ -123,13 +130,13 @@ fn recordings_and_replays_are_as_described() {
     }
     let trace = home.join("trace");
     fs::write(&trace, TRACE).unwrap();
-    printed(home, "replay", &[trace.to_str().unwrap()]);
+    printed(home, "lab replay", &[trace.to_str().unwrap()]);
     let onto = home.join("sandbox");
     let recording = recordings.join("6.12.iopro");
     let recording = recording.to_str().unwrap();
     printed(
         home,
-        "replay",
+        "lab replay",
         &[recording, "--onto", onto.to_str().unwrap()],
     );
 }
@@ -166,7 +173,7 @@ fn layouts_and_ages_are_as_described() {
         "--sessions",
         "1",
     ];
-    printed(home.path(), "age", &aged);
+    printed(home.path(), "lab age", &aged);
 }
 
 #[test]

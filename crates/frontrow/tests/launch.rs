@@ -1,5 +1,5 @@
 //! `frontrow launch` as an app sees it: as if it had been started without. Loading
-//! itself is tested in a guest (`frontrow lab torture launch`).
+//! itself is tested in a guest (`frontrow-lab torture launch`).
 
 use launch::Identity;
 use launch::profile::{PAGE_BYTES, Pages, Profile, ProfiledFile, Timing};

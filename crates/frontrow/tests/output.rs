@@ -3,22 +3,25 @@
 use std::io;
 use std::process::{Command, Stdio};
 
+const FRONTROW: &str = env!("CARGO_BIN_EXE_frontrow");
+const LAB: &str = env!("CARGO_BIN_EXE_frontrow-lab");
+
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path().to_str().unwrap();
     for line in [
-        &["lab", "list"][..],
-        &["lab", "list", "--json"],
-        &["lab", "show", "qasio"],
-        &["lab", "torture", "--list"],
-        &["fg", "status", "--sysroot", root],
-        &["fg", "status", "--json", "--sysroot", root],
+        &[LAB, "list"][..],
+        &[LAB, "list", "--json"],
+        &[LAB, "show", "qasio"],
+        &[LAB, "torture", "--list"],
+        &[FRONTROW, "fg", "status", "--sysroot", root],
+        &[FRONTROW, "fg", "status", "--json", "--sysroot", root],
     ] {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-            .args(line)
+        let output = Command::new(line[0])
+            .args(&line[1..])
             .stdout(writer)
             .stderr(Stdio::piped())
             .output()

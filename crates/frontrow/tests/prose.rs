@@ -175,12 +175,17 @@ fn pages() -> BTreeMap<String, String> {
 /// Man pages, by name.
 fn helps() -> BTreeMap<String, String> {
     let directory = tempfile::tempdir().unwrap();
-    let status = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .arg("man")
-        .arg(directory.path())
-        .stdout(std::process::Stdio::null())
-        .status();
-    assert!(status.unwrap().success());
+    for program in [
+        env!("CARGO_BIN_EXE_frontrow"),
+        env!("CARGO_BIN_EXE_frontrow-lab"),
+    ] {
+        let status = Command::new(program)
+            .arg("man")
+            .arg(directory.path())
+            .stdout(std::process::Stdio::null())
+            .status();
+        assert!(status.unwrap().success());
+    }
     let entries = fs::read_dir(directory.path()).unwrap();
     let paths: Vec<PathBuf> = entries.map(|it| it.unwrap().path()).collect();
     let read = |path: &PathBuf| {

@@ -1,4 +1,4 @@
-//! `frontrow replay` as a user runs it.
+//! `frontrow-lab replay` as a user runs it.
 
 #[allow(dead_code)]
 mod schema;
@@ -11,7 +11,7 @@ const TRACE: &str = "fio version 3 iolog\n0 d write 0 65536\n10 d read 0 4096\n\
     20 d trim 65536 4096\n30 d sync 0 0\n500 d write 4096 4096\n";
 
 fn replay(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_frontrow"))
+    Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
         .arg("replay")
         .args(arguments)
         .output()
@@ -32,7 +32,7 @@ fn the_name_of_a_disk_makes_no_file() {
     };
     let directory = tempfile::tempdir().unwrap();
     let trace = written(directory.path(), "trace", TRACE);
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
         .args(["replay", &trace, "--onto"])
         .arg(disk.file_name())
         .current_dir(directory.path())
@@ -197,7 +197,7 @@ const PHONE: &str = "proces,device,rw_flag,sector,size,timestamp\n\
     kworker/3:1H-227,8388608,R,80000,8,250.000000\n";
 
 #[test]
-fn threads_in_front_and_behind_are_two_processes_whose_times_are_told_apart() {
+fn foreground_and_background_threads_are_two_processes_with_times_of_their_own() {
     let directory = tempfile::tempdir().unwrap();
     let trace = written(directory.path(), "trace.csv", PHONE);
     let file = directory.path().join("file");
@@ -220,7 +220,7 @@ fn threads_in_front_and_behind_are_two_processes_whose_times_are_told_apart() {
     let output = replay(&front);
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    schema::check("replay", &report);
+    schema::check("lab replay", &report);
     assert_eq!(report["front"]["times"]["read"]["count"], 2);
     assert_eq!(report["front"]["times"]["write"]["pages"], 1);
     assert_eq!(report["behind"]["operations"], 2);

@@ -427,6 +427,10 @@ fn what_is_installed_is_complete_and_uninstall_leaves_none_of_it() {
     }
     let checked = Command::new("bash").arg("-n").arg(&of_bash).status();
     assert!(checked.unwrap().success());
+    let lab = make(&["install-lab", binary, &destination]);
+    assert_eq!(lab.code, 0, "{lab:?}");
+    let page = share.join("man/man1/frontrow-lab-run.1");
+    assert!(fs::read_to_string(page).unwrap().contains("experiment"));
     let removed = make(&["uninstall", &destination]);
     assert_eq!(removed.code, 0, "{removed:?}");
     let left = files_below(root.path());

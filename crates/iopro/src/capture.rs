@@ -14,18 +14,19 @@ pub use machine::clock_ns;
 pub use recorder::{Closing, Progress, Request, Summary, What, record, stream};
 
 use std::path::PathBuf;
+use sys::PathError;
 
 /// Reasons why nothing was recorded, or not all of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The user lacks the capabilities for tracing programs.
     #[error(
-        "recording needs root's rights (CAP_SYS_ADMIN): run it with sudo, or try it in a guest with `frontrow lab exec`"
+        "recording needs root's rights (CAP_SYS_ADMIN): run it with sudo, or try it in a guest with `frontrow-lab exec`"
     )]
     NoPermission,
     /// The kernel, or a sandbox around it, loads no tracing programs.
     #[error(
-        "this kernel refuses tracing programs even to root ({reason}): record on another machine, or in a guest with `frontrow lab exec`"
+        "this kernel refuses tracing programs even to root ({reason}): record on another machine, or in a guest with `frontrow-lab exec`"
     )]
     Refused {
         /// Cause of the refusal, as far as it is known.
@@ -33,17 +34,17 @@ pub enum Error {
     },
     /// The kernel has no BTF type information.
     #[error(
-        "this kernel has no BTF type information (/sys/kernel/btf/vmlinux): boot one built with CONFIG_DEBUG_INFO_BTF, or record in a guest with `frontrow lab exec`"
+        "this kernel has no BTF type information (/sys/kernel/btf/vmlinux): boot one built with CONFIG_DEBUG_INFO_BTF, or record in a guest with `frontrow-lab exec`"
     )]
     NoBtf,
     /// The kernel lacks a program's place without which nothing can be linked.
     #[error(
-        "this kernel has no {0}, which recording needs: boot 6.1 or newer, on arm64 6.4, or record in a guest with `frontrow lab exec`"
+        "this kernel has no {0}, which recording needs: boot 6.1 or newer, on arm64 6.4, or record in a guest with `frontrow-lab exec`"
     )]
     KernelLacks(String),
     /// A field of a kernel structure has an unknown place or type.
     #[error(
-        "this kernel's {0} is none that this version of frontrow knows: use a newer frontrow, boot a kernel from 6.1 to 7.3, or record in a guest with `frontrow lab exec`"
+        "this kernel's {0} is none that this version of frontrow knows: use a newer frontrow, boot a kernel from 6.1 to 7.3, or record in a guest with `frontrow-lab exec`"
     )]
     UnknownField(String),
     /// The verifier rejects a program, which is a fault of frontrow; holds the verifier's log.
@@ -60,13 +61,8 @@ pub enum Error {
         path: PathBuf,
     },
     /// A file could not be read or written.
-    #[error("cannot access {path}: {source}")]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] PathError),
     /// No process or cgroup matches the named target.
     #[error("there is no {0}: give one that runs")]
     NoTarget(String),

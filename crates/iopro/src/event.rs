@@ -13,8 +13,8 @@
 //!   [`ThreadInfo::start_ns`] differs then.
 //! * A file is a [`FileId`]. [`What::Name`] tells its path before or soon after the file's first
 //!   other event, and again when it is renamed. The same name may be told more than once.
-//! * A bio and a request are addresses in the kernel, which are reused as soon as the former one is
-//!   complete. Match them in order of time.
+//! * A bio and a request are addresses in the kernel, which reuses an address as soon as its bio or
+//!   request is complete. Match them in order of time.
 //! * Sectors are 512 bytes and count from the begin of the *whole disk*, also for I/O through a
 //!   partition. The [`Dev`] of block events is that disk. [`FileId::dev`] is the file system's
 //!   device, the partition.
@@ -34,6 +34,7 @@
 //!   of adjoining pages in it, or for each bio of direct I/O. The segment ties the bio, its pages
 //!   and the request together, after all merging and splitting.
 
+use crate::named::numbered;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -240,158 +241,56 @@ impl CallFlags {
     }
 }
 
-/// Kinds of calls. Their numbers are those of the kernel side (`src/bpf/wire.h`) and of recordings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-#[allow(missing_docs, reason = "each is the system call of that name")]
-pub enum CallKind {
-    Read = 1,
-    Pread64 = 2,
-    Readv = 3,
-    Preadv = 4,
-    Preadv2 = 5,
-    Write = 6,
-    Pwrite64 = 7,
-    Writev = 8,
-    Pwritev = 9,
-    Pwritev2 = 10,
-    Fsync = 11,
-    Fdatasync = 12,
-    SyncFileRange = 13,
-    Sync = 14,
-    Syncfs = 15,
-    Msync = 16,
-    Truncate = 17,
-    Ftruncate = 18,
-    Fallocate = 19,
-    Open = 20,
-    Openat = 21,
-    Openat2 = 22,
-    Creat = 23,
-    Rename = 24,
-    Renameat = 25,
-    Renameat2 = 26,
-    Unlink = 27,
-    Unlinkat = 28,
-    Rmdir = 29,
-    Mkdir = 30,
-    Mkdirat = 31,
-    Sendfile = 32,
-    CopyFileRange = 33,
-    Splice = 34,
-    Getdents64 = 35,
-    IoUringEnter = 36,
-    IoSubmit = 37,
-    IoGetevents = 38,
-    Fadvise64 = 39,
-    Readahead = 40,
-    Execve = 41,
-    /// A page of a mapped file was not mapped (`filemap_fault`).
-    ReadFault = 64,
-    /// A page of a shared mapped file became writable (`page_mkwrite`).
-    WriteFault = 65,
-}
-
-impl CallKind {
-    /// All kinds, in the order of their declaration.
-    pub const ALL: [CallKind; 43] = [
-        CallKind::Read,
-        CallKind::Pread64,
-        CallKind::Readv,
-        CallKind::Preadv,
-        CallKind::Preadv2,
-        CallKind::Write,
-        CallKind::Pwrite64,
-        CallKind::Writev,
-        CallKind::Pwritev,
-        CallKind::Pwritev2,
-        CallKind::Fsync,
-        CallKind::Fdatasync,
-        CallKind::SyncFileRange,
-        CallKind::Sync,
-        CallKind::Syncfs,
-        CallKind::Msync,
-        CallKind::Truncate,
-        CallKind::Ftruncate,
-        CallKind::Fallocate,
-        CallKind::Open,
-        CallKind::Openat,
-        CallKind::Openat2,
-        CallKind::Creat,
-        CallKind::Rename,
-        CallKind::Renameat,
-        CallKind::Renameat2,
-        CallKind::Unlink,
-        CallKind::Unlinkat,
-        CallKind::Rmdir,
-        CallKind::Mkdir,
-        CallKind::Mkdirat,
-        CallKind::Sendfile,
-        CallKind::CopyFileRange,
-        CallKind::Splice,
-        CallKind::Getdents64,
-        CallKind::IoUringEnter,
-        CallKind::IoSubmit,
-        CallKind::IoGetevents,
-        CallKind::Fadvise64,
-        CallKind::Readahead,
-        CallKind::Execve,
-        CallKind::ReadFault,
-        CallKind::WriteFault,
-    ];
-
-    /// The kind with this number in records; None if no kind has it.
-    pub fn from_wire(number: u8) -> Option<CallKind> {
-        CallKind::ALL.into_iter().find(|kind| *kind as u8 == number)
-    }
-
-    /// Name as strace prints it; `read-fault` and `write-fault` for faults.
-    pub fn name(self) -> &'static str {
-        match self {
-            CallKind::Read => "read",
-            CallKind::Pread64 => "pread64",
-            CallKind::Readv => "readv",
-            CallKind::Preadv => "preadv",
-            CallKind::Preadv2 => "preadv2",
-            CallKind::Write => "write",
-            CallKind::Pwrite64 => "pwrite64",
-            CallKind::Writev => "writev",
-            CallKind::Pwritev => "pwritev",
-            CallKind::Pwritev2 => "pwritev2",
-            CallKind::Fsync => "fsync",
-            CallKind::Fdatasync => "fdatasync",
-            CallKind::SyncFileRange => "sync_file_range",
-            CallKind::Sync => "sync",
-            CallKind::Syncfs => "syncfs",
-            CallKind::Msync => "msync",
-            CallKind::Truncate => "truncate",
-            CallKind::Ftruncate => "ftruncate",
-            CallKind::Fallocate => "fallocate",
-            CallKind::Open => "open",
-            CallKind::Openat => "openat",
-            CallKind::Openat2 => "openat2",
-            CallKind::Creat => "creat",
-            CallKind::Rename => "rename",
-            CallKind::Renameat => "renameat",
-            CallKind::Renameat2 => "renameat2",
-            CallKind::Unlink => "unlink",
-            CallKind::Unlinkat => "unlinkat",
-            CallKind::Rmdir => "rmdir",
-            CallKind::Mkdir => "mkdir",
-            CallKind::Mkdirat => "mkdirat",
-            CallKind::Sendfile => "sendfile",
-            CallKind::CopyFileRange => "copy_file_range",
-            CallKind::Splice => "splice",
-            CallKind::Getdents64 => "getdents64",
-            CallKind::IoUringEnter => "io_uring_enter",
-            CallKind::IoSubmit => "io_submit",
-            CallKind::IoGetevents => "io_getevents",
-            CallKind::Fadvise64 => "fadvise64",
-            CallKind::Readahead => "readahead",
-            CallKind::Execve => "execve",
-            CallKind::ReadFault => "read-fault",
-            CallKind::WriteFault => "write-fault",
-        }
+numbered! {
+    /// Kinds of calls, by the names that strace prints.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[allow(missing_docs, reason = "each is the system call of that name")]
+    pub enum CallKind {
+        Read = 1 "read",
+        Pread64 = 2 "pread64",
+        Readv = 3 "readv",
+        Preadv = 4 "preadv",
+        Preadv2 = 5 "preadv2",
+        Write = 6 "write",
+        Pwrite64 = 7 "pwrite64",
+        Writev = 8 "writev",
+        Pwritev = 9 "pwritev",
+        Pwritev2 = 10 "pwritev2",
+        Fsync = 11 "fsync",
+        Fdatasync = 12 "fdatasync",
+        SyncFileRange = 13 "sync_file_range",
+        Sync = 14 "sync",
+        Syncfs = 15 "syncfs",
+        Msync = 16 "msync",
+        Truncate = 17 "truncate",
+        Ftruncate = 18 "ftruncate",
+        Fallocate = 19 "fallocate",
+        Open = 20 "open",
+        Openat = 21 "openat",
+        Openat2 = 22 "openat2",
+        Creat = 23 "creat",
+        Rename = 24 "rename",
+        Renameat = 25 "renameat",
+        Renameat2 = 26 "renameat2",
+        Unlink = 27 "unlink",
+        Unlinkat = 28 "unlinkat",
+        Rmdir = 29 "rmdir",
+        Mkdir = 30 "mkdir",
+        Mkdirat = 31 "mkdirat",
+        Sendfile = 32 "sendfile",
+        CopyFileRange = 33 "copy_file_range",
+        Splice = 34 "splice",
+        Getdents64 = 35 "getdents64",
+        IoUringEnter = 36 "io_uring_enter",
+        IoSubmit = 37 "io_submit",
+        IoGetevents = 38 "io_getevents",
+        Fadvise64 = 39 "fadvise64",
+        Readahead = 40 "readahead",
+        Execve = 41 "execve",
+        /// A page of a mapped file was not mapped (`filemap_fault`).
+        ReadFault = 64 "read-fault",
+        /// A page of a shared mapped file became writable (`page_mkwrite`).
+        WriteFault = 65 "write-fault",
     }
 }
 
@@ -508,22 +407,25 @@ impl IoFlags {
     }
 }
 
-/// Operation of a bio or request, from the kernel's REQ_OP_….
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "each is the kernel's REQ_OP_ of that name")]
-pub enum Op {
-    Read,
-    Write,
-    Flush,
-    Discard,
-    SecureErase,
-    WriteZeroes,
-    /// Zone operations, passthrough and the driver's own.
-    Other,
+numbered! {
+    /// Operation of a bio or request, from the kernel's REQ_OP_….
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[allow(missing_docs, reason = "each is the kernel's REQ_OP_ of that name")]
+    pub enum Op {
+        Read = 0 "read",
+        Write = 1 "write",
+        Flush = 2 "flush",
+        Discard = 3 "discard",
+        SecureErase = 4 "secure-erase",
+        WriteZeroes = 5 "write-zeroes",
+        /// Zone operations, passthrough and the driver's own.
+        #[default]
+        Other = 6 "other",
+    }
 }
 
 /// Operation and place of a bio or request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Io {
     /// The disk, also if the I/O came through a partition.
     pub dev: Dev,
@@ -623,19 +525,21 @@ pub struct Transaction {
     pub tid: u32,
 }
 
-/// Phases of a commit (`jbd2_journal_commit_transaction`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CommitPhase {
-    /// The commit begins.
-    Start,
-    /// No handle may join the transaction; open handles have to end.
-    Locking,
-    /// Data that must precede the journal are written.
-    Flushing,
-    /// The journal's blocks are written.
-    Logging,
-    /// The commit is on the device.
-    End,
+numbered! {
+    /// Phases of a commit (`jbd2_journal_commit_transaction`).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum CommitPhase {
+        /// The commit begins.
+        Start = 0 "start",
+        /// No handle may join the transaction; open handles have to end.
+        Locking = 1 "locking",
+        /// Data that must precede the journal are written.
+        Flushing = 2 "flushing",
+        /// The journal's blocks are written.
+        Logging = 3 "logging",
+        /// The commit is on the device.
+        End = 4 "end",
+    }
 }
 
 /// A commit that enters a phase.
@@ -755,7 +659,7 @@ pub enum Reason {
 }
 
 /// Identity and names of a thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadInfo {
     /// Thread id; [`Event::thread`] may be another thread.
     pub thread: u32,
@@ -791,17 +695,19 @@ pub struct Name {
     pub mode: u16,
 }
 
-/// Reasons for a [`What::Name`] event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameReason {
-    /// First event of the file.
-    Seen,
-    /// First event of the file, which had no link any more.
-    SeenRemoved,
-    /// The file was renamed to this path.
-    Renamed,
-    /// This link of the file was just removed.
-    Removed,
+numbered! {
+    /// Reasons for a [`What::Name`] event.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum NameReason {
+        /// First event of the file.
+        Seen = 0 "seen",
+        /// First event of the file, which had no link any more.
+        SeenRemoved = 1 "seen removed",
+        /// The file was renamed to this path.
+        Renamed = 2 "renamed",
+        /// This link of the file was just removed.
+        Removed = 3 "removed",
+    }
 }
 
 /// A number of lost events.
@@ -813,43 +719,29 @@ pub struct Lost {
     pub count: u64,
 }
 
-/// Places where events are lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum LostKind {
-    /// Calls, in a full buffer.
-    Calls,
-    /// Page cache events, in a full buffer.
-    Pages,
-    /// Block layer events, in a full buffer.
-    Block,
-    /// Segments of requests, in a full buffer.
-    Segments,
-    /// Journal events, in a full buffer.
-    Journal,
-    /// Blocked intervals, in a full buffer.
-    Blocked,
-    /// Threads and names, in a full buffer.
-    Names,
-    /// A program did not run because it was running already on that CPU.
-    Missed,
-    /// More threads existed than the programs have state for.
-    Threads,
-    /// A request had more segments than a program can walk.
-    LongRequests,
-}
-
-impl LostKind {
-    /// All kinds, in the order of the kernel side's counters.
-    pub const COUNTED: [LostKind; 10] = [
-        LostKind::Calls,
-        LostKind::Pages,
-        LostKind::Block,
-        LostKind::Segments,
-        LostKind::Journal,
-        LostKind::Blocked,
-        LostKind::Names,
-        LostKind::Missed,
-        LostKind::Threads,
-        LostKind::LongRequests,
-    ];
+numbered! {
+    /// Places where events are lost.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum LostKind {
+        /// Calls, in a full buffer.
+        Calls = 0 "calls",
+        /// Page cache events, in a full buffer.
+        Pages = 1 "page cache",
+        /// Block layer events, in a full buffer.
+        Block = 2 "block layer",
+        /// Segments of requests, in a full buffer.
+        Segments = 3 "contents of requests",
+        /// Journal events, in a full buffer.
+        Journal = 4 "journal",
+        /// Blocked intervals, in a full buffer.
+        Blocked = 5 "blocked intervals",
+        /// Threads and names, in a full buffer.
+        Names = 6 "names",
+        /// A program did not run because it was running already on that CPU.
+        Missed = 7 "programs not run",
+        /// More threads existed than the programs have state for.
+        Threads = 8 "threads beyond the limit",
+        /// A request had more segments than a program can walk.
+        LongRequests = 9 "ends of long requests",
+    }
 }

@@ -9,11 +9,11 @@ mod perfetto_schema;
 mod vcd;
 
 use crate::store::{self, Store};
-use output::Workplace;
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use sys::output::Workplace;
 
 /// Formats of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ pub mod capture;
 pub mod event;
 pub mod export;
 pub mod link;
+mod named;
 pub mod recording;
 pub mod report;
 pub mod store;

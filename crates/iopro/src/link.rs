@@ -5,106 +5,39 @@
 //! the dirty bytes of files. The last are moved to disk where they do not fit ([`regions`]).
 //!
 //! A *page version* is a page from the moment it becomes dirty until it is taken for writeback.
-//! Several calls may have a part in one; see [`writes`].
+//! Several calls may have a part in one; see [`pages`].
 
 mod block;
 mod calls;
+mod context;
 mod files;
 mod history;
 mod interval;
 mod journal;
-mod reads;
+mod pages;
 mod recent;
 mod regions;
 mod ring;
+mod rows;
 mod tasks;
 mod waits;
-mod writes;
 
-pub(crate) use recent::Done;
+pub use tasks::Foreground;
 
-use crate::event::{Event, LostKind, What};
-use crate::recording::{Ending, Header, Reader, Target};
+use crate::event::{Blocked, Call, CallExit, CallKind, Event, RingComplete, What};
+use crate::recording::{Ending, Header, Reader};
 use crate::store::{Error, Store};
-use crate::tables;
-use crate::wait;
 use block::Block;
-use calls::Calls;
-use files::Files;
-use history::History;
+use context::Context;
 use journal::Journal;
-use recent::Recent;
-use regions::Regions;
-use ring::Rings;
+use pages::Pages;
 use std::io::Read;
 use std::path::Path;
-use tasks::Tasks;
-
-/// Memory for dirty and fetched ranges; the rest is on disk.
-const REGION_BUDGET_BYTES: usize = 64 << 20;
+use sys::PathError;
+use waits::Waits;
 
 /// Events between two reports of progress.
 const EVENTS_PER_PROGRESS: u64 = 1 << 14;
-
-/// Tasks whose waiting is of interest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Foreground {
-    /// All tasks but the kernel's threads.
-    Everybody,
-    /// The process with this id, and its children.
-    Process(u32),
-    /// Processes or threads with this name.
-    Name(String),
-    /// Cgroup with this path, and those below it.
-    Cgroup(String),
-}
-
-impl Foreground {
-    /// Parses a user's argument: a process id, a cgroup's path, or a name.
-    pub fn named(name: &str) -> Foreground {
-        match name.parse() {
-            Ok(process) => Foreground::Process(process),
-            Err(_) if name.starts_with('/') => Foreground::Cgroup(name.to_owned()),
-            Err(_) => Foreground::Name(name.to_owned()),
-        }
-    }
-
-    /// The foreground of the recording's own target.
-    pub fn of(target: &Target) -> Foreground {
-        match target {
-            Target::System => Foreground::Everybody,
-            Target::Process { pid } | Target::Command { pid, .. } => Foreground::Process(*pid),
-            Target::Cgroup { path, .. } => Foreground::Cgroup(path.clone()),
-        }
-    }
-
-    fn is_cgroup(&self, path: &str) -> bool {
-        let Foreground::Cgroup(wanted) = self else {
-            return false;
-        };
-        let below = path.strip_prefix(wanted.trim_end_matches('/'));
-        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-    }
-}
-
-/// How often something could not be linked, and out of how many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
-    missing: u64,
-    all: u64,
-}
-
-/// Counts of things that could not be linked, by kind.
-#[derive(Clone, Debug, Default)]
-struct Counts {
-    requests_without_bio: Count,
-    requests_with_untold_bytes: Count,
-    bios_without_task: Count,
-    written_pages_without_dirtier: Count,
-    written_metadata_without_dirtier: Count,
-    completions_without_request: Count,
-    waits_without_request: Count,
-}
 
 /// Links a whole recording into `store`; errors call it `path`. `progress` gets the number of bytes
 /// that were read, now and then. A recording that was cut short is linked up to its end.
@@ -119,10 +52,7 @@ pub fn link<R: Read>(
     let mut events = reader.events();
     let mut count = 0u64;
     while let Some(event) = events.next() {
-        let event = event.map_err(|source| Error::File {
-            path: path.to_owned(),
-            source,
-        })?;
+        let event = event.map_err(PathError::of("access", path))?;
         linker.event(&event)?;
         count += 1;
         if count.is_multiple_of(EVENTS_PER_PROGRESS) {
@@ -131,29 +61,19 @@ pub fn link<R: Read>(
     }
     let damaged = events.damaged_records();
     if damaged > 0 {
-        property(&mut linker.store, "damaged_records", damaged.to_string())?;
+        linker.context.rows.property("damaged_records", damaged)?;
     }
     linker.finish(events.ending())
 }
 
-/// Fills a store from events.
+/// Fills a store from events: it gives each event to the parts that it concerns.
 #[derive(Debug)]
 pub struct Linker {
-    store: Store,
-    tasks: Tasks,
-    files: Files,
-    calls: Calls,
-    rings: Rings,
-    regions: Regions,
+    context: Context,
+    pages: Pages,
     block: Block,
-    recent: Recent,
     journal: Journal,
-    history: History,
-    counts: Counts,
-    page_bytes: u64,
-    last_ns: u64,
-    links: u64,
-    waits: u64,
+    waits: Waits,
 }
 
 impl Linker {
@@ -162,231 +82,192 @@ impl Linker {
     pub fn new(
         header: &Header,
         foreground: Option<Foreground>,
-        mut store: Store,
+        store: Store,
     ) -> Result<Linker, Error> {
-        describe(header, &foreground, &mut store)?;
-        let foreground = foreground.unwrap_or_else(|| Foreground::of(&header.target));
         Ok(Linker {
-            tasks: Tasks::new(foreground),
-            files: Files::new(header, &mut store)?,
-            store,
-            calls: Calls::default(),
-            rings: Rings::default(),
-            regions: Regions::new(REGION_BUDGET_BYTES),
-            block: Block::new(header),
-            recent: Recent::default(),
+            context: Context::new(header, foreground, store)?,
+            pages: Pages::new(header.page_bytes),
+            block: Block::default(),
             journal: Journal::default(),
-            history: History::default(),
-            counts: Counts::default(),
-            page_bytes: header.page_bytes.max(1),
-            last_ns: header.begin_ns,
-            links: 0,
-            waits: 0,
+            waits: Waits::new(header),
         })
     }
 
     /// Takes the next event, in the order of time.
     pub fn event(&mut self, event: &Event) -> Result<(), Error> {
-        self.last_ns = self.last_ns.max(event.time_ns);
         let at = event.time_ns;
+        self.context.now_ns = self.context.now_ns.max(at);
+        let Linker {
+            context,
+            pages,
+            block,
+            journal,
+            ..
+        } = self;
         match &event.what {
-            What::CallEnter(call) => self.call_enter(event, call),
-            What::CallExit(exit) => self.call_exit(event, exit),
-            What::RingSubmit(submit) => self.ring_submit(event, submit),
-            What::RingComplete(complete) => self.ring_complete(event, complete),
-            // Pages that are read are linked by the segments of their requests.
-            What::Added(_) => Ok(()),
-            What::Dirtied(run) => self.dirtied(event, run),
-            What::Cleaned(run) => self.cleaned(run, at),
-            What::Truncated(truncated) => self.truncated(truncated, at),
-            What::Writeback(writeback) => self.writeback(event, writeback),
-            What::Queue(queue) => self.queue(event, queue),
-            What::Merge(merge) => {
-                self.block.merged(merge.bio);
-                Ok(())
+            What::CallEnter(call) => return self.call_enter(event, call),
+            What::CallExit(exit) => return self.call_exit(event, exit),
+            What::RingSubmit(submit) => return context.ring_submit(event, submit),
+            What::RingComplete(complete) => return self.ring_complete(event, complete),
+            // Pages that are read are linked by the segments of their requests. The requests' times
+            // contain the time in a plug, the blocked intervals the time in reclaim.
+            What::Added(_) | What::Unplug { .. } | What::Reclaim { .. } => {}
+            What::Dirtied(run) => return pages.dirtied(context, event, run),
+            What::Cleaned(run) => return pages.cleaned(context, run, at),
+            What::Truncated(truncated) => return pages.truncated(context, truncated, at),
+            What::Writeback(writeback) => return context.writeback(event, writeback),
+            What::Queue(queue) => return block.queued(context, journal, event, queue),
+            What::Merge(merge) => block.merged(merge.bio),
+            What::Split(split) => block.split(split),
+            What::Insert(request) => block.inserted(request, at),
+            What::RequestMerge(request) => block.absorbed(pages, request.request),
+            What::Issue(request) => return block.issued(context, pages, request, at),
+            What::Segment(segment) => return block.segment(context, pages, segment, at),
+            What::Requeue(request) => block.requeued(request.request),
+            What::Complete(complete) => {
+                return block.completed(context, pages, journal, complete, at);
             }
-            What::Split(split) => {
-                self.block.split(split);
-                Ok(())
-            }
-            What::Insert(request) => {
-                self.block.inserted(request, at);
-                Ok(())
-            }
-            What::RequestMerge(request) => {
-                self.block.absorbed(request.request);
-                Ok(())
-            }
-            What::Issue(request) => self.issue(request, at),
-            What::Segment(segment) => self.segment(segment, at),
-            What::Requeue(request) => {
-                self.block.requeued(request.request);
-                Ok(())
-            }
-            What::Complete(complete) => self.complete(complete, at),
-            // The requests' times contain the time in a plug.
-            What::Unplug { .. } => Ok(()),
-            What::Commit(commit) => self.commit(event, commit),
-            What::Joined(transaction) => self.joined(event, *transaction),
-            What::Blocked(blocked) => self.blocked(event, blocked),
-            // The blocked intervals contain what a thread waited for in reclaim.
-            What::Reclaim { .. } => Ok(()),
-            What::Thread(info) => self.tasks.told(info, &mut self.store),
-            What::ThreadEnd => self.thread_end(event.thread),
-            What::Name(name) => self.files.named(at, name, &mut self.store),
-            What::Cgroup { id, path } => self.tasks.cgroup(*id, path, &mut self.store),
-            What::Stack { id, functions } => self.store.add(&tables::Stack {
-                stack_id: u64::from(*id),
-                functions: functions.join(" < "),
-            }),
-            What::Lost(lost) => self.store.add(&tables::Lost {
-                time_ns: at,
-                kind: lost_name(lost.kind),
-                events: lost.count,
-            }),
+            What::Commit(commit) => return journal.enters(context, event, commit),
+            What::Joined(transaction) => return journal.joined(context, event, *transaction),
+            What::Blocked(blocked) => return self.blocked(event, blocked),
+            What::ThreadEnd => return self.thread_end(event.thread),
+            What::Thread(_)
+            | What::Name(_)
+            | What::Cgroup { .. }
+            | What::Stack { .. }
+            | What::Lost(_) => return context.described(event),
         }
+        Ok(())
     }
 
     /// Writes the rows of all that is still open, and returns the store.
     pub fn finish(mut self, ending: Option<Ending>) -> Result<Store, Error> {
         let (ending, end_ns) = match ending {
             Some(Ending::Complete { end_ns }) => ("complete", end_ns),
-            Some(Ending::Damaged) => ("damaged", self.last_ns),
-            Some(Ending::CutShort) | None => ("cut short", self.last_ns),
+            Some(Ending::Damaged) => ("damaged", self.context.now_ns),
+            Some(Ending::CutShort) | None => ("cut short", self.context.now_ns),
         };
-        self.end_calls(end_ns)?;
-        self.end_requests()?;
-        self.end_versions(end_ns)?;
-        self.end_commits()?;
-        property(&mut self.store, "end_ns", end_ns.to_string())?;
-        property(&mut self.store, "ending", ending.to_owned())?;
-        self.write_counts()?;
-        wait::complete(&self.store)?;
-        self.store.finish()?;
-        Ok(self.store)
+        for (call, end_ns) in self.context.calls.cut_short(end_ns) {
+            self.call_ends(call, None, end_ns)?;
+        }
+        let context = &mut self.context;
+        self.block
+            .end(context, &mut self.pages, &mut self.journal)?;
+        self.pages.end(context, end_ns)?;
+        let mut rows = self.context.rows;
+        self.journal.end(&mut rows)?;
+        rows.property("end_ns", end_ns)?;
+        rows.property("ending", ending)?;
+        rows.write_counts()?;
+        waits::complete(&rows.store)?;
+        rows.store.finish()?;
+        Ok(rows.store)
     }
 
-    fn link(&mut self, mut row: tables::Link) -> Result<(), Error> {
-        self.links += 1;
-        row.link_id = self.links;
-        self.store.add(&row)
-    }
-
-    fn write_counts(&mut self) -> Result<(), Error> {
-        let counts = self.counts.clone();
-        let unlinked = [
-            ("requests without bio", counts.requests_without_bio),
-            (
-                "requests with untold bytes",
-                counts.requests_with_untold_bytes,
-            ),
-            ("bios without task", counts.bios_without_task),
-            (
-                "written pages without dirtier",
-                counts.written_pages_without_dirtier,
-            ),
-            (
-                "written metadata pages without dirtier",
-                counts.written_metadata_without_dirtier,
-            ),
-            (
-                "completions without request",
-                counts.completions_without_request,
-            ),
-            ("waits without request", counts.waits_without_request),
-        ];
-        for (kind, count) in unlinked {
-            self.store.add(&tables::Unlinked {
-                kind,
-                missing: count.missing,
-                total: count.all,
-            })?;
+    fn call_enter(&mut self, event: &Event, asked: &Call) -> Result<(), Error> {
+        // What the thread did before the call does not belong to it.
+        self.end_unrecorded(event.thread, event.in_fault)?;
+        let id = self.context.call_of(event)?;
+        self.context.asked(id, asked)?;
+        if let Some(call) = self.context.calls.get_mut(id) {
+            call.entered = true;
+            call.begin_ns = event.time_ns;
         }
         Ok(())
     }
-}
 
-fn lost_name(kind: LostKind) -> &'static str {
-    match kind {
-        LostKind::Calls => "calls",
-        LostKind::Pages => "page cache",
-        LostKind::Block => "block layer",
-        LostKind::Segments => "contents of requests",
-        LostKind::Journal => "journal",
-        LostKind::Blocked => "blocked intervals",
-        LostKind::Names => "names",
-        LostKind::Missed => "programs not run",
-        LostKind::Threads => "threads beyond the limit",
-        LostKind::LongRequests => "ends of long requests",
-    }
-}
-
-fn property(store: &mut Store, name: &str, value: String) -> Result<(), Error> {
-    store.add(&tables::Property {
-        name: name.to_owned(),
-        value,
-    })
-}
-
-/// Writes the properties of the whole recording, its disks and its cgroups.
-fn describe(
-    header: &Header,
-    foreground: &Option<Foreground>,
-    store: &mut Store,
-) -> Result<(), Error> {
-    let target = match (&header.target, foreground) {
-        (_, Some(Foreground::Process(process))) => format!("process {process}"),
-        (_, Some(Foreground::Name(name))) => name.clone(),
-        (_, Some(Foreground::Cgroup(path))) => format!("cgroup {path}"),
-        (_, Some(Foreground::Everybody)) | (Target::System, None) => "everybody".to_owned(),
-        (Target::Process { pid }, None) => format!("process {pid}"),
-        (Target::Cgroup { path, .. }, None) => format!("cgroup {path}"),
-        (Target::Command { command, .. }, None) => command.join(" "),
-    };
-    let properties = [
-        ("frontrow", header.frontrow.clone()),
-        ("kernel", header.kernel.clone()),
-        ("machine", header.machine.clone()),
-        ("page_bytes", header.page_bytes.to_string()),
-        ("cpus", header.cpus.to_string()),
-        ("begin_ns", header.begin_ns.to_string()),
-        ("realtime_offset_ns", header.realtime_offset_ns.to_string()),
-        ("target", target),
-    ];
-    for (name, value) in properties {
-        // Names and commands may contain line ends; each value is one line.
-        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-        property(store, name, value)?;
-    }
-    for sentence in &header.missing {
-        property(store, "missing", sentence.clone())?;
-    }
-    let mounted = |dev| header.mounts.iter().find(|mount| mount.dev == dev);
-    for disk in &header.disks {
-        store.add(&tables::Device {
-            device_id: disk.dev.0.into(),
-            number: disk.dev.to_string(),
-            name: disk.name.clone(),
-            sectors: Some(disk.sectors),
-            scheduler: Some(disk.scheduler.clone()),
-            nr_requests: Some(disk.nr_requests.into()),
-            mounted_at: mounted(disk.dev).map(|mount| mount.path.clone()),
-            file_system: mounted(disk.dev).map(|mount| mount.kind.clone()),
-            ..tables::Device::default()
-        })?;
-        for part in &disk.partitions {
-            store.add(&tables::Device {
-                device_id: part.dev.0.into(),
-                number: part.dev.to_string(),
-                name: part.name.clone(),
-                disk_id: Some(disk.dev.0.into()),
-                start_sector: Some(part.start_sector),
-                sectors: Some(part.sectors),
-                mounted_at: mounted(part.dev).map(|mount| mount.path.clone()),
-                file_system: mounted(part.dev).map(|mount| mount.kind.clone()),
-                ..tables::Device::default()
-            })?;
+    fn call_exit(&mut self, event: &Event, exit: &CallExit) -> Result<(), Error> {
+        let (thread, in_fault) = (event.thread, event.in_fault);
+        let calls = &self.context.calls;
+        if calls.is_unrecorded_before(thread, in_fault, exit.begin_ns) {
+            self.end_unrecorded(thread, in_fault)?;
         }
+        let context = &mut self.context;
+        let id = context.call_of(event)?;
+        context.asked(id, &exit.call)?;
+        context.calls.left(thread, in_fault);
+        let Some(call) = context.calls.get_mut(id) else {
+            return Ok(());
+        };
+        call.returned(exit);
+        // Direct I/O uses no pages of the page cache.
+        let place = call.place().filter(|_| !call.row.direct);
+        let kind = exit.call.kind;
+        match place.clone() {
+            Some((file, range)) if calls::writes(kind) && exit.result > 0 => {
+                self.pages.change(context, id, file).written(range)?;
+            }
+            Some((file, range)) if kind == CallKind::WriteFault => {
+                self.pages.change(context, id, file).stored(range)?;
+            }
+            _ => {}
+        }
+        let is_read = calls::reads(kind) && !calls::writes(kind) && !exit.unfinished;
+        self.call_ends(id, place.filter(|_| is_read), event.time_ns)
     }
-    Ok(())
+
+    fn ring_complete(&mut self, event: &Event, complete: &RingComplete) -> Result<(), Error> {
+        let context = &mut self.context;
+        let Some(id) = context.calls.rings.completed(complete) else {
+            return Ok(());
+        };
+        let Some(call) = context.calls.get_mut(id) else {
+            return Ok(());
+        };
+        call.row.result = complete.result.into();
+        let done = u64::try_from(complete.result).unwrap_or(0);
+        let offset = call.row.offset_bytes;
+        let range = offset.map(|offset| offset..offset + done);
+        let mut place = call.file.map(|(_, file)| file).zip(range);
+        let opcode = call.ring.unwrap_or(0);
+        if ring::writes(opcode)
+            && done > 0
+            && let Some((file, range)) = place.take()
+        {
+            self.pages.change(context, id, file).written(range)?;
+        }
+        let used = place.filter(|_| ring::reads(opcode));
+        self.call_ends(id, used, event.time_ns)
+    }
+
+    /// Ends the row for a thread's work outside of recorded calls.
+    fn end_unrecorded(&mut self, thread: u32, in_fault: bool) -> Result<(), Error> {
+        let Some(id) = self.context.calls.left(thread, in_fault) else {
+            return Ok(());
+        };
+        let call = self.context.calls.get(id);
+        let end_ns = call.map_or(0, |call| call.last_ns);
+        self.call_ends(id, None, end_ns)
+    }
+
+    /// Ends a call; `used` are the bytes that it read of a file's pages.
+    fn call_ends(
+        &mut self,
+        id: u64,
+        used: Option<(u64, std::ops::Range<u64>)>,
+        end_ns: u64,
+    ) -> Result<(), Error> {
+        self.pages.read_ends(&mut self.context, id, used)?;
+        self.context.end_call(id, end_ns)
+    }
+
+    fn thread_end(&mut self, thread: u32) -> Result<(), Error> {
+        self.end_unrecorded(thread, true)?;
+        self.end_unrecorded(thread, false)?;
+        self.context.tasks.ended(thread);
+        Ok(())
+    }
+
+    fn blocked(&mut self, event: &Event, blocked: &Blocked) -> Result<(), Error> {
+        let (thread, in_fault) = (event.thread, event.in_fault);
+        // A thread that blocks outside of recorded calls has finished its unrecorded work.
+        if blocked.call.is_none()
+            && !in_fault
+            && self.context.calls.entered(thread, in_fault).is_none()
+        {
+            self.end_unrecorded(thread, in_fault)?;
+        }
+        self.waits
+            .blocked(&mut self.context, &mut self.journal, event, blocked)
+    }
 }

@@ -26,6 +26,7 @@ pub use writer::{WRITE_BYTES, Writer};
 use crate::event::Dev;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use sys::PathError;
 
 /// First bytes of a recording; the last one is the version of the format.
 const MAGIC: [u8; 8] = *b"FRIOPRO2";
@@ -159,13 +160,8 @@ pub struct Mount {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be read or written.
-    #[error("cannot access {path}: {source}")]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] PathError),
     /// The file does not begin with the magic number of a recording.
     #[error("{path} is not a recording of `frontrow iopro record`: give the file that one wrote")]
     NotARecording {

@@ -6,6 +6,7 @@ mod flow;
 mod history;
 mod html;
 mod live;
+mod rows;
 mod sentences;
 mod text;
 mod timeline;
@@ -18,6 +19,7 @@ pub use timeline::{LANES, Lane, Timeline};
 
 use crate::event::Dev;
 use crate::store::{Error, Store};
+use crate::wait;
 use serde::Serialize;
 
 /// Most rows of a table in the report.
@@ -86,10 +88,10 @@ pub struct Waiting {
 /// All waits of one class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Class {
-    /// Name of the class, as in the table `waits`.
-    pub class: String,
+    /// The class; its name is that in the table `waits`.
+    pub class: wait::Class,
     /// Meaning of the class in words, to be put after "waited".
-    pub words: String,
+    pub words: &'static str,
     /// Number of waits.
     pub waits: u64,
     /// Sum of the waits, in nanoseconds.
@@ -105,10 +107,10 @@ pub struct Top {
     pub process: String,
     /// Kind of the call that it was in; None outside of calls.
     pub call: Option<String>,
-    /// Name of the class, as in the table `waits`.
-    pub class: String,
+    /// Class of the waits.
+    pub class: wait::Class,
     /// Class of the wait of the task at the other end; None if it did not wait.
-    pub cause: Option<String>,
+    pub cause: Option<wait::Class>,
     /// Path of the file; None if there is none or its name is not known.
     pub file: Option<String>,
     /// Name of the process at the other end; None if it is not known.

@@ -4,6 +4,7 @@
 use crate::tables::{Kind, Row, TABLES, Table};
 use rusqlite::{Connection, ErrorCode, Statement, params_from_iter};
 use std::path::{Path, PathBuf};
+use sys::PathError;
 
 /// Memory for the database's pages, in KiB.
 const CACHE_KIB: i64 = 16 << 10;
@@ -28,13 +29,8 @@ pub enum Error {
     )]
     DiskFull,
     /// A file cannot be written or read.
-    #[error("cannot access {path}: {source}")]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] PathError),
 }
 
 fn place(path: &Option<PathBuf>) -> String {

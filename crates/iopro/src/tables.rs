@@ -5,6 +5,8 @@
 //! nanoseconds since 1970. Identities (`…_id`) are numbers within this recording, from 1 on; device
 //! numbers are the kernel's.
 
+use crate::event::Op;
+use crate::wait::Class;
 use rusqlite::types::{ToSqlOutput, Value};
 
 /// Types of columns.
@@ -95,6 +97,18 @@ impl Cell for &'static str {
     }
 }
 
+macro_rules! cells_of_names {
+    ($($named:ty),+) => {
+        $(impl Cell for $named {
+            const KIND: Kind = Kind::Text;
+            fn cell(&self) -> ToSqlOutput<'_> {
+                ToSqlOutput::from(self.name())
+            }
+        })+
+    };
+}
+cells_of_names!(Op, Class);
+
 impl<T: Cell> Cell for Option<T> {
     const KIND: Kind = T::KIND;
     const NULLABLE: bool = true;
@@ -148,11 +162,11 @@ tables! {
     /// What holds for the whole recording: a name and a value a row. Among them
     /// `kernel`, `begin_ns`, `end_ns`, `realtime_offset_ns`, `ending`
     /// (`complete`, `cut short` or `damaged`), `target`, and a row
-    /// `missing` for each thing that this kernel does not let be seen.
+    /// `missing` for each kind of event that this kernel cannot report.
     Property "recording" [] {
-        /// What.
+        /// Name of the property.
         name: String,
-        /// Its value.
+        /// Value of the property.
         value: String,
     }
 
@@ -162,11 +176,11 @@ tables! {
         device_id: u64,
         /// `major:minor`.
         number: String,
-        /// Below /dev; empty for what was not there at the begin.
+        /// Name below /dev; empty if the device was not there when the recording began.
         name: String,
-        /// Of a partition, the disk it is on.
+        /// The disk that a partition is on.
         disk_id: Option<u64>,
-        /// Where it begins on its disk.
+        /// First sector of a partition on its disk.
         start_sector: Option<u64>,
         /// Its size, in sectors of 512 bytes.
         sectors: Option<u64>,
@@ -190,13 +204,13 @@ tables! {
 
     /// A thread. One that changed its name or cgroup has its last ones.
     Task "tasks" ["process"] {
-        /// Thread numbers are used again, these are not.
+        /// Identity of the thread. The kernel uses thread numbers again; these are unique.
         task_id: u64,
         /// The kernel's thread number.
         thread: u64,
-        /// Its process's number.
+        /// Number of its process.
         process: u64,
-        /// The parent process's.
+        /// Number of the parent process.
         parent: u64,
         /// The thread's name.
         name: String,
@@ -204,27 +218,27 @@ tables! {
         process_name: String,
         /// Its cgroup.
         cgroup_id: Option<u64>,
-        /// It is the kernel's own.
+        /// A thread of the kernel.
         kernel: bool,
-        /// It is one of those whose waiting is of interest: the recording's target, or `--fg`.
+        /// A task whose waiting the report is about: the recording's target, or `--fg`.
         foreground: bool,
     }
 
     /// A file, a directory, or a block device.
     File "files" ["path"] {
-        /// Inode numbers are used again, these are not.
+        /// Identity of the file. The file system uses inode numbers again; these are unique.
         file_id: u64,
         /// The file system's device.
         device_id: u64,
         /// Its number there; 0 for the block device itself, whose pages are the file system's metadata.
         inode: u64,
-        /// Tells files apart that had the same number.
+        /// Tells apart files that had the same inode number.
         generation: u64,
-        /// Its path: in the machine's tree where the file system was mounted at the begin, else in its file system's; empty if none is known.
+        /// Its path in the machine's tree if the file system was mounted when the recording began, else its path in the file system; empty if none is known.
         path: String,
         /// `file`, `directory`, `symlink`, `block device`, `other`, or empty if it is not known.
         kind: &'static str,
-        /// It was removed before the end.
+        /// The file was removed before the recording ended.
         removed: bool,
     }
 
@@ -232,7 +246,7 @@ tables! {
     FileName "file_names" ["file_id"] {
         /// The file.
         file_id: u64,
-        /// When it was told.
+        /// When the event with this name came.
         time_ns: u64,
         /// The path.
         path: String,
@@ -247,41 +261,41 @@ tables! {
     Syscall "syscalls" ["task_id", "file_id", "begin_ns"] {
         /// In the order of their first event.
         syscall_id: u64,
-        /// Who called.
+        /// The calling task.
         task_id: u64,
-        /// As strace calls it; `read-fault`, `write-fault`, `io_uring:N` with the operation's number, `kernel`, `unrecorded`.
+        /// Name as strace prints it; `read-fault`, `write-fault`, `io_uring:N` with the operation's number, `kernel`, `unrecorded`.
         kind: String,
         /// The file descriptor.
         fd: Option<i64>,
-        /// The file; of two the one that is written.
+        /// The file; of a call with two files the one that is written.
         file_id: Option<u64>,
-        /// The one that is read, of two.
+        /// Of a call with two files the one that is read.
         from_file_id: Option<u64>,
-        /// Where in the file.
+        /// Offset in the file.
         offset_bytes: Option<u64>,
-        /// How much was asked for.
+        /// Bytes that the call asked for.
         size_bytes: Option<u64>,
-        /// What it returned; an error is negative.
+        /// Return value; an error is negative.
         result: i64,
-        /// Its begin.
+        /// Start of the call.
         begin_ns: u64,
-        /// Its end.
+        /// End of the call.
         end_ns: u64,
-        /// The recording ended before it did.
+        /// The recording ended before the call did.
         unfinished: bool,
         /// O_DIRECT.
         direct: bool,
         /// O_SYNC or O_DSYNC.
         sync: bool,
-        /// Pages of a read that were in the page cache, brought by nobody in this recording or used before.
+        /// Pages of a read that were in the page cache: no call of this recording fetched them, or another call used them before.
         cached_pages: u64,
-        /// Pages of a read that it had to fetch.
+        /// Pages of a read that the call had to fetch.
         missed_pages: u64,
-        /// Pages of a read that another call had fetched, and nobody had used yet.
+        /// Pages of a read that another call had fetched and none had used.
         readahead_pages: u64,
-        /// Page versions that it had a part in: a page that it changed between two times that the page was written.
+        /// Page versions that the call changed. A page has a new version each time it becomes dirty again.
         dirtied_pages: u64,
-        /// Time blocked in the storage stack, of which the columns below tell the layer.
+        /// Time blocked in the storage stack. The columns below divide it by layer.
         blocked_ns: u64,
         /// Blocked in the file system: journal, metadata, locks.
         file_system_ns: u64,
@@ -304,10 +318,10 @@ tables! {
         /// The disk.
         device_id: u64,
         /// `read`, `write`, `flush`, `discard`, `secure-erase`, `write-zeroes`, `other`.
-        op: &'static str,
+        op: Op,
         /// `data`, `metadata`, `journal`, `direct`, `swap`, `flush`, `discard` or `unknown`.
         content: &'static str,
-        /// Somebody waits for it (REQ_SYNC).
+        /// REQ_SYNC: a task waits for it.
         sync: bool,
         /// REQ_META.
         meta: bool,
@@ -319,11 +333,11 @@ tables! {
         readahead: bool,
         /// REQ_BACKGROUND.
         background: bool,
-        /// The first one, of 512 bytes, from the disk's begin.
+        /// First sector, of 512 bytes, from the start of the disk.
         sector: u64,
-        /// How much; 0 for a flush.
+        /// Bytes; 0 for a flush.
         bytes: u64,
-        /// Who submitted its first bio.
+        /// The task that submitted its first bio.
         task_id: Option<u64>,
         /// The commit it is part of.
         commit_id: Option<u64>,
@@ -331,13 +345,13 @@ tables! {
         queued_ns: Option<u64>,
         /// When it came to the I/O scheduler.
         inserted_ns: Option<u64>,
-        /// When the driver got it; of several times, the last.
+        /// When the driver got it; the last time if it got it several times.
         issued_ns: u64,
-        /// When it was done; empty if the recording ended before.
+        /// When it was completed; NULL if the recording ended before.
         completed_ns: Option<u64>,
         /// 0 or the kernel's `blk_status_t`.
         status: u64,
-        /// Bios in it.
+        /// Number of its bios.
         bios: u64,
         /// Times that the driver gave it back.
         requeues: u64,
@@ -351,9 +365,9 @@ tables! {
         bio_id: u64,
         /// The request that it was part of.
         request_id: u64,
-        /// Who submitted it.
+        /// The task that submitted it.
         task_id: Option<u64>,
-        /// In which call.
+        /// The call that submitted it.
         syscall_id: Option<u64>,
         /// The disk.
         device_id: u64,
@@ -363,7 +377,7 @@ tables! {
         bytes: u64,
         /// When it came to the block layer.
         queued_ns: Option<u64>,
-        /// It joined a request that was there already.
+        /// It joined a request that was queued already.
         merged: bool,
         /// It was cut from a larger one.
         split: bool,
@@ -380,11 +394,11 @@ tables! {
         file_id: Option<u64>,
         /// The first page.
         page_index: Option<u64>,
-        /// How many.
+        /// Number of pages.
         pages: u64,
-        /// Where on the disk.
+        /// First sector on the disk.
         sector: u64,
-        /// How much.
+        /// Number of bytes.
         bytes: u64,
     }
 
@@ -398,7 +412,7 @@ tables! {
         link_id: u64,
         /// The call.
         syscall_id: u64,
-        /// `write`: dirtied by the call, written by the request. `overwritten`: all of the call's bytes were overwritten before they were written. `truncated`, `removed`: thrown away with the file's end, or with the file. `pending`: not written when the recording ended. `unlinked`: taken for writeback, but no request was seen; of metadata, the journal took the block back before it was written. `read`: fetched for the call. `readahead`: fetched by the call and not for it. `readahead-hit`: fetched by an earlier call, used by this one. `shared-read`: fetched by another call at the same time. `direct-read`, `direct-write`, `discard`, `flush`, `other`: without pages. `journal`: written into the journal. `metadata-read`: blocks of the file system's own.
+        /// `write`: dirtied by the call, written by the request. `overwritten`: all of the call's bytes were overwritten before they were written. `truncated`, `removed`: thrown away with the file's end, or with the file. `pending`: not written when the recording ended. `unlinked`: taken for writeback, but no request was found; of metadata, the journal took the block back before it was written. `read`: fetched for the call. `readahead`: fetched by the call and not for it. `readahead-hit`: fetched by an earlier call, used by this one. `shared-read`: fetched by another call at the same time. `direct-read`, `direct-write`, `discard`, `flush`, `other`: without pages. `journal`: written into the journal. `metadata-read`: blocks of the file system's own.
         kind: &'static str,
         /// The request.
         request_id: Option<u64>,
@@ -418,23 +432,23 @@ tables! {
 
     /// A thread wrote back pages of one file.
     Writeback "writebacks" ["file_id"] {
-        /// Who.
+        /// The task that wrote them back.
         task_id: u64,
         /// The file.
         file_id: u64,
-        /// Its begin.
+        /// Start of the writeback.
         begin_ns: u64,
-        /// Its end.
+        /// End of the writeback.
         end_ns: u64,
-        /// Pages that were written.
+        /// Pages written.
         pages: u64,
-        /// Whoever asked wanted to wait for all of it.
+        /// The caller waits for all of it (WB_SYNC_ALL).
         sync: bool,
     }
 
     /// A commit of a journal (jbd2).
     Commit "commits" [] {
-        /// In the order of their begin.
+        /// In the order in which commits began.
         commit_id: u64,
         /// The file system's device.
         device_id: u64,
@@ -442,9 +456,9 @@ tables! {
         tid: u64,
         /// The journal's thread.
         task_id: Option<u64>,
-        /// Its begin.
+        /// Start of the commit.
         begin_ns: Option<u64>,
-        /// From when on nobody may join.
+        /// When the transaction was locked: no handle may join after that.
         locking_ns: Option<u64>,
         /// When the data were to be written that have to be on the device first.
         flushing_ns: Option<u64>,
@@ -466,7 +480,7 @@ tables! {
         syscall_id: u64,
         /// `changed`: metadata that the call changed are in it. `waited`: the call waited for its end.
         role: &'static str,
-        /// When.
+        /// When the call changed metadata, or when its wait ended.
         time_ns: u64,
     }
 
@@ -474,14 +488,14 @@ tables! {
     Wait "waits" ["task_id", "syscall_id", "class"] {
         /// In the order of their ends.
         wait_id: u64,
-        /// Who waited.
+        /// The waiter.
         task_id: u64,
-        /// In which call.
+        /// The call in which it waited.
         syscall_id: Option<u64>,
         /// `D_meta`, `D_data`, `D_sync`, `D_discard`, `I_jhandle`, `I_jcommit`, `tag`, `wbt`, `dirty throttling`, `reclaim`, `service`, `lock` or `other`; see the definitions.
-        class: &'static str,
-        /// What the thread at the other end was waiting for itself, most of the time.
-        cause: Option<&'static str>,
+        class: Class,
+        /// Class of what the task at the other end was itself waiting for, most of the time.
+        cause: Option<Class>,
         /// The place in the kernel.
         reason: &'static str,
         /// When it left the CPU.
@@ -498,7 +512,7 @@ tables! {
         request_id: Option<u64>,
         /// The commit.
         commit_id: Option<u64>,
-        /// The task at the other end: who dirtied what is being written, holds the lock, or had the device while the request was queued.
+        /// The task at the other end: it dirtied what is being written, holds the lock, or had the device while the request was queued.
         other_task_id: Option<u64>,
         /// Of the wait, before the awaited request came to the block layer.
         before_ns: u64,
@@ -508,13 +522,13 @@ tables! {
         device_ns: u64,
         /// Of the wait, from completion to wake-up.
         driver_ns: u64,
-        /// Where it was, if the class could not tell.
+        /// The stack of the waiter, if its class does not say where it waited.
         stack_id: Option<u64>,
-        /// The kernel counted it as waiting for I/O.
+        /// The kernel counted the wait as I/O wait.
         iowait: bool,
     }
 
-    /// A place in the kernel where somebody was blocked.
+    /// A place in the kernel where a task was blocked.
     Stack "stacks" [] {
         /// Its number.
         stack_id: u64,
@@ -524,21 +538,21 @@ tables! {
 
     /// Events that the recorder lost: what was linked after may miss something.
     Lost "lost" [] {
-        /// When it was told.
+        /// When the recorder reported the loss.
         time_ns: u64,
-        /// Where they were lost.
+        /// Where the events were lost.
         kind: &'static str,
-        /// How many.
+        /// Number of events.
         events: u64,
     }
 
     /// What could not be linked, counted by kind.
     Unlinked "unlinked" [] {
-        /// `requests without bio`, `requests with untold bytes` (whose segments are not all of them), `bios without task`, `written pages without dirtier` (dirty since before the recording, or by something unseen), `written metadata pages without dirtier`, `completions without request` (issued before the recording), `waits without request` (on a page or a block in no known request).
+        /// `requests without bio`, `requests with untold bytes` (whose segments are not all of them), `bios without task`, `written pages without dirtier` (dirty since before the recording, or by something that was not recorded), `written metadata pages without dirtier`, `completions without request` (issued before the recording), `waits without request` (on a page or a block in no known request).
         kind: &'static str,
-        /// How many; pages where the kind says so.
+        /// Number that could not be linked, in pages if the kind says so.
         missing: u64,
-        /// How many there were of these, linked or not.
+        /// Number of all of that kind, linked or not.
         total: u64,
     }
 }

@@ -9,6 +9,7 @@ use crate::event::{
     Request, RingComplete, RingSubmit, Segment, Split, ThreadInfo, Transaction, Truncated, What,
     Writeback,
 };
+use crate::named::numbered;
 
 /// Length field of a record, which precedes it in a ring buffer (`bpf/ring.h`).
 pub const RING_HEADER_BYTES: usize = 8;
@@ -36,12 +37,46 @@ const PAGES_AT_MOST: u32 = 1 << 20;
 /// No call or fault reads or writes more bytes (MAX_RW_COUNT).
 const BYTES_AT_MOST: u64 = 1 << 31;
 
-const CALL_EXIT: u8 = 2;
-const CGROUP: u8 = 30;
-const STACK: u8 = 31;
-const LOST: u8 = 32;
-const DIRECT: u8 = 33;
-/// Offset in a record of kind `DIRECT` of the time between its bio's queueing and its own.
+numbered! {
+    /// Kinds of records.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Kind {
+        CallEnter = 1 "call_enter",
+        CallExit = 2 "call_exit",
+        CallExitFrom = 3 "call_exit_from",
+        RingSubmit = 4 "ring_submit",
+        RingComplete = 5 "ring_complete",
+        Added = 6 "added",
+        Dirtied = 7 "dirtied",
+        Cleaned = 8 "cleaned",
+        Truncated = 9 "truncated",
+        Writeback = 10 "writeback",
+        Queue = 11 "queue",
+        Unplug = 13 "unplug",
+        BackMerge = 14 "back_merge",
+        FrontMerge = 15 "front_merge",
+        RqMerge = 16 "rq_merge",
+        Split = 17 "split",
+        Insert = 18 "insert",
+        Issue = 19 "issue",
+        Segment = 20 "segment",
+        Requeue = 21 "requeue",
+        Complete = 22 "complete",
+        Commit = 23 "commit",
+        Joined = 24 "joined",
+        Blocked = 25 "blocked",
+        Reclaim = 26 "reclaim",
+        Thread = 27 "thread",
+        ThreadEnd = 28 "thread_end",
+        Name = 29 "name",
+        Cgroup = 30 "cgroup",
+        Stack = 31 "stack",
+        Lost = 32 "lost",
+        Direct = 33 "direct",
+    }
+}
+
+/// Offset in a record of kind [`Kind::Direct`] of the time between its bio's queueing and its own.
 const QUEUED_BEFORE_AT: usize = 52;
 
 /// Whether a call can be about this many bytes: linking takes time and memory for each page.
@@ -77,7 +112,7 @@ pub fn time_ns(record: &[u8]) -> Option<u64> {
 /// Time at which the bio was queued, if this record tells of both its queueing and the issue of its
 /// request. [`decode_queued`] gives the event of that time.
 pub fn queued_ns(record: &[u8]) -> Option<u64> {
-    if record.get(12)? & !IN_FAULT != DIRECT {
+    if record.get(12)? & !IN_FAULT != Kind::Direct as u8 {
         return None;
     }
     let before_ns = record.get(QUEUED_BEFORE_AT..)?.first_chunk()?;
@@ -111,7 +146,7 @@ pub fn decode(record: &[u8], cpu: u32) -> Option<(Event, Option<Event>)> {
     let kind = fields.u8()?;
     let head = Head {
         time_ns,
-        kind: kind & !IN_FAULT,
+        kind: Kind::from_wire(kind & !IN_FAULT)?,
         op: fields.u8()?,
         flags: fields.u16()?,
     };
@@ -132,7 +167,7 @@ pub fn decode(record: &[u8], cpu: u32) -> Option<(Event, Option<Event>)> {
 /// The fixed part of a record, without the fields that go into the event as they are.
 struct Head {
     time_ns: u64,
-    kind: u8,
+    kind: Kind,
     op: u8,
     flags: u16,
 }
@@ -168,13 +203,10 @@ impl<'a> Fields<'a> {
     }
 
     fn file(&mut self) -> Option<FileId> {
-        let inode = self.u64()?;
-        let dev = Dev(self.u32()?);
-        let generation = self.u32()?;
         Some(FileId {
-            dev,
-            inode,
-            generation,
+            inode: self.u64()?,
+            dev: Dev(self.u32()?),
+            generation: self.u32()?,
         })
     }
 
@@ -186,95 +218,89 @@ impl<'a> Fields<'a> {
 
     fn what(&mut self, head: &Head) -> Option<(What, Option<Segment>)> {
         let what = match head.kind {
-            1 => What::CallEnter(self.call(head)?.call),
-            CALL_EXIT => What::CallExit(self.call(head)?),
-            3 => What::CallExit(self.call_with_source(head)?),
-            4 => What::RingSubmit(self.ring_submit(head)?),
-            5 => What::RingComplete(RingComplete {
+            Kind::CallEnter => What::CallEnter(self.call(head)?.call),
+            Kind::CallExit => What::CallExit(self.call(head)?),
+            Kind::CallExitFrom => What::CallExit(self.call_with_source(head)?),
+            Kind::RingSubmit => What::RingSubmit(self.ring_submit(head)?),
+            Kind::RingComplete => What::RingComplete(RingComplete {
                 request: self.u64()?,
                 user_data: self.u64()?,
                 result: self.u32()? as i32,
             }),
-            6 => What::Added(self.pages()?),
-            7 => What::Dirtied(self.pages()?),
-            8 => What::Cleaned(self.pages()?),
-            9 => What::Truncated(Truncated {
+            Kind::Added => What::Added(self.pages()?),
+            Kind::Dirtied => What::Dirtied(self.pages()?),
+            Kind::Cleaned => What::Cleaned(self.pages()?),
+            Kind::Truncated => What::Truncated(Truncated {
                 file: self.file()?,
                 from_bytes: self.u64()?,
                 to_bytes: self.u64()?,
                 removed: head.op != 0,
             }),
-            10 => What::Writeback(Writeback {
+            Kind::Writeback => What::Writeback(Writeback {
                 file: self.file()?,
                 begin_ns: self.u64()?,
                 pages: self.u64()?,
                 sync: head.op != 0,
             }),
-            11 => {
-                let bio = self.u64()?;
-                let io = self.io(head)?;
-                What::Queue(Queue { bio, io })
-            }
-            13 => What::Unplug {
+            Kind::Queue => What::Queue(Queue {
+                bio: self.u64()?,
+                io: self.io(head)?,
+            }),
+            Kind::Unplug => What::Unplug {
                 dev: Dev(self.u32()?),
                 requests: self.u32()?,
                 explicit: head.op != 0,
             },
-            14 | 15 => What::Merge(Merge {
+            Kind::BackMerge | Kind::FrontMerge => What::Merge(Merge {
                 bio: self.u64()?,
                 io: self.io(head)?,
-                front: head.kind == 15,
+                front: head.kind == Kind::FrontMerge,
             }),
-            16 => What::RequestMerge(self.request(head)?),
-            17 => {
-                let bio = self.u64()?;
-                let io = self.io(head)?;
-                What::Split(Split {
-                    bio,
-                    io,
-                    parent: self.u64()?,
-                    rest_sector: self.u64()?,
-                })
-            }
-            18 => What::Insert(self.request(head)?),
-            19 => {
+            Kind::RqMerge => What::RequestMerge(self.request(head)?),
+            Kind::Split => What::Split(Split {
+                bio: self.u64()?,
+                io: self.io(head)?,
+                parent: self.u64()?,
+                rest_sector: self.u64()?,
+            }),
+            Kind::Insert => What::Insert(self.request(head)?),
+            Kind::Issue => {
                 let request = self.request(head)?;
                 let first = self.first_segment(&request)?;
                 return Some((What::Issue(request), first));
             }
-            20 => What::Segment(self.segment(head)?),
-            21 => What::Requeue(self.request(head)?),
-            22 => What::Complete(self.complete(head)?),
-            23 => What::Commit(Commit {
+            Kind::Segment => What::Segment(self.segment(head)?),
+            Kind::Requeue => What::Requeue(self.request(head)?),
+            Kind::Complete => What::Complete(self.complete(head)?),
+            Kind::Commit => What::Commit(Commit {
                 transaction: self.transaction()?,
-                phase: commit_phase(head.op)?,
+                phase: CommitPhase::from_wire(head.op)?,
             }),
-            24 => What::Joined(self.transaction()?),
-            25 => What::Blocked(self.blocked(head)?),
-            26 => What::Reclaim {
+            Kind::Joined => What::Joined(self.transaction()?),
+            Kind::Blocked => What::Blocked(self.blocked(head)?),
+            Kind::Reclaim => What::Reclaim {
                 begin_ns: self.u64()?,
                 reclaimed_pages: self.u64()?,
             },
-            27 => What::Thread(self.thread(head)?),
-            28 => What::ThreadEnd,
-            29 => What::Name(self.name(head)?),
-            CGROUP => {
+            Kind::Thread => What::Thread(self.thread(head)?),
+            Kind::ThreadEnd => What::ThreadEnd,
+            Kind::Name => What::Name(self.name(head)?),
+            Kind::Cgroup => {
                 let id = self.u64()?;
                 let length = self.u32()?;
                 self.u32()?;
                 let path = String::from_utf8_lossy(self.bytes(length)?).into_owned();
                 What::Cgroup { id, path }
             }
-            STACK => self.stack()?,
-            DIRECT => {
+            Kind::Stack => self.stack()?,
+            Kind::Direct => {
                 let (request, first) = self.direct(head)?;
                 return Some((What::Issue(request), Some(first)));
             }
-            LOST => What::Lost(Lost {
-                kind: lost_kind(head.op)?,
+            Kind::Lost => What::Lost(Lost {
+                kind: LostKind::from_wire(head.op)?,
                 count: self.u64()?,
             }),
-            _ => return None,
         };
         Some((what, None))
     }
@@ -342,21 +368,19 @@ impl<'a> Fields<'a> {
             sector: self.u64()?,
             bytes: self.u32()?,
             dev: Dev(self.u32()?),
-            op: op(head.op.into())?,
+            op: Op::from_wire(head.op)?,
             flags: IoFlags(head.flags),
         })
     }
 
     fn request(&mut self, head: &Head) -> Option<Request> {
-        let request = self.u64()?;
-        let io = self.io(head)?;
-        let ioprio = self.u32()? as u16;
+        let request = Request {
+            request: self.u64()?,
+            io: self.io(head)?,
+            ioprio: self.u32()? as u16,
+        };
         self.u32()?;
-        Some(Request {
-            request,
-            io,
-            ioprio,
-        })
+        Some(request)
     }
 
     fn first_segment(&mut self, request: &Request) -> Option<Option<Segment>> {
@@ -400,20 +424,18 @@ impl<'a> Fields<'a> {
     }
 
     fn segment(&mut self, head: &Head) -> Option<Segment> {
-        let (request, bio) = (self.u64()?, self.u64()?);
-        let sector = self.u64()?;
-        let bytes = self.u32()?;
-        let dev = Dev(self.u32()?);
-        let (file, index) = (self.file()?, self.u64()?);
-        let pages = (u32::from(head.op) & SEGMENT_HAS_PAGES != 0).then_some((file, index));
-        Some(Segment {
-            request,
-            bio,
-            dev,
-            sector,
-            bytes,
-            pages,
-        })
+        let mut segment = Segment {
+            request: self.u64()?,
+            bio: self.u64()?,
+            sector: self.u64()?,
+            bytes: self.u32()?,
+            dev: Dev(self.u32()?),
+            pages: Some((self.file()?, self.u64()?)),
+        };
+        if u32::from(head.op) & SEGMENT_HAS_PAGES == 0 {
+            segment.pages = None;
+        }
+        Some(segment)
     }
 
     fn complete(&mut self, head: &Head) -> Option<Complete> {
@@ -457,19 +479,19 @@ impl<'a> Fields<'a> {
     }
 
     fn thread(&mut self, head: &Head) -> Option<ThreadInfo> {
-        let (start_ns, cgroup) = (self.u64()?, self.u64()?);
-        let (thread, process, parent) = (self.u32()?, self.u32()?, self.u32()?);
-        self.u32()?;
-        Some(ThreadInfo {
-            thread,
-            process,
-            parent,
-            start_ns,
-            cgroup,
-            name: self.comm()?,
-            process_name: self.comm()?,
+        let mut info = ThreadInfo {
+            start_ns: self.u64()?,
+            cgroup: self.u64()?,
+            thread: self.u32()?,
+            process: self.u32()?,
+            parent: self.u32()?,
             kernel: head.op != 0,
-        })
+            ..ThreadInfo::default()
+        };
+        self.u32()?;
+        info.name = self.comm()?;
+        info.process_name = self.comm()?;
+        Some(info)
     }
 
     fn name(&mut self, head: &Head) -> Option<Name> {
@@ -480,7 +502,7 @@ impl<'a> Fields<'a> {
             file,
             path: path(self.bytes(length)?, cut),
             cut,
-            why: name_reason(head.op)?,
+            why: NameReason::from_wire(head.op)?,
             mode: head.flags,
         })
     }
@@ -517,56 +539,6 @@ fn path(components: &[u8], cut: bool) -> String {
     path
 }
 
-fn op(number: u64) -> Option<Op> {
-    Some(match number {
-        0 => Op::Read,
-        1 => Op::Write,
-        2 => Op::Flush,
-        3 => Op::Discard,
-        4 => Op::SecureErase,
-        5 => Op::WriteZeroes,
-        6 => Op::Other,
-        _ => return None,
-    })
-}
-
-fn commit_phase(number: u8) -> Option<CommitPhase> {
-    Some(match number {
-        0 => CommitPhase::Start,
-        1 => CommitPhase::Locking,
-        2 => CommitPhase::Flushing,
-        3 => CommitPhase::Logging,
-        4 => CommitPhase::End,
-        _ => return None,
-    })
-}
-
-fn name_reason(number: u8) -> Option<NameReason> {
-    Some(match number {
-        0 => NameReason::Seen,
-        1 => NameReason::SeenRemoved,
-        2 => NameReason::Renamed,
-        3 => NameReason::Removed,
-        _ => return None,
-    })
-}
-
-fn lost_kind(number: u8) -> Option<LostKind> {
-    Some(match number {
-        0 => LostKind::Calls,
-        1 => LostKind::Pages,
-        2 => LostKind::Block,
-        3 => LostKind::Segments,
-        4 => LostKind::Journal,
-        5 => LostKind::Blocked,
-        6 => LostKind::Names,
-        7 => LostKind::Missed,
-        8 => LostKind::Threads,
-        9 => LostKind::LongRequests,
-        _ => return None,
-    })
-}
-
 fn reason(number: u8, file: FileId, value: u64, of_file: bool) -> Option<Reason> {
     let dev = file.dev;
     Some(match number {
@@ -587,7 +559,9 @@ fn reason(number: u8, file: FileId, value: u64, of_file: bool) -> Option<Reason>
         8 => Reason::Tag,
         9 => Reason::QueueThrottle,
         10 => Reason::DirtyThrottle,
-        11 => Reason::OwnBio { op: op(value)? },
+        11 => Reason::OwnBio {
+            op: Op::from_wire(u8::try_from(value).ok()?)?,
+        },
         12 => Reason::DirectIo,
         13 => Reason::Lock {
             address: value,
@@ -603,11 +577,11 @@ fn reason(number: u8, file: FileId, value: u64, of_file: bool) -> Option<Reason>
 }
 
 /// Encodes a record that the recorder itself adds, in the form it has in a ring.
-fn own_record(time_ns: u64, kind: u8, op: u8, body: &[u8]) -> Vec<u8> {
+fn own_record(time_ns: u64, kind: Kind, op: u8, body: &[u8]) -> Vec<u8> {
     let mut record = vec![0; RING_HEADER_BYTES];
     record.extend(time_ns.to_le_bytes());
     record.extend(0u32.to_le_bytes());
-    record.extend([kind, op, 0, 0]);
+    record.extend([kind as u8, op, 0, 0]);
     record.extend(body);
     let length = (record.len() - RING_HEADER_BYTES) as u64;
     record[..RING_HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
@@ -624,12 +598,17 @@ pub fn stack(time_ns: u64, id: u32, functions: &[String]) -> Vec<u8> {
     let mut body = id.to_le_bytes().to_vec();
     body.extend((names.len() as u32).to_le_bytes());
     body.extend(names);
-    own_record(time_ns, STACK, 0, &body)
+    own_record(time_ns, Kind::Stack, 0, &body)
 }
 
 /// Encodes a number of lost events.
 pub fn lost(time_ns: u64, lost: Lost) -> Vec<u8> {
-    own_record(time_ns, LOST, lost.kind as u8, &lost.count.to_le_bytes())
+    own_record(
+        time_ns,
+        Kind::Lost,
+        lost.kind as u8,
+        &lost.count.to_le_bytes(),
+    )
 }
 
 /// Encodes the path of cgroup `id`.
@@ -638,7 +617,7 @@ pub fn cgroup(time_ns: u64, id: u64, path: &str) -> Vec<u8> {
     body.extend((path.len() as u32).to_le_bytes());
     body.extend(0u32.to_le_bytes());
     body.extend(path.bytes());
-    own_record(time_ns, CGROUP, 0, &body)
+    own_record(time_ns, Kind::Cgroup, 0, &body)
 }
 
 /// Encodes a call that a thread is still in, from the programs' state of the thread (the begin of
@@ -667,12 +646,15 @@ pub fn unfinished(time_ns: u64, state: &[u8]) -> Option<Vec<u8>> {
         &has.to_le_bytes(),
     ]
     .concat();
-    let mut record = own_record(time_ns, CALL_EXIT, call, &body);
+    let mut record = own_record(time_ns, Kind::CallExit, call, &body);
     let head = &mut record[RING_HEADER_BYTES..];
     head[8..12].copy_from_slice(&thread.to_le_bytes());
     head[14..16].copy_from_slice(&flags.to_le_bytes());
     Some(record)
 }
+
+#[cfg(test)]
+mod layout;
 
 #[cfg(test)]
 mod tests {
@@ -698,7 +680,7 @@ mod tests {
         let has = u64::from(CALL_HAS_FILE | CALL_HAS_OFFSET);
         let words = [
             2000,
-            head(7, CALL_EXIT | IN_FAULT, 7, 1),
+            head(7, Kind::CallExit as u8 | IN_FAULT, 7, 1),
             1000,
             -5i64 as u64,
             4096,
@@ -763,7 +745,7 @@ mod tests {
         let dev = u64::from(Dev::new(259, 0).0);
         let words = [
             1000,
-            head(7, DIRECT, 0, 1),
+            head(7, Kind::Direct as u8, 0, 1),
             0xff00,
             0xbb00,
             2048,
@@ -881,7 +863,7 @@ mod tests {
         /// are numbers with a fixed set of meanings, and the counts of pages and bytes.
         #[test]
         fn fields_may_have_any_value(words in prop::collection::vec(any::<u64>(), 16)) {
-            for kind in (1..=28).chain([DIRECT]).filter(|kind| ![12, 25].contains(kind)) {
+            for kind in (1..=28).chain([Kind::Direct as u8]).filter(|kind| ![12, 25].contains(kind)) {
                 let most = if [1, 2, 3, 6, 7, 8].contains(&kind) { 0xf_ffff } else { u64::MAX };
                 let mut words: Vec<u64> = words.iter().map(|word| word & most).collect();
                 words[1] = head(1, kind, 1, 0);

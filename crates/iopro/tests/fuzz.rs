@@ -14,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use sys::random::Random;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// No recording of this size takes more, however it is linked.
@@ -57,23 +58,6 @@ fn most_memory(what: impl FnOnce()) -> usize {
 fn rounds() -> u64 {
     let rounds = std::env::var("FUZZ_ROUNDS").ok();
     rounds.map_or(1, |rounds| rounds.parse().expect("FUZZ_ROUNDS is a number"))
-}
-
-/// SplitMix64: the same numbers for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut it = self.0;
-        it = (it ^ it >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        it = (it ^ it >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        it ^ it >> 31
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
 }
 
 fn recordings() -> Vec<Vec<u8>> {
@@ -142,24 +126,24 @@ fn change(part: &mut [u8], random: &mut Random) {
     if part.len() < 8 {
         return;
     }
-    let at = random.below(part.len());
-    match random.below(5) {
-        0 => part[at] ^= 1 << random.below(8),
-        1 => part[at] = random.next() as u8,
+    let at = random.index(part.len());
+    match random.index(5) {
+        0 => part[at] ^= 1 << random.index(8),
+        1 => part[at] = random.next_u64() as u8,
         2 => {
             let at = (at & !3).min(part.len() - 4);
-            let edge = EDGES[random.below(EDGES.len())] as u32;
+            let edge = EDGES[random.index(EDGES.len())] as u32;
             part[at..at + 4].copy_from_slice(&edge.to_le_bytes());
         }
         3 => {
             let at = (at & !7).min(part.len() - 8);
-            let edge = EDGES[random.below(EDGES.len())];
+            let edge = EDGES[random.index(EDGES.len())];
             part[at..at + 8].copy_from_slice(&edge.to_le_bytes());
         }
         _ => {
             // A number from elsewhere: another file's, or an earlier time.
             let at = (at & !7).min(part.len() - 8);
-            let from = (random.below(part.len()) & !7).min(part.len() - 8);
+            let from = (random.index(part.len()) & !7).min(part.len() - 8);
             part.copy_within(from..from + 8, at);
         }
     }
@@ -167,22 +151,22 @@ fn change(part: &mut [u8], random: &mut Random) {
 
 /// A forged recording: numbers in records are wrong, checksums are right.
 fn forged(file: &[u8], seed: u64) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut forged = file.to_vec();
     let full: Vec<(usize, usize)> = blocks(file)
         .into_iter()
         .filter(|(start, end)| end - start > BLOCK_HEADER_BYTES)
         .collect();
-    for _ in 0..1 + random.below(30) {
-        let (start, end) = full[random.below(full.len())];
+    for _ in 0..1 + random.index(30) {
+        let (start, end) = full[random.index(full.len())];
         change(&mut forged[start + BLOCK_HEADER_BYTES..end], &mut random);
     }
-    if random.below(4) == 0 {
+    if random.index(4) == 0 {
         let digits: Vec<usize> = (12..header_end(file) - 8)
             .filter(|at| file[*at].is_ascii_digit())
             .collect();
         for _ in 0..4 {
-            forged[digits[random.below(digits.len())]] = b'0' + random.below(10) as u8;
+            forged[digits[random.index(digits.len())]] = b'0' + random.index(10) as u8;
         }
     }
     sign(&mut forged);
@@ -220,21 +204,21 @@ fn what_is_read_of_a_damaged_recording_was_recorded() {
         let (whole, ending) = read(&file).unwrap();
         assert!(matches!(ending, Some(Ending::Complete { .. })));
         for seed in 0..200 * rounds() {
-            let mut random = Random(seed);
+            let mut random = Random::new(seed);
             let mut damaged = file.clone();
-            match random.below(4) {
-                0 => damaged.truncate(random.below(file.len())),
+            match random.index(4) {
+                0 => damaged.truncate(random.index(file.len())),
                 1 => {
-                    let at = random.below(file.len());
-                    damaged.drain(at..(at + random.below(5000)).min(file.len()));
+                    let at = random.index(file.len());
+                    damaged.drain(at..(at + random.index(5000)).min(file.len()));
                 }
                 2 => {
-                    let (at, from) = (random.below(file.len()), random.below(file.len()));
-                    let piece = file[from..(from + random.below(5000)).min(file.len())].to_vec();
+                    let (at, from) = (random.index(file.len()), random.index(file.len()));
+                    let piece = file[from..(from + random.index(5000)).min(file.len())].to_vec();
                     damaged.splice(at..at, piece);
                 }
                 _ => {
-                    for _ in 0..1 + random.below(5) {
+                    for _ in 0..1 + random.index(5) {
                         change(&mut damaged, &mut random);
                     }
                 }

@@ -94,7 +94,7 @@ fn a_wait_has_its_call_its_file_and_who_it_is_because_of() {
     for wait in waits {
         assert_eq!(wait.process, "app");
         assert_eq!(wait.call.as_deref(), Some("fsync"));
-        assert_eq!(wait.class, "D_sync");
+        assert_eq!(wait.class.name(), "D_sync");
         assert_eq!(wait.file.as_deref(), Some("/data/a"));
         assert_eq!(wait.other.as_deref(), Some("other-app"));
     }

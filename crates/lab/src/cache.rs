@@ -1,4 +1,4 @@
-//! What is made once and kept: unpacked packages and built modules.
+//! Cache of unpacked packages and built modules.
 
 use crate::Error;
 use std::env;

@@ -1,4 +1,4 @@
-//! What a kernel log says about the kernel's health.
+//! Problems of the kernel in its log.
 
 /// Words that a healthy kernel never prints, and what they stand for. They are
 /// looked for in this order, so that what a panic was about comes before it.
@@ -28,14 +28,14 @@ const PROBLEMS: [(&str, &str); 23] = [
     ("Call trace:", "its kernel printed a call trace"),
 ];
 
-/// The same, but what a device leaves behind that is taken away on purpose.
+/// The same, for problems that the removal of a device causes on purpose.
 const IO_PROBLEMS: [(&str, &str); 3] = [
     ("EXT4-fs error", "its file system broke"),
     ("EXT4-fs warning", "its file system complained"),
     ("I/O error", "its device gave an I/O error"),
 ];
 
-/// What the first problem in `log` was, and the line that says so.
+/// Kind and line of the first problem in `log`.
 pub fn problem(log: &str) -> Option<(&'static str, &str)> {
     first(&PROBLEMS, log.lines()).or_else(|| first(&IO_PROBLEMS, without_expected(log)))
 }

@@ -6,16 +6,16 @@
 
 use crate::cache::Cache;
 use crate::{Error, tool};
-use arch::Arch;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
+use sys::arch::Arch;
 
 /// A release of Debian, with what is added to it after its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// What it is called.
+    /// Name of the suite.
     pub suite: &'static str,
     /// `VERSION_CODENAME` of the systems that are it.
     pub codename: &'static str,
@@ -23,7 +23,7 @@ pub struct Release {
     security: Option<&'static str>,
 }
 
-/// Debian 12.
+/// Debian 12, bookworm.
 pub const BOOKWORM: Release = Release {
     suite: "bookworm",
     codename: "bookworm",
@@ -31,7 +31,7 @@ pub const BOOKWORM: Release = Release {
     security: Some("bookworm-security"),
 };
 
-/// Debian 13.
+/// Debian 13, trixie.
 pub const TRIXIE: Release = Release {
     suite: "trixie",
     codename: "trixie",
@@ -57,7 +57,7 @@ const HARD_DEPENDENCIES: [&str; 6] = [
     "--no-enhances",
 ];
 
-/// What the release after next is made of: new kernels come here first.
+/// Debian unstable, where new kernels appear first.
 pub const UNSTABLE: Release = Release {
     suite: "sid",
     codename: "sid",
@@ -192,8 +192,8 @@ fn is_library(package: &str) -> bool {
     package.starts_with("lib") || package == "zlib1g"
 }
 
-/// What `sources.list` says of `release`: its suites at the mirrors that the host's apt has
-/// for Debian's archive, whichever suites it takes from them.
+/// Lines of `sources.list` for `release`, from the mirrors that the host's apt uses for Debian's
+/// archive.
 fn sources(release: Release) -> Result<String, Error> {
     let mut targets = Command::new("apt-get");
     targets.args(["indextargets", "--format", "$(LABEL)\t$(REPO_URI)"]);

@@ -16,7 +16,7 @@ const SOURCE_PACKAGE: &str = "linux-source-6.12";
 const DEBUG_CONFIG: &str = include_str!("../../../kernel/debug.config");
 const KCSAN_CONFIG: &str = include_str!("../../../kernel/kcsan.config");
 
-/// What the releases of all of them have (CONFIG_LOCALVERSION).
+/// Suffix of the releases of all debug kernels (CONFIG_LOCALVERSION).
 const RELEASE_MARK: &str = "-frontrow-";
 
 /// And of the one that looks for data races.
@@ -26,9 +26,9 @@ const KCSAN_MARK: &str = "-frontrow-kcsan";
 pub struct Flavour {
     /// On the command line.
     pub name: &'static str,
-    /// Besides `make tinyconfig`; what comes later overrides what came before.
+    /// Configurations on top of `make tinyconfig`; later ones override earlier ones.
     configs: &'static [&'static str],
-    /// Of `make`, while the kernel is built and not its modules from elsewhere.
+    /// Variables of `make` for the kernel, but not for external modules.
     variables: &'static [&'static str],
 }
 
@@ -57,7 +57,7 @@ pub fn looks_for_races(release: &str) -> bool {
     release.ends_with(KCSAN_MARK)
 }
 
-/// What stays of its built sources, by directory.
+/// Files of the built sources to keep, by directory.
 const KEPT: [(&str, &[&str]); 3] = [
     (
         "",
@@ -76,7 +76,7 @@ const KEPT: [(&str, &[&str]); 3] = [
     ("tools", &["objtool"]),
 ];
 
-/// What building a kernel takes besides what building its modules takes.
+/// Packages for building a kernel, besides those for modules.
 const TOOLS: [(&str, &str); 4] = [
     ("flex", "flex"),
     ("bison", "bison"),
@@ -85,7 +85,7 @@ const TOOLS: [(&str, &str); 4] = [
 ];
 
 impl Flavour {
-    /// Tells one configuration from another.
+    /// Hash of the configuration.
     pub fn version(&self) -> String {
         let mut digest = Sha256::new();
         for part in self.configs.iter().chain(self.variables) {

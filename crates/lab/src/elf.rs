@@ -1,4 +1,4 @@
-//! What the lab reads from ELF files.
+//! Reading of ELF files.
 
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, Object, ObjectSection};
@@ -10,17 +10,6 @@ pub fn section(file: &[u8], name: &str) -> Option<Vec<u8>> {
     let parsed = object::File::parse(file).ok()?;
     let section = parsed.section_by_name(name)?;
     section.data().ok().map(<[u8]>::to_vec)
-}
-
-/// The section in which `make build` says which commit a program is of.
-const COMMIT: &str = ".frontrow.commit";
-
-/// The commit that this program was built from: twelve hexadecimal digits, and a `+` where files
-/// had been changed since. None unless `make build` has built it.
-pub fn own_commit() -> Option<String> {
-    let program = std::fs::read("/proc/self/exe").ok()?;
-    let commit = String::from_utf8(section(&program, COMMIT)?).ok()?;
-    (commit != "unknown").then_some(commit)
 }
 
 /// The path of the dynamic loader the program asks for; None when it is static.

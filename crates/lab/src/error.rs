@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
+use sys::PathError;
 
 /// Why the lab gave no result.
 #[derive(Debug, thiserror::Error)]
@@ -11,29 +12,24 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// A file could not be read or written.
-    #[error("cannot access {path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] PathError),
     /// A program that the lab runs is not installed.
     #[error("cannot run {tool} ({source}): install it (Debian: apt-get install {package})")]
     NoTool {
-        /// The program.
+        /// Name of the program.
         tool: String,
         /// The Debian package that has it.
         package: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// A program that the lab runs failed.
     #[error("{tool} failed: {output}")]
     Tool {
-        /// The program.
+        /// Name of the program.
         tool: String,
-        /// What it said.
+        /// Output of the program.
         output: String,
     },
     /// The host's apt does not say where Debian's archive is.
@@ -46,21 +42,21 @@ pub enum Error {
         "cannot get the Debian package {package}: check that the machine is online and that its apt sources have Debian with its security updates ({reason})"
     )]
     Package {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// What apt said.
+        /// Error message of apt.
         reason: String,
     },
-    /// What `--kernel` names is not a kernel the lab can boot.
+    /// `--kernel` does not name a kernel that the lab can boot.
     #[error("{0}")]
     Kernel(String),
     /// A module could not be built.
     #[error(transparent)]
-    Module(#[from] kmod::Error),
+    Module(#[from] module::kmod::Error),
     /// The scheduler could not be built for this kernel.
     #[error(transparent)]
-    Scheduler(#[from] sched::Error),
-    /// What a guest is to do could not be written down for it.
+    Scheduler(#[from] module::sched::Error),
+    /// The guest's specification could not be serialized.
     #[error("cannot make the guest's orders: {0}")]
     Spec(#[from] serde_json::Error),
     /// A guest gave no result.
@@ -80,7 +76,7 @@ pub struct GuestFailure {
     pub policy: String,
     /// The guest's seed.
     pub seed: u64,
-    /// One sentence without its full stop.
+    /// Reason, as a sentence without full stop.
     pub reason: String,
     /// The lines of the console log that tell what happened.
     pub console: String,
@@ -101,8 +97,8 @@ impl fmt::Display for GuestFailure {
 }
 
 impl Error {
-    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
-        let path = path.into();
-        move |source| Error::File { path, source }
+    pub(crate) fn file(path: impl AsRef<Path>) -> impl Fn(io::Error) -> Error {
+        let failed = PathError::of("access", path.as_ref());
+        move |source| Error::File(failed(source))
     }
 }

@@ -2,62 +2,61 @@
 
 use crate::Error;
 use crate::cache::Cache;
-use crate::image::Image;
+use crate::image::{FRONTROW, Image};
 use crate::kernel::Kernel;
-use crate::parcel::Item;
+use crate::outbox::Item;
 use crate::past::{Ageing, Past};
 use crate::qemu::Clock;
-use crate::run::{DEVICE, PROGRAMS};
+use crate::run::PROGRAMS;
 use crate::session::Session;
 use crate::sources::Sources;
-use record::{Device, GuestSpec, Scale, Task};
-use std::collections::BTreeMap;
+use record::{Device, GuestSpec, Policy, Task};
 use std::sync::atomic::AtomicBool;
 
-/// What to run, and where.
+/// A command to run in a guest.
 pub struct Exec {
     /// The kernel to boot.
     pub kernel: Kernel,
     /// The emulated device, mounted where the command runs.
     pub device: Device,
-    /// Another one, new and empty, as `/dev/simflash1`.
+    /// A second device, new and empty, as `/dev/simflash1`.
     pub second: Option<Device>,
-    /// The policy that the first runs under.
-    pub policy: String,
-    /// Programs besides the shell's own, such as `fio`.
+    /// Policy of the first device.
+    pub policy: Policy,
+    /// Additional programs, such as `fio`.
     pub programs: Vec<String>,
-    /// Modules of the kernel's own, such as `xfs`.
+    /// Additional kernel modules, such as `xfs`.
     pub modules: Vec<String>,
-    /// CPUs that take turns, and the host's clock; none for one CPU and exact time.
+    /// Number of CPUs, which take turns on the host's clock; None for one CPU and exact time.
     pub cpus: Option<u32>,
     /// Shifts the file system's layout.
     pub seed: u64,
-    /// Memory.
+    /// Memory of the guest in MiB.
     pub memory_mib: u64,
-    /// The guest gives up after this.
+    /// Time limit in seconds of the guest's time.
     pub limit_s: u64,
     /// The command and its arguments.
     pub command: Vec<String>,
 }
 
-/// What a command left.
-pub struct Left {
+/// Exit status and files of a command that ran in a guest.
+pub struct CommandOutput {
     /// Its exit code as a number, or how else it ended.
     pub status: String,
     /// `stdout`, `stderr`, and what it put into /out, by name.
     pub files: Vec<Item>,
 }
 
-/// Runs the command, until `stop` becomes true; `ageing` hears of an aged device that is made.
+/// Runs the command until `stop` becomes true. `ageing` is called while an aged device is made.
 pub fn exec(
     cache: &Cache,
     sources: &Sources,
     exec: &Exec,
     ageing: Ageing,
     stop: &AtomicBool,
-) -> Result<Left, Error> {
+) -> Result<CommandOutput, Error> {
     let mut programs = PROGRAMS.to_vec();
-    programs.push("busybox");
+    programs.extend([FRONTROW, "busybox"]);
     programs.extend(exec.programs.iter().map(String::as_str));
     let past = Past::of(cache, &exec.device, ageing, stop)?;
     let policies = std::slice::from_ref(&exec.policy);
@@ -71,20 +70,12 @@ pub fn exec(
     }
     let (flash_image, memory_mib) = (past.path(), exec.memory_mib + past.memory_mib());
     image.add_past(past);
+    let task = Task::Command(exec.command.clone());
     let spec = GuestSpec {
-        experiment: "exec".to_owned(),
-        policy: exec.policy.clone(),
         seed: exec.seed,
-        scale: Scale::Demo,
-        modules,
-        device: DEVICE.to_owned(),
         flash_image,
-        sysctls: BTreeMap::new(),
-        writes: BTreeMap::new(),
-        io_cost_model: String::new(),
-        mount_options: vec!["discard".to_owned()],
         limit_virtual_s: exec.limit_s,
-        task: Task::Command(exec.command.clone()),
+        ..GuestSpec::new("exec", exec.policy.clone(), modules, task)
     };
     let clock = match exec.cpus {
         // What records changes code that is run on another CPU ([`Clock::HostInTurn`]).
@@ -92,8 +83,8 @@ pub fn exec(
         None => Clock::Instructions,
     };
     let session = Session::new(&spec, stop, &image.with_spec(&spec)?)?;
-    let ((_, status), files) = session.run_for_parcel(&exec.kernel, memory_mib, clock)?;
-    Ok(Left {
+    let ((_, status), files) = session.run_for_outbox(&exec.kernel, memory_mib, clock)?;
+    Ok(CommandOutput {
         status: String::from_utf8_lossy(&status).into_owned(),
         files,
     })

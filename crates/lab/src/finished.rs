@@ -14,7 +14,7 @@ const KEPT: usize = 1000;
 const DIRECTORY: &str = "guests";
 const FILE: &str = "rows.json";
 
-/// All that a guest's rows follow from.
+/// All inputs that determine a guest's rows.
 pub(crate) struct Everything<'a> {
     /// The initramfs, with what the guest is to do.
     pub image: &'a [u8],
@@ -22,7 +22,7 @@ pub(crate) struct Everything<'a> {
     pub kernel: &'a Path,
     /// The guest's memory.
     pub memory_mib: u64,
-    /// QEMU's version.
+    /// Version of QEMU.
     pub qemu: &'a str,
 }
 

@@ -3,9 +3,9 @@
 //! It does what [`SPEC_PATH`] says, sends what it measured over the second
 //! serial port, and powers the machine off.
 
+mod active_policy;
 mod command;
 mod filesystem;
-mod held;
 mod module;
 mod mount;
 mod port;
@@ -14,12 +14,10 @@ mod snapshot;
 mod trace;
 
 use crate::console;
-use crate::counters::Watch;
 use crate::image::SPEC_PATH;
-use held::Held;
+use active_policy::ActivePolicy;
 use port::Port;
-use record::policy::Means;
-use record::{GuestSpec, Message, Row, Run, Task, policy};
+use record::{GuestSpec, Message, Row, Run, Task};
 use snapshot::Snapshot;
 use std::fs;
 use std::io::Read;
@@ -29,12 +27,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use workload::{Loader, Measurement, Observer, RunRequest, Surface, Upkeep};
+use workload::Watch;
+use workload::{Measurement, Observer, RunRequest, Surface};
 
-/// What the guest could not do, in one sentence; it goes to the host as it is.
+/// Error: a sentence that is sent to the host as it is.
 type Outcome<T> = Result<T, String>;
 
-/// Where the file system under test is mounted.
+/// Mount point of the file system under test.
 const MOUNT_POINT: &str = "/mnt";
 const TRACEFS: &str = "/sys/kernel/tracing";
 const DEBUGFS: &str = "/sys/kernel/debug";
@@ -47,7 +46,7 @@ pub fn is_init() -> bool {
 /// Does all that the guest is for, and powers off.
 pub fn init() -> ! {
     if let Err(reason) = life() {
-        // Without a port there is nobody to tell but the console.
+        // Without a port, the error can only go to the console.
         eprintln!("frontrow: {reason}");
     }
     mount::power_off()
@@ -64,7 +63,7 @@ fn life() -> Outcome<()> {
     port.drain()
 }
 
-/// Gives the number of rows sent.
+/// Does the guest's task and returns the number of rows sent.
 fn work(port: &Arc<Port>) -> Outcome<usize> {
     let text = fs::read(SPEC_PATH).map_err(|error| format!("it cannot read its spec: {error}"))?;
     let spec: GuestSpec =
@@ -94,10 +93,10 @@ fn work(port: &Arc<Port>) -> Outcome<usize> {
 }
 
 fn set_policy(spec: &GuestSpec) -> Outcome<()> {
-    sched::policy::apply(
+    ::module::sched::policy::apply(
         Path::new("/"),
         &spec.device,
-        policy::scheduler(&spec.policy),
+        &spec.policy.scheduler.to_string(),
     )
     .map_err(|error| format!("it cannot set policy {}: {error}", spec.policy))?;
     for (path, value) in &spec.writes {
@@ -106,9 +105,9 @@ fn set_policy(spec: &GuestSpec) -> Outcome<()> {
     Ok(())
 }
 
-/// What a scheduler has learnt and counted is gone after this.
+/// Restarts the scheduler, which resets its statistics and measured rates.
 fn restart_policy(spec: &GuestSpec) -> Outcome<()> {
-    sched::policy::apply(Path::new("/"), &spec.device, "none")
+    ::module::sched::policy::apply(Path::new("/"), &spec.device, "none")
         .map_err(|error| format!("it cannot take policy {} away: {error}", spec.policy))?;
     set_policy(spec)
 }
@@ -129,6 +128,10 @@ fn start_time_limit(port: &Arc<Port>, limit_s: u64) {
         let _ = port.drain();
         mount::power_off()
     });
+}
+
+fn drop_caches() -> Outcome<()> {
+    sys::memory::drop_caches().map_err(|error| format!("it cannot drop caches: {error}"))
 }
 
 fn write(path: &str, value: &str) -> Outcome<()> {
@@ -159,12 +162,12 @@ fn all_runs(
     Ok(sent)
 }
 
-/// Each run finds the device, the caches and the scheduler as the first one did.
+/// Runs one workload. Device, caches and scheduler start in the same state as for the first run.
 fn one_run(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
     let device = PathBuf::from(format!("/dev/{}", spec.device));
-    write("/proc/sys/vm/drop_caches", "3")?;
+    drop_caches()?;
     filesystem::renew(spec, &device)?;
-    if workload::surface(&run.workload) == Surface::Device {
+    if workload::surface(run.workload) == Surface::Device {
         restart_policy(spec)?;
         return measure(spec, run, Path::new(MOUNT_POINT), Some(&device));
     }
@@ -179,21 +182,18 @@ fn one_run(spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
 
 fn measure(spec: &GuestSpec, run: &Run, dir: &Path, device: Option<&Path>) -> Outcome<Vec<Row>> {
     let mut watch = Watch::new(&spec.device);
-    match recorded::beside(&run.load) {
-        None => measure_run(spec, run, (dir, device), &mut watch),
-        Some(load) if recorded::tells_layers(run) => {
-            recorded::measure(spec, (run, load), (dir, device), &mut watch)
-        }
-        Some(load) => {
-            let alone = recorded::without(run, load);
-            let mut snapshot = Snapshot::new(watch);
-            let measured = measure_run(spec, &alone, (dir, device), &mut snapshot);
-            let figures = snapshot.finish()?;
-            let mut rows = recorded::called(measured?, run);
-            rows.extend(figures.into_iter().map(|it| row(spec, run, it)));
-            Ok(rows)
-        }
+    if !run.load.recorded {
+        return measure_run(spec, run, (dir, device), &mut watch);
     }
+    if recorded::tells_layers(run) {
+        return recorded::measure(spec, run, (dir, device), &mut watch);
+    }
+    let mut snapshot = Snapshot::new(watch);
+    let measured = measure_run(spec, &recorded::without(run), (dir, device), &mut snapshot);
+    let figures = snapshot.finish()?;
+    let mut rows = recorded::called(measured?, run);
+    rows.extend(figures.into_iter().map(|it| row(spec, run, it)));
+    Ok(rows)
 }
 
 /// Listens while a run is measured, and has figures of its own afterwards.
@@ -213,37 +213,25 @@ fn measure_run(
     (dir, device): (&Path, Option<&Path>),
     listener: &mut dyn Listener,
 ) -> Outcome<Vec<Row>> {
-    let loader = match policy::loader(&spec.policy) {
-        Some(name) => name
-            .parse()
-            .map_err(|error: workload::Error| error.to_string())?,
-        None => Loader::default(),
-    };
-    let held = Held::of_policy(spec, workload::processes(&run.load))?;
-    let upkeep = match policy::upkeep(&spec.policy) {
-        Some(name) => name
-            .parse()
-            .map_err(|error: workload::Error| error.to_string())?,
-        None => Upkeep::default(),
-    };
+    let active = ActivePolicy::of_policy(spec, run.load.processes.len())?;
     let mut request = RunRequest {
         run,
         dir,
         device,
         seed: spec.seed,
         scale: spec.scale,
-        loader,
-        upkeep,
+        loader: spec.policy.loader.unwrap_or_default(),
+        upkeep: spec.policy.upkeep.unwrap_or_default(),
         tracefs: Some(Path::new(TRACEFS)),
-        background_cgroups: held.as_ref().map_or(&[], Held::behind),
-        background_is_idle_class: Means::of(&spec.policy).is_some_and(|it| it.idle_class),
+        background_cgroups: active.as_ref().map_or(&[], ActivePolicy::background),
+        background_is_idle_class: spec.policy.kernel_settings.is_some_and(|it| it.idle_class),
         stop: &AtomicBool::new(false),
         observer: listener,
     };
     let mut measurements = workload::run(&mut request).map_err(|error| error.to_string())?;
     measurements.extend(listener.figures(run));
-    if let Some(held) = held {
-        held.release()?;
+    if let Some(active) = active {
+        active.release()?;
     }
     let rows = measurements.into_iter().map(|it| row(spec, run, it));
     Ok(rows.collect())
@@ -251,9 +239,9 @@ fn measure_run(
 
 fn row(spec: &GuestSpec, run: &Run, it: Measurement) -> Row {
     Row {
-        workload: run.workload.clone(),
-        load: run.load.clone(),
-        policy: spec.policy.clone(),
+        workload: run.workload.to_string(),
+        load: run.load.to_string(),
+        policy: spec.policy.to_string(),
         metric: it.metric,
         unit: it.unit.to_owned(),
         seed: spec.seed,
@@ -265,7 +253,7 @@ fn row(spec: &GuestSpec, run: &Run, it: Measurement) -> Row {
 
 fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outcome<usize> {
     let (figures, told) = std::sync::mpsc::channel();
-    let stand = ::torture::Stand {
+    let bed = ::torture::TestBed {
         device: spec.device.clone(),
         mount_point: MOUNT_POINT.into(),
         modules: spec.modules.clone(),
@@ -279,7 +267,7 @@ fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outco
             count: names.len(),
             text: name.clone(),
         })?;
-        let outcome = ::torture::find(name)?.run(&stand);
+        let outcome = ::torture::find(name)?.run(&bed);
         outcome.map_err(|failure| format!("trial {name}: {failure}"))?;
     }
     let mut sent = 0;
@@ -319,7 +307,7 @@ fn furnish(spec: &GuestSpec) -> Outcome<()> {
     Ok(())
 }
 
-/// Gives the number of rows, which a stream has none of.
+/// Records a stream of commands. Always returns 0: a stream has no rows.
 fn record_stream(spec: &GuestSpec, days: u32) -> Outcome<usize> {
     let device = PathBuf::from(format!("/dev/{}", spec.device));
     filesystem::make(&device, spec.seed)?;
@@ -331,7 +319,7 @@ fn record_stream(spec: &GuestSpec, days: u32) -> Outcome<usize> {
     Ok(0)
 }
 
-/// Gives the number of rows, which a command has none of.
+/// Runs a command. Always returns 0: a command has no rows.
 fn run_command(spec: &GuestSpec, line: &[String]) -> Outcome<usize> {
     furnish(spec)?;
     command::run(line)?;
@@ -354,7 +342,7 @@ fn shell(spec: &GuestSpec) -> Outcome<usize> {
     Ok(0)
 }
 
-/// What the console's log level held back is in the kernel's buffer all the same.
+/// Checks the kernel's buffer, which also has messages below the console's log level.
 fn check_kernel_log() -> Outcome<()> {
     let log = kernel_log().map_err(|error| format!("it cannot read its kernel's log: {error}"))?;
     match console::problem(&log) {
@@ -374,7 +362,7 @@ fn kernel_log() -> std::io::Result<String> {
         match kmsg.read(&mut record) {
             Ok(length) => {
                 let text = String::from_utf8_lossy(&record[..length]).into_owned();
-                // Behind the first semicolon is the text, in the lines after it are tags.
+                // The text follows the first semicolon; later lines have tags.
                 let line = text.lines().next().unwrap_or_default();
                 log.push_str(line.split_once(';').map_or(line, |(_, text)| text));
                 log.push('\n');

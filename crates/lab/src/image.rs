@@ -7,16 +7,15 @@ use crate::modules::Modules;
 use crate::past::{self, Past};
 use crate::sources::Sources;
 use crate::{Error, elf, tool, toolchain, tools};
-use arch::Arch;
-use kmod::{Source, Tree};
-use record::GuestSpec;
-use record::policy::FastTrack;
+use module::kmod::{Source, Tree};
+use record::{GuestSpec, Policy};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use sys::arch::Arch;
 
 /// Directories that the guest mounts something on.
 const MOUNT_POINTS: [&str; 6] = ["dev", "proc", "sys", "tmp", "run", "mnt"];
@@ -30,12 +29,18 @@ pub const SPEC_PATH: &str = "/spec.json";
 /// The trace's place in the image, in the experiments that have one.
 pub const TRACE_PATH: &str = "/trace";
 
-/// What all guests of an experiment share.
+/// The program of users' machines, among those that a guest may need.
+pub(crate) const FRONTROW: &str = "frontrow";
+
+/// Name of this program in the guest.
+const FRONTROW_LAB: &str = "frontrow-lab";
+
+/// Image that all guests of an experiment share.
 pub struct Image {
     archive: Vec<u8>,
     /// For each policy the files of the modules it needs, in loading order.
     scheduler_modules: BTreeMap<String, Vec<String>>,
-    /// Of the file system, where the kernel has it as modules.
+    /// Modules of the file system, if it is not built in.
     file_system_modules: Vec<String>,
     flash_module: String,
     /// Name → version or digest of what went in.
@@ -49,7 +54,7 @@ impl Image {
         cache: &Cache,
         sources: &Sources,
         kernel: &Kernel,
-        policies: &[String],
+        policies: &[Policy],
         programs: &[&str],
     ) -> Result<Image, Error> {
         let mut archive = Archive::new();
@@ -58,9 +63,15 @@ impl Image {
         }
         archive.link("etc/mtab", "/proc/mounts");
         archive.data("etc/passwd", b"root:x:0:0:root:/:/bin/sh\n".to_vec());
-        archive.program("init", init_program(kernel.tree.arch)?);
-        archive.link("bin/frontrow", "/init");
-        let versions = tools::add(cache, &mut archive, kernel.tree.arch, programs)?;
+        let arch = kernel.tree.arch;
+        archive.program("init", own_program(arch, FRONTROW_LAB)?);
+        archive.link("bin/frontrow-lab", "/init");
+        let mut programs = programs.to_vec();
+        if programs.contains(&FRONTROW) {
+            programs.retain(|it| *it != FRONTROW);
+            archive.program("bin/frontrow", own_program(arch, FRONTROW)?);
+        }
+        let versions = tools::add(cache, &mut archive, arch, &programs)?;
 
         let mut image = Image {
             archive: Vec::new(),
@@ -73,20 +84,24 @@ impl Image {
         let modules = Modules::of(kernel)?;
         image.file_system_modules = put_stock(&mut archive, &modules, "ext4")?;
         for policy in policies {
-            let mut paths = match scheduler_of(policy) {
+            let mut paths = match policy.scheduler.module() {
                 "none" => Vec::new(),
                 "frontrow" => {
                     let tree = &kernel.tree;
-                    let header = sched::build::header(&tree.btf, Some(&tree.headers))?;
-                    let source = sources.scheduler()?.with(sched::build::HEADER, header);
+                    let header = module::sched::build::header(&tree.btf, Some(&tree.headers))?;
+                    let source = sources
+                        .scheduler()?
+                        .with(module::sched::build::HEADER, header);
                     vec![put_own(cache, &mut archive, kernel, &source)?]
                 }
                 stock => put_stock(&mut archive, &modules, stock)?,
             };
-            if let Some(later) = record::policy::chosen_later(policy) {
+            if let Some(later) = policy.chosen_later() {
                 paths.extend(put_stock(&mut archive, &modules, later)?);
             }
-            image.scheduler_modules.insert(policy.clone(), paths);
+            image
+                .scheduler_modules
+                .insert(policy.name().to_owned(), paths);
         }
         image.archive = archive.bytes();
         image.inputs = inputs(kernel, &image.archive, &versions)?;
@@ -162,18 +177,17 @@ impl Image {
         Ok(added)
     }
 
-    /// What a guest with `policy` loads, in order; `flash` are the parameters of
-    /// the device.
-    pub fn modules(&self, policy: &str, flash: &BTreeMap<String, u64>) -> Vec<record::Module> {
-        let schedulers = self.scheduler_modules.get(policy);
+    /// Modules for a guest with `policy`, in loading order; `flash` has the device's parameters.
+    pub fn modules(&self, policy: &Policy, flash: &BTreeMap<String, u64>) -> Vec<record::Module> {
+        let schedulers = self.scheduler_modules.get(policy.name());
         let mut flash = flash.clone();
-        if FastTrack::of(policy).is_some_and(|parts| parts.device) {
+        if policy.fasttrack.is_some_and(|parts| parts.device) {
             flash.insert("policy".to_owned(), FG_AWARE);
         }
         self.in_order(schedulers.into_iter().flatten(), &flash)
     }
 
-    /// What a guest loads that may use any policy.
+    /// Modules for a guest that may use any policy.
     pub fn all_modules(&self, flash: &BTreeMap<String, u64>) -> Vec<record::Module> {
         self.in_order(self.scheduler_modules.values().flatten(), flash)
     }
@@ -203,45 +217,43 @@ impl Image {
     }
 }
 
-/// `frontrow:meta` is an ablation of the scheduler `frontrow`.
-fn scheduler_of(policy: &str) -> &str {
-    let scheduler = record::policy::scheduler(policy);
-    scheduler.split(':').next().unwrap_or(scheduler)
-}
-
-/// This very program as it was built for `arch`, without its symbols, if it can run where
-/// nothing else is.
-fn init_program(arch: Arch) -> Result<Vec<u8>, Error> {
-    let path = match arch == arch::NATIVE {
-        true => PathBuf::from("/proc/self/exe"),
-        false => program_for(arch)?,
-    };
+/// One of Frontrow's programs, built for `arch` and stripped, if it is statically linked.
+fn own_program(arch: Arch, name: &str) -> Result<Vec<u8>, Error> {
+    let path = built_program(arch, name)?;
     let program = fs::read(&path).map_err(Error::file(&path))?;
     if elf::interpreter(&program).is_some() {
-        return Err(Error::Usage(
-            "this frontrow is dynamically linked and cannot be a guest's init: build it with `make build`".to_owned(),
-        ));
+        return Err(Error::Usage(format!(
+            "{} is dynamically linked and cannot run in a guest: build it with `make build`",
+            path.display()
+        )));
     }
     stripped(arch, &program, &["--strip-all", NO_BUILD_ID, NO_COMMIT])
 }
 
-/// The program that was built for another architecture: beside this one, with the architecture
-/// in its name, or where cargo puts it.
-fn program_for(arch: Arch) -> Result<PathBuf, Error> {
+/// The program that was built with this one: beside it or, of another architecture, with that in
+/// its name or where cargo puts it.
+fn built_program(arch: Arch, name: &str) -> Result<PathBuf, Error> {
     let own = env::current_exe().map_err(Error::file("/proc/self/exe"))?;
-    let beside = own.with_file_name(format!("frontrow{}", arch.suffix));
+    let is_native = arch == sys::arch::NATIVE;
+    if is_native && name == FRONTROW_LAB {
+        // Also where the file was replaced meanwhile.
+        return Ok(PathBuf::from("/proc/self/exe"));
+    }
+    let suffix = if is_native { "" } else { arch.suffix };
+    let beside = own.with_file_name(format!("{name}{suffix}"));
     let cargos: PathBuf = own
         .components()
-        .map(|part| match part.as_os_str() == arch::NATIVE.rust {
+        .map(|part| match part.as_os_str() == sys::arch::NATIVE.rust {
             true => arch.rust.as_ref(),
             false => part.as_os_str(),
         })
         .collect();
-    let places = [beside, cargos.with_file_name("frontrow")];
-    let found = places.iter().find(|path| **path != own && path.is_file());
+    let places = [beside, cargos.with_file_name(name)];
+    let is_wanted = |path: &&PathBuf| path.is_file() && (is_native || **path != own);
+    let found = places.iter().find(is_wanted);
     found.cloned().ok_or_else(|| {
         Error::Usage(format!(
-            "there is no frontrow for {} at {}: build it with `make ARCH={}`",
+            "there is no {name} for {} at {}: build it with `make ARCH={}`",
             arch.name,
             places
                 .each_ref()
@@ -255,7 +267,7 @@ fn program_for(arch: Arch) -> Result<PathBuf, Error> {
 /// The linker's digest of what is stripped, and so of the host's directories.
 const NO_BUILD_ID: &str = "--remove-section=.note.gnu.build-id";
 
-/// What `make build` says of the commit, which changes when nothing else does.
+/// Option that removes the commit of `make build`, which changes without any code.
 const NO_COMMIT: &str = "--remove-section=.frontrow.commit";
 
 /// Debug information, and some of the compiler's names for symbols, depend on the
@@ -330,7 +342,7 @@ fn built(cache: &Cache, tree: &Tree, source: &Source) -> Result<PathBuf, Error> 
     let name = format!("{builds}/{}-{}", source.name, &digest[..16]);
     let place = cache.directory(&name, |dir| {
         let scratch = dir.join("build");
-        let module = kmod::build(tree, source, &scratch)?;
+        let module = module::kmod::build(tree, source, &scratch)?;
         let kept = dir.join(module.file_name().unwrap_or_default());
         fs::rename(&module, &kept).map_err(Error::file(&kept))?;
         fs::remove_dir_all(&scratch).map_err(Error::file(&scratch))

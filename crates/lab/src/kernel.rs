@@ -4,14 +4,14 @@ use crate::cache::{self, Cache};
 use crate::debian::{Apt, BACKPORTS, BOOKWORM, Release, TRIXIE, UNSTABLE};
 use crate::debug_kernel::FLAVOURS;
 use crate::{Error, debian, toolchain};
-use arch::Arch;
-use kmod::{Tree, Wanted};
+use module::kmod::{Tree, Wanted};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use sys::arch::Arch;
 
-/// Where a kernel of Debian's is.
+/// Source of a Debian kernel.
 struct Source {
     /// On the command line.
     name: &'static str,
@@ -19,10 +19,10 @@ struct Source {
     package: Package,
 }
 
-/// How the releases of kernels end that are made for virtual machines.
+/// Suffix of releases for virtual machines.
 const USUAL: &str = "-cloud-{arch}";
 
-/// What tells which of a release's kernels it is.
+/// How the package of a kernel is chosen.
 enum Package {
     /// A package that depends on the newest of its kind.
     Newest(&'static str),
@@ -75,8 +75,7 @@ pub struct Kernel {
     pub modules: PathBuf,
     /// Release, headers and type information.
     pub tree: Tree,
-    /// What identifies the kernel in a result: the packages with their
-    /// versions, or just the release when it did not come from packages.
+    /// Identity in results: packages with versions, or the release for a kernel without packages.
     pub identity: String,
 }
 
@@ -85,7 +84,7 @@ impl Kernel {
     /// `lib/modules/RELEASE` and the headers at `lib/modules/RELEASE/build`, or
     /// the image in such a tree. What `arch` is not given of is for x86-64, but for a path.
     pub fn find(cache: &Cache, name: &str, arch: Option<Arch>) -> Result<Kernel, Error> {
-        let kernel = Kernel::named(cache, name, arch.unwrap_or(arch::X86_64))?;
+        let kernel = Kernel::named(cache, name, arch.unwrap_or(sys::arch::X86_64))?;
         refuse_but(kernel.tree.arch, arch.unwrap_or(kernel.tree.arch), name)?;
         Ok(kernel)
     }
@@ -95,9 +94,10 @@ impl Kernel {
             return Kernel::of_debian(cache, source, arch);
         }
         if let Some(flavour) = FLAVOURS.iter().find(|it| it.name == name) {
-            refuse_but(arch::X86_64, arch, name)?;
+            refuse_but(sys::arch::X86_64, arch, name)?;
             let place = format!("kernels/{name}-{}", flavour.version());
-            let build = |dir: &Path| flavour.build(&Apt::of(cache, BOOKWORM, arch::X86_64)?, dir);
+            let build =
+                |dir: &Path| flavour.build(&Apt::of(cache, BOOKWORM, sys::arch::X86_64)?, dir);
             let root = cache.directory(&place, build)?;
             cache.keep_latest("kernels", &format!("{name}-"), 1)?;
             return Kernel::of_tree(&root);
@@ -210,7 +210,7 @@ fn refuse_but(is: Arch, wanted: Arch, name: &str) -> Result<(), Error> {
     match is == wanted {
         true => Ok(()),
         false => Err(Error::Usage(format!(
-            "the kernel {name} is for {} and not for {}: leave --arch away, or give another kernel",
+            "the kernel {name} is for {} and not for {}: omit --arch, or give another kernel",
             is.name, wanted.name
         ))),
     }
@@ -221,7 +221,7 @@ fn refuse_but(is: Arch, wanted: Arch, name: &str) -> Result<(), Error> {
 pub struct Image {
     /// As `uname -r` prints it.
     pub release: String,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
 }
 
@@ -230,7 +230,7 @@ pub struct Image {
 pub fn images(cache: &Cache) -> Result<Vec<Image>, Error> {
     let mut images = Vec::new();
     for release in [BOOKWORM, BACKPORTS, UNSTABLE] {
-        let apt = Apt::of(cache, release, arch::X86_64)?;
+        let apt = Apt::of(cache, release, sys::arch::X86_64)?;
         for kernel in first_and_last(&apt.names("linux-image-")?) {
             images.push(image(cache, &apt, &kernel)?);
         }
@@ -240,13 +240,13 @@ pub fn images(cache: &Cache) -> Result<Vec<Image>, Error> {
     Ok(images)
 }
 
-/// Of the releases that packages are called after, those of the usual kind.
+/// First and last usual release among the packages' names.
 fn first_and_last(packages: &[String]) -> Vec<String> {
     let mut series: BTreeMap<Vec<u64>, Vec<&str>> = BTreeMap::new();
     for package in packages {
         let release = package.strip_prefix("linux-image-").unwrap_or(package);
         // Packages that stand for the newest of a series have two.
-        let usual = arch::X86_64.in_name(USUAL);
+        let usual = sys::arch::X86_64.in_name(USUAL);
         let numbers = numbers_in(release.strip_suffix(&usual).unwrap_or_default());
         if numbers.len() > 2 {
             series
@@ -295,7 +295,7 @@ fn image(cache: &Cache, apt: &Apt, release: &str) -> Result<Image, Error> {
 /// What the headers have programs for is done here, so these are this machine's.
 fn unpack(cache: &Cache, source: &Source, arch: Arch, root: &Path) -> Result<(), Error> {
     let apt = Apt::of(cache, source.release, arch)?;
-    let apt_of_host = Apt::of(cache, source.release, arch::NATIVE)?;
+    let apt_of_host = Apt::of(cache, source.release, sys::arch::NATIVE)?;
     let release = release(&apt, source, arch)?;
     let image = format!("linux-image-{release}");
     let headers = format!("linux-headers-{release}");
@@ -331,7 +331,7 @@ fn unpack(cache: &Cache, source: &Source, arch: Arch, root: &Path) -> Result<(),
     Ok(())
 }
 
-/// What `uname -r` prints of the kernel.
+/// Release of the kernel, as `uname -r` prints it.
 fn release(apt: &Apt, source: &Source, arch: Arch) -> Result<String, Error> {
     match source.package {
         Package::Newest(package) => {
@@ -356,7 +356,7 @@ fn release(apt: &Apt, source: &Source, arch: Arch) -> Result<String, Error> {
 /// Releases of one series in their order.
 fn numbers_in(release: &str) -> Vec<u64> {
     let ends = |arch: &Arch| release.strip_suffix(arch.debian);
-    let version = arch::ALL.iter().find_map(ends).unwrap_or(release);
+    let version = sys::arch::ALL.iter().find_map(ends).unwrap_or(release);
     let numbers = version.split(|letter: char| !letter.is_ascii_digit());
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn a_kernel_that_is_built_for_one_architecture_is_not_built_for_another() {
         let cache = Cache::at("/nonexistent".into());
-        let error = Kernel::find(&cache, "debug", Some(arch::ARM64)).unwrap_err();
+        let error = Kernel::find(&cache, "debug", Some(sys::arch::ARM64)).unwrap_err();
         assert!(error.to_string().contains("not for arm64"), "{error}");
     }
 

@@ -7,7 +7,7 @@
 
 mod cache;
 mod console;
-mod counters;
+
 mod cpio;
 mod debian;
 mod debug_kernel;
@@ -20,7 +20,7 @@ mod image;
 mod kernel;
 mod messages;
 mod modules;
-mod parcel;
+mod outbox;
 mod past;
 mod powercut;
 mod qemu;
@@ -34,10 +34,8 @@ mod tools;
 mod torture;
 
 pub use cache::Cache;
-pub use counters::Watch;
-pub use elf::own_commit;
 pub use error::{Error, GuestFailure};
-pub use exec::{Exec, Left, exec};
+pub use exec::{CommandOutput, Exec, exec};
 pub use kernel::{Image as KernelImage, Kernel, images as kernel_images};
 pub use past::Ageing;
 pub use powercut::{PowerCut, record_stream};

@@ -1,5 +1,4 @@
-//! What a guest has said so far, line by line, from the file behind its second
-//! serial port.
+//! Messages of a guest, line by line, from the file of its second serial port.
 
 use record::{Message, Row};
 use std::fs::File;

@@ -91,7 +91,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(content)
 }
 
-/// What `modinfo -F depends` prints; no `modules.dep` comes with the package.
+/// Modules that a module depends on, as by `modinfo -F depends`; packages have no `modules.dep`.
 fn dependencies(module: &[u8]) -> Vec<String> {
     let info = elf::section(module, ".modinfo").unwrap_or_default();
     let depends = info

@@ -20,7 +20,7 @@ pub const PATH: &str = "/flash_image";
 /// All guests find the same device; their seeds shift what they do with it.
 const SEED: u64 = 1;
 
-/// Images that stay in the cache: of a few profiles, and of those who change the core.
+/// Most images in the cache: for a few profiles, and for changes of the core.
 const KEPT: usize = 8;
 
 const DIRECTORY: &str = "flash";
@@ -30,7 +30,7 @@ const FILE: &str = "image";
 pub(crate) struct Past(Option<Vec<u8>>);
 
 impl Past {
-    /// Of `device`, made now if it was not yet, until `stop` becomes true.
+    /// Image of an aged `device`; it is made if it is not in the cache, until `stop` becomes true.
     pub(crate) fn of(
         cache: &Cache,
         device: &Device,
@@ -55,13 +55,13 @@ impl Past {
         Ok(Past(Some(image)))
     }
 
-    /// Where a guest finds it.
+    /// Path of the image in a guest.
     pub(crate) fn path(&self) -> Option<String> {
         self.0.as_ref().map(|_| PATH.to_owned())
     }
 
-    /// What a guest needs besides for it, so that it leaves the experiment as much memory as a new
-    /// device does: the file, and 16 bytes in the device for each page, of which the file has 4.
+    /// Additional memory in MiB: the file, and 16 bytes for each page in the device, of which the
+    /// file has 4. So the experiment has as much memory as with a new device.
     pub(crate) fn memory_mib(&self) -> u64 {
         let bytes = self.0.as_ref().map_or(0, Vec::len) as u64;
         (5 * bytes).div_ceil(1 << 20)

@@ -1,13 +1,13 @@
 //! The machine that a guest runs on.
 
 use crate::kernel::Kernel;
-use crate::{Error, parcel, tool};
-use arch::Arch;
+use crate::{Error, outbox, tool};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use sys::arch::Arch;
 
 /// Nothing that differs from run to run gets into the guest: no random numbers
 /// of the host's, no random addresses. `loglevel=5` lets warnings onto the
@@ -26,29 +26,29 @@ const HOST_CLOCK: &str = "preempt=full";
 /// then on an idle host and often on a busy one.
 const ICOUNT: &str = "shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null";
 
-/// What the machine is made of.
+/// A virtual machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<'a> {
     /// The kernel to boot; it decides which architecture is emulated.
     pub kernel: &'a Kernel,
-    /// The initramfs.
+    /// Path of the initramfs.
     pub initramfs: &'a Path,
-    /// Memory.
+    /// Memory in MiB.
     pub memory_mib: u64,
     /// Seeds what the firmware gives the kernel as randomness.
     pub seed: u64,
     /// How time goes.
     pub clock: Clock,
-    /// Where the console goes.
+    /// Destination of the console.
     pub console: Console<'a>,
-    /// The file behind memory that the guest shares with the host, if it does.
-    pub parcel: Option<&'a Path>,
+    /// File of the memory that is shared with the host; None without outbox.
+    pub outbox: Option<&'a Path>,
     /// Disks, and the files that are in them.
     pub disks: &'a [(&'a torture::Disk, &'a Path)],
 }
 
 impl Machine<'_> {
-    fn emulated(&self) -> arch::Machine {
+    fn emulated(&self) -> sys::arch::Machine {
         self.kernel.tree.arch.machine
     }
 }
@@ -56,28 +56,28 @@ impl Machine<'_> {
 /// How time goes in a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// One CPU; an instruction takes a nanosecond and idle time is skipped. The
-    /// same guest does the same at the same times on any host.
+    /// One CPU; an instruction takes a nanosecond and idle time is skipped. A guest behaves and is
+    /// timed the same on any host.
     Instructions,
     /// This many CPUs and the host's clock: for races, never for figures.
     Host {
-        /// CPUs.
+        /// Number of CPUs.
         cpus: u32,
     },
     /// The same, but only one CPU runs at a time: QEMU 7.2 may miss a change of code
     /// that another CPU is about to run, and then the guest hangs.
     HostInTurn {
-        /// CPUs.
+        /// Number of CPUs.
         cpus: u32,
     },
 }
 
-/// Where the console goes, and what the guest says on its second port.
+/// Destinations of the console and of the second port.
 #[derive(Clone, Copy, Debug)]
 pub enum Console<'a> {
-    /// Both into files.
+    /// Both go to files.
     Files {
-        /// What the kernel and the programs print.
+        /// Path of the console's log.
         log: &'a Path,
         /// `record::Message` as JSON lines.
         messages: &'a Path,
@@ -109,7 +109,7 @@ impl Guest {
         Ok(Guest { process })
     }
 
-    /// How it ended, if it did.
+    /// Exit status of QEMU; None while it runs.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.process.try_wait()
     }
@@ -137,7 +137,7 @@ fn command(machine: &Machine) -> Command {
 }
 
 fn no_qemu(machine: &Machine) -> impl FnOnce(io::Error) -> Error {
-    let arch::Machine {
+    let sys::arch::Machine {
         program, package, ..
     } = machine.emulated();
     move |source| Error::NoTool {
@@ -194,14 +194,14 @@ fn arguments(machine: &Machine) -> Vec<String> {
             add("-smp", cpus.to_string());
         }
     }
-    if let Some(parcel) = machine.parcel {
+    if let Some(outbox) = machine.outbox {
         let memory = format!(
-            "memory-backend-file,id=parcel,share=on,size={},mem-path={}",
-            parcel::BYTES,
-            parcel.display()
+            "memory-backend-file,id=outbox,share=on,size={},mem-path={}",
+            outbox::BYTES,
+            outbox.display()
         );
         add("-object", memory);
-        add("-device", "ivshmem-plain,memdev=parcel".to_owned());
+        add("-device", "ivshmem-plain,memdev=outbox".to_owned());
     }
     for (index, (disk, file)) in machine.disks.iter().enumerate() {
         // A flush is the guest's to wait for, and not to make the host's disk busy with.

@@ -3,14 +3,14 @@
 use crate::Error;
 use crate::cache::Cache;
 use crate::finished::{self, Everything};
-use crate::image::{Image, TRACE_PATH};
+use crate::image::{FRONTROW, Image, TRACE_PATH};
 use crate::kernel::Kernel;
 use crate::past::Past;
 use crate::qemu::{self, Clock};
 use crate::session::{Owner, Session};
 use crate::sources::Sources;
 use record::{
-    Device, Experiment, GuestSpec, Inputs, ResultFile, Row, Scale, Task, TracePart, policy,
+    Device, Experiment, GuestSpec, Inputs, Policy, ResultFile, Row, Scale, Task, TracePart, policy,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,13 +19,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-/// The block device that simflash makes.
-pub(crate) const DEVICE: &str = "simflash0";
-
-/// What the guests need to mount and check the file system under test.
+/// Programs that guests need to make the file system under test.
 pub(crate) const PROGRAMS: [&str; 1] = ["mke2fs"];
 
-/// What to run and how.
+/// An experiment to run.
 pub struct Request {
     /// The experiment; its policies and runs are what is done.
     pub experiment: Experiment,
@@ -33,7 +30,7 @@ pub struct Request {
     pub device: Device,
     /// The kernel to boot.
     pub kernel: Kernel,
-    /// One guest for each of these and each policy.
+    /// Seeds; there is one guest for each policy and seed.
     pub seeds: Vec<u64>,
     /// How large the workloads are.
     pub scale: Scale,
@@ -50,7 +47,7 @@ pub struct Request {
 pub trait Watcher: Sync {
     /// All guests there will be.
     fn begins(&self, _guests: usize) {}
-    /// So many pages of all were written on the way to an aged device, which is made once.
+    /// Called while an aged device is made, with pages written so far and in all.
     fn ages(&self, _written: u64, _all: u64) {}
     /// Run `index` of `count` begins in a guest.
     fn progress(&self, _guest: &Name, _index: usize, _count: usize, _text: &str) {}
@@ -58,15 +55,15 @@ pub trait Watcher: Sync {
     fn done(&self, _guest: &Name, _rows: usize) {}
 }
 
-/// Hears nothing.
+/// Ignores all events.
 impl Watcher for () {}
 
 /// Which guest it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Its policy.
-    pub policy: String,
-    /// Its seed.
+    /// Policy of the guest.
+    pub policy: Policy,
+    /// Seed of the guest.
     pub seed: u64,
 }
 
@@ -80,17 +77,18 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<ResultFile, Error> {
     let experiment = &request.experiment;
-    for name in &experiment.policies {
-        let known = policy::scheduler(name).parse::<sched::policy::Policy>();
-        known.map_err(|error| Error::Usage(error.to_string()))?;
-    }
     let mut programs = PROGRAMS.to_vec();
     for run in &experiment.runs {
-        let needed = workload::program(&run.workload);
-        programs.extend(needed.filter(|name| !programs.contains(name)));
+        let needed = workload::program(run.workload);
+        let needed = needed.into_iter().flat_map(|name| [name, FRONTROW]);
+        programs.extend(
+            needed
+                .filter(|name| !programs.contains(name))
+                .collect::<Vec<_>>(),
+        );
     }
     for policy in &experiment.policies {
-        programs.extend(policy::programs(policy));
+        programs.extend(policy.programs());
     }
     let trace = trace_of(request)?;
     let device = device_of(request);
@@ -154,7 +152,7 @@ fn trace_of(request: &Request) -> Result<Option<Vec<u8>>, Error> {
     match (&request.experiment.trace, &request.trace) {
         (None, None) => Ok(None),
         (None, Some(_)) => Err(Error::Usage(format!(
-            "experiment {name} plays no trace: leave --trace away"
+            "experiment {name} replays no trace; omit --trace"
         ))),
         (Some(part), None) => Err(Error::Usage(format!(
             "experiment {name} plays {}, which does not come with frontrow: get it from {} and name the file with --trace",
@@ -167,7 +165,7 @@ fn trace_of(request: &Request) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// Better now than in a guest.
+/// Checks the trace before any guest starts.
 fn check_trace(part: &TracePart, path: &Path) -> Result<(), Error> {
     let recording = replay::read(path, None).map_err(|error| Error::Usage(error.to_string()))?;
     let second_ns = 1_000_000_000;
@@ -186,9 +184,9 @@ fn check_trace(part: &TracePart, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// By policy as the experiment lists them, then by seed.
+/// All guests: by policy in the experiment's order, then by seed.
 fn guests(request: &Request) -> Vec<Name> {
-    let of_policy = |policy: &String| {
+    let of_policy = |policy: &Policy| {
         let policy = policy.clone();
         request.seeds.iter().map(move |&seed| Name {
             policy: policy.clone(),
@@ -294,20 +292,22 @@ impl Lab<'_> {
 
     fn spec(&self, guest: &Name) -> GuestSpec {
         let experiment = &self.request.experiment;
+        let modules = self.image.modules(&guest.policy, &self.device.simflash);
         GuestSpec {
-            experiment: experiment.name.clone(),
-            policy: guest.policy.clone(),
             seed: guest.seed,
             scale: self.request.scale,
-            modules: self.image.modules(&guest.policy, &self.device.simflash),
-            device: DEVICE.to_owned(),
             flash_image: self.flash_image.clone(),
             io_cost_model: io_cost_model(&self.device),
             sysctls: experiment.sysctls.clone(),
             writes: experiment.writes.clone(),
             mount_options: experiment.mount_options.clone(),
             limit_virtual_s: experiment.limit_virtual_s,
-            task: task(experiment),
+            ..GuestSpec::new(
+                &experiment.name,
+                guest.policy.clone(),
+                modules,
+                task(experiment),
+            )
         }
     }
 }

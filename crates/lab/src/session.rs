@@ -1,11 +1,11 @@
-//! One guest from its start to its end, as the host sees it.
+//! A guest from start to end, on the host's side.
 
 use crate::Error;
 use crate::console;
 use crate::error::GuestFailure;
 use crate::kernel::Kernel;
 use crate::messages::Messages;
-use crate::parcel::{self, Item};
+use crate::outbox::{self, Item};
 use crate::qemu::{Clock, Console, Guest, Machine};
 use record::{GuestSpec, Row};
 use std::fs::{self, File};
@@ -16,19 +16,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How often a guest's messages are looked at.
+/// Interval at which a guest's messages are read.
 const POLL: Duration = Duration::from_millis(50);
 
-/// What a second of the guest's time may cost on the host before the guest
-/// counts as stuck. A busy one costs about five on an idle host; but guests
-/// mostly wait, which costs nothing.
+/// Limit of host seconds for each second of guest time, beyond which the guest counts as stuck. A
+/// busy guest needs about five on an idle host; waiting costs nothing.
 const HOST_SECONDS_PER_VIRTUAL: u64 = 15;
 const HOST_SECONDS_TO_BOOT: u64 = 300;
 
 /// As much of the console log as an error shows.
 const SHOWN_LINES: usize = 40;
 
-/// What a session's owner decides while it goes on.
+/// Decisions of a session's owner while the guest runs.
 pub trait Owner {
     /// Run `index` of `count` begins.
     fn progress(&self, index: usize, count: usize, text: &str);
@@ -36,7 +35,7 @@ pub trait Owner {
     fn is_over(&self) -> bool;
 }
 
-/// Who only waits for what the guest leaves owns it by what ends the waiting.
+/// A bare stop flag is an `Owner` that ignores progress.
 impl Owner for AtomicBool {
     fn progress(&self, _index: usize, _count: usize, _text: &str) {}
 
@@ -45,7 +44,7 @@ impl Owner for AtomicBool {
     }
 }
 
-/// One guest and its files on the host.
+/// A guest and its files on the host.
 pub struct Session<'a> {
     spec: &'a GuestSpec,
     owner: &'a dyn Owner,
@@ -53,7 +52,7 @@ pub struct Session<'a> {
     console: PathBuf,
     messages: PathBuf,
     complaints: PathBuf,
-    parcel: PathBuf,
+    outbox: PathBuf,
     disks: Vec<(&'static torture::Disk, PathBuf)>,
     files: TempDir,
 }
@@ -77,7 +76,7 @@ impl<'a> Session<'a> {
             console: path("console"),
             messages: path("messages"),
             complaints: path("qemu"),
-            parcel: path("parcel"),
+            outbox: path("outbox"),
             disks: Vec::new(),
             files,
         };
@@ -88,7 +87,7 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Gives the guest these disks, empty.
+    /// Attaches empty disks to the guest.
     pub fn attach(&mut self, disks: &'static [torture::Disk]) -> Result<(), Error> {
         for disk in disks {
             let path = self.files.path().join(format!("disk-{}", self.disks.len()));
@@ -99,22 +98,21 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Boots `kernel` and gives the guest's rows, all of them or none.
+    /// Boots `kernel` and returns all of the guest's rows, or an error.
     pub fn run(&self, kernel: &Kernel, memory_mib: u64, clock: Clock) -> Result<Vec<Row>, Error> {
         self.boot(kernel, memory_mib, clock, None)
     }
 
-    /// Boots `kernel` and gives what the guest left in the shared memory: what it sent first,
-    /// and the rest.
-    pub fn run_for_parcel(
+    /// Boots `kernel` and returns the files in the outbox: the first one, and all others.
+    pub fn run_for_outbox(
         &self,
         kernel: &Kernel,
         memory_mib: u64,
         clock: Clock,
     ) -> Result<(Item, Vec<Item>), Error> {
-        self.boot(kernel, memory_mib, clock, Some(&self.parcel))?;
-        let memory = fs::read(&self.parcel).map_err(Error::file(&self.parcel))?;
-        let mut items = parcel::unpack(&memory).unwrap_or_default().into_iter();
+        self.boot(kernel, memory_mib, clock, Some(&self.outbox))?;
+        let memory = fs::read(&self.outbox).map_err(Error::file(&self.outbox))?;
+        let mut items = outbox::unpack(&memory).unwrap_or_default().into_iter();
         let first = items.next();
         let first = first.ok_or_else(|| self.failure("its files did not arrive".to_owned(), ""))?;
         Ok((first, items.collect()))
@@ -125,7 +123,7 @@ impl<'a> Session<'a> {
         kernel: &Kernel,
         memory_mib: u64,
         clock: Clock,
-        parcel: Option<&Path>,
+        outbox: Option<&Path>,
     ) -> Result<Vec<Row>, Error> {
         let complaints = File::create(&self.complaints).map_err(Error::file(&self.complaints))?;
         let disks = self
@@ -143,7 +141,7 @@ impl<'a> Session<'a> {
                 log: &self.console,
                 messages: &self.messages,
             },
-            parcel,
+            outbox,
             disks: &disks,
         };
         let mut guest = Guest::start(&machine, complaints)?;
@@ -193,7 +191,7 @@ impl<'a> Session<'a> {
     fn failure(&self, reason: String, log: &str) -> Error {
         Error::Guest(Box::new(GuestFailure {
             experiment: self.spec.experiment.clone(),
-            policy: self.spec.policy.clone(),
+            policy: self.spec.policy.to_string(),
             seed: self.spec.seed,
             reason,
             console: console::excerpt(log, SHOWN_LINES),

@@ -2,28 +2,27 @@
 
 use crate::Error;
 use crate::cache::Cache;
-use crate::image::Image;
+use crate::image::{FRONTROW, Image};
 use crate::kernel::Kernel;
 use crate::past::{Ageing, Past};
 use crate::qemu::{self, Clock, Console, Machine};
-use crate::run::{DEVICE, PROGRAMS};
+use crate::run::PROGRAMS;
 use crate::sources::Sources;
-use record::{Device, GuestSpec, Scale, Task, policy};
-use std::collections::BTreeMap;
+use record::{Device, GuestSpec, Policy, Task};
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
 /// Enough for file trees and tools beside the device's pages.
 const MEMORY_MIB: u64 = 2048;
 
-/// What the guest of a shell is.
+/// A guest with a shell.
 pub struct Shell {
     /// The kernel to boot.
     pub kernel: Kernel,
     /// The emulated device.
     pub device: Device,
-    /// What it starts with; all others can be chosen inside.
-    pub policy: String,
+    /// Policy at the start; all policies can be chosen in the guest.
+    pub policy: Policy,
     /// Programs besides the shell's own, such as `fio`.
     pub programs: Vec<String>,
     /// CPUs; time is the host's.
@@ -41,28 +40,22 @@ pub fn shell(
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let past = Past::of(cache, &shell.device, ageing, stop)?;
-    let mut policies: Vec<String> = policy::STOCK.map(str::to_owned).to_vec();
-    policies.push(policy::FRONTROW.to_owned());
     let mut programs = PROGRAMS.to_vec();
-    programs.push("busybox");
+    programs.extend([FRONTROW, "busybox"]);
     programs.extend(shell.programs.iter().map(String::as_str));
-    let mut image = Image::make(cache, sources, &shell.kernel, &policies, &programs)?;
+    let mut image = Image::make(
+        cache,
+        sources,
+        &shell.kernel,
+        &Policy::schedulers(),
+        &programs,
+    )?;
     let (flash_image, memory_mib) = (past.path(), MEMORY_MIB + past.memory_mib());
     image.add_past(past);
+    let modules = image.all_modules(&shell.device.simflash);
     let spec = GuestSpec {
-        experiment: "shell".to_owned(),
-        policy: shell.policy.clone(),
-        seed: 1,
-        scale: Scale::Demo,
-        modules: image.all_modules(&shell.device.simflash),
-        device: DEVICE.to_owned(),
         flash_image,
-        sysctls: BTreeMap::new(),
-        writes: BTreeMap::new(),
-        io_cost_model: String::new(),
-        mount_options: vec!["discard".to_owned()],
-        limit_virtual_s: 0,
-        task: Task::Shell,
+        ..GuestSpec::new("shell", shell.policy.clone(), modules, Task::Shell)
     };
     let initramfs = tempfile::NamedTempFile::new().map_err(Error::file(std::env::temp_dir()))?;
     fs::write(initramfs.path(), image.with_spec(&spec)?).map_err(Error::file(initramfs.path()))?;
@@ -73,7 +66,7 @@ pub fn shell(
         seed: spec.seed,
         clock: Clock::Host { cpus: shell.cpus },
         console: Console::Terminal,
-        parcel: None,
+        outbox: None,
         disks: &[],
     };
     let status = qemu::interact(&machine)?;

@@ -2,11 +2,11 @@
 //! command runs in, else as they were when the binary was built.
 
 use crate::Error;
-use kmod::Source;
+use module::kmod::Source;
 use record::{Device, Experiment, FRESH};
-use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::env;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,13 @@ impl Sources {
     pub fn experiments(&self) -> Result<Vec<Experiment>, Error> {
         let files = self.files("experiments")?;
         let tomls = files.iter().filter(|(path, _)| is_toml(path));
-        tomls.map(|(path, text)| named(path, text)).collect()
+        tomls
+            .map(|(path, text)| {
+                let experiment = Experiment::read(&String::from_utf8_lossy(text));
+                let experiment = experiment.map_err(|error| unreadable(path, &error))?;
+                named(path, experiment, |it| &it.name)
+            })
+            .collect()
     }
 
     /// The experiment `name`.
@@ -57,18 +63,19 @@ impl Sources {
 
     /// The profile `name`, or the one in the file `name`.
     ///
-    /// `:fresh` behind either is the same without a past.
+    /// `:fresh` after either selects the same device without a past.
     pub fn device(&self, name: &str) -> Result<Device, Error> {
         if let Some(name) = name.strip_suffix(FRESH) {
             return Ok(self.device(name)?.fresh());
         }
         if name.ends_with(".toml") {
             let text = fs::read(name).map_err(Error::file(name))?;
-            return parse(name, &text);
+            return read_device(name, &text);
         }
         let files = self.files("experiments/devices")?;
         if let Some(text) = files.get(&format!("{name}.toml")) {
-            return named(&format!("{name}.toml"), text);
+            let path = format!("{name}.toml");
+            return named(&path, read_device(&path, text)?, |it| &it.name);
         }
         let names: Vec<_> = files
             .keys()
@@ -92,7 +99,7 @@ impl Sources {
     pub fn scheduler(&self) -> Result<Source, Error> {
         match self.checkout {
             Some(_) => self.module("iosched"),
-            None => Ok(sched::build::source()),
+            None => Ok(module::sched::build::source()),
         }
     }
 
@@ -143,36 +150,23 @@ fn is_toml(path: &str) -> bool {
     path.ends_with(".toml") && !path.contains('/')
 }
 
-/// A file's name and the name in it are the same.
-trait Named: DeserializeOwned {
-    fn name(&self) -> &str;
-}
-
-impl Named for Experiment {
-    fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl Named for Device {
-    fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-fn named<T: Named>(path: &str, text: &[u8]) -> Result<T, Error> {
-    let value: T = parse(path, text)?;
-    if format!("{}.toml", value.name()) != path {
+/// The value, if the file at `path` is called after its name.
+fn named<T>(path: &str, value: T, name: impl Fn(&T) -> &str) -> Result<T, Error> {
+    if format!("{}.toml", name(&value)) != path {
         return Err(Error::Usage(format!(
             "{path} says its name is '{}': a file is called after the name in it",
-            value.name()
+            name(&value)
         )));
     }
     Ok(value)
 }
 
-fn parse<T: DeserializeOwned>(path: &str, text: &[u8]) -> Result<T, Error> {
-    toml::from_slice(text).map_err(|error| Error::Usage(format!("cannot read {path}: {error}")))
+fn read_device(path: &str, text: &[u8]) -> Result<Device, Error> {
+    toml::from_slice(text).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &str, error: &impl Display) -> Error {
+    Error::Usage(format!("cannot read {path}: {error}"))
 }
 
 #[cfg(test)]
@@ -200,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_profile_that_is_misspelt_is_refused_with_the_place() {
-        let error = parse::<Device>("my.toml", b"name = \"x\"\nlatency = 3\n")
+        let error = read_device("my.toml", b"name = \"x\"\nlatency = 3\n")
             .unwrap_err()
             .to_string();
         assert!(

@@ -31,7 +31,7 @@ pub fn version(tool: &str, package: &'static str) -> Result<String, Error> {
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// Without apt's warnings, which are not why it failed.
+/// Error output without apt's warnings.
 fn said(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     text.lines()

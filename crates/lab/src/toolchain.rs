@@ -7,20 +7,20 @@
 use crate::cache::Cache;
 use crate::debian::{self, Apt, Release};
 use crate::{Error, elf, tool};
-use arch::Arch;
-use kmod::Tree;
+use module::kmod::Tree;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use sys::arch::Arch;
 
-/// How the program is called that a wrapper starts.
+/// Suffix of the program that a wrapper starts.
 const PROGRAM: &str = ".program";
 
 /// The dynamic loader of all releases.
-const LOADER: &str = arch::NATIVE.loader;
+const LOADER: &str = sys::arch::NATIVE.loader;
 
-/// Where packages have their libraries: before and since Debian 13.
+/// Library directories of packages, before and since Debian 13.
 const LIBRARIES: [&str; 2] = ["lib", "usr/lib"];
 
 /// A directory of programs with the compiler `name`, such as `gcc-14`, of what is for `arch`, and
@@ -34,14 +34,14 @@ pub fn compiler(
     if debian::host_is(release) {
         return Ok(None);
     }
-    let package = match arch == arch::NATIVE {
+    let package = match arch == sys::arch::NATIVE {
         true => name.to_owned(),
         false => format!("{name}-{}", arch.gnu.replace('_', "-")),
     };
-    let tools = format!("tools{}", arch::NATIVE.suffix);
+    let tools = format!("tools{}", sys::arch::NATIVE.suffix);
     let place = format!("{tools}/{package}-{}", release.codename);
     let root = cache.directory(&place, |root| {
-        let apt = Apt::of(cache, release, arch::NATIVE)?;
+        let apt = Apt::of(cache, release, sys::arch::NATIVE)?;
         apt.unpack(&apt.with_all(&package)?, root)?;
         wrap(root, root)?;
         name_compiler(root, &arch.cross_prefix(), name)
@@ -104,7 +104,7 @@ fn is_program(path: &Path) -> Result<bool, Error> {
 /// name, with links followed.
 fn wrap_program(root: &Path, path: &Path) -> Result<(), Error> {
     let inside = path.strip_prefix(root).unwrap_or(path).display();
-    let places = LIBRARIES.map(|dir| format!("{dir}/{}", arch::NATIVE.gnu));
+    let places = LIBRARIES.map(|dir| format!("{dir}/{}", sys::arch::NATIVE.gnu));
     let libraries = places.clone().map(|dir| format!("$root/{dir}")).join(":");
     let loader = places
         .iter()

@@ -5,10 +5,10 @@ use crate::cache::Cache;
 use crate::cpio::Archive;
 use crate::debian::{Apt, BOOKWORM};
 use crate::{Error, elf};
-use arch::Arch;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use sys::arch::Arch;
 
 /// Program and the package it comes from.
 const PROGRAMS: [(&str, &str); 19] = [
@@ -43,7 +43,7 @@ const TREES: [(&str, &str); 3] = [
 /// Libraries that files in these trees need.
 const TREES_LIBRARIES: [(&str, &[&str]); 1] = [("java", &["libstdc++.so.6"])];
 
-/// Where packages have their programs.
+/// Program directories of packages.
 const PLACES: [&str; 5] = [
     "bin",
     "sbin",
@@ -159,7 +159,7 @@ fn add_tree(archive: &mut Archive, root: &Path, tree: &Path) -> Result<(), Error
     Ok(())
 }
 
-/// What a link in the unpacked packages leads to there; an absolute one would lead out of them.
+/// Target of a link within the unpacked packages; an absolute target would lead out of them.
 fn target(root: &Path, link: &Path) -> Result<PathBuf, Error> {
     let target = fs::read_link(link).map_err(Error::file(link))?;
     Ok(match target.strip_prefix("/") {

@@ -6,10 +6,10 @@ use crate::debug_kernel;
 use crate::image::Image;
 use crate::kernel::Kernel;
 use crate::qemu::Clock;
-use crate::run::{DEVICE, PROGRAMS};
+use crate::run::PROGRAMS;
 use crate::session::{Owner, Session};
 use crate::sources::Sources;
-use record::{GuestSpec, Row, Scale, Task, policy};
+use record::{GuestSpec, Policy, Row, Task};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,17 +37,17 @@ const SYSCTLS: [(&str, &str); 2] = [
     ("vm.dirty_background_bytes", "4194304"),
 ];
 
-/// Of the accesses of the modules KCSAN watches one in so many where trials are for races: eight times as
-/// often as else (`kernel/kcsan.config`), with which a CPU of exact time is slower than the device.
+/// KCSAN checks one in this many accesses in trials for races: eight times as often as otherwise
+/// (`kernel/kcsan.config`). With that rate, a CPU of exact time is slower than the device.
 const WATCHED_ONE_IN: (&str, &str) = ("/sys/module/kcsan/parameters/skip_watch", "50");
 
-/// What to try, and where.
+/// Trials to run in a guest.
 pub struct Torture {
     /// The kernel to boot.
     pub kernel: Kernel,
     /// Names of [`::torture::TRIALS`].
     pub trials: Vec<String>,
-    /// How often each trial repeats what it repeats, as a multiple of its usual.
+    /// Multiple of each trial's usual number of repetitions.
     pub rounds: u32,
     /// Shifts what is random.
     pub seed: u64,
@@ -76,10 +76,14 @@ pub fn torture(
             }
         }
     }
-    let mut policies: Vec<String> = policy::STOCK.map(str::to_owned).to_vec();
-    policies.push(policy::FRONTROW.to_owned());
     let programs = [PROGRAMS.as_slice(), &TRIAL_PROGRAMS].concat();
-    let mut image = Image::make(cache, sources, &torture.kernel, &policies, &programs)?;
+    let mut image = Image::make(
+        cache,
+        sources,
+        &torture.kernel,
+        &Policy::schedulers(),
+        &programs,
+    )?;
     let owner = Attendant { begins, stop };
     let mut rows = Vec::new();
     for (clock, names) in by_clock {
@@ -142,25 +146,20 @@ fn spec(
         && debug_kernel::looks_for_races(torture.kernel.release());
     let writes = watches.then_some(WATCHED_ONE_IN);
     let limit_virtual_s = limit_s * names.len() as u64 * u64::from(torture.rounds);
+    let modules = image.all_modules(&sources.device(device)?.simflash);
+    let task = Task::Trials {
+        names,
+        rounds: torture.rounds,
+    };
     Ok(GuestSpec {
-        experiment: "torture".to_owned(),
-        policy: policy::FRONTROW.to_owned(),
         seed: torture.seed,
-        scale: Scale::Demo,
-        modules: image.all_modules(&sources.device(device)?.simflash),
-        device: DEVICE.to_owned(),
-        flash_image: None,
         sysctls,
         writes: (writes.into_iter())
             .map(|(path, value)| (path.to_owned(), value.to_owned()))
             .collect(),
-        io_cost_model: String::new(),
         mount_options: Vec::new(),
         limit_virtual_s,
-        task: Task::Trials {
-            names,
-            rounds: torture.rounds,
-        },
+        ..GuestSpec::new("torture", Policy::frontrow(), modules, task)
     })
 }
 

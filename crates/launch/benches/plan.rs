@@ -5,7 +5,7 @@
 //! ```
 
 use launch::Latency;
-use launch::plan::{Ground, Joining, Piece, Place, layout};
+use launch::plan::{DevicePieces, Joining, Piece, Place, layout};
 use launch::profile::PAGE_BYTES;
 
 /// Number of repetitions; the fastest counts.
@@ -13,8 +13,8 @@ const LOOPS: usize = 5;
 
 fn main() {
     for chunks in [1054, 1_000_000] {
-        let ground = ground(chunks);
-        let times = (0..LOOPS).map(|_| plan_s(&ground));
+        let on_device = on_device(chunks);
+        let times = (0..LOOPS).map(|_| plan_s(&on_device));
         let least_s = times.fold(f64::INFINITY, f64::min);
         println!("{chunks} chunks: {:.3} ms of CPU time", least_s * 1e3);
     }
@@ -22,7 +22,7 @@ fn main() {
 
 /// Chunks of 1 to 28 pages with gaps of 1 to 5 pages, as in the launch experiment's model of
 /// Messenger.
-fn ground(chunks: u64) -> Ground {
+fn on_device(chunks: u64) -> DevicePieces {
     let mut state = 1_u64;
     let mut below = |limit: u64| {
         state = state
@@ -44,14 +44,14 @@ fn ground(chunks: u64) -> Ground {
         at += length_bytes + (1 + below(5)) * PAGE_BYTES;
         piece
     };
-    Ground {
+    DevicePieces {
         pieces: (0..chunks).map(&mut piece).collect(),
         owned: Vec::new(),
         readable: true,
     }
 }
 
-fn plan_s(ground: &Ground) -> f64 {
+fn plan_s(on_device: &DevicePieces) -> f64 {
     // An eMMC: some of the padding pays, and more than 10 % of it would.
     let latency = Latency {
         ns: std::array::from_fn(|pages| 290_000 + (pages as u64 + 1) * 20_000),
@@ -63,9 +63,9 @@ fn plan_s(ground: &Ground) -> f64 {
         latency: Box::new(latency),
         most: launch::prepare::PADDING,
     };
-    let ground = ground.clone();
+    let on_device = on_device.clone();
     let begun_s = cpu_s();
-    let requests = layout(ground, &joining);
+    let requests = layout(on_device, &joining);
     let took_s = cpu_s() - begun_s;
     assert!(!requests.is_empty());
     took_s

@@ -13,6 +13,7 @@ use crate::latency::{Latency, SIZES, TABLE_BYTES};
 use crate::load::{Error, Map};
 use crate::profile::PAGE_BYTES;
 use io_uring::{IoUring, opcode, types};
+use rustix::time::ClockId;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -43,23 +44,23 @@ pub fn calibrate(
     mut random: impl FnMut() -> u64,
     mut progress: impl FnMut(usize, usize) -> bool,
 ) -> Result<Latency, Error> {
-    let mut stand = Stand {
+    let mut reader = BatchReader {
         ring: IoUring::new(BATCH as u32).map_err(Error::NoRing)?,
         buffer: Map::scratch(LARGE_BYTES as usize)?,
         file,
         span_bytes,
     };
-    let gap_ns = stand.cpu_ns(rounds, &mut random)?;
+    let gap_ns = reader.cpu_ns(rounds, &mut random)?;
     let mut ns = [0; SIZES];
     for (index, time) in ns.iter_mut().enumerate() {
         go_on(progress(index, SIZES + 1))?;
         let bytes = (index as u64 + 1) * PAGE_BYTES;
-        *time = stand.median_ns([bytes; BATCH], rounds, &mut random)?;
+        *time = reader.median_ns([bytes; BATCH], rounds, &mut random)?;
     }
     go_on(progress(SIZES, SIZES + 1))?;
-    let large_ns = stand.median_ns([LARGE_BYTES; BATCH], rounds, &mut random)?;
+    let large_ns = reader.median_ns([LARGE_BYTES; BATCH], rounds, &mut random)?;
     let in_turns: [u64; BATCH] = std::array::from_fn(|index| [TABLE_BYTES, PAGE_BYTES][index % 2]);
-    let mixed_ns = stand.median_ns(in_turns, rounds, &mut random)?;
+    let mixed_ns = reader.median_ns(in_turns, rounds, &mut random)?;
     let pages = (LARGE_BYTES - TABLE_BYTES) / PAGE_BYTES;
     Ok(Latency {
         ns,
@@ -79,7 +80,8 @@ fn go_on(yes: bool) -> io::Result<()> {
     }
 }
 
-struct Stand<'a> {
+/// Reads the file in batches and times them.
+struct BatchReader<'a> {
     ring: IoUring,
     /// One buffer for all reads, whose data are not used.
     buffer: Map,
@@ -94,7 +96,7 @@ struct Read {
     bytes: u64,
 }
 
-impl Stand<'_> {
+impl BatchReader<'_> {
     /// Median over batches of the mean time of one read, in nanoseconds.
     fn median_ns(
         &mut self,
@@ -170,11 +172,6 @@ impl Stand<'_> {
 }
 
 fn thread_ns() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: writes to a local; the clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    let now = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

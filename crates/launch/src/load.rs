@@ -25,6 +25,7 @@ pub(crate) use buffer::Map;
 use crate::plan::{Part, Purpose, Request};
 use crate::profile::PAGE_BYTES;
 use io_uring::{IoUring, opcode, squeue, types};
+use rustix::fs::{Advice, fadvise};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -233,11 +234,7 @@ impl Loader<'_> {
             return Ok(*file);
         }
         let file = self.source.files[number].as_raw_fd();
-        // SAFETY: an open descriptor.
-        match unsafe { libc::posix_fadvise(file, 0, 0, libc::POSIX_FADV_RANDOM) } {
-            0 => {}
-            errno => return Err(io::Error::from_raw_os_error(errno)),
-        }
+        fadvise(self.source.files[number], 0, None, Advice::Random)?;
         self.random.insert(number, file);
         Ok(file)
     }

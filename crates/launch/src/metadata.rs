@@ -6,7 +6,7 @@
 
 use crate::latency::Latency;
 use crate::load::{self, Error, Sent, Source};
-use crate::plan::{Ground, Joining, Piece, Place, Request, layout};
+use crate::plan::{DevicePieces, Joining, Piece, Place, Request, layout};
 use crate::prepare::{device_name, open_device};
 use crate::profile::{Metadata, PAGE_BYTES, Pages, Profile};
 use crate::residency::resident;
@@ -92,7 +92,7 @@ impl Missing {
                 file_bytes: pages.first * PAGE_BYTES,
             },
         };
-        let ground = Ground {
+        let on_device = DevicePieces {
             pieces: self.pages.iter().map(piece).collect(),
             owned: Vec::new(),
             readable: true,
@@ -101,7 +101,7 @@ impl Missing {
             latency: Box::new(latency),
             most: PADDING,
         });
-        layout(ground, &joining)
+        layout(on_device, &joining)
     }
 
     /// Sends the requests. The caller need not wait for them: a task that needs a block waits for

@@ -10,7 +10,7 @@ pub mod pad;
 mod budget;
 mod layout;
 
-pub use layout::{Ground, Part, Piece, Place, Purpose, Request, layout};
+pub use layout::{DevicePieces, Part, Piece, Place, Purpose, Request, layout};
 
 use crate::latency::Latency;
 

@@ -20,7 +20,7 @@ pub struct DevicePlan {
     pub name: String,
     /// Whether the device has a latency table, so that padding could be decided on.
     pub calibrated: bool,
-    /// Requests, those that the start needs first in front.
+    /// Requests, in the order in which the start needs them.
     pub requests: Vec<Request>,
     /// The device, open with O_DIRECT; None if this user may not open it.
     device: Option<File>,
@@ -29,17 +29,17 @@ pub struct DevicePlan {
 /// Lays out the pages of `set` that are not in memory. `latency` gives a device's table by its
 /// name.
 pub fn prepare(set: &WorkingSet, latency: impl Fn(&str) -> Option<Latency>) -> Vec<DevicePlan> {
-    let plan = |(number, mut ground): (u64, crate::plan::Ground)| {
+    let plan = |(number, mut on_device): (u64, crate::plan::DevicePieces)| {
         let name = device_name(number).unwrap_or_default();
         let table = latency(&name);
         let device = open_device(number).ok();
-        ground.readable = device.is_some();
+        on_device.readable = device.is_some();
         let calibrated = table.is_some();
         let joining = table.map_or(Joining::Merge, |latency| Joining::Pad {
             latency: Box::new(latency),
             most: PADDING,
         });
-        let mut requests = layout(ground, &joining);
+        let mut requests = layout(on_device, &joining);
         by_need(&mut requests);
         DevicePlan {
             name,
@@ -48,7 +48,7 @@ pub fn prepare(set: &WorkingSet, latency: impl Fn(&str) -> Option<Latency>) -> V
             device,
         }
     };
-    set.grounds().into_iter().map(plan).collect()
+    set.by_device().into_iter().map(plan).collect()
 }
 
 /// Sorts requests of single files into the order of the profile's files. A request's place makes no

@@ -22,12 +22,12 @@ mod tracer;
 use crate::metadata;
 use crate::profile::{Profile, Timing};
 use crate::residency::drop_caches;
-use knobs::{Home, Journal};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
+use sys::knobs::{Home, Journal};
 
 pub use touched::Touched;
 pub use tracer::{ask_to_end, trace};
@@ -77,7 +77,7 @@ pub enum Error {
     Nothing,
     /// A knob could not be set or restored.
     #[error(transparent)]
-    Knob(#[from] knobs::Error),
+    Knob(#[from] sys::knobs::Error),
     /// A signal to the recorder ended the recording.
     #[error("interrupted")]
     Interrupted,
@@ -146,13 +146,12 @@ fn profile(request: &Request, touched: Touched) -> Profile {
 /// Disables what would add unneeded pages, if this user may: the pages that a fault maps around it,
 /// and the readahead of inodes.
 fn just_what_is_needed() -> Result<Option<Journal>, Error> {
-    // SAFETY: has no arguments and cannot fail.
-    if unsafe { libc::geteuid() } != 0 {
+    if !rustix::process::geteuid().is_root() {
         return Ok(None);
     }
     let mut journal = Journal::open(Path::new("/"), Home::Tools, JOURNAL)?;
     let fault_around = Path::new(FAULT_AROUND);
-    if knobs::read(fault_around).is_ok() {
+    if sys::knobs::read(fault_around).is_ok() {
         let reason = "a fault maps only the page that is touched while an app's start is recorded";
         journal.set(fault_around, "4096", reason)?;
     }

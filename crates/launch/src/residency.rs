@@ -1,10 +1,12 @@
 //! Queries and changes of a file's pages in memory.
 
 use crate::profile::{PAGE_BYTES, Pages, push};
-use std::fs::{self, File};
+use rustix::fs::Advice;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use sys::memory;
 
 /// `__NR_cachestat`, which is the same on all architectures; since Linux 6.5.
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -132,8 +134,7 @@ fn mincore(file: &File, pages: Pages) -> io::Result<Option<Vec<u8>>> {
 }
 
 fn may_write(file: &File) -> io::Result<bool> {
-    // SAFETY: has no arguments and cannot fail.
-    let user = unsafe { libc::geteuid() };
+    let user = rustix::process::geteuid().as_raw();
     if user == 0 || file.metadata()?.uid() == user {
         return Ok(true);
     }
@@ -168,11 +169,7 @@ pub fn read_ahead(file: &File, pages: Pages) -> io::Result<()> {
 /// # Errors
 /// The system's error.
 pub fn forget(file: &File) -> io::Result<()> {
-    // SAFETY: an open descriptor.
-    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
-    }
+    Ok(rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
 /// Drops everything from memory that can be read again: pages, directories and inodes. Requires
@@ -181,12 +178,11 @@ pub fn forget(file: &File) -> io::Result<()> {
 /// # Errors
 /// The system's error.
 pub fn drop_caches() -> io::Result<()> {
-    // SAFETY: has no arguments, and waits until what is dirty is written.
-    unsafe { libc::sync() };
+    rustix::fs::sync();
     // The first round releases the blocks that ext4's journal still holds, and only the second one
     // drops them.
     for _ in 0..2 {
-        fs::write("/proc/sys/vm/drop_caches", "3")?;
+        memory::drop_caches()?;
     }
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! The opened files of a profile: those that are still as recorded, and their missing pages.
 
 use crate::identity::Identity;
-use crate::plan::{Ground, Piece, Place};
+use crate::plan::{DevicePieces, Piece, Place};
 use crate::profile::{PAGE_BYTES, Pages, Profile, ProfiledFile};
 use crate::residency;
-use device::{Extent, Layout};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use sys::device::{Extent, Layout};
 
 /// Most pages that are requested before there is a plan: about what a device reads meanwhile.
 const FIRST_PAGES: u64 = (128 << 10) / PAGE_BYTES;
@@ -113,8 +113,8 @@ impl WorkingSet {
 
     /// The places of missing pages, by the file system's device. Files without known places are
     /// left to demand paging.
-    pub fn grounds(&self) -> BTreeMap<u64, Ground> {
-        let mut grounds: BTreeMap<u64, Ground> = BTreeMap::new();
+    pub fn by_device(&self) -> BTreeMap<u64, DevicePieces> {
+        let mut devices: BTreeMap<u64, DevicePieces> = BTreeMap::new();
         for (number, opened) in self.files.iter().enumerate() {
             if opened.missing.is_empty() {
                 continue;
@@ -123,15 +123,15 @@ impl WorkingSet {
                 continue;
             };
             let extents = layout.written();
-            let ground = grounds.entry(opened.device).or_default();
-            ground
+            let on_device = devices.entry(opened.device).or_default();
+            on_device
                 .owned
                 .extend(extents.iter().map(|it| whole(it, number)));
             for pages in &opened.missing {
-                ground.pieces.extend(pieces(*pages, &extents, number));
+                on_device.pieces.extend(pieces(*pages, &extents, number));
             }
         }
-        grounds
+        devices
     }
 }
 

@@ -1,7 +1,7 @@
 //! Any layout of files is read completely and once, with padding only where it is allowed.
 
 use launch::Latency;
-use launch::plan::{Ground, Joining, Piece, Place, Purpose, Request, layout};
+use launch::plan::{DevicePieces, Joining, Piece, Place, Purpose, Request, layout};
 use proptest::prelude::*;
 
 const PAGE_BYTES: u64 = 4096;
@@ -37,11 +37,11 @@ fn piece(device_page: u64, pages: u64, file: usize, file_page: u64) -> Piece {
 prop_compose! {
     /// Files one after another on the device, with room between some of them, and some of their
     /// pages.
-    fn grounds()(
+    fn device_pieces()(
         files in proptest::collection::vec((0..40_u64, proptest::collection::vec((0..30_u64, 1..20_u64), 1..6)), 1..12),
         readable in any::<bool>(),
         rotation in any::<prop::sample::Index>(),
-    ) -> Ground {
+    ) -> DevicePieces {
         let (mut pieces, mut owned, mut at) = (Vec::new(), Vec::new(), 0);
         for (file, (room, ranges)) in files.iter().enumerate() {
             at += room;
@@ -55,7 +55,7 @@ prop_compose! {
         }
         let middle = rotation.index(pieces.len());
         pieces.rotate_left(middle);
-        Ground { pieces, owned, readable }
+        DevicePieces { pieces, owned, readable }
     }
 }
 
@@ -85,9 +85,9 @@ fn pages(requests: &[Request]) -> Vec<(u64, usize, u64)> {
     all
 }
 
-fn expected(ground: &Ground) -> Vec<(u64, usize, u64)> {
+fn expected(on_device: &DevicePieces) -> Vec<(u64, usize, u64)> {
     let mut all = Vec::new();
-    for piece in &ground.pieces {
+    for piece in &on_device.pieces {
         for bytes in (0..piece.length_bytes).step_by(PAGE_BYTES as usize) {
             all.push((
                 piece.device_bytes + bytes,
@@ -134,14 +134,14 @@ fn hiding_ns(requests: usize, pages: u64) -> u64 {
 }
 
 /// Chunks one after another, each after a gap, on a device that can be read.
-fn chain(sizes: &[(u64, u64)]) -> Ground {
+fn chain(sizes: &[(u64, u64)]) -> DevicePieces {
     let mut at = 0;
     let mut next = |(gap, pages): &(u64, u64)| {
         let piece = piece(at + gap, *pages, 0, at + gap);
         at += gap + pages;
         piece
     };
-    Ground {
+    DevicePieces {
         pieces: sizes.iter().map(&mut next).collect(),
         owned: Vec::new(),
         readable: true,
@@ -170,11 +170,11 @@ fn time_ns(requests: &[Request]) -> u64 {
 
 proptest! {
     #[test]
-    fn every_page_is_read_once_in_the_devices_order(ground in grounds(), most in 0.0..2.0_f64) {
-        let pages_bytes: u64 = ground.pieces.iter().map(|it| it.length_bytes).sum();
-        let expected = expected(&ground);
-        let merged = layout(ground.clone(), &Joining::Merge);
-        let padded = layout(ground.clone(), &pad(most));
+    fn every_page_is_read_once_in_the_devices_order(on_device in device_pieces(), most in 0.0..2.0_f64) {
+        let pages_bytes: u64 = on_device.pieces.iter().map(|it| it.length_bytes).sum();
+        let expected = expected(&on_device);
+        let merged = layout(on_device.clone(), &Joining::Merge);
+        let padded = layout(on_device.clone(), &pad(most));
         for requests in [&merged, &padded] {
             prop_assert_eq!(&pages(requests), &expected);
             prop_assert!(requests.iter().all(contiguous));
@@ -186,19 +186,19 @@ proptest! {
     }
 
     #[test]
-    fn padding_is_read_from_where_it_may_be(ground in grounds()) {
-        let inside = |place: Place, device_bytes: u64, length_bytes: u64| ground.owned.iter().any(|it| {
+    fn padding_is_read_from_where_it_may_be(on_device in device_pieces()) {
+        let inside = |place: Place, device_bytes: u64, length_bytes: u64| on_device.owned.iter().any(|it| {
             it.place.file == place.file
                 && device_bytes >= it.device_bytes
                 && device_bytes + length_bytes <= it.device_bytes + it.length_bytes
                 && place.file_bytes == it.place.file_bytes + (device_bytes - it.device_bytes)
         });
-        for part in layout(ground.clone(), &pad(9.0)).iter().flat_map(|it| &it.parts) {
+        for part in layout(on_device.clone(), &pad(9.0)).iter().flat_map(|it| &it.parts) {
             match part.purpose {
                 Purpose::Pages(place) | Purpose::FilePadding(place) => {
                     prop_assert!(inside(place, part.device_bytes, part.length_bytes));
                 }
-                Purpose::DevicePadding => prop_assert!(ground.readable),
+                Purpose::DevicePadding => prop_assert!(on_device.readable),
             }
         }
     }
@@ -235,24 +235,24 @@ fn nothing_is_padded_where_the_link_is_busy_anyway() {
 
 #[test]
 fn neighbours_of_different_files_are_one_request() {
-    let ground = Ground {
+    let on_device = DevicePieces {
         pieces: vec![piece(108, 4, 1, 0), piece(100, 8, 0, 2)],
-        ..Ground::default()
+        ..DevicePieces::default()
     };
-    let requests = layout(ground, &Joining::Merge);
+    let requests = layout(on_device, &Joining::Merge);
     assert_eq!(requests.len(), 1);
     assert_eq!(requests[0].length_bytes(), 12 * PAGE_BYTES);
 }
 
 #[test]
 fn a_gap_that_is_nobodys_is_padded_only_from_a_readable_device() {
-    let ground = |readable| Ground {
+    let on_device = |readable| DevicePieces {
         pieces: vec![piece(100, 4, 0, 0), piece(110, 4, 1, 3)],
         owned: vec![piece(100, 6, 0, 0), piece(107, 10, 1, 0)],
         readable,
     };
-    assert_eq!(layout(ground(false), &pad(9.0)).len(), 2);
-    let joined = layout(ground(true), &pad(9.0));
+    assert_eq!(layout(on_device(false), &pad(9.0)).len(), 2);
+    let joined = layout(on_device(true), &pad(9.0));
     let purposes: Vec<Purpose> = joined[0].parts.iter().map(|it| it.purpose).collect();
     let place = |file, file_page: u64| Place {
         file,
@@ -272,15 +272,15 @@ fn a_gap_that_is_nobodys_is_padded_only_from_a_readable_device() {
 
 #[test]
 fn pages_that_files_share_are_read_for_one_of_them() {
-    let ground = Ground {
+    let on_device = DevicePieces {
         pieces: vec![
             piece(100, 8, 0, 0),
             piece(100, 8, 1, 0),
             piece(104, 2, 2, 0),
         ],
-        ..Ground::default()
+        ..DevicePieces::default()
     };
-    let requests = layout(ground, &Joining::Merge);
+    let requests = layout(on_device, &Joining::Merge);
     assert_eq!(requests[0].length_bytes(), 8 * PAGE_BYTES);
     assert_eq!(requests.len(), 1);
 }

@@ -220,7 +220,7 @@ fn paths_that_lead_elsewhere_are_refused() {
 }
 
 #[test]
-fn pages_behind_the_end_are_refused() {
+fn pages_beyond_the_end_are_refused() {
     // A file of one byte has a page 0 and no page 1.
     let body = |gap| {
         [
@@ -233,7 +233,7 @@ fn pages_behind_the_end_are_refused() {
     assert!(of_body(&body(0)).is_ok());
     assert_eq!(
         hostile(&body(1)),
-        Error::Nonsense("a page is behind the end of its file")
+        Error::Nonsense("a page is beyond the end of its file")
     );
 }
 

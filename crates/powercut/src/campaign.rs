@@ -10,6 +10,7 @@ use serde::Serialize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use sys::random::Random;
 
 /// Choice of the cuts.
 #[derive(Clone, Copy, Debug)]
@@ -275,12 +276,13 @@ fn random(known: &Known, request: Request) -> Vec<Point> {
     let steps = known.steps();
     let operations =
         known.timeline.operations_before(steps.start)..known.timeline.operations_before(steps.end);
-    let mut random = Random(request.seed);
+    let mut random = Random::new(request.seed);
     let mut points = Vec::new();
     for number in 0..request.random_points {
-        let seed = random.next();
+        let seed = random.next_u64();
         if number % 2 == 0 && !operations.is_empty() {
-            let operation = operations.start + random.below(operations.end - operations.start);
+            let operation =
+                operations.start + random.next_u64() % (operations.end - operations.start);
             points.extend(known.timeline.step_of(operation).map(|busy| Point {
                 step: busy.step,
                 operation: operation - busy.before + 1,
@@ -288,27 +290,12 @@ fn random(known: &Known, request: Request) -> Vec<Point> {
             }));
         } else if !steps.is_empty() {
             points.push(Point {
-                step: steps.start + random.below(u64::from(steps.end - steps.start)) as Step,
+                step: steps.start
+                    + (random.next_u64() % u64::from(steps.end - steps.start)) as Step,
                 operation: 0,
                 seed,
             });
         }
     }
     points
-}
-
-/// The generator splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
 }

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::files::{Files, Sum};
 use crate::stream::{PAGE_BYTES, Stream};
 use ext4_view::Ext4;
+use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -70,13 +71,9 @@ impl Image {
 
     fn empty(&mut self, at: usize, pages: usize) -> io::Result<()> {
         self.known[at..at + pages].fill(None);
-        let flags = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let (offset, bytes) = ((at * PAGE_BYTES) as i64, (pages * PAGE_BYTES) as i64);
-        // SAFETY: takes numbers and an open file.
-        match unsafe { libc::fallocate(self.file.as_raw_fd(), flags, offset, bytes) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let (offset, bytes) = ((at * PAGE_BYTES) as u64, (pages * PAGE_BYTES) as u64);
+        Ok(fallocate(&self.file, flags, offset, bytes)?)
     }
 
     /// Runs e2fsck as a boot does, which replays the journal, and then checks everything.

@@ -2,17 +2,16 @@
 
 use crate::files::{Mark, Phase, files_below};
 use crate::stream::PAGE_BYTES;
-use age::{Phone, Use, room};
-use defrag::{Pace, Remap, Survey};
+use layout::defrag::{Pace, Remap, Survey};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use workload::age::{Phone, Use, room};
 
 /// Files in debugfs that take marks, and give the stream.
 const MARK: &str = "mark";
@@ -30,7 +29,7 @@ pub fn record(days: u32, seed: u64, mount_point: &Path, device: &Path) -> Result
     let mark = |begins| mark(begins, mount_point, device);
     mark(Phase::Ageing)?;
     let of = use_of(days, seed, &directory)?;
-    let aged = |error: age::Error| error.to_string();
+    let aged = |error: workload::age::Error| error.to_string();
     let mut phone = Phone::install(of, &directory, &never).map_err(aged)?;
     while phone.days() < days {
         mark(Phase::Ageing)?;
@@ -53,7 +52,7 @@ fn use_of(days: u32, seed: u64, directory: &Path) -> Result<Use, String> {
         days,
         sessions: Use::SESSIONS,
         capacity_bytes: room.capacity_bytes,
-        target_bytes: wanted_bytes.saturating_sub(room.used_bytes),
+        target_bytes: wanted_bytes.saturating_sub(room.used_bytes()),
         seed,
     })
 }
@@ -76,12 +75,7 @@ fn mark(begins: Phase, mount_point: &Path, device: &Path) -> Result<(), String> 
 }
 
 fn sync(mount_point: &Path) -> io::Result<()> {
-    let file = File::open(mount_point)?;
-    // SAFETY: takes the number of an open file.
-    match unsafe { libc::syncfs(file.as_raw_fd()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(rustix::fs::syncfs(File::open(mount_point)?)?)
 }
 
 /// A writer that syncs during the defragmentation, so that journal and collector are busy.
@@ -143,7 +137,7 @@ fn write_on(path: &Path, day: u32, over: &AtomicBool) -> io::Result<()> {
 
 /// Defragments each file with more pieces than necessary, without measurement.
 fn defragment(directory: &Path, never: &AtomicBool) -> Result<(), String> {
-    let said = |error: defrag::Error| error.to_string();
+    let said = |error: layout::defrag::Error| error.to_string();
     let remap = Remap::of(directory).map_err(said)?;
     let remap = remap.ok_or_else(|| "the device cannot remap".to_owned())?;
     let survey = Survey::of(directory, never).map_err(said)?;
@@ -151,7 +145,7 @@ fn defragment(directory: &Path, never: &AtomicBool) -> Result<(), String> {
     for finding in &survey.fragmented {
         let path = &finding.path;
         // A file that is refused stays where it is.
-        let moved = defrag::repair(
+        let moved = layout::defrag::repair(
             Path::new("/"),
             path,
             Some(&remap),
@@ -161,7 +155,7 @@ fn defragment(directory: &Path, never: &AtomicBool) -> Result<(), String> {
         last = moved.ok().map(|_| path).or(last);
     }
     match last {
-        Some(path) => defrag::settle(path).map_err(failed("sync", path)),
+        Some(path) => layout::defrag::settle(path).map_err(failed("sync", path)),
         None => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
 //! Effect of each promotion: waits by dependency, the share of them whose request was found in the
 //! queue, and their time (paper figures 8 and 9).
 
+use crate::metric;
 use crate::summary::Summary;
-use crate::{metric, policy};
 
 /// Counters of one workload under one load.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +71,7 @@ fn ablation(summary: &Summary, workload: &str, load: &str) -> Option<Ablation> {
         .policies
         .iter()
         .filter_map(|policy| {
-            let (place, name) = policy::ablation(policy)?;
+            let (place, name) = summary.policy(policy)?.ablation()?;
             Some((place, policy.as_str(), name))
         })
         .collect();

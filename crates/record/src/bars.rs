@@ -1,63 +1,109 @@
-//! Bars: the demands on `frontrow` as data, and their evaluation on a result. The terminal table,
-//! the report and the documents all use this.
+//! Bars: what an experiment must show, stated in its file, and their evaluation on a result. The
+//! terminal table, the report and the documents all use this.
 
-use crate::policy::{DEFAULT, FRONTROW, NO_MODULE};
+use crate::experiment::{Experiment, Names};
+use crate::policy::{FRONTROW, Policy};
 use crate::summary::{Cell, Figure, Summary, paired_ratio};
-use crate::{matrix, metric, number, title};
+use crate::{Load, Workload, matrix, metric, number, title};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 
-/// One demand on some figures of one experiment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// One demand on some figures of an experiment: an entry `[[bars]]` of its file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// Name of the experiment whose results it judges.
-    pub experiment: &'static str,
     /// Device profile whose results it judges; `None` for any.
-    pub device: Option<&'static str>,
+    pub device: Option<String>,
     /// Name of the judged figures in words.
-    pub title: &'static str,
+    pub title: String,
     /// The demand in words.
-    pub demand: &'static str,
+    pub demand: String,
+    /// Policy whose figures are judged.
+    #[serde(default = "Policy::frontrow")]
+    policy: Policy,
     figures: Figures,
     rule: Rule,
 }
 
 /// The figures that a bar judges.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Figures {
     /// This statistic (`mean`, `max`) of these workloads' key operations under load.
-    Operations(&'static [&'static str], &'static str),
-    /// The chief figure of these workloads under load: the total, or for M3 the time outside dirty
+    Operations {
+        workloads: Workloads,
+        statistic: String,
+    },
+    /// The headline metric of these workloads under load: the total, or for M3 the time outside dirty
     /// throttling.
-    Chief(&'static [&'static str]),
+    #[serde(rename = "chief")]
+    Headline(Workloads),
     /// This metric of any workload and load.
-    Metric(&'static str),
-    /// This metric on an idle device.
-    Idle(&'static str),
+    Metric(String),
     /// This metric of this workload.
-    One(&'static str, &'static str),
+    Of {
+        workload: &'static Workload,
+        metric: String,
+    },
+    /// This metric under this load.
+    Under { load: Load, metric: String },
     /// All throughputs on an idle device.
     IdleThroughput,
-    /// This metric under this load.
-    Under(&'static str, &'static str),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Names of workloads, or `all`.
+#[derive(Clone, Debug)]
+struct Workloads(Option<Vec<&'static Workload>>);
+
+impl<'de> Deserialize<'de> for Workloads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Names::deserialize(deserializer)? {
+            Names::One(name) if name == "all" => Ok(Workloads(None)),
+            names => {
+                let found = names.all().iter().map(|name| name.parse());
+                let found: Result<_, _> = found.collect();
+                found
+                    .map(|it| Workloads(Some(it)))
+                    .map_err(D::Error::custom)
+            }
+        }
+    }
+}
+
+impl Workloads {
+    fn has(&self, name: &str) -> bool {
+        let Workloads(named) = self;
+        named
+            .as_ref()
+            .is_none_or(|them| them.iter().any(|it| it.name == name))
+    }
+}
+
+/// What a bar demands of its policy. Ratios are turned so that above 1 is worse, and are paired by
+/// seed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Rule {
     /// The mean is at most this many times the unloaded one.
     OverUnloaded(f64),
-    /// The ratio to the best stock scheduler, paired by seed, has an interval whose upper end is at
-    /// most this.
-    IntervalOverBestStock(f64),
-    /// The mean ratio to the best stock scheduler is at most this.
-    OverBestStock(f64),
-    /// The mean is at most this many times this policy's.
-    OverPolicy(&'static str, f64),
+    /// The ratio to the best policy of today has an interval whose upper end is at most this. For
+    /// `frontrow` these are the stock schedulers, for FastTrack also what a user would try.
+    IntervalOverBest(f64),
+    /// The mean is at least this part as good as the best stock scheduler's.
+    OfBestStock(f64),
+    /// The mean is at most this many times another policy's.
+    Over { other: Policy, most: f64 },
     /// The mean is at most the larger of these multiples of best stock and unloaded.
     LargerOf { best_stock: f64, unloaded: f64 },
-    /// The worst case is reduced against mq-deadline as much as in the paper, or is at most this
-    /// many times unloaded.
-    Worst { unloaded: f64 },
+    /// The worst case is at most this many times unloaded, or is reduced against mq-deadline by
+    /// these parts, each of a workload's operation (`m1_creat`).
+    Worst {
+        unloaded: f64,
+        reduced: BTreeMap<String, f64>,
+    },
     /// The mean is at most the unloaded one plus the value of this metric.
-    UnloadedPlus(&'static str),
+    UnloadedPlus(String),
     /// This share of the stock default's loss is won back, or the mean is at most this many times
     /// unloaded.
     WonBack { share: f64, unloaded: f64 },
@@ -65,74 +111,39 @@ enum Rule {
     AtLeast(f64),
     /// The mean is at most this.
     AtMost(f64),
-    /// The mean ratio of one policy to another, paired by seed, is at most this.
-    PolicyOver {
-        policy: &'static str,
-        other: &'static str,
-        most: f64,
-    },
-    /// The mean of one policy is at least this many times another's.
-    PolicyTimes {
-        policy: &'static str,
-        other: &'static str,
-        least: f64,
-    },
-    /// The mean of one policy is below that of each of these.
-    BelowAll {
-        policy: &'static str,
-        others: &'static [&'static str],
-    },
-    /// The mean of one policy is at most this.
-    PolicyAtMost { policy: &'static str, most: f64 },
-    /// The figure of one policy is at most this in every run.
-    PolicyNeverAbove { policy: &'static str, most: f64 },
-    /// The gain of one policy over another is at least as large as on an idle device.
-    GainAsIdle {
-        policy: &'static str,
-        other: &'static str,
-    },
-    /// The mean of one policy is at most this many times another's on an idle device, which is what
-    /// the foreground takes alone.
-    OverAlone {
-        policy: &'static str,
-        alone: &'static str,
-        most: f64,
-    },
-    /// The mean ratio of one policy to another, averaged over all figures of the bar, is at most
-    /// this.
-    AverageOver {
-        policy: &'static str,
-        other: &'static str,
-        most: f64,
-    },
-    /// The ratio of one policy to the best of its users' policies of today, paired by seed, has an
-    /// interval whose upper end is at most this.
-    IntervalOverBest { policy: &'static str, most: f64 },
-    /// The mean of one policy is at most this many times unloaded.
-    PolicyOverUnloaded { policy: &'static str, most: f64 },
+    /// The figure is at most this in every run.
+    NeverAbove(f64),
+    /// As [`Rule::Over`], told as a change in per cent.
+    ChangeOver { other: Policy, most: f64 },
+    /// The value is at least this many times another policy's.
+    Times { other: Policy, least: f64 },
+    /// The mean is below that of each of these policies.
+    BelowAll(Vec<Policy>),
+    /// The gain over this policy is at least as large as on an idle device.
+    GainAsIdle(Policy),
+    /// The mean is at most this many times another policy's on an idle device, which is what the
+    /// foreground takes alone.
+    OverAlone { alone: Policy, most: f64 },
+    /// The mean ratio to another policy, averaged over all figures of the bar, is at most this.
+    AverageOver { other: Policy, most: f64 },
     /// The geometric mean of the ratios to unloaded over all figures of the bar is at most this.
-    AverageOverUnloaded { policy: &'static str, most: f64 },
-    /// The worst run of one policy is at most this many times the worst unloaded one, or this much
-    /// longer.
-    WorstOverUnloaded {
-        policy: &'static str,
-        times: f64,
-        more_ms: f64,
-    },
+    AverageOverUnloaded(f64),
+    /// The worst run is at most this many times the worst unloaded one, or this much longer.
+    WorstOverUnloaded { times: f64, more_ms: f64 },
     /// The figure is within this part of one that was measured on a real device. Any policy will
     /// do, since the emulated device is judged.
     Near { figure: f64, part: f64 },
 }
 
 impl Rule {
-    /// Whether the rule compares with the kernel's own schedulers.
-    fn is_over_stock(self) -> bool {
+    /// Whether the rule compares `frontrow` with the kernel's own schedulers.
+    fn is_over_stock(&self) -> bool {
         matches!(
             self,
             Rule::OverUnloaded(_)
-                | Rule::IntervalOverBestStock(_)
-                | Rule::OverBestStock(_)
-                | Rule::OverPolicy(..)
+                | Rule::IntervalOverBest(_)
+                | Rule::OfBestStock(_)
+                | Rule::Over { .. }
                 | Rule::LargerOf { .. }
                 | Rule::Worst { .. }
                 | Rule::UnloadedPlus(_)
@@ -140,722 +151,81 @@ impl Rule {
         )
     }
 
-    /// The policy whose figures are judged.
-    fn subject(self, summary: &Summary) -> Option<&str> {
-        let mut policies = summary.policies.iter().map(String::as_str);
+    /// Policies that the judged one is compared with.
+    fn others(&self) -> &[Policy] {
         match self {
-            Rule::Near { .. } => policies.next(),
-            Rule::PolicyOver { policy, .. }
-            | Rule::PolicyTimes { policy, .. }
-            | Rule::BelowAll { policy, .. }
-            | Rule::PolicyAtMost { policy, .. }
-            | Rule::PolicyNeverAbove { policy, .. }
-            | Rule::OverAlone { policy, .. }
-            | Rule::AverageOver { policy, .. }
-            | Rule::IntervalOverBest { policy, .. }
-            | Rule::PolicyOverUnloaded { policy, .. }
-            | Rule::AverageOverUnloaded { policy, .. }
-            | Rule::WorstOverUnloaded { policy, .. }
-            | Rule::GainAsIdle { policy, .. } => policies.find(|name| *name == policy),
-            _ => policies.find(|name| *name == FRONTROW),
+            Rule::Over { other, .. }
+            | Rule::ChangeOver { other, .. }
+            | Rule::Times { other, .. }
+            | Rule::AverageOver { other, .. }
+            | Rule::GainAsIdle(other)
+            | Rule::OverAlone { alone: other, .. } => std::slice::from_ref(other),
+            Rule::BelowAll(others) => others,
+            _ => &[],
         }
     }
 }
 
-/// Other ways to bring an app's pages into memory (docs/launch.md).
-const PEERS: &[&str] = &["demand", "first-access", "lba-order", "whole-file"];
-
-/// Policies that a user would try today for the foreground app (docs/fasttrack.md).
-const MEANS: &[&str] = &[
-    "bfq-weight",
-    "bfq-idle",
-    "mq-deadline-idle",
-    "io-cost",
-    "pr",
-    "all-means",
-];
-
-/// Foreground apps of FastTrack.
-const IN_FRONT: &[&str] = &["gallery", "camera", "game"];
-
-/// All workloads that can be in the foreground (experiments/foreground.toml).
-const ANY_IN_FRONT: &[&str] = &[
-    "m1",
-    "m2",
-    "m3",
-    "m4",
-    "m5",
-    "a",
-    "b",
-    "c",
-    "sqlite-wal",
-    "sqlite-rollback",
-    "gallery",
-    "camera",
-    "game",
-    "launch",
-];
-
-/// Workloads whose files are fragmented.
-const AGED: &[&str] = &["aged-gallery", "aged-game"];
-
-/// Defragmentation by remapping (docs/janusd.md).
-const JANUSD: &str = "janusd-l";
-
-const MICRO: &[&str] = &["m1", "m2", "m3", "m4"];
-const APPS: &[&str] = &["a", "b", "c", "sqlite-wal", "sqlite-rollback"];
-
-/// Time that M5's fsync may exceed an unloaded one: the commit's journal bytes at device bandwidth,
-/// and two requests in flight.
-pub const COMMIT_ALLOWANCE: &str = "commit_allowance_ms";
-
-/// The paper's reductions of the worst case from NONE to ALL (table 2).
-const PAPER_WORST: [(&str, &str, f64); 6] = [
-    ("m1", "creat", 0.973),
-    ("m1", "fsync", 0.871),
-    ("m2", "creat", 0.984),
-    ("m2", "fsync", 0.789),
-    ("m3", "write", 0.902),
-    ("m4", "truncate", 0.795),
-];
-
-/// All bars, in the order in which they are shown.
-pub const BARS: [Bar; 62] = [
-    Bar {
-        experiment: "qasio",
-        device: None,
-        title: "total under load",
-        demand: "≤ 1.5 × unloaded",
-        figures: Figures::Chief(MICRO),
-        rule: Rule::OverUnloaded(1.5),
-    },
-    Bar {
-        experiment: "qasio",
-        device: None,
-        title: "total under load",
-        demand: "not above best stock (interval ≤ ×1.02)",
-        figures: Figures::Chief(MICRO),
-        rule: Rule::IntervalOverBestStock(1.02),
-    },
-    Bar {
-        experiment: "qasio",
-        device: None,
-        title: "key operation, mean",
-        demand: "≤ 0.5 × best stock or 1.25 × unloaded",
-        figures: Figures::Operations(MICRO, "mean"),
-        rule: Rule::LargerOf {
-            best_stock: 0.5,
-            unloaded: 1.25,
-        },
-    },
-    Bar {
-        experiment: "qasio",
-        device: None,
-        title: "key operation, worst",
-        demand: "cut as in the paper or ≤ 2 × unloaded",
-        figures: Figures::Operations(MICRO, "max"),
-        rule: Rule::Worst { unloaded: 2.0 },
-    },
-    Bar {
-        experiment: "qasio",
-        device: None,
-        title: "fsync beside a rewrite",
-        demand: "≤ unloaded + commit + 2 requests",
-        figures: Figures::Operations(&["m5"], "mean"),
-        rule: Rule::UnloadedPlus(COMMIT_ALLOWANCE),
-    },
-    Bar {
-        experiment: "qasio",
-        device: None,
-        title: "background's completion",
-        demand: "≤ 1.10 × mq-deadline",
-        figures: Figures::Metric("background_completion_ms"),
-        rule: Rule::OverPolicy("mq-deadline", 1.10),
-    },
-    Bar {
-        experiment: "qasio",
-        device: None,
-        title: "background's share",
-        demand: "≥ 10 % of its rate alone",
-        figures: Figures::Metric("background_share"),
-        rule: Rule::AtLeast(0.10),
-    },
-    Bar {
-        experiment: "qasio",
-        device: None,
-        title: "oldest request",
-        demand: "≤ 5 s",
-        figures: Figures::Metric("oldest_request_ms"),
-        rule: Rule::AtMost(5000.0),
-    },
-    never_idle("qasio", FRONTROW),
-    Bar {
-        experiment: "qasio",
-        device: None,
-        title: "apps under load",
-        demand: "≥ 80 % won back or ≤ 1.05 × unloaded",
-        figures: Figures::Chief(APPS),
-        rule: Rule::WonBack {
-            share: 0.8,
-            unloaded: 1.05,
-        },
-    },
-    Bar {
-        experiment: "qasio",
-        device: None,
-        title: "apps under load",
-        demand: "not above best stock (interval ≤ ×1.02)",
-        figures: Figures::Chief(APPS),
-        rule: Rule::IntervalOverBestStock(1.02),
-    },
-    Bar {
-        experiment: "overhead",
-        device: None,
-        title: "instructions per I/O",
-        demand: "≤ 1.05 × mq-deadline",
-        figures: Figures::Metric("instructions_per_io"),
-        rule: Rule::OverPolicy("mq-deadline", 1.05),
-    },
-    Bar {
-        experiment: "throughput",
-        device: None,
-        title: "unloaded throughput",
-        demand: "≥ 0.98 × best stock",
-        figures: Figures::IdleThroughput,
-        rule: Rule::OverBestStock(1.0 / 0.98),
-    },
-    Bar {
-        experiment: "launch",
-        device: None,
-        title: "average I/O size, padded",
-        demand: "≥ 5.6 × demand paging",
-        figures: Figures::Idle("average_read_kib"),
-        rule: Rule::PolicyTimes {
-            policy: "padded",
-            other: "demand",
-            least: 5.6,
-        },
-    },
-    loading(
-        "working set's load time, merged",
-        "≤ 0.807 × demand paging",
-        "merged",
-        0.807,
-    ),
-    loading(
-        "working set's load time, padded",
-        "≤ 0.701 × demand paging",
-        "padded",
-        0.701,
-    ),
-    Bar {
-        experiment: "launch",
-        device: None,
-        title: "working set's load time, merged",
-        demand: "below every other loader",
-        figures: Figures::Metric("load_time_ms"),
-        rule: Rule::BelowAll {
-            policy: "merged",
-            others: PEERS,
-        },
-    },
-    Bar {
-        experiment: "launch",
-        device: None,
-        title: "working set's load time, padded",
-        demand: "below every other loader",
-        figures: Figures::Metric("load_time_ms"),
-        rule: Rule::BelowAll {
-            policy: "padded",
-            others: PEERS,
-        },
-    },
-    Bar {
-        experiment: "launch",
-        device: None,
-        title: "padding",
-        demand: "≤ 10 % of the working set",
-        figures: Figures::Metric("padding_share"),
-        rule: Rule::PolicyAtMost {
-            policy: "padded",
-            most: 0.10,
-        },
-    },
-    Bar {
-        experiment: "launch",
-        device: None,
-        title: "gain under load, padded",
-        demand: "at least as large as idle",
-        figures: Figures::Chief(&["launch"]),
-        rule: Rule::GainAsIdle {
-            policy: "padded",
-            other: "demand",
-        },
-    },
-    Bar {
-        experiment: "programs",
-        device: Some("emmc"),
-        title: "real programs' cold start, loaded",
-        demand: "≤ 0.70 × by demand",
-        figures: Figures::Idle("loaded_over_demand"),
-        rule: Rule::PolicyAtMost {
-            policy: "mq-deadline",
-            most: 0.70,
-        },
-    },
-    Bar {
-        experiment: "programs",
-        device: None,
-        title: "real programs' cold start, loaded",
-        demand: "≤ 1.01 × by demand, idle and under load",
-        figures: Figures::Metric("loaded_over_demand"),
-        rule: Rule::PolicyAtMost {
-            policy: "mq-deadline",
-            most: 1.01,
-        },
-    },
-    Bar {
-        experiment: "programs",
-        device: None,
-        title: "real programs' warm start, nothing to load",
-        demand: "≤ 1.01 × by demand",
-        figures: Figures::Metric("warm_loaded_over_demand"),
-        rule: Rule::PolicyAtMost {
-            policy: "mq-deadline",
-            most: 1.01,
-        },
-    },
-    reading("emmc", "≥ 1.57 × no defragmentation", 1.57),
-    starting("emmc", "≤ 0.71 × no defragmentation", 0.71),
-    reading("ufs", "≥ 1.76 × no defragmentation", 1.76),
-    starting("ufs", "≤ 0.64 × no defragmentation", 0.64),
-    Bar {
-        experiment: "janusd",
-        device: None,
-        title: "apps' read throughput",
-        demand: "not below weekly e4defrag",
-        figures: Figures::Metric("read_mb_s"),
-        rule: Rule::PolicyTimes {
-            policy: JANUSD,
-            other: "e4defrag-1w",
-            least: 1.0,
-        },
-    },
-    Bar {
-        experiment: "janusd",
-        device: None,
-        title: "weekly e4defrag's bytes programmed for upkeep",
-        demand: "≥ 400 × janusd's",
-        figures: Figures::Metric("upkeep_programmed_mb"),
-        rule: Rule::PolicyTimes {
-            policy: "e4defrag-1w",
-            other: JANUSD,
-            least: 400.0,
-        },
-    },
-    never_idle("fasttrack", "fastt"),
-    Bar {
-        experiment: "fasttrack",
-        device: None,
-        title: "response, device as it is (FastT−)",
-        demand: "≤ 1.5 × alone",
-        figures: Figures::Chief(IN_FRONT),
-        rule: Rule::OverAlone {
-            policy: "fastt-",
-            alone: DEFAULT,
-            most: 1.5,
-        },
-    },
-    Bar {
-        experiment: "fasttrack",
-        device: None,
-        title: "response, device as it is (FastT−)",
-        demand: "on average −74 % against stock",
-        figures: Figures::Chief(IN_FRONT),
-        rule: Rule::AverageOver {
-            policy: "fastt-",
-            other: DEFAULT,
-            most: 0.26,
-        },
-    },
-    Bar {
-        experiment: "fasttrack",
-        device: None,
-        title: "response, fg-aware device (FastT)",
-        demand: "≤ 1.10 × alone",
-        figures: Figures::Chief(IN_FRONT),
-        rule: Rule::OverAlone {
-            policy: "fastt",
-            alone: DEFAULT,
-            most: 1.10,
-        },
-    },
-    Bar {
-        experiment: "fasttrack",
-        device: None,
-        title: "response, device as it is (FastT−)",
-        demand: "below all that a user would try today",
-        figures: Figures::Chief(IN_FRONT),
-        rule: Rule::BelowAll {
-            policy: "fastt-",
-            others: MEANS,
-        },
-    },
-    Bar {
-        experiment: "fasttrack",
-        device: None,
-        title: "response where no module can be loaded",
-        demand: "not above the kernel's default (≤ ×1.02)",
-        figures: Figures::Chief(IN_FRONT),
-        rule: Rule::PolicyOver {
-            policy: NO_MODULE,
-            other: DEFAULT,
-            most: 1.02,
-        },
-    },
-    Bar {
-        experiment: "fasttrack",
-        device: None,
-        title: "response where no module can be loaded",
-        demand: "≤ 1.10 × all that a user would try today",
-        figures: Figures::Chief(IN_FRONT),
-        rule: Rule::PolicyOver {
-            policy: NO_MODULE,
-            other: "all-means",
-            most: 1.10,
-        },
-    },
-    Bar {
-        experiment: "fasttrack-apps",
-        device: None,
-        title: "response beside six apps, fg-aware device",
-        demand: "≤ 1.15 × alone",
-        figures: Figures::Under("apps-6", "response_mean_ms"),
-        rule: Rule::OverAlone {
-            policy: "fastt",
-            alone: DEFAULT,
-            most: 1.15,
-        },
-    },
-    Bar {
-        experiment: "fasttrack-apps",
-        device: None,
-        title: "response beside two to six apps, device as it is",
-        demand: "on average −74 % against stock",
-        figures: Figures::Chief(IN_FRONT),
-        rule: Rule::AverageOver {
-            policy: "fastt-",
-            other: DEFAULT,
-            most: 0.26,
-        },
-    },
-    Bar {
-        experiment: "fasttrack-apps",
-        device: None,
-        title: "longest time without progress of any app behind",
-        demand: "never above 2 s",
-        figures: Figures::Metric("background_stall_ms"),
-        rule: Rule::PolicyNeverAbove {
-            policy: "fastt",
-            most: 2000.0,
-        },
-    },
-    Bar {
-        experiment: "fasttrack-janusd",
-        device: None,
-        title: "response, files in pieces and apps behind, janusd and FastTrack",
-        demand: "≤ 1.10 × alone, files in one piece",
-        figures: Figures::Chief(AGED),
-        rule: Rule::OverAlone {
-            policy: "janusd-l+fastt",
-            alone: "unaged",
-            most: 1.10,
-        },
-    },
-    behind(
-        "time for its work beside a foreground",
-        "≤ 1.15 × stock",
-        ("third", "background_completion_ms"),
-        Rule::PolicyOver {
-            policy: "fastt-",
-            other: DEFAULT,
-            most: 1.15,
-        },
-    ),
-    behind(
-        "time for its work beside a foreground, fg-aware device",
-        "≤ 1.15 × stock",
-        ("third", "background_completion_ms"),
-        Rule::PolicyOver {
-            policy: "fastt",
-            other: DEFAULT,
-            most: 1.15,
-        },
-    ),
-    behind(
-        "longest time without progress",
-        "never above 2 s",
-        ("third", "background_stall_ms"),
-        Rule::PolicyNeverAbove {
-            policy: "fastt",
-            most: 2000.0,
-        },
-    ),
-    behind(
-        "time for its work behind an idle foreground",
-        "within 2 % of stock",
-        ("undisturbed", "background_completion_ms"),
-        Rule::PolicyOver {
-            policy: "fastt",
-            other: DEFAULT,
-            most: 1.02,
-        },
-    ),
-    in_front(
-        "fastt-, whatever is in front and behind",
-        "not above the best of today (interval ≤ ×1.05)",
-        Figures::Chief(ANY_IN_FRONT),
-        Rule::IntervalOverBest {
-            policy: "fastt-",
-            most: 1.05,
-        },
-    ),
-    in_front(
-        "fastt, whatever is in front and behind",
-        "not above the best of today (interval ≤ ×1.05)",
-        Figures::Chief(ANY_IN_FRONT),
-        Rule::IntervalOverBest {
-            policy: "fastt",
-            most: 1.05,
-        },
-    ),
-    in_front(
-        "frontrow, nobody named",
-        "not above best stock (interval ≤ ×1.05)",
-        Figures::Chief(ANY_IN_FRONT),
-        Rule::IntervalOverBest {
-            policy: FRONTROW,
-            most: 1.05,
-        },
-    ),
-    in_front(
-        "fastt, over all cells",
-        "≤ 1.10 × alone",
-        Figures::Chief(ANY_IN_FRONT),
-        Rule::AverageOverUnloaded {
-            policy: "fastt",
-            most: 1.10,
-        },
-    ),
-    in_front(
-        "fastt, each cell",
-        "≤ 1.25 × alone",
-        Figures::Chief(ANY_IN_FRONT),
-        Rule::PolicyOverUnloaded {
-            policy: "fastt",
-            most: 1.25,
-        },
-    ),
-    in_front(
-        "fastt, worst operation of a run",
-        "≤ 3 × alone's worst, or 10 ms more",
-        Figures::Operations(ANY_IN_FRONT, "max"),
-        Rule::WorstOverUnloaded {
-            policy: "fastt",
-            times: 3.0,
-            more_ms: 10.0,
-        },
-    ),
-    in_front(
-        "background's rate under fastt",
-        "≥ 10 % of its rate under mq-deadline",
-        Figures::Metric("background_mb_s"),
-        Rule::PolicyTimes {
-            policy: "fastt",
-            other: "mq-deadline",
-            least: 0.10,
-        },
-    ),
-    in_front(
-        "background's longest time without progress under fastt",
-        "never above 2 s",
-        Figures::Metric("background_stall_ms"),
-        Rule::PolicyNeverAbove {
-            policy: "fastt",
-            most: 2000.0,
-        },
-    ),
-    never_idle("foreground", "fastt"),
-    never_idle("foreground", FRONTROW),
-    near(
-        "emmc",
-        "sequential write",
-        "54.5 MB/s ± 15 %",
-        ("calibrate-seq-write", "512k_write_mb_s"),
-        54.5,
-    ),
-    near(
-        "emmc",
-        "random write",
-        "10.4 MB/s ± 15 %",
-        ("calibrate-rand-write", "4k_write_mb_s"),
-        10.4,
-    ),
-    near(
-        "emmc",
-        "random read",
-        "9 MB/s ± 15 %",
-        ("calibrate-rand-read", "4k_read_mb_s"),
-        9.0,
-    ),
-    near(
-        "emmc",
-        "chips busy, 512 KB",
-        "4 ± 15 %",
-        ("calibrate-seq-read", "512k_busy_dies"),
-        4.0,
-    ),
-    near(
-        "ufs",
-        "sequential read",
-        "350 MB/s ± 15 %",
-        ("calibrate-seq-read", "512k_read_mb_s"),
-        350.0,
-    ),
-    near(
-        "ufs",
-        "sequential write",
-        "150 MB/s ± 15 %",
-        ("calibrate-seq-write", "512k_write_mb_s"),
-        150.0,
-    ),
-    near(
-        "ufs",
-        "random read",
-        "16 MB/s ± 15 %",
-        ("calibrate-rand-read", "4k_read_mb_s"),
-        16.0,
-    ),
-    near(
-        "ufs",
-        "chips busy, 512 KB",
-        "8 ± 15 %",
-        ("calibrate-seq-read", "512k_busy_dies"),
-        8.0,
-    ),
-];
-
-/// A bar for the launch paper's reductions, which it measured on an eMMC (figure 3).
-const fn loading(
-    title: &'static str,
-    demand: &'static str,
-    policy: &'static str,
-    most: f64,
-) -> Bar {
-    Bar {
-        experiment: "launch",
-        device: Some("emmc"),
-        title,
-        demand,
-        figures: Figures::Idle("load_time_ms"),
-        rule: Rule::PolicyOver {
-            policy,
-            other: "demand",
-            most,
-        },
+impl Bar {
+    /// The policy whose figures are judged; None if it did not run.
+    fn subject<'a>(&self, summary: &'a Summary) -> Option<&'a str> {
+        let mut policies = summary.policies.iter().map(String::as_str);
+        match self.rule {
+            Rule::Near { .. } => policies.next(),
+            _ => policies.find(|name| *name == self.policy.name()),
+        }
     }
-}
 
-/// A bar for the dissertation's averages of six apps (figure 43).
-const fn reading(device: &'static str, demand: &'static str, least: f64) -> Bar {
-    Bar {
-        experiment: "janusd",
-        device: Some(device),
-        title: "apps' read throughput",
-        demand,
-        figures: Figures::Metric("read_mb_s"),
-        rule: Rule::PolicyTimes {
-            policy: JANUSD,
-            other: "no-defrag",
-            least,
-        },
+    /// Names what the bar needs and the experiment does not have or measure.
+    pub(crate) fn check(&self, experiment: &Experiment) -> Result<(), String> {
+        let missing =
+            |what: String| Err(format!("bar '{} {}' needs {what}", self.title, self.demand));
+        let has = |policy: &Policy| experiment.policies.contains(policy);
+        let subject = (!matches!(self.rule, Rule::Near { .. })).then_some(&self.policy);
+        let mut needed = subject.into_iter().chain(self.rule.others());
+        if let Some(policy) = needed.find(|it| !has(it)) {
+            return missing(format!("policy {policy}, which does not run"));
+        }
+        if let Some(name) = self.metrics().find(|it| metric::Metric::find(it).is_none()) {
+            return missing(format!("metric {name}, which is none"));
+        }
+        let runs = |workload: &str| {
+            experiment
+                .runs
+                .iter()
+                .any(|it| it.workload.name == workload)
+        };
+        match &self.figures {
+            Figures::Operations { workloads, .. } | Figures::Headline(workloads) => {
+                let named = workloads.0.iter().flatten();
+                match named.into_iter().find(|it| !runs(it.name)) {
+                    Some(workload) => missing(format!("workload {workload}, which does not run")),
+                    None => Ok(()),
+                }
+            }
+            Figures::Of { workload, .. } if !runs(workload.name) => {
+                missing(format!("workload {workload}, which does not run"))
+            }
+            Figures::Under { load, .. } if !experiment.runs.iter().any(|it| it.load == *load) => {
+                missing(format!("load {load}, which does not run"))
+            }
+            _ => Ok(()),
+        }
     }
-}
 
-/// A bar for the dissertation's best of six apps (figure 44), demanded of their average.
-const fn starting(device: &'static str, demand: &'static str, most: f64) -> Bar {
-    Bar {
-        experiment: "janusd",
-        device: Some(device),
-        title: "apps' start, time of I/O",
-        demand,
-        figures: Figures::Metric("start_ms"),
-        rule: Rule::PolicyOver {
-            policy: JANUSD,
-            other: "no-defrag",
-            most,
-        },
-    }
-}
-
-/// A bar for the background's cost, where the paper has no figure.
-const fn behind(
-    title: &'static str,
-    demand: &'static str,
-    (workload, metric): (&'static str, &'static str),
-    rule: Rule,
-) -> Bar {
-    Bar {
-        experiment: "fasttrack-background",
-        device: None,
-        title,
-        demand,
-        figures: Figures::One(workload, metric),
-        rule,
-    }
-}
-
-/// A bar for all foreground workloads under all loads.
-const fn in_front(title: &'static str, demand: &'static str, figures: Figures, rule: Rule) -> Bar {
-    Bar {
-        experiment: "foreground",
-        device: None,
-        title,
-        demand,
-        figures,
-        rule,
-    }
-}
-
-/// A bar for the longest time in any run in which the device was idle although a task waited and a
-/// request was queued. It allows the widest window (docs/qasio.md) and the wake-up.
-const fn never_idle(experiment: &'static str, policy: &'static str) -> Bar {
-    Bar {
-        experiment,
-        device: None,
-        title: "device idle while somebody waits",
-        demand: "never longer than 10 ms",
-        figures: Figures::Metric("longest_idle_while_waiting_ms"),
-        rule: Rule::PolicyNeverAbove { policy, most: 10.0 },
-    }
-}
-
-/// A bar for a real device's figure from the papers, or from the maker of the first UFS parts
-/// (docs/simflash.md), within 15 %.
-const fn near(
-    device: &'static str,
-    title: &'static str,
-    demand: &'static str,
-    (workload, metric): (&'static str, &'static str),
-    figure: f64,
-) -> Bar {
-    Bar {
-        experiment: "calibrate",
-        device: Some(device),
-        title,
-        demand,
-        figures: Figures::One(workload, metric),
-        rule: Rule::Near { figure, part: 0.15 },
+    /// Names of metrics in the bar.
+    fn metrics(&self) -> impl Iterator<Item = &str> {
+        let judged = match &self.figures {
+            Figures::Metric(metric)
+            | Figures::Of { metric, .. }
+            | Figures::Under { metric, .. } => Some(metric.as_str()),
+            _ => None,
+        };
+        let allowance = match &self.rule {
+            Rule::UnloadedPlus(metric) => Some(metric.as_str()),
+            _ => None,
+        };
+        judged.into_iter().chain(allowance)
     }
 }
 
@@ -882,10 +252,10 @@ pub struct Verdict {
 }
 
 /// A bar with its verdicts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Judged {
     /// The bar that was evaluated.
-    pub bar: &'static Bar,
+    pub bar: Bar,
     /// One verdict for each figure that the bar judges.
     pub verdicts: Vec<Verdict>,
 }
@@ -908,15 +278,18 @@ impl Judged {
     }
 }
 
-/// Evaluates the bars of a result's experiment. A bar on a policy that did not run is left out.
+/// Evaluates the bars of a result's experiment, as it was when this program was built. A bar on a
+/// policy that did not run is left out.
 pub fn judge(summary: &Summary) -> Vec<Judged> {
-    BARS.iter()
-        .filter(|bar| bar.experiment == summary.experiment)
-        .filter(|bar| bar.device.is_none_or(|device| device == summary.device))
-        .filter(|bar| bar.rule.subject(summary).is_some())
+    let experiment = Experiment::embedded(&summary.experiment);
+    let bars = experiment.map_or_else(Vec::new, |it| it.bars);
+    let is_of = |device: &String| *device == summary.device;
+    bars.into_iter()
+        .filter(|bar| bar.device.as_ref().is_none_or(is_of))
+        .filter(|bar| bar.subject(summary).is_some())
         .map(|bar| Judged {
+            verdicts: verdicts(&bar, summary),
             bar,
-            verdicts: verdicts(bar, summary),
         })
         .collect()
 }
@@ -933,29 +306,21 @@ pub fn count(judged: &[Judged]) -> String {
 }
 
 fn verdicts(bar: &Bar, summary: &Summary) -> Vec<Verdict> {
-    let figures = select(bar.figures, summary);
-    match bar.rule {
-        Rule::AverageOver {
-            policy,
-            other,
-            most,
-        } => {
-            let ratio = average_over(summary, &figures, policy, other);
-            let found = ratio.map(|it| (it <= most, number::change(it - 1.0)));
+    let figures = select(&bar.figures, summary);
+    let policy = bar.policy.name();
+    match &bar.rule {
+        Rule::AverageOver { other, most } => {
+            let ratio = average_over(summary, &figures, policy, other.name());
+            let found = ratio.map(|it| (it <= *most, number::change(it - 1.0)));
             vec![verdict("average".to_owned(), found)]
         }
-        Rule::AverageOverUnloaded { policy, most } => {
+        Rule::AverageOverUnloaded(most) => {
             let average = average_over_unloaded(summary, &figures, policy);
-            let found = average.map(|it| (it <= most, number::times(it)));
+            let found = average.map(|it| (it <= *most, number::times(it)));
             vec![verdict("geometric mean".to_owned(), found)]
         }
         _ => {
-            let judge = |figure| {
-                verdict(
-                    label(bar, summary, figure),
-                    apply(bar.rule, summary, figure),
-                )
-            };
+            let judge = |figure| verdict(label(bar, summary, figure), apply(bar, summary, figure));
             figures.into_iter().map(judge).collect()
         }
     }
@@ -978,38 +343,36 @@ fn average_over_unloaded(summary: &Summary, figures: &[&Figure], policy: &str) -
     crate::statistics::Statistics::of(&logarithms).map(|it| it.mean.exp())
 }
 
-fn select(figures: Figures, summary: &Summary) -> Vec<&Figure> {
+fn select<'a>(figures: &Figures, summary: &'a Summary) -> Vec<&'a Figure> {
     summary
         .figures
         .iter()
         .filter(|figure| match figures {
-            Figures::Operations(workloads, statistic) => {
-                figure.is_loaded() && among(workloads, figure) && is_key(figure, statistic)
-            }
-            Figures::Chief(workloads) => {
+            Figures::Operations {
+                workloads,
+                statistic,
+            } => figure.is_loaded() && workloads.has(&figure.workload) && is_key(figure, statistic),
+            Figures::Headline(workloads) => {
                 figure.is_loaded()
-                    && among(workloads, figure)
-                    && summary.chief(&figure.workload, &figure.load) == Some(figure)
+                    && workloads.has(&figure.workload)
+                    && summary.headline(&figure.workload, &figure.load) == Some(figure)
             }
-            Figures::Metric(metric) => figure.metric == metric,
-            Figures::Idle(metric) => !figure.is_loaded() && figure.metric == metric,
-            Figures::One(workload, metric) => {
-                figure.workload == workload && figure.metric == metric
+            Figures::Metric(metric) => figure.metric == *metric,
+            Figures::Of { workload, metric } => {
+                figure.workload == workload.name && figure.metric == *metric
             }
-            Figures::IdleThroughput => {
-                !figure.is_loaded() && matches!(figure.unit.as_str(), "MB/s" | "MiB/s" | "IOPS")
+            Figures::Under { load, metric } => {
+                figure.load == load.name() && figure.metric == *metric
             }
-            Figures::Under(load, metric) => figure.load == load && figure.metric == metric,
+            Figures::IdleThroughput => !figure.is_loaded() && figure.unit == "MB/s",
         })
         .collect()
 }
 
-fn among(workloads: &[&str], figure: &Figure) -> bool {
-    workloads.contains(&figure.workload.as_str())
-}
-
 fn is_key(figure: &Figure, statistic: &str) -> bool {
-    let operations = metric::key_operations(&figure.workload).unwrap_or_default();
+    let operations = Workload::find(&figure.workload)
+        .and_then(|it| it.operations)
+        .unwrap_or_default();
     operations
         .iter()
         .any(|operation| figure.metric == format!("{operation}_{statistic}_ms"))
@@ -1030,7 +393,7 @@ fn verdict(label: String, found: Option<(bool, String)>) -> Verdict {
 
 /// The figure in as few words as distinguish it from the others of its bar.
 fn label(bar: &Bar, summary: &Summary, figure: &Figure) -> String {
-    let loads = select(bar.figures, summary)
+    let loads = select(&bar.figures, summary)
         .iter()
         .filter(|other| other.workload == figure.workload && other.metric == figure.metric)
         .count();
@@ -1038,8 +401,8 @@ fn label(bar: &Bar, summary: &Summary, figure: &Figure) -> String {
         1 => figure.workload.clone(),
         _ => title::short(&figure.workload, &figure.load),
     };
-    match (bar.figures, metric::operation(&figure.metric)) {
-        (Figures::Operations(..), Some(operation)) => format!("{place} {operation}"),
+    match (&bar.figures, metric::operation(&figure.metric)) {
+        (Figures::Operations { .. }, Some(operation)) => format!("{place} {operation}"),
         (Figures::IdleThroughput, _) => format!("{place} {}", metric::label(&figure.metric)),
         _ => place,
     }
@@ -1047,41 +410,36 @@ fn label(bar: &Bar, summary: &Summary, figure: &Figure) -> String {
 
 /// Whether the rule holds, and the value that it compared. `None` if a figure that it needs was not
 /// measured.
-fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String)> {
-    let ours = summary.cell(figure, rule.subject(summary)?)?;
-    if rule.is_over_stock() && !summary.has_stock() {
+fn apply(bar: &Bar, summary: &Summary, figure: &Figure) -> Option<(bool, String)> {
+    let policy = bar.subject(summary)?;
+    let ours = summary.cell(figure, policy)?;
+    let needs_stock = bar.rule.is_over_stock() && policy == FRONTROW;
+    if needs_stock && !summary.has_stock() {
         return None;
     }
-    match rule {
+    let of = |other: &Policy| summary.cell(figure, other.name());
+    match &bar.rule {
         Rule::OverUnloaded(most) => {
-            let slowdown = summary.slowdown(figure, FRONTROW)?;
-            Some((slowdown <= most, number::times(slowdown)))
-        }
-        Rule::IntervalOverBestStock(most) => {
-            let ratio = over(figure, ours, summary.best_stock(figure)?.cell)?;
-            Some(interval_within(ratio, most))
-        }
-        Rule::IntervalOverBest { policy, most } => {
-            let (_, ratio) = matrix::best_of_others(summary, figure, policy)?;
-            Some(interval_within(ratio, most))
-        }
-        Rule::PolicyOverUnloaded { policy, most } => {
             let slowdown = summary.slowdown(figure, policy)?;
-            Some((slowdown <= most, number::times(slowdown)))
+            Some((slowdown <= *most, number::times(slowdown)))
         }
-        Rule::WorstOverUnloaded { times, more_ms, .. } => {
+        Rule::IntervalOverBest(most) => {
+            let (_, ratio) = matrix::best_of_others(summary, figure, policy)?;
+            Some(interval_within(ratio, *most))
+        }
+        Rule::WorstOverUnloaded { times, more_ms } => {
             let alone_ms = summary.unloaded(figure)?.cell.worst();
             let most_ms = (alone_ms * times).max(alone_ms + more_ms);
             let text = format!("{} of {}", figure.text(ours.worst()), figure.text(most_ms));
             Some((ours.worst() <= most_ms, text))
         }
-        Rule::OverBestStock(most) => {
+        Rule::OfBestStock(least) => {
             let ratio = over(figure, ours, summary.best_stock(figure)?.cell)?.mean;
-            Some((ratio <= most, number::times(ratio)))
+            Some((ratio <= 1.0 / least, number::times(ratio)))
         }
-        Rule::OverPolicy(policy, most) => {
-            let ratio = over(figure, ours, summary.cell(figure, policy)?)?.mean;
-            Some((ratio <= most, number::times(ratio)))
+        Rule::Over { other, most } => {
+            let ratio = over(figure, ours, of(other)?)?.mean;
+            Some((ratio <= *most, number::times(ratio)))
         }
         Rule::LargerOf {
             best_stock,
@@ -1091,46 +449,45 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
             let of_unloaded = unloaded * summary.unloaded(figure)?.cell.mean();
             Some(against(figure, ours, of_stock.max(of_unloaded)))
         }
-        Rule::Worst { unloaded } => worst(summary, figure, unloaded),
+        Rule::Worst { unloaded, reduced } => worst(summary, figure, *unloaded, reduced),
         Rule::UnloadedPlus(allowance) => {
             let allowance = summary.figure(&figure.workload, &figure.load, allowance)?;
-            let allowance = summary.cell(allowance, FRONTROW)?.mean();
+            let allowance = summary.cell(allowance, policy)?.mean();
             let most = summary.unloaded(figure)?.cell.mean() + allowance;
             Some(against(figure, ours, most))
         }
-        Rule::WonBack { share, unloaded } => won_back(summary, figure, share, unloaded),
-        Rule::PolicyOver { other, most, .. } => {
-            let ratio = over(figure, ours, summary.cell(figure, other)?)?.mean;
-            Some((ratio <= most, number::change(ratio - 1.0)))
+        Rule::WonBack { share, unloaded } => won_back(summary, figure, *share, *unloaded),
+        Rule::ChangeOver { other, most } => {
+            let ratio = over(figure, ours, of(other)?)?.mean;
+            Some((ratio <= *most, number::change(ratio - 1.0)))
         }
-        Rule::PolicyTimes { other, least, .. } => {
-            let times = paired_ratio(ours, summary.cell(figure, other)?)?.mean;
-            Some((times >= least, number::times(times)))
+        Rule::Times { other, least } => {
+            let times = paired_ratio(ours, of(other)?)?.mean;
+            Some((times >= *least, number::times(times)))
         }
-        Rule::BelowAll { others, .. } => {
+        Rule::BelowAll(others) => {
             let mut least = f64::INFINITY;
             for other in others {
-                least = least.min(summary.cell(figure, other)?.mean());
+                least = least.min(of(other)?.mean());
             }
             let text = format!("{} of {}", figure.text(ours.mean()), figure.text(least));
             Some((ours.mean() < least, text))
         }
-        Rule::PolicyAtMost { most, .. } => Some((ours.mean() <= most, figure.text(ours.mean()))),
-        Rule::PolicyNeverAbove { most, .. } => {
+        Rule::NeverAbove(most) => {
             let worst = ours.worst();
-            Some((worst <= most, figure.text(worst)))
+            Some((worst <= *most, figure.text(worst)))
         }
-        Rule::OverAlone { alone, most, .. } => {
-            let alone = summary.cell(&figure.idle(), alone)?.mean();
+        Rule::OverAlone { alone, most } => {
+            let alone = summary.cell(&figure.idle(), alone.name())?.mean();
             let times = ours.mean() / alone;
-            Some((times <= most, number::times(times)))
+            Some((times <= *most, number::times(times)))
         }
         // These rules are on all figures together, see `verdicts`.
-        Rule::AverageOver { .. } | Rule::AverageOverUnloaded { .. } => None,
-        Rule::GainAsIdle { policy, other } => {
+        Rule::AverageOver { .. } | Rule::AverageOverUnloaded(_) => None,
+        Rule::GainAsIdle(other) => {
             let gain = |figure: &Figure| {
                 let ours = summary.cell(figure, policy)?;
-                Some(1.0 - over(figure, ours, summary.cell(figure, other)?)?.mean)
+                Some(1.0 - over(figure, ours, summary.cell(figure, other.name())?)?.mean)
             };
             let (loaded, idle) = (gain(figure)?, gain(&figure.idle())?);
             let text = format!(
@@ -1140,15 +497,15 @@ fn apply(rule: Rule, summary: &Summary, figure: &Figure) -> Option<(bool, String
             );
             Some((loaded >= idle, text))
         }
-        Rule::AtLeast(least) => Some((ours.mean() >= least, figure.text(ours.mean()))),
-        Rule::AtMost(most) => Some((ours.mean() <= most, figure.text(ours.mean()))),
+        Rule::AtLeast(least) => Some((ours.mean() >= *least, figure.text(ours.mean()))),
+        Rule::AtMost(most) => Some((ours.mean() <= *most, figure.text(ours.mean()))),
         Rule::Near {
             figure: wanted,
             part,
         } => {
             let off = ours.mean() / wanted - 1.0;
             let text = format!("{} ({})", figure.text(ours.mean()), number::change(off));
-            Some((off.abs() <= part, text))
+            Some((off.abs() <= *part, text))
         }
     }
 }
@@ -1180,15 +537,18 @@ fn against(figure: &Figure, ours: &Cell, most: f64) -> (bool, String) {
     (ours.mean() <= most, text)
 }
 
-fn worst(summary: &Summary, figure: &Figure, unloaded: f64) -> Option<(bool, String)> {
+fn worst(
+    summary: &Summary,
+    figure: &Figure,
+    unloaded: f64,
+    reduced: &BTreeMap<String, f64>,
+) -> Option<(bool, String)> {
     let slowdown = summary.slowdown(figure, FRONTROW)?;
     if slowdown <= unloaded {
         return Some((true, format!("{} unloaded", number::times(slowdown))));
     }
     let operation = metric::operation(&figure.metric)?;
-    let (.., paper) = PAPER_WORST
-        .iter()
-        .find(|(workload, name, _)| *workload == figure.workload && *name == operation)?;
+    let paper = reduced.get(&format!("{}_{operation}", figure.workload))?;
     let stock = summary.cell(figure, "mq-deadline")?.mean();
     let reduction = 1.0 - summary.cell(figure, FRONTROW)?.mean() / stock;
     let text = format!(

@@ -6,7 +6,7 @@ use crate::summary::Summary;
 /// Name of the experiment in results of `frontrow bench`.
 pub const ON_ONES_OWN: &str = "bench";
 
-/// The command that repeats the result, such as `frontrow lab run qasio --kernel 6.12 --device emmc
+/// The command that repeats the result, such as `frontrow-lab run qasio --kernel 6.12 --device emmc
 /// …`. Options whose default may change later are spelled out. `None` for a result of a user's own
 /// device, which cannot be repeated.
 pub fn reproduce(result: &ResultFile) -> Option<String> {
@@ -15,7 +15,7 @@ pub fn reproduce(result: &ResultFile) -> Option<String> {
     }
     let summary = Summary::of(result);
     let mut words = vec![
-        format!("frontrow lab run {}", result.experiment),
+        format!("frontrow-lab run {}", result.experiment),
         format!("--kernel {}", series(&result.kernel)),
     ];
     words.extend(other_arch(&result.kernel));
@@ -67,7 +67,7 @@ fn distinct<'a>(summary: &'a Summary, name: fn((&'a str, &'a str)) -> &'a str) -
 /// The option for a kernel release of another architecture than x86-64:
 /// `6.12.117+deb12-cloud-arm64` → `--arch arm64`.
 fn other_arch(release: &str) -> Option<String> {
-    let mut others = arch::ALL.iter().filter(|it| **it != arch::X86_64);
+    let mut others = sys::arch::ALL.iter().filter(|it| **it != sys::arch::X86_64);
     let arch = others.find(|it| release.split('-').any(|part| part == it.debian))?;
     Some(format!("--arch {}", arch.name))
 }

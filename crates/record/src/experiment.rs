@@ -1,5 +1,9 @@
 //! Experiments and devices in the form of their TOML files.
 
+use crate::bars::Bar;
+use crate::summary::IDLE;
+use crate::{Load, Policy, Unknown, Workload};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
@@ -12,7 +16,7 @@ pub struct Experiment {
     /// One line for `lab list`.
     pub title: String,
     /// Policies to compare, in the order of the table's columns.
-    pub policies: Vec<String>,
+    pub policies: Vec<Policy>,
     /// Device profile that is used when none is requested.
     #[serde(default = "emmc")]
     pub device: String,
@@ -44,6 +48,31 @@ pub struct Experiment {
     /// may name several workloads and loads, and stands for all pairs of them.
     #[serde(deserialize_with = "each_with_each")]
     pub runs: Vec<Run>,
+    /// What the results must show. JSON of an experiment leaves it out, as results are judged by it
+    /// and guests are not.
+    #[serde(default, skip_serializing)]
+    pub bars: Vec<Bar>,
+}
+
+include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+
+impl Experiment {
+    /// Reads an experiment's file, and checks that its bars are on what it runs.
+    ///
+    /// # Errors
+    /// A sentence that names what is wrong, with the nearest of the known names.
+    pub fn read(text: &str) -> Result<Experiment, String> {
+        let experiment: Experiment = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut bars = experiment.bars.iter();
+        bars.try_for_each(|bar| bar.check(&experiment))?;
+        Ok(experiment)
+    }
+
+    /// The experiment with this name as it was when this program was built; None if there was none.
+    pub fn embedded(name: &str) -> Option<Experiment> {
+        let (_, text) = EXPERIMENTS.iter().find(|(known, _)| *known == name)?;
+        Experiment::read(text).ok()
+    }
 }
 
 /// A part of a block trace; the trace itself is the user's.
@@ -54,7 +83,7 @@ pub struct TracePart {
     pub file: String,
     /// Source of the trace, in words.
     pub source: String,
-    /// Names of the foreground threads, as `frontrow replay --front` takes them.
+    /// Names of the foreground threads, as `frontrow-lab replay --front` takes them.
     pub front: Vec<String>,
     /// Begin of the part, in seconds since the trace's first operation.
     pub from_s: u64,
@@ -76,15 +105,24 @@ fn emmc() -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Name of the workload.
-    pub workload: String,
-    /// Name of the load, or `idle`.
-    #[serde(default = "idle")]
-    pub load: String,
+    /// What the foreground does.
+    pub workload: &'static Workload,
+    /// What the background does.
+    #[serde(default = "Load::idle")]
+    pub load: Load,
 }
 
-fn idle() -> String {
-    "idle".to_owned()
+impl Run {
+    /// The run of the workload and the load with these names.
+    ///
+    /// # Errors
+    /// [`Unknown`]: one of the names.
+    pub fn named(workload: &str, load: &str) -> Result<Run, Unknown> {
+        Ok(Run {
+            workload: workload.parse()?,
+            load: load.parse()?,
+        })
+    }
 }
 
 /// An entry of `[[runs]]` in the file.
@@ -92,25 +130,23 @@ fn idle() -> String {
 #[serde(deny_unknown_fields)]
 struct Entry {
     workload: Names,
-    #[serde(default)]
+    #[serde(default = "idle")]
     load: Names,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Names {
+pub(crate) enum Names {
     One(String),
     Several(Vec<String>),
 }
 
-impl Default for Names {
-    fn default() -> Self {
-        Names::One(idle())
-    }
+fn idle() -> Names {
+    Names::One(IDLE.to_owned())
 }
 
 impl Names {
-    fn all(&self) -> &[String] {
+    pub(crate) fn all(&self) -> &[String] {
         match self {
             Names::One(name) => std::slice::from_ref(name),
             Names::Several(names) => names,
@@ -120,16 +156,15 @@ impl Names {
 
 fn each_with_each<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Run>, D::Error> {
     let entries = Vec::<Entry>::deserialize(deserializer)?;
-    let runs = entries.iter().flat_map(|entry| {
-        let workloads = entry.workload.all().iter();
-        workloads.flat_map(|workload| {
-            entry.load.all().iter().map(|load| Run {
-                workload: workload.clone(),
-                load: load.clone(),
-            })
-        })
-    });
-    Ok(runs.collect())
+    let mut runs = Vec::new();
+    for entry in &entries {
+        for workload in entry.workload.all() {
+            for load in entry.load.all() {
+                runs.push(Run::named(workload, load).map_err(D::Error::custom)?);
+            }
+        }
+    }
+    Ok(runs)
 }
 
 /// An emulated device, from `experiments/devices/NAME.toml`, with the module's parameters.
@@ -186,11 +221,69 @@ impl Device {
 mod tests {
     use super::*;
 
+    #[test]
+    fn every_name_in_every_experiment_is_known() {
+        assert!(EXPERIMENTS.len() > 10);
+        for (name, text) in EXPERIMENTS {
+            let experiment =
+                Experiment::read(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(experiment.name, *name);
+            assert!(!experiment.runs.is_empty() && !experiment.policies.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_bar_on_what_does_not_run_is_refused() {
+        let head = "name = 'x'\ntitle = 'x'\npolicies = ['none', 'frontrow']\nmemory_mib = 1\n\
+                    limit_virtual_s = 1\n[[runs]]\nworkload = 'm1'\n";
+        let read = |bar: &str| {
+            Experiment::read(&format!("{head}[[bars]]\ntitle = 'a'\ndemand = 'b'\n{bar}"))
+        };
+        let headline = "figures = { chief = 'all' }\n";
+        read(&format!("{headline}rule = {{ over_unloaded = 1.5 }}")).unwrap();
+        for (bar, said) in [
+            (
+                "figures = { metric = 'total' }\nrule = { at_most = 1 }",
+                "metric total",
+            ),
+            (
+                "figures = { chief = ['m2'] }\nrule = { at_most = 1 }",
+                "workload m2",
+            ),
+            (
+                "figures = { chief = ['galery'] }\nrule = { at_most = 1 }",
+                "did you mean 'gallery'?",
+            ),
+            (
+                "figures = { under = { load = 'writer', metric = 'total_ms' } }\n\
+                 rule = { at_most = 1 }",
+                "load writer",
+            ),
+            (
+                "policy = 'fastt'\nfigures = { chief = 'all' }\nrule = { at_most = 1 }",
+                "policy fastt",
+            ),
+            (
+                "figures = { chief = 'all' }\nrule = { below_all = ['bfq'] }",
+                "policy bfq",
+            ),
+            (
+                "figures = { chief = 'all' }\nrule = { at_moost = 1 }",
+                "at_moost",
+            ),
+        ] {
+            let error = read(bar).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
     fn runs(entries: &str) -> Result<Vec<(String, String)>, toml::de::Error> {
         let head = "name = 'x'\ntitle = 'x'\npolicies = []\nmemory_mib = 1\nlimit_virtual_s = 1\n";
         let experiment: Experiment = toml::from_str(&format!("{head}{entries}"))?;
         let names = experiment.runs.into_iter();
-        Ok(names.map(|run| (run.workload, run.load)).collect())
+        Ok(names
+            .map(|run| (run.workload.to_string(), run.load.to_string()))
+            .collect())
     }
 
     #[test]
@@ -211,5 +304,18 @@ mod tests {
     #[test]
     fn a_misspelt_key_of_a_run_is_refused() {
         assert!(runs("[[runs]]\nworkload = 'm1'\nlaod = 'writer'\n").is_err());
+    }
+
+    #[test]
+    fn a_misspelt_name_is_refused_with_the_nearest() {
+        for (entry, nearest) in [
+            ("workload = 'galery'", "'gallery'"),
+            ("workload = ['m1', 'galery']", "'gallery'"),
+            ("workload = 'm1'\nload = 'wirter'", "'writer'"),
+        ] {
+            let error = runs(&format!("[[runs]]\n{entry}\n")).unwrap_err();
+            let expected = format!("did you mean {nearest}?");
+            assert!(error.to_string().contains(&expected), "{error}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The lab's message to a guest, and the guest's messages back.
 
-use crate::{Row, Run, Scale, TracePart};
+use crate::{Policy, Row, Run, Scale, TracePart};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub struct GuestSpec {
     /// Name of the experiment.
     pub experiment: String,
     /// Policy of this guest, such as `mq-deadline` or `frontrow:meta`.
-    pub policy: String,
+    pub policy: Policy,
     /// Seed of the load's start and the file layout.
     pub seed: u64,
     /// Size of the workloads.
@@ -33,6 +33,31 @@ pub struct GuestSpec {
     pub limit_virtual_s: u64,
     /// What the guest does.
     pub task: Task,
+}
+
+/// The block device that simflash makes.
+const DEVICE: &str = "simflash0";
+
+impl GuestSpec {
+    /// A guest that mounts an empty device with discards, and neither changes settings nor has a
+    /// time limit.
+    pub fn new(experiment: &str, policy: Policy, modules: Vec<Module>, task: Task) -> Self {
+        GuestSpec {
+            experiment: experiment.to_owned(),
+            policy,
+            seed: 1,
+            scale: Scale::Demo,
+            modules,
+            device: DEVICE.to_owned(),
+            flash_image: None,
+            io_cost_model: String::new(),
+            sysctls: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            mount_options: vec!["discard".to_owned()],
+            limit_virtual_s: 0,
+            task,
+        }
+    }
 }
 
 /// Tasks of a guest, once its modules are loaded and its policy is set.

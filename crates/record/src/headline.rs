@@ -1,8 +1,8 @@
 //! Headline of a result: the cost of one operation under load, with the stock default and with
 //! `frontrow`, and its cost unloaded.
 
-use crate::metric;
-use crate::policy::{self, FRONTROW};
+use crate::Workload;
+use crate::policy::FRONTROW;
 use crate::statistics::Statistics;
 use crate::summary::{IDLE, Summary};
 use crate::{number, title};
@@ -50,7 +50,7 @@ impl Headline {
             let unloaded_ms = summary
                 .policies
                 .iter()
-                .filter(|policy| policy::is_stock(policy))
+                .filter(|policy| summary.is_stock(policy))
                 .filter_map(|policy| per_operation(IDLE, policy))
                 .min_by(f64::total_cmp)?;
             Some(Headline {
@@ -97,7 +97,8 @@ impl Headline {
 
 /// Sum of the workload's key operations, each as the mean over seeds of its mean.
 fn mean_ms(summary: &Summary, (workload, load): (&str, &str), policy: &str) -> Option<f64> {
-    let cells = metric::key_operations(workload)?
+    let cells = Workload::find(workload)?
+        .operations?
         .iter()
         .map(|operation| {
             let figure = summary.figure(workload, load, &format!("{operation}_mean_ms"))?;

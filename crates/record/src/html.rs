@@ -22,10 +22,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 /// The style of all pages, which fits a phone, a dark screen and paper.
 pub const STYLE: &str = include_str!("html/style.css");
 
-/// Renders the whole page.
-pub fn render(result: &ResultFile) -> String {
-    let summary = Summary::of(result);
-    let judged = bars::judge(&summary);
+/// A whole page with these styles: `main` in a document that is dark or light as its reader's screen.
+pub fn page(title: &str, styles: &[&str], main: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -33,33 +31,40 @@ pub fn render(result: &ResultFile) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { "frontrow: " (result.experiment) " on " (result.device) }
-                style { (PreEscaped(STYLE)) }
+                title { (title) }
+                style { @for style in styles { (PreEscaped(style)) } }
             }
-            body {
-                main {
-                    (header(result, &summary, &judged))
-                    // A matrix is shown instead of a card for each of its hundred cells.
-                    @match matrix::section(&summary) {
-                        Some(matrix) => (matrix),
-                        None => {
-                            (slowdown::section(&summary).unwrap_or_default())
-                            (idle::section(&summary).unwrap_or_default())
-                            (flow::section(result).unwrap_or_default())
-                            (cdf::section(&summary).unwrap_or_default())
-                        }
-                    }
-                    (background::section(&summary).unwrap_or_default())
-                    (verdicts::section(&judged).unwrap_or_default())
-                    (ablation::section(&summary).unwrap_or_default())
-                    (figures::section(&summary).unwrap_or_default())
-                    (inputs(result))
-                    (next::section(result))
-                }
-            }
+            body { main { (main) } }
         }
     };
     page.into_string()
+}
+
+/// Renders the whole page.
+pub fn render(result: &ResultFile) -> String {
+    let summary = Summary::of(result);
+    let judged = bars::judge(&summary);
+    let main = html! {
+        (header(result, &summary, &judged))
+        // A matrix is shown instead of a card for each of its hundred cells.
+        @match matrix::section(&summary) {
+            Some(matrix) => (matrix),
+            None => {
+                (slowdown::section(&summary).unwrap_or_default())
+                (idle::section(&summary).unwrap_or_default())
+                (flow::section(result).unwrap_or_default())
+                (cdf::section(&summary).unwrap_or_default())
+            }
+        }
+        (background::section(&summary).unwrap_or_default())
+        (verdicts::section(&judged).unwrap_or_default())
+        (ablation::section(&summary).unwrap_or_default())
+        (figures::section(&summary).unwrap_or_default())
+        (inputs(result))
+        (next::section(result))
+    };
+    let title = format!("frontrow: {} on {}", result.experiment, result.device);
+    page(&title, &[STYLE], &main)
 }
 
 fn header(result: &ResultFile, summary: &Summary, judged: &[bars::Judged]) -> Markup {

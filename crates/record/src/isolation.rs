@@ -10,6 +10,7 @@
 //! that the interval's steps take alone, over the interval. An interval spent in a step of which
 //! half would be over in that time has 0.5. A long stall thus is many samples, as for resctl-bench.
 
+use crate::metric::{BACKGROUND_KEPT, BACKGROUND_RATE};
 use crate::summary::IDLE;
 use crate::{Row, policy};
 
@@ -19,11 +20,6 @@ pub const STEPS: &str = "step_mean_ms";
 /// Length of an interval of the foreground's time, in ms. Alone, a step takes 1 to 80 ms on the
 /// lab's devices.
 pub const INTERVAL_MS: f64 = 10.0;
-
-/// Metric: the background's rate over that under the stock default, at most 1.
-pub const BACKGROUND_KEPT: &str = "background_kept";
-
-const BACKGROUND_RATE: &str = "background_mb_s";
 
 /// Adds figures after the rows of each workload under load, where it was also measured alone by the
 /// reference policy.

@@ -40,7 +40,7 @@ fn heading(result: &ResultFile, summary: &Summary) -> String {
     );
     if let Some(command) = command::reproduce(result) {
         text.push_str(&format!(
-            "\n```sh\n{command} --out DIR\nfrontrow lab show DIR --markdown\n```\n"
+            "\n```sh\n{command} --out DIR\nfrontrow-lab show DIR --markdown\n```\n"
         ));
     }
     text

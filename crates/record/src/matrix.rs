@@ -3,7 +3,7 @@
 
 use crate::statistics::Statistics;
 use crate::summary::{Figure, IDLE, Summary, paired_ratio};
-use crate::{metric::Direction, policy};
+use crate::{metric::Direction, policy::FRONTROW};
 
 /// A result with this many loads, and this many workloads under each, is a matrix.
 const LEAST_LOADS: usize = 3;
@@ -29,7 +29,7 @@ pub struct Matrix {
 /// Slowdown of one workload under one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Mean over the seeds of its chief figure over that alone (idle device, best stock scheduler).
+    /// Mean over the seeds of its headline metric over that alone (idle device, best stock scheduler).
     pub mean: f64,
     /// Median over the seeds; of two seeds the worse one.
     pub median: f64,
@@ -66,7 +66,7 @@ pub fn matrices(summary: &Summary) -> Vec<Matrix> {
         }
     }
     let policies = summary.policies.iter();
-    let policies = policies.filter(|name| !policy::is_ablation(name));
+    let policies = policies.filter(|name| !summary.is_ablation(name));
     policies
         .map(|policy| Matrix {
             policy: policy.clone(),
@@ -98,7 +98,7 @@ fn loads(summary: &Summary) -> Vec<String> {
 }
 
 fn cell(summary: &Summary, workload: &str, load: &str, policy: &str) -> Option<Cell> {
-    let figure = summary.chief(workload, load)?;
+    let figure = summary.headline(workload, load)?;
     let alone = summary.unloaded(figure)?.cell.mean();
     let ours = summary.cell(figure, policy)?;
     let times = |value| figure.direction().times_worse(value, alone);
@@ -122,14 +122,17 @@ pub fn best_of_others<'a>(
     figure: &Figure,
     policy: &str,
 ) -> Option<(&'a str, Statistics)> {
-    let is_named = policy::FastTrack::of(policy).is_some();
-    if !is_named && policy != policy::FRONTROW {
+    let known = |name: &str| summary.policy(name);
+    let is_named = known(policy).is_some_and(|it| it.fasttrack.is_some());
+    if !is_named && policy != FRONTROW {
         return None;
     }
     let ours = summary.cell(figure, policy)?;
     let others = summary.policies.iter().map(String::as_str);
-    let others = others
-        .filter(|name| policy::is_stock(name) || is_named && policy::Means::of(name).is_some());
+    let has_kernel_settings =
+        |name: &str| known(name).is_some_and(|it| it.kernel_settings.is_some());
+    let others =
+        others.filter(|name| summary.is_stock(name) || is_named && has_kernel_settings(name));
     let mut best: Option<(&str, f64)> = None;
     for name in others {
         let Some(mean) = summary.cell(figure, name).map(|cell| cell.mean()) else {

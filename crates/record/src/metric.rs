@@ -1,5 +1,6 @@
-//! Meaning of a metric's name: the operation, the statistic, the unit, and whether more of it is
-//! better.
+//! Metrics: the unit of each, whether more of it is better, and its words.
+
+use crate::Workload;
 
 /// Whether lower or higher values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,12 @@ pub const THROTTLED: &str = "throttled_ms";
 /// Metric: the total less [`THROTTLED`], which is computed from the rows of both.
 pub const UNTHROTTLED: &str = "unthrottled_ms";
 
+/// Metric: bytes that the loads wrote over the time of the measured part.
+pub const BACKGROUND_RATE: &str = "background_mb_s";
+
+/// Metric: the background's rate over that under the stock default, at most 1.
+pub const BACKGROUND_KEPT: &str = "background_kept";
+
 /// Wait dependencies that the scheduler counts; its metrics begin with these.
 pub const DEPENDENCIES: [&str; 4] = ["data", "meta", "discard", "journal"];
 
@@ -32,45 +39,151 @@ pub const DEPENDENCY_COUNTS: [&str; 6] = [
     "wait_ms",
 ];
 
-const UNIT_SUFFIXES: [&str; 12] = [
-    "_kib", "_mb_s", "_kb_s", "_ms", "_us", "_ns", "_bytes", "_sectors", "_pages", "_mb", "_iops",
-    "_s",
-];
-
-/// Prefixes of the metrics of [`isolation`](crate::isolation).
-const ISOLATION: &str = "isolation_";
-const LATENCY_IMPACT: &str = "latency_impact_";
-
-/// Whether the metric is a share, which is shown in per cent.
-pub fn is_share(metric: &str) -> bool {
-    metric.ends_with("_share")
-        || metric.starts_with(ISOLATION)
-        || metric.starts_with(LATENCY_IMPACT)
-        || metric == crate::isolation::BACKGROUND_KEPT
+/// A metric of results: its line in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Name in results. A `*` stands for an operation, a file, an app or a size.
+    pub name: &'static str,
+    /// Unit of its values; `1` for counts and ratios.
+    pub unit: &'static str,
+    /// Whether lower or higher values are better.
+    pub direction: Direction,
+    /// Whether it is shown in per cent.
+    pub is_share: bool,
 }
 
-/// Better direction of a metric: `creat_p99_ms` → [`Direction::Lower`].
-pub fn direction(metric: &str, unit: &str) -> Direction {
-    // Idle time has a limit and no comparison: without load there is hardly any.
-    if dependency(metric).is_some() || metric.ends_with("idle_while_waiting_ms") {
-        return Direction::Neither;
+/// All metrics: add one here. The first line that fits a name counts.
+const METRICS: &[Metric] = &[
+    // Workloads.
+    lower("total_ms", "ms"),
+    lower(THROTTLED, "ms"),
+    lower(UNTHROTTLED, "ms"),
+    higher("shots", "1"),
+    lower("load_time_ms", "ms"),
+    neither("average_read_kib", "KiB"),
+    neither("read_over_set", "1"),
+    share("padding_share", Direction::Higher),
+    lower("demand_ms", "ms"),
+    lower("before_ms", "ms"),
+    lower("beside_ms", "ms"),
+    neither("loaded_over_demand", "1"),
+    lower("warm_demand_ms", "ms"),
+    lower("warm_loaded_ms", "ms"),
+    neither("warm_loaded_over_demand", "1"),
+    lower("instructions_per_io", "instructions"),
+    higher("read_mb_s", "MB/s"),
+    higher("write_mb_s", "MB/s"),
+    higher("*_read_mb_s", "MB/s"),
+    higher("*_write_mb_s", "MB/s"),
+    neither("*_busy_dies", "dies"),
+    neither("dof_l", "1"),
+    neither("*_dof_l", "1"),
+    neither("dof_l_*_requests", "1"),
+    lower("dof_l_*_ms", "ms"),
+    neither("read_requests", "1"),
+    lower("start_ms", "ms"),
+    lower("*_start_ms", "ms"),
+    neither("upkeeps", "1"),
+    lower("upkeep_ms", "ms"),
+    neither("upkeep_*_mb", "MB"),
+    neither("all_*_mb", "MB"),
+    lower("*_elapsed_ms", "ms"),
+    neither("*_operations", "1"),
+    // Loads.
+    higher(BACKGROUND_RATE, "MB/s"),
+    higher("background_alone_mb_s", "MB/s"),
+    lower("background_stall_ms", "ms"),
+    lower("background_completion_ms", "ms"),
+    share("background_share", Direction::Higher),
+    share("opening_share", Direction::Higher),
+    // How well the foreground is isolated (`isolation.rs`).
+    share(BACKGROUND_KEPT, Direction::Higher),
+    share("isolation_*", Direction::Higher),
+    share("latency_impact_*", Direction::Lower),
+    // The scheduler's counters. Idle time has a limit and no comparison: without load there is
+    // hardly any.
+    neither("idle_while_waiting_ms", "ms"),
+    neither("longest_idle_while_waiting_ms", "ms"),
+    lower("oldest_request_ms", "ms"),
+    lower("commit_allowance_ms", "ms"),
+    neither("*_waits", "1"),
+    neither("*_boosted", "1"),
+    neither("*_pending_matched", "1"),
+    neither("*_missed", "1"),
+    neither("*_wait_ms", "ms"),
+    neither("data_in_device", "1"),
+    neither("meta_in_device", "1"),
+    neither("discard_in_device", "1"),
+    neither("journal_in_device", "1"),
+    // What is in the queue and in the device over time.
+    neither("*_queued", "requests"),
+    neither("*_in_device", "requests"),
+    higher("*_device_mb_s", "MB/s"),
+    // Operations, of all workloads.
+    lower("*_mean_ms", "ms"),
+    lower("*_p99_ms", "ms"),
+    lower("*_max_ms", "ms"),
+];
+
+const fn lower(name: &'static str, unit: &'static str) -> Metric {
+    metric(name, unit, Direction::Lower)
+}
+
+const fn higher(name: &'static str, unit: &'static str) -> Metric {
+    metric(name, unit, Direction::Higher)
+}
+
+const fn neither(name: &'static str, unit: &'static str) -> Metric {
+    metric(name, unit, Direction::Neither)
+}
+
+const fn share(name: &'static str, direction: Direction) -> Metric {
+    Metric {
+        is_share: true,
+        ..metric(name, "1", direction)
     }
-    if metric.starts_with(LATENCY_IMPACT) {
-        return Direction::Lower;
+}
+
+const fn metric(name: &'static str, unit: &'static str, direction: Direction) -> Metric {
+    Metric {
+        name,
+        unit,
+        direction,
+        is_share: false,
     }
-    if is_share(metric) || metric == "shots" || metric.ends_with("_score") {
-        return Direction::Higher;
+}
+
+impl Metric {
+    /// The metric with this name; None if no line has it.
+    pub fn find(name: &str) -> Option<&'static Metric> {
+        METRICS.iter().find(|it| it.fits(name))
     }
-    if metric.ends_with("lost_bytes") || metric.ends_with("wrong_bytes") {
-        return Direction::Lower;
+
+    fn fits(&self, name: &str) -> bool {
+        match self.name.split_once('*') {
+            None => self.name == name,
+            Some((begin, end)) => {
+                let fixed = begin.len() + end.len();
+                name.len() > fixed && name.starts_with(begin) && name.ends_with(end)
+            }
+        }
     }
-    match unit {
-        "ns" | "us" | "µs" | "ms" | "s" | "instructions" => Direction::Lower,
-        "MB/s" | "MiB/s" | "KB/s" | "IOPS" | "iops" | "points" => Direction::Higher,
-        other if other.ends_with("/s") => Direction::Higher,
-        other if other.starts_with("instructions") => Direction::Lower,
-        _ => Direction::Neither,
+
+    /// End of names in this unit.
+    fn suffix(&self) -> &'static str {
+        match self.unit {
+            "ms" => "_ms",
+            "MB/s" => "_mb_s",
+            "KiB" => "_kib",
+            "MB" => "_mb",
+            _ => "",
+        }
     }
+}
+
+/// Better direction of a metric: `creat_p99_ms` → [`Direction::Lower`]. An unknown metric has none.
+pub fn direction(metric: &str) -> Direction {
+    Metric::find(metric).map_or(Direction::Neither, |it| it.direction)
 }
 
 /// Dependency and counter of a metric: `meta_pending_matched` → `("meta", "pending_matched")`.
@@ -87,15 +200,12 @@ pub fn label(metric: &str) -> String {
         UNTHROTTLED => return "unthrottled".to_owned(),
         _ => {}
     }
-    let stem = UNIT_SUFFIXES
-        .iter()
-        .find_map(|suffix| metric.strip_suffix(suffix))
-        .filter(|stem| !stem.is_empty())
-        .unwrap_or(metric);
+    let suffix = Metric::find(metric).map_or("", Metric::suffix);
+    let stem = metric.strip_suffix(suffix).unwrap_or(metric);
     let words = stem.replace("background", "bg").replace('_', " ");
-    match metric.ends_with("_mb_s") {
-        true => words + " rate",
-        false => words,
+    match suffix {
+        "_mb_s" => words + " rate",
+        _ => words,
     }
 }
 
@@ -104,46 +214,6 @@ pub fn operation(metric: &str) -> Option<&str> {
     ["_mean_ms", "_p99_ms", "_max_ms"]
         .iter()
         .find_map(|suffix| metric.strip_suffix(suffix))
-}
-
-/// Key operations of a workload, the chief one first (paper table 2 for M1–M5). None for an unknown
-/// workload, for which all operations count.
-pub fn key_operations(workload: &str) -> Option<&'static [&'static str]> {
-    let operations: &[&str] = match workload {
-        "m1" | "m2" => &["creat", "fsync"],
-        "m3" => &["write"],
-        "m4" => &["truncate"],
-        "m5" => &["fsync"],
-        "a" => &["launch"],
-        "b" => &["shot"],
-        "c" => &["install"],
-        "sqlite-wal" | "sqlite-rollback" => &["commit", "insert"],
-        "gallery" | "camera" | "game" | "aged-gallery" | "aged-game" => &["response"],
-        "trace" => &["front_read", "front_write", "behind_read", "behind_write"],
-        "completion" | "share" | "undisturbed" => &[],
-        "third" => &["response"],
-        _ => return None,
-    };
-    Some(operations)
-}
-
-/// Name of the metric that represents a workload.
-pub fn chief(workload: &str) -> &'static str {
-    match workload {
-        "m3" => UNTHROTTLED,
-        "m5" => "fsync_mean_ms",
-        "a" => "launch_mean_ms",
-        "b" => "shots",
-        "c" => "install_mean_ms",
-        "launch" => "load_time_ms",
-        "python" | "sqlite3" | "java" => "loaded_over_demand",
-        "phone" => "read_mb_s",
-        "trace" => "front_read_mean_ms",
-        "gallery" | "camera" | "game" | "aged-gallery" | "aged-game" => "response_mean_ms",
-        "completion" | "third" | "undisturbed" => "background_completion_ms",
-        "share" => "background_share",
-        _ => "total_ms",
-    }
 }
 
 /// Order of a workload's metrics: totals, operations, the rest.
@@ -158,27 +228,19 @@ pub fn rank(metric: &str) -> u8 {
 }
 
 /// Whether a brief table shows this metric.
-pub fn is_chief(workload: &str, metric: &str) -> bool {
+pub fn is_headline(workload: &str, metric: &str) -> bool {
     if dependency(metric).is_some() {
         return false;
     }
-    if matches!(metric, "total_ms" | UNTHROTTLED) && !has_total(workload) {
+    let workload = Workload::find(workload);
+    let has_total = workload.is_none_or(|it| it.has_total);
+    if matches!(metric, "total_ms" | UNTHROTTLED) && !has_total {
         return false;
     }
-    match (operation(metric), key_operations(workload)) {
-        (Some(operation), Some(chief)) => chief.contains(&operation),
+    match (operation(metric), workload.and_then(|it| it.operations)) {
+        (Some(operation), Some(key)) => key.contains(&operation),
         _ => true,
     }
-}
-
-/// Whether a workload has a total. Scenario B shoots for a fixed time; requests on the bare device
-/// have a rate or a cost.
-fn has_total(workload: &str) -> bool {
-    let bare = ["seq-", "rand-", "overhead-", "calibrate-"];
-    !matches!(
-        workload,
-        "b" | "launch" | "python" | "sqlite3" | "java" | "phone" | "pieces"
-    ) && !bare.iter().any(|kind| workload.starts_with(kind))
 }
 
 #[cfg(test)]
@@ -200,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn better_is_known_by_unit_and_name() {
+    fn better_and_unit_are_known_by_name() {
         for (metric, unit, expected) in [
             ("total_ms", "ms", Direction::Lower),
             ("read_mb_s", "MB/s", Direction::Higher),
@@ -209,20 +271,32 @@ mod tests {
             ("isolation_01", "1", Direction::Higher),
             ("latency_impact_99", "1", Direction::Lower),
             ("background_kept", "1", Direction::Higher),
-            ("cuts", "1", Direction::Neither),
             ("meta_wait_ms", "ms", Direction::Neither),
+            ("meta_in_device", "1", Direction::Neither),
+            ("foreground_in_device", "requests", Direction::Neither),
+            ("dof_l_8_dof_p_25_file_system_ms", "ms", Direction::Lower),
         ] {
-            assert_eq!(direction(metric, unit), expected, "{metric} in {unit}");
+            let found = Metric::find(metric).unwrap();
+            assert_eq!((found.direction, found.unit), (expected, unit), "{metric}");
+        }
+        assert_eq!(direction("cuts"), Direction::Neither);
+        assert_eq!(Metric::find("_mean_ms"), None);
+    }
+
+    #[test]
+    fn each_workloads_headline_metric_is_a_metric() {
+        for workload in crate::workload::WORKLOADS {
+            assert!(Metric::find(workload.headline).is_some(), "{workload}");
         }
     }
 
     #[test]
-    fn only_a_workloads_own_operations_are_chief() {
-        assert!(is_chief("m1", "fsync_max_ms"));
-        assert!(is_chief("m1", "total_ms"));
-        assert!(!is_chief("m1", "close_mean_ms"));
-        assert!(!is_chief("m1", "meta_waits"));
-        assert!(is_chief("rand-read-1", "read_mb_s") && !is_chief("rand-read-1", "total_ms"));
-        assert!(is_chief("fio", "anything_mean_ms"));
+    fn only_a_workloads_own_operations_are_headlines() {
+        assert!(is_headline("m1", "fsync_max_ms"));
+        assert!(is_headline("m1", "total_ms"));
+        assert!(!is_headline("m1", "close_mean_ms"));
+        assert!(!is_headline("m1", "meta_waits"));
+        assert!(is_headline("rand-read-1", "read_mb_s") && !is_headline("rand-read-1", "total_ms"));
+        assert!(is_headline("fio", "anything_mean_ms"));
     }
 }

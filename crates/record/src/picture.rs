@@ -2,7 +2,7 @@
 //! what one operation takes beside a load, by scheduler, as an SVG.
 
 use crate::headline::Headline;
-use crate::{Summary, number, policy, title};
+use crate::{Summary, number, title};
 use maud::{Markup, PreEscaped, html};
 
 const WIDTH: u32 = 720;
@@ -50,13 +50,13 @@ fn bars(summary: &Summary, headline: &Headline) -> Vec<Bar> {
         Some(Bar {
             label: title::policy(name).to_owned(),
             value_ms: headline.of_policy(summary, name)?,
-            is_ours: !policy::is_stock(name),
+            is_ours: !summary.is_stock(name),
         })
     };
     let whole = summary
         .policies
         .iter()
-        .filter(|it| !policy::is_ablation(it));
+        .filter(|it| !summary.is_ablation(it));
     let mut bars: Vec<Bar> = whole.filter_map(bar).collect();
     bars.sort_by(|a, b| {
         a.is_ours

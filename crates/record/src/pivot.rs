@@ -2,7 +2,7 @@
 //! each cell. The terminal table, Markdown and HTML all show this.
 
 use crate::summary::{Cell, Figure, Measured, Summary};
-use crate::{metric, number, policy};
+use crate::{metric, number};
 
 /// Reference of the ratio beside a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub fn sections(summary: &Summary, all: bool) -> Vec<Section> {
     let loaded = section(summary, all, Reference::Unloaded);
     let mut idle = section(summary, all, Reference::BestStock);
     if !all {
-        keep_chief(&mut idle, &loaded, summary);
+        keep_headline(&mut idle, &loaded, summary);
     }
     [loaded, idle]
         .into_iter()
@@ -108,11 +108,11 @@ pub fn sections(summary: &Summary, all: bool) -> Vec<Section> {
 }
 
 /// Keeps one line of the idle figures for each workload that ran under load, as a check.
-fn keep_chief(idle: &mut Section, loaded: &Section, summary: &Summary) {
+fn keep_headline(idle: &mut Section, loaded: &Section, summary: &Summary) {
     let ran_loaded = |group: &Group| loaded.groups.iter().any(|it| it.workload == group.workload);
     for group in idle.groups.iter_mut().filter(|it| ran_loaded(it)) {
-        let chief = summary.chief(&group.workload, &group.load);
-        group.lines.retain(|line| Some(&line.figure) == chief);
+        let headline = summary.headline(&group.workload, &group.load);
+        group.lines.retain(|line| Some(&line.figure) == headline);
     }
     idle.groups.retain(|group| !group.lines.is_empty());
 }
@@ -122,7 +122,7 @@ fn section(summary: &Summary, all: bool, reference: Reference) -> Section {
     let policies = summary
         .policies
         .iter()
-        .filter(|name| all || !summary.has_stock() || !policy::is_ablation(name));
+        .filter(|name| all || !summary.has_stock() || !summary.is_ablation(name));
     let ran_idle = summary.figures.iter().any(|figure| !figure.is_loaded());
     let unloaded = (loaded && ran_idle).then_some(Column::Unloaded);
     let columns: Vec<Column> = unloaded
@@ -156,7 +156,7 @@ fn lines(
 ) -> Vec<Line> {
     summary
         .figures_of(workload, load)
-        .filter(|figure| all || metric::is_chief(workload, &figure.metric))
+        .filter(|figure| all || metric::is_headline(workload, &figure.metric))
         .filter(|figure| all || !is_idle_throttling(summary, figure))
         .map(|figure| Line {
             label: metric::label(&figure.metric),
@@ -174,7 +174,7 @@ fn lines(
 fn is_idle_throttling(summary: &Summary, figure: &Figure) -> bool {
     let (workload, load) = (figure.workload.as_str(), figure.load.as_str());
     let told_apart = [metric::THROTTLED, metric::UNTHROTTLED].contains(&figure.metric.as_str());
-    if !told_apart || summary.chief(workload, load) == Some(figure) {
+    if !told_apart || summary.headline(workload, load) == Some(figure) {
         return false;
     }
     let Some(throttled) = summary.figure(workload, load, metric::THROTTLED) else {

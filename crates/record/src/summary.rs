@@ -1,9 +1,9 @@
 //! Figures of a result file: means over seeds, unloaded and best stock references, and ratios
 //! paired by seed.
 
-use crate::metric::{self, Direction};
+use crate::metric::{self, Direction, Metric};
 use crate::statistics::Statistics;
-use crate::{Histogram, ResultFile, Row, policy};
+use crate::{Histogram, Policy, ResultFile, Row, Workload};
 use std::collections::BTreeMap;
 
 /// Name of the load under which only the workload runs.
@@ -57,6 +57,8 @@ pub struct Summary {
     pub seeds: Vec<u64>,
     /// Policy that the kernel gives this device by default.
     pub stock_default: String,
+    /// Policies that this program knows, by name. A result of `frontrow bench` may have others.
+    known: BTreeMap<String, Policy>,
     cells: BTreeMap<(Figure, String), Cell>,
 }
 
@@ -93,6 +95,7 @@ impl Summary {
             experiment: result.experiment.clone(),
             device: result.device.clone(),
             figures: grouped(figures),
+            known: known(&policies),
             policies,
             seeds,
             stock_default: result.stock_default.clone(),
@@ -120,9 +123,24 @@ impl Summary {
         })
     }
 
+    /// The policy with this name; None for one that this program does not know.
+    pub fn policy(&self, name: &str) -> Option<&Policy> {
+        self.known.get(name)
+    }
+
+    /// Whether it is one of the kernel's own schedulers.
+    pub fn is_stock(&self, name: &str) -> bool {
+        self.policy(name).is_some_and(Policy::is_stock)
+    }
+
+    /// Whether it is `frontrow` with some promotions switched off.
+    pub fn is_ablation(&self, name: &str) -> bool {
+        self.policy(name).is_some_and(Policy::is_ablation)
+    }
+
     /// Whether any of the kernel's own schedulers was measured.
     pub fn has_stock(&self) -> bool {
-        self.policies.iter().any(|name| policy::is_stock(name))
+        self.policies.iter().any(|name| self.is_stock(name))
     }
 
     /// The best of the kernel's own schedulers for this figure, by mean. Of equal ones it is the
@@ -134,8 +152,8 @@ impl Summary {
         }
         let has_stock = self.has_stock();
         let compared = |name: &&String| match has_stock {
-            true => policy::is_stock(name),
-            false => !policy::is_ablation(name),
+            true => self.is_stock(name),
+            false => !self.is_ablation(name),
         };
         let mut best: Option<Measured> = None;
         for policy in self.policies.iter().filter(compared) {
@@ -174,8 +192,9 @@ impl Summary {
 
     /// The figure that represents a workload under a load. It is the total if the throttled time
     /// was not measured apart.
-    pub fn chief(&self, workload: &str, load: &str) -> Option<&Figure> {
-        self.figure(workload, load, metric::chief(workload))
+    pub fn headline(&self, workload: &str, load: &str) -> Option<&Figure> {
+        Workload::find(workload)
+            .and_then(|it| self.figure(workload, load, it.headline))
             .or_else(|| self.figure(workload, load, "total_ms"))
     }
 
@@ -219,7 +238,7 @@ pub fn paired_ratio(ours: &Cell, theirs: &Cell) -> Option<Statistics> {
 impl Figure {
     /// Whether lower or higher values are better.
     pub fn direction(&self) -> Direction {
-        metric::direction(&self.metric, &self.unit)
+        metric::direction(&self.metric)
     }
 
     /// The same figure on an idle device.
@@ -237,7 +256,7 @@ impl Figure {
 
     /// A value of this figure with its unit.
     pub fn text(&self, value: f64) -> String {
-        match metric::is_share(&self.metric) {
+        match Metric::find(&self.metric).is_some_and(|it| it.is_share) {
             true => crate::number::percent(value),
             false => crate::number::with_unit(value, &self.unit),
         }
@@ -275,6 +294,13 @@ impl Direction {
         };
         Some(over / under).filter(|ratio| ratio.is_finite())
     }
+}
+
+fn known(names: &[String]) -> BTreeMap<String, Policy> {
+    let parsed = names.iter().filter_map(|name| name.parse().ok());
+    parsed
+        .map(|policy: Policy| (policy.name().to_owned(), policy))
+        .collect()
 }
 
 /// Rows with each total less its throttled time, where that was measured.

@@ -1,71 +1,17 @@
 //! Names of workloads and loads in words.
 
-use crate::ResultFile;
+use crate::{Load, ResultFile, Workload};
 
 /// A workload in words, for readers without the paper; None for an unknown one.
 pub fn workload(name: &str) -> Option<&'static str> {
-    let words = match name {
-        "m1" => "create a file, write 4 KB, fsync, close",
-        "m2" => "create a file, write 1 MB, fsync, close",
-        "m3" => "append to a file in 1 KB writes",
-        "m4" => "truncate a 2 MB file and write it again",
-        "m5" => "fsync one new 4 KB file",
-        "a" => "start an app: rename, write, fsync, unlink",
-        "b" => "camera burst beside a thumbnail maker",
-        "c" => "install an app: extract, write, fsync",
-        "launch" => "start 16 apps, none of their pages in memory",
-        "python" => "start Python and import what larger programs begin with",
-        "sqlite3" => "start SQLite's shell and scan a table",
-        "java" => "start Java and list a keystore",
-        "phone" => "read six apps' files, none of them in memory, after months of use",
-        "pieces" => "read a 512 KB file, by the pieces and dies that it is on",
-        "sqlite-wal" => "SQLite transactions, write-ahead log",
-        "sqlite-rollback" => "SQLite transactions, rollback journal",
-        "completion" => "the load's file from start to end, M1 beside it for a tenth",
-        "share" => "the load's rate beside M1 over its rate alone",
-        "third" => "the load's time for its work, an album opened cold beside it for a third",
-        "undisturbed" => "the load's time for its work, behind an app that does nothing",
-        "gallery" => "open an album: photos become thumbnails",
-        "camera" => "leave a camera: its burst is made durable",
-        "game" => "load a game: assets are read, caches written",
-        "trace" => "play a phone's block trace, the requests of its app in front",
-        "aged-gallery" => "open an album whose files are in pieces, none of them in memory",
-        "aged-game" => "load a game whose files are in pieces, none of them in memory",
-        _ => return None,
-    };
-    Some(words)
+    Workload::find(name)?.words
 }
 
 /// A load in words.
 pub fn load(name: &str) -> String {
-    if let Some(other) = name.strip_suffix("recorded") {
-        return match other.strip_suffix('-') {
-            Some(other) => format!("{}, recorded", load(other)),
-            None => "alone, recorded".to_owned(),
-        };
-    }
-    let (pattern, place) = match name.strip_suffix("-memcg") {
-        Some(pattern) => (pattern, " in its own memory cgroup"),
-        None => (name, ""),
-    };
-    match pattern {
-        "idle" => "on an idle device".to_owned(),
-        "writer" => format!("while a big file is being written{place}"),
-        "rewrite" => format!("while a big file is truncated and rewritten{place}"),
-        "video" => "while a film is played".to_owned(),
-        "download" => "while a file is downloaded".to_owned(),
-        "update" => "while an app is updated".to_owned(),
-        "reinstall" => "while an app's files are written and synced".to_owned(),
-        "behind" => "beside what else the phone did".to_owned(),
-        "backup" => "while big files are read from start to end".to_owned(),
-        "database" => "while a database commits in a loop".to_owned(),
-        "unpack" => "while an archive is unpacked and synced".to_owned(),
-        "flat-out" => "while another process reads, writes and syncs flat out".to_owned(),
-        "random" => format!("while a file is written at random{place}"),
-        _ => match name.strip_prefix("apps-") {
-            Some(number) => format!("beside {number} busy apps"),
-            None => format!("under the load {name}"),
-        },
+    match name.parse::<Load>() {
+        Ok(load) => load.words(),
+        Err(_) => format!("under the load {name}"),
     }
 }
 

@@ -43,7 +43,7 @@ fn the_report_holds_every_part() {
         "What was asked",
         "What each promotion does",
         "All figures",
-        "frontrow lab run qasio",
+        "frontrow-lab run qasio",
         "6.12.0-synthetic-amd64",
         "image_sha256",
         "prefers-color-scheme: dark",

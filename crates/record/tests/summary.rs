@@ -168,7 +168,7 @@ fn throttling_is_taken_out_of_m3_seed_by_seed() {
         ],
     );
     let summary = Summary::of(&result);
-    let rest = summary.chief("m3", "writer").unwrap();
+    let rest = summary.headline("m3", "writer").unwrap();
     assert_eq!(summary.cell(rest, "none").unwrap().by_seed[&1], 60.0);
     assert_eq!(summary.cell(rest, "none").unwrap().mean(), 80.0);
 }
@@ -530,7 +530,7 @@ fn the_command_makes_the_result_again() {
     assert_eq!(
         command::reproduce(&result).as_deref(),
         Some(
-            "frontrow lab run qasio --kernel 6.12 --device emmc --policy none,frontrow \
+            "frontrow-lab run qasio --kernel 6.12 --device emmc --policy none,frontrow \
          --workload m1 --load idle,writer --seeds 1..1 --scale full"
         )
     );

@@ -2,11 +2,11 @@
 
 use crate::schedule::{Pace, Schedule, Steps};
 use crate::{Error, Stopwatch};
-use device::Pages;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
+use sys::device::Pages;
 
 /// Size of each thread's buffer; larger reads and writes are done in pieces.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;

@@ -17,6 +17,7 @@ use crate::Error;
 use crate::flash::{Command, Config, Counters, Flash, Image};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use sys::random::Random;
 
 /// Version of the history. It changes whenever the same arguments give a different image.
 pub const VERSION: u32 = 1;
@@ -115,7 +116,7 @@ impl Phone {
         Ok(Phone {
             flash: Flash::new(config)?,
             now_ns: 0,
-            random: Random(seed),
+            random: Random::new(seed),
             capacity,
             target: target as u32,
             mapped: 0,
@@ -177,7 +178,7 @@ impl Phone {
 
     fn file_pages(&mut self) -> u32 {
         let most = MOST_FILE_PAGES.min(self.target / FILE_SHARE).max(1);
-        let exponent = DEVIATION * self.random.normal();
+        let exponent = DEVIATION * normal(&mut self.random);
         // Linear interpolation between powers of two gives the same result on any machine.
         let mantissa = MEDIAN_FILE_PAGES * (0x1_0000 + (exponent & 0xffff) as u64);
         let shift = 16 - (exponent >> 16);
@@ -307,29 +308,11 @@ impl Phone {
     }
 }
 
-/// The generator SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `limit`, which must not be 0.
-    fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
-
-    /// A normally distributed number with mean 0 and deviation 1, in units of 1/65536. It is the
-    /// sum of twelve uniform numbers.
-    fn normal(&mut self) -> i64 {
-        let sum: u64 = (0..12).map(|_| self.next() >> 48).sum();
-        sum as i64 - 6 * 0x1_0000
-    }
+/// A normally distributed number with mean 0 and deviation 1, in units of 1/65536. It is the
+/// sum of twelve uniform numbers.
+fn normal(random: &mut Random) -> i64 {
+    let sum: u64 = (0..12).map(|_| random.next_u64() >> 48).sum();
+    sum as i64 - 6 * 0x1_0000
 }
 
 #[cfg(test)]

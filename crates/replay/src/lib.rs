@@ -35,8 +35,8 @@ pub use trace::{Kind, Operation, Trace};
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-use std::io;
 use std::path::PathBuf;
+use sys::PathError;
 
 /// A trace that was read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,15 +61,8 @@ impl Recording {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A trace, a device or a file could not be read or written.
-    #[error("cannot {verb} {path}: {source}")]
-    Io {
-        /// The verb of the failed operation, such as `read`.
-        verb: &'static str,
-        /// Path of the file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
     /// A line of a trace does not have the trace's format.
     #[error("line {line} of {path} is no line of a {format} trace: {reason}")]
     Line {

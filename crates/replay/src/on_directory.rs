@@ -8,21 +8,22 @@
 
 use crate::calls::{Action, Before, Calls, Opening};
 use crate::crew::{Crew, Done, PIECE_BYTES, Sum};
-use crate::on_file::{failed, fill};
+use crate::on_file::fill;
 use crate::sandbox::Sandbox;
 use crate::schedule::Pace;
 use crate::{Error, Times};
-use device::{PAGE_BYTES, Pages};
+use rustix::fs::Advice;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
+use sys::PathError;
+use sys::device::{PAGE_BYTES, Pages};
 
 /// The directory of a replay.
 #[derive(Clone, Debug)]
@@ -122,16 +123,14 @@ fn open(place: &Place) -> Result<Sandbox, Error> {
     let path = &place.path;
     match fs::create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(failed("make", path)(error));
+            return Err(PathError::of("make", path)(error).into());
         }
         _ => {}
     }
     // The check uses the open directory, which is the one that is written to.
-    let sandbox = Sandbox::open(path).map_err(failed("open", path))?;
-    if !place.overwrite && !sandbox.is_empty().map_err(failed("list", path))? {
-        return Err(failed("write to", path)(
-            io::ErrorKind::AlreadyExists.into(),
-        ));
+    let sandbox = Sandbox::open(path).map_err(PathError::of("open", path))?;
+    if !place.overwrite && !sandbox.is_empty().map_err(PathError::of("list", path))? {
+        return Err(PathError::of("write to", path)(io::ErrorKind::AlreadyExists.into()).into());
     }
     Ok(sandbox)
 }
@@ -362,11 +361,11 @@ impl Player<'_> {
         let path = self.place.join(&*String::from_utf8_lossy(path));
         move |source| match source.kind() {
             io::ErrorKind::Interrupted => Error::Interrupted,
-            _ => Error::Io {
+            _ => Error::Io(PathError {
                 verb,
                 path: path.clone(),
                 source,
-            },
+            }),
         }
     }
 }
@@ -449,8 +448,8 @@ fn lengthen(
         offset += piece;
     }
     file.sync_all()?;
-    // SAFETY: takes numbers and an open file; advice that is not taken does no harm.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    // Advice that is not taken does no harm.
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
     Ok(())
 }
 

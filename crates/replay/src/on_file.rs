@@ -5,15 +5,17 @@ use crate::packing::Packing;
 use crate::schedule::Pace;
 use crate::trace::{Kind, Operation, Trace};
 use crate::{Error, TimesByKind};
-use device::{PAGE_BYTES, Pages};
+use rustix::fs::{FallocateFlags, fallocate};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use sys::PathError;
+use sys::device::{PAGE_BYTES, Pages};
+use sys::random::Random;
 
 /// The device or file of a replay.
 #[derive(Clone, Debug)]
@@ -100,7 +102,7 @@ pub fn on_file(
                     Kind::Discard => "discard in",
                     Kind::Flush => "flush",
                 };
-                failed(verb, &target.path)(error)
+                PathError::of(verb, &target.path)(error)
             })?;
             Ok(Done {
                 kind: operation.kind as usize,
@@ -128,9 +130,7 @@ fn open(target: &Target, trace: &Trace, packing: &Packing) -> Result<File, Error
     let needed_bytes = packing.pages() * PAGE_BYTES as u64;
     let there = path.symlink_metadata().is_ok();
     if there && changes && !target.overwrite {
-        return Err(failed("write to", path)(
-            io::ErrorKind::AlreadyExists.into(),
-        ));
+        return Err(PathError::of("write to", path)(io::ErrorKind::AlreadyExists.into()).into());
     }
     let mut options = OpenOptions::new();
     options.read(true).write(changes || !there);
@@ -148,8 +148,8 @@ fn open(target: &Target, trace: &Trace, packing: &Packing) -> Result<File, Error
     if !there {
         options.create_new(true);
     }
-    let file = options.open(path).map_err(failed("open", path))?;
-    let size_bytes = size(&file).map_err(failed("measure", path))?;
+    let file = options.open(path).map_err(PathError::of("open", path))?;
+    let size_bytes = size(&file).map_err(PathError::of("measure", path))?;
     if is_device || (!changes && there) {
         return match size_bytes >= needed_bytes {
             true => Ok(file),
@@ -161,7 +161,7 @@ fn open(target: &Target, trace: &Trace, packing: &Packing) -> Result<File, Error
         };
     }
     if size_bytes < needed_bytes {
-        allocate(&file, needed_bytes).map_err(failed("make room in", path))?;
+        allocate(&file, needed_bytes).map_err(PathError::of("make room in", path))?;
     }
     Ok(file)
 }
@@ -179,10 +179,10 @@ fn prepare(file: &File, packing: &Packing, path: &Path, stop: &AtomicBool) -> Re
         let piece = &mut buffer[..bytes as usize];
         fill(piece, offset);
         file.write_all_at(piece, offset)
-            .map_err(failed("write to", path))?;
+            .map_err(PathError::of("write to", path))?;
         offset += bytes;
     }
-    file.sync_data().map_err(failed("flush", path))
+    Ok(file.sync_data().map_err(PathError::of("flush", path))?)
 }
 
 /// Size of a file or block device, in bytes.
@@ -191,28 +191,12 @@ fn size(mut file: &File) -> io::Result<u64> {
 }
 
 fn allocate(file: &File, bytes: u64) -> io::Result<()> {
-    fallocate(file, 0, 0, bytes)
+    Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?)
 }
 
 fn discard(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    fallocate(file, mode, offset, bytes)
-}
-
-fn fallocate(file: &File, mode: i32, offset: u64, bytes: u64) -> io::Result<()> {
-    // SAFETY: takes numbers and an open file.
-    match unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, bytes as i64) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-pub(crate) fn failed<'a>(verb: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Error + 'a {
-    move |source| Error::Io {
-        verb,
-        path: path.to_owned(),
-        source,
-    }
+    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(fallocate(file, mode, offset, bytes)?)
 }
 
 fn play(
@@ -246,13 +230,9 @@ fn play(
 
 /// Fills `piece` with incompressible data: a device that compresses must not gain by them.
 pub(crate) fn fill(piece: &mut [u8], offset: u64) {
-    let mut state = offset;
+    let mut random = Random::new(offset);
     for word in piece.chunks_exact_mut(8) {
-        // The generator splitmix64.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word.copy_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes());
+        word.copy_from_slice(&random.next_u64().to_le_bytes());
     }
 }
 

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use sys::PathError;
 
 /// Largest length of a line, of any format.
 const LINE_LIMIT_BYTES: u64 = 64 << 10;
@@ -137,13 +138,9 @@ trait Lines {
 /// [`Error::Io`], [`Error::Format`], [`Error::Line`], [`Error::Empty`], [`Error::TooLong`]. A
 /// damaged trace is an error and never a shorter trace.
 pub fn read(path: &Path, format: Option<Format>) -> Result<Recording, Error> {
-    let failed = |source| Error::Io {
-        verb: "read",
-        path: path.to_owned(),
-        source,
-    };
-    let mut file = BufReader::new(File::open(path).map_err(failed)?);
-    let is_gzip = file.fill_buf().map_err(failed)?.starts_with(&GZIP_MAGIC);
+    let failed = PathError::of("read", path);
+    let mut file = BufReader::new(File::open(path).map_err(&failed)?);
+    let is_gzip = file.fill_buf().map_err(&failed)?.starts_with(&GZIP_MAGIC);
     match is_gzip {
         true => read_lines(path, BufReader::new(MultiGzDecoder::new(file)), format),
         false => read_lines(path, file, format),
@@ -156,13 +153,9 @@ fn read_lines(
     format: Option<Format>,
 ) -> Result<Recording, Error> {
     let mut input = LineReader::new(input);
-    let failed = |source| Error::Io {
-        verb: "read",
-        path: path.to_owned(),
-        source,
-    };
+    let failed = PathError::of("read", path);
     let mut reader: Option<(Format, Reader)> = format.map(|it| (it, it.reader()));
-    while let Some(line) = input.next().map_err(failed)? {
+    while let Some(line) = input.next().map_err(&failed)? {
         if line.is_empty() {
             continue;
         }

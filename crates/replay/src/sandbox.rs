@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
+use sys::space::Space;
 
 /// An open directory that confines all paths.
 #[derive(Debug)]
@@ -124,12 +125,7 @@ impl Sandbox {
     /// # Errors
     /// The system's error.
     pub(crate) fn free_bytes(&self) -> io::Result<u64> {
-        // SAFETY: all of the structure's fields are integers.
-        let mut status: libc::statvfs = unsafe { std::mem::zeroed() };
-        // SAFETY: writes one `struct statvfs`.
-        outcome(unsafe { libc::fstatvfs(self.root.as_raw_fd(), &mut status) })?;
-        #[allow(clippy::unnecessary_cast)]
-        Ok((status.f_bavail as u64).saturating_mul(status.f_frsize as u64))
+        Ok(Space::of(&self.root)?.free_bytes)
     }
 
     /// Opens the directory of the last name in a path, and returns that name.

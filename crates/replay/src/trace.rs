@@ -205,10 +205,10 @@ mod tests {
     proptest! {
         #[test]
         fn both_parts_are_the_whole_each_at_its_time(trace in traces()) {
-            let (front, behind) = trace.split(|name| name == "app");
-            prop_assert!(front.operations().iter().all(|it| it.lane != 1));
-            prop_assert!(behind.operations().iter().all(|it| it.lane == 1));
-            let mut both = [front.operations(), behind.operations()].concat();
+            let (foreground, background) = trace.split(|name| name == "app");
+            prop_assert!(foreground.operations().iter().all(|it| it.lane != 1));
+            prop_assert!(background.operations().iter().all(|it| it.lane == 1));
+            let mut both = [foreground.operations(), background.operations()].concat();
             both.sort_by_key(|it| (it.time_ns, it.lane));
             let mut whole = trace.operations().to_vec();
             whole.sort_by_key(|it| (it.time_ns, it.lane));

@@ -5,9 +5,8 @@
 
 use crate::failure::require;
 use crate::leak::no_allocation_is_lost;
-use crate::load::Random;
-use crate::stand::{FRONTROW, is_debug_kernel};
-use crate::{Failure, Outcome, Stand};
+use crate::test_bed::{FRONTROW, is_debug_kernel};
+use crate::{Failure, Outcome, TestBed};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -15,6 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use sys::random::Random;
 
 /// Number of writes and ioctls; a debug kernel takes long for each.
 const CALLS: u32 = 20_000;
@@ -74,7 +74,7 @@ const PAGE_BYTES: u64 = 4096;
 /// Number of writers of the load.
 const WRITERS: u64 = 2;
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     let stop = AtomicBool::new(false);
     let written = AtomicU64::new(0);
     let calls = match is_debug_kernel() {
@@ -86,10 +86,10 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 let (stop, written) = (&stop, &written);
-                scope.spawn(move || write_on(stand, writer, stop, written))
+                scope.spawn(move || write_on(bed, writer, stop, written))
             })
             .collect();
-        let done = call_at_random(stand, calls * stand.rounds, &written);
+        let done = call_at_random(bed, calls * bed.rounds, &written);
         stop.store(true, Ordering::Relaxed);
         writers.into_iter().fold(done, |outcome, writer| {
             let panicked = |_| Err(Failure::new("a writer panicked"));
@@ -99,11 +99,11 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     outcome?;
     // The scheduler must still work after all of this.
     for list in ["foreground", "background", "visible"] {
-        stand.set(&format!("iosched/{list}"), "none")?;
+        bed.set(&format!("iosched/{list}"), "none")?;
     }
-    stand.set("scheduler", "none")?;
-    stand.set("scheduler", FRONTROW)?;
-    holds_what_is_written(stand)?;
+    bed.set("scheduler", "none")?;
+    bed.set("scheduler", FRONTROW)?;
+    holds_what_is_written(bed)?;
     no_allocation_is_lost()
 }
 
@@ -117,15 +117,15 @@ fn make_cgroups() -> Outcome<()> {
 }
 
 /// Writes to the device with O_DIRECT until `stop` is set.
-fn write_on(stand: &Stand, writer: u64, stop: &AtomicBool, written: &AtomicU64) -> Outcome<()> {
-    let path = stand.device_node();
+fn write_on(bed: &TestBed, writer: u64, stop: &AtomicBool, written: &AtomicU64) -> Outcome<()> {
+    let path = bed.device_node();
     let file = File::options().write(true).open(&path);
     let file = file.map_err(Failure::io("open", &path))?;
-    let mut random = Random::new(stand.seed ^ writer);
+    let mut random = Random::new(bed.seed ^ writer);
     let page = vec![writer as u8; PAGE_BYTES as usize];
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..16 {
-            let at = random.below(PAGES) as u64 * PAGE_BYTES;
+            let at = random.index(PAGES) as u64 * PAGE_BYTES;
             file.write_all_at(&page, at)
                 .map_err(Failure::io("write to", &path))?;
         }
@@ -135,21 +135,21 @@ fn write_on(stand: &Stand, writer: u64, stop: &AtomicBool, written: &AtomicU64) 
     Ok(())
 }
 
-fn call_at_random(stand: &Stand, calls: u32, written: &AtomicU64) -> Outcome<()> {
-    let path = stand.device_node();
+fn call_at_random(bed: &TestBed, calls: u32, written: &AtomicU64) -> Outcome<()> {
+    let path = bed.device_node();
     let device = File::options().read(true).write(true).open(&path);
     let device = device.map_err(Failure::io("open", &path))?;
-    let mut random = Random::new(stand.seed);
+    let mut random = Random::new(bed.seed);
     let mut taken = 0;
     for call in 0..calls {
-        match random.below(3) {
-            0 => taken += u32::from(set(stand, &mut random).is_ok()),
-            1 => show(stand, &mut random)?,
+        match random.index(3) {
+            0 => taken += u32::from(set(bed, &mut random).is_ok()),
+            1 => show(bed, &mut random)?,
             _ => ask(&device, &mut random),
         }
         if call % 500 == 499 {
-            stand.set("scheduler", "none")?;
-            stand.set("scheduler", FRONTROW)?;
+            bed.set("scheduler", "none")?;
+            bed.set("scheduler", FRONTROW)?;
         }
     }
     require(taken > calls / 100, || {
@@ -162,32 +162,32 @@ fn call_at_random(stand: &Stand, calls: u32, written: &AtomicU64) -> Outcome<()>
 
 /// A random value: words, bytes, or more than a page.
 fn value(random: &mut Random) -> Vec<u8> {
-    match random.below(8) {
-        0 => (0..random.below(100))
-            .map(|_| random.below(256) as u8)
+    match random.index(8) {
+        0 => (0..random.index(100))
+            .map(|_| random.index(256) as u8)
             .collect(),
-        1 => vec![b'/'; random.below(6000)],
+        1 => vec![b'/'; random.index(6000)],
         2 => {
-            let lines = (0..random.below(60)).map(|_| "/torture/a\n");
+            let lines = (0..random.index(60)).map(|_| "/torture/a\n");
             lines.collect::<String>().into_bytes()
         }
         _ => {
-            let words = (0..1 + random.below(3)).map(|_| WORDS[random.below(WORDS.len())]);
+            let words = (0..1 + random.index(3)).map(|_| WORDS[random.index(WORDS.len())]);
             words.collect::<Vec<_>>().join("\n").into_bytes()
         }
     }
 }
 
-fn set(stand: &Stand, random: &mut Random) -> io::Result<()> {
-    let attribute = ATTRIBUTES[random.below(ATTRIBUTES.len())];
-    let path = stand.queue_attribute(&format!("iosched/{attribute}"));
+fn set(bed: &TestBed, random: &mut Random) -> io::Result<()> {
+    let attribute = ATTRIBUTES[random.index(ATTRIBUTES.len())];
+    let path = bed.queue_attribute(&format!("iosched/{attribute}"));
     fs::write(path, value(random))
 }
 
 /// Reads any attribute, which must be text at any time.
-fn show(stand: &Stand, random: &mut Random) -> Outcome<()> {
-    let attribute = ATTRIBUTES[random.below(ATTRIBUTES.len())];
-    let text = stand.get(&format!("iosched/{attribute}"))?;
+fn show(bed: &TestBed, random: &mut Random) -> Outcome<()> {
+    let attribute = ATTRIBUTES[random.index(ATTRIBUTES.len())];
+    let text = bed.get(&format!("iosched/{attribute}"))?;
     require(
         !text.is_empty() && text.len() <= PAGE_BYTES as usize,
         || format!("{attribute} shows {} bytes", text.len()),
@@ -196,19 +196,19 @@ fn show(stand: &Stand, random: &mut Random) -> Outcome<()> {
 
 /// Makes a random ioctl with a nearly valid structure, or with random bytes.
 fn ask(device: &File, random: &mut Random) {
-    let number = random.below(OPERATIONS) as u64;
-    let size = SIZES[random.below(SIZES.len())];
+    let number = random.index(OPERATIONS) as u64;
+    let size = SIZES[random.index(SIZES.len())];
     let request = (3 << 30) | (size << 16) | (MAGIC << 8) | number;
     let mut ranges = [0_u32; 64];
-    ranges.fill_with(|| random.below(2 * PAGES) as u32);
+    ranges.fill_with(|| random.index(2 * PAGES) as u32);
     let mut structure = [0_u32; 1024];
-    let is_wild = random.below(4) == 0;
+    let is_wild = random.index(4) == 0;
     for word in &mut structure {
-        *word = random.below(if is_wild { usize::MAX } else { 8 }) as u32;
+        *word = random.index(if is_wild { usize::MAX } else { 8 }) as u32;
     }
     if !is_wild {
         structure[0] = 1;
-        structure[1] = random.below(16) as u32;
+        structure[1] = random.index(16) as u32;
         let address = ranges.as_ptr() as u64;
         structure[2] = address as u32;
         structure[3] = (address >> 32) as u32;
@@ -219,15 +219,15 @@ fn ask(device: &File, random: &mut Random) {
     let _ = unsafe { libc::ioctl(device.as_raw_fd(), request, structure.as_mut_ptr()) };
 }
 
-fn holds_what_is_written(stand: &Stand) -> Outcome<()> {
-    let path = stand.device_node();
+fn holds_what_is_written(bed: &TestBed) -> Outcome<()> {
+    let path = bed.device_node();
     let failed = |action: &'static str| Failure::io(action, &path);
     let file = File::options().read(true).write(true).open(&path);
     let file = file.map_err(failed("open"))?;
     let written: Vec<u8> = (0..1 << 20).map(|it: u32| (it / 7) as u8).collect();
     file.write_all_at(&written, 0).map_err(failed("write to"))?;
     file.sync_all().map_err(failed("sync"))?;
-    crate::stand::write("/proc/sys/vm/drop_caches", "3")?;
+    crate::test_bed::drop_caches()?;
     let mut read = vec![0; written.len()];
     file.read_exact_at(&mut read, 0).map_err(failed("read"))?;
     require(read == written, || {

@@ -2,14 +2,14 @@
 
 use crate::failure::require;
 use crate::load::start_writeback;
-use crate::{Failure, Outcome, Stand};
-use device::PAGE_BYTES;
+use crate::{Failure, Outcome, TestBed};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
+use sys::device::PAGE_BYTES;
 
 /// Size of the backlog, whose requests are enough to put the awaited one far behind.
 pub(crate) const BACKLOG_BYTES: usize = 16 << 20;
@@ -54,8 +54,8 @@ pub(crate) fn queue(file: &File, path: &Path) -> Outcome<()> {
 }
 
 /// Starts background writeback of metadata, which are pages of the device.
-pub(crate) fn queue_metadata(stand: &Stand) -> Outcome<()> {
-    let node = stand.device_node();
+pub(crate) fn queue_metadata(bed: &TestBed) -> Outcome<()> {
+    let node = bed.device_node();
     let device = File::open(&node).map_err(Failure::io("open", &node))?;
     queue(&device, &node)
 }
@@ -92,13 +92,13 @@ pub(crate) fn awaited_behind_backlog(directory: &Path) -> Outcome<File> {
 /// Puts the block of the awaited file's inode under writeback after the backlog. The block is
 /// committed. All writes into the page cache precede the commit, since their times would keep the
 /// block in the journal.
-pub(crate) fn inode_behind_backlog(stand: &Stand, directory: &Path) -> Outcome<File> {
+pub(crate) fn inode_behind_backlog(bed: &TestBed, directory: &Path) -> Outcome<File> {
     let (backlog, awaited) = settled(directory)?;
     write(&backlog, directory, BACKLOG_BYTES)?;
     set_mode(&awaited, directory, 0o600)?;
     sync(&awaited, directory)?;
     queue(&backlog, directory)?;
-    queue_metadata(stand)?;
+    queue_metadata(bed)?;
     Ok(awaited)
 }
 
@@ -141,17 +141,17 @@ fn write_more(file: &File, at: u64) -> io::Result<bool> {
 
 /// Discards 8 GiB from `start` on, about half of the device's rest.
 fn discard_beyond(device: &File, start: u64) -> io::Result<()> {
-    device::discard(device, start, 8 << 30)
+    sys::device::discard(device, start, 8 << 30)
 }
 
 /// Allocates space that a full file system lacks, while the device discards blocks after its end.
 /// `end` is the end of the only file.
 pub(crate) fn allocate_during_discards(
-    stand: &Stand,
+    bed: &TestBed,
     (file, path): (&File, &Path),
     end: u64,
 ) -> Outcome<()> {
-    let node = stand.device_node();
+    let node = bed.device_node();
     let device = OpenOptions::new()
         .write(true)
         .open(&node)

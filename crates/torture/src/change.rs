@@ -1,12 +1,13 @@
 //! Changes of all settings while requests are in flight.
 
 use crate::failure::require;
-use crate::load::{Load, Random};
-use crate::stand::FRONTROW;
+use crate::load::Load;
+use crate::test_bed::FRONTROW;
 use crate::volume::Volume;
-use crate::{Outcome, Stand};
+use crate::{Outcome, TestBed};
 use std::thread;
 use std::time::Duration;
+use sys::random::Random;
 
 /// Number of switches of the scheduler.
 const SWITCHES: u32 = 200;
@@ -35,24 +36,24 @@ const SETTINGS: [(&str, &str, Option<i32>); 18] = [
     ("slice_us", "2500", None),
 ];
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    let volume = Volume::make(stand)?;
-    let load = Load::start(volume.path(), stand.seed);
-    let mut random = Random::new(stand.seed);
-    let others: Vec<_> = stand
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    let volume = Volume::make(bed)?;
+    let load = Load::start(volume.path(), bed.seed);
+    let mut random = Random::new(bed.seed);
+    let others: Vec<_> = bed
         .schedulers()?
         .into_iter()
         .filter(|name| name != FRONTROW)
         .collect();
-    for switch in 0..SWITCHES * stand.rounds {
+    for switch in 0..SWITCHES * bed.rounds {
         let index = switch as usize / 2;
         if switch % 2 == 0 {
-            stand.set("scheduler", &others[index % others.len()])?;
+            bed.set("scheduler", &others[index % others.len()])?;
         } else {
-            stand.set("scheduler", FRONTROW)?;
-            stand.set("nr_requests", TAGS[index % TAGS.len()])?;
-            change_setting(stand, SETTINGS[index % SETTINGS.len()])?;
-            let pause_ms = random.below(40) as u64;
+            bed.set("scheduler", FRONTROW)?;
+            bed.set("nr_requests", TAGS[index % TAGS.len()])?;
+            change_setting(bed, SETTINGS[index % SETTINGS.len()])?;
+            let pause_ms = random.index(40) as u64;
             thread::sleep(Duration::from_millis(pause_ms));
         }
         load.goes_on(1)?;
@@ -61,17 +62,17 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     volume.unmount()
 }
 
-fn change_setting(stand: &Stand, (name, value, wanted): (&str, &str, Option<i32>)) -> Outcome<()> {
+fn change_setting(bed: &TestBed, (name, value, wanted): (&str, &str, Option<i32>)) -> Outcome<()> {
     let name = format!("iosched/{name}");
-    let before = stand.get(&name)?;
-    let got = stand
+    let before = bed.get(&name)?;
+    let got = bed
         .try_set(&name, value)
         .err()
         .map(|error| error.raw_os_error().unwrap_or_default());
     require(got == wanted, || {
         format!("{name} answered '{value}' with error {got:?} instead of {wanted:?}")
     })?;
-    let after = stand.get(&name)?;
+    let after = bed.get(&name)?;
     require(wanted.is_none() || after == before, || {
         format!("{name} refused '{value}' and yet changed from '{before}' to '{after}'")
     })

@@ -7,14 +7,14 @@ mod snapshots;
 use crate::failure::require;
 use crate::load::Load;
 use crate::volume::{Layout as Made, Volume};
-use crate::{Failure, Outcome, Stand};
-use ::defrag::{Donor, Pace, Refusal, Remap, repair, swap};
-use device::Layout;
+use crate::{Failure, Outcome, TestBed};
+use ::layout::defrag::{Donor, Pace, Refusal, Remap, repair, swap};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
+use sys::device::Layout;
 
 /// Size of a file system that is quickly filled.
 const VOLUME_MIB: u32 = 24;
@@ -34,27 +34,27 @@ const MOVES: u32 = 6;
 /// Number of the load's operations between two moves.
 const BETWEEN: u64 = 20;
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     let made = Made {
         mib: Some(VOLUME_MIB),
         options: "discard",
         ..Made::DEFAULT
     };
-    let volume = Volume::with(stand, made)?;
-    let files = fragmented(volume.path(), stand.seed)?;
+    let volume = Volume::with(bed, made)?;
+    let files = fragmented(volume.path(), bed.seed)?;
     twice_is_identity(&files[0])?;
     become_whole(&files, None)?;
-    nothing_is_programmed(stand, volume.path())?;
-    refusals::run(stand, volume.path())?;
+    nothing_is_programmed(bed, volume.path())?;
+    refusals::run(bed, volume.path())?;
     volume.unmount()?;
-    is_clean(stand)?;
-    snapshots::run(stand, made)?;
+    is_clean(bed)?;
+    snapshots::run(bed, made)?;
     // The volume has space for the load.
-    let volume = Volume::make(stand)?;
-    physical::run(stand, volume.path())?;
-    moved_under_load(stand, volume.path())?;
+    let volume = Volume::make(bed)?;
+    physical::run(bed, volume.path())?;
+    moved_under_load(bed, volume.path())?;
     volume.unmount()?;
-    is_clean(stand)
+    is_clean(bed)
 }
 
 /// Content of a file of the trial.
@@ -164,8 +164,8 @@ fn twice_is_identity((path, bytes): &(PathBuf, Vec<u8>)) -> Outcome<()> {
 }
 
 /// On a device that remaps, the kernel's copy programs nothing.
-fn nothing_is_programmed(stand: &Stand, directory: &Path) -> Outcome<()> {
-    let failed = |error: ::defrag::Error| Failure::new(error.to_string());
+fn nothing_is_programmed(bed: &TestBed, directory: &Path) -> Outcome<()> {
+    let failed = |error: ::layout::defrag::Error| Failure::new(error.to_string());
     let remap = Remap::of(directory).map_err(failed)?;
     let remap = remap.ok_or_else(|| Failure::new("the device cannot remap"))?;
     let elided = || {
@@ -173,7 +173,7 @@ fn nothing_is_programmed(stand: &Stand, directory: &Path) -> Outcome<()> {
             .elided_pages()
             .map_err(Failure::io("count on", directory))
     };
-    let files = fragmented(directory, stand.seed + 1)?;
+    let files = fragmented(directory, bed.seed + 1)?;
     let before = elided()?;
     become_whole(&files, Some(&remap))?;
     let pages = (FILES * FILE_BYTES) as u64 / BLOCK_BYTES;
@@ -198,8 +198,7 @@ fn become_whole(files: &Files, remap: Option<&Remap>) -> Outcome<()> {
         )?;
         holds(path, bytes)?;
     }
-    fs::write("/proc/sys/vm/drop_caches", "3")
-        .map_err(Failure::io("drop", Path::new("the caches")))?;
+    crate::test_bed::drop_caches()?;
     files
         .iter()
         .try_for_each(|(path, bytes)| holds(path, bytes))
@@ -213,11 +212,11 @@ fn left(path: &Path, refusal: &Refusal) -> Failure {
 
 /// ext4/301 to 304: files are moved while threads write and check them, through the page cache and
 /// with O_DIRECT, and while one is truncated repeatedly.
-fn moved_under_load(stand: &Stand, directory: &Path) -> Outcome<()> {
-    let load = Load::start(directory, stand.seed);
+fn moved_under_load(bed: &TestBed, directory: &Path) -> Outcome<()> {
+    let load = Load::start(directory, bed.seed);
     load.goes_on(BETWEEN)?;
     let mut moves = 0;
-    for _ in 0..MOVES * stand.rounds {
+    for _ in 0..MOVES * bed.rounds {
         for name in ["buffered", "direct", "rewritten"] {
             moves += u32::from(move_somewhere(&directory.join(name))?);
         }
@@ -257,11 +256,11 @@ fn move_somewhere(path: &Path) -> Outcome<bool> {
 }
 
 /// Checks that e2fsck finds no error.
-pub(crate) fn is_clean(stand: &Stand) -> Outcome<()> {
+pub(crate) fn is_clean(bed: &TestBed) -> Outcome<()> {
     let done = Command::new("/bin/e2fsck")
         .args(["-f", "-n"])
-        .arg(stand.device_node())
-        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries)
+        .arg(bed.device_node())
+        .env("LD_LIBRARY_PATH", sys::arch::NATIVE.libraries)
         .output()
         .map_err(Failure::io("run", Path::new("/bin/e2fsck")))?;
     require(done.status.success(), || {

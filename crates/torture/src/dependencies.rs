@@ -1,4 +1,4 @@
-//! One wait of each kind behind a backlog of background writes. The scheduler must count it under
+//! One wait of each kind after a backlog of background writes. The scheduler must count it under
 //! its name, and promote the awaited request unless that promotion is off.
 
 use crate::backlog::{
@@ -8,17 +8,17 @@ use crate::backlog::{
 };
 use crate::failure::require;
 use crate::volume::{Layout, Volume};
-use crate::{Failure, Outcome, Stand};
-use device::PAGE_BYTES;
-use sched::{Counters, Dependency};
+use crate::{Failure, Outcome, TestBed};
+use module::sched::{Counters, Dependency};
 use std::path::Path;
+use sys::device::PAGE_BYTES;
 
 /// A way to make a task wait.
 struct Case {
     name: &'static str,
     dependency: Dependency,
     layout: Layout,
-    wait: fn(&Stand, &Path) -> Outcome<()>,
+    wait: fn(&TestBed, &Path) -> Outcome<()>,
 }
 
 const TRIES: usize = 5;
@@ -90,11 +90,11 @@ const CASES: [Case; 8] = [
     },
 ];
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    stand.replace_device(SLOW)?;
-    each_case(stand)?;
-    each_probe_was_hit(&stand.counters()?)?;
-    stand.replace_device("")
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    bed.replace_device(SLOW)?;
+    each_case(bed)?;
+    each_probe_was_hit(&bed.counters()?)?;
+    bed.replace_device("")
 }
 
 /// An fsync enters at least one of these; which ones are inlined depends on the kernel.
@@ -113,38 +113,38 @@ fn each_probe_was_hit(counters: &Counters) -> Outcome<()> {
     )
 }
 
-fn each_case(stand: &Stand) -> Outcome<()> {
+fn each_case(bed: &TestBed) -> Outcome<()> {
     for boost in ["all", "none"] {
-        stand.set("iosched/boost", boost)?;
+        bed.set("iosched/boost", boost)?;
         for case in &CASES {
-            let counted = case.until_somebody_waits(stand)?;
+            let counted = case.until_somebody_waits(bed)?;
             case.judge(&counted, boost == "all")
                 .map_err(|failure| Failure::new(format!("boost={boost}: {failure}")))?;
         }
     }
-    stand.set("iosched/boost", "all")
+    bed.set("iosched/boost", "all")
 }
 
 impl Case {
     /// Repeats the case until a task waits. On a starved machine the write may be done before the
     /// task begins to wait.
-    fn until_somebody_waits(&self, stand: &Stand) -> Outcome<Counters> {
-        let mut counted = self.perform(stand)?;
+    fn until_somebody_waits(&self, bed: &TestBed) -> Outcome<Counters> {
+        let mut counted = self.perform(bed)?;
         for _ in 1..TRIES {
             if counted.waits(self.dependency).waits > 0 {
                 break;
             }
-            counted = self.perform(stand)?;
+            counted = self.perform(bed)?;
         }
         Ok(counted)
     }
 
     /// Runs the case and returns what the scheduler counted.
-    fn perform(&self, stand: &Stand) -> Outcome<Counters> {
-        let volume = Volume::with(stand, self.layout)?;
-        let before = stand.counters()?;
-        (self.wait)(stand, volume.path())?;
-        let counted = stand.counters()?.since(&before);
+    fn perform(&self, bed: &TestBed) -> Outcome<Counters> {
+        let volume = Volume::with(bed, self.layout)?;
+        let before = bed.counters()?;
+        (self.wait)(bed, volume.path())?;
+        let counted = bed.counters()?.since(&before);
         volume.unmount()?;
         Ok(counted)
     }
@@ -176,41 +176,41 @@ impl Case {
     }
 }
 
-fn modify_page(_: &Stand, directory: &Path) -> Outcome<()> {
+fn modify_page(_: &TestBed, directory: &Path) -> Outcome<()> {
     let awaited = awaited_behind_backlog(directory)?;
     write(&awaited, directory, 1)
 }
 
-fn sync_file(_: &Stand, directory: &Path) -> Outcome<()> {
+fn sync_file(_: &TestBed, directory: &Path) -> Outcome<()> {
     let awaited = awaited_behind_backlog(directory)?;
     sync(&awaited, directory)
 }
 
-fn truncate_file(_: &Stand, directory: &Path) -> Outcome<()> {
+fn truncate_file(_: &TestBed, directory: &Path) -> Outcome<()> {
     let awaited = awaited_behind_backlog(directory)?;
     awaited
         .set_len(0)
         .map_err(Failure::io("truncate", directory))
 }
 
-fn modify_metadata(stand: &Stand, directory: &Path) -> Outcome<()> {
-    let awaited = inode_behind_backlog(stand, directory)?;
+fn modify_metadata(bed: &TestBed, directory: &Path) -> Outcome<()> {
+    let awaited = inode_behind_backlog(bed, directory)?;
     set_mode(&awaited, directory, 0o640)
 }
 
 /// The inode's block is under writeback when the inode has to be written.
-fn sync_metadata(stand: &Stand, directory: &Path) -> Outcome<()> {
+fn sync_metadata(bed: &TestBed, directory: &Path) -> Outcome<()> {
     let (backlog, awaited) = settled(directory)?;
     write(&backlog, directory, BACKLOG_BYTES)?;
     set_mode(&awaited, directory, 0o600)?;
     queue(&backlog, directory)?;
-    queue_metadata(stand)?;
+    queue_metadata(bed)?;
     set_mode(&awaited, directory, 0o640)?;
     sync(&awaited, directory)
 }
 
 /// A task that frees blocks waits until the device has discarded them.
-fn remove(_: &Stand, directory: &Path) -> Outcome<()> {
+fn remove(_: &TestBed, directory: &Path) -> Outcome<()> {
     let (backlog, awaited) = settled(directory)?;
     drop(awaited);
     write(&backlog, directory, BACKLOG_BYTES)?;
@@ -220,15 +220,15 @@ fn remove(_: &Stand, directory: &Path) -> Outcome<()> {
 }
 
 /// The sync of another file commits the transaction.
-fn commit(_: &Stand, directory: &Path) -> Outcome<()> {
+fn commit(_: &TestBed, directory: &Path) -> Outcome<()> {
     let other = commit_behind_backlog(directory)?;
     write(&other, directory, PAGE_BYTES)?;
     sync(&other, directory)
 }
 
-fn fill_up(stand: &Stand, directory: &Path) -> Outcome<()> {
+fn fill_up(bed: &TestBed, directory: &Path) -> Outcome<()> {
     let path = directory.join("all");
     let file = create(&path, PAGE_BYTES)?;
     let end = fill(&file, &path)?;
-    allocate_during_discards(stand, (&file, &path), end)
+    allocate_during_discards(bed, (&file, &path), end)
 }

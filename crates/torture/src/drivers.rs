@@ -3,9 +3,9 @@
 
 use crate::failure::require;
 use crate::load::Load;
-use crate::stand::{FRONTROW, is_debug_kernel, read};
+use crate::test_bed::{FRONTROW, is_debug_kernel, read};
 use crate::volume::{Kind, Layout, Volume};
-use crate::{Failure, Figure, Outcome, Stand};
+use crate::{Failure, Figure, Outcome, TestBed};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -86,21 +86,21 @@ const SMALL_BYTES: usize = 4096;
 const SECTOR_BYTES: u64 = 512;
 
 /// Runs one disk with one file system. Debug kernels lack the drivers.
-pub(crate) fn run_one(stand: &Stand) -> Outcome<()> {
+pub(crate) fn run_one(bed: &TestBed) -> Outcome<()> {
     if is_debug_kernel() {
         return Ok(());
     }
     let [first, ..] = &DISKS;
     let device = device_of(first)?;
     let device = device.ok_or_else(|| Failure::new(format!("{} is not there", first.name)))?;
-    let stand = Stand {
+    let bed = TestBed {
         device,
-        ..stand.clone()
+        ..bed.clone()
     };
-    on_disk(&stand, first, &[Kind::Ext4])
+    on_disk(&bed, first, &[Kind::Ext4])
 }
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     if is_debug_kernel() {
         return Ok(());
     }
@@ -110,12 +110,12 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
             continue;
         };
         found += 1;
-        let stand = Stand {
+        let bed = TestBed {
             device,
-            ..stand.clone()
+            ..bed.clone()
         };
         let failed = |failure: Failure| Failure::new(format!("{}: {failure}", disk.name));
-        on_disk(&stand, disk, &[Kind::Ext4, Kind::Xfs]).map_err(failed)?;
+        on_disk(&bed, disk, &[Kind::Ext4, Kind::Xfs]).map_err(failed)?;
     }
     // A kernel may lack one of the drivers, but not more.
     require(found >= DISKS.len() - 1, || {
@@ -135,29 +135,29 @@ fn device_of(disk: &Disk) -> Outcome<Option<String>> {
     Ok(None)
 }
 
-fn on_disk(stand: &Stand, disk: &Disk, kinds: &[Kind]) -> Outcome<()> {
-    stand.await_device()?;
-    let usual = Settings::of(stand)?;
+fn on_disk(bed: &TestBed, disk: &Disk, kinds: &[Kind]) -> Outcome<()> {
+    bed.await_device()?;
+    let usual = Settings::of(bed)?;
     for &kind in kinds {
         let layout = Layout {
             kind,
             ..Layout::DEFAULT
         };
-        let volume = Volume::with(stand, layout)?;
-        data_are_right(stand, volume.path())?;
+        let volume = Volume::with(bed, layout)?;
+        data_are_right(bed, volume.path())?;
         volume.unmount()?;
         let mut means_ms = BTreeMap::<String, Vec<f64>>::new();
-        for _ in 0..stand.rounds {
-            for scheduler in stand.schedulers()? {
-                let mean_ms = measure(stand, disk, layout, &scheduler)?;
+        for _ in 0..bed.rounds {
+            for scheduler in bed.schedulers()? {
+                let mean_ms = measure(bed, disk, layout, &scheduler)?;
                 means_ms.entry(scheduler).or_default().push(mean_ms);
             }
         }
         judge(&means_ms).map_err(|failure| Failure::new(format!("{}: {failure}", kind.name())))?;
     }
-    apply(stand, "none")?;
-    apply(stand, &usual.scheduler)?;
-    let now = Settings::of(stand)?;
+    apply(bed, "none")?;
+    apply(bed, &usual.scheduler)?;
+    let now = Settings::of(bed)?;
     require(now == usual, || {
         format!("it was left with {now:?} instead of {usual:?}")
     })
@@ -188,44 +188,44 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(stand: &Stand) -> Outcome<Settings> {
-        let offered = stand.get("scheduler")?;
+    fn of(bed: &TestBed) -> Outcome<Settings> {
+        let offered = bed.get("scheduler")?;
         let active = offered
             .split_whitespace()
             .find_map(|it| it.strip_prefix('[')?.strip_suffix(']'));
         Ok(Settings {
             scheduler: active.unwrap_or_default().to_owned(),
-            nr_requests: stand.get("nr_requests")?,
+            nr_requests: bed.get("nr_requests")?,
         })
     }
 }
 
-fn apply(stand: &Stand, scheduler: &str) -> Outcome<()> {
-    sched::policy::apply(Path::new("/"), &stand.device, scheduler)
+fn apply(bed: &TestBed, scheduler: &str) -> Outcome<()> {
+    module::sched::policy::apply(Path::new("/"), &bed.device, scheduler)
         .map(drop)
         .map_err(|error| Failure::new(error.to_string()))
 }
 
-fn data_are_right(stand: &Stand, directory: &Path) -> Outcome<()> {
-    let load = Load::start(directory, stand.seed);
-    let schedulers = stand.schedulers()?;
-    for switch in 0..SWITCHES * stand.rounds {
+fn data_are_right(bed: &TestBed, directory: &Path) -> Outcome<()> {
+    let load = Load::start(directory, bed.seed);
+    let schedulers = bed.schedulers()?;
+    for switch in 0..SWITCHES * bed.rounds {
         let other = &schedulers[switch as usize / 2 % schedulers.len()];
-        apply(stand, if switch % 2 == 0 { FRONTROW } else { other })?;
+        apply(bed, if switch % 2 == 0 { FRONTROW } else { other })?;
         load.goes_on(2)?;
     }
     load.end()
 }
 
 /// Mean time of an fsync, in milliseconds.
-fn measure(stand: &Stand, disk: &Disk, layout: Layout, scheduler: &str) -> Outcome<f64> {
-    let volume = Volume::with(stand, layout)?;
-    apply(stand, scheduler)?;
+fn measure(bed: &TestBed, disk: &Disk, layout: Layout, scheduler: &str) -> Outcome<f64> {
+    let volume = Volume::with(bed, layout)?;
+    apply(bed, scheduler)?;
     let stop = AtomicBool::new(false);
     let (fsyncs_ms, bytes_per_s) = thread::scope(|scope| {
         let writer = scope.spawn(|| stream(volume.path(), &stop));
         thread::sleep(WARM_UP);
-        let measured = fsyncs(stand, volume.path());
+        let measured = fsyncs(bed, volume.path());
         stop.store(true, Ordering::Relaxed);
         let ended = writer.join();
         ended
@@ -240,7 +240,7 @@ fn measure(stand: &Stand, disk: &Disk, layout: Layout, scheduler: &str) -> Outco
         ("fsync_worst_ms", "ms", worst_ms),
         ("disk_used", "1", bytes_per_s / BYTES_PER_S as f64),
     ] {
-        stand.tell(Figure {
+        bed.tell(Figure {
             workload: disk.name.to_owned(),
             load: layout.kind.name().to_owned(),
             policy: scheduler.to_owned(),
@@ -269,9 +269,9 @@ fn stream(directory: &Path, stop: &AtomicBool) -> Outcome<()> {
 
 /// Times in milliseconds to create a file, write a little and sync it. The second value is the
 /// disk's write rate meanwhile.
-fn fsyncs(stand: &Stand, directory: &Path) -> Outcome<(Vec<f64>, f64)> {
+fn fsyncs(bed: &TestBed, directory: &Path) -> Outcome<(Vec<f64>, f64)> {
     let begun = Instant::now();
-    let before = written_bytes(stand)?;
+    let before = written_bytes(bed)?;
     let mut all_ms = Vec::new();
     while begun.elapsed() < MEASURED || all_ms.len() < LEAST_FSYNCS {
         let path = directory.join(format!("small-{}", all_ms.len()));
@@ -286,10 +286,10 @@ fn fsyncs(stand: &Stand, directory: &Path) -> Outcome<(Vec<f64>, f64)> {
         file.sync_all().map_err(failed)?;
         all_ms.push(begun.elapsed().as_secs_f64() * 1e3);
     }
-    let bytes = written_bytes(stand)? - before;
+    let bytes = written_bytes(bed)? - before;
     Ok((all_ms, bytes as f64 / begun.elapsed().as_secs_f64()))
 }
 
-fn written_bytes(stand: &Stand) -> Outcome<u64> {
-    Ok(stand.statistics()?.written_bytes)
+fn written_bytes(bed: &TestBed) -> Outcome<u64> {
+    Ok(bed.statistics()?.written_bytes)
 }

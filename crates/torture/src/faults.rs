@@ -2,14 +2,14 @@
 
 use crate::failure::require;
 use crate::leak::no_allocation_is_lost;
-use crate::load::Random;
-use crate::stand::{FRONTROW, read, write};
-use crate::{Failure, Outcome, Stand, module};
+use crate::test_bed::{FRONTROW, read, write};
+use crate::{Failure, Outcome, TestBed, module};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use sys::random::Random;
 
 /// Settings of fault injection: allocations that may sleep fail, too, and no stacks are logged,
 /// since these would look like errors.
@@ -41,20 +41,20 @@ const MOST: u32 = 5000;
 /// one a random number is skipped, up to `nth` over this.
 const SKIPPED: u32 = 6;
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     if !Path::new(SETTINGS[0].0).exists() {
         return Ok(());
     }
     for (path, value) in SETTINGS {
         write(path, value)?;
     }
-    let mut random = Random::new(stand.seed);
-    for _ in 0..stand.rounds {
+    let mut random = Random::new(bed.seed);
+    for _ in 0..bed.rounds {
         filter("require", (0, u64::MAX))?;
         filter("reject", text_of(VMALLOC)?)?;
-        changes_fail(stand, &mut random)?;
+        changes_fail(bed, &mut random)?;
         filter("require", text_of(START)?)?;
-        starts_fail(stand, &mut random)?;
+        starts_fail(bed, &mut random)?;
     }
     no_allocation_is_lost()
 }
@@ -90,25 +90,25 @@ fn text_of(name: &str) -> Outcome<(u64, u64)> {
     range.ok_or_else(|| Failure::new(format!("{SYMBOLS} has no {name}")))
 }
 
-fn changes_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
+fn changes_fail(bed: &TestBed, random: &mut Random) -> Outcome<()> {
     one_after_another_fails(
         random,
         &CHANGE_ANSWERS,
-        &mut || stand.try_set("nr_requests", "700"),
-        &mut || stand.set("nr_requests", "16"),
+        &mut || bed.try_set("nr_requests", "700"),
+        &mut || bed.set("nr_requests", "16"),
     )?;
     one_after_another_fails(
         random,
         &CHANGE_ANSWERS,
-        &mut || stand.try_set("scheduler", FRONTROW),
-        &mut || stand.set("scheduler", "none"),
+        &mut || bed.try_set("scheduler", FRONTROW),
+        &mut || bed.set("scheduler", "none"),
     )
 }
 
 /// Lets allocations of a module's own start fail. Earlier ones are spared, since the kernel's
 /// tracing warns if memory is short there (`event_define_fields`).
-fn starts_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
-    for module in [stand.scheduler()?, stand.flash()?] {
+fn starts_fail(bed: &TestBed, random: &mut Random) -> Outcome<()> {
+    for module in [bed.scheduler()?, bed.flash()?] {
         let file = module::open(module)?;
         one_after_another_fails(
             random,
@@ -120,7 +120,7 @@ fn starts_fail(stand: &Stand, random: &mut Random) -> Outcome<()> {
             },
         )?;
     }
-    stand.prepare()
+    bed.prepare()
 }
 
 /// Runs `operation` repeatedly, with a later one of its allocations failing each time, until none
@@ -134,7 +134,7 @@ fn one_after_another_fails(
     let switch = FailNth::of_this_thread()?;
     let mut nth = 0;
     while nth < MOST {
-        nth += 1 + random.below((nth / SKIPPED + 1) as usize) as u32;
+        nth += 1 + random.index((nth / SKIPPED + 1) as usize) as u32;
         undo()?;
         switch.set(nth)?;
         let outcome = operation();

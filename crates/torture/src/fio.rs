@@ -2,7 +2,7 @@
 
 use crate::failure::require;
 use crate::volume::Volume;
-use crate::{Failure, Outcome, Stand};
+use crate::{Failure, Outcome, TestBed};
 use std::path::Path;
 use std::process::Command;
 
@@ -31,24 +31,24 @@ const FILE_JOBS: [(&str, &str); 4] = [
 /// Job on the bare device: each block is discarded and then written.
 const DEVICE_JOB: (&str, &str) = ("trimmed", "rw=randtrimwrite bs=64k ioengine=psync direct=1");
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    let volume = Volume::make(stand)?;
-    let mut command = fio(stand, 24);
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    let volume = Volume::make(bed)?;
+    let mut command = fio(bed, 24);
     command.arg(format!("--directory={}", volume.path().display()));
     for (name, options) in FILE_JOBS {
         job(&mut command, name, options);
     }
     succeeds(command)?;
     volume.unmount()?;
-    let mut command = fio(stand, 32);
-    command.arg(format!("--filename={}", stand.device_node().display()));
+    let mut command = fio(bed, 32);
+    command.arg(format!("--filename={}", bed.device_node().display()));
     job(&mut command, DEVICE_JOB.0, DEVICE_JOB.1);
     succeeds(command)
 }
 
 /// A fio command with the options of all jobs that verify.
-pub(crate) fn fio(stand: &Stand, mib: u32) -> Command {
-    let mut command = plain(stand, mib);
+pub(crate) fn fio(bed: &TestBed, mib: u32) -> Command {
+    let mut command = plain(bed, mib);
     command.args([
         "--verify=crc32c",
         "--verify_fatal=1",
@@ -59,14 +59,14 @@ pub(crate) fn fio(stand: &Stand, mib: u32) -> Command {
 }
 
 /// A fio command without verification.
-pub(crate) fn plain(stand: &Stand, mib: u32) -> Command {
+pub(crate) fn plain(bed: &TestBed, mib: u32) -> Command {
     let mut command = Command::new(FIO);
     command
         .args(["--thread", "--group_reporting"])
-        .arg(format!("--randseed={}", stand.seed))
-        .arg(format!("--size={}M", mib * stand.rounds))
+        .arg(format!("--randseed={}", bed.seed))
+        .arg(format!("--size={}M", mib * bed.rounds))
         .current_dir("/tmp")
-        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries);
+        .env("LD_LIBRARY_PATH", sys::arch::NATIVE.libraries);
     command
 }
 

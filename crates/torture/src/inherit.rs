@@ -7,18 +7,18 @@ use crate::backlog::{
 };
 use crate::failure::require;
 use crate::volume::{Layout, Volume};
-use crate::{Failure, Outcome, Stand};
-use device::PAGE_BYTES;
+use crate::{Failure, Outcome, TestBed};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use sys::device::PAGE_BYTES;
 
 /// A way for a task to wait for another task's write.
 struct Way {
     name: &'static str,
     layout: Layout,
     /// Queues a backlog, and after it the awaited write; returns the file to wait with.
-    prepare: fn(&Stand, &Path) -> Outcome<File>,
+    prepare: fn(&TestBed, &Path) -> Outcome<File>,
     wait: fn(&File, &Path) -> Outcome<()>,
 }
 
@@ -67,18 +67,18 @@ const WAYS: [Way; 5] = [
     },
 ];
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    stand.replace_device(SLOW)?;
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    bed.replace_device(SLOW)?;
     for name in [FRONT, BEHIND] {
         let place = directory(name);
         fs::create_dir_all(&place).map_err(Failure::io("make", &place))?;
     }
     for way in &WAYS {
-        let plain = way.takes(stand, false)?;
-        let lent = way.takes(stand, true)?;
+        let plain = way.takes(bed, false)?;
+        let lent = way.takes(bed, true)?;
         require(lent.as_secs_f64() <= MOST * plain.as_secs_f64(), || {
             format!(
-                "{}: it took {lent:?} in front, and {plain:?} without",
+                "{}: it took {lent:?} with a foreground, and {plain:?} without",
                 way.name
             )
         })?;
@@ -87,7 +87,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
         let place = directory(name);
         fs::remove_dir(&place).map_err(Failure::io("remove", &place))?;
     }
-    stand.replace_device("")
+    bed.replace_device("")
 }
 
 fn directory(cgroup: &str) -> PathBuf {
@@ -103,26 +103,26 @@ fn enter(cgroup: &str) -> Outcome<()> {
 impl Way {
     /// Time of the wait. With `is_lent` the waiter is in the foreground, the writer in the
     /// background, and promotion is on.
-    fn takes(&self, stand: &Stand, is_lent: bool) -> Outcome<Duration> {
-        let volume = Volume::with(stand, self.layout)?;
-        stand.set("iosched/boost", if is_lent { "all" } else { "none" })?;
+    fn takes(&self, bed: &TestBed, is_lent: bool) -> Outcome<Duration> {
+        let volume = Volume::with(bed, self.layout)?;
+        bed.set("iosched/boost", if is_lent { "all" } else { "none" })?;
         if is_lent {
-            stand.set("iosched/foreground", &format!("/{FRONT}"))?;
-            stand.set("iosched/background", &format!("/{BEHIND}"))?;
+            bed.set("iosched/foreground", &format!("/{FRONT}"))?;
+            bed.set("iosched/background", &format!("/{BEHIND}"))?;
         }
-        let took = self.waited(stand, volume.path());
+        let took = self.waited(bed, volume.path());
         enter("")?;
         for list in ["foreground", "background"] {
-            stand.set(&format!("iosched/{list}"), "none")?;
+            bed.set(&format!("iosched/{list}"), "none")?;
         }
-        stand.set("iosched/boost", "all")?;
+        bed.set("iosched/boost", "all")?;
         volume.unmount()?;
         took
     }
 
-    fn waited(&self, stand: &Stand, directory: &Path) -> Outcome<Duration> {
+    fn waited(&self, bed: &TestBed, directory: &Path) -> Outcome<Duration> {
         enter(BEHIND)?;
-        let file = (self.prepare)(stand, directory)?;
+        let file = (self.prepare)(bed, directory)?;
         enter(FRONT)?;
         let begun = Instant::now();
         (self.wait)(&file, directory)?;

@@ -2,12 +2,11 @@
 //! files, and padding is read but does not stay in memory.
 
 use crate::failure::require;
-use crate::stand::write;
 use crate::trace::Tracing;
 use crate::volume::Volume;
-use crate::{Failure, Outcome, Stand};
+use crate::{Failure, Outcome, TestBed};
 use ::launch::load::{Source, send};
-use ::launch::plan::{Ground, Joining, Request, layout};
+use ::launch::plan::{DevicePieces, Joining, Request, layout};
 use ::launch::profile::{PAGE_BYTES, Pages, Profile, ProfiledFile, Timing};
 use ::launch::{Identity, Latency, WorkingSet, residency};
 use std::fs::{self, File, OpenOptions};
@@ -22,19 +21,19 @@ const FILE_PAGES: u64 = 12;
 /// Pages of each file in the profile, with gaps at the begin, in the middle and at the end.
 const PAGES: [Pages; 2] = [Pages { first: 2, count: 3 }, Pages { first: 7, count: 4 }];
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    let volume = Volume::make(stand)?;
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    let volume = Volume::make(bed)?;
     let profile = profile(&volume)?;
     // The first asynchronous direct read of a mount creates a workqueue (sb_init_dio_done_wq(), for
     // reads since 6.19). That sleeps, and sends the earlier reads of its batch alone.
     for (_, joining, most) in plans() {
-        load(stand, &profile, &joining, most)?;
+        load(bed, &profile, &joining, most)?;
     }
-    for scheduler in stand.schedulers()? {
-        stand.set("scheduler", &scheduler)?;
+    for scheduler in bed.schedulers()? {
+        bed.set("scheduler", &scheduler)?;
         for (name, joining, most) in plans() {
             let failed = |failure: Failure| Failure::new(format!("{scheduler}, {name}: {failure}"));
-            try_one(stand, &profile, &joining, most).map_err(failed)?;
+            try_one(bed, &profile, &joining, most).map_err(failed)?;
         }
     }
     volume.unmount()
@@ -84,12 +83,12 @@ fn profile(volume: &Volume) -> Outcome<Profile> {
     })
 }
 
-fn try_one(stand: &Stand, profile: &Profile, joining: &Joining, most: usize) -> Outcome<()> {
+fn try_one(bed: &TestBed, profile: &Profile, joining: &Joining, most: usize) -> Outcome<()> {
     let Loaded {
         planned,
         reads,
         set,
-    } = load(stand, profile, joining, most)?;
+    } = load(bed, profile, joining, most)?;
     compare(&planned, &reads)?;
     set.files
         .iter()
@@ -103,21 +102,21 @@ struct Loaded {
     set: WorkingSet,
 }
 
-fn load(stand: &Stand, profile: &Profile, joining: &Joining, most: usize) -> Outcome<Loaded> {
-    write("/proc/sys/vm/drop_caches", "3")?;
+fn load(bed: &TestBed, profile: &Profile, joining: &Joining, most: usize) -> Outcome<Loaded> {
+    crate::test_bed::drop_caches()?;
     let set = WorkingSet::open(&profile.files);
     require(set.dropped.is_empty(), || format!("{:?}", set.dropped))?;
-    let mut grounds = set.grounds().into_values();
-    let ground = Ground {
+    let mut devices = set.by_device().into_values();
+    let on_device = DevicePieces {
         readable: true,
-        ..grounds.next().unwrap_or_default()
+        ..devices.next().unwrap_or_default()
     };
-    let planned = layout(ground, joining);
+    let planned = layout(on_device, joining);
     require(planned.len() <= most, || {
         format!("{} requests are planned, and not {most}", planned.len())
     })?;
 
-    let node = stand.device_node();
+    let node = bed.device_node();
     let device = OpenOptions::new()
         .read(true)
         .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)

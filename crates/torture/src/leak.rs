@@ -3,9 +3,9 @@
 use crate::failure::require;
 use crate::load::start_writeback;
 use crate::pressure::meminfo_kib;
-use crate::stand::{KMEMLEAK, read, write};
+use crate::test_bed::{KMEMLEAK, read, write};
 use crate::volume::{Layout, Volume};
-use crate::{Failure, Outcome, Stand, module};
+use crate::{Failure, Outcome, TestBed, module};
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -27,21 +27,21 @@ const SERIES: u32 = 4;
 /// Kernel memory in /proc/meminfo that is neither page cache nor reclaimable.
 const COUNTERS: [&str; 3] = ["SUnreclaim", "VmallocUsed", "Percpu"];
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    cycle(stand, WARM_UP)?;
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    cycle(bed, WARM_UP)?;
     if knows_exactly() {
         no_allocation_is_lost()?;
     } else {
-        memory_comes_back(stand)?;
+        memory_comes_back(bed)?;
     }
-    stand.prepare()
+    bed.prepare()
 }
 
-fn memory_comes_back(stand: &Stand) -> Outcome<()> {
+fn memory_comes_back(bed: &TestBed) -> Outcome<()> {
     let mut kept = Ok(());
     for _ in 0..SERIES {
         let before = used_kib()?;
-        cycle(stand, CYCLES * stand.rounds)?;
+        cycle(bed, CYCLES * bed.rounds)?;
         kept = compare(&before, &used_kib()?);
         if kept.is_ok() {
             break;
@@ -50,39 +50,39 @@ fn memory_comes_back(stand: &Stand) -> Outcome<()> {
     kept
 }
 
-fn cycle(stand: &Stand, times: u32) -> Outcome<()> {
+fn cycle(bed: &TestBed, times: u32) -> Outcome<()> {
     for _ in 0..times {
-        stand.prepare()?;
-        use_once(stand)?;
-        module::unload(stand.flash()?)?;
-        module::unload(stand.scheduler()?)?;
+        bed.prepare()?;
+        use_once(bed)?;
+        module::unload(bed.flash()?)?;
+        module::unload(bed.scheduler()?)?;
     }
     Ok(())
 }
 
 /// Uses the modules so that they make all their allocations.
-fn use_once(stand: &Stand) -> Outcome<()> {
+fn use_once(bed: &TestBed) -> Outcome<()> {
     let layout = Layout {
         mib: Some(64),
         options: "discard",
         ..Layout::DEFAULT
     };
-    let volume = Volume::with(stand, layout)?;
+    let volume = Volume::with(bed, layout)?;
     let path = volume.path().join("file");
     fs::write(&path, vec![7; 1 << 20]).map_err(Failure::io("write", &path))?;
     let file = fs::File::open(&path).map_err(Failure::io("open", &path))?;
     start_writeback(&file).map_err(Failure::io("start writeback of", &path))?;
     drop(file);
-    stand.set("nr_requests", "1024")?;
+    bed.set("nr_requests", "1024")?;
     fs::remove_file(&path).map_err(Failure::io("delete", &path))?;
-    stand.set("scheduler", "none")?;
-    stand.set("scheduler", "frontrow")?;
+    bed.set("scheduler", "none")?;
+    bed.set("scheduler", "frontrow")?;
     volume.unmount()
 }
 
 /// Used kernel memory in KiB, after caches were dropped.
 fn used_kib() -> Outcome<Vec<u64>> {
-    write("/proc/sys/vm/drop_caches", "3")?;
+    crate::test_bed::drop_caches()?;
     // RCU frees memory with a delay.
     thread::sleep(Duration::from_millis(500));
     COUNTERS.iter().map(|name| meminfo_kib(name)).collect()
@@ -102,7 +102,7 @@ fn compare(before: &[u64], after: &[u64]) -> Outcome<()> {
         .filter(|line| line.contains("frontrow_iosched") || line.contains("simflash"));
     ours.next().map_or(Ok(()), |line| {
         Err(Failure::new(format!(
-            "a module has gone and left memory behind: {line}"
+            "an unloaded module has leaked memory: {line}"
         )))
     })
 }
@@ -127,6 +127,6 @@ pub(crate) fn no_allocation_is_lost() -> Outcome<()> {
         thread::sleep(Duration::from_secs(6));
     }
     Err(Failure::new(format!(
-        "nobody refers any more to what was allocated so:\n{lost}"
+        "kmemleak reports unreferenced allocations:\n{lost}"
     )))
 }

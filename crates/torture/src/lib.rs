@@ -33,7 +33,7 @@ mod removal;
 mod requeue;
 mod share;
 mod stacked;
-mod stand;
+mod test_bed;
 mod trace;
 mod unload;
 mod volume;
@@ -41,7 +41,7 @@ mod waits;
 
 pub use drivers::{BYTES_PER_S, DISKS, Disk};
 pub use failure::Failure;
-pub use stand::Stand;
+pub use test_bed::TestBed;
 
 /// Line that a trial writes to the kernel's log before it removes the device. From here to
 /// [`IO_ERRORS_END`] errors of I/O are expected.
@@ -96,7 +96,7 @@ pub struct Trial {
     pub clock: Clock,
     /// Modules of the kernel that it needs, with their parameters; a kernel may have them built in.
     pub modules: &'static [&'static str],
-    run: fn(&Stand) -> Outcome<()>,
+    run: fn(&TestBed) -> Outcome<()>,
 }
 
 /// All trials, in the order in which one guest runs them.
@@ -110,7 +110,7 @@ pub const TRIALS: [Trial; 25] = [
     },
     Trial {
         name: "inheritance",
-        title: "what somebody behind has written goes early where who is in front waits for it",
+        title: "a background task's write is served early if a foreground task waits for it",
         clock: Clock::Instructions,
         modules: &[],
         run: inherit::run,
@@ -257,7 +257,7 @@ pub const TRIALS: [Trial; 25] = [
     },
     Trial {
         name: "leak",
-        title: "loading, using and unloading the modules leaves no memory behind",
+        title: "loading, using and unloading the modules leaks no memory",
         clock: Clock::TwoCpusInTurn,
         modules: &[],
         run: leak::run,
@@ -290,12 +290,12 @@ pub fn find(name: &str) -> Result<&'static Trial, String> {
 }
 
 impl Trial {
-    /// Brings the stand into its initial state, and runs the trial.
+    /// Brings the test bed into its initial state, and runs the trial.
     ///
     /// # Errors
     /// A sentence that says what the modules did not withstand.
-    pub fn run(&self, stand: &Stand) -> Result<(), Failure> {
-        stand.prepare()?;
-        (self.run)(stand)
+    pub fn run(&self, bed: &TestBed) -> Result<(), Failure> {
+        bed.prepare()?;
+        (self.run)(bed)
     }
 }

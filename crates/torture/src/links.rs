@@ -4,17 +4,17 @@
 use crate::backlog::{create, sync};
 use crate::failure::require;
 use crate::recording::{Recorded, Recording, failed};
-use crate::stand::is_debug_kernel;
+use crate::test_bed::is_debug_kernel;
 use crate::volume::{Layout, Volume};
-use crate::{Failure, Outcome, Stand, fio, stand};
-use device::PAGE_BYTES;
+use crate::{Failure, Outcome, TestBed, fio, test_bed};
 use rusqlite::params;
+use rustix::fs::Advice;
 use std::fs;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
 use std::time::Instant;
+use sys::device::PAGE_BYTES;
 
 /// Jobs that run at once on files of [`FILE_MIB`].
 const JOBS: [(&str, &str); 5] = [
@@ -42,21 +42,21 @@ const FILE_MIB: u32 = 2;
 const ROUNDS: usize = 12;
 const WAITER: &str = "waiter";
 
-/// Promised shares (docs/iopro.md).
+/// Promised shares (docs/iopro-linking.md).
 const LEAST_LINKED: f64 = 0.999;
 const LEAST_CLASSIFIED: f64 = 0.98;
 const MOST_OTHER: f64 = 0.02;
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     let volume = Volume::with(
-        stand,
+        bed,
         Layout {
             options: "discard",
             ..Layout::DEFAULT
         },
     )?;
     let recording = Recording::start()?;
-    let blocked_ns = mix(stand, volume.path());
+    let blocked_ns = mix(bed, volume.path());
     rustix::fs::sync();
     let recorded = recording.finish()?;
     judge(&recorded, blocked_ns?)?;
@@ -64,13 +64,13 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
 }
 
 /// Runs the mix; returns the waiter's time off the CPU, if the kernel keeps schedstats.
-fn mix(stand: &Stand, directory: &Path) -> Outcome<Option<u64>> {
+fn mix(bed: &TestBed, directory: &Path) -> Outcome<Option<u64>> {
     thread::scope(|scope| {
         let waiter = thread::Builder::new()
             .name(WAITER.to_owned())
             .spawn_scoped(scope, || waits(directory))
             .map_err(Failure::io("start", Path::new(WAITER)))?;
-        let mut command = fio::plain(stand, FILE_MIB);
+        let mut command = fio::plain(bed, FILE_MIB);
         command.arg(format!("--directory={}", directory.display()));
         for (name, options) in JOBS {
             fio::job(&mut command, name, options);
@@ -104,8 +104,7 @@ fn one_round(directory: &Path, round: usize) -> Outcome<()> {
     fs::create_dir(&own).map_err(Failure::io("make", &own))?;
     let file = create(&path, 8 * PAGE_BYTES)?;
     sync(&file, &path)?;
-    // SAFETY: the call takes no pointers; zero bytes mean up to the file's end.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
     let mut page = [0; PAGE_BYTES];
     file.read_exact_at(&mut page, 0)
         .map_err(Failure::io("read", &path))?;
@@ -128,7 +127,7 @@ fn ran_ns() -> Outcome<Option<u64>> {
     }
     // The yield adds the time since the last switch to the statistics.
     rustix::thread::sched_yield();
-    let text = stand::read("/proc/thread-self/schedstat")?;
+    let text = test_bed::read("/proc/thread-self/schedstat")?;
     let numbers: Option<Vec<u64>> = text
         .split_whitespace()
         .take(2)

@@ -2,16 +2,17 @@
 //! exist, and removed cgroups are freed.
 
 use crate::failure::require;
-use crate::load::{Load, Random};
-use crate::stand::{is_debug_kernel, read};
+use crate::load::Load;
+use crate::test_bed::{is_debug_kernel, read};
 use crate::volume::Volume;
-use crate::{Failure, Outcome, Stand};
+use crate::{Failure, Outcome, TestBed};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
+use sys::random::Random;
 
 const WRITES: u32 = 2000;
 const WRITES_DEBUG: u32 = 400;
@@ -30,10 +31,10 @@ const LISTS: [(&str, &str); 3] = [("foreground", ""), ("background", ""), ("visi
 /// Longest time until a removed cgroup that was referenced is freed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    let volume = Volume::make(stand)?;
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    let volume = Volume::make(bed)?;
     fs::create_dir_all(directory(LASTING)).map_err(Failure::io("make", &directory(LASTING)))?;
-    let load = Load::start(volume.path(), stand.seed);
+    let load = Load::start(volume.path(), bed.seed);
     let dying = dying_cgroups()?;
     let stop = AtomicBool::new(false);
     let removed = AtomicU64::new(0);
@@ -44,7 +45,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
                 scope.spawn(move || come_and_go(user, stop, removed))
             })
             .collect();
-        let written = write_lists(stand, &removed);
+        let written = write_lists(bed, &removed);
         stop.store(true, Ordering::Relaxed);
         users.into_iter().fold(written, |outcome, user| {
             let panicked = |_| Err(Failure::new("a user panicked"));
@@ -55,7 +56,7 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     load.goes_on(1)?;
     load.end()?;
     for (list, _) in LISTS {
-        stand.set(&format!("iosched/{list}"), "none")?;
+        bed.set(&format!("iosched/{list}"), "none")?;
     }
     for index in 0..VOLATILE {
         remove(&volatile(index))?;
@@ -77,7 +78,7 @@ fn volatile(index: usize) -> String {
 fn come_and_go(user: u64, stop: &AtomicBool, removed: &AtomicU64) -> Outcome<()> {
     let mut random = Random::new(user);
     while !stop.load(Ordering::Relaxed) {
-        let cgroup = volatile(random.below(VOLATILE));
+        let cgroup = volatile(random.index(VOLATILE));
         match fs::create_dir(directory(&cgroup)) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 remove(&cgroup)?;
@@ -99,30 +100,30 @@ fn remove(cgroup: &str) -> Outcome<()> {
     }
 }
 
-fn write_lists(stand: &Stand, removed: &AtomicU64) -> Outcome<()> {
-    let mut random = Random::new(stand.seed);
+fn write_lists(bed: &TestBed, removed: &AtomicU64) -> Outcome<()> {
+    let mut random = Random::new(bed.seed);
     let mut incomplete = 0;
     let writes = match is_debug_kernel() {
         true => WRITES_DEBUG,
         false => WRITES,
     };
-    for _ in 0..writes * stand.rounds {
-        let (list, share) = LISTS[random.below(LISTS.len())];
+    for _ in 0..writes * bed.rounds {
+        let (list, share) = LISTS[random.index(LISTS.len())];
         let list = format!("iosched/{list}");
         let mut lines: Vec<_> = (0..NAMED)
-            .map(|_| format!("{share}{}", volatile(random.below(VOLATILE))))
+            .map(|_| format!("{share}{}", volatile(random.index(VOLATILE))))
             .collect();
         let lasting = format!("{share}{LASTING}");
-        lines.insert(random.below(NAMED + 1), lasting.clone());
-        stand.set(&list, &lines.join("\n"))?;
-        let held = stand.get(&list)?;
+        lines.insert(random.index(NAMED + 1), lasting.clone());
+        bed.set(&list, &lines.join("\n"))?;
+        let held = bed.get(&list)?;
         require(held.lines().any(|line| line == lasting), || {
             format!("{list} took '{lines:?}' and holds '{held}'")
         })?;
         incomplete += u32::from(held.lines().count() < lines.len());
     }
     // A list without any existing cgroup is an error.
-    let answer = stand.try_set("iosched/foreground", "/torture-nowhere");
+    let answer = bed.try_set("iosched/foreground", "/torture-nowhere");
     let error = answer.err().and_then(|error| error.raw_os_error());
     require(error == Some(libc::ENOENT), || {
         format!("a cgroup that never was is answered with {error:?}")

@@ -3,7 +3,7 @@
 
 use crate::failure::require;
 use crate::{Failure, Outcome};
-use device::{PAGE_BYTES, Pages};
+use rustix::fs::Advice;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use sys::device::{PAGE_BYTES, Pages};
+use sys::random::Random;
 
 /// Most pages of one write.
 const RUN_PAGES: usize = 32;
@@ -21,27 +23,6 @@ const RUN_PAGES: usize = 32;
 const BUFFERED_PAGES: usize = 3072;
 const DIRECT_PAGES: usize = 1024;
 const REWRITTEN_PAGES: usize = 512;
-
-/// The generator splitmix64.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
 
 /// Threads that write and check until they are told to end.
 pub(crate) struct Load {
@@ -166,9 +147,9 @@ impl<'a> Checked<'a> {
     }
 
     fn run(&self, random: &mut Random) -> (usize, usize) {
-        let first = random.below(self.generations.len());
+        let first = random.index(self.generations.len());
         let most = RUN_PAGES.min(self.generations.len() - first);
-        (first, 1 + random.below(most))
+        (first, 1 + random.index(most))
     }
 
     fn write(&mut self, first: usize, pages: usize) -> Outcome<()> {
@@ -207,8 +188,7 @@ impl<'a> Checked<'a> {
     /// Reads and checks all pages from the device.
     fn read_all_from_device(&mut self) -> Outcome<()> {
         self.sync()?;
-        // SAFETY: the call takes no pointers.
-        unsafe { libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
         let pages = self.generations.len();
         for first in (0..pages).step_by(RUN_PAGES) {
             self.read(first, RUN_PAGES.min(pages - first))?;
@@ -220,7 +200,7 @@ impl<'a> Checked<'a> {
 fn fill(bytes: &mut [u8], seed: u64, page: usize, generation: u32) {
     let mut random = Random::new(seed ^ (page as u64) << 24 ^ u64::from(generation));
     for word in bytes.chunks_exact_mut(8) {
-        word.copy_from_slice(&random.next().to_le_bytes());
+        word.copy_from_slice(&random.next_u64().to_le_bytes());
     }
 }
 
@@ -231,10 +211,10 @@ fn buffered(worker: &Worker) -> Outcome<()> {
     while worker.goes_on() {
         let (first, pages) = file.run(&mut random);
         file.write(first, pages)?;
-        if random.below(16) == 0 {
+        if random.index(16) == 0 {
             file.sync()?;
         }
-        if random.below(8) == 0 {
+        if random.index(8) == 0 {
             let (first, pages) = file.run(&mut random);
             file.read(first, pages)?;
         }
@@ -248,7 +228,7 @@ fn direct(worker: &Worker) -> Outcome<()> {
     let mut file = Checked::new(worker, worker.open(libc::O_DIRECT)?, DIRECT_PAGES)?;
     while worker.goes_on() {
         let (first, pages) = file.run(&mut random);
-        match random.below(2) {
+        match random.index(2) {
             0 => file.write(first, pages)?,
             _ => file.read(first, pages)?,
         }
@@ -263,7 +243,7 @@ fn rewritten(worker: &Worker) -> Outcome<()> {
     let mut file = Checked::new(worker, worker.open(0)?, REWRITTEN_PAGES)?;
     while worker.goes_on() {
         start_writeback(&file.file).map_err(worker.failed("start writeback of"))?;
-        if random.below(4) > 0 {
+        if random.index(4) > 0 {
             let (first, pages) = file.run(&mut random);
             file.write(first, pages)?;
             continue;
@@ -283,12 +263,12 @@ fn churn(worker: &Worker) -> Outcome<()> {
     while worker.goes_on() {
         let file = worker.open(0)?;
         fill(&mut bytes, worker.seed, 0, 0);
-        for _ in 0..1 + random.below(8) {
+        for _ in 0..1 + random.index(8) {
             let at = file.metadata().map_err(worker.failed("look at"))?.len();
             file.write_all_at(&bytes, at)
                 .map_err(worker.failed("write"))?;
         }
-        if random.below(2) == 0 {
+        if random.index(2) == 0 {
             file.sync_all().map_err(worker.failed("sync"))?;
         }
         drop(file);

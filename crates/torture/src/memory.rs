@@ -1,8 +1,7 @@
 //! Memory that is charged to a cgroup, and a swap file for it.
 
 use crate::backlog::sync;
-use crate::{Failure, Outcome, stand};
-use device::PAGE_BYTES;
+use crate::{Failure, Outcome, test_bed};
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -10,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr;
+use sys::device::PAGE_BYTES;
 
 const SWAP_MAGIC: &[u8] = b"SWAPSPACE2";
 
@@ -83,8 +83,8 @@ impl Drop for Swap {
 /// Runs `work` with all of this process in the cgroup: pages are charged to the cgroup of their
 /// first user.
 pub(crate) fn charged_to(cgroup: &str, work: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
-    stand::write(&format!("{cgroup}/cgroup.procs"), "0")?;
+    test_bed::write(&format!("{cgroup}/cgroup.procs"), "0")?;
     let done = work();
-    stand::write("/sys/fs/cgroup/cgroup.procs", "0")?;
+    test_bed::write("/sys/fs/cgroup/cgroup.procs", "0")?;
     done
 }

@@ -2,16 +2,17 @@
 //! of the class table.
 
 use crate::failure::require;
-use crate::load::{Random, start_writeback};
+use crate::load::start_writeback;
 use crate::trace::{Class, Dispatch, Events, Tracing};
 use crate::volume::Volume;
-use crate::{Failure, Outcome, Stand};
-use device::{PAGE_BYTES, Pages};
+use crate::{Failure, Outcome, TestBed};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::thread;
+use sys::device::{PAGE_BYTES, Pages};
+use sys::random::Random;
 
 const BACKLOG_PAGES: usize = 8192;
 const AWAITED_PAGES: usize = 256;
@@ -33,11 +34,11 @@ const ISSUED_LATE_ONE_IN: usize = 20;
 /// wait.
 const TRIES: u64 = 5;
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    let volume = Volume::make(stand)?;
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    let volume = Volume::make(bed)?;
     let mut outcome = Ok(());
     for attempt in 0..TRIES {
-        let events = trace(stand.seed + attempt, volume.path())?;
+        let events = trace(bed.seed + attempt, volume.path())?;
         outcome = in_order(&events)?.was_a_test(&events.dispatches);
         if outcome.is_ok() {
             break;
@@ -107,7 +108,7 @@ fn direct(directory: &Path, seed: u64, writes: bool) -> Outcome<()> {
     let mut random = Random::new(seed);
     let mut buffer = Pages::zeroed(4 * PAGE_BYTES);
     for _ in 0..REQUESTS {
-        let at = (random.below(DIRECT_PAGES - 4) * PAGE_BYTES) as u64;
+        let at = (random.index(DIRECT_PAGES - 4) * PAGE_BYTES) as u64;
         match writes {
             true => file.write_all_at(&buffer, at),
             false => file.read_exact_at(&mut buffer, at),

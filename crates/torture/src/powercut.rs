@@ -1,14 +1,14 @@
 //! Power cuts while files are moved by remapping, and recovery.
 //!
-//! `frontrow lab powercut` cuts at every operation, on the host. This trial runs a sample of these
+//! `frontrow-lab powercut` cuts at every operation, on the host. This trial runs a sample of these
 //! from end to end, with the kernel's own recovery.
 
 use crate::defrag::{Files, fragmented, holds, is_clean};
 use crate::failure::require;
 use crate::power::Power;
 use crate::volume::{Kind, Layout as Made, Volume};
-use crate::{Failure, IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, Stand, stand};
-use ::defrag::{Pace, Remap, repair, settle};
+use crate::{Failure, IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, TestBed, test_bed};
+use ::layout::defrag::{Pace, Remap, repair, settle};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -25,13 +25,13 @@ const MADE: Made = Made {
 /// Number of programs and erases between the first move and each cut.
 const CUTS: [u64; 6] = [1, 2, 3, 5, 8, 12];
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    stand.replace_device(DEVICE)?;
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    bed.replace_device(DEVICE)?;
     let mut midway = 0;
     for operations in CUTS {
-        for round in 0..u64::from(stand.rounds) {
-            let seed = stand.seed + round;
-            let came = cut(stand, operations, seed)
+        for round in 0..u64::from(bed.rounds) {
+            let seed = bed.seed + round;
+            let came = cut(bed, operations, seed)
                 .map_err(|failure| Failure::new(format!("cut at {operations}: {failure}")))?;
             midway += u32::from(came);
         }
@@ -39,15 +39,15 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
     require(midway as usize >= CUTS.len() / 2, || {
         format!("only {midway} cuts came before all files were moved")
     })?;
-    stand.replace_device("")
+    bed.replace_device("")
 }
 
 /// Cuts the power; whether that was before all files were moved durably.
-fn cut(stand: &Stand, operations: u64, seed: u64) -> Outcome<bool> {
-    let volume = Volume::with(stand, MADE)?;
+fn cut(bed: &TestBed, operations: u64, seed: u64) -> Outcome<bool> {
+    let volume = Volume::with(bed, MADE)?;
     let files = fragmented(volume.path(), seed)?;
-    let power = Power::of(&stand.device_node())?;
-    stand::write("/dev/kmsg", IO_ERRORS_BEGIN)?;
+    let power = Power::of(&bed.device_node())?;
+    test_bed::write("/dev/kmsg", IO_ERRORS_BEGIN)?;
     power.cut(operations, seed)?;
     let moved = move_all(volume.path(), &files);
     let midway = power.is_off()?;
@@ -59,15 +59,15 @@ fn cut(stand: &Stand, operations: u64, seed: u64) -> Outcome<bool> {
     require(power.is_off()?, || "the power is still on".to_owned())?;
     volume.unmount()?;
     power.on()?;
-    stand::write("/dev/kmsg", IO_ERRORS_END)?;
-    stand::write("/proc/sys/vm/drop_caches", "3")?;
+    test_bed::write("/dev/kmsg", IO_ERRORS_END)?;
+    crate::test_bed::drop_caches()?;
 
-    let volume = Volume::mount(stand, MADE)?;
+    let volume = Volume::mount(bed, MADE)?;
     for (path, bytes) in &files {
         holds(path, bytes)?;
     }
     volume.unmount()?;
-    is_clean(stand)?;
+    is_clean(bed)?;
     Ok(midway)
 }
 

@@ -1,9 +1,9 @@
 //! Load under memory pressure: for the whole machine, and in one memory cgroup.
 
 use crate::load::Load;
-use crate::stand::{read, write};
+use crate::test_bed::{read, write};
 use crate::volume::Volume;
-use crate::{Failure, Outcome, Stand, fio};
+use crate::{Failure, Outcome, TestBed, fio};
 use rustix::mount::{MountFlags, UnmountFlags};
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
+use sys::memory;
 
 /// Memory left for everything. The load's files alone take a quarter of it, and the device stores
 /// its data in memory, too.
@@ -24,22 +25,22 @@ const HOARD: &str = "/tmp/hoard";
 const CGROUP: &str = "/sys/fs/cgroup/torture";
 const CGROUP_BYTES: &str = "25165824";
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     // The first cgroup with a memory controller makes the kernel change its own code. QEMU 7.2 may
     // miss such a change in code that another CPU runs at that time.
     make_small_cgroup()?;
-    let volume = Volume::make(stand)?;
-    hardly_any_left(stand, &volume)?;
-    in_small_cgroup(stand, &volume)?;
+    let volume = Volume::make(bed)?;
+    hardly_any_left(bed, &volume)?;
+    in_small_cgroup(bed, &volume)?;
     volume.unmount()
 }
 
-fn hardly_any_left(stand: &Stand, volume: &Volume) -> Outcome<()> {
+fn hardly_any_left(bed: &TestBed, volume: &Volume) -> Outcome<()> {
     let reserve = read("/proc/sys/vm/min_free_kbytes")?;
     write("/proc/sys/vm/min_free_kbytes", RESERVE_KIB)?;
     let hoard = Hoard::all_but(LEFT_KIB)?;
-    let load = Load::start(volume.path(), stand.seed);
-    thread::sleep(DURATION * stand.rounds);
+    let load = Load::start(volume.path(), bed.seed);
+    thread::sleep(DURATION * bed.rounds);
     load.goes_on(1)?;
     drop(hoard);
     load.end()?;
@@ -81,12 +82,10 @@ fn available_kib() -> Outcome<u64> {
 
 /// Value of a line of /proc/meminfo, in KiB.
 pub(crate) fn meminfo_kib(name: &str) -> Outcome<u64> {
-    let text = read("/proc/meminfo")?;
-    let line = text
-        .lines()
-        .find(|line| line.split(':').next() == Some(name));
-    let value = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-    value.ok_or_else(|| Failure::new(format!("/proc/meminfo has no {name}")))
+    let bytes = memory::bytes(Path::new("/"), name);
+    bytes
+        .map(|it| it >> 10)
+        .map_err(Failure::io("read", Path::new("/proc/meminfo")))
 }
 
 fn make_small_cgroup() -> Outcome<()> {
@@ -95,13 +94,13 @@ fn make_small_cgroup() -> Outcome<()> {
     write(&format!("{CGROUP}/memory.max"), CGROUP_BYTES)
 }
 
-fn in_small_cgroup(stand: &Stand, volume: &Volume) -> Outcome<()> {
+fn in_small_cgroup(bed: &TestBed, volume: &Volume) -> Outcome<()> {
     let entrance = Path::new(CGROUP).join("cgroup.procs");
     let entrance = File::options()
         .write(true)
         .open(&entrance)
         .map_err(Failure::io("open", &entrance))?;
-    let mut command = fio::fio(stand, 32);
+    let mut command = fio::fio(bed, 32);
     command.arg(format!("--directory={}", volume.path().display()));
     let options = "rw=randwrite bs=16k ioengine=psync fsync=32";
     fio::job(&mut command, "confined", options);

@@ -3,15 +3,16 @@
 
 use crate::failure::require;
 use crate::fio;
-use crate::load::{Load, Random};
-use crate::stand::{FRONTROW, is_debug_kernel};
+use crate::load::Load;
+use crate::test_bed::{FRONTROW, is_debug_kernel};
 use crate::volume::Volume;
-use crate::{Failure, Outcome, Stand};
+use crate::{Failure, Outcome, TestBed};
 use rustix::mount::MountFlags;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use sys::random::Random;
 
 /// Modules that the guest loads for the trial.
 pub(crate) const MODULES: [&str; 1] = ["null_blk nr_devices=0"];
@@ -35,15 +36,15 @@ const TAGS: [&str; 4] = ["4", "512", "17", "256"];
 /// the other's.
 const FAIR: f64 = 0.5;
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     if is_debug_kernel() {
         return Ok(());
     }
     mount_configfs()?;
-    with_one_tag(stand)?;
-    while_queues_come_and_go(stand)?;
-    from_two_sides(stand)?;
-    with_shared_tags(stand)
+    with_one_tag(bed)?;
+    while_queues_come_and_go(bed)?;
+    from_two_sides(bed)?;
+    with_shared_tags(bed)
 }
 
 fn mount_configfs() -> Outcome<()> {
@@ -57,19 +58,19 @@ fn mount_configfs() -> Outcome<()> {
 /// A disk of null_blk, which is removed on drop.
 struct Disk {
     place: PathBuf,
-    stand: Stand,
+    bed: TestBed,
 }
 
 impl Disk {
     /// Makes a disk under `frontrow`; None if this kernel lacks one of the settings.
-    fn make(stand: &Stand, name: &str, shape: &[(&str, &str)]) -> Outcome<Option<Disk>> {
+    fn make(bed: &TestBed, name: &str, shape: &[(&str, &str)]) -> Outcome<Option<Disk>> {
         let place = Path::new(CONFIG).join("nullb").join(name);
         fs::create_dir(&place).map_err(Failure::io("make", &place))?;
         let disk = Disk {
             place,
-            stand: Stand {
+            bed: TestBed {
                 device: name.to_owned(),
-                ..stand.clone()
+                ..bed.clone()
             },
         };
         for (setting, value) in COMMON.iter().chain(shape) {
@@ -79,13 +80,13 @@ impl Disk {
             disk.set(setting, value)?;
         }
         disk.set("power", "1")?;
-        disk.stand.await_device()?;
-        disk.stand.set("scheduler", FRONTROW)?;
+        disk.bed.await_device()?;
+        disk.bed.set("scheduler", FRONTROW)?;
         Ok(Some(disk))
     }
 
-    fn needed(stand: &Stand, name: &str, shape: &[(&str, &str)]) -> Outcome<Disk> {
-        Disk::make(stand, name, shape)?
+    fn needed(bed: &TestBed, name: &str, shape: &[(&str, &str)]) -> Outcome<Disk> {
+        Disk::make(bed, name, shape)?
             .ok_or_else(|| Failure::new("null_blk lacks a setting that all kernels have"))
     }
 
@@ -96,7 +97,7 @@ impl Disk {
 
     /// Number of completed requests.
     fn done(&self) -> Outcome<u64> {
-        let all = self.stand.statistics()?;
+        let all = self.bed.statistics()?;
         Ok(all.reads + all.writes)
     }
 }
@@ -110,13 +111,13 @@ impl Drop for Disk {
 }
 
 /// One request fills the scheduler's queue and the device.
-fn with_one_tag(stand: &Stand) -> Outcome<()> {
+fn with_one_tag(bed: &TestBed) -> Outcome<()> {
     let shape = [("submit_queues", "1"), ("hw_queue_depth", "1")];
-    let disk = Disk::needed(stand, NAMES[0], &shape)?;
-    let volume = Volume::make(&disk.stand)?;
-    let load = Load::start(volume.path(), stand.seed);
+    let disk = Disk::needed(bed, NAMES[0], &shape)?;
+    let volume = Volume::make(&disk.bed)?;
+    let load = Load::start(volume.path(), bed.seed);
     for nr_requests in TAGS {
-        disk.stand.set("nr_requests", nr_requests)?;
+        disk.bed.set("nr_requests", nr_requests)?;
         load.goes_on(20)?;
     }
     load.end()?;
@@ -124,29 +125,29 @@ fn with_one_tag(stand: &Stand) -> Outcome<()> {
 }
 
 /// Changes the number of hardware queues and the scheduler at the same time.
-fn while_queues_come_and_go(stand: &Stand) -> Outcome<()> {
-    let disk = Disk::needed(stand, NAMES[0], &MANY_QUEUES)?;
-    let volume = Volume::make(&disk.stand)?;
-    let load = Load::start(volume.path(), stand.seed);
-    let others = disk.stand.schedulers()?;
-    for switch in 0..SWITCHES * u64::from(stand.rounds) {
+fn while_queues_come_and_go(bed: &TestBed) -> Outcome<()> {
+    let disk = Disk::needed(bed, NAMES[0], &MANY_QUEUES)?;
+    let volume = Volume::make(&disk.bed)?;
+    let load = Load::start(volume.path(), bed.seed);
+    let others = disk.bed.schedulers()?;
+    for switch in 0..SWITCHES * u64::from(bed.rounds) {
         let index = switch as usize;
         disk.set("submit_queues", ["1", "2"][index % 2])?;
-        disk.stand.set("scheduler", FRONTROW)?;
-        disk.stand.set("nr_requests", TAGS[index % TAGS.len()])?;
+        disk.bed.set("scheduler", FRONTROW)?;
+        disk.bed.set("nr_requests", TAGS[index % TAGS.len()])?;
         load.goes_on(2)?;
-        disk.stand.set("scheduler", &others[index % others.len()])?;
+        disk.bed.set("scheduler", &others[index % others.len()])?;
     }
     load.end()?;
     volume.unmount()
 }
 
 /// Changes the scheduler in two threads at once; the kernel decides which one wins.
-fn from_two_sides(stand: &Stand) -> Outcome<()> {
-    let disk = Disk::needed(stand, NAMES[0], &MANY_QUEUES)?;
-    let volume = Volume::make(&disk.stand)?;
-    let load = Load::start(volume.path(), stand.seed);
-    let schedulers = disk.stand.schedulers()?;
+fn from_two_sides(bed: &TestBed) -> Outcome<()> {
+    let disk = Disk::needed(bed, NAMES[0], &MANY_QUEUES)?;
+    let volume = Volume::make(&disk.bed)?;
+    let load = Load::start(volume.path(), bed.seed);
+    let schedulers = disk.bed.schedulers()?;
     let stop = AtomicBool::new(false);
     let went_on = thread::scope(|scope| {
         for side in 0..2 {
@@ -154,9 +155,9 @@ fn from_two_sides(stand: &Stand) -> Outcome<()> {
             scope.spawn(move || {
                 let mut random = Random::new(side);
                 while !stop.load(Ordering::Relaxed) {
-                    let name = &schedulers[random.below(schedulers.len())];
+                    let name = &schedulers[random.index(schedulers.len())];
                     // The write fails as busy while the other thread switches.
-                    let _ = disk.stand.try_set("scheduler", name);
+                    let _ = disk.bed.try_set("scheduler", name);
                 }
             });
         }
@@ -166,19 +167,19 @@ fn from_two_sides(stand: &Stand) -> Outcome<()> {
     });
     went_on?;
     load.end()?;
-    disk.stand.set("scheduler", FRONTROW)?;
+    disk.bed.set("scheduler", FRONTROW)?;
     volume.unmount()
 }
 
 /// Two disks with shared tags must not keep tags from each other.
-fn with_shared_tags(stand: &Stand) -> Outcome<()> {
+fn with_shared_tags(bed: &TestBed) -> Outcome<()> {
     let shape = [MANY_QUEUES.as_slice(), &[("shared_tags", "1")]].concat();
-    let Some(first) = Disk::make(stand, NAMES[0], &shape)? else {
+    let Some(first) = Disk::make(bed, NAMES[0], &shape)? else {
         return Ok(());
     };
-    let second = Disk::needed(stand, NAMES[1], &shape)?;
+    let second = Disk::needed(bed, NAMES[1], &shape)?;
     let before = [first.done()?, second.done()?];
-    let mut command = fio::plain(stand, 64);
+    let mut command = fio::plain(bed, 64);
     for name in NAMES {
         let options = format!(
             "filename=/dev/{name} rw=randread bs=4k ioengine=libaio direct=1 iodepth=64 time_based=1 runtime=3"

@@ -1,6 +1,6 @@
 //! A recording of a trial's work, and its tables.
 
-use crate::stand::{read, write};
+use crate::test_bed::{read, write};
 use crate::{Failure, Outcome};
 use iopro::capture::{Background, Request, Summary, What};
 use iopro::link;

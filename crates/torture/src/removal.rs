@@ -2,9 +2,9 @@
 
 use crate::failure::require;
 use crate::load::Load;
-use crate::stand::{self, write};
+use crate::test_bed::write;
 use crate::volume::Volume;
-use crate::{IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, Stand, module};
+use crate::{IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, TestBed, module};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -19,23 +19,23 @@ const REMOVALS: u32 = 5;
 const UNDER_WAY: Duration = Duration::from_millis(500);
 const UNDER_WAY_OPERATIONS: u64 = 32;
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     write("/dev/kmsg", IO_ERRORS_BEGIN)?;
-    for removal in 0..REMOVALS * stand.rounds {
-        remove_under_load(stand, removal)?;
+    for removal in 0..REMOVALS * bed.rounds {
+        remove_under_load(bed, removal)?;
         write(&format!("{DRIVER}/bind"), BOUND)?;
-        stand.prepare()?;
+        bed.prepare()?;
     }
     write("/dev/kmsg", IO_ERRORS_END)?;
     // Nothing must hold the modules any more.
-    module::unload(stand.flash()?)?;
-    module::unload(stand.scheduler()?)?;
-    stand.prepare()
+    module::unload(bed.flash()?)?;
+    module::unload(bed.scheduler()?)?;
+    bed.prepare()
 }
 
-fn remove_under_load(stand: &Stand, removal: u32) -> Outcome<()> {
-    let volume = Volume::make(stand)?;
-    let load = Load::start(volume.path(), stand.seed + u64::from(removal));
+fn remove_under_load(bed: &TestBed, removal: u32) -> Outcome<()> {
+    let volume = Volume::make(bed)?;
+    let load = Load::start(volume.path(), bed.seed + u64::from(removal));
     thread::sleep(UNDER_WAY);
     load.goes_on(UNDER_WAY_OPERATIONS)?;
     write(&format!("{DRIVER}/unbind"), BOUND)?;
@@ -44,10 +44,9 @@ fn remove_under_load(stand: &Stand, removal: u32) -> Outcome<()> {
     require(met.is_err(), || {
         "the load noticed nothing of its device's removal".to_owned()
     })?;
-    require(
-        !Path::new("/sys/block").join(&stand.device).exists(),
-        || format!("{} is still there after its removal", stand.device),
-    )?;
+    require(!Path::new("/sys/block").join(&bed.device).exists(), || {
+        format!("{} is still there after its removal", bed.device)
+    })?;
     drop(volume);
-    stand::write("/proc/sys/vm/drop_caches", "3")
+    crate::test_bed::drop_caches()
 }

@@ -2,9 +2,9 @@
 //! retried. (blktests: block/014, 015, 044.)
 
 use crate::load::Load;
-use crate::stand::{FRONTROW, is_debug_kernel, write};
+use crate::test_bed::{FRONTROW, is_debug_kernel, write};
 use crate::volume::Volume;
-use crate::{Failure, Outcome, Stand};
+use crate::{Failure, Outcome, TestBed};
 use std::fs;
 use std::path::Path;
 
@@ -24,27 +24,27 @@ const TROUBLES: [(&str, &str, &str); 3] = [
 
 const OPERATIONS: u64 = 60;
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     // Debian's arm64 kernels for virtual machines have no scsi_debug.
     if is_debug_kernel() || !Path::new(DRIVER).is_dir() {
         return Ok(());
     }
-    let stand = Stand {
+    let bed = TestBed {
         device: find()?,
-        ..stand.clone()
+        ..bed.clone()
     };
-    stand.await_device()?;
-    stand.set("scheduler", FRONTROW)?;
-    let volume = Volume::make(&stand)?;
-    let load = Load::start(volume.path(), stand.seed);
+    bed.await_device()?;
+    bed.set("scheduler", FRONTROW)?;
+    let volume = Volume::make(&bed)?;
+    let load = Load::start(volume.path(), bed.seed);
     for (name, every, what) in TROUBLES {
         let failed = |failure: Failure| Failure::new(format!("while {name}: {failure}"));
         write(&format!("{DRIVER}/opts"), what)?;
         write(&format!("{DRIVER}/every_nth"), every)?;
         for other in ["none", FRONTROW] {
-            load.goes_on(OPERATIONS * u64::from(stand.rounds))
+            load.goes_on(OPERATIONS * u64::from(bed.rounds))
                 .map_err(failed)?;
-            stand.set("scheduler", other)?;
+            bed.set("scheduler", other)?;
         }
     }
     write(&format!("{DRIVER}/every_nth"), "0")?;

@@ -2,18 +2,18 @@
 //! none may wait too long.
 
 use crate::failure::require;
-use crate::load::Random;
-use crate::stand::with_dirty_limits;
+use crate::test_bed::with_dirty_limits;
 use crate::trace::{Class, Dispatch, Tracing};
 use crate::volume::Volume;
-use crate::{Failure, Outcome, Stand};
-use device::{PAGE_BYTES, Pages};
+use crate::{Failure, Outcome, TestBed};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use sys::device::{PAGE_BYTES, Pages};
+use sys::random::Random;
 
 /// Limits that keep this much under writeback, so that there always is a backlog.
 const BACKGROUND_BYTES: &str = "4194304";
@@ -37,20 +37,20 @@ const OLDEST_US: u64 = 5_000_000;
 /// writeback.
 const LEAST_BESIDE_IDLE: f64 = 0.25;
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    judge(&beside(stand, || Ok(()))?)
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    judge(&beside(bed, || Ok(()))?)
 }
 
 /// The same trial with tasks of the I/O class idle, which must not delay writeback.
-pub(crate) fn run_idle_class(stand: &Stand) -> Outcome<()> {
-    judge_idle_class(&beside(stand, into_idle_class)?)
+pub(crate) fn run_idle_class(bed: &TestBed) -> Outcome<()> {
+    judge_idle_class(&beside(bed, into_idle_class)?)
 }
 
 /// Measures background writes beside the foreground, whose threads call `join` first.
-fn beside(stand: &Stand, join: fn() -> Outcome<()>) -> Outcome<Measured> {
+fn beside(bed: &TestBed, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     with_dirty_limits(BACKGROUND_BYTES, DIRTY_BYTES, || {
-        let volume = Volume::make(stand)?;
-        let measured = measure(stand, volume.path(), join)?;
+        let volume = Volume::make(bed)?;
+        let measured = measure(bed, volume.path(), join)?;
         volume.unmount()?;
         Ok(measured)
     })
@@ -74,13 +74,13 @@ struct Measured {
     beside: Vec<Dispatch>,
 }
 
-fn measure(stand: &Stand, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
+fn measure(bed: &TestBed, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     let background = file(directory, "background", 0)?;
     fill(&file(directory, "foreground", 0)?, FOREGROUND_PAGES)?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let writer = scope.spawn(|| write_on(&background, &stop));
-        let measured = in_phases(stand, directory, join);
+        let measured = in_phases(bed, directory, join);
         stop.store(true, Ordering::Relaxed);
         let wrote = writer
             .join()
@@ -89,7 +89,7 @@ fn measure(stand: &Stand, directory: &Path, join: fn() -> Outcome<()>) -> Outcom
     })
 }
 
-fn in_phases(stand: &Stand, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
+fn in_phases(bed: &TestBed, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     thread::sleep(WARM_UP);
     let tracing = Tracing::start()?;
     thread::sleep(ALONE);
@@ -98,7 +98,7 @@ fn in_phases(stand: &Stand, directory: &Path, join: fn() -> Outcome<()>) -> Outc
     thread::scope(|scope| {
         let threads: Vec<_> = (0..FOREGROUND)
             .map(|index| {
-                let (seed, stop) = (stand.seed + index as u64, &stop);
+                let (seed, stop) = (bed.seed + index as u64, &stop);
                 scope.spawn(move || join().and_then(|()| use_directly(directory, seed, stop)))
             })
             .collect();
@@ -157,8 +157,8 @@ fn use_directly(directory: &Path, seed: u64, stop: &AtomicBool) -> Outcome<()> {
     let mut random = Random::new(seed);
     let mut buffer = Pages::zeroed(4 * PAGE_BYTES);
     while !stop.load(Ordering::Relaxed) {
-        let at = (random.below(FOREGROUND_PAGES - 4) * PAGE_BYTES) as u64;
-        match random.below(4) {
+        let at = (random.index(FOREGROUND_PAGES - 4) * PAGE_BYTES) as u64;
+        match random.index(4) {
             0 => file.write_all_at(&buffer, at),
             _ => file.read_exact_at(&mut buffer, at),
         }

@@ -1,7 +1,7 @@
 //! Tracepoints of the scheduler: dispatched requests, their times and their ages.
 
 use crate::failure::require;
-use crate::stand::{read, write};
+use crate::test_bed::{read, write};
 use crate::{Failure, Outcome};
 use std::collections::BTreeMap;
 use std::ops::Range;

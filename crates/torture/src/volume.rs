@@ -1,6 +1,6 @@
 //! A file system on the device, which is unmounted on drop.
 
-use crate::{Failure, Outcome, Stand};
+use crate::{Failure, Outcome, TestBed};
 use rustix::mount::{MountFlags, UnmountFlags};
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -51,22 +51,22 @@ impl Layout {
 
 impl Volume {
     /// Makes an ext4 with discards and mounts it.
-    pub(crate) fn make(stand: &Stand) -> Outcome<Volume> {
+    pub(crate) fn make(bed: &TestBed) -> Outcome<Volume> {
         let layout = Layout {
             options: "discard",
             ..Layout::DEFAULT
         };
-        Volume::with(stand, layout)
+        Volume::with(bed, layout)
     }
 
     /// Makes a file system of this layout and mounts it.
-    pub(crate) fn with(stand: &Stand, layout: Layout) -> Outcome<Volume> {
-        format(&stand.device_node(), layout)?;
-        Volume::mount(stand, layout)
+    pub(crate) fn with(bed: &TestBed, layout: Layout) -> Outcome<Volume> {
+        format(&bed.device_node(), layout)?;
+        Volume::mount(bed, layout)
     }
 
     /// Mounts the file system on the device.
-    pub(crate) fn mount(stand: &Stand, layout: Layout) -> Outcome<Volume> {
+    pub(crate) fn mount(bed: &TestBed, layout: Layout) -> Outcome<Volume> {
         let kind = layout.kind.name();
         let options = match (layout.kind, layout.options) {
             (Kind::Xfs, _) => String::new(),
@@ -78,15 +78,15 @@ impl Volume {
         };
         let data = CString::new(options.as_str()).map_err(|error| failed(&error))?;
         rustix::mount::mount(
-            stand.device_node(),
-            &stand.mount_point,
+            bed.device_node(),
+            &bed.mount_point,
             kind,
             MountFlags::empty(),
             data.as_c_str(),
         )
         .map_err(|error| failed(&error))?;
         Ok(Volume {
-            place: stand.mount_point.clone(),
+            place: bed.mount_point.clone(),
         })
     }
 
@@ -117,7 +117,7 @@ fn format(device: &Path, layout: Layout) -> Outcome<()> {
         let mut mkfs = Command::new("/bin/mkfs.xfs");
         mkfs.args(["-q", "-f"])
             .arg(device)
-            .env("LD_LIBRARY_PATH", arch::NATIVE.libraries);
+            .env("LD_LIBRARY_PATH", sys::arch::NATIVE.libraries);
         return succeeds(mkfs);
     }
     let mut mke2fs = Command::new("/bin/mke2fs");
@@ -125,7 +125,7 @@ fn format(device: &Path, layout: Layout) -> Outcome<()> {
         .args(["-q", "-F", "-t", "ext4", "-E"])
         .arg("lazy_itable_init=1,lazy_journal_init=1")
         .arg(device)
-        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries);
+        .env("LD_LIBRARY_PATH", sys::arch::NATIVE.libraries);
     if layout.without_journal {
         mke2fs.args(["-O", "^has_journal"]);
     }

@@ -8,20 +8,20 @@ use crate::backlog::{
 use crate::failure::require;
 use crate::memory::{Pages, Swap, charged_to};
 use crate::recording::{Recorded, Recording, failed};
-use crate::stand::is_debug_kernel;
+use crate::test_bed::is_debug_kernel;
 use crate::volume::{Layout, Volume};
-use crate::{Failure, Outcome, Stand, stand};
-use device::PAGE_BYTES;
+use crate::{Failure, Outcome, TestBed, test_bed};
 use iopro::wait::Class;
 use rusqlite::params;
+use rustix::fs::Advice;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
+use sys::device::PAGE_BYTES;
 
 /// Smallest share of the task's waiting in the expected class.
 const LEAST_SHARE: f64 = 0.9;
@@ -44,11 +44,15 @@ struct Case {
     /// Name of the thread at the other end.
     other: Option<&'static str>,
     scheduler: &'static str,
-    wait: fn(&Stand, &Path) -> Outcome<()>,
+    wait: fn(&TestBed, &Path) -> Outcome<()>,
 }
 
 impl Case {
-    const fn new(name: &'static str, class: Class, wait: fn(&Stand, &Path) -> Outcome<()>) -> Case {
+    const fn new(
+        name: &'static str,
+        class: Class,
+        wait: fn(&TestBed, &Path) -> Outcome<()>,
+    ) -> Case {
         Case {
             name,
             class,
@@ -126,12 +130,12 @@ const CASES: [Case; 14] = [
     Case::new("D_discard", Class::Discard, remove),
 ];
 
-pub(crate) fn run(stand: &Stand) -> Outcome<()> {
-    stand.replace_device(SLOW)?;
+pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    bed.replace_device(SLOW)?;
     let recording = Recording::start()?;
     let (last, others) = CASES.split_last().unwrap_or((&CASES[0], &[]));
-    on(stand, LAYOUT, others)?;
-    on(stand, DISCARDING, std::slice::from_ref(last))?;
+    on(bed, LAYOUT, others)?;
+    on(bed, DISCARDING, std::slice::from_ref(last))?;
     let recorded = recording.finish()?;
     recorded.is_whole()?;
     // On a debug kernel a task waits for the CPU and for locks as long as for the case's cause.
@@ -143,20 +147,20 @@ pub(crate) fn run(stand: &Stand) -> Outcome<()> {
         .map(|failure| failure.to_string())
         .collect();
     require(wrong.is_empty(), || wrong.join("; "))?;
-    stand.replace_device("")
+    bed.replace_device("")
 }
 
 /// Runs the cases on an ext4 of this layout.
-fn on(stand: &Stand, layout: Layout, cases: &[Case]) -> Outcome<()> {
-    let volume = Volume::with(stand, layout)?;
+fn on(bed: &TestBed, layout: Layout, cases: &[Case]) -> Outcome<()> {
+    let volume = Volume::with(bed, layout)?;
     for case in cases {
         // Stock schedulers promote nothing, so all waits are long.
-        stand.set("scheduler", case.scheduler)?;
-        stand.set("wbt_lat_usec", "0")?;
+        bed.set("scheduler", case.scheduler)?;
+        bed.set("wbt_lat_usec", "0")?;
         if case.scheduler != IN_ORDER {
-            stand.set("nr_requests", &sched::NR_REQUESTS.to_string())?;
+            bed.set("nr_requests", &module::sched::NR_REQUESTS.to_string())?;
         }
-        let waited = (case.wait)(stand, volume.path());
+        let waited = (case.wait)(bed, volume.path());
         waited.map_err(|failure| Failure::new(format!("{}: {failure}", case.name)))?;
         rustix::fs::sync();
     }
@@ -165,8 +169,8 @@ fn on(stand: &Stand, layout: Layout, cases: &[Case]) -> Outcome<()> {
 
 /// Wait of a task as the tables have it.
 struct Waited {
-    class: String,
-    cause: Option<String>,
+    class: Class,
+    cause: Option<Class>,
     other: Option<String>,
     ns: u64,
     reason: String,
@@ -196,8 +200,8 @@ impl Case {
         };
         let total = sum_of(&|_| true);
         let right = sum_of(&|it| {
-            it.class == self.class.name()
-                && (self.cause.is_none() || it.cause.as_deref() == self.cause.map(Class::name))
+            it.class == self.class
+                && (self.cause.is_none() || it.cause == self.cause)
                 && (self.other.is_none() || it.other.as_deref() == self.other)
         });
         let share = right as f64 / total.max(1) as f64;
@@ -247,19 +251,19 @@ fn pause() {
     thread::sleep(Duration::from_millis(10));
 }
 
-fn modify_page(_: &Stand, directory: &Path) -> Outcome<()> {
+fn modify_page(_: &TestBed, directory: &Path) -> Outcome<()> {
     let awaited = by("owner", || awaited_behind_backlog(directory))?;
     by("D_data", || write(&awaited, directory, 1))
 }
 
-fn sync_file(_: &Stand, directory: &Path) -> Outcome<()> {
+fn sync_file(_: &TestBed, directory: &Path) -> Outcome<()> {
     let awaited = by("owner", || awaited_behind_backlog(directory))?;
     by("D_sync", || {
         awaited.sync_data().map_err(Failure::io("sync", directory))
     })
 }
 
-fn truncate_file(_: &Stand, directory: &Path) -> Outcome<()> {
+fn truncate_file(_: &TestBed, directory: &Path) -> Outcome<()> {
     let awaited = by("owner", || awaited_behind_backlog(directory))?;
     by("truncation", || {
         awaited
@@ -268,13 +272,13 @@ fn truncate_file(_: &Stand, directory: &Path) -> Outcome<()> {
     })
 }
 
-fn modify_metadata(stand: &Stand, directory: &Path) -> Outcome<()> {
-    let awaited = by("owner", || inode_behind_backlog(stand, directory))?;
+fn modify_metadata(bed: &TestBed, directory: &Path) -> Outcome<()> {
+    let awaited = by("owner", || inode_behind_backlog(bed, directory))?;
     by("D_meta", || set_mode(&awaited, directory, 0o640))
 }
 
 /// Modifies an inode whose block is being written into the journal.
-fn modify_journalled(_: &Stand, directory: &Path) -> Outcome<()> {
+fn modify_journalled(_: &TestBed, directory: &Path) -> Outcome<()> {
     let (backlog, awaited) = settled(directory)?;
     write(&backlog, directory, BACKLOG_BYTES)?;
     queue(&backlog, directory)?;
@@ -290,7 +294,7 @@ fn modify_journalled(_: &Stand, directory: &Path) -> Outcome<()> {
     })
 }
 
-fn commit(_: &Stand, directory: &Path) -> Outcome<()> {
+fn commit(_: &TestBed, directory: &Path) -> Outcome<()> {
     let other = by("owner", || commit_behind_backlog(directory))?;
     by("I_jcommit", || {
         set_mode(&other, directory, 0o600)?;
@@ -300,7 +304,7 @@ fn commit(_: &Stand, directory: &Path) -> Outcome<()> {
 
 /// A task with a handle waits for metadata, a commit waits for that handle, and a task that wants a
 /// handle waits for the commit.
-fn no_handle(stand: &Stand, directory: &Path) -> Outcome<()> {
+fn no_handle(bed: &TestBed, directory: &Path) -> Outcome<()> {
     let (backlog, awaited) = settled(directory)?;
     let committed = elsewhere(directory, "one")?;
     let wanted = elsewhere(directory, "two")?;
@@ -313,7 +317,7 @@ fn no_handle(stand: &Stand, directory: &Path) -> Outcome<()> {
         let owner = scope.spawn(|| by("owner", || queue(&backlog, directory)));
         pause();
         // A buffer is locked before its request waits for one of the two tags.
-        let flusher = scope.spawn(|| queue_metadata(stand));
+        let flusher = scope.spawn(|| queue_metadata(bed));
         pause();
         let holder = scope.spawn(|| by("holder", || set_mode(&awaited, directory, 0o640)));
         pause();
@@ -342,7 +346,7 @@ fn joined<T>(result: thread::Result<Outcome<T>>) -> Outcome<T> {
 }
 
 /// The holder of the file's lock waits for a page of the file.
-fn locked(_: &Stand, directory: &Path) -> Outcome<()> {
+fn locked(_: &TestBed, directory: &Path) -> Outcome<()> {
     let awaited = by("owner", || awaited_behind_backlog(directory))?;
     thread::scope(|scope| {
         let holder = scope.spawn(|| by("holder", || write(&awaited, directory, 1)));
@@ -358,32 +362,32 @@ fn locked(_: &Stand, directory: &Path) -> Outcome<()> {
 }
 
 /// Submits more requests than the queue has, with no other task to wait for.
-fn no_tag(_: &Stand, directory: &Path) -> Outcome<()> {
+fn no_tag(_: &TestBed, directory: &Path) -> Outcome<()> {
     let (backlog, _) = by("owner", || settled(directory))?;
     by("owner", || write(&backlog, directory, BACKLOG_BYTES))?;
     by("tag", || queue(&backlog, directory))
 }
 
-fn throttled(stand: &Stand, directory: &Path) -> Outcome<()> {
+fn throttled(bed: &TestBed, directory: &Path) -> Outcome<()> {
     let (backlog, _) = by("owner", || settled(directory))?;
     by("owner", || write(&backlog, directory, BACKLOG_BYTES))?;
-    stand.set("wbt_lat_usec", "75000")?;
+    bed.set("wbt_lat_usec", "75000")?;
     by("wbt", || queue(&backlog, directory))
 }
 
-fn too_dirty(_: &Stand, directory: &Path) -> Outcome<()> {
+fn too_dirty(_: &TestBed, directory: &Path) -> Outcome<()> {
     let (backlog, _) = by("owner", || settled(directory))?;
-    stand::with_dirty_limits(BACKGROUND_BYTES, DIRTY_BYTES, || {
+    test_bed::with_dirty_limits(BACKGROUND_BYTES, DIRTY_BYTES, || {
         by("dirty", || write(&backlog, directory, BACKLOG_BYTES))?;
         sync(&backlog, directory)
     })
 }
 
 /// A cgroup must reclaim pages that have to be written to a slow device first.
-fn reclaim(_: &Stand, directory: &Path) -> Outcome<()> {
+fn reclaim(_: &TestBed, directory: &Path) -> Outcome<()> {
     drop(by("owner", || settled(directory))?);
     let swap = Swap::on(&directory.join("backlog"))?;
-    stand::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory")?;
+    test_bed::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory")?;
     fs::create_dir(CGROUP).map_err(Failure::io("make", Path::new(CGROUP)))?;
     let mut pages = Pages::new(RECLAIMED_BYTES)?;
     charged_to(CGROUP, || {
@@ -403,10 +407,9 @@ fn reclaim(_: &Stand, directory: &Path) -> Outcome<()> {
     fs::remove_dir(CGROUP).map_err(Failure::io("remove", Path::new(CGROUP)))
 }
 
-fn read_cold(_: &Stand, directory: &Path) -> Outcome<()> {
+fn read_cold(_: &TestBed, directory: &Path) -> Outcome<()> {
     let (_, awaited) = settled(directory)?;
-    // SAFETY: the call takes no pointers; zero bytes mean up to the file's end.
-    unsafe { libc::posix_fadvise(awaited.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    let _ = rustix::fs::fadvise(&awaited, 0, None, Advice::DontNeed);
     let mut bytes = vec![0; AWAITED_BYTES];
     by("service", || {
         awaited
@@ -415,7 +418,7 @@ fn read_cold(_: &Stand, directory: &Path) -> Outcome<()> {
     })
 }
 
-fn remove(_: &Stand, directory: &Path) -> Outcome<()> {
+fn remove(_: &TestBed, directory: &Path) -> Outcome<()> {
     let (backlog, awaited) = settled(directory)?;
     drop(awaited);
     write(&backlog, directory, BACKLOG_BYTES)?;

@@ -8,22 +8,26 @@
 //! it.
 
 use crate::background::Background;
+use crate::code::Code;
+use crate::front::gallery::{self, gallery};
+use crate::front::game::{self, game};
 use crate::front::{Front, Scenario, be_elsewhere};
 use crate::launch::write_new;
 use crate::layout::settle;
 use crate::meter::Meter;
 use crate::pieces::in_pieces;
-use crate::seed::Random;
-use crate::stage::{Foreground, Ground};
-use crate::upkeep::Upkeep;
+use crate::stage::{Foreground, RunContext};
+use crate::upkeep;
 use crate::{Error, Measurement};
-use device::{Layout, PAGE_BYTES};
+use record::policy::Upkeep;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use sys::device::{Layout, PAGE_BYTES};
+use sys::random::Random;
 
 /// Longest piece in pages; the mean is half of it.
 const PIECE_PAGES: u64 = 25;
@@ -32,6 +36,15 @@ const FILM_BYTES: usize = 8 << 20;
 
 /// Twice the commit interval of ext4, which then discards the blocks that layout and upkeep freed.
 const REST: Duration = Duration::from_secs(10);
+
+pub(crate) const GALLERY: Code = Code::app(
+    |request, context| Box::new(Aged::new(gallery(context), context, request.upkeep)),
+    gallery::GALLERY.footprint,
+);
+pub(crate) const GAME: Code = Code::app(
+    |request, context| Box::new(Aged::new(game(context), context, request.upkeep)),
+    game::GAME.footprint,
+);
 
 /// An app with fragmented files.
 pub(crate) struct Aged<S> {
@@ -44,11 +57,11 @@ pub(crate) struct Aged<S> {
 }
 
 impl<S: Scenario> Aged<S> {
-    pub(crate) fn new(front: Front<S>, ground: &Ground, upkeep: Upkeep) -> Self {
+    pub(crate) fn new(front: Front<S>, context: &RunContext, upkeep: Upkeep) -> Self {
         Aged {
             front,
-            directory: ground.directory.clone(),
-            random: ground.random("pieces"),
+            directory: context.directory.clone(),
+            random: context.random("pieces"),
             upkeep,
             dof_l: 0.0,
         }
@@ -111,8 +124,7 @@ impl<S: Scenario> Foreground for Aged<S> {
                 self.come_apart(path).map_err(failed)?;
             }
             settle(&self.directory)?;
-            self.upkeep
-                .perform(&self.directory, &AtomicBool::new(false))?;
+            upkeep::perform(self.upkeep, &self.directory, &AtomicBool::new(false))?;
         }
         std::thread::sleep(REST);
         settle(&self.directory)?;
@@ -145,7 +157,7 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_make_up_the_file_and_none_is_too_long(pages in 0u64..5000, seed: u64) {
-            let pieces = piece_bytes(pages, &mut Random::new(seed, "test"));
+            let pieces = piece_bytes(pages, &mut Random::for_purpose(seed, "test"));
             let page = PAGE_BYTES as u64;
             prop_assert_eq!(pieces.iter().sum::<u64>(), pages * page);
             let fits = |it: &u64| (1..=PIECE_PAGES).contains(&(it / page)) && it.is_multiple_of(page);

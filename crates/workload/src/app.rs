@@ -9,7 +9,7 @@
 //!
 //! The other 14 apps are interpolated between these two.
 
-use crate::seed::Random;
+use sys::random::Random;
 
 /// Number of apps.
 pub(crate) const APPS: usize = 16;
@@ -77,7 +77,7 @@ const LARGE_GAP_PAGES: u64 = 300;
 impl App {
     /// App number `number` with a working set of about `pages` pages.
     pub(crate) fn new(number: usize, pages: u64, seed: u64) -> App {
-        let mut random = Random::new(seed, &format!("app-{number}"));
+        let mut random = Random::for_purpose(seed, &format!("app-{number}"));
         let character = Character::of(number);
         let mut app = App {
             file_pages: Vec::new(),

@@ -5,48 +5,45 @@
 //! before the fork, and it never allocates memory.
 
 use crate::Error;
-use crate::load::{Pace, Pattern};
 use crate::memcg::MemoryCgroup;
-use crate::seed::Random;
-use device::{PAGE_BYTES, Pages};
+use crate::sizes::Sizes;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Bytes that an installer writes between two syncs: one of an app's larger files.
-const INSTALLED_FILE_BYTES: u64 = 4 << 20;
-
-/// Name of the database's file in its directory, and of its rollback journal during a transaction.
-pub(crate) const DATABASE: &str = "database";
-const DATABASE_PATH: &CStr = c"database";
-const JOURNAL_PATH: &CStr = c"database-journal";
-
-/// Bytes that a transaction writes before the database's page: a header and the old page.
-const JOURNAL_BYTES: usize = 8 << 10;
-
-/// Largest file of an archive, in pages.
-const UNPACKED_FILE_PAGES: u64 = 16;
-
-/// Number of 1 KB writes for one thumbnail.
-const THUMBNAIL_WRITES: u32 = 24;
-
-/// Work on the image between two writes. A thumbnail takes 0.1 s, so that the maker keeps up with
-/// the camera and hardly sleeps.
-const THUMBNAIL_WORK: Duration = Duration::from_millis(4);
+use sys::device::Pages;
+use sys::random::Random;
 
 /// `IOPRIO_WHO_PROCESS`, and the class of `ionice -c idle` (uapi/linux/ioprio.h).
 const WHO_PROCESS: libc::c_int = 1;
 const CLASS_IDLE: libc::c_int = 3 << 13;
 
+/// What a background process does.
+pub(crate) struct Pattern {
+    /// Size of its file, or of all files in its directory.
+    pub(crate) bytes: fn(&Sizes) -> u64,
+    /// Whether writeback keeps up with it from its first steps. Otherwise it needs a warm-up, and a
+    /// file larger than the dirty limit.
+    pub(crate) is_steady: bool,
+    /// Whether it can make one pass over its file and end.
+    pub(crate) has_an_end: bool,
+    /// Makes its file of so many bytes, or its directory, with the content that it has at the start.
+    pub(crate) make: Make,
+    /// The process, which makes system calls only.
+    pub(crate) perform: fn(&mut Script, &Shared) -> Result<(), i32>,
+}
+
+/// Makes a file or a directory for a pattern.
+pub(crate) type Make = fn(&Path, u64, &mut Random, &AtomicBool) -> Result<File, Error>;
+
 /// Parameters of a background process.
 pub(crate) struct Script {
-    pub(crate) pattern: Pattern,
+    pub(crate) pattern: &'static Pattern,
     /// The file; for a pattern with several files, their directory.
     pub(crate) file: File,
     pub(crate) file_bytes: u64,
@@ -71,15 +68,15 @@ pub(crate) struct Background {
 /// Counters that the child and the parent share.
 #[derive(Default)]
 #[repr(C)]
-struct Shared {
+pub(crate) struct Shared {
     written_bytes: AtomicU64,
     /// Time of the last progress, and longest time between two.
     progressed_ns: AtomicU64,
     longest_stall_ns: AtomicU64,
     /// Passes over the file that have begun.
-    rounds: AtomicU64,
+    pub(crate) rounds: AtomicU64,
     /// Number of thumbnails that the parent wants by now.
-    wanted: AtomicU64,
+    pub(crate) wanted: AtomicU64,
     /// Number of a thumbnail maker's writes, their total time and the longest.
     writes: AtomicU64,
     writing_ns: AtomicU64,
@@ -90,7 +87,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn progress(&self, bytes: u64) {
+    pub(crate) fn progress(&self, bytes: u64) {
         let now_ns = monotonic_ns();
         let since_ns = self.progressed_ns.load(Ordering::Relaxed);
         // There is no stall before the first progress.
@@ -101,11 +98,11 @@ impl Shared {
         self.written_bytes.fetch_add(bytes, Ordering::Release);
     }
 
-    fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.finished_ns.store(monotonic_ns(), Ordering::Release);
     }
 
-    fn note_write(&self, time_ns: u64) {
+    pub(crate) fn note_write(&self, time_ns: u64) {
         self.writes.fetch_add(1, Ordering::Relaxed);
         self.writing_ns.fetch_add(time_ns, Ordering::Relaxed);
         self.longest_write_ns.fetch_max(time_ns, Ordering::Relaxed);
@@ -292,7 +289,8 @@ impl Drop for Background {
 }
 
 fn child(mut script: Script, shared: &Shared, entrance: Option<RawFd>) -> ! {
-    let outcome = prepare_child(entrance, script.idle_class).and_then(|()| script.perform(shared));
+    let outcome = prepare_child(entrance, script.idle_class)
+        .and_then(|()| (script.pattern.perform)(&mut script, shared));
     if let Err(errno) = outcome {
         shared.errno.store(errno, Ordering::Release);
     }
@@ -320,91 +318,22 @@ fn prepare_child(entrance: Option<RawFd>, idle_class: bool) -> Result<(), i32> {
 }
 
 impl Script {
-    fn perform(&mut self, shared: &Shared) -> Result<(), i32> {
-        match self.pattern {
-            Pattern::Thumbnails => return self.make_thumbnails(shared),
-            Pattern::Paced(pace) => return self.keep_pace(pace, shared),
-            Pattern::Reinstall => return self.reinstall(shared),
-            Pattern::Backup => return self.back_up(shared),
-            Pattern::Database => return self.commit_for_ever(shared),
-            Pattern::Unpack => return self.unpack_for_ever(shared),
-            _ => {}
-        }
-        let mut round = 0;
-        while round < self.rounds {
-            round += 1;
-            shared.rounds.store(round, Ordering::Relaxed);
-            match self.pattern {
-                Pattern::Writer => self.write_through(shared)?,
-                Pattern::Rewrite => {
-                    // SAFETY: our own descriptor.
-                    succeeded(unsafe { libc::ftruncate(self.file.as_raw_fd(), 0) } as isize)?;
-                    self.write_through(shared)?;
-                }
-                Pattern::Random => self.write_randomly(shared)?,
-                _ => {}
-            }
+    /// Passes over the file, each of which is `round`, and syncs it after the last one.
+    pub(crate) fn in_rounds(
+        &mut self,
+        shared: &Shared,
+        round: impl Fn(&mut Script) -> Result<(), i32>,
+    ) -> Result<(), i32> {
+        for number in 1..=self.rounds {
+            shared.rounds.store(number, Ordering::Relaxed);
+            round(self)?;
         }
         sync(&self.file)?;
         shared.finish();
         Ok(())
     }
 
-    /// Writes the parts of the file and syncs each, as an installer does with files.
-    fn reinstall(&mut self, shared: &Shared) -> Result<(), i32> {
-        let (mut offset, mut unsynced) = (0, 0);
-        let mut left = self.file_bytes.saturating_mul(self.rounds);
-        while left > 0 {
-            let written = self.write_at(&self.data, offset, shared)?;
-            offset = (offset + written) % self.file_bytes;
-            unsynced += written;
-            left -= written.min(left);
-            if unsynced >= INSTALLED_FILE_BYTES {
-                unsynced = 0;
-                sync(&self.file)?;
-            }
-        }
-        sync(&self.file)?;
-        shared.finish();
-        Ok(())
-    }
-
-    /// Makes transactions: writes the journal, writes the page, and removes the journal, which
-    /// commits (SQLite's "Atomic Commit", sections 3 and 4).
-    fn commit_for_ever(&mut self, shared: &Shared) -> Result<(), i32> {
-        let database = self.open_in(DATABASE_PATH, libc::O_WRONLY)?;
-        let pages = self.file_bytes / PAGE_BYTES as u64;
-        loop {
-            let journal = self.open_in(JOURNAL_PATH, libc::O_WRONLY | libc::O_CREAT)?;
-            write_to(&journal, &self.data[..JOURNAL_BYTES], 0, shared)?;
-            sync(&journal)?;
-            let offset = self.random.below(pages) * PAGE_BYTES as u64;
-            write_to(&database, &self.data[..PAGE_BYTES], offset, shared)?;
-            sync(&database)?;
-            self.unlink_in(JOURNAL_PATH)?;
-        }
-    }
-
-    /// Writes small files until they have the archive's size, syncs them all at once, and removes
-    /// them.
-    fn unpack_for_ever(&mut self, shared: &Shared) -> Result<(), i32> {
-        loop {
-            let (mut files, mut bytes) = (0, 0);
-            while bytes < self.file_bytes {
-                let file = self.open_in(FileName::of(files).as_c_str(), UNPACKED_FLAGS)?;
-                let size = (1 + self.random.below(UNPACKED_FILE_PAGES)) * PAGE_BYTES as u64;
-                bytes += write_to(&file, &self.data[..size as usize], 0, shared)?;
-                files += 1;
-            }
-            // SAFETY: our own descriptor.
-            succeeded(unsafe { libc::syncfs(self.file.as_raw_fd()) } as isize)?;
-            for number in 0..files {
-                self.unlink_in(FileName::of(number).as_c_str())?;
-            }
-        }
-    }
-
-    fn open_in(&self, name: &CStr, flags: libc::c_int) -> Result<File, i32> {
+    pub(crate) fn open_in(&self, name: &CStr, flags: libc::c_int) -> Result<File, i32> {
         // SAFETY: our own descriptor and a string that ends.
         let file = unsafe { libc::openat(self.file.as_raw_fd(), name.as_ptr(), flags, 0o644) };
         succeeded(file as isize)?;
@@ -412,48 +341,12 @@ impl Script {
         Ok(unsafe { File::from_raw_fd(file) })
     }
 
-    fn unlink_in(&self, name: &CStr) -> Result<(), i32> {
+    pub(crate) fn unlink_in(&self, name: &CStr) -> Result<(), i32> {
         // SAFETY: our own descriptor and a string that ends.
         succeeded(unsafe { libc::unlinkat(self.file.as_raw_fd(), name.as_ptr(), 0) } as isize)
     }
 
-    /// Reads the file; bytes that were read count as written, since a backup would write them
-    /// elsewhere.
-    fn back_up(&mut self, shared: &Shared) -> Result<(), i32> {
-        let (mut offset, bytes) = (0, self.data.len() as u64);
-        let mut left = self.file_bytes.saturating_mul(self.rounds);
-        while left > 0 {
-            self.read_at(bytes, offset)?;
-            shared.progress(bytes);
-            offset = (offset + bytes) % self.file_bytes;
-            left -= bytes.min(left);
-        }
-        shared.finish();
-        Ok(())
-    }
-
-    /// Reads the first half of the file and writes the second, one step at a time.
-    fn keep_pace(&mut self, pace: Pace, shared: &Shared) -> Result<(), i32> {
-        let half = self.file_bytes / 2;
-        let (mut read_bytes, mut written_bytes, mut steps) = (0, 0, 0);
-        loop {
-            nap(pace.pause);
-            if pace.read_bytes > 0 {
-                self.read_at(pace.read_bytes, read_bytes % half)?;
-                read_bytes += pace.read_bytes;
-            }
-            if pace.write_bytes > 0 {
-                let data = &self.data[..pace.write_bytes as usize];
-                written_bytes += self.write_at(data, half + written_bytes % half, shared)?;
-            }
-            steps += 1;
-            if pace.sync_steps.is_some_and(|every| steps % every == 0) {
-                sync(&self.file)?;
-            }
-        }
-    }
-
-    fn read_at(&mut self, bytes: u64, offset: u64) -> Result<(), i32> {
+    pub(crate) fn read_at(&mut self, bytes: u64, offset: u64) -> Result<(), i32> {
         // SAFETY: our own descriptor and a live buffer that is longer than any step.
         let read = unsafe {
             libc::pread(
@@ -469,74 +362,12 @@ impl Script {
         }
     }
 
-    /// Appends each wanted thumbnail in 1 KB writes, with work on the image between them. Most
-    /// writes go to a page that already has data.
-    fn make_thumbnails(&self, shared: &Shared) -> Result<(), i32> {
-        let mut offset = 0;
-        loop {
-            let made = shared.rounds.load(Ordering::Relaxed);
-            if made >= shared.wanted.load(Ordering::Relaxed) {
-                nap(THUMBNAIL_WORK);
-                continue;
-            }
-            for _ in 0..THUMBNAIL_WRITES {
-                nap(THUMBNAIL_WORK);
-                let begun_ns = monotonic_ns();
-                offset += self.write_at(&self.data[..1 << 10], offset, shared)?;
-                shared.note_write(monotonic_ns() - begun_ns);
-            }
-            shared.rounds.store(made + 1, Ordering::Relaxed);
-        }
-    }
-
-    fn write_through(&self, shared: &Shared) -> Result<(), i32> {
-        let mut offset = 0;
-        while offset < self.file_bytes {
-            let bytes = (self.file_bytes - offset).min(self.data.len() as u64);
-            offset += self.write_at(&self.data[..bytes as usize], offset, shared)?;
-        }
-        Ok(())
-    }
-
-    /// Writes as many pages as the file has, at random places.
-    fn write_randomly(&mut self, shared: &Shared) -> Result<(), i32> {
-        let pages = self.file_bytes.div_ceil(PAGE_BYTES as u64);
-        for _ in 0..pages {
-            let offset = self.random.below(pages) * PAGE_BYTES as u64;
-            let source = self.random.below((self.data.len() / PAGE_BYTES) as u64) as usize;
-            let page = &self.data[source * PAGE_BYTES..][..PAGE_BYTES];
-            self.write_at(page, offset, shared)?;
-        }
-        Ok(())
-    }
-
-    fn write_at(&self, data: &[u8], offset: u64, shared: &Shared) -> Result<u64, i32> {
+    pub(crate) fn write_at(&self, data: &[u8], offset: u64, shared: &Shared) -> Result<u64, i32> {
         write_to(&self.file, data, offset, shared)
     }
 }
 
-const UNPACKED_FLAGS: libc::c_int = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
-
-/// Decimal digits of a number, formatted without a heap.
-struct FileName([u8; 11]);
-
-impl FileName {
-    fn of(mut number: u32) -> Self {
-        let mut name = *b"0000000000\0";
-        for digit in name[..10].iter_mut().rev() {
-            *digit += (number % 10) as u8;
-            number /= 10;
-        }
-        FileName(name)
-    }
-
-    fn as_c_str(&self) -> &CStr {
-        // The last byte stays 0.
-        CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
-    }
-}
-
-fn write_to(file: &File, data: &[u8], offset: u64, shared: &Shared) -> Result<u64, i32> {
+pub(crate) fn write_to(file: &File, data: &[u8], offset: u64, shared: &Shared) -> Result<u64, i32> {
     // SAFETY: our own descriptor and a live buffer of that length.
     let written = unsafe {
         libc::pwrite(
@@ -557,12 +388,12 @@ fn write_to(file: &File, data: &[u8], offset: u64, shared: &Shared) -> Result<u6
 }
 
 /// fdatasync(2), which also commits the journal for a new file or one that grew.
-fn sync(file: &File) -> Result<(), i32> {
+pub(crate) fn sync(file: &File) -> Result<(), i32> {
     // SAFETY: our own descriptor.
     succeeded(unsafe { libc::fdatasync(file.as_raw_fd()) } as isize)
 }
 
-fn nap(time: Duration) {
+pub(crate) fn nap(time: Duration) {
     let time = libc::timespec {
         tv_sec: 0,
         tv_nsec: i64::from(time.subsec_nanos()),
@@ -571,7 +402,7 @@ fn nap(time: Duration) {
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
-fn succeeded(status: isize) -> Result<(), i32> {
+pub(crate) fn succeeded(status: isize) -> Result<(), i32> {
     match status {
         // SAFETY: errno is this thread's own.
         -1 => Err(unsafe { *libc::__errno_location() }),
@@ -579,7 +410,7 @@ fn succeeded(status: isize) -> Result<(), i32> {
     }
 }
 
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -593,15 +424,16 @@ fn monotonic_ns() -> u64 {
 mod tests {
     use super::*;
     use std::time::Instant;
+    use sys::device::PAGE_BYTES;
 
     fn script(file: File, rounds: u64) -> Script {
         Script {
-            pattern: Pattern::Writer,
+            pattern: &crate::load::WRITER,
             file,
             file_bytes: 3 * PAGE_BYTES as u64,
             rounds,
             data: Pages::zeroed(2 * PAGE_BYTES),
-            random: Random::new(1, "test"),
+            random: Random::for_purpose(1, "test"),
             idle_class: false,
         }
     }
@@ -652,12 +484,6 @@ mod tests {
         assert!(background.longest_stall() >= long);
         background.forget_stalls();
         until(|| (background.longest_stall() < long).then_some(()));
-    }
-
-    #[test]
-    fn a_number_is_a_name_of_ten_digits() {
-        assert_eq!(FileName::of(0).as_c_str(), c"0000000000");
-        assert_eq!(FileName::of(u32::MAX).as_c_str(), c"4294967295");
     }
 
     #[test]

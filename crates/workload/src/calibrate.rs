@@ -6,7 +6,8 @@
 //! simflash they also give `4k_busy_dies` …: the mean number of busy dies while any was busy.
 
 use crate::background::Background;
-use crate::device::Place;
+use crate::code::{Code, Start};
+use crate::device::{self, Place};
 use crate::direct::{Direction, Job, Order, Target, perform};
 use crate::meter::Meter;
 use crate::simflash;
@@ -18,30 +19,19 @@ use std::time::Duration;
 
 const SIZES_KIB: [u64; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// A parsed workload's name.
+/// Requests of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     order: Order,
     direction: Direction,
 }
 
-impl Plan {
-    /// `None` if the name is not one of this module's.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        let (order, direction) = name.strip_prefix("calibrate-")?.split_once('-')?;
-        let order = match order {
-            "seq" => Order::Sequential,
-            "rand" => Order::Random,
-            _ => return None,
-        };
-        let direction = match direction {
-            "read" => Direction::Read,
-            "write" => Direction::Write,
-            _ => return None,
-        };
-        Some(Plan { order, direction })
-    }
+/// The code of a workload with such requests.
+pub(crate) const fn code(order: Order, direction: Direction) -> Code {
+    Code::new(Start::Sweep(Plan { order, direction }), device::footprint)
+}
 
+impl Plan {
     fn job(self, size_kib: u64, sizes: &Sizes) -> Job {
         let request_bytes = size_kib << 10;
         let requests = sizes.calibration_bytes / request_bytes;

@@ -3,16 +3,18 @@
 //! begins when the thumbnails of the last one are made. The figure is the number of shots in a
 //! fixed time.
 
-use crate::background::{Background, Script};
+use crate::background::{Background, Pattern, Script, Shared, monotonic_ns, nap};
+use crate::code::Code;
 use crate::content;
-use crate::load::Pattern;
+use crate::footprint::Footprint;
 use crate::meter::Meter;
-use crate::stage::{Foreground, Ground, wait};
+use crate::stage::{Foreground, RunContext, wait};
 use crate::timed::{Timed, create};
 use crate::{Error, Measurement};
-use device::Pages;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use sys::device::Pages;
 
 /// Size of one shot: 8 MB as in the paper.
 const SHOT_BYTES: usize = 8 << 20;
@@ -26,8 +28,27 @@ const PACE: Duration = Duration::from_millis(125);
 /// Time after which missing thumbnails are an error.
 const PROCESSING_LIMIT: Duration = Duration::from_secs(600);
 
+/// Number of 1 KB writes for one thumbnail.
+const THUMBNAIL_WRITES: u32 = 24;
+
+/// Work on the image between two writes. A thumbnail takes 0.1 s, so that the maker keeps up with
+/// the camera and hardly sleeps.
+const THUMBNAIL_WORK: Duration = Duration::from_millis(4);
+
+/// The thumbnail maker, see [`Background::want`].
+const THUMBNAILS: Pattern = Pattern {
+    perform: |script, shared| make_thumbnails(script, shared),
+    ..crate::load::WRITER
+};
+
+pub(crate) const BURSTS: Code = Code::app(
+    |_, context| Box::new(Bursts::new(context)),
+    |sizes| Footprint::of(shots_at_most(sizes.camera) * sizes.shot_bytes, 0),
+)
+.scenario();
+
 /// Most shots that the sensor gives in `time`.
-pub(crate) fn shots_at_most(time: Duration) -> u64 {
+fn shots_at_most(time: Duration) -> u64 {
     time.as_millis().div_ceil(PACE.as_millis()) as u64 + 1
 }
 
@@ -44,14 +65,14 @@ pub(crate) struct Bursts {
 }
 
 impl Bursts {
-    pub(crate) fn new(ground: &Ground) -> Self {
+    pub(crate) fn new(context: &RunContext) -> Self {
         Bursts {
-            directory: ground.directory.clone(),
+            directory: context.directory.clone(),
             data: content::uniform(
-                SHOT_BYTES.min(ground.sizes.shot_bytes as usize),
-                &mut ground.random("foreground"),
+                SHOT_BYTES.min(context.sizes.shot_bytes as usize),
+                &mut context.random("foreground"),
             ),
-            time: ground.sizes.camera,
+            time: context.sizes.camera,
             thumbnails: None,
             script: None,
             shots: 0,
@@ -90,17 +111,37 @@ impl Bursts {
     }
 }
 
+/// Appends each wanted thumbnail in 1 KB writes, with work on the image between them. Most
+/// writes go to a page that already has data.
+fn make_thumbnails(script: &Script, shared: &Shared) -> Result<(), i32> {
+    let mut offset = 0;
+    loop {
+        let made = shared.rounds.load(Ordering::Relaxed);
+        if made >= shared.wanted.load(Ordering::Relaxed) {
+            nap(THUMBNAIL_WORK);
+            continue;
+        }
+        for _ in 0..THUMBNAIL_WRITES {
+            nap(THUMBNAIL_WORK);
+            let begun_ns = monotonic_ns();
+            offset += script.write_at(&script.data[..1 << 10], offset, shared)?;
+            shared.note_write(monotonic_ns() - begun_ns);
+        }
+        shared.rounds.store(made + 1, Ordering::Relaxed);
+    }
+}
+
 impl Foreground for Bursts {
     fn prepare(&mut self) -> Result<(), Error> {
         let path = self.thumbnails_path();
         let file = create(&path).map_err(|source| Error::io("creat", &path, source))?;
         self.script = Some(Script {
-            pattern: Pattern::Thumbnails,
+            pattern: &THUMBNAILS,
             file,
             file_bytes: 0,
             rounds: u64::MAX,
             data: Pages::zeroed(4 << 10),
-            random: crate::seed::Random::new(0, "unused"),
+            random: sys::random::Random::for_purpose(0, "unused"),
             idle_class: false,
         });
         Ok(())

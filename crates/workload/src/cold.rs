@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Drops all files and their metadata from memory.
 pub(crate) fn drop_caches() -> Result<(), Error> {
     let path = Path::new("/proc/sys/vm/drop_caches");
-    fs::write(path, "3").map_err(|source| Error::io("write to", path, source))
+    sys::memory::drop_caches().map_err(|source| Error::io("write to", path, source))
 }
 
 /// Reads of a device so far (Documentation/block/stat.rst of the kernel).
@@ -28,7 +28,7 @@ impl Reads {
         let (major, minor) = (libc::major(device), libc::minor(device));
         let path = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
         let text = fs::read_to_string(&path).map_err(|it| Error::io("read", &path, it))?;
-        let all = device::Statistics::parse(&text)
+        let all = sys::device::Statistics::parse(&text)
             .ok_or_else(|| Error::io("read", &path, std::io::ErrorKind::InvalidData.into()))?;
         Ok(Reads {
             requests: all.reads,

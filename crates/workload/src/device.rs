@@ -9,11 +9,14 @@
 //! its number of instructions.
 
 use crate::background::Background;
+use crate::calibrate;
+use crate::code::{Code, Start};
 use crate::direct::{Direction, Job, Order, Outcome, Target, perform};
+use crate::footprint::Footprint;
 use crate::meter::Meter;
 use crate::sizes::Sizes;
 use crate::stage::Foreground;
-use crate::{Error, Measurement};
+use crate::{Error, Measurement, RunRequest};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -25,7 +28,7 @@ enum Purpose {
     Overhead,
 }
 
-/// A parsed workload's name.
+/// Requests of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     purpose: Purpose,
@@ -34,35 +37,38 @@ pub(crate) struct Plan {
     depth: usize,
 }
 
-impl Plan {
-    /// `None` if the name is not one of this module's.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        let (kind, rest) = name.split_once('-')?;
-        let (direction, depth) = rest.split_once('-')?;
-        let (purpose, order) = match kind {
-            "seq" => (Purpose::Throughput, Order::Sequential),
-            "rand" => (Purpose::Throughput, Order::Random),
-            "overhead" => (Purpose::Overhead, Order::Random),
-            _ => return None,
-        };
-        let direction = match direction {
-            "read" => Direction::Read,
-            "write" => Direction::Write,
-            _ => return None,
-        };
-        let depth = match depth {
-            "1" => 1,
-            "32" => 32,
-            _ => return None,
-        };
-        Some(Plan {
-            purpose,
-            order,
-            direction,
-            depth,
-        })
-    }
+/// Sequential 128 KB requests.
+pub(crate) const fn sequential(direction: Direction, depth: usize) -> Code {
+    code(Purpose::Throughput, Order::Sequential, direction, depth)
+}
 
+/// Random 4 KB requests.
+pub(crate) const fn random(direction: Direction, depth: usize) -> Code {
+    code(Purpose::Throughput, Order::Random, direction, depth)
+}
+
+/// Random 4 KB requests, whose instructions count.
+pub(crate) const fn overhead(direction: Direction, depth: usize) -> Code {
+    code(Purpose::Overhead, Order::Random, direction, depth)
+}
+
+const fn code(purpose: Purpose, order: Order, direction: Direction, depth: usize) -> Code {
+    let plan = Plan {
+        purpose,
+        order,
+        direction,
+        depth,
+    };
+    Code::new(Start::Requests(plan), footprint)
+}
+
+pub(crate) fn footprint(sizes: &Sizes) -> Footprint {
+    let requests = sizes.sequential_requests * (128 << 10);
+    let written = requests.max(calibrate::bytes(sizes));
+    Footprint::of(sizes.direct_span_bytes, written)
+}
+
+impl Plan {
     fn job(self, sizes: &Sizes) -> Job {
         let (request_bytes, requests) = match (self.purpose, self.order) {
             (Purpose::Overhead, _) => (4 << 10, sizes.overhead_requests),
@@ -89,6 +95,14 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// The run's device, or a file in its directory.
+    pub(crate) fn of(request: &RunRequest) -> Self {
+        match request.device {
+            Some(device) => Place::Device(device.to_owned()),
+            None => Place::File(request.dir.join("direct")),
+        }
+    }
+
     pub(crate) fn open(&self) -> Result<Target, Error> {
         match self {
             Place::Device(path) => Target::device(path),

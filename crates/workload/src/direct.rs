@@ -6,8 +6,6 @@
 use crate::Error;
 use crate::content;
 use crate::meter::go_on;
-use crate::seed::Random;
-use device::Pages;
 use io_uring::{IoUring, opcode, squeue, types};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -16,6 +14,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use sys::device::Pages;
+use sys::random::Random;
 
 /// Size of a request of [`Target::fill`].
 const FILL_BYTES: usize = 1 << 20;
@@ -132,7 +132,7 @@ impl Target {
     pub fn fill(&self, bytes: u64, seed: u64, stop: &AtomicBool) -> Result<(), Error> {
         let failed = |source| Error::io("write", &self.path, source);
         let chunk = (FILL_BYTES as u64).min(bytes) as usize;
-        let data = content::uniform(chunk, &mut Random::new(seed, "fill"));
+        let data = content::uniform(chunk, &mut Random::for_purpose(seed, "fill"));
         let mut offset = 0;
         while offset < bytes {
             go_on(stop)?;
@@ -178,7 +178,7 @@ impl Places {
             request_bytes,
             slots: (job.span_bytes / request_bytes).max(1),
             next: 0,
-            random: Random::new(seed, "places"),
+            random: Random::for_purpose(seed, "places"),
         }
     }
 

@@ -6,41 +6,12 @@ use std::path::{Path, PathBuf};
 /// Reasons why a workload gave no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No workload has this name.
-    #[error("'{name}' is not a workload: choose from {choices}")]
-    UnknownWorkload {
-        /// The requested name.
-        name: String,
-        /// All names, separated by commas.
-        choices: String,
-    },
-    /// No background load has this name.
-    #[error("'{name}' is not a background load: choose from {choices}")]
-    UnknownLoad {
-        /// The requested name.
-        name: String,
-        /// All names, separated by commas.
-        choices: String,
-    },
-    /// No loader has this name.
-    #[error("'{name}' is not a loader: choose from {choices}")]
-    UnknownLoader {
-        /// The requested name.
-        name: String,
-        /// All names, separated by commas.
-        choices: String,
-    },
-    /// No upkeep has this name.
-    #[error("'{name}' is not an upkeep: choose from {choices}")]
-    UnknownUpkeep {
-        /// The requested name.
-        name: String,
-        /// All names, separated by commas.
-        choices: String,
-    },
+    /// No workload or no load has this name.
+    #[error(transparent)]
+    Unknown(#[from] record::Unknown),
     /// The ageing of the phone failed.
     #[error("ageing failed: {0}")]
-    Ageing(#[from] age::Error),
+    Ageing(#[from] crate::age::Error),
     /// The defragmentation of the phone's files failed.
     #[error("upkeep failed: {0}")]
     Upkeep(String),

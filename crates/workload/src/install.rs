@@ -4,15 +4,17 @@
 
 use crate::Error;
 use crate::background::Background;
+use crate::code::Code;
 use crate::content;
+use crate::footprint::Footprint;
 use crate::launch::{replace, write_new};
 use crate::meter::Meter;
-use crate::seed::Random;
-use crate::stage::{Foreground, Ground};
+use crate::stage::{Foreground, RunContext};
 use crate::timed::{Timed, forget_cached};
-use device::Pages;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use sys::device::Pages;
+use sys::random::Random;
 
 /// Size of a read of the package, and of a write of a file.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -23,6 +25,17 @@ const UNPACK: Duration = Duration::from_millis(2);
 
 /// Size of the list of installed apps.
 const REGISTER_BYTES: usize = 200 << 10;
+
+pub(crate) const INSTALLS: Code = Code::app(
+    |_, context| Box::new(Installs::new(context)),
+    |sizes| {
+        Footprint::of(
+            2 * sizes.package_bytes,
+            sizes.installs * sizes.package_bytes,
+        )
+    },
+)
+.scenario();
 
 /// Workload of scenario C.
 pub(crate) struct Installs {
@@ -37,17 +50,17 @@ pub(crate) struct Installs {
 }
 
 impl Installs {
-    pub(crate) fn new(ground: &Ground) -> Self {
-        let mut random = ground.random("foreground");
-        let chunks = (ground.sizes.package_bytes / CHUNK_BYTES as u64).max(1);
+    pub(crate) fn new(context: &RunContext) -> Self {
+        let mut random = context.random("foreground");
+        let chunks = (context.sizes.package_bytes / CHUNK_BYTES as u64).max(1);
         Installs {
-            directory: ground.directory.join("app"),
-            package: ground.directory.join("app.apk"),
-            register: ground.directory.join("packages.xml"),
+            directory: context.directory.join("app"),
+            package: context.directory.join("app.apk"),
+            register: context.directory.join("packages.xml"),
             files: split(chunks, &mut random),
             data: content::uniform(1 << 20, &mut random),
             buffer: Pages::zeroed(CHUNK_BYTES),
-            installs: ground.sizes.installs,
+            installs: context.sizes.installs,
         }
     }
 
@@ -118,7 +131,7 @@ mod tests {
     #[test]
     fn the_files_of_a_package_make_it_up() {
         for chunks in [1, 2, 100, 688] {
-            let files = split(chunks, &mut Random::new(chunks, "test"));
+            let files = split(chunks, &mut Random::for_purpose(chunks, "test"));
             assert_eq!(files.iter().sum::<u64>(), chunks);
             assert!(files.iter().all(|file| *file > 0));
         }

@@ -5,25 +5,27 @@
 
 use crate::Error;
 use crate::background::Background;
+use crate::code::Code;
 use crate::content;
 use crate::database::{Database, Journal, seed_library};
+use crate::footprint::Footprint;
 use crate::meter::Meter;
-use crate::seed::Random;
-use crate::stage::{Foreground, Ground};
+use crate::stage::{Foreground, RunContext};
 use crate::timed::{Timed, create, forget_cached, rename, unlink};
-use device::Pages;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use sys::device::Pages;
+use sys::random::Random;
 
 /// Sizes of the app's code and resources, in bytes.
 const PROGRAM_BYTES: [usize; 3] = [3 << 20, 2 << 20, 1 << 20];
 
 /// Largest size of all files of the app, in bytes.
-pub(crate) const APP_BYTES: u64 = 8 << 20;
+const APP_BYTES: u64 = 8 << 20;
 
 /// Most bytes that one start makes durable: preferences, pages, journal.
-pub(crate) const STATE_BYTES: u64 = 256 << 10;
+const STATE_BYTES: u64 = 256 << 10;
 
 /// Size of one read of the program, as read-ahead would have it.
 const READ_BYTES: usize = 64 << 10;
@@ -51,10 +53,16 @@ pub(crate) struct Launches {
     random: Random,
 }
 
+pub(crate) const LAUNCHES: Code = Code::app(
+    |_, context| Box::new(Launches::new(context)),
+    |sizes| Footprint::of(APP_BYTES, sizes.launches * STATE_BYTES),
+)
+.scenario();
+
 impl Launches {
-    pub(crate) fn new(ground: &Ground) -> Self {
-        let mut random = ground.random("foreground");
-        let file = |name: String| ground.directory.join(name);
+    pub(crate) fn new(context: &RunContext) -> Self {
+        let mut random = context.random("foreground");
+        let file = |name: String| context.directory.join(name);
         Launches {
             programs: (0..PROGRAM_BYTES.len())
                 .map(|index| file(format!("program-{index}")))
@@ -65,8 +73,8 @@ impl Launches {
             database_path: file("contacts.db".to_owned()),
             data: content::uniform(1 << 20, &mut random),
             buffer: Pages::zeroed(READ_BYTES),
-            launches: ground.sizes.launches,
-            seed: ground.seed,
+            launches: context.sizes.launches,
+            seed: context.seed,
             random,
         }
     }

@@ -3,15 +3,15 @@
 
 use crate::Error;
 use crate::content;
-use crate::seed::Random;
-use device::PAGE_BYTES;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use sys::device::PAGE_BYTES;
+use sys::random::Random;
 
 /// Makes the seed's files under `directory`, which must exist.
 pub(crate) fn create(directory: &Path, seed: u64) -> Result<(), Error> {
-    let mut random = Random::new(seed, "layout");
+    let mut random = Random::for_purpose(seed, "layout");
     let content = content::uniform(16 * PAGE_BYTES, &mut random);
     for folder in 0..random.between(2, 6) {
         let folder = directory.join(format!("layout-{folder}"));

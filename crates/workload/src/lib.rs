@@ -3,13 +3,16 @@
 //! [`run`] runs one workload under one load in a directory and returns its figures. The lab's
 //! guests and `frontrow bench` run the same code.
 
+pub mod age;
 mod aged;
 mod app;
 mod background;
 mod calibrate;
 mod camera;
+mod code;
 mod cold;
 mod content;
+mod counters;
 mod database;
 mod device;
 pub mod direct;
@@ -30,39 +33,31 @@ mod pieces;
 mod price;
 mod programmed;
 mod programs;
-mod seed;
 mod simflash;
 mod sizes;
 mod sqlite;
 mod stage;
 mod throttle;
 mod timed;
+mod transactions;
+mod unpack;
 mod upkeep;
 mod writeback;
 
+pub use counters::Watch;
 pub use error::Error;
 pub use footprint::{Footprint, footprint};
-pub use load::{LOADS, processes};
-pub use loader::Loader;
-pub use upkeep::Upkeep;
 
-use crate::launch::Launches;
-use aged::Aged;
 use calibrate::Sweep;
-use camera::Bursts;
-use database::Journal;
+use code::{Code, Start};
 use device::{Place, Requests};
-use install::Installs;
 use load::Load;
-use loading::Loading;
-use phone::Reading;
-use pieces::Grid;
-use price::Price;
-use programs::{Program, Starts};
-use record::{Histogram, Run, Scale, Series};
+use programs::Starts;
+use record::metric::Metric;
+pub use record::policy::{Loader, Upkeep};
+use record::{Histogram, Run, Scale, Series, Workload};
 use sizes::Sizes;
-use sqlite::Statements;
-use stage::{Foreground, Ground};
+use stage::{Foreground, RunContext};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -127,10 +122,15 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// A figure without a distribution.
+    /// A figure without a distribution. Its metric has a line in [`record::metric`].
     pub fn new(metric: impl Into<String>, unit: &'static str, value: f64) -> Self {
+        let metric = metric.into();
+        debug_assert!(
+            Metric::find(&metric).is_some_and(|it| it.unit == unit),
+            "the table of metrics has no {metric} in {unit}"
+        );
         Measurement {
-            metric: metric.into(),
+            metric,
             unit,
             value,
             histogram: None,
@@ -148,128 +148,6 @@ impl Measurement {
     }
 }
 
-/// A name and its meaning, for lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Name in experiments and on the command line.
-    pub name: &'static str,
-    /// Meaning of the name in one line.
-    pub title: &'static str,
-}
-
-impl Entry {
-    pub(crate) const fn new(name: &'static str, title: &'static str) -> Self {
-        Entry { name, title }
-    }
-
-    pub(crate) fn names(entries: &[Entry]) -> String {
-        let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
-        names.join(", ")
-    }
-}
-
-/// All workloads, by name.
-pub const WORKLOADS: &[Entry] = &[
-    Entry::new("m1", "creat, write 4 KB, fsync, close of one file"),
-    Entry::new("m2", "creat, write 1 MB, fsync, close of one file"),
-    Entry::new("m3", "1 KB writes to a new file"),
-    Entry::new("m4", "truncate a 2 MB file and write it again"),
-    Entry::new("m5", "a new 4 KB file while a big one is rewritten"),
-    Entry::new("a", "an app's start: cold reads, SQLite, preference files"),
-    Entry::new("b", "a camera's bursts beside a thumbnail maker"),
-    Entry::new("c", "an app's installation"),
-    Entry::new("launch", "16 apps start cold, one after another"),
-    Entry::new("python", "Python imports its modules, cold, loaded and not"),
-    Entry::new("sqlite3", "SQLite scans a table, cold, loaded and not"),
-    Entry::new("java", "Java lists a keystore, cold, loaded and not"),
-    Entry::new("gallery", "an album is opened: 50 photos become thumbnails"),
-    Entry::new("camera", "a camera is left: its burst is made durable"),
-    Entry::new("game", "a game loads: assets are read, caches written"),
-    Entry::new("aged-gallery", "an album in pieces is opened cold"),
-    Entry::new("aged-game", "a game in pieces loads cold"),
-    Entry::new("phone", "six apps' files read cold after months of use"),
-    Entry::new("pieces", "a 512 KB file read cold, by how it lies"),
-    Entry::new("sqlite-wal", "SQLite statements with a write-ahead log"),
-    Entry::new(
-        "sqlite-rollback",
-        "SQLite statements with a rollback journal",
-    ),
-    Entry::new(
-        "completion",
-        "the load's time for its file, M1 beside it for a tenth",
-    ),
-    Entry::new(
-        "third",
-        "the load's time for its work, an album opened cold beside it for a third",
-    ),
-    Entry::new(
-        "undisturbed",
-        "the load's time for its work, nothing beside it",
-    ),
-    Entry::new(
-        "share",
-        "the load's rate beside a busy M1 over its rate alone",
-    ),
-    Entry::new(
-        "seq-read-1",
-        "direct 128 KB reads in sequence, one at a time",
-    ),
-    Entry::new(
-        "seq-read-32",
-        "direct 128 KB reads in sequence, 32 at a time",
-    ),
-    Entry::new(
-        "seq-write-1",
-        "direct 128 KB writes in sequence, one at a time",
-    ),
-    Entry::new(
-        "seq-write-32",
-        "direct 128 KB writes in sequence, 32 at a time",
-    ),
-    Entry::new("rand-read-1", "direct 4 KB reads at random, one at a time"),
-    Entry::new("rand-read-32", "direct 4 KB reads at random, 32 at a time"),
-    Entry::new(
-        "rand-write-1",
-        "direct 4 KB writes at random, one at a time",
-    ),
-    Entry::new(
-        "rand-write-32",
-        "direct 4 KB writes at random, 32 at a time",
-    ),
-    Entry::new(
-        "calibrate-seq-read",
-        "direct reads in sequence, 4 KB to 512 KB a request",
-    ),
-    Entry::new(
-        "calibrate-seq-write",
-        "direct writes in sequence, 4 KB to 512 KB a request",
-    ),
-    Entry::new(
-        "calibrate-rand-read",
-        "direct reads at random, 4 KB to 512 KB a request",
-    ),
-    Entry::new(
-        "calibrate-rand-write",
-        "direct writes at random, 4 KB to 512 KB a request",
-    ),
-    Entry::new(
-        "overhead-read-1",
-        "instructions of a direct 4 KB read, one at a time",
-    ),
-    Entry::new(
-        "overhead-read-32",
-        "instructions of a direct 4 KB read, 32 at a time",
-    ),
-    Entry::new(
-        "overhead-write-1",
-        "instructions of a direct 4 KB write, one at a time",
-    ),
-    Entry::new(
-        "overhead-write-32",
-        "instructions of a direct 4 KB write, 32 at a time",
-    ),
-];
-
 /// Surface that a workload runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
@@ -279,51 +157,47 @@ pub enum Surface {
     Device,
 }
 
-/// Surface of `workload`. Unknown names belong to the file system, and [`run`] refuses them.
-pub fn surface(workload: &str) -> Surface {
-    let bare =
-        device::Plan::parse(workload).is_some() || calibrate::Plan::parse(workload).is_some();
-    match bare {
-        true => Surface::Device,
-        false => Surface::FileSystem,
+/// Surface of `workload`.
+pub fn surface(workload: &Workload) -> Surface {
+    match Code::of(workload).start {
+        Start::Requests(_) | Start::Sweep(_) => Surface::Device,
+        _ => Surface::FileSystem,
     }
 }
 
 /// Program of Debian that `workload` starts, by its name in the lab's guests. None for other
 /// workloads.
-pub fn program(workload: &str) -> Option<&'static str> {
-    Program::parse(workload).map(Program::name)
+pub fn program(workload: &Workload) -> Option<&'static str> {
+    match Code::of(workload).start {
+        Start::Program(program) => Some(program.name()),
+        _ => None,
+    }
 }
 
-/// Checks that the names are known and the pair measures something.
+/// Checks that the pair measures something.
 ///
 /// # Errors
-/// [`Error::UnknownWorkload`], [`Error::UnknownLoad`] or [`Error::NotTogether`].
+/// [`Error::NotTogether`].
 pub fn check(run: &Run) -> Result<(), Error> {
-    let loads = Load::parse_all(&run.load)?;
-    let loaded = !loads.is_empty();
-    let refused = |reason| {
-        Err(Error::NotTogether {
-            workload: run.workload.clone(),
-            load: run.load.clone(),
-            reason,
-        })
+    let loads = Load::all(&run.load);
+    let reason = match (Code::of(run.workload).start, &loads[..]) {
+        (Start::Trace, _) => "it plays a trace; run the lab's experiment traces",
+        _ if run.load.recorded || run.load.is_rest_of_trace() => {
+            "only the lab's guests have this load; choose another"
+        }
+        (Start::Requests(_) | Start::Sweep(_), [_, ..]) => {
+            "it measures the unloaded device; choose idle"
+        }
+        (Start::Price(_), []) => "it measures the load; choose one",
+        (Start::Price(price), [load]) if price.is_for(*load) => return Ok(()),
+        (Start::Price(_), _) => "it measures one load whose work ends; choose reinstall or backup",
+        _ => return Ok(()),
     };
-    if !WORKLOADS.iter().any(|entry| entry.name == run.workload) {
-        return Err(Error::UnknownWorkload {
-            name: run.workload.clone(),
-            choices: Entry::names(WORKLOADS),
-        });
-    }
-    match surface(&run.workload) {
-        Surface::Device if loaded => refused("it measures the unloaded device; choose idle"),
-        _ => match (Price::parse(&run.workload), &loads[..]) {
-            (None, _) => Ok(()),
-            (Some(_), []) => refused("it measures the load; choose one"),
-            (Some(price), [load]) if price.is_for(*load) => Ok(()),
-            _ => refused("it measures one load whose work ends; choose reinstall or backup"),
-        },
-    }
+    Err(Error::NotTogether {
+        workload: run.workload.to_string(),
+        load: run.load.to_string(),
+        reason,
+    })
 }
 
 /// Runs one workload under one load and returns its figures in a fixed order.
@@ -334,78 +208,45 @@ pub fn check(run: &Run) -> Result<(), Error> {
 /// # Errors
 /// The errors of [`check`] before anything is done; later any other, after the load has ended.
 pub fn run(request: &mut RunRequest) -> Result<Vec<Measurement>, Error> {
-    check(request.run)?;
-    let sizes = Sizes::of_workload(request.scale, &request.run.workload);
+    let sizes = Sizes::of_workload(request.scale, Code::of(request.run.workload));
     run_sized(request, sizes)
 }
 
 fn run_sized(request: &mut RunRequest, sizes: Sizes) -> Result<Vec<Measurement>, Error> {
-    let loads = Load::parse_all(&request.run.load)?;
-    if let Some(mut foreground) = choose_on_device(request, &sizes) {
-        foreground.prepare()?;
-        return stage::measure(request, &mut [], foreground.as_mut());
-    }
-    let ground = Ground {
+    check(request.run)?;
+    let loads = Load::all(&request.run.load);
+    let (seed, stop) = (request.seed, request.stop);
+    let context = RunContext {
         directory: request.dir.join("foreground"),
-        seed: request.seed,
+        seed,
         sizes,
     };
-    if let (Some(price), [load]) = (Price::parse(&request.run.workload), &loads[..]) {
-        ground.create()?;
-        return price::perform(request, &ground, *load, price);
-    }
-    let mut foreground = choose(request, &ground)?;
-    ground.create()?;
-    stage::perform(request, &ground, &loads, foreground.as_mut())
-}
-
-/// The workload on the bare device with this name; `None` for one of the file system.
-fn choose_on_device<'a>(
-    request: &RunRequest<'a>,
-    sizes: &Sizes,
-) -> Option<Box<dyn Foreground + 'a>> {
-    let (name, seed, stop) = (&request.run.workload, request.seed, request.stop);
-    let place = match request.device {
-        Some(device) => Place::Device(device.to_owned()),
-        None => Place::File(request.dir.join("direct")),
+    let mut foreground: Box<dyn Foreground> = match Code::of(request.run.workload).start {
+        Start::App(start) => start(request, &context),
+        Start::Program(program) => Box::new(Starts::new(&context, program)),
+        Start::Price(price) => return price::perform(request, &context, &loads, price),
+        Start::Requests(plan) => {
+            let place = Place::of(request);
+            let mut requests = Requests::new(plan, place, seed, &context.sizes, stop);
+            return on_device(request, &mut requests);
+        }
+        Start::Sweep(plan) => {
+            let place = Place::of(request);
+            let mut sweep = Sweep::new(plan, place, seed, &context.sizes, stop);
+            return on_device(request, &mut sweep);
+        }
+        Start::Trace => return Ok(Vec::new()),
     };
-    if let Some(plan) = device::Plan::parse(name) {
-        return Some(Box::new(Requests::new(plan, place, seed, sizes, stop)));
-    }
-    let plan = calibrate::Plan::parse(name)?;
-    Some(Box::new(Sweep::new(plan, place, seed, sizes, stop)))
+    context.create()?;
+    stage::perform(request, &context, &loads, foreground.as_mut())
 }
 
-fn choose(request: &RunRequest, ground: &Ground) -> Result<Box<dyn Foreground>, Error> {
-    Ok(match request.run.workload.as_str() {
-        "m1" => Box::new(micro::Recreate::m1(ground)),
-        "m2" => Box::new(micro::Recreate::m2(ground)),
-        "m3" => Box::new(micro::SmallWrites::m3(ground)),
-        "m4" => Box::new(micro::Truncate::m4(ground)),
-        "m5" => Box::new(micro::NewFile::m5(ground)),
-        "a" => Box::new(Launches::new(ground)),
-        "b" => Box::new(Bursts::new(ground)),
-        "c" => Box::new(Installs::new(ground)),
-        "gallery" => Box::new(front::gallery(ground)),
-        "camera" => Box::new(front::camera(ground)),
-        "game" => Box::new(front::game(ground)),
-        "aged-gallery" => Box::new(Aged::new(front::gallery(ground), ground, request.upkeep)),
-        "aged-game" => Box::new(Aged::new(front::game(ground), ground, request.upkeep)),
-        "launch" => Box::new(Loading::new(ground, request.loader)),
-        "pieces" => Box::new(Grid::new(ground)),
-        "phone" => Box::new(Reading::new(ground, request.upkeep)),
-        "sqlite-wal" => Box::new(Statements::new(ground, Journal::Wal)),
-        "sqlite-rollback" => Box::new(Statements::new(ground, Journal::Rollback)),
-        workload => match Program::parse(workload) {
-            Some(program) => Box::new(Starts::new(ground, program)),
-            None => {
-                return Err(Error::UnknownWorkload {
-                    name: workload.to_owned(),
-                    choices: Entry::names(WORKLOADS),
-                });
-            }
-        },
-    })
+fn on_device(
+    request: &mut RunRequest,
+    foreground: &mut dyn Foreground,
+) -> Result<Vec<Measurement>, Error> {
+    foreground.prepare()?;
+    stage::measure(request, &mut [], foreground)
 }
 
 #[cfg(test)]

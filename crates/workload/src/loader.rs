@@ -3,60 +3,21 @@
 
 use crate::Error;
 use crate::app::{App, Range};
-use device::PAGE_BYTES;
 use launch::load::{Source, send};
 use launch::plan::{Joining, Request, layout};
 use launch::prepare::{PADDING, open_device};
 use launch::profile::{Pages, Profile, ProfiledFile, Timing};
 use launch::{Identity, Latency, WorkingSet};
+use record::policy::Loader;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use sys::device::PAGE_BYTES;
 
 /// Most pages of one readahead(2) in ureadahead, and wherever requests may not be longer.
 const CALL_PAGES: u64 = (128 << 10) / PAGE_BYTES as u64;
-
-/// Loader of an app's pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Loader {
-    /// None: the app waits for each read, and the kernel reads ahead.
-    #[default]
-    Demand,
-    /// readahead(2) in the order of the start's reads, as Android's libprefetch.
-    FirstAccess,
-    /// readahead(2) in the device's order, as ureadahead.
-    LbaOrder,
-    /// readahead(2) of each whole file.
-    WholeFile,
-    /// `frontrow launch` without padding: one batch in the device's order.
-    Merged,
-    /// `frontrow launch` with padding.
-    Padded,
-}
-
-impl FromStr for Loader {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        Ok(match name {
-            "demand" => Loader::Demand,
-            "first-access" => Loader::FirstAccess,
-            "lba-order" => Loader::LbaOrder,
-            "whole-file" => Loader::WholeFile,
-            "merged" => Loader::Merged,
-            "padded" => Loader::Padded,
-            _ => {
-                return Err(Error::UnknownLoader {
-                    name: name.to_owned(),
-                    choices: record::policy::LOADERS.join(", "),
-                });
-            }
-        })
-    }
-}
 
 /// An app on the file system under test.
 pub(crate) struct Installed {
@@ -76,7 +37,9 @@ impl Installed {
             let failed = |source| Error::io("look at", path, source);
             let file = File::open(path).map_err(failed)?;
             let chunks = &app.chunks[index];
-            let extents = device::Layout::of(&file, false).map_err(failed)?.written();
+            let extents = sys::device::Layout::of(&file, false)
+                .map_err(failed)?
+                .written();
             for chunk in chunks {
                 let place = place(chunk, &extents);
                 by_place.extend(parts(*chunk).map(|part| (place, (index, part))));
@@ -163,9 +126,9 @@ impl Installed {
         let set = WorkingSet::open_and_begin(&self.profile.files);
         let files: Vec<&File> = set.files.iter().map(|it| &it.file).collect();
         let mut requests: Vec<Request> = Vec::new();
-        for mut ground in set.grounds().into_values() {
-            ground.readable = device.is_some();
-            requests.extend(layout(ground, joining));
+        for mut on_device in set.by_device().into_values() {
+            on_device.readable = device.is_some();
+            requests.extend(layout(on_device, joining));
         }
         let source = Source { files, device };
         let sent = send(&requests, source).map_err(failed)?;
@@ -181,7 +144,7 @@ fn pages(range: &Range) -> Pages {
     }
 }
 
-fn place(chunk: &Range, extents: &[device::Extent]) -> u64 {
+fn place(chunk: &Range, extents: &[sys::device::Extent]) -> u64 {
     let begin = chunk.first * PAGE_BYTES as u64;
     extents
         .iter()

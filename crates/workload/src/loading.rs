@@ -3,24 +3,33 @@
 
 use crate::app::{APPS, App};
 use crate::background::Background;
+use crate::code::Code;
 use crate::cold::{Reads, drop_caches};
 use crate::content;
+use crate::footprint::Footprint;
 use crate::launch::write_new;
-use crate::loader::{Installed, Loader, device_of};
+use crate::loader::{Installed, device_of};
 use crate::meter::Meter;
-use crate::seed::Random;
-use crate::stage::{Foreground, Ground};
+use crate::stage::{Foreground, RunContext};
 use crate::{Error, Measurement};
-use device::{PAGE_BYTES, Pages};
 use launch::Latency;
 use launch::calibrate::{SPAN_BYTES, calibrate};
+use record::policy::Loader;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use sys::device::{PAGE_BYTES, Pages};
+use sys::random::Random;
 
 /// Number of batches of each size in the device's calibration.
 const CALIBRATION_ROUNDS: usize = 5;
+
+/// An app has about three times the size of its working set.
+pub(crate) const LOADING: Code = Code::app(
+    |request, context| Box::new(Loading::new(context, request.loader)),
+    |sizes| Footprint::of(APPS as u64 * sizes.app_pages * 3 * PAGE_BYTES as u64, 0),
+);
 
 /// The apps and their loader.
 pub(crate) struct Loading {
@@ -46,13 +55,13 @@ struct Loaded {
 }
 
 impl Loading {
-    pub(crate) fn new(ground: &Ground, loader: Loader) -> Self {
-        let mut random = ground.random("loading");
+    pub(crate) fn new(context: &RunContext, loader: Loader) -> Self {
+        let mut random = context.random("loading");
         Loading {
-            directory: ground.directory.clone(),
+            directory: context.directory.clone(),
             loader,
-            app_pages: ground.sizes.app_pages,
-            seed: ground.seed,
+            app_pages: context.sizes.app_pages,
+            seed: context.seed,
             data: content::uniform(1 << 20, &mut random),
             random,
             apps: Vec::new(),
@@ -92,7 +101,7 @@ impl Loading {
             &file,
             SPAN_BYTES,
             CALIBRATION_ROUNDS,
-            || random.next(),
+            || random.next_u64(),
             |_, _| true,
         );
         self.latency = Some(latency.map_err(|error| failed(std::io::Error::other(error)))?);

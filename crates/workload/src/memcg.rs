@@ -82,24 +82,16 @@ fn own_entrance() -> Result<PathBuf, Error> {
 }
 
 fn mount_point() -> Result<PathBuf, Error> {
-    let mounts = Path::new("/proc/self/mountinfo");
-    let text = fs::read_to_string(mounts).map_err(|source| Error::io("read", mounts, source))?;
-    parse_mount_point(&text).ok_or_else(|| Error::Interface {
-        path: mounts.to_owned(),
-        reason: "no cgroup v2 hierarchy is mounted; choose a load without -memcg".to_owned(),
-    })
-}
-
-/// Mount point of the first `cgroup2`. It is the fifth field; the type follows the `-` after the
-/// optional fields (proc_pid_mountinfo(5)).
-fn parse_mount_point(mountinfo: &str) -> Option<PathBuf> {
-    mountinfo.lines().find_map(|line| {
-        let (mount, source) = line.split_once(" - ")?;
-        match source.starts_with("cgroup2 ") {
-            true => mount.split(' ').nth(4).map(PathBuf::from),
-            false => None,
-        }
-    })
+    let missing = |reason: String| Error::Interface {
+        path: PathBuf::from("/proc/self/mountinfo"),
+        reason,
+    };
+    let found = sys::device::cgroup_root(Path::new("/"));
+    found
+        .map_err(|error| missing(error.to_string()))?
+        .ok_or_else(|| {
+            missing("no cgroup v2 hierarchy is mounted; choose a load without -memcg".to_owned())
+        })
 }
 
 fn open(path: &Path) -> Result<File, Error> {
@@ -120,21 +112,5 @@ fn unusable(path: &Path, source: &io::Error) -> Error {
             "a load in its own memory cgroup needs root and the memory and io controllers \
              on cgroup v2 ({source}); choose a load without -memcg"
         ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_unified_hierarchy_is_found_among_the_old_ones() {
-        let text = "\
-30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - tmpfs tmpfs rw\n\
-31 30 0:27 / /sys/fs/cgroup/memory rw shared:10 - cgroup cgroup rw,memory\n\
-32 30 0:28 / /sys/fs/cgroup/unified rw shared:11 - cgroup2 cgroup2 rw\n";
-        let expected = Some(PathBuf::from("/sys/fs/cgroup/unified"));
-        assert_eq!(parse_mount_point(text), expected);
-        assert_eq!(parse_mount_point(&text.replace("cgroup2", "cgroup")), None);
     }
 }

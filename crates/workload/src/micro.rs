@@ -2,15 +2,38 @@
 
 use crate::Error;
 use crate::background::Background;
+use crate::code::Code;
 use crate::content;
+use crate::footprint::Footprint;
 use crate::meter::Meter;
-use crate::seed::Random;
-use crate::stage::{Foreground, Ground, wait};
+use crate::stage::{Foreground, RunContext, wait};
 use crate::timed::{Timed, create, truncate};
-use device::Pages;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use sys::device::Pages;
+use sys::random::Random;
+
+pub(crate) const M1: Code = Code::app(
+    |_, context| Box::new(Recreate::m1(context)),
+    |sizes| Footprint::of(4 << 10, sizes.m1_iterations * (4 << 10)),
+);
+pub(crate) const M2: Code = Code::app(
+    |_, context| Box::new(Recreate::new(context, 1 << 20, context.sizes.m2_iterations)),
+    |sizes| Footprint::of(1 << 20, sizes.m2_iterations << 20),
+);
+pub(crate) const M3: Code = Code::app(
+    |_, context| Box::new(SmallWrites::m3(context)),
+    |sizes| Footprint::of(sizes.m3_bytes, 0),
+);
+pub(crate) const M4: Code = Code::app(
+    |_, context| Box::new(Truncate::m4(context)),
+    |sizes| Footprint::of(2 << 20, sizes.m4_iterations * (2 << 20)),
+);
+pub(crate) const M5: Code = Code::app(
+    |_, context| Box::new(NewFile::m5(context)),
+    |sizes| Footprint::of(sizes.m5_iterations * (4 << 10), 0),
+);
 
 /// M1 and M2: creat, one write, fsync and close of the same file.
 pub(crate) struct Recreate {
@@ -21,19 +44,14 @@ pub(crate) struct Recreate {
 
 impl Recreate {
     /// M1, which writes 4 KB.
-    pub(crate) fn m1(ground: &Ground) -> Self {
-        Recreate::new(ground, 4 << 10, ground.sizes.m1_iterations)
+    pub(crate) fn m1(context: &RunContext) -> Self {
+        Recreate::new(context, 4 << 10, context.sizes.m1_iterations)
     }
 
-    /// M2, which writes 1 MB.
-    pub(crate) fn m2(ground: &Ground) -> Self {
-        Recreate::new(ground, 1 << 20, ground.sizes.m2_iterations)
-    }
-
-    fn new(ground: &Ground, bytes: usize, iterations: u64) -> Self {
+    fn new(context: &RunContext, bytes: usize, iterations: u64) -> Self {
         Recreate {
-            path: ground.directory.join("file"),
-            data: content::uniform(bytes, &mut ground.random("foreground")),
+            path: context.directory.join("file"),
+            data: content::uniform(bytes, &mut context.random("foreground")),
             iterations,
         }
     }
@@ -60,11 +78,11 @@ pub(crate) struct SmallWrites {
 impl SmallWrites {
     const WRITE_BYTES: u64 = 1 << 10;
 
-    pub(crate) fn m3(ground: &Ground) -> Self {
+    fn m3(context: &RunContext) -> Self {
         SmallWrites {
-            path: ground.directory.join("file"),
-            data: content::uniform(4 << 10, &mut ground.random("foreground")),
-            writes: ground.sizes.m3_bytes / Self::WRITE_BYTES,
+            path: context.directory.join("file"),
+            data: content::uniform(4 << 10, &mut context.random("foreground")),
+            writes: context.sizes.m3_bytes / Self::WRITE_BYTES,
         }
     }
 }
@@ -88,11 +106,11 @@ pub(crate) struct Truncate {
 }
 
 impl Truncate {
-    pub(crate) fn m4(ground: &Ground) -> Self {
+    fn m4(context: &RunContext) -> Self {
         Truncate {
-            path: ground.directory.join("file"),
-            data: content::uniform(2 << 20, &mut ground.random("foreground")),
-            iterations: ground.sizes.m4_iterations,
+            path: context.directory.join("file"),
+            data: content::uniform(2 << 20, &mut context.random("foreground")),
+            iterations: context.sizes.m4_iterations,
         }
     }
 }
@@ -129,12 +147,12 @@ impl NewFile {
     /// Longest wait for a round: a slow device has to write the whole file.
     const ROUND_LIMIT: Duration = Duration::from_secs(3600);
 
-    pub(crate) fn m5(ground: &Ground) -> Self {
-        let mut random = ground.random("foreground");
+    fn m5(context: &RunContext) -> Self {
+        let mut random = context.random("foreground");
         NewFile {
-            directory: ground.directory.clone(),
+            directory: context.directory.clone(),
             data: content::uniform(4 << 10, &mut random),
-            iterations: ground.sizes.m5_iterations,
+            iterations: context.sizes.m5_iterations,
             random,
             poll_limit: Self::ROUND_LIMIT,
         }

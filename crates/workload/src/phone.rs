@@ -1,23 +1,26 @@
 //! The janusd experiment. A phone is used for months, and defragmented once a week or not. Then the
 //! files of its six apps are read cold (dissertation §6.2.1).
 
+use crate::age::{APPS, Aged, Phone, Use, room};
 use crate::background::Background;
+use crate::code::Code;
 use crate::cold::{Reads, drop_caches};
 use crate::layout::settle;
 use crate::meter::Meter;
 use crate::programmed::{Programmed, megabytes};
-use crate::seed::Random;
-use crate::stage::{Foreground, Ground, rate_mb_s};
-use crate::upkeep::Upkeep;
+use crate::sqlite;
+use crate::stage::{Foreground, RunContext, rate_mb_s};
+use crate::upkeep;
 use crate::{Error, Measurement};
-use age::{APPS, Aged, Phone, Use, room};
-use device::{PAGE_BYTES, Pages};
+use record::policy::Upkeep;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use sys::device::{PAGE_BYTES, Pages};
+use sys::random::Random;
 
 /// Days between two upkeeps.
 const WEEK: u32 = 7;
@@ -33,6 +36,11 @@ const START_CACHED: usize = 8;
 /// Pages of a piece of the package that a start reads, and of a gap between pieces: least and most.
 const PIECE_PAGES: (u64, u64) = (4, 32);
 const GAP_PAGES: (u64, u64) = (0, 48);
+
+pub(crate) const READING: Code = Code::app(
+    |request, context| Box::new(Reading::new(context, request.upkeep)),
+    sqlite::footprint,
+);
 
 /// A phone and its upkeep.
 pub(crate) struct Reading {
@@ -66,12 +74,12 @@ struct AppRead {
 }
 
 impl Reading {
-    pub(crate) fn new(ground: &Ground, upkeep: Upkeep) -> Self {
+    pub(crate) fn new(context: &RunContext, upkeep: Upkeep) -> Self {
         Reading {
-            directory: ground.directory.join("phone"),
-            days: ground.sizes.phone_days as u32,
-            sessions: ground.sizes.phone_sessions as u32,
-            seed: ground.seed,
+            directory: context.directory.join("phone"),
+            days: context.sizes.phone_days as u32,
+            sessions: context.sizes.phone_sessions as u32,
+            seed: context.seed,
             upkeep,
             kept: Kept::default(),
             aged: None,
@@ -87,7 +95,7 @@ impl Reading {
             days: self.days,
             sessions: self.sessions,
             capacity_bytes: room.capacity_bytes,
-            target_bytes: wanted_bytes.saturating_sub(room.used_bytes),
+            target_bytes: wanted_bytes.saturating_sub(room.used_bytes()),
             seed: self.seed,
         })
     }
@@ -106,7 +114,7 @@ impl Reading {
         self.rest()?;
         let before = Programmed::of(&self.directory)?;
         let begun = Instant::now();
-        self.upkeep.perform(&self.directory, stop)?;
+        upkeep::perform(self.upkeep, &self.directory, stop)?;
         self.kept.time += begun.elapsed();
         self.rest()?;
         if let (Some(before), Some(after)) = (before, Programmed::of(&self.directory)?) {
@@ -152,7 +160,7 @@ impl Foreground for Reading {
             }
             let time = begun.elapsed();
             let reads = Reads::of(&self.directory)?.since(before);
-            let mut random = Random::new(self.seed, app.name);
+            let mut random = Random::for_purpose(self.seed, app.name);
             drop_caches()?;
             let begun = Instant::now();
             start(

@@ -11,22 +11,24 @@
 //! Both results are checked on the device.
 
 use crate::background::Background;
+use crate::code::Code;
 use crate::cold::{Reads, drop_caches};
 use crate::content;
 use crate::layout::settle;
 use crate::meter::Meter;
-use crate::seed::Random;
 use crate::simflash::Statistics;
-use crate::stage::{Foreground, Ground, rate_mb_s};
+use crate::sqlite;
+use crate::stage::{Foreground, RunContext, rate_mb_s};
 use crate::{Error, Measurement};
-use device::janus::{Janus, Range};
-use device::{Device, Layout, PAGE_BYTES, Pages};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use sys::device::janus::{Janus, Range};
+use sys::device::{Device, Layout, PAGE_BYTES, Pages};
+use sys::random::Random;
 
 /// Size of a file (dissertation §4.1.1).
 const FILE_BYTES: u64 = 512 << 10;
@@ -39,6 +41,9 @@ const OFF_PERMILLE: u32 = 110;
 /// Bytes that a die programs at once, in all profiles.
 const ROW_BYTES: u64 = 16 << 10;
 const BLOCK_BYTES: u64 = PAGE_BYTES as u64;
+
+pub(crate) const GRID: Code =
+    Code::app(|_, context| Box::new(Grid::new(context)), sqlite::footprint);
 
 /// All files, by their DoF_L and DoF_P.
 pub(crate) struct Grid {
@@ -57,10 +62,10 @@ struct Piecewise {
 }
 
 impl Grid {
-    pub(crate) fn new(ground: &Ground) -> Self {
-        let mut random: Random = ground.random("pieces");
+    pub(crate) fn new(context: &RunContext) -> Self {
+        let mut random: Random = context.random("pieces");
         Grid {
-            directory: ground.directory.clone(),
+            directory: context.directory.clone(),
             data: content::uniform(FILE_BYTES as usize, &mut random),
             files: Vec::new(),
         }

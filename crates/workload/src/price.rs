@@ -15,16 +15,18 @@
 //! without service still fills the cache for a while.
 
 use crate::background::Background;
-use crate::front::{Front, Gallery, gallery};
+use crate::code::{Code, Start};
+use crate::front::Front;
+use crate::front::gallery::{GALLERY, Gallery, gallery};
 use crate::load::Load;
 use crate::meter::{Meter, go_on};
-use crate::micro::Recreate;
-use crate::stage::{self, Foreground, Ground, POLL, rate_mb_s, wait};
+use crate::micro::{self, Recreate};
+use crate::stage::{self, Foreground, POLL, RunContext, rate_mb_s, wait};
 use crate::writeback::Counters;
 use crate::{Error, Measurement, RunRequest, layout};
-use device::PAGE_BYTES;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use sys::device::PAGE_BYTES;
 
 /// One part in this many of the file is on the device when M1 begins. The time until then gives the
 /// whole time.
@@ -42,53 +44,52 @@ pub(crate) enum Price {
     Undisturbed,
 }
 
-impl Price {
-    /// The kind with this name; `None` if no kind has it.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        match name {
-            "completion" => Some(Price::Completion),
-            "share" => Some(Price::Share),
-            "third" => Some(Price::Third),
-            "undisturbed" => Some(Price::Undisturbed),
-            _ => None,
-        }
-    }
+pub(crate) const COMPLETION: Code = Code::new(Start::Price(Price::Completion), micro::M1.footprint)
+    .beside(|it| it.completion_bytes);
+pub(crate) const SHARE: Code = Code::new(Start::Price(Price::Share), micro::M1.footprint);
+pub(crate) const THIRD: Code = Code::new(Start::Price(Price::Third), GALLERY.footprint);
+pub(crate) const UNDISTURBED: Code = Code::new(Start::Price(Price::Undisturbed), GALLERY.footprint);
 
+impl Price {
     /// Whether the cost can be measured for this load.
     pub(crate) fn is_for(self, load: Load) -> bool {
-        self == Price::Share || load.has_an_end()
+        self == Price::Share || load.pattern.has_an_end
     }
 }
 
-/// Measures `price` of `load`; the ground's directory must exist.
+/// Measures `price` of the only one of `loads`.
 pub(crate) fn perform(
     request: &mut RunRequest,
-    ground: &Ground,
-    load: Load,
+    context: &RunContext,
+    loads: &[Load],
     price: Price,
 ) -> Result<Vec<Measurement>, Error> {
-    layout::create(&ground.directory, ground.seed)?;
-    let busy = Recreate::m1(ground);
+    let [load] = *loads else {
+        return Ok(Vec::new());
+    };
+    context.create()?;
+    layout::create(&context.directory, context.seed)?;
+    let busy = Recreate::m1(context);
     match price {
-        Price::Completion => completion(request, ground, load, &busy),
-        Price::Share => share(request, ground, load, &busy),
-        Price::Third => beside_openings(request, ground, load, ground.sizes.openings),
-        Price::Undisturbed => beside_openings(request, ground, load, 0),
+        Price::Completion => completion(request, context, load, &busy),
+        Price::Share => share(request, context, load, &busy),
+        Price::Third => beside_openings(request, context, load, context.sizes.openings),
+        Price::Undisturbed => beside_openings(request, context, load, 0),
     }
 }
 
 fn beside_openings(
     request: &mut RunRequest,
-    ground: &Ground,
+    context: &RunContext,
     load: Load,
     openings: u64,
 ) -> Result<Vec<Measurement>, Error> {
-    let mut album = gallery(ground);
+    let mut album = gallery(context);
     album.prepare()?;
-    let prepared = load.prepare(request, ground, 0)?;
-    let work_bytes = load.file_bytes(&ground.sizes)?;
+    let prepared = load.prepare(request, context, 0)?;
+    let work_bytes = load.file_bytes(&context.sizes)?;
     layout::settle(request.dir)?;
-    stage::sleep_shift(ground);
+    stage::sleep_shift(context);
 
     let mut meter = Meter::new(request.stop);
     request.observer.before();
@@ -141,15 +142,15 @@ fn open_by_progress(
 
 fn completion(
     request: &mut RunRequest,
-    ground: &Ground,
+    context: &RunContext,
     load: Load,
     busy: &Recreate,
 ) -> Result<Vec<Measurement>, Error> {
-    let sizes = &ground.sizes;
-    let prepared = load.prepare(request, ground, 0)?;
+    let sizes = &context.sizes;
+    let prepared = load.prepare(request, context, 0)?;
     let needed_pages = load.file_bytes(sizes)? / PAGE_BYTES as u64 / BEGIN_AT;
     layout::settle(request.dir)?;
-    stage::sleep_shift(ground);
+    stage::sleep_shift(context);
 
     let mut meter = Meter::new(request.stop);
     request.observer.before();
@@ -182,17 +183,17 @@ fn await_completion(background: &mut Background, stop: &AtomicBool) -> Result<Du
 
 fn share(
     request: &mut RunRequest,
-    ground: &Ground,
+    context: &RunContext,
     load: Load,
     busy: &Recreate,
 ) -> Result<Vec<Measurement>, Error> {
-    let Some(mut background) = stage::start(request, ground, &[load])?.pop() else {
+    let Some(mut background) = stage::start(request, context, &[load])?.pop() else {
         return Ok(Vec::new());
     };
-    stage::sleep_shift(ground);
+    stage::sleep_shift(context);
     let before_alone = Counters::read()?;
     let begun_alone = Instant::now();
-    std::thread::sleep(ground.sizes.alone);
+    std::thread::sleep(context.sizes.alone);
     go_on(request.stop)?;
     let alone_pages = Counters::read()?.written_pages - before_alone.written_pages;
     let alone_mb_s = rate_mb_s(alone_pages * PAGE_BYTES as u64, begun_alone.elapsed());
@@ -201,7 +202,7 @@ fn share(
     request.observer.before();
     let before = Counters::read()?;
     let begun = Instant::now();
-    let outcome = keep_busy(busy, &mut meter, ground.sizes.busy);
+    let outcome = keep_busy(busy, &mut meter, context.sizes.busy);
     let elapsed = begun.elapsed();
     request.observer.after();
     outcome?;

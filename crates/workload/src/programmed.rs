@@ -2,10 +2,10 @@
 
 use crate::Error;
 use crate::simflash::Statistics;
-use device::Device;
-use device::janus::{Janus, PAGE_BYTES};
 use std::fs::File;
 use std::path::Path;
+use sys::device::Device;
+use sys::device::janus::{Janus, PAGE_BYTES};
 
 /// Numbers of programmed pages by their cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

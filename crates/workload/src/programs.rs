@@ -4,9 +4,11 @@
 use crate::Error;
 use crate::Measurement;
 use crate::background::Background;
+use crate::code::{Code, Start};
 use crate::layout::settle;
 use crate::meter::Meter;
-use crate::stage::{Foreground, Ground};
+use crate::sqlite;
+use crate::stage::{Foreground, RunContext};
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::fs;
@@ -14,11 +16,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// This program, which is the init of the lab's guests.
-const FRONTROW: &str = "/proc/self/exe";
+/// The program of users' machines in the lab's guests.
+const FRONTROW: &str = "/bin/frontrow";
 
 /// Directory of Debian's libraries in the guests.
-const LIBRARIES: &str = arch::NATIVE.libraries;
+const LIBRARIES: &str = sys::arch::NATIVE.libraries;
 
 /// Table that SQLite scans: rows of 0.6 MB in all, without an index for the query.
 const TABLE: &str = "CREATE TABLE t (i INTEGER, w TEXT); \
@@ -76,15 +78,6 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    pub(crate) fn parse(workload: &str) -> Option<Self> {
-        match workload {
-            "python" => Some(Program::Python),
-            "sqlite3" => Some(Program::Sqlite),
-            "java" => Some(Program::Java),
-            _ => None,
-        }
-    }
-
     /// Name of the program in the guest's /bin.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -128,6 +121,11 @@ impl Program {
     }
 }
 
+/// The code of a workload that starts `program`.
+pub(crate) const fn code(program: Program) -> Code {
+    Code::new(Start::Program(program), sqlite::footprint)
+}
+
 /// A program on the file system under test.
 pub(crate) struct Starts {
     program: Program,
@@ -147,11 +145,11 @@ struct Times {
 }
 
 impl Starts {
-    pub(crate) fn new(ground: &Ground, program: Program) -> Self {
+    pub(crate) fn new(context: &RunContext, program: Program) -> Self {
         Starts {
             program,
-            directory: ground.directory.clone(),
-            starts: ground.sizes.program_starts,
+            directory: context.directory.clone(),
+            starts: context.sizes.program_starts,
             times: None,
         }
     }

@@ -1,5 +1,6 @@
 //! All sizes of the workloads in one table: those of the demo and those of the paper.
 
+use crate::code::Code;
 use record::Scale;
 use std::time::Duration;
 
@@ -7,9 +8,24 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Sizes of one run. Counts are iterations; bytes are file sizes.
+/// A size of one workload or load, which its own file states.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) demo: u64,
+    /// Size in the paper.
+    pub(crate) full: u64,
+    /// Smallest size at any scale.
+    pub(crate) least: u64,
+    /// Size for tests.
+    pub(crate) tiny: u64,
+}
+
+/// Sizes of one run that several share, or that are a paper's table. Counts are iterations; bytes
+/// are file sizes.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes {
+    /// Scale of the run; None for tests.
+    scale: Option<Scale>,
     /// M1: number of creations of the 4 KB file.
     pub(crate) m1_iterations: u64,
     /// M2: number of creations of the 1 MB file.
@@ -46,13 +62,6 @@ pub(crate) struct Sizes {
     /// opening takes 145 ms alone on the emulated eMMC, and the background's work takes five to six
     /// seconds.
     pub(crate) openings: u64,
-    /// Gallery: number of photos in the album.
-    pub(crate) photos: u64,
-    /// Camera: number of shots in the burst, and size of one.
-    pub(crate) burst_shots: u64,
-    pub(crate) burst_shot_bytes: u64,
-    /// Game: size of the assets that it reads.
-    pub(crate) game_bytes: u64,
     /// Launch: pages of an app's working set.
     pub(crate) app_pages: u64,
     /// Real programs: number of starts of each kind.
@@ -76,10 +85,6 @@ pub(crate) struct Sizes {
     pub(crate) paced_bytes: u64,
     /// Size of the file that a backup reads repeatedly.
     pub(crate) backup_bytes: u64,
-    /// Size of the database, one page of which is overwritten in each transaction.
-    pub(crate) database_bytes: u64,
-    /// Size of all files of the archive that is unpacked.
-    pub(crate) unpacked_bytes: u64,
     /// Number of direct 128 KB requests for a throughput.
     pub(crate) sequential_requests: u64,
     /// Number of direct 4 KB requests for a throughput.
@@ -108,6 +113,7 @@ impl Sizes {
     pub(crate) fn of(scale: Scale) -> Self {
         let at = |demo, full| scale.pick(demo, full);
         Sizes {
+            scale: Some(scale),
             m1_iterations: at(50, 500),
             m2_iterations: at(20, 200),
             m3_bytes: at(24 * MIB, 300 * MIB).max(KIB),
@@ -125,10 +131,6 @@ impl Sizes {
             package_bytes: at(8 * MIB, 43 * MIB),
             responses: 3,
             openings: at(12, 25),
-            photos: at(24, 50),
-            burst_shots: at(6, 30),
-            burst_shot_bytes: at(4 * MIB, 10 * MIB).max(MIB),
-            game_bytes: at(24 * MIB, 256 * MIB).max(MIB).next_multiple_of(MIB),
             // 72 MB each: 85.0 MB are 7.4 % of all 16 (paper "003", §V).
             app_pages: at(768, 18_400),
             program_starts: at(1, 5),
@@ -143,8 +145,6 @@ impl Sizes {
             paced_bytes: at(256 * MIB, GIB).max(MIB).next_multiple_of(MIB),
             // The file exceeds a guest's memory.
             backup_bytes: at(GIB, 4 * GIB).max(MIB).next_multiple_of(MIB),
-            database_bytes: at(16 * MIB, 64 * MIB).max(MIB),
-            unpacked_bytes: at(32 * MIB, 256 * MIB).max(MIB),
             sequential_requests: at(512, 8192),
             random_requests: at(2000, 50_000),
             overhead_requests: at(2000, 50_000),
@@ -159,25 +159,26 @@ impl Sizes {
         }
     }
 
-    /// Sizes for one workload. In the paper, scenarios and benchmarks run beside a file of 4 GB and
-    /// not of 8 GB.
-    pub(crate) fn of_workload(scale: Scale, workload: &str) -> Self {
+    /// Sizes for one workload and its load.
+    pub(crate) fn of_workload(scale: Scale, code: &Code) -> Self {
         let sizes = Sizes::of(scale);
-        let writer_bytes = match workload {
-            "a" | "b" | "c" | "sqlite-wal" | "sqlite-rollback" => sizes.scenario_writer_bytes,
-            "completion" => sizes.completion_bytes,
-            _ => sizes.writer_bytes,
-        };
         Sizes {
-            writer_bytes,
+            writer_bytes: (code.writer_bytes)(&sizes),
             ..sizes
         }
+    }
+
+    /// A workload's own size.
+    pub(crate) fn pick(&self, size: Size) -> u64 {
+        let scaled = |scale: Scale| scale.pick(size.demo, size.full).max(size.least);
+        self.scale.map_or(size.tiny, scaled)
     }
 
     /// Sizes for tests on a machine with any amount of memory, with no long waits for writeback.
     #[cfg(test)]
     pub(crate) fn tiny() -> Self {
         Sizes {
+            scale: None,
             m1_iterations: 3,
             m2_iterations: 2,
             m3_bytes: 16 * KIB,
@@ -195,10 +196,6 @@ impl Sizes {
             package_bytes: 512 * KIB,
             responses: 2,
             openings: 2,
-            photos: 2,
-            burst_shots: 2,
-            burst_shot_bytes: 64 * KIB,
-            game_bytes: MIB,
             app_pages: 20,
             program_starts: 1,
             phone_days: 8,
@@ -210,8 +207,6 @@ impl Sizes {
             rewrite_bytes: MIB,
             random_bytes: MIB,
             paced_bytes: MIB,
-            database_bytes: MIB,
-            unpacked_bytes: 256 * KIB,
             backup_bytes: MIB,
             sequential_requests: 16,
             random_requests: 40,

@@ -3,11 +3,33 @@
 
 use crate::Error;
 use crate::background::Background;
+use crate::code::Code;
 use crate::database::{Database, Journal, seed_library};
+use crate::footprint::Footprint;
 use crate::meter::Meter;
-use crate::seed::Random;
-use crate::stage::{Foreground, Ground};
+use crate::sizes::Sizes;
+use crate::stage::{Foreground, RunContext};
 use std::path::PathBuf;
+use sys::random::Random;
+
+/// Bytes of a row of the table, with its index.
+const ROW_BYTES: u64 = 128;
+
+pub(crate) const WAL: Code = Code::app(
+    |_, context| Box::new(Statements::new(context, Journal::Wal)),
+    footprint,
+)
+.scenario();
+pub(crate) const ROLLBACK: Code = Code::app(
+    |_, context| Box::new(Statements::new(context, Journal::Rollback)),
+    footprint,
+)
+.scenario();
+
+pub(crate) fn footprint(sizes: &Sizes) -> Footprint {
+    let rows = sizes.sqlite_single + 2 * sizes.sqlite_bulk;
+    Footprint::of(rows * ROW_BYTES, 3 * rows * ROW_BYTES)
+}
 
 /// The benchmark with one kind of journal.
 pub(crate) struct Statements {
@@ -26,16 +48,16 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    pub(crate) fn new(ground: &Ground, journal: Journal) -> Self {
+    pub(crate) fn new(context: &RunContext, journal: Journal) -> Self {
         Statements {
-            path: ground.directory.join("benchmark.db"),
+            path: context.directory.join("benchmark.db"),
             journal,
-            single: ground.sizes.sqlite_single,
-            bulk: ground.sizes.sqlite_bulk,
-            scans: ground.sizes.sqlite_scans,
-            lookups: ground.sizes.sqlite_lookups,
-            seed: ground.seed,
-            random: ground.random("foreground"),
+            single: context.sizes.sqlite_single,
+            bulk: context.sizes.sqlite_bulk,
+            scans: context.sizes.sqlite_scans,
+            lookups: context.sizes.sqlite_lookups,
+            seed: context.seed,
+            random: context.random("foreground"),
         }
     }
 

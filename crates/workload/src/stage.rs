@@ -4,15 +4,15 @@
 use crate::background::Background;
 use crate::load::Load;
 use crate::meter::{Meter, go_on};
-use crate::seed::Random;
 use crate::sizes::Sizes;
 use crate::throttle::Throttle;
 use crate::writeback::Counters;
 use crate::{Error, Measurement, RunRequest, layout};
-use device::PAGE_BYTES;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use sys::device::PAGE_BYTES;
+use sys::random::Random;
 
 /// Interval at which a condition is polled.
 pub(crate) const POLL: Duration = Duration::from_millis(10);
@@ -24,14 +24,14 @@ const WINDOW: Duration = Duration::from_millis(100);
 const STEADY_WARM_UP: Duration = Duration::from_millis(500);
 
 /// Parameters of a foreground.
-pub(crate) struct Ground {
+pub(crate) struct RunContext {
     /// Directory for the foreground alone.
     pub(crate) directory: PathBuf,
     pub(crate) seed: u64,
     pub(crate) sizes: Sizes,
 }
 
-impl Ground {
+impl RunContext {
     /// Makes the directory.
     pub(crate) fn create(&self) -> Result<(), Error> {
         std::fs::create_dir(&self.directory)
@@ -40,7 +40,7 @@ impl Ground {
 
     /// A generator of the seed for one purpose.
     pub(crate) fn random(&self, purpose: &str) -> Random {
-        Random::new(self.seed, purpose)
+        Random::for_purpose(self.seed, purpose)
     }
 }
 
@@ -64,17 +64,17 @@ pub(crate) trait Foreground {
     }
 }
 
-/// Runs `foreground` beside `loads` in the ground's directory.
+/// Runs `foreground` beside `loads` in the context's directory.
 pub(crate) fn perform(
     request: &mut RunRequest,
-    ground: &Ground,
+    context: &RunContext,
     loads: &[Load],
     foreground: &mut dyn Foreground,
 ) -> Result<Vec<Measurement>, Error> {
-    layout::create(&ground.directory, ground.seed)?;
+    layout::create(&context.directory, context.seed)?;
     foreground.prepare()?;
-    let mut backgrounds = start(request, ground, loads)?;
-    sleep_shift(ground);
+    let mut backgrounds = start(request, context, loads)?;
+    sleep_shift(context);
     let throttle = request.tracefs.map(Throttle::start).transpose()?;
     let mut figures = measure(request, &mut backgrounds, foreground)?;
     if let Some(throttle) = throttle {
@@ -85,8 +85,8 @@ pub(crate) fn perform(
 
 /// Sleeps for a time that depends on the seed. It shifts the foreground's start against the periods
 /// of the background and the kernel.
-pub(crate) fn sleep_shift(ground: &Ground) {
-    let shift_ms = ground.random("shift").below(500);
+pub(crate) fn sleep_shift(context: &RunContext) {
+    let shift_ms = context.random("shift").below(500);
     std::thread::sleep(Duration::from_millis(shift_ms));
 }
 
@@ -131,12 +131,12 @@ fn written_bytes(backgrounds: &[Background]) -> u64 {
 /// synced before.
 pub(crate) fn start(
     request: &RunRequest,
-    ground: &Ground,
+    context: &RunContext,
     loads: &[Load],
 ) -> Result<Vec<Background>, Error> {
     let mut prepared = Vec::with_capacity(loads.len());
     for (number, load) in loads.iter().enumerate() {
-        prepared.push(load.prepare(request, ground, number)?);
+        prepared.push(load.prepare(request, context, number)?);
     }
     layout::settle(request.dir)?;
     let before = Counters::read()?;
@@ -144,11 +144,11 @@ pub(crate) fn start(
     for prepared in prepared {
         backgrounds.push(prepared.start()?);
     }
-    let unsteady = loads.iter().position(|load| !load.is_steady());
+    let unsteady = loads.iter().position(|load| !load.pattern.is_steady);
     match unsteady.and_then(|number| backgrounds.get_mut(number)) {
         Some(background) => {
-            await_writeback(background, &before, &ground.sizes, request.stop)?;
-            await_throttled(background, &ground.sizes, request.stop)?;
+            await_writeback(background, &before, &context.sizes, request.stop)?;
+            await_throttled(background, &context.sizes, request.stop)?;
         }
         None if loads.is_empty() => {}
         None => std::thread::sleep(STEADY_WARM_UP),

@@ -1,6 +1,7 @@
 //! Tests of each workload at a tiny size in a temporary directory.
 
 use super::*;
+use record::workload::WORKLOADS;
 
 static GO: AtomicBool = AtomicBool::new(false);
 
@@ -27,10 +28,7 @@ fn tiny_stoppable(
     dir: &Path,
     stop: &AtomicBool,
 ) -> Result<Vec<Measurement>, Error> {
-    let run = Run {
-        workload: workload.to_owned(),
-        load: load.to_owned(),
-    };
+    let run = Run::named(workload, load)?;
     let mut request = RunRequest {
         run: &run,
         dir,
@@ -45,7 +43,6 @@ fn tiny_stoppable(
         stop,
         observer: &mut (),
     };
-    check(&run)?;
     run_sized(&mut request, Sizes::tiny())
 }
 
@@ -102,10 +99,7 @@ fn m5_meets_another_round_of_the_rewriter_each_time() {
 fn the_observer_is_told_once_of_each_end() {
     let directory = tempfile::tempdir().unwrap();
     let mut calls = Calls::default();
-    let run = Run {
-        workload: "m1".to_owned(),
-        load: "idle".to_owned(),
-    };
+    let run = Run::named("m1", "idle").unwrap();
     let mut request = RunRequest {
         run: &run,
         dir: directory.path(),
@@ -160,10 +154,7 @@ fn a_stop_ends_the_run_and_the_load() {
 
 #[test]
 fn direct_workloads_give_one_rate_or_cost_each() {
-    for entry in WORKLOADS
-        .iter()
-        .filter(|it| surface(it.name) == Surface::Device)
-    {
+    for entry in WORKLOADS.iter().filter(|it| surface(it) == Surface::Device) {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let figures = tiny(entry.name, "idle", directory.path()).unwrap();
         let figure = figures.last().unwrap();
@@ -264,7 +255,7 @@ fn the_loads_that_sync_are_measured_and_leave_nothing() {
 }
 
 #[test]
-fn several_apps_behind_are_a_process_and_a_file_each() {
+fn each_background_app_is_a_process_with_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let figures = tiny("gallery", "apps-3", directory.path()).unwrap();
     assert!(figures.iter().any(|row| row.metric == "background_mb_s"));
@@ -308,4 +299,29 @@ fn a_full_disk_is_one_clear_sentence() {
         error,
         "no space left for /dev/full: free some, or choose a smaller scale"
     );
+}
+
+#[test]
+fn each_workload_measures_what_the_table_of_metrics_has() {
+    // Aged apps rest for seconds before they are opened, and are otherwise the others.
+    let is_quick = |it: &Workload| !it.only_in_the_lab && !it.name.starts_with("aged-");
+    let own = |it: &&Workload| is_quick(it) && surface(it) == Surface::FileSystem;
+    for workload in WORKLOADS.iter().filter(own) {
+        let directory = tempfile::tempdir().unwrap();
+        let figures = tiny(workload.name, "idle", directory.path())
+            .or_else(|_| tiny(workload.name, "backup", directory.path()))
+            .unwrap();
+        for it in &figures {
+            let metric = Metric::find(&it.metric);
+            let metric = metric.unwrap_or_else(|| panic!("{workload}: {}", it.metric));
+            assert_eq!(metric.unit, it.unit, "{workload}: {}", it.metric);
+        }
+        let headline = figures.iter().any(|it| it.metric == workload.headline);
+        let derived = workload.headline == record::metric::UNTHROTTLED || !workload.has_total;
+        assert!(
+            headline || derived,
+            "{workload} has no {}",
+            workload.headline
+        );
+    }
 }

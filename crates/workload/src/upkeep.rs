@@ -1,65 +1,24 @@
 //! Upkeep: defragmentation of the phone once a week, or of an aged app before it is opened.
 
 use crate::Error;
-use ::defrag::{Choice, MOST_FILES, Pace, Physical, Remap, Survey, most_read};
+use ::layout::defrag::{Choice, MOST_FILES, Pace, Physical, Remap, Survey, most_read};
+use record::policy::Upkeep;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
-/// Ways to defragment the phone's files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Upkeep {
-    /// Files are not defragmented.
-    #[default]
-    None,
-    /// e4defrag of e2fsprogs on all files.
-    E4defrag,
-    /// `frontrow defrag --mode copy`.
-    Copy,
-    /// `frontrow defrag` on a device that remaps.
-    Remap,
-    /// `frontrow defrag` on a device that remaps, then `frontrow defrag --mode physical`.
-    RemapAndSpread,
-    /// No defragmentation, as the aged apps' files are written without fragmentation.
-    Unaged,
-}
-
-impl FromStr for Upkeep {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        Ok(match name {
-            "no-defrag" => Upkeep::None,
-            "e4defrag-1w" => Upkeep::E4defrag,
-            "copy-1w" => Upkeep::Copy,
-            "janusd-l" => Upkeep::Remap,
-            "janusd" => Upkeep::RemapAndSpread,
-            "unaged" => Upkeep::Unaged,
-            _ => {
-                return Err(Error::UnknownUpkeep {
-                    name: name.to_owned(),
-                    choices: record::policy::UPKEEPS.join(", "),
-                });
-            }
-        })
-    }
-}
-
-impl Upkeep {
-    /// Performs the upkeep on all files below `directory`.
-    pub(crate) fn perform(self, directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
-        match self {
-            Upkeep::None => Ok(()),
-            Upkeep::E4defrag => e4defrag(directory),
-            Upkeep::Copy => repair(directory, None, stop),
-            Upkeep::Remap => remap(directory, stop),
-            Upkeep::RemapAndSpread => {
-                remap(directory, stop)?;
-                spread(directory, stop)
-            }
-            Upkeep::Unaged => Err(failed("a phone that is used ages; choose another policy")),
+/// Performs the upkeep on all files below `directory`.
+pub(crate) fn perform(upkeep: Upkeep, directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
+    match upkeep {
+        Upkeep::None => Ok(()),
+        Upkeep::E4defrag => e4defrag(directory),
+        Upkeep::Copy => repair(directory, None, stop),
+        Upkeep::Remap => remap(directory, stop),
+        Upkeep::RemapAndSpread => {
+            remap(directory, stop)?;
+            spread(directory, stop)
         }
+        Upkeep::Unaged => Err(failed("a phone that is used ages; choose another policy")),
     }
 }
 
@@ -72,7 +31,7 @@ fn e4defrag(directory: &Path) -> Result<(), Error> {
     let output = Command::new("e4defrag")
         .arg(directory)
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries)
+        .env("LD_LIBRARY_PATH", sys::arch::NATIVE.libraries)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| failed(format_args!("e4defrag cannot be run: {error}")))?;
@@ -123,26 +82,13 @@ fn repair(directory: &Path, remap: Option<&Remap>, stop: &AtomicBool) -> Result<
         limit_bytes: u64::MAX,
     };
     let mut last: Option<PathBuf> = None;
-    for finding in ::defrag::choose(&survey.fragmented, choice) {
+    for finding in ::layout::defrag::choose(&survey.fragmented, choice) {
         let path = &finding.path;
         // A file that is refused stays where it is.
-        if ::defrag::repair(Path::new("/"), path, remap, &mut Pace::new(None), stop).is_ok() {
+        if ::layout::defrag::repair(Path::new("/"), path, remap, &mut Pace::new(None), stop).is_ok()
+        {
             last = Some(path.clone());
         }
     }
-    last.map_or(Ok(()), |it| ::defrag::settle(&it).map_err(failed))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_policys_upkeep_is_known_and_no_other() {
-        for name in record::policy::UPKEEPS {
-            name.parse::<Upkeep>().unwrap();
-        }
-        let error = "monthly".parse::<Upkeep>().unwrap_err().to_string();
-        assert!(error.contains("janusd-l"), "{error}");
-    }
+    last.map_or(Ok(()), |it| ::layout::defrag::settle(&it).map_err(failed))
 }

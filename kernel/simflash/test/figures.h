@@ -21,7 +21,7 @@ struct figure {
 	struct load load;	/* of a RATE */
 	double real;		/* 0: no public figure found */
 	int percent;		/* how far from it the device may be */
-	const char *source;	/* docs/real-devices.md has the addresses */
+	const char *source;	/* docs/real-devices*.md have the addresses */
 	const char *reason;	/* why the device is further from it than 15 % */
 };
 

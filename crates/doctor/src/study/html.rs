@@ -2,7 +2,8 @@
 
 use super::{App, Study};
 use iopro::report::STYLE;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use iopro::wait::Class;
+use maud::{Markup, html};
 use record::number;
 
 /// Apps that the picture and the table have; the rest is in the other files.
@@ -11,7 +12,7 @@ const WIDTH: f64 = 1000.0;
 const LABEL: f64 = 260.0;
 const LANE: f64 = 26.0;
 const BAR: f64 = 16.0;
-/// Of a bar's hue by the class of its part, in the order of [`iopro::wait::Class::ALL`]:
+/// Of a bar's hue by the class of its part, in the order of [`Class::ALL`]:
 /// metadata, data, sync, discards, the journal's two, tag, wbt, dirty, reclaim, service, lock, other.
 const HUES: [usize; 13] = [2, 1, 1, 8, 2, 2, 6, 6, 3, 3, 4, 0, 0];
 
@@ -22,50 +23,38 @@ fn time(ns: u64) -> String {
 /// The whole page.
 pub fn page(study: &Study) -> String {
     let shown = &study.apps[..study.apps.len().min(SHOWN)];
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "frontrow doctor: how long apps wait for storage" }
-                style { (PreEscaped(STYLE)) }
+    let main = html! {
+        header {
+            p.over {
+                "frontrow doctor --study · level " (study.level.number()) " of 3, "
+                (study.level.sees())
             }
-            body {
-                main {
-                    header {
-                        p.over {
-                            "frontrow doctor --study · level " (study.level.number()) " of 3, "
-                            (study.level.sees())
-                        }
-                        h1 { (study.summary()) }
-                        @if study.ended_early {
-                            p.lead {
-                                "Ended early: " (time(study.watched_ns)) " of "
-                                (time(study.asked_ns)) " were watched."
-                            }
-                        }
-                        p.lead {
-                            "An app's response time is what it ran and what it was blocked in the "
-                            "storage stack. Some task was held up by I/O "
-                            (number::percent(study.pressed_ns as f64 / study.watched_ns.max(1) as f64))
-                            " of the time."
-                        }
-                        @for lacks in &study.cannot_see { p.lead { "Cannot see: " (lacks) "." } }
-                    }
-                    @if !shown.is_empty() { (picture(shown)) (table(shown)) }
+            h1 { (study.summary()) }
+            @if study.ended_early {
+                p.lead {
+                    "Ended early: " (time(study.watched_ns)) " of "
+                    (time(study.asked_ns)) " were watched."
                 }
             }
+            p.lead {
+                "An app's response time is what it ran and what it was blocked in the "
+                "storage stack. Some task was held up by I/O "
+                (number::percent(study.pressed_ns as f64 / study.watched_ns.max(1) as f64))
+                " of the time."
+            }
+            @for lacks in &study.cannot_see { p.lead { "Cannot see: " (lacks) "." } }
         }
+        @if !shown.is_empty() { (picture(shown)) (table(shown)) }
     };
-    page.into_string()
+    record::html::page(
+        "frontrow doctor: how long apps wait for storage",
+        &[STYLE],
+        &main,
+    )
 }
 
-fn hue(class: &str) -> usize {
-    let classes = iopro::wait::Class::ALL.iter();
-    let place = classes.into_iter().position(|it| it.name() == class);
-    place.map_or(0, |it| HUES[it])
+fn hue(class: Class) -> usize {
+    HUES[class as usize]
 }
 
 fn picture(apps: &[App]) -> Markup {

@@ -1,13 +1,12 @@
-//! The desktop's own word: apps run in cgroups of their own, and the compositor writes on
-//! each when it lost the focus.
+//! Focus from cgroup attributes that a desktop's compositor sets.
 //!
 //! systemd starts apps as `app-*` units of `app.slice`. GNOME's compositor sets the extended
 //! attribute `user.xdg.inactive-since` on the cgroup of a window: -1 while it has the focus,
-//! else the time since when it has not. inotify tells of both, in the directory above.
+//! otherwise the time since when it does not. inotify reports both, in the directory above.
 //!
-//! Users make cgroups below their own as they like, with names, at a depth and in a number of their
-//! choice, and write the attribute. So what one of them can have watched and put in front is
-//! bounded, and what is more than that is left out and named.
+//! Users can make cgroups below their own with any name, depth and number, and set the attribute.
+//! So the watches and foreground apps of each user are limited, and the log names what exceeds the
+//! limit.
 
 use super::Detector;
 use crate::cgroup::below;
@@ -22,31 +21,31 @@ const HIERARCHY: &str = "/sys/fs/cgroup";
 const ATTRIBUTE: &str = "user.xdg.inactive-since";
 const FOCUSED: &[u8] = b"-1";
 
-/// Where `app.slice` is below the hierarchy's root.
+/// Depth of `app.slice` below the hierarchy's root.
 const APP_SLICE: usize = 4;
 
-/// Slices in slices: systemd makes one of each part of a name.
+/// Most nested slices: systemd makes one of each part of a name.
 const DEEPEST: usize = APP_SLICE + 4;
 
-/// What one user can have: directories that are watched, cgroups in one of them that are looked at
-/// when it is found, cgroups with the attribute that are remembered, and apps in front. A desktop
-/// has some three slices, and a window has the focus or, while it changes, two.
+/// Limits for each user: watched directories, cgroups of a directory that are checked when it is
+/// found, remembered cgroups with the attribute, and foreground apps. A desktop has about three
+/// slices, and one window with the focus, or two during a change.
 const MOST_WATCHES: usize = 64;
 const MOST_CHILDREN: usize = 1024;
 const MOST_FOCUSED: usize = 64;
-const MOST_IN_FRONT: usize = 2;
+const MOST_FOREGROUND: usize = 2;
 
-/// All users' apps.
+/// Detector for the apps of all users.
 #[derive(Debug)]
 pub struct Scopes {
     root: PathBuf,
-    /// By path in the hierarchy, "" for its root.
+    /// Watches by path in the hierarchy; "" is the root.
     watch: Watch<String>,
-    /// Cgroups that the attribute says to be in use.
+    /// Cgroups that have the focus according to the attribute.
     focused: BTreeSet<String>,
-    /// Watches by user, as their slice is called.
+    /// Number of watches of each user, by the name of the user's slice.
     watched: BTreeMap<String, usize>,
-    /// Of whose cgroups some are left out.
+    /// Users with cgroups that exceed a limit.
     left_out: BTreeSet<String>,
     log: Vec<String>,
 }
@@ -69,15 +68,15 @@ impl Scopes {
         Ok(scopes)
     }
 
-    /// Looks at a cgroup, and watches it if apps can come to be in it. The watch is there
-    /// before the directory is read, so that none is missed.
+    /// Checks a cgroup, and watches it if apps may appear in it. The watch comes before the
+    /// directory is read, so that no app is missed.
     fn visit(&mut self, path: &str) -> Result<(), Error> {
         self.read_attribute(path);
         if !may_hold_apps(path) || !self.watch(path)? {
             return Ok(());
         }
         let directory = below(&self.root, &format!("{HIERARCHY}{path}"));
-        // It may be gone by now, which is an event of its own.
+        // It may have been removed, which is another event.
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let most = if user(path).is_some() {
             MOST_CHILDREN
@@ -93,7 +92,7 @@ impl Scopes {
         Ok(())
     }
 
-    /// Whether the directory is watched from now on.
+    /// Adds a watch for the directory; returns whether that was possible.
     fn watch(&mut self, path: &str) -> Result<bool, Error> {
         let of_user = user(path).map(|user| self.watched.get(user).copied().unwrap_or(0));
         let is_known = self.watch.watches(&path.to_owned());
@@ -120,13 +119,13 @@ impl Scopes {
         }
     }
 
-    /// Told once for each user: they could else fill the log.
+    /// Logged once for each user, so that users cannot fill the log.
     fn leave_out(&mut self, path: &str) {
         let whose = user(path).unwrap_or("the system").to_owned();
         if self.left_out.insert(whose) {
             let shown: String = path.chars().take(200).collect();
             self.log.push(format!(
-                "apps in {:?} are not seen: it is too deep, or one of too many slices",
+                "apps in {:?} are ignored: it is too deep, or one of too many slices",
                 shown
             ));
         }
@@ -203,17 +202,17 @@ impl Detector for Scopes {
         Ok(any)
     }
 
-    fn front(&self) -> Vec<Cgroup> {
+    fn foreground(&self) -> Vec<Cgroup> {
         let apps: BTreeSet<_> = self.focused.iter().map(|path| app(path)).collect();
         let mut of_users = BTreeMap::new();
         let apps = apps.into_iter().filter_map(Cgroup::named);
-        let is_in_front = |app: &Cgroup| {
+        let is_foreground = |app: &Cgroup| {
             let of_user = of_users.entry(user(app.path()).map(str::to_owned));
-            let in_front: &mut usize = of_user.or_default();
-            *in_front += 1;
-            *in_front <= MOST_IN_FRONT
+            let count: &mut usize = of_user.or_default();
+            *count += 1;
+            *count <= MOST_FOREGROUND
         };
-        apps.filter(is_in_front).collect()
+        apps.filter(is_foreground).collect()
     }
 
     fn is_the_users_word(&self) -> bool {
@@ -225,17 +224,17 @@ impl Detector for Scopes {
     }
 }
 
-/// Whose it is, as their slice is called.
+/// User of a path, by the name of the user's slice.
 fn user(path: &str) -> Option<&str> {
     path.split('/').nth(2)
 }
 
-/// How far `path` is below the hierarchy's root.
+/// Depth of `path` below the hierarchy's root.
 fn depth(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Whether `name` in the cgroup `path` is an app, or on the way to one.
+/// Whether `name` in the cgroup `path` is an app or a slice that may contain apps.
 fn leads_to_apps(path: &str, name: &str) -> bool {
     let is = |prefix, suffix| name.starts_with(prefix) && name.ends_with(suffix);
     match depth(path) {
@@ -244,17 +243,17 @@ fn leads_to_apps(path: &str, name: &str) -> bool {
         2 => is("user@", ".service"),
         3 => name == "app.slice",
         APP_SLICE => is("app-", ""),
-        // What D-Bus starts, and terminals' tabs.
+        // Slices of D-Bus services and of terminals' tabs.
         _ => may_hold_apps(path),
     }
 }
 
-/// An app's own cgroups say nothing of it, but a slice is made of units.
+/// Cgroups below an app do not count; those below a slice are units.
 fn may_hold_apps(path: &str) -> bool {
     depth(path) <= APP_SLICE || path.ends_with(".slice")
 }
 
-/// The unit of `app.slice` that a cgroup belongs to.
+/// Unit in `app.slice` that contains a cgroup.
 fn app(path: &str) -> String {
     let parts: Vec<_> = path.split('/').take(APP_SLICE + 2).collect();
     parts.join("/")
@@ -343,7 +342,7 @@ mod tests {
         ] {
             let log = scopes.log();
             assert_eq!(log.len(), 1, "{log:?}");
-            assert!(log[0].contains("are not seen"), "{log:?}");
+            assert!(log[0].contains("are ignored"), "{log:?}");
             assert!(scopes.watched["user-1000.slice"] < 10);
         }
         // The others are seen as before.
@@ -394,20 +393,25 @@ mod tests {
             hierarchy.focus(&path);
         }
         let scopes = Scopes::new(hierarchy.0.path()).unwrap();
-        let front = scopes.front();
-        assert_eq!(front.len(), MOST_IN_FRONT + 1);
-        assert_eq!(front.last().map(Cgroup::path), Some(theirs.as_str()));
+        let foreground = scopes.foreground();
+        assert_eq!(foreground.len(), MOST_FOREGROUND + 1);
+        assert_eq!(foreground.last().map(Cgroup::path), Some(theirs.as_str()));
         assert!(scopes.focused.len() <= MOST_FOCUSED + 1);
     }
 
     #[test]
-    fn a_name_that_root_would_take_for_another_is_never_in_front() {
+    fn a_name_that_root_would_take_for_another_is_never_in_foreground() {
         let hierarchy = Hierarchy::new();
         for name in ["app-x [", "app-\u{1b}[2J", "app-[y]"] {
             let path = format!("{SLICE}/{name}");
             hierarchy.make(&path);
             hierarchy.focus(&path);
         }
-        assert!(Scopes::new(hierarchy.0.path()).unwrap().front().is_empty());
+        assert!(
+            Scopes::new(hierarchy.0.path())
+                .unwrap()
+                .foreground()
+                .is_empty()
+        );
     }
 }

@@ -1,10 +1,9 @@
-//! Android's own word: the cpuset of those on the screen.
+//! Focus on Android: the cpuset of the apps on the screen.
 //!
-//! A cpuset tells nobody of who comes and goes, but it is files that the activity manager
-//! writes: like any file's, a write through the virtual file system wakes whoever watches it
-//! (`fsnotify_modify` in `vfs_write`). It writes processes to `cgroup.procs` and threads, the
-//! main one with the process's id among them, to `tasks`, of the group that they go to; so all
-//! groups' are watched.
+//! A cpuset has no events for its members. But the activity manager moves processes by writing to
+//! files, and inotify reports these writes as for any file (`fsnotify_modify` in `vfs_write`). It
+//! writes processes to `cgroup.procs` and threads, including the main thread, to `tasks` of the new
+//! group, so the files of all groups are watched.
 
 use super::Detector;
 use crate::android::{self, GROUPS, TOP_APP};
@@ -15,12 +14,12 @@ use std::fs;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// All apps on the screen, several where it is split.
+/// Apps on the screen; several with a split screen.
 #[derive(Debug)]
 pub struct TopApp {
     root: PathBuf,
     watch: Watch<PathBuf>,
-    front: Vec<Cgroup>,
+    foreground: Vec<Cgroup>,
 }
 
 impl TopApp {
@@ -35,14 +34,14 @@ impl TopApp {
         let mut top_app = TopApp {
             root: root.to_owned(),
             watch: Watch::new()?,
-            front: Vec::new(),
+            foreground: Vec::new(),
         };
         top_app.watch_groups()?;
         top_app.read();
         Ok(Some(top_app))
     }
 
-    /// They are made at boot and stay.
+    /// The groups are made at boot and stay.
     fn watch_groups(&mut self) -> Result<(), Error> {
         let groups = below(&self.root, GROUPS);
         let entries = fs::read_dir(&groups).into_iter().flatten().flatten();
@@ -56,7 +55,7 @@ impl TopApp {
     }
 
     fn read(&mut self) {
-        self.front = android::apps_in(&self.root, TOP_APP).into_iter().collect();
+        self.foreground = android::apps_in(&self.root, TOP_APP).into_iter().collect();
     }
 }
 
@@ -78,7 +77,7 @@ impl Detector for TopApp {
         Ok(any)
     }
 
-    fn front(&self) -> Vec<Cgroup> {
-        self.front.clone()
+    fn foreground(&self) -> Vec<Cgroup> {
+        self.foreground.clone()
     }
 }

@@ -1,9 +1,9 @@
-//! A keeper at work on a system of files, and what can happen to it.
+//! A arbiter at work on a system of files, and what can happen to it.
 // Each test file is a crate of its own and uses a part of it.
 #![allow(dead_code)]
 
 use crate::system::{APPS, System};
-use foreground::{Cgroup, Keeper, Order, Visible};
+use foreground::{Arbiter, Cgroup, Order, Visible};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub enum Event {
     /// These apps have the focus.
     Focus(Vec<usize>),
     Command(usize),
-    /// The first is in front, and of the second that percentage of the screen is seen.
+    /// The first app is foreground, the second one visible with this percentage of the screen.
     Split(usize, usize, u8),
     Release,
     /// An app ends, or another one starts in a cgroup of the same name.
@@ -69,7 +69,7 @@ pub enum Event {
 
 pub struct Desk {
     pub system: System,
-    pub keeper: Keeper,
+    pub arbiter: Arbiter,
     pub now: Instant,
 }
 
@@ -79,10 +79,10 @@ impl Desk {
     pub fn new() -> Self {
         let system = five_apps();
         let now = Instant::now();
-        let keeper = Keeper::start(system.root(), LIMIT, now).unwrap();
+        let arbiter = Arbiter::start(system.root(), LIMIT, now).unwrap();
         Desk {
             system,
-            keeper,
+            arbiter,
             now,
         }
     }
@@ -94,18 +94,20 @@ impl Desk {
     }
 
     pub fn focus(&mut self, names: &[&str]) {
-        let front = names.iter().map(|name| cgroup(name)).collect();
-        self.keeper.sees(front, "a test", self.now).unwrap();
+        let foreground = names.iter().map(|name| cgroup(name)).collect();
+        self.arbiter
+            .set_focus(foreground, "a test", self.now)
+            .unwrap();
     }
 
     fn command(&mut self, app: usize, visible: Vec<Visible>) {
         let order = Order {
-            front: vec![cgroup(NAMES[app])],
+            foreground: vec![cgroup(NAMES[app])],
             visible,
-            behind: Vec::new(),
+            background: Vec::new(),
         };
         let exists = self.directory(NAMES[app]).exists();
-        let made = self.keeper.command(order, self.now);
+        let made = self.arbiter.command(order, self.now);
         assert_eq!(made.is_ok(), exists);
     }
 
@@ -124,12 +126,12 @@ impl Desk {
                 self.command(*app, vec![seen]);
             }
             Event::Release => {
-                self.keeper.release("a test", self.now).unwrap();
+                self.arbiter.release("a test", self.now).unwrap();
             }
             Event::End(app) => {
                 if self.directory(NAMES[*app]).exists() {
                     self.system.remove(NAMES[*app]);
-                    self.keeper.look_after(self.now).unwrap();
+                    self.arbiter.drop_empty(self.now).unwrap();
                 }
             }
             Event::Start(app) => {
@@ -141,28 +143,28 @@ impl Desk {
                 let stat = self.directory(NAMES[*app]).join("memory.stat");
                 if stat.exists() {
                     fs::write(stat, format!("anon {}\n", mib << 20)).unwrap();
-                    self.keeper.limit_was_hit(self.now);
+                    self.arbiter.limit_was_hit(self.now);
                 }
             }
             Event::Wait(seconds) => {
                 self.now += Duration::from_secs(*seconds);
-                if self.keeper.due().is_some_and(|due| due <= self.now) {
-                    self.keeper.tick(self.now).unwrap();
+                if self.arbiter.due().is_some_and(|due| due <= self.now) {
+                    self.arbiter.tick(self.now).unwrap();
                 }
             }
             Event::Kill => {
                 // Its lock ends with it, before the next one asks for it.
                 let next = System::new();
-                let nobody = Keeper::start(next.root(), None, self.now).unwrap();
-                drop(std::mem::replace(&mut self.keeper, nobody));
-                self.keeper = Keeper::start(self.system.root(), LIMIT, self.now).unwrap();
+                let nobody = Arbiter::start(next.root(), None, self.now).unwrap();
+                drop(std::mem::replace(&mut self.arbiter, nobody));
+                self.arbiter = Arbiter::start(self.system.root(), LIMIT, self.now).unwrap();
             }
         }
     }
 
     /// Cgroups that have ended are made anew, as all had been.
     pub fn knobs_in_the_end(mut self) -> BTreeMap<PathBuf, String> {
-        self.keeper.release("the end", self.now).unwrap();
+        self.arbiter.release("the end", self.now).unwrap();
         for (app, name) in NAMES.iter().enumerate() {
             self.happens(&Event::Start(app));
             let stat = self.directory(name).join("memory.stat");

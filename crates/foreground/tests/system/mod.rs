@@ -2,7 +2,7 @@
 // Each test file is a crate of its own and uses a part of it.
 #![allow(dead_code)]
 
-use foreground::{Cgroup, Grounds};
+use foreground::{Cgroup, Roles};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -90,21 +90,21 @@ impl System {
     }
 
     /// Before all others.
-    pub fn in_front(&self, name: &str) -> Grounds {
-        self.before_others(&format!("/{APPS}/{name}"))
+    pub fn in_foreground(&self, name: &str) -> Roles {
+        self.roles_with(&format!("/{APPS}/{name}"))
     }
 
-    pub fn game_in_front(&self) -> Grounds {
-        self.before_others("7")
+    pub fn game_in_foreground(&self) -> Roles {
+        self.roles_with("7")
     }
 
-    fn before_others(&self, what: &str) -> Grounds {
-        let front = vec![Cgroup::resolve(self.root(), what).unwrap()];
-        let behind = Cgroup::other_apps(self.root(), &front).unwrap();
-        Grounds {
-            front,
-            behind,
-            ..Grounds::default()
+    fn roles_with(&self, what: &str) -> Roles {
+        let foreground = vec![Cgroup::resolve(self.root(), what).unwrap()];
+        let background = Cgroup::other_apps(self.root(), &foreground).unwrap();
+        Roles {
+            foreground,
+            background,
+            ..Roles::default()
         }
     }
 }

@@ -1,28 +1,28 @@
 //! Two results of `frontrow bench`, before and after, side by side.
 
 use super::{json, print_text};
+use crate::atomic_file;
 use crate::exit::{Exit, Failure};
-use crate::whole;
 use record::metric::{self, Direction};
 use record::summary::{Cell, Figure, Summary, paired_ratio};
 use record::{ResultFile, number, title};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// What to compare.
+/// Arguments of `frontrow bench compare`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The result of `frontrow bench --out` before the change
     before: PathBuf,
-    /// The result after it
+    /// The result after the change
     after: PathBuf,
-    /// Also show the figures a workload is not about
+    /// Show all figures, not only those of a workload's own operations
     #[arg(long)]
     all: bool,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Write both side by side as a page with pictures as well
+    /// Write both results side by side as an HTML page with charts
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -32,7 +32,7 @@ pub struct Args {
 struct Comparison {
     before: Side,
     after: Side,
-    /// What differs besides the scheduler, in sentences.
+    /// Differences besides the scheduler, as sentences.
     notes: Vec<String>,
     figures: Vec<Compared>,
 }
@@ -53,7 +53,7 @@ struct Compared {
     unit: String,
     before: f64,
     after: f64,
-    /// After over before, the mean over the seeds both have, or of the means.
+    /// Ratio of after to before: mean over common seeds, or ratio of the means.
     ratio: Option<f64>,
     verdict: Verdict,
 }
@@ -63,9 +63,9 @@ struct Compared {
 enum Verdict {
     Better,
     Worse,
-    /// The seeds do not agree which it is, there is only one, or it is the same.
+    /// The seeds disagree, there is only one, or there is no difference.
     Unclear,
-    /// Neither way is better.
+    /// A metric without a direction.
     Neither,
 }
 
@@ -74,7 +74,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     let comparison = compare(&before, &after, args.all)?;
     if let Some(path) = &args.html {
-        whole::write(path, record::html::render(&together(before, after)))?;
+        atomic_file::write(path, record::html::render(&together(before, after)))?;
     }
     match args.json {
         true => print_text(&json(&comparison)?),
@@ -91,7 +91,7 @@ fn read(path: &Path) -> Result<ResultFile, Failure> {
     serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))
 }
 
-/// Both as one result. Where both ran under the same scheduler it says which is which.
+/// Merges both results. If both ran under the same scheduler, its name gets "before" and "after".
 fn together(mut before: ResultFile, mut after: ResultFile) -> ResultFile {
     let same =
         before.rows.first().map(|row| &row.policy) == after.rows.first().map(|row| &row.policy);
@@ -125,7 +125,7 @@ fn compare(before: &ResultFile, after: &ResultFile, all: bool) -> Result<Compari
     let (was, is) = (only_policy(&ours)?, only_policy(&theirs)?);
     let mut figures = Vec::new();
     for figure in &ours.figures {
-        let shown = all || metric::is_chief(&figure.workload, &figure.metric);
+        let shown = all || metric::is_headline(&figure.workload, &figure.metric);
         if let (true, Some(was), Some(is)) =
             (shown, ours.cell(figure, was), theirs.cell(figure, is))
         {
@@ -295,7 +295,7 @@ impl Compared {
     }
 }
 
-/// The first column to the left, figures to the right, the word behind.
+/// Alignment: first column left, figures right, last column left.
 fn aligned(cells: &[String; 5], widths: &[usize]) -> String {
     let line = format!(
         "{:<first$}  {:>second$}  {:>third$}  {:>fourth$}  {}",

@@ -1,16 +1,17 @@
-//! The benchmark's own directory in the user's: made, locked, emptied between
-//! runs, removed whatever happens, and found again after a kill -9.
+//! Working directory of the benchmark in the user's directory: locked while in use, emptied between
+//! runs, and removed at the end. After a kill -9 the next benchmark removes it.
 
 use crate::exit::{Exit, Failure};
+use rustix::fs::FlockOperation;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "frontrow-bench-";
 
-/// Locked while its owner lives; its presence says that the directory is ours.
+/// Name of the lock file. It is locked while its owner lives, and marks the directory as one of
+/// ours.
 const LOCK: &str = "lock";
 
 /// A directory `frontrow-bench-XXXXXX`. Dropping it removes it.
@@ -20,7 +21,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes it in `parent`, after removing those whose owner was killed.
+    /// Makes a directory in `parent`, after removing those of killed benchmarks.
     pub fn create(parent: &Path) -> Result<Self, Failure> {
         remove_abandoned(parent)?;
         let directory = tempfile::Builder::new()
@@ -39,7 +40,7 @@ impl Place {
         })
     }
 
-    /// An empty directory for one run; that of the run before is gone.
+    /// Makes an empty directory for a run, and removes that of the run before.
     pub fn fresh(&self) -> Result<PathBuf, Failure> {
         let path = self.directory.path().join("run");
         if path.exists() {
@@ -49,7 +50,7 @@ impl Place {
         Ok(path)
     }
 
-    /// Removes it, and says so when that fails.
+    /// Removes the directory.
     pub fn remove(self) -> Result<(), Failure> {
         let path = self.directory.path().to_owned();
         self.directory
@@ -58,8 +59,8 @@ impl Place {
     }
 }
 
-/// Removes what a killed benchmark left in `parent`: directories of our name
-/// with a lock that nobody holds.
+/// Removes directories of killed benchmarks in `parent`: those with our name and an unlocked lock
+/// file.
 fn remove_abandoned(parent: &Path) -> Result<(), Failure> {
     let entries = fs::read_dir(parent).map_err(|error| failure("read", parent, &error))?;
     for entry in entries {
@@ -83,8 +84,8 @@ fn remove_abandoned(parent: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The lock, if it is one of this user's: where others may write they put what they like there,
-/// such as a pipe, which would be waited for.
+/// Opens the lock file, if it is a regular file of this user. Other users could put a pipe there,
+/// and opening it would block.
 fn own_lock(path: &Path) -> Option<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -92,14 +93,12 @@ fn own_lock(path: &Path) -> Option<File> {
         .open(path)
         .ok()?;
     let metadata = file.metadata().ok()?;
-    // SAFETY: has no arguments and cannot fail.
-    let own = unsafe { libc::geteuid() };
+    let own = rustix::process::geteuid().as_raw();
     (metadata.is_file() && metadata.uid() == own).then_some(file)
 }
 
 fn try_lock(file: &File) -> bool {
-    // SAFETY: the descriptor belongs to `file`, which outlives the call.
-    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 fn failure(action: &str, path: &Path, error: &io::Error) -> Failure {

@@ -1,16 +1,17 @@
-//! How well a result's means are known, and whether more seeds are to run.
+//! Precision of a result's means, which decides whether more seeds are run.
 
 use crate::seeds::Seeds;
 use record::{ResultFile, Summary, number, title};
 
-/// Seeds that run in any case, and all that may.
+/// Minimum and maximum number of seeds.
 pub const LEAST: u64 = 3;
 pub const SEEDS: Seeds = Seeds::up_to(10);
 
-/// A mean is known where half of its 95 % interval is at most this part of it.
+/// A mean is precise enough if half of its 95 % interval is at most this part of it.
 const KNOWN: f64 = 0.15;
 
-/// Workloads and loads whose chief figure is not known, with half of its interval as a share.
+/// Workload and load pairs whose headline metric is not precise enough, each with half of its
+/// interval as a part of the mean.
 pub fn noisy(result: &ResultFile) -> Vec<(String, f64)> {
     half_widths(result)
         .into_iter()
@@ -22,7 +23,7 @@ fn half_widths(result: &ResultFile) -> Vec<(String, f64)> {
     let summary = Summary::of(result);
     let situations = summary.situations().into_iter();
     let half = |(workload, load): (&str, &str)| {
-        let figure = summary.chief(workload, load)?;
+        let figure = summary.headline(workload, load)?;
         let cell = summary.cell(figure, summary.policies.first()?)?;
         let half = cell.over_seeds.relative_half_width()?;
         Some((title::short(workload, load), half))
@@ -30,7 +31,7 @@ fn half_widths(result: &ResultFile) -> Vec<(String, f64)> {
     situations.filter_map(half).collect()
 }
 
-/// What a reader can make of the result.
+/// Sentence about the precision of the result.
 pub fn sentence(result: &ResultFile) -> String {
     let seeds = Summary::of(result).seeds.len();
     let noisy = noisy(result);

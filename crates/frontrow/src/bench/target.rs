@@ -1,34 +1,33 @@
-//! What a directory is on: its device, scheduler, file system and free space.
+//! Device, scheduler, file system and free space of a directory.
 
 use crate::exit::{Exit, Failure};
-use device::{Device, Statistics};
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use sys::device::{Device, Statistics};
+use sys::space::Space;
 
-/// The surroundings of a benchmark.
+/// Environment of a benchmark.
 pub struct Target {
-    /// `uname -r`.
+    /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// The disk and its model, or why there is none.
+    /// Disk and its model, or the reason why there is none.
     pub device: String,
-    /// The disk's scheduler.
+    /// Scheduler of the disk.
     pub policy: String,
-    /// What the kernel would give this disk.
+    /// Default scheduler of the kernel for this disk.
     pub stock_default: String,
-    /// What this user may still write.
+    /// Free space for this user.
     pub free_bytes: u64,
-    /// The disk's name, such as `sda`; empty where there is none.
+    /// Kernel name of the disk, such as `sda`; empty if there is none.
     pub disk: String,
     nr_requests: String,
     wbt_lat_usec: String,
 }
 
 impl Target {
-    /// Looks at `directory`, which has to exist.
+    /// Finds the environment of `directory`, which must exist.
     pub fn of(directory: &Path) -> Result<Self, Failure> {
         let path = fs::canonicalize(directory)
             .ok()
@@ -61,7 +60,7 @@ impl Target {
             Ok(disk) => target
                 .describe(&disk)
                 .map_err(|error| Failure::new(Exit::Internal, error))?,
-            Err(device::Error::NoDevice { filesystem, .. }) if is_memory(&filesystem) => {
+            Err(sys::device::Error::NoDevice { filesystem, .. }) if is_memory(&filesystem) => {
                 let sentence = format_args!(
                     "{} is in memory ({filesystem}): name a directory on a disk",
                     directory.display()
@@ -69,14 +68,13 @@ impl Target {
                 .to_string();
                 return Err(Failure::new(Exit::Unsupported, sentence));
             }
-            // Overlays and network file systems can be measured as well; there
-            // is only nothing to say about their queue.
+            // Overlays and network file systems can be measured, too; they have no queue.
             Err(_) => {}
         }
         Ok(target)
     }
 
-    fn describe(&mut self, disk: &Device) -> Result<(), device::Error> {
+    fn describe(&mut self, disk: &Device) -> Result<(), sys::device::Error> {
         let identity = disk.identity()?;
         self.disk.clone_from(&identity.name);
         self.device = match &identity.model {
@@ -94,13 +92,13 @@ impl Target {
         Ok(())
     }
 
-    /// What was ever written to the disk, where there is one.
+    /// Bytes written to the disk since boot; None without a disk.
     pub fn written_bytes(&self) -> Option<u64> {
         let stat = fs::read_to_string(format!("/sys/block/{}/stat", self.disk)).ok()?;
         Some(Statistics::parse(&stat)?.written_bytes)
     }
 
-    /// What figures depend on, for the result file.
+    /// Inputs that figures depend on, for the result file.
     pub fn inputs(&self) -> BTreeMap<String, String> {
         let setting = |name| fs::read_to_string(format!("/proc/sys/vm/{name}")).unwrap_or_default();
         super::items([
@@ -131,12 +129,5 @@ fn free_bytes(path: &Path) -> Result<u64, Failure> {
         );
         Failure::new(Exit::Internal, sentence)
     };
-    let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| failed(error.into()))?;
-    // SAFETY: all-zero is a valid statvfs, and the kernel fills it.
-    let mut answer: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: a terminated string and a place for the answer, both alive.
-    match unsafe { libc::statvfs(name.as_ptr(), &mut answer) } {
-        0 => Ok(answer.f_bavail * answer.f_frsize),
-        _ => Err(failed(io::Error::last_os_error())),
-    }
+    Ok(Space::at(path).map_err(failed)?.free_bytes)
 }

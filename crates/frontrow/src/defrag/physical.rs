@@ -1,43 +1,47 @@
-//! `frontrow defrag --mode physical`: over the device's dies, by its own means.
+//! `frontrow defrag --mode physical`: spreads files over the device's dies, by commands of the
+//! device.
 
 use super::words::Files;
-use super::{Args, LeftFile, MEGABYTE, failed, hot, interrupted, refused_alone, shown, words};
+use super::{
+    Args, LeftFile, MEGABYTE, bar, failed, interrupted, limit_bytes, refused_alone, shown,
+    surveyed, words,
+};
 use crate::exit::{Exit, Failure};
 use crate::print::{json, plain, print_text};
 use crate::progress;
-use ::defrag::{
+use ::layout::defrag::{
     Asked, Finding, MOST_FILES, Measure, Pace, Physical, ReadTime, Rearranged, Spread, Survey,
     Tally, most_read, rearrange,
 };
-use device::Device;
-use device::hid::Hid;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use sys::device::Device;
+use sys::device::hid::Hid;
 
-/// What a device says that rearranges all of itself.
+/// Output for a device that rearranges all of its data.
 #[derive(Debug, Serialize)]
-struct Whole {
+struct DeviceReport {
     device: String,
     #[serde(flatten)]
     rearranged: Rearranged,
 }
 
-/// What a device says that spreads files.
+/// Output for a device that spreads files.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) filesystem: String,
     pub(super) all: Tally,
     /// Files on half of the device's dies or fewer.
     pub(super) unspread: Vec<Finding>,
-    /// Those of them that are read most.
+    /// Number of these files among the most read ones.
     pub(super) worth_spreading_files: u64,
     pub(super) worth_spreading_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) repair: Option<Repair>,
 }
 
-/// What was spread and what was not.
+/// Files that were spread, and files that were left.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Repair {
     pub(super) programmed_bytes: u64,
@@ -58,15 +62,15 @@ pub(super) struct SpreadFile {
 
 pub(super) fn run(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
     if let Some((device, hid)) = hid(args) {
-        return whole(args, &device, &hid, stop);
+        return rearrange_device(args, &device, &hid, stop);
     }
     let Some(physical) = Physical::of(&args.path).map_err(failed)? else {
         return Err(Failure::new(
             Exit::Unsupported,
             format_args!(
                 "the device of {} neither spreads files over its dies (simflash does) nor offers \
-                 UFS Host Initiated Defrag (a UFS 4.1 device, and Linux 6.18 or later): leave \
-                 --mode physical away",
+                 UFS Host Initiated Defrag (a UFS 4.1 device, and Linux 6.18 or later): omit \
+                 --mode physical",
                 args.path.display()
             ),
         ));
@@ -81,12 +85,17 @@ fn hid(args: &Args) -> Option<(Device, Hid)> {
     Some((device, hid))
 }
 
-fn whole(args: &Args, device: &Device, hid: &Hid, stop: &AtomicBool) -> Result<(), Failure> {
+fn rearrange_device(
+    args: &Args,
+    device: &Device,
+    hid: &Hid,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
     if args.rate.is_some() {
         return Err(Failure::new(
             Exit::Unsupported,
             format_args!(
-                "{} defragments itself at its own rate: leave --rate away, and bound it by --limit",
+                "{} defragments itself at its own rate: omit --rate, and bound it by --limit",
                 device.name()
             ),
         ));
@@ -100,43 +109,28 @@ fn whole(args: &Args, device: &Device, hid: &Hid, stop: &AtomicBool) -> Result<(
     let mut show = |percent| bar.set_position(u64::from(percent));
     let rearranged = rearrange(hid, asked, &mut show, stop);
     bar.finish_and_clear();
-    let whole = Whole {
+    let report = DeviceReport {
         device: device.name().to_owned(),
         rearranged: rearranged.map_err(failed)?,
     };
     match args.json {
-        true => print_text(&json(&whole)?),
-        false => print_text(&plain(&words::whole(
-            &whole.device,
-            &whole.rearranged,
+        true => print_text(&json(&report)?),
+        false => print_text(&plain(&words::rearranged(
+            &report.device,
+            &report.rearranged,
             &args.path,
         ))),
     }
 }
 
 fn files(args: &Args, physical: &Physical, stop: &AtomicBool) -> Result<(), Failure> {
-    let mut survey = Survey::with(&args.path, Some(physical), stop).map_err(failed)?;
-    if let Some(recording) = &args.recording {
-        survey.heat(&hot(recording)?);
-    }
-    let bar = progress::bar("{wide_bar} {pos}/{len} {msg}, {eta} left");
-    let mut measure = match args.all {
-        true => None,
-        false => survey.measure(),
-    };
-    if let Some(measure) = &mut measure {
-        bar.set_message("files measured");
-        let budget = args.read.saturating_mul(MEGABYTE);
-        let outcome = survey.read_unspread(measure, budget, &mut shown(&bar), stop);
-        outcome.map_err(failed)?;
-    }
+    let bar = bar();
+    let (mut survey, mut measure) =
+        surveyed(args, Some(physical), Survey::read_unspread, &bar, stop)?;
     let least = args.factor.unwrap_or(0.0);
-    let limit_bytes = args
-        .limit
-        .map_or(u64::MAX, |it| it.saturating_mul(MEGABYTE));
     let slow = |it: &Finding| it.read.is_none_or(|read| read.factor() >= least);
     survey.unspread.retain(slow);
-    let chosen = most_read(&survey.unspread, MOST_FILES, limit_bytes);
+    let chosen = most_read(&survey.unspread, MOST_FILES, limit_bytes(args));
     let mut report = Report {
         filesystem: survey.filesystem.to_string(),
         all: survey.all,
@@ -207,7 +201,7 @@ fn read_again(
     for file in &mut repair.spread {
         file.read_after = measure.file(&file.path, stop).ok();
         if stop.load(Ordering::Relaxed) {
-            return Err(failed(::defrag::Error::Interrupted));
+            return Err(failed(::layout::defrag::Error::Interrupted));
         }
     }
     Ok(())

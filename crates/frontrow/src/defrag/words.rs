@@ -1,19 +1,19 @@
-//! A check and a repair in words.
+//! Text output of a check and a repair.
 
 use super::{LeftFile, Repair, Report, physical};
-use ::defrag::{Finding, ReadTime, Rearranged};
+use ::layout::defrag::{Finding, ReadTime, Rearranged};
 use record::number::{count, factor, with_unit};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Files that are listed one by one.
+/// Most files that are listed.
 const LISTED: usize = 10;
 
 /// Files that were moved or spread, and those that were left.
 pub(super) trait Files {
-    /// With the reason.
+    /// Files that were left, with reasons.
     fn left(&self) -> &[LeftFile];
-    /// How long reading each of the others took, and takes.
+    /// Read times of each moved file, before and after.
     fn read_times(&self) -> Vec<(Option<ReadTime>, Option<ReadTime>)>;
 }
 
@@ -28,7 +28,7 @@ impl Files for Repair {
     }
 }
 
-/// The whole text.
+/// Complete text.
 pub(super) fn text(report: &Report, path: &Path, check: bool) -> String {
     let mut text = String::new();
     let all = &report.all;
@@ -70,7 +70,7 @@ pub(super) fn text(report: &Report, path: &Path, check: bool) -> String {
     text
 }
 
-/// Whether it hurts.
+/// Sentence: whether fragmentation slows down reads.
 fn verdict(report: &Report) -> String {
     let reads: Vec<ReadTime> = report.fragmented.iter().filter_map(|it| it.read).collect();
     if report.fragmented.is_empty() {
@@ -103,7 +103,7 @@ fn sums<'a>(reads: impl Iterator<Item = &'a ReadTime>) -> (u64, u64) {
     })
 }
 
-/// What the device tells of its dies.
+/// Appends the files on few dies.
 fn on_few_dies(text: &mut String, unspread: &[Finding], path: &Path) {
     let bytes = unspread.iter().map(|it| it.size_bytes).sum();
     let _ = match unspread.len() {
@@ -122,7 +122,7 @@ fn on_few_dies(text: &mut String, unspread: &[Finding], path: &Path) {
     };
 }
 
-/// What became of files on few dies, or is to.
+/// Text about files that were, or will be, spread over dies.
 pub(super) fn spread(report: &physical::Report, path: &Path) -> String {
     let mut text = String::new();
     let _ = writeln!(
@@ -168,8 +168,8 @@ pub(super) fn spread(report: &physical::Report, path: &Path) -> String {
     text
 }
 
-/// What a device says that looks after all of itself.
-pub(super) fn whole(device: &str, done: &Rearranged, path: &Path) -> String {
+/// Text for a device that rearranges all of its data.
+pub(super) fn rearranged(device: &str, done: &Rearranged, path: &Path) -> String {
     let fragmented = match done.fragmented_bytes {
         Some(bytes) => format!("{} of it are fragmented", megabytes(bytes)),
         None => "how much of it is fragmented it does not say".to_owned(),
@@ -238,7 +238,7 @@ fn repaired(text: &mut String, repair: &Repair) {
     outcome(text, repair);
 }
 
-/// How reading has changed, and what was left.
+/// Appends the change of read times, and the files that were left.
 fn outcome(text: &mut String, repair: &impl Files) {
     let times = repair.read_times().into_iter();
     let both = times.filter_map(|(before, after)| before.zip(after));

@@ -1,10 +1,10 @@
 //! `frontrow doctor --study`.
 
 use super::{How, observe};
+use crate::atomic_file::write_private;
 use crate::exit::{Exit, Failure};
-use crate::iopro::chosen::duration;
+use crate::iopro::scope::duration;
 use crate::print::{json, plain, print_text};
-use crate::whole::write_private;
 use doctor::Machine;
 use doctor::study::{page, study};
 use std::fs;
@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What the command line says of a study.
+/// Arguments of a study.
 #[derive(clap::Args)]
 pub struct Study {
-    /// Watch for so long, such as 24h, and tell which share of their response time apps wait for
-    /// storage, by app and class; Ctrl-C ends it early and keeps what was seen
+    /// Measure for this time, such as 24h, and report by app and wait class the share of response
+    /// time that apps wait for storage; Ctrl-C ends it early and keeps the data
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["seconds", "wanted", "recording"])]
     pub study: Option<Duration>,
-    /// With --study: the directory for study.html, study.json and study.parquet
+    /// With --study: directory for study.html, study.json and study.parquet
     #[arg(
         long,
         value_name = "DIR",
@@ -30,7 +30,7 @@ pub struct Study {
     out: PathBuf,
 }
 
-/// Watches for `length`, and writes what was seen.
+/// Measures for `length` and writes the study's files.
 pub fn run(
     root: &Path,
     options: &Study,

@@ -6,13 +6,11 @@
 use super::{How, Seen, observe};
 use crate::exit::{Exit, Failure};
 use crate::print::{json, plain, print_text};
-use device::Device;
 use doctor::judge::{Advice, Remedy};
 use doctor::trial::{Effect, Outcome, lost_per_second, order, outcome, text};
 use doctor::{Diagnosis, Machine};
 use foreground::DirtyLimits;
-use knobs::Home;
-use sched::{Boost, Module};
+use module::sched::{Boost, Module};
 use serde_json::json as value;
 use std::fs;
 use std::io::{self, ErrorKind, IsTerminal, Read};
@@ -22,36 +20,38 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use sys::device::Device;
+use sys::knobs::Home;
 
-/// Says what is tried.
+/// Name of the file that records the change under trial.
 const MARK: &str = "run/frontrow/doctor-trial";
-/// After a change, until a window begins: what was queued before it has to end.
+/// Time from a change until the window begins, for queued work to complete.
 const SETTLES: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_millis(100);
 
-/// What the command line says of a trial.
+/// Arguments of a trial.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Apply the page's first advice in some windows of time and not in others, and say what it
-    /// brings; then it is undone
+    /// Apply the first advice in some windows of time and not in others, report the difference, and
+    /// undo it
     #[arg(long = "try", conflicts_with = "undo")]
     pub wanted: bool,
-    /// With --try: keep the change if it helps, also after a reboot
+    /// With --try: keep the change if it helps, across reboots
     #[arg(long, requires = "wanted")]
     keep: bool,
-    /// With --try: pairs of windows, one with the change and one without
+    /// With --try: number of pairs of windows, one with the change and one without
     #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(4..=500))]
     pairs: u16,
-    /// With --try: how long each window is
+    /// With --try: length of each window
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u64).range(1..=3600))]
     window: u64,
-    /// With --try: decides the windows' order
+    /// With --try: seed of the windows' order
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
-    /// Undo what --try has kept, or left when it was killed
+    /// Undo a change that --try has kept, or left behind when it was killed
     #[arg(long)]
     pub undo: bool,
-    /// Undo what is tried when standard input ends
+    /// Undo the change when standard input ends
     #[arg(long, hide = true, requires = "undo")]
     after_input: bool,
 }
@@ -111,7 +111,7 @@ fn say(
     print_text(&json(&value!({ "trial": tried }))?)
 }
 
-/// All windows; none if it was interrupted.
+/// Runs all windows; None if interrupted.
 fn windows(
     root: &Path,
     options: &Options,
@@ -145,7 +145,7 @@ fn windows(
     Ok(Some(outcome(&pairs, options.seed)))
 }
 
-/// Watches for one window, and takes back what was applied for it.
+/// Measures one window, then undoes the change that was applied for it.
 fn window(
     root: &Path,
     limits: Option<DirtyLimits>,
@@ -191,12 +191,13 @@ fn tend(limits: Option<DirtyLimits>, is_over: &AtomicBool) -> Result<(), Failure
     limits.release().map(drop).map_err(of_limits)
 }
 
-/// Makes the change; gives what has to be tended as long as it is to last.
+/// Makes the change; returns the value that must live as long as the change.
 fn apply(root: &Path, remedy: &Remedy) -> Result<Option<DirtyLimits>, Failure> {
     match remedy {
         Remedy::Scheduler { disk } => {
             let device = Device::resolve(root, disk).map_err(of_device)?;
-            sched::enable(root, &device, &Boost::all(), &Module::Installed).map_err(of_sched)?;
+            module::sched::enable(root, &device, &Boost::all(), &Module::Installed)
+                .map_err(of_sched)?;
             Ok(None)
         }
         Remedy::DirtyLimits => {
@@ -206,13 +207,15 @@ fn apply(root: &Path, remedy: &Remedy) -> Result<Option<DirtyLimits>, Failure> {
     }
 }
 
-/// Takes the change back if it is made; twice does no harm.
+/// Undoes the change; a second call does nothing.
 fn undo(root: &Path, remedy: &Remedy) -> Result<(), Failure> {
     match remedy {
         Remedy::Scheduler { disk } => match Device::resolve(root, disk) {
-            Ok(device) => sched::disable(root, &device).map(drop).map_err(of_sched),
+            Ok(device) => module::sched::disable(root, &device)
+                .map(drop)
+                .map_err(of_sched),
             // It was taken out, and its settings with it.
-            Err(device::Error::NotFound(_)) => Ok(()),
+            Err(sys::device::Error::NotFound(_)) => Ok(()),
             Err(error) => Err(of_device(error)),
         },
         Remedy::DirtyLimits => foreground::release_limits(root)
@@ -221,7 +224,7 @@ fn undo(root: &Path, remedy: &Remedy) -> Result<(), Failure> {
     }
 }
 
-/// Has systemd make the change at each boot, and now.
+/// Makes the change at each boot through systemd, and now.
 fn keep(root: &Path, remedy: &Remedy) -> Result<String, Failure> {
     let unit = unit(remedy);
     let done = systemctl(&["enable", "--now", &unit]);
@@ -257,7 +260,7 @@ fn systemctl(arguments: &[&str]) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// Undoes what a trial kept, or left when it was killed.
+/// Undoes a change that a trial has kept, or left behind when it was killed.
 pub fn run_undo(root: &Path, options: &Options) -> Result<(), Failure> {
     if options.after_input {
         return wait_and_undo(root);
@@ -272,7 +275,7 @@ pub fn run_undo(root: &Path, options: &Options) -> Result<(), Failure> {
         ));
     }
     for device in Device::all(root).map_err(of_device)? {
-        let changes = sched::changes(root, &device).map_err(of_sched)?;
+        let changes = module::sched::changes(root, &device).map_err(of_sched)?;
         if changes.is_empty() {
             continue;
         }
@@ -293,7 +296,7 @@ pub fn run_undo(root: &Path, options: &Options) -> Result<(), Failure> {
     print_text(&plain(&(lines.join("\n") + "\n")))
 }
 
-/// The last resort of a trial: its end closes this process's standard input.
+/// Watchdog of a trial: undoes the change if the trial dies, which closes its standard input.
 fn wait_and_undo(root: &Path) -> Result<(), Failure> {
     // What ends the session is not to end this before it has undone anything.
     let _ends = crate::bench::catch_signals()?;
@@ -312,7 +315,7 @@ fn wait_and_undo(root: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Says in `/run` what is tried, as long as it is.
+/// Record in `/run` of the change under trial, for its duration.
 struct Mark {
     path: PathBuf,
     _guard: Option<Child>,
@@ -326,7 +329,7 @@ impl Mark {
         }
     }
 
-    /// Undoes what an earlier trial left, and begins another.
+    /// Undoes the change of an earlier trial and records the new one.
     fn set(root: &Path, remedy: &Remedy) -> Result<Mark, Failure> {
         if let Some(left) = Mark::read(root)? {
             undo(root, &left)?;
@@ -362,7 +365,7 @@ impl Mark {
     }
 }
 
-/// A process outside this one's group, which no key at the terminal reaches.
+/// Command in its own process group, so that keys at the terminal do not signal it.
 fn guard(root: &Path) -> Result<Child, Failure> {
     let failed = |error| {
         Failure::new(
@@ -388,7 +391,7 @@ fn needs_root(error: &io::Error) -> Failure {
     }
 }
 
-fn of_device(error: device::Error) -> Failure {
+fn of_device(error: sys::device::Error) -> Failure {
     Failure::new(Exit::Internal, error)
 }
 
@@ -396,7 +399,7 @@ fn of_limits(error: foreground::Error) -> Failure {
     Failure::new(Exit::Internal, error)
 }
 
-fn of_sched(error: sched::Error) -> Failure {
+fn of_sched(error: module::sched::Error) -> Failure {
     let exit = match error.is_permission() {
         true => Exit::Permission,
         false => Exit::Unsupported,

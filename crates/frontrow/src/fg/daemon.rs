@@ -10,13 +10,13 @@ use std::time::Duration;
 
 #[derive(Args)]
 pub struct Options {
-    /// Let everybody go when the same user's apps were in front for so long, until the focus
-    /// changes again; 0 for never
+    /// Undo all changes when apps of the same user have been the foreground for this time, until
+    /// the focus changes; 0 for never
     #[arg(long, value_name = "MINUTES", default_value = "240")]
     limit: u64,
 }
 
-/// Serves until it is told to end.
+/// Serves until a signal ends it.
 pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
     let limit = Duration::from_secs(60 * options.limit);
     let limit = Some(limit).filter(|limit| !limit.is_zero());

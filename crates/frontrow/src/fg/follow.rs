@@ -3,7 +3,7 @@
 use super::{failure, stop_signal};
 use crate::exit::{Exit, Failure};
 use clap::Args;
-use focus::{Calls, Event, Focus, Screen, Source, Wayland, X11};
+use foreground::focus::{Calls, Event, Focus, Screen, Source, Wayland, X11};
 use foreground::{Cgroup, Error, Order, Request, Visible};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub struct Options {
     display: Option<String>,
 }
 
-/// Tells until the session ends or a signal comes.
+/// Reports the focus until the session ends or a signal arrives.
 pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let mut session = session(options.display.as_deref()).map_err(lost)?;
@@ -34,52 +34,51 @@ pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
     ended.and(released)
 }
 
-fn session(display: Option<&str>) -> Result<Box<dyn Source>, focus::Error> {
+fn session(display: Option<&str>) -> Result<Box<dyn Source>, foreground::focus::Error> {
     let is_wayland = display.is_none() && std::env::var_os("WAYLAND_DISPLAY").is_some();
     if !is_wayland {
         return Ok(Box::new(X11::connect(display)?));
     }
     match Wayland::connect() {
         Ok(session) => Ok(Box::new(session)),
-        Err(focus::Error::NoWindows) if is_kde() => Ok(Box::new(Calls::connect()?)),
+        Err(foreground::focus::Error::NoWindows) if is_kde() => Ok(Box::new(Calls::connect()?)),
         Err(error) => Err(error),
     }
 }
 
-/// Its compositor tells only its own panel, but runs the script that is installed with this.
+/// KDE's compositor reports windows only to its own panel, but runs the installed script.
 fn is_kde() -> bool {
     let desktops = std::env::var("XDG_CURRENT_DESKTOP").unwrap_or_default();
     desktops.split(':').any(|it| it == "KDE")
 }
 
-/// What frontrowd was told last.
+/// The last report to frontrowd.
 struct Teller<'a> {
     root: &'a Path,
     told: Option<Order>,
 }
 
 impl Teller<'_> {
-    /// Where nobody has the focus, for the blink of an eye between two windows or for longer,
-    /// who had it stays in front.
+    /// Without a focused app, for example between two windows, the last one stays the foreground.
     fn tell(&mut self, screen: Screen) -> Result<(), Failure> {
-        let front = match screen.focus {
+        let foreground = match screen.focus {
             Focus::Nobody => return Ok(()),
             Focus::Process(pid) => match Cgroup::resolve(self.root, &pid.to_string()) {
-                Ok(front) => vec![front],
+                Ok(foreground) => vec![foreground],
                 // It has ended meanwhile, and another gets the focus.
                 Err(Error::Unknown(_)) => return Ok(()),
                 Err(error) => return Err(failure(error)),
             },
             Focus::App(id) => self.units_of(&id),
         };
-        if front.is_empty() {
+        if foreground.is_empty() {
             return self.put_in_front(None);
         }
         let mut visible: Vec<Visible> = Vec::new();
         for beside in screen.beside {
             for cgroup in self.cgroups_of(&beside.whose) {
                 match visible.iter_mut().find(|it| it.cgroup == cgroup) {
-                    _ if front.contains(&cgroup) => {}
+                    _ if foreground.contains(&cgroup) => {}
                     Some(known) => known.percent = (known.percent + beside.percent).min(100),
                     None => visible.push(Visible {
                         cgroup,
@@ -89,13 +88,13 @@ impl Teller<'_> {
             }
         }
         self.put_in_front(Some(Order {
-            front,
+            foreground,
             visible,
-            behind: Vec::new(),
+            background: Vec::new(),
         }))
     }
 
-    /// Of somebody who has not the focus; who has no cgroup to tell him by is left out.
+    /// A visible app without the focus; None if it has no cgroup of its own.
     fn cgroups_of(&self, whose: &Focus) -> Vec<Cgroup> {
         match whose {
             Focus::Nobody => Vec::new(),
@@ -118,7 +117,7 @@ impl Teller<'_> {
         units
     }
 
-    /// None for everything as it was.
+    /// None to undo all changes.
     fn put_in_front(&mut self, order: Option<Order>) -> Result<(), Failure> {
         if self.told == order {
             return Ok(());
@@ -127,7 +126,7 @@ impl Teller<'_> {
         match foreground::ask(self.root, &request) {
             Ok(Some(_)) => self.told = order,
             Ok(None) => return Err(no_daemon()),
-            // Another app may be put in front all the same.
+            // Later changes of the focus may succeed.
             Err(Error::Daemon { sentence, .. }) => eprintln!("{sentence}"),
             Err(error) => return Err(failure(error)),
         }
@@ -142,15 +141,15 @@ fn no_daemon() -> Failure {
     )
 }
 
-fn lost(error: focus::Error) -> Failure {
+fn lost(error: foreground::focus::Error) -> Failure {
     let exit = match error {
-        focus::Error::NoServer(_) | focus::Error::NoCompositor(_) | focus::Error::NoBus(_) => {
-            Exit::Missing
-        }
-        focus::Error::NoManager | focus::Error::NoProcesses | focus::Error::NoWindows => {
-            Exit::Unsupported
-        }
-        focus::Error::Lost(_) | focus::Error::Wait(_) => Exit::Internal,
+        foreground::focus::Error::NoServer(_)
+        | foreground::focus::Error::NoCompositor(_)
+        | foreground::focus::Error::NoBus(_) => Exit::Missing,
+        foreground::focus::Error::NoManager
+        | foreground::focus::Error::NoProcesses
+        | foreground::focus::Error::NoWindows => Exit::Unsupported,
+        foreground::focus::Error::Lost(_) | foreground::focus::Error::Wait(_) => Exit::Internal,
     };
     Failure::new(exit, error)
 }

@@ -1,24 +1,24 @@
-//! What `frontrow fg` says to people.
+//! Text output of `frontrow fg`.
 
-use foreground::{Cgroup, Cost, Grounds, Status, Visible};
-use knobs::{Change, Restored};
+use foreground::{Cgroup, Cost, Roles, Status, Visible};
 use std::path::PathBuf;
+use sys::knobs::{Change, Restored};
 
-pub fn set(grounds: &Grounds, changes: &[Change]) -> String {
+pub fn set(roles: &Roles, changes: &[Change]) -> String {
     format!(
-        "In front: {}\n{}Behind:   {}\n{}\nTo undo: frontrow fg release",
-        names(&grounds.front),
-        seen(&grounds.visible),
-        names(&grounds.behind),
+        "Foreground: {}\n{}Background: {}\n{}\nTo undo: frontrow fg release",
+        names(&roles.foreground),
+        visible_line(&roles.visible),
+        names(&roles.background),
         told(changes)
     )
 }
 
-/// Where no daemon runs.
+/// Text of `status` without a daemon.
 pub fn changes(changes: &[Change]) -> String {
     match changes {
-        [] => "Nobody is in front: nothing is changed".to_owned(),
-        _ => format!("Changed for who is in front:\n{}", told(changes)),
+        [] => "No app is in the foreground: nothing is changed".to_owned(),
+        _ => format!("Changed for the foreground app:\n{}", told(changes)),
     }
 }
 
@@ -34,66 +34,66 @@ pub fn status(status: &Status) -> String {
             told(&status.writers)
         ),
     };
-    grounds(status) + &limits + &writers
+    roles(status) + &limits + &writers
 }
 
-fn grounds(status: &Status) -> String {
+fn roles(status: &Status) -> String {
     let since = duration(status.since_s);
-    if status.front.is_empty() && status.others {
+    if status.foreground.is_empty() && status.others {
         return format!("For {since}, {}: root is told which", status.why);
     }
-    if status.front.is_empty() {
+    if status.foreground.is_empty() {
         return format!(
-            "Nobody is in front, for {since}: {}\nNothing is changed for anybody",
+            "No app has been in the foreground for {since}: {}\nNothing is changed",
             status.why
         );
     }
     let mut lines = vec![
-        format!("In front: {}", names(&status.front)),
-        format!("          for {since}: {}", status.why),
+        format!("Foreground: {}", names(&status.foreground)),
+        format!("            for {since}: {}", status.why),
         format!(
-            "{}Behind:   {}",
-            seen(&status.visible),
-            names(&status.behind)
+            "{}Background: {}",
+            visible_line(&status.visible),
+            names(&status.background)
         ),
         "Changed for it:".to_owned(),
         told(&status.changes),
     ];
     if !status.overruled.is_empty() {
-        lines.push("Left as somebody else has set it since:".to_owned());
+        lines.push("Left alone, since another program has set them:".to_owned());
         lines.push(paths(&status.overruled));
     }
     if !status.left_out.is_empty() {
         let left_out = names(&status.left_out);
         lines.push(format!(
-            "Served only in part, as the io and memory controllers do not reach both: {left_out}"
+            "Served only in part, since the io or memory controller is not enabled for: {left_out}"
         ));
     }
     if !status.spared.is_empty() {
         let spared = names(&status.spared);
         lines.push(format!(
-            "Without a memory limit, as theirs had them stand still: {spared}"
+            "Without a memory limit, since they stalled under one: {spared}"
         ));
     }
-    if !status.behind.is_empty() {
+    if !status.background.is_empty() {
         lines.push(cost(&status.cost));
     }
     lines.join("\n")
 }
 
-/// A line, if there is anybody.
-fn seen(visible: &[Visible]) -> String {
+/// A line with all visible apps; empty if there is none.
+fn visible_line(visible: &[Visible]) -> String {
     let each: Vec<_> = visible
         .iter()
         .map(|it| format!("{} ({} %)", it.cgroup.path(), it.percent))
         .collect();
     match each.is_empty() {
         true => String::new(),
-        false => format!("Seen:     {}\n", each.join(", ")),
+        false => format!("Visible:    {}\n", each.join(", ")),
     }
 }
 
-/// What one would have waited anyway is in it, and that is said.
+/// Cost of being in the background. It includes waits that the apps would have had in any case.
 fn cost(cost: &Cost) -> String {
     let waits = [("I/O", cost.io_wait_us), ("memory", cost.memory_wait_us)];
     let waits: Vec<_> = waits
@@ -102,10 +102,10 @@ fn cost(cost: &Cost) -> String {
         .collect();
     let waited = match waits.as_slice() {
         [] => "this kernel does not count what they wait (CONFIG_PSI)".to_owned(),
-        _ => format!("they waited {}, on whosever account", waits.join(" and ")),
+        _ => format!("they waited {} (for any reason)", waits.join(" and ")),
     };
     format!(
-        "Since they are behind, {waited}; they were at their memory limits {} times, read \
+        "Since they became background apps, {waited}; they hit their memory limits {} times, read \
          {:.1} MB and wrote {:.1} MB",
         cost.limit_hits,
         cost.read_bytes as f64 / 1e6,
@@ -115,15 +115,17 @@ fn cost(cost: &Cost) -> String {
 
 pub fn restored(restored: &[(Change, Restored)]) -> String {
     if restored.is_empty() {
-        return "Nobody is in front: nothing to restore".to_owned();
+        return "No app is in the foreground: nothing to undo".to_owned();
     }
     let lines = restored.iter().map(|(change, outcome)| {
-        let path = knobs::shown(&change.path.to_string_lossy());
-        let before = knobs::shown(&change.before);
+        let path = sys::knobs::shown(&change.path.to_string_lossy());
+        let before = sys::knobs::shown(&change.before);
         match outcome {
             Restored::Written | Restored::Unchanged => format!("  {path}: {before}"),
-            Restored::Gone => format!("  {path}: {before} (gone meanwhile)"),
-            Restored::Overruled => format!("  {path}: left as somebody else has set it since"),
+            Restored::Gone => format!("  {path}: {before} (no longer exists)"),
+            Restored::Overruled => {
+                format!("  {path}: left alone, another program has set it since")
+            }
         }
     });
     format!(
@@ -134,7 +136,7 @@ pub fn restored(restored: &[(Change, Restored)]) -> String {
 
 fn names(cgroups: &[Cgroup]) -> String {
     match cgroups {
-        [] => "nobody".to_owned(),
+        [] => "none".to_owned(),
         _ => {
             let paths: Vec<_> = cgroups.iter().map(Cgroup::path).collect();
             paths.join(", ")
@@ -150,7 +152,7 @@ fn told(changes: &[Change]) -> String {
 fn paths(paths: &[PathBuf]) -> String {
     let lines: Vec<_> = paths
         .iter()
-        .map(|it| format!("  {}", knobs::shown(&it.to_string_lossy())))
+        .map(|it| format!("  {}", sys::knobs::shown(&it.to_string_lossy())))
         .collect();
     lines.join("\n")
 }

@@ -1,4 +1,4 @@
-//! `frontrow iopro export`.
+//! `frontrow iopro export`: writes a recording in another format.
 
 use super::linked::{Source, failed};
 use crate::exit::{Exit, Failure};
@@ -11,11 +11,11 @@ use std::path::PathBuf;
 pub struct Export {
     #[command(flatten)]
     source: Source,
-    /// The format. Tables: sqlite, or parquet and csv, which are directories. Pictures: vcd has a
-    /// line a layer for GTKWave, perfetto has tracks of layers and threads for its UI
+    /// Format of the output. Tables: sqlite, or parquet and csv, which are directories. Timelines:
+    /// vcd, with a signal for each layer (GTKWave), or perfetto, with tracks of layers and threads
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: Format,
-    /// Where to; by default beside the recording, with the format as its suffix
+    /// Output path [default: the recording's path with the format as suffix]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
@@ -25,7 +25,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
         .try_map(|name| Format::named(&name).ok_or("no such format"))
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: &Export) -> Result<(), Failure> {
     let output = match &args.output {
         Some(output) => output.clone(),

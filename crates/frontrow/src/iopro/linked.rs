@@ -6,15 +6,16 @@ use iopro::link::{self, Foreground};
 use iopro::recording::{self, Reader};
 use iopro::store::{self, Store};
 use std::path::{Path, PathBuf};
+use sys::PathError;
 
-/// What `report` and `export` read, and for whom.
+/// Arguments of `report` and `export`.
 #[derive(clap::Args)]
 pub struct Source {
-    /// The recording
+    /// Recording to read
     #[arg(value_name = "FILE", default_value = "frontrow.iopro")]
     pub recording: PathBuf,
-    /// Whose waiting it is about, if not that of what was recorded: a process by number or name, or
-    /// a cgroup by its path
+    /// Report the waits of a process (by number or name) or a cgroup (by path) [default: the
+    /// recorded one]
     #[arg(long, value_name = "PID|NAME|CGROUP")]
     pub fg: Option<String>,
 }
@@ -27,7 +28,7 @@ impl Source {
     }
 }
 
-/// Links a recording into `store`, for whom it was recorded if nobody else is named.
+/// Links a recording into `store`, for the recorded process unless another is named.
 pub fn link(
     recording: &Path,
     foreground: Option<Foreground>,
@@ -52,16 +53,16 @@ fn progress(recording: &Path) -> ProgressBar {
     bar
 }
 
-/// The recording could not be opened, or is none.
+/// Error of opening the recording.
 pub fn unreadable(error: recording::Error) -> Failure {
     let exit = match &error {
-        recording::Error::File { source, .. } => source.into(),
+        recording::Error::File(PathError { source, .. }) => source.into(),
         _ => Exit::Usage,
     };
     Failure::new(exit, error)
 }
 
-/// The tables could not be written or read.
+/// Error of writing or reading the tables.
 pub fn failed(error: &store::Error) -> Failure {
     let exit = match error.is_disk_full() {
         true => Exit::DiskFull,

@@ -1,6 +1,6 @@
 //! `frontrow iopro record`.
 
-use super::chosen::Chosen;
+use super::scope::ScopeArgs;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::print_text;
@@ -9,25 +9,26 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use iopro::capture::{self, Error, Progress, Request, Summary};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use sys::PathError;
 
 #[derive(clap::Args)]
 #[command(group = ArgGroup::new("what").required(true))]
 pub struct Record {
-    /// The recording
+    /// File for the recording
     #[arg(short, long, value_name = "FILE", default_value = "frontrow.iopro")]
     output: PathBuf,
     #[command(flatten)]
-    chosen: Chosen,
+    scope: ScopeArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: Record) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let request = Request {
-        what: args.chosen.what(),
+        what: args.scope.what(),
         output: args.output,
     };
     let bar = ProgressBar::new_spinner();
@@ -107,7 +108,7 @@ impl From<Error> for Failure {
             Error::NoBtf | Error::KernelLacks(_) | Error::UnknownField(_) => Exit::Unsupported,
             Error::DiskFull { .. } => Exit::DiskFull,
             Error::NoTarget(_) | Error::Command { .. } => Exit::Usage,
-            Error::File { source, .. } => source.into(),
+            Error::File(PathError { source, .. }) => source.into(),
             Error::Load(_) | Error::System(_) => Exit::Internal,
         };
         Failure::new(exit, error)

@@ -1,14 +1,14 @@
 //! `frontrow iopro report`.
 
 use super::linked::{Source, failed};
+use crate::atomic_file;
 use crate::exit::{Exit, Failure};
 use crate::print::{plain, print_text};
-use crate::whole;
 use iopro::report::{self, Report as Said};
 use iopro::store::Store;
 use std::path::PathBuf;
 
-/// Columns where nobody says how many there are.
+/// Number of columns without a terminal.
 const WIDTH: usize = 120;
 
 #[derive(clap::Args)]
@@ -18,18 +18,18 @@ pub struct Report {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write the report as a page with a picture of the time as well
+    /// Write the report as an HTML page with a timeline
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: &Report) -> Result<(), Failure> {
     let store = Store::temporary().map_err(|error| failed(&error))?;
     let store = args.source.link(store)?;
     let said = Said::of(&store).map_err(|error| failed(&error))?;
     if let Some(path) = &args.html {
-        whole::write_private(path, report::html(&said))?;
+        atomic_file::write_private(path, report::html(&said))?;
     }
     match args.json {
         true => {

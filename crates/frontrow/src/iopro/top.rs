@@ -3,8 +3,8 @@
 mod screen;
 mod view;
 
-use super::chosen::{Chosen, duration};
 use super::linked::{failed, unreadable};
+use super::scope::{ScopeArgs, duration};
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{has_colors, plain, print_text};
@@ -21,30 +21,30 @@ use std::thread;
 use std::time::{Duration, Instant};
 use view::{Act, View};
 
-/// Columns where nobody says how many there are.
+/// Number of columns without a terminal.
 const WIDTH: usize = 120;
-/// How long a key, a new size or the end may wait.
+/// Interval at which keys, a new window size and the stop flag are checked.
 const TICK: Duration = Duration::from_millis(50);
-/// What errors call the recording that is in no file.
+/// Name in errors of a recording without a file.
 const NAME: &str = "the running recording";
 
 #[derive(clap::Args)]
 #[command(group = ArgGroup::new("what"))]
 pub struct Top {
     #[command(flatten)]
-    chosen: Chosen,
-    /// Play a recording, as fast as it was made, instead of what happens now
+    scope: ScopeArgs,
+    /// Play a recording in its own time, instead of live events
     #[arg(long, group = "what", value_name = "RECORDING")]
     from: Option<PathBuf>,
-    /// How often, such as 5s
+    /// Interval of the reports, such as 5s
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     interval: Duration,
-    /// Print JSON, one object a line
+    /// Print JSON, one object on each line
     #[arg(long)]
     json: bool,
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: Top) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let output = Output::of(args.json);
@@ -66,7 +66,7 @@ pub fn run(args: Top) -> Result<(), Failure> {
         });
         let watched = match &args.from {
             Some(path) => play(path, &watch),
-            None => record(args.chosen.what(), &watch),
+            None => record(args.scope.what(), &watch),
         };
         if let Some(latest) = output.latest() {
             latest.has_ended.store(true, Ordering::Relaxed);
@@ -82,7 +82,7 @@ pub fn run(args: Top) -> Result<(), Failure> {
     })
 }
 
-/// Records until somebody asks to stop, or what is recorded ends.
+/// Records until the stop flag is set, or the recorded command or process ends.
 fn record(what: capture::What, watch: &Watch) -> Result<(), Failure> {
     let (reader, writer) = io::pipe().map_err(|error| Failure::new(Exit::Internal, error))?;
     let (recorded, watched) = thread::scope(|scope| {
@@ -91,7 +91,7 @@ fn record(what: capture::What, watch: &Watch) -> Result<(), Failure> {
             let watched = Reader::new(BufReader::with_capacity(1 << 18, reader), name)
                 .map_err(|error| Failure::new(Exit::Internal, error))
                 .and_then(|reader| watch.all(reader, name));
-            // Nobody watches any more.
+            // The receiver of frames has gone.
             watch.stop.store(true, Ordering::Relaxed);
             watched
         });
@@ -105,8 +105,8 @@ fn record(what: capture::What, watch: &Watch) -> Result<(), Failure> {
         ))
     });
     match (recorded, watched) {
-        // Whoever stops to watch closes the pipe, which the recorder takes for an error.
-        (Err(capture::Error::File { .. }), watched) => watched,
+        // A reader that stops closes the pipe, which the recorder reports as an error.
+        (Err(capture::Error::File(_)), watched) => watched,
         // Nothing came through the pipe.
         (Err(error), _) => Err(error.into()),
         (Ok(_), watched) => watched,
@@ -118,10 +118,10 @@ fn play(path: &Path, watch: &Watch) -> Result<(), Failure> {
     watch.all(reader, path)
 }
 
-/// What is done with a recording while it is made or played.
+/// How a recording is shown while it is made or played.
 struct Watch<'a> {
     every_ns: u64,
-    /// Whether frames take the time that they took.
+    /// Whether frames appear at their recorded times.
     is_played: bool,
     output: &'a Output,
     stop: &'a AtomicBool,
@@ -152,11 +152,11 @@ impl Watch<'_> {
     }
 }
 
-/// Where frames go.
+/// Receivers of frames.
 enum Output {
-    /// To whoever draws on the terminal.
+    /// A terminal, through the channel of the thread that draws.
     Drawn(Box<Latest>),
-    /// One after the other.
+    /// Standard output, one after the other.
     Text,
     Json,
 }
@@ -215,8 +215,8 @@ fn text(frame: &Frame) -> String {
     plain(&report::frame_text(frame, WIDTH))
 }
 
-/// Draws frames as they come and does what keys say, until `q`, until `stop`, or until the frames
-/// end, unless the last one `stays`.
+/// Draws frames and handles keys, until `q`, `stop`, or the end of the frames, unless the last one
+/// `stays`.
 fn draw(latest: &Latest, stays: bool, stop: &AtomicBool) -> Result<(), Failure> {
     let screen = Screen::enter()?;
     let has_colors = has_colors();

@@ -1,14 +1,14 @@
-//! How far ageing a device is, if it takes long.
+//! Progress of ageing a device.
 
 use crate::progress;
 use indicatif::ProgressBar;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Until then nobody wonders.
+/// Time without any output.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// On a terminal a bar, elsewhere a line.
+/// A bar on a terminal, otherwise a line.
 #[derive(Default)]
 pub struct Ageing {
     begun: OnceLock<Instant>,
@@ -16,7 +16,7 @@ pub struct Ageing {
 }
 
 impl Ageing {
-    /// So many pages of all were written.
+    /// Called with pages written so far and in all.
     pub fn hear(&self, written: u64, all: u64) {
         if self.begun.get_or_init(Instant::now).elapsed() < QUIET {
             return;

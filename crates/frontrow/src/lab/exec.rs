@@ -1,48 +1,53 @@
-//! `frontrow lab exec`.
+//! `frontrow-lab exec`.
 
 use super::ageing::Ageing;
 use super::kernel::Choice;
+use crate::atomic_file;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::print_bytes;
-use crate::whole;
-use ::lab::{Cache, Left, Sources};
+use ::lab::{Cache, CommandOutput, Sources};
+use record::Policy;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Run a command in a guest with the device mounted, and copy its output files
+///
+/// The working directory is the device's file system. Files in /out, `stdout` and `stderr` are
+/// copied to the directory of --out. `frontrow` and `frontrow-lab` are in the guest, too.
 #[derive(clap::Args)]
 pub struct Exec {
     #[command(flatten)]
     kernel: Choice,
-    /// emmc, emmc-serial, ufs, zero, or the path of a profile that ends in .toml; `:fresh` behind it: new, not aged
+    /// emmc, ufs, zero, or the path of a profile that ends in .toml. Append `:fresh` for a device that is not aged
     #[arg(long, default_value = "emmc")]
     device: String,
-    /// A second device, /dev/simflash1, new and without a file system: named as for --device
+    /// A second device, /dev/simflash1, new and without a file system; values as for --device
     #[arg(long, value_name = "DEVICE")]
     second: Option<String>,
-    /// The policy that the first device runs under
+    /// Policy of the first device
     #[arg(long, default_value = "mq-deadline")]
-    policy: String,
-    /// More programs, such as fio,blktrace,strace
+    policy: Policy,
+    /// Additional programs, such as fio,blktrace,strace
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM,…")]
     with: Vec<String>,
-    /// More modules of the kernel's own, such as xfs,btrfs
+    /// Additional kernel modules, such as xfs,btrfs
     #[arg(long, value_delimiter = ',', value_name = "MODULE,…")]
     modules: Vec<String>,
-    /// CPUs that take turns, with the host's clock [default: one CPU with exact time]
+    /// Number of CPUs, which take turns on the host's clock [default: one CPU with exact time]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Option<u32>,
-    /// Shifts the file system's layout
+    /// Seed; shifts the file system's layout
     #[arg(long, default_value = "1")]
     seed: u64,
-    /// The guest's memory
+    /// Memory of the guest
     #[arg(long, default_value = "1024", value_name = "MIB")]
     memory: u64,
-    /// Give up after so many seconds of the guest's time
+    /// Give up after this time in the guest
     #[arg(long, default_value = "600", value_name = "SECONDS")]
     limit: u64,
-    /// Put what the command leaves into this directory
+    /// Copy the command's output files to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// The command and its arguments
@@ -50,10 +55,10 @@ pub struct Exec {
     command: Vec<String>,
 }
 
-/// Does what the command line says; what the command printed is printed.
+/// Runs the subcommand, and prints the command's stdout and stderr.
 pub fn run(args: Exec) -> Result<(), Failure> {
     if let Some(out) = &args.out {
-        // Better now than after minutes.
+        // Fail before the guest runs, not after.
         fs::create_dir_all(out).map_err(|error| Failure::unwritable(out, &error))?;
     }
     let (sources, cache) = (Sources::here(), Cache::of_user()?);
@@ -73,12 +78,12 @@ pub fn run(args: Exec) -> Result<(), Failure> {
     };
     let ageing = Ageing::default();
     let hear = |written, all| ageing.hear(written, all);
-    let left = ::lab::exec(&cache, &sources, &exec, &hear, &stop)?;
+    let output = ::lab::exec(&cache, &sources, &exec, &hear, &stop)?;
     if let Some(out) = &args.out {
-        keep(out, &left)?;
+        save(out, &output)?;
     }
-    pass_on(&left)?;
-    match left.status.as_str() {
+    print_output(&output)?;
+    match output.status.as_str() {
         "0" => Ok(()),
         status => Err(Failure::new(
             Exit::Guest,
@@ -87,18 +92,18 @@ pub fn run(args: Exec) -> Result<(), Failure> {
     }
 }
 
-fn keep(out: &Path, left: &Left) -> Result<(), Failure> {
-    for (name, content) in &left.files {
+fn save(out: &Path, output: &CommandOutput) -> Result<(), Failure> {
+    for (name, content) in &output.files {
         let path = out.join(name);
         let dir = path.parent().unwrap_or(out);
         fs::create_dir_all(dir).map_err(|error| Failure::unwritable(dir, &error))?;
-        whole::write(&path, content)?;
+        atomic_file::write(&path, content)?;
     }
     Ok(())
 }
 
-fn pass_on(left: &Left) -> Result<(), Failure> {
-    for (name, content) in &left.files {
+fn print_output(output: &CommandOutput) -> Result<(), Failure> {
+    for (name, content) in &output.files {
         match name.as_str() {
             "stdout" => print_bytes(content, io::stdout())?,
             "stderr" => print_bytes(content, io::stderr())?,

@@ -1,20 +1,21 @@
-//! Which kernel guests boot, on the command line.
+//! Arguments that choose the guests' kernel.
 
 use ::lab::{Cache, Error, Kernel};
-use arch::Arch;
+use sys::arch::Arch;
 
 #[derive(clap::Args)]
 pub struct Choice {
     /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, rt, 16k (arm64 with such pages), debug or kcsan (built once), or the path of an unpacked kernel or of its vmlinuz
     #[arg(long, default_value = "6.12")]
     kernel: String,
-    /// What the kernel is for: x86-64 or arm64 [default: x86-64, or what the kernel at the path is for]
-    #[arg(long, value_parser = arch::named)]
+    /// Architecture of the kernel: x86-64 or arm64 [default: x86-64, or that of the kernel at the
+    /// path]
+    #[arg(long, value_parser = sys::arch::named)]
     arch: Option<&'static Arch>,
 }
 
 impl Choice {
-    /// The kernel, fetched or built if it has to be.
+    /// Finds the kernel; fetches or builds it if necessary.
     pub fn find(&self, cache: &Cache) -> Result<Kernel, Error> {
         Kernel::find(cache, &self.kernel, self.arch.copied())
     }

@@ -1,10 +1,10 @@
-//! `frontrow lab powercut`.
+//! `frontrow-lab powercut`.
 
 use super::kernel::Choice;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text};
-use crate::{progress, whole};
+use crate::{atomic_file, progress};
 use ::lab::{Cache, Sources};
 use ::powercut::{Error, Outcome, Stream};
 use record::number::{count, with_unit};
@@ -14,29 +14,36 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+/// Cut the power of a simulated phone at any operation, and check its files
+///
+/// A guest uses a small phone and defragments it, while the device records its commands. The same
+/// flash core replays the commands on the host, once for each power cut: at each program and erase
+/// of the defragmentation, and at random points of the recording. After each cut the device
+/// recovers, e2fsck replays the journal and must find no other error, and all files that were not
+/// being changed must be intact.
 #[derive(clap::Args)]
 pub struct PowerCut {
     #[command(flatten)]
     kernel: Choice,
-    /// Its times and parallelism: emmc, ufs, or the path of a profile that ends in .toml
+    /// Times and parallelism of the device: emmc, ufs, or the path of a profile that ends in .toml
     #[arg(long, default_value = "emmc")]
     device: String,
-    /// Days of use, with a defragmentation after each
+    /// Days of use; a defragmentation follows each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     days: u32,
-    /// Cuts at random points of all of it, besides those at each operation of the defragmentation
+    /// Number of cuts at random points, besides those at each operation of the defragmentation
     #[arg(long, value_name = "N", default_value_t = 1000)]
     points: u64,
-    /// Shifts what is random
+    /// Seed of the use and of the random cuts
     #[arg(long, default_value = "1")]
     seed: u64,
-    /// Cuts at once [default: one for each core]
+    /// Number of concurrent cuts [default: one for each core]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Cut what this file has, instead of recording in a guest
+    /// Read the recording from this file, instead of running a guest
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "device", "days"])]
     stream: Option<PathBuf>,
-    /// Keep what was recorded in this file
+    /// Write the recording to this file
     #[arg(long, value_name = "FILE", conflicts_with = "stream")]
     keep: Option<PathBuf>,
     /// Print the result as JSON
@@ -44,7 +51,7 @@ pub struct PowerCut {
     json: bool,
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: PowerCut) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let bytes = match &args.stream {
@@ -75,7 +82,11 @@ pub fn run(args: PowerCut) -> Result<(), Failure> {
 }
 
 fn recorded(args: &PowerCut, stop: &AtomicBool) -> Result<Vec<u8>, Failure> {
-    let keep = args.keep.as_deref().map(whole::Whole::create).transpose()?;
+    let keep = args
+        .keep
+        .as_deref()
+        .map(atomic_file::AtomicFile::create)
+        .transpose()?;
     let (sources, cache) = (Sources::here(), Cache::of_user()?);
     let request = ::lab::PowerCut {
         kernel: args.kernel.find(&cache)?,

@@ -1,4 +1,4 @@
-//! `frontrow lab torture`.
+//! `frontrow-lab torture`.
 
 use super::kernel::Choice;
 use crate::bench::catch_signals;
@@ -9,29 +9,30 @@ use ::torture::TRIALS;
 use record::Row;
 use record::policy::FRONTROW;
 
-/// What `drivers` measures.
+/// Metric of the trial `drivers`.
 const MEAN: &str = "fsync_mean_ms";
 const WORST: &str = "fsync_worst_ms";
 const USED: &str = "disk_used";
 
+/// Test the kernel modules under load, with changes, faults and races
 #[derive(clap::Args)]
 pub struct Torture {
-    /// Only these trials instead of all
+    /// Run only these trials
     trials: Vec<String>,
     #[command(flatten)]
     kernel: Choice,
-    /// Repeat what each trial repeats this many times as often
+    /// Multiple of each trial's number of repetitions
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Shifts what is random
+    /// Seed of random choices
     #[arg(long, default_value = "1")]
     seed: u64,
-    /// List the trials instead
+    /// List all trials, and run none
     #[arg(long)]
     list: bool,
 }
 
-/// Does what the command line says; which trial begins is told on stderr.
+/// Runs the subcommand; names each trial on stderr.
 pub fn run(args: Torture) -> Result<(), Failure> {
     if args.list {
         let lines = TRIALS.iter();
@@ -62,8 +63,8 @@ pub fn run(args: Torture) -> Result<(), Failure> {
     }
 }
 
-/// What trials measured, in Markdown: frontrow's figures and their ratio to the best other
-/// scheduler's, each the median of its runs.
+/// Table of the trials' figures in Markdown: frontrow's median, and its ratio to the median of the
+/// best other scheduler.
 fn table(rows: &[Row]) -> String {
     let mut text =
         "| disk | fs | fsync under frontrow, mean / worst ms | of the best other's mean \

@@ -1,5 +1,5 @@
-//! `frontrow launch bench`: an app's cold start with and without loading, and what a warm
-//! one loses by it.
+//! `frontrow launch bench`: an app's cold start with and without loading, and the loss of a warm
+//! start.
 
 use super::profile_name;
 use crate::bench::catch_signals;
@@ -18,19 +18,19 @@ use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub struct Bench {
-    /// The profile's name [default: the program's]
+    /// Name of the profile [default: the program's name]
     #[arg(long)]
     name: Option<String>,
-    /// Starts of each kind
+    /// Number of starts of each kind
     #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Keep in the profile which kind was fastest, so that the app starts that way
+    /// Save the fastest kind in the profile, so that the app starts that way
     #[arg(long)]
     keep: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The app and arguments with which it ends by itself
+    /// The app, with arguments that make it end by itself
     #[arg(
         value_name = "APP",
         required = true,
@@ -40,7 +40,7 @@ pub struct Bench {
     command: Vec<OsString>,
 }
 
-/// How an app is started: the argument of `--timing`; none for without Frontrow.
+/// Kind of start: the argument of `--timing`; none for a start without Frontrow.
 struct Kind {
     timing: Timing,
     argument: Option<&'static str>,
@@ -64,10 +64,10 @@ const BESIDE: Kind = Kind {
 };
 
 const COLD: [Kind; 3] = [DEMAND, BEFORE, BESIDE];
-/// Whenever it would load: nothing is missing.
+/// Kinds of a warm start, which loads nothing.
 const WARM: [Kind; 2] = [DEMAND, BEFORE];
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: &Bench) -> Result<(), Failure> {
     let name = profile_name(args.name.as_deref(), &args.command[0])?;
     let store = Store::of_user()?;
@@ -79,7 +79,7 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
     for run in 0..args.runs {
         let left = left(began.elapsed(), u64::from(run), u64::from(args.runs));
         eprintln!("[{}/{}] {name}{left}", run + 1, args.runs);
-        // In turns, so that what changes meanwhile changes for all.
+        // Alternate, so that drift affects all kinds alike.
         for (kind, times) in COLD.iter().zip(&mut cold) {
             make_cold(&profile)?;
             times.push(start(kind, &name, &args.command)?);
@@ -116,8 +116,8 @@ fn go_on(stop: &AtomicBool) -> Result<(), Failure> {
     }
 }
 
-/// Root empties the page cache, and what is known of files that nobody has open; others take
-/// out what the profile has.
+/// Makes the next start cold. Root drops the page cache and unused inodes; other users evict the
+/// files of the profile.
 fn make_cold(profile: &Profile) -> Result<(), Failure> {
     if drop_caches().is_ok() {
         return Ok(());
@@ -167,7 +167,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// How far the middle half of the times reaches.
+/// Width of the middle half of the times.
 fn spread(times: &[Duration]) -> Duration {
     let mut times = times.to_vec();
     times.sort_unstable();
@@ -175,8 +175,8 @@ fn spread(times: &[Duration]) -> Duration {
     times[times.len() - 1 - quarter] - times[quarter]
 }
 
-/// The first kind is what the others are compared with. A difference that starts of one kind have
-/// among themselves says nothing.
+/// Text: compares all kinds with the first. A difference within the spread of one kind's starts is
+/// not reported.
 fn in_words(cache: &str, kinds: &[Kind], medians: &[Duration], spreads: &[Duration]) -> String {
     let mut text = format!("{cache} start, median\n");
     let mut has_unclear = false;

@@ -1,4 +1,4 @@
-//! `frontrow launch calibrate`.
+//! `frontrow launch calibrate`: measures a device's read time by size.
 
 use super::latency_path;
 use crate::bench::catch_signals;
@@ -16,12 +16,12 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// Batches that the median of each size is of.
+/// Number of batches for the median of each size.
 const ROUNDS: usize = 9;
 
 #[derive(clap::Args)]
 pub struct Calibrate {
-    /// A directory on the device; 17 MB are written there for the time of the measuring
+    /// A directory on the device; 17 MB are written there during the measurement
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
     /// Print JSON
@@ -29,7 +29,7 @@ pub struct Calibrate {
     json: bool,
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: &Calibrate) -> Result<(), Failure> {
     let store = Store::of_user()?;
     let stop = catch_signals()?;
@@ -49,7 +49,7 @@ pub fn run(args: &Calibrate) -> Result<(), Failure> {
     let mut chance = File::open("/dev/urandom").map_err(failed)?;
     let random = || {
         let mut bytes = [0; 8];
-        // What is not read stays 0, a place like any other.
+        // After a failed read it stays 0, which is as good a place.
         let _ = chance.read_exact(&mut bytes);
         u64::from_le_bytes(bytes)
     };
@@ -73,7 +73,7 @@ pub fn run(args: &Calibrate) -> Result<(), Failure> {
     }
 }
 
-/// A file with data and no name, past the page cache.
+/// A file with data, without a name or cached pages.
 fn filled(directory: &Path) -> io::Result<File> {
     let named = tempfile::NamedTempFile::new_in(directory)?;
     let mut file = named.as_file();

@@ -1,20 +1,21 @@
-//! Who watches a start that is recorded: IOPro's programs in the kernel where they can be
-//! loaded, which takes root, and else ptrace.
+//! Observation of a start that is recorded: by IOPro's kernel programs if they can be loaded (as
+//! root), otherwise by ptrace.
 
-use ::device::shown_at;
 use ::iopro::capture::{self, Background, What as Whose};
 use ::iopro::event::{CallExit, CallKind, Event, FileId, ThreadInfo, What};
 use ::iopro::recording::Reader;
 use ::launch::profile::PAGE_BYTES;
 use ::launch::record::{Error, Request, Touched, ask_to_end, trace};
+use ::sys::device::shown_at;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use sys::PathError;
 
-/// Who watches.
+/// Source of the recorded accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watcher {
     Iopro,
@@ -22,16 +23,15 @@ pub enum Watcher {
 }
 
 impl Watcher {
-    /// The one that sees more and that this user may use.
+    /// The better source that this user may use.
     pub fn best() -> Watcher {
-        // SAFETY: has no arguments and cannot fail.
-        match unsafe { libc::geteuid() } {
-            0 => Watcher::Iopro,
-            _ => Watcher::Ptrace,
+        match rustix::process::geteuid().is_root() {
+            true => Watcher::Iopro,
+            false => Watcher::Ptrace,
         }
     }
 
-    /// For programs.
+    /// Name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Watcher::Iopro => "iopro",
@@ -39,15 +39,15 @@ impl Watcher {
         }
     }
 
-    /// Starts the app and gives what it touched. Where the kernel takes no programs, all
-    /// starts are traced.
+    /// Starts the app and returns the pages it touched. If the kernel refuses programs, this and
+    /// later starts are traced by ptrace.
     pub fn watch(&mut self, request: &Request) -> Result<Touched, Error> {
         if *self == Watcher::Iopro {
             match by_iopro(request) {
                 Err(capture::Error::Command { command, source }) => {
                     return Err(Error::Start { command, source });
                 }
-                Err(error @ (capture::Error::DiskFull { .. } | capture::Error::File { .. })) => {
+                Err(error @ (capture::Error::DiskFull { .. } | capture::Error::File(_))) => {
                     return Err(Error::Watcher(error.to_string()));
                 }
                 Err(error) => eprintln!("frontrow: the app is traced by ptrace instead: {error}"),
@@ -60,11 +60,8 @@ impl Watcher {
 }
 
 fn by_iopro(request: &Request) -> Result<Touched, capture::Error> {
-    let failed = |source| capture::Error::File {
-        path: std::env::temp_dir(),
-        source,
-    };
-    let recording = tempfile::NamedTempFile::new().map_err(failed)?;
+    let failed = PathError::of("access", &std::env::temp_dir());
+    let recording = tempfile::NamedTempFile::new().map_err(&failed)?;
     let running = Background::start(capture::Request {
         output: recording.path().to_owned(),
         what: Whose::System(None),
@@ -75,13 +72,12 @@ fn by_iopro(request: &Request) -> Result<Touched, capture::Error> {
         Reader::open(recording.path()).map_err(|error| failed(std::io::Error::other(error)))?;
     let mut start = Start::of(app?);
     for event in reader.events() {
-        start.see(&event.map_err(failed)?);
+        start.see(&event.map_err(&failed)?);
     }
     Ok(start.touched())
 }
 
-/// Starts the app, and gives its process when it has ended, which it is asked to after the
-/// limit.
+/// Starts the app, asks it to end after the limit, and returns its process id.
 fn run(request: &Request) -> Result<u32, capture::Error> {
     let name = request.command.first().cloned().unwrap_or_default();
     let failed = |source| capture::Error::Command {
@@ -92,22 +88,22 @@ fn run(request: &Request) -> Result<u32, capture::Error> {
     let mut app = start
         .args(request.command.iter().skip(1))
         .spawn()
-        .map_err(failed)?;
+        .map_err(&failed)?;
     let over = ask_to_end(app.id() as i32, request.limit);
-    app.wait().map_err(failed)?;
-    // Who hears it need not wait any longer.
+    app.wait().map_err(&failed)?;
+    // Wake the waiting thread.
     drop(over);
     Ok(app.id())
 }
 
-/// What is gathered from the events of a start.
+/// Data gathered from the events of a start.
 struct Start {
-    /// The app's processes: the first one and all that come of it.
+    /// The app's processes: the first one and its descendants.
     processes: HashSet<u32>,
-    /// Their threads.
+    /// Thread ids of the app's processes.
     threads: HashSet<u32>,
     names: HashMap<FileId, PathBuf>,
-    /// In order.
+    /// Accessed ranges of files, in order of access.
     files: Vec<(FileId, Range<u64>)>,
     /// Pages that were not in memory.
     added: Vec<(FileId, Range<u64>)>,
@@ -146,7 +142,7 @@ impl Start {
     fn read(&mut self, exit: &CallExit) {
         let call = &exit.call;
         if let (Some(source), 1..) = (call.from, exit.result) {
-            // Where in the file is not told: what was added is what was read.
+            // The event has no offset: the added pages are the pages read.
             self.copied.insert(source);
             self.files.push((source, 0..0));
             return;
@@ -170,7 +166,7 @@ impl Start {
                 self.processes.insert(thread.process);
                 self.threads.insert(thread.thread);
             }
-            // The number is another's now.
+            // The inode number belongs to another file now.
             false => {
                 self.threads.remove(&thread.thread);
             }
@@ -209,7 +205,7 @@ fn reads(kind: CallKind) -> bool {
     )
 }
 
-/// Where the file is found that its file system calls `path`.
+/// Path of the file that its file system calls `path`.
 fn found(file: FileId, path: &Path) -> Option<PathBuf> {
     let shown = shown_at(Path::new("/"), (file.dev.major(), file.dev.minor()), path);
     let is_it = |path: &PathBuf| {
@@ -219,7 +215,7 @@ fn found(file: FileId, path: &Path) -> Option<PathBuf> {
     shown.ok()?.into_iter().find(is_it)
 }
 
-/// As `st_dev` has it.
+/// Device number, as in `st_dev`.
 fn number(file: FileId) -> u64 {
     libc::makedev(file.dev.major(), file.dev.minor())
 }

@@ -1,4 +1,4 @@
-//! Becoming the app, as if it had been started without Frontrow.
+//! Replaces this process by the app, with the state as if started without Frontrow.
 
 use crate::exit::{Exit, Failure};
 use std::ffi::{CString, OsString};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// before `main`, and an ignored signal stays ignored in the app.
 static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// Runs before the runtime.
+/// Runs before Rust's runtime.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = {
@@ -25,8 +25,8 @@ static LOOK: extern "C" fn() = {
     look
 };
 
-/// Never returns but with the reason why the app does not start. Its signal mask,
-/// environment, terminal and limits are those that this program was started with.
+/// Replaces this process; returns only with the reason why that failed. The app gets the signal
+/// mask, environment, terminal and limits that this program was started with.
 pub fn become_app(command: &[OsString]) -> Failure {
     let name = command.first().map(|it| it.to_string_lossy().into_owned());
     let name = name.unwrap_or_default();

@@ -2,7 +2,7 @@
 //! Frontrow. What the distribution installed stays as it is; what is written here
 //! comes before it and is removed as a whole.
 //!
-//! What root writes is run as root at each start, so then nobody else may have a hand in any of it:
+//! What root installs runs as root at each start, so no other user may be able to change any of it:
 //! the entry, this program, the place, and every directory above them are root's alone.
 
 use crate::exit::{Exit, Failure};
@@ -14,15 +14,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The first line of what this program wrote.
+/// First line of files that this program writes.
 const MARK: &str = "# written by `frontrow launch install`";
 
 #[derive(clap::Args)]
 pub struct Install {
-    /// The menu entry (NAME.desktop) or unit (NAME.service), or its path
+    /// Menu entry (NAME.desktop) or unit (NAME.service), or its path
     #[arg(value_name = "ENTRY")]
     entry: PathBuf,
-    /// Undo it
+    /// Remove the installed files
     #[arg(long)]
     remove: bool,
     /// Print JSON
@@ -30,7 +30,7 @@ pub struct Install {
     json: bool,
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: &Install) -> Result<(), Failure> {
     let home = home()?;
     let file_name = args.entry.file_name().map(PathBuf::from);
@@ -75,11 +75,10 @@ pub fn run(args: &Install) -> Result<(), Failure> {
 }
 
 fn is_root() -> bool {
-    // SAFETY: has no arguments and cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    rustix::process::geteuid().is_root()
 }
 
-/// Refuses what anybody but root could change, or put something else in the place of.
+/// Checks that only root can change or replace the program.
 fn refuse_others(path: &Path) -> Result<(), Failure> {
     let real = path.canonicalize().map_err(failed("find", path))?;
     for part in real.ancestors() {
@@ -96,15 +95,15 @@ fn refuse_others(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// In a directory with the sticky bit nobody takes the place of what is root's.
+/// In a directory with the sticky bit, other users cannot replace root's files.
 fn is_roots_alone(metadata: &Metadata) -> bool {
     let is_shared = metadata.mode() & 0o022 != 0;
     let is_sticky = metadata.is_dir() && metadata.mode() & 0o1000 != 0;
     metadata.uid() == 0 && (!is_shared || is_sticky)
 }
 
-/// A program's path as a word of a command line, in a menu entry and in a unit: both know quotes,
-/// and take a percent sign for something else.
+/// Program path, quoted for the command lines of menu entries and units. Both interpret quotes and
+/// percent signs.
 fn quoted(program: &str) -> Result<String, Failure> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._+-,:@=~%".contains(letter);
     let is_unspeakable = |letter: char| letter.is_control() || "\"\\$`".contains(letter);
@@ -125,7 +124,7 @@ fn unspeakable(program: &Path) -> Failure {
     ))
 }
 
-/// A new file takes the place of whatever has the name; no link is followed.
+/// Replaces the path by a new file; does not follow links.
 fn put(directory: &Path, target: &Path, text: &str) -> io::Result<()> {
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o644))
@@ -135,10 +134,10 @@ fn put(directory: &Path, target: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// From the text of what is installed and this program's path to what is written.
+/// Converts the installed text, with this program's path, to the text to write.
 type Rewrite = fn(&str, &str) -> Result<String, Failure>;
 
-/// Where this user's entries and units are.
+/// Directories of this user's entries and units.
 struct Home {
     data: PathBuf,
     units: PathBuf,
@@ -186,7 +185,7 @@ fn desktop_places() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The entry with each program started through `frontrow`.
+/// The entry with `frontrow launch` before each program.
 fn desktop(text: &str, frontrow: &str) -> Result<String, Failure> {
     let mut found = false;
     let mut out = String::new();
@@ -208,7 +207,7 @@ fn desktop(text: &str, frontrow: &str) -> Result<String, Failure> {
     }
 }
 
-/// A drop-in for the unit that starts the same through `frontrow`.
+/// A drop-in that starts the unit's programs through `frontrow launch`.
 fn unit(text: &str, frontrow: &str) -> Result<String, Failure> {
     let mut out = String::from("[Service]\nExecStart=\n");
     let mut found = false;
@@ -234,7 +233,7 @@ fn unit(text: &str, frontrow: &str) -> Result<String, Failure> {
     }
 }
 
-/// The name of the program in a command line: behind `env` and its assignments.
+/// Program name in a command line, after `env` and its assignments.
 fn program_name(command: &str) -> String {
     let mut words = command.split_whitespace().map(|it| it.trim_matches('"'));
     let before = |word: &str| word == "env" || word.ends_with("/env") || word.contains('=');
@@ -256,7 +255,7 @@ fn remove(target: &Path, json: bool) -> Result<(), Failure> {
     }
 }
 
-/// Somebody else's entry is not touched, and a link is.
+/// An entry or link of another program is left alone.
 fn refuse_foreign(target: &Path) -> Result<(), Failure> {
     match fs::read_to_string(target) {
         Ok(text) if !text.starts_with(MARK) || target.is_symlink() => Err(refused(format_args!(
@@ -328,7 +327,7 @@ mod tests {
         assert_eq!(program_name("/opt/a;reboot -x"), "a_reboot");
     }
 
-    /// Where others may write: to the file, or to a directory above it.
+    /// A file or directory above it that other users may write to.
     #[test]
     fn root_uses_nothing_that_others_may_change() {
         // Only root's files can be root's alone.

@@ -1,4 +1,4 @@
-//! `frontrow launch plan`.
+//! `frontrow launch plan`: shows the planned reads of an app's start.
 
 use super::{latency, profile_name};
 use crate::exit::Failure;
@@ -10,29 +10,29 @@ use ::launch::profile::{PAGE_BYTES, Profile, Store};
 use serde_json::json;
 use std::ffi::OsString;
 
-/// Rows of the map.
+/// Number of rows of the map.
 const ROWS: usize = 24;
 
 #[derive(clap::Args)]
 pub struct Plan {
-    /// The profile's name [default: the program's]
+    /// Name of the profile [default: the program's name]
     #[arg(long)]
     name: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The app
+    /// Name of the app
     #[arg(value_name = "APP")]
     app: OsString,
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: &Plan) -> Result<(), Failure> {
     let name = profile_name(args.name.as_deref(), &args.app)?;
     let store = Store::of_user()?;
     let profile = store.read(&name)?;
     let mut set = WorkingSet::open(&profile.files);
-    // As it will be at a cold start.
+    // Plan as for a cold start.
     for file in &mut set.files {
         file.missing = file.pages.clone();
     }

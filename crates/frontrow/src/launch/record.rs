@@ -1,4 +1,4 @@
-//! `frontrow launch record`.
+//! `frontrow launch record`: records the pages of an app's start.
 
 use super::capture::Watcher;
 use super::profile_name;
@@ -14,13 +14,13 @@ use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct Record {
-    /// The profile's name [default: the program's]
+    /// Name of the profile [default: the program's name]
     #[arg(long)]
     name: Option<String>,
-    /// Starts to record; the profile is what they have in common
+    /// Number of recorded starts; the profile has the pages that they have in common
     #[arg(long, default_value = "2", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
-    /// A start is over after so many seconds, and the app is asked to end
+    /// Duration of a start in seconds; then the app is asked to end
     #[arg(long, default_value = "10", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
     /// Print JSON
@@ -31,7 +31,7 @@ pub struct Record {
     command: Vec<OsString>,
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 pub fn run(args: Record) -> Result<(), Failure> {
     let name = profile_name(args.name.as_deref(), &args.command[0])?;
     let store = Store::of_user()?;
@@ -49,7 +49,7 @@ pub fn run(args: Record) -> Result<(), Failure> {
         |request| watcher.watch(request),
         |run, runs| eprintln!("[{}/{runs}] {name} starts and is recorded", run + 1),
     )?;
-    // What was measured of the app holds for it still.
+    // Earlier measurements of the app remain valid.
     if let Ok(before) = store.read(&name) {
         profile.timing = before.timing;
     }

@@ -1,4 +1,4 @@
-//! `frontrow launch APP`.
+//! `frontrow launch APP`: loads the pages of an app's start, then starts it.
 
 use super::exec::become_app;
 use super::{latency, profile_name};
@@ -15,10 +15,10 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::PathBuf;
 use std::thread;
 
-/// Files that are looked up at the same time.
+/// Number of threads that look up files.
 const LOOKERS: usize = 4;
 
-/// Loads, and becomes the app, whatever came of the loading.
+/// Loads the pages, then replaces this process by the app, whatever the result of loading.
 pub fn run(
     name: Option<String>,
     timing: Option<Timing>,
@@ -54,14 +54,14 @@ impl Start {
         if self.timing == Timing::Never {
             return;
         }
-        // Asked before there is a helper: a warm start is not to pay for one.
+        // Checked before the helper is forked: a warm start need not pay for one.
         let blocks = metadata::missing(&self.profile);
         if blocks.is_empty() && WorkingSet::is_warm(&self.profile) {
             return;
         }
         let app = std::process::id();
         match start_helper(|sent| self.help(blocks, sent, App::of(app))) {
-            // It closes its end when the app may start, and when it dies.
+            // The helper closes its end when the app may start, or when it dies.
             Ok(mut sent) => {
                 let _ = sent.read(&mut [0]);
             }
@@ -69,13 +69,13 @@ impl Start {
         }
     }
 
-    /// What the helper does; dropping `sent` lets the app start.
+    /// Work of the helper; dropping `sent` lets the app start.
     fn help(&self, blocks: Vec<metadata::Missing>, sent: File, app: Option<App>) {
         allow_open_files();
         let latency = |device: &str| latency(&self.store, device);
         let plans: Vec<_> = blocks.iter().map(|it| it.plan(latency)).collect();
         let plans_of = blocks.iter().zip(&plans);
-        // What is not sent for is read when a file is opened.
+        // Other blocks are read when a file is opened.
         let on_their_way: Vec<_> = plans_of.map(|(it, plan)| it.send(plan)).collect();
         if !metadata::is_in_reach(&self.profile) {
             self.look_up_together();
@@ -90,13 +90,13 @@ impl Start {
         }
     }
 
-    /// Each file is found by reading block after block of the file system's own, one behind the
-    /// other. For several files at once these wait for the device together.
+    /// Looks up all files in parallel. A lookup reads the file system's blocks one after the other;
+    /// several lookups wait for the device together.
     fn look_up_together(&self) {
         for first in 0..LOOKERS {
             let paths = self.profile.files.iter().skip(first).step_by(LOOKERS);
             let paths: Vec<PathBuf> = paths.map(|it| it.path.clone()).collect();
-            // What it finds is of no interest: it is in memory then.
+            // The result does not matter: the inode is cached now.
             thread::spawn(move || paths.iter().for_each(|it| drop(fs::symlink_metadata(it))));
         }
     }
@@ -119,8 +119,7 @@ impl Start {
         self.load_parts(first, &parts[1..], Some(waiting))
     }
 
-    /// Sends for one part. While the device reads it, the files of the next, which may be many,
-    /// are opened.
+    /// Submits the reads of a part, and opens the files of the next one meanwhile.
     fn load_parts(
         &self,
         set: WorkingSet,
@@ -147,7 +146,7 @@ impl Start {
         rest.into_iter().fold(set, WorkingSet::with)
     }
 
-    /// Nothing if most is there: a few reads are the app's own to make.
+    /// Empty if most pages are cached: the app reads the rest itself.
     fn plan(&self, set: &WorkingSet) -> Vec<DevicePlan> {
         match set.missing_pages() * 8 < set.valid_pages() {
             true => Vec::new(),
@@ -156,8 +155,8 @@ impl Start {
     }
 }
 
-/// A process that is nobody's child, so that the app has none it does not know of. It
-/// survives this program's exec, which cancels what its own ring still has on the way.
+/// Starts the helper as an orphan, so that the app has no unknown child. It survives this program's
+/// exec, which would cancel requests of its own ring.
 fn start_helper(work: impl FnOnce(File)) -> io::Result<File> {
     let (reader, writer) = pipe()?;
     io::stdout().flush()?;
@@ -192,8 +191,7 @@ fn pipe() -> io::Result<(File, File)> {
     }
 }
 
-/// A profile may have more files than a process may open by default. The helper's limit
-/// is not the app's.
+/// Raises the limit of open files, since a profile may have more. Only the helper's limit changes.
 fn allow_open_files() {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -206,7 +204,7 @@ fn allow_open_files() {
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }
     }
-    // What the app writes to a pipe ends with the app and not with the helper.
+    // Close the inherited streams: a reader of the app's pipe must not wait for the helper.
     if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
         for stream in [0, 1] {
             // SAFETY: both descriptors are open.

@@ -1,5 +1,5 @@
-//! What IOPro recorded, to be replayed: calls name files by what they are and not by
-//! descriptors, and say where in the file they were.
+//! Conversion of IOPro's recordings to replayable calls. Their calls name files rather than
+//! descriptors, and have offsets.
 
 use crate::exit::Failure;
 use crate::iopro::linked;
@@ -11,11 +11,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What a recording begins with, whatever its version.
+/// Magic bytes of a recording, in all versions.
 const MAGIC: &[u8] = b"FRIOPRO";
 
-/// Whether the file is one of IOPro's recordings. One that cannot be read is none: who reads it
-/// says why.
+/// Whether the file is an IOPro recording; false if it cannot be read, which is reported later.
 pub(super) fn is_recording(path: &Path) -> bool {
     let mut begin = [0; MAGIC.len()];
     let read = File::open(path).and_then(|mut it| it.read_exact(&mut begin));
@@ -32,7 +31,7 @@ pub(super) fn read(path: &Path) -> Result<Calls, Failure> {
 fn calls(store: &Store) -> Result<Calls, ::iopro::store::Error> {
     let changes = name_changes(store)?;
     let mut reader = Reader::default();
-    // A file has its first name from the beginning on.
+    // A file has its first name from the start.
     for change in &changes {
         let names = reader.names.entry(change.file);
         names.or_insert_with(|| change.path.clone());
@@ -71,7 +70,7 @@ impl Reader {
         }
     }
 
-    /// What no path can be is left out, as is what has none.
+    /// Drops, and counts, calls with an invalid or missing path.
     fn counted<T>(&mut self, outcome: Result<T, String>) -> Option<T> {
         if outcome.is_err() {
             self.builder.leave_out("on a file whose name is not known");
@@ -81,7 +80,7 @@ impl Reader {
 
     fn renamed(&mut self, change: &NameChange) {
         let before = self.names.insert(change.file, change.path.clone());
-        // Who removed it was not recorded, or a rename put another file in its place.
+        // The task is unknown, or a rename put another file in its place.
         let Some(task) = change.task else {
             return;
         };
@@ -127,13 +126,13 @@ impl Reader {
                     self.counted(outcome);
                 }
             }
-            // Told by what became of the names.
+            // These calls are replayed from the changes of names.
             "rename" | "renameat" | "renameat2" | "unlink" | "unlinkat" | "rmdir" => {}
             other => self.builder.leave_out(other),
         }
     }
 
-    /// How it was opened is not recorded: for both, and made if it was not there.
+    /// Flags of the opening are not recorded: opens for reading and writing, and creates the file.
     fn opening(call: &CallOnFile) -> Opening {
         Opening {
             write: !call.is_directory,
@@ -155,7 +154,7 @@ impl Reader {
             self.builder.leave_out("on a file whose name is not known");
             return;
         };
-        // Nor are closings: the last opening counts.
+        // Closings are not recorded: the last opening counts.
         if let Some(old) = self.handles.remove(&key) {
             self.builder.close(when, old);
         }
@@ -167,7 +166,7 @@ impl Reader {
         }
     }
 
-    /// `None`, and counted, where the call has no file, or one without a name.
+    /// None, and counted, for a call without a file or with an unnamed one.
     fn handle(&mut self, call: &CallOnFile) -> Option<u32> {
         let key = Self::key(call);
         if let Some(handle) = key.and_then(|it| self.handles.get(&it)) {

@@ -42,7 +42,7 @@ static __always_inline __u16 io_flags(__u32 opf)
 {
 	__u16 flags;
 
-	/* Such as what programs read. */
+	/* Most requests, such as programs' reads, have no other flag. */
 	flags = IO_FLAG(opf, SYNC, 0);
 	if (opf - ((__u32)flags << bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC)) <=
 	    REQ_OP_MASK)
@@ -86,7 +86,7 @@ static __always_inline void note_own(struct thread *thread, struct bio *bio)
  */
 static __always_inline void flush_queued(struct cpu *cpu)
 {
-	struct rec_queue *rec;
+	struct rec_bio *rec;
 
 	if (!cpu->queued.rec.time_ns)
 		return;
@@ -110,9 +110,9 @@ static __always_inline void tell_queued(struct cpu *cpu)
 	cpu->holding = 0;
 }
 
-static __always_inline void fill_queue(struct rec_queue *rec, struct bio *bio)
+static __always_inline void fill_bio(struct rec_bio *rec, struct bio *bio, __u8 kind)
 {
-	begin_io(&rec->rec, REC_QUEUE, bio->bi_opf);
+	begin_io(&rec->rec, kind, bio->bi_opf);
 	rec->bio = (unsigned long)bio;
 	rec->sector = bio->bi_iter.bi_sector;
 	rec->bytes = bio->bi_iter.bi_size;
@@ -126,7 +126,7 @@ static __always_inline bool hold_queued(struct cpu *cpu, struct thread *thread, 
 	cpu->holding = 1;
 	barrier();
 	flush_queued(cpu);
-	fill_queue(&cpu->queued, bio);
+	fill_bio(&cpu->queued, bio, REC_QUEUE);
 	barrier();
 	cpu->holding = 0;
 	return true;
@@ -137,7 +137,7 @@ int PROGRAM(bio_queued, struct bio *bio)
 {
 	struct thread *thread = this_thread();
 	struct cpu *cpu = this_cpu();
-	struct rec_queue *rec;
+	struct rec_bio *rec;
 
 	if (thread && cpu) {
 		/* What was done to its pages is told first. */
@@ -152,7 +152,7 @@ int PROGRAM(bio_queued, struct bio *bio)
 	rec = reserve(sizeof(*rec), LOST_BLOCK);
 	if (!rec)
 		return 0;
-	fill_queue(rec, bio);
+	fill_bio(rec, bio, REC_QUEUE);
 	SUBMIT(rec);
 	return 0;
 }
@@ -177,17 +177,13 @@ static __always_inline void submitted(struct bio *bio)
 
 static __always_inline int merged(struct bio *bio, __u8 kind)
 {
-	struct rec_merge *rec;
+	struct rec_bio *rec;
 
 	submitted(bio);
 	rec = reserve(sizeof(*rec), LOST_BLOCK);
 	if (!rec)
 		return 0;
-	begin_io(&rec->rec, kind, bio->bi_opf);
-	rec->bio = (unsigned long)bio;
-	rec->sector = bio->bi_iter.bi_sector;
-	rec->bytes = bio->bi_iter.bi_size;
-	rec->dev = disk_of(bio->bi_bdev->bd_disk);
+	fill_bio(rec, bio, kind);
 	SUBMIT(rec);
 	return 0;
 }
@@ -215,11 +211,7 @@ int PROGRAM(bio_split, struct bio *bio, unsigned int rest_sector)
 	rec = reserve(sizeof(*rec), LOST_BLOCK);
 	if (!rec)
 		return 0;
-	begin_io(&rec->rec, REC_SPLIT, bio->bi_opf);
-	rec->bio = (unsigned long)bio;
-	rec->sector = bio->bi_iter.bi_sector;
-	rec->bytes = bio->bi_iter.bi_size;
-	rec->dev = disk_of(bio->bi_bdev->bd_disk);
+	fill_bio(&rec->front, bio, REC_SPLIT);
 	rec->parent = (unsigned long)bio->bi_private;
 	/* The tracepoint's own argument has lost its upper half. */
 	rec->rest_sector = bio->bi_iter.bi_sector + (bio->bi_iter.bi_size >> SECTOR_SHIFT);
@@ -599,7 +591,7 @@ static __always_inline int issue_plain(struct request *rq, struct bio *bio)
 /* The bio is the same as when it was queued, and so is all that is told of it. */
 static __always_inline bool is_held(const struct cpu *cpu, struct request *rq, struct bio *bio)
 {
-	const struct rec_queue *queued = &cpu->queued;
+	const struct rec_bio *queued = &cpu->queued;
 
 	return queued->rec.time_ns && queued->bio == (unsigned long)bio &&
 	       queued->rec.thread == this_tid() && queued->sector == rq->__sector &&
@@ -609,7 +601,7 @@ static __always_inline bool is_held(const struct cpu *cpu, struct request *rq, s
 
 static __always_inline bool issue_held(struct cpu *cpu, struct request *rq, struct bio *bio)
 {
-	struct rec_queue *queued = &cpu->queued;
+	struct rec_bio *queued = &cpu->queued;
 	struct rec_direct *rec;
 	__u64 now;
 

@@ -5,47 +5,13 @@
 
 #include "pages.h"
 
-/* The kinds that need more than their traits; numbers as in event.rs. */
-enum call_kind {
-	CALL_READ = 1,
-	CALL_PREAD64 = 2,
-	CALL_READV = 3,
-	CALL_PREADV = 4,
-	CALL_PREADV2 = 5,
-	CALL_WRITE = 6,
-	CALL_PWRITE64 = 7,
-	CALL_WRITEV = 8,
-	CALL_PWRITEV = 9,
-	CALL_PWRITEV2 = 10,
-	CALL_FSYNC = 11,
-	CALL_FDATASYNC = 12,
-	CALL_SYNC_FILE_RANGE = 13,
-	CALL_SYNC = 14,
-	CALL_SYNCFS = 15,
-	CALL_MSYNC = 16,
-	CALL_TRUNCATE = 17,
-	CALL_FTRUNCATE = 18,
-	CALL_FALLOCATE = 19,
-	CALL_OPEN = 20,
-	CALL_OPENAT = 21,
-	CALL_OPENAT2 = 22,
-	CALL_CREAT = 23,
-	CALL_SENDFILE = 32,
-	CALL_COPY_FILE_RANGE = 33,
-	CALL_SPLICE = 34,
-	CALL_GETDENTS64 = 35,
-	CALL_IO_URING_ENTER = 36,
-	CALL_IO_GETEVENTS = 38,
-	CALL_FADVISE64 = 39,
-	CALL_READAHEAD = 40,
-	CALL_KINDS = 64,
-};
-
 #define HAS_FD 1	/* in its first argument, and only those on disks matter */
 #define HAS_TWO 2	/* two of them */
 #define AT_POSITION 4	/* of the file, and moves it */
 #define TELL_BEGIN 8
 #define GIVES_FD 16
+
+#define CALL_KINDS 64	/* of system calls, a power of two */
 
 static const __u8 call_traits[CALL_KINDS] = {
 	[CALL_READ] = HAS_FD | AT_POSITION,
@@ -79,10 +45,6 @@ static const __u8 call_traits[CALL_KINDS] = {
 	[CALL_READAHEAD] = HAS_FD,
 };
 
-#define FLAG_DIRECT 1
-#define FLAG_SYNC 2
-#define FLAG_APPEND 4
-#define FLAG_HALF 8
 
 static __always_inline struct file *file_of(int fd)
 {
@@ -121,7 +83,7 @@ static __always_inline void read_file(struct file *file, __u64 *inode, unsigned 
 		*flags = file->f_flags;
 		return;
 	}
-	/* The flags come behind the inode in all kernels so far. */
+	/* The flags follow the inode in all kernels so far. */
 	if (flags_at < inode_at || flags_at - inode_at > sizeof(part) - sizeof(*flags)) {
 		*inode = (unsigned long)BPF_CORE_READ(file, f_inode);
 		*flags = BPF_CORE_READ(file, f_flags);
@@ -378,7 +340,7 @@ int PROGRAM(call_ends, struct pt_regs *regs, long result)
 	return 0;
 }
 
-/* Where a write goes is known only behind the inode's lock, with O_APPEND above all. */
+/* The offset of a write is known only with the inode's lock held, with O_APPEND above all. */
 static __always_inline int write_begins(struct kiocb *iocb)
 {
 	struct thread *thread = known_thread(this_tid());

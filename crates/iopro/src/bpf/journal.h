@@ -5,15 +5,6 @@
 
 #include "state.h"
 
-/* CommitPhase of event.rs. */
-enum commit_phase {
-	COMMIT_START,
-	COMMIT_LOCKING,
-	COMMIT_FLUSHING,
-	COMMIT_LOGGING,
-	COMMIT_END,
-};
-
 static __always_inline int tell_commit(journal_t *journal, transaction_t *transaction, __u8 phase)
 {
 	struct rec_journal *rec = reserve(sizeof(*rec), LOST_JOURNAL);
@@ -28,35 +19,18 @@ static __always_inline int tell_commit(journal_t *journal, transaction_t *transa
 	return 0;
 }
 
-SEC("tp_btf/jbd2_start_commit")
-int PROGRAM(commit_starts, journal_t *journal, transaction_t *transaction)
-{
-	return tell_commit(journal, transaction, COMMIT_START);
+#define TELL_COMMIT(tracepoint, name, phase)					\
+SEC("tp_btf/" #tracepoint)							\
+int PROGRAM(name, journal_t *journal, transaction_t *transaction)		\
+{										\
+	return tell_commit(journal, transaction, phase);			\
 }
 
-SEC("tp_btf/jbd2_commit_locking")
-int PROGRAM(commit_locks, journal_t *journal, transaction_t *transaction)
-{
-	return tell_commit(journal, transaction, COMMIT_LOCKING);
-}
-
-SEC("tp_btf/jbd2_commit_flushing")
-int PROGRAM(commit_flushes, journal_t *journal, transaction_t *transaction)
-{
-	return tell_commit(journal, transaction, COMMIT_FLUSHING);
-}
-
-SEC("tp_btf/jbd2_commit_logging")
-int PROGRAM(commit_logs, journal_t *journal, transaction_t *transaction)
-{
-	return tell_commit(journal, transaction, COMMIT_LOGGING);
-}
-
-SEC("tp_btf/jbd2_end_commit")
-int PROGRAM(commit_ends, journal_t *journal, transaction_t *transaction)
-{
-	return tell_commit(journal, transaction, COMMIT_END);
-}
+TELL_COMMIT(jbd2_start_commit, commit_starts, COMMIT_START)
+TELL_COMMIT(jbd2_commit_locking, commit_locks, COMMIT_LOCKING)
+TELL_COMMIT(jbd2_commit_flushing, commit_flushes, COMMIT_FLUSHING)
+TELL_COMMIT(jbd2_commit_logging, commit_logs, COMMIT_LOGGING)
+TELL_COMMIT(jbd2_end_commit, commit_ends, COMMIT_END)
 
 SEC("tp_btf/jbd2_handle_start")
 int PROGRAM(handle_starts, __u32 dev, __u32 tid)

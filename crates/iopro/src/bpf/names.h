@@ -5,14 +5,6 @@
 
 #include "state.h"
 
-/* As NameReason of event.rs. */
-enum name_why {
-	NAME_SEEN,
-	NAME_SEEN_REMOVED,
-	NAME_RENAMED,
-	NAME_REMOVED,
-};
-
 #define PATH_BYTES 4096		/* a power of two, and PATH_MAX */
 #define COMPONENT_BYTES 256	/* NAME_MAX and a NUL */
 #define MAX_COMPONENTS 1024

@@ -9,7 +9,7 @@
 
 #include "names.h"
 
-/* Nobody is to wait for a record longer than that. */
+/* A run of pages is recorded after this time at the latest. */
 #define RUN_NS 1000000
 
 /* folio->_folio_nr_pages is valid for large folios only; since 6.15 it has a shorter name. */
@@ -239,10 +239,6 @@ static __always_inline int fault_ends(__u8 kind, __u32 result)
 	return 0;
 }
 
-/* CallKind of event.rs. */
-#define CALL_READ_FAULT 64
-#define CALL_WRITE_FAULT 65
-
 SEC("fentry/filemap_fault")
 int PROGRAM(read_fault_begins, struct vm_fault *vmf)
 {
@@ -261,7 +257,7 @@ int PROGRAM(write_fault_begins, struct vm_fault *vmf)
 	return fault_begins(vmf, CALL_WRITE_FAULT);
 }
 
-/* It got a second argument in 6.8, and the result comes behind the last. */
+/* Linux 6.8 added a second argument; the result follows the last one. */
 SEC("fexit/do_page_mkwrite")
 int write_fault_ends(__u64 *ctx)
 {

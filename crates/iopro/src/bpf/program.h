@@ -37,7 +37,7 @@ static __always_inline bool may_hold_cpu(void)
 	       bpf_ksym_exists(bpf_preempt_disable);
 }
 
-/* BPF_PROG() on a CPU that nobody takes away. */
+/* As BPF_PROG(); the program is not preempted. */
 #define PROGRAM(name, args...)						\
 name(unsigned long long *ctx);						\
 static __always_inline int name##_held(unsigned long long *ctx);	\

@@ -11,9 +11,8 @@
  *	record		u64 length, then the record, up to a multiple of eight
  *
  * A length is written last; before that it is 0, as the recorder leaves the
- * memory behind it. A ring is cut into segments, since a map's values are
- * limited in size; a record that begins at the end of one goes on in the slack
- * behind it.
+ * memory after it. A ring is cut into segments, since a map's values are limited
+ * in size; a record that begins at the end of one goes on in the slack after it.
  */
 #ifndef IOPRO_RING_H
 #define IOPRO_RING_H
@@ -54,7 +53,7 @@ struct {
 	__type(value, struct segment);
 } segments SEC(".maps");
 
-/* Room for a record of `size` bytes; what finds none is counted. */
+/* Room for a record of `size` bytes. Without room it counts a lost event. */
 static __always_inline void *reserve(__u32 size, enum lost_kind kind)
 {
 	__u32 cpu = bpf_get_smp_processor_id();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the programs share: ring buffers, counters of what did not fit, and what
+ * State that the programs share: ring buffers, counters of lost events, and what
  * each thread is doing. All of it together stays below 50 MB (capture.rs).
  */
 #ifndef IOPRO_STATE_H
@@ -13,21 +13,6 @@
 #define MAX_STACKS 2048
 #define STACK_DEPTH 24
 #define SEEN_FILES 32768
-
-/* As LostKind of event.rs. */
-enum lost_kind {
-	LOST_CALLS,
-	LOST_PAGES,
-	LOST_BLOCK,
-	LOST_SEGMENTS,
-	LOST_JOURNAL,
-	LOST_BLOCKED,
-	LOST_NAMES,
-	LOST_MISSED,
-	LOST_THREADS,
-	LOST_LONG_REQUESTS,
-	LOST_KINDS,
-};
 
 #define MAX_CALLS 512
 
@@ -55,7 +40,7 @@ struct cpu {
 	__u32 direct;		/* the wait for direct I/O */
 	__u64 submitting_bio;
 	/* Not told yet if it has a time (block.h). */
-	struct rec_queue queued;
+	struct rec_bio queued;
 	__u32 holding;		/* it is being changed, should an interrupt look */
 };
 
@@ -90,7 +75,7 @@ struct thread {
 	__u8 call;
 	__u8 call_two;
 
-	__u32 tid;	/* 0: nobody's */
+	__u32 tid;	/* 0: the place is free */
 
 	/* Pages that the call added to the page cache, from there on. */
 	__u64 call_added_index;
@@ -146,9 +131,9 @@ struct thread {
 };
 
 /*
- * A thread's place is its number's, or one of those behind it. Looking there is
- * a few instructions where a hash map takes more than a hundred. What is
- * nobody's is all zeroes.
+ * A thread is at the place of its id, or at one of the next ones. A look there
+ * takes a few instructions, a hash map more than a hundred. A free place is all
+ * zeroes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -320,13 +305,13 @@ static __noinline struct thread *new_thread(__u32 tid)
 	return thread;
 }
 
-/* Its place is free only when nothing of it is left there. */
+/* tid is cleared last: a thread that takes the place finds the rest cleared. */
 static __always_inline void forget_thread(struct thread *thread)
 {
-	const __u32 behind = __builtin_offsetof(struct thread, tid) + sizeof(thread->tid);
+	const __u32 after = __builtin_offsetof(struct thread, tid) + sizeof(thread->tid);
 
 	__builtin_memset(thread, 0, __builtin_offsetof(struct thread, tid));
-	__builtin_memset((void *)thread + behind, 0, sizeof(*thread) - behind);
+	__builtin_memset((void *)thread + after, 0, sizeof(*thread) - after);
 	__sync_lock_test_and_set(&thread->tid, 0);
 }
 

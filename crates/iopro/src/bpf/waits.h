@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Why a thread leaves the CPU in the storage stack. The functions that wait say
- * for what, before the thread blocks; a thread that blocks in a recorded call,
- * or as the kernel's I/O wait, without one of them leaves its stack. Stacks would
- * do for all, but take thousands of instructions each.
+ * Why a thread blocks in the storage stack. Programs on the functions that wait note
+ * the reason before the thread blocks. A thread that blocks elsewhere, in a recorded
+ * call or as the kernel's I/O wait, has its stack recorded. A stack would do for all
+ * waits, but takes thousands of instructions.
  */
 #ifndef IOPRO_WAITS_H
 #define IOPRO_WAITS_H
@@ -15,7 +15,7 @@ static __always_inline struct wait *push_wait(struct thread *thread, __u32 reaso
 {
 	struct wait *wait;
 
-	/* An exit that was missed would leave it full for ever. */
+	/* Programs may miss an exit; without this the array would then stay full. */
 	if (thread->waits >= MAX_WAITS)
 		thread->waits = 0;
 	wait = &thread->wait[thread->waits & (MAX_WAITS - 1)];
@@ -45,6 +45,29 @@ static __always_inline int end_wait(__u32 reason)
 	return 0;
 }
 
+/* A wait of which nothing but the reason is known. */
+static __always_inline int plain_wait(__u32 reason)
+{
+	begin_wait(reason);
+	return 0;
+}
+
+/*
+ * The two programs around a kernel function that waits for `reason`. `begin` notes what
+ * its arguments tell.
+ */
+#define WAIT_IN(function, name, reason, begin, args...)				\
+SEC("fentry/" #function)							\
+int PROGRAM(name##_begins, ##args)						\
+{										\
+	return begin;								\
+}										\
+SEC("fexit/" #function)								\
+int PROGRAM(name##_ends)							\
+{										\
+	return end_wait(reason);						\
+}
+
 static __always_inline __u32 folio_reason(int bit)
 {
 	return bit == bpf_core_enum_value(enum pageflags, PG_writeback) ? WAIT_WRITEBACK :
@@ -64,7 +87,7 @@ static __always_inline int folio_wait(struct folio *folio, __u32 reason)
 	return 0;
 }
 
-/* All of these are called only once the bit was found set. */
+/* The kernel calls these only after it found the bit set. */
 SEC("fentry/folio_wait_bit")
 int PROGRAM(folio_wait_begins, struct folio *folio, int bit)
 {
@@ -89,41 +112,14 @@ int PROGRAM(killable_wait_ends, struct folio *folio, int bit)
 	return end_wait(folio_reason(bit));
 }
 
-SEC("fentry/__folio_lock")
-int PROGRAM(folio_lock_begins, struct folio *folio)
-{
-	return folio_wait(folio, WAIT_PAGE_LOCK);
-}
+WAIT_IN(__folio_lock, folio_lock, WAIT_PAGE_LOCK,
+	folio_wait(folio, WAIT_PAGE_LOCK), struct folio *folio)
 
-SEC("fexit/__folio_lock")
-int PROGRAM(folio_lock_ends)
-{
-	return end_wait(WAIT_PAGE_LOCK);
-}
+WAIT_IN(__folio_lock_killable, killable_lock, WAIT_PAGE_LOCK,
+	folio_wait(folio, WAIT_PAGE_LOCK), struct folio *folio)
 
-SEC("fentry/__folio_lock_killable")
-int PROGRAM(killable_lock_begins, struct folio *folio)
-{
-	return folio_wait(folio, WAIT_PAGE_LOCK);
-}
-
-SEC("fexit/__folio_lock_killable")
-int PROGRAM(killable_lock_ends)
-{
-	return end_wait(WAIT_PAGE_LOCK);
-}
-
-SEC("fentry/__folio_lock_or_retry")
-int PROGRAM(fault_lock_begins, struct folio *folio)
-{
-	return folio_wait(folio, WAIT_PAGE_LOCK);
-}
-
-SEC("fexit/__folio_lock_or_retry")
-int PROGRAM(fault_lock_ends)
-{
-	return end_wait(WAIT_PAGE_LOCK);
-}
+WAIT_IN(__folio_lock_or_retry, fault_lock, WAIT_PAGE_LOCK,
+	folio_wait(folio, WAIT_PAGE_LOCK), struct folio *folio)
 
 static __always_inline int buffer_wait(struct buffer_head *buffer, __u32 reason)
 {
@@ -137,31 +133,13 @@ static __always_inline int buffer_wait(struct buffer_head *buffer, __u32 reason)
 	return 0;
 }
 
-SEC("fentry/__wait_on_buffer")
-int PROGRAM(buffer_wait_begins, struct buffer_head *buffer)
-{
-	return buffer_wait(buffer, WAIT_BUFFER);
-}
+WAIT_IN(__wait_on_buffer, buffer_wait, WAIT_BUFFER,
+	buffer_wait(buffer, WAIT_BUFFER), struct buffer_head *buffer)
 
-SEC("fexit/__wait_on_buffer")
-int PROGRAM(buffer_wait_ends)
-{
-	return end_wait(WAIT_BUFFER);
-}
+WAIT_IN(__lock_buffer, buffer_lock, WAIT_BUFFER,
+	buffer_wait(buffer, WAIT_BUFFER), struct buffer_head *buffer)
 
-SEC("fentry/__lock_buffer")
-int PROGRAM(buffer_lock_begins, struct buffer_head *buffer)
-{
-	return buffer_wait(buffer, WAIT_BUFFER);
-}
-
-SEC("fexit/__lock_buffer")
-int PROGRAM(buffer_lock_ends)
-{
-	return end_wait(WAIT_BUFFER);
-}
-
-/* Of all bits that are waited for this way, one tells of jbd2; its word begins the buffer. */
+/* BH_Shadow: jbd2 is writing the buffer. The word with the bit is the buffer's first field. */
 SEC("fentry/out_of_line_wait_on_bit")
 int PROGRAM(bit_wait_begins, struct buffer_head *buffer, int bit)
 {
@@ -199,56 +177,20 @@ static __always_inline int journal_wait(journal_t *journal, __u32 reason, __u64 
 	return 0;
 }
 
-SEC("fentry/jbd2_log_wait_commit")
-int PROGRAM(commit_wait_begins, journal_t *journal, __u32 tid)
-{
-	return journal_wait(journal, WAIT_JOURNAL_COMMIT, tid);
-}
+WAIT_IN(jbd2_log_wait_commit, commit_wait, WAIT_JOURNAL_COMMIT,
+	journal_wait(journal, WAIT_JOURNAL_COMMIT, tid), journal_t *journal, __u32 tid)
 
-SEC("fexit/jbd2_log_wait_commit")
-int PROGRAM(commit_wait_ends)
-{
-	return end_wait(WAIT_JOURNAL_COMMIT);
-}
-
-SEC("fentry/wait_transaction_locked")
-int PROGRAM(handle_wait_begins, journal_t *journal)
-{
-	return journal_wait(journal, WAIT_JOURNAL_HANDLE, 0);
-}
-
-SEC("fexit/wait_transaction_locked")
-int PROGRAM(handle_wait_ends)
-{
-	return end_wait(WAIT_JOURNAL_HANDLE);
-}
+WAIT_IN(wait_transaction_locked, handle_wait, WAIT_JOURNAL_HANDLE,
+	journal_wait(journal, WAIT_JOURNAL_HANDLE, 0), journal_t *journal)
 
 /* The journal's thread itself waits for those who have a handle. */
-SEC("fentry/jbd2_journal_wait_updates")
-int PROGRAM(updates_wait_begins, journal_t *journal)
-{
-	return journal_wait(journal, WAIT_JOURNAL_HANDLE, 0);
-}
+WAIT_IN(jbd2_journal_wait_updates, updates_wait, WAIT_JOURNAL_HANDLE,
+	journal_wait(journal, WAIT_JOURNAL_HANDLE, 0), journal_t *journal)
 
-SEC("fexit/jbd2_journal_wait_updates")
-int PROGRAM(updates_wait_ends)
-{
-	return end_wait(WAIT_JOURNAL_HANDLE);
-}
+WAIT_IN(__jbd2_log_wait_for_space, space_wait, WAIT_JOURNAL_SPACE,
+	journal_wait(journal, WAIT_JOURNAL_SPACE, 0), journal_t *journal)
 
-SEC("fentry/__jbd2_log_wait_for_space")
-int PROGRAM(space_wait_begins, journal_t *journal)
-{
-	return journal_wait(journal, WAIT_JOURNAL_SPACE, 0);
-}
-
-SEC("fexit/__jbd2_log_wait_for_space")
-int PROGRAM(space_wait_ends)
-{
-	return end_wait(WAIT_JOURNAL_SPACE);
-}
-
-/* Direct I/O waits here, and hardly anything else. */
+/* Almost only direct I/O waits here. */
 SEC("fentry/blk_io_schedule")
 int PROGRAM(direct_wait_begins)
 {
@@ -270,33 +212,12 @@ int PROGRAM(direct_wait_ends)
 	return 0;
 }
 
-SEC("fentry/rq_qos_wait")
-int PROGRAM(throttle_begins)
-{
-	begin_wait(WAIT_QUEUE_THROTTLE);
-	return 0;
-}
+WAIT_IN(rq_qos_wait, throttle, WAIT_QUEUE_THROTTLE, plain_wait(WAIT_QUEUE_THROTTLE))
 
-SEC("fexit/rq_qos_wait")
-int PROGRAM(throttle_ends)
-{
-	return end_wait(WAIT_QUEUE_THROTTLE);
-}
+WAIT_IN(balance_dirty_pages, dirty_throttle, WAIT_DIRTY_THROTTLE,
+	plain_wait(WAIT_DIRTY_THROTTLE))
 
-SEC("fentry/balance_dirty_pages")
-int PROGRAM(dirty_throttle_begins)
-{
-	begin_wait(WAIT_DIRTY_THROTTLE);
-	return 0;
-}
-
-SEC("fexit/balance_dirty_pages")
-int PROGRAM(dirty_throttle_ends)
-{
-	return end_wait(WAIT_DIRTY_THROTTLE);
-}
-
-/* Each inode that goes comes through here. */
+/* The kernel calls this for each inode that it evicts. */
 SEC("fentry/inode_wait_for_writeback")
 int PROGRAM(inode_wait_begins)
 {
@@ -314,31 +235,10 @@ int PROGRAM(inode_wait_ends)
 	return end_wait(WAIT_FLUSHER_DONE);
 }
 
-SEC("fentry/wb_wait_for_completion")
-int PROGRAM(flusher_wait_begins)
-{
-	begin_wait(WAIT_FLUSHER_DONE);
-	return 0;
-}
+WAIT_IN(wb_wait_for_completion, flusher_wait, WAIT_FLUSHER_DONE, plain_wait(WAIT_FLUSHER_DONE))
 
-SEC("fexit/wb_wait_for_completion")
-int PROGRAM(flusher_wait_ends)
-{
-	return end_wait(WAIT_FLUSHER_DONE);
-}
-
-SEC("fentry/reclaim_throttle")
-int PROGRAM(reclaim_wait_begins)
-{
-	begin_wait(WAIT_RECLAIM_THROTTLE);
-	return 0;
-}
-
-SEC("fexit/reclaim_throttle")
-int PROGRAM(reclaim_wait_ends)
-{
-	return end_wait(WAIT_RECLAIM_THROTTLE);
-}
+WAIT_IN(reclaim_throttle, reclaim_wait, WAIT_RECLAIM_THROTTLE,
+	plain_wait(WAIT_RECLAIM_THROTTLE))
 
 /* A lock matters only in a call that is recorded. */
 SEC("tp_btf/contention_begin")
@@ -441,7 +341,7 @@ static __always_inline bool reads_page(struct thread *thread, struct wait *wait)
 	return thread->call_two;
 }
 
-/* It may be over, and what was on the stack then is anything. */
+/* The wait may be over; what the stack holds then may be anything. */
 static __always_inline bool waits_for_own(struct thread *thread, struct task_struct *task)
 {
 	struct completion *done = (void *)thread->own_done;
@@ -490,7 +390,7 @@ static __always_inline void guess_reason(void *ctx, struct thread *thread, __u32
 	}
 }
 
-/* What a thread does that blocks. */
+/* Notes why a thread blocks. */
 static __always_inline void blocks(void *ctx, struct task_struct *task, unsigned int state)
 {
 	bool iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);

@@ -62,13 +62,65 @@ struct file_key {
 	__u32 gen;
 };
 
+/* CallKind of event.rs. */
+enum call_kind {
+	CALL_READ = 1,
+	CALL_PREAD64 = 2,
+	CALL_READV = 3,
+	CALL_PREADV = 4,
+	CALL_PREADV2 = 5,
+	CALL_WRITE = 6,
+	CALL_PWRITE64 = 7,
+	CALL_WRITEV = 8,
+	CALL_PWRITEV = 9,
+	CALL_PWRITEV2 = 10,
+	CALL_FSYNC = 11,
+	CALL_FDATASYNC = 12,
+	CALL_SYNC_FILE_RANGE = 13,
+	CALL_SYNC = 14,
+	CALL_SYNCFS = 15,
+	CALL_MSYNC = 16,
+	CALL_TRUNCATE = 17,
+	CALL_FTRUNCATE = 18,
+	CALL_FALLOCATE = 19,
+	CALL_OPEN = 20,
+	CALL_OPENAT = 21,
+	CALL_OPENAT2 = 22,
+	CALL_CREAT = 23,
+	CALL_RENAME = 24,
+	CALL_RENAMEAT = 25,
+	CALL_RENAMEAT2 = 26,
+	CALL_UNLINK = 27,
+	CALL_UNLINKAT = 28,
+	CALL_RMDIR = 29,
+	CALL_MKDIR = 30,
+	CALL_MKDIRAT = 31,
+	CALL_SENDFILE = 32,
+	CALL_COPY_FILE_RANGE = 33,
+	CALL_SPLICE = 34,
+	CALL_GETDENTS64 = 35,
+	CALL_IO_URING_ENTER = 36,
+	CALL_IO_SUBMIT = 37,
+	CALL_IO_GETEVENTS = 38,
+	CALL_FADVISE64 = 39,
+	CALL_READAHEAD = 40,
+	CALL_EXECVE = 41,
+	CALL_READ_FAULT = 64,
+	CALL_WRITE_FAULT = 65,
+};
+
 /* Which of the fields of a call are known; fd is -1 when it is not. */
 #define CALL_HAS_FILE 1
 #define CALL_HAS_OFFSET 2
 #define CALL_HAS_SIZE 4
 #define CALL_UNFINISHED 8
 
-/* rec.flags: CallFlags, rec.op: CallKind. */
+#define FLAG_DIRECT 1
+#define FLAG_SYNC 2
+#define FLAG_APPEND 4
+#define FLAG_HALF 8
+
+/* rec.flags: FLAG_, as CallFlags of event.rs; rec.op: call_kind. */
 struct rec_call {
 	struct rec rec;
 	__u64 begin_ns;
@@ -141,15 +193,7 @@ enum io_op {
 };
 
 /* Block layer: rec.op is an io_op, rec.flags are IoFlags. */
-struct rec_queue {
-	struct rec rec;
-	__u64 bio;
-	__u64 sector;
-	__u32 bytes;
-	__u32 dev;
-};
-
-struct rec_merge {
+struct rec_bio {
 	struct rec rec;
 	__u64 bio;
 	__u64 sector;
@@ -158,11 +202,7 @@ struct rec_merge {
 };
 
 struct rec_split {
-	struct rec rec;
-	__u64 bio;
-	__u64 sector;
-	__u32 bytes;
-	__u32 dev;
+	struct rec_bio front;
 	__u64 parent;
 	__u64 rest_sector;
 };
@@ -232,7 +272,16 @@ struct rec_complete {
 	__u32 remaining_bytes;
 };
 
-/* rec.op: CommitPhase from 0 on. */
+/* CommitPhase of event.rs. */
+enum commit_phase {
+	COMMIT_START,
+	COMMIT_LOCKING,
+	COMMIT_FLUSHING,
+	COMMIT_LOGGING,
+	COMMIT_END,
+};
+
+/* rec.op: commit_phase. */
 struct rec_journal {
 	struct rec rec;
 	__u32 dev;
@@ -297,11 +346,19 @@ struct rec_thread {
 	char process_comm[COMM_BYTES];
 };
 
+/* NameReason of event.rs. */
+enum name_why {
+	NAME_SEEN,
+	NAME_SEEN_REMOVED,
+	NAME_RENAMED,
+	NAME_REMOVED,
+};
+
 #define NAME_CUT 1
 
 /*
- * rec.op: NameReason from 0 on; rec.flags: mode. The path's components follow,
- * from the file up to below the root, each with a NUL behind it.
+ * rec.op: name_why; rec.flags: mode. The path's components follow,
+ * from the file up to below the root, each with a NUL after it.
  */
 struct rec_name {
 	struct rec rec;
@@ -318,14 +375,29 @@ struct rec_cgroup {
 	__u32 reserved;
 };
 
-/* The functions follow, innermost first, each with a NUL behind it. */
+/* The functions follow, innermost first, each with a NUL after it. */
 struct rec_stack {
 	struct rec rec;
 	__u32 id;
 	__u32 length;
 };
 
-/* rec.op: LostKind from 0 on. */
+/* LostKind of event.rs. */
+enum lost_kind {
+	LOST_CALLS,
+	LOST_PAGES,
+	LOST_BLOCK,
+	LOST_SEGMENTS,
+	LOST_JOURNAL,
+	LOST_BLOCKED,
+	LOST_NAMES,
+	LOST_MISSED,
+	LOST_THREADS,
+	LOST_LONG_REQUESTS,
+	LOST_KINDS,
+};
+
+/* rec.op: lost_kind. */
 struct rec_lost {
 	struct rec rec;
 	__u64 count;

@@ -47,7 +47,7 @@ impl Background {
         Ok(running)
     }
 
-    /// Ends the recording; no program traces any more when it returns.
+    /// Ends the recording; all programs are detached when it returns.
     ///
     /// # Errors
     /// As [`record()`].

@@ -7,6 +7,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use sys::device::all_mounts;
 
 /// The header of a recording that begins now.
 pub fn header(target: Target, cpus: usize, missing: Vec<String>) -> Header {
@@ -29,8 +30,7 @@ pub fn header(target: Target, cpus: usize, missing: Vec<String>) -> Header {
 
 /// Size of a page of memory, in bytes.
 pub fn page_bytes() -> usize {
-    // SAFETY: it reads a constant.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+    rustix::param::page_size()
 }
 
 /// Time of a clock, in nanoseconds. Recordings use `CLOCK_MONOTONIC`.
@@ -119,51 +119,23 @@ fn mounts(root: &Path) -> Vec<Mount> {
         .lines()
         .filter_map(|it| it.strip_prefix("nodev\t"))
         .collect();
-    let text = line(&root.join("proc/self/mountinfo"));
-    let mounts = text.lines().filter_map(mount);
-    mounts
-        .filter(|it| !nodev.contains(&it.kind.as_str()))
+    let mounts = all_mounts(root).unwrap_or_default().into_iter();
+    let with_disk = mounts.filter(|(_, it)| !nodev.contains(&it.filesystem.as_str()));
+    with_disk
+        .filter_map(|(point, it)| {
+            Some(Mount {
+                dev: parse_dev(&it.number)?,
+                root: it.top,
+                path: point.to_string_lossy().into_owned(),
+                kind: it.filesystem,
+            })
+        })
         .collect()
-}
-
-/// Parses a line of mountinfo, see proc_pid_mountinfo(5).
-fn mount(line: &str) -> Option<Mount> {
-    let (own, source) = line.split_once(" - ")?;
-    let fields: Vec<_> = own.split(' ').collect();
-    Some(Mount {
-        dev: parse_dev(fields.get(2)?)?,
-        root: unescaped(fields.get(3)?),
-        path: unescaped(fields.get(4)?),
-        kind: source.split(' ').next()?.to_owned(),
-    })
-}
-
-/// Decodes the octal escapes of mountinfo, such as `\040` for a space.
-fn unescaped(text: &str) -> String {
-    let mut parts = text.split('\\');
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let code = part.get(..3).and_then(|it| u8::from_str_radix(it, 8).ok());
-        match code {
-            Some(byte) => {
-                out.push(byte.into());
-                out.push_str(&part[3..]);
-            }
-            None => {
-                out.push('\\');
-                out.push_str(part);
-            }
-        }
-    }
-    out
 }
 
 /// Mount point of the cgroup v2 hierarchy; None if it is not mounted.
 pub fn cgroup_root() -> Option<PathBuf> {
-    let text = line(Path::new("/proc/self/mountinfo"));
-    let mounts = text.lines().filter_map(mount);
-    let mut of_cgroups = mounts.filter(|it| it.kind == "cgroup2");
-    of_cgroups.next().map(|it| PathBuf::from(it.path))
+    sys::device::cgroup_root(Path::new("/")).ok().flatten()
 }
 
 /// Ids and paths of all cgroups below `root`; `/` for the root itself.
@@ -191,16 +163,16 @@ pub fn cgroups(root: &Path) -> Vec<(u64, String)> {
 
 /// Finds a cgroup by its path in the file system, or below the root of the hierarchy.
 pub fn find_cgroup(path: &Path) -> Result<Target, Error> {
-    let nobody = || Error::NoTarget(format!("cgroup {}", path.display()));
-    let root = cgroup_root().ok_or_else(nobody)?;
+    let no_target = || Error::NoTarget(format!("cgroup {}", path.display()));
+    let root = cgroup_root().ok_or_else(no_target)?;
     let below = path.strip_prefix("/").unwrap_or(path);
     let candidates = [path.to_owned(), root.join(below)];
     let found = candidates
         .iter()
         .filter_map(|it| fs::canonicalize(it).ok())
         .find(|it| it.starts_with(&root) && it.is_dir());
-    let dir = found.ok_or_else(nobody)?;
-    let metadata = fs::metadata(&dir).map_err(|_: io::Error| nobody())?;
+    let dir = found.ok_or_else(no_target)?;
+    let metadata = fs::metadata(&dir).map_err(|_: io::Error| no_target())?;
     let below = dir.strip_prefix(&root).unwrap_or(Path::new(""));
     Ok(Target::Cgroup {
         path: format!("/{}", below.display()),
@@ -213,18 +185,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_are_read_with_their_strange_names() {
-        let line =
-            "36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
+    fn mounts_of_disks_are_named_and_others_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        let table = "36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw\n\
+            37 35 0:22 / /tmp rw - tmpfs tmpfs rw\nnonsense\n";
+        fs::write(root.path().join("proc/self/mountinfo"), table).unwrap();
+        fs::write(
+            root.path().join("proc/filesystems"),
+            "nodev\ttmpfs\n\text3\n",
+        )
+        .unwrap();
         let expected = Mount {
             dev: Dev::new(98, 0),
             root: "/mnt1".to_owned(),
             path: "/mnt 2".to_owned(),
             kind: "ext3".to_owned(),
         };
-        assert_eq!(mount(line), Some(expected));
-        assert_eq!(mount("nonsense"), None);
-        assert_eq!(unescaped("a\\b\\04"), "a\\b\\04");
+        assert_eq!(mounts(root.path()), [expected]);
     }
 
     #[test]

@@ -23,10 +23,10 @@ const RING_MIN_BYTES: usize = 64 << 10;
 /// Largest value of a map that every kernel allows.
 const SEGMENT_MAX_BYTES: usize = 2 << 20;
 
-/// Offsets in `struct settings` of `bpf/state.h`.
+/// System call numbers from here on are not recorded (`MAX_CALLS` of `bpf/state.h`).
 const CALL_NUMBERS: usize = 512;
-const SEGMENTS_AT: usize = CALL_NUMBERS;
-const SHIFT_AT: usize = SEGMENTS_AT + 4;
+/// Map with `struct settings` of `bpf/state.h`.
+const SETTINGS: &str = ".rodata.settings";
 
 /// Programs without which nothing can be recorded. If one of the others is missing, the recording
 /// says so.
@@ -103,7 +103,7 @@ impl Programs {
 
     /// Number of events lost so far, by kind.
     pub fn lost(&self) -> Vec<(LostKind, u64)> {
-        let mut sums = vec![0; LostKind::COUNTED.len()];
+        let mut sums = vec![0; LostKind::ALL.len()];
         let values = self.map("cpus").and_then(|map| {
             map.lookup_percpu(&0u32.to_le_bytes(), MapFlags::ANY)
                 .ok()
@@ -114,7 +114,7 @@ impl Programs {
                 *sum += u64::from_le_bytes(count.try_into().unwrap_or_default());
             }
         }
-        LostKind::COUNTED.into_iter().zip(sums).collect()
+        LostKind::ALL.iter().copied().zip(sums).collect()
     }
 
     /// How often each program did not run because it was running already on that CPU.
@@ -201,10 +201,12 @@ fn set_up(object: &mut OpenObject, layout: Layout) -> Result<(), Error> {
                 map.set_max_entries(count as u32).map_err(failed)?;
                 map.set_value_size(bytes as u32).map_err(failed)?;
             }
-            Some(".rodata.settings") => {
-                if let Some(settings) = map.initial_value_mut() {
-                    fill(settings, layout);
-                }
+            Some(SETTINGS) => {
+                let settings = settings(layout);
+                let memory = map.initial_value_mut();
+                let memory = memory.filter(|memory| memory.len() == settings.len());
+                let wrong = || Error::Load(format!("{SETTINGS} has another size"));
+                memory.ok_or_else(wrong)?.copy_from_slice(&settings);
             }
             _ => {}
         }
@@ -212,15 +214,20 @@ fn set_up(object: &mut OpenObject, layout: Layout) -> Result<(), Error> {
     Ok(())
 }
 
-fn fill(settings: &mut [u8], layout: Layout) {
+/// The bytes of `struct settings`: constants that the programs are loaded with.
+fn settings(layout: Layout) -> Vec<u8> {
+    let mut call_kinds = [0; CALL_NUMBERS];
     for (number, kind) in calls() {
-        settings[number] = kind as u8;
+        call_kinds[number] = kind as u8;
     }
-    let mut put = |at: usize, value: u32| {
-        settings[at..at + 4].copy_from_slice(&value.to_le_bytes());
-    };
-    put(SEGMENTS_AT, layout.segments as u32);
-    put(SHIFT_AT, layout.segment_bytes.trailing_zeros());
+    let segments = layout.segments as u32;
+    let segment_shift = layout.segment_bytes.trailing_zeros();
+    [
+        &call_kinds[..],
+        &segments.to_le_bytes(),
+        &segment_shift.to_le_bytes(),
+    ]
+    .concat()
 }
 
 /// Calls that later architectures were not given.
@@ -334,7 +341,7 @@ impl Btf {
 
 impl Drop for Btf {
     fn drop(&mut self) {
-        // SAFETY: it is ours and nobody has it any more.
+        // SAFETY: this object owns it and is being dropped.
         unsafe { libbpf_sys::btf__free(self.0) };
     }
 }
@@ -502,6 +509,9 @@ const fn instruction(code: u8) -> libbpf_sys::bpf_insn {
         imm: 0,
     }
 }
+
+#[cfg(test)]
+mod layout_tests;
 
 #[cfg(test)]
 mod tests {

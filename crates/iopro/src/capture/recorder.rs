@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
+use sys::PathError;
 
 /// Pause between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
@@ -132,7 +133,7 @@ pub fn record(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Summary, Closing), Error> {
-    let open = || output::create(&request.output);
+    let open = || sys::output::create(&request.output);
     record_to(&request.what, (&request.output, &open), stop, progress)
 }
 
@@ -166,10 +167,7 @@ fn record_to(
         What::Cgroup(path) => (machine::find_cgroup(path)?, Subject::Open),
     };
     let programs = Programs::load(cpus)?;
-    let file = open().map_err(|source| Error::File {
-        path: output.to_owned(),
-        source,
-    })?;
+    let file = open().map_err(PathError::of("access", output))?;
     let mut header = machine::header(target, cpus, programs.missing.clone());
     let mut subject = subject;
     if let What::Command(command) = what {
@@ -440,7 +438,7 @@ impl Output {
             .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         written.map_err(|source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull { path },
-            _ => Error::File { path, source },
+            _ => PathError::of("access", &path)(source).into(),
         })
     }
 }

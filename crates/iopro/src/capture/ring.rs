@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const SLACK_BYTES: usize = 8192;
 /// Size of `struct position`: the cache lines of the head and the tail.
 pub const POSITION_BYTES: usize = 128;
-const TAIL_AT: usize = 64;
+pub const TAIL_AT: usize = 64;
 
 /// Sizes of the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,16 +1,16 @@
 //! Bios and requests, from the queue to completion.
 
-use super::Linker;
-use super::recent::{Done, Run};
-use super::regions::Piece;
+use super::context::Context;
+use super::journal::Journal;
+use super::pages::Pages;
+use super::recent::{Completed, Run};
 use crate::event::{Complete, Dev, Event, Io, IoFlags, Op, Queue, Request, Segment, Split};
-use crate::recording::Header;
 use crate::store::Error;
 use crate::tables;
 use std::collections::HashMap;
 
 /// A bio in flight.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Bio {
     /// `bio_id` in the tables; 0 before it was in a request.
     id: u64,
@@ -18,7 +18,7 @@ struct Bio {
     /// `syscall_id` of the call that it belongs to.
     call: u64,
     /// Number of the bio as it was queued; all its parts have the same one.
-    whole: u64,
+    queued_as: u64,
     /// The commit that the task was working on.
     commit: Option<u64>,
     io: Io,
@@ -29,60 +29,129 @@ struct Bio {
     flushed: bool,
 }
 
+impl Bio {
+    fn wants_flush(&self, dev: Dev) -> bool {
+        let flushes = self.io.flags.has(IoFlags::PREFLUSH) || self.io.op == Op::Flush;
+        self.io.dev == dev && flushes && !self.flushed
+    }
+}
+
 /// A request in flight.
 #[derive(Clone, Debug, Default)]
-struct Active {
+struct InFlight {
+    /// `request_id` in the tables; 0 before it was issued.
     id: u64,
     dev: Dev,
     row: tables::Request,
     bios: Vec<u64>,
     runs: Vec<Run>,
     segments: Vec<tables::Segment>,
-    /// Bytes of the request, by the task that dirtied them.
-    dirtiers: HashMap<u64, u64>,
-    /// The driver has it: it was issued, and not given back since.
-    issued: bool,
 }
 
-/// All bios and requests in flight.
-#[derive(Debug)]
+impl InFlight {
+    /// Notes that the driver gets the request, perhaps after it gave it back. Its segments are told
+    /// after each issue.
+    fn issued(&mut self, request: &Request, at: u64) {
+        self.bios.clear();
+        self.runs.clear();
+        self.segments.clear();
+        self.dev = request.io.dev;
+        let (io, flags) = (request.io, request.io.flags);
+        self.row = tables::Request {
+            request_id: self.id,
+            device_id: io.dev.0.into(),
+            op: io.op,
+            content: match io.op {
+                Op::Flush => "flush",
+                Op::Discard | Op::SecureErase => "discard",
+                _ if flags.has(IoFlags::SWAP) => "swap",
+                _ => "unknown",
+            },
+            sync: flags.has(IoFlags::SYNC),
+            meta: flags.has(IoFlags::META),
+            fua: flags.has(IoFlags::FUA),
+            preflush: flags.has(IoFlags::PREFLUSH),
+            readahead: flags.has(IoFlags::READAHEAD),
+            background: flags.has(IoFlags::BACKGROUND),
+            sector: io.sector,
+            bytes: io.bytes.into(),
+            issued_ns: at,
+            ioprio: request.ioprio.into(),
+            inserted_ns: self.row.inserted_ns,
+            requeues: self.row.requeues,
+            ..tables::Request::default()
+        };
+    }
+
+    /// Takes the times and the submitter from a bio in it.
+    fn carries(&mut self, bio: &Bio) {
+        let queued_ns = self.row.queued_ns.unwrap_or(bio.queued_ns);
+        self.row.queued_ns = Some(queued_ns.min(bio.queued_ns));
+        self.row.task_id = self.row.task_id.or(Some(bio.task));
+        self.row.commit_id = self.row.commit_id.or(bio.commit);
+    }
+
+    /// The completed request for later waits; None if the recording ended before. `dirtier` is the
+    /// task whose data it wrote.
+    fn done(self, dirtier: Option<u64>) -> Option<Completed> {
+        let row = &self.row;
+        Some(Completed {
+            request: self.id,
+            dev: self.dev,
+            sector: row.sector,
+            sectors: row.bytes.div_ceil(512),
+            op: row.op,
+            sync: row.sync,
+            queued_ns: row.queued_ns.unwrap_or(row.issued_ns),
+            issued_ns: row.issued_ns,
+            completed_ns: row.completed_ns?,
+            submitter: row.task_id,
+            origin: dirtier.or(row.task_id),
+            commit: row.commit_id,
+            runs: self.runs,
+        })
+    }
+}
+
+/// All bios and requests in flight, by their addresses.
+#[derive(Debug, Default)]
 pub struct Block {
     bios: HashMap<u64, Bio>,
-    requests: HashMap<u64, Active>,
-    /// Address of the request whose segments are being told.
-    telling: Option<u64>,
+    requests: HashMap<u64, InFlight>,
     next_request: u64,
     next_bio: u64,
-    next_whole: u64,
-    partitions: HashMap<Dev, (Dev, u64)>,
+    next_queued: u64,
 }
 
 impl Block {
-    /// Begins with no requests, on the disks of `header`.
-    pub fn new(header: &Header) -> Block {
-        let mut partitions = HashMap::new();
-        for disk in &header.disks {
-            for part in &disk.partitions {
-                partitions.insert(part.dev, (disk.dev, part.start_sector));
-            }
+    /// Notes a bio that came to the block layer, with its call and its commit.
+    pub fn queued(
+        &mut self,
+        context: &mut Context,
+        journal: &Journal,
+        event: &Event,
+        queue: &Queue,
+    ) -> Result<(), Error> {
+        let task = context.task(event.thread)?;
+        let (task, is_journal) = (task.id, task.is_journal());
+        let call = context.call_or_operation(event, None)?;
+        context.calls.bio_queued(call);
+        let commit = is_journal.then(|| journal.committing(event.thread));
+        self.next_queued += 1;
+        let bio = Bio {
+            queued_as: self.next_queued,
+            task,
+            call,
+            commit: commit.flatten(),
+            io: queue.io,
+            queued_ns: event.time_ns,
+            ..Bio::default()
+        };
+        // A bio that had the same address has ended, and its end was lost.
+        if let Some(old) = self.bios.insert(queue.bio, bio) {
+            context.calls.bio_done(old.call);
         }
-        Block {
-            bios: HashMap::new(),
-            requests: HashMap::new(),
-            telling: None,
-            next_request: 0,
-            next_bio: 0,
-            next_whole: 0,
-            partitions,
-        }
-    }
-
-    /// Translates a sector of a file system's device to the disk and the sector on it.
-    pub fn on_disk(&self, dev: Dev, sector: u64) -> (Dev, u64) {
-        match self.partitions.get(&dev) {
-            Some((disk, start)) => (*disk, start + sector),
-            None => (dev, sector),
-        }
+        Ok(())
     }
 
     /// Notes that a bio was merged into a request.
@@ -113,8 +182,10 @@ impl Block {
     }
 
     /// Forgets a request whose bios went to its neighbour.
-    pub fn absorbed(&mut self, request: u64) {
-        self.requests.remove(&request);
+    pub fn absorbed(&mut self, pages: &mut Pages, request: u64) {
+        if let Some(active) = self.requests.remove(&request) {
+            pages.over(active.id);
+        }
     }
 
     /// Notes that the driver gave a request back.
@@ -124,145 +195,36 @@ impl Block {
         }
     }
 
-    /// Adds the dirtiers of `pieces` to the request whose segments are being told.
-    pub fn dirtied_by(&mut self, request: u64, pieces: &[Piece]) {
-        let active = self
-            .telling
-            .and_then(|address| self.requests.get_mut(&address));
-        let Some(active) = active.filter(|active| active.id == request) else {
-            return;
-        };
-        for piece in pieces.iter().filter(|piece| piece.mark.call != 0) {
-            *active.dirtiers.entry(piece.mark.task).or_default() += piece.end - piece.start;
-        }
-    }
-}
-
-/// Whether the pages are blocks that a commit writes into the journal.
-fn is_journal(bio: Option<&Bio>, run: Run) -> bool {
-    run.metadata && bio.is_some_and(|bio| bio.commit.is_some())
-}
-
-fn op_name(op: Op) -> &'static str {
-    match op {
-        Op::Read => "read",
-        Op::Write => "write",
-        Op::Flush => "flush",
-        Op::Discard => "discard",
-        Op::SecureErase => "secure-erase",
-        Op::WriteZeroes => "write-zeroes",
-        Op::Other => "other",
-    }
-}
-
-impl Linker {
-    pub(super) fn queue(&mut self, event: &Event, queue: &Queue) -> Result<(), Error> {
-        let (task, journal) = {
-            let task = self.tasks.of(event.thread, &mut self.store)?;
-            (task.id, task.is_journal())
-        };
-        let call = match self.ring_call(event, None) {
-            Some(call) => call,
-            None => self.call_of(event)?,
-        };
-        if let Some(call) = self.calls.get_mut(call) {
-            call.bios += 1;
-        }
-        self.block.next_whole += 1;
-        let bio = Bio {
-            id: 0,
-            whole: self.block.next_whole,
-            task,
-            call,
-            commit: journal
-                .then(|| self.journal.committing(event.thread))
-                .flatten(),
-            io: queue.io,
-            queued_ns: event.time_ns,
-            merged: false,
-            split: false,
-            flushed: false,
-        };
-        // A bio that had the same address has ended, and its end was lost.
-        if let Some(old) = self.block.bios.insert(queue.bio, bio) {
-            self.calls.bio_done(old.call);
-        }
-        Ok(())
-    }
-
-    pub(super) fn issue(&mut self, request: &Request, at: u64) -> Result<(), Error> {
-        let address = request.request;
-        let again = self
-            .block
-            .requests
-            .get(&address)
-            .is_some_and(|active| active.issued);
-        if again {
-            self.give_back(address)?;
-        }
-        let active = self.block.requests.entry(address).or_default();
+    /// Notes that the driver got a request at time `at`.
+    pub fn issued(
+        &mut self,
+        context: &mut Context,
+        pages: &mut Pages,
+        request: &Request,
+        at: u64,
+    ) -> Result<(), Error> {
+        let active = self.requests.entry(request.request).or_default();
         if active.id == 0 {
-            self.block.next_request += 1;
-            active.id = self.block.next_request;
+            self.next_request += 1;
+            active.id = self.next_request;
         }
-        let (io, flags) = (request.io, request.io.flags);
-        active.dev = io.dev;
-        active.issued = true;
-        active.row = tables::Request {
-            request_id: active.id,
-            device_id: io.dev.0.into(),
-            op: op_name(io.op),
-            content: match io.op {
-                Op::Flush => "flush",
-                Op::Discard | Op::SecureErase => "discard",
-                _ if flags.has(IoFlags::SWAP) => "swap",
-                _ => "unknown",
-            },
-            sync: flags.has(IoFlags::SYNC),
-            meta: flags.has(IoFlags::META),
-            fua: flags.has(IoFlags::FUA),
-            preflush: flags.has(IoFlags::PREFLUSH),
-            readahead: flags.has(IoFlags::READAHEAD),
-            background: flags.has(IoFlags::BACKGROUND),
-            sector: io.sector,
-            bytes: io.bytes.into(),
-            issued_ns: at,
-            ioprio: request.ioprio.into(),
-            inserted_ns: active.row.inserted_ns,
-            requeues: active.row.requeues,
-            ..tables::Request::default()
-        };
-        self.block.telling = Some(address);
-        match io.op {
-            Op::Flush => self.flush_issued(address, at),
+        active.issued(request, at);
+        pages.issued(active.id);
+        match request.io.op {
+            Op::Flush => self.flush_issued(context, request.request, at),
             _ => Ok(()),
         }
     }
 
-    /// Resets a request that the driver gave back and gets anew: its segments are told again.
-    fn give_back(&mut self, address: u64) -> Result<(), Error> {
-        let Some(active) = self.block.requests.get_mut(&address) else {
+    /// Notes the issue of a cache flush, for the bios that asked for one.
+    fn flush_issued(&mut self, context: &mut Context, address: u64, at: u64) -> Result<(), Error> {
+        let Some(active) = self.requests.get_mut(&address) else {
             return Ok(());
-        };
-        active.bios.clear();
-        active.dirtiers.clear();
-        active.runs.clear();
-        active.segments.clear();
-        Ok(())
-    }
-
-    /// Notes the issue of a cache flush, for the bios of the request that asked for one.
-    fn flush_issued(&mut self, address: u64, at: u64) -> Result<(), Error> {
-        let Some(active) = self.block.requests.get_mut(&address) else {
-            return Ok(());
-        };
-        let wants = |bio: &&mut Bio| {
-            let flushes = bio.io.flags.has(IoFlags::PREFLUSH) || bio.io.op == Op::Flush;
-            bio.io.dev == active.dev && flushes && !bio.flushed
         };
         let mut links = Vec::new();
         let mut first: Option<(u64, u64, Option<u64>)> = None;
-        for bio in self.block.bios.values_mut().filter(wants) {
+        let bios = self.bios.values_mut();
+        for bio in bios.filter(|bio| bio.wants_flush(active.dev)) {
             bio.flushed = true;
             let one = (bio.queued_ns, bio.task, bio.commit);
             first = Some(first.map_or(one, |first| first.min(one)));
@@ -273,13 +235,12 @@ impl Linker {
             active.row.task_id = Some(task);
             active.row.commit_id = commit;
         }
-        let request = active.id;
         links.sort_unstable();
         for (call, queued_ns) in links {
-            self.link(tables::Link {
+            context.rows.link(tables::Link {
                 syscall_id: call,
                 kind: "flush",
-                request_id: Some(request),
+                request_id: Some(active.id),
                 begin_ns: queued_ns,
                 end_ns: at,
                 ..tables::Link::default()
@@ -288,105 +249,80 @@ impl Linker {
         Ok(())
     }
 
-    pub(super) fn segment(&mut self, segment: &Segment, at: u64) -> Result<(), Error> {
-        let known = self.block.requests.get(&segment.request);
-        let Some(active) = known.filter(|active| active.issued) else {
+    /// Adds a segment to its request, and links the calls with a part in it.
+    pub fn segment(
+        &mut self,
+        context: &mut Context,
+        pages: &mut Pages,
+        segment: &Segment,
+        at: u64,
+    ) -> Result<(), Error> {
+        let known = self.requests.get_mut(&segment.request);
+        let Some(active) = known.filter(|active| active.id != 0) else {
             return Ok(());
         };
-        let (request, op, first_time) = (active.id, active.row.op, active.row.requeues == 0);
-        let new_bio = !active.bios.contains(&segment.bio);
-        let bio = self.block.bios.get(&segment.bio).cloned();
-        let (content, run) = self.content(segment, bio.as_ref(), op)?;
-        if let Some(active) = self.block.requests.get_mut(&segment.request) {
-            if matches!(active.row.content, "unknown" | "data") {
-                active.row.content = content;
-            }
-            active.runs.extend(run);
-            active.segments.push(tables::Segment {
-                request_id: request,
-                bio_id: 0,
-                file_id: run.map(|run| run.file),
-                page_index: run.map(|run| run.index),
-                pages: run.map_or(0, |run| run.pages),
-                sector: segment.sector,
-                bytes: segment.bytes.into(),
-            });
-            if new_bio {
-                active.bios.push(segment.bio);
-            }
-            if let Some(bio) = &bio {
-                let queued_ns = active.row.queued_ns.unwrap_or(bio.queued_ns);
-                active.row.queued_ns = Some(queued_ns.min(bio.queued_ns));
-                active.row.task_id = active.row.task_id.or(Some(bio.task));
-                active.row.commit_id = active.row.commit_id.or(bio.commit);
-            }
+        let bio = self.bios.get(&segment.bio).cloned();
+        let run = run(context, pages, segment, bio.as_ref())?;
+        if matches!(active.row.content, "unknown" | "data") {
+            active.row.content = content(context, active.row.op, bio.as_ref(), run);
         }
-        if new_bio {
-            self.counts.bios_without_task.all += 1;
-            self.counts.bios_without_task.missing += u64::from(bio.is_none());
+        active.runs.extend(run);
+        if let Some(bio) = &bio {
+            active.carries(bio);
         }
-        if new_bio && first_time {
-            self.bio_row(segment, bio.as_ref(), request)?;
+        let is_new_bio = !active.bios.contains(&segment.bio);
+        let (request, op, is_first_time) = (active.id, active.row.op, active.row.requeues == 0);
+        if is_new_bio {
+            active.bios.push(segment.bio);
+            context.rows.counts.bios_without_task.one(bio.is_some());
         }
-        let bio_id = self.block.bios.get(&segment.bio).map_or(0, |bio| bio.id);
-        let told = self.block.requests.get_mut(&segment.request);
-        if let Some(told) = told.and_then(|active| active.segments.last_mut()) {
-            told.bio_id = bio_id;
+        if is_new_bio && is_first_time {
+            self.bio_row(context, segment, bio.as_ref(), request)?;
         }
-        self.block.telling = Some(segment.request);
-        self.link_segment(segment, bio.as_ref(), run, request, at)
+        let row = tables::Segment {
+            request_id: request,
+            bio_id: self.bios.get(&segment.bio).map_or(0, |bio| bio.id),
+            file_id: run.map(|run| run.file),
+            page_index: run.map(|run| run.index),
+            pages: run.map_or(0, |run| run.pages),
+            sector: segment.sector,
+            bytes: segment.bytes.into(),
+        };
+        let link = tables::Link {
+            syscall_id: bio.as_ref().map_or(0, |bio| bio.call),
+            request_id: Some(request),
+            file_id: row.file_id,
+            page_index: row.page_index,
+            pages: row.pages,
+            bytes: row.bytes,
+            begin_ns: bio.as_ref().map_or(at, |bio| bio.queued_ns),
+            end_ns: at,
+            ..tables::Link::default()
+        };
+        if let Some(active) = self.requests.get_mut(&segment.request) {
+            active.segments.push(row);
+        }
+        pages.tells(request);
+        link_segment(context, pages, op, bio.as_ref(), run, link)
     }
 
-    /// Content of a segment, as the column `content` names it, and the pages it holds.
-    fn content(
+    fn bio_row(
         &mut self,
+        context: &mut Context,
         segment: &Segment,
         bio: Option<&Bio>,
-        op: &'static str,
-    ) -> Result<(&'static str, Option<Run>), Error> {
-        let run = match segment.pages {
-            Some((file, index)) => {
-                let pages = u64::from(segment.bytes).div_ceil(self.page_bytes);
-                let id = self.files.id(file, &mut self.store)?;
-                Some(Run {
-                    file: id,
-                    index,
-                    pages,
-                    metadata: file.is_block_device(),
-                    bio: bio.map_or(0, |bio| bio.whole),
-                })
-            }
-            None => None,
-        };
-        let call = bio.and_then(|bio| self.calls.get(bio.call));
-        let flags = bio.map_or(IoFlags::default(), |bio| bio.io.flags);
-        let content = match (op, run) {
-            ("discard" | "secure-erase", _) => "discard",
-            ("flush", _) => "flush",
-            _ if flags.has(IoFlags::SWAP) => "swap",
-            (_, Some(run)) if !run.metadata => "data",
-            _ if bio.is_some_and(|bio| bio.commit.is_some()) => "journal",
-            (_, Some(_)) => "metadata",
-            _ if flags.has(IoFlags::META) => "metadata",
-            // Only user calls do direct I/O; the kernel's own bios have neither pages nor such a
-            // call.
-            _ if call.is_some_and(|call| !call.kernel) => "direct",
-            _ => "unknown",
-        };
-        Ok((content, run))
-    }
-
-    fn bio_row(&mut self, segment: &Segment, bio: Option<&Bio>, request: u64) -> Result<(), Error> {
-        self.block.next_bio += 1;
-        if let Some(bio) = self.block.bios.get_mut(&segment.bio) {
-            bio.id = self.block.next_bio;
+        request: u64,
+    ) -> Result<(), Error> {
+        self.next_bio += 1;
+        if let Some(bio) = self.bios.get_mut(&segment.bio) {
+            bio.id = self.next_bio;
         }
         let (sector, bytes) = match bio {
             Some(bio) => (bio.io.sector, bio.io.bytes),
             None => (segment.sector, segment.bytes),
         };
-        self.store.add(&tables::Bio {
-            bio_id: self.block.next_bio,
+        context.rows.store.add(&tables::Bio {
+            bio_id: self.next_bio,
             request_id: request,
             task_id: bio.map(|bio| bio.task),
             syscall_id: bio.map(|bio| bio.call),
@@ -399,183 +335,191 @@ impl Linker {
         })
     }
 
-    fn link_segment(
+    /// Ends a request at time `at`, unless a part of it is still to come.
+    pub fn completed(
         &mut self,
-        segment: &Segment,
-        bio: Option<&Bio>,
-        run: Option<Run>,
-        request: u64,
+        context: &mut Context,
+        pages: &mut Pages,
+        journal: &mut Journal,
+        complete: &Complete,
         at: u64,
     ) -> Result<(), Error> {
-        let op = bio.map_or(Op::Other, |bio| bio.io.op);
-        let op = match self
-            .block
-            .requests
-            .get(&segment.request)
-            .map(|active| active.row.op)
-        {
-            Some("read") => Op::Read,
-            Some("write") => Op::Write,
-            Some("discard") => Op::Discard,
-            _ => op,
-        };
-        let queued_ns = bio.map_or(at, |bio| bio.queued_ns);
-        let row = tables::Link {
-            syscall_id: bio.map_or(0, |bio| bio.call),
-            request_id: Some(request),
-            file_id: run.map(|run| run.file),
-            page_index: run.map(|run| run.index),
-            pages: run.map_or(0, |run| run.pages),
-            bytes: segment.bytes.into(),
-            begin_ns: queued_ns,
-            end_ns: at,
-            ..tables::Link::default()
-        };
-        match (op, run) {
-            (Op::Read, Some(run)) => self.read_issued(run, row),
-            // A copy of the page goes into the journal; the page itself is still to be written.
-            (Op::Write, Some(run)) if is_journal(bio, run) => self.link(tables::Link {
-                kind: "journal",
-                ..row
-            }),
-            (Op::Write, Some(run)) => {
-                let range = self.bytes_of(run.index, run.pages);
-                self.pages_issued(run.file, run.metadata, range, request)
-            }
-            _ if bio.is_none() => Ok(()),
-            (op, _) => {
-                let call = self.calls.get(row.syscall_id);
-                let kind = match op {
-                    Op::Read => "direct-read",
-                    Op::Write if bio.is_some_and(|bio| bio.commit.is_some()) => "journal",
-                    Op::Write => "direct-write",
-                    Op::Discard | Op::SecureErase => "discard",
-                    Op::Flush => "flush",
-                    _ => "other",
-                };
-                let file_id = call.and_then(|call| call.file).map(|(_, file)| file);
-                let row = tables::Link {
-                    kind,
-                    file_id,
-                    ..row
-                };
-                self.link_when_known(row)
-            }
-        }
-    }
-
-    pub(super) fn complete(&mut self, complete: &Complete, at: u64) -> Result<(), Error> {
-        let known = self
-            .block
-            .requests
-            .get_mut(&complete.request)
-            .filter(|active| active.issued);
+        let known = self.requests.get_mut(&complete.request);
+        let known = known.filter(|active| active.id != 0);
         // The flush machinery ends a request a second time, with nothing left.
-        let counts = u64::from(complete.bytes > 0 || known.is_some());
-        self.counts.completions_without_request.all += counts;
+        let counts = &mut context.rows.counts.completions_without_request;
         let Some(active) = known else {
-            self.counts.completions_without_request.missing += counts;
+            let counted = u64::from(complete.bytes > 0);
+            counts.add(counted, counted);
             return Ok(());
         };
+        counts.one(true);
         active.row.status = active.row.status.max(complete.status.into());
         if complete.remaining_bytes > 0 {
             return Ok(());
         }
-        let Some(mut active) = self.block.requests.remove(&complete.request) else {
+        let Some(mut active) = self.requests.remove(&complete.request) else {
             return Ok(());
         };
         active.row.completed_ns = Some(at);
-        self.end_request(active)
+        self.end_request(context, pages, journal, active)
     }
 
-    fn end_request(&mut self, mut active: Active) -> Result<(), Error> {
-        let request = active.id;
+    fn end_request(
+        &mut self,
+        context: &mut Context,
+        pages: &mut Pages,
+        journal: &mut Journal,
+        mut active: InFlight,
+    ) -> Result<(), Error> {
         active.row.bios = active.bios.len() as u64;
-        self.counts.requests_without_bio.all += 1;
-        let unknown = active.row.task_id.is_none();
-        self.counts.requests_without_bio.missing += u64::from(unknown);
-        if matches!(active.row.op, "read" | "write") {
-            let told: u64 = active.segments.iter().map(|it| it.bytes).sum();
-            self.counts.requests_with_untold_bytes.all += 1;
-            self.counts.requests_with_untold_bytes.missing += u64::from(told != active.row.bytes);
-        }
-        if active.row.op == "write" && active.row.content != "journal" {
-            for run in &active.runs {
-                let range = self.bytes_of(run.index, run.pages);
-                let orphans = self.pages_written(run.file, range, request)?;
-                let count = match run.metadata {
-                    true => &mut self.counts.written_metadata_without_dirtier,
-                    false => &mut self.counts.written_pages_without_dirtier,
-                };
-                count.all += run.pages;
-                count.missing += orphans;
-            }
+        count_request(context, &active);
+        if active.row.op == Op::Write && active.row.content != "journal" {
+            end_pages(context, pages, &active)?;
         }
         if let Some(commit) = active.row.commit_id {
-            self.journal.carried(commit, active.row.bytes);
+            journal.carried(commit, active.row.bytes);
         }
-        self.store.add(&active.row)?;
+        context.rows.store.add(&active.row)?;
         for segment in &active.segments {
-            self.store.add(segment)?;
+            context.rows.store.add(segment)?;
         }
-        let most = active
-            .dirtiers
-            .iter()
-            .max_by_key(|(task, bytes)| (**bytes, **task));
-        let dirtier = most.map(|(task, _)| *task);
-        let calls = active
-            .bios
-            .iter()
-            .filter_map(|bio| self.block.bios.get(bio));
-        let calls: Vec<u64> = calls.map(|bio| bio.call).collect();
         for bio in &active.bios {
-            self.block.bios.remove(bio);
+            if let Some(bio) = self.bios.remove(bio) {
+                context.calls.bio_done(bio.call);
+            }
         }
-        for call in calls {
-            self.calls.bio_done(call);
-        }
-        let row = &active.row;
-        if let Some(completed_ns) = row.completed_ns {
-            self.recent.push(Done {
-                request,
-                dev: active.dev,
-                sector: row.sector,
-                sectors: row.bytes.div_ceil(512),
-                op: row.op,
-                sync: row.sync,
-                queued_ns: row.queued_ns.unwrap_or(row.issued_ns),
-                issued_ns: row.issued_ns,
-                completed_ns,
-                submitter: row.task_id,
-                origin: dirtier.or(row.task_id),
-                commit: row.commit_id,
-                runs: active.runs,
-            });
+        let dirtier = pages.over(active.id);
+        if let Some(done) = active.done(dirtier) {
+            context.recent.push(done);
         }
         Ok(())
     }
 
     /// Writes the rows of the requests that are in flight at the end of the recording.
-    pub(super) fn end_requests(&mut self) -> Result<(), Error> {
-        let mut left: Vec<Active> = self
-            .block
-            .requests
-            .drain()
-            .map(|(_, active)| active)
-            .filter(|active| active.issued)
-            .collect();
+    pub fn end(
+        &mut self,
+        context: &mut Context,
+        pages: &mut Pages,
+        journal: &mut Journal,
+    ) -> Result<(), Error> {
+        let left = self.requests.drain().map(|(_, active)| active);
+        let mut left: Vec<InFlight> = left.filter(|active| active.id != 0).collect();
         left.sort_unstable_by_key(|active| active.id);
         for active in left {
-            self.end_request(active)?;
+            self.end_request(context, pages, journal, active)?;
         }
         Ok(())
     }
+}
 
-    /// Whether the request with this number is still in flight.
-    pub(super) fn is_under_way(&self, request: u64) -> bool {
-        self.block
-            .requests
-            .values()
-            .any(|active| active.id == request)
+/// The pages that a segment holds; None without pages.
+fn run(
+    context: &mut Context,
+    pages: &Pages,
+    segment: &Segment,
+    bio: Option<&Bio>,
+) -> Result<Option<Run>, Error> {
+    let Some((file, index)) = segment.pages else {
+        return Ok(None);
+    };
+    Ok(Some(Run {
+        file: context.file(file)?,
+        index,
+        pages: u64::from(segment.bytes).div_ceil(pages.page_bytes),
+        metadata: file.is_block_device(),
+        bio: bio.map_or(0, |bio| bio.queued_as),
+    }))
+}
+
+/// Content of a segment, as the column `content` names it.
+fn content(context: &Context, op: Op, bio: Option<&Bio>, run: Option<Run>) -> &'static str {
+    let call = bio.and_then(|bio| context.calls.get(bio.call));
+    let flags = bio.map_or(IoFlags::default(), |bio| bio.io.flags);
+    match (op, run) {
+        (Op::Discard | Op::SecureErase, _) => "discard",
+        (Op::Flush, _) => "flush",
+        _ if flags.has(IoFlags::SWAP) => "swap",
+        (_, Some(run)) if !run.metadata => "data",
+        _ if bio.is_some_and(|bio| bio.commit.is_some()) => "journal",
+        (_, Some(_)) => "metadata",
+        _ if flags.has(IoFlags::META) => "metadata",
+        // Only user calls do direct I/O; the kernel's own bios have neither pages nor such a call.
+        _ if call.is_some_and(|call| !call.kernel) => "direct",
+        _ => "unknown",
     }
+}
+
+/// Links the calls with a part in a segment; `row` is what is known of the link. `op` is the
+/// request's operation.
+fn link_segment(
+    context: &mut Context,
+    pages: &mut Pages,
+    op: Op,
+    bio: Option<&Bio>,
+    run: Option<Run>,
+    row: tables::Link,
+) -> Result<(), Error> {
+    let op = match op {
+        Op::Read | Op::Write | Op::Discard => op,
+        _ => bio.map_or(Op::Other, |bio| bio.io.op),
+    };
+    let is_commit = bio.is_some_and(|bio| bio.commit.is_some());
+    match (op, run) {
+        (Op::Read, Some(run)) => return pages.read_issued(context, run, row),
+        // A copy of the page goes into the journal; the page itself is still to be written.
+        (Op::Write, Some(run)) if run.metadata && is_commit => {
+            let kind = "journal";
+            return context.rows.link(tables::Link { kind, ..row });
+        }
+        (Op::Write, Some(run)) => {
+            let range = pages.bytes_of(run.index, run.pages);
+            let request = row.request_id.unwrap_or(0);
+            return pages.carried(context, run.file, run.metadata, range, request);
+        }
+        _ if bio.is_none() => return Ok(()),
+        _ => {}
+    }
+    let call = context.calls.get(row.syscall_id);
+    let file_id = call.and_then(|call| call.file).map(|(_, file)| file);
+    let kind = match op {
+        Op::Read => "direct-read",
+        Op::Write if is_commit => "journal",
+        Op::Write => "direct-write",
+        Op::Discard | Op::SecureErase => "discard",
+        Op::Flush => "flush",
+        _ => "other",
+    };
+    context.link_when_known(tables::Link {
+        kind,
+        file_id,
+        ..row
+    })
+}
+
+/// Counts what could not be linked of a request.
+fn count_request(context: &mut Context, active: &InFlight) {
+    let counts = &mut context.rows.counts;
+    let is_known = active.row.task_id.is_some();
+    counts.requests_without_bio.one(is_known);
+    if matches!(active.row.op, Op::Read | Op::Write) {
+        let told: u64 = active.segments.iter().map(|it| it.bytes).sum();
+        let is_all = told == active.row.bytes;
+        counts.requests_with_untold_bytes.one(is_all);
+    }
+}
+
+/// Ends the versions of the pages that a request wrote.
+fn end_pages(context: &mut Context, pages: &mut Pages, active: &InFlight) -> Result<(), Error> {
+    for run in &active.runs {
+        let range = pages.bytes_of(run.index, run.pages);
+        let orphans = pages.completed(run.file, range, active.id)?;
+        let counts = &mut context.rows.counts;
+        let count = match run.metadata {
+            true => &mut counts.written_metadata_without_dirtier,
+            false => &mut counts.written_pages_without_dirtier,
+        };
+        count.add(run.pages, orphans);
+    }
+    Ok(())
 }

@@ -1,8 +1,7 @@
 //! Calls in progress, and the assignment of events to them.
 
-use super::Linker;
-use crate::event::{Call as Asked, CallExit, CallFlags, CallKind, Event, FileId};
-use crate::store::Error;
+use super::ring::Rings;
+use crate::event::{CallExit, CallKind, FileId};
 use crate::tables;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -34,19 +33,34 @@ pub struct Call {
     pub bios: u32,
     /// Its reads, until its range is known.
     pub reads: Vec<tables::Link>,
-    /// Time that it was blocked, by layer.
-    pub times: Times,
-    /// Pages that it read, by where they came from.
-    pub pages: PageCounts,
-    /// Number of page versions that it has a part in.
-    pub dirtied_pages: u64,
     /// `file_id` and bytes of the pages that it made dirty, while it is in progress.
     pub dirtied: Vec<(u64, Range<u64>)>,
-    /// Its row, as far as it is known.
+    /// Its row, as far as it is known: with the times and pages so far.
     pub row: tables::Syscall,
 }
 
 impl Call {
+    /// The bytes from `offset` on; None unless both numbers are known.
+    pub fn range_of(offset: Option<u64>, size: Option<u64>) -> Option<Range<u64>> {
+        let (offset, size) = offset.zip(size)?;
+        Some(offset..offset.saturating_add(size))
+    }
+
+    /// Notes its result and its true begin.
+    pub fn returned(&mut self, exit: &CallExit) {
+        self.kernel = false;
+        self.begin_ns = exit.begin_ns;
+        self.row.result = exit.result;
+        self.row.unfinished = exit.unfinished;
+        self.range = done_range(exit);
+    }
+
+    /// `file_id` of its file, and its bytes there; None unless both are known.
+    pub fn place(&self) -> Option<(u64, Range<u64>)> {
+        let (_, file) = self.file?;
+        Some((file, self.range.clone()?))
+    }
+
     /// Its row, if it ends at `end_ns`.
     pub fn row_until(&self, id: u64, end_ns: u64) -> tables::Syscall {
         let kind = match (self.kind, self.ring) {
@@ -55,57 +69,15 @@ impl Call {
             (None, None) if self.kernel => "kernel".to_owned(),
             (None, None) => "unrecorded".to_owned(),
         };
-        let (times, pages) = (self.times, self.pages);
         tables::Syscall {
             syscall_id: id,
             task_id: self.task,
             kind,
             begin_ns: self.begin_ns,
             end_ns: end_ns.max(self.begin_ns),
-            cached_pages: pages.cached,
-            missed_pages: pages.missed,
-            readahead_pages: pages.readahead,
-            dirtied_pages: self.dirtied_pages,
-            blocked_ns: times.blocked_ns,
-            file_system_ns: times.file_system_ns,
-            page_cache_ns: times.page_cache_ns,
-            block_ns: times.block_ns,
-            driver_ns: times.driver_ns,
-            device_ns: times.device_ns,
-            runqueue_ns: times.runqueue_ns,
             ..self.row.clone()
         }
     }
-}
-
-/// Time that a call was blocked, by layer; see the columns of [`tables::Syscall`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Times {
-    /// All of the time.
-    pub blocked_ns: u64,
-    /// Blocked on the journal, metadata and locks.
-    pub file_system_ns: u64,
-    /// Blocked by dirty throttling, reclaim, and pages on their way to the block layer.
-    pub page_cache_ns: u64,
-    /// Blocked for a tag, by throttling, and while the awaited request was queued.
-    pub block_ns: u64,
-    /// Time from the awaited request's completion to the wake-up.
-    pub driver_ns: u64,
-    /// Time while the device had the awaited request.
-    pub device_ns: u64,
-    /// Time awake and waiting for a CPU.
-    pub runqueue_ns: u64,
-}
-
-/// Pages that a call read, by where they came from.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PageCounts {
-    /// In the page cache already.
-    pub cached: u64,
-    /// Fetched by the call itself.
-    pub missed: u64,
-    /// Fetched by another call, and used for the first time.
-    pub readahead: u64,
 }
 
 /// All calls that something refers to.
@@ -116,6 +88,8 @@ pub struct Calls {
     open: HashMap<(u32, bool), u64>,
     /// `syscall_id` of the row for a kernel thread's own work, by `task_id`.
     kernel: HashMap<u64, u64>,
+    /// Operations of io_uring, which are calls too.
+    pub rings: Rings,
     next: u64,
 }
 
@@ -142,6 +116,95 @@ impl Calls {
         self.open.get(&(thread, in_fault)).copied()
     }
 
+    /// The call that a thread works for at time `at`. One that is not known is added: for all of a
+    /// kernel thread's own work, or for what a thread does outside of recorded calls.
+    pub fn of_work(
+        &mut self,
+        thread: u32,
+        in_fault: bool,
+        task: u64,
+        is_kernel: bool,
+        at: u64,
+    ) -> u64 {
+        let known = match self.of(thread, in_fault) {
+            None if is_kernel => self.kernel.get(&task).copied(),
+            known => known,
+        };
+        if let Some(id) = known
+            && let Some(call) = self.get_mut(id)
+        {
+            call.last_ns = at;
+            return id;
+        }
+        let id = self.add(Call {
+            task,
+            begin_ns: at,
+            last_ns: at,
+            kernel: is_kernel,
+            ..Call::default()
+        });
+        match is_kernel {
+            true => self.kernel.insert(task, id),
+            false => self.open.insert((thread, in_fault), id),
+        };
+        id
+    }
+
+    /// Notes that a thread left the call it was in; returns that call.
+    pub fn left(&mut self, thread: u32, in_fault: bool) -> Option<u64> {
+        self.open.remove(&(thread, in_fault))
+    }
+
+    /// The call that a thread is in, if its begin was told.
+    pub fn entered(&self, thread: u32, in_fault: bool) -> Option<u64> {
+        let id = self.of(thread, in_fault)?;
+        self.get(id)?.entered.then_some(id)
+    }
+
+    /// Whether a thread's work is known only by events from before `begin_ns`: it does not belong
+    /// to a call that began then.
+    pub fn is_unrecorded_before(&self, thread: u32, in_fault: bool, begin_ns: u64) -> bool {
+        let call = self.of(thread, in_fault).and_then(|id| self.get(id));
+        call.is_some_and(|call| !call.entered && call.last_ns < begin_ns)
+    }
+
+    /// `task_id` of the call's task; 0 if the call is not known.
+    pub fn task_of(&self, call: u64) -> u64 {
+        self.get(call).map_or(0, |call| call.task)
+    }
+
+    /// Ends a call, and returns its row.
+    pub fn end(&mut self, id: u64, end_ns: u64) -> Option<tables::Syscall> {
+        let call = self.get_mut(id)?;
+        call.over = true;
+        call.dirtied = Vec::new();
+        let row = call.row_until(id, end_ns);
+        self.forget_if_over(id);
+        Some(row)
+    }
+
+    /// All calls that are not over, with the time until which each is known at `end_ns`.
+    pub fn cut_short(&mut self, end_ns: u64) -> Vec<(u64, u64)> {
+        let open = self.by_id.iter_mut().filter(|(_, call)| !call.over);
+        let ends = open.map(|(id, call)| {
+            call.row.unfinished = call.entered || call.ring.is_some();
+            match call.row.unfinished {
+                true => (*id, end_ns),
+                false => (*id, call.last_ns),
+            }
+        });
+        let mut ends: Vec<(u64, u64)> = ends.collect();
+        ends.sort_unstable();
+        ends
+    }
+
+    /// Notes that a bio was submitted in the call.
+    pub fn bio_queued(&mut self, call: u64) {
+        if let Some(call) = self.by_id.get_mut(&call) {
+            call.bios += 1;
+        }
+    }
+
     /// Notes that a bio of the call is done.
     pub fn bio_done(&mut self, call: u64) {
         if let Some(it) = self.by_id.get_mut(&call) {
@@ -157,11 +220,8 @@ impl Calls {
     }
 
     fn forget_if_over(&mut self, call: u64) {
-        if self
-            .by_id
-            .get(&call)
-            .is_some_and(|it| it.over && it.bios == 0)
-        {
+        let known = self.by_id.get(&call);
+        if known.is_some_and(|it| it.over && it.bios == 0) {
             self.by_id.remove(&call);
         }
     }
@@ -185,7 +245,8 @@ pub fn writes(kind: CallKind) -> bool {
     )
 }
 
-/// Whether the kind of call waits for data to be on the device, or truncates them.
+/// Whether the kind of call waits for data to be on the device, or truncates them. Other calls wait
+/// for writeback because they change a page.
 pub fn syncs(kind: CallKind) -> bool {
     use CallKind::*;
     matches!(
@@ -212,178 +273,10 @@ pub fn syncs(kind: CallKind) -> bool {
     )
 }
 
-impl Linker {
-    /// The row that the thread's work at this event belongs to; adds one if none is known.
-    pub(super) fn call_of(&mut self, event: &Event) -> Result<u64, Error> {
-        let (thread, at) = (event.thread, event.time_ns);
-        let (task, kernel) = {
-            let task = self.tasks.of(thread, &mut self.store)?;
-            (task.id, task.kernel)
-        };
-        let known = match self.calls.of(thread, event.in_fault) {
-            None if kernel => self.calls.kernel.get(&task).copied(),
-            known => known,
-        };
-        if let Some(id) = known
-            && let Some(call) = self.calls.get_mut(id)
-        {
-            call.last_ns = at;
-            return Ok(id);
-        }
-        let id = self.calls.add(Call {
-            task,
-            begin_ns: at,
-            last_ns: at,
-            kernel,
-            ..Call::default()
-        });
-        match kernel {
-            true => self.calls.kernel.insert(task, id),
-            false => self.calls.open.insert((thread, event.in_fault), id),
-        };
-        Ok(id)
-    }
-
-    /// Fills in what a call asked for, with the tables' numbers.
-    fn asked(&mut self, id: u64, asked: &Asked) -> Result<(), Error> {
-        let file = match asked.file {
-            Some(file) => Some((file, self.files.id(file, &mut self.store)?)),
-            None => None,
-        };
-        let from = match asked.from {
-            Some(from) => Some(self.files.id(from, &mut self.store)?),
-            None => None,
-        };
-        let Some(call) = self.calls.get_mut(id) else {
-            return Ok(());
-        };
-        call.kind = Some(asked.kind);
-        call.file = file;
-        call.range = match (asked.offset_bytes, asked.size_bytes) {
-            (Some(offset), Some(size)) => Some(offset..offset.saturating_add(size)),
-            _ => None,
-        };
-        call.row = tables::Syscall {
-            kind: asked.kind.name().to_owned(),
-            fd: asked.fd.map(i64::from),
-            file_id: file.map(|(_, id)| id),
-            from_file_id: from,
-            offset_bytes: asked.offset_bytes,
-            size_bytes: asked.size_bytes,
-            direct: asked.flags.has(CallFlags::DIRECT),
-            sync: asked.flags.has(CallFlags::SYNC),
-            ..tables::Syscall::default()
-        };
-        Ok(())
-    }
-
-    pub(super) fn call_enter(&mut self, event: &Event, asked: &Asked) -> Result<(), Error> {
-        // What the thread did before the call does not belong to it.
-        self.end_unrecorded(event.thread, event.in_fault)?;
-        let id = self.call_of(event)?;
-        self.asked(id, asked)?;
-        if let Some(call) = self.calls.get_mut(id) {
-            call.entered = true;
-            call.begin_ns = event.time_ns;
-        }
-        Ok(())
-    }
-
-    pub(super) fn call_exit(&mut self, event: &Event, exit: &CallExit) -> Result<(), Error> {
-        let slot = (event.thread, event.in_fault);
-        let guessed = self
-            .calls
-            .open
-            .get(&slot)
-            .and_then(|id| self.calls.get(*id));
-        if guessed.is_some_and(|call| !call.entered && call.last_ns < exit.begin_ns) {
-            self.end_unrecorded(event.thread, event.in_fault)?;
-        }
-        let id = self.call_of(event)?;
-        self.asked(id, &exit.call)?;
-        self.calls.open.remove(&slot);
-        let done = u64::try_from(exit.result).unwrap_or(0);
-        let Some(call) = self.calls.get_mut(id) else {
-            return Ok(());
-        };
-        call.kernel = false;
-        call.begin_ns = exit.begin_ns;
-        call.row.result = exit.result;
-        call.row.unfinished = exit.unfinished;
-        call.range = done_range(exit, done);
-        let (file, range) = (call.file, call.range.clone());
-        let direct = call.row.direct;
-        if let (Some((_, file)), Some(range), false) = (file, range.clone(), direct) {
-            match exit.call.kind {
-                kind if writes(kind) && exit.result > 0 => self.written(id, file, range)?,
-                CallKind::WriteFault => self.stored(id, file, range)?,
-                _ => {}
-            }
-        }
-        let read = match exit.call.kind {
-            // Direct reads use no pages of the page cache.
-            _ if direct => None,
-            kind if writes(kind) => None,
-            kind if reads(kind) && !exit.unfinished => file.zip(range),
-            _ => None,
-        };
-        self.read_ends(id, read.map(|((_, file), range)| (file, range)))?;
-        self.end_call(id, event.time_ns)
-    }
-
-    /// Ends the row for a thread's work outside of recorded calls.
-    pub(super) fn end_unrecorded(&mut self, thread: u32, in_fault: bool) -> Result<(), Error> {
-        let Some(id) = self.calls.open.remove(&(thread, in_fault)) else {
-            return Ok(());
-        };
-        let end_ns = self.calls.get(id).map_or(0, |call| call.last_ns);
-        self.read_ends(id, None)?;
-        self.end_call(id, end_ns)
-    }
-
-    pub(super) fn thread_end(&mut self, thread: u32) -> Result<(), Error> {
-        self.end_unrecorded(thread, true)?;
-        self.end_unrecorded(thread, false)?;
-        self.tasks.ended(thread);
-        Ok(())
-    }
-
-    /// Writes the row of a call that is over.
-    pub(super) fn end_call(&mut self, id: u64, end_ns: u64) -> Result<(), Error> {
-        let Some(call) = self.calls.get_mut(id) else {
-            return Ok(());
-        };
-        call.over = true;
-        call.dirtied = Vec::new();
-        let row = call.row_until(id, end_ns);
-        self.store.add(&row)?;
-        self.calls.forget_if_over(id);
-        Ok(())
-    }
-
-    /// Writes the rows of all calls that are open at the end of the recording.
-    pub(super) fn end_calls(&mut self, end_ns: u64) -> Result<(), Error> {
-        let mut open: Vec<u64> = self.calls.by_id.keys().copied().collect();
-        open.sort_unstable();
-        for id in open {
-            let Some(call) = self.calls.get_mut(id).filter(|call| !call.over) else {
-                continue;
-            };
-            call.row.unfinished = call.entered || call.ring.is_some();
-            let last_ns = match call.row.unfinished {
-                true => end_ns,
-                false => call.last_ns,
-            };
-            self.read_ends(id, None)?;
-            self.end_call(id, last_ns)?;
-        }
-        Ok(())
-    }
-}
-
 /// The bytes that a call changed or read; None if its offset is not known.
-fn done_range(exit: &CallExit, done: u64) -> Option<Range<u64>> {
+fn done_range(exit: &CallExit) -> Option<Range<u64>> {
     let offset = exit.call.offset_bytes?;
+    let done = u64::try_from(exit.result).unwrap_or(0);
     let size = match exit.call.kind {
         kind if reads(kind) && kind != CallKind::ReadFault || writes(kind) => done,
         _ => exit.call.size_bytes.unwrap_or(0),

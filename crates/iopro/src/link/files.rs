@@ -137,12 +137,7 @@ impl Files {
             file_id: known.id,
             time_ns,
             path,
-            why: match name.why {
-                NameReason::Seen => "seen",
-                NameReason::SeenRemoved => "seen removed",
-                NameReason::Renamed => "renamed",
-                NameReason::Removed => "removed",
-            },
+            why: name.why.name(),
         })
     }
 

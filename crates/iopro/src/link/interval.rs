@@ -1,8 +1,7 @@
 //! Linking of a recording in progress: the tables of one interval after the other.
 
-use super::Linker;
+use super::{Linker, waits};
 use crate::store::{Error, Store};
-use crate::wait;
 
 /// Tables whose rows belong to an interval. Later rows refer to those of the other tables, which
 /// stay.
@@ -24,20 +23,20 @@ impl Linker {
     /// The tables with all that ended since the last [`forget`](Linker::forget). Calls in progress
     /// at `now_ns` are in them as unfinished ones.
     pub fn interval(&mut self, now_ns: u64) -> Result<&Store, Error> {
-        for (id, call) in self.calls.under_way() {
+        for (id, call) in self.context.calls.under_way() {
             let mut row = call.row_until(id, now_ns);
             row.unfinished = true;
-            self.store.add(&row)?;
+            self.context.rows.store.add(&row)?;
         }
-        wait::complete(&self.store)?;
-        Ok(&self.store)
+        waits::complete(&self.context.rows.store)?;
+        Ok(&self.context.rows.store)
     }
 
     /// Begins the next interval and deletes the rows of the last one.
     pub fn forget(&mut self) -> Result<(), Error> {
         for table in OF_AN_INTERVAL {
             let delete = format!("DELETE FROM {table}");
-            self.store.database().execute(&delete, [])?;
+            self.context.rows.store.database().execute(&delete, [])?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Journals: commits, their content, and the calls that wait for them.
 
-use super::Linker;
+use super::context::Context;
+use super::rows::Rows;
 use crate::event::{Commit, CommitPhase, Dev, Event, Transaction};
 use crate::store::Error;
 use crate::tables;
@@ -71,14 +72,18 @@ impl Journal {
     pub fn task(&self, commit: u64) -> Option<u64> {
         self.commits.get(self.by_id.get(&commit)?)?.task_id
     }
-}
 
-impl Linker {
-    pub(super) fn commit(&mut self, event: &Event, commit: &Commit) -> Result<(), Error> {
+    /// Notes the phase that a commit enters.
+    pub fn enters(
+        &mut self,
+        context: &mut Context,
+        event: &Event,
+        commit: &Commit,
+    ) -> Result<(), Error> {
         let at = event.time_ns;
-        let task = self.tasks.of(event.thread, &mut self.store)?.id;
-        let id = self.journal.id(commit.transaction);
-        let Some(row) = self.journal.commits.get_mut(&commit.transaction) else {
+        let task = context.task(event.thread)?.id;
+        let id = self.id(commit.transaction);
+        let Some(row) = self.commits.get_mut(&commit.transaction) else {
             return Ok(());
         };
         row.task_id = Some(task);
@@ -91,41 +96,39 @@ impl Linker {
         }
         row.begin_ns = row.begin_ns.or(Some(at));
         match commit.phase {
-            CommitPhase::End => self.journal.committing.remove(&event.thread),
-            _ => self
-                .journal
-                .committing
-                .insert(event.thread, commit.transaction),
+            CommitPhase::End => self.committing.remove(&event.thread),
+            _ => self.committing.insert(event.thread, commit.transaction),
         };
-        self.forget_commits(id)
+        self.forget_before(id, &mut context.rows)
     }
 
-    /// Writes the rows of commits that ended long ago, and forgets them.
-    fn forget_commits(&mut self, latest: u64) -> Result<(), Error> {
+    /// Writes the rows of commits that ended long before commit `latest`, and forgets them.
+    fn forget_before(&mut self, latest: u64, rows: &mut Rows) -> Result<(), Error> {
         let Some(old) = latest.checked_sub(REMEMBERED) else {
             return Ok(());
         };
         let over = |row: &tables::Commit| row.commit_id <= old && row.end_ns.is_some();
-        let over: Vec<Transaction> = self
-            .journal
-            .commits
-            .iter()
-            .filter(|(_, row)| over(row))
-            .map(|(transaction, _)| *transaction)
-            .collect();
+        let commits = self.commits.iter().filter(|(_, row)| over(row));
+        let over: Vec<Transaction> = commits.map(|(transaction, _)| *transaction).collect();
         for transaction in over {
-            if let Some(row) = self.journal.commits.remove(&transaction) {
-                self.journal.by_id.remove(&row.commit_id);
-                self.store.add(&row)?;
+            if let Some(row) = self.commits.remove(&transaction) {
+                self.by_id.remove(&row.commit_id);
+                rows.store.add(&row)?;
             }
         }
         Ok(())
     }
 
-    pub(super) fn joined(&mut self, event: &Event, transaction: Transaction) -> Result<(), Error> {
-        let commit_id = self.journal.id(transaction);
-        let syscall_id = self.call_of(event)?;
-        self.store.add(&tables::CommitCall {
+    /// Links a call to the transaction that it changes metadata in.
+    pub fn joined(
+        &mut self,
+        context: &mut Context,
+        event: &Event,
+        transaction: Transaction,
+    ) -> Result<(), Error> {
+        let commit_id = self.id(transaction);
+        let syscall_id = context.call_of(event)?;
+        context.rows.store.add(&tables::CommitCall {
             commit_id,
             syscall_id,
             role: "changed",
@@ -134,13 +137,9 @@ impl Linker {
     }
 
     /// Writes the rows of all commits at the end of the recording.
-    pub(super) fn end_commits(&mut self) -> Result<(), Error> {
-        let mut rows: Vec<tables::Commit> =
-            self.journal.commits.drain().map(|(_, row)| row).collect();
-        rows.sort_unstable_by_key(|row| row.commit_id);
-        for row in rows {
-            self.store.add(&row)?;
-        }
-        Ok(())
+    pub fn end(&mut self, rows: &mut Rows) -> Result<(), Error> {
+        let mut left: Vec<tables::Commit> = self.commits.drain().map(|(_, row)| row).collect();
+        left.sort_unstable_by_key(|row| row.commit_id);
+        left.iter().try_for_each(|row| rows.store.add(row))
     }
 }

@@ -1,6 +1,6 @@
 //! Requests that completed lately: a wait for a request is told after the request is done.
 
-use crate::event::Dev;
+use crate::event::{Dev, Op};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Number of requests that are kept. A wait that is told more completions later has an unknown
@@ -31,7 +31,7 @@ pub struct Run {
 
 /// A request that is done.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct Completed {
     /// `request_id` in the tables.
     pub request: u64,
     /// Device number of the disk.
@@ -41,7 +41,7 @@ pub struct Done {
     /// Number of sectors.
     pub sectors: u64,
     /// Operation, as in the table `requests`.
-    pub op: &'static str,
+    pub op: Op,
     /// Whether it had REQ_SYNC.
     pub sync: bool,
     /// When its first bio was queued.
@@ -63,7 +63,7 @@ pub struct Done {
 /// The requests that completed last.
 #[derive(Debug, Default)]
 pub struct Recent {
-    done: VecDeque<Done>,
+    done: VecDeque<Completed>,
     /// Number of requests that were forgotten, which is the number of the first one in `done`.
     forgotten: u64,
     by_page: BTreeMap<(u64, u64, u64), u64>,
@@ -74,7 +74,7 @@ pub struct Recent {
 
 impl Recent {
     /// Adds a request that is done, and forgets the oldest one.
-    pub fn push(&mut self, done: Done) {
+    pub fn push(&mut self, done: Completed) {
         let number = self.forgotten + self.done.len() as u64;
         for run in &done.runs {
             self.by_page
@@ -103,7 +103,7 @@ impl Recent {
 
     /// The request that a waiter for this page had to wait for, if it was done after `since_ns`. If
     /// the page's bio was cut into several requests, it is the last of these.
-    pub fn awaited_with_page(&self, file: u64, index: u64, since_ns: u64) -> Option<&Done> {
+    pub fn awaited_with_page(&self, file: u64, index: u64, since_ns: u64) -> Option<&Completed> {
         let done = self.with_page(file, index)?;
         let run = done
             .runs
@@ -118,7 +118,7 @@ impl Recent {
     }
 
     /// The last request with this page.
-    fn with_page(&self, file: u64, index: u64) -> Option<&Done> {
+    fn with_page(&self, file: u64, index: u64) -> Option<&Completed> {
         let from = (file, index.saturating_sub(LONGEST_PAGES), 0);
         let near = self.by_page.range(from..=(file, index, u64::MAX)).rev();
         let covers = near.filter(|((_, start, _), pages)| start + **pages > index);
@@ -129,7 +129,7 @@ impl Recent {
     }
 
     /// The last request with this sector that was done after `since_ns`.
-    pub fn with_sector(&self, dev: Dev, sector: u64, since_ns: u64) -> Option<&Done> {
+    pub fn with_sector(&self, dev: Dev, sector: u64, since_ns: u64) -> Option<&Completed> {
         let from = (dev, sector.saturating_sub(LONGEST_SECTORS), 0);
         let near = self.by_sector.range(from..=(dev, sector, u64::MAX)).rev();
         let covers = near.filter(|((_, start, _), sectors)| start + **sectors > sector);
@@ -141,25 +141,15 @@ impl Recent {
     }
 
     /// The last request that this task submitted and that was done after `since_ns`.
-    pub fn submitted_by(&self, task: u64, since_ns: u64) -> Option<&Done> {
-        let after = self
-            .done
-            .iter()
-            .rev()
-            .take_while(|done| done.completed_ns >= since_ns);
-        after
+    pub fn submitted_by(&self, task: u64, since_ns: u64) -> Option<&Completed> {
+        self.since(since_ns)
             .take(LOOKED_BACK)
             .find(|done| done.submitter == Some(task))
     }
 
     /// The last request with pages of this file that was done between two moments.
-    pub fn with_file(&self, file: u64, from_ns: u64, to_ns: u64) -> Option<&Done> {
-        let after = self
-            .done
-            .iter()
-            .rev()
-            .take_while(|done| done.completed_ns >= from_ns);
-        after
+    pub fn with_file(&self, file: u64, from_ns: u64, to_ns: u64) -> Option<&Completed> {
+        self.since(from_ns)
             .take(LOOKED_BACK)
             .filter(|done| done.completed_ns <= to_ns)
             .find(|done| done.runs.iter().any(|run| run.file == file))
@@ -168,28 +158,18 @@ impl Recent {
     /// `request_id` of the request that wrote this page and was queued after `since_ns`.
     pub fn written_since(&self, file: u64, index: u64, since_ns: u64) -> Option<u64> {
         let done = self.with_page(file, index)?;
-        (done.op == "write" && done.queued_ns >= since_ns).then_some(done.request)
+        (done.op == Op::Write && done.queued_ns >= since_ns).then_some(done.request)
     }
 
     /// Whether this request was done after `since_ns`.
     pub fn was_done_since(&self, request: u64, since_ns: u64) -> bool {
-        let after = self
-            .done
-            .iter()
-            .rev()
-            .take_while(|done| done.completed_ns >= since_ns);
-        after.take(REMEMBERED).any(|done| done.request == request)
+        self.since(since_ns).any(|done| done.request == request)
     }
 
     /// The task other than `not` that the device worked for longest from `begin_ns` to `end_ns`.
     pub fn busiest(&self, dev: Option<Dev>, not: u64, begin_ns: u64, end_ns: u64) -> Option<u64> {
         let mut by_task: HashMap<u64, u64> = HashMap::new();
-        let near = self
-            .done
-            .iter()
-            .rev()
-            .take_while(|done| done.completed_ns >= begin_ns);
-        for done in near.take(LOOKED_BACK) {
+        for done in self.since(begin_ns).take(LOOKED_BACK) {
             let Some(task) = done.origin.filter(|task| *task != not) else {
                 continue;
             };
@@ -207,7 +187,13 @@ impl Recent {
             .map(|(task, _)| task)
     }
 
-    fn at(&self, number: u64) -> Option<&Done> {
+    /// The requests that were done after `since_ns`, the last first.
+    fn since(&self, since_ns: u64) -> impl Iterator<Item = &Completed> {
+        let last_first = self.done.iter().rev();
+        last_first.take_while(move |done| done.completed_ns >= since_ns)
+    }
+
+    fn at(&self, number: u64) -> Option<&Completed> {
         self.done.get(number.checked_sub(self.forgotten)? as usize)
     }
 }

@@ -31,7 +31,7 @@ pub enum Map {
     /// Pages that were taken for writeback, until their request is complete.
     Taken(u8),
     /// Pages that were read from the device and not used yet.
-    Brought,
+    Fetched,
 }
 
 /// A range of bytes of a file with its mark.
@@ -45,10 +45,38 @@ pub struct Piece {
     pub mark: Mark,
 }
 
+impl Piece {
+    /// A piece of these bytes.
+    pub fn new(bytes: &Range<u64>, mark: Mark) -> Piece {
+        Piece {
+            start: bytes.start,
+            end: bytes.end,
+            mark,
+        }
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> Range<u64> {
+        self.start..self.end
+    }
+
+    /// The same piece, taken for writeback at `taken_ns`; see [`Mark::taken_ns`].
+    pub fn taken(mut self, taken_ns: u64) -> Piece {
+        self.mark.taken_ns = taken_ns;
+        self
+    }
+
+    /// The same piece, carried by this request.
+    pub fn carried_by(mut self, request: u64) -> Piece {
+        self.mark.request = request;
+        self
+    }
+}
+
 /// Value of [`Mark::taken_ns`] for pieces that must have been taken.
 pub const ASSUMED: u64 = u64::MAX;
 /// Value of [`Mark::taken_ns`] for pieces whose dirtying was not told yet.
-pub const UNTOLD: u64 = 1;
+pub const UNREPORTED: u64 = 1;
 
 /// The call and the request of a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +92,7 @@ pub struct Mark {
     /// When it was taken for writeback, in nanoseconds.
     ///
     /// 0 is not yet. [`ASSUMED`] is for pieces that became dirty anew, so they must have been
-    /// taken, although the event has not come. [`UNTOLD`] is for pieces that are dirty because a
+    /// taken, although the event has not come. [`UNREPORTED`] is for pieces that are dirty because a
     /// call wrote them, although the event has not come.
     pub taken_ns: u64,
 }
@@ -95,11 +123,7 @@ impl Region {
         first
             .into_iter()
             .chain(self.pieces.range(range.start..range.end.max(range.start)))
-            .map(|(start, (end, mark))| Piece {
-                start: *start,
-                end: *end,
-                mark: *mark,
-            })
+            .map(|(start, (end, mark))| Piece::new(&(*start..*end), *mark))
     }
 }
 
@@ -198,6 +222,20 @@ impl Regions {
         Ok(found)
     }
 
+    /// The pieces in `range` of all layers of `map`, cut to it.
+    pub fn find_all(
+        &mut self,
+        map: fn(u8) -> Map,
+        file: u64,
+        range: &Range<u64>,
+    ) -> Result<Vec<Piece>, Error> {
+        let mut found = Vec::new();
+        for layer in 0..self.layers {
+            found.extend(self.find(map(layer), file, range.clone())?);
+        }
+        Ok(found)
+    }
+
     /// The files with a piece in this map.
     pub fn files(&self, map: Map) -> BTreeSet<u64> {
         let hot = self.hot.keys().filter(|key| key.map == map);
@@ -259,12 +297,8 @@ impl Regions {
             )?
             .execute(place)?;
         for piece in bytes.unwrap_or_default().chunks_exact(ENCODED_BYTES) {
-            let mut numbers = piece.chunks_exact(8).map(|bytes| {
-                bytes
-                    .iter()
-                    .rev()
-                    .fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
-            });
+            let (numbers, _) = piece.as_chunks();
+            let mut numbers = numbers.iter().map(|bytes| u64::from_le_bytes(*bytes));
             let mut next = || numbers.next().unwrap_or_default();
             let (start, end) = (next(), next());
             let mark = Mark {
@@ -305,7 +339,7 @@ impl Regions {
                 continue;
             };
             self.hot_bytes -= region.bytes();
-            if key.map == Map::Brought && self.cold.len() >= COLD_FETCHED_AT_MOST {
+            if key.map == Map::Fetched && self.cold.len() >= COLD_FETCHED_AT_MOST {
                 continue;
             }
             let (map, layer) = number(key.map);
@@ -329,14 +363,9 @@ impl Regions {
 fn encode(region: &Region) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(region.pieces.len() * ENCODED_BYTES);
     for (start, (end, mark)) in &region.pieces {
-        let Mark {
-            call,
-            task,
-            time_ns,
-            request,
-            taken_ns,
-        } = *mark;
-        for number in [*start, *end, call, task, time_ns, request, taken_ns] {
+        let of_call = [mark.call, mark.task, mark.time_ns];
+        let numbers = [*start, *end].into_iter().chain(of_call);
+        for number in numbers.chain([mark.request, mark.taken_ns]) {
             bytes.extend(number.to_le_bytes());
         }
     }
@@ -347,7 +376,7 @@ fn number(map: Map) -> (u8, u8) {
     match map {
         Map::Live(layer) => (0, layer),
         Map::Taken(layer) => (1, layer),
-        Map::Brought => (2, 0),
+        Map::Fetched => (2, 0),
     }
 }
 
@@ -376,11 +405,8 @@ fn add(region: &mut Region, start: u64, end: u64, mark: Mark) {
 
 /// Appends the part of `piece` in `range`; extends the last piece if it adjoins.
 fn push(pieces: &mut Vec<Piece>, piece: Piece, range: &Range<u64>) {
-    let piece = Piece {
-        start: piece.start.max(range.start),
-        end: piece.end.min(range.end),
-        mark: piece.mark,
-    };
+    let inside = piece.start.max(range.start)..piece.end.min(range.end);
+    let piece = Piece::new(&inside, piece.mark);
     match pieces.last_mut() {
         Some(last) if last.end == piece.start && last.mark == piece.mark => last.end = piece.end,
         _ => pieces.push(piece),
@@ -416,8 +442,8 @@ mod tests {
     fn a_piece_over_many_regions_is_one_to_whoever_asks() {
         let mut regions = Regions::new(1 << 20);
         let long = piece(5, 3 * REGION_BYTES + 5, 9);
-        regions.insert(Map::Brought, 1, long).unwrap();
-        assert_eq!(regions.cut(Map::Brought, 1, 0..u64::MAX).unwrap(), [long]);
+        regions.insert(Map::Fetched, 1, long).unwrap();
+        assert_eq!(regions.cut(Map::Fetched, 1, 0..u64::MAX).unwrap(), [long]);
         assert_eq!(regions.hot_bytes, 0);
     }
 

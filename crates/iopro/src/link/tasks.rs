@@ -1,13 +1,54 @@
 //! Threads: the task that a thread id means now, and whether it is in the foreground.
 
-use super::Foreground;
 use crate::event::ThreadInfo;
+use crate::recording::Target;
 use crate::store::{Error, Store};
 use crate::tables;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Number of ended tasks that are kept.
 const REMEMBERED: usize = 256;
+
+/// Tasks whose waiting is of interest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Foreground {
+    /// All tasks but the kernel's threads.
+    Everybody,
+    /// The process with this id, and its children.
+    Process(u32),
+    /// Processes or threads with this name.
+    Name(String),
+    /// Cgroup with this path, and those below it.
+    Cgroup(String),
+}
+
+impl Foreground {
+    /// Parses a user's argument: a process id, a cgroup's path, or a name.
+    pub fn named(name: &str) -> Foreground {
+        match name.parse() {
+            Ok(process) => Foreground::Process(process),
+            Err(_) if name.starts_with('/') => Foreground::Cgroup(name.to_owned()),
+            Err(_) => Foreground::Name(name.to_owned()),
+        }
+    }
+
+    /// The foreground of the recording's own target.
+    pub fn of(target: &Target) -> Foreground {
+        match target {
+            Target::System => Foreground::Everybody,
+            Target::Process { pid } | Target::Command { pid, .. } => Foreground::Process(*pid),
+            Target::Cgroup { path, .. } => Foreground::Cgroup(path.clone()),
+        }
+    }
+
+    fn is_cgroup(&self, path: &str) -> bool {
+        let Foreground::Cgroup(wanted) = self else {
+            return false;
+        };
+        let below = path.strip_prefix(wanted.trim_end_matches('/'));
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    }
+}
 
 /// A thread during its life.
 #[derive(Clone, Debug)]
@@ -64,12 +105,7 @@ impl Tasks {
             let info = ThreadInfo {
                 thread,
                 process: thread,
-                parent: 0,
-                start_ns: 0,
-                cgroup: 0,
-                name: String::new(),
-                process_name: String::new(),
-                kernel: false,
+                ..ThreadInfo::default()
             };
             self.told(&info, store)?;
         }

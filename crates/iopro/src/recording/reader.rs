@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
+use sys::PathError;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// A program writes an event at most this long after the event's time, unless it was kept from
@@ -29,11 +30,7 @@ pub struct Reader<R> {
 impl Reader<BufReader<File>> {
     /// Opens the recording at `path` and reads its header.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::File {
-            path: path.to_owned(),
-            source,
-        };
-        let file = File::open(path).map_err(failed)?;
+        let file = File::open(path).map_err(PathError::of("access", path))?;
         Reader::new(BufReader::with_capacity(1 << 18, file), path)
     }
 }
@@ -50,10 +47,7 @@ impl<R: Read> Reader<R> {
                 path: path.to_owned(),
                 frontrow,
             }),
-            Err(source) => Err(Error::File {
-                path: path.to_owned(),
-                source,
-            }),
+            Err(source) => Err(PathError::of("access", path)(source).into()),
         }
     }
 

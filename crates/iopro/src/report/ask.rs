@@ -163,12 +163,10 @@ fn waiting(database: &Connection, whose: &str, begin_ns: u64) -> Result<Waiting,
              {WAITS} WHERE {whose} GROUP BY class ORDER BY 3 DESC"
         ),
         |row| {
-            let class: String = row.get(0)?;
+            let class: wait::Class = row.get(0)?;
             Ok(Class {
-                words: wait::Class::named(&class)
-                    .map_or("", wait::Class::words)
-                    .to_owned(),
                 class,
+                words: class.words(),
                 waits: row.get(1)?,
                 total_ns: row.get(2)?,
                 longest_ns: row.get(3)?,

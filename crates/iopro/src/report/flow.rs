@@ -135,6 +135,7 @@ fn owners_of_requests(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Op;
     use crate::store::Store;
     use crate::tables::{File, Request, Segment};
 
@@ -161,7 +162,7 @@ mod tests {
                 queued_ns: Some(queued_ns),
                 issued_ns,
                 completed_ns,
-                op: "write",
+                op: Op::Write,
                 bytes: 4096,
                 ..Request::default()
             };

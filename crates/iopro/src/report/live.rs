@@ -7,6 +7,7 @@ use crate::store::{Error, Store};
 use serde::Serialize;
 use std::io;
 use std::path::Path;
+use sys::PathError;
 
 /// What ended in one interval, and the calls that go on at its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -67,10 +68,7 @@ pub fn watch(
     };
     let mut known_until_ns = header.begin_ns;
     for step in steps {
-        let step = step.map_err(|source| Error::File {
-            path: path.to_owned(),
-            source,
-        })?;
+        let step = step.map_err(PathError::of("access", path))?;
         let now_ns = match &step {
             Step::Event(event) => event.time_ns,
             Step::Until(now_ns) => *now_ns,

@@ -1,7 +1,6 @@
 //! Sentences of the report.
 
 use super::{Class, Count, Direction, Frame, Report, Top, UnderWay, Waiting, linked_share};
-use crate::wait;
 use record::number;
 
 /// A time in nanoseconds with the unit that suits its size.
@@ -115,8 +114,7 @@ fn reason(waiting: &Waiting, class: &Class) -> Option<String> {
     if let Some(other) = &most.other {
         text.push_str(&format!(", because of {}", name(other)));
     }
-    let cause = most.cause.as_deref().and_then(wait::Class::named);
-    if let Some(cause) = cause {
+    if let Some(cause) = most.cause {
         text.push_str(&format!(", which itself waited {}", cause.words()));
     }
     text.push('.');
@@ -169,7 +167,7 @@ fn call_of(top: &Top) -> String {
 
 /// The class of waits, their cause, and the task at the other end.
 pub fn why(top: &Top) -> String {
-    let mut text = top.class.clone();
+    let mut text = top.class.to_string();
     if let Some(cause) = &top.cause {
         text.push_str(&format!(" caused by {cause}"));
     }

@@ -1,14 +1,14 @@
-//! Somebody's command, and the files that it leaves.
+//! A user's command in a guest, and its output files.
 
 use super::{MOUNT_POINT, Outcome};
-use crate::parcel::{self, Item};
+use crate::outbox::{self, Item};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// What is put here goes to the host.
+/// Directory whose files are sent to the host.
 pub const OUT: &str = "/out";
 
 /// Runs `command` where the device is mounted, and sends what it said and left.
@@ -24,7 +24,7 @@ pub fn run(command: &[String]) -> Outcome<()> {
         .current_dir(MOUNT_POINT)
         .env("PATH", "/bin")
         .env("HOME", "/tmp")
-        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries)
+        .env("LD_LIBRARY_PATH", sys::arch::NATIVE.libraries)
         .stdin(Stdio::null())
         .stdout(stream("stdout")?)
         .stderr(stream("stderr")?)
@@ -37,10 +37,10 @@ pub fn run(command: &[String]) -> Outcome<()> {
     send_items(&items)
 }
 
-/// Gives files to the host.
+/// Sends files to the host through the outbox.
 pub fn send_items(items: &[Item]) -> Outcome<()> {
-    let parcel = parcel::pack(items)?;
-    send(&parcel).map_err(|error| format!("it cannot send its files: {error}"))
+    let outbox = outbox::pack(items)?;
+    send(&outbox).map_err(|error| format!("it cannot send its files: {error}"))
 }
 
 fn said(status: ExitStatus) -> String {
@@ -65,19 +65,19 @@ fn collect(root: &Path, dir: &Path, items: &mut Vec<Item>) -> io::Result<()> {
     Ok(())
 }
 
-fn send(parcel: &[u8]) -> io::Result<()> {
+fn send(outbox: &[u8]) -> io::Result<()> {
     let device = shared_memory()?;
-    // Memory behind a PCI device answers only when the device is enabled.
+    // The memory of a PCI device responds only while the device is enabled.
     fs::write(device.join("enable"), "1")?;
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .open(device.join("resource2"))?;
-    // SAFETY: a new mapping of a file that is as long as a parcel may be.
+    // SAFETY: a new mapping of a file that is as long as an outbox may be.
     let memory = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
-            parcel::BYTES,
+            outbox::BYTES,
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_SHARED,
             file.as_raw_fd(),
@@ -87,17 +87,17 @@ fn send(parcel: &[u8]) -> io::Result<()> {
     if memory == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the mapping is at least as long as the parcel, and nobody in the
+    // SAFETY: the mapping is at least as long as the outbox, and nobody in the
     // guest reads it.
     unsafe {
-        std::ptr::copy_nonoverlapping(parcel.as_ptr(), memory.cast(), parcel.len());
-        libc::munmap(memory, parcel::BYTES);
+        std::ptr::copy_nonoverlapping(outbox.as_ptr(), memory.cast(), outbox.len());
+        libc::munmap(memory, outbox::BYTES);
     }
     Ok(())
 }
 
 fn shared_memory() -> io::Result<PathBuf> {
-    let (vendor, device) = parcel::PCI_ID;
+    let (vendor, device) = outbox::PCI_ID;
     for entry in fs::read_dir("/sys/bus/pci/devices")? {
         let path = entry?.path();
         let is = |file: &str, id: &str| {

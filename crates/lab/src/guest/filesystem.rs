@@ -21,13 +21,13 @@ pub fn renew(spec: &GuestSpec, device: &Path) -> Outcome<()> {
 
 fn load(device: &Path, image: &str) -> io::Result<()> {
     let device = OpenOptions::new().write(true).open(device)?;
-    device::load_image(&device, &fs::read(image)?)
+    sys::device::load_image(&device, &fs::read(image)?)
 }
 
 fn discard_all(path: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     let bytes = file.seek(SeekFrom::End(0))?;
-    device::discard(&file, 0, bytes)
+    sys::device::discard(&file, 0, bytes)
 }
 
 /// Makes an ext4 with Debian's defaults, which mke2fs has built in and uses where
@@ -43,7 +43,7 @@ pub fn make(device: &Path, seed: u64) -> Outcome<()> {
             "nodiscard,lazy_itable_init=1,lazy_journal_init=1,hash_seed={uuid}"
         ))
         .arg(device)
-        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries)
+        .env("LD_LIBRARY_PATH", sys::arch::NATIVE.libraries)
         .output()
         .map_err(|error| format!("it has no mke2fs: {error}"))?;
     if output.status.success() {

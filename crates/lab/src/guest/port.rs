@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 
-const PATH: &str = arch::NATIVE.machine.port;
+const PATH: &str = sys::arch::NATIVE.machine.port;
 
 /// The second serial port; several threads may send.
 pub struct Port {

@@ -6,34 +6,22 @@ use iopro::link;
 use iopro::recording::Reader;
 use iopro::report::{Layer, layers_of_files};
 use iopro::store::Store;
-use record::summary::IDLE;
 use record::{GuestSpec, Row, Run};
 use std::fs;
 use std::path::Path;
 use workload::Measurement;
 
-/// The load that is iopro, recording; after another's name and `-` it is beside that one.
-const LOAD: &str = "recorded";
-
 const RECORDING: &str = "/tmp/load.iopro";
-
-/// What runs besides while iopro records; `None` if it does not.
-pub fn beside(load: &str) -> Option<&str> {
-    match load.strip_suffix(LOAD)? {
-        "" => Some(IDLE),
-        other => other.strip_suffix('-'),
-    }
-}
 
 /// Whether all of the run is recorded, for where its calls spend their time.
 pub fn tells_layers(run: &Run) -> bool {
-    run.workload == "pieces"
+    run.workload.name == "pieces"
 }
 
-/// The run under `load` alone.
-pub fn without(run: &Run, load: &str) -> Run {
+/// The run without iopro.
+pub fn without(run: &Run) -> Run {
     Run {
-        load: load.to_owned(),
+        load: run.load.unrecorded(),
         ..run.clone()
     }
 }
@@ -41,7 +29,7 @@ pub fn without(run: &Run, load: &str) -> Run {
 /// The rows as `run`'s.
 pub fn called(mut rows: Vec<Row>, run: &Run) -> Vec<Row> {
     for row in &mut rows {
-        row.load.clone_from(&run.load);
+        row.load = run.load.to_string();
     }
     rows
 }
@@ -72,19 +60,19 @@ pub fn finish<T>(recording: Background, ask: impl FnOnce(&Store) -> Outcome<T>) 
 /// As any run is measured, but all of it recorded, preparation too.
 pub fn measure(
     spec: &GuestSpec,
-    (run, load): (&Run, &str),
+    run: &Run,
     place: (&Path, Option<&Path>),
     listener: &mut dyn Listener,
 ) -> Outcome<Vec<Row>> {
     let recording = start()?;
-    let rows = measure_run(spec, &without(run, load), place, listener);
+    let rows = measure_run(spec, &without(run), place, listener);
     let layers = finish(recording, |linked| layers(linked, spec, run))?;
     let mut rows = called(rows?, run);
     rows.extend(layers);
     Ok(rows)
 }
 
-/// What the recorded reads of each file spent in each layer.
+/// Time of the recorded reads in each layer, by file.
 fn layers(linked: &Store, spec: &GuestSpec, run: &Run) -> Outcome<Vec<Row>> {
     let files = layers_of_files(linked, "pread64").map_err(|error| error.to_string())?;
     let of_layer = |path: &str, layer: &Layer| {

@@ -1,22 +1,21 @@
-//! What lies in the queue and in the device while a run is measured, of the foreground and of
-//! what is behind it, over time: figure 46 of the dissertation ("002", 6.2.2). iopro records the
-//! measured part, and who owns a request is told by the file that its pages are of, which holds
-//! for asynchronous writes too and under every policy.
+//! Bytes in the queue and in the device during a run, over time, for foreground and background:
+//! figure 46 of the dissertation ("002", 6.2.2). iopro records the measured part. The file of a
+//! request's pages decides its owner, which holds for writeback by kworker, too.
 
 use super::{Listener, Outcome, recorded};
-use crate::counters::Watch;
 use iopro::capture::{Background, clock_ns};
 use iopro::report::{Flow, flows};
 use record::{Run, Series};
 use std::ops::Range;
+use workload::Watch;
 use workload::{Measurement, Observer};
 
-/// One value of a series; longer where there would be more than [`VALUES`] of them.
+/// Interval of a series' values; longer if there would be more than [`VALUES`].
 const INTERVAL_NS: u64 = 10_000_000;
 const VALUES: u64 = 600;
 
-/// Whose requests are told apart, and where the workload keeps their files; the rest is the
-/// system's: journal, tables, discards.
+/// Owners of requests, and the paths of their files. The rest belongs to the system: journal,
+/// tables, discards.
 const OWNERS: [(&str, &str); 2] = [
     ("foreground", "/foreground/"),
     ("background", "/background"),

@@ -1,11 +1,9 @@
-//! A phone's block trace on the bare device, by `frontrow replay` as a user calls it: the threads
-//! in front alone, or beside what the others did, each in a cgroup of its own where the policy
-//! has some.
+//! A phone's block trace on the bare device, played by `frontrow-lab replay`: the foreground threads
+//! alone, or beside all other threads, each part in a cgroup of its own if the policy has cgroups.
 
-use super::held::Held;
-use super::{Outcome, filesystem, restart_policy, row, write};
+use super::active_policy::ActivePolicy;
+use super::{Outcome, drop_caches, filesystem, restart_policy, row};
 use crate::image::TRACE_PATH;
-use record::summary::IDLE;
 use record::{GuestSpec, Row, Run, TracePart};
 use replay::{OnFile, Times};
 use serde::Deserialize;
@@ -14,41 +12,49 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use workload::Measurement;
 
-/// The load that is the rest of the trace.
-const BEHIND: &str = "behind";
-
-/// What `frontrow replay --front … --json` says.
+/// Output of `frontrow-lab replay --front … --json`.
 #[derive(Deserialize)]
-struct Said {
-    front: OnFile,
-    behind: Option<OnFile>,
+struct Report {
+    #[serde(rename = "front")]
+    foreground: OnFile,
+    #[serde(rename = "behind")]
+    background: Option<OnFile>,
 }
 
 pub fn one_run(spec: &GuestSpec, part: &TracePart, run: &Run) -> Outcome<Vec<Row>> {
-    let alone = match (run.workload.as_str(), run.load.as_str()) {
-        ("trace", IDLE) => true,
-        ("trace", BEHIND) => false,
-        _ => return Err(format!("beside a trace there is only the load {BEHIND}")),
-    };
+    let alone = run.load.is_idle();
+    if run.workload.name != "trace" || !alone && !run.load.is_rest_of_trace() {
+        return Err("a trace runs alone or beside its own other threads (load behind)".to_owned());
+    }
     let device = PathBuf::from(format!("/dev/{}", spec.device));
-    write("/proc/sys/vm/drop_caches", "3")?;
+    drop_caches()?;
     filesystem::renew(spec, &device)?;
     restart_policy(spec)?;
-    let held = Held::of_policy(spec, 1)?;
-    let said = replay(part, alone, &device, held.as_ref());
-    if let Some(held) = held {
-        held.release()?;
+    let active = ActivePolicy::of_policy(spec, 1)?;
+    let report = replay(part, alone, &device, active.as_ref());
+    if let Some(active) = active {
+        active.release()?;
     }
-    let said = said?;
-    let mut figures = of_ground("front", &said.front);
-    figures.extend(said.behind.iter().flat_map(|it| of_ground("behind", it)));
+    let report = report?;
+    let mut figures = of_role("front", &report.foreground);
+    figures.extend(
+        report
+            .background
+            .iter()
+            .flat_map(|it| of_role("behind", it)),
+    );
     let rows = figures.into_iter().map(|it| row(spec, run, it));
     Ok(rows.collect())
 }
 
-fn replay(part: &TracePart, alone: bool, device: &Path, held: Option<&Held>) -> Outcome<Said> {
+fn replay(
+    part: &TracePart,
+    alone: bool,
+    device: &Path,
+    active: Option<&ActivePolicy>,
+) -> Outcome<Report> {
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("frontrow").args(["replay", TRACE_PATH]);
+    command.arg0("frontrow-lab").args(["replay", TRACE_PATH]);
     command.arg("--onto").arg(device);
     command.args(["--overwrite", "--prepare", "--pace", "mixed", "--json"]);
     for (option, value) in [
@@ -62,30 +68,30 @@ fn replay(part: &TracePart, alone: bool, device: &Path, held: Option<&Held>) -> 
     if alone {
         command.arg("--alone");
     }
-    if let Some(held) = held {
-        command.arg("--front-cgroup").arg(held.front());
+    if let Some(active) = active {
+        command.arg("--front-cgroup").arg(active.foreground());
     }
-    if let (Some(behind), false) = (held.and_then(|it| it.behind().first()), alone) {
-        command.arg("--behind-cgroup").arg(behind);
+    if let (Some(background), false) = (active.and_then(|it| it.background().first()), alone) {
+        command.arg("--behind-cgroup").arg(background);
     }
     let output = command
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| format!("it cannot start frontrow replay: {error}"))?;
+        .map_err(|error| format!("it cannot start frontrow-lab replay: {error}"))?;
     match output.status.success() {
         true => serde_json::from_slice(&output.stdout)
-            .map_err(|error| format!("what frontrow replay says is damaged: {error}")),
+            .map_err(|error| format!("the output of frontrow-lab replay is damaged: {error}")),
         false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
     }
 }
 
-fn of_ground(ground: &str, result: &OnFile) -> Vec<Measurement> {
+fn of_role(role: &str, result: &OnFile) -> Vec<Measurement> {
     let mut figures = vec![milliseconds(
-        format!("{ground}_elapsed_ms"),
+        format!("{role}_elapsed_ms"),
         result.elapsed_ns as f64,
     )];
     for (kind, times) in result.times.iter() {
-        figures.extend(of_kind(&format!("{ground}_{kind}"), times));
+        figures.extend(of_kind(&format!("{role}_{kind}"), times));
     }
     figures
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use sys::memory::entry_bytes;
 
 /// Loading stops when less than one part in this many of memory is available (`MemAvailable`). At
 /// about this point the kernel begins to reclaim memory in use.
@@ -29,16 +30,7 @@ impl Watch {
 }
 
 fn is_short(text: &str) -> io::Result<bool> {
-    Ok(field(text, "MemAvailable:")? < field(text, "MemTotal:")? / SPARE)
-}
-
-fn field(text: &str, name: &str) -> io::Result<u64> {
-    text.lines()
-        .find_map(|line| {
-            let number = line.strip_prefix(name)?.split_whitespace().next()?;
-            number.parse().ok()
-        })
-        .ok_or_else(|| io::Error::other(format!("/proc/meminfo has no {name}")))
+    Ok(entry_bytes(text, "MemAvailable")? < entry_bytes(text, "MemTotal")? / SPARE)
 }
 
 #[cfg(test)]

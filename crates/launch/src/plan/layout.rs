@@ -97,7 +97,7 @@ impl Request {
 
 /// The working set on one device, and what else can be read of it.
 #[derive(Clone, Debug, Default)]
-pub struct Ground {
+pub struct DevicePieces {
     /// Pieces of the working set, in any order.
     pub pieces: Vec<Piece>,
     /// All pieces of the working set's files. Padding in them can be read with the rights that the
@@ -107,15 +107,15 @@ pub struct Ground {
     pub readable: bool,
 }
 
-/// The requests that read the pieces of `ground`, in the device's order.
-pub fn layout(mut ground: Ground, joining: &Joining) -> Vec<Request> {
+/// Requests that read the working set's pieces, in the device's order.
+pub fn layout(mut on_device: DevicePieces, joining: &Joining) -> Vec<Request> {
     let order = |piece: &Piece| (piece.device_bytes, piece.place.file, piece.place.file_bytes);
-    ground.pieces.retain(|piece| piece.length_bytes > 0);
-    ground.pieces.sort_by_key(order);
-    ground.owned.sort_by_key(order);
+    on_device.pieces.retain(|piece| piece.length_bytes > 0);
+    on_device.pieces.sort_by_key(order);
+    on_device.owned.sort_by_key(order);
     let mut parts: Vec<Vec<Part>> = Vec::new();
     let mut chunks: Vec<Chunk> = Vec::new();
-    for piece in &ground.pieces {
+    for piece in &on_device.pieces {
         let part = Part {
             device_bytes: piece.device_bytes,
             length_bytes: piece.length_bytes,
@@ -140,7 +140,7 @@ pub fn layout(mut ground: Ground, joining: &Joining) -> Vec<Request> {
     match joining {
         Joining::Merge => parts.into_iter().map(|parts| Request { parts }).collect(),
         Joining::Pad { latency, most } => {
-            let gaps = gaps(&chunks, &ground);
+            let gaps = gaps(&chunks, &on_device);
             let lists = split(&chunks, &gaps);
             let bytes = chunks.iter().map(|it| it.end_bytes - it.begin_bytes).sum();
             let found = budget::within(budget::part(bytes, *most), &lists, latency);
@@ -150,14 +150,14 @@ pub fn layout(mut ground: Ground, joining: &Joining) -> Vec<Request> {
 }
 
 /// Parts that read the gap after each chunk. `None` for a gap that cannot be read or is too long.
-fn gaps(chunks: &[Chunk], ground: &Ground) -> Vec<Option<Vec<Part>>> {
-    let mut owned = ground.owned.as_slice();
+fn gaps(chunks: &[Chunk], on_device: &DevicePieces) -> Vec<Option<Vec<Part>>> {
+    let mut owned = on_device.owned.as_slice();
     let of_pair = |pair: &[Chunk]| {
         let gap = pair[0].end_bytes..pair[1].begin_bytes;
         let passed = owned.partition_point(|it| it.end_bytes() <= gap.start);
         owned = &owned[passed..];
         match gap.end - gap.start <= LONGEST_GAP_BYTES {
-            true => fill(gap, owned, ground.readable),
+            true => fill(gap, owned, on_device.readable),
             false => None,
         }
     };

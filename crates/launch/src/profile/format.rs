@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
                 .checked_add(gap)
                 .and_then(|first| first.checked_add(count))
                 .filter(|&end| end <= file_pages)
-                .ok_or(Error::Nonsense("a page is behind the end of its file"))?;
+                .ok_or(Error::Nonsense("a page is beyond the end of its file"))?;
             *left = left
                 .checked_sub(count)
                 .ok_or(Error::Nonsense("it has more pages than memory can have"))?;

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use sys::PathError;
 
 /// Largest size of a profile's file; profiles are far smaller.
 const LIMIT_BYTES: u64 = 64 << 20;
@@ -41,13 +42,8 @@ pub enum StoreError {
         source: Error,
     },
     /// The profile or the directory could not be read or written.
-    #[error("cannot access {path}: {source}")]
-    File {
-        /// Path of the profile or its directory.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] PathError),
 }
 
 /// A directory of profiles.
@@ -100,10 +96,7 @@ impl Store {
                 path: path.clone(),
                 name: name.to_owned(),
             },
-            _ => StoreError::File {
-                path: path.clone(),
-                source,
-            },
+            _ => PathError::of("access", &path)(source).into(),
         };
         // The open must not block if a pipe or a terminal lies at the path.
         let file = OpenOptions::new()
@@ -128,11 +121,8 @@ impl Store {
     /// [`StoreError`].
     pub fn write(&self, name: &str, profile: &Profile) -> Result<PathBuf, StoreError> {
         let path = self.path(name)?;
-        let failed = |source| StoreError::File {
-            path: path.clone(),
-            source,
-        };
-        fs::create_dir_all(&self.directory).map_err(failed)?;
+        let failed = PathError::of("access", &path);
+        fs::create_dir_all(&self.directory).map_err(&failed)?;
         write_durably(&self.directory, &path, &profile.encode()).map_err(failed)?;
         Ok(path)
     }
@@ -145,8 +135,7 @@ fn absolute(name: &str) -> Option<PathBuf> {
 
 /// The user's home directory; a system service has root's rights and no HOME.
 fn home() -> Option<PathBuf> {
-    // SAFETY: has no arguments and cannot fail.
-    let is_root = unsafe { libc::geteuid() } == 0;
+    let is_root = rustix::process::geteuid().is_root();
     absolute("HOME").or_else(|| is_root.then(|| PathBuf::from("/root")))
 }
 
@@ -165,8 +154,7 @@ fn write_durably(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> 
 /// caller's rights.
 fn is_own(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
-    // SAFETY: has no arguments and cannot fail.
-    let user = unsafe { libc::geteuid() };
+    let user = rustix::process::geteuid().as_raw();
     let trusted = metadata.uid() == 0 || metadata.uid() == user;
     Ok(metadata.is_file() && trusted && metadata.mode() & 0o022 == 0)
 }

@@ -3,7 +3,7 @@
 use super::chart::{self, Bar, Card};
 use super::series;
 use crate::summary::{Figure, Summary};
-use crate::{policy, title};
+use crate::title;
 use maud::{Markup, html};
 
 const RATE: &str = "background_mb_s";
@@ -43,7 +43,7 @@ fn cards(summary: &Summary, figures: &[&Figure]) -> Vec<Card> {
             let value = summary.cell(figure, name)?.mean();
             Some(Bar {
                 name: name.clone(),
-                class: series::class(name, &summary.policies),
+                class: series::class(name, summary),
                 value,
                 text: figure.text(value),
             })
@@ -60,7 +60,7 @@ fn cards(summary: &Summary, figures: &[&Figure]) -> Vec<Card> {
 /// Policies that are not ablations.
 fn whole(summary: &Summary) -> impl Iterator<Item = &String> {
     let policies = summary.policies.iter();
-    policies.filter(|name| !policy::is_ablation(name))
+    policies.filter(|name| !summary.is_ablation(name))
 }
 
 fn table(summary: &Summary, figures: &[&Figure]) -> Markup {

@@ -5,7 +5,7 @@ use super::axis::LogAxis;
 use super::chart::WIDTH;
 use super::{at, series};
 use crate::summary::{Figure, Summary};
-use crate::{Histogram, metric, number, policy, title};
+use crate::{Histogram, metric, number, title};
 use maud::{Markup, html};
 
 const LEFT: f64 = 52.0;
@@ -44,7 +44,9 @@ pub fn section(summary: &Summary) -> Option<Markup> {
     let figures: Vec<(&Figure, Vec<Line>)> = summary
         .figures
         .iter()
-        .filter(|figure| figure.is_loaded() && metric::is_chief(&figure.workload, &figure.metric))
+        .filter(|figure| {
+            figure.is_loaded() && metric::is_headline(&figure.workload, &figure.metric)
+        })
         .map(|figure| (figure, lines(summary, figure)))
         .filter(|(_, lines)| lines.iter().any(|line| line.name != "unloaded"))
         .collect();
@@ -82,14 +84,10 @@ fn lines(summary: &Summary, figure: &Figure) -> Vec<Line> {
     let policies = summary
         .policies
         .iter()
-        .filter(|name| !policy::is_ablation(name))
+        .filter(|name| !summary.is_ablation(name))
         .filter_map(|name| {
             let histogram = summary.cell(figure, name)?.histogram.as_ref()?;
-            Some(line(
-                name,
-                series::class(name, &summary.policies),
-                histogram,
-            ))
+            Some(line(name, series::class(name, summary), histogram))
         });
     unloaded
         .into_iter()

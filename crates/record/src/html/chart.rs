@@ -16,13 +16,13 @@ const LETTER: f64 = 7.6;
 /// Longest name in letters: a longer one is cut, and its hover text has it whole.
 const MOST_LETTERS: usize = 22;
 
-/// One bar.
+/// Bar of a chart.
 pub struct Bar {
     /// Name to the left of it.
     pub name: String,
     /// Style class of its colour.
     pub class: String,
-    /// Its length.
+    /// Length of the bar, in the chart's unit.
     pub value: f64,
     /// The value as text.
     pub text: String,

@@ -28,16 +28,16 @@ pub fn section(summary: &Summary) -> Option<Markup> {
 
 /// A card for each figure, with one bar for each policy.
 fn by_figure(summary: &Summary) -> Vec<Card> {
-    let chief = |figure: &&Figure| {
+    let headline = |figure: &&Figure| {
         let only = summary.figures_of(&figure.workload, &figure.load).count() == 1;
         only || metric::rank(&figure.metric) == 0
-            || summary.chief(&figure.workload, &figure.load) == Some(figure)
+            || summary.headline(&figure.workload, &figure.load) == Some(figure)
     };
-    let figures = summary.figures.iter().filter(chief);
+    let figures = summary.figures.iter().filter(headline);
     figures
         .map(|figure| {
             let bars = summary.policies.iter().filter_map(|name| {
-                let class = series::class(name, &summary.policies);
+                let class = series::class(name, summary);
                 bar(summary, figure, name, name, class)
             });
             Card {

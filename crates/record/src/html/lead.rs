@@ -57,7 +57,7 @@ pub fn section(result: &ResultFile, summary: &Summary) -> Markup {
     }
     match Headline::of(summary) {
         Some(headline) => of_headline(&headline),
-        None => of_chief(summary).unwrap_or_else(|| {
+        None => of_first_loaded(summary).unwrap_or_else(|| {
             html! { h1 { (title::experiment(result)) } }
         }),
     }
@@ -101,14 +101,14 @@ fn of_headline(headline: &Headline) -> Markup {
 }
 
 /// The first workload of [`DOING`] that ran both with Frontrow and without.
-fn of_chief(summary: &Summary) -> Option<Markup> {
+fn of_first_loaded(summary: &Summary) -> Option<Markup> {
     DOING.iter().find_map(|(workload, doing)| {
         let mut situations = summary.situations();
         situations.sort_by_key(|(_, load)| *load == IDLE);
         let (_, load) = situations.into_iter().find(|(name, _)| name == workload)?;
         let figure = match workload.starts_with("overhead-") {
             true => summary.figure(workload, load, "instructions_per_io")?,
-            false => summary.chief(workload, load)?,
+            false => summary.headline(workload, load)?,
         };
         compared(summary, figure, doing)
     })

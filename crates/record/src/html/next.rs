@@ -57,7 +57,7 @@ fn steps(experiment: &str) -> [Step; 2] {
     }
 }
 
-/// The section.
+/// Section with the reader's next steps.
 pub fn section(result: &ResultFile) -> Markup {
     html! {
         section {

@@ -65,7 +65,7 @@ pub fn section(summary: &Summary) -> Option<Markup> {
 }
 
 fn chart<'a>(summary: &'a Summary, workload: &str, load: &str) -> Option<Chart<'a>> {
-    let figure = summary.chief(workload, load)?;
+    let figure = summary.headline(workload, load)?;
     if !figure.is_loaded() {
         return None;
     }
@@ -73,7 +73,7 @@ fn chart<'a>(summary: &'a Summary, workload: &str, load: &str) -> Option<Chart<'
     let bars: Vec<Bar> = summary
         .policies
         .iter()
-        .filter(|name| !policy::is_ablation(name))
+        .filter(|name| !summary.is_ablation(name))
         .filter_map(|name| bar(summary, figure, name, unloaded))
         .collect();
     (!bars.is_empty()).then_some(Chart {
@@ -161,7 +161,7 @@ fn draw_bar(
             text.name x=(at(label - 10.0)) y=(baseline) text-anchor="end" {
                 (shortened(bar.policy))
             }
-            rect class=(series::class(bar.policy, &summary.policies))
+            rect class=(series::class(bar.policy, summary))
                 x=(at(from.min(to))) y=(at(middle - BAR / 2.0)) rx="2"
                 width=(at((to - from).abs().max(2.0))) height=(at(BAR)) {}
             @if let Some((low, high)) = whisker {

@@ -4,7 +4,7 @@
 use super::grid::{self, Text, width_of, wrapped};
 use super::{BEST, BOLD, Options};
 use crate::metric::Direction;
-use crate::policy::{self, FRONTROW};
+use crate::policy::{Policy, Scheduler};
 use crate::summary::{Figure, IDLE, Measured, Summary};
 use crate::{ResultFile, number, title};
 use anstyle::Style;
@@ -62,22 +62,27 @@ pub fn render(result: &ResultFile, options: Options) -> Option<String> {
         return None;
     }
     let mut text = super::heading(result, &summary, options) + "\n" + &blocks.join("\n");
-    for ours in summary.policies.iter().filter(|name| is_ours(name)) {
+    for ours in summary
+        .policies
+        .iter()
+        .filter(|name| is_ours(&summary, name))
+    {
         text.push('\n');
         text.push_str(&wrapped(&verdict(&summary, &figures, ours), options.width));
     }
     Some(text)
 }
 
-/// The figure that the user waits for: the workload's total, else its chief figure.
+/// The figure that the user waits for: the workload's total, else its headline metric.
 fn figure<'a>(summary: &'a Summary, workload: &str, load: &str) -> Option<&'a Figure> {
     let total = summary.figure(workload, load, "total_ms");
-    let figure = total.or_else(|| summary.chief(workload, load))?;
+    let figure = total.or_else(|| summary.headline(workload, load))?;
     (figure.direction() == Direction::Lower).then_some(figure)
 }
 
-fn is_ours(policy: &str) -> bool {
-    policy::scheduler(policy) == FRONTROW && !policy::is_ablation(policy)
+fn is_ours(summary: &Summary, policy: &str) -> bool {
+    let is_ours = |it: &Policy| it.scheduler == Scheduler::Frontrow;
+    summary.policy(policy).is_some_and(is_ours)
 }
 
 fn block(summary: &Summary, figure: &Figure, options: Options) -> Option<String> {
@@ -92,7 +97,10 @@ fn block(summary: &Summary, figure: &Figure, options: Options) -> Option<String>
         format!("{}, best of stock", best.policy),
         BEST,
     );
-    let ours = summary.policies.iter().filter(|name| is_ours(name));
+    let ours = summary
+        .policies
+        .iter()
+        .filter(|name| is_ours(summary, name));
     let ours = ours.filter_map(|policy| {
         let cell = summary.cell(figure, policy)?;
         Some((

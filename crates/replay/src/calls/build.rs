@@ -77,7 +77,7 @@ enum First {
     Nothing,
 }
 
-/// Builds [`Calls`].
+/// Builds [`Calls`] from the calls of threads.
 #[derive(Debug, Default)]
 pub struct Builder {
     calls: Vec<Call>,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::calls::{Builder, When};
 use proptest::prelude::*;
+use sys::PathError;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -94,7 +95,7 @@ fn a_directory_with_something_in_it_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("mine"), "mine").unwrap();
     let error = play(&app(), ONE, 1, directory.path()).unwrap_err();
-    let Error::Io { source, .. } = error else {
+    let Error::Io(PathError { source, .. }) = error else {
         panic!("{error}");
     };
     assert_eq!(source.kind(), io::ErrorKind::AlreadyExists);

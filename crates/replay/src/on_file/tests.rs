@@ -1,4 +1,5 @@
 use super::*;
+use sys::PathError;
 
 fn target(path: &Path) -> Target {
     Target {
@@ -61,7 +62,7 @@ fn what_is_there_is_overwritten_only_when_asked_to() {
     let path = directory.path().join("file");
     std::fs::write(&path, b"precious").unwrap();
     let writes = trace(&[(0, Kind::Write, 0, 1)]);
-    let Err(Error::Io { source, .. }) = play(&writes, &target(&path)) else {
+    let Err(Error::Io(PathError { source, .. })) = play(&writes, &target(&path)) else {
         panic!("it has to be refused");
     };
     assert_eq!(source.kind(), io::ErrorKind::AlreadyExists);
@@ -121,9 +122,9 @@ fn a_part_is_played_where_it_is_in_the_whole() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     let whole = trace(&[(0, Kind::Write, 0, 1), (1, Kind::Read, 900, 1)]);
-    let (front, behind) = whole.split(|_| true);
+    let (foreground, background) = whole.split(|_| true);
     assert_eq!(
-        (front.operations().len(), behind.operations().len()),
+        (foreground.operations().len(), background.operations().len()),
         (2, 0)
     );
     let last = Trace::new(vec![whole.operations()[1]]);

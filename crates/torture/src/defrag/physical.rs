@@ -2,14 +2,14 @@
 
 use super::{FILE_BYTES, content, holds, layout, sync};
 use crate::failure::require;
-use crate::stand::read;
-use crate::{Failure, Outcome, Stand};
-use ::defrag::{Pace, Physical, WORTH_SPREADING};
-use device::Pages;
+use crate::test_bed::read;
+use crate::{Failure, Outcome, TestBed};
+use ::layout::defrag::{Pace, Physical, WORTH_SPREADING};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use sys::device::Pages;
 
 /// Bytes that a die programs at once.
 const ROW_BYTES: usize = 16 << 10;
@@ -20,12 +20,12 @@ const DIES: u64 = 8;
 /// Largest deviation from an even share: the row with the file system's own writes.
 const EVEN: f64 = 0.2;
 
-pub(super) fn run(stand: &Stand, directory: &Path) -> Outcome<()> {
-    let failed = |error: ::defrag::Error| Failure::new(error.to_string());
+pub(super) fn run(bed: &TestBed, directory: &Path) -> Outcome<()> {
+    let failed = |error: ::layout::defrag::Error| Failure::new(error.to_string());
     let physical = Physical::of(directory).map_err(failed)?;
     let physical = physical.ok_or_else(|| Failure::new("the device does not spread files"))?;
     let path = directory.join("on-one-die");
-    let bytes = content(stand.seed, 99);
+    let bytes = content(bed.seed, 99);
     lay_on_one_die(directory, &path, &bytes)?;
     let before = layout(&path)?.runs();
 
@@ -45,11 +45,10 @@ pub(super) fn run(stand: &Stand, directory: &Path) -> Outcome<()> {
     require(layout(&path)?.runs() == before, || {
         "its addresses have changed".to_owned()
     })?;
-    let busy_before = all_busy_us(stand)?;
-    fs::write("/proc/sys/vm/drop_caches", "3")
-        .map_err(Failure::io("drop", Path::new("the caches")))?;
+    let busy_before = all_busy_us(bed)?;
+    crate::test_bed::drop_caches()?;
     read_at_once(&path)?;
-    require(all_busy_us(stand)? > busy_before, || {
+    require(all_busy_us(bed)? > busy_before, || {
         "a read of it does not have all dies".to_owned()
     })?;
     holds(&path, &bytes)?;
@@ -101,11 +100,8 @@ fn read_at_once(path: &Path) -> Outcome<()> {
 }
 
 /// Time in µs in which all dies were busy: the row with their number in the device's table.
-fn all_busy_us(stand: &Stand) -> Outcome<u64> {
-    let text = read(&format!(
-        "/sys/kernel/debug/simflash/{}/stats",
-        stand.device
-    ))?;
+fn all_busy_us(bed: &TestBed) -> Outcome<u64> {
+    let text = read(&format!("/sys/kernel/debug/simflash/{}/stats", bed.device))?;
     let table = text.split("busy_dies").nth(1).unwrap_or_default();
     let mut rows = table.lines().map(|line| line.split_whitespace());
     let row = rows.find(|row| row.clone().next() == Some(&DIES.to_string()));

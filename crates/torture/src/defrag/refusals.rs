@@ -2,8 +2,8 @@
 
 use super::{NEVER, fragmented, holds, layout, sync};
 use crate::failure::require;
-use crate::{Failure, Outcome, Stand};
-use ::defrag::{Pace, Refusal, repair};
+use crate::{Failure, Outcome, TestBed};
+use ::layout::defrag::{Pace, Refusal, repair};
 use rustix::fs::IFlags;
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -16,9 +16,9 @@ use std::process::Command;
 
 const BLOCK: usize = 4096;
 
-pub(super) fn run(stand: &Stand, directory: &Path) -> Outcome<()> {
+pub(super) fn run(bed: &TestBed, directory: &Path) -> Outcome<()> {
     // The file is fragmented, so that there is a reason to move it.
-    let (path, bytes) = fragmented(directory, stand.seed + 2)?.swap_remove(0);
+    let (path, bytes) = fragmented(directory, bed.seed + 2)?.swap_remove(0);
     let stays = |expected: Refusal| stays(&path, &bytes, &expected);
     for (flag, refusal) in [
         (IFlags::IMMUTABLE, Refusal::Immutable),
@@ -33,7 +33,7 @@ pub(super) fn run(stand: &Stand, directory: &Path) -> Outcome<()> {
     }
     leased(&path, &stays)?;
     full(directory, &stays)?;
-    read_only(stand, directory, &stays)?;
+    read_only(bed, directory, &stays)?;
     link(directory, &path)?;
     executed(directory)?;
     swapped_on(directory)
@@ -100,18 +100,18 @@ fn full(directory: &Path, stays: &dyn Fn(Refusal) -> Outcome<()>) -> Outcome<()>
 }
 
 fn read_only(
-    stand: &Stand,
+    bed: &TestBed,
     directory: &Path,
     stays: &dyn Fn(Refusal) -> Outcome<()>,
 ) -> Outcome<()> {
     sync(directory)?;
-    remount(stand, libc::MS_RDONLY)?;
+    remount(bed, libc::MS_RDONLY)?;
     stays(Refusal::ReadOnly)?;
-    remount(stand, 0)
+    remount(bed, 0)
 }
 
-fn remount(stand: &Stand, flags: libc::c_ulong) -> Outcome<()> {
-    let place = CString::new(stand.mount_point.as_os_str().as_encoded_bytes())
+fn remount(bed: &TestBed, flags: libc::c_ulong) -> Outcome<()> {
+    let place = CString::new(bed.mount_point.as_os_str().as_encoded_bytes())
         .map_err(|error| Failure::new(error.to_string()))?;
     // SAFETY: the place is a string that ends with a zero; the others may be null.
     let outcome = unsafe {
@@ -125,7 +125,7 @@ fn remount(stand: &Stand, flags: libc::c_ulong) -> Outcome<()> {
     };
     match outcome {
         0 => Ok(()),
-        _ => Err(Failure::io("remount", &stand.mount_point)(
+        _ => Err(Failure::io("remount", &bed.mount_point)(
             std::io::Error::last_os_error(),
         )),
     }
@@ -154,7 +154,7 @@ fn executed(directory: &Path) -> Outcome<()> {
     let mut command = Command::new(&path);
     command
         .arg("-V")
-        .env("LD_LIBRARY_PATH", arch::NATIVE.libraries)
+        .env("LD_LIBRARY_PATH", sys::arch::NATIVE.libraries)
         .stderr(std::process::Stdio::null());
     let stopped_at_its_beginning = || {
         // SAFETY: has no arguments but the request.

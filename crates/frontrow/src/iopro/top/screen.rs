@@ -1,5 +1,5 @@
-//! A terminal that is drawn on: its alternate screen, and keys one at a time. It is put back on
-//! every way out but SIGKILL.
+//! The terminal's alternate screen and raw keys. The terminal is restored on every exit but
+//! SIGKILL.
 
 use crate::exit::{Exit, Failure};
 use crate::print::print_text;
@@ -14,33 +14,33 @@ use std::sync::{Mutex, Once};
 use std::thread;
 use std::time::Duration;
 
-/// The alternate screen, without a cursor.
+/// Escape sequence: alternate screen, hidden cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// Cursor to the first place.
+/// Escape sequence: cursor to the top left.
 const HOME: &str = "\x1b[H";
-/// Nothing in the rest of this line, and below it.
+/// Escape sequences: clear the rest of the line, and all lines below.
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
 /// Ctrl-Z, which a terminal in this mode does not turn into a signal.
 const SUSPEND: u8 = 0x1a;
 
-/// How the terminal was before; None while it is as it was.
+/// Terminal settings to restore; None if unchanged.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
-/// A panic ends the program at once, without dropping anything.
+/// Restores the terminal on a panic, which does not run destructors.
 static ON_PANIC: Once = Once::new();
 
 struct Before {
-    /// None where keys come from no terminal.
+    /// None if standard input is not a terminal.
     keys: Option<Termios>,
 }
 
-/// Standard output and standard input while they are drawn on.
+/// The terminal while it is in use.
 pub struct Screen;
 
 impl Screen {
-    /// Takes the terminal.
+    /// Switches the terminal to drawing.
     pub fn enter() -> Result<Screen, Failure> {
         ON_PANIC.call_once(|| {
             let others = panic::take_hook();
@@ -53,7 +53,7 @@ impl Screen {
         Ok(Screen)
     }
 
-    /// Rows and columns.
+    /// Numbers of rows and columns.
     pub fn size(&self) -> (usize, usize) {
         match tcgetwinsize(io::stdout()) {
             Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
@@ -63,13 +63,13 @@ impl Screen {
         }
     }
 
-    /// Draws lines in the place of those before.
+    /// Replaces the lines on the screen.
     pub fn draw(&self, lines: &[String]) -> Result<(), Failure> {
         let lines: Vec<String> = lines.iter().map(|it| format!("{it}{CLEAR_LINE}")).collect();
         print_text(&format!("{HOME}{}{CLEAR_BELOW}", lines.join("\n")))
     }
 
-    /// The keys that were pressed; waits so long for one.
+    /// Pressed keys; waits for the first one until `timeout`.
     pub fn keys(&self, timeout: Duration) -> Result<Vec<u8>, Failure> {
         let stdin = io::stdin();
         if !stdin.is_terminal() {
@@ -90,7 +90,7 @@ impl Screen {
         if keys.contains(&SUSPEND) {
             suspend().map_err(failed)?;
         }
-        // What begins so is an arrow or the like, which means nothing here.
+        // Escape sequences, such as those of arrow keys, are ignored.
         match keys.first() {
             Some(0x1b) => Ok(Vec::new()),
             _ => Ok(keys),
@@ -125,7 +125,7 @@ fn take() -> io::Result<()> {
     write(ENTER)
 }
 
-/// Puts the terminal back, once.
+/// Restores the terminal, once.
 fn leave() {
     let mut before = BEFORE
         .lock()
@@ -133,14 +133,14 @@ fn leave() {
     let Some(before) = before.take() else {
         return;
     };
-    // There is nobody to tell where the terminal has gone.
+    // An error cannot be shown if the terminal has gone.
     let _ = write(LEAVE);
     if let Some(modes) = before.keys {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
     }
 }
 
-/// What Ctrl-Z does elsewhere: the shell has the terminal until `fg`.
+/// Suspends this process, as Ctrl-Z does in other programs.
 fn suspend() -> io::Result<()> {
     leave();
     kill_process(getpid(), Signal::TSTP)?;

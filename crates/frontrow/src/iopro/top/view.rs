@@ -1,4 +1,4 @@
-//! What is on the screen: a frame by what was pressed, in so many rows and columns.
+//! Content of the screen: a frame, sorted and filtered by keys, for a number of rows and columns.
 
 use crate::print::plain;
 use iopro::report::{self, Frame};
@@ -13,7 +13,7 @@ const HELP: &str = "frontrow iopro top shows who waits in the storage stack, and
 
 A wait counts in the interval in which it ends.";
 
-/// By what waits are sorted.
+/// Sort order of waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
     #[default]
@@ -46,7 +46,7 @@ impl Sort {
             Sort::Number => waits,
             Sort::Longest => longest_ns,
         };
-        // Both are sorted by time already, which decides among equals.
+        // Both are sorted by time already, so ties are in that order.
         waiting
             .top
             .sort_by_key(|it| Reverse(key(it.total_ns, it.waits, it.longest_ns)));
@@ -56,7 +56,7 @@ impl Sort {
     }
 }
 
-/// What a key asks for.
+/// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     Nothing,
@@ -64,17 +64,17 @@ pub enum Act {
     Quit,
 }
 
-/// What keys have made of the screen.
+/// State of the screen.
 #[derive(Debug, Default)]
 pub struct View {
     sort: Sort,
-    /// Whether the frame on the screen stays.
+    /// Whether the present frame stays.
     pub is_paused: bool,
     shows_help: bool,
 }
 
 impl View {
-    /// Does what the key says.
+    /// Handles a key.
     pub fn press(&mut self, key: u8) -> Act {
         match key {
             // Ctrl-C and Ctrl-D.
@@ -87,7 +87,7 @@ impl View {
         Act::Draw
     }
 
-    /// The lines for a terminal of this size, the last of them the keys.
+    /// Lines for a terminal of this size; the last one lists the keys.
     pub fn lines(
         &self,
         frame: Option<&Frame>,
@@ -129,12 +129,13 @@ impl View {
 mod tests {
     use super::*;
     use iopro::report::{Top, Waiting};
+    use iopro::wait::Class;
 
     fn top(process: &str, waits: u64, total_ns: u64, longest_ns: u64) -> Top {
         Top {
             process: process.to_owned(),
             call: Some("fsync".to_owned()),
-            class: "D_sync".to_owned(),
+            class: Class::Sync,
             cause: None,
             file: None,
             other: None,

@@ -1,0 +1,7 @@
+//! What a user's machine runs.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::frontrow()
+}

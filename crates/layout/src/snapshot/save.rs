@@ -1,0 +1,106 @@
+//! Saving of a file system's layout as a snapshot.
+
+use crate::snapshot::{Error, Superblock, loops, tool};
+use flate2::{Compression, GzBuilder};
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::linux::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use sys::PathError;
+use sys::output::Workplace;
+
+/// Comment in the gzip header of every snapshot, which identifies it.
+pub(crate) const COMMENT: &str = "frontrow snapshot 1";
+
+/// File name in the temporary directory.
+const NAME: &str = "snapshot";
+
+/// Result of a save.
+#[derive(Clone, Debug, Serialize)]
+pub struct Saved {
+    /// Size of the snapshot, in bytes.
+    pub bytes: u64,
+    /// Superblock of the file system.
+    pub filesystem: Superblock,
+}
+
+/// Saves the layout of the file system on `source`, a block device or an image, as `snapshot`. It
+/// has the names, sizes, times and places of all files. Of their data it has only those that are
+/// stored among the metadata: symbolic links, and files that fit in an inode.
+///
+/// # Errors
+/// [`Error`]; the file `snapshot` then does not exist.
+pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, Error> {
+    if snapshot.symlink_metadata().is_ok() {
+        return Err(Error::Exists(snapshot.to_owned()));
+    }
+    let file = File::open(source).map_err(PathError::of("read", source))?;
+    let filesystem = Superblock::of(&file)
+        .map_err(PathError::of("read", source))?
+        .ok_or_else(|| Error::NoFilesystem(source.to_owned()))?;
+    if is_written(&file, source).map_err(PathError::of("read", source))? {
+        return Err(Error::Mounted(source.to_owned()));
+    }
+    let work = Workplace::beside(snapshot).map_err(PathError::of("write beside", snapshot))?;
+    let metadata = work.path("metadata");
+    let mut command = Command::new("e2image");
+    command.arg("-Q").arg(source).arg(&metadata);
+    tool::run("e2image", &mut command, stop)?;
+    let bytes = compress(&metadata, &work.path(NAME), snapshot, stop)?;
+    work.publish(NAME, snapshot)
+        .map_err(PathError::of("write", snapshot))?;
+    Ok(Saved { bytes, filesystem })
+}
+
+/// Whether the file is a block device that is mounted and not read-only, or the image of one.
+fn is_written(file: &File, path: &Path) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    if !metadata.file_type().is_block_device() {
+        return loops::is_mounted_for_writing(Path::new("/"), &path.canonicalize()?);
+    }
+    let (major, minor) = (
+        libc::major(metadata.st_rdev()),
+        libc::minor(metadata.st_rdev()),
+    );
+    sys::device::is_mounted_for_writing(Path::new("/"), major, minor).map_err(io::Error::other)
+}
+
+/// Compresses the metadata and returns the size in bytes.
+fn compress(
+    metadata: &Path,
+    compressed: &Path,
+    snapshot: &Path,
+    stop: &AtomicBool,
+) -> Result<u64, Error> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(compressed)
+        .map_err(PathError::of("write", snapshot))?;
+    let mut from = File::open(metadata).map_err(PathError::of("read", metadata))?;
+    let mut gzip = GzBuilder::new()
+        .comment(COMMENT)
+        .write(&file, Compression::default());
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let bytes = from
+            .read(&mut piece)
+            .map_err(PathError::of("read", metadata))?;
+        if bytes == 0 {
+            break;
+        }
+        gzip.write_all(&piece[..bytes])
+            .map_err(PathError::of("write", snapshot))?;
+    }
+    let written = gzip.finish().and_then(|it| it.sync_all());
+    let metadata = written.and_then(|()| file.metadata());
+    Ok(metadata.map_err(PathError::of("write", snapshot))?.len())
+}

@@ -1,0 +1,56 @@
+//! A device's policy by its name in experiments: `mq-deadline`, `frontrow`, `frontrow:meta`.
+
+use crate::sched::enable::change;
+use crate::sched::{Boost, Error, Module};
+use std::path::Path;
+use std::str::FromStr;
+use sys::device::Device;
+use sys::knobs::Change;
+
+/// The kernel's own schedulers.
+const STOCK: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// Policy for a device's requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// A scheduler of the kernel, with default settings.
+    Stock(String),
+    /// Ours, with these waits promoting.
+    Frontrow(Boost),
+}
+
+/// `frontrow` may be followed by `:` and what promotes.
+impl FromStr for Policy {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if STOCK.contains(&text) {
+            return Ok(Self::Stock(text.to_owned()));
+        }
+        match text.split_once(':') {
+            None if text == crate::sched::SCHEDULER => Ok(Self::Frontrow(Boost::all())),
+            Some((crate::sched::SCHEDULER, boost)) => Ok(Self::Frontrow(boost.parse()?)),
+            _ => Err(Error::UnknownPolicy(text.to_owned())),
+        }
+    }
+}
+
+/// Applies `policy` to `device` after undoing an earlier one. A stock policy sets only the
+/// scheduler.
+///
+/// # Errors
+/// [`Error`]: the device, the name, the module, or a knob.
+pub fn apply(root: &Path, device: &str, policy: &str) -> Result<Vec<Change>, Error> {
+    let policy = policy.parse()?;
+    let device = Device::resolve(root, device)?;
+    match policy {
+        Policy::Frontrow(boost) => crate::sched::enable(root, &device, &boost, &Module::Installed),
+        Policy::Stock(scheduler) => {
+            crate::sched::disable(root, &device)?;
+            change(root, &device, |journal| {
+                let path = device.queue_attribute("scheduler");
+                Ok(journal.set(&path, &scheduler, "the policy that was asked for")?)
+            })
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The machine that Frontrow runs on, as all other crates see it.
+
+pub mod arch;
+pub mod device;
+pub mod knobs;
+pub mod memory;
+pub mod output;
+mod path_error;
+pub mod random;
+pub mod space;
+
+pub use path_error::PathError;
