@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Trials with exact answers: one CPU, the same run every time.
-const EXACT: [&str; 6] = [
+const EXACT: [&str; 7] = [
     "dependencies",
+    "tracepoints",
     "inheritance",
     "order",
     "share",
@@ -116,5 +117,8 @@ fn an_unknown_trial_is_refused_with_the_names_there_are() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("dependencies, inheritance, order"), "{said}");
+    assert!(
+        said.contains("dependencies, tracepoints, inheritance, order"),
+        "{said}"
+    );
 }

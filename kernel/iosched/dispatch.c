@@ -258,7 +258,7 @@ static enum hrtimer_restart rerun(struct hrtimer *timer)
 {
 	struct frontrow_data *fd = container_of(timer, struct frontrow_data, rerun);
 
-	blk_mq_run_hw_queues(fd->q, true);
+	frontrow_run_queues(fd->q);
 	return HRTIMER_NORESTART;
 }
 

@@ -4,7 +4,7 @@
  *
  * A foreground operation waits for background writes in four places, in the
  * order in which a request passes them: for a scheduler tag (tags.c); for a
- * write that it depends on and that the scheduler serves last (detect.c,
+ * write that it depends on and that the scheduler serves last (probes.c,
  * wait.c); for requests that the device has already taken (budget.c); and after
  * a gap between two of its own requests, in which the device filled up
  * (dispatch.c). role.c tells the role of a request.
@@ -227,7 +227,8 @@ struct frontrow_hctx {
 
 /*
  * A waiting task: asleep until pages of a file are written, or inside fsync.
- * Lives in the return probe's instance, so exactly as long as the wait.
+ * Lives in the return probe's instance, so exactly as long as the wait; without
+ * return probes in a slot (tracepoints.c).
  */
 struct frontrow_waiter {
 	struct hlist_node node;		/* in fd->waiters or in the unplaced ones */
@@ -245,6 +246,7 @@ struct frontrow_waiter {
 	bool pending;		/* no write of the mapping has been inserted yet */
 	bool unseen;		/* no write with its pages has been inserted yet */
 	bool is_counted;	/* it waits for an asynchronous write */
+	bool ends_with_page;	/* nothing reports its end: see frontrow_pages_written() */
 };
 
 /* Owners with the same hash share a turn: with 24 owners, one in twenty. */
@@ -572,6 +574,8 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 			  struct frontrow_waiter *waiter, bool surely_writeback);
 void frontrow_wait_unplaced(struct frontrow_waiter *waiter);
 void frontrow_wait_ended(struct frontrow_waiter *waiter);
+void frontrow_pages_written(struct frontrow_data *fd, const struct frontrow_rq *fr,
+			    u64 now_ns);
 void frontrow_waiters_exit(struct frontrow_data *fd);
 void frontrow_boost_discards(struct frontrow_data *fd);
 void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns);
@@ -593,13 +597,68 @@ static inline void frontrow_demote_unawaited(struct frontrow_data *fd, u64 now_n
 
 extern const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES];
 
-/* detect.c: probes at the start and end of waits */
+/* detect.c: which device a wait is for */
 int frontrow_detect_init(void);
 void frontrow_detect_exit(void);
+bool frontrow_has_probes(void);
 void frontrow_detect_add(struct frontrow_data *fd);
 void frontrow_detect_del(struct frontrow_data *fd);
 unsigned int frontrow_detect_missed(void);
 int frontrow_detect_emit_hits(char *page, int length);
+int frontrow_detect_emit(char *page, int length, const char *kind, const char *name,
+			 const unsigned long __percpu *hits);
+bool frontrow_detect_wait(struct frontrow_waiter *waiter,
+			  struct address_space *mapping, bool surely_writeback);
+enum frontrow_dependency frontrow_whose_wait(enum frontrow_dependency usual);
+/* Both need rcu_read_lock(). */
+struct frontrow_data *frontrow_instance_on(const struct request_queue *q);
+struct frontrow_data *frontrow_instance_of_id(u64 id);
+
+/* probes.c: detection by return probes */
+#ifdef CONFIG_KRETPROBES
+int frontrow_probes_init(void);
+void frontrow_probes_exit(void);
+unsigned int frontrow_probes_missed(void);
+int frontrow_probes_emit_hits(char *page, int length);
+#else
+static inline int frontrow_probes_init(void)
+{
+	return -EOPNOTSUPP;
+}
+static inline void frontrow_probes_exit(void) {}
+static inline unsigned int frontrow_probes_missed(void)
+{
+	return 0;
+}
+static inline int frontrow_probes_emit_hits(char *page, int length)
+{
+	return 0;
+}
+#endif
+
+/* tracepoints.c: detection where there are no return probes */
+#ifdef FRONTROW_ABI_NO_TRACEPOINT_NOTIFIER
+static inline int frontrow_tracepoints_init(void)
+{
+	return -EOPNOTSUPP;
+}
+static inline void frontrow_tracepoints_exit(void) {}
+static inline unsigned int frontrow_tracepoints_missed(void)
+{
+	return 0;
+}
+static inline int frontrow_tracepoints_emit_hits(char *page, int length)
+{
+	return 0;
+}
+static inline void frontrow_free_slot(struct frontrow_waiter *waiter) {}
+#else
+int frontrow_tracepoints_init(void);
+void frontrow_tracepoints_exit(void);
+unsigned int frontrow_tracepoints_missed(void);
+int frontrow_tracepoints_emit_hits(char *page, int length);
+void frontrow_free_slot(struct frontrow_waiter *waiter);
+#endif
 
 /* main.c */
 void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq);

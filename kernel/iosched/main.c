@@ -10,7 +10,6 @@
  */
 #include <linux/module.h>
 #include <linux/mm.h>
-#include <trace/events/block.h>
 
 #include "frontrow.h"
 
@@ -195,7 +194,7 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 		fr->inserted_ns = now_ns;
 		if (!may_join_queued(fd, fr) ||
 		    !blk_mq_sched_try_insert_merge(fd->q, rq, &free)) {
-			trace_block_rq_insert(rq);
+			frontrow_trace_insert(rq);
 			insert_tracked(fd, fr, now_ns);
 		}
 	}
@@ -224,7 +223,7 @@ static void frontrow_insert_requests(struct blk_mq_hw_ctx *hctx,
 
 /*
  * A commit record spends most of its time in the flush machinery, outside the
- * scheduler, while a task waits for it. A probe (detect.c) reports when it
+ * scheduler, while a task waits for it. A probe (probes.c) reports when it
  * enters.
  */
 void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
@@ -273,8 +272,10 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 	if (fr->is_background_write)
 		fd->background_bytes -= fr->bytes;
 	frontrow_forget(fd, fr);
-	if (fd->nr_waiters)
+	if (fd->nr_waiters) {
 		frontrow_class_done(fd, fr->class, now_ns);
+		frontrow_pages_written(fd, fr, now_ns);
+	}
 	frontrow_request_ends(fd, fr, now_ns);
 }
 
@@ -307,7 +308,7 @@ static void frontrow_finish_request(struct request *rq)
 	}
 	spin_unlock_irqrestore(&fd->lock, flags);
 	if (runs_all)
-		blk_mq_run_hw_queues(rq->q, true);
+		frontrow_run_queues(rq->q);
 }
 
 /* The driver has returned the request; insert_requests gets it again. */

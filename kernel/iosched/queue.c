@@ -204,6 +204,9 @@ static enum frontrow_class class_of(const struct frontrow_rq *fr)
 	 */
 	if (!is_read && (fr->for_reclaim || (fr->rq->cmd_flags & REQ_SWAP)))
 		return frontrow_class_for_waiter(role, fr->level, false);
+	/* Without probes nobody says who waits for a metadata block. */
+	if (!is_read && (fr->rq->cmd_flags & REQ_META) && !frontrow_has_probes())
+		return frontrow_class_for_waiter(role, fr->level, false);
 	if (!op_is_sync(fr->rq->cmd_flags))
 		return by_role[role][2];
 	/*

@@ -68,6 +68,24 @@ static enum frontrow_role named(struct frontrow_data *fd, struct cgroup *cgroup)
 	return role;
 }
 
+#ifdef FRONTROW_ABI_NO_BIO_BLKCG_CSS
+static struct cgroup_subsys_state *css_of(struct bio *bio)
+{
+	void *blkg = bio->bi_blkg;
+	void *blkcg;
+
+	if (!blkg)
+		return NULL;
+	blkcg = *(void **)(blkg + FRONTROW_ABI_OFFSET_BLKCG_GQ_BLKCG);
+	return blkcg + FRONTROW_ABI_OFFSET_BLKCG_CSS;
+}
+#else
+static struct cgroup_subsys_state *css_of(struct bio *bio)
+{
+	return bio_blkcg_css(bio);
+}
+#endif
+
 enum frontrow_role frontrow_role_of_bio(struct frontrow_data *fd,
 					struct bio *bio)
 {
@@ -78,7 +96,7 @@ enum frontrow_role frontrow_role_of_bio(struct frontrow_data *fd,
 		return role;
 	if (unlikely(rcu_access_pointer(fd->roles))) {
 		rcu_read_lock();
-		css = bio_blkcg_css(bio);
+		css = css_of(bio);
 		if (css)
 			role = named(fd, css->cgroup);
 		rcu_read_unlock();

@@ -130,18 +130,18 @@ static void count_wait(struct frontrow_data *fd,
 		counters->pending++;
 }
 
-/* A probed function may call another one: register a task once. */
-static bool is_noted(const struct frontrow_data *fd,
-		     const struct frontrow_waiter *waiter)
+/* The same wait of the same task, or NULL. */
+static struct frontrow_waiter *noted(struct frontrow_data *fd,
+				     const struct frontrow_waiter *waiter)
 {
 	unsigned int bucket = frontrow_mapping_hash(waiter->mapping);
-	const struct frontrow_waiter *each;
+	struct frontrow_waiter *each;
 
 	hlist_for_each_entry(each, &fd->waiters[bucket], node)
 		if (each->task == waiter->task && each->mapping == waiter->mapping &&
 		    each->is_fsync == waiter->is_fsync)
-			return true;
-	return false;
+			return each;
+	return NULL;
 }
 
 /* Registers @waiter. Called under fd->lock. */
@@ -167,7 +167,34 @@ static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 	hlist_del_init(&waiter->node);
 	frontrow_waiter_ends(fd, waiter);
 	frontrow_count_idle(fd, now_ns);
-	smp_store_release(&waiter->fd, NULL);
+	if (waiter->ends_with_page)
+		frontrow_free_slot(waiter);
+	else
+		smp_store_release(&waiter->fd, NULL);
+}
+
+static void end_wait(struct frontrow_data *fd, struct frontrow_waiter *waiter, u64 now_ns)
+{
+	if (waiter->is_counted)
+		fd->counters[waiter->dependency].wait_ns += now_ns - waiter->begin_ns;
+	drop(fd, waiter, now_ns);
+	fd->demote_ns = now_ns + NEXT_WAIT_NS;
+}
+
+/*
+ * A probed function may call another one: a task is registered once. But if
+ * nothing reports the end of a wait, its task waits for the next one now.
+ */
+static bool is_noted(struct frontrow_data *fd, const struct frontrow_waiter *waiter,
+		     u64 now_ns)
+{
+	struct frontrow_waiter *earlier = noted(fd, waiter);
+
+	if (earlier && earlier->ends_with_page) {
+		end_wait(fd, earlier, now_ns);
+		return false;
+	}
+	return earlier;
 }
 
 /*
@@ -202,7 +229,7 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 	waiter->level = frontrow_level_of(fd, waiter->role, by_kernel);
 	waiter->class = frontrow_class_for_waiter(waiter->role, waiter->level,
 						  current->journal_info);
-	if (is_noted(fd, waiter))
+	if (is_noted(fd, waiter, now_ns))
 		goto unlock;
 	search(fd, waiter, &found);
 	outcome = outcome_of(&found);
@@ -217,7 +244,8 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 		outcome = FRONTROW_WAIT_NOT_OURS;
 	count_wait(fd, waiter->dependency, outcome, found.promoted);
 	if (outcome == FRONTROW_WAIT_NOT_OURS || !waiter->may_promote ||
-	    (outcome == FRONTROW_WAIT_SYNC && !surely_writeback))
+	    (outcome == FRONTROW_WAIT_SYNC && !surely_writeback) ||
+	    (waiter->ends_with_page && !found.has_page))
 		goto unlock;
 	waiter->pending = outcome == FRONTROW_WAIT_PENDING;
 	waiter->unseen = !found.has_page;
@@ -231,7 +259,7 @@ unlock:
 	if (is_shared)
 		frontrow_wake_workers(fd);
 	if (found.promoted || found.moved || outcome == FRONTROW_WAIT_PENDING)
-		blk_mq_run_hw_queues(fd->q, true);
+		frontrow_run_queues(fd->q);
 	return is_shared;
 }
 
@@ -289,23 +317,17 @@ static bool drop_placed(struct frontrow_data *fd, struct frontrow_waiter *waiter
 {
 	bool was_there = false, runs_queue = false;
 	unsigned long flags;
-	u64 now_ns;
 
 	spin_lock_irqsave(&fd->lock, flags);
 	if (waiter->fd == fd) {
-		now_ns = ktime_get_ns();
-		if (waiter->is_counted)
-			fd->counters[waiter->dependency].wait_ns +=
-				now_ns - waiter->begin_ns;
-		drop(fd, waiter, now_ns);
-		fd->demote_ns = now_ns + NEXT_WAIT_NS;
+		end_wait(fd, waiter, ktime_get_ns());
 		runs_queue = fd->nr_queued && !fd->nr_in_device;
 		was_there = true;
 	}
 	spin_unlock_irqrestore(&fd->lock, flags);
 	/* Requests that were held back for this wait may be dispatched now. */
 	if (runs_queue)
-		blk_mq_run_hw_queues(fd->q, true);
+		frontrow_run_queues(fd->q);
 	return was_there;
 }
 
@@ -326,6 +348,26 @@ void frontrow_wait_ended(struct frontrow_waiter *waiter)
 			       drop_unplaced(waiter) || !smp_load_acquire(&waiter->fd);
 	} while (!is_done && smp_load_acquire(&waiter->fd));
 	rcu_read_unlock();
+}
+
+/*
+ * @fr has completed: ends the waits for its pages that nothing else reports the
+ * end of. A folio in several requests is taken as written with the first.
+ */
+void frontrow_pages_written(struct frontrow_data *fd, const struct frontrow_rq *fr,
+			    u64 now_ns)
+{
+	unsigned int bucket = fr->mappings ? 0 : frontrow_mapping_hash(fr->mapping);
+	unsigned int last = fr->mappings ? FRONTROW_MIXED - 1 : bucket;
+	struct frontrow_waiter *waiter;
+	struct hlist_node *next;
+
+	for (; bucket <= last; bucket++)
+		hlist_for_each_entry_safe(waiter, next, &fd->waiters[bucket], node)
+			if (waiter->ends_with_page && frontrow_may_hold(fr, waiter->mapping) &&
+			    (fr->mappings ||
+			     has_pages(fr, waiter->first_page, waiter->last_page)))
+				end_wait(fd, waiter, now_ns);
 }
 
 /*
@@ -472,7 +514,7 @@ void frontrow_boost_discards(struct frontrow_data *fd)
 
 	trace_frontrow_wait(fd->q, FRONTROW_DISCARD_WAIT, outcome, promoted);
 	if (promoted)
-		blk_mq_run_hw_queues(fd->q, true);
+		frontrow_run_queues(fd->q);
 }
 
 /*

@@ -316,8 +316,8 @@ fn in_words(device: &Device, state: &Status, period: &str) -> String {
     }
     if let Some(counters) = &state.counters {
         text += &format!("; {}", counters.in_words(period));
-        if let Some(probes) = counters.probes_in_words() {
-            text += &format!("\n  {probes}");
+        if let Some(detection) = counters.detection_in_words() {
+            text += &format!("\n  {detection}");
         }
     }
     if !state.changes.is_empty() {

@@ -20,6 +20,9 @@ use sys::arch::Arch;
 /// Directories that the guest mounts something on.
 const MOUNT_POINTS: [&str; 6] = ["dev", "proc", "sys", "tmp", "run", "mnt"];
 
+/// The scheduler's module in the image.
+const SCHEDULER_MODULE: &str = "/modules/frontrow_iosched.ko";
+
 /// simflash's `policy` that serves the foreground first (`enum ftl_policy`).
 const FG_AWARE: u64 = 2;
 
@@ -184,7 +187,13 @@ impl Image {
         if policy.fasttrack.is_some_and(|parts| parts.device) {
             flash.insert("policy".to_owned(), FG_AWARE);
         }
-        self.in_order(schedulers.into_iter().flatten(), &flash)
+        let mut modules = self.in_order(schedulers.into_iter().flatten(), &flash);
+        for module in &mut modules {
+            if module.path == SCHEDULER_MODULE {
+                module.parameters = policy.scheduler.module_parameters().to_owned();
+            }
+        }
+        modules
     }
 
     /// Modules for a guest that may use any policy.

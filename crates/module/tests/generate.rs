@@ -37,6 +37,11 @@ impl BlockLayer {
                     "type: struct elevator_type *; elevator_data: void *; kobj: struct kobject; hash: struct hlist_head[64]",
                 ),
                 structure("request", "tag: int; ioprio: unsigned short"),
+                structure(
+                    "blkcg_gq",
+                    "q: struct request_queue *; blkcg: struct blkcg *",
+                ),
+                structure("blkcg", "css: struct cgroup_subsys_state *"),
             ],
             functions: parse(FUNCTIONS),
             queue_flags: vec!["QUEUE_FLAG_STOPPED"],
@@ -146,14 +151,12 @@ const OPERATIONS: &str = "init_sched: int (struct request_queue *, struct elevat
 
 const FUNCTIONS: &str = "elv_register: int (struct elevator_type *); \
     elv_unregister: void (struct elevator_type *); \
+    bio_blkcg_css: struct cgroup_subsys_state *(struct bio *); \
+    blk_mq_run_hw_queues: void (struct request_queue *, bool); \
+    __tracepoint_block_rq_insert: void (void); \
+    register_tracepoint_module_notifier: int (struct notifier_block *); \
     elv_rqhash_add: void (struct request_queue *, struct request *); \
     elv_rqhash_del: void (struct request_queue *, struct request *); \
-    elv_rb_add: void (struct rb_root *, struct request *); \
-    elv_rb_del: void (struct rb_root *, struct request *); \
-    elv_rb_find: struct request *(struct rb_root *, sector_t); \
-    elv_rb_former_request: struct request *(struct request_queue *, struct request *); \
-    elv_rb_latter_request: struct request *(struct request_queue *, struct request *); \
-    elv_bio_merge_ok: bool (struct request *, struct bio *); \
     elevator_alloc: struct elevator_queue *(struct request_queue *, struct elevator_type *); \
     blk_mq_sched_try_merge: bool (struct request_queue *, struct bio *, unsigned int, struct request **); \
     blk_mq_sched_try_insert_merge: bool (struct request_queue *, struct request *, struct list_head *); \
@@ -278,10 +281,10 @@ fn an_unknown_signature_is_refused_by_name() {
 
     let mut layer = BlockLayer::oldest();
     layer.set_function(
-        "elv_rb_add",
-        "void (struct rb_root_cached *, struct request *)",
+        "elv_rqhash_add",
+        "void (struct request_queue *, struct bio *)",
     );
-    assert!(layer.refusal().contains("elv_rb_add"));
+    assert!(layer.refusal().contains("elv_rqhash_add"));
 }
 
 #[test]
@@ -337,6 +340,16 @@ fn what_modules_may_not_call_is_not_called() {
     );
     let without_wbt = header(&exports_without("wbt_")).unwrap();
     assert_eq!(macros(&without_wbt), ["REQUEST_IOPRIO"]);
+    let without_queues = header(&exports_without("blk_mq_run_hw_queues")).unwrap();
+    assert!(macros(&without_queues).contains(&"NO_RUN_HW_QUEUES"));
+    let without_cgroup = header(&exports_without("bio_blkcg_css")).unwrap();
+    assert!(macros(&without_cgroup).contains(&"NO_BIO_BLKCG_CSS"));
+    for line in [
+        "#define FRONTROW_ABI_OFFSET_BLKCG_GQ_BLKCG 8",
+        "#define FRONTROW_ABI_OFFSET_BLKCG_CSS 0",
+    ] {
+        assert!(without_cgroup.lines().any(|it| it == line), "{line}");
+    }
 }
 
 /// A signature that the module does not implement must not be accepted: what the header

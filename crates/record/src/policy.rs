@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `none`, `mq-deadline`, `kyber`, `bfq` | that scheduler of the kernel's |
 //! | `frontrow`, `frontrow:meta` | ours; with these promotions only, which is an ablation |
+//! | `frontrow:no-probes` | ours on a kernel without return probes |
 //! | `padded`, `padded+bfq` | a loader of apps, above a scheduler |
 //! | `fastt`, `pa+id` | parts of FastTrack |
 //! | `janusd-l`, `janusd-l+fastt` | an upkeep of files, before parts of FastTrack |
@@ -80,6 +81,9 @@ const KERNEL_SETTINGS: [(&str, (&str, &str)); 5] = [
         ("bfq", "io.bfq.weight io.cost ionice memory.low"),
     ),
 ];
+
+/// Ours as it is on a kernel without return probes: its module is loaded with `probes=0`.
+const NO_PROBES: &str = "no-probes";
 
 /// Names in the paper of what an ablation promotes (figures 8 and 9).
 const ABLATIONS: [(&str, &str); 5] = [
@@ -344,8 +348,16 @@ impl Scheduler {
             Some(_) => return None,
         };
         let known = |word| word == "none" || word == "all" || DEPENDENCIES.contains(&word);
-        let all_known = promoted.split(',').all(known);
+        let all_known = promoted == NO_PROBES || promoted.split(',').all(known);
         all_known.then(|| Scheduler::Ablation(name.to_owned()))
+    }
+
+    /// Parameters of [`Scheduler::module`].
+    pub fn module_parameters(&self) -> &'static str {
+        match self {
+            Scheduler::Ablation(name) if name.ends_with(NO_PROBES) => "probes=0",
+            _ => "",
+        }
     }
 
     /// Kernel module of the scheduler; `none` needs no module.
@@ -500,6 +512,10 @@ mod tests {
         assert!(ablation.is_ablation() && !ablation.is_stock());
         assert_eq!(ablation.ablation(), Some((2, "D_meta")));
         assert_eq!(ablation.scheduler.module(), "frontrow");
+        assert_eq!(ablation.scheduler.module_parameters(), "");
+        let without_probes = policy("frontrow:no-probes");
+        assert!(without_probes.is_ablation() && without_probes.ablation().is_none());
+        assert_eq!(without_probes.scheduler.module_parameters(), "probes=0");
         assert!(!policy("padded+frontrow:meta").is_ablation());
         assert!(policy("none").is_stock() && !policy("frontrow").is_stock());
         assert_eq!(policy("no-module").chosen_later(), Some("bfq"));

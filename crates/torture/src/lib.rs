@@ -100,13 +100,20 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest runs them.
-pub const TRIALS: [Trial; 25] = [
+pub const TRIALS: [Trial; 26] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
         clock: Clock::Instructions,
         modules: &[],
         run: dependencies::run,
+    },
+    Trial {
+        name: "tracepoints",
+        title: "without return probes, waits for file pages are still detected and promoted",
+        clock: Clock::Instructions,
+        modules: &[],
+        run: dependencies::run_without_probes,
     },
     Trial {
         name: "inheritance",

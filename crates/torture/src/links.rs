@@ -23,9 +23,10 @@ const JOBS: [(&str, &str); 5] = [
         "rw=randrw bsrange=4k-64k ioengine=psync fsync=16 number_ios=150",
     ),
     ("pieces", "rw=randwrite bs=1k ioengine=psync number_ios=300"),
+    // Blocks of a page: fio maps each where it is in the file.
     (
         "mapped",
-        "rw=randrw bs=4k ioengine=mmap fsync=32 number_ios=150",
+        "rw=randrw bs=PAGE ioengine=mmap fsync=32 number_ios=150",
     ),
     (
         "ring",
@@ -72,8 +73,9 @@ fn mix(bed: &TestBed, directory: &Path) -> Outcome<Option<u64>> {
             .map_err(Failure::io("start", Path::new(WAITER)))?;
         let mut command = fio::plain(bed, FILE_MIB);
         command.arg(format!("--directory={}", directory.display()));
+        let page_bytes = rustix::param::page_size().to_string();
         for (name, options) in JOBS {
-            fio::job(&mut command, name, options);
+            fio::job(&mut command, name, &options.replace("PAGE", &page_bytes));
         }
         let done = fio::succeeds(command);
         let waited = waiter

@@ -9,7 +9,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr;
-use sys::device::PAGE_BYTES;
 
 const SWAP_MAGIC: &[u8] = b"SWAPSPACE2";
 
@@ -56,11 +55,12 @@ impl Swap {
         let bytes = file.metadata().map_err(failed())?.len();
         // The header is as mkswap writes it: version, last page, no bad pages (`union
         // swap_header`).
-        let last = (bytes / PAGE_BYTES as u64 - 1) as u32;
-        let mut header = vec![0; PAGE_BYTES];
+        let page_bytes = rustix::param::page_size();
+        let last = (bytes / page_bytes as u64 - 1) as u32;
+        let mut header = vec![0; page_bytes];
         header[1024..1028].copy_from_slice(&1_u32.to_ne_bytes());
         header[1028..1032].copy_from_slice(&last.to_ne_bytes());
-        header[PAGE_BYTES - SWAP_MAGIC.len()..].copy_from_slice(SWAP_MAGIC);
+        header[page_bytes - SWAP_MAGIC.len()..].copy_from_slice(SWAP_MAGIC);
         file.write_all_at(&header, 0).map_err(failed())?;
         sync(&file, path)?;
         let name = CString::new(path.as_os_str().as_bytes());

@@ -59,6 +59,24 @@ impl TestBed {
         self.prepare()
     }
 
+    /// The scheduler's module with its usual parameters, and without return probes.
+    pub(crate) fn schedulers_modules(&self) -> Outcome<(&Module, Module)> {
+        let with_probes = self.scheduler()?;
+        let without_probes = Module {
+            path: with_probes.path.clone(),
+            parameters: "probes=0".to_owned(),
+        };
+        Ok((with_probes, without_probes))
+    }
+
+    /// Loads the scheduler's module anew, with other parameters.
+    pub(crate) fn replace_scheduler(&self, other: &Module) -> Outcome<()> {
+        self.set("scheduler", "none")?;
+        module::unload(other)?;
+        module::load(other)?;
+        self.prepare()
+    }
+
     /// Sends a figure; nothing happens if nobody receives it.
     pub(crate) fn tell(&self, figure: Figure) {
         let _ = self.figures.send(figure);

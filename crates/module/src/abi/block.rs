@@ -145,7 +145,7 @@ const OPERATIONS: [Known; 20] = [
 ];
 
 /// Exported functions of `block/elevator.h` and `block/blk-mq-sched.h`.
-const FUNCTIONS: [Known; 13] = [
+const FUNCTIONS: [Known; 7] = [
     known("elv_register", &[("int (struct elevator_type *)", None)]),
     known("elv_unregister", &[("void (struct elevator_type *)", None)]),
     known(
@@ -155,36 +155,6 @@ const FUNCTIONS: [Known; 13] = [
     known(
         "elv_rqhash_del",
         &[("void (struct request_queue *, struct request *)", None)],
-    ),
-    known(
-        "elv_rb_add",
-        &[("void (struct rb_root *, struct request *)", None)],
-    ),
-    known(
-        "elv_rb_del",
-        &[("void (struct rb_root *, struct request *)", None)],
-    ),
-    known(
-        "elv_rb_find",
-        &[("struct request *(struct rb_root *, sector_t)", None)],
-    ),
-    known(
-        "elv_rb_former_request",
-        &[(
-            "struct request *(struct request_queue *, struct request *)",
-            None,
-        )],
-    ),
-    known(
-        "elv_rb_latter_request",
-        &[(
-            "struct request *(struct request_queue *, struct request *)",
-            None,
-        )],
-    ),
-    known(
-        "elv_bio_merge_ok",
-        &[("bool (struct request *, struct bio *)", None)],
     ),
     known(
         "blk_mq_sched_try_merge",
@@ -233,6 +203,24 @@ const WRITEBACK_THROTTLING: [Known; 2] = [
         ],
     ),
 ];
+
+/// Symbols that the module does without where a kernel keeps them from modules, as phones with
+/// Android's stable interface do, each with the macro that says so.
+const DISPENSABLE: [(&str, &str); 4] = [
+    (BIO_BLKCG_CSS, "FRONTROW_ABI_NO_BIO_BLKCG_CSS"),
+    ("blk_mq_run_hw_queues", "FRONTROW_ABI_NO_RUN_HW_QUEUES"),
+    (
+        "__tracepoint_block_rq_insert",
+        "FRONTROW_ABI_NO_TRACE_RQ_INSERT",
+    ),
+    (
+        "register_tracepoint_module_notifier",
+        "FRONTROW_ABI_NO_TRACEPOINT_NOTIFIER",
+    ),
+];
+
+/// Cgroup of a bio; replaced by the two offsets that it uses.
+const BIO_BLKCG_CSS: &str = "bio_blkcg_css";
 
 /// Headers that declare all of [`PUBLIC`].
 const INCLUDES: [&str; 9] = [
@@ -293,6 +281,7 @@ pub fn header(btf: &Btf, exports: Option<&Exports>) -> Result<String, Error> {
     header.writeback_throttling()?;
     header.request_priority()?;
     header.timers()?;
+    header.dispensable()?;
     Ok(header.text())
 }
 
@@ -479,6 +468,35 @@ impl<'a> Header<'a> {
             self.macros.insert("FRONTROW_ABI_HAS_HRTIMER_SETUP");
         }
         Ok(())
+    }
+
+    fn dispensable(&mut self) -> Result<(), Error> {
+        for (symbol, told) in DISPENSABLE {
+            if self.is_exported(symbol) {
+                continue;
+            }
+            self.macros.insert(told);
+            if symbol == BIO_BLKCG_CSS {
+                self.offset("blkcg_gq", "blkcg")?;
+                self.offset("blkcg", "css")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `FRONTROW_ABI_OFFSET_STRUCTURE_MEMBER`, in bytes.
+    fn offset(&mut self, structure: &str, member: &str) -> Result<(), Error> {
+        let body = self.find_structure(structure)?;
+        let missing = || Error::Missing(format!("struct {structure}.{member}"));
+        for candidate in &body.members {
+            if self.btf.resolve_name(candidate)? == member {
+                let bytes = candidate.bit_offset() / 8;
+                let name = format!("{structure}_{member}").to_uppercase();
+                self.body += &format!("#define FRONTROW_ABI_OFFSET_{name} {bytes}\n");
+                return Ok(());
+            }
+        }
+        Err(missing())
     }
 
     fn is_exported(&self, function: &str) -> bool {

@@ -70,6 +70,8 @@ pub struct Counters(BTreeMap<String, u64>);
 const READING: &str = "now_";
 /// Entries of a probed function.
 const PROBE: &str = "probe_";
+/// Hits of a tracepoint, where there are no return probes.
+const TRACEPOINT: &str = "tracepoint_";
 
 impl Counters {
     /// From the text of `queue/iosched/stats`. Lines that are not `NAME VALUE` are passed over.
@@ -109,19 +111,33 @@ impl Counters {
     /// Number of entries of each probed function, by name. A function that is surely called and has
     /// none was inlined by the compiler.
     pub fn probe_hits(&self) -> Vec<(&str, u64)> {
-        let hits = self.0.iter();
-        hits.filter_map(|(name, &hits)| Some((name.strip_prefix(PROBE)?, hits)))
+        self.with_prefix(PROBE)
+    }
+
+    /// Number of hits of each tracepoint by name, where waits are detected by these.
+    pub fn tracepoint_hits(&self) -> Vec<(&str, u64)> {
+        self.with_prefix(TRACEPOINT)
+    }
+
+    fn with_prefix(&self, prefix: &str) -> Vec<(&str, u64)> {
+        let counters = self.0.iter();
+        counters
+            .filter_map(|(name, &count)| Some((name.strip_prefix(prefix)?, count)))
             .collect()
     }
 
-    /// The same as a line, if the module counts them.
-    pub fn probes_in_words(&self) -> Option<String> {
-        let hits = self.probe_hits();
-        let hits: Vec<String> = hits
-            .iter()
-            .map(|(name, hits)| format!("{name} {hits}"))
-            .collect();
-        (!hits.is_empty()).then(|| format!("probes hit: {}", hits.join(", ")))
+    /// Line on how waits are detected, and how often, if the module counts it.
+    pub fn detection_in_words(&self) -> Option<String> {
+        let (how, hits) = match self.probe_hits() {
+            none if none.is_empty() => (
+                "without return probes only some waits are detected; tracepoints hit",
+                self.tracepoint_hits(),
+            ),
+            hits => ("probes hit", hits),
+        };
+        let each = hits.iter().map(|(name, hits)| format!("{name} {hits}"));
+        let each: Vec<String> = each.collect();
+        (!each.is_empty()).then(|| format!("{how}: {}", each.join(", ")))
     }
 
     /// Text: a sentence on all waits, and a line for each dependency with waits. `period` is a
@@ -231,10 +247,23 @@ mod tests {
         let later = "probe_vfs_fsync_range 12\nprobe_folio_wait_bit 9\nprobe___lock_buffer 0\n";
         let grown = Counters::parse(later).since(&Counters::parse("probe_vfs_fsync_range 2\n"));
         assert_eq!(
-            grown.probes_in_words().as_deref(),
+            grown.detection_in_words().as_deref(),
             Some("probes hit: __lock_buffer 0, folio_wait_bit 9, vfs_fsync_range 10")
         );
-        assert_eq!(Counters::parse(EARLIER).probes_in_words(), None);
+        assert_eq!(Counters::parse(EARLIER).detection_in_words(), None);
+    }
+
+    #[test]
+    fn a_kernel_without_probes_is_said_to_show_less() {
+        let counters = Counters::parse("tracepoint_folio_wait_writeback 7\n");
+        assert_eq!(
+            counters.detection_in_words().as_deref(),
+            Some(
+                "without return probes only some waits are detected; tracepoints hit: \
+                 folio_wait_writeback 7"
+            )
+        );
+        assert!(counters.probe_hits().is_empty());
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub enum Policy {
     Frontrow(Boost),
 }
 
+/// What follows `frontrow:` if the module was loaded with `probes=0`.
+const NO_PROBES: &str = "no-probes";
+
 /// `frontrow` may be followed by `:` and what promotes.
 impl FromStr for Policy {
     type Err = Error;
@@ -29,6 +32,7 @@ impl FromStr for Policy {
         }
         match text.split_once(':') {
             None if text == crate::sched::SCHEDULER => Ok(Self::Frontrow(Boost::all())),
+            Some((crate::sched::SCHEDULER, NO_PROBES)) => Ok(Self::Frontrow(Boost::all())),
             Some((crate::sched::SCHEDULER, boost)) => Ok(Self::Frontrow(boost.parse()?)),
             _ => Err(Error::UnknownPolicy(text.to_owned())),
         }
