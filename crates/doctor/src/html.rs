@@ -1,5 +1,6 @@
 //! The diagnosis as one page that fetches nothing and runs no script.
 
+mod flow;
 mod lost;
 mod over_time;
 
@@ -11,8 +12,12 @@ use maud::{Markup, html};
 use record::html::{at, command_line};
 use record::number;
 
-/// On top of record's style.
-const STYLE: &str = include_str!("html/style.css");
+/// The picture of the time is as IOPro's.
+const STYLES: [&str; 3] = [
+    record::html::STYLE,
+    iopro::report::STYLE,
+    include_str!("html/style.css"),
+];
 const LEVELS: [Level; 3] = [Level::Linked, Level::Sampled, Level::Unprivileged];
 
 /// The whole page; `again` is the command that makes it.
@@ -40,7 +45,7 @@ pub fn page(diagnosis: &Diagnosis, again: &str) -> String {
         (record::html::next(&next(diagnosis)))
     };
     let title = format!("frontrow doctor: {}", headline(diagnosis));
-    record::html::page(&title, &[record::html::STYLE, STYLE], &main)
+    record::html::page(&title, &STYLES, &main)
 }
 
 fn answer(diagnosis: &Diagnosis, first: &Verdict) -> Markup {
@@ -170,8 +175,8 @@ fn fault(cause: Cause) -> &'static str {
     match cause {
         Cause::OwnWrites | Cause::OwnCommits => "itself",
         Cause::SlowDevice | Cause::DeviceBusy => "the device",
-        Cause::Remote => "a server or a process",
-        Cause::Evicted | Cause::Reclaim | Cause::Swap => "too little memory",
+        Cause::Remote => "server or FUSE",
+        Cause::Evicted | Cause::Reclaim | Cause::Swap => "short memory",
         Cause::Cpu => "busy CPUs",
         _ => "not known",
     }
@@ -191,10 +196,14 @@ fn why_sure(level: Level, verdict: &Verdict) -> &'static str {
 }
 
 fn pictures(diagnosis: &Diagnosis) -> Markup {
-    let lost = lost::card(&diagnosis.verdicts);
+    let cards = [
+        flow::card(&diagnosis.verdicts),
+        lost::card(&diagnosis.verdicts),
+    ];
+    let cards: Vec<Markup> = cards.into_iter().flatten().collect();
     let over_time = over_time::card(diagnosis);
     html! {
-        @if lost.is_some() || over_time.is_some() {
+        @if !cards.is_empty() || over_time.is_some() {
             section {
                 h2 { "Where the time went" }
                 p.lead {
@@ -205,7 +214,8 @@ fn pictures(diagnosis: &Diagnosis) -> Markup {
                     }
                     " of the time."
                 }
-                div.cards { (lost.unwrap_or_default()) (over_time.unwrap_or_default()) }
+                @if !cards.is_empty() { div.cards { @for card in &cards { (card) } } }
+                (over_time.unwrap_or_default())
             }
         }
     }
@@ -237,12 +247,14 @@ fn helps(diagnosis: &Diagnosis) -> Markup {
                     }
                 }
                 @for (occasion, advice) in advised(diagnosis) {
-                    p.step { "Against " b { (occasion) } ":" }
-                    (command_line(&advice.command, occasion))
-                    dl.advice {
-                        dt { "changes" } dd { (advice.changes) }
-                        dt { "undo" } dd { code { (advice.undo) } }
-                        dt { "brings" } dd { (advice.brings) }
+                    div.card.advice {
+                        p.step { "Against " b { (occasion) } ":" }
+                        (command_line(&advice.command, occasion))
+                        dl {
+                            dt { "changes" } dd { (advice.changes) }
+                            dt { "undo" } dd { code { (advice.undo) } }
+                            dt { "brings" } dd { (advice.brings) }
+                        }
                     }
                 }
             }

@@ -203,7 +203,7 @@ fn the_page_of_pictures_says_the_same_and_json_is_printed_beside_it() {
         "<h1>&lt;script&gt; waited",
         "own commits",
         "<svg class=\"lost\"",
-        "<svg class=\"spans\"",
+        "<svg class=\"spans of-storage\"",
         "frontrow doctor --seconds 2 --html '",
         "it'\\''s.html'",
     ] {

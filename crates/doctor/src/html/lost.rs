@@ -9,10 +9,8 @@ use record::number;
 
 /// In the picture's own units: as many as a phone's screen has room for.
 const WIDTH: f64 = 400.0;
-const ROW: f64 = 64.0;
-const BAR: f64 = 12.0;
-/// Letters of a program's name that have room.
-const LETTERS: usize = 18;
+const ROW: f64 = 46.0;
+const BAR: f64 = 14.0;
 const TITLE: &str = "Share of the lost time by cause";
 
 /// The card; None if no time was lost.
@@ -20,13 +18,13 @@ pub fn card(verdicts: &[Verdict]) -> Option<Markup> {
     if verdicts.is_empty() {
         return None;
     }
-    let bottom = ROW * verdicts.len() as f64 - 8.0;
+    let bottom = ROW * verdicts.len() as f64;
     let said: Vec<String> = verdicts.iter().map(words).collect();
     Some(html! {
         figure.card {
             figcaption {
                 strong { (TITLE) }
-                span.aside { "Who waited, and because of whom, is below each bar." }
+                span.aside { "All of the grey is all of the lost time." }
             }
             svg.lost viewBox={ "0 0 " (WIDTH) " " (at(bottom)) } role="img"
                 aria-labelledby="lost-title lost-text" {
@@ -51,22 +49,11 @@ fn row(verdict: &Verdict, top: f64) -> Markup {
         g class=(kind(verdict.kind)) {
             title { (words(verdict)) }
             text.name x="0" y=(at(top + 14.0)) { (verdict.name) }
-            text.name x=(at(WIDTH)) y=(at(top + 14.0)) text-anchor="end" {
-                (number::percent(verdict.share))
+            text x=(at(WIDTH)) y=(at(top + 14.0)) text-anchor="end" {
+                (time(verdict.lost_ns)) " · " tspan.name { (number::percent(verdict.share)) }
             }
             rect.track x="0" y=(at(top + 21.0)) width=(at(WIDTH)) height=(at(BAR)) rx="3" {}
             rect.part x="0" y=(at(top + 21.0)) width=(at(width)) height=(at(BAR)) rx="3" {}
-            text.tick x="0" y=(at(top + 47.0)) {
-                (shortened(&verdict.who)) " waited " (time(verdict.who_ns))
-                @if let Some(culprit) = &verdict.culprit { ", because of " (shortened(culprit)) }
-            }
         }
-    }
-}
-
-fn shortened(name: &str) -> String {
-    match name.chars().count() > LETTERS {
-        true => name.chars().take(LETTERS - 1).chain(['…']).collect(),
-        false => name.to_owned(),
     }
 }
