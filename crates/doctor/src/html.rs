@@ -186,6 +186,9 @@ fn why_sure(level: Level, verdict: &Verdict) -> &'static str {
     match (verdict.confidence, level) {
         _ if verdict.waits == 0 => "from the kernel's counters, not from single waits",
         (Confidence::Sure, _) => "each wait is linked to its cause",
+        (Confidence::Likely, Level::Linked) if verdict.culprit.is_none() => {
+            "each wait is linked to its cause, but events were lost"
+        }
         (Confidence::Likely, Level::Linked) => {
             "the culprit is who wrote most meanwhile, or events were lost"
         }

@@ -106,6 +106,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     if let Some(file) = page_file {
         file.write(plain(&html::page(&diagnosis, &again(&args))))?;
+        tell_who_may_read(&args);
     }
     // This takes some seconds, so the page is printed first.
     drop(closing);
@@ -115,18 +116,29 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
+/// Says at a terminal under sudo how the user gets to read the page, which is root's.
+fn tell_who_may_read(args: &Args) {
+    let is_sudo = std::env::var_os("SUDO_USER").is_some();
+    if is_sudo && io::stderr().is_terminal() {
+        let file = page_name(args);
+        eprintln!("Only root may read {file} so far: sudo chown \"$USER\" {file}");
+    }
+}
+
 /// The command that makes the same page again.
 fn again(args: &Args) -> String {
     let sudo = match rustix::process::geteuid().is_root() {
         true => "sudo ",
         false => "",
     };
+    let (seconds, file) = (args.seconds, page_name(args));
+    format!("{sudo}frontrow doctor --seconds {seconds} --html {file}")
+}
+
+/// The page's path as one word of a shell.
+fn page_name(args: &Args) -> String {
     let file = args.html.as_deref().unwrap_or(Path::new("FILE"));
-    let file = quoted(&file.to_string_lossy());
-    format!(
-        "{sudo}frontrow doctor --seconds {} --html {file}",
-        args.seconds
-    )
+    quoted(&file.to_string_lossy())
 }
 
 /// The text as one word of a shell.
