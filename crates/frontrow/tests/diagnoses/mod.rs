@@ -15,16 +15,11 @@ const LONG_NAME: &str = "Isolated Web Co";
 const LONG_FILE: &str = "/home/me/.mozilla/firefox/abcdefgh.default-release/storage/default/https+++\
                          example.org/idb/1234567890aVeryLongNameWithoutAnyBlank.sqlite-wal";
 
-pub fn pages() -> [(&'static str, String); 4] {
+pub fn pages() -> [(&'static str, String); 3] {
     let again = "sudo frontrow doctor --seconds 60 --html why.html";
     let page = |seen: &Observation| html::page(&judge(seen), again);
-    let mut unprivileged = stutters();
-    unprivileged.level = Level::Unprivileged;
-    unprivileged.waits.truncate(1);
-    unprivileged.users.clear();
     [
         ("doctor", page(&stutters())),
-        ("doctor-unprivileged", page(&unprivileged)),
         ("doctor-idle", page(&idle())),
         (
             "doctor-study",
