@@ -2,7 +2,7 @@
 
 use crate::cause::{Cause, Kind};
 use crate::machine::Disk;
-use crate::observe::{Level, Observation, Pressure, Wait};
+use crate::observe::{Level, Observation, Pressure, Span, Wait};
 use iopro::wait::Class;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -135,6 +135,8 @@ pub struct Diagnosis {
     pub verdicts: Vec<Verdict>,
     /// Findings about the configuration.
     pub findings: Vec<Finding>,
+    /// The pressure by parts of the observed time, without gaps.
+    pub over_time: Vec<Span>,
 }
 
 /// Makes a diagnosis from an observation.
@@ -180,6 +182,7 @@ pub fn judge(seen: &Observation) -> Diagnosis {
         pressure: seen.pressure,
         verdicts,
         findings: findings(seen),
+        over_time: seen.over_time.clone(),
     }
 }
 
@@ -645,4 +648,4 @@ fn limit(disk: &Disk) -> Advice {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

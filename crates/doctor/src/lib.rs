@@ -2,13 +2,15 @@
 //!
 //! [`watch`] reads `/proc` and `/sys` below a root directory, [`live`] sums up iopro's frames; both
 //! fill an [`Observation`]. [`judge()`], a pure function, makes a [`Diagnosis`] of it, and [`page`]
-//! prints that.
+//! and [`html`] show that.
 
 pub mod cause;
+pub mod html;
 pub mod judge;
 pub mod live;
 pub mod machine;
 pub mod observe;
+mod over_time;
 pub mod page;
 mod stacks;
 pub mod study;

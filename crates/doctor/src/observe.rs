@@ -48,6 +48,17 @@ impl Level {
             ],
         }
     }
+
+    /// What a better level takes, and what it shows; None for the best.
+    pub fn gains(self) -> Option<&'static str> {
+        match self {
+            Level::Linked => None,
+            Level::Sampled => Some(
+                "A kernel built with CONFIG_DEBUG_INFO_BTF and not locked down, as Debian's, Fedora's, Ubuntu's and Arch's are, gives level 1",
+            ),
+            Level::Unprivileged => Some("The same command with sudo sees more"),
+        }
+    }
 }
 
 /// Waits of user tasks with the same attributes.
@@ -84,6 +95,28 @@ pub struct Pressure {
     pub memory_ns: u64,
     /// CPU pressure in nanoseconds.
     pub cpu_ns: u64,
+}
+
+impl Pressure {
+    /// What was counted since `before`.
+    pub(crate) fn since(self, before: Pressure) -> Pressure {
+        Pressure {
+            io_ns: self.io_ns.saturating_sub(before.io_ns),
+            memory_ns: self.memory_ns.saturating_sub(before.memory_ns),
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+        }
+    }
+}
+
+/// Pressure in a part of the observed time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// Begin of the part, in nanoseconds since the start.
+    pub from_ns: u64,
+    /// End of the part, in nanoseconds since the start.
+    pub until_ns: u64,
+    /// Pressure in this part.
+    pub pressure: Pressure,
 }
 
 /// Counters of memory management.
@@ -142,6 +175,8 @@ pub struct Observation {
     pub waits: Vec<Wait>,
     /// Pressure in the observed time.
     pub pressure: Pressure,
+    /// The same by parts of the observed time, without gaps.
+    pub over_time: Vec<Span>,
     /// Counters of memory management.
     pub memory: Memory,
     /// Share of all CPU time that other processes used.

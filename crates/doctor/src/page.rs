@@ -4,7 +4,7 @@ use crate::cause::{Cause, Kind};
 use crate::judge::{Advice, Confidence, Diagnosis, Verdict};
 use record::number;
 
-fn time(ns: u64) -> String {
+pub(crate) fn time(ns: u64) -> String {
     number::with_unit(ns as f64, "ns")
 }
 
@@ -69,12 +69,16 @@ pub fn headline(diagnosis: &Diagnosis) -> String {
     }
 }
 
-fn in_words(verdict: &Verdict) -> String {
-    let sure = match verdict.confidence {
+pub(crate) fn sure(confidence: Confidence) -> &'static str {
+    match confidence {
         Confidence::Sure => "sure",
         Confidence::Likely => "likely",
         Confidence::Guess => "a guess",
-    };
+    }
+}
+
+fn in_words(verdict: &Verdict) -> String {
+    let sure = sure(verdict.confidence);
     let mut text = format!(
         "{}: {} of the lost time, {}; {sure}\n   {} waited {} {}",
         verdict.name,

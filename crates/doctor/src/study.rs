@@ -243,6 +243,7 @@ mod tests {
                 wait(OTHERS, Class::Tag, SECOND),
             ],
             pressure: Pressure::default(),
+            over_time: Vec::new(),
             memory: Memory::default(),
             cpu_busy: 0.0,
             users: vec![

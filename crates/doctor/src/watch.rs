@@ -3,6 +3,7 @@
 use crate::live::{MOST_NAMES, OTHERS};
 use crate::machine::Machine;
 use crate::observe::{Level, Memory, Observation, Pressure, Traffic, User, Wait};
+use crate::over_time::OverTime;
 use crate::stacks::{Stacks, calls_under_way};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -152,6 +153,7 @@ pub struct Watch {
     sampled: Instant,
     sample_every: Duration,
     io_seen_ns: u64,
+    over_time: OverTime,
     /// System calls in which processes were blocked at the start.
     calls_before: BTreeMap<String, String>,
     /// Counters at the end, and the elapsed time.
@@ -167,6 +169,7 @@ impl Watch {
             root: root.to_owned(),
             begun: now,
             io_seen_ns: before.pressure.io_ns,
+            over_time: OverTime::begin(before.pressure),
             before,
             calls_before: calls_under_way(root),
             processes: BTreeMap::new(),
@@ -192,6 +195,10 @@ impl Watch {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             self.look(false);
+        }
+        let elapsed = self.begun.elapsed();
+        if self.over_time.is_due(elapsed) {
+            self.over_time.add(elapsed, all_pressure(&self.root));
         }
         let since = self.sampled.elapsed();
         if !sampling && since < SAMPLE_AT_REST {
@@ -262,7 +269,9 @@ impl Watch {
         for process in std::mem::take(&mut self.processes).values() {
             self.add_ended(process);
         }
-        self.after = Some((counters(&self.root), self.begun.elapsed()));
+        let (after, elapsed) = (counters(&self.root), self.begun.elapsed());
+        self.over_time.add(elapsed, after.pressure);
+        self.after = Some((after, elapsed));
     }
 
     /// Result; `linked` has iopro's waits and the number of lost events.
@@ -297,11 +306,8 @@ impl Watch {
             level,
             watched_ns: watched.as_nanos() as u64,
             waits,
-            pressure: Pressure {
-                io_ns: after.pressure.io_ns - before.pressure.io_ns,
-                memory_ns: after.pressure.memory_ns - before.pressure.memory_ns,
-                cpu_ns: after.pressure.cpu_ns - before.pressure.cpu_ns,
-            },
+            pressure: after.pressure.since(before.pressure),
+            over_time: self.over_time.end(),
             memory: Memory {
                 refaulted_bytes: after.memory.refaulted_bytes - before.memory.refaulted_bytes,
                 paged_in_bytes: after.memory.paged_in_bytes - before.memory.paged_in_bytes,
@@ -443,16 +449,20 @@ fn counters(root: &Path) -> Counters {
     let (cpu_busy, cpu_all) = cpu(&read("proc/stat"));
     let own = Task::parse(&read("proc/self/stat"));
     Counters {
-        pressure: Pressure {
-            io_ns: pressure(root, "io"),
-            memory_ns: pressure(root, "memory"),
-            cpu_ns: pressure(root, "cpu"),
-        },
+        pressure: all_pressure(root),
         memory: memory(&read("proc/vmstat")),
         cpu_busy,
         cpu_all,
         own_cpu: own.map_or(0, |it| it.cpu_ticks),
         disks: all_traffic(root),
+    }
+}
+
+fn all_pressure(root: &Path) -> Pressure {
+    Pressure {
+        io_ns: pressure(root, "io"),
+        memory_ns: pressure(root, "memory"),
+        cpu_ns: pressure(root, "cpu"),
     }
 }
 

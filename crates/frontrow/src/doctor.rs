@@ -10,7 +10,7 @@ use crate::iopro::linked::failed;
 use crate::print::{json, plain, print_text};
 use doctor::live::Waits;
 use doctor::watch::Watch;
-use doctor::{Error, Level, Machine, Observation, judge, machine, page};
+use doctor::{Error, Level, Machine, Observation, html, judge, machine, page};
 use iopro::capture::{self, Closing, What};
 use iopro::recording::Reader;
 use iopro::report;
@@ -31,7 +31,7 @@ const NAME: &str = "the running recording";
 ///
 /// It watches while you use the machine, and prints one page. As root and with BTF it sees each
 /// wait in the storage stack; otherwise it names what it cannot see. It changes nothing, except
-/// with --try. Ctrl-C ends the measurement early and prints the result so far.
+/// with --try. Ctrl-C ends the measurement early and prints the result so far, and writes the page.
 #[derive(clap::Args)]
 pub struct Args {
     /// Duration of the measurement
@@ -44,6 +44,9 @@ pub struct Args {
     /// Write the recording of level 1 to this file, for frontrow iopro report and export
     #[arg(long, value_name = "FILE", conflicts_with = "wanted")]
     recording: Option<PathBuf>,
+    /// Also write the result to this file, as an HTML page with pictures
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["study", "undo"])]
+    html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -68,12 +71,15 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let machine = Machine::look(root).map_err(failure)?;
     let length = Duration::from_secs(args.seconds);
+    // Better now than after the measurement.
+    let page_file = args.html.as_deref().map(AtomicFile::create_private);
+    let page_file = page_file.transpose()?;
+    let recording = args.recording.as_deref().map(AtomicFile::create_private);
+    let mut recording = recording.transpose()?;
     if io::stderr().is_terminal() {
         let seconds = args.seconds;
         eprintln!("Watching for {seconds} s: do now what stutters. Ctrl-C ends it early.");
     }
-    let recording = args.recording.as_deref().map(AtomicFile::create_private);
-    let mut recording = recording.transpose()?;
     let Seen {
         seen,
         why_not,
@@ -98,11 +104,49 @@ pub fn run(args: Args) -> Result<(), Failure> {
         true => print_text(&json(&diagnosis)?)?,
         false => print_text(&plain(&page::text(&diagnosis)))?,
     }
+    if let Some(file) = page_file {
+        file.write(plain(&html::page(&diagnosis, &again(&args))))?;
+        tell_who_may_read(&args);
+    }
     // This takes some seconds, so the page is printed first.
     drop(closing);
     match args.trial.wanted {
         true => trial::run(root, &args.trial, &diagnosis, args.json, &stop),
         false => Ok(()),
+    }
+}
+
+/// Says at a terminal under sudo how the user gets to read the page, which is root's.
+fn tell_who_may_read(args: &Args) {
+    let is_sudo = std::env::var_os("SUDO_USER").is_some();
+    if is_sudo && io::stderr().is_terminal() {
+        let file = page_name(args);
+        eprintln!("Only root may read {file} so far: sudo chown \"$USER\" {file}");
+    }
+}
+
+/// The command that makes the same page again.
+fn again(args: &Args) -> String {
+    let sudo = match rustix::process::geteuid().is_root() {
+        true => "sudo ",
+        false => "",
+    };
+    let (seconds, file) = (args.seconds, page_name(args));
+    format!("{sudo}frontrow doctor --seconds {seconds} --html {file}")
+}
+
+/// The page's path as one word of a shell.
+fn page_name(args: &Args) -> String {
+    let file = args.html.as_deref().unwrap_or(Path::new("FILE"));
+    quoted(&file.to_string_lossy())
+}
+
+/// The text as one word of a shell.
+fn quoted(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+".contains(letter);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
     }
 }
 

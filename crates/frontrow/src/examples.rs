@@ -9,7 +9,7 @@ pub(crate) const FRONTROW: [&str; 27] = [
     "frontrow bench compare before.json after.json",
     "frontrow completions bash",
     "frontrow defrag --check ~/Photos",
-    "frontrow doctor --seconds 60",
+    "frontrow doctor --seconds 60 --html why.html",
     "frontrow fg daemon",
     "frontrow fg follow",
     "frontrow fg release",

@@ -4,10 +4,11 @@
 mod schema;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 fn write(root: &Path, path: &str, text: &str) {
@@ -176,6 +177,58 @@ fn a_study_writes_what_was_seen_and_says_whether_it_was_all() {
     );
 }
 
+#[test]
+fn the_page_of_pictures_says_the_same_and_json_is_printed_beside_it() {
+    let root = machine();
+    let stat = fs::read_to_string(root.path().join("proc/7/stat")).unwrap();
+    for path in ["proc/7/stat", "proc/7/task/7/stat"] {
+        write(root.path(), path, &stat.replace("(app)", "(<script>)"));
+    }
+    let out = root.path().join("it's.html");
+    let path = out.to_string_lossy();
+    let output = doctor(root.path(), &["--seconds", "2", "--json", "--html", &path]);
+    assert!(output.status.success(), "{output:?}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    schema::check("doctor", &json);
+    assert_eq!(json["verdicts"][0]["who"], "<script>");
+    let spans = json["over_time"].as_array().unwrap();
+    let sum: u64 = spans
+        .iter()
+        .map(|it| it["pressure"]["io_ns"].as_u64().unwrap())
+        .sum();
+    assert_eq!(sum, json["pressure"]["io_ns"].as_u64().unwrap());
+    assert!(spans.len() >= 4, "{spans:?}");
+    let page = fs::read_to_string(&out).unwrap();
+    for words in [
+        "<h1>&lt;script&gt; waited",
+        "own commits",
+        "<svg class=\"lost\"",
+        "<svg class=\"spans of-storage\"",
+        "frontrow doctor --seconds 2 --html '",
+        "it'\\''s.html'",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("<script"), "{page}");
+    let mode = fs::metadata(&out).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "it has names of others' files");
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_refused_before_the_watching() {
+    let root = machine();
+    for (path, code) in [("/nowhere/why.html", 2), ("/dev/null", 7), ("/", 7)] {
+        let began = Instant::now();
+        let output = doctor(root.path(), &["--seconds", "60", "--html", path]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{path}: {said}");
+        assert!(said.contains(path) && output.stdout.is_empty(), "{said}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{path}");
+    }
+    let both = ["--study", "2s", "--html", "why.html"];
+    assert_eq!(doctor(root.path(), &both).status.code(), Some(2));
+}
+
 /// Whether the process catches SIGINT by now.
 fn catches_interrupts(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -210,6 +263,19 @@ fn ctrl_c_ends_the_watching_and_the_page_comes() {
     assert!(
         text.starts_with("Watched ") && text.contains("64 requests"),
         "{text}"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_the_watching_and_the_page_of_pictures_is_written() {
+    let root = machine();
+    let out = root.path().join("why.html");
+    let path = out.to_string_lossy();
+    interrupted(root.path(), &["--seconds", "3600", "--html", &path]);
+    let page = fs::read_to_string(out).unwrap();
+    assert!(
+        page.contains("64 requests") && page.ends_with("</html>"),
+        "{page}"
     );
 }
 

@@ -3,6 +3,7 @@
 //! target/*/tmp/reports.
 
 mod browser;
+mod diagnoses;
 #[allow(dead_code)]
 #[path = "../../iopro/tests/synthetic/mod.rs"]
 mod events;
@@ -109,6 +110,9 @@ fn pages() -> Vec<(String, PathBuf)> {
     keep("whole", record::html::render(&whole));
     keep("bench", record::html::render(&result("bench-before")));
     keep("iopro", recording());
+    for (name, page) in diagnoses::pages() {
+        keep(name, page);
+    }
     comparison(&place("compare"));
     pages.push(("compare".to_owned(), place("compare")));
     pages

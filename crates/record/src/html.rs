@@ -15,6 +15,8 @@ mod series;
 mod slowdown;
 mod verdicts;
 
+pub use next::next;
+
 use crate::summary::Summary;
 use crate::{ResultFile, bars, caption, command, number};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -89,17 +91,15 @@ fn inputs(result: &ResultFile) -> Markup {
     html! {
         section {
             @match command::reproduce(result) {
-                Some(command) => {
+                Some(again) => {
                     h2 { "To get these figures again" }
                     p.lead { "The same inputs give the same bytes on any machine." }
-                    pre tabindex="0" role="region" aria-label="the command" { code { (command) } }
+                    (command_line(&again, "the command"))
                 }
                 None => {
                     h2 { "To measure this again" }
                     p.lead { "On your own disk no two runs are the same; five seeds show the spread." }
-                    pre tabindex="0" role="region" aria-label="the command" {
-                        code { (command::measure_again(result)) }
-                    }
+                    (command_line(&command::measure_again(result), "the command"))
                 }
             }
             dl {
@@ -113,12 +113,17 @@ fn inputs(result: &ResultFile) -> Markup {
     }
 }
 
+/// A command to copy; `label` is what a screen reader calls it.
+pub fn command_line(command: &str, label: &str) -> Markup {
+    html! { pre tabindex="0" role="region" aria-label=(label) { code { (command) } } }
+}
+
 fn milliseconds(value_ms: f64) -> String {
     number::with_unit(value_ms, "ms")
 }
 
 /// A coordinate to a tenth of a unit: more digits are invisible and only take bytes.
-fn at(place: f64) -> String {
+pub fn at(place: f64) -> String {
     let text = format!("{place:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }

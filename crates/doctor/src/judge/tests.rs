@@ -3,10 +3,10 @@ use crate::machine::{DirtyLimit, Machine, Mounted};
 use crate::observe::{Memory, Traffic, User};
 use crate::page;
 
-const MB: u64 = 1_000_000;
-const SECOND: u64 = 1_000_000_000;
+pub(crate) const MB: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
-fn wait(who: &str, call: &str, class: Class, lost_ns: u64) -> Wait {
+pub(crate) fn wait(who: &str, call: &str, class: Class, lost_ns: u64) -> Wait {
     Wait {
         who: who.to_owned(),
         call: Some(call.to_owned()),
@@ -21,7 +21,7 @@ fn wait(who: &str, call: &str, class: Class, lost_ns: u64) -> Wait {
     }
 }
 
-fn user(name: &str, written_bytes: u64, cpu_ns: u64) -> User {
+pub(crate) fn user(name: &str, written_bytes: u64, cpu_ns: u64) -> User {
     User {
         name: name.to_owned(),
         written_bytes,
@@ -56,7 +56,7 @@ fn mounted(point: &str, filesystem: &str, disk: Option<&str>) -> Mounted {
 }
 
 /// Ten seconds at level 1 of a machine with a disk that is busy half of the time.
-fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
+pub(crate) fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
     Observation {
         level: Level::Linked,
         watched_ns: 10 * SECOND,
@@ -64,6 +64,7 @@ fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
             io_ns: waits.iter().map(|it| it.lost_ns).sum(),
             ..Default::default()
         },
+        over_time: Vec::new(),
         waits,
         memory: Memory::default(),
         cpu_busy: 0.1,
@@ -93,7 +94,7 @@ fn causes(seen: &Observation) -> Vec<Cause> {
     judge(seen).verdicts.iter().map(|it| it.cause).collect()
 }
 
-fn writer() -> Vec<User> {
+pub(crate) fn writer() -> Vec<User> {
     vec![user("app", MB, 0), user("dd", 200 * MB, SECOND)]
 }
 
@@ -389,7 +390,7 @@ fn what_needs_no_watching_is_found() {
 }
 
 /// A stick beside the disk, which somebody copies to.
-fn with_stick(waits: Vec<Wait>, users: Vec<User>) -> Observation {
+pub(crate) fn with_stick(waits: Vec<Wait>, users: Vec<User>) -> Observation {
     let mut seen = seen(waits, users);
     seen.machine.disks.push(disk("sdb", true));
     seen.machine

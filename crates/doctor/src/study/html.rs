@@ -8,10 +8,14 @@ use record::number;
 
 /// Apps that the picture and the table have; the rest is in the other files.
 const SHOWN: usize = 30;
-const WIDTH: f64 = 1000.0;
-const LABEL: f64 = 260.0;
-const LANE: f64 = 26.0;
-const BAR: f64 = 16.0;
+/// In the picture's own units: as many as a phone's screen has room for.
+const WIDTH: f64 = 400.0;
+const LANE: f64 = 44.0;
+/// Room above a bar for its app's name, and how many letters of it fit.
+const NAME: f64 = 20.0;
+const LETTERS: usize = 44;
+const BAR: f64 = 14.0;
+const TITLE: &str = "Share of response time that apps waited for storage";
 /// Of a bar's hue by the class of its part, in the order of [`Class::ALL`]:
 /// metadata, data, sync, discards, the journal's two, tag, wbt, dirty, reclaim, service, lock, other.
 const HUES: [usize; 13] = [2, 1, 1, 8, 2, 2, 6, 6, 3, 3, 4, 0, 0];
@@ -48,7 +52,7 @@ pub fn page(study: &Study) -> String {
     };
     record::html::page(
         "frontrow doctor: how long apps wait for storage",
-        &[STYLE],
+        &[record::html::STYLE, STYLE],
         &main,
     )
 }
@@ -59,20 +63,28 @@ fn hue(class: Class) -> usize {
 
 fn picture(apps: &[App]) -> Markup {
     let bottom = LANE * apps.len() as f64;
-    let at = |share: f64| LABEL + (WIDTH - LABEL) * share;
+    let at = |share: f64| WIDTH * share;
+    let said = apps
+        .iter()
+        .map(|app| format!("{} {}", app.name, number::percent(app.share)));
     html! {
         section {
-            h2 { "Share of response time that apps waited for storage" }
+            h2 { (TITLE) }
             p.lead { "Who waited longest is first; a bar's parts are the classes, which appear when it is pointed at." }
-            figure.card {
-                svg viewBox={ "0 0 " (WIDTH) " " (bottom + 24.0) } role="img"
-                    aria-label="the share of its response time that each app waited" {
-                    @for tick in 0..=4u32 {
-                        @let x = at(f64::from(tick) / 4.0);
-                        line.grid x1=(x) x2=(x) y1="0" y2=(bottom) {}
-                        text.tick x=(x) y=(bottom + 18.0) text-anchor="end" { (tick * 25) " %" }
+            div.cards {
+                figure.card {
+                    svg viewBox={ "0 0 " (WIDTH) " " (bottom + 20.0) } role="img"
+                        aria-labelledby="share-title share-text" {
+                        title #share-title { (TITLE) }
+                        desc #share-text { (said.collect::<Vec<_>>().join("; ")) }
+                        @for tick in 0..=4u32 {
+                            @let x = at(f64::from(tick) / 4.0);
+                            line.grid x1=(x) x2=(x) y1="0" y2=(bottom) {}
+                            @let anchor = match tick { 0 => "start", 4 => "end", _ => "middle" };
+                            text.tick x=(x) y=(bottom + 14.0) text-anchor=(anchor) { (tick * 25) " %" }
+                        }
+                        @for (place, app) in apps.iter().enumerate() { (bar(app, LANE * place as f64, &at)) }
                     }
-                    @for (place, app) in apps.iter().enumerate() { (bar(app, LANE * place as f64, &at)) }
                 }
             }
         }
@@ -91,7 +103,10 @@ fn bar(app: &App, top: f64, at: &dyn Fn(f64) -> f64) -> Markup {
         })
         .collect();
     html! {
-        text x="0" y=(top + BAR - 3.0) { (app.name) }
+        text x="0" y=(top + NAME - 5.0) {
+            (app.name.chars().take(LETTERS).collect::<String>())
+        }
+        text x=(WIDTH) y=(top + NAME - 5.0) text-anchor="end" { (number::percent(app.share)) }
         @for (part, from) in parts {
             g class={ "hue-" (hue(part.class)) } {
                 path d=(rectangle(at(from), at(from + part.share), top)) {
@@ -103,14 +118,15 @@ fn bar(app: &App, top: f64, at: &dyn Fn(f64) -> f64) -> Markup {
 }
 
 fn rectangle(left: f64, right: f64, top: f64) -> String {
-    format!("M{left:.1} {top:.1}H{right:.1}V{:.1}H{left:.1}Z", top + BAR)
+    let (top, bottom) = (top + NAME, top + NAME + BAR);
+    format!("M{left:.1} {top:.1}H{right:.1}V{bottom:.1}H{left:.1}Z")
 }
 
 fn table(apps: &[App]) -> Markup {
     html! {
         section {
             h2 { "By app and class" }
-            div.scroll tabindex="0" {
+            div.scroll tabindex="0" role="region" aria-label="By app and class" {
                 table {
                     thead { tr {
                         @for heading in ["app", "class", "waits", "waited", "longest", "of its response"] {

@@ -3,6 +3,7 @@
 use super::rows::{self, Row, Table};
 use super::{Lane, Report, Timeline, sentences};
 use maud::{Markup, html};
+use record::html::at;
 use record::number;
 use sentences::{share, time};
 
@@ -106,12 +107,6 @@ fn area(lane: &Lane, most: f64) -> String {
     path
 }
 
-/// A coordinate to a tenth of a unit: more digits are invisible.
-fn at(place: f64) -> String {
-    let text = format!("{place:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
-}
-
 fn table(title: &str, lead: &str, table: &Table) -> Markup {
     let has_bars = table.rows.iter().any(|row| row.bar.is_some());
     html! {
@@ -168,23 +163,14 @@ fn notes(report: &Report) -> Markup {
 }
 
 fn next() -> Markup {
-    let steps = [
+    record::html::next(&[
         (
-            "Says who waits on this machine, for whom, and tries the first advice:",
             "sudo frontrow doctor --try",
+            "Says who waits on this machine, for whom, and tries the first advice",
         ),
         (
-            "Gives a disk the scheduler that serves first what somebody waits for:",
             "sudo frontrow sched enable /home",
+            "Gives a disk the scheduler that serves first what somebody waits for",
         ),
-    ];
-    html! {
-        section {
-            h2 { "What to do next" }
-            @for (words, command) in steps {
-                p.step { (words) }
-                pre tabindex="0" role="region" aria-label=(words) { code { (command) } }
-            }
-        }
-    }
+    ])
 }

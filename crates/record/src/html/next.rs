@@ -59,12 +59,17 @@ fn steps(experiment: &str) -> [Step; 2] {
 
 /// Section with the reader's next steps.
 pub fn section(result: &ResultFile) -> Markup {
+    next(&steps(&result.experiment))
+}
+
+/// Section with these next steps: a command, and what it does.
+pub fn next(steps: &[(&str, &str)]) -> Markup {
     html! {
         section {
             h2 { "What to do next" }
-            @for (command, words) in steps(&result.experiment) {
+            @for (command, words) in steps {
                 p.step { (words) ":" }
-                pre tabindex="0" role="region" aria-label=(words) { code { (command) } }
+                (super::command_line(command, words))
             }
         }
     }
