@@ -61,6 +61,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.trial.undo {
         return trial::run_undo(root, &args.trial);
     }
+    if args.html.is_some() && args.html == args.recording {
+        return Err(Failure::new(
+            Exit::Usage,
+            "--html and --recording name the same file: give each its own",
+        ));
+    }
     machine::check(root).map_err(failure)?;
     if args.trial.wanted {
         machine::check_writable(root).map_err(failure)?;

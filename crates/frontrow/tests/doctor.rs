@@ -225,6 +225,9 @@ fn a_page_that_cannot_be_written_is_refused_before_the_watching() {
         assert!(said.contains(path) && output.stdout.is_empty(), "{said}");
         assert!(began.elapsed() < Duration::from_secs(30), "{path}");
     }
+    let same = ["--recording", "why", "--html", "why"];
+    let output = doctor(root.path(), &same);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
     let both = ["--study", "2s", "--html", "why.html"];
     assert_eq!(doctor(root.path(), &both).status.code(), Some(2));
 }
