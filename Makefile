@@ -165,7 +165,7 @@ stress: setup-stress setup-packages arm64-program
 
 # What `make test` ignores. (xtask takes a second `--` for its next runner.)
 slow-tests:
-	$(CARGO) test --locked -p frontrow --test iopro --test recording --test fasttrack --test security --test packages --test life --test arm64 --test doctor_guest -- --ignored
+	$(CARGO) test --locked -p frontrow --test guests --test packages --test life -- --ignored
 
 include packaging/install.mk
 include packaging/packages.mk

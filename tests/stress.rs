@@ -1,22 +1,19 @@
 //! All trials on a kernel that checks itself, those for races on one that looks for them, and ten thousand power cuts. `make stress` runs
 //! this, `make test` does not: the kernel has to be built, once, and is slow.
 
-use std::process::{Command, Stdio};
+#[allow(dead_code, reason = "most of it is for tests of one guest")]
+#[path = "guests/harness.rs"]
+mod harness;
 
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+use harness::lab;
 
 /// Some ten minutes of random writes to the attributes and random ioctls.
 const FUZZ_ROUNDS: &str = "10";
 
 fn withstands(kernel: &str, rounds: &str, trials: &[&str]) {
     // It may say what it does as it goes: that takes long enough.
-    let status = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["torture", "--kernel", kernel, "--rounds", rounds])
-        .args(trials)
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .status()
-        .unwrap();
+    let mut torture = lab(&["torture", "--kernel", kernel, "--rounds", rounds]);
+    let status = torture.args(trials).status().unwrap();
     assert!(status.success(), "the trial named last failed: {status}");
 }
 
@@ -55,11 +52,7 @@ fn no_access_of_the_modules_races_with_another() {
 
 #[test]
 fn power_cuts_at_ten_thousand_points_lose_nothing() {
-    let status = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["powercut", "--days", "3", "--points", "10000"])
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .status()
-        .unwrap();
+    let mut cuts = lab(&["powercut", "--days", "3", "--points", "10000"]);
+    let status = cuts.status().unwrap();
     assert!(status.success(), "a cut lost something: {status}");
 }

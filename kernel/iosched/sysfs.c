@@ -71,36 +71,26 @@ static ssize_t store_within(unsigned int *value, const char *page, size_t count,
 	return count;
 }
 
-static ssize_t async_share_show(struct elevator_queue *e, char *page)
-{
-	struct frontrow_data *fd = e->elevator_data;
-
-	return sysfs_emit(page, "%u\n", fd->async_share_percent);
+#define NUMBER(name, field, least, most)				\
+static ssize_t name##_show(struct elevator_queue *e, char *page)	\
+{									\
+	struct frontrow_data *fd = e->elevator_data;			\
+									\
+	return sysfs_emit(page, "%u\n", fd->field);			\
+}									\
+									\
+static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
+			    size_t count)				\
+{									\
+	struct frontrow_data *fd = e->elevator_data;			\
+									\
+	return store_within(&fd->field, page, count, least, most);	\
 }
 
-static ssize_t async_share_store(struct elevator_queue *e, const char *page,
-				 size_t count)
-{
-	struct frontrow_data *fd = e->elevator_data;
-
-	/* Never 0: starved writeback would block all writers in the end. */
-	return store_within(&fd->async_share_percent, page, count, 1, 100);
-}
-
-static ssize_t background_share_show(struct elevator_queue *e, char *page)
-{
-	struct frontrow_data *fd = e->elevator_data;
-
-	return sysfs_emit(page, "%u\n", fd->background_share_percent);
-}
-
-static ssize_t background_share_store(struct elevator_queue *e,
-				      const char *page, size_t count)
-{
-	struct frontrow_data *fd = e->elevator_data;
-
-	return store_within(&fd->background_share_percent, page, count, 1, 100);
-}
+/* Never 0: starved writeback would block all writers in the end. */
+NUMBER(async_share, async_share_percent, 1, 100)
+NUMBER(background_share, background_share_percent, 1, 100)
+NUMBER(slice_us, slice_us, 0, USEC_PER_SEC)
 
 #define ROLE_LIST(name, role)						\
 static ssize_t name##_show(struct elevator_queue *e, char *page)	\
@@ -118,21 +108,6 @@ static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
 ROLE_LIST(foreground, FRONTROW_FOREGROUND)
 ROLE_LIST(background, FRONTROW_BACKGROUND)
 ROLE_LIST(visible, FRONTROW_VISIBLE)
-
-static ssize_t slice_us_show(struct elevator_queue *e, char *page)
-{
-	struct frontrow_data *fd = e->elevator_data;
-
-	return sysfs_emit(page, "%u\n", fd->slice_us);
-}
-
-static ssize_t slice_us_store(struct elevator_queue *e, const char *page,
-			      size_t count)
-{
-	struct frontrow_data *fd = e->elevator_data;
-
-	return store_within(&fd->slice_us, page, count, 0, USEC_PER_SEC);
-}
 
 static int emit_dependency(struct frontrow_data *fd, char *page, int length,
 			   enum frontrow_dependency dependency)

@@ -104,7 +104,7 @@ impl<'a> Daemon<'a> {
         let released = self.arbiter.release("frontrowd ends", woken);
         self.write_log(woken);
         let unlimited = self.limits.take().map(DirtyLimits::release).transpose();
-        let left_alone = self.writers.release();
+        let left_alone = self.writers.kept.release();
         let undone = released.map(drop).and(unlimited.map(drop));
         served.and(undone).and(left_alone.map(drop))
     }
@@ -410,9 +410,9 @@ impl<'a> Daemon<'a> {
             }
             Request::Status => {
                 let mut status = self.arbiter.status(now)?;
-                let limits = self.limits.iter().flat_map(|it| it.changes());
+                let limits = self.limits.iter().flat_map(|it| it.kept.changes());
                 status.limits = limits.cloned().collect();
-                status.writers = self.writers.changes().to_vec();
+                status.writers = self.writers.kept.changes().to_vec();
                 let told = status.told_of(|cgroup| self.may(uid, cgroup));
                 Ok(Reply::Status(Box::new(told)))
             }
@@ -450,8 +450,8 @@ impl<'a> Daemon<'a> {
     /// Logs the duration as well, since users notice a slow change of focus.
     fn write_log(&mut self, woken: Instant) {
         let mut lines = self.arbiter.log();
-        lines.extend(self.limits.iter_mut().flat_map(DirtyLimits::log));
-        lines.extend(self.writers.log());
+        lines.extend(self.limits.iter_mut().flat_map(|it| it.kept.log()));
+        lines.extend(self.writers.kept.log());
         if lines.is_empty() {
             return;
         }

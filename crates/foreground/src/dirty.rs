@@ -17,6 +17,7 @@
 use crate::Error;
 use crate::applied::restore;
 use crate::cgroup::below;
+use crate::kept::Kept;
 use crate::shown::Shown;
 use crate::watch::{Watch, WatchFlags};
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::device::{Device, Statistics};
-use sys::knobs::{Change, Home, Journal, Restored, Standing};
+use sys::knobs::{Change, Journal, Restored, Standing};
 
 const JOURNAL: &str = "dirty";
 
@@ -66,14 +67,13 @@ struct Disk {
 #[derive(Debug)]
 pub struct DirtyLimits {
     root: PathBuf,
-    journal: Journal,
+    pub(crate) kept: Kept,
     /// By diskseq, which is unique since boot.
     disks: BTreeMap<u64, Disk>,
     look_at: Option<Instant>,
     /// Watches for new and removed disks.
     watch: Watch<PathBuf>,
     find_at: Option<Instant>,
-    log: Vec<String>,
 }
 
 impl DirtyLimits {
@@ -85,12 +85,11 @@ impl DirtyLimits {
         release_limits(root)?;
         let mut limits = DirtyLimits {
             root: root.to_owned(),
-            journal: Journal::open(root, Home::Daemon, JOURNAL)?,
+            kept: Kept::open(root, JOURNAL)?,
             disks: BTreeMap::new(),
             look_at: None,
             watch: Watch::new()?,
             find_at: Some(now),
-            log: Vec::new(),
         };
         for place in TELLING_PLACES {
             let flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
@@ -146,16 +145,16 @@ impl DirtyLimits {
     fn forget(&mut self, gone: impl Iterator<Item = Disk>) -> Result<(), Error> {
         let mut any = false;
         for disk in gone {
-            let changes = self.journal.changes().iter();
+            let changes = self.kept.journal.changes().iter();
             let paths = changes.map(|it| it.path.clone());
             let of_disk: Vec<_> = paths.filter(|it| it.starts_with(&disk.bdi)).collect();
             for path in of_disk.iter().rev() {
-                self.journal.put_back(path)?;
+                self.kept.journal.put_back(path)?;
                 any = true;
             }
         }
         match any {
-            true => Ok(self.journal.settle()?),
+            true => Ok(self.kept.journal.settle()?),
             false => Ok(()),
         }
     }
@@ -199,29 +198,20 @@ impl DirtyLimits {
             }
             disk.part = Some(wanted);
             let settings = settings(&disk.bdi, wanted);
-            match take(&mut self.journal, &settings) {
+            match take(&mut self.kept.journal, &settings) {
                 Ok(changes) => self
-                    .log
+                    .kept
+                    .lines
                     .extend(changes.iter().map(|it| format!("  {it:#}"))),
                 // It was taken out meanwhile; another look will miss it.
                 Err(sys::knobs::Error::Read { .. } | sys::knobs::Error::Write { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        match self.log.is_empty() {
+        match self.kept.lines.is_empty() {
             true => Ok(()),
-            false => Ok(self.journal.settle()?),
+            false => Ok(self.kept.journal.settle()?),
         }
-    }
-
-    /// Takes the log lines since the last call.
-    pub fn log(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.log)
-    }
-
-    /// Changes in force.
-    pub fn changes(&self) -> &[Change] {
-        self.journal.changes()
     }
 
     /// Undoes all limits.
@@ -229,7 +219,7 @@ impl DirtyLimits {
     /// # Errors
     /// [`Error`], of the journal or of what the kernel says of disks.
     pub fn release(self) -> Result<Vec<(Change, Restored)>, Error> {
-        Ok(self.journal.restore()?)
+        self.kept.release()
     }
 }
 
@@ -467,7 +457,11 @@ mod tests {
         fs::remove_file(root.path().join("run/udev/data/b8:16")).unwrap();
         limits.hear(begun).unwrap();
         limits.tick(limits.due().unwrap()).unwrap();
-        assert!(limits.changes().is_empty(), "{:?}", limits.changes());
+        assert!(
+            limits.kept.changes().is_empty(),
+            "{:?}",
+            limits.kept.changes()
+        );
     }
 
     #[test]

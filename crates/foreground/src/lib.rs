@@ -35,6 +35,7 @@ mod detect;
 mod dirty;
 mod error;
 pub mod focus;
+mod kept;
 mod life;
 mod policy;
 mod rate;

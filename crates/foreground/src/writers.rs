@@ -13,6 +13,7 @@
 use crate::applied::{UNBEARABLE_PERCENT, restore};
 use crate::cgroup::{MOUNT_POINT, below, field};
 use crate::daemon::timespec;
+use crate::kept::Kept;
 use crate::shown::{LEAST_BYTES, Shown};
 use crate::{Cgroup, Error};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -23,7 +24,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::device::Statistics;
-use sys::knobs::{Change, Home, Journal, Restored, Standing};
+use sys::knobs::{Change, Restored, Standing};
 
 const JOURNAL: &str = "ahead";
 
@@ -112,7 +113,7 @@ struct Disk {
 #[derive(Debug)]
 pub struct WriterLimits {
     root: PathBuf,
-    journal: Journal,
+    pub(crate) kept: Kept,
     writers: BTreeMap<Cgroup, Writer>,
     /// Writers without a limit, and until when.
     spared: BTreeMap<Cgroup, Instant>,
@@ -121,7 +122,6 @@ pub struct WriterLimits {
     /// None on kernels without PSI triggers.
     pressure: Option<File>,
     look_at: Option<Instant>,
-    log: Vec<String>,
 }
 
 impl WriterLimits {
@@ -133,13 +133,12 @@ impl WriterLimits {
         release_writers(root)?;
         Ok(WriterLimits {
             root: root.to_owned(),
-            journal: Journal::open(root, Home::Daemon, JOURNAL)?,
+            kept: Kept::open(root, JOURNAL)?,
             writers: BTreeMap::new(),
             spared: BTreeMap::new(),
             disks: BTreeMap::new(),
             pressure: pressure(root),
             look_at: Some(now),
-            log: Vec::new(),
         })
     }
 
@@ -164,7 +163,7 @@ impl WriterLimits {
                 fd.is_some_and(|it| !it.revents().is_empty())
             });
             if ends {
-                return self.release().map(drop);
+                return self.kept.release().map(drop);
             }
             if is_pressed {
                 self.stalled(Instant::now());
@@ -306,12 +305,12 @@ impl WriterLimits {
         writer.allowed_bytes = reached.max(throttled_at(worth));
         let allowed = writer.allowed_bytes;
         let path = cgroup.knob("memory.high");
-        let standing = self.journal.standing(&path)?;
+        let standing = self.kept.journal.standing(&path)?;
         if standing == Standing::Theirs {
             return Ok(());
         }
         let held = match standing {
-            Standing::Ours => self.journal.get(&path)?.parse().ok(),
+            Standing::Ours => self.kept.journal.get(&path)?.parse().ok(),
             _ => None,
         };
         let usage = cgroup.usage(&self.root)?;
@@ -319,7 +318,7 @@ impl WriterLimits {
         let Some(bytes) = next(wanted, usage.all_bytes, stat.clean_bytes, held) else {
             return Ok(());
         };
-        let before = self.journal.get(&path)?.parse().unwrap_or(u64::MAX);
+        let before = self.kept.journal.get(&path)?.parse().unwrap_or(u64::MAX);
         if standing == Standing::Before && (before <= bytes || stat.dirty_bytes <= worth) {
             return Ok(());
         }
@@ -328,13 +327,13 @@ impl WriterLimits {
 
     fn set(&mut self, path: &Path, bytes: u64, is_first: bool) -> Result<(), Error> {
         let reason = "it writes far ahead of its disk, so it has dirty pages of its own";
-        let known = self.journal.changes().len();
-        self.journal.set(path, &bytes.to_string(), reason)?;
+        let known = self.kept.journal.changes().len();
+        self.kept.journal.set(path, &bytes.to_string(), reason)?;
         if is_first {
-            let made = self.journal.changes()[known..].iter();
-            self.log.extend(made.map(|it| format!("  {it:#}")));
+            let made = self.kept.journal.changes()[known..].iter();
+            self.kept.lines.extend(made.map(|it| format!("  {it:#}")));
         }
-        Ok(self.journal.settle()?)
+        Ok(self.kept.journal.settle()?)
     }
 
     /// Measured rate of the disk to which it has written most.
@@ -347,34 +346,16 @@ impl WriterLimits {
     fn undo_limit(&mut self, cgroup: &Cgroup) -> Result<(), Error> {
         self.writers.remove(cgroup);
         let path = cgroup.knob("memory.high");
-        if !self.journal.changes().iter().any(|it| it.path == path) {
+        if !self.kept.journal.changes().iter().any(|it| it.path == path) {
             return Ok(());
         }
-        if self.journal.put_back(&path)? == Restored::Written {
+        if self.kept.journal.put_back(&path)? == Restored::Written {
             let path = path.display();
-            self.log.push(format!(
+            self.kept.lines.push(format!(
                 "  {path}: as before (the app no longer writes ahead, or there is a foreground)"
             ));
         }
-        Ok(self.journal.settle()?)
-    }
-
-    /// Takes the log lines since the last call.
-    pub fn log(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.log)
-    }
-
-    /// Changes in force.
-    pub fn changes(&self) -> &[Change] {
-        self.journal.changes()
-    }
-
-    /// Undoes all limits.
-    ///
-    /// # Errors
-    /// [`Error::Knobs`].
-    pub fn release(self) -> Result<Vec<(Change, Restored)>, Error> {
-        Ok(self.journal.restore()?)
+        Ok(self.kept.journal.settle()?)
     }
 }
 
@@ -623,7 +604,7 @@ mod tests {
         machine.has(COPY, 200, 1);
         looks(&mut writers, &mut now, 21);
         assert_eq!(machine.high(COPY), "max");
-        assert!(writers.changes().is_empty());
+        assert!(writers.kept.changes().is_empty());
     }
 
     #[test]
@@ -647,14 +628,14 @@ mod tests {
         machine.at(&high, "4194304\n");
         looks(&mut writers, &mut now, 9);
         assert_eq!(machine.high(COPY), "4194304");
-        assert!(writers.changes().is_empty());
+        assert!(writers.kept.changes().is_empty());
 
         machine.at(&high, "max\n");
         looks(&mut writers, &mut now, 3);
         assert_ne!(machine.high(COPY), "max");
         machine.at(&high, "77000704\n");
         looks(&mut writers, &mut now, 9);
-        writers.release().unwrap();
+        writers.kept.release().unwrap();
         assert_eq!(machine.high(COPY), "77000704");
     }
 
@@ -707,6 +688,6 @@ mod tests {
         machine.has("app.slice", 0, 0);
         machine.all_have(0);
         looks(&mut writers, &mut now, 1);
-        assert!(writers.changes().is_empty());
+        assert!(writers.kept.changes().is_empty());
     }
 }

@@ -11,8 +11,8 @@ use crate::progress;
 use ::iopro::report::reads_of_files;
 use ::iopro::store::Store;
 use ::layout::defrag::{
-    Choice, Error, Finding, Hot, Identity, Measure, Moved, Pace, Physical, ReadTime, Refusal,
-    Remap, Survey, Tally,
+    Choice, Error, Finding, Found, Hot, Identity, Measure, Moved, Pace, Physical, ReadTime,
+    Refusal, Remap, Survey, Tally,
 };
 use clap::ValueEnum;
 use indicatif::ProgressBar;
@@ -158,20 +158,16 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// How a survey reads files to measure them: [`Survey::read_all`] or [`Survey::read_unspread`].
-type Read =
-    fn(&mut Survey, &mut Measure, u64, &mut dyn FnMut(u64, u64), &AtomicBool) -> Result<(), Error>;
-
 fn bar() -> ProgressBar {
     progress::bar("{wide_bar} {pos}/{len} {msg}, {eta} left")
 }
 
-/// The survey of the path, and what measured its files by `read`; None with `--all`, or where no
+/// The survey of the path, and what measured the files of `found`; None with `--all`, or where no
 /// file can be measured.
 fn surveyed(
     args: &Args,
     physical: Option<&Physical>,
-    read: Read,
+    found: Found,
     bar: &ProgressBar,
     stop: &AtomicBool,
 ) -> Result<(Survey, Option<Measure>), Failure> {
@@ -186,7 +182,9 @@ fn surveyed(
     if let Some(measure) = &mut measure {
         bar.set_message("files measured");
         let budget_bytes = args.read.saturating_mul(MEGABYTE);
-        read(&mut survey, measure, budget_bytes, &mut shown(bar), stop).map_err(failed)?;
+        survey
+            .read(found, measure, budget_bytes, &mut shown(bar), stop)
+            .map_err(failed)?;
     }
     Ok((survey, measure))
 }
@@ -206,7 +204,7 @@ fn logical(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
     };
     let bar = bar();
     let (mut survey, mut measure) =
-        surveyed(args, physical.as_ref(), Survey::read_all, &bar, stop)?;
+        surveyed(args, physical.as_ref(), Found::Fragmented, &bar, stop)?;
     survey
         .fragmented
         .sort_by_key(|it| std::cmp::Reverse(it.read.map_or(0, |read| read.excess_ns())));

@@ -17,6 +17,14 @@ fn bench(arguments: &[&str]) -> Command {
     command
 }
 
+/// A tiny run that has to succeed.
+fn tiny(path: &str, options: &[&str]) -> Output {
+    let arguments = [&[path, "--load=idle", "--scale=0.01"], options].concat();
+    let output = bench(&arguments).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    output
+}
+
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -29,20 +37,7 @@ fn entries(directory: &Path) -> usize {
 fn a_run_prints_figures_and_leaves_nothing() {
     let directory = disk_directory();
     let path = directory.path().to_str().unwrap();
-    let output = bench(&[
-        path,
-        "--workload",
-        "m1,m4",
-        "--load",
-        "idle",
-        "--scale",
-        "0.01",
-        "--seeds",
-        "1",
-    ])
-    .output()
-    .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    let output = tiny(path, &["--workload=m1,m4", "--seeds=1"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
         text.contains("fsync mean") && text.contains("truncate mean"),
@@ -59,17 +54,7 @@ fn a_run_prints_figures_and_leaves_nothing() {
 fn how_often_it_runs_is_decided_by_the_spread() {
     let directory = disk_directory();
     let path = directory.path().to_str().unwrap();
-    let quick = [
-        "--workload",
-        "m1",
-        "--load",
-        "idle",
-        "--scale",
-        "0.01",
-        "--json",
-    ];
-    let output = bench(&[&[path], &quick[..]].concat()).output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    let output = tiny(path, &["--workload=m1", "--json"]);
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = result["rows"].as_array().unwrap().iter();
     let seeds = rows.map(|row| row["seed"].as_u64().unwrap()).max().unwrap();
@@ -89,22 +74,7 @@ fn two_results_are_compared() {
     let results = tempfile::tempdir().unwrap();
     let file = results.path().join("result.json");
     let file = file.to_str().unwrap();
-    let output = bench(&[
-        path,
-        "--workload",
-        "m1",
-        "--load",
-        "idle",
-        "--scale",
-        "0.01",
-        "--seeds",
-        "1",
-        "--out",
-        file,
-    ])
-    .output()
-    .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    tiny(path, &["--workload=m1", "--seeds=1", "--out", file]);
     let output = bench(&["compare", file, file]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(

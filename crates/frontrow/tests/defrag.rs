@@ -1,5 +1,5 @@
 //! `frontrow defrag` where it can do nothing: one sentence, a code of its own, nothing changed.
-//! Moving files is for guests (tests/torture.rs).
+//! Moving files is for guests (tests/guests/torture.rs).
 
 #[allow(dead_code)]
 mod schema;

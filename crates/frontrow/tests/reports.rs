@@ -12,8 +12,7 @@ mod events;
 mod synthetic;
 
 use browser::Browser;
-use events::{APP, MS, OTHER_APP, PAGE, Stream, file};
-use iopro::event::{CallKind, Reason};
+use events::Stream;
 use record::ResultFile;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,20 +58,7 @@ fn directory() -> PathBuf {
 /// Three fsyncs of an app wait for another app's writes.
 fn recording() -> String {
     let mut stream = Stream::new();
-    for round in 0..3 {
-        let data = file(10 + round % 2);
-        stream.write(OTHER_APP, data, 0, 2 * PAGE, true);
-        let fsync = Stream::call(CallKind::Fsync, data, 0, 0);
-        let begin = stream.enter(APP, &fsync);
-        stream.pass(20 * MS);
-        stream.write_back(data, 0, 2);
-        let page = Reason::Writeback {
-            file: data,
-            index: 0,
-        };
-        stream.blocked(APP, 10 * MS, page, Some(CallKind::Fsync));
-        stream.exit(APP, fsync, begin, 0);
-    }
+    stream.fsyncs_behind_another_app();
     let report = iopro::report::Report::of(&stream.link().0).unwrap();
     iopro::report::html(&report)
 }

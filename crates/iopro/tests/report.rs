@@ -10,20 +10,7 @@ use synthetic::*;
 /// Three fsyncs wait for another app's write each; one read waits for the device.
 fn report() -> Report {
     let mut stream = Stream::new();
-    for round in 0..3 {
-        let data = file(10 + round % 2);
-        stream.write(OTHER_APP, data, 0, 2 * PAGE, true);
-        let fsync = Stream::call(CallKind::Fsync, data, 0, 0);
-        let begin = stream.enter(APP, &fsync);
-        stream.pass(20 * MS);
-        stream.write_back(data, 0, 2);
-        let page = Reason::Writeback {
-            file: data,
-            index: 0,
-        };
-        stream.blocked(APP, 10 * MS, page, Some(CallKind::Fsync));
-        stream.exit(APP, fsync, begin, 0);
-    }
+    stream.fsyncs_behind_another_app();
     let read = Stream::call(CallKind::Pread64, file(12), 0, PAGE);
     let begin = stream.now + 1;
     stream.io(APP, io(Op::Read, 0, 80, PAGE), Some((file(12), 0)));

@@ -12,6 +12,25 @@ const WAITS: &str = "SELECT class, reason, other.process_name, request_id,
                          block_ns / 1000000, device_ns / 1000000
                      FROM waits LEFT JOIN tasks AS other ON other.task_id = other_task_id";
 
+/// A wait for the writeback of the page that [`written_back`] writes back.
+fn the_page() -> Reason {
+    Reason::Writeback {
+        file: file(10),
+        index: 0,
+    }
+}
+
+const TRANSACTION: Transaction = Transaction {
+    dev: PARTITION,
+    tid: 3,
+};
+
+/// The transaction's commit enters a phase.
+fn commit(stream: &mut Stream, phase: CommitPhase) {
+    let transaction = TRANSACTION;
+    stream.push(JBD2, What::Commit(Commit { transaction, phase }));
+}
+
 /// The kernel's worker writes back another app's page, and a task begins to wait for it.
 fn written_back(stream: &mut Stream) {
     stream.write(OTHER_APP, file(10), 0, PAGE, true);
@@ -22,11 +41,7 @@ fn written_back(stream: &mut Stream) {
 fn d_data_names_who_dirtied_the_page() {
     let mut stream = Stream::new();
     written_back(&mut stream);
-    let page = Reason::Writeback {
-        file: file(10),
-        index: 0,
-    };
-    stream.blocked(APP, 3 * MS, page, Some(CallKind::Pwrite64));
+    stream.blocked(APP, 3 * MS, the_page(), Some(CallKind::Pwrite64));
     assert_eq!(
         stream.link().ask(WAITS),
         ["D_data writeback other-app 1 1 1"]
@@ -42,12 +57,8 @@ fn the_parts_of_a_wait_are_those_of_its_request() {
     stream.pass(MS);
     stream.io(KWORKER, io(Op::Write, 0, 0, PAGE), Some((file(10), 0)));
     stream.pass(MS);
-    let page = Reason::Writeback {
-        file: file(10),
-        index: 0,
-    };
     let since = stream.now - begin;
-    stream.blocked(APP, since, page, Some(CallKind::Fsync));
+    stream.blocked(APP, since, the_page(), Some(CallKind::Fsync));
     let parts = "SELECT before_ns / 1000000, block_ns / 1000000, device_ns / 1000000,
                  driver_ns / 1000000, before_ns + block_ns + device_ns + driver_ns = woken_ns - begin_ns
                  FROM waits";
@@ -59,11 +70,7 @@ fn d_sync_is_an_fsync_on_pages_written_for_somebody_else() {
     for kind in [CallKind::Fsync, CallKind::Ftruncate, CallKind::Unlink] {
         let mut stream = Stream::new();
         written_back(&mut stream);
-        let page = Reason::Writeback {
-            file: file(10),
-            index: 0,
-        };
-        stream.blocked(APP, 3 * MS, page, Some(kind));
+        stream.blocked(APP, 3 * MS, the_page(), Some(kind));
         assert_eq!(
             stream.link().ask(WAITS),
             ["D_sync writeback other-app 1 1 1"]
@@ -83,11 +90,7 @@ fn an_fsync_that_waits_for_what_it_submitted_is_served() {
         io(Op::Write, IoFlags::SYNC.0, 0, PAGE),
         Some((file(10), 0)),
     );
-    let page = Reason::Writeback {
-        file: file(10),
-        index: 0,
-    };
-    stream.blocked(APP, 2 * MS, page, Some(CallKind::Fsync));
+    stream.blocked(APP, 2 * MS, the_page(), Some(CallKind::Fsync));
     stream.exit(APP, fsync, begin, 0);
     let tables = stream.link();
     assert_eq!(tables.ask("SELECT class FROM waits"), ["service"]);
@@ -119,11 +122,7 @@ fn a_page_is_awaited_until_the_last_part_of_its_bio_is_done() {
     let second = stream.issue(rest, &[(bio, Some((file(10), 1)), PAGE)]);
     stream.pass(MS);
     stream.complete(second, rest);
-    let page = Reason::Writeback {
-        file: file(10),
-        index: 0,
-    };
-    stream.blocked(APP, 6 * MS, page, Some(CallKind::Fsync));
+    stream.blocked(APP, 6 * MS, the_page(), Some(CallKind::Fsync));
     let tables = stream.link();
     assert_eq!(tables.ask("SELECT split FROM bios"), ["1", "1"]);
     assert_eq!(
@@ -205,19 +204,14 @@ fn d_discard_is_the_journal_waiting_for_discards() {
 #[test]
 fn i_jcommit_tells_what_the_commit_waited_for() {
     let mut stream = Stream::new();
-    let transaction = Transaction {
-        dev: PARTITION,
-        tid: 3,
-    };
-    let phase = |phase| What::Commit(Commit { transaction, phase });
-    stream.push(JBD2, phase(CommitPhase::Start));
+    commit(&mut stream, CommitPhase::Start);
     stream.io(JBD2, io(Op::Discard, 0, 0, 1 << 20), None);
     stream.blocked(JBD2, 2 * MS, Reason::OwnBio { op: Op::Discard }, None);
-    stream.push(JBD2, phase(CommitPhase::End));
+    commit(&mut stream, CommitPhase::End);
     stream.blocked(
         APP,
         2 * MS,
-        Reason::JournalCommit(transaction),
+        Reason::JournalCommit(TRANSACTION),
         Some(CallKind::Fsync),
     );
     assert_eq!(
@@ -229,15 +223,10 @@ fn i_jcommit_tells_what_the_commit_waited_for() {
 #[test]
 fn i_jhandle_names_the_commit_that_is_locked() {
     let mut stream = Stream::new();
-    let transaction = Transaction {
-        dev: PARTITION,
-        tid: 3,
-    };
-    let phase = |phase| What::Commit(Commit { transaction, phase });
-    stream.push(JBD2, phase(CommitPhase::Start));
-    stream.push(JBD2, phase(CommitPhase::Locking));
+    commit(&mut stream, CommitPhase::Start);
+    commit(&mut stream, CommitPhase::Locking);
     stream.pass(5 * MS);
-    stream.push(JBD2, phase(CommitPhase::Flushing));
+    commit(&mut stream, CommitPhase::Flushing);
     stream.blocked(
         APP,
         4 * MS,
@@ -293,11 +282,7 @@ fn who_had_the_device_is_named_for_a_wait_for_a_tag() {
 fn whatever_a_task_waits_for_in_reclaim_is_reclaim() {
     let mut stream = Stream::new();
     written_back(&mut stream);
-    let page = Reason::Writeback {
-        file: file(10),
-        index: 0,
-    };
-    stream.blocked(APP, MS, page, Some(CallKind::Read));
+    stream.blocked(APP, MS, the_page(), Some(CallKind::Read));
     if let Some(Event {
         what: What::Blocked(blocked),
         ..
@@ -388,19 +373,11 @@ fn a_cgroup_and_those_below_it_are_the_foreground() {
                 path: path.to_owned(),
             },
         );
-        stream.push(
-            thread,
-            What::Thread(ThreadInfo {
-                thread,
-                process: thread,
-                parent: 1,
-                start_ns: u64::from(thread),
-                cgroup,
-                name: "x".to_owned(),
-                process_name: path.to_owned(),
-                kernel: false,
-            }),
-        );
+        stream.thread(ThreadInfo {
+            cgroup,
+            name: "x".to_owned(),
+            ..thread_info(thread, path)
+        });
     }
     let tables = stream.link_for(Some(Foreground::named("/apps/top")));
     assert_eq!(
@@ -413,14 +390,10 @@ fn a_cgroup_and_those_below_it_are_the_foreground() {
 fn the_report_says_who_waited_for_whom() {
     let mut stream = Stream::new();
     written_back(&mut stream);
-    let page = Reason::Writeback {
-        file: file(10),
-        index: 0,
-    };
     let fsync = Stream::call(CallKind::Fsync, file(10), 0, 0);
     let begin = stream.enter(APP, &fsync);
     stream.pass(3 * MS);
-    stream.blocked(APP, 3 * MS, page, Some(CallKind::Fsync));
+    stream.blocked(APP, 3 * MS, the_page(), Some(CallKind::Fsync));
     stream.exit(APP, fsync, begin, 0);
     let report = Report::of(&stream.link().0).unwrap();
     let text = iopro::report::text(&report, 120);

@@ -4,6 +4,9 @@
 //! cargo bench -p launch
 //! ```
 
+mod cpu;
+
+use cpu::cpu_s;
 use launch::Latency;
 use launch::plan::{DevicePieces, Joining, Piece, Place, layout};
 use launch::profile::PAGE_BYTES;
@@ -69,15 +72,4 @@ fn plan_s(on_device: &DevicePieces) -> f64 {
     let took_s = cpu_s() - begun_s;
     assert!(!requests.is_empty());
     took_s
-}
-
-/// CPU time of this process in seconds, which other processes do not affect.
-fn cpu_s() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: writes one timespec; this clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

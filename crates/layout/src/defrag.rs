@@ -40,7 +40,7 @@ pub use rank::{Choice, choose, most_read};
 pub use rearrange::{Asked, Rearranged, rearrange};
 pub use remap::Remap;
 pub use repair::{Moved, repair, settle};
-pub use survey::{Finding, Survey, Tally};
+pub use survey::{Finding, Found, Survey, Tally};
 
 use std::path::PathBuf;
 use sys::PathError;

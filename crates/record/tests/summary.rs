@@ -37,6 +37,27 @@ fn result(experiment: &str, figures: &[Figures]) -> ResultFile {
     }
 }
 
+/// Total times of M1 beside a writer, of seeds 1, 2, ….
+fn by_seed(policies: &[(&str, &[f64])]) -> ResultFile {
+    let figures = policies
+        .iter()
+        .map(|(policy, values)| ("m1", "writer", *policy, "total_ms", "ms", *values));
+    result("qasio", &figures.collect::<Vec<_>>())
+}
+
+/// A figure without a load, and beside a writer under the stock default and under Frontrow.
+fn beside_writer(
+    (workload, metric, unit): (&str, &str, &str),
+    [unloaded, default, ours]: [f64; 3],
+) -> ResultFile {
+    let figures: &[Figures] = &[
+        (workload, "idle", "none", metric, unit, &[unloaded]),
+        (workload, "writer", "mq-deadline", metric, unit, &[default]),
+        (workload, "writer", "frontrow", metric, unit, &[ours]),
+    ];
+    result("qasio", figures)
+}
+
 fn totals(idle: &[(&str, f64)], loaded: &[(&str, f64)]) -> ResultFile {
     let of = |load, figures: &[(&str, f64)]| -> Vec<Row> {
         let each = figures.iter().flat_map(|(policy, value)| {
@@ -112,27 +133,10 @@ fn more_is_better_for_throughput() {
 /// × 0.1 / √3 = 0.24843.
 #[test]
 fn ratios_are_paired_by_seed() {
-    let result = result(
-        "qasio",
-        &[
-            (
-                "m1",
-                "writer",
-                "none",
-                "total_ms",
-                "ms",
-                &[100.0, 200.0, 400.0, 7.0],
-            ),
-            (
-                "m1",
-                "writer",
-                "frontrow",
-                "total_ms",
-                "ms",
-                &[50.0, 120.0, 160.0],
-            ),
-        ],
-    );
+    let result = by_seed(&[
+        ("none", &[100.0, 200.0, 400.0, 7.0]),
+        ("frontrow", &[50.0, 120.0, 160.0]),
+    ]);
     let summary = Summary::of(&result);
     let figure = summary.figure("m1", "writer", "total_ms").unwrap();
     let ratio = summary.over_best_stock(figure, "frontrow").unwrap();
@@ -199,13 +203,7 @@ fn what_was_not_measured_is_missing_and_not_zero() {
 
 #[test]
 fn seeds_that_lack_figures_are_told() {
-    let result = result(
-        "qasio",
-        &[
-            ("m1", "writer", "none", "total_ms", "ms", &[1.0, 2.0]),
-            ("m1", "writer", "bfq", "total_ms", "ms", &[1.0]),
-        ],
-    );
+    let result = by_seed(&[("none", &[1.0, 2.0]), ("bfq", &[1.0])]);
     let table = table::render(&result, Options::default());
     assert!(table.contains("1 figures lack some seeds"), "{table}");
 }
@@ -331,22 +329,7 @@ fn totals_are_held_against_unloaded() {
 
 #[test]
 fn an_unsure_advantage_is_no_advantage() {
-    let under = |values: &[f64]| {
-        result(
-            "qasio",
-            &[
-                (
-                    "m1",
-                    "writer",
-                    "none",
-                    "total_ms",
-                    "ms",
-                    &[100.0, 100.0, 100.0],
-                ),
-                ("m1", "writer", "frontrow", "total_ms", "ms", values),
-            ],
-        )
-    };
+    let under = |values: &[f64]| by_seed(&[("none", &[100.0; 3]), ("frontrow", values)]);
     let demand = "not above best stock (interval ≤ ×1.02)";
     assert_eq!(outcome(&under(&[90.0, 91.0, 92.0]), demand), Outcome::Met);
     assert_eq!(
@@ -364,21 +347,8 @@ fn the_worst_case_may_be_cut_as_in_the_paper() {
         (1.0, 128.0, Outcome::Met),
         (1.0, 130.0, Outcome::Missed),
     ] {
-        let result = result(
-            "qasio",
-            &[
-                ("m1", "idle", "none", "fsync_max_ms", "ms", &[unloaded]),
-                (
-                    "m1",
-                    "writer",
-                    "mq-deadline",
-                    "fsync_max_ms",
-                    "ms",
-                    &[1000.0],
-                ),
-                ("m1", "writer", "frontrow", "fsync_max_ms", "ms", &[ours]),
-            ],
-        );
+        let figures = [unloaded, 1000.0, ours];
+        let result = beside_writer(("m1", "fsync_max_ms", "ms"), figures);
         assert_eq!(outcome(&result, demand), expected, "{ours} of {unloaded}");
     }
 }
@@ -392,21 +362,8 @@ fn loss_is_won_back_from_the_stock_default() {
         (100.0, 110.0, 105.0, Outcome::Met),
         (100.0, 100.0, 120.0, Outcome::Missed),
     ] {
-        let result = result(
-            "qasio",
-            &[
-                ("a", "idle", "none", "launch_mean_ms", "ms", &[unloaded]),
-                (
-                    "a",
-                    "writer",
-                    "mq-deadline",
-                    "launch_mean_ms",
-                    "ms",
-                    &[default],
-                ),
-                ("a", "writer", "frontrow", "launch_mean_ms", "ms", &[ours]),
-            ],
-        );
+        let figures = [unloaded, default, ours];
+        let result = beside_writer(("a", "launch_mean_ms", "ms"), figures);
         assert_eq!(outcome(&result, demand), expected, "{ours}");
     }
 }
@@ -415,14 +372,7 @@ fn loss_is_won_back_from_the_stock_default() {
 fn shots_won_back_are_more_shots() {
     let demand = "≥ 80 % won back or ≤ 1.05 × unloaded";
     for (ours, expected) in [(98.0, Outcome::Met), (60.0, Outcome::Missed)] {
-        let result = result(
-            "qasio",
-            &[
-                ("b", "idle", "none", "shots", "1", &[100.0]),
-                ("b", "writer", "mq-deadline", "shots", "1", &[50.0]),
-                ("b", "writer", "frontrow", "shots", "1", &[ours]),
-            ],
-        );
+        let result = beside_writer(("b", "shots", "1"), [100.0, 50.0, ours]);
         assert_eq!(outcome(&result, demand), expected, "{ours}");
     }
 }

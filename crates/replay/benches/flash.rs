@@ -5,6 +5,10 @@
 //! cargo bench -p replay -- /path/to/trace.csv.gz …
 //! ```
 
+#[path = "../../launch/benches/cpu/mod.rs"]
+mod cpu;
+
+use cpu::cpu_s;
 use replay::{Config, Fill, Kind, Operation, Pace, Trace, on_flash};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -92,15 +96,4 @@ fn measure(name: &str, trace: &Trace) {
         done.page_operations,
         done.write_amplification.unwrap_or(0.0),
     );
-}
-
-/// CPU time of this process in seconds, which other processes do not affect.
-fn cpu_s() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: writes one timespec; this clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -31,6 +31,15 @@ fn set(journal: &mut Journal, path: &str, value: &str) {
     journal.set(Path::new(path), value, "a test").unwrap();
 }
 
+/// A journal with these changes, made one after another.
+fn changed(root: &TempDir, changes: &[(&str, &str)]) -> Journal {
+    let mut journal = open(root);
+    for (path, value) in changes {
+        set(&mut journal, path, value);
+    }
+    journal
+}
+
 fn value(root: &TempDir, path: &str) -> String {
     sys::knobs::read_choice(&root.path().join(&path[1..])).unwrap()
 }
@@ -43,10 +52,14 @@ fn kernel_sets(root: &TempDir, path: &str, value: &str) {
 #[test]
 fn every_knob_gets_back_what_it_held() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, SCHEDULER, "frontrow");
-    set(&mut journal, NR_REQUESTS, "128");
-    set(&mut journal, NR_REQUESTS, "256");
+    let journal = changed(
+        &root,
+        &[
+            (SCHEDULER, "frontrow"),
+            (NR_REQUESTS, "128"),
+            (NR_REQUESTS, "256"),
+        ],
+    );
     assert_eq!(value(&root, NR_REQUESTS), "256");
 
     let restored = journal.restore().unwrap();
@@ -106,10 +119,10 @@ fn the_net_change_is_told_from_what_the_knobs_hold() {
 #[test]
 fn a_crash_loses_no_change() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, SCHEDULER, "frontrow");
-    set(&mut journal, NR_REQUESTS, "128");
-    drop(journal);
+    drop(changed(
+        &root,
+        &[(SCHEDULER, "frontrow"), (NR_REQUESTS, "128")],
+    ));
 
     // The next change was being written down when the power of the process ended.
     let path = root.path().join(JOURNAL);
@@ -129,8 +142,7 @@ fn a_crash_loses_no_change() {
 #[test]
 fn a_change_that_was_written_down_but_not_made_is_undone_by_doing_nothing() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, NR_REQUESTS, "128");
+    let journal = changed(&root, &[(NR_REQUESTS, "128")]);
     kernel_sets(&root, NR_REQUESTS, "64");
     let restored = journal.restore().unwrap();
     assert_eq!(restored[0].1, Restored::Unchanged);
@@ -139,10 +151,14 @@ fn a_change_that_was_written_down_but_not_made_is_undone_by_doing_nothing() {
 #[test]
 fn what_somebody_else_has_set_since_stays() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, NR_REQUESTS, "128");
-    set(&mut journal, NR_REQUESTS, "256");
-    set(&mut journal, SCHEDULER, "frontrow");
+    let journal = changed(
+        &root,
+        &[
+            (NR_REQUESTS, "128"),
+            (NR_REQUESTS, "256"),
+            (SCHEDULER, "frontrow"),
+        ],
+    );
     assert_eq!(
         journal.standing(Path::new(NR_REQUESTS)).unwrap(),
         Standing::Ours
@@ -161,9 +177,7 @@ fn what_somebody_else_has_set_since_stays() {
 #[test]
 fn one_knob_can_be_put_back_and_others_stay_changed() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, NR_REQUESTS, "128");
-    set(&mut journal, SCHEDULER, "frontrow");
+    let mut journal = changed(&root, &[(NR_REQUESTS, "128"), (SCHEDULER, "frontrow")]);
     let restored = journal.put_back(Path::new(NR_REQUESTS)).unwrap();
     assert_eq!(restored, Restored::Written);
     assert_eq!(value(&root, NR_REQUESTS), "64");
@@ -207,9 +221,7 @@ fn a_settled_journal_is_as_long_as_what_is_in_force() {
 #[test]
 fn no_change_outlives_a_boot() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, NR_REQUESTS, "128");
-    drop(journal);
+    drop(changed(&root, &[(NR_REQUESTS, "128")]));
     kernel_sets(&root, "/proc/sys/kernel/random/boot_id", "boot-2");
     assert!(
         Journal::peek(root.path(), Home::Tools, "test")
@@ -223,17 +235,14 @@ fn no_change_outlives_a_boot() {
 #[test]
 fn a_value_that_is_there_already_is_no_change() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, SCHEDULER, "mq-deadline");
+    let journal = changed(&root, &[(SCHEDULER, "mq-deadline")]);
     assert!(journal.changes().is_empty());
 }
 
 #[test]
 fn a_knob_that_is_gone_does_not_keep_the_others_from_going_back() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, NR_REQUESTS, "128");
-    set(&mut journal, SCHEDULER, "frontrow");
+    let journal = changed(&root, &[(NR_REQUESTS, "128"), (SCHEDULER, "frontrow")]);
     fs::remove_file(root.path().join(&SCHEDULER[1..])).unwrap();
     let restored = journal.restore().unwrap();
     assert_eq!(restored[0].1, Restored::Gone);
@@ -243,9 +252,7 @@ fn a_knob_that_is_gone_does_not_keep_the_others_from_going_back() {
 #[test]
 fn a_knob_that_refuses_keeps_the_journal() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, NR_REQUESTS, "128");
-    set(&mut journal, SCHEDULER, "frontrow");
+    let journal = changed(&root, &[(NR_REQUESTS, "128"), (SCHEDULER, "frontrow")]);
     let scheduler = root.path().join(&SCHEDULER[1..]);
     fs::remove_file(&scheduler).unwrap();
     fs::create_dir(&scheduler).unwrap();
@@ -304,8 +311,7 @@ fn brackets_in_the_name_of_a_cgroup_choose_nothing() {
     kernel_sets(&root, "/sys/block/sda/queue/nr_requests", "64");
     fs::create_dir_all(root.path().join("sys/block/sda/queue/iosched")).unwrap();
     kernel_sets(&root, FOREGROUND, own);
-    let mut journal = open(&root);
-    set(&mut journal, FOREGROUND, "/app");
+    let journal = changed(&root, &[(FOREGROUND, "/app")]);
     assert_eq!(journal.changes()[0].before, own);
     journal.restore().unwrap();
     let held = fs::read_to_string(root.path().join(&FOREGROUND[1..])).unwrap();
@@ -320,8 +326,7 @@ fn a_list_that_lost_a_cgroup_on_the_way_is_nobody_elses() {
     fs::create_dir_all(root.path().join("sys/block/sda/queue/iosched")).unwrap();
     kernel_sets(&root, FOREGROUND, "none");
     let path = Path::new(FOREGROUND);
-    let mut journal = open(&root);
-    set(&mut journal, FOREGROUND, "/one\n/two\n/three");
+    let mut journal = changed(&root, &[(FOREGROUND, "/one\n/two\n/three")]);
     for (held, standing) in [
         ("/one\n/three", Standing::Ours),
         ("/three\n/one", Standing::Theirs),
@@ -360,9 +365,7 @@ fn a_cgroup_that_has_gone_is_left_out_of_the_list_that_is_put_back() {
 #[test]
 fn a_lock_on_the_journal_holds_nobody_up() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, NR_REQUESTS, "128");
-    drop(journal);
+    drop(changed(&root, &[(NR_REQUESTS, "128")]));
     let theirs = fs::File::open(root.path().join(JOURNAL)).unwrap();
     theirs.lock().unwrap();
     open(&root).restore().unwrap();
@@ -388,9 +391,7 @@ fn only_the_owner_can_open_the_lock_and_read_what_users_do() {
 #[test]
 fn what_is_no_knob_is_not_written_whatever_a_journal_says() {
     let root = system();
-    let mut journal = open(&root);
-    set(&mut journal, NR_REQUESTS, "128");
-    drop(journal);
+    drop(changed(&root, &[(NR_REQUESTS, "128")]));
     let target = "/proc/sys/kernel/core_pattern";
     kernel_sets(&root, target, "core");
     let path = root.path().join(JOURNAL);

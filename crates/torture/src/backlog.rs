@@ -6,7 +6,7 @@ use crate::{Failure, Outcome, TestBed};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 use sys::device::PAGE_BYTES;
@@ -87,6 +87,14 @@ pub(crate) fn awaited_behind_backlog(directory: &Path) -> Outcome<File> {
     queue(&backlog, directory)?;
     queue(&awaited, directory)?;
     Ok(awaited)
+}
+
+/// Puts the backlog under writeback. Returns the path of the awaited file, which is not open.
+pub(crate) fn closed_beside_backlog(directory: &Path) -> Outcome<PathBuf> {
+    let (backlog, _) = settled(directory)?;
+    write(&backlog, directory, BACKLOG_BYTES)?;
+    queue(&backlog, directory)?;
+    Ok(directory.join("awaited"))
 }
 
 /// Puts the block of the awaited file's inode under writeback after the backlog. The block is

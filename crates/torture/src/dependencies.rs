@@ -3,8 +3,8 @@
 
 use crate::backlog::{
     BACKLOG_BYTES, SLOW, SMALL_MIB, allocate_during_discards, awaited_behind_backlog,
-    commit_behind_backlog, create, fill, inode_behind_backlog, queue, queue_metadata, set_mode,
-    settled, sync, write,
+    closed_beside_backlog, commit_behind_backlog, create, fill, inode_behind_backlog, queue,
+    queue_metadata, set_mode, settled, sync, write,
 };
 use crate::failure::require;
 use crate::volume::{Layout, Volume};
@@ -237,11 +237,7 @@ fn sync_metadata(bed: &TestBed, directory: &Path) -> Outcome<()> {
 
 /// A task that frees blocks waits until the device has discarded them.
 fn remove(_: &TestBed, directory: &Path) -> Outcome<()> {
-    let (backlog, awaited) = settled(directory)?;
-    drop(awaited);
-    write(&backlog, directory, BACKLOG_BYTES)?;
-    queue(&backlog, directory)?;
-    let path = directory.join("awaited");
+    let path = closed_beside_backlog(directory)?;
     std::fs::remove_file(&path).map_err(Failure::io("remove", &path))
 }
 

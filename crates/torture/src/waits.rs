@@ -2,8 +2,9 @@
 //! thing at the other end.
 
 use crate::backlog::{
-    AWAITED_BYTES, BACKLOG_BYTES, SLOW, awaited_behind_backlog, commit_behind_backlog, create,
-    inode_behind_backlog, queue, queue_metadata, set_mode, settled, sync, write,
+    AWAITED_BYTES, BACKLOG_BYTES, SLOW, awaited_behind_backlog, closed_beside_backlog,
+    commit_behind_backlog, create, inode_behind_backlog, queue, queue_metadata, set_mode, settled,
+    sync, write,
 };
 use crate::failure::require;
 use crate::memory::{Pages, Swap, charged_to};
@@ -419,11 +420,7 @@ fn read_cold(_: &TestBed, directory: &Path) -> Outcome<()> {
 }
 
 fn remove(_: &TestBed, directory: &Path) -> Outcome<()> {
-    let (backlog, awaited) = settled(directory)?;
-    drop(awaited);
-    write(&backlog, directory, BACKLOG_BYTES)?;
-    queue(&backlog, directory)?;
-    let path = directory.join("awaited");
+    let path = closed_beside_backlog(directory)?;
     by("D_discard", || {
         fs::remove_file(&path).map_err(Failure::io("remove", &path))
     })

@@ -106,9 +106,8 @@ impl<'a> Sweep<'a> {
 
 impl Foreground for Sweep<'_> {
     fn prepare(&mut self) -> Result<(), Error> {
-        let target = self.place.open()?;
-        target.fill(self.sizes.direct_span_bytes, self.seed, self.stop)?;
-        self.target = Some(target);
+        let span_bytes = self.sizes.direct_span_bytes;
+        self.target = Some(self.place.filled(span_bytes, self.seed, self.stop)?);
         Ok(())
     }
 

@@ -103,11 +103,14 @@ impl Place {
         }
     }
 
-    pub(crate) fn open(&self) -> Result<Target, Error> {
-        match self {
+    /// Opens it and fills its first `bytes`.
+    pub(crate) fn filled(&self, bytes: u64, seed: u64, stop: &AtomicBool) -> Result<Target, Error> {
+        let target = match self {
             Place::Device(path) => Target::device(path),
             Place::File(path) => Target::file(path),
-        }
+        }?;
+        target.fill(bytes, seed, stop)?;
+        Ok(target)
     }
 }
 
@@ -144,9 +147,8 @@ impl<'a> Requests<'a> {
 
 impl Foreground for Requests<'_> {
     fn prepare(&mut self) -> Result<(), Error> {
-        let target = self.place.open()?;
-        target.fill(self.job.span_bytes, self.seed, self.stop)?;
-        self.target = Some(target);
+        let span_bytes = self.job.span_bytes;
+        self.target = Some(self.place.filled(span_bytes, self.seed, self.stop)?);
         Ok(())
     }
 

@@ -28,6 +28,16 @@ fn tiny_stoppable(
     dir: &Path,
     stop: &AtomicBool,
 ) -> Result<Vec<Measurement>, Error> {
+    tiny_observed(workload, load, dir, stop, &mut ())
+}
+
+fn tiny_observed(
+    workload: &str,
+    load: &str,
+    dir: &Path,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Measurement>, Error> {
     let run = Run::named(workload, load)?;
     let mut request = RunRequest {
         run: &run,
@@ -41,9 +51,17 @@ fn tiny_stoppable(
         background_cgroups: &[],
         background_is_idle_class: false,
         stop,
-        observer: &mut (),
+        observer,
     };
     run_sized(&mut request, Sizes::tiny())
+}
+
+/// Runs a workload alone, which does an operation so many times.
+fn does(workload: &str, operation: &str, times: u64) -> Vec<Measurement> {
+    let directory = tempfile::tempdir().unwrap();
+    let figures = tiny(workload, "idle", directory.path()).unwrap();
+    assert_eq!(count(&figures, operation), times, "{workload} {operation}");
+    figures
 }
 
 fn count(figures: &[Measurement], operation: &str) -> u64 {
@@ -71,9 +89,7 @@ fn every_operation_of_the_microbenchmarks_is_counted() {
         ("m4", "truncate", 2),
         ("m5", "fsync", 2),
     ] {
-        let directory = tempfile::tempdir().unwrap();
-        let figures = tiny(workload, "idle", directory.path()).unwrap();
-        assert_eq!(count(&figures, operation), times, "{workload} {operation}");
+        let figures = does(workload, operation, times);
         assert_eq!(figures[0].metric, "total_ms");
     }
 }
@@ -99,22 +115,7 @@ fn m5_meets_another_round_of_the_rewriter_each_time() {
 fn the_observer_is_told_once_of_each_end() {
     let directory = tempfile::tempdir().unwrap();
     let mut calls = Calls::default();
-    let run = Run::named("m1", "idle").unwrap();
-    let mut request = RunRequest {
-        run: &run,
-        dir: directory.path(),
-        device: None,
-        seed: 1,
-        scale: Scale::Demo,
-        loader: Loader::Demand,
-        upkeep: Upkeep::None,
-        tracefs: None,
-        background_cgroups: &[],
-        background_is_idle_class: false,
-        stop: &GO,
-        observer: &mut calls,
-    };
-    run_sized(&mut request, Sizes::tiny()).unwrap();
+    tiny_observed("m1", "idle", directory.path(), &GO, &mut calls).unwrap();
     assert_eq!(calls.0, ["before", "after"]);
 }
 
@@ -187,9 +188,7 @@ fn the_scenarios_count_what_the_user_sees() {
         ("sqlite-rollback", "bulk_update", 10),
         ("sqlite-rollback", "commit", 4),
     ] {
-        let directory = tempfile::tempdir().unwrap();
-        let figures = tiny(workload, "idle", directory.path()).unwrap();
-        assert_eq!(count(&figures, operation), times, "{workload} {operation}");
+        does(workload, operation, times);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Upkeep: defragmentation of the phone once a week, or of an aged app before it is opened.
 
 use crate::Error;
-use ::layout::defrag::{Choice, MOST_FILES, Pace, Physical, Remap, Survey, most_read};
+use ::layout::defrag::{Choice, Found, MOST_FILES, Pace, Physical, Remap, Survey, most_read};
 use record::policy::Upkeep;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -58,7 +58,13 @@ fn spread(directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
     let mut survey = Survey::with(directory, Some(&physical), stop).map_err(failed)?;
     if let Some(mut measure) = survey.measure() {
         survey
-            .read_unspread(&mut measure, u64::MAX, &mut |_, _| {}, stop)
+            .read(
+                Found::Unspread,
+                &mut measure,
+                u64::MAX,
+                &mut |_, _| {},
+                stop,
+            )
             .map_err(failed)?;
     }
     for finding in most_read(&survey.unspread, MOST_FILES, u64::MAX) {
@@ -75,7 +81,13 @@ fn repair(directory: &Path, remap: Option<&Remap>, stop: &AtomicBool) -> Result<
         return Ok(());
     };
     survey
-        .read_all(&mut measure, u64::MAX, &mut |_, _| {}, stop)
+        .read(
+            Found::Fragmented,
+            &mut measure,
+            u64::MAX,
+            &mut |_, _| {},
+            stop,
+        )
         .map_err(failed)?;
     let choice = Choice {
         least_factor: Choice::usual_factor(remap.is_some()),

@@ -247,6 +247,20 @@ static bool remounts(struct used *used)
 	return !broken_invariant(used->device.ftl) && holds(used);
 }
 
+/* As copy(), of this configuration; and the new one has loaded the image. */
+static bool loaded(struct used *from, struct used *to, struct image *image,
+		   const struct ftl_config *config, uint64_t seed)
+{
+	open_used(from, config, seed);
+	use(from, 400);
+	*image = take(from);
+	open_used(to, config, seed);
+	if (ftl_image_load(to->device.ftl, image->word, image->bytes))
+		return false;
+	expect_loaded(to);
+	return true;
+}
+
 static void a_mount_of_a_loaded_device_finds_its_map(void)
 {
 	struct ftl_config config;
@@ -259,12 +273,7 @@ static void a_mount_of_a_loaded_device_finds_its_map(void)
 
 		config = random_config(&state);
 		config.power_loss = true;
-		open_used(&from, &config, seed);
-		use(&from, 400);
-		image = take(&from);
-		open_used(&to, &config, seed);
-		EXPECT(!ftl_image_load(to.device.ftl, image.word, image.bytes));
-		expect_loaded(&to);
+		EXPECT(loaded(&from, &to, &image, &config, seed));
 		ftl_cut_power(to.device.ftl, 0, 7);
 		EXPECT(ftl_power_on(to.device.ftl, to.device.now_ns));
 		EXPECT(same_map(from.device.ftl, to.device.ftl));
@@ -288,12 +297,7 @@ static void what_is_written_after_a_load_is_newer(void)
 	config.block_pages = 16;
 	config.power_loss = true;
 	for (seed = 301; seed <= 310; seed++) {
-		open_used(&from, &config, seed);
-		use(&from, 400);
-		image = take(&from);
-		open_used(&to, &config, seed);
-		EXPECT(!ftl_image_load(to.device.ftl, image.word, image.bytes));
-		expect_loaded(&to);
+		EXPECT(loaded(&from, &to, &image, &config, seed));
 		write_pages(&to, 8 * (seed - 300), MAX_PAGES);
 		write_pages(&to, 500, MAX_PAGES);
 		flush(&to);

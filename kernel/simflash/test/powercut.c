@@ -204,10 +204,32 @@ static bool enough_to_cut(struct run *run, uint64_t count)
 	       (!config->slc_pages || stats.folded_pages > 20);
 }
 
-static void cut_every_operation_of_a_defragmentation(struct ftl_config config)
+/* Runs that are cut at each operation, one after another. */
+struct cut_runs {
+	void (*open)(struct run *run, const struct ftl_config *config);
+	void (*work)(struct run *run);
+	bool (*survives)(struct run *run);
+};
+
+static void cut_each(const struct cut_runs *runs, const struct ftl_config *config, uint64_t count)
 {
 	static struct run run;
-	uint64_t count, cut;
+	uint64_t cut;
+
+	for (cut = 1; cut <= count; cut++) {
+		runs->open(&run, config);
+		ftl_cut_power(run.device.ftl, cut, cut);
+		runs->work(&run);
+		EXPECT(runs->survives(&run));
+		device_close(&run.device);
+	}
+}
+
+static void cut_every_operation_of_a_defragmentation(struct ftl_config config)
+{
+	const struct cut_runs runs = { open_run, defragment, survives };
+	static struct run run;
+	uint64_t count;
 
 	open_run(&run, &config);
 	defragment(&run);
@@ -216,13 +238,7 @@ static void cut_every_operation_of_a_defragmentation(struct ftl_config config)
 	EXPECT(run.moved[FILES - 1]);
 	EXPECT(enough_to_cut(&run, count));
 	device_close(&run.device);
-	for (cut = 1; cut <= count; cut++) {
-		open_run(&run, &config);
-		ftl_cut_power(run.device.ftl, cut, cut);
-		defragment(&run);
-		EXPECT(survives(&run));
-		device_close(&run.device);
-	}
+	cut_each(&runs, &config, count);
 }
 
 static void a_cut_at_every_operation_of_a_defragmentation_loses_nothing(void)
@@ -303,14 +319,20 @@ static bool survives_elided(struct run *run)
 	       ftl_log_committed(run->device.ftl);
 }
 
+static void open_with_journal(struct run *run, const struct ftl_config *config)
+{
+	open_run(run, config);
+	commit(run, 0);
+}
+
 static void cut_every_operation_of_an_elided_copy(struct ftl_config config)
 {
+	const struct cut_runs runs = { open_with_journal, defragment_elided, survives_elided };
 	static struct run run;
 	struct ftl_stats stats;
-	uint64_t count, cut;
+	uint64_t count;
 
-	open_run(&run, &config);
-	commit(&run, 0);
+	open_with_journal(&run, &config);
 	defragment_elided(&run);
 	count = operations(&run);
 	ftl_read_stats(run.device.ftl, &stats);
@@ -319,14 +341,7 @@ static void cut_every_operation_of_an_elided_copy(struct ftl_config config)
 	EXPECT(stats.elided_pages == FILES * FILE_PAGES);
 	EXPECT(enough_to_cut(&run, count));
 	device_close(&run.device);
-	for (cut = 1; cut <= count; cut++) {
-		open_run(&run, &config);
-		commit(&run, 0);
-		ftl_cut_power(run.device.ftl, cut, cut);
-		defragment_elided(&run);
-		EXPECT(survives_elided(&run));
-		device_close(&run.device);
-	}
+	cut_each(&runs, &config, count);
 }
 
 static void a_cut_at_every_operation_of_an_elided_copy_loses_nothing(void)
@@ -397,17 +412,33 @@ static void spread_files(struct run *run, uint32_t writes)
 		;
 }
 
+static void open_on_one_die(struct run *run, const struct ftl_config *config)
+{
+	open_run(run, config);
+	lay_on_one_die(run);
+}
+
+static void spread_written_files(struct run *run)
+{
+	spread_files(run, 20);
+}
+
+static bool keeps_all_pages(struct run *run)
+{
+	return mounts_again(run) && !wrong_pages(run);
+}
+
 static void cut_every_operation_of_a_redistribution(struct ftl_config config)
 {
+	const struct cut_runs runs = { open_on_one_die, spread_written_files, keeps_all_pages };
 	static struct run run;
 	struct ftl_stats stats;
-	uint64_t count, cut;
+	uint64_t count;
 
-	open_run(&run, &config);
-	lay_on_one_die(&run);
+	open_on_one_die(&run, &config);
 	ftl_reset_stats(run.device.ftl);
 	EXPECT(worst_dof_p(&run) > 500);
-	spread_files(&run, 20);
+	spread_written_files(&run);
 	count = operations(&run);
 	ftl_read_stats(run.device.ftl, &stats);
 	EXPECT(!wrong_pages(&run));
@@ -418,14 +449,7 @@ static void cut_every_operation_of_a_redistribution(struct ftl_config config)
 	EXPECT(config.map_cache_pages || worst_dof_p(&run) < 500);
 	EXPECT(!wrong_pages(&run));
 	device_close(&run.device);
-	for (cut = 1; cut <= count; cut++) {
-		open_run(&run, &config);
-		lay_on_one_die(&run);
-		ftl_cut_power(run.device.ftl, cut, cut);
-		spread_files(&run, 20);
-		EXPECT(mounts_again(&run) && !wrong_pages(&run));
-		device_close(&run.device);
-	}
+	cut_each(&runs, &config, count);
 }
 
 static void a_cut_at_every_operation_of_a_redistribution_loses_nothing(void)

@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::print::{json, plain, print_text};
 use crate::progress;
 use ::layout::defrag::{
-    Asked, Finding, MOST_FILES, Measure, Pace, Physical, ReadTime, Rearranged, Spread, Survey,
+    Asked, Finding, Found, MOST_FILES, Measure, Pace, Physical, ReadTime, Rearranged, Spread,
     Tally, most_read, rearrange,
 };
 use serde::Serialize;
@@ -125,8 +125,7 @@ fn rearrange_device(
 
 fn files(args: &Args, physical: &Physical, stop: &AtomicBool) -> Result<(), Failure> {
     let bar = bar();
-    let (mut survey, mut measure) =
-        surveyed(args, Some(physical), Survey::read_unspread, &bar, stop)?;
+    let (mut survey, mut measure) = surveyed(args, Some(physical), Found::Unspread, &bar, stop)?;
     let least = args.factor.unwrap_or(0.0);
     let slow = |it: &Finding| it.read.is_none_or(|read| read.factor() >= least);
     survey.unspread.retain(slow);

@@ -63,7 +63,7 @@ int PROGRAM(name##_begins, ##args)						\
 	return begin;								\
 }										\
 SEC("fexit/" #function)								\
-int PROGRAM(name##_ends)							\
+int PROGRAM(name##_ends, ##args)						\
 {										\
 	return end_wait(reason);						\
 }
@@ -88,29 +88,11 @@ static __always_inline int folio_wait(struct folio *folio, __u32 reason)
 }
 
 /* The kernel calls these only after it found the bit set. */
-SEC("fentry/folio_wait_bit")
-int PROGRAM(folio_wait_begins, struct folio *folio, int bit)
-{
-	return folio_wait(folio, folio_reason(bit));
-}
+WAIT_IN(folio_wait_bit, folio_wait, folio_reason(bit),
+	folio_wait(folio, folio_reason(bit)), struct folio *folio, int bit)
 
-SEC("fexit/folio_wait_bit")
-int PROGRAM(folio_wait_ends, struct folio *folio, int bit)
-{
-	return end_wait(folio_reason(bit));
-}
-
-SEC("fentry/folio_wait_bit_killable")
-int PROGRAM(killable_wait_begins, struct folio *folio, int bit)
-{
-	return folio_wait(folio, folio_reason(bit));
-}
-
-SEC("fexit/folio_wait_bit_killable")
-int PROGRAM(killable_wait_ends, struct folio *folio, int bit)
-{
-	return end_wait(folio_reason(bit));
-}
+WAIT_IN(folio_wait_bit_killable, killable_wait, folio_reason(bit),
+	folio_wait(folio, folio_reason(bit)), struct folio *folio, int bit)
 
 WAIT_IN(__folio_lock, folio_lock, WAIT_PAGE_LOCK,
 	folio_wait(folio, WAIT_PAGE_LOCK), struct folio *folio)

@@ -90,19 +90,10 @@ impl Stream {
             (KWORKER, "kworker/u4:1", true),
             (JBD2, "jbd2/sda1-8", true),
         ] {
-            stream.push(
-                thread,
-                What::Thread(ThreadInfo {
-                    thread,
-                    process: thread,
-                    parent: 1,
-                    start_ns: u64::from(thread),
-                    cgroup: 0,
-                    name: name.to_owned(),
-                    process_name: name.to_owned(),
-                    kernel,
-                }),
-            );
+            stream.thread(ThreadInfo {
+                kernel,
+                ..thread_info(thread, name)
+            });
         }
         for (inode, path) in [(10, "/a"), (11, "/b"), (12, "/photo.jpg")] {
             stream.push(
@@ -117,6 +108,10 @@ impl Stream {
             );
         }
         stream
+    }
+
+    pub fn thread(&mut self, info: ThreadInfo) {
+        self.push(info.thread, What::Thread(info));
     }
 
     pub fn push(&mut self, thread: u32, what: What) {
@@ -264,6 +259,24 @@ impl Stream {
         );
     }
 
+    /// Three fsyncs of an app, of 20 ms each, wait for another app's writes.
+    pub fn fsyncs_behind_another_app(&mut self) {
+        for round in 0..3 {
+            let data = file(10 + round % 2);
+            self.write(OTHER_APP, data, 0, 2 * PAGE, true);
+            let fsync = Stream::call(CallKind::Fsync, data, 0, 0);
+            let begin = self.enter(APP, &fsync);
+            self.pass(20 * MS);
+            self.write_back(data, 0, 2);
+            let page = Reason::Writeback {
+                file: data,
+                index: 0,
+            };
+            self.blocked(APP, 10 * MS, page, Some(CallKind::Fsync));
+            self.exit(APP, fsync, begin, 0);
+        }
+    }
+
     pub fn blocked(&mut self, thread: u32, for_ns: u64, reason: Reason, call: Option<CallKind>) {
         let blocked = Blocked {
             begin_ns: self.now.saturating_sub(for_ns),
@@ -291,6 +304,20 @@ impl Stream {
         }
         let end_ns = self.now;
         Tables(linker.finish(Some(Ending::Complete { end_ns })).unwrap())
+    }
+}
+
+/// A process of one thread, outside of all cgroups.
+pub fn thread_info(thread: u32, name: &str) -> ThreadInfo {
+    ThreadInfo {
+        thread,
+        process: thread,
+        parent: 1,
+        start_ns: u64::from(thread),
+        cgroup: 0,
+        name: name.to_owned(),
+        process_name: name.to_owned(),
+        kernel: false,
     }
 }
 

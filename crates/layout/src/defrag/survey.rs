@@ -57,6 +57,15 @@ pub struct Tally {
     pub encoded_files: u64,
 }
 
+/// Which files of a [`Survey`] are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Those in more pieces than necessary.
+    Fragmented,
+    /// Those that are worth spreading.
+    Unspread,
+}
+
 /// The files below a path, and those worth a move.
 #[derive(Clone, Debug)]
 pub struct Survey {
@@ -133,35 +142,25 @@ impl Survey {
         Measure::new(self.longest.as_ref())
     }
 
-    /// Measures the fragmented files, those with the largest possible loss first, until
-    /// `budget_bytes` were read. `progress` is called with the number of measured files and their
-    /// total.
+    /// Measures the files of `found`, those with the largest possible loss first, until `budget_bytes` were
+    /// read. `progress` is called with the number of measured files and their total.
     ///
     /// # Errors
     /// [`Error::Interrupted`] when `stop` becomes true. A file that cannot be read with O_DIRECT
     /// gets no figure.
-    pub fn read_all(
+    pub fn read(
         &mut self,
+        found: Found,
         measure: &mut Measure,
         budget_bytes: u64,
         progress: &mut dyn FnMut(u64, u64),
         stop: &AtomicBool,
     ) -> Result<(), Error> {
-        measure.findings(&mut self.fragmented, budget_bytes, progress, stop)
-    }
-
-    /// As [`Survey::read_all`], for the files that are worth spreading.
-    ///
-    /// # Errors
-    /// As [`Survey::read_all`].
-    pub fn read_unspread(
-        &mut self,
-        measure: &mut Measure,
-        budget_bytes: u64,
-        progress: &mut dyn FnMut(u64, u64),
-        stop: &AtomicBool,
-    ) -> Result<(), Error> {
-        measure.findings(&mut self.unspread, budget_bytes, progress, stop)
+        let findings = match found {
+            Found::Fragmented => &mut self.fragmented,
+            Found::Unspread => &mut self.unspread,
+        };
+        measure.findings(findings, budget_bytes, progress, stop)
     }
 }
 

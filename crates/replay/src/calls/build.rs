@@ -52,6 +52,29 @@ pub struct Opening {
     pub directory: bool,
 }
 
+#[cfg(test)]
+impl Opening {
+    /// As `open(path, O_RDONLY)`.
+    pub const READ: Opening = Opening {
+        write: false,
+        create: false,
+        exclusive: false,
+        truncate: false,
+        append: false,
+        direct: false,
+        sync: false,
+        directory: false,
+    };
+
+    /// As `open(path, O_RDWR | O_CREAT | O_EXCL)`.
+    pub const CREATE: Opening = Opening {
+        write: true,
+        create: true,
+        exclusive: true,
+        ..Opening::READ
+    };
+}
+
 /// State of a file during the trace.
 #[derive(Clone, Debug, Default)]
 struct File {
@@ -492,24 +515,6 @@ mod tests {
         }
     }
 
-    const READ: Opening = Opening {
-        write: false,
-        create: false,
-        exclusive: false,
-        truncate: false,
-        append: false,
-        direct: false,
-        sync: false,
-        directory: false,
-    };
-
-    const CREATE: Opening = Opening {
-        write: true,
-        create: true,
-        exclusive: true,
-        ..READ
-    };
-
     fn before(calls: &Calls, path: &str) -> Option<Before> {
         let number = calls.paths().iter().position(|it| it == path.as_bytes());
         number.map(|number| calls.before()[number])
@@ -518,13 +523,22 @@ mod tests {
     #[test]
     fn what_is_read_before_it_is_written_was_there() {
         let mut builder = Builder::default();
-        let old = builder.open(at(1), b"/a/old", READ).unwrap().unwrap();
+        let old = builder
+            .open(at(1), b"/a/old", Opening::READ)
+            .unwrap()
+            .unwrap();
         builder.read(at(2), old, 4096, 100).unwrap();
-        let new = builder.open(at(3), b"/a/new", CREATE).unwrap().unwrap();
+        let new = builder
+            .open(at(3), b"/a/new", Opening::CREATE)
+            .unwrap()
+            .unwrap();
         builder.write(at(4), new, 0, 500).unwrap();
         builder.read(at(5), new, 0, 500).unwrap();
         builder.rename(at(6), b"/a/new", b"/a/old").unwrap();
-        let again = builder.open(at(7), b"/a/old", READ).unwrap().unwrap();
+        let again = builder
+            .open(at(7), b"/a/old", Opening::READ)
+            .unwrap()
+            .unwrap();
         builder.read(at(8), again, 0, 300).unwrap();
         assert_eq!(builder.size(again), 500);
         builder.unlink(at(9), b"/a/gone", false).unwrap();
@@ -541,7 +555,7 @@ mod tests {
         let mut builder = Builder::default();
         let plain = Opening {
             exclusive: false,
-            ..CREATE
+            ..Opening::CREATE
         };
         let log = builder.open(at(1), b"/log", plain).unwrap().unwrap();
         builder.truncate(at(2), log, 1000).unwrap();
@@ -558,12 +572,18 @@ mod tests {
     fn a_directory_takes_what_is_below_it_along() {
         let mut builder = Builder::default();
         builder.make_directory(at(1), b"/made").unwrap();
-        let file = builder.open(at(2), b"/made/f", CREATE).unwrap().unwrap();
+        let file = builder
+            .open(at(2), b"/made/f", Opening::CREATE)
+            .unwrap()
+            .unwrap();
         builder.write(at(3), file, 0, 10).unwrap();
         builder.rename(at(4), b"/made", b"/moved").unwrap();
-        let again = builder.open(at(5), b"/moved/f", READ).unwrap().unwrap();
-        builder.open(at(6), b"/there/g", READ).unwrap();
-        builder.open(at(7), b"/there", READ).unwrap();
+        let again = builder
+            .open(at(5), b"/moved/f", Opening::READ)
+            .unwrap()
+            .unwrap();
+        builder.open(at(6), b"/there/g", Opening::READ).unwrap();
+        builder.open(at(7), b"/there", Opening::READ).unwrap();
         let calls = builder.finish();
         let handles = calls.handles();
         assert_eq!(handles[file as usize].file, handles[again as usize].file);
@@ -577,7 +597,10 @@ mod tests {
     fn as_blocks_no_two_files_share_a_place() {
         let mut builder = Builder::default();
         for (time, path) in [(1, b"/a"), (2, b"/b")] {
-            let handle = builder.open(at(time), path, CREATE).unwrap().unwrap();
+            let handle = builder
+                .open(at(time), path, Opening::CREATE)
+                .unwrap()
+                .unwrap();
             builder.write(at(time + 10), handle, 0, 5000).unwrap();
             builder.sync(at(time + 20), handle, true);
         }
@@ -589,11 +612,17 @@ mod tests {
     #[test]
     fn what_is_no_disks_is_left_out_and_what_is_no_path_refused() {
         let mut builder = Builder::default();
-        assert_eq!(builder.open(at(1), b"/proc/self/maps", READ), Ok(None));
-        assert_eq!(builder.open(at(1), b"/x/../dev/null", READ), Ok(None));
-        assert!(builder.open(at(1), b"/a\0b", READ).is_err());
-        assert!(builder.open(at(1), &[b'x'; 300], READ).is_err());
-        let handle = builder.open(at(1), b"/f", READ).unwrap().unwrap();
+        assert_eq!(
+            builder.open(at(1), b"/proc/self/maps", Opening::READ),
+            Ok(None)
+        );
+        assert_eq!(
+            builder.open(at(1), b"/x/../dev/null", Opening::READ),
+            Ok(None)
+        );
+        assert!(builder.open(at(1), b"/a\0b", Opening::READ).is_err());
+        assert!(builder.open(at(1), &[b'x'; 300], Opening::READ).is_err());
+        let handle = builder.open(at(1), b"/f", Opening::READ).unwrap().unwrap();
         assert!(builder.read(at(1), handle, u64::MAX, 1).is_err());
         assert!(builder.write(at(1), handle, 0, u64::MAX).is_err());
         assert!(builder.truncate(at(1), handle, u64::MAX).is_err());

@@ -13,24 +13,6 @@ fn at(time_ns: u64, lane: u32) -> When {
     }
 }
 
-const READ: Opening = Opening {
-    write: false,
-    create: false,
-    exclusive: false,
-    truncate: false,
-    append: false,
-    direct: false,
-    sync: false,
-    directory: false,
-};
-
-const CREATE: Opening = Opening {
-    write: true,
-    create: true,
-    exclusive: true,
-    ..READ
-};
-
 fn play(calls: &Calls, pace: Pace, loops: u32, path: &Path) -> Result<OnDirectory, Error> {
     let place = Place {
         path: path.to_owned(),
@@ -46,12 +28,12 @@ fn app() -> Calls {
     let mut builder = Builder::default();
     builder.make_directory(at(0, 0), b"/data/new").unwrap();
     let old = builder
-        .open(at(1, 0), b"/data/app.db", READ)
+        .open(at(1, 0), b"/data/app.db", Opening::READ)
         .unwrap()
         .unwrap();
     builder.read(at(2, 0), old, 8192, 4096).unwrap();
     let new = builder
-        .open(at(3, 1), b"/data/new/tmp", CREATE)
+        .open(at(3, 1), b"/data/new/tmp", Opening::CREATE)
         .unwrap()
         .unwrap();
     builder.write(at(4, 1), new, 0, 3_000_001).unwrap();
@@ -62,7 +44,7 @@ fn app() -> Calls {
         .rename(at(8, 1), b"/data/new/tmp", b"/data/app.db")
         .unwrap();
     let again = builder
-        .open(at(9, 0), b"/data/app.db", READ)
+        .open(at(9, 0), b"/data/app.db", Opening::READ)
         .unwrap()
         .unwrap();
     builder.read(at(10, 0), again, 0, 1_000_000).unwrap();
@@ -120,7 +102,7 @@ fn threads_that_come_in_another_order_lose_nothing() {
     let mut builder = Builder::default();
     for file in 0..20 {
         let path = format!("/f{file}");
-        let opened = builder.open(at(file * 10, 0), path.as_bytes(), CREATE);
+        let opened = builder.open(at(file * 10, 0), path.as_bytes(), Opening::CREATE);
         let handle = opened.unwrap().unwrap();
         builder
             .write(at(file * 10 + 1, 1), handle, 0, 5000)
@@ -146,7 +128,10 @@ fn threads_that_come_in_another_order_lose_nothing() {
 #[test]
 fn more_than_there_is_room_for_is_said_before_it_is_written() {
     let mut builder = Builder::default();
-    let handle = builder.open(at(1, 0), b"/huge", READ).unwrap().unwrap();
+    let handle = builder
+        .open(at(1, 0), b"/huge", Opening::READ)
+        .unwrap()
+        .unwrap();
     builder
         .read(at(2, 0), handle, (1 << 44) - 4096, 4096)
         .unwrap();
@@ -174,8 +159,8 @@ proptest! {
             let (path, to) = (names[one].as_bytes(), names[other].as_bytes());
             let handle = handles.get(other % handles.len().max(1)).copied();
             match (what, handle) {
-                (0, _) => handles.extend(builder.open(when, path, READ).unwrap()),
-                (1, _) => handles.extend(builder.open(when, path, CREATE).unwrap()),
+                (0, _) => handles.extend(builder.open(when, path, Opening::READ).unwrap()),
+                (1, _) => handles.extend(builder.open(when, path, Opening::CREATE).unwrap()),
                 (2, _) => builder.rename(when, path, to).unwrap(),
                 (3, _) => builder.unlink(when, path, number % 2 == 0).unwrap(),
                 (4, _) => builder.make_directory(when, path).unwrap(),

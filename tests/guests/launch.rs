@@ -1,10 +1,8 @@
 //! `frontrow launch` as root uses it, in a guest: recorded by IOPro, loaded with the file
 //! system's own blocks, and brought up to date when files have changed.
 
+use crate::harness::{exec, succeeds};
 use serde_json::Value;
-use std::process::{Command, Stdio};
-
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// An app that reads 24 files in as many directories, of which the last six are then replaced.
 const SCRIPT: &str = r#"
@@ -33,23 +31,13 @@ cat /tmp/plan
 
 #[test]
 fn root_records_by_iopro_loads_metadata_and_keeps_the_profile_up_to_date() {
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args([
-            "exec", "--memory", "512", "--", "busybox", "sh", "-c", SCRIPT,
-        ])
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let values = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
-    let values: Vec<Value> = values.collect::<Result<_, _>>().unwrap();
+    let said = succeeds(&mut exec(&["--memory", "512"], SCRIPT));
+    let values = said.values();
     let [recorded, reads, old, new] = &values[..] else {
-        panic!("{values:?}\n{said}");
+        panic!("{values:?}\n{}", said.stderr);
     };
     let number = |value: &Value| value.as_u64().unwrap();
-    assert_eq!(recorded["source"], "iopro", "{said}");
+    assert_eq!(recorded["source"], "iopro", "{}", said.stderr);
     assert_eq!(number(&recorded["files"]), 24);
     assert_eq!(number(&recorded["pages"]), 24 * 15);
     // A directory's block for each file, and inodes.

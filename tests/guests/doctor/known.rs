@@ -1,17 +1,15 @@
 //! Workloads whose answers are known: each has one cause, which its victim waits for and nobody else.
 
+use crate::harness::Left;
 use iopro::link;
 use iopro::recording::Reader;
 use iopro::store::Store;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
-use tempfile::TempDir;
 
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The second disk: a slow stick, whose discards and merges are as slow as bad ones' are.
-const STICK: &str = include_str!("../../experiments/devices/usb-stick-slow.toml");
+const STICK: &str = include_str!("../../../experiments/devices/usb-stick-slow.toml");
 const WORSE: [(&str, &str); 2] = [
     (
         "discard_command_ns = 1000000",
@@ -280,23 +278,21 @@ pub struct Told {
 
 /// Runs cases one after another in a guest.
 pub fn run(cases: &[Case], seed: u64, seconds: u64) -> Vec<Told> {
-    let out = in_guest(cases, seed, seconds);
-    let at = |place: usize, what: &str| out.path().join(format!("{place}.{what}"));
+    let left = in_guest(cases, seed, seconds);
     let mut told = Vec::new();
     for (place, case) in cases.iter().enumerate() {
-        let truth = lost_by_process(&at(place, "iopro"));
+        let truth = lost_by_process(&left.path(&format!("{place}.iopro")));
         for level in [1, 2] {
-            let bytes = std::fs::read(at(place, &level.to_string())).unwrap();
-            let page: Value = serde_json::from_slice(&bytes).unwrap();
+            let page = left.json(&format!("{place}.{level}"));
             told.push(judged(case, level, &page, &truth));
         }
     }
     told
 }
 
-fn in_guest(cases: &[Case], seed: u64, seconds: u64) -> TempDir {
-    let out = tempfile::tempdir().unwrap();
-    let stick = out.path().join("stick.toml");
+fn in_guest(cases: &[Case], seed: u64, seconds: u64) -> Left {
+    let profiles = tempfile::tempdir().unwrap();
+    let stick = profiles.path().join("stick.toml");
     let worse = WORSE.iter().fold(STICK.to_owned(), |profile, (from, to)| {
         assert!(profile.contains(from), "{from}");
         profile.replace(from, to)
@@ -305,21 +301,17 @@ fn in_guest(cases: &[Case], seed: u64, seconds: u64) -> TempDir {
     let scripts = cases.iter().enumerate().map(|(place, it)| it.script(place));
     let scripts: String = scripts.collect();
     let script = format!("SEED={seed}; SECONDS_SEEN={seconds}\n{PRELUDE}{scripts}exit 0\n");
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["exec", "--with", "fio", "--memory", "512"])
-        .args(["--modules", "null_blk nr_devices=0"])
-        .args(["--device", "emmc:fresh", "--limit"])
-        .arg((LIMIT_S * cases.len()).to_string())
-        .args(["--seed", &seed.to_string(), "--second"])
-        .arg(&stick)
-        .arg("--out")
-        .arg(out.path())
-        .args(["--", "busybox", "sh", "-c", &script])
-        .current_dir(CHECKOUT)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    out
+    let limit_s = (LIMIT_S * cases.len()).to_string();
+    let guest = ["--memory", "512", "--limit", &limit_s];
+    let with = ["--with", "fio", "--modules", "null_blk nr_devices=0"];
+    let devices = [
+        "--device",
+        "emmc:fresh",
+        "--second",
+        stick.to_str().unwrap(),
+    ];
+    let seed = ["--seed", &seed.to_string()];
+    Left::by(&[&guest[..], &with, &devices, &seed].concat(), &script)
 }
 
 /// Seconds by process and class.

@@ -1,14 +1,10 @@
 //! What a recording withstands: the highest rate of a machine with two CPUs, and
 //! all that ends it early.
 
+use crate::harness::Left;
 use iopro::event::{CallKind, What};
 use iopro::recording::{Ending, Reader};
-use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use tempfile::TempDir;
-
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Of the recorder, with the rings.
 const MOST_MEMORY_KIB: u64 = 200 << 10;
@@ -98,71 +94,53 @@ cp late /out/late
 /// What fio writes there.
 const LATE_WRITES: u64 = 2 * 122 * 2048;
 
-fn guest(script: &str) -> TempDir {
-    let out = TempDir::new().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["exec", "--cpus", "2", "--device", "zero"])
-        .args(["--with", "fio", "--out"])
-        .arg(out.path())
-        .args(["--", "sh", "-c", script])
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    out
-}
+/// With more than one CPU a guest goes by the host's clock.
+const GUEST: [&str; 6] = ["--cpus", "2", "--device", "zero", "--with", "fio"];
 
 #[test]
 fn nothing_is_lost_at_the_highest_rate_and_what_was_recorded_stays_whatever_ends_it() {
-    let out = guest(SCRIPT);
-    at_the_highest_rate(out.path());
+    let left = Left::by_alone(&GUEST, SCRIPT);
+    at_the_highest_rate(&left);
     // How the shell tells of a signal.
     for (name, exit, whole) in [("INT", "0", true), ("KILL", "137", false)] {
-        assert_eq!(text(out.path(), &format!("{name}.exit")), exit, "{name}");
-        assert_eq!(writes(&out.path().join(name)), (WRITES, whole), "{name}");
+        assert_eq!(left.text(&format!("{name}.exit")), exit, "{name}");
+        assert_eq!(writes(&left.path(name)), (WRITES, whole), "{name}");
     }
-    let error = text(out.path(), "full.error");
-    assert_eq!(text(out.path(), "full.exit"), "9", "{error}");
+    let error = left.text("full.error");
+    assert_eq!(left.text("full.exit"), "9", "{error}");
     assert!(error.contains("small/full is full"), "{error}");
-    let (writes, whole) = writes(&out.path().join("full"));
+    let (writes, whole) = writes(&left.path("full"));
     assert!(writes > 100 && !whole, "{writes}, {whole}");
     for made in ["sqlite", "parquet", "csv", "vcd", "perfetto", "html"] {
-        let error = text(out.path(), &format!("{made}.error"));
-        assert_eq!(text(out.path(), &format!("{made}.exit")), "9", "{error}");
-        assert_eq!(text(out.path(), &format!("{made}.left")), "other", "{made}");
+        let error = left.text(&format!("{made}.error"));
+        assert_eq!(left.text(&format!("{made}.exit")), "9", "{error}");
+        assert_eq!(left.text(&format!("{made}.left")), "other", "{made}");
     }
 }
 
 #[test]
 #[ignore = "`make stress` runs it: filling the rings takes a minute"]
 fn what_is_lost_is_counted() {
-    let out = guest(STANDSTILL);
-    let summary: serde_json::Value = serde_json::from_str(&text(out.path(), "late.json")).unwrap();
+    let left = Left::by_alone(&GUEST, STANDSTILL);
+    let summary = left.json("late.json");
     let lost = summary["lost"]["Calls"].as_u64().unwrap();
-    let (writes, whole) = writes(&out.path().join("late"));
+    let (writes, whole) = writes(&left.path("late"));
     let writes = writes as u64;
     assert!(whole && writes < LATE_WRITES, "{writes}");
     assert!(writes + lost >= LATE_WRITES, "{writes} {summary}");
 }
 
-fn text(out: &Path, name: &str) -> String {
-    let text = fs::read_to_string(out.join(name)).unwrap();
-    text.trim_end().to_owned()
-}
-
-fn at_the_highest_rate(out: &Path) {
-    let error = text(out, "fast.error");
-    assert_eq!(text(out, "fast.exit"), "0", "{error}");
-    let summary: serde_json::Value = serde_json::from_str(&text(out, "fast")).unwrap();
+fn at_the_highest_rate(left: &Left) {
+    let error = left.text("fast.error");
+    assert_eq!(left.text("fast.exit"), "0", "{error}");
+    let summary = left.json("fast");
     // The kernel skips a program that is called while its task is preempted in it, and tells
     // so: on a starved host that happens. The rings have room for everything.
     let missed = summary["lost"]["Missed"].as_u64().unwrap_or_default();
     let lost = summary["lost"].as_object().unwrap();
     assert!(lost.keys().all(|kind| kind == "Missed"), "{summary}");
     assert!(missed * 1000 <= READS * EVENTS, "{summary}");
-    let memory = text(out, "memory");
+    let memory = left.text("memory");
     let kib = memory.split_whitespace().nth(1).unwrap();
     let kib: u64 = kib.parse().unwrap();
     assert!(kib <= MOST_MEMORY_KIB, "{memory}");

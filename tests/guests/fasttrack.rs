@@ -1,35 +1,19 @@
 //! FastTrack in a guest: what is behind is kept out of the foreground's way, and the guest is
 //! left as it was.
 
+use crate::harness::{exec, lab, succeeds};
+use crate::rows::Rows;
 use serde_json::Value;
-use std::process::{Command, Stdio};
-
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-fn frontrow(arguments: &[&str]) -> Vec<u8> {
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(arguments)
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    output.stdout
-}
 
 /// What a script prints, as JSON, in a guest with the scheduler and these options of `lab exec`.
 fn values_of(options: &[&str], script: &str) -> Vec<Value> {
-    let exec = ["exec", "--policy", "frontrow"];
-    let shell = ["--", "busybox", "sh", "-c", script];
-    let said = frontrow(&[&exec[..], options, &shell[..]].concat());
-    let values = serde_json::Deserializer::from_slice(&said).into_iter::<Value>();
-    values.collect::<Result<_, _>>().unwrap()
+    let options = [&["--policy", "frontrow"], options].concat();
+    succeeds(&mut exec(&options, script)).values()
 }
 
 #[test]
 fn a_game_beside_an_installer_is_served_first_with_all_parts_of_fasttrack() {
-    let result = frontrow(&[
+    let said = succeeds(&mut lab(&[
         "run",
         "fasttrack",
         "--workload",
@@ -43,15 +27,9 @@ fn a_game_beside_an_installer_is_served_first_with_all_parts_of_fasttrack() {
         "--scale",
         "0.3",
         "--json",
-    ]);
-    let result: Value = serde_json::from_slice(&result).unwrap();
-    let figure = |policy: &str, metric: &str| {
-        let mut rows = result["rows"].as_array().unwrap().iter();
-        let row = rows.find(|row| row["policy"] == policy && row["metric"] == metric);
-        row.unwrap_or_else(|| panic!("no {metric} under {policy}"))["value"]
-            .as_f64()
-            .unwrap()
-    };
+    ]));
+    let rows = Rows::of(&said.json());
+    let figure = |policy, metric| rows.value(&[("policy", policy), ("metric", metric)]);
     // Virtual time: the same on every machine.
     let [stock_ms, fastt_ms] = ["stock", "fastt"].map(|it| figure(it, "response_mean_ms"));
     assert!(fastt_ms < 0.7 * stock_ms, "{fastt_ms} of {stock_ms} ms");
@@ -96,17 +74,24 @@ fn fg_sets_what_it_says_and_puts_it_back() {
     assert_eq!(after["weight"], 100);
 }
 
-/// A desktop's apps under the daemon: who has the focus by the attribute, by command, and
-/// what is left after kill -9, a restart, the end of an app and of the daemon.
-const DESKTOP: &str = r#"
+/// A user's slice of apps, with these controllers.
+fn app_slice(controllers: &str) -> String {
+    let script = r#"
 cd /sys/fs/cgroup
 at=.
 for level in user.slice user-1000.slice user@1000.service app.slice; do
-    echo "+memory +io" > $at/cgroup.subtree_control
+    echo "CONTROLLERS" > $at/cgroup.subtree_control
     at=$at/$level
     mkdir $at
 done
-echo "+memory +io" > $at/cgroup.subtree_control
+echo "CONTROLLERS" > $at/cgroup.subtree_control
+"#;
+    script.replace("CONTROLLERS", controllers)
+}
+
+/// A desktop's apps under the daemon: who has the focus by the attribute, by command, and
+/// what is left after kill -9, a restart, the end of an app and of the daemon.
+const DESKTOP: &str = r#"
 for app in game shop mail; do
     mkdir $at/app-$app.scope
     sh -c "echo 0 > $at/app-$app.scope/cgroup.procs; exec sleep 1000" &
@@ -149,7 +134,10 @@ cat /tmp/log >&2
 
 #[test]
 fn the_daemon_keeps_the_app_with_the_focus_in_front_and_leaves_nothing() {
-    let values = values_of(&["--with", "setfattr"], DESKTOP);
+    let values = values_of(
+        &["--with", "setfattr"],
+        &(app_slice("+memory +io") + DESKTOP),
+    );
     let [
         seen,
         changed,
@@ -355,14 +343,6 @@ fn whichever_app_android_has_on_the_screen_is_foreground() {
 /// cgroup goes with it, just when it gets the focus, and comes back; somebody else writes one of
 /// the knobs again and again; and an app behind forks without end.
 const ROUGH: &str = r#"
-cd /sys/fs/cgroup
-at=.
-for level in user.slice user-1000.slice user@1000.service app.slice; do
-    echo "+memory +io +cpu" > $at/cgroup.subtree_control
-    at=$at/$level
-    mkdir $at
-done
-echo "+memory +io +cpu" > $at/cgroup.subtree_control
 begin() {
     mkdir $at/app-$1.scope
     sh -c "echo 0 > $at/app-$1.scope/cgroup.procs; exec sleep 1000" &
@@ -412,7 +392,7 @@ tail -n 5 /tmp/log >&2
 "#;
 
 fn has_a_rough_time(changes: u64) {
-    let script = ROUGH.replace("CHANGES", &changes.to_string());
+    let script = app_slice("+memory +io +cpu") + &ROUGH.replace("CHANGES", &changes.to_string());
     let values = values_of(&["--with", "setfattr"], &script);
     let [status, log, after] = &values[..] else {
         panic!("{values:?}");

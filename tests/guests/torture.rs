@@ -3,9 +3,7 @@
 //! and on the newest there is. What took longer than
 //! a trial should is found by the guest's own time limit.
 
-use std::process::{Command, Stdio};
-
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+use crate::harness::{code, lab, output, stderr, succeeds};
 
 /// Trials with exact answers: one CPU, the same run every time.
 const EXACT: [&str; 7] = [
@@ -41,15 +39,7 @@ const RACES: [&str; 13] = [
 ];
 
 fn withstands(kernel: &str, trials: &[&str]) {
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["torture", "--kernel", kernel])
-        .args(trials)
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let said = succeeds(lab(&["torture", "--kernel", kernel]).args(trials)).stderr;
     let done = said.lines().filter(|line| !line.is_empty()).count();
     assert_eq!(done, trials.len(), "a line for each trial: {said}");
 }
@@ -111,12 +101,9 @@ fn a_disk_of_qemus_holds_what_was_written_whatever_the_scheduler_on_the_newest()
 
 #[test]
 fn an_unknown_trial_is_refused_with_the_names_there_are() {
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["torture", "gravity"])
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let refused = output(&mut lab(&["torture", "gravity"]));
+    let said = stderr(&refused);
+    assert_eq!(code(&refused), 2, "{said}");
     assert!(
         said.contains("dependencies, tracepoints, inheritance, order"),
         "{said}"

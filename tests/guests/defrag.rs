@@ -1,11 +1,7 @@
 //! `frontrow defrag --check` on a file system that it can only look at, in a guest of the stock
 //! kernel. That one has no f2fs, and loading its btrfs takes a minute of a host's time.
 
-use serde_json::Value;
-use std::fs;
-use std::process::{Command, Stdio};
-
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+use crate::harness::Left;
 
 /// Two files that grow in turns.
 const SCRIPT: &str = r#"
@@ -28,20 +24,9 @@ umount /mnt || exit
 
 #[test]
 fn xfs_is_checked_and_left_as_it_is() {
-    let out = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["exec", "--device", "zero", "--with", "mkfs.xfs"])
-        .args(["--modules", "xfs", "--out"])
-        .arg(out.path())
-        .args(["--", "sh", "-c", SCRIPT])
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let text = |name: &str| fs::read_to_string(out.path().join(name)).unwrap();
-    let report: Value = serde_json::from_str(&text("xfs.json")).unwrap();
+    let with = ["--with", "mkfs.xfs", "--modules", "xfs"];
+    let left = Left::by(&[&["--device", "zero"], &with[..]].concat(), SCRIPT);
+    let report = left.json("xfs.json");
     assert_eq!(report["filesystem"], "xfs");
     assert_eq!(report["all"]["files"], 2, "{report:#}");
     let fragmented = report["fragmented"].as_array().unwrap();
@@ -52,7 +37,7 @@ fn xfs_is_checked_and_left_as_it_is() {
     }
     // Its places are the device's, so the device is asked which dies files are on.
     assert!(report["unspread"].is_array(), "{report:#}");
-    assert_eq!(text("xfs.exit").trim(), "3");
-    let said = text("xfs.error");
+    assert_eq!(left.text("xfs.exit"), "3");
+    let said = left.text("xfs.error");
     assert!(said.contains("only ext4 can swap extents"), "{said}");
 }

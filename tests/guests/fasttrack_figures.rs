@@ -1,50 +1,32 @@
 //! What is measured of FastTrack besides response times: with janusd on files in pieces, in queue
 //! and device over time, and on a phone's block trace. Times are virtual, the same everywhere.
 
+use crate::harness::{code, lab, output, stderr, succeeds};
+use crate::rows::Rows;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+struct Figures(Rows);
 
-fn frontrow(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["run"])
-        .args(arguments)
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-struct Rows(Vec<Value>);
-
-impl Rows {
-    fn of(arguments: &[&str]) -> Rows {
-        Rows::of_seeds("1", arguments)
+impl Figures {
+    fn of(arguments: &[&str]) -> Figures {
+        Figures::of_seeds("1", arguments)
     }
 
-    fn of_seeds(seeds: &str, arguments: &[&str]) -> Rows {
-        let output = frontrow(&[arguments, &["--seeds", seeds, "--json"]].concat());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
-        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-        Rows(result["rows"].as_array().unwrap().clone())
+    fn of_seeds(seeds: &str, arguments: &[&str]) -> Figures {
+        let said = succeeds(
+            lab(&["run"])
+                .args(arguments)
+                .args(["--seeds", seeds, "--json"]),
+        );
+        Figures(Rows::of(&said.json()))
     }
 
     /// One for each seed.
     fn rows(&self, policy: &str, load: &str, metric: &str) -> Vec<&Value> {
-        let same = |row: &&Value| {
-            row["policy"] == policy && row["load"] == load && row["metric"] == metric
-        };
-        let rows: Vec<_> = self.0.iter().filter(same).collect();
-        assert!(!rows.is_empty(), "no {metric} under {policy}, {load}");
-        rows
-    }
-
-    fn row(&self, policy: &str, load: &str, metric: &str) -> &Value {
-        self.rows(policy, load, metric)[0]
+        let columns = [("policy", policy), ("load", load), ("metric", metric)];
+        self.0.with(&columns)
     }
 
     /// The median over the seeds.
@@ -61,7 +43,7 @@ fn an_album_in_pieces_beside_an_installer_needs_janusd_and_fasttrack() {
     let both = "janusd-l+fastt";
     let policies = format!("stock,{both}");
     // So short a run depends on the moment in which an opening comes: the middle of three seeds.
-    let rows = Rows::of_seeds(
+    let rows = Figures::of_seeds(
         "1..3",
         &[
             "fasttrack-janusd",
@@ -92,7 +74,7 @@ fn an_album_in_pieces_beside_an_installer_needs_janusd_and_fasttrack() {
 /// which no scheduler sees, comes in between as well.
 #[test]
 fn an_album_beside_a_backup_has_the_device_to_itself() {
-    let rows = Rows::of(&[
+    let rows = Figures::of(&[
         "fasttrack",
         "--device",
         "emmc:fresh",
@@ -117,7 +99,7 @@ fn an_album_beside_a_backup_has_the_device_to_itself() {
 #[test]
 fn an_app_in_front_that_appends_is_in_its_own_way_no_longer_than_under_the_kernels_scheduler() {
     let arguments = ["qasio", "--workload", "m3", "--load", "idle", "--policy"];
-    let rows = Rows::of_seeds("1..3", &[&arguments[..], &["mq-deadline,pa+id"]].concat());
+    let rows = Figures::of_seeds("1..3", &[&arguments[..], &["mq-deadline,pa+id"]].concat());
     let [kernels_ms, ours_ms] =
         ["mq-deadline", "pa+id"].map(|policy| rows.value(policy, "idle", "total_ms"));
     assert!(ours_ms < 1.25 * kernels_ms, "{ours_ms} of {kernels_ms} ms");
@@ -126,7 +108,7 @@ fn an_app_in_front_that_appends_is_in_its_own_way_no_longer_than_under_the_kerne
 #[test]
 fn where_no_module_can_be_loaded_the_kernels_own_means_serve_the_app_in_front() {
     let policies = "stock,no-module";
-    let rows = Rows::of(&[
+    let rows = Figures::of(&[
         "fasttrack",
         "--workload",
         "gallery",
@@ -144,7 +126,7 @@ fn where_no_module_can_be_loaded_the_kernels_own_means_serve_the_app_in_front() 
 #[test]
 fn what_lies_in_queue_and_device_is_seen_over_time_and_told_apart() {
     let directory = tempfile::tempdir().unwrap();
-    let rows = Rows::of(&[
+    let rows = Figures::of(&[
         "fasttrack-snapshot",
         "--workload",
         "gallery",
@@ -160,7 +142,7 @@ fn what_lies_in_queue_and_device_is_seen_over_time_and_told_apart() {
     for owner in ["foreground", "background"] {
         for what in ["queued", "in_device", "device_mb_s"] {
             let metric = format!("{owner}_{what}");
-            let row = rows.row("fastt", "reinstall-recorded", &metric);
+            let row = rows.rows("fastt", "reinstall-recorded", &metric)[0];
             let values = row["series"]["values"].as_array().unwrap();
             // Three openings, a second apart, of 10 ms each.
             assert!(values.len() > 200, "{metric}: {}", values.len());
@@ -197,12 +179,13 @@ fn a_phones_trace_is_played_as_foreground_and_background() {
     let path = directory.path().join("trace.csv");
     synthetic(&path);
     let trace = path.to_str().unwrap();
-    let rows = Rows::of(&["traces", "--policy", "fastt", "--trace", trace]);
+    let rows = Figures::of(&["traces", "--policy", "fastt", "--trace", trace]);
     for (load, behind) in [("idle", None), ("behind", Some(40.0))] {
         assert_eq!(rows.value("fastt", load, "front_read_operations"), 40.0);
         assert!(rows.value("fastt", load, "front_read_mean_ms") > 0.0);
         let written = rows
             .0
+            .all()
             .iter()
             .find(|row| row["load"] == load && row["metric"] == "behind_write_operations");
         assert_eq!(written.map(|row| row["value"].as_f64().unwrap()), behind);
@@ -212,9 +195,9 @@ fn a_phones_trace_is_played_as_foreground_and_background() {
 #[test]
 fn without_its_trace_an_experiment_says_where_it_is_to_be_had() {
     let refused = |arguments: &[&str], words: &str| {
-        let output = frontrow(arguments);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
+        let output = output(lab(&["run"]).args(arguments));
+        assert_eq!(code(&output), 2, "{output:?}");
+        let said = stderr(&output);
         assert!(said.contains(words), "{said}");
     };
     refused(&["traces"], "get it from the set MobileBlockIOTraces");

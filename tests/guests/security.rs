@@ -1,10 +1,8 @@
 //! One user against another, through the daemon, in a guest: the daemon runs as its unit has it, a
 //! user of its own with one capability, and whoever does not sit at the machine tries everything.
 
+use crate::harness::{exec, lab, succeeds};
 use serde_json::Value;
-use std::process::{Command, Stdio};
-
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 const HOSTILE: &str = include_str!("security/hostile.py");
 
@@ -88,6 +86,8 @@ echo "{ \"exit\": $?, \"restored\": $([ "$(knobs)" = "$before" ] && echo true ||
 tail -n 5 /tmp/log >&2
 "#;
 
+const GUEST: [&str; 4] = ["--policy", "frontrow", "--limit", "3000"];
+
 /// What saving may take beside the hostile user, of what it takes alone.
 const MOST_TIMES: f64 = 1.10;
 
@@ -103,19 +103,9 @@ fn against_each_other(seconds: u64, saves: u64, sits: bool) {
         .replace("OTHER_SEAT", other_seat)
         .replace("SECONDS", &seconds.to_string())
         .replace("SAVES", &saves.to_string());
-    let exec = ["exec", "--policy", "frontrow", "--limit", "3000"];
     let with = ["--with", "setfattr,setpriv,python3.11"];
-    let shell = ["--", "busybox", "sh", "-c", &script];
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args([&exec[..], &with, &shell].concat())
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let values = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
-    let values: Vec<_> = values.collect::<Result<_, _>>().unwrap();
+    let said = succeeds(&mut exec(&[&GUEST[..], &with].concat(), &script));
+    let (values, said) = (said.values(), said.stderr);
     let [daemon, response, counts, served, after] = &values[..] else {
         panic!("{values:?} {said}");
     };
@@ -186,20 +176,9 @@ const LOCKED_US: f64 = 500.0;
 
 /// What is told of each attack, or of those that are named.
 fn attacked(seconds: &str, names: &[&str]) -> Vec<Value> {
-    let exec = ["exec", "--policy", "frontrow", "--limit", "3000"];
     let python = ["--with", "python3.11", "--", "python3.11", "-c", ATTACKS];
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args([&exec[..], &python, &[seconds], names].concat())
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let told = String::from_utf8(output.stdout).unwrap();
-    told.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    let attacks = [&GUEST[..], &python, &[seconds], names].concat();
+    succeeds(lab(&["exec"]).args(attacks)).values()
 }
 
 /// In order of arrival the creations fall to a thirtieth.

@@ -1,74 +1,30 @@
 //! `frontrow-lab` as a user runs it: guests are booted, and nothing is assumed
 //! of the machine but QEMU, a compiler and Debian's archive.
 
+use crate::harness::{Busy, CHECKOUT, beside_others, code, exec, lab, output, stderr, succeeds};
+use crate::rows::Rows;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
 /// More than any of these takes on a busy machine; only a hang is longer.
 const LONG: Duration = Duration::from_secs(600);
 
-fn lab(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"));
-    command
-        .args(arguments)
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null());
-    command
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("not ended by a signal")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// Runs an experiment and gives the bytes of its result.
 fn result(arguments: &[&str], out: &Path) -> Vec<u8> {
-    let output = lab(&["run"])
-        .args(arguments)
-        .arg("--out")
-        .arg(out)
-        .output()
-        .unwrap();
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    succeeds(lab(&["run"]).args(arguments).arg("--out").arg(out));
     assert!(out.join("report.html").is_file());
     fs::read(out.join("result.json")).unwrap()
 }
 
-fn rows(result: &[u8]) -> Vec<Value> {
-    let result: Value = serde_json::from_slice(result).unwrap();
-    result["rows"].as_array().unwrap().clone()
-}
-
-/// Keeps a core busy until it is dropped.
-struct Busy(&'static AtomicBool);
-
-impl Busy {
-    fn new() -> Busy {
-        let stop: &AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-        for _ in 0..4 {
-            thread::spawn(|| while !stop.load(Ordering::Relaxed) {});
-        }
-        Busy(stop)
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+fn rows(result: &[u8]) -> Rows {
+    Rows::of(&serde_json::from_slice(result).unwrap())
 }
 
 #[test]
@@ -122,7 +78,9 @@ fn the_older_kernel_boots_and_rows_are_by_policy_and_seed() {
     for input in ["kernel", "qemu", "gcc", "rustc", "image_sha256"] {
         assert!(whole["inputs"][input].is_string(), "{input}");
     }
-    let mut guests: Vec<_> = rows(&result)
+    let rows = rows(&result);
+    let mut guests: Vec<_> = rows
+        .all()
         .iter()
         .map(|row| {
             (
@@ -137,7 +95,8 @@ fn the_older_kernel_boots_and_rows_are_by_policy_and_seed() {
         guests,
         expected.map(|(policy, seed)| (policy.to_owned(), seed))
     );
-    let metrics: BTreeSet<_> = rows(&result)
+    let metrics: BTreeSet<_> = rows
+        .all()
         .iter()
         .map(|row| row["metric"].as_str().unwrap().to_owned())
         .collect();
@@ -146,10 +105,8 @@ fn the_older_kernel_boots_and_rows_are_by_policy_and_seed() {
     }
 }
 
-fn value(rows: &[Value], metric: &str) -> f64 {
-    let row = rows.iter().find(|row| row["metric"] == metric);
-    let row = row.unwrap_or_else(|| panic!("there is no {metric}"));
-    row["value"].as_f64().unwrap()
+fn value(rows: &Rows, metric: &str) -> f64 {
+    rows.value(&[("metric", metric)])
 }
 
 #[test]
@@ -203,7 +160,11 @@ fn a_real_program_is_started_cold_and_warm_loaded_and_not() {
     // How much sooner a loaded start ends is asked of optimised programs only.
     let warm_ms = value(&rows, "warm_demand_ms");
     for cold in ["demand_ms", "before_ms", "beside_ms"] {
-        assert!(value(&rows, cold) > 1.5 * warm_ms, "{cold}: {rows:?}");
+        assert!(
+            value(&rows, cold) > 1.5 * warm_ms,
+            "{cold}: {:?}",
+            rows.all()
+        );
     }
     assert!(value(&rows, "warm_loaded_ms") > warm_ms);
 }
@@ -259,11 +220,8 @@ impl Checkout {
 
     /// The error text of a run that has to fail because of its guest.
     fn failure(&self) -> String {
-        let output = lab(&["run", "bad", "--seeds", "3", "--out"])
-            .arg(self.out())
-            .current_dir(&self.root)
-            .output()
-            .unwrap();
+        let mut run = lab(&["run", "bad", "--seeds", "3", "--out"]);
+        let output = output(run.arg(self.out()).current_dir(&self.root));
         assert_eq!(code(&output), 6, "{}", stderr(&output));
         assert!(output.stdout.is_empty());
         assert!(!self.out().join("result.json").exists());
@@ -302,11 +260,7 @@ fn a_kernel_warning_is_a_failure_whatever_was_measured() {
 /// QEMU 7.2 leaves wrong flags behind it (`qemu.rs` of the lab).
 #[test]
 fn a_guest_has_no_compare_and_exchange_of_16_bytes() {
-    let output = lab(&["exec", "--", "grep", "flags", "/proc/cpuinfo"])
-        .output()
-        .unwrap();
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let flags = String::from_utf8(output.stdout).unwrap();
+    let flags = succeeds(&mut exec(&[], "grep flags /proc/cpuinfo")).stdout;
     assert!(flags.split(' ').any(|flag| flag == "cx8"), "{flags}");
     assert!(!flags.split(' ').any(|flag| flag == "cx16"), "{flags}");
 }
@@ -322,20 +276,10 @@ fn no_snapshot_is_taken_of_an_image_that_is_mounted_for_writing() {
         frontrow snapshot save image snapshot; echo written: $?
         mount -o remount,ro /tmp/image
         frontrow snapshot save image snapshot > /dev/null; echo read: $?";
-    let with = [
-        "exec",
-        "--with",
-        "mke2fs,e2image,busybox",
-        "--modules",
-        "loop",
-    ];
-    let output = lab(&with)
-        .args(["--", "busybox", "sh", "-c", script])
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(said, "written: 7\nread: 0\n", "{}", stderr(&output));
-    assert!(stderr(&output).contains("is mounted for writing"));
+    let with = ["--with", "mke2fs,e2image,busybox", "--modules", "loop"];
+    let said = succeeds(&mut exec(&with, script));
+    assert_eq!(said.stdout, "written: 7\nread: 0\n", "{}", said.stderr);
+    assert!(said.stderr.contains("is mounted for writing"));
 }
 
 #[test]
@@ -373,6 +317,7 @@ fn an_interrupt_ends_the_guests_and_removes_their_files() {
     let dir = tempfile::tempdir().unwrap();
     let (temporary, out) = (dir.path().join("tmp"), dir.path().join("out"));
     fs::create_dir(&temporary).unwrap();
+    let _beside_others = beside_others();
     let mut lab = lab(&[
         "run", "smoke", "--policy", "none", "--seeds", "1..2", "--out",
     ])
@@ -429,7 +374,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         (&["smoke", "--scale", "huge"], "demo, full"),
         (&["smoke", "--jobs", "0"], "jobs"),
     ] {
-        let output = lab(&["run"]).args(arguments).output().unwrap();
+        let output = output(lab(&["run"]).args(arguments));
         assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
         assert!(
             stderr(&output).contains(expected),
@@ -442,11 +387,9 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
 #[test]
 fn without_debians_tools_it_says_what_to_install() {
     let empty = tempfile::tempdir().unwrap();
-    let output = lab(&["run", "smoke"])
-        .env("XDG_CACHE_HOME", empty.path())
-        .env("PATH", empty.path())
-        .output()
-        .unwrap();
+    let mut run = lab(&["run", "smoke"]);
+    let empty = empty.path();
+    let output = output(run.env("XDG_CACHE_HOME", empty).env("PATH", empty));
     assert_eq!(code(&output), 5, "{}", stderr(&output));
     assert!(
         stderr(&output).contains("apt-get install apt"),
@@ -459,18 +402,13 @@ fn without_debians_tools_it_says_what_to_install() {
 fn experiments_are_listed_and_shown_also_outside_a_checkout() {
     let nowhere = tempfile::tempdir().unwrap();
     for place in [Path::new(CHECKOUT), nowhere.path()] {
-        let listed = lab(&["list"]).current_dir(place).output().unwrap();
-        let listed = String::from_utf8(listed.stdout).unwrap();
+        let listed = succeeds(lab(&["list"]).current_dir(place)).stdout;
         assert!(
             listed.contains("smoke") && listed.contains("qasio"),
             "{listed}"
         );
-        let shown = lab(&["show", "smoke", "--json"])
-            .current_dir(place)
-            .output()
-            .unwrap();
-        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
-        assert_eq!(shown["name"], "smoke");
+        let shown = succeeds(lab(&["show", "smoke", "--json"]).current_dir(place));
+        assert_eq!(shown.json()["name"], "smoke");
     }
 }
 
@@ -498,12 +436,7 @@ fn old_device(dir: &Path) -> PathBuf {
 /// A number of the device's statistics, in a guest that has just mounted it.
 fn statistics(device: &str) -> impl Fn(&str) -> u64 + use<> {
     let command = "cat /sys/kernel/debug/simflash/simflash0/stats";
-    let output = lab(&["exec", "--device", device])
-        .args(["--", "sh", "-c", command])
-        .output()
-        .unwrap();
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = succeeds(&mut exec(&["--device", device], command)).stdout;
     move |name| {
         let line = text.lines().find(|line| line.starts_with(name)).unwrap();
         let number = line.split_whitespace().nth(1).unwrap();

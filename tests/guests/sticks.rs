@@ -2,9 +2,7 @@
 //! first take no longer for a copy to the second, and all is as before when the daemon was killed. Where
 //! disks have no limits of their own, the copy's app gets one.
 
-use std::process::Command;
-
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+use crate::harness::{exec, succeeds};
 
 /// Six saves of 4 MB with fsync and six of 24 MB without: what they took, in ms.
 const SAVES: &str = r#"
@@ -59,16 +57,10 @@ cat /sys/fs/cgroup/copy/memory.high
 
 /// What the saves took alone and beside the copy, and what limited it meanwhile and after.
 fn beside_a_copy(kernel: &str, rule: &str) -> (f64, f64, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["exec", "--kernel", kernel])
-        .args(["--device", "emmc:fresh", "--memory", "512"])
-        .args(["--second", "usb-stick-slow"])
-        .args(["--", "busybox", "sh", "-c", &(SAVES.to_owned() + rule)])
-        .current_dir(CHECKOUT)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8(output.stdout).unwrap();
+    let guest = ["--kernel", kernel, "--memory", "512"];
+    let devices = ["--device", "emmc:fresh", "--second", "usb-stick-slow"];
+    let script = SAVES.to_owned() + rule;
+    let said = succeeds(&mut exec(&[guest, devices].concat(), &script)).stdout;
     let [alone, beside, during, after] = said.lines().collect::<Vec<_>>()[..] else {
         panic!("{said}");
     };

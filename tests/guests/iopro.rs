@@ -1,15 +1,10 @@
 //! `frontrow iopro` held against what else knows of the same I/O, in guests of
 //! both stock kernels: strace and blktrace run beside the recording.
 
+use crate::harness::Left;
 use iopro::event::{CallKind, Event, What};
 use iopro::recording::Reader;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use tempfile::TempDir;
-
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Of the same event, once the clocks' offset is known.
 const CLOSE_NS: i64 = 50_000;
@@ -110,38 +105,24 @@ fn strace_and_blktrace_know_of_nothing_else_on_6_1() {
 }
 
 fn same_as_others(kernel: &str) {
-    let out = TempDir::new().unwrap();
     let script = format!("CALLS={CALLS}\n{SCRIPT}");
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["exec", "--kernel", kernel, "--device", "ufs"])
-        .args(["--with", "fio,strace,blktrace,blkparse", "--out"])
-        .arg(out.path())
-        .args(["--", "sh", "-c", &script])
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    judge(out.path());
+    let guest = ["--kernel", kernel, "--device", "ufs"];
+    let with = ["--with", "fio,strace,blktrace,blkparse"];
+    judge(&Left::by(&[&guest[..], &with].concat(), &script));
 }
 
-fn judge(out: &Path) {
-    let file = |name: &str| fs::read_to_string(out.join(name)).unwrap();
-    assert!(
-        file("blktrace").contains("(dropped 0)"),
-        "{}",
-        file("blktrace")
-    );
-    let summary: serde_json::Value = serde_json::from_str(&file("stdout")).unwrap();
+fn judge(left: &Left) {
+    let traced = left.text("blktrace");
+    assert!(traced.contains("(dropped 0)"), "{traced}");
+    let summary = left.json("stdout");
     assert_eq!(summary["lost"], serde_json::json!({}), "{summary}");
     assert_eq!(summary["missed"], serde_json::json!([]), "{summary}");
     assert_eq!(summary["missing"], serde_json::json!([]), "{summary}");
 
-    let reader = Reader::open(&out.join("recording")).unwrap();
+    let reader = Reader::open(&left.path("recording")).unwrap();
     let begin_ns = reader.header().begin_ns as i64;
     let events: Vec<Event> = reader.events().collect::<Result<_, _>>().unwrap();
-    let traced = ["fio.strace", "bench.strace", "alone.strace"].map(file);
+    let traced = ["fio.strace", "bench.strace", "alone.strace"].map(|it| left.text(it) + "\n");
     let traced = strace(&traced.concat());
     assert!(traced.values().map(Vec::len).sum::<usize>() > 200);
     let recorded = calls(&events);
@@ -150,7 +131,7 @@ fn judge(out: &Path) {
         let ours = recorded.get(thread).unwrap_or(&none);
         assert_eq!(ours, calls, "of thread {thread}");
     }
-    compare_block(&blkparse(&file("blkparse")), &block(&events), begin_ns);
+    compare_block(&blkparse(&left.text("blkparse")), &block(&events), begin_ns);
 }
 
 /// A call's name and result.

@@ -1,15 +1,11 @@
 //! `frontrow doctor` in a guest, where the answers are known: an fsync loop beside a writer, a CPU
 //! hog, and nobody.
 
-#[path = "doctor/known.rs"]
 mod known;
 
+use crate::harness::Left;
 use known::{Case, Told, points_off};
 use serde_json::Value;
-use std::process::Command;
-use tempfile::TempDir;
-
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A page of each case, as JSON.
 const SCRIPT: &str = r#"
@@ -25,38 +21,18 @@ sleep 2
 frontrow doctor --seconds 3 --json > /out/fsync
 "#;
 
-/// Runs a script in a guest with fio; gives what it left in `/out`.
-fn in_guest(options: &[&str], script: &str) -> TempDir {
-    let out = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["exec", "--with", "fio"])
-        .args(options)
-        .arg("--out")
-        .arg(out.path())
-        .args(["--", "busybox", "sh", "-c", script])
-        .current_dir(CHECKOUT)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    out
-}
-
 #[test]
 fn the_known_answer_comes_first_and_what_is_not_storage_is_not_called_so() {
-    let out = in_guest(&[], SCRIPT);
-    let page = |name: &str| -> Value {
-        let bytes = std::fs::read(out.path().join(name)).unwrap();
-        serde_json::from_slice(&bytes).unwrap()
-    };
-    assert_eq!(page("idle")["verdicts"], Value::Array(Vec::new()));
+    let left = Left::by(&["--with", "fio"], SCRIPT);
+    assert_eq!(left.json("idle")["verdicts"], Value::Array(Vec::new()));
 
-    let hog = page("hog");
+    let hog = left.json("hog");
     let kinds = hog["verdicts"].as_array().unwrap().iter();
     let kinds: Vec<&Value> = kinds.map(|it| &it["kind"]).collect();
     assert_eq!(kinds, ["elsewhere"], "{hog}");
     assert_eq!(hog["verdicts"][0]["cause"], "cpu");
 
-    let fsync = page("fsync");
+    let fsync = left.json("fsync");
     let first = &fsync["verdicts"][0];
     assert_eq!(fsync["level"], "linked");
     assert_eq!(first["cause"], "fsync_behind_writeback", "{fsync}");
@@ -86,14 +62,13 @@ const LEVEL_2: &str = "mount -t tmpfs none /sys/kernel/btf";
 
 /// What a trial said; it has left nothing.
 fn tried(script: &str) -> Value {
-    let out = in_guest(&["--policy", "frontrow"], script);
-    let left = |name: &str| std::fs::read_to_string(out.path().join(name)).unwrap();
-    let pages = left("pages");
+    let left = Left::by(&["--with", "fio", "--policy", "frontrow"], script);
+    let pages = left.text("pages");
     let mut pages = serde_json::Deserializer::from_str(&pages).into_iter::<Value>();
     let trial = pages.nth(1).unwrap().unwrap()["trial"].clone();
     assert_eq!(trial["who"], "fio", "{trial}");
-    assert!(!left("after").contains("[frontrow]"));
-    assert!(!left("left").contains("doctor-trial"));
+    assert!(!left.text("after").contains("[frontrow]"));
+    assert!(!left.text("left").contains("doctor-trial"));
     trial
 }
 

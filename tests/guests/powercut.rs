@@ -1,29 +1,9 @@
 //! `frontrow-lab powercut` as a user runs it: a phone is recorded in a guest, and its power is
 //! cut on the host.
 
-use serde_json::Value;
+use crate::harness::{code, lab, output, stderr, succeeds};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-fn powercut(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_frontrow-lab"))
-        .args(["powercut"])
-        .args(arguments)
-        .current_dir(CHECKOUT)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-fn outcome(arguments: &[&str]) -> Value {
-    let output = powercut(arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -36,7 +16,8 @@ fn a_cut_at_every_operation_of_a_defragmentation_loses_nothing() {
         directory.path().join("stream"),
         directory.path().join("damaged"),
     );
-    let outcome = outcome(&["--points", "24", "--json", "--keep", text(&kept)]);
+    let record = ["--points", "24", "--json", "--keep", text(&kept)];
+    let outcome = succeeds(lab(&["powercut"]).args(record)).json();
     let number = |name: &str| outcome[name].as_u64().unwrap();
     assert!(
         number("defragmentation_operations") > 50,
@@ -51,9 +32,9 @@ fn a_cut_at_every_operation_of_a_defragmentation_loses_nothing() {
     let middle = stream.len() / 2;
     stream[middle] ^= 1;
     fs::write(&damaged, stream).unwrap();
-    let refused = powercut(&["--stream", text(&damaged)]);
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2), "{said}");
+    let refused = output(&mut lab(&["powercut", "--stream", text(&damaged)]));
+    let said = stderr(&refused);
+    assert_eq!(code(&refused), 2, "{said}");
     assert!(said.contains("is damaged"), "{said}");
     assert!(refused.stdout.is_empty());
 }

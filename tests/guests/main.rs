@@ -1,0 +1,20 @@
+//! Tests that boot guests: `frontrow-lab` as a user runs it, and the modules and programs in what
+//! it boots. What `make test` leaves to `make stress` is ignored here.
+//!
+//! `cargo test -p frontrow --test guests -- lab::` runs those of one module.
+
+mod arm64;
+mod defrag;
+mod doctor;
+mod fasttrack;
+mod fasttrack_figures;
+mod harness;
+mod iopro;
+mod lab;
+mod launch;
+mod powercut;
+mod recording;
+mod rows;
+mod security;
+mod sticks;
+mod torture;
