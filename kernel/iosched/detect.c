@@ -79,7 +79,7 @@ static bool begin_above_stack(struct frontrow_waiter *waiter, bool surely_writeb
 	list_for_each_entry_rcu(fd, &instances, instance)
 		if (frontrow_wait_begins(fd, waiter, false))
 			return true;
-	if (!surely_writeback || waiter->ends_with_page || list_empty(&instances))
+	if (!surely_writeback || waiter->folio || list_empty(&instances))
 		return false;
 	frontrow_wait_unplaced(waiter);
 	return true;
@@ -89,7 +89,7 @@ static bool begin_above_stack(struct frontrow_waiter *waiter, bool surely_writeb
  * The current task is about to wait for writes of @mapping, as @waiter says.
  *
  * Returns whether the wait is for one of our queues. Then the waiter is shared,
- * and its end must be reported unless it ends_with_page.
+ * and its end must be reported unless it has a folio.
  */
 bool frontrow_detect_wait(struct frontrow_waiter *waiter,
 			  struct address_space *mapping, bool surely_writeback)

@@ -257,9 +257,26 @@ static void schedule_rerun(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx,
 static enum hrtimer_restart rerun(struct hrtimer *timer)
 {
 	struct frontrow_data *fd = container_of(timer, struct frontrow_data, rerun);
+	unsigned long flags;
 
+	spin_lock_irqsave(&fd->lock, flags);
+	frontrow_await_written(fd, ktime_get_ns());
+	spin_unlock_irqrestore(&fd->lock, flags);
 	frontrow_run_queues(fd->q);
 	return HRTIMER_NORESTART;
+}
+
+/*
+ * Ends the waits for folios that are written, and looks again later if there are
+ * others: the file system may end their writeback after the last request.
+ */
+void frontrow_await_written(struct frontrow_data *fd, u64 now_ns)
+{
+	if (fd->nr_folio_waiters)
+		frontrow_end_written(fd, now_ns);
+	if (fd->nr_folio_waiters && !hrtimer_is_queued(&fd->rerun))
+		hrtimer_start(&fd->rerun, ns_to_ktime(now_ns + MAX_WINDOW_NS),
+			      HRTIMER_MODE_ABS);
 }
 
 void frontrow_rerun_init(struct frontrow_data *fd)
@@ -280,6 +297,7 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
 	struct frontrow_rq *fr;
 	enum frontrow_class class;
 	unsigned long flags;
+	u64 now_ns;
 
 	spin_lock_irqsave(&fd->lock, flags);
 	if (!list_empty(&fd->head)) {
@@ -293,7 +311,9 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
 			frontrow_mark_foreground(rq);
 		goto unlock;
 	}
-	frontrow_look(fd, ktime_get_ns(), &view);
+	now_ns = ktime_get_ns();
+	frontrow_await_written(fd, now_ns);
+	frontrow_look(fd, now_ns, &view);
 	frontrow_demote_unawaited(fd, view.now_ns);
 	class = pick(fd, &view);
 	if (class == FRONTROW_NR_CLASSES) {

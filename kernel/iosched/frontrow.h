@@ -246,7 +246,7 @@ struct frontrow_waiter {
 	bool pending;		/* no write of the mapping has been inserted yet */
 	bool unseen;		/* no write with its pages has been inserted yet */
 	bool is_counted;	/* it waits for an asynchronous write */
-	bool ends_with_page;	/* nothing reports its end: see frontrow_pages_written() */
+	struct folio *folio;	/* the wait ends with its writeback; NULL: its end is reported */
 };
 
 /* Owners with the same hash share a turn: with 24 owners, one in twenty. */
@@ -353,6 +353,7 @@ struct frontrow_data {
 
 	unsigned int nr_waiters;
 	unsigned int nr_unseen;		/* of nr_waiters: unseen */
+	unsigned int nr_folio_waiters;	/* of nr_waiters: with a folio */
 	bool any_promoted;		/* since the last frontrow_demote() */
 	u64 demote_ns;			/* time of the next frontrow_demote() */
 	unsigned int discard_waiters;
@@ -536,6 +537,7 @@ static inline bool frontrow_is_open(const struct frontrow_view *view,
 struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx);
 bool frontrow_has_work(struct blk_mq_hw_ctx *hctx);
 void frontrow_rerun_init(struct frontrow_data *fd);
+void frontrow_await_written(struct frontrow_data *fd, u64 now_ns);
 void frontrow_rerun_exit(struct frontrow_data *fd);
 
 /* budget.c: how much asynchronous work the device may hold */
@@ -574,8 +576,8 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 			  struct frontrow_waiter *waiter, bool surely_writeback);
 void frontrow_wait_unplaced(struct frontrow_waiter *waiter);
 void frontrow_wait_ended(struct frontrow_waiter *waiter);
-void frontrow_pages_written(struct frontrow_data *fd, const struct frontrow_rq *fr,
-			    u64 now_ns);
+void frontrow_end_wait(struct frontrow_data *fd, struct frontrow_waiter *waiter,
+		       u64 now_ns);
 void frontrow_waiters_exit(struct frontrow_data *fd);
 void frontrow_boost_discards(struct frontrow_data *fd);
 void frontrow_discard_wait_ended(struct frontrow_data *fd, u64 slept_ns);
@@ -651,12 +653,14 @@ static inline int frontrow_tracepoints_emit_hits(char *page, int length)
 {
 	return 0;
 }
+static inline void frontrow_end_written(struct frontrow_data *fd, u64 now_ns) {}
 static inline void frontrow_free_slot(struct frontrow_waiter *waiter) {}
 #else
 int frontrow_tracepoints_init(void);
 void frontrow_tracepoints_exit(void);
 unsigned int frontrow_tracepoints_missed(void);
 int frontrow_tracepoints_emit_hits(char *page, int length);
+void frontrow_end_written(struct frontrow_data *fd, u64 now_ns);
 void frontrow_free_slot(struct frontrow_waiter *waiter);
 #endif
 

@@ -272,10 +272,8 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 	if (fr->is_background_write)
 		fd->background_bytes -= fr->bytes;
 	frontrow_forget(fd, fr);
-	if (fd->nr_waiters) {
+	if (fd->nr_waiters)
 		frontrow_class_done(fd, fr->class, now_ns);
-		frontrow_pages_written(fd, fr, now_ns);
-	}
 	frontrow_request_ends(fd, fr, now_ns);
 }
 

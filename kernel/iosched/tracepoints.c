@@ -6,14 +6,13 @@
  * ext4_sync_file_enter and _exit,
  * f2fs_sync_file_enter and _exit	a task is inside fsync
  *
- * No tracepoint reports the end of a wait for a folio: it is the completion of
- * the request with the folio (frontrow_pages_written). So a folio whose request
- * is not here yet is not waited for, outside of fsync. None reports waits for
- * metadata buffers or discards, so asynchronous metadata is urgent as soon as it
- * is inserted (queue.c), and discards are not.
+ * No tracepoint reports the end of a wait for a folio, so each dispatch looks
+ * whether it is still under writeback. None reports waits for metadata buffers
+ * or discards, so asynchronous metadata is urgent as soon as it is inserted
+ * (queue.c), and discards are not.
  *
  * A waiter lives in a slot. That of an fsync is given back by its task, that of
- * a folio with the end of the wait.
+ * a folio, with the reference to it, when the wait ends.
  */
 #include <linux/bitmap.h>
 #include <linux/module.h>
@@ -51,8 +50,27 @@ static struct frontrow_waiter *take_slot(void)
 
 void frontrow_free_slot(struct frontrow_waiter *waiter)
 {
+	if (waiter->folio)
+		folio_put(waiter->folio);
 	WRITE_ONCE(waiter->task, NULL);
 	clear_bit_unlock(waiter - slots, used);
+}
+
+/*
+ * Ends the waits for folios that are written. A slot with this fd is in use, and
+ * changes under fd->lock only, which the caller holds.
+ */
+void frontrow_end_written(struct frontrow_data *fd, u64 now_ns)
+{
+	unsigned int nr;
+
+	for_each_set_bit(nr, used, NR_SLOTS) {
+		struct frontrow_waiter *waiter = &slots[nr];
+
+		if (READ_ONCE(waiter->fd) == fd && waiter->folio &&
+		    !folio_test_writeback(waiter->folio))
+			frontrow_end_wait(fd, waiter, now_ns);
+	}
 }
 
 /* The fsync of the current task; only that task adds and removes it. */
@@ -70,8 +88,11 @@ static void wait_begins(struct frontrow_waiter wait, struct address_space *mappi
 {
 	struct frontrow_waiter *waiter = take_slot();
 
-	if (!waiter)
+	if (!waiter) {
+		if (wait.folio)
+			folio_put(wait.folio);
 		return;
+	}
 	*waiter = wait;
 	if (!frontrow_detect_wait(waiter, mapping, true))
 		frontrow_free_slot(waiter);
@@ -81,11 +102,12 @@ static void on_folio_wait(void *data, struct folio *folio, struct address_space 
 {
 	this_cpu_inc(hits[FOLIO_WAIT]);
 	preempt_disable();
+	folio_get(folio);
 	wait_begins((struct frontrow_waiter) {
 		.first_page = folio->index,
 		.last_page = folio->index + folio_nr_pages(folio) - 1,
 		.dependency = frontrow_whose_wait(FRONTROW_DATA),
-		.ends_with_page = true,
+		.folio = folio,
 	}, mapping);
 	preempt_enable();
 }

@@ -151,6 +151,7 @@ static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 	hlist_add_head(&waiter->node,
 		       &fd->waiters[frontrow_mapping_hash(waiter->mapping)]);
 	WRITE_ONCE(waiter->fd, fd);
+	fd->nr_folio_waiters += !!waiter->folio;
 	frontrow_waiter_begins(fd, waiter, now_ns);
 	frontrow_count_idle(fd, now_ns);
 }
@@ -164,16 +165,19 @@ static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 		 u64 now_ns)
 {
+	bool has_slot = waiter->folio;
+
 	hlist_del_init(&waiter->node);
 	frontrow_waiter_ends(fd, waiter);
 	frontrow_count_idle(fd, now_ns);
-	if (waiter->ends_with_page)
+	fd->nr_folio_waiters -= has_slot;
+	smp_store_release(&waiter->fd, NULL);
+	if (has_slot)
 		frontrow_free_slot(waiter);
-	else
-		smp_store_release(&waiter->fd, NULL);
 }
 
-static void end_wait(struct frontrow_data *fd, struct frontrow_waiter *waiter, u64 now_ns)
+void frontrow_end_wait(struct frontrow_data *fd, struct frontrow_waiter *waiter,
+		       u64 now_ns)
 {
 	if (waiter->is_counted)
 		fd->counters[waiter->dependency].wait_ns += now_ns - waiter->begin_ns;
@@ -190,8 +194,8 @@ static bool is_noted(struct frontrow_data *fd, const struct frontrow_waiter *wai
 {
 	struct frontrow_waiter *earlier = noted(fd, waiter);
 
-	if (earlier && earlier->ends_with_page) {
-		end_wait(fd, earlier, now_ns);
+	if (earlier && earlier->folio) {
+		frontrow_end_wait(fd, earlier, now_ns);
 		return false;
 	}
 	return earlier;
@@ -244,13 +248,13 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 		outcome = FRONTROW_WAIT_NOT_OURS;
 	count_wait(fd, waiter->dependency, outcome, found.promoted);
 	if (outcome == FRONTROW_WAIT_NOT_OURS || !waiter->may_promote ||
-	    (outcome == FRONTROW_WAIT_SYNC && !surely_writeback) ||
-	    (waiter->ends_with_page && !found.has_page))
+	    (outcome == FRONTROW_WAIT_SYNC && !surely_writeback))
 		goto unlock;
 	waiter->pending = outcome == FRONTROW_WAIT_PENDING;
 	waiter->unseen = !found.has_page;
 	waiter->is_counted = outcome != FRONTROW_WAIT_SYNC;
 	note(fd, waiter, now_ns);
+	frontrow_await_written(fd, now_ns);
 	is_shared = true;
 unlock:
 	spin_unlock_irqrestore(&fd->lock, flags);
@@ -320,7 +324,7 @@ static bool drop_placed(struct frontrow_data *fd, struct frontrow_waiter *waiter
 
 	spin_lock_irqsave(&fd->lock, flags);
 	if (waiter->fd == fd) {
-		end_wait(fd, waiter, ktime_get_ns());
+		frontrow_end_wait(fd, waiter, ktime_get_ns());
 		runs_queue = fd->nr_queued && !fd->nr_in_device;
 		was_there = true;
 	}
@@ -348,26 +352,6 @@ void frontrow_wait_ended(struct frontrow_waiter *waiter)
 			       drop_unplaced(waiter) || !smp_load_acquire(&waiter->fd);
 	} while (!is_done && smp_load_acquire(&waiter->fd));
 	rcu_read_unlock();
-}
-
-/*
- * @fr has completed: ends the waits for its pages that nothing else reports the
- * end of. A folio in several requests is taken as written with the first.
- */
-void frontrow_pages_written(struct frontrow_data *fd, const struct frontrow_rq *fr,
-			    u64 now_ns)
-{
-	unsigned int bucket = fr->mappings ? 0 : frontrow_mapping_hash(fr->mapping);
-	unsigned int last = fr->mappings ? FRONTROW_MIXED - 1 : bucket;
-	struct frontrow_waiter *waiter;
-	struct hlist_node *next;
-
-	for (; bucket <= last; bucket++)
-		hlist_for_each_entry_safe(waiter, next, &fd->waiters[bucket], node)
-			if (waiter->ends_with_page && frontrow_may_hold(fr, waiter->mapping) &&
-			    (fr->mappings ||
-			     has_pages(fr, waiter->first_page, waiter->last_page)))
-				end_wait(fd, waiter, now_ns);
 }
 
 /*
