@@ -299,3 +299,6 @@ fn random(known: &Known, request: Request) -> Vec<Point> {
     }
     points
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,6 +106,9 @@ pub struct Stream {
     pub end_ns: u64,
     /// Counters of the device at the end of the recording.
     pub counters: [u64; OPERATION_COUNTERS],
+    /// A defect that the campaign has to find: the device ends a FLUSH without doing it.
+    #[cfg(test)]
+    pub(crate) ignores_flush: bool,
 }
 
 impl Stream {
@@ -130,6 +133,8 @@ impl Stream {
             pages: vec![Page::Word(0)],
             end_ns: 0,
             counters: [0; OPERATION_COUNTERS],
+            #[cfg(test)]
+            ignores_flush: false,
         };
         let mut known = HashMap::from([(Page::Word(0), 0)]);
         while !reader.record(&mut stream, &mut known)? {}
