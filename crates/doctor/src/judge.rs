@@ -4,6 +4,7 @@ use crate::cause::{Cause, Kind};
 use crate::machine::Disk;
 use crate::observe::{Level, Observation, Pressure, Span, Wait};
 use iopro::wait::Class;
+use record::number;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -417,9 +418,9 @@ fn evidence(cause: Cause, culprit: Option<&str>, seen: &Observation) -> Vec<Stri
     {
         said.push(format!(
             "{culprit} wrote {}; {} was written most, {}",
-            megabytes(written),
+            number::bytes(written),
             disk.disk,
-            megabytes(disk.written_bytes)
+            number::bytes(disk.written_bytes)
         ));
     }
     if matches!(cause, Cause::SlowDevice | Cause::DeviceBusy)
@@ -436,20 +437,16 @@ fn evidence(cause: Cause, culprit: Option<&str>, seen: &Observation) -> Vec<Stri
     match cause {
         Cause::Evicted => said.push(format!(
             "{} of the {} that were read had been evicted just before",
-            megabytes(seen.memory.refaulted_bytes),
-            megabytes(seen.memory.paged_in_bytes)
+            number::bytes(seen.memory.refaulted_bytes),
+            number::bytes(seen.memory.paged_in_bytes)
         )),
         Cause::Swap => said.push(format!(
             "{} came back from swap",
-            megabytes(seen.memory.swapped_in_bytes)
+            number::bytes(seen.memory.swapped_in_bytes)
         )),
         _ => {}
     }
     said
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 /// Advice that a measurement supports.

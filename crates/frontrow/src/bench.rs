@@ -14,7 +14,7 @@ use crate::seeds::Seeds;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use place::Place;
 use record::workload::WORKLOADS;
-use record::{Inputs, ResultFile, Row, Run, Scale};
+use record::{Inputs, ResultFile, Row, Run, Scale, number};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
     if let (Some(before), Some(after)) = (written_before, target.written_bytes()) {
         eprintln!(
             "{} was written to {} meanwhile, by all.",
-            size(after - before),
+            number::bytes(after - before),
             target.device
         );
     }
@@ -202,8 +202,8 @@ fn check_space(directory: &Path, target: &Target, needed: Footprint) -> Result<(
                 "{} has {} free and the largest run needs {}: choose a smaller --scale, \
                  other --load or another directory",
                 directory.display(),
-                size(target.free_bytes),
-                size(needed_bytes),
+                number::bytes(target.free_bytes),
+                number::bytes(needed_bytes),
             ),
         )),
     }
@@ -212,9 +212,9 @@ fn check_space(directory: &Path, target: &Target, needed: Footprint) -> Result<(
 fn announce(target: &Target, footprint: Footprint, options: &Options) {
     eprintln!(
         "Up to {} will be written to {}, and up to {} of it kept there meanwhile.",
-        size(footprint.written_bytes),
+        number::bytes(footprint.written_bytes),
         target.device,
-        size(footprint.disk_bytes),
+        number::bytes(footprint.disk_bytes),
     );
     if options.seeds.is_none() {
         let (least, most) = (spread::LEAST, spread::SEEDS.count());
@@ -377,18 +377,6 @@ fn print(result: &ResultFile, options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Bytes in SI units, such as `2.15 GB`.
-fn size(bytes: u64) -> String {
-    let (unit, name) = match bytes {
-        0..1_000_000_000 => (1e6, "MB"),
-        _ => (1e9, "GB"),
-    };
-    format!(
-        "{} {name}",
-        record::number::significant(bytes as f64 / unit)
-    )
-}
-
 /// A map without empty values.
 fn items<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
     pairs
@@ -396,15 +384,4 @@ fn items<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_for_people() {
-        assert_eq!(size(64 << 20), "67.1 MB");
-        assert_eq!(size(2 << 30), "2.15 GB");
-    }
 }

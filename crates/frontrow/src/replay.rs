@@ -254,11 +254,11 @@ fn directory_text(result: &OnDirectory, path: &std::path::Path) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{} calls in {} in {}, after {} MB were written that they read",
+        "{} calls in {} in {}, after {} were written that they read",
         count(result.operations as f64),
         path.display(),
         with_unit(result.elapsed_ns as f64, "ns"),
-        record::number::significant(result.prepared_bytes as f64 / 1e6),
+        record::number::bytes(result.prepared_bytes),
     );
     let times = result.times.iter().map(|(kind, times)| (*kind, times));
     times_text(&mut text, times);

@@ -35,9 +35,9 @@ pub fn pack(items: &[Item]) -> Result<Vec<u8>, String> {
     }
     if HEADER_BYTES + body.len() > BYTES {
         return Err(format!(
-            "its files have {} MiB and only {} fit: keep fewer",
-            body.len() >> 20,
-            BYTES >> 20
+            "its files have {} and only {} fit: keep fewer",
+            record::number::bytes(body.len() as u64),
+            record::number::bytes(BYTES as u64)
         ));
     }
     let length = (body.len() as u64).to_le_bytes();

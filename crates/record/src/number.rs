@@ -12,6 +12,17 @@ pub fn with_unit(value: f64, unit: &str) -> String {
     }
 }
 
+/// A size in SI units: `512 B`, `4.10 kB`, `2.15 GB`.
+pub fn bytes(bytes: u64) -> String {
+    let (factor, unit) = match bytes {
+        0..1_000 => (1.0, "B"),
+        1_000..1_000_000 => (1e3, "kB"),
+        1_000_000..1_000_000_000 => (1e6, "MB"),
+        _ => (1e9, "GB"),
+    };
+    format!("{} {unit}", significant(bytes as f64 / factor))
+}
+
 /// A share in per cent: `0.153` → `15.3 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -149,6 +160,18 @@ mod tests {
             (-12.0, "ms", "-12.0 ms"),
         ] {
             assert_eq!(with_unit(value, unit), expected);
+        }
+    }
+
+    #[test]
+    fn sizes_are_in_si_units() {
+        for (value, expected) in [
+            (512, "512 B"),
+            (4096, "4.10 kB"),
+            (64 << 20, "67.1 MB"),
+            (2 << 30, "2.15 GB"),
+        ] {
+            assert_eq!(bytes(value), expected);
         }
     }
 

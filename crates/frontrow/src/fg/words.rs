@@ -1,6 +1,7 @@
 //! Text output of `frontrow fg`.
 
 use foreground::{Cgroup, Cost, Roles, Status, Visible};
+use record::number;
 use std::path::PathBuf;
 use sys::knobs::{Change, Restored};
 
@@ -106,10 +107,10 @@ fn cost(cost: &Cost) -> String {
     };
     format!(
         "Since they became background apps, {waited}; they hit their memory limits {} times, read \
-         {:.1} MB and wrote {:.1} MB",
+         {} and wrote {}",
         cost.limit_hits,
-        cost.read_bytes as f64 / 1e6,
-        cost.written_bytes as f64 / 1e6
+        number::bytes(cost.read_bytes),
+        number::bytes(cost.written_bytes)
     )
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Calls, Direction, File, Layer, Size, UnderWay, Waiting, sentences};
 use record::number;
-use sentences::{share, size, time};
+use sentences::{share, time};
 
 /// A table: a heading for each column, that of the labels first, and its rows.
 #[derive(Debug)]
@@ -115,8 +115,8 @@ pub fn requests(io: &[Direction]) -> Table {
     Table::new(&headings, io, |io| {
         let cells = [
             count(io.requests),
-            size(io.bytes),
-            size(io.bytes.checked_div(io.requests).unwrap_or(0)),
+            number::bytes(io.bytes),
+            number::bytes(io.bytes.checked_div(io.requests).unwrap_or(0)),
             time(io.queued_ns),
             time(io.device_ns),
         ];
@@ -129,7 +129,7 @@ pub fn sizes(sizes: &[Size]) -> Table {
     Table::new(&["size", "reads", "writes"], sizes, |it| Row {
         bar: Some((it.reads + it.writes, most.unwrap_or(0))),
         ..Row::new(
-            format!("up to {}", size(it.up_to_bytes)),
+            format!("up to {}", number::bytes(it.up_to_bytes)),
             [count(it.reads), count(it.writes)],
         )
     })
@@ -142,8 +142,8 @@ pub fn files(files: &[File], waited: &'static str) -> Table {
         let cells = [
             time(file.waited_ns),
             count(file.requests),
-            size(file.read_bytes),
-            size(file.written_bytes),
+            number::bytes(file.read_bytes),
+            number::bytes(file.written_bytes),
             file.dof.map_or_else(String::new, |dof| format!("{dof:.2}")),
         ];
         Row::new(&file.path, cells)

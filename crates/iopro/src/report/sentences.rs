@@ -8,17 +8,6 @@ pub fn time(ns: u64) -> String {
     number::with_unit(ns as f64, "ns")
 }
 
-/// A size in bytes with the unit that suits it.
-pub fn size(bytes: u64) -> String {
-    let (value, unit) = match bytes {
-        bytes if bytes < 1 << 10 => (bytes as f64, "B"),
-        bytes if bytes < 1 << 20 => (bytes as f64 / 1024.0, "KB"),
-        bytes if bytes < 1 << 30 => (bytes as f64 / 1_048_576.0, "MB"),
-        bytes => (bytes as f64 / 1_073_741_824.0, "GB"),
-    };
-    format!("{} {unit}", number::significant(value))
-}
-
 /// A part of a whole in percent; empty if the whole is 0.
 pub fn share(part: u64, whole: u64) -> String {
     match whole {
