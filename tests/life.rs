@@ -48,7 +48,7 @@ const TRY: &str = "mkfs.ext4 -q /dev/vdb
     frontrow bench compare /root/before.json /root/after.json | tee /root/compared
     frontrow sched disable /data
     cat /proc/uptime
-    grep '^m1 under writer .* better' /root/compared
+    grep '^m1 under writer fsync mean .* better' /root/compared
     umount /data";
 
 /// What a user does on the first day.
