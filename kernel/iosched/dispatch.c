@@ -272,8 +272,9 @@ static enum hrtimer_restart rerun(struct hrtimer *timer)
  */
 void frontrow_await_written(struct frontrow_data *fd, u64 now_ns)
 {
-	if (fd->nr_folio_waiters)
-		frontrow_end_written(fd, now_ns);
+	if (!fd->nr_folio_waiters)
+		return;
+	frontrow_end_written(fd, now_ns);
 	if (fd->nr_folio_waiters && !hrtimer_is_queued(&fd->rerun))
 		hrtimer_start(&fd->rerun, ns_to_ktime(now_ns + MAX_WINDOW_NS),
 			      HRTIMER_MODE_ABS);

@@ -81,13 +81,8 @@ fn no_answer(diagnosis: &Diagnosis) -> Markup {
 
 /// What some task was short of, and for which share of the time.
 fn shares(diagnosis: &Diagnosis) -> [(&'static str, f64); 3] {
-    let pressure = diagnosis.pressure;
     let share = |ns: u64| ns as f64 / diagnosis.watched_ns.max(1) as f64;
-    [
-        ("I/O", share(pressure.io_ns)),
-        ("memory", share(pressure.memory_ns)),
-        ("want of a CPU", share(pressure.cpu_ns)),
-    ]
+    over_time::LANES.map(|(name, of, _)| (name, share(of(&diagnosis.pressure))))
 }
 
 struct Tile {

@@ -28,7 +28,7 @@ pub const CODES: [(u8, &str); 11] = [
     (130, "interrupted"),
 ];
 
-/// Exit codes.
+/// Exit codes, the same for each mistake in every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {

@@ -15,6 +15,7 @@ mod series;
 mod slowdown;
 mod verdicts;
 
+pub use chart::shortened;
 pub use next::next;
 
 use crate::summary::Summary;

@@ -119,7 +119,7 @@ pub struct Policy {
 pub enum Scheduler {
     /// One of the kernel's own.
     Stock(&'static str),
-    /// Frontrow's scheduler.
+    /// Ours, with all promotions.
     Frontrow,
     /// Ours with some promotions switched off; holds the whole name, such as `frontrow:meta`.
     Ablation(String),

@@ -5,7 +5,7 @@ use crate::cause::Kind;
 use crate::judge::Verdict;
 use crate::page::time;
 use maud::{Markup, html};
-use record::html::at;
+use record::html::{at, shortened};
 
 /// In the picture's own units: as many as a phone's screen has room for.
 const WIDTH: f64 = 400.0;
@@ -187,16 +187,9 @@ fn draw_post(post: &Post, x: f64, verb: &str) -> Markup {
             title { (post.name) " " (verb) ": " (time(post.ns)) }
             rect.post x=(at(x)) y=(at(post.top)) width=(at(POST)) height=(at(post.breadth)) rx="1" {}
             text.name x=(at(text_x)) y=(at(middle - 2.0)) text-anchor=(anchor) {
-                (shortened(post.name))
+                (shortened(post.name, LETTERS))
             }
             text.tick x=(at(text_x)) y=(at(middle + 13.0)) text-anchor=(anchor) { (time(post.ns)) }
         }
-    }
-}
-
-fn shortened(name: &str) -> String {
-    match name.chars().count() > LETTERS {
-        true => name.chars().take(LETTERS - 1).chain(['…']).collect(),
-        false => name.to_owned(),
     }
 }

@@ -17,8 +17,7 @@ const TICKS: u64 = 4;
 /// A lane: its name, what it counts, and its style class.
 type Lane = (&'static str, fn(&Pressure) -> u64, &'static str);
 
-/// In the order of [`shares`].
-const LANES: [Lane; 3] = [
+pub const LANES: [Lane; 3] = [
     ("I/O", |it| it.io_ns, "of-storage"),
     ("memory", |it| it.memory_ns, "of-memory"),
     ("want of a CPU", |it| it.cpu_ns, "of-elsewhere"),

@@ -55,7 +55,7 @@ impl Piece {
         }
     }
 
-    /// Its bytes.
+    /// Bytes of the file, as offsets.
     pub fn bytes(&self) -> Range<u64> {
         self.start..self.end
     }

@@ -14,7 +14,7 @@ const VALUE: f64 = 84.0;
 /// Width of one letter of a name.
 const LETTER: f64 = 7.6;
 /// Longest name in letters: a longer one is cut, and its hover text has it whole.
-const MOST_LETTERS: usize = 22;
+pub const MOST_LETTERS: usize = 22;
 
 /// Bar of a chart.
 pub struct Bar {
@@ -44,10 +44,10 @@ pub fn label_width<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
     letters.unwrap_or(0) as f64 * LETTER + 14.0
 }
 
-/// The name as far as there is room for it.
-pub fn shortened(name: &str) -> String {
-    match name.chars().count() > MOST_LETTERS {
-        true => name.chars().take(MOST_LETTERS - 1).chain(['…']).collect(),
+/// The name as far as there is room for this number of letters.
+pub fn shortened(name: &str, letters: usize) -> String {
+    match name.chars().count() > letters {
+        true => name.chars().take(letters - 1).chain(['…']).collect(),
         false => name.to_owned(),
     }
 }
@@ -94,7 +94,7 @@ fn draw_bar(bar: &Bar, label: f64, length: f64, middle: f64) -> Markup {
         g.ours[bar.name == policy::FRONTROW] {
             title { (bar.name) ": " (bar.text) }
             text.name x=(at(label - 10.0)) y=(at(middle + 4.5)) text-anchor="end" {
-                (shortened(&bar.name))
+                (shortened(&bar.name, MOST_LETTERS))
             }
             rect class=(bar.class) x=(at(label)) y=(at(middle - BAR / 2.0)) rx="2"
                 width=(at(length)) height=(at(BAR)) {}

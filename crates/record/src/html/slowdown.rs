@@ -2,7 +2,7 @@
 //! that begins at unloaded.
 
 use super::axis::LogAxis;
-use super::chart::{BAR, ROW, WIDTH, label_width, shortened};
+use super::chart::{BAR, MOST_LETTERS, ROW, WIDTH, label_width, shortened};
 use super::{at, series};
 use crate::summary::{Cell, Figure, Summary};
 use crate::{metric, number, policy, title};
@@ -159,7 +159,7 @@ fn draw_bar(
                 ", " (number::times(bar.times)) " unloaded"
             }
             text.name x=(at(label - 10.0)) y=(baseline) text-anchor="end" {
-                (shortened(bar.policy))
+                (shortened(bar.policy, MOST_LETTERS))
             }
             rect class=(series::class(bar.policy, summary))
                 x=(at(from.min(to))) y=(at(middle - BAR / 2.0)) rx="2"
