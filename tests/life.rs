@@ -13,7 +13,7 @@ use new_debian::Debian;
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 const INSTALL: &str = "apt-get -qq update
-    apt-get -qq -y --no-install-recommends install systemd-sysv udev dbus kmod linux-image-amd64 linux-headers-amd64
+    apt-get -qq -y --no-install-recommends install systemd-sysv udev dbus kmod e2fsprogs linux-image-amd64 linux-headers-amd64
     apt-get -qq -y --no-install-recommends install /packages/*.deb
     rm -r /packages
     dkms status frontrow | grep installed

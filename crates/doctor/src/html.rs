@@ -7,7 +7,7 @@ mod over_time;
 use crate::cause::{Cause, Kind};
 use crate::judge::{Advice, Confidence, Diagnosis, Verdict};
 use crate::observe::Level;
-use crate::page::{headline, sure, time};
+use crate::page::{headline, sure, time, watched_time};
 use maud::{Markup, html};
 use record::html::{at, command_line};
 use record::number;
@@ -25,7 +25,7 @@ pub fn page(diagnosis: &Diagnosis, again: &str) -> String {
     let main = html! {
         header {
             p.over {
-                "frontrow doctor · watched " (time(diagnosis.watched_ns)) " · level "
+                "frontrow doctor · watched " (watched_time(diagnosis)) " at level "
                 (diagnosis.level.number()) " of 3"
             }
             @match diagnosis.verdicts.first() {

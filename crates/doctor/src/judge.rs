@@ -130,6 +130,8 @@ pub struct Diagnosis {
     pub cannot_see: Vec<String>,
     /// Observed time in nanoseconds.
     pub watched_ns: u64,
+    /// Requested time in nanoseconds, if it was ended before.
+    pub ended_early_of_ns: Option<u64>,
     /// Time in which some task lacked a resource.
     pub pressure: Pressure,
     /// Verdicts, most lost time first.
@@ -180,6 +182,7 @@ pub fn judge(seen: &Observation) -> Diagnosis {
         level: seen.level,
         cannot_see,
         watched_ns: seen.watched_ns,
+        ended_early_of_ns: None,
         pressure: seen.pressure,
         verdicts,
         findings: findings(seen),

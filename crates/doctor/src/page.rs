@@ -14,7 +14,7 @@ pub fn text(diagnosis: &Diagnosis) -> String {
     let percent = |ns: u64| number::percent(ns as f64 / watched);
     let mut text = format!(
         "Watched {} at level {} of 3 ({}).\n",
-        time(diagnosis.watched_ns),
+        watched_time(diagnosis),
         diagnosis.level.number(),
         diagnosis.level.sees()
     );
@@ -52,6 +52,15 @@ pub fn text(diagnosis: &Diagnosis) -> String {
         text += &finding.advice.as_ref().map_or(String::new(), advice);
     }
     text
+}
+
+/// For how long it was watched, and that this was less than asked for.
+pub(crate) fn watched_time(diagnosis: &Diagnosis) -> String {
+    let watched = time(diagnosis.watched_ns);
+    match diagnosis.ended_early_of_ns {
+        Some(asked) => format!("{watched} of {}, ended early,", time(asked)),
+        None => watched,
+    }
 }
 
 /// First sentence of the page.

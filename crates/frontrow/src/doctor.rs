@@ -106,6 +106,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let mut diagnosis = judge(&seen);
     let why_not = why_not.map(|why| format!("what level 1 does: {why}"));
     diagnosis.cannot_see.extend(why_not);
+    if stop.load(Ordering::Relaxed) {
+        diagnosis.ended_early_of_ns = Some(length.as_nanos() as u64);
+    }
     match args.json {
         true => print_text(&json(&diagnosis)?)?,
         false => print_text(&plain(&page::text(&diagnosis)))?,

@@ -264,7 +264,7 @@ fn interrupted(root: &Path, arguments: &[&str]) -> String {
 fn ctrl_c_ends_the_watching_and_the_page_comes() {
     let text = interrupted(machine().path(), &["--seconds", "3600"]);
     assert!(
-        text.starts_with("Watched ") && text.contains("64 requests"),
+        text.contains(" of 60.0 min, ended early, at level ") && text.contains("64 requests"),
         "{text}"
     );
 }
@@ -277,7 +277,7 @@ fn ctrl_c_ends_the_watching_and_the_page_of_pictures_is_written() {
     interrupted(root.path(), &["--seconds", "3600", "--html", &path]);
     let page = fs::read_to_string(out).unwrap();
     assert!(
-        page.contains("64 requests") && page.ends_with("</html>"),
+        page.contains(" of 60.0 min, ended early, at level ") && page.ends_with("</html>"),
         "{page}"
     );
 }
