@@ -148,7 +148,10 @@ impl Machine {
         machine.args(["-drive", &drive("root.img"), "-drive"]);
         machine.arg(drive("data.img") + ",throttling.bps-total=" + DATA_BYTES_PER_S);
         let output = machine.stdin(Stdio::null()).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        let console = String::from_utf8_lossy(&output.stdout).into_owned();
+        // With --nocapture the figures of a user's own disk can be read.
+        println!("{console}");
+        console
     }
 }
 

@@ -74,7 +74,7 @@ struct Options {
     scale: Scale,
 
     /// Run once for each of these seeds: A..B (inclusive), or one number [default: from 1 on, three
-    /// to ten runs, until the result is precise enough]
+    /// to ten runs, until the result is precise enough; none beyond three after two minutes]
     #[arg(long, value_name = "A..B")]
     seeds: Option<Seeds>,
 
@@ -219,7 +219,8 @@ fn announce(target: &Target, footprint: Footprint, options: &Options) {
     if options.seeds.is_none() {
         let (least, most) = (spread::LEAST, spread::SEEDS.count());
         eprintln!(
-            "That is in {least} rounds. If they do not agree there are more, {most} at most."
+            "That is in {least} rounds. If they do not agree there are more, {most} at most, and \
+             none that begins after two minutes."
         );
     }
     if tracefs().is_none() {
@@ -270,7 +271,7 @@ fn perform(
     let mut index = 0;
     for (round, seed) in (0..).zip(options.seeds().all()) {
         if round >= rounds {
-            if is_settled(&rows, target, options) {
+            if began.elapsed() >= spread::PATIENCE || is_settled(&rows, target, options) {
                 break;
             }
             count += runs.len() as u64;

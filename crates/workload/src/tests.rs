@@ -111,6 +111,14 @@ fn m5_meets_another_round_of_the_rewriter_each_time() {
     assert_eq!(count(&figures, "creat"), 2);
 }
 
+/// It would wait for one for an hour.
+#[test]
+fn m5_awaits_no_round_of_a_load_that_has_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let figures = tiny("m5", "reinstall", directory.path()).unwrap();
+    assert_eq!(count(&figures, "creat"), 2);
+}
+
 #[test]
 fn the_observer_is_told_once_of_each_end() {
     let directory = tempfile::tempdir().unwrap();

@@ -2,10 +2,15 @@
 
 use crate::seeds::Seeds;
 use record::{ResultFile, Summary, number, title};
+use std::time::Duration;
 
 /// Minimum and maximum number of seeds.
 pub const LEAST: u64 = 3;
 pub const SEEDS: Seeds = Seeds::up_to(10);
+
+/// Time after which no seed beyond the minimum is begun: on a disk that stalls for seconds, ten take
+/// a quarter of an hour, and three show what it is about.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A mean is precise enough if half of its 95 % interval is at most this part of it.
 const KNOWN: f64 = 0.15;
