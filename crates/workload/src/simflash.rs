@@ -1,7 +1,14 @@
 //! Statistics of a simflash device (`kernel/simflash/simflash_ioctl.h`).
 
+use crate::Error;
+use crate::loader::device_of;
+use crate::meter::go_on;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
 
 const VERSION: u32 = 3;
 const OPERATIONS: usize = 4;
@@ -44,6 +51,33 @@ struct Raw {
 /// `SIMFLASH_IOC_STATS`: `_IOWR(0xf5, 1, struct simflash_stats)`.
 const IOC_STATS: libc::c_ulong =
     (3 << 30) | ((size_of::<Raw>() as libc::c_ulong) << 16) | (0xf5 << 8) | 1;
+
+/// Time without work after which a device rests.
+const REST: Duration = Duration::from_millis(200);
+/// Longest wait for it.
+const REST_LIMIT: Duration = Duration::from_secs(300);
+
+/// Waits until the emulated device with the file system of `directory` has done what it owes to
+/// earlier writes: what made the files of a run is not for its foreground to pay. Other devices do
+/// not tell, and are not waited for.
+pub(crate) fn rest(directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
+    let Some((device, mut before)) = device_of(directory)
+        .ok()
+        .and_then(|it| Statistics::of(&it).map(|before| (it, before)))
+    else {
+        return Ok(());
+    };
+    let began = Instant::now();
+    while began.elapsed() < REST_LIMIT {
+        go_on(stop)?;
+        thread::sleep(REST);
+        if before.busy_dies_since(&device).is_none() {
+            break;
+        }
+        before = Statistics::of(&device).unwrap_or(before);
+    }
+    Ok(())
+}
 
 /// Counters of the device since it was created or reset.
 pub(crate) struct Statistics {

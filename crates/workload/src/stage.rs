@@ -7,7 +7,7 @@ use crate::meter::{Meter, go_on};
 use crate::sizes::Sizes;
 use crate::throttle::Throttle;
 use crate::writeback::Counters;
-use crate::{Error, Measurement, RunRequest, layout};
+use crate::{Error, Measurement, RunRequest, layout, simflash};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -139,6 +139,7 @@ pub(crate) fn start(
         prepared.push(load.prepare(request, context, number)?);
     }
     layout::settle(request.dir)?;
+    simflash::rest(request.dir, request.stop)?;
     let before = Counters::read()?;
     let mut backgrounds = Vec::with_capacity(loads.len());
     for prepared in prepared {
