@@ -9,10 +9,11 @@
  * arrives at the worst moment waits for about that time.
  *
  * While somebody waits, each class that is not open to that level earns credit
- * at a share of the rate, and dispatches one request at a time while its credit
- * is positive. The share grows with the age of the oldest request, so no
- * request starves. It is smaller while the foreground waits; a visible app has
- * the share of its list entry.
+ * at a share of the device's time, in bytes at the measured rate, and
+ * dispatches one request at a time while its credit is positive. The share
+ * grows with the age of the oldest request, so no request starves. It is
+ * smaller while the foreground waits; a visible app has the share of its list
+ * entry.
  */
 #include <linux/pagemap.h>
 
@@ -235,22 +236,23 @@ static u64 cost_bytes(const struct frontrow_data *fd, const struct frontrow_rq *
 }
 
 /* Charges a request of a group at dispatch. */
-void frontrow_budget_charge(struct frontrow_data *fd,
-			    const struct frontrow_rq *fr,
+void frontrow_budget_charge(struct frontrow_data *fd, struct frontrow_rq *fr,
 			    const struct frontrow_view *view)
 {
 	struct frontrow_group *group = group_of(fd, fr->class);
 	struct frontrow_budget *budget = &fd->budget;
 	u64 now_ns = view->now_ns;
 
+	fr->share_bytes = 0;
 	if (!frontrow_is_open(view, fr->class)) {
 		frontrow_budget_disturb(fd);
 		/*
 		 * A request that was dispatched without credit, for a waiter
 		 * without requests, leaves no debt.
 		 */
+		fr->share_bytes = cost_bytes(fd, fr);
 		group->credit_bytes = max_t(s64, group->credit_bytes, 0) -
-				      cost_bytes(fd, fr);
+				      fr->share_bytes;
 		return;
 	}
 	fd->served_floor_bytes = group->served_bytes;
@@ -325,12 +327,57 @@ static void close_window(struct frontrow_data *fd, u64 now_ns)
 	frontrow_budget_disturb(fd);
 }
 
+/*
+ * A share is one of the device's time. Its bytes at the measured rate, which is
+ * that of large writes, are less than what a small request or a flush takes.
+ * The time counts from the completion before, if that is later than @since_ns:
+ * a device that works on several requests charges each for its part.
+ */
+static u64 time_bytes(const struct frontrow_data *fd, u64 since_ns, u64 now_ns)
+{
+	const struct frontrow_budget *budget = &fd->budget;
+	u64 begin_ns = min(max(since_ns, budget->completed_ns), now_ns);
+	u64 time_us = div_u64(min_t(u64, now_ns - begin_ns, CHARGED_NS_MAX),
+			      NSEC_PER_USEC);
+
+	return div_u64(budget->bytes_per_s, USEC_PER_SEC) * time_us;
+}
+
+static void charge_time(struct frontrow_data *fd, const struct frontrow_rq *fr,
+			u64 now_ns)
+{
+	u64 bytes = time_bytes(fd, fr->dispatched_ns, now_ns);
+
+	if (bytes > fr->share_bytes)
+		group_of(fd, fr->class)->credit_bytes -= bytes - fr->share_bytes;
+}
+
+/*
+ * A flush is never held up, since others may depend on it. But if only the
+ * background asked for it, it pays before its next request is served.
+ */
+void frontrow_budget_flushed(struct frontrow_data *fd,
+			     const struct frontrow_rq *fr, u64 now_ns)
+{
+	struct frontrow_view view;
+
+	if (fr->level == FRONTROW_LEVEL_NONE) {
+		frontrow_look(fd, now_ns, &view);
+		if (!frontrow_is_open(&view, FRONTROW_BG_SYNC))
+			group_of(fd, FRONTROW_BG_SYNC)->credit_bytes -=
+				time_bytes(fd, fr->inserted_ns, now_ns);
+	}
+	fd->budget.completed_ns = now_ns;
+}
+
 /* Measures a completed request of a group. */
 void frontrow_budget_learn(struct frontrow_data *fd,
 			   const struct frontrow_rq *fr, u64 now_ns)
 {
 	struct frontrow_budget *budget = &fd->budget;
 
+	if (fr->share_bytes && fr->class != FRONTROW_DISCARD)
+		charge_time(fd, fr, now_ns);
 	if (fr->class == FRONTROW_DISCARD)
 		budget->discard_ns = (3 * budget->discard_ns +
 				      now_ns - fr->dispatched_ns) / 4;

@@ -49,6 +49,8 @@
 #define RATE_WINDOW_REQUESTS	4
 /* At this mean latency, more requests only queue up inside the device. */
 #define OPEN_LATENCY_NS		(5 * NSEC_PER_MSEC)
+/* Most time charged for one request: longer is the device's own work. */
+#define CHARGED_NS_MAX		(20 * NSEC_PER_MSEC)
 /* One request in the device and one that its driver prepares. */
 #define OPEN_LIMIT_MIN		2U
 /* Rate before the first window: that of a slow card. */
@@ -199,12 +201,13 @@ struct frontrow_rq {
 	u64 mappings;		/* bits of its mappings' hashes; 0: one mapping */
 	pgoff_t first_page, last_page;	/* in the file; the span over all of its files */
 	u64 turn;		/* smallest goes first in its class */
-	u64 inserted_ns;
+	u64 inserted_ns;	/* or begin of its flush sequence */
 	u64 in_class_since_ns;
 	u64 dispatched_ns;
 	u64 completed_ns;
 	u32 bytes;
 	u32 charged_bytes;	/* charged to its payer's turn; 0: none */
+	u32 share_bytes;	/* charged to its class's share; 0: none */
 	u32 file_async_bytes;	/* its part of fd->file_async_bytes */
 	u16 payer;		/* owner that is charged: a process or a file */
 	u16 owner;		/* its submitter's process */
@@ -272,6 +275,7 @@ struct frontrow_budget {
 	u64 bytes_per_s;	/* measured while nobody waits */
 	unsigned int open_limit; /* most async requests in the device while nobody waits */
 	u64 credit_updated_ns;
+	u64 completed_ns;	/* last completion of any request */
 	enum frontrow_class last_due;	/* group that used its share last */
 	u64 discard_ns;		/* mean time that a discard takes */
 
@@ -551,11 +555,12 @@ static inline void frontrow_budget_disturb(struct frontrow_data *fd)
 void frontrow_budget_init(struct frontrow_data *fd);
 void frontrow_budget_exit(struct frontrow_data *fd);
 void frontrow_budget_full(struct frontrow_data *fd);
-void frontrow_budget_charge(struct frontrow_data *fd,
-			    const struct frontrow_rq *fr,
+void frontrow_budget_charge(struct frontrow_data *fd, struct frontrow_rq *fr,
 			    const struct frontrow_view *view);
 void frontrow_budget_learn(struct frontrow_data *fd,
 			   const struct frontrow_rq *fr, u64 now_ns);
+void frontrow_budget_flushed(struct frontrow_data *fd,
+			     const struct frontrow_rq *fr, u64 now_ns);
 
 /* A request of the device has completed. */
 static inline void frontrow_budget_complete(struct frontrow_data *fd,
@@ -563,6 +568,7 @@ static inline void frontrow_budget_complete(struct frontrow_data *fd,
 {
 	if (frontrow_is_group(fr->class))
 		frontrow_budget_learn(fd, fr, now_ns);
+	fd->budget.completed_ns = now_ns;
 }
 
 enum frontrow_class frontrow_budget_due(struct frontrow_data *fd,

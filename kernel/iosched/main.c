@@ -121,6 +121,13 @@ static void flush_ended(struct frontrow_data *fd, struct frontrow_rq *fr,
 	frontrow_request_ends(fd, fr, now_ns);
 }
 
+static void flush_completes(struct frontrow_data *fd, struct frontrow_rq *fr,
+			    u64 now_ns)
+{
+	flush_ended(fd, fr, now_ns);
+	frontrow_budget_flushed(fd, fr, now_ns);
+}
+
 static bool may_be_merged(const struct request *rq)
 {
 	return !(rq->cmd_flags & REQ_NOMERGE_FLAGS) &&
@@ -239,6 +246,7 @@ void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
 	fr->role = frontrow_role_of_bio(fd, rq->bio);
 	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel);
 	frontrow_request_begins(fd, fr, now_ns);
+	fr->inserted_ns = now_ns;
 	fr->state = FRONTROW_RQ_FLUSHING;
 	fd->nr_flushing++;
 	frontrow_count_idle(fd, now_ns);
@@ -290,7 +298,7 @@ static void frontrow_finish_request(struct request *rq)
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = fr->completed_ns ?: ktime_get_ns();
 	if (fr->state == FRONTROW_RQ_FLUSHING) {
-		flush_ended(fd, fr, now_ns);
+		flush_completes(fd, fr, now_ns);
 	} else {
 		leave_device(fd, fr, now_ns);
 		frontrow_budget_complete(fd, fr, now_ns);
@@ -327,7 +335,7 @@ static noinline void flush_completed(struct frontrow_data *fd, struct frontrow_r
 	unsigned long flags;
 
 	spin_lock_irqsave(&fd->lock, flags);
-	flush_ended(fd, fr, ktime_get_ns());
+	flush_completes(fd, fr, ktime_get_ns());
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 

@@ -105,6 +105,28 @@ fn an_app_in_front_that_appends_is_in_its_own_way_no_longer_than_under_the_kerne
     assert!(ours_ms < 1.25 * kernels_ms, "{ours_ms} of {kernels_ms} ms");
 }
 
+/// Its writes are small, and the time is in its flushes.
+#[test]
+fn a_database_behind_has_its_share_of_the_devices_time_and_no_more() {
+    let arguments = [
+        "foreground",
+        "--workload",
+        "launch",
+        "--load",
+        "idle,database",
+    ];
+    let options = ["--policy", "fastt", "--scale", "0.02"];
+    let rows = Figures::of(&[&arguments[..], &options].concat());
+    let value = |load, metric| rows.value("fastt", load, metric);
+    let [alone_ms, beside_ms] = ["idle", "database"].map(|load| value(load, "total_ms"));
+    assert!(
+        beside_ms < 1.5 * alone_ms,
+        "{beside_ms} of {alone_ms} ms alone"
+    );
+    // Of the 0.94 that it makes beside the same app under mq-deadline.
+    assert!(value("database", "background_mb_s") > 0.1);
+}
+
 #[test]
 fn where_no_module_can_be_loaded_the_kernels_own_means_serve_the_app_in_front() {
     let policies = "stock,no-module";
