@@ -74,7 +74,7 @@ struct Options {
     scale: Scale,
 
     /// Run once for each of these seeds: A..B (inclusive), or one number [default: from 1 on, three
-    /// to ten runs, until the result is precise enough; none beyond three after two minutes]
+    /// to ten runs, until the result is precise enough; none beyond three after a minute]
     #[arg(long, value_name = "A..B")]
     seeds: Option<Seeds>,
 
@@ -220,7 +220,7 @@ fn announce(target: &Target, footprint: Footprint, options: &Options) {
         let (least, most) = (spread::LEAST, spread::SEEDS.count());
         eprintln!(
             "That is in {least} rounds. If they do not agree there are more, {most} at most, and \
-             none that begins after two minutes."
+             none that begins after a minute."
         );
     }
     if tracefs().is_none() {

@@ -10,7 +10,7 @@ pub const SEEDS: Seeds = Seeds::up_to(10);
 
 /// Time after which no seed beyond the minimum is begun: on a disk that stalls for seconds, ten take
 /// a quarter of an hour, and three show what it is about.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A mean is precise enough if half of its 95 % interval is at most this part of it.
 const KNOWN: f64 = 0.15;
