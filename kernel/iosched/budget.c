@@ -337,10 +337,22 @@ static u64 time_bytes(const struct frontrow_data *fd, u64 since_ns, u64 now_ns)
 {
 	const struct frontrow_budget *budget = &fd->budget;
 	u64 begin_ns = min(max(since_ns, budget->completed_ns), now_ns);
-	u64 time_us = div_u64(min_t(u64, now_ns - begin_ns, CHARGED_NS_MAX),
-			      NSEC_PER_USEC);
+	u64 time_us = div_u64(now_ns - begin_ns, NSEC_PER_USEC);
 
 	return div_u64(budget->bytes_per_s, USEC_PER_SEC) * time_us;
+}
+
+/*
+ * Flushes are charged without being held up, so their debt must have an end:
+ * other apps of the class would wait for it.
+ */
+static void owe(struct frontrow_data *fd, enum frontrow_class class, u64 bytes)
+{
+	u64 most = div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * DEBT_US_MAX;
+	s64 *credit = &group_of(fd, class)->credit_bytes;
+
+	if (*credit > -(s64)most)
+		*credit = max_t(s64, *credit - (s64)min(bytes, most), -(s64)most);
 }
 
 static void charge_time(struct frontrow_data *fd, const struct frontrow_rq *fr,
@@ -349,7 +361,7 @@ static void charge_time(struct frontrow_data *fd, const struct frontrow_rq *fr,
 	u64 bytes = time_bytes(fd, fr->dispatched_ns, now_ns);
 
 	if (bytes > fr->share_bytes)
-		group_of(fd, fr->class)->credit_bytes -= bytes - fr->share_bytes;
+		owe(fd, fr->class, bytes - fr->share_bytes);
 }
 
 /*
@@ -364,8 +376,8 @@ void frontrow_budget_flushed(struct frontrow_data *fd,
 	if (fr->level == FRONTROW_LEVEL_NONE) {
 		frontrow_look(fd, now_ns, &view);
 		if (!frontrow_is_open(&view, FRONTROW_BG_SYNC))
-			group_of(fd, FRONTROW_BG_SYNC)->credit_bytes -=
-				time_bytes(fd, fr->inserted_ns, now_ns);
+			owe(fd, FRONTROW_BG_SYNC,
+			    time_bytes(fd, fr->inserted_ns, now_ns));
 	}
 	fd->budget.completed_ns = now_ns;
 }

@@ -49,8 +49,8 @@
 #define RATE_WINDOW_REQUESTS	4
 /* At this mean latency, more requests only queue up inside the device. */
 #define OPEN_LATENCY_NS		(5 * NSEC_PER_MSEC)
-/* Most time charged for one request: longer is the device's own work. */
-#define CHARGED_NS_MAX		(20 * NSEC_PER_MSEC)
+/* Longest debt of a share, of the device's time: 250 ms at a share of 8 %. */
+#define DEBT_US_MAX		(20 * USEC_PER_MSEC)
 /* One request in the device and one that its driver prepares. */
 #define OPEN_LIMIT_MIN		2U
 /* Rate before the first window: that of a slow card. */
