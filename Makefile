@@ -5,6 +5,7 @@
 #              and whether its sentences are short and its words plain
 # make stress  the tests that take long: more operations, more fuzzing, a debug kernel
 # make packages .deb and .rpm of what `make install` installs, in target/packages
+# make android HEADERS=DIR BTF=FILE the package of a phone, for KernelSU and Magisk
 # make install the program, its man pages and services and the scheduler's module, here
 # make install-lab the lab, which runs experiments
 # make ARCH=arm64 builds the program for arm64 machines, and for the lab's arm64 guests
@@ -44,7 +45,7 @@ DEMO := target/demo
 FUZZ_SECONDS ?= 60
 
 # What building a kernel takes besides; its sources are unpacked, not installed.
-STRESS_PACKAGES := bc bison debootstrap dwarves flex kmod libelf-dev zlib1g-dev
+STRESS_PACKAGES := bc bison debootstrap dwarves flex kmod libelf-dev lld llvm zlib1g-dev
 STRESS_ROUNDS ?= 10
 STRESS_OPERATIONS ?= 10000000
 STRESS_FUZZ_SECONDS ?= 600
@@ -165,8 +166,9 @@ stress: setup-stress setup-packages arm64-program
 
 # What `make test` ignores. (xtask takes a second `--` for its next runner.)
 slow-tests:
-	$(CARGO) test --locked -p frontrow --test guests --test packages --test life -- --ignored
+	$(CARGO) test --locked -p frontrow --test android --test guests --test packages --test life -- --ignored
 
 include packaging/install.mk
 include packaging/packages.mk
+include packaging/android/package.mk
 include tests/readers/readers.mk

@@ -3,7 +3,7 @@
 # The same commit gives the same bytes, wherever it is built.
 
 PACKAGES_OUT ?= target/packages
-PACKAGING_PACKAGES := binutils dpkg gzip rpm
+PACKAGING_PACKAGES := binutils dpkg gzip rpm unzip zip
 STAGE = $(PACKAGES_OUT)/stage
 # When the commit was made; of an unpacked archive, when its change log was.
 COMMITTED_S := $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Symbols of the interface that the module may import.
 const INTERFACE: &str = include_str!("android/symbols");
@@ -29,19 +30,35 @@ const OF_THIS_MACHINE: [&str; 14] = [
     "this_cpu_off",
 ];
 
-/// The kernel's headers in `directory`, with only those lines of `Module.symvers` whose symbol
-/// `is_offered`.
-fn offering(kernel: &Kernel, directory: &Path, is_offered: &dyn Fn(&str) -> bool) -> Tree {
+/// What a configuration has that only gcc understands.
+const OF_GCC: [&str; 11] = [
+    "CC_IS_GCC",
+    "FTRACE_MCOUNT_USE_CC",
+    "GCC10_NO_ARRAY_BOUNDS",
+    "GCC_ASM_GOTO_OUTPUT_BROKEN",
+    "GCC_NO_STRINGOP_OVERFLOW",
+    "GCC_VERSION",
+    "INIT_STACK_ALL_ZERO",
+    "LTO_NONE",
+    "MITIGATION_RETHUNK",
+    "MITIGATION_SLS",
+    "USE_X86_SEG_SUPPORT",
+];
+
+/// What one of clang has instead; warnings are errors.
+const OF_CLANG: [&str; 6] = [
+    "CC_IS_CLANG",
+    "FTRACE_MCOUNT_USE_OBJTOOL",
+    "LTO",
+    "LTO_CLANG",
+    "LTO_CLANG_THIN",
+    "WERROR",
+];
+
+/// The kernel's headers in `directory`, which may be changed there.
+fn copied(kernel: &Kernel, directory: &Path) -> Tree {
     let headers = fs::canonicalize(&kernel.tree.headers).unwrap();
-    for entry in fs::read_dir(&headers).unwrap() {
-        let entry = entry.unwrap();
-        symlink(entry.path(), directory.join(entry.file_name())).unwrap();
-    }
-    replace(directory, "Module.symvers", &|text| {
-        let symbol = |line: &str| line.split('\t').nth(1).unwrap_or_default().to_owned();
-        let lines = text.lines().filter(|line| is_offered(&symbol(line)));
-        lines.map(|line| format!("{line}\n")).collect()
-    });
+    link_all(&headers, directory);
     // It names the common headers by their place beside it.
     replace(directory, "Makefile", &|text| {
         let here = format!("{}/", headers.display());
@@ -53,6 +70,61 @@ fn offering(kernel: &Kernel, directory: &Path, is_offered: &dyn Fn(&str) -> bool
     }
 }
 
+fn link_all(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        symlink(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// Headers with only those lines of `Module.symvers` whose symbol `is_offered`.
+fn offering(kernel: &Kernel, directory: &Path, is_offered: &dyn Fn(&str) -> bool) -> Tree {
+    let tree = copied(kernel, directory);
+    replace(directory, "Module.symvers", &|text| {
+        let symbol = |line: &str| line.split('\t').nth(1).unwrap_or_default().to_owned();
+        let lines = text.lines().filter(|line| is_offered(&symbol(line)));
+        lines.map(|line| format!("{line}\n")).collect()
+    });
+    tree
+}
+
+/// Headers as if clang had built the kernel, for link-time optimization.
+fn of_clang(kernel: &Kernel, directory: &Path) -> Tree {
+    let tree = copied(kernel, directory);
+    // Which version of gcc Debian takes.
+    fs::remove_file(directory.join(".kernelvariables")).unwrap();
+    for name in ["include", "include/config", "include/generated"] {
+        let inner = directory.join(name);
+        let from = fs::canonicalize(&inner).unwrap();
+        fs::remove_file(&inner).unwrap();
+        link_all(&from, &inner);
+    }
+    for (name, prefix, yes, zero) in [
+        (".config", "CONFIG_", "=y", "=0"),
+        ("include/config/auto.conf", "CONFIG_", "=y", "=0"),
+        (
+            "include/generated/autoconf.h",
+            "#define CONFIG_",
+            " 1",
+            " 0",
+        ),
+    ] {
+        let is_gccs = |line: &str| {
+            let option = line.strip_prefix(prefix).unwrap_or_default();
+            OF_GCC.contains(&option.split(['=', ' ']).next().unwrap_or_default())
+        };
+        replace(directory, name, &|text| {
+            let kept = text.lines().filter(|line| !is_gccs(line));
+            let mut lines: String = kept.map(|line| format!("{line}\n")).collect();
+            lines.extend(OF_CLANG.map(|option| format!("{prefix}{option}{yes}\n")));
+            lines += &format!("{prefix}GCC_VERSION{zero}\n");
+            lines.replace("fallthrough=5", "fallthrough")
+        });
+    }
+    tree
+}
+
 fn replace(directory: &Path, name: &str, change: &dyn Fn(&str) -> String) {
     let path = directory.join(name);
     let text = fs::read_to_string(&path).unwrap();
@@ -60,13 +132,11 @@ fn replace(directory: &Path, name: &str, change: &dyn Fn(&str) -> String) {
     fs::write(path, change(&text)).unwrap();
 }
 
-/// Builds the module for 6.12 with what `is_offered`; modpost refuses what is not.
-fn built(is_offered: &dyn Fn(&str) -> bool) -> Result<PathBuf, String> {
+/// Builds the module for 6.12 with such headers.
+fn built(headers: &dyn Fn(&Kernel, &Path) -> Tree) -> Result<PathBuf, String> {
     let kernel = Kernel::find(&Cache::of_user().unwrap(), "6.12", None).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let headers = directory.path().join("headers");
-    fs::create_dir(&headers).unwrap();
-    let tree = offering(&kernel, &headers, is_offered);
+    let tree = headers(&kernel, &directory.path().join("headers"));
     let out = directory.path().join("out");
     let source = module::sched::build::source();
     module::sched::build::build(&tree, source, &out).map_err(|error| error.to_string())
@@ -76,9 +146,80 @@ fn built(is_offered: &dyn Fn(&str) -> bool) -> Result<PathBuf, String> {
 fn a_phones_kernel_offers_all_that_the_module_imports() {
     let interface = INTERFACE.lines().filter(|line| !line.starts_with('#'));
     let offered: BTreeSet<&str> = interface.chain(OF_THIS_MACHINE).collect();
-    built(&|symbol| offered.contains(symbol)).unwrap();
+    // modpost refuses what is not offered.
+    built(&|kernel, directory| offering(kernel, directory, &|it| offered.contains(it))).unwrap();
     // That the build fails where one is missing is seen here.
-    let refusal = built(&|symbol| offered.contains(symbol) && symbol != "folio_mapping");
-    let refusal = refusal.unwrap_err();
+    let lacking = |it: &str| offered.contains(it) && it != "folio_mapping";
+    let refusal = built(&|kernel, directory| offering(kernel, directory, &lacking)).unwrap_err();
     assert!(refusal.contains("folio_mapping"), "{refusal}");
+}
+
+#[test]
+#[ignore = "takes clang's linker: make stress"]
+fn clang_builds_the_module_without_a_warning() {
+    built(&of_clang).unwrap();
+}
+
+/// Makes the package, and returns its path.
+fn package(module: &Path, out: &Path) -> PathBuf {
+    let variables = [
+        format!("PACKAGES_OUT={}", out.display()),
+        format!("ANDROID_MODULE={}", module.display()),
+        // Any program will do.
+        "ANDROID_PROGRAM=/bin/true".to_owned(),
+    ];
+    let mut make = Command::new("make");
+    let make = make
+        .arg("android-pack")
+        .args(variables)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    said(make);
+    let name = format!("frontrow-android-{}.zip", env!("CARGO_PKG_VERSION"));
+    out.join(name)
+}
+
+fn said(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {complaint}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_package_of_phones_has_what_its_installer_expects() {
+    // Any module will do that says which kernel it is for.
+    let kernel = Kernel::find(&Cache::of_user().unwrap(), "6.1", None).unwrap();
+    let module = kernel.modules.join("kernel/block/bfq.ko");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let [here, there] = ["here", "there"].map(|it| package(&module, &directory.join(it)));
+    assert!(fs::read(&here).unwrap() == fs::read(there).unwrap());
+
+    let listed = said(Command::new("unzip").arg("-Z1").arg(&here));
+    let mut listed: Vec<&str> = listed.lines().collect();
+    listed.sort_unstable();
+    let wanted = [
+        "LICENSE",
+        "META-INF/com/google/android/updater-script",
+        "action.sh",
+        "customize.sh",
+        "frontrow_iosched.ko",
+        "module.prop",
+        "service.sh",
+        "system/bin/frontrow",
+        "uninstall.sh",
+    ];
+    assert_eq!(listed, wanted);
+    let text = |name: &str| said(Command::new("unzip").arg("-p").arg(&here).arg(name));
+    let release = &kernel.tree.release;
+    for name in ["module.prop", "customize.sh"] {
+        let text = text(name);
+        assert!(text.contains(release.as_str()), "{text}");
+        assert!(!text.contains('@'), "{text}");
+    }
+    for name in wanted.iter().filter(|it| it.ends_with(".sh")) {
+        let path = directory.join(name);
+        fs::write(&path, text(name)).unwrap();
+        said(Command::new("sh").arg("-n").arg(path));
+    }
 }

@@ -3,6 +3,7 @@
 //!
 //! `cargo test -p frontrow --test guests -- lab::` runs those of one module.
 
+mod android;
 mod arm64;
 mod defrag;
 mod doctor;

@@ -1,5 +1,5 @@
 //! Protocol of `frontrow fg` and the daemon: one request and one reply, each a line of JSON,
-//! through `/run/frontrowd/fg.sock`. Any user may connect; the daemon decides by the peer's
+//! through `/run/frontrowd/fg.sock` ([`sys::places`]). Any user may connect; the daemon decides by the peer's
 //! credentials.
 
 use crate::arbiter::{Order, Status};
@@ -14,9 +14,9 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use sys::knobs::{Change, Restored};
+use sys::knobs::{Change, Home, Restored};
 
-const SOCKET: &str = "run/frontrowd/fg.sock";
+const SOCKET: &str = "fg.sock";
 
 /// Largest request, in bytes.
 const REQUEST_BYTES: usize = 64 << 10;
@@ -68,12 +68,16 @@ pub enum Reply {
     },
 }
 
+fn socket(root: &Path) -> PathBuf {
+    Home::Daemon.directory(root).join(SOCKET)
+}
+
 /// Sends a request to the daemon; None if no daemon runs.
 ///
 /// # Errors
 /// The daemon's error, [`Error::Socket`] or [`Error::Garbled`].
 pub fn ask(root: &Path, request: &Request) -> Result<Option<Reply>, Error> {
-    let path = root.join(SOCKET);
+    let path = socket(root);
     let failed = |source| Error::Socket {
         path: path.clone(),
         source,
@@ -129,7 +133,7 @@ impl Server {
     /// # Errors
     /// [`Error::Running`] or [`Error::Socket`].
     pub fn bind(root: &Path) -> Result<Self, Error> {
-        let path = root.join(SOCKET);
+        let path = socket(root);
         if UnixStream::connect(&path).is_ok() {
             return Err(Error::Running);
         }
@@ -305,7 +309,7 @@ mod tests {
             let root = tempfile::tempdir_in("/dev/shm")
                 .unwrap_or_else(|_| tempfile::tempdir().unwrap());
             let mut server = Server::bind(root.path()).unwrap();
-            let path = root.path().join(SOCKET);
+            let path = socket(root.path());
             let mut clients = Vec::new();
             for (message, _) in &peers {
                 let mut client = UnixStream::connect(&path).unwrap();

@@ -6,6 +6,7 @@ pub mod knobs;
 pub mod memory;
 pub mod output;
 mod path_error;
+pub mod places;
 pub mod random;
 pub mod space;
 

@@ -24,7 +24,7 @@ use sys::device::Device;
 use sys::knobs::Home;
 
 /// Name of the file that records the change under trial.
-const MARK: &str = "run/frontrow/doctor-trial";
+const MARK: &str = "doctor-trial";
 /// Time from a change until the window begins, for queued work to complete.
 const SETTLES: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_millis(100);
@@ -324,9 +324,13 @@ struct Mark {
 impl Mark {
     fn at(root: &Path) -> Mark {
         Mark {
-            path: root.join(MARK),
+            path: Mark::path(root),
             _guard: None,
         }
+    }
+
+    fn path(root: &Path) -> PathBuf {
+        Home::Tools.directory(root).join(MARK)
     }
 
     /// Undoes the change of an earlier trial and records the new one.
@@ -343,7 +347,7 @@ impl Mark {
     }
 
     fn read(root: &Path) -> Result<Option<Remedy>, Failure> {
-        match fs::read(root.join(MARK)) {
+        match fs::read(Mark::path(root)) {
             // One that is torn was written before anything was changed.
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -387,7 +391,10 @@ fn needs_root(error: &io::Error) -> Failure {
             Exit::Permission,
             "trying a change needs root: run the command with sudo",
         ),
-        _ => Failure::new(Exit::Internal, format_args!("cannot keep /{MARK}: {error}")),
+        _ => Failure::new(
+            Exit::Internal,
+            format_args!("cannot keep the record of the change: {error}"),
+        ),
     }
 }
 

@@ -10,9 +10,8 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use sys::PathError;
+use sys::{PathError, places};
 
-const DIRECTORY: &str = "var/lib/frontrow";
 const MARKER: &str = "starting";
 const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
 const COMMAND_LINE: &str = "proc/cmdline";
@@ -74,7 +73,7 @@ pub fn settle(root: &Path) -> Result<(), Error> {
 }
 
 fn marker(root: &Path) -> PathBuf {
-    root.join(DIRECTORY).join(MARKER)
+    places::across_reboots(root).join(MARKER)
 }
 
 /// On disk, with the entry of its directory, before this returns. Under another name first: a torn

@@ -1,6 +1,6 @@
 //! The journal of changes, and the way back.
 //!
-//! `NAME.jsonl` in a directory of `/run`: JSON lines. The first names the boot, as no change
+//! `NAME.jsonl` in a directory of `/run` ([`places`]): JSON lines. The first names the boot, as no change
 //! outlives one; each other is a [`Change`]. A line is on disk before its knob is touched, so only
 //! the last line can be torn, and the change of a torn line was never made.
 //!
@@ -10,6 +10,7 @@
 use crate::knobs::change::{each_knob_once, standing};
 use crate::knobs::form::{Form, there_are};
 use crate::knobs::{Change, Error, Restored, Standing, knob};
+use crate::places;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -50,14 +51,15 @@ impl Home {
     /// # Errors
     /// What the system said, or that others may write to it.
     pub fn make(self, root: &Path) -> io::Result<()> {
-        make_directory(&root.join(self.directory()))
+        make_directory(&self.directory(root))
     }
 
-    fn directory(self) -> &'static str {
-        match self {
-            Home::Tools => "run/frontrow",
-            Home::Daemon => "run/frontrowd",
-        }
+    /// The directory itself, whether it is there or not.
+    pub fn directory(self, root: &Path) -> PathBuf {
+        places::until_reboot(root).join(match self {
+            Home::Tools => "frontrow",
+            Home::Daemon => "frontrowd",
+        })
     }
 
     fn mode(self) -> u32 {
@@ -68,7 +70,7 @@ impl Home {
     }
 
     fn journal(self, root: &Path, name: &str) -> PathBuf {
-        root.join(self.directory()).join(format!("{name}.jsonl"))
+        self.directory(root).join(format!("{name}.jsonl"))
     }
 }
 
@@ -96,7 +98,7 @@ impl Journal {
             path: path.clone(),
             source,
         };
-        let directory = root.join(home.directory());
+        let directory = home.directory(root);
         make_directory(&directory).map_err(failed)?;
         let lock = lock(&path.with_extension("lock"), PATIENCE)?;
         let mut file = open_for_lines(&path, home.mode()).map_err(failed)?;
