@@ -467,3 +467,17 @@ fn an_aged_device_begins_with_its_past_and_a_fresh_one_does_not() {
     assert_eq!(result["device"], "old");
     assert!(result["inputs"]["flash_image_sha256"].is_string());
 }
+
+#[test]
+fn large_reads_of_a_file_in_pieces_take_longer_than_of_one_in_one_piece() {
+    let dir = tempfile::tempdir().unwrap();
+    let workloads = "storage-seq-read,storage-pieces";
+    let arguments = ["storage", "--workload", workloads, "--seeds", "1"];
+    let options = ["--load", "idle", "--policy", "mq-deadline"];
+    let result = rows(&result(&[&arguments[..], &options].concat(), dir.path()));
+    let [whole_ms, pieces_ms] = ["storage-seq-read", "storage-pieces"].map(|workload| {
+        let metric = ("metric", "1024k_read_mean_ms");
+        result.value(&[("workload", workload), metric])
+    });
+    assert!(pieces_ms > 1.5 * whole_ms, "{pieces_ms}, {whole_ms} in one");
+}

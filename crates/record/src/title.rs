@@ -36,6 +36,7 @@ pub fn experiment(result: &ResultFile) -> String {
     let words = match result.experiment.as_str() {
         "calibrate" => "Throughput by the size of requests",
         "fragments" => "A 512 KB file read cold, by its fragments",
+        "storage" => "The storage by the size of requests",
         "throughput" => "Throughput with nothing else running, by scheduler",
         "overhead" => "What a request costs, by scheduler",
         "ablation" => "What each promotion does alone",

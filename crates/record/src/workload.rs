@@ -111,6 +111,29 @@ macro_rules! workloads {
                 Workload::new("direct reads at random, 4 KB to 512 KB a request").without_total();
             "calibrate-rand-write": calibrate::code(Order::Random, Direction::Write),
                 Workload::new("direct writes at random, 4 KB to 512 KB a request").without_total();
+            "storage-seq-read": storage::SEQ_READ,
+                Workload::new("direct reads of a file in sequence, by the size of requests")
+                .words("read a file in sequence, past the page cache")
+                .operations(&["4k_read", "1024k_read"]).headline("4k_read_mean_ms").without_total();
+            "storage-seq-write": storage::SEQ_WRITE,
+                Workload::new("direct writes to a file in sequence, by the size of requests")
+                .words("write a file in sequence, past the page cache")
+                .operations(&["4k_write", "1024k_write"]).headline("4k_write_mean_ms")
+                .without_total();
+            "storage-rand-read": storage::RAND_READ,
+                Workload::new("direct reads of a file at random, by the size of requests")
+                .words("read a file at random, past the page cache")
+                .operations(&["4k_read", "1024k_read"]).headline("4k_read_mean_ms").without_total();
+            "storage-rand-write": storage::RAND_WRITE,
+                Workload::new("direct writes to a file at random, by the size of requests")
+                .words("write a file at random, past the page cache")
+                .operations(&["4k_write", "1024k_write"]).headline("4k_write_mean_ms")
+                .without_total();
+            "storage-pieces": storage::PIECES,
+                Workload::new("direct reads in sequence of a file in pieces, by the size of requests")
+                .words("read a file that is in pieces in sequence, past the page cache")
+                .operations(&["64k_read", "1024k_read"]).headline("1024k_read_mean_ms")
+                .without_total();
             "overhead-read-1": device::overhead(Direction::Read, 1),
                 Workload::new("instructions of a direct 4 KB read, one at a time")
                 .without_total().only_in_the_lab();

@@ -15,7 +15,7 @@ use crate::front::{Front, Scenario, be_elsewhere};
 use crate::launch::write_new;
 use crate::layout::settle;
 use crate::meter::Meter;
-use crate::pieces::in_pieces;
+use crate::pieces::{in_pieces, piece_bytes};
 use crate::stage::{Foreground, RunContext};
 use crate::upkeep;
 use crate::{Error, Measurement};
@@ -28,9 +28,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use sys::device::{Layout, PAGE_BYTES};
 use sys::random::Random;
-
-/// Longest piece in pages; the mean is half of it.
-const PIECE_PAGES: u64 = 25;
 
 const FILM_BYTES: usize = 8 << 20;
 
@@ -87,18 +84,6 @@ impl<S: Scenario> Aged<S> {
     }
 }
 
-/// Sizes in bytes of the pieces of a file with so many pages.
-fn piece_bytes(pages: u64, random: &mut Random) -> Vec<u64> {
-    let mut pieces = Vec::new();
-    let mut left = pages;
-    while left > 0 {
-        let piece = random.between(1, PIECE_PAGES).min(left);
-        pieces.push(piece * PAGE_BYTES as u64);
-        left -= piece;
-    }
-    pieces
-}
-
 /// Mean DoF_L of the files.
 fn dof_l(files: &[PathBuf]) -> io::Result<f64> {
     let mut sum = 0.0;
@@ -146,22 +131,5 @@ impl<S: Scenario> Foreground for Aged<S> {
 
     fn figures(&self, _: Duration) -> Vec<Measurement> {
         vec![Measurement::new("dof_l", "1", self.dof_l)]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn pieces_make_up_the_file_and_none_is_too_long(pages in 0u64..5000, seed: u64) {
-            let pieces = piece_bytes(pages, &mut Random::for_purpose(seed, "test"));
-            let page = PAGE_BYTES as u64;
-            prop_assert_eq!(pieces.iter().sum::<u64>(), pages * page);
-            let fits = |it: &u64| (1..=PIECE_PAGES).contains(&(it / page)) && it.is_multiple_of(page);
-            prop_assert!(pieces.iter().all(fits));
-        }
     }
 }

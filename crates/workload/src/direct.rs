@@ -5,7 +5,7 @@
 
 use crate::Error;
 use crate::content;
-use crate::meter::go_on;
+use crate::meter::{Meter, go_on};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -144,6 +144,15 @@ impl Target {
         }
         self.file.sync_all().map_err(failed)
     }
+
+    /// Performs one request.
+    fn transfer(&self, job: &Job, buffer: &mut Pages, offset: u64) -> Result<(), Error> {
+        match job.direction {
+            Direction::Read => self.file.read_exact_at(buffer, offset),
+            Direction::Write => self.file.write_all_at(buffer, offset),
+        }
+        .map_err(|source| Error::io(name(job), &self.path, source))
+    }
 }
 
 /// Performs `job`; `seed` determines random places.
@@ -153,6 +162,28 @@ pub fn perform(target: &Target, job: &Job, seed: u64, stop: &AtomicBool) -> Resu
     match job.depth {
         1 => one_by_one(target, job, places, stop)?,
         _ => queued(target, job, places, stop)?,
+    }
+    Ok(Outcome {
+        elapsed: begun.elapsed(),
+        bytes: job.requests * job.request_bytes as u64,
+    })
+}
+
+/// Performs `job`, one request at a time whatever its depth, and records each one's latency as
+/// `operation`.
+pub(crate) fn perform_timed(
+    target: &Target,
+    job: &Job,
+    seed: u64,
+    operation: &'static str,
+    meter: &mut Meter,
+) -> Result<Outcome, Error> {
+    let mut places = Places::new(job, seed);
+    let mut buffer = buffer(job, &places);
+    let begun = Instant::now();
+    for _ in 0..job.requests {
+        let offset = places.next();
+        meter.span(operation, |_| target.transfer(job, &mut buffer, offset))?;
     }
     Ok(Outcome {
         elapsed: begun.elapsed(),
@@ -198,17 +229,17 @@ fn one_by_one(
     mut places: Places,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    let mut buffer = content::uniform(job.request_bytes, &mut places.random.clone());
+    let mut buffer = buffer(job, &places);
     for _ in 0..job.requests {
         go_on(stop)?;
-        let offset = places.next();
-        match job.direction {
-            Direction::Read => target.file.read_exact_at(&mut buffer, offset),
-            Direction::Write => target.file.write_all_at(&buffer, offset),
-        }
-        .map_err(|source| Error::io(name(job), &target.path, source))?;
+        target.transfer(job, &mut buffer, places.next())?;
     }
     Ok(())
+}
+
+/// A buffer for one request.
+fn buffer(job: &Job, places: &Places) -> Pages {
+    content::uniform(job.request_bytes, &mut places.random.clone())
 }
 
 fn queued(target: &Target, job: &Job, places: Places, stop: &AtomicBool) -> Result<(), Error> {

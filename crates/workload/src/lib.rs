@@ -37,6 +37,7 @@ mod simflash;
 mod sizes;
 mod sqlite;
 mod stage;
+mod storage;
 mod throttle;
 mod timed;
 mod transactions;

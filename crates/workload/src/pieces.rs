@@ -42,6 +42,9 @@ const OFF_PERMILLE: u32 = 110;
 const ROW_BYTES: u64 = 16 << 10;
 const BLOCK_BYTES: u64 = PAGE_BYTES as u64;
 
+/// Longest piece in pages; the mean is half of it.
+const PIECE_PAGES: u64 = 25;
+
 pub(crate) const GRID: Code =
     Code::app(|_, context| Box::new(Grid::new(context)), sqlite::footprint);
 
@@ -128,6 +131,18 @@ pub(crate) fn in_pieces(file: &File, piece_bytes: &[u64]) -> io::Result<()> {
         fallocate(file, libc::FALLOC_FL_COLLAPSE_RANGE, at, BLOCK_BYTES)?;
     }
     Ok(())
+}
+
+/// Sizes in bytes of the pieces of a file with so many pages.
+pub(crate) fn piece_bytes(pages: u64, random: &mut Random) -> Vec<u64> {
+    let mut pieces = Vec::new();
+    let mut left = pages;
+    while left > 0 {
+        let piece = random.between(1, PIECE_PAGES).min(left);
+        pieces.push(piece * PAGE_BYTES as u64);
+        left -= piece;
+    }
+    pieces
 }
 
 fn fallocate(file: &File, mode: libc::c_int, offset: u64, bytes: u64) -> io::Result<()> {
@@ -226,5 +241,22 @@ impl Foreground for Grid {
             figures.extend(dies.map(|it| Measurement::new(name("busy_dies"), "dies", it)));
         }
         figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pieces_make_up_the_file_and_none_is_too_long(pages in 0u64..5000, seed: u64) {
+            let pieces = piece_bytes(pages, &mut Random::for_purpose(seed, "test"));
+            let page = PAGE_BYTES as u64;
+            prop_assert_eq!(pieces.iter().sum::<u64>(), pages * page);
+            let fits = |it: &u64| (1..=PIECE_PAGES).contains(&(it / page)) && it.is_multiple_of(page);
+            prop_assert!(pieces.iter().all(fits));
+        }
     }
 }

@@ -180,6 +180,25 @@ fn direct_workloads_give_one_rate_or_cost_each() {
 }
 
 #[test]
+fn the_storage_is_measured_by_the_size_of_requests_beside_a_load_too() {
+    for (workload, load, size) in [
+        ("storage-seq-read", "idle", "1024k_read"),
+        ("storage-rand-read", "writer", "4k_read"),
+        ("storage-seq-write", "idle", "64k_write"),
+        ("storage-rand-write", "random", "4k_write"),
+    ] {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let figures = tiny(workload, load, directory.path()).unwrap();
+        let value = |metric: &str| figures.iter().find(|row| row.metric == metric);
+        for metric in ["mb_s", "mean_ms", "p99_ms", "max_ms"] {
+            let metric = format!("{size}_{metric}");
+            let row = value(&metric).unwrap_or_else(|| panic!("{workload}: no {metric}"));
+            assert!(row.value > 0.0, "{workload} {metric}");
+        }
+    }
+}
+
+#[test]
 fn direct_workloads_refuse_a_load() {
     let directory = tempfile::tempdir().unwrap();
     let error = tiny("seq-read-1", "writer", directory.path()).unwrap_err();
@@ -310,8 +329,10 @@ fn a_full_disk_is_one_clear_sentence() {
 
 #[test]
 fn each_workload_measures_what_the_table_of_metrics_has() {
-    // Aged apps rest for seconds before they are opened, and are otherwise the others.
-    let is_quick = |it: &Workload| !it.only_in_the_lab && !it.name.starts_with("aged-");
+    // Aged apps rest for seconds before they are opened, and are otherwise the others. Direct requests
+    // need a disk.
+    let left_out = |it: &Workload| it.name.starts_with("aged-") || it.name.starts_with("storage-");
+    let is_quick = |it: &Workload| !it.only_in_the_lab && !left_out(it);
     let own = |it: &&Workload| is_quick(it) && surface(it) == Surface::FileSystem;
     for workload in WORKLOADS.iter().filter(own) {
         let directory = tempfile::tempdir().unwrap();
