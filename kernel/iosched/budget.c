@@ -26,7 +26,7 @@
  * Smaller while roles are in use, since the foreground should wait less than an
  * app among equals.
  */
-static u64 slice_bytes(const struct frontrow_data *fd)
+u64 frontrow_slice_bytes(const struct frontrow_data *fd)
 {
 	unsigned int slice_us = READ_ONCE(fd->slice_us);
 	u64 bytes;
@@ -144,7 +144,7 @@ static void earn(struct frontrow_data *fd, const struct frontrow_view *view)
 		u64 earned = div_u64(per_s * elapsed_us, USEC_PER_SEC);
 		s64 *credit = &group_of(fd, class)->credit_bytes;
 
-		*credit = min_t(s64, *credit + earned, slice_bytes(fd));
+		*credit = min_t(s64, *credit + earned, frontrow_slice_bytes(fd));
 	}
 	budget->credit_updated_ns = view->now_ns;
 }
@@ -210,7 +210,7 @@ u64 frontrow_budget_wait_ns(struct frontrow_data *fd,
 bool frontrow_budget_has_room(const struct frontrow_data *fd, u32 bytes)
 {
 	return !fd->background_bytes ||
-	       fd->background_bytes + bytes <= slice_bytes(fd);
+	       fd->background_bytes + bytes <= frontrow_slice_bytes(fd);
 }
 
 /*
@@ -230,7 +230,7 @@ static u64 cost_bytes(const struct frontrow_data *fd, const struct frontrow_rq *
 
 	if (fr->class != FRONTROW_DISCARD)
 		return fr->bytes;
-	return min(slice_bytes(fd),
+	return min(frontrow_slice_bytes(fd),
 		   div_u64(div_u64(budget->bytes_per_s, USEC_PER_SEC) *
 			   budget->discard_ns, NSEC_PER_USEC));
 }
@@ -296,7 +296,7 @@ static void adapt_slice(struct frontrow_data *fd)
 {
 	struct frontrow_budget *budget = &fd->budget;
 	u64 mean_bytes = div_u64(budget->window_bytes, budget->window_requests);
-	u64 wanted_bytes = slice_bytes(fd);
+	u64 wanted_bytes = frontrow_slice_bytes(fd);
 	unsigned int sectors;
 
 	/* The limit would split the foreground's reads, too. */

@@ -164,14 +164,16 @@ void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
 	};
 	for (level = FRONTROW_LEVEL_FOREGROUND; level > FRONTROW_LEVEL_NONE; level--) {
 		const struct frontrow_chain *chain = &fd->chains[level];
-		u64 since_ns = chain->nr_waiting ? chain->quiet_since_ns :
-						   chain->idle_since_ns;
-		u64 end_ns = since_ns + chain->window_ns;
+		u64 end_ns = chain->window_ns;
 
-		if (!chain->nr_requests && !chain->nr_waiting && now_ns >= end_ns)
-			continue;
 		view->who = level;
-		if (chain->nr_requests || is_served(fd, level))
+		if (chain->nr_requests)
+			return;
+		end_ns += chain->nr_waiting ? chain->quiet_since_ns :
+					      chain->idle_since_ns;
+		if (!chain->nr_waiting && now_ns >= end_ns)
+			continue;
+		if (is_served(fd, level))
 			return;
 		if (now_ns < end_ns)
 			view->next_event_ns = end_ns;
@@ -179,18 +181,14 @@ void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
 			view->is_searching = true;
 		return;
 	}
+	view->who = FRONTROW_LEVEL_NONE;
 }
 
-/* The device starts or stops idling while somebody waits. */
-void frontrow_idle_changes(struct frontrow_data *fd, bool is_idle, u64 now_ns)
+/* The device no longer idles while somebody waits. */
+void frontrow_idle_ends(struct frontrow_data *fd, u64 now_ns)
 {
-	u64 idle_ns;
+	u64 idle_ns = now_ns - fd->idle_from_ns;
 
-	if (is_idle) {
-		fd->idle_from_ns = now_ns;
-		return;
-	}
-	idle_ns = now_ns - fd->idle_from_ns;
 	fd->idle_from_ns = 0;
 	fd->idle_ns += idle_ns;
 	fd->idle_longest_ns = max(fd->idle_longest_ns, idle_ns);

@@ -67,6 +67,8 @@
  * notice.
  */
 #define FILE_LIMIT_MS		100
+/* A process that reads or syncs for longer without a pause is no single action. */
+#define STREAM_NS		(100 * NSEC_PER_MSEC)
 /*
  * A closed class's share grows with the age of its oldest request, up to 100 %.
  */
@@ -209,6 +211,7 @@ struct frontrow_rq {
 	u32 charged_bytes;	/* charged to its payer's turn; 0: none */
 	u32 share_bytes;	/* charged to its class's share; 0: none */
 	u32 file_async_bytes;	/* its part of fd->file_async_bytes */
+	u32 process_bytes;	/* its part of its process's bytes_in_device */
 	u16 payer;		/* owner that is charged: a process or a file */
 	u16 owner;		/* its submitter's process */
 	u8 class;
@@ -259,6 +262,13 @@ struct frontrow_waiter {
 struct frontrow_turns {
 	u64 now;			/* turn of the last dispatched request */
 	u64 ends[1 << FRONTROW_OWNER_BITS]; /* end of each owner's last turn */
+};
+
+/* A process's synchronous requests (turns.c). */
+struct frontrow_process {
+	u64 begun_ns;		/* the first one since a pause */
+	u64 done_ns;		/* the last one that the device has completed */
+	u32 bytes_in_device;
 };
 
 /* Account of a group. */
@@ -332,6 +342,9 @@ struct frontrow_data {
 	struct frontrow_turns turns[FRONTROW_NR_CLASSES]; /* synchronous classes only */
 	/* Synchronous requests of each owner, queued or in the device. */
 	u16 nr_owned[1 << FRONTROW_OWNER_BITS];
+	struct frontrow_process processes[1 << FRONTROW_OWNER_BITS];
+	u64 shared_ns;		/* when the device last turned to another process */
+	u16 last_owner;		/* process whose request was completed last */
 
 	unsigned int in_device[FRONTROW_NR_CLASSES];
 	unsigned int nr_in_device;
@@ -426,6 +439,16 @@ static inline struct frontrow_rq *frontrow_first(const struct frontrow_data *fd,
 			     struct frontrow_rq, in_class);
 }
 
+/*
+ * Every commit waits for a task with a journal handle, so it must not wait for
+ * its reads, or for blocks that it zeroes. File pages are excluded: they are
+ * only submitted under a handle, and would delay the commit itself.
+ */
+static inline bool frontrow_holds_up_commit(const struct frontrow_rq *fr)
+{
+	return fr->under_handle && (rq_data_dir(fr->rq) == READ || !fr->mapping);
+}
+
 static inline unsigned int frontrow_mapping_hash(const void *mapping)
 {
 	return hash_ptr(mapping, FRONTROW_MAPPING_BITS);
@@ -482,6 +505,49 @@ void frontrow_take_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_go_first(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_use_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
+bool frontrow_fits_beside_own(const struct frontrow_data *fd,
+			      const struct frontrow_rq *fr, u64 now_ns);
+
+/*
+ * Whether a request is one of those that processes take turns with. The kernel's
+ * own are everybody's, and classes of apps are not shared.
+ */
+static inline bool frontrow_is_of_process(const struct frontrow_rq *fr)
+{
+	return fr->charged_bytes &&
+	       (fr->class == FRONTROW_SYNC_READ || fr->class == FRONTROW_SYNC_WRITE);
+}
+
+/* A request goes to the device. */
+static inline void frontrow_process_sends(struct frontrow_data *fd,
+					  struct frontrow_rq *fr)
+{
+	struct frontrow_process *process = &fd->processes[fr->owner];
+
+	fr->process_bytes = frontrow_is_of_process(fr) ? fr->bytes : 0;
+	if (!fr->process_bytes)
+		return;
+	if (!process->bytes_in_device &&
+	    fr->dispatched_ns - process->done_ns > MAX_WINDOW_NS)
+		process->begun_ns = fr->dispatched_ns;
+	process->bytes_in_device += fr->process_bytes;
+}
+
+/* A request has left the device. */
+static inline void frontrow_process_done(struct frontrow_data *fd,
+					 const struct frontrow_rq *fr, u64 now_ns)
+{
+	struct frontrow_process *process = &fd->processes[fr->owner];
+
+	if (!fr->process_bytes)
+		return;
+	process->bytes_in_device -= fr->process_bytes;
+	process->done_ns = now_ns;
+	if (fd->last_owner == fr->owner)
+		return;
+	fd->last_owner = fr->owner;
+	fd->shared_ns = now_ns;
+}
 
 /* chain.c: who waits, and how long the device may idle for them */
 struct frontrow_view {
@@ -505,7 +571,7 @@ void frontrow_waiter_begins(struct frontrow_data *fd,
 			    const struct frontrow_waiter *waiter, u64 now_ns);
 void frontrow_waiter_ends(struct frontrow_data *fd,
 			  const struct frontrow_waiter *waiter);
-void frontrow_idle_changes(struct frontrow_data *fd, bool is_idle, u64 now_ns);
+void frontrow_idle_ends(struct frontrow_data *fd, u64 now_ns);
 
 static inline bool frontrow_somebody_waits(const struct frontrow_data *fd)
 {
@@ -526,8 +592,12 @@ static inline void frontrow_count_idle(struct frontrow_data *fd, u64 now_ns)
 	bool is_idle = !fd->nr_in_device && fd->nr_queued && !fd->nr_flushing &&
 		       frontrow_somebody_waits(fd);
 
-	if (is_idle != !!fd->idle_from_ns)
-		frontrow_idle_changes(fd, is_idle, now_ns);
+	if (is_idle == !!fd->idle_from_ns)
+		return;
+	if (is_idle)
+		fd->idle_from_ns = now_ns;
+	else
+		frontrow_idle_ends(fd, now_ns);
 }
 
 static inline bool frontrow_is_open(const struct frontrow_view *view,
@@ -575,6 +645,7 @@ enum frontrow_class frontrow_budget_due(struct frontrow_data *fd,
 					const struct frontrow_view *view);
 u64 frontrow_budget_wait_ns(struct frontrow_data *fd,
 			    const struct frontrow_view *view);
+u64 frontrow_slice_bytes(const struct frontrow_data *fd);
 bool frontrow_budget_has_room(const struct frontrow_data *fd, u32 bytes);
 
 /* wait.c: from a wait to a promotion */

@@ -277,6 +277,7 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 {
 	fd->nr_in_device--;
 	fd->in_device[fr->class]--;
+	frontrow_process_done(fd, fr, now_ns);
 	if (fr->is_background_write)
 		fd->background_bytes -= fr->bytes;
 	frontrow_forget(fd, fr);

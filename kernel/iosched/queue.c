@@ -179,16 +179,6 @@ static void find_pages(struct frontrow_rq *fr)
 	}
 }
 
-/*
- * Every commit waits for a task with a journal handle, so it must not wait for
- * its reads, or for blocks that it zeroes. File pages are excluded: they are
- * only submitted under a handle, and would delay the commit itself.
- */
-static bool holds_up_commit(const struct frontrow_rq *fr)
-{
-	return fr->under_handle && (rq_data_dir(fr->rq) == READ || !fr->mapping);
-}
-
 /* Class of a request without promotion. */
 static enum frontrow_class class_of(const struct frontrow_rq *fr)
 {
@@ -217,7 +207,7 @@ static enum frontrow_class class_of(const struct frontrow_rq *fr)
 	    (role == FRONTROW_OTHER && fr->rq->bio &&
 	     IOPRIO_PRIO_CLASS(fr->rq->bio->bi_ioprio) == IOPRIO_CLASS_RT))
 		role = FRONTROW_FOREGROUND;
-	else if (holds_up_commit(fr))
+	else if (frontrow_holds_up_commit(fr))
 		role = FRONTROW_OTHER;
 	return by_role[role][is_read ? 0 : 1];
 }
@@ -262,7 +252,9 @@ void frontrow_enqueue(struct frontrow_data *fd, struct frontrow_rq *fr,
 	fd->queued[class]++;
 	fd->nr_queued++;
 	fd->nr_grouped += frontrow_is_group(class);
-	frontrow_file_add(fd, fr);
+	fr->file_async_bytes = 0;
+	if (frontrow_classes[fr->own_class].is_async && fr->mapping)
+		frontrow_file_add(fd, fr);
 	INIT_HLIST_NODE(&fr->by_mapping);
 	hash(fd, fr);
 }
@@ -288,7 +280,8 @@ void frontrow_forget(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	hlist_del_init(&fr->by_mapping);
 	fd->nr_owned[fr->owner] -= rq_is_sync(fr->rq);
-	frontrow_file_sub(fd, fr);
+	if (fr->file_async_bytes)
+		frontrow_file_sub(fd, fr);
 	fr->state = FRONTROW_RQ_IDLE;
 }
 

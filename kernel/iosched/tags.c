@@ -185,20 +185,14 @@ static void throttle_worker(struct frontrow_data *fd, blk_opf_t opf,
 
 void frontrow_file_add(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
-	fr->file_async_bytes = 0;
-	if (!frontrow_classes[fr->own_class].is_async || !fr->mapping)
-		return;
 	fr->file_async_bytes = blk_rq_bytes(fr->rq);
 	fd->file_async_bytes[frontrow_mapping_hash(fr->mapping)] += fr->file_async_bytes;
 }
 
 void frontrow_file_sub(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
-	u64 *bytes;
+	u64 *bytes = &fd->file_async_bytes[frontrow_mapping_hash(fr->mapping)];
 
-	if (!fr->file_async_bytes)
-		return;
-	bytes = &fd->file_async_bytes[frontrow_mapping_hash(fr->mapping)];
 	*bytes -= fr->file_async_bytes;
 	if (*bytes <= file_limit_bytes(fd) / 4 * 3)
 		frontrow_wake_workers(fd);

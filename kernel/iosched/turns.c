@@ -12,8 +12,12 @@
  * Virtual time advances to the start of each dispatched turn. So a request
  * waits for at most one turn of each other owner.
  *
+ * What is in the device cannot be overtaken. So while another process is active,
+ * one that has gone on for STREAM_NS without a pause has no more requests there
+ * than take one slice.
+ *
  * An owner is a process, or a file for promoted writes that a worker has
- * submitted. Requests of kernel threads and of tasks with a journal handle have
+ * submitted. Requests of kernel threads, and those that hold up a commit, have
  * no turn and start at the present virtual time.
  */
 #include "frontrow.h"
@@ -36,7 +40,7 @@ static u64 next_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 	struct frontrow_turns *turns = &fd->turns[fr->class];
 	u64 turn;
 
-	if (fr->by_kernel || fr->under_handle)
+	if (fr->by_kernel || frontrow_holds_up_commit(fr))
 		return turns->now;
 	fr->payer = owner_of(fr);
 	fr->charged_bytes = blk_rq_bytes(fr->rq);
@@ -82,12 +86,30 @@ void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 void frontrow_use_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	struct frontrow_turns *turns = &fd->turns[fr->class];
+	struct rb_root_cached *tree = &fd->by_turn[fr->class];
 
-	rb_erase_cached(&fr->in_class, &fd->by_turn[fr->class]);
+	/* Usually it is alone, which needs no balancing. */
+	if (fd->queued[fr->class] == 1)
+		*tree = RB_ROOT_CACHED;
+	else
+		rb_erase_cached(&fr->in_class, tree);
 	if (frontrow_classes[fr->class].is_async)
 		return;
 	turns->now = max(turns->now, fr->turn);
 	if (fr->charged_bytes)
 		turns->ends[fr->payer] += cost_bytes(blk_rq_bytes(fr->rq)) -
 					  cost_bytes(fr->charged_bytes);
+}
+
+/* Whether a request may join those of its process in the device. */
+bool frontrow_fits_beside_own(const struct frontrow_data *fd,
+			      const struct frontrow_rq *fr, u64 now_ns)
+{
+	const struct frontrow_process *process = &fd->processes[fr->owner];
+
+	if (!frontrow_is_of_process(fr) || !process->bytes_in_device ||
+	    process->bytes_in_device + blk_rq_bytes(fr->rq) <= frontrow_slice_bytes(fd))
+		return true;
+	return rq_data_dir(fr->rq) == READ &&
+	       now_ns - process->begun_ns <= STREAM_NS;
 }

@@ -105,6 +105,26 @@ fn an_app_in_front_that_appends_is_in_its_own_way_no_longer_than_under_the_kerne
     assert!(ours_ms < 1.25 * kernels_ms, "{ours_ms} of {kernels_ms} ms");
 }
 
+/// Nobody is in front. Two requests of a stream in the device are one too many for whoever has to wait
+/// for both.
+#[test]
+fn who_reads_without_a_pause_leaves_the_device_to_others_between_its_requests() {
+    let rows = Figures::of(&[
+        "foreground",
+        "--workload",
+        "sqlite-rollback",
+        "--load",
+        "backup",
+        "--policy",
+        "mq-deadline,frontrow",
+    ]);
+    let [kernels_ms, ours_ms] =
+        ["mq-deadline", "frontrow"].map(|policy| rows.value(policy, "backup", "total_ms"));
+    assert!(ours_ms < 0.9 * kernels_ms, "{ours_ms} of {kernels_ms} ms");
+    let rate = rows.value("frontrow", "backup", "background_mb_s");
+    assert!(rate > 40.0, "the backup has {rate} MB/s left");
+}
+
 /// Its writes are small, and the time is in its flushes.
 #[test]
 fn a_database_behind_has_its_share_of_the_devices_time_and_no_more() {
