@@ -67,6 +67,8 @@
  * notice.
  */
 #define FILE_LIMIT_MS		100
+/* The same of writes that name no file: what mq-deadline's four tags hold. */
+#define NAMELESS_LIMIT_MS	10
 /* A process that reads or syncs for longer without a pause is no single action. */
 #define STREAM_NS		(100 * NSEC_PER_MSEC)
 /*

@@ -253,7 +253,7 @@ void frontrow_enqueue(struct frontrow_data *fd, struct frontrow_rq *fr,
 	fd->nr_queued++;
 	fd->nr_grouped += frontrow_is_group(class);
 	fr->file_async_bytes = 0;
-	if (frontrow_classes[fr->own_class].is_async && fr->mapping)
+	if (frontrow_classes[fr->own_class].is_async && req_op(fr->rq) == REQ_OP_WRITE)
 		frontrow_file_add(fd, fr);
 	INIT_HLIST_NODE(&fr->by_mapping);
 	hash(fd, fr);

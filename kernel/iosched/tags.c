@@ -138,10 +138,11 @@ static bool has_many(const struct frontrow_data *fd)
 	       READ_ONCE(fd->nr_owned[frontrow_owner_of_current()]) >= fd->nr_many;
 }
 
-/* Bytes that the device takes in FILE_LIMIT_MS. */
-static u64 file_limit_bytes(const struct frontrow_data *fd)
+/* Most bytes of a file's writeback that are here at once; NULL: of no known file. */
+static u64 file_limit_bytes(const struct frontrow_data *fd, const void *mapping)
 {
-	return div_u64(READ_ONCE(fd->budget.bytes_per_s), MSEC_PER_SEC) * FILE_LIMIT_MS;
+	return div_u64(READ_ONCE(fd->budget.bytes_per_s), MSEC_PER_SEC) *
+	       (mapping ? FILE_LIMIT_MS : NAMELESS_LIMIT_MS);
 }
 
 /* Upper bound of the bytes in the task's plug, which are not inserted yet. */
@@ -156,6 +157,8 @@ static u64 plugged_bytes(const struct frontrow_data *fd)
  * with its last part. So a task that appends to a file waits for all that a
  * worker has submitted of it before the task's page. While nobody waits for a
  * file, a worker submits no more of it than the device takes in FILE_LIMIT_MS.
+ * Writes that name no file, such as dm-crypt's, cannot be promoted, so whoever
+ * waits for one waits for all that are queued before it.
  *
  * It sleeps here rather than for a tag, since frontrow_wake_workers() can wake
  * it here. That is called when a wait begins and when the file's bytes have
@@ -167,13 +170,14 @@ static void throttle_worker(struct frontrow_data *fd, blk_opf_t opf,
 			    enum frontrow_role role)
 {
 	const struct frontrow_sender *sender = sender_of_current(fd);
+	const void *mapping = READ_ONCE(sender->mapping);
 	const u64 *bytes;
 	u64 limit_bytes;
 
-	if (READ_ONCE(sender->task) != current || !READ_ONCE(sender->mapping))
+	if (READ_ONCE(sender->task) != current)
 		return;
-	bytes = &fd->file_async_bytes[frontrow_mapping_hash(READ_ONCE(sender->mapping))];
-	limit_bytes = file_limit_bytes(fd);
+	bytes = &fd->file_async_bytes[frontrow_mapping_hash(mapping)];
+	limit_bytes = file_limit_bytes(fd, mapping);
 	if (READ_ONCE(*bytes) + plugged_bytes(fd) <= limit_bytes ||
 	    somebody_depends_on(fd, opf, role))
 		return;
@@ -194,7 +198,7 @@ void frontrow_file_sub(struct frontrow_data *fd, struct frontrow_rq *fr)
 	u64 *bytes = &fd->file_async_bytes[frontrow_mapping_hash(fr->mapping)];
 
 	*bytes -= fr->file_async_bytes;
-	if (*bytes <= file_limit_bytes(fd) / 4 * 3)
+	if (*bytes <= file_limit_bytes(fd, fr->mapping) / 4 * 3)
 		frontrow_wake_workers(fd);
 }
 
