@@ -128,8 +128,17 @@ fn the_scheduler_compiles_for_every_series_in_debians_archive() {
 #[test]
 fn the_scheduler_works_on_every_kernel_that_the_lab_has() {
     let smoke = ["run", "smoke", "--policy", "frontrow", "--seeds", "1"];
-    for kernel in ["6.12-deb13", "7.2", "7.3", "rt"] {
+    for kernel in ["6.12-deb13", "7.2", "7.3"] {
         println!("on {kernel}");
         harness::succeeds(harness::lab(&smoke).args(["--kernel", kernel]));
     }
+}
+
+#[test]
+fn a_real_time_kernel_is_refused_with_a_sentence() {
+    let smoke = ["run", "smoke", "--policy", "frontrow", "--seeds", "1"];
+    let output = harness::output(harness::lab(&smoke).args(["--kernel", "rt"]));
+    assert!(!output.status.success());
+    let said = harness::stderr(&output);
+    assert!(said.contains("PREEMPT_RT are not supported"), "{said}");
 }

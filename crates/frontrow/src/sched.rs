@@ -375,6 +375,7 @@ pub(crate) fn failure(error: Error) -> Failure {
         Error::Device(sys::device::Error::NoDevice { .. })
         | Error::NoScheduler { .. }
         | Error::NotOffered { .. }
+        | Error::KernelUnsupported { .. }
         | Error::Build(module::kmod::Error::NoBtf { .. })
         | Error::Abi { .. } => Exit::Unsupported,
         Error::NoModule { .. }

@@ -103,6 +103,14 @@ pub enum Error {
         /// The running kernel.
         release: String,
     },
+    /// The module refuses the kernel (`frontrow_detect_init()`).
+    #[error(
+        "the scheduler does not run on kernel {release}, which is built with PREEMPT_RT, or tells nobody of waits (`dmesg` says which): boot another kernel"
+    )]
+    KernelUnsupported {
+        /// The running kernel.
+        release: String,
+    },
     /// Only root may load modules and change devices.
     #[error("{what} needs root: run the command with sudo")]
     Permission {

@@ -81,12 +81,13 @@ fn run_modprobe() -> std::io::Result<Output> {
 
 /// modprobe passes on the kernel's error in the C library's words.
 fn errno_named_in(said: &str) -> Option<Errno> {
-    const WORDS: [(&str, Errno); 5] = [
+    const WORDS: [(&str, Errno); 6] = [
         ("Key was rejected by service", Errno::KEYREJECTED),
         ("Required key not available", Errno::NOKEY),
         ("Operation not permitted", Errno::PERM),
         ("Exec format error", Errno::NOEXEC),
         ("Permission denied", Errno::ACCESS),
+        ("Operation not supported", Errno::OPNOTSUPP),
     ];
     WORDS
         .into_iter()
@@ -112,6 +113,7 @@ fn explain(errno: Errno, locked_down: bool, release: &str) -> Error {
             what: "loading a kernel module".into(),
         },
         Errno::NOEXEC => Error::OtherKernel { release },
+        Errno::OPNOTSUPP => Error::KernelUnsupported { release },
         other => Error::ModuleRefused(std::io::Error::from(other).to_string()),
     }
 }
@@ -152,6 +154,11 @@ mod tests {
                 "could not insert 'frontrow_iosched': Exec format error",
                 false,
                 "build it again",
+            ),
+            (
+                "could not insert 'frontrow_iosched': Operation not supported",
+                false,
+                "PREEMPT_RT",
             ),
         ] {
             let errno = errno_named_in(said).unwrap();
