@@ -7,6 +7,7 @@ mod android;
 mod arm64;
 mod defrag;
 mod doctor;
+mod encrypted;
 mod fasttrack;
 mod fasttrack_figures;
 mod harness;

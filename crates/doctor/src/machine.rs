@@ -49,6 +49,8 @@ pub struct Disk {
     pub removable: bool,
     /// Type of a device-mapper device, such as `CRYPT` or `LVM`.
     pub mapper: Option<String>,
+    /// Name of an encrypted volume whose writes all go through one thread (dm-crypt's default).
+    pub write_thread: Option<String>,
     /// Names of the disks or partitions below it.
     pub below: Vec<String>,
     /// Dirty limit; None if the kernel (before 6.2) has no strict ones.
@@ -202,12 +204,15 @@ fn is_remote(filesystem: &str) -> bool {
 
 fn disk(root: &Path, device: &Device) -> Result<Disk, Error> {
     let number = device.number_text()?;
+    let encryption = device.encryption()?;
+    let slow = encryption.filter(|it| it.has_write_thread == Some(true));
     Ok(Disk {
         name: device.name().to_owned(),
         scheduler: device.schedulers()?.map(|it| it.active),
         depth: device.nr_requests()?,
         removable: device.is_removable()?,
         mapper: device.mapper()?,
+        write_thread: slow.map(|it| it.name),
         below: device.below()?,
         limit: limit(&root.join("sys/class/bdi").join(&number)),
         number,

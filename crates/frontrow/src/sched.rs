@@ -158,16 +158,40 @@ fn enable(root: &Path, action: Enable) -> Result<(), Failure> {
     }
     let changes = enabled.map_err(failure)?;
     let name = device.name();
+    let in_the_way = write_threads(root, &device)?;
     if action.json {
-        return say(&json!({ "device": name, "changes": changes }).to_string());
+        let said = json!({ "device": name, "changes": changes, "write_threads": in_the_way });
+        return say(&said.to_string());
     }
-    if changes.is_empty() {
-        return say(&format!("{name} uses frontrow already"));
+    let mut said = match changes.is_empty() {
+        true => format!("{name} uses frontrow already"),
+        false => format!(
+            "{name} now uses frontrow; changed:\n{}\nTo undo: frontrow sched disable {name}",
+            told(&changes, with_reason)
+        ),
+    };
+    for volume in in_the_way {
+        said += &format!("\n{}", without_write_thread(&volume));
     }
-    say(&format!(
-        "{name} now uses frontrow; changed:\n{}\nTo undo: frontrow sched disable {name}",
-        told(&changes, with_reason)
-    ))
+    say(&said)
+}
+
+/// Names of the encrypted volumes above `device` whose writes all go through one thread.
+fn write_threads(root: &Path, device: &Device) -> Result<Vec<String>, Failure> {
+    let above = device.encrypted_above(root);
+    let above = above.map_err(|error| failure(error.into()))?;
+    let with_thread = above
+        .into_iter()
+        .filter(|it| it.has_write_thread == Some(true));
+    Ok(with_thread.map(|it| it.name).collect())
+}
+
+fn without_write_thread(volume: &str) -> String {
+    format!(
+        "Still in the way: all writes to the encrypted volume {volume} go through one thread, so whoever waits is behind everybody. \
+         `cryptsetup refresh --perf-no_write_workqueue {volume}` lets each writer encrypt its own \
+         (`cryptsetup refresh {volume}` undoes it)"
+    )
 }
 
 fn told(changes: &[Change], how: fn(&Change) -> String) -> String {

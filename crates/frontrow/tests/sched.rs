@@ -205,6 +205,40 @@ fn the_tags_a_user_had_chosen_come_back() {
     assert_eq!(machine.queue("mmcblk0", "wbt_lat_usec"), "2000");
 }
 
+/// A dmsetup that tells of the volume as cryptsetup made it, with these words at the end.
+fn dmsetup_says(machine: &Machine, words: &str) {
+    let table = format!("0 4096 crypt aes-xts-plain64 :64:logon:key 0 179:2 32768{words}");
+    machine.write(
+        "bin/dmsetup",
+        &format!("#!/bin/sh\n[ \"$*\" = 'table home' ] && echo '{table}'"),
+    );
+    let program = machine.path("bin/dmsetup");
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn enabling_below_an_encrypted_volume_tells_of_its_one_thread() {
+    let machine = Machine::new();
+    machine.write("sys/block/dm-0/dm/uuid", "CRYPT-LUKS2-0-home");
+    machine.write("sys/block/dm-0/dm/name", "home");
+    machine.write("sys/block/mmcblk0/mmcblk0p2/partition", "2");
+    let link = machine.path("sys/class/block/mmcblk0p2");
+    symlink("../../block/mmcblk0/mmcblk0p2", link).unwrap();
+
+    dmsetup_says(&machine, "");
+    let told = machine.run(&["enable", "mmcblk0"]).stdout;
+    let refresh = "`cryptsetup refresh --perf-no_write_workqueue home`";
+    assert!(told.contains(refresh), "{told}");
+    let told = machine.run(&["enable", "mmcblk0", "--json"]).stdout;
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    schema::check("sched enable", &told);
+    assert_eq!(told["write_threads"], serde_json::json!(["home"]));
+
+    dmsetup_says(&machine, " 2 allow_discards no_write_workqueue");
+    let told = machine.run(&["enable", "mmcblk0"]).stdout;
+    assert_eq!(told, "mmcblk0 uses frontrow already\n");
+}
+
 #[test]
 fn a_disk_does_not_get_what_its_predecessor_held() {
     let machine = Machine::new();

@@ -4,6 +4,7 @@
 //! The kernel's description of devices is read below a root directory. It is `/` on a running
 //! system, and tests have trees of their own.
 
+mod crypt;
 mod discard;
 mod extents;
 pub mod hid;
@@ -15,6 +16,7 @@ mod queue;
 mod resolve;
 mod statistics;
 
+pub use crypt::Encryption;
 pub use discard::discard;
 pub use extents::{Extent, Layout, State};
 pub use image::load_image;

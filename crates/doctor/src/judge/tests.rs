@@ -38,6 +38,7 @@ fn disk(name: &str, removable: bool) -> Disk {
         depth: 64,
         removable,
         mapper: None,
+        write_thread: None,
         below: Vec::new(),
         limit: Some(DirtyLimit {
             max_ratio: 100,
@@ -243,6 +244,37 @@ fn the_verdict_names_who_waited_and_because_of_whom() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+}
+
+/// A scheduler below sees the writes after the thread has put them into its own order.
+#[test]
+fn an_encrypted_volumes_one_thread_is_advised_against_first() {
+    let mut at = seen(vec![wait("app", "fsync", Class::Sync, SECOND)], writer());
+    // A logical volume on the encrypted one.
+    at.machine.mounts = vec![mounted("/", "ext4", Some("dm-1"))];
+    for (name, mapper, write_thread) in [
+        ("dm-0", "CRYPT", Some("luks-home".to_owned())),
+        ("dm-1", "LVM", None),
+    ] {
+        at.machine.disks.push(Disk {
+            scheduler: None,
+            mapper: Some(mapper.to_owned()),
+            write_thread,
+            below: vec!["sda2".to_owned()],
+            ..disk(name, false)
+        });
+    }
+    let first = |at: &Observation| judge(at).verdicts.remove(0).advice.unwrap();
+    let advice = first(&at);
+    assert_eq!(
+        advice.command,
+        "sudo cryptsetup refresh --perf-no_write_workqueue luks-home"
+    );
+    assert_eq!(advice.undo, "sudo cryptsetup refresh luks-home");
+    assert_eq!(advice.remedy, None);
+
+    at.machine.disks[1].write_thread = None;
+    assert_eq!(first(&at).command, "sudo frontrow sched enable sda");
 }
 
 #[test]

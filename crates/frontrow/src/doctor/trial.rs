@@ -65,17 +65,20 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let advised = diagnosis.verdicts.iter();
-    let advised = advised.filter_map(|it| Some((it.who.as_str(), it.advice.as_ref()?)));
-    let Some((who, advice)) = advised.into_iter().next() else {
+    let advised = advised.filter_map(|it| {
+        let advice = it.advice.as_ref()?;
+        Some((it.who.as_str(), advice, advice.remedy.as_ref()?))
+    });
+    let Some((who, advice, remedy)) = advised.into_iter().next() else {
         return say(
             as_json,
             None,
-            "Nothing to try: for none of this there is advice.\n",
+            "Nothing to try: for none of this there is advice that takes no passphrase.\n",
         );
     };
-    let mark = Mark::set(root, &advice.remedy)?;
-    let tried = windows(root, options, who, advice, stop);
-    let undone = undo(root, &advice.remedy);
+    let mark = Mark::set(root, remedy)?;
+    let tried = windows(root, options, who, remedy, stop);
+    let undone = undo(root, remedy);
     mark.remove()?;
     undone?;
     let Some(tried) = tried? else {
@@ -86,7 +89,7 @@ pub fn run(
     };
     let kept = options.keep && tried.effect == Effect::Helps;
     let after = match kept {
-        true => keep(root, &advice.remedy)?,
+        true => keep(root, remedy)?,
         false => "It is undone.".to_owned(),
     };
     let words = format!(
@@ -116,7 +119,7 @@ fn windows(
     root: &Path,
     options: &Options,
     who: &str,
-    advice: &Advice,
+    remedy: &Remedy,
     stop: &AtomicBool,
 ) -> Result<Option<Outcome>, Failure> {
     let length = Duration::from_secs(options.window);
@@ -128,10 +131,10 @@ fn windows(
             eprintln!("Window {} of {}, {how} the change", place + 1, order.len());
         }
         let limits = match with {
-            true => apply(root, &advice.remedy)?,
+            true => apply(root, remedy)?,
             false => None,
         };
-        let seen = window(root, limits, &advice.remedy, length, stop)?;
+        let seen = window(root, limits, remedy, length, stop)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }

@@ -143,6 +143,7 @@ fn machine() -> Machine {
         depth: 64,
         removable: false,
         mapper: None,
+        write_thread: None,
         below: Vec::new(),
         limit: None,
     };
