@@ -359,7 +359,10 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
         advice: advice(cause, file, seen),
         who: who.to_owned(),
         file: file.map(str::to_owned),
-        evidence: evidence(cause, culprit, seen),
+        evidence: rate_of_commits(cause, who, &of_who, seen)
+            .into_iter()
+            .chain(evidence(cause, culprit, seen))
+            .collect(),
         culprit: culprit.map(str::to_owned),
         lost_ns: sum(|it| it.lost_ns),
         who_ns: of_who.iter().map(|it| it.lost_ns).sum(),
@@ -368,6 +371,23 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
         share: 0.0,
         confidence,
     }
+}
+
+/// How often a task waits for its own syncs, of which each has a wait or two. Samples do not tell.
+fn rate_of_commits(
+    cause: Cause,
+    who: &str,
+    waits: &[&&Wait],
+    seen: &Observation,
+) -> Option<String> {
+    if cause != Cause::OwnCommits || seen.level != Level::Linked {
+        return None;
+    }
+    let waits: u64 = waits.iter().map(|it| it.waits).sum();
+    let rate = waits as f64 * 1e9 / seen.watched_ns.max(1) as f64;
+    Some(format!(
+        "{who} waited for its own syncs {rate:.1} times a second"
+    ))
 }
 
 /// Name with the largest total.

@@ -246,6 +246,17 @@ fn the_verdict_names_who_waited_and_because_of_whom() {
     }
 }
 
+#[test]
+fn a_database_that_syncs_is_told_how_often() {
+    let mut sync = wait("database", "fdatasync", Class::JournalCommit, SECOND);
+    sync.waits = 400;
+    let mut at = seen(vec![sync], vec![user("database", 20 * MB, 0)]);
+    let evidence = |at: &Observation| judge(at).verdicts.remove(0).evidence.join("\n");
+    assert!(evidence(&at).contains("its own syncs 40.0 times a second"));
+    at.level = Level::Sampled;
+    assert!(!evidence(&at).contains("times a second"));
+}
+
 /// A scheduler below sees the writes after the thread has put them into its own order.
 #[test]
 fn an_encrypted_volumes_one_thread_is_advised_against_first() {
