@@ -3,35 +3,36 @@
 use crate::program::Program;
 use clap::Command;
 
-/// Example command lines. The leading words that name commands decide to which command it belongs.
+/// Example command lines. The leading words that name commands decide to which command it belongs. The
+/// first of a group of commands is the group's, too.
 pub(crate) const FRONTROW: [&str; 27] = [
     "frontrow bench /home/me --out before.json",
     "frontrow bench compare before.json after.json",
     "frontrow completions bash",
     "frontrow defrag --check ~/Photos",
     "frontrow doctor --seconds 60 --html why.html",
+    "frontrow fg set 4711",
     "frontrow fg daemon",
     "frontrow fg follow",
     "frontrow fg release",
-    "frontrow fg set 4711",
     "frontrow fg status",
+    "frontrow iopro top --system",
     "frontrow iopro export --to perfetto --output trace.pftrace recording.iopro",
     "frontrow iopro record -- sqlite3 app.db 'insert into log values (1)'",
     "frontrow iopro report recording.iopro",
-    "frontrow iopro top --system",
     "frontrow launch firefox",
     "frontrow launch bench -- firefox",
     "frontrow launch calibrate",
     "frontrow launch install firefox.desktop",
     "frontrow launch plan -- firefox",
     "frontrow launch record -- firefox",
+    "frontrow sched enable /home",
     "frontrow sched abi --kernel 6.12.0",
     "frontrow sched build --out /tmp/module",
     "frontrow sched disable /home",
-    "frontrow sched enable /home",
     "frontrow sched status --watch 60",
-    "frontrow snapshot restore layout.snapshot /dev/sdc1",
     "frontrow snapshot save /dev/sdb1 layout.snapshot",
+    "frontrow snapshot restore layout.snapshot /dev/sdc1",
 ];
 
 /// Examples of `frontrow-lab`.
@@ -58,13 +59,15 @@ pub(crate) const FIRST_STEPS: &str = "First steps:
   frontrow bench /home/me --workload m1 --out after.json
   frontrow bench compare before.json after.json";
 
+/// The same of the lab.
+#[cfg(feature = "lab")]
+pub(crate) const LAB_FIRST_STEPS: &str = "First steps:
+  frontrow-lab run smoke --out result  boots an emulated phone twice, some seconds each
+  frontrow-lab list                    what else there is to run, and on which devices";
+
 /// Adds examples to the definition of the command line.
 pub(crate) fn add_to(command: Command, program: &Program) -> Command {
-    let command = below(command, program.name, program.examples);
-    match program.first_steps {
-        Some(steps) => command.after_help(steps),
-        None => command,
-    }
+    below(command, program.name, program.examples).after_help(program.first_steps)
 }
 
 fn below(command: Command, path: &str, examples: &[&'static str]) -> Command {
@@ -72,7 +75,10 @@ fn below(command: Command, path: &str, examples: &[&'static str]) -> Command {
         .get_subcommands()
         .map(|it| it.get_name().to_owned())
         .collect();
-    let command = match of(path, &names, examples) {
+    // A whole program has first steps instead.
+    let whole: &[String] = if path.contains(' ') { &[] } else { &names };
+    let example = of(path, &names, examples).or_else(|| of(path, whole, examples));
+    let command = match example {
         Some(example) => command.before_help(format!("Example: {example}")),
         None => command,
     };
@@ -114,6 +120,10 @@ mod tests {
         let of = |path: &&String| of(path, &[], program.examples);
         let lacks: Vec<_> = all.iter().filter(|path| of(path).is_none()).collect();
         assert!(lacks.is_empty(), "{lacks:?}");
+        for group in command.get_subcommands().filter(|it| it.has_subcommands()) {
+            let help = group.clone().render_help().to_string();
+            assert!(help.starts_with("Example: "), "{help}");
+        }
         for example in program.examples {
             let words = example.replace('\'', "");
             let taken = command.clone().try_get_matches_from(words.split(' '));

@@ -37,7 +37,7 @@ static FRONTROW: Program = Program {
     name: "frontrow",
     about: "Keeps the foreground app responsive while storage is busy",
     examples: &examples::FRONTROW,
-    first_steps: Some(examples::FIRST_STEPS),
+    first_steps: examples::FIRST_STEPS,
     moved: &[
         ("age", "frontrow-lab age"),
         ("lab", "frontrow-lab"),
@@ -72,7 +72,7 @@ static FRONTROW_LAB: Program = Program {
     name: "frontrow-lab",
     about: "Runs experiments on stock kernels in emulated machines",
     examples: &examples::FRONTROW_LAB,
-    first_steps: None,
+    first_steps: examples::LAB_FIRST_STEPS,
     moved: &[],
     commands: commands! {
         "age": age::Args => age::run,

@@ -20,7 +20,7 @@ pub(crate) struct Program {
     /// Example command lines, one for each command.
     pub(crate) examples: &'static [&'static str],
     /// First steps for new users.
-    pub(crate) first_steps: Option<&'static str>,
+    pub(crate) first_steps: &'static str,
     /// Commands of earlier releases, and their present names.
     pub(crate) moved: &'static [(&'static str, &'static str)],
     pub(crate) commands: &'static [Entry],
