@@ -45,7 +45,7 @@ DEMO := target/demo
 FUZZ_SECONDS ?= 60
 
 # What building a kernel takes besides; its sources are unpacked, not installed.
-STRESS_PACKAGES := bc bison debootstrap dwarves flex kmod libelf-dev lld llvm zlib1g-dev
+STRESS_PACKAGES := bc bison debootstrap dwarves flex kmod libelf-dev lintian lld llvm zlib1g-dev
 STRESS_ROUNDS ?= 10
 STRESS_OPERATIONS ?= 10000000
 STRESS_FUZZ_SECONDS ?= 600

@@ -176,7 +176,7 @@ fn the_source_package_for_akmods_holds_the_modules_sources() {
     }
 }
 
-/// Arch's own tools are not in Debian, but its packages are made by functions of bash.
+/// Arch's checker of packages (namcap) is not in Debian, but its packages are made by functions of bash.
 #[test]
 fn archs_packages_hold_what_install_installs() {
     let scratch = tempfile::tempdir().unwrap();
@@ -198,6 +198,20 @@ fn archs_packages_hold_what_install_installs() {
     }
     packaged.sort();
     assert_eq!(packaged, files_below(&destination));
+}
+
+/// What is against Debian's policy on purpose is in packaging/deb/*.lintian, each with its reason.
+#[test]
+#[ignore = "lintian is installed by make stress"]
+fn debians_checker_has_nothing_to_say() {
+    let scratch = tempfile::tempdir().unwrap();
+    let made = packages(scratch.path());
+    let debs = made.keys().filter(|it| it.ends_with(".deb"));
+    let debs: Vec<_> = debs.map(|it| scratch.path().join(it)).collect();
+    assert_eq!(debs.len(), 3);
+    let mut arguments = vec!["--fail-on", "error,warning"];
+    arguments.extend(debs.iter().map(|it| it.to_str().unwrap()));
+    assert_eq!(output("lintian", &arguments), "");
 }
 
 /// DKMS builds the module for a kernel that is installed later, nothing is enabled, and after the
