@@ -42,6 +42,8 @@ DEBIAN_ARCH := $(subst x86_64,amd64,$(subst aarch64,arm64,$(MACHINE)))
 CROSS_PACKAGES := $(if $(IS_CROSS),gcc-$(subst _,-,$(GNU)) libc6-dev-$(DEBIAN_ARCH)-cross)
 CROSS_TOOLS := $(if $(IS_CROSS),CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_LINKER=$(GNU)-gcc)
 DEMO := target/demo
+# Its figures in README are of this result.
+DEMO_KEPT := docs/results/kept/demo-emmc-6.12.json.xz
 FUZZ_SECONDS ?= 60
 
 # What building a kernel takes besides; its sources are unpacked, not installed.
@@ -119,6 +121,7 @@ demo: build
 	$(RELEASE)-lab run qasio --policy none,mq-deadline,kyber,bfq,frontrow,fastt --workload m1,m2,m3,m4 \
 		--load idle,writer --seeds 1..5 --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
+	@printf 'Beside the figures in README: '; $(RELEASE)-lab show $(DEMO) --against $(DEMO_KEPT)
 
 # Tests open the reports in a browser without a screen: 100 MB, from Debian's archive. In Ubuntu's
 # there is none, and then they are not opened unless one is in the PATH.

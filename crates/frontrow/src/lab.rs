@@ -18,7 +18,9 @@ use ageing::Ageing;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use kernel::Choice as KernelChoice;
 use liblzma::read::XzDecoder;
-use record::{Experiment, Policy, ResultFile, Scale, Summary, html, markdown, picture, table};
+use record::{
+    Experiment, Policy, ResultFile, Scale, Summary, html, markdown, picture, repeat, table,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::{self, IsTerminal, Read};
@@ -49,6 +51,9 @@ pub struct Show {
     /// Print all figures of the result, and its bars
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     details: bool,
+    /// Print only whether its figures are those of this other result, and what went in differently
+    #[arg(long, value_name = "RESULT", conflicts_with_all = ["json", "markdown", "details"])]
+    against: Option<PathBuf>,
 }
 
 /// Open a shell in a guest with all modules loaded and the device mounted
@@ -246,15 +251,20 @@ pub fn show(args: Show) -> Result<(), Failure> {
         json,
         markdown,
         details,
+        against,
     } = args;
     if let Some(path) = result_of(Path::new(&what)) {
         let result = read_result(&path)?;
+        if let Some(earlier) = against {
+            let earlier = read_result(&result_of(&earlier).unwrap_or(earlier))?;
+            return print_text(&(repeat::told(&result, &earlier) + "\n"));
+        }
         return match markdown {
             true => print_text(&markdown::render(&result)),
             false => print(&result, json, details),
         };
     }
-    if markdown {
+    if markdown || against.is_some() {
         return Err(Failure::new(
             Exit::Usage,
             format_args!(

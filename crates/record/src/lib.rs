@@ -23,6 +23,7 @@ pub mod number;
 pub mod picture;
 pub mod pivot;
 pub mod policy;
+pub mod repeat;
 pub mod row;
 pub mod scale;
 pub mod series;
