@@ -11,8 +11,6 @@ const INLINE_WRITES: &str = "no_write_workqueue";
 /// A dm-crypt device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encryption {
-    /// Kernel name, such as `dm-0`.
-    pub device: String,
     /// Name that cryptsetup knows it by.
     pub name: String,
     /// Whether one thread submits all that is written (`dmcrypt_write`), so that a write that a task
@@ -31,7 +29,6 @@ impl Device {
             return Ok(None);
         };
         Ok(Some(Encryption {
-            device: self.name().to_owned(),
             has_write_thread: table(&name).map(|it| has_write_thread(&it)),
             name,
         }))
