@@ -14,7 +14,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -132,7 +132,9 @@ fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
     fs::set_permissions(system.root(), Permissions::from_mode(0o755)).unwrap();
     // Where the program lies others may not be allowed to look.
     let program = system.root().join("frontrow");
-    fs::copy(PROGRAM, &program).unwrap();
+    // A process of its own: none that another test starts meanwhile can hold the file open for writing.
+    let mut copy = Command::new("cp");
+    assert!(copy.arg(PROGRAM).arg(&program).status().unwrap().success());
     let ask = |arguments: &[&str]| {
         let mut command = command_of(&program, &system, arguments);
         command.uid(NOBODY).output().unwrap()

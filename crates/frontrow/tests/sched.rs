@@ -116,14 +116,21 @@ impl Machine {
         }
     }
 
+    /// A program of the machine's. Another process writes it, since a test beside this one that forks
+    /// just now would have it open for writing, and a program in that state is not run (ETXTBSY).
+    fn script(&self, name: &str, body: &str) {
+        fs::create_dir_all(self.path("bin")).unwrap();
+        let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$2\" && chmod 755 \"$2\"";
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", write, "sh", body])
+            .arg(self.path("bin").join(name));
+        assert_eq!(outcome(shell).code, 0);
+    }
+
     /// A modprobe that fails in the kernel's words.
     fn modprobe_says(&self, words: &str) {
-        self.write(
-            "bin/modprobe",
-            &format!("#!/bin/sh\necho '{words}' >&2\nexit 1"),
-        );
-        let executable = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(self.path("bin/modprobe"), executable).unwrap();
+        self.script("modprobe", &format!("echo '{words}' >&2; exit 1"));
         self.write(
             &format!("lib/modules/{RELEASE}/modules.dep"),
             "updates/dkms/frontrow_iosched.ko.xz:",
@@ -208,12 +215,10 @@ fn the_tags_a_user_had_chosen_come_back() {
 /// A dmsetup that tells of the volume as cryptsetup made it, with these words at the end.
 fn dmsetup_says(machine: &Machine, words: &str) {
     let table = format!("0 4096 crypt aes-xts-plain64 :64:logon:key 0 179:2 32768{words}");
-    machine.write(
-        "bin/dmsetup",
-        &format!("#!/bin/sh\n[ \"$*\" = 'table home' ] && echo '{table}'"),
+    machine.script(
+        "dmsetup",
+        &format!("[ \"$*\" = 'table home' ] && echo '{table}'"),
     );
-    let program = machine.path("bin/dmsetup");
-    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
