@@ -19,8 +19,6 @@ typedef _Bool bool;
 
 #define barrier() asm volatile("" ::: "memory")
 
-#define PAGE_SHIFT 12
-#define PAGE_SIZE (1u << PAGE_SHIFT)
 #define SECTOR_SHIFT 9
 
 #define S_IFMT 0170000

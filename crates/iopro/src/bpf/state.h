@@ -23,9 +23,14 @@ struct settings {
 	/* A ring: so many segments of 1 << shift bytes. Both are powers of two. */
 	__u32 segments;
 	__u32 segment_shift;
+	/* arm64 kernels have pages of 4, 16 or 64 KB. */
+	__u32 page_shift;
 };
 
 const volatile struct settings settings SEC(".rodata.settings");
+
+#define PAGE_SHIFT (settings.page_shift)
+#define PAGE_SIZE (1u << PAGE_SHIFT)
 
 struct cpu {
 	__u64 lost[LOST_KINDS];

@@ -222,10 +222,12 @@ fn settings(layout: Layout) -> Vec<u8> {
     }
     let segments = layout.segments as u32;
     let segment_shift = layout.segment_bytes.trailing_zeros();
+    let page_shift = super::machine::page_bytes().trailing_zeros();
     [
         &call_kinds[..],
         &segments.to_le_bytes(),
         &segment_shift.to_le_bytes(),
+        &page_shift.to_le_bytes(),
     ]
     .concat()
 }
