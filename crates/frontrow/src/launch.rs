@@ -11,7 +11,7 @@ mod start;
 
 use crate::exit::{Exit, Failure};
 use ::launch::Latency;
-use ::launch::profile::{Store, StoreError, Timing};
+use ::launch::profile::{PAGE_BYTES, Store, StoreError, Timing};
 use clap::{Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::fs;
@@ -79,6 +79,10 @@ impl From<When> for Timing {
 
 /// Runs the subcommand.
 pub fn run(args: Args) -> Result<(), Failure> {
+    // Without a profile an app starts as it would by itself.
+    if args.action.is_some() {
+        check_pages(rustix::param::page_size() as u64)?;
+    }
     match args.action {
         Some(Action::Record(args)) => record::run(args),
         Some(Action::Plan(args)) => plan::run(&args),
@@ -87,6 +91,20 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Some(Action::Bench(args)) => bench::run(&args),
         None => start::run(args.name, args.timing.map(Timing::from), &args.command),
     }
+}
+
+/// Profiles are of pages of 4 KB. Some arm64 kernels have larger ones.
+fn check_pages(page_bytes: u64) -> Result<(), Failure> {
+    if page_bytes == PAGE_BYTES {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Exit::Unsupported,
+        format_args!(
+            "this kernel has pages of {} KB, and frontrow launch works with those of 4 KB only: boot a kernel that has them",
+            page_bytes >> 10
+        ),
+    ))
 }
 
 /// Name of the profile: as given, or the program's file name.
@@ -121,5 +139,22 @@ impl From<StoreError> for Failure {
             StoreError::File(PathError { source, .. }) => source.into(),
         };
         Failure::new(exit, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn larger_pages_are_refused_with_a_sentence() {
+        assert!(check_pages(4096).is_ok());
+        let refused = check_pages(16 << 10).unwrap_err();
+        assert_eq!(refused.exit, Exit::Unsupported);
+        assert!(
+            refused.sentence.contains("pages of 16 KB"),
+            "{}",
+            refused.sentence
+        );
     }
 }
