@@ -13,9 +13,9 @@ const BY_HAND: [&str; 8] = [
     "devices",
     "device-model",
     "drivers",
+    "foreground",
     "iopro",
     "missed",
-    "missed-foreground",
     "missed-qasio",
 ];
 const NOT_KEPT: [&str; 23] = [
