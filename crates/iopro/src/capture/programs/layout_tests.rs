@@ -34,13 +34,17 @@ fn the_settings_have_the_offsets_and_the_size_that_the_programs_read() {
     let (members, size) = structure("settings");
     assert_eq!(bytes.len(), size);
     let names: Vec<&str> = members.keys().map(String::as_str).collect();
-    assert_eq!(names, ["call_kinds", "segment_shift", "segments"]);
+    assert_eq!(
+        names,
+        ["call_kinds", "page_shift", "segment_shift", "segments"]
+    );
     let number = |name: &str| {
         let at = members[name];
         u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
     };
     assert_eq!(number("segments"), 0x0102_0304);
     assert_eq!(number("segment_shift"), 16);
+    assert_eq!(1usize << number("page_shift"), rustix::param::page_size());
     let read = members["call_kinds"] + libc::SYS_read as usize;
     assert_eq!(bytes[read], CallKind::Read as u8);
     // The kinds end where the next member begins.
