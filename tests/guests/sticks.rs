@@ -7,11 +7,11 @@ use crate::harness::{exec, succeeds};
 /// Six saves of 4 MB with fsync and six of 24 MB without: what they took, in ms.
 const SAVES: &str = r#"
 now() { awk '/^now at/ { printf "%d", $3 / 1000000 }' /proc/timer_list; }
-save() { dd if=/dev/zero of=/mnt/$1.$2 bs=64k count=$3 $4 2> /dev/null; }
+save() { dd if=/dev/zero of=/mnt/$1 bs=64k count=$2 $3 2> /dev/null; }
 saves() {
     sum=0
     for i in 1 2 3 4 5 6; do
-        begun=$(now); save $1 $i $2 $3; ended=$(now)
+        begun=$(now); save $1.$i $2 $3; ended=$(now)
         sum=$((sum + ended - begun)); sleep 2
     done
     echo $sum
@@ -28,40 +28,43 @@ frontrow fg daemon 2> /dev/null & daemon=$!
 sleep 1
 "#;
 
-/// They alone, beside the copy, and the disk's limits meanwhile and after.
+/// The disk's limits during the copy, the saves beside it, and the limits after it.
 const BY_DISK: &str = r#"
 bdi=/sys/class/bdi/$(cat /sys/block/simflash1/dev)
 limits() { cat $bdi/strict_limit $bdi/max_ratio_fine $bdi/min_ratio_fine | tr '\n' ' '; echo; }
 dd if=/dev/zero of=/stick/copy bs=1M count=300 2> /dev/null & copy=$!
 sleep 4
-app
 limits
+app
 kill -9 $daemon $copy
 wait
 frontrow fg release > /dev/null
 limits
 "#;
 
-/// The same with the app's limit.
+/// The same with the app's limit, which the first save that stalls sets.
 const BY_APP: &str = r#"
 mkdir /sys/fs/cgroup/copy
 sh -c 'echo 0 > /sys/fs/cgroup/copy/cgroup.procs; exec /bin/dd if=/dev/zero of=/stick/copy bs=1M count=300' 2> /dev/null & copy=$!
 sleep 4
-app
+save first 64 conv=fsync
+sleep 2
 cat /sys/fs/cgroup/copy/memory.high
+app
 kill -9 $daemon $copy
 wait
 frontrow fg release > /dev/null
 cat /sys/fs/cgroup/copy/memory.high
 "#;
 
-/// What the saves took alone and beside the copy, and what limited it meanwhile and after.
+/// What the saves took alone and beside the copy, and what limited the copy during and after it.
 fn beside_a_copy(kernel: &str, rule: &str) -> (f64, f64, String, String) {
-    let guest = ["--kernel", kernel, "--memory", "512"];
+    // A save of 24 MB beside what the copy may have dirty is below where the kernel throttles.
+    let guest = ["--kernel", kernel, "--memory", "768"];
     let devices = ["--device", "emmc:fresh", "--second", "usb-stick-slow"];
     let script = SAVES.to_owned() + rule;
     let said = succeeds(&mut exec(&[guest, devices].concat(), &script)).stdout;
-    let [alone, beside, during, after] = said.lines().collect::<Vec<_>>()[..] else {
+    let [alone, during, beside, after] = said.lines().collect::<Vec<_>>()[..] else {
         panic!("{said}");
     };
     let [alone, beside] = [alone, beside].map(|it| it.parse().unwrap());
@@ -76,12 +79,11 @@ fn a_copy_to_a_stick_holds_up_nobody_on_another_disk() {
     assert_eq!(after, "0 1000000 0");
 }
 
-/// ×4.2 without; with it ×1.16 to ×1.63, by how much memory the guest's programs leave, and when the
-/// copy is found. Half of ×4.2 is what tells the rule from none.
+/// ×0.95 to ×1.1 with guests of 700 to 1024 MB, ×3.3 without the daemon.
 #[test]
 fn nor_where_disks_have_no_limits_but_the_copy_is_an_app_of_its_own() {
     let (alone, beside, during, after) = beside_a_copy("6.1", BY_APP);
-    assert!(beside <= 2.1 * alone, "{beside} instead of {alone}");
+    assert!(beside <= 1.5 * alone, "{beside} instead of {alone}");
     assert!(during.parse::<u64>().is_ok(), "{during}");
     assert_eq!(after, "max");
 }
