@@ -34,7 +34,7 @@ MACHINE_OF_arm64 := aarch64
 MACHINE := $(if $(ARCH),$(or $(MACHINE_OF_$(ARCH)),$(error ARCH is x86-64 or arm64)),$(HOST_MACHINE))
 TARGET := $(MACHINE)-unknown-linux-gnu
 RELEASE := target/$(TARGET)/release/frontrow
-PROGRAMS := $(RELEASE) $(RELEASE)-lab
+PROGRAMS := $(RELEASE) $(RELEASE)-lab $(RELEASE)-guest
 IS_CROSS := $(filter-out $(HOST_MACHINE),$(MACHINE))
 GNU := $(MACHINE)-linux-gnu
 # In Debian: the compiler, its C library, and where rustup is not, Rust's standard library.

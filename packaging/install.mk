@@ -6,6 +6,7 @@ KERNEL ?= $(shell uname -r)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 BINARY = $(wildcard $(RELEASE))
 LAB_BINARY = $(BINARY:%=%-lab)
+GUEST_BINARY = $(BINARY:%=%-guest)
 MODULE = target/modules/$(KERNEL)/frontrow_iosched.ko
 SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -53,9 +54,10 @@ install-files: need-binary $(if $(DESTDIR),,need-headers)
 	for file in metadata.json contents/code/main.js; do \
 		install -D -m 644 packaging/kwin/$$file $(KWIN_SCRIPT)/$$file || exit 1; done
 
-# The lab needs `frontrow` beside it, which it puts into guests.
+# The lab needs `frontrow` beside it, which it puts into guests, and what is pid 1 there.
 install-lab: need-binary
 	install -D -m 755 $(LAB_BINARY) $(DESTDIR)$(PREFIX)/bin/frontrow-lab
+	install -D -m 755 $(GUEST_BINARY) $(DESTDIR)$(PREFIX)/lib/frontrow/frontrow-guest
 	$(LAB_BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(dir $(LAB_COMPLETIONS))
 	$(foreach file,$(LAB_COMPLETIONS),$(LAB_BINARY) completions $(call SHELL_OF,$(file)) > $(file) &&) true
@@ -85,7 +87,7 @@ uninstall: $(if $(DESTDIR),,put-back)
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1 $(COMPLETIONS) $(LAB_COMPLETIONS)
 	rm -f $(addprefix $(UNITS)/,$(SYSTEM_UNITS)) $(DELEGATION) $(ACCOUNTING)
 	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY) $(SYSUSERS)
-	rm -rf $(KWIN_SCRIPT) $(DESTDIR)/var/lib/frontrow
+	rm -rf $(KWIN_SCRIPT) $(DESTDIR)$(PREFIX)/lib/frontrow $(DESTDIR)/var/lib/frontrow
 
 .PHONY: need-binary need-headers install-with-dkms install-without-dkms
 need-binary:

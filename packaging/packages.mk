@@ -28,7 +28,7 @@ stage: need-binary
 	@rm -rf $(PACKAGES_OUT)
 	@$(MAKE) --no-print-directory install DESTDIR=$(abspath $(STAGE))/frontrow PREFIX=/usr > /dev/null
 	@$(MAKE) --no-print-directory install-lab DESTDIR=$(abspath $(STAGE))/frontrow-lab PREFIX=/usr > /dev/null
-	@strip $(STAGE)/frontrow/usr/bin/frontrow $(STAGE)/frontrow-lab/usr/bin/frontrow-lab
+	@strip $(STAGE)/frontrow/usr/bin/frontrow $(addprefix $(STAGE)/frontrow-lab/usr/,bin/frontrow-lab lib/frontrow/frontrow-guest)
 	@install -d $(STAGE)/frontrow-dkms/usr
 	@mv $(STAGE)/frontrow/usr/src $(STAGE)/frontrow-dkms/usr/src
 	@gzip -9n $(STAGE)/frontrow*/usr/share/man/man1/*.1

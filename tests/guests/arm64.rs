@@ -16,7 +16,7 @@ fn with_guests_programs() -> PathBuf {
     let guests = Path::new(CHECKOUT).join("target/aarch64-unknown-linux-gnu/release");
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     fs::hard_link(own, dir.path().join("frontrow-lab")).unwrap();
-    for name in ["frontrow", "frontrow-lab"] {
+    for name in ["frontrow", "frontrow-guest", "frontrow-lab"] {
         let built = guests.join(name);
         assert!(built.is_file(), "build it first: make ARCH=arm64");
         fs::hard_link(built, dir.path().join(format!("{name}-arm64"))).unwrap();

@@ -89,11 +89,8 @@ static FRONTROW_LAB: Program = Program {
     },
 };
 
-/// The program of that name; in the lab's guests it is pid 1.
+/// The program of that name.
 #[cfg(feature = "lab")]
 pub fn frontrow_lab() -> ExitCode {
-    if ::lab::guest::is_init() {
-        ::lab::guest::init();
-    }
     FRONTROW_LAB.main(std::env::args_os().collect())
 }

@@ -2,14 +2,14 @@
 
 use crate::Error;
 use crate::cache::Cache;
-use crate::image::{FRONTROW, Image};
+use crate::image::{FRONTROW, FRONTROW_LAB, Image};
 use crate::kernel::Kernel;
-use crate::outbox::Item;
 use crate::past::{Ageing, Past};
 use crate::qemu::Clock;
 use crate::run::PROGRAMS;
 use crate::session::Session;
 use crate::sources::Sources;
+use guest::outbox::Item;
 use record::{Device, GuestSpec, Policy, Task};
 use std::sync::atomic::AtomicBool;
 
@@ -56,7 +56,7 @@ pub fn exec(
     stop: &AtomicBool,
 ) -> Result<CommandOutput, Error> {
     let mut programs = PROGRAMS.to_vec();
-    programs.extend([FRONTROW, "busybox"]);
+    programs.extend([FRONTROW, FRONTROW_LAB, "busybox"]);
     programs.extend(exec.programs.iter().map(String::as_str));
     let past = Past::of(cache, &exec.device, ageing, stop)?;
     let policies = std::slice::from_ref(&exec.policy);

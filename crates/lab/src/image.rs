@@ -7,6 +7,7 @@ use crate::modules::Modules;
 use crate::past::{self, Past};
 use crate::sources::Sources;
 use crate::{Error, elf, tool, toolchain, tools};
+use guest::SPEC_PATH;
 use module::kmod::{Source, Tree};
 use record::{GuestSpec, Policy};
 use sha2::{Digest, Sha256};
@@ -26,17 +27,17 @@ const SCHEDULER_MODULE: &str = "/modules/frontrow_iosched.ko";
 /// simflash's `policy` that serves the foreground first (`enum ftl_policy`).
 const FG_AWARE: u64 = 2;
 
-/// The spec's place in the image.
-pub const SPEC_PATH: &str = "/spec.json";
-
-/// The trace's place in the image, in the experiments that have one.
-pub const TRACE_PATH: &str = "/trace";
+/// Pid 1 of guests.
+const FRONTROW_GUEST: &str = "frontrow-guest";
 
 /// The program of users' machines, among those that a guest may need.
 pub(crate) const FRONTROW: &str = "frontrow";
 
-/// Name of this program in the guest.
-const FRONTROW_LAB: &str = "frontrow-lab";
+/// This program, likewise.
+pub(crate) const FRONTROW_LAB: &str = "frontrow-lab";
+
+/// Where `make install-lab` puts what is for guests only, from where this program is.
+const LIBRARY: &str = "../lib/frontrow";
 
 /// Image that all guests of an experiment share.
 pub struct Image {
@@ -67,14 +68,14 @@ impl Image {
         archive.link("etc/mtab", "/proc/mounts");
         archive.data("etc/passwd", b"root:x:0:0:root:/:/bin/sh\n".to_vec());
         let arch = kernel.tree.arch;
-        archive.program("init", own_program(arch, FRONTROW_LAB)?);
-        archive.link("bin/frontrow-lab", "/init");
-        let mut programs = programs.to_vec();
-        if programs.contains(&FRONTROW) {
-            programs.retain(|it| *it != FRONTROW);
-            archive.program("bin/frontrow", own_program(arch, FRONTROW)?);
+        archive.program("init", own_program(arch, FRONTROW_GUEST)?);
+        let (own, others): (Vec<_>, Vec<_>) = programs
+            .iter()
+            .partition(|it| [FRONTROW, FRONTROW_LAB].contains(it));
+        for name in own {
+            archive.program(&format!("bin/{name}"), own_program(arch, name)?);
         }
-        let versions = tools::add(cache, &mut archive, arch, &programs)?;
+        let versions = tools::add(cache, &mut archive, arch, &others)?;
 
         let mut image = Image {
             archive: Vec::new(),
@@ -257,7 +258,8 @@ fn built_program(arch: Arch, name: &str) -> Result<PathBuf, Error> {
             false => part.as_os_str(),
         })
         .collect();
-    let places = [beside, cargos.with_file_name(name)];
+    let library = own.with_file_name(LIBRARY).join(format!("{name}{suffix}"));
+    let places = [beside, cargos.with_file_name(name), library];
     let is_wanted = |path: &&PathBuf| path.is_file() && (is_native || **path != own);
     let found = places.iter().find(is_wanted);
     found.cloned().ok_or_else(|| {

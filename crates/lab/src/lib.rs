@@ -6,7 +6,6 @@
 //! inputs and seeds give the same result to the byte, on any host.
 
 mod cache;
-mod console;
 
 mod cpio;
 mod debian;
@@ -15,12 +14,10 @@ mod elf;
 mod error;
 mod exec;
 mod finished;
-pub mod guest;
 mod image;
 mod kernel;
 mod messages;
 mod modules;
-mod outbox;
 mod past;
 mod powercut;
 mod qemu;

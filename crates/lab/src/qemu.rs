@@ -1,7 +1,8 @@
 //! The machine that a guest runs on.
 
 use crate::kernel::Kernel;
-use crate::{Error, outbox, tool};
+use crate::{Error, tool};
+use guest::outbox;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -3,12 +3,13 @@
 use crate::Error;
 use crate::cache::Cache;
 use crate::finished::{self, Everything};
-use crate::image::{FRONTROW, Image, TRACE_PATH};
+use crate::image::{FRONTROW, FRONTROW_LAB, Image};
 use crate::kernel::Kernel;
 use crate::past::Past;
 use crate::qemu::{self, Clock};
 use crate::session::{Owner, Session};
 use crate::sources::Sources;
+use guest::TRACE_PATH;
 use record::{
     Device, Experiment, GuestSpec, Inputs, Policy, ResultFile, Row, Scale, Task, TracePart, policy,
 };
@@ -91,6 +92,7 @@ pub fn run(
         programs.extend(policy.programs());
     }
     let trace = trace_of(request)?;
+    programs.extend(trace.is_some().then_some(FRONTROW_LAB));
     let device = device_of(request);
     let past = Past::of(cache, &device, &|done, all| watcher.ages(done, all), stop)?;
     let mut image = Image::make(

@@ -1,12 +1,12 @@
 //! A guest from start to end, on the host's side.
 
 use crate::Error;
-use crate::console;
 use crate::error::GuestFailure;
 use crate::kernel::Kernel;
 use crate::messages::Messages;
-use crate::outbox::{self, Item};
 use crate::qemu::{Clock, Console, Guest, Machine};
+use guest::console;
+use guest::outbox::{self, Item};
 use record::{GuestSpec, Row};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::cache::Cache;
-use crate::image::{FRONTROW, Image};
+use crate::image::{FRONTROW, FRONTROW_LAB, Image};
 use crate::kernel::Kernel;
 use crate::past::{Ageing, Past};
 use crate::qemu::{self, Clock, Console, Machine};
@@ -41,7 +41,7 @@ pub fn shell(
 ) -> Result<(), Error> {
     let past = Past::of(cache, &shell.device, ageing, stop)?;
     let mut programs = PROGRAMS.to_vec();
-    programs.extend([FRONTROW, "busybox"]);
+    programs.extend([FRONTROW, FRONTROW_LAB, "busybox"]);
     programs.extend(shell.programs.iter().map(String::as_str));
     let mut image = Image::make(
         cache,

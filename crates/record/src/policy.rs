@@ -11,7 +11,7 @@
 //! | `bfq-weight`, `all-means` | the kernel's own settings for a foreground |
 //! | `ahead`, `ahead+kyber` | limits for who writes far ahead, above a scheduler |
 //!
-//! Add a policy to the table of its kind, here; what a guest does for it is in `crates/lab/src/guest/active_policy.rs`
+//! Add a policy to the table of its kind, here; what a guest does for it is in `crates/guest/src/active_policy.rs`
 //! (cgroups), `crates/workload/src/loader.rs` or `upkeep.rs`.
 
 use crate::metric::DEPENDENCIES;

@@ -1,4 +1,4 @@
-//! Experiments in guests, of which it is pid 1, too.
+//! Experiments in guests.
 
 use std::process::ExitCode;
 

@@ -1,20 +1,24 @@
-//! The guest's side: pid 1 in a machine where nothing else runs.
+//! The guest's side of the lab: pid 1 in a machine where nothing else runs.
 //!
 //! It does what [`SPEC_PATH`] says, sends what it measured over the second
 //! serial port, and powers the machine off.
+//!
+//! It is a program of its own, `frontrow-guest`: how much memory it takes, and when, is part of every
+//! figure, so that figures are the same until something in the guest changes. [`console`] and [`outbox`]
+//! are for both sides.
 
 mod active_policy;
 mod command;
+pub mod console;
 mod filesystem;
 mod module;
 mod mount;
+pub mod outbox;
 mod port;
 mod recorded;
 mod snapshot;
 mod trace;
 
-use crate::console;
-use crate::image::SPEC_PATH;
 use active_policy::ActivePolicy;
 use port::Port;
 use record::{GuestSpec, Message, Row, Run, Task};
@@ -29,6 +33,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use workload::Watch;
 use workload::{Measurement, Observer, RunRequest, Surface};
+
+/// What to do: a [`GuestSpec`], as JSON.
+pub const SPEC_PATH: &str = "/spec.json";
+
+/// The trace, in the experiments that have one.
+pub const TRACE_PATH: &str = "/trace";
+
+/// The lab's program, where a command or a trace needs it.
+pub const LAB_PATH: &str = "/bin/frontrow-lab";
 
 /// Error: a sentence that is sent to the host as it is.
 type Outcome<T> = Result<T, String>;

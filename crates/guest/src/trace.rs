@@ -2,12 +2,11 @@
 //! alone, or beside all other threads, each part in a cgroup of its own if the policy has cgroups.
 
 use super::active_policy::ActivePolicy;
+use super::{LAB_PATH, TRACE_PATH};
 use super::{Outcome, drop_caches, filesystem, restart_policy, row};
-use crate::image::TRACE_PATH;
 use record::{GuestSpec, Row, Run, TracePart};
 use replay::{OnFile, Times};
 use serde::Deserialize;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use workload::Measurement;
@@ -53,8 +52,8 @@ fn replay(
     device: &Path,
     active: Option<&ActivePolicy>,
 ) -> Outcome<Report> {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("frontrow-lab").args(["replay", TRACE_PATH]);
+    let mut command = Command::new(LAB_PATH);
+    command.args(["replay", TRACE_PATH]);
     command.arg("--onto").arg(device);
     command.args(["--overwrite", "--prepare", "--pace", "mixed", "--json"]);
     for (option, value) in [
