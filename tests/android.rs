@@ -8,12 +8,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use sys::arch::{ARM64, Arch, X86_64};
 
 /// Symbols of the interface that the module may import.
 const INTERFACE: &str = include_str!("android/symbols");
 
 /// Symbols that the compiler, the CPU's architecture and Debian's configuration add on x86-64.
-const OF_THIS_MACHINE: [&str; 14] = [
+const OF_X86_64: [&str; 14] = [
     "__SCT__might_resched",
     "__SCT__preempt_schedule_notrace",
     "__cpu_online_mask",
@@ -28,6 +29,19 @@ const OF_THIS_MACHINE: [&str; 14] = [
     "pcpu_hot",
     "system_percpu_wq",
     "this_cpu_off",
+];
+
+/// The same on arm64.
+const OF_ARM64: [&str; 9] = [
+    "__cond_resched",
+    "__cpu_online_mask",
+    "__list_add_valid_or_report",
+    "__list_del_entry_valid_or_report",
+    "alt_cb_patch_nops",
+    "memset",
+    "module_layout",
+    "queued_spin_lock_slowpath",
+    "system_percpu_wq",
 ];
 
 /// What a configuration has that only gcc understands.
@@ -133,8 +147,8 @@ fn replace(directory: &Path, name: &str, change: &dyn Fn(&str) -> String) {
 }
 
 /// Builds the module for 6.12 with such headers.
-fn built(headers: &dyn Fn(&Kernel, &Path) -> Tree) -> Result<PathBuf, String> {
-    let kernel = Kernel::find(&Cache::of_user().unwrap(), "6.12", None).unwrap();
+fn built(arch: Arch, headers: &dyn Fn(&Kernel, &Path) -> Tree) -> Result<PathBuf, String> {
+    let kernel = Kernel::find(&Cache::of_user().unwrap(), "6.12", Some(arch)).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let tree = headers(&kernel, &directory.path().join("headers"));
     let out = directory.path().join("out");
@@ -142,22 +156,35 @@ fn built(headers: &dyn Fn(&Kernel, &Path) -> Tree) -> Result<PathBuf, String> {
     module::sched::build::build(&tree, source, &out).map_err(|error| error.to_string())
 }
 
-#[test]
-fn a_phones_kernel_offers_all_that_the_module_imports() {
+fn needs_only_the_interface(arch: Arch, added: &[&str]) {
     let interface = INTERFACE.lines().filter(|line| !line.starts_with('#'));
-    let offered: BTreeSet<&str> = interface.chain(OF_THIS_MACHINE).collect();
+    let offered: BTreeSet<&str> = interface.chain(added.iter().copied()).collect();
     // modpost refuses what is not offered.
-    built(&|kernel, directory| offering(kernel, directory, &|it| offered.contains(it))).unwrap();
+    built(arch, &|kernel, directory| {
+        offering(kernel, directory, &|it| offered.contains(it))
+    })
+    .unwrap();
     // That the build fails where one is missing is seen here.
     let lacking = |it: &str| offered.contains(it) && it != "folio_mapping";
-    let refusal = built(&|kernel, directory| offering(kernel, directory, &lacking)).unwrap_err();
+    let refusal = built(arch, &|kernel, directory| {
+        offering(kernel, directory, &lacking)
+    });
+    let refusal = refusal.unwrap_err();
     assert!(refusal.contains("folio_mapping"), "{refusal}");
+}
+
+#[test]
+fn a_phones_kernel_offers_all_that_the_module_imports() {
+    needs_only_the_interface(X86_64, &OF_X86_64);
+    needs_only_the_interface(ARM64, &OF_ARM64);
 }
 
 #[test]
 #[ignore = "takes clang's linker: make stress"]
 fn clang_builds_the_module_without_a_warning() {
-    built(&of_clang).unwrap();
+    for arch in [X86_64, ARM64] {
+        built(arch, &of_clang).unwrap();
+    }
 }
 
 /// Makes the package, and returns its path.

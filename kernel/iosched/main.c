@@ -476,6 +476,7 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 {
 	struct frontrow_data *fd = kvzalloc_node(sizeof(*fd), GFP_KERNEL, q->node);
 	enum frontrow_class class;
+	unsigned int nr;
 
 	if (!fd)
 		return NULL;
@@ -491,7 +492,8 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	fd->background_share_percent = DEFAULT_BACKGROUND_SHARE_PERCENT;
 	fd->background_most_percent = 100;
 	/* Default until the list "visible" is written. */
-	memset32(fd->visible_share_percent, 1, FRONTROW_NR_VISIBLE);
+	for (nr = 0; nr < FRONTROW_NR_VISIBLE; nr++)
+		fd->visible_share_percent[nr] = 1;
 	fd->slice_us = DEFAULT_SLICE_US;
 	frontrow_rerun_init(fd);
 	frontrow_budget_init(fd);
