@@ -177,7 +177,7 @@ fn a_licence_counts_when_one_of_its_choices_does() {
 const ARCHITECTURE: &str = include_str!("../../../docs/architecture.md");
 
 /// Of our own: more would be rooms for which a stranger has to guess.
-const LIBRARIES_AT_MOST: usize = 15;
+const LIBRARIES_AT_MOST: usize = 16;
 
 /// The rows of the table under `| crates |`: of each the names in its first column.
 fn layers() -> Vec<Vec<&'static str>> {
