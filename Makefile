@@ -71,7 +71,7 @@ CHANGED = $(if $(shell git status --porcelain 2>/dev/null),+)
 OBJCOPY = $(if $(IS_CROSS),$(GNU)-)objcopy
 SECTION := .frontrow.commit
 
-.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-stress setup-browser demo test lint stress slow-tests
+.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-stress setup-browser setup-phones demo test lint stress slow-tests
 build: setup $(if $(IS_CROSS),setup-cross)
 	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
 	@printf %s '$(COMMIT)$(CHANGED)' > target/commit
@@ -132,7 +132,11 @@ setup-browser: setup
 	@$(if $(BROWSER),:,$(if $(BROWSER_PACKAGE),$(MAKE) --no-print-directory setup PACKAGES=$(BROWSER_PACKAGE),\
 		echo "This system's archive has no Chromium: the reports are not opened in one."))
 
-test: build readers setup-packages setup-browser
+# Modules are built for phones as well, on whatever machine.
+setup-phones:
+	@$(MAKE) --no-print-directory setup PACKAGES='gcc-aarch64-linux-gnu'
+
+test: build readers setup-packages setup-browser setup-phones
 	$(if $(BROWSER),,FRONTROW_WITHOUT_BROWSER=1) $(CARGO) run -q --locked -p xtask -- tally \
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
