@@ -69,11 +69,12 @@ impl Image {
         archive.data("etc/passwd", b"root:x:0:0:root:/:/bin/sh\n".to_vec());
         let arch = kernel.tree.arch;
         archive.program("init", own_program(arch, FRONTROW_GUEST)?);
-        let (own, others): (Vec<_>, Vec<_>) = programs
-            .iter()
-            .partition(|it| [FRONTROW, FRONTROW_LAB].contains(it));
-        for name in own {
-            archive.program(&format!("bin/{name}"), own_program(arch, name)?);
+        let mut others = programs.to_vec();
+        for name in [FRONTROW, FRONTROW_LAB] {
+            if programs.contains(&name) {
+                others.retain(|it| *it != name);
+                archive.program(&format!("bin/{name}"), own_program(arch, name)?);
+            }
         }
         let versions = tools::add(cache, &mut archive, arch, &others)?;
 
