@@ -4,7 +4,8 @@ use super::{json, print_text};
 use crate::atomic_file;
 use crate::exit::{Exit, Failure};
 use record::metric::{self, Direction};
-use record::summary::{Cell, Figure, Summary, paired_ratio};
+use record::statistics::{Interval, Statistics};
+use record::summary::{Cell, Figure, Summary};
 use record::{ResultFile, number, title};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ struct Compared {
     unit: String,
     before: f64,
     after: f64,
-    /// Ratio of after to before: mean over common seeds, or ratio of the means.
+    /// Ratio of after to before: geometric mean over common seeds, or ratio of the means.
     ratio: Option<f64>,
     verdict: Verdict,
 }
@@ -214,11 +215,11 @@ impl Compared {
         let (before, after) = (was.over_seeds.mean, is.over_seeds.mean);
         let paired = paired_ratio(is, was);
         let ratio = match &paired {
-            Some(ratios) => Some(ratios.mean),
+            Some((ratio, _)) => Some(*ratio),
             None if before != 0.0 => Some(after / before),
             None => None,
         };
-        let interval = paired.and_then(|ratios| ratios.interval);
+        let interval = paired.and_then(|(_, interval)| interval);
         let sure = interval.is_some_and(|it| it.high < 1.0 || it.low > 1.0);
         Compared {
             workload: figure.workload.clone(),
@@ -231,6 +232,22 @@ impl Compared {
             verdict: verdict(figure.direction(), ratio, sure),
         }
     }
+}
+
+/// Geometric mean of the ratios of `after` to `before` over common seeds, and its 95 % interval: the
+/// mean of logarithms does not depend on which of the two is called "before", and one run that was
+/// slow by chance does not outweigh the others. None where a value is 0.
+fn paired_ratio(after: &Cell, before: &Cell) -> Option<(f64, Option<Interval>)> {
+    let common = after.by_seed.iter();
+    let pairs = common.filter_map(|(seed, is)| Some((is, before.by_seed.get(seed)?)));
+    let logarithms: Vec<f64> = pairs.map(|(is, was)| (is / was).ln()).collect();
+    let over_seeds = Statistics::of(&logarithms)?;
+    let interval = over_seeds.interval.map(|it| Interval {
+        low: it.low.exp(),
+        high: it.high.exp(),
+    });
+    let mean = over_seeds.mean;
+    mean.is_finite().then(|| (mean.exp(), interval))
 }
 
 fn verdict(direction: Direction, ratio: Option<f64>, sure: bool) -> Verdict {
@@ -351,7 +368,8 @@ mod tests {
         let after = result("frontrow", &[("m1", 1, 50.0), ("m1", 2, 100.0)]);
         let comparison = compare(&before, &after, false).unwrap();
         assert_eq!(comparison.figures.len(), 1);
-        assert_eq!(comparison.figures[0].ratio, Some(0.5));
+        let ratio = comparison.figures[0].ratio.unwrap();
+        assert!((ratio - 0.5).abs() < 1e-9, "{ratio}");
         assert_eq!(comparison.figures[0].verdict, Verdict::Better);
         assert_eq!(comparison.notes, ["Only measured before: m2 under writer."]);
         assert!(comparison.render().contains("×0.5"));
@@ -366,6 +384,21 @@ mod tests {
         let after = result("bfq", &[("m1", 1, 80.0), ("m1", 2, 130.0), ("m1", 3, 90.0)]);
         let comparison = compare(&before, &after, false).unwrap();
         assert_eq!(comparison.figures[0].verdict, Verdict::Unclear);
+    }
+
+    #[test]
+    fn runs_that_were_slow_by_chance_hide_no_change() {
+        let slow = result("none", &[("m1", 1, 4e3), ("m1", 2, 60e3), ("m1", 3, 20e3)]);
+        let fast = result(
+            "bfq",
+            &[("m1", 1, 300.0), ("m1", 2, 500.0), ("m1", 3, 400.0)],
+        );
+        let gain = &compare(&slow, &fast, false).unwrap().figures[0];
+        let loss = &compare(&fast, &slow, false).unwrap().figures[0];
+        assert_eq!(gain.verdict, Verdict::Better);
+        assert_eq!(loss.verdict, Verdict::Worse);
+        let product = gain.ratio.unwrap() * loss.ratio.unwrap();
+        assert!((product - 1.0).abs() < 1e-9, "{product}");
     }
 
     #[test]
