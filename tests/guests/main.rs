@@ -10,6 +10,7 @@ mod doctor;
 mod encrypted;
 mod fasttrack;
 mod fasttrack_figures;
+mod full_disk;
 mod harness;
 mod iopro;
 mod lab;

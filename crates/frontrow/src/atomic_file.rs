@@ -56,8 +56,9 @@ impl AtomicFile {
     }
 
     /// Appends to the temporary file.
-    pub fn add(&mut self, content: &[u8]) -> io::Result<()> {
-        self.file.write_all(content)
+    pub fn add(&mut self, content: &[u8]) -> Result<(), Failure> {
+        let written = self.file.write_all(content);
+        written.map_err(|error| Failure::unwritable(&self.path, &error))
     }
 
     /// Appends `content` and replaces the file.

@@ -8,6 +8,7 @@ use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked::failed;
 use crate::print::{json, plain, print_text};
+use crate::progress;
 use doctor::live::Waits;
 use doctor::watch::Watch;
 use doctor::{Error, Level, Machine, Observation, html, judge, machine, page};
@@ -82,10 +83,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let page_file = page_file.transpose()?;
     let recording = args.recording.as_deref().map(AtomicFile::create_private);
     let mut recording = recording.transpose()?;
-    if io::stderr().is_terminal() {
-        let seconds = args.seconds;
-        eprintln!("Watching for {seconds} s: do now what stutters. Ctrl-C ends it early.");
-    }
+    let watching = progress::watching(length);
     let Seen {
         seen,
         why_not,
@@ -100,6 +98,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         },
         &stop,
     )?;
+    watching.finish_and_clear();
     if let Some(recording) = recording {
         recording.write("")?;
     }
@@ -234,7 +233,7 @@ fn link(root: &Path, how: How<'_>, stop: &AtomicBool) -> Result<(Watch, Waits, C
     let (reader, writer) = io::pipe().map_err(failed)?;
     let what = What::System(Some(how.length));
     let (recorded, watch, folded) = thread::scope(|scope| {
-        let folding = scope.spawn(|| fold(Tee(reader, how.recording), how.is_coarse));
+        let folding = scope.spawn(|| fold(reader, how.recording, how.is_coarse));
         let mut watch = None;
         let recorded = capture::stream(&what, writer, stop, &mut |_| {
             // The programs are loaded by now: that is not what is to be watched.
@@ -247,8 +246,7 @@ fn link(root: &Path, how: How<'_>, stop: &AtomicBool) -> Result<(Watch, Waits, C
         (recorded, watch, folding.join())
     });
     use capture::Error as Capture;
-    let (_, closing) = match recorded {
-        Ok(ended) => ended,
+    let recorded = match recorded {
         Err(
             error @ (Capture::NoPermission
             | Capture::NoBtf
@@ -257,30 +255,58 @@ fn link(root: &Path, how: How<'_>, stop: &AtomicBool) -> Result<(Watch, Waits, C
             | Capture::UnknownField(_)
             | Capture::Load(_)),
         ) => return Err(Unlinked::Impossible(error)),
-        Err(error) => return Err(Unlinked::Failed(error.into())),
+        recorded => recorded,
     };
     let ended = |what| Unlinked::Failed(Failure::new(Exit::Internal, what));
+    // The pipe breaks once nobody links any more, so that is the cause.
     let waits = folded.map_err(|_| ended("the linker ended unexpectedly"))?;
     let waits = waits.map_err(Unlinked::Failed)?;
+    let (_, closing) = recorded.map_err(|error| Unlinked::Failed(error.into()))?;
     Ok((watch, waits, closing))
 }
 
 /// Copies what is read from the pipe to the recording file.
-struct Tee<'a>(PipeReader, Option<&'a mut AtomicFile>);
+struct Tee<'a> {
+    pipe: PipeReader,
+    recording: Option<&'a mut AtomicFile>,
+    /// Why the file could not be written.
+    failed: &'a mut Option<Failure>,
+}
 
 impl Read for Tee<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.0.read(into)?;
-        if let Some(recording) = &mut self.1 {
-            recording.add(&into[..bytes])?;
+        let bytes = self.pipe.read(into)?;
+        if let Some(recording) = &mut self.recording {
+            recording.add(&into[..bytes]).map_err(|failure| {
+                *self.failed = Some(failure);
+                io::Error::other("the recording cannot be written")
+            })?;
         }
         Ok(bytes)
     }
 }
 
-fn fold(pipe: Tee<'_>, is_coarse: bool) -> Result<Waits, Failure> {
+fn fold(
+    pipe: PipeReader,
+    recording: Option<&mut AtomicFile>,
+    is_coarse: bool,
+) -> Result<Waits, Failure> {
+    let mut failed = None;
+    let tee = Tee {
+        pipe,
+        recording,
+        failed: &mut failed,
+    };
+    let waits = add_frames(tee, is_coarse);
+    match failed {
+        Some(failure) => Err(failure),
+        None => waits,
+    }
+}
+
+fn add_frames(events: impl Read, is_coarse: bool) -> Result<Waits, Failure> {
     let path = Path::new(NAME);
-    let reader = Reader::new(BufReader::with_capacity(1 << 18, pipe), path)
+    let reader = Reader::new(BufReader::with_capacity(1 << 18, events), path)
         .map_err(|error| Failure::new(Exit::Internal, error))?;
     let header = reader.header().clone();
     let mut events = reader.events();

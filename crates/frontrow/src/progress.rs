@@ -14,6 +14,16 @@ pub fn bar(template: &str) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
+/// A line that tells how much of a measurement's `length` has passed; it is removed when dropped.
+pub fn watching(length: Duration) -> ProgressBar {
+    let all = HumanDuration(length);
+    let line = bar(&format!(
+        "Watching, {{elapsed}} of {all}: do now what stutters. Ctrl-C ends it early."
+    ));
+    line.enable_steady_tick(Duration::from_secs(1));
+    line
+}
+
 /// Estimated time for the rest of `all`: `, about 2 minutes left`. Empty for the first seconds, and
 /// until the first part is done.
 pub fn left(elapsed: Duration, done: u64, all: u64) -> String {

@@ -1,12 +1,12 @@
 //! `frontrow sched`: the I/O scheduler on this machine.
 
+use crate::atomic_file;
 use crate::exit::{Exit, Failure};
 use crate::print::print_text;
 use clap::{Args, Subcommand};
 use module::kmod::{Source, Tree, Wanted};
 use module::sched::{Boost, Counters, Error, Module, Status};
 use serde_json::json;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -373,8 +373,7 @@ fn print_abi(root: &Path, action: PrintAbi) -> Result<(), Failure> {
     let headers = wanted.headers(root);
     let header = module::sched::build::header(&btf, headers.as_deref()).map_err(failure)?;
     match action.out {
-        Some(path) => fs::write(&path, header)
-            .map_err(|error| failure(PathError::of("access", &path)(error).into())),
+        Some(path) => atomic_file::write(&path, header),
         None => say(header.trim_end()),
     }
 }

@@ -135,6 +135,7 @@ fn failed(error: Error) -> Failure {
         Error::Damaged { .. } => Exit::Usage,
         Error::TooMuch { .. } | Error::Exhausted => Exit::Refused,
         Error::NoTool(_) => Exit::Missing,
+        Error::NoSpace(_) => Exit::DiskFull,
         Error::Tool { .. } => Exit::Internal,
         Error::Io(PathError { path, source, .. }) => match source.kind() {
             io::ErrorKind::ResourceBusy => {

@@ -1,10 +1,13 @@
 //! `frontrow bench` as a user runs it: output, exit codes, nothing left behind.
 
+mod terminal;
+
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
+use terminal::Session;
 
 /// Below the build directory, which is on a disk where /tmp may not be.
 fn disk_directory() -> tempfile::TempDir {
@@ -62,7 +65,7 @@ fn how_often_it_runs_is_decided_by_the_spread() {
     let said = stderr(&output);
     let is_known = said.contains(&format!("{seeds} seeds: each mean is known"));
     assert!(
-        is_known || said.contains("Too noisy: after 10 seeds"),
+        is_known || said.contains(&format!("Too noisy: after {seeds} seeds")),
         "{said}"
     );
 }
@@ -148,5 +151,20 @@ fn what_cannot_be_done_is_said_in_one_sentence_with_its_own_code() {
         let sentence = text.lines().last().unwrap_or_default();
         assert!(sentence.contains(part), "{sentence}");
     }
+    assert_eq!(entries(directory.path()), 0);
+}
+
+/// Flash wears out, so a user at a terminal is asked before much is written.
+#[test]
+fn much_is_not_written_without_a_yes() {
+    let directory = disk_directory();
+    let path = directory.path().to_str().unwrap();
+    let mut command = bench(&[path, "--workload=m2", "--load=writer", "--scale=full"]);
+    let mut session = Session::start((24, 100), &mut command);
+    session.wait_for("GB will be written", 0);
+    session.wait_for("Go on? [y/N]", 0);
+    session.press("n\n");
+    assert_eq!(session.wait_for_end().code(), Some(7));
+    session.wait_for("nothing was written", 0);
     assert_eq!(entries(directory.path()), 0);
 }

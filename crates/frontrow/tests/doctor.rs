@@ -2,6 +2,7 @@
 
 #[allow(dead_code)]
 mod schema;
+mod terminal;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use terminal::Session;
 
 fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
@@ -60,6 +62,18 @@ fn doctor(root: &Path, arguments: &[&str]) -> Output {
 }
 
 const SHORT: [&str; 2] = ["--seconds", "2"];
+
+#[test]
+fn at_a_terminal_it_tells_how_long_it_has_watched_and_takes_that_away() {
+    let root = machine();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_frontrow"));
+    command.args(["doctor", "--sysroot"]).arg(root.path());
+    let mut session = Session::start((24, 100), command.args(["--seconds", "3"]));
+    session.wait_for("Watching, 1s of 3 seconds", 0);
+    assert!(session.wait_for_end().success());
+    let page = session.wait_for("Watched 3", 0);
+    assert!(!session.shown()[page..].contains("Watching"));
+}
 
 #[test]
 fn the_page_says_who_waits_and_how_it_was_seen() {

@@ -62,6 +62,9 @@ pub enum Error {
     /// A program of e2fsprogs is not installed; holds its name.
     #[error("{0} is missing: install e2fsprogs")]
     NoTool(&'static str),
+    /// A program found no room for its file; holds its name.
+    #[error("{0} found no space left: free some, or name a file on another disk")]
+    NoSpace(&'static str),
     /// A program ended with an error.
     #[error("{tool} failed: {said}")]
     Tool {

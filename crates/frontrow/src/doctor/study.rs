@@ -5,10 +5,10 @@ use crate::atomic_file::write_private;
 use crate::exit::{Exit, Failure};
 use crate::iopro::scope::duration;
 use crate::print::{json, plain, print_text};
+use crate::progress;
 use doctor::Machine;
 use doctor::study::{page, study};
 use std::fs;
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -41,16 +41,15 @@ pub fn run(
     let out = &options.out;
     // Better now than after a day.
     fs::create_dir_all(out).map_err(|error| Failure::unwritable(out, &error))?;
-    if io::stderr().is_terminal() {
-        eprintln!("Watching for {} s. Ctrl-C ends it early.", length.as_secs());
-    }
     let machine = Machine::look(root).map_err(super::failure)?;
     let how = How {
         length,
         is_coarse: true,
         recording: None,
     };
+    let watching = progress::watching(length);
     let seen = observe(root, machine, how, stop)?;
+    watching.finish_and_clear();
     let mut found = study(&seen.seen, length.as_nanos() as u64);
     let why_not = seen.why_not.map(|why| format!("what level 1 does: {why}"));
     found.cannot_see.extend(why_not);

@@ -10,10 +10,13 @@ use std::time::Duration;
 /// Interval between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// What the C library calls ENOSPC.
+const NO_SPACE: &str = "No space left on device";
+
 /// Runs `command`, whose program is `name`, to its end, and returns its output.
 ///
 /// # Errors
-/// [`Error::NoTool`], [`Error::Tool`], or [`Error::Interrupted`] after the program was stopped.
+/// [`Error::NoTool`], [`Error::NoSpace`], [`Error::Tool`], or [`Error::Interrupted`] after the program was stopped.
 pub(crate) fn run(
     name: &'static str,
     command: &mut Command,
@@ -55,6 +58,7 @@ pub(crate) fn run_while(
     }
     match good? {
         true => Ok(printed),
+        false if said.contains(NO_SPACE) => Err(Error::NoSpace(name)),
         false => Err(tool_failed(name, last_line(&said))),
     }
 }
