@@ -16,7 +16,11 @@
 # linked. A library's name may end in t64 there; any package counts that provides
 # it. clang has its runtime in a package of its own version.
 CLANG = $(or $(shell clang -dumpversion 2>/dev/null | cut -d. -f1),$(shell apt-cache depends clang 2>/dev/null | sed -n 's/^ *Depends: clang-//p'))
-PACKAGES = autoconf automake autopoint bison clang dbus-bin dbus-daemon e2fsprogs flex gawk gcc libc6-dev libclang-rt-$(CLANG)-dev libelf1 libssl3 make pkgconf python3-venv qemu-system-x86 sqlite3 systemd xz-utils
+BUILD_PACKAGES := autoconf automake autopoint bison clang flex gawk gcc libc6-dev make pkgconf xz-utils
+# To run the lab.
+LAB_PACKAGES := e2fsprogs libelf1 libssl3 qemu-system-x86
+TEST_PACKAGES = dbus-bin dbus-daemon libclang-rt-$(CLANG)-dev python3-venv sqlite3 systemd
+PACKAGES = $(BUILD_PACKAGES)
 # To build, not to run the lab: untried, as there was no such system to try it on.
 FEDORA_PACKAGES := autoconf automake bison cargo clang dbus-daemon e2fsprogs flex gawk gcc gettext-devel glibc-static kernel-devel make pkgconf
 ARCH_PACKAGES := base-devel clang dbus e2fsprogs linux-headers rust
@@ -71,7 +75,7 @@ CHANGED = $(if $(shell git status --porcelain 2>/dev/null),+)
 OBJCOPY = $(if $(IS_CROSS),$(GNU)-)objcopy
 SECTION := .frontrow.commit
 
-.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-stress setup-browser setup-phones demo test lint stress slow-tests
+.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-lab setup-tests setup-stress setup-browser setup-phones demo test lint stress slow-tests
 build: setup $(if $(IS_CROSS),setup-cross)
 	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
 	@printf %s '$(COMMIT)$(CHANGED)' > target/commit
@@ -114,10 +118,16 @@ ADVICE = $(or $(if $(filter fedora,$(LIKE)),sudo dnf install $(FEDORA_PACKAGES))
 setup-without-apt:
 	@$(if $(strip $(LACKS)),echo "this machine has no $(strip $(LACKS)) to build frontrow with: $(ADVICE)" >&2; exit 1,:)
 
-setup-stress:
-	@$(MAKE) --no-print-directory setup PACKAGES='$(value PACKAGES) $(STRESS_PACKAGES)'
+setup-lab:
+	@$(MAKE) --no-print-directory setup PACKAGES='$$(BUILD_PACKAGES) $$(LAB_PACKAGES)'
 
-demo: build
+setup-tests:
+	@$(MAKE) --no-print-directory setup PACKAGES='$$(BUILD_PACKAGES) $$(LAB_PACKAGES) $$(TEST_PACKAGES)'
+
+setup-stress: setup-tests
+	@$(MAKE) --no-print-directory setup PACKAGES='$$(STRESS_PACKAGES)'
+
+demo: setup-lab build
 	$(RELEASE)-lab run qasio --policy none,mq-deadline,kyber,bfq,frontrow,fastt --workload m1,m2,m3,m4 \
 		--load idle,writer --seeds 1..5 --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
@@ -136,7 +146,7 @@ setup-browser: setup
 setup-phones:
 	@$(MAKE) --no-print-directory setup PACKAGES='gcc-aarch64-linux-gnu'
 
-test: build readers setup-packages setup-browser setup-phones
+test: setup-tests build readers setup-packages setup-browser setup-phones
 	$(if $(BROWSER),,FRONTROW_WITHOUT_BROWSER=1) $(CARGO) run -q --locked -p xtask -- tally \
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \

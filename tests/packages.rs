@@ -215,7 +215,7 @@ fn debians_checker_has_nothing_to_say() {
 }
 
 /// DKMS builds the module for a kernel that is installed later, nothing is enabled, and after the
-/// purge nothing is left.
+/// purge nothing is left. The packages for other distributions do the same with their own tool.
 fn lives_and_goes(release: &str) {
     let scratch = tempfile::tempdir().unwrap();
     packages(&scratch.path().join("packages"));
@@ -234,6 +234,13 @@ fn lives_and_goes(release: &str) {
          dkms status frontrow | grep \"$kernel.*installed\"
          find /lib/modules/$kernel/updates -name 'frontrow_iosched.ko*' | grep .
          apt-get -qq -y purge frontrow frontrow-dkms frontrow-lab
+         left=$({lists} || true); echo \"$left\"; test -z \"$left\"
+         test -z \"$(dkms status frontrow)\"
+
+         apt-get -qq -y --no-install-recommends install rpm
+         rpm -i --noplugins --nodeps /packages/*.rpm
+         dkms status frontrow | grep \"$kernel.*installed\"
+         rpm -e --noplugins frontrow frontrow-dkms frontrow-lab
          left=$({lists} || true); echo \"$left\"; test -z \"$left\"
          test -z \"$(dkms status frontrow)\""
     ));

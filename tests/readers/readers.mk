@@ -10,7 +10,7 @@ GTKWAVE_PACKAGES := gtkwave libjudydebian1
 .PHONY: readers
 readers: $(READERS)/complete
 
-$(READERS)/complete: $(READERS_LIST) tests/readers/readers.mk | setup
+$(READERS)/complete: $(READERS_LIST) tests/readers/readers.mk | setup-tests
 	@echo "Getting the formats' own readers"
 	rm -rf $(READERS)
 	python3 -m venv $(READERS)/python
