@@ -59,6 +59,17 @@ fn each_wait_is_known_and_each_class_has_its_turn_on_the_newest() {
     withstands("newest", &EXACT);
 }
 
+/// What Debian's other kernels have built in is modules there, as on most machines.
+#[test]
+fn each_wait_is_known_and_each_class_has_its_turn_on_a_desktops_kernel() {
+    withstands("desktop", &EXACT);
+}
+
+#[test]
+fn iopro_names_each_wait_and_links_each_page_on_a_desktops_kernel() {
+    withstands("desktop", &TOLD);
+}
+
 #[test]
 fn iopro_names_each_wait_and_links_each_page_on_6_12() {
     withstands("6.12", &TOLD);

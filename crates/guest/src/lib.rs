@@ -40,9 +40,6 @@ pub const SPEC_PATH: &str = "/spec.json";
 /// The trace, in the experiments that have one.
 pub const TRACE_PATH: &str = "/trace";
 
-/// The lab's program, where a command or a trace needs it.
-pub const LAB_PATH: &str = "/bin/frontrow-lab";
-
 /// Error: a sentence that is sent to the host as it is.
 type Outcome<T> = Result<T, String>;
 

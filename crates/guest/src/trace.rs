@@ -2,14 +2,16 @@
 //! alone, or beside all other threads, each part in a cgroup of its own if the policy has cgroups.
 
 use super::active_policy::ActivePolicy;
-use super::{LAB_PATH, TRACE_PATH};
-use super::{Outcome, drop_caches, filesystem, restart_policy, row};
+use super::{Outcome, TRACE_PATH, drop_caches, filesystem, restart_policy, row};
 use record::{GuestSpec, Row, Run, TracePart};
 use replay::{OnFile, Times};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use workload::Measurement;
+
+/// The lab's program.
+const LAB_PATH: &str = "/bin/frontrow-lab";
 
 /// Output of `frontrow-lab replay --front … --json`.
 #[derive(Deserialize)]

@@ -49,13 +49,15 @@ const fn series(name: &'static str, release: Release, begins: &'static str) -> S
     }
 }
 
-const DEBIAN_KERNELS: [Source; 8] = [
+const DEBIAN_KERNELS: [Source; 9] = [
     newest("6.12", BOOKWORM, "linux-image-6.12-cloud-{arch}"),
     newest("6.1", BOOKWORM, "linux-image-cloud-{arch}"),
     newest("6.12-deb13", TRIXIE, "linux-image-cloud-{arch}"),
     series("7.2", BACKPORTS, "7.2."),
     series("7.3", BACKPORTS, "7.3."),
     newest("newest", BACKPORTS, "linux-image-cloud-{arch}"),
+    // Of the usual one, which is for virtual machines, more is built in: file systems as well.
+    newest("desktop", TRIXIE, "linux-image-{arch}"),
     newest("rt", BACKPORTS, "linux-image-rt-{arch}"),
     newest("16k", BACKPORTS, "linux-image-{arch}-16k"),
 ];

@@ -59,6 +59,14 @@ impl<'a> Modules<'a> {
         for needed in dependencies(&content) {
             self.add(&needed, ordered)?;
         }
+        for wished in soft_dependencies(&content) {
+            // A checksum's name stands for all that compute it; the portable one is always there.
+            let checksum = wished.strip_prefix("crypto_").unwrap_or(&wished);
+            let names = [format!("{checksum}_generic"), wished.clone()];
+            if let Some(name) = names.iter().find(|it| self.paths.contains_key(*it)) {
+                self.add(name, ordered)?;
+            }
+        }
         ordered.push((name.to_owned(), content));
         Ok(())
     }
@@ -93,16 +101,30 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
 
 /// Modules that a module depends on, as by `modinfo -F depends`; packages have no `modules.dep`.
 fn dependencies(module: &[u8]) -> Vec<String> {
-    let info = elf::section(module, ".modinfo").unwrap_or_default();
-    let depends = info
-        .split(|byte| *byte == 0)
-        .find_map(|entry| entry.strip_prefix(b"depends="))
-        .unwrap_or_default();
-    String::from_utf8_lossy(depends)
-        .split(',')
-        .filter(|name| !name.is_empty())
-        .map(|name| name.replace('-', "_"))
-        .collect()
+    let entries = information(module, "depends=");
+    let names = entries.iter().flat_map(|it| it.split(','));
+    let names = names.filter(|name| !name.is_empty());
+    names.map(|name| name.replace('-', "_")).collect()
+}
+
+/// What is to be loaded before it if it is there, as by `modinfo -F softdep`: a module asks for it by
+/// an alias, and a guest has nobody to answer.
+fn soft_dependencies(module: &[u8]) -> Vec<String> {
+    let entries = information(module, "softdep=pre: ");
+    let before = entries
+        .iter()
+        .map(|it| it.split(" post:").next().unwrap_or(it));
+    let names = before.flat_map(str::split_whitespace);
+    names.map(|name| name.replace('-', "_")).collect()
+}
+
+/// What a module says of itself after `key`, of each time that it does.
+fn information(module: &[u8], key: &str) -> Vec<String> {
+    let section = elf::section(module, ".modinfo").unwrap_or_default();
+    let entries = section.split(|byte| *byte == 0);
+    let values = entries.filter_map(|entry| entry.strip_prefix(key.as_bytes()));
+    let text = values.map(|value| String::from_utf8_lossy(value).into_owned());
+    text.collect()
 }
 
 #[cfg(test)]

@@ -7,8 +7,12 @@
 
 static __always_inline int tell_commit(journal_t *journal, transaction_t *transaction, __u8 phase)
 {
-	struct rec_journal *rec = reserve(sizeof(*rec), LOST_JOURNAL);
+	struct rec_journal *rec;
 
+	/* For all that the verifier knows, a module's tracepoint may pass nothing. */
+	if (!journal || !transaction)
+		return 0;
+	rec = reserve(sizeof(*rec), LOST_JOURNAL);
 	if (!rec)
 		return 0;
 	begin_record(&rec->rec, bpf_ktime_get_ns(), REC_COMMIT);

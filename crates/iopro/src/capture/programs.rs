@@ -6,9 +6,13 @@ use crate::event::{CallKind, LostKind};
 use libbpf_rs::{
     AsRawLibbpf, Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel,
 };
-use std::ffi::CString;
+use std::cell::LazyCell;
+use std::collections::HashSet;
+use std::ffi::{CStr, CString};
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -293,18 +297,21 @@ fn calls() -> Vec<(usize, CallKind)> {
         .collect()
 }
 
-/// Leaves out the programs whose tracepoint or function the kernel's BTF lacks. Returns a sentence
-/// for each.
+/// Leaves out the programs whose tracepoint or function is neither in the kernel's BTF nor in that
+/// of a loaded module. Returns a sentence for each.
 fn leave_out_missing(object: &mut OpenObject) -> Result<Vec<String>, Error> {
     let kernel = Btf::of_kernel()?;
+    // Where a file system is a module, so are the functions of its journal.
+    let modules = LazyCell::new(|| kernel.names_in_modules());
+    let is_known = |name: &str, kind| kernel.has(name, kind) || modules.contains(name);
     let mut missing = Vec::new();
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let name = program.name().to_string_lossy().into_owned();
         let (kind, target) = section.split_once('/').unwrap_or_default();
         let there = match kind {
-            "tp_btf" => kernel.has(&format!("btf_trace_{target}"), libbpf_sys::BTF_KIND_TYPEDEF),
-            _ => kernel.has(target, libbpf_sys::BTF_KIND_FUNC),
+            "tp_btf" => is_known(&format!("btf_trace_{target}"), libbpf_sys::BTF_KIND_TYPEDEF),
+            _ => is_known(target, libbpf_sys::BTF_KIND_FUNC),
         };
         if there {
             continue;
@@ -319,7 +326,10 @@ fn leave_out_missing(object: &mut OpenObject) -> Result<Vec<String>, Error> {
     Ok(missing)
 }
 
-/// Type information of the running kernel.
+/// Where the kernel shows its own type information and that of its modules, by their names.
+const BTF_DIRECTORY: &str = "/sys/kernel/btf";
+
+/// Type information of the running kernel, or of one of its modules beside that.
 struct Btf(*mut libbpf_sys::btf);
 
 impl Btf {
@@ -338,6 +348,39 @@ impl Btf {
         };
         // SAFETY: both pointers are valid for the call.
         unsafe { libbpf_sys::btf__find_by_name_kind(self.0, name.as_ptr(), kind) > 0 }
+    }
+
+    /// Names of all types and functions that loaded modules have beside the kernel's.
+    fn names_in_modules(&self) -> HashSet<String> {
+        let entries = fs::read_dir(BTF_DIRECTORY).into_iter().flatten();
+        let files =
+            entries.filter_map(|entry| CString::new(entry.ok()?.file_name().as_bytes()).ok());
+        let mut names = HashSet::new();
+        for module in files.filter(|name| name.as_c_str() != c"vmlinux") {
+            // SAFETY: both pointers are valid for the call.
+            let module = unsafe { libbpf_sys::btf__load_module_btf(module.as_ptr(), self.0) };
+            if !module.is_null() {
+                Btf(module).add_names(self.count(), &mut names);
+            }
+        }
+        names
+    }
+
+    /// Number of types, those of the kernel below a module's included.
+    fn count(&self) -> u32 {
+        // SAFETY: the object lives.
+        unsafe { libbpf_sys::btf__type_cnt(self.0) }
+    }
+
+    fn add_names(&self, first: u32, names: &mut HashSet<String>) {
+        for id in first..self.count() {
+            // SAFETY: the object lives and has a type of this number; a name is terminated.
+            let name = unsafe {
+                let kind = libbpf_sys::btf__type_by_id(self.0, id);
+                CStr::from_ptr(libbpf_sys::btf__name_by_offset(self.0, (*kind).name_off))
+            };
+            names.insert(name.to_string_lossy().into_owned());
+        }
     }
 }
 
