@@ -45,9 +45,9 @@ const TRY: &str = "mkfs.ext4 -q /dev/vdb
     udevadm settle
     seconds() { cut -d. -f1 /proc/uptime; }
     began=$(seconds)
-    frontrow bench /data --workload m1 --scale 0.05 --out /root/before.json
+    frontrow bench /data --workload m1 --scale 0.02 --out /root/before.json
     frontrow sched enable /data
-    frontrow bench /data --workload m1 --scale 0.05 --out /root/after.json
+    frontrow bench /data --workload m1 --scale 0.02 --out /root/after.json
     frontrow bench compare /root/before.json /root/after.json | tee /root/compared
     frontrow sched disable /data
     test $(($(seconds) - began)) -le 300
