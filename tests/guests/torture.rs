@@ -59,10 +59,20 @@ fn each_wait_is_known_and_each_class_has_its_turn_on_the_newest() {
     withstands("newest", &EXACT);
 }
 
-/// What Debian's other kernels have built in is modules there, as on most machines.
+/// What Debian's other kernels have built in is modules there, as on most machines: that is no matter
+/// to what `launch` and `powercut` try.
 #[test]
 fn each_wait_is_known_and_each_class_has_its_turn_on_a_desktops_kernel() {
-    withstands("desktop", &EXACT);
+    withstands(
+        "desktop",
+        &[
+            "dependencies",
+            "tracepoints",
+            "inheritance",
+            "order",
+            "share",
+        ],
+    );
 }
 
 #[test]
