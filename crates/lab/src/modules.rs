@@ -61,8 +61,8 @@ impl<'a> Modules<'a> {
         }
         for wished in soft_dependencies(&content) {
             // A checksum's name stands for all that compute it; the portable one is always there.
-            let checksum = wished.strip_prefix("crypto_").unwrap_or(&wished);
-            let names = [format!("{checksum}_generic"), wished.clone()];
+            let portable = format!("{}_generic", wished.trim_start_matches("crypto_"));
+            let names = [portable, wished];
             if let Some(name) = names.iter().find(|it| self.paths.contains_key(*it)) {
                 self.add(name, ordered)?;
             }
