@@ -222,17 +222,16 @@ impl Summary {
     }
 }
 
-/// Ratio of `ours` to `theirs`, paired by seed. A seed that one of them lacks, or for which
-/// `theirs` is 0, is left out.
+/// Ratios of `ours` to `theirs` for each seed that both have.
+pub fn ratios_by_seed<'a>(ours: &'a Cell, theirs: &'a Cell) -> impl Iterator<Item = f64> + 'a {
+    let seeds = ours.by_seed.iter();
+    seeds.filter_map(|(seed, value)| Some(value / theirs.by_seed.get(seed)?))
+}
+
+/// Ratio of `ours` to `theirs`, paired by seed. A seed for which `theirs` is 0 is left out.
 pub fn paired_ratio(ours: &Cell, theirs: &Cell) -> Option<Statistics> {
-    let ratios: Vec<f64> = ours
-        .by_seed
-        .iter()
-        .filter_map(|(seed, value)| Some((value, theirs.by_seed.get(seed)?)))
-        .map(|(ours, theirs)| ours / theirs)
-        .filter(|ratio| ratio.is_finite())
-        .collect();
-    Statistics::of(&ratios)
+    let ratios = ratios_by_seed(ours, theirs).filter(|ratio| ratio.is_finite());
+    Statistics::of(&ratios.collect::<Vec<_>>())
 }
 
 impl Figure {

@@ -11,6 +11,9 @@ pub(crate) struct Volume {
     place: PathBuf,
 }
 
+/// Mount options with which ext4 neither reads nor writes by itself (`fs/ext4/super.c`).
+const QUIET: &str = "noinit_itable,no_prefetch_block_bitmaps";
+
 /// Type of the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -70,8 +73,8 @@ impl Volume {
         let kind = layout.kind.name();
         let options = match (layout.kind, layout.options) {
             (Kind::Xfs, _) => String::new(),
-            (Kind::Ext4, "") => "noinit_itable".to_owned(),
-            (Kind::Ext4, more) => format!("noinit_itable,{more}"),
+            (Kind::Ext4, "") => QUIET.to_owned(),
+            (Kind::Ext4, more) => format!("{QUIET},{more}"),
         };
         let failed = |error: &dyn std::fmt::Display| {
             Failure::new(format!("it cannot mount {kind} with '{options}': {error}"))

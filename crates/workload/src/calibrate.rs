@@ -31,21 +31,6 @@ pub(crate) const fn code(order: Order, direction: Direction) -> Code {
     Code::new(Start::Sweep(Plan { order, direction }), device::footprint)
 }
 
-impl Plan {
-    fn job(self, size_kib: u64, sizes: &Sizes) -> Job {
-        let request_bytes = size_kib << 10;
-        let requests = sizes.calibration_bytes / request_bytes;
-        Job {
-            direction: self.direction,
-            order: self.order,
-            request_bytes: request_bytes as usize,
-            depth: 1,
-            requests: requests.clamp(1, sizes.calibration_requests),
-            span_bytes: sizes.direct_span_bytes,
-        }
-    }
-}
-
 /// Bytes that a run of all sizes writes at most, and the disk space that it needs.
 pub(crate) fn bytes(sizes: &Sizes) -> u64 {
     SIZES_KIB.len() as u64 * sizes.calibration_bytes
@@ -83,7 +68,8 @@ impl<'a> Sweep<'a> {
 
     fn one_size(&self, target: &Target, size_kib: u64) -> Result<Vec<Measurement>, Error> {
         let simflash = simflash::Statistics::of(target.handle());
-        let job = self.plan.job(size_kib, &self.sizes);
+        let Plan { order, direction } = self.plan;
+        let job = Job::of_size(size_kib, order, direction, &self.sizes);
         let outcome = perform(target, &job, self.seed, self.stop)?;
 
         let name = match self.plan.direction {

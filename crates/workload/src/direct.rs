@@ -6,6 +6,7 @@
 use crate::Error;
 use crate::content;
 use crate::meter::{Meter, go_on};
+use crate::sizes::Sizes;
 use io_uring::{IoUring, opcode, squeue, types};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -53,6 +54,22 @@ pub struct Job {
     pub requests: u64,
     /// Size in bytes of the target's part that requests go to, from its begin.
     pub span_bytes: u64,
+}
+
+impl Job {
+    /// Requests of `size_kib`, one at a time, as many as measure what one of this size takes.
+    pub(crate) fn of_size(size_kib: u64, order: Order, direction: Direction, sizes: &Sizes) -> Job {
+        let request_bytes = size_kib << 10;
+        let requests = sizes.calibration_bytes / request_bytes;
+        Job {
+            direction,
+            order,
+            request_bytes: request_bytes as usize,
+            depth: 1,
+            requests: requests.clamp(1, sizes.calibration_requests),
+            span_bytes: sizes.direct_span_bytes,
+        }
+    }
 }
 
 /// Result of direct I/O.

@@ -86,19 +86,6 @@ impl Plan {
             ..self
         }
     }
-
-    fn job(self, size_kib: u64, sizes: &Sizes) -> Job {
-        let request_bytes = size_kib << 10;
-        let requests = sizes.calibration_bytes / request_bytes;
-        Job {
-            direction: self.direction,
-            order: self.order,
-            request_bytes: request_bytes as usize,
-            depth: 1,
-            requests: requests.clamp(1, sizes.calibration_requests),
-            span_bytes: sizes.direct_span_bytes,
-        }
-    }
 }
 
 struct Storage {
@@ -146,7 +133,10 @@ impl Foreground for Storage {
                 Direction::Read => read,
                 Direction::Write => write,
             };
-            let job = self.plan.job(size_kib, &self.sizes);
+            let Plan {
+                order, direction, ..
+            } = self.plan;
+            let job = Job::of_size(size_kib, order, direction, &self.sizes);
             let outcome = perform_timed(&target, &job, self.seed, operation, meter)?;
             let metric = format!("{operation}_mb_s");
             let rate = Measurement::new(metric, "MB/s", outcome.rate_mb_s());

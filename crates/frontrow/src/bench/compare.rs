@@ -5,7 +5,7 @@ use crate::atomic_file;
 use crate::exit::{Exit, Failure};
 use record::metric::{self, Direction};
 use record::statistics::{Interval, Statistics};
-use record::summary::{Cell, Figure, Summary};
+use record::summary::{Cell, Figure, Summary, ratios_by_seed};
 use record::{ResultFile, number, title};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -213,7 +213,7 @@ impl Side {
 impl Compared {
     fn of(figure: &Figure, was: &Cell, is: &Cell) -> Self {
         let (before, after) = (was.over_seeds.mean, is.over_seeds.mean);
-        let paired = paired_ratio(is, was);
+        let paired = geometric_mean(is, was);
         let ratio = match &paired {
             Some((ratio, _)) => Some(*ratio),
             None if before != 0.0 => Some(after / before),
@@ -237,10 +237,8 @@ impl Compared {
 /// Geometric mean of the ratios of `after` to `before` over common seeds, and its 95 % interval: the
 /// mean of logarithms does not depend on which of the two is called "before", and one run that was
 /// slow by chance does not outweigh the others. None where a value is 0.
-fn paired_ratio(after: &Cell, before: &Cell) -> Option<(f64, Option<Interval>)> {
-    let common = after.by_seed.iter();
-    let pairs = common.filter_map(|(seed, is)| Some((is, before.by_seed.get(seed)?)));
-    let logarithms: Vec<f64> = pairs.map(|(is, was)| (is / was).ln()).collect();
+fn geometric_mean(after: &Cell, before: &Cell) -> Option<(f64, Option<Interval>)> {
+    let logarithms: Vec<f64> = ratios_by_seed(after, before).map(f64::ln).collect();
     let over_seeds = Statistics::of(&logarithms)?;
     let interval = over_seeds.interval.map(|it| Interval {
         low: it.low.exp(),

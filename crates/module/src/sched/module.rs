@@ -3,9 +3,7 @@
 use crate::sched::Error;
 use rustix::io::Errno;
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use sys::PathError;
 
 const NAME: &str = "frontrow_iosched";
@@ -58,7 +56,7 @@ fn load_file(root: &Path, path: &Path, release: &str) -> Result<(), Error> {
 }
 
 fn modprobe(root: &Path, release: &str) -> Result<(), Error> {
-    let output = run_modprobe().map_err(Error::NoModprobe)?;
+    let output = sys::programs::administrators("modprobe", &[NAME]).map_err(Error::NoModprobe)?;
     if output.status.success() {
         return Ok(());
     }
@@ -68,15 +66,6 @@ fn modprobe(root: &Path, release: &str) -> Result<(), Error> {
         Some(errno) => explain(errno, is_locked_down(root), release),
         None => Error::ModuleRefused(said.to_owned()),
     })
-}
-
-/// Users' PATH may lack the administrator's directories.
-fn run_modprobe() -> std::io::Result<Output> {
-    let run = |program: &str| Command::new(program).arg(NAME).env("LC_ALL", "C").output();
-    match run("modprobe") {
-        Err(error) if error.kind() == ErrorKind::NotFound => run("/sbin/modprobe"),
-        result => result,
-    }
 }
 
 /// modprobe passes on the kernel's error in the C library's words.

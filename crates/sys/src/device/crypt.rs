@@ -1,9 +1,8 @@
 //! dm-crypt, and where it writes what it has encrypted.
 
 use crate::device::{Device, Error};
-use std::io::{self, ErrorKind};
+use crate::programs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 /// Option of a dm-crypt table (`Documentation/admin-guide/device-mapper/dm-crypt.rst`).
 const INLINE_WRITES: &str = "no_write_workqueue";
@@ -42,10 +41,8 @@ impl Device {
         let is_here = |name: &String| Device::resolve(root, name).is_ok_and(|it| it == *self);
         let mut found = Vec::new();
         for device in Device::all(root)? {
-            if let Some(encryption) = device.encryption()?
-                && device.below()?.iter().any(is_here)
-            {
-                found.push(encryption);
+            if device.below()?.iter().any(is_here) {
+                found.extend(device.encryption()?);
             }
         }
         Ok(found)
@@ -54,18 +51,9 @@ impl Device {
 
 /// The device's table without its key; None if there is no dmsetup, or for a user that is not root.
 fn table(name: &str) -> Option<String> {
-    let output = run_dmsetup(name).ok()?;
+    let output = programs::administrators("dmsetup", &["table", name]).ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
-}
-
-/// Users' PATH may lack the administrator's directories.
-fn run_dmsetup(name: &str) -> io::Result<Output> {
-    let run = |program: &str| Command::new(program).args(["table", name]).output();
-    match run("dmsetup") {
-        Err(error) if error.kind() == ErrorKind::NotFound => run("/sbin/dmsetup"),
-        result => result,
-    }
 }
 
 fn has_write_thread(table: &str) -> bool {
