@@ -51,7 +51,7 @@ DEMO_KEPT := docs/results/kept/demo-emmc-6.12.json.xz
 FUZZ_SECONDS ?= 60
 
 # What building a kernel takes besides; its sources are unpacked, not installed.
-STRESS_PACKAGES := bc bison debootstrap dwarves flex kmod libelf-dev lintian lld llvm zlib1g-dev
+STRESS_PACKAGES := bc bison debootstrap dwarves flex kmod libelf-dev lintian lld llvm qemu-user zlib1g-dev
 STRESS_ROUNDS ?= 10
 STRESS_OPERATIONS ?= 10000000
 STRESS_FUZZ_SECONDS ?= 600
@@ -75,7 +75,7 @@ CHANGED = $(if $(shell git status --porcelain 2>/dev/null),+)
 OBJCOPY = $(if $(IS_CROSS),$(GNU)-)objcopy
 SECTION := .frontrow.commit
 
-.PHONY: build setup setup-cross arm64-program setup-with-apt setup-without-apt install-packages setup-lab setup-tests setup-stress setup-browser setup-phones demo test lint stress slow-tests
+.PHONY: build build-unoptimized setup setup-cross arm64-program arm64-guests setup-arm64-guests setup-with-apt setup-without-apt install-packages setup-lab setup-tests setup-stress setup-browser setup-phones demo test lint stress slow-tests
 build: setup $(if $(IS_CROSS),setup-cross)
 	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
 	@printf %s '$(COMMIT)$(CHANGED)' > target/commit
@@ -146,7 +146,7 @@ setup-browser: setup
 setup-phones:
 	@$(MAKE) --no-print-directory setup PACKAGES='gcc-aarch64-linux-gnu'
 
-test: setup-tests build readers setup-packages setup-browser setup-phones
+test: setup-tests build readers setup-packages setup-browser setup-phones arm64-guests
 	$(if $(BROWSER),,FRONTROW_WITHOUT_BROWSER=1) $(CARGO) run -q --locked -p xtask -- tally \
 		-- $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
@@ -161,14 +161,24 @@ lint: setup
 	$(CARGO) test -q --locked -p frontrow --test pages --test prose
 
 # What arm64 guests start, and what boots them.
-arm64-program:
-	@$(MAKE) --no-print-directory install-packages PACKAGES=qemu-system-arm
+arm64-program: setup-arm64-guests
 	@$(MAKE) --no-print-directory build ARCH=arm64
 
-stress: setup-stress setup-packages arm64-program
+# The same for the tests' guests, unoptimized as all that they run: a third of the time.
+arm64-guests: setup-arm64-guests
+	@$(MAKE) --no-print-directory build-unoptimized ARCH=arm64
+
+setup-arm64-guests:
+	@$(MAKE) --no-print-directory install-packages PACKAGES=qemu-system-arm
+
+build-unoptimized: setup $(if $(IS_CROSS),setup-cross)
+	$(CROSS_TOOLS) $(CARGO) build --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
+
+stress: setup-stress setup-packages arm64-guests
 	@echo "Building two debug kernels takes half an hour, the first time; their trials more than an hour."
 	$(CARGO) run -q --locked -p xtask -- tally \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check ROUNDS=$(STRESS_ROUNDS) \
+		-- $(MAKE) --no-print-directory -C kernel/simflash/test check-arm64 \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test mutants \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test stress OPERATIONS=$(STRESS_OPERATIONS) \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(STRESS_FUZZ_SECONDS) \

@@ -1,47 +1,67 @@
 //! Guests of the other architecture: the same experiments and trials on arm64, booted on whatever
-//! machine this is. `make stress` builds the guests' program before.
+//! machine this is. `make test` builds the guests' programs before.
 
+use crate::experiments::faults;
 use crate::harness::{Busy, CHECKOUT, program, succeeds};
 use crate::rows::Rows;
+use crate::torture::{EXACT, RACES, TOLD};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
-/// The lab with the programs of arm64 guests beside it, where it looks for them.
-fn with_guests_programs() -> PathBuf {
-    let own = Path::new(env!("CARGO_BIN_EXE_frontrow-lab"));
-    if cfg!(target_arch = "aarch64") {
-        return own.to_owned();
+const ARM64: [&str; 2] = ["--arch", "arm64"];
+
+/// `frontrow-lab` with the programs of arm64 guests beside it, where it looks for them.
+struct Lab(TempDir);
+
+impl Lab {
+    fn new() -> Lab {
+        let own = Path::new(env!("CARGO_BIN_EXE_frontrow-lab"));
+        let guests = match cfg!(target_arch = "aarch64") {
+            true => own.parent().unwrap().to_owned(),
+            false => Path::new(CHECKOUT).join("target/aarch64-unknown-linux-gnu/debug"),
+        };
+        let lab = Lab(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        fs::hard_link(own, lab.path()).unwrap();
+        for name in ["frontrow", "frontrow-guest", "frontrow-lab"] {
+            let built = guests.join(name);
+            assert!(built.is_file(), "build it first: make arm64-guests");
+            fs::hard_link(built, lab.0.path().join(format!("{name}-arm64"))).unwrap();
+        }
+        lab
     }
-    let guests = Path::new(CHECKOUT).join("target/aarch64-unknown-linux-gnu/release");
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    fs::hard_link(own, dir.path().join("frontrow-lab")).unwrap();
-    for name in ["frontrow", "frontrow-guest", "frontrow-lab"] {
-        let built = guests.join(name);
-        assert!(built.is_file(), "build it first: make ARCH=arm64");
-        fs::hard_link(built, dir.path().join(format!("{name}-arm64"))).unwrap();
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("frontrow-lab")
     }
-    dir.keep().join("frontrow-lab")
-}
 
-fn stderr_of(lab: &Path, arguments: &[&str]) -> String {
-    succeeds(program(lab, arguments).args(["--arch", "arm64"])).stderr
-}
+    /// What it said, having succeeded.
+    #[track_caller]
+    fn says(&self, arguments: &[&str]) -> String {
+        succeeds(program(&self.path(), arguments).args(ARM64)).stderr
+    }
 
-fn result(lab: &Path, out: &Path) -> Vec<u8> {
-    let out_text = out.to_str().unwrap();
-    let arguments = ["run", "smoke", "--seeds", "7", "--out", out_text];
-    stderr_of(lab, &arguments);
-    fs::read(out.join("result.json")).unwrap()
+    fn result(&self, out: &Path) -> Vec<u8> {
+        let out_text = out.to_str().unwrap();
+        self.says(&["run", "smoke", "--seeds", "7", "--out", out_text]);
+        fs::read(out.join("result.json")).unwrap()
+    }
+
+    #[track_caller]
+    fn withstands(&self, kernel: &str, trials: &[&str]) {
+        let said = self.says(&[&["torture", "--kernel", kernel], trials].concat());
+        let done = said.lines().filter(|it| it.contains("-arm64")).count();
+        assert_eq!(done, trials.len(), "a line for each trial: {said}");
+    }
 }
 
 #[test]
-#[ignore = "takes the standard library of another architecture: make stress"]
 fn the_scheduler_serves_who_waits_on_arm64_and_the_same_seed_gives_the_same_bytes() {
-    let (lab, dir) = (with_guests_programs(), tempfile::tempdir().unwrap());
-    let first = result(&lab, &dir.path().join("first"));
+    let (lab, dir) = (Lab::new(), tempfile::tempdir().unwrap());
+    let first = lab.result(&dir.path().join("first"));
     let busy = Busy::new();
-    let beside_load = result(&lab, &dir.path().join("second"));
+    let beside_load = lab.result(&dir.path().join("second"));
     drop(busy);
     assert!(first == beside_load, "the results differ");
 
@@ -57,20 +77,48 @@ fn the_scheduler_serves_who_waits_on_arm64_and_the_same_seed_gives_the_same_byte
         own < stock / 4.0,
         "{own} ms, and {stock} ms under mq-deadline"
     );
-    fs::remove_dir_all(lab.parent().unwrap()).unwrap();
 }
 
 #[test]
-#[ignore = "takes the standard library of another architecture: make stress"]
-fn each_wait_is_known_on_arm64_and_what_iopro_links_is_what_was_written() {
-    let lab = with_guests_programs();
-    let said = stderr_of(&lab, &["torture", "dependencies", "links"]);
-    assert_eq!(
-        said.lines()
-            .filter(|line| line.contains("-arm64: "))
-            .count(),
-        2,
-        "{said}"
-    );
-    fs::remove_dir_all(lab.parent().unwrap()).unwrap();
+fn each_wait_is_known_and_each_class_has_its_turn_on_arm64() {
+    Lab::new().withstands("6.12", &EXACT);
+}
+
+#[test]
+fn each_wait_is_known_and_each_class_has_its_turn_on_the_newest_arm64() {
+    Lab::new().withstands("newest", &EXACT);
+}
+
+#[test]
+fn iopro_names_each_wait_and_links_each_page_on_arm64() {
+    Lab::new().withstands("6.12", &TOLD);
+}
+
+#[test]
+fn iopro_names_each_wait_and_links_each_page_on_the_newest_arm64() {
+    Lab::new().withstands("newest", &TOLD);
+}
+
+#[test]
+fn each_wait_is_known_and_named_with_pages_of_16_kb() {
+    Lab::new().withstands("16k", &[&EXACT[..], &TOLD[..]].concat());
+}
+
+#[test]
+#[ignore = "some minutes for each kernel: make stress"]
+fn data_are_right_and_the_kernel_silent_whatever_changes_on_arm64() {
+    let lab = Lab::new();
+    for kernel in ["6.12", "newest", "16k"] {
+        lab.withstands(kernel, &RACES);
+    }
+}
+
+#[test]
+#[ignore = "eighteen guests for each kernel: make stress"]
+fn every_experiment_runs_on_arm64() {
+    let lab = Lab::new();
+    for kernel in ["6.12", "newest"] {
+        let faults = faults(&lab.path(), &[&ARM64[..], &["--kernel", kernel]].concat());
+        assert!(faults.is_empty(), "{kernel}: {}", faults.join("\n"));
+    }
 }

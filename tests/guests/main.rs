@@ -8,6 +8,7 @@ mod arm64;
 mod defrag;
 mod doctor;
 mod encrypted;
+mod experiments;
 mod fasttrack;
 mod fasttrack_figures;
 mod full_disk;

@@ -499,6 +499,9 @@ pub struct Segment {
     /// File and first page number of the run. None for direct I/O, discards, and buffers of the
     /// file system's own (journal copies of changed blocks).
     pub pages: Option<(FileId, u64)>,
+    /// Where in its first page the run begins, in bytes: file systems have blocks that are smaller
+    /// than pages.
+    pub at_bytes: u32,
 }
 
 /// A request, or its first part, that is done.

@@ -22,6 +22,8 @@ const CALL_HAS_OFFSET: u32 = 2;
 const CALL_HAS_SIZE: u32 = 4;
 const CALL_UNFINISHED: u32 = 8;
 const SEGMENT_HAS_PAGES: u32 = 1;
+const SEGMENT_AT_SHIFT: u32 = 1;
+const SECTOR_BYTES: u32 = 512;
 const NAME_CUT: u32 = 1;
 
 const BLOCKED_UNINTERRUPTIBLE: u16 = 1;
@@ -398,6 +400,7 @@ impl<'a> Fields<'a> {
             sector: request.io.sector,
             bytes,
             pages,
+            at_bytes: at_bytes(has),
         };
         Some((bio != 0).then_some(segment))
     }
@@ -414,6 +417,7 @@ impl<'a> Fields<'a> {
             sector: io.sector,
             bytes: io.bytes,
             pages: None,
+            at_bytes: 0,
         };
         let request = Request {
             request,
@@ -431,6 +435,7 @@ impl<'a> Fields<'a> {
             bytes: self.u32()?,
             dev: Dev(self.u32()?),
             pages: Some((self.file()?, self.u64()?)),
+            at_bytes: at_bytes(head.op.into()),
         };
         if u32::from(head.op) & SEGMENT_HAS_PAGES == 0 {
             segment.pages = None;
@@ -653,6 +658,11 @@ pub fn unfinished(time_ns: u64, state: &[u8]) -> Option<Vec<u8>> {
     Some(record)
 }
 
+/// Where in its first page a segment begins; a page of 64 KB has 128 sectors.
+fn at_bytes(has: u32) -> u32 {
+    (has >> SEGMENT_AT_SHIFT & 0x7f) * SECTOR_BYTES
+}
+
 #[cfg(test)]
 mod layout;
 
@@ -719,7 +729,7 @@ mod tests {
             8192 | dev << 32,
             0,
             0xbb00,
-            4096 | u64::from(SEGMENT_HAS_PAGES) << 32,
+            4096 | u64::from(SEGMENT_HAS_PAGES | 8 << SEGMENT_AT_SHIFT) << 32,
             12,
             dev | 6 << 32,
             5,
@@ -734,6 +744,7 @@ mod tests {
         };
         assert_eq!((segment.request, segment.bio), (0xff00, 0xbb00));
         assert_eq!((segment.sector, segment.bytes), (2048, 4096));
+        assert_eq!(segment.at_bytes, 4096);
         assert_eq!(
             segment.pages.map(|(file, index)| (file.inode, index)),
             Some((12, 5))

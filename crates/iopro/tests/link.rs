@@ -249,6 +249,52 @@ fn merged_and_split_bios_are_in_their_requests() {
 }
 
 #[test]
+fn a_run_that_begins_inside_of_a_page_goes_on_into_the_next() {
+    let mut stream = Stream::new();
+    stream.write(APP, file(10), 1024, PAGE, true);
+    stream.cleaned(KWORKER, file(10), 0, 2);
+    let write = io(Op::Write, 0, 0, PAGE);
+    let bio = stream.queue(KWORKER, write);
+    let request = stream.issue(write, &[(bio, Some((file(10), 0)), PAGE)]);
+    let Some(What::Segment(segment)) = stream.events.last_mut().map(|it| &mut it.what) else {
+        panic!("the last event is no segment");
+    };
+    segment.at_bytes = 1024;
+    stream.complete(request, write);
+    assert_eq!(
+        stream
+            .link()
+            .ask("SELECT kind, sum(pages) FROM links GROUP BY kind"),
+        ["write 2"]
+    );
+}
+
+/// The second request is issued when the first is done: both carry the page.
+#[test]
+fn a_page_may_be_written_in_parts_one_after_another() {
+    let mut stream = Stream::new();
+    stream.write(APP, file(10), 0, PAGE, true);
+    stream.cleaned(KWORKER, file(10), 0, 1);
+    for at_bytes in [0, 3072] {
+        let write = io(Op::Write, 0, u64::from(at_bytes) / 512, 1024);
+        let bio = stream.queue(KWORKER, write);
+        let request = stream.issue(write, &[(bio, Some((file(10), 0)), 1024)]);
+        let last = stream.events.last_mut().unwrap();
+        if let What::Segment(segment) = &mut last.what {
+            segment.at_bytes = at_bytes;
+        }
+        stream.complete(request, write);
+    }
+    let tables = stream.link();
+    assert_eq!(
+        tables.ask("SELECT request_id, kind, pages FROM links ORDER BY request_id"),
+        ["1 write 1", "2 write 0"]
+    );
+    let missing = "SELECT missing FROM unlinked WHERE kind = 'written pages without dirtier'";
+    assert_eq!(tables.ask(missing), ["0"]);
+}
+
+#[test]
 fn a_request_that_the_driver_gave_back_counts_once() {
     let mut stream = Stream::new();
     stream.write(APP, file(10), 0, PAGE, true);
@@ -272,6 +318,7 @@ fn a_request_that_the_driver_gave_back_counts_once() {
             sector: 0,
             bytes: PAGE as u32,
             pages: Some((file(10), 0)),
+            at_bytes: 0,
         }),
     );
     stream.complete(request, write);

@@ -48,8 +48,10 @@ fn calls_in(owners: &Owners) -> BTreeSet<u64> {
 }
 
 /// The page cache, and the links that the tables must have.
-#[derive(Default)]
 struct Model {
+    /// Pages that become dirty and are taken together, though a call may change only some.
+    folio_pages: u64,
+    dirty_folios: BTreeSet<u64>,
     live: BTreeMap<u64, Owners>,
     taken: BTreeMap<u64, Owners>,
     in_device: Vec<(u64, Io, BTreeSet<u64>)>,
@@ -60,6 +62,19 @@ struct Model {
 }
 
 impl Model {
+    fn new(folio_pages: u64) -> Model {
+        Model {
+            folio_pages,
+            dirty_folios: BTreeSet::new(),
+            live: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            in_device: Vec::new(),
+            calls: 0,
+            requests: 0,
+            fates: BTreeMap::new(),
+        }
+    }
+
     fn fate(&mut self, call: u64, page: u64, kind: &'static str, request: u64) {
         *self.fates.entry((call, page, kind, request)).or_default() += 1;
     }
@@ -79,8 +94,10 @@ impl Model {
         let call = Stream::call(CallKind::Pwrite64, file(10), start, length);
         let begin = stream.enter(APP, &call);
         for page in start / PAGE_BYTES..(start + length).div_ceil(PAGE_BYTES) {
-            if !self.live.contains_key(&page) {
-                stream.dirtied(APP, file(10), page, 1);
+            let folio = page / self.folio_pages;
+            if self.dirty_folios.insert(folio) {
+                let first = folio * self.folio_pages;
+                stream.dirtied(APP, file(10), first, self.folio_pages);
             }
             let owners = self.live.entry(page).or_default();
             let before = calls_in(owners);
@@ -99,18 +116,20 @@ impl Model {
     }
 
     fn clean(&mut self, stream: &mut Stream, first: u64, count: u64) {
-        for page in first..first + count {
-            let busy = self.taken.contains_key(&page)
-                || self
-                    .in_device
-                    .iter()
-                    .any(|(_, _, pages)| pages.contains(&page));
-            if busy {
+        for folio in first / self.folio_pages..(first + count).div_ceil(self.folio_pages) {
+            let first = folio * self.folio_pages;
+            let pages = first..first + self.folio_pages;
+            let mut in_device = self.in_device.iter();
+            let busy = pages.clone().any(|page| self.taken.contains_key(&page))
+                || in_device.any(|(_, _, busy)| pages.clone().any(|page| busy.contains(&page)));
+            if busy || !self.dirty_folios.remove(&folio) {
                 continue;
             }
-            if let Some(owners) = self.live.remove(&page) {
-                stream.cleaned(KWORKER, file(10), page, 1);
-                self.taken.insert(page, owners);
+            stream.cleaned(KWORKER, file(10), first, self.folio_pages);
+            for page in pages {
+                if let Some(owners) = self.live.remove(&page) {
+                    self.taken.insert(page, owners);
+                }
             }
         }
     }
@@ -144,11 +163,18 @@ impl Model {
         }
     }
 
-    /// The kernel waits for pages under writeback first, so it throws away only dirty ones.
+    /// The kernel waits for pages under writeback first, so it throws away only dirty ones. It splits
+    /// a folio in which a file ends, so that the model ends it between folios, if they are large.
     fn truncate(&mut self, stream: &mut Stream, from: u64) {
         if !self.taken.is_empty() {
             return;
         }
+        let folio_bytes = self.folio_pages * PAGE_BYTES;
+        let from = match self.folio_pages {
+            1 => from,
+            _ => from.next_multiple_of(folio_bytes),
+        };
+        self.dirty_folios.retain(|folio| folio * folio_bytes < from);
         stream.push(
             APP,
             What::Truncated(Truncated {
@@ -238,9 +264,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
-    fn every_part_in_a_version_ends_as_the_model_says(steps in prop::collection::vec(step(), 1..60)) {
+    fn every_part_in_a_version_ends_as_the_model_says(
+        steps in prop::collection::vec(step(), 1..60),
+        folio_pages in 1..=3u64,
+    ) {
         let mut stream = Stream::new();
-        let mut model = Model::default();
+        let mut model = Model::new(folio_pages);
         for step in &steps {
             model.step(&mut stream, step);
         }
@@ -267,9 +296,10 @@ proptest! {
     fn lost_events_are_no_error(
         steps in prop::collection::vec(step(), 1..60),
         lost in prop::collection::vec(prop::bool::weighted(0.1), 400),
+        folio_pages in 1..=3u64,
     ) {
         let mut stream = Stream::new();
-        let mut model = Model::default();
+        let mut model = Model::new(folio_pages);
         for step in &steps {
             model.step(&mut stream, step);
         }

@@ -52,7 +52,8 @@ pub fn sentence(result: &ResultFile) -> String {
     let each: Vec<String> = each.collect();
     format!(
         "Too noisy: after {seeds} seeds means are known only so well: {}. Something else uses the \
-         disk, or it is like that: end other programs, or give more with --seeds.",
+         disk, or it is like that. `bench compare` sees a large difference all the same; for a small \
+         one, end other programs or give more with --seeds.",
         each.join(", ")
     )
 }

@@ -382,7 +382,7 @@ static __always_inline void begin_run(struct walk *walk, __u64 mapping, __u64 in
 	walk->run_at = at;
 	walk->run_mapping = mapping;
 	walk->run_index = index;
-	walk->run_has = 0;
+	walk->run_has = at >> SECTOR_SHIFT << SEGMENT_AT_SHIFT;
 	if (!mapping)
 		return;
 	host = (unsigned long)BPF_CORE_READ((struct address_space *)mapping, host);
@@ -390,9 +390,9 @@ static __always_inline void begin_run(struct walk *walk, __u64 mapping, __u64 in
 	/* In an interrupt the thread's state is not ours to change. */
 	if (thread && thread->known_inode == host && thread->known_evictions == evictions) {
 		walk->run_file = thread->known_file;
-		walk->run_has = SEGMENT_HAS_PAGES;
+		walk->run_has |= SEGMENT_HAS_PAGES;
 	} else if (identify(host, &walk->run_file)) {
-		walk->run_has = SEGMENT_HAS_PAGES;
+		walk->run_has |= SEGMENT_HAS_PAGES;
 	}
 }
 

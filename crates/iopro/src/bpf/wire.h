@@ -224,11 +224,13 @@ struct rec_request {
 	__u32 reserved;
 };
 
+/* What a segment has; from SEGMENT_AT_SHIFT on, the sector of its first page that it begins at. */
 #define SEGMENT_HAS_PAGES 1
+#define SEGMENT_AT_SHIFT 1
 
 /*
- * The first segment comes along. bio is 0 if there is none; file and index only
- * come with SEGMENT_HAS_PAGES.
+ * The first segment comes along, has is as rec.op of rec_segment. bio is 0 if there is none; file
+ * and index only come with SEGMENT_HAS_PAGES.
  */
 struct rec_issue {
 	struct rec_request rq;
@@ -251,7 +253,7 @@ struct rec_direct {
 	__u32 queued_before_ns;
 };
 
-/* rec.op: SEGMENT_HAS_PAGES. */
+/* rec.op: SEGMENT_HAS_PAGES, and its sector of the page: a page of 64 KB has 128. */
 struct rec_segment {
 	struct rec rec;
 	__u64 request;

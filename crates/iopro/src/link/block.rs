@@ -423,10 +423,13 @@ fn run(
     let Some((file, index)) = segment.pages else {
         return Ok(None);
     };
+    let at_bytes = u64::from(segment.at_bytes);
+    let end_bytes = at_bytes + u64::from(segment.bytes);
     Ok(Some(Run {
         file: context.file(file)?,
         index,
-        pages: u64::from(segment.bytes).div_ceil(pages.page_bytes),
+        pages: end_bytes.div_ceil(pages.page_bytes),
+        whole: at_bytes == 0 && end_bytes.is_multiple_of(pages.page_bytes),
         metadata: file.is_block_device(),
         bio: bio.map_or(0, |bio| bio.queued_as),
     }))
@@ -512,8 +515,7 @@ fn count_request(context: &mut Context, active: &InFlight) {
 /// Ends the versions of the pages that a request wrote.
 fn end_pages(context: &mut Context, pages: &mut Pages, active: &InFlight) -> Result<(), Error> {
     for run in &active.runs {
-        let range = pages.bytes_of(run.index, run.pages);
-        let orphans = pages.completed(run.file, range, active.id)?;
+        let orphans = pages.completed(run, active.id)?;
         let counts = &mut context.rows.counts;
         let count = match run.metadata {
             true => &mut counts.written_metadata_without_dirtier,

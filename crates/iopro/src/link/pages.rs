@@ -206,10 +206,11 @@ impl Pages {
     ) -> Result<(), Error> {
         let mut pieces = self.regions.cut(map, file, 0..u64::MAX)?;
         pieces.retain(|piece| piece.mark.request == 0);
+        let is_taken = matches!(map, Map::Taken(_));
         let long_ago_ns = end_ns.saturating_sub(TAKEN_LONG_AGO_NS);
         let (unlinked, pending): (Vec<Piece>, Vec<Piece>) = pieces
             .into_iter()
-            .partition(|it| it.mark.taken_ns != 0 && it.mark.taken_ns < long_ago_ns);
+            .partition(|it| is_taken && it.mark.taken_ns < long_ago_ns);
         self.resolve(context, map, file, &unlinked, (End::Unlinked, end_ns))?;
         self.resolve(context, map, file, &pending, (End::Pending, end_ns))
     }

@@ -22,6 +22,8 @@ pub struct Run {
     pub index: u64,
     /// Number of pages.
     pub pages: u64,
+    /// Nothing of its first and last page is left out.
+    pub whole: bool,
     /// They are file system metadata, in the block device's cache.
     pub metadata: bool,
     /// Number of the bio as it was queued; 0 if it was not seen. Its pages are done when all its

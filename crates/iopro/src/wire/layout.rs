@@ -53,7 +53,7 @@ fn numbers<T: Copy + Debug>(
 
 /// Names of constants in `wire.h`, with the values that the decoder takes them to have.
 fn constants() -> BTreeMap<String, u64> {
-    let flags: [(&str, u64); 17] = [
+    let flags: [(&str, u64); 18] = [
         ("REC_IN_FAULT", IN_FAULT.into()),
         ("CALL_HAS_FILE", CALL_HAS_FILE.into()),
         ("CALL_HAS_OFFSET", CALL_HAS_OFFSET.into()),
@@ -64,6 +64,7 @@ fn constants() -> BTreeMap<String, u64> {
         ("FLAG_APPEND", CallFlags::APPEND.0.into()),
         ("FLAG_HALF", CallFlags::HALF.0.into()),
         ("SEGMENT_HAS_PAGES", SEGMENT_HAS_PAGES.into()),
+        ("SEGMENT_AT_SHIFT", SEGMENT_AT_SHIFT.into()),
         ("NAME_CUT", NAME_CUT.into()),
         ("BLOCKED_UNINTERRUPTIBLE", BLOCKED_UNINTERRUPTIBLE.into()),
         ("BLOCKED_IOWAIT", BLOCKED_IOWAIT.into()),
@@ -171,7 +172,7 @@ fn request(op: Op) -> Request {
     }
 }
 
-fn segment(bytes: u32, pages: Option<(FileId, u64)>) -> Segment {
+fn segment(bytes: u32, pages: Option<(FileId, u64)>, at_bytes: u32) -> Segment {
     Segment {
         request: 501,
         bio: 508,
@@ -179,6 +180,7 @@ fn segment(bytes: u32, pages: Option<(FileId, u64)>) -> Segment {
         sector: 509,
         bytes,
         pages,
+        at_bytes,
     }
 }
 
@@ -296,7 +298,7 @@ fn expected() -> BTreeMap<&'static str, What> {
         ("rec_direct", What::Issue(request(Op::Write))),
         (
             "rec_segment",
-            What::Segment(segment(510, Some((key(), 505)))),
+            What::Segment(segment(510, Some((key(), 505)), 127 * 512)),
         ),
         (
             "rec_complete",
@@ -417,8 +419,8 @@ fn each_structure_is_decoded_field_by_field() {
         assert_eq!(event.in_fault, name == "rec", "{name}");
         let second = second.map(|second| second.what);
         let first_segment = match name {
-            "rec_issue" => Some(segment(514, Some((key(), 505)))),
-            "rec_direct" => Some(segment(510, None)),
+            "rec_issue" => Some(segment(514, Some((key(), 505)), 512)),
+            "rec_direct" => Some(segment(510, None, 0)),
             _ => None,
         };
         assert_eq!(second, first_segment.map(What::Segment), "{name}");

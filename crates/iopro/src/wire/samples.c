@@ -59,12 +59,12 @@ int main(void)
 	       .bytes = 510, .dev = 0x800000, .ioprio = 513);
 	SAMPLE(rec_issue, .rq.rec = HEAD(REC_ISSUE, IO_WRITE, 3), .rq.request = 501,
 	       .rq.sector = 509, .rq.bytes = 510, .rq.dev = 0x800000, .rq.ioprio = 513,
-	       .bio = 508, .segment_bytes = 514, .has = SEGMENT_HAS_PAGES, .file = FILE_KEY,
+	       .bio = 508, .segment_bytes = 514, .has = SEGMENT_HAS_PAGES | 1 << SEGMENT_AT_SHIFT, .file = FILE_KEY,
 	       .index = 505);
 	SAMPLE(rec_direct, .rec = HEAD(REC_DIRECT, IO_WRITE, 3), .request = 501, .bio = 508,
 	       .sector = 509, .bytes = 510, .dev = 0x800000, .ioprio = 513,
 	       .queued_before_ns = 400);
-	SAMPLE(rec_segment, .rec = HEAD(REC_SEGMENT, SEGMENT_HAS_PAGES, 0), .request = 501,
+	SAMPLE(rec_segment, .rec = HEAD(REC_SEGMENT, SEGMENT_HAS_PAGES | 127 << SEGMENT_AT_SHIFT, 0), .request = 501,
 	       .bio = 508, .sector = 509, .bytes = 510, .dev = 0x800000, .file = FILE_KEY,
 	       .index = 505);
 	SAMPLE(rec_complete, .rec = HEAD(REC_COMPLETE, 10, 0), .request = 501, .sector = 509,

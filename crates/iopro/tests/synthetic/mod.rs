@@ -220,6 +220,7 @@ impl Stream {
                     sector,
                     bytes: *bytes as u32,
                     pages: *pages,
+                    at_bytes: 0,
                 }),
             );
             sector += bytes / 512;

@@ -1,6 +1,7 @@
 //! Page versions in the requests that carry them.
 
 use super::super::context::Context;
+use super::super::recent::Run;
 use super::super::regions::{Map, Mark, Piece};
 use super::{End, Pages, gaps};
 use crate::store::Error;
@@ -30,6 +31,11 @@ impl Pages {
     /// Whether the request was issued and is not complete.
     pub(super) fn is_under_way(&self, request: u64) -> bool {
         self.dirtiers.contains_key(&request)
+    }
+
+    /// Whether the piece is of a version that is still to be written or being written.
+    pub(super) fn is_open(&self, piece: &Piece) -> bool {
+        piece.mark.request == 0 || self.is_under_way(piece.mark.request)
     }
 
     /// Links the calls with a part in these pages to the request that was issued.
@@ -112,9 +118,11 @@ impl Pages {
         Ok(())
     }
 
-    /// Ends the pieces of a request that is done. Returns the number of pages without a known
+    /// Ends the pieces of a request that is done; those of a page that another request may carry the
+    /// rest of stay, until the page is taken again. Returns the number of pages without a known
     /// dirtier.
-    pub fn completed(&mut self, file: u64, range: Range<u64>, request: u64) -> Result<u64, Error> {
+    pub fn completed(&mut self, run: &Run, request: u64) -> Result<u64, Error> {
+        let (file, range) = (run.file, self.bytes_of(run.index, run.pages));
         let mut orphans = 0;
         for layer in 0..self.regions.layers() {
             let map = Map::Taken(layer);
@@ -123,6 +131,8 @@ impl Pages {
                     self.regions.insert(map, file, piece)?;
                 } else if piece.mark.call == 0 {
                     orphans += (piece.end - piece.start) / self.page_bytes;
+                } else if !run.whole && !run.metadata {
+                    self.regions.insert(map, file, piece)?;
                 }
             }
         }

@@ -233,7 +233,9 @@ impl Pages {
             let (waiting, carried): (Vec<Piece>, Vec<Piece>) =
                 taken.into_iter().partition(|piece| piece.mark.request == 0);
             for piece in carried {
-                self.regions.insert(map, file, piece)?;
+                if self.is_open(&piece) {
+                    self.regions.insert(map, file, piece)?;
+                }
             }
             self.resolve(context, map, file, &waiting, (end, at))?;
         }

@@ -49,6 +49,7 @@ impl Change<'_> {
             return Ok(());
         }
         let pages = self.pages.pages_of(&range);
+        self.leave_all_but(&pages)?;
         self.trim(&range)?;
         let covered = self.pages.regions.find_all(Map::Live, self.file, &pages)?;
         let covered = self.pages.all_whole(covered);
@@ -57,6 +58,39 @@ impl Change<'_> {
         }
         for gap in gaps(&pages, &covered) {
             self.written_and_taken(within(&gap, &range))?;
+        }
+        Ok(())
+    }
+
+    /// Gives up the pages that became dirty only because they are of one folio with those that the
+    /// call changed: they stay dirty, and no request comes for them alone.
+    fn leave_all_but(&mut self, pages: &Range<u64>) -> Result<(), Error> {
+        let changed = [Piece::new(pages, Mark::default())];
+        for folio in self.made_dirty() {
+            for others in gaps(&folio.bytes(), &changed) {
+                for map in [Map::Live(0), Map::Taken(0)] {
+                    self.leave(map, others.clone())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, map: Map, bytes: Range<u64>) -> Result<(), Error> {
+        let mut mine = self.pages.regions.find(map, self.file, bytes)?;
+        mine.retain(|piece| piece.mark.call == self.call && piece.mark.request == 0);
+        for piece in &mine {
+            self.pages.regions.cut(map, self.file, piece.bytes())?;
+            let of_nobody = Mark {
+                taken_ns: piece.mark.taken_ns,
+                ..Mark::default()
+            };
+            self.insert(map, Piece::new(&piece.bytes(), of_nobody))?;
+        }
+        let left = joined(&self.pages.all_whole(mine)).into_iter();
+        let left_bytes: u64 = left.map(|it| it.end - it.start).sum();
+        if let Some(call) = self.context.calls.get_mut(self.call) {
+            call.row.dirtied_pages -= left_bytes / self.pages.page_bytes;
         }
         Ok(())
     }
@@ -120,7 +154,8 @@ impl Change<'_> {
     /// Links bytes whose pages are no longer dirty: they were taken before the call returned.
     fn written_and_taken(&mut self, bytes: Range<u64>) -> Result<(), Error> {
         let pages = self.pages.pages_of(&bytes);
-        let taken = self.pages.regions.find_all(Map::Taken, self.file, &pages)?;
+        let mut taken = self.pages.regions.find_all(Map::Taken, self.file, &pages)?;
+        taken.retain(|piece| self.pages.is_open(piece));
         let taken = self.pages.all_whole(taken);
         let mine = taken.iter().filter(|piece| piece.mark.call == self.call);
         let mut mine: Vec<Piece> = mine.copied().collect();
@@ -141,7 +176,8 @@ impl Change<'_> {
     /// Gives the call its part in a version that was taken before it returned.
     fn join_taken(&mut self, bytes: Range<u64>) -> Result<(), Error> {
         let pages = self.pages.pages_of(&bytes);
-        let taken = self.pages.regions.find(Map::Taken(0), self.file, pages)?;
+        let mut taken = self.pages.regions.find(Map::Taken(0), self.file, pages)?;
+        taken.retain(|piece| self.pages.is_open(piece));
         match taken.iter().map(|piece| piece.mark.request).max() {
             Some(request) if request != 0 => self.join_request(bytes, request),
             _ => self.paint(Map::Taken(0), bytes),
@@ -197,7 +233,8 @@ impl Change<'_> {
     pub fn stored(&mut self, range: Range<u64>) -> Result<(), Error> {
         let pages = self.pages.pages_of(&range);
         let live = self.pages.regions.find_all(Map::Live, self.file, &pages)?;
-        let taken = self.pages.regions.find_all(Map::Taken, self.file, &pages)?;
+        let mut taken = self.pages.regions.find_all(Map::Taken, self.file, &pages)?;
+        taken.retain(|piece| self.pages.is_open(piece));
         let mut all = live.iter().chain(&taken);
         if all.any(|piece| piece.mark.call == self.call) {
             return Ok(());
