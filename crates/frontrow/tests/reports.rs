@@ -29,7 +29,7 @@ const SHOWN: [(u32, &str); 4] = [
 const PAPER: u32 = 718;
 
 /// Results that the lab has measured, cut down.
-const SAMPLES: [&str; 8] = [
+const SAMPLES: [&str; 9] = [
     "calibrate",
     "fasttrack",
     "foreground",
@@ -38,6 +38,7 @@ const SAMPLES: [&str; 8] = [
     "launch",
     "overhead",
     "qasio",
+    "storage",
 ];
 
 fn sample(name: &str) -> PathBuf {
