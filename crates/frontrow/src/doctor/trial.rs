@@ -6,6 +6,7 @@
 use super::{How, Seen, observe};
 use crate::exit::{Exit, Failure};
 use crate::print::{json, plain, print_text};
+use crate::progress;
 use doctor::judge::{Advice, Remedy};
 use doctor::trial::{Effect, Outcome, lost_per_second, order, outcome, text};
 use doctor::{Diagnosis, Machine};
@@ -125,10 +126,13 @@ fn windows(
     let length = Duration::from_secs(options.window);
     let mut lost = Vec::new();
     let order = order(usize::from(options.pairs), options.seed);
+    let began = Instant::now();
     for (place, with) in order.iter().enumerate() {
         if io::stderr().is_terminal() {
             let how = if *with { "with" } else { "without" };
-            eprintln!("Window {} of {}, {how} the change", place + 1, order.len());
+            let (window, all) = (place + 1, order.len());
+            let left = progress::left(began.elapsed(), place as u64, all as u64);
+            eprintln!("Window {window} of {all}, {how} the change{left}");
         }
         let limits = match with {
             true => apply(root, remedy)?,

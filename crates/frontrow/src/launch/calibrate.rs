@@ -4,12 +4,12 @@ use super::latency_path;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text};
+use crate::progress;
 use ::launch::Latency;
 use ::launch::calibrate::{SPAN_BYTES, calibrate};
 use ::launch::load::Error;
 use ::launch::prepare::device_name;
 use ::launch::profile::Store;
-use indicatif::ProgressBar;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -45,7 +45,7 @@ pub fn run(args: &Calibrate) -> Result<(), Failure> {
         Failure::new(Exit::Unsupported, sentence)
     })?;
     let file = filled(&args.directory).map_err(failed)?;
-    let bar = ProgressBar::new(0);
+    let bar = progress::bar("{wide_bar} {pos}/{len} batches, {eta} left");
     let mut chance = File::open("/dev/urandom").map_err(failed)?;
     let random = || {
         let mut bytes = [0; 8];
