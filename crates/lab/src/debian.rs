@@ -206,13 +206,16 @@ fn sources(release: Release) -> Result<String, Error> {
     for suite in release.main {
         lines += &format!("deb {options}{main} {suite} main\n");
     }
-    // A host that follows Debian's unstable has none.
-    let mirror_of_security = mirror(&targets, "Debian-Security");
-    if let (Some(mirror), Some(suite)) = (mirror_of_security, release.security) {
+    if let Some(suite) = release.security {
+        let mirror = mirror(&targets, "Debian-Security").unwrap_or(SECURITY);
         lines += &format!("deb {options}{mirror} {suite} main\n");
     }
     Ok(lines)
 }
+
+/// Where a host finds security updates whose apt has no place for them: one that follows unstable, or
+/// that debootstrap just made. Debian 12's kernel 6.12 is one of them.
+const SECURITY: &str = "http://deb.debian.org/debian-security";
 
 const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.gpg",

@@ -26,8 +26,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts it at a terminal of so many rows and columns; what the command says of its input and
-    /// output counts no more.
+    /// Starts it at a terminal of so many rows and columns, whatever that of the tests is; what the
+    /// command says of its input and output counts no more.
     pub fn start(size: (u16, u16), command: &mut Command) -> Session {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&terminal).unwrap();
@@ -43,6 +43,7 @@ impl Session {
         let side = || Stdio::from(program_side.try_clone().unwrap());
         let modes_before = format!("{:?}", tcgetattr(&program_side).unwrap());
         let child = command
+            .env("TERM", "xterm")
             .stdin(side())
             .stdout(side())
             .stderr(side())
