@@ -5,7 +5,9 @@
 //! has: from the mirror that the host's apt is set up with, through lists of our own.
 
 use crate::cache::Cache;
+use crate::image::hex;
 use crate::{Error, tool};
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -74,13 +76,15 @@ pub struct Apt {
 }
 
 impl Apt {
-    /// For packages of `release` for `arch`, with lists that are at most a day old.
+    /// For packages of `release` for `arch`, with lists that are at most a day old, and newer than the
+    /// last change of where the host's apt gets its own.
     pub fn of(cache: &Cache, release: Release, arch: Arch) -> Result<Apt, Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let period = now.unwrap_or_default().as_secs() / LISTS_S;
         let prefix = format!("{}-", release.suite);
         let lists = format!("apt{}", arch.suffix);
-        let place = cache.directory(&format!("{lists}/{prefix}{period}"), |dir| {
+        let from = &hex(&Sha256::digest(host_sources()))[..8];
+        let place = cache.directory(&format!("{lists}/{prefix}{period}-{from}"), |dir| {
             for name in ["lists/partial", "archives/partial"] {
                 let path = dir.join(name);
                 fs::create_dir_all(&path).map_err(Error::file(&path))?;
@@ -211,6 +215,18 @@ fn sources(release: Release) -> Result<String, Error> {
         lines += &format!("deb {options}{mirror} {suite} main\n");
     }
     Ok(lines)
+}
+
+/// What the host's apt is set up with. apt itself takes half a second to tell.
+fn host_sources() -> Vec<u8> {
+    let more = fs::read_dir("/etc/apt/sources.list.d")
+        .into_iter()
+        .flatten();
+    let mut files: Vec<_> = more.flatten().map(|it| it.path()).collect();
+    files.sort();
+    files.push("/etc/apt/sources.list".into());
+    let texts = files.iter().flat_map(fs::read);
+    texts.flatten().collect()
 }
 
 /// Where a host finds security updates whose apt has no place for them: one that follows unstable, or
