@@ -108,7 +108,7 @@ fn add_program(archive: &mut Archive, arch: Arch, program: &str, root: &Path) ->
         .ok_or_else(|| incomplete(root, program))?;
     let content = fs::read(&path).map_err(Error::file(&path))?;
     let mut libraries = BTreeMap::new();
-    index(root, &mut libraries)?;
+    index(root, root, &mut libraries)?;
     let mut missing = elf::needed(&content);
     for (_, names) in TREES_LIBRARIES.iter().filter(|(name, _)| *name == program) {
         missing.extend(names.iter().map(|&name| name.to_owned()));
@@ -187,20 +187,47 @@ fn incomplete(root: &Path, name: &str) -> Error {
     }
 }
 
-/// Shared libraries below `dir` by file name. Links are followed only by
-/// reading: an absolute one would point out of the unpacked packages.
-fn index(dir: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), Error> {
+/// Shared libraries by file name, of those below `dir` in the unpacked packages at `root`. Absolute
+/// links lead to what is in the packages: the host's own loader may be of another version.
+fn index(root: &Path, dir: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), Error> {
     for entry in fs::read_dir(dir).map_err(Error::file(dir))? {
         let entry = entry.map_err(Error::file(dir))?;
         let kind = entry.file_type().map_err(Error::file(entry.path()))?;
         if kind.is_dir() {
-            index(&entry.path(), found)?;
+            index(root, &entry.path(), found)?;
             continue;
         }
+        let path = match kind.is_symlink() {
+            true => target(root, &entry.path())?,
+            false => entry.path(),
+        };
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.contains(".so") && entry.path().is_file() {
-            found.insert(name, entry.path());
+        if name.contains(".so") && path.is_file() {
+            found.insert(name, path);
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_packages_absolute_link_leads_to_its_own_file_and_not_to_the_hosts() {
+        let root = tempfile::tempdir().unwrap();
+        for dir in ["lib", "lib64"] {
+            fs::create_dir(root.path().join(dir)).unwrap();
+        }
+        fs::write(root.path().join("lib/loader.so.2"), "the package's").unwrap();
+        let host = tempfile::NamedTempFile::with_suffix(".so.2").unwrap();
+        symlink("/lib/loader.so.2", root.path().join("lib64/loader.so.1")).unwrap();
+        symlink(host.path(), root.path().join("lib64/host.so.1")).unwrap();
+        let mut found = BTreeMap::new();
+        index(root.path(), root.path(), &mut found).unwrap();
+        let own = library(&found, root.path(), "loader.so.1").unwrap();
+        assert_eq!(own, b"the package's");
+        assert!(library(&found, root.path(), "host.so.1").is_err());
+    }
 }
