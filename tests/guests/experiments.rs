@@ -24,8 +24,8 @@ pub fn faults(lab: &Path, options: &[&str]) -> Vec<String> {
         }
         let runs = experiment["runs"].as_array().unwrap();
         let workload = text(&runs[0], "workload");
-        let of_workload = runs.iter().filter(|it| text(it, "workload") == workload);
-        let load = text(of_workload.last().unwrap(), "load");
+        let mut of_workload = runs.iter().filter(|it| text(it, "workload") == workload);
+        let load = text(of_workload.next_back().unwrap(), "load");
         let policies = experiment["policies"].as_array().unwrap();
         let policy = policies.last().unwrap().as_str().unwrap();
         let cut_down = ["run", name, "--seeds", "1", "--scale", "0.01", "--json"];
