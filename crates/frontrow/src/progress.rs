@@ -17,9 +17,19 @@ pub fn bar(template: &str) -> ProgressBar {
 /// A line that tells how much of a measurement's `length` has passed; it is removed when dropped.
 pub fn watching(length: Duration) -> ProgressBar {
     let all = HumanDuration(length);
-    let line = bar(&format!(
+    timed(&format!(
         "Watching, {{elapsed}} of {all}: do now what stutters. Ctrl-C ends it early."
-    ));
+    ))
+}
+
+/// A line that tells what goes on and since when; it is removed when dropped. For work of another
+/// program's, of which nobody knows how much is left.
+pub fn waiting_for(what: &str) -> ProgressBar {
+    timed(&format!("{what}, {{elapsed}}"))
+}
+
+fn timed(template: &str) -> ProgressBar {
+    let line = bar(template);
     line.enable_steady_tick(Duration::from_secs(1));
     line
 }

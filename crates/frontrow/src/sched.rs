@@ -3,6 +3,7 @@
 use crate::atomic_file;
 use crate::exit::{Exit, Failure};
 use crate::print::print_text;
+use crate::progress;
 use clap::{Args, Subcommand};
 use module::kmod::{Source, Tree, Wanted};
 use module::sched::{Boost, Counters, Error, Module, Status};
@@ -356,7 +357,9 @@ fn build(root: &Path, action: Build) -> Result<(), Failure> {
         Some(directory) => Source::read(directory).map_err(|error| failure(error.into()))?,
         None => module::sched::build::source(),
     };
+    let building = progress::waiting_for("Building the module");
     let module = module::sched::build::build(&tree, source, &action.out).map_err(failure)?;
+    building.finish_and_clear();
     if action.json {
         return say(&json!({ "kernel": tree.release, "module": module }).to_string());
     }
