@@ -133,6 +133,9 @@ demo: setup-lab build
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
 	@printf 'Beside the figures in README: '; $(RELEASE)-lab show $(DEMO) --against $(DEMO_KEPT)
 
+# Tests make file systems, with programs that a user's PATH lacks.
+test stress: export PATH := $(PATH):/usr/sbin:/sbin
+
 # Tests open the reports in a browser without a screen: 100 MB, from Debian's archive. In Ubuntu's
 # there is none, and then they are not opened unless one is in the PATH.
 BROWSERS := chromium-headless-shell chromium chromium-browser google-chrome

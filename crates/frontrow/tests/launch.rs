@@ -22,7 +22,10 @@ fn launch(home: &TempDir, arguments: &[&str]) -> Command {
     command
 }
 
+/// What the tests put there is no other user's to change, whatever the umask: Debian 13's lets the
+/// user's group write.
 fn home() -> TempDir {
+    rustix::process::umask(rustix::fs::Mode::from(0o022));
     tempfile::tempdir().unwrap()
 }
 
