@@ -13,8 +13,15 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or("idle")
 }
 
-/// What went wrong in which experiment, run by this `frontrow-lab` with these options.
-pub fn faults(lab: &Path, options: &[&str]) -> Vec<String> {
+/// Each runs by this `frontrow-lab` with these options.
+#[track_caller]
+pub fn each_runs(lab: &Path, options: &[&str]) {
+    let faults = faults(lab, options);
+    assert!(faults.is_empty(), "{options:?}: {}", faults.join("\n"));
+}
+
+/// What went wrong in which experiment.
+fn faults(lab: &Path, options: &[&str]) -> Vec<String> {
     let experiments = succeeds(&mut program(lab, &["list", "--json"])).json();
     let mut faults = Vec::new();
     for experiment in experiments.as_array().unwrap() {
@@ -49,8 +56,7 @@ pub fn faults(lab: &Path, options: &[&str]) -> Vec<String> {
 
 fn runs_on(kernel: &str) {
     let lab = Path::new(env!("CARGO_BIN_EXE_frontrow-lab"));
-    let faults = faults(lab, &["--kernel", kernel]);
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    each_runs(lab, &["--kernel", kernel]);
 }
 
 #[test]

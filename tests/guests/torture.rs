@@ -63,7 +63,8 @@ fn each_wait_is_known_and_each_class_has_its_turn_on_the_newest() {
 /// to `powercut`.
 #[test]
 fn each_wait_is_known_and_each_class_has_its_turn_on_a_desktops_kernel() {
-    withstands("desktop", &EXACT[..EXACT.len() - 1]);
+    let trials = EXACT.into_iter().filter(|it| *it != "powercut");
+    withstands("desktop", &trials.collect::<Vec<_>>());
 }
 
 #[test]

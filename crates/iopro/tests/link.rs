@@ -248,6 +248,14 @@ fn merged_and_split_bios_are_in_their_requests() {
     );
 }
 
+/// Where in its first page the segment begins that was told last.
+fn begins_at(stream: &mut Stream, at_bytes: u32) {
+    let Some(What::Segment(segment)) = stream.events.last_mut().map(|it| &mut it.what) else {
+        panic!("the last event is no segment");
+    };
+    segment.at_bytes = at_bytes;
+}
+
 #[test]
 fn a_run_that_begins_inside_of_a_page_goes_on_into_the_next() {
     let mut stream = Stream::new();
@@ -256,10 +264,7 @@ fn a_run_that_begins_inside_of_a_page_goes_on_into_the_next() {
     let write = io(Op::Write, 0, 0, PAGE);
     let bio = stream.queue(KWORKER, write);
     let request = stream.issue(write, &[(bio, Some((file(10), 0)), PAGE)]);
-    let Some(What::Segment(segment)) = stream.events.last_mut().map(|it| &mut it.what) else {
-        panic!("the last event is no segment");
-    };
-    segment.at_bytes = 1024;
+    begins_at(&mut stream, 1024);
     stream.complete(request, write);
     assert_eq!(
         stream
@@ -279,10 +284,7 @@ fn a_page_may_be_written_in_parts_one_after_another() {
         let write = io(Op::Write, 0, u64::from(at_bytes) / 512, 1024);
         let bio = stream.queue(KWORKER, write);
         let request = stream.issue(write, &[(bio, Some((file(10), 0)), 1024)]);
-        let last = stream.events.last_mut().unwrap();
-        if let What::Segment(segment) = &mut last.what {
-            segment.at_bytes = at_bytes;
-        }
+        begins_at(&mut stream, at_bytes);
         stream.complete(request, write);
     }
     let tables = stream.link();
