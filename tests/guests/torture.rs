@@ -17,7 +17,7 @@ pub const EXACT: [&str; 7] = [
 ];
 
 /// The same, about what iopro tells.
-pub const TOLD: [&str; 2] = ["waits", "links"];
+pub const TOLD: [&str; 3] = ["waits", "links", "untyped"];
 
 /// Trials for races: two CPUs, and time as the host's.
 ///

@@ -352,7 +352,9 @@ fn in_words(device: &Device, state: &Status, period: &str) -> String {
 }
 
 fn build(root: &Path, action: Build) -> Result<(), Failure> {
-    let tree = Tree::find(root, &action.kernel.into()).map_err(|error| failure(error.into()))?;
+    let wanted = Wanted::from(action.kernel);
+    let tree = Tree::find(root, &wanted).map_err(|error| failure(error.into()))?;
+    module::sched::build::check(root, &wanted).map_err(failure)?;
     let source = match &action.source {
         Some(directory) => Source::read(directory).map_err(|error| failure(error.into()))?,
         None => module::sched::build::source(),

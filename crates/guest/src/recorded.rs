@@ -39,6 +39,7 @@ pub fn start() -> Outcome<Background> {
     let recording = Background::start(iopro::capture::Request {
         output: RECORDING.into(),
         what: iopro::capture::What::System(None),
+        btf: None,
     });
     recording.map_err(|error| error.to_string())
 }

@@ -34,12 +34,15 @@ pub enum Error {
     },
     /// The kernel has no BTF type information.
     #[error(
-        "this kernel has no BTF type information (/sys/kernel/btf/vmlinux): boot one built with CONFIG_DEBUG_INFO_BTF, or record in a guest with `frontrow-lab exec`"
+        "this kernel has no BTF type information (/sys/kernel/btf/vmlinux): give that of this very kernel with `frontrow iopro record --btf FILE`, boot one built with CONFIG_DEBUG_INFO_BTF, or record in a guest with `frontrow-lab exec`"
     )]
     NoBtf,
+    /// The kernel lets no functions be traced. Recording then does without them.
+    #[error("this kernel has no way to trace its functions (fentry)")]
+    FunctionsNotTraced,
     /// The kernel lacks a program's place without which nothing can be linked.
     #[error(
-        "this kernel has no {0}, which recording needs: boot 6.1 or newer, on arm64 6.4, or record in a guest with `frontrow-lab exec`"
+        "this kernel has no {0}, which recording needs: boot 6.1 or newer, or record in a guest with `frontrow-lab exec`"
     )]
     KernelLacks(String),
     /// A field of a kernel structure has an unknown place or type.

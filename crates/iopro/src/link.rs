@@ -86,7 +86,7 @@ impl Linker {
     ) -> Result<Linker, Error> {
         Ok(Linker {
             context: Context::new(header, foreground, store)?,
-            pages: Pages::new(header.page_bytes),
+            pages: Pages::new(header.page_bytes, header.tells_taken),
             block: Block::default(),
             journal: Journal::default(),
             waits: Waits::new(header),

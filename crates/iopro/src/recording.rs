@@ -84,6 +84,15 @@ pub struct Header {
     pub mounts: Vec<Mount>,
     /// What this kernel cannot record, in one sentence each.
     pub missing: Vec<String>,
+    /// Whether it is told when pages are taken for writeback. Else they are in the request that
+    /// carries them.
+    #[serde(default = "yes")]
+    pub tells_taken: bool,
+}
+
+/// In recordings from before it was noted.
+fn yes() -> bool {
+    true
 }
 
 /// Tasks whose waiting is of interest.

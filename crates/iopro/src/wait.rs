@@ -73,7 +73,7 @@ impl Class {
 
 /// Kernel functions that give the class of a wait whose reason no program could tell, from the
 /// innermost out. The first entry that is in the stack decides.
-const BY_FUNCTION: [(&str, Class); 20] = [
+const BY_FUNCTION: [(&str, Class); 21] = [
     ("reclaim_throttle", Class::Reclaim),
     ("shrink_lruvec", Class::Reclaim),
     ("try_to_free_pages", Class::Reclaim),
@@ -88,6 +88,8 @@ const BY_FUNCTION: [(&str, Class); 20] = [
     ("do_get_write_access", Class::Meta),
     ("wb_wait_for_completion", Class::Sync),
     ("folio_wait_stable", Class::Data),
+    // The same, inlined.
+    ("__filemap_get_folio", Class::Data),
     ("folio_wait_writeback", Class::Sync),
     ("submit_bio_wait", Class::Service),
     ("filemap_get_pages", Class::Service),

@@ -15,9 +15,11 @@ mod block;
 mod ctype;
 mod exports;
 mod image;
+mod running;
 
 pub use exports::Exports;
 pub use image::btf_section;
+pub use running::check_running;
 
 /// Why no header can be made for this kernel.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +32,21 @@ pub enum Error {
     /// The BTF is damaged or of a newer format.
     #[error("the kernel's BTF cannot be read ({0}): check that the file is complete")]
     Damaged(String),
+    /// It is not of the running kernel.
+    #[error(
+        "this type information is of another kernel: the running one lacks {lacking} of its functions, such as {example}. Give that of this very build (`uname -r -v`)"
+    )]
+    OtherKernel {
+        /// Number of functions that are not in the running kernel.
+        lacking: usize,
+        /// One of them.
+        example: String,
+    },
+    /// The running kernel's functions are not known.
+    #[error(
+        "this kernel does not list its functions in /proc/kallsyms, so it cannot be checked that the type information is its own: boot one built with CONFIG_KALLSYMS"
+    )]
+    NoSymbols,
     /// A declaration that the scheduler needs does not exist in this kernel.
     #[error("this kernel has no {0}, which the scheduler needs: it is not supported")]
     Missing(String),

@@ -1,6 +1,7 @@
 //! The header for kernels of each known shape, and the refusal of unknown ones.
 
 mod kernel;
+mod running;
 
 use kernel::Kernel;
 use module::abi::Exports;

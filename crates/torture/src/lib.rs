@@ -100,7 +100,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest runs them.
-pub const TRIALS: [Trial; 26] = [
+pub const TRIALS: [Trial; 27] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -163,6 +163,13 @@ pub const TRIALS: [Trial; 26] = [
         clock: Clock::Instructions,
         modules: &[],
         run: links::run,
+    },
+    Trial {
+        name: "untyped",
+        title: "on a kernel without types and without traced functions, iopro links writes and reads, and knows most waits",
+        clock: Clock::Instructions,
+        modules: &[],
+        run: links::run_untyped,
     },
     Trial {
         name: "powercut",

@@ -49,6 +49,15 @@ const LEAST_CLASSIFIED: f64 = 0.98;
 const MOST_OTHER: f64 = 0.02;
 
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
+    record(bed, Recording::start)
+}
+
+/// The same by tracepoints alone, with types from a file.
+pub(crate) fn run_untyped(bed: &TestBed) -> Outcome<()> {
+    record(bed, Recording::start_without_types)
+}
+
+fn record(bed: &TestBed, start: fn() -> Outcome<Recording>) -> Outcome<()> {
     let volume = Volume::with(
         bed,
         Layout {
@@ -56,7 +65,7 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
             ..Layout::DEFAULT
         },
     )?;
-    let recording = Recording::start()?;
+    let recording = start()?;
     let blocked_ns = mix(bed, volume.path());
     rustix::fs::sync();
     let recorded = recording.finish()?;

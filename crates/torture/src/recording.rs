@@ -39,6 +39,17 @@ pub(crate) struct Recorded {
 impl Recording {
     /// Starts a recording; everything from here on is in it.
     pub(crate) fn start() -> Outcome<Recording> {
+        Recording::start_with(None)
+    }
+
+    /// The same on a kernel that shows no types and lets no functions be traced.
+    pub(crate) fn start_without_types() -> Outcome<Recording> {
+        let path = Path::new("/sys/kernel/btf/vmlinux");
+        let btf = fs::read(path).map_err(Failure::io("read", path))?;
+        Recording::start_with(Some(btf))
+    }
+
+    fn start_with(btf: Option<Vec<u8>>) -> Outcome<Recording> {
         let mut usual_slice_ns = None;
         if Path::new(SLICE).exists() {
             usual_slice_ns = Some(read(SLICE)?);
@@ -47,6 +58,7 @@ impl Recording {
         let request = Request {
             output: PathBuf::from(PATH),
             what: What::System(None),
+            btf,
         };
         Ok(Recording {
             running: Background::start(request).map_err(failed)?,

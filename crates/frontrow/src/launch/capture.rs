@@ -65,6 +65,7 @@ fn by_iopro(request: &Request) -> Result<Touched, capture::Error> {
     let running = Background::start(capture::Request {
         output: recording.path().to_owned(),
         what: Whose::System(None),
+        btf: None,
     })?;
     let app = run(request);
     running.finish()?;

@@ -64,7 +64,7 @@ static __always_inline void begin_io(struct rec *rec, __u8 kind, __u32 opf)
 
 static __always_inline __u32 disk_of(struct gendisk *disk)
 {
-	return disk ? MKDEV(disk->major, disk->first_minor) : 0;
+	return disk ? MKDEV(GET(disk, major), GET(disk, first_minor)) : 0;
 }
 
 #define STACK_BYTES (1 << 15)	/* at most */
@@ -72,10 +72,11 @@ static __always_inline __u32 disk_of(struct gendisk *disk)
 /* What submit_bio_wait() waits for is on its stack. */
 static __always_inline void note_own(struct thread *thread, struct bio *bio)
 {
-	__u64 done = (unsigned long)bio->bi_private;
+	__u64 done = (unsigned long)GET(bio, bi_private);
+	__u64 stack = (unsigned long)GET(CURRENT(), stack);
 
-	thread->own_done = done - (unsigned long)CURRENT()->stack < STACK_BYTES ? done : 0;
-	thread->own_opf = bio->bi_opf;
+	thread->own_done = done - stack < STACK_BYTES ? done : 0;
+	thread->own_opf = GET(bio, bi_opf);
 }
 
 /*
@@ -112,11 +113,11 @@ static __always_inline void tell_queued(struct cpu *cpu)
 
 static __always_inline void fill_bio(struct rec_bio *rec, struct bio *bio, __u8 kind)
 {
-	begin_io(&rec->rec, kind, bio->bi_opf);
+	begin_io(&rec->rec, kind, GET(bio, bi_opf));
 	rec->bio = (unsigned long)bio;
-	rec->sector = bio->bi_iter.bi_sector;
-	rec->bytes = bio->bi_iter.bi_size;
-	rec->dev = disk_of(bio->bi_bdev->bd_disk);
+	rec->sector = GET(bio, bi_iter.bi_sector);
+	rec->bytes = GET(bio, bi_iter.bi_size);
+	rec->dev = disk_of(GET(bio, bi_bdev, bd_disk));
 }
 
 static __always_inline bool hold_queued(struct cpu *cpu, struct thread *thread, struct bio *bio)
@@ -132,7 +133,7 @@ static __always_inline bool hold_queued(struct cpu *cpu, struct thread *thread, 
 	return true;
 }
 
-SEC("tp_btf/block_bio_queue")
+TRACEPOINT(block_bio_queue)
 int PROGRAM(bio_queued, struct bio *bio)
 {
 	struct thread *thread = this_thread();
@@ -188,19 +189,19 @@ static __always_inline int merged(struct bio *bio, __u8 kind)
 	return 0;
 }
 
-SEC("tp_btf/block_bio_backmerge")
+TRACEPOINT(block_bio_backmerge)
 int PROGRAM(bio_back_merged, struct bio *bio)
 {
 	return merged(bio, REC_BACK_MERGE);
 }
 
-SEC("tp_btf/block_bio_frontmerge")
+TRACEPOINT(block_bio_frontmerge)
 int PROGRAM(bio_front_merged, struct bio *bio)
 {
 	return merged(bio, REC_FRONT_MERGE);
 }
 
-SEC("tp_btf/block_split")
+TRACEPOINT(block_split)
 int PROGRAM(bio_split, struct bio *bio, unsigned int rest_sector)
 {
 	struct cpu *cpu = this_cpu();
@@ -212,15 +213,15 @@ int PROGRAM(bio_split, struct bio *bio, unsigned int rest_sector)
 	if (!rec)
 		return 0;
 	fill_bio(&rec->front, bio, REC_SPLIT);
-	rec->parent = (unsigned long)bio->bi_private;
+	rec->parent = (unsigned long)GET(bio, bi_private);
 	/* The tracepoint's own argument has lost its upper half. */
-	rec->rest_sector = bio->bi_iter.bi_sector + (bio->bi_iter.bi_size >> SECTOR_SHIFT);
+	rec->rest_sector = rec->front.sector + (rec->front.bytes >> SECTOR_SHIFT);
 	SUBMIT(rec);
 	return 0;
 }
 
 /* A plug with one request in it held nothing back that matters. */
-SEC("tp_btf/block_unplug")
+TRACEPOINT(block_unplug)
 int PROGRAM(queue_unplugged, struct request_queue *q, unsigned int depth, bool explicit)
 {
 	struct rec_plug *rec;
@@ -232,7 +233,7 @@ int PROGRAM(queue_unplugged, struct request_queue *q, unsigned int depth, bool e
 		return 0;
 	begin_record(&rec->rec, bpf_ktime_get_ns(), REC_UNPLUG);
 	rec->rec.op = explicit;
-	rec->dev = disk_of(q->disk);
+	rec->dev = disk_of(GET(q, disk));
 	rec->requests = depth;
 	SUBMIT(rec);
 	return 0;
@@ -240,14 +241,14 @@ int PROGRAM(queue_unplugged, struct request_queue *q, unsigned int depth, bool e
 
 static __always_inline void fill_request(struct rec_request *rec, struct request *rq, __u8 kind)
 {
-	struct bio *bio = rq->bio;
+	struct bio *bio = GET(rq, bio);
 
-	begin_io(&rec->rec, kind, rq->cmd_flags);
+	begin_io(&rec->rec, kind, GET(rq, cmd_flags));
 	rec->request = (unsigned long)rq;
-	rec->sector = rq->__sector;
-	rec->bytes = rq->__data_len;
-	rec->dev = disk_of(rq->q->disk);
-	rec->ioprio = bio ? bio->bi_ioprio : 0;
+	rec->sector = GET(rq, __sector);
+	rec->bytes = GET(rq, __data_len);
+	rec->dev = disk_of(GET(rq, q, disk));
+	rec->ioprio = bio ? GET(bio, bi_ioprio) : 0;
 	rec->reserved = 0;
 }
 
@@ -262,20 +263,20 @@ static __always_inline int request_event(struct request *rq, __u8 kind)
 	return 0;
 }
 
-SEC("tp_btf/block_rq_insert")
+TRACEPOINT(block_rq_insert)
 int PROGRAM(request_inserted, struct request *rq)
 {
-	submitted(rq->bio);
+	submitted(GET(rq, bio));
 	return request_event(rq, REC_INSERT);
 }
 
-SEC("tp_btf/block_rq_merge")
+TRACEPOINT(block_rq_merge)
 int PROGRAM(request_merged, struct request *rq)
 {
 	return request_event(rq, REC_RQ_MERGE);
 }
 
-SEC("tp_btf/block_rq_requeue")
+TRACEPOINT(block_rq_requeue)
 int PROGRAM(request_requeued, struct request *rq)
 {
 	return request_event(rq, REC_REQUEUE);
@@ -421,15 +422,15 @@ static __always_inline void set_first_bio(struct walk *walk, struct bio *bio)
 		return;
 	}
 	walk->bio = bio;
-	walk->next = bio->bi_next;
-	walk->vecs = bio->bi_io_vec;
-	walk->vec = bio->bi_iter.bi_idx;
+	walk->next = GET(bio, bi_next);
+	walk->vecs = GET(bio, bi_io_vec);
+	walk->vec = GET(bio, bi_iter.bi_idx);
 	if (bpf_core_field_exists(struct bvec_iter, bi_bvec_done))
-		walk->done = bio->bi_iter.bi_bvec_done;
+		walk->done = GET(bio, bi_iter.bi_bvec_done);
 	else
-		walk->done = ((struct bio___offset *)bio)->bi_iter.bi_offset;
-	walk->left = bio->bi_iter.bi_size;
-	walk->sector = bio->bi_iter.bi_sector;
+		walk->done = GET((struct bio___offset *)bio, bi_iter.bi_offset);
+	walk->left = GET(bio, bi_iter.bi_size);
+	walk->sector = GET(bio, bi_iter.bi_sector);
 }
 
 static __always_inline void advance(struct walk *walk, __u32 bytes)
@@ -568,9 +569,10 @@ static __always_inline bool is_plain(struct bio *bio)
 				1ul << bpf_core_enum_value(enum pageflags, PG_locked);
 	struct page *page;
 
-	if (!bio || bio->bi_next || bio->bi_iter.bi_idx || (bio->bi_opf & REQ_OP_MASK) > REQ_OP_WRITE)
+	if (!bio || GET(bio, bi_next) || GET(bio, bi_iter.bi_idx) ||
+	    (GET(bio, bi_opf) & REQ_OP_MASK) > REQ_OP_WRITE)
 		return false;
-	page = bio->bi_io_vec->bv_page;
+	page = GET(bio, bi_io_vec, bv_page);
 	return (folio_flags((struct folio *)page) & (anonymous | transit)) == anonymous;
 }
 
@@ -582,7 +584,7 @@ static __always_inline int issue_plain(struct request *rq, struct bio *bio)
 		return 0;
 	fill_request(&rec->rq, rq, REC_ISSUE);
 	rec->bio = (unsigned long)bio;
-	rec->segment_bytes = bio->bi_iter.bi_size;
+	rec->segment_bytes = GET(bio, bi_iter.bi_size);
 	rec->has = 0;
 	submit(rec, __builtin_offsetof(struct rec_issue, file));
 	return 0;
@@ -594,9 +596,9 @@ static __always_inline bool is_held(const struct cpu *cpu, struct request *rq, s
 	const struct rec_bio *queued = &cpu->queued;
 
 	return queued->rec.time_ns && queued->bio == (unsigned long)bio &&
-	       queued->rec.thread == this_tid() && queued->sector == rq->__sector &&
-	       queued->bytes == rq->__data_len && queued->rec.op == io_op(rq->cmd_flags) &&
-	       queued->rec.flags == io_flags(rq->cmd_flags);
+	       queued->rec.thread == this_tid() && queued->sector == GET(rq, __sector) &&
+	       queued->bytes == GET(rq, __data_len) && queued->rec.op == io_op(GET(rq, cmd_flags)) &&
+	       queued->rec.flags == io_flags(GET(rq, cmd_flags));
 }
 
 static __always_inline bool issue_held(struct cpu *cpu, struct request *rq, struct bio *bio)
@@ -621,7 +623,7 @@ static __always_inline bool issue_held(struct cpu *cpu, struct request *rq, stru
 		rec->sector = queued->sector;
 		rec->bytes = queued->bytes;
 		rec->dev = queued->dev;
-		rec->ioprio = bio->bi_ioprio;
+		rec->ioprio = GET(bio, bi_ioprio);
 		rec->queued_before_ns = now - queued->rec.time_ns;
 		SUBMIT(rec);
 	} else {
@@ -656,7 +658,7 @@ static __always_inline int issue_with_pages(struct request *rq)
 	fill_request(&walk.rq, rq, REC_ISSUE);
 	walk.data = walk.rq.rec.op == IO_READ || walk.rq.rec.op == IO_WRITE;
 	walk.write = walk.rq.rec.op == IO_WRITE;
-	set_first_bio(&walk, rq->bio);
+	set_first_bio(&walk, GET(rq, bio));
 	bpf_loop(MAX_STEPS, walk_step, &walk, 0);
 	end_run(&walk);
 	if (!walk.told)
@@ -666,10 +668,10 @@ static __always_inline int issue_with_pages(struct request *rq)
 	return 0;
 }
 
-SEC("tp_btf/block_rq_issue")
+TRACEPOINT(block_rq_issue)
 int PROGRAM(request_issued, struct request *rq)
 {
-	struct bio *bio = rq->bio;
+	struct bio *bio = GET(rq, bio);
 
 	if (is_plain(bio) && was_held(rq, bio))
 		return 0;
@@ -677,19 +679,21 @@ int PROGRAM(request_issued, struct request *rq)
 	return is_plain(bio) ? issue_plain(rq, bio) : issue_with_pages(rq);
 }
 
-SEC("tp_btf/block_rq_complete")
+TRACEPOINT(block_rq_complete)
 int PROGRAM(request_completed, struct request *rq, __u8 error, unsigned int bytes)
 {
 	struct rec_complete *rec = reserve(sizeof(*rec), LOST_BLOCK);
+	__u32 left;
 
 	if (!rec)
 		return 0;
 	begin_record(&rec->rec, bpf_ktime_get_ns(), REC_COMPLETE);
 	rec->rec.op = error;
 	rec->request = (unsigned long)rq;
-	rec->sector = rq->__sector;
+	rec->sector = GET(rq, __sector);
 	rec->bytes = bytes;
-	rec->remaining_bytes = rq->__data_len > bytes ? rq->__data_len - bytes : 0;
+	left = GET(rq, __data_len);
+	rec->remaining_bytes = left > bytes ? left - bytes : 0;
 	SUBMIT(rec);
 	return 0;
 }

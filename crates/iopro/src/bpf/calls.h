@@ -48,14 +48,15 @@ static const __u8 call_traits[CALL_KINDS] = {
 
 static __always_inline struct file *file_of(int fd)
 {
-	struct fdtable *table = CURRENT()->files->fdt;
-	struct file *file = NULL;
+	struct fdtable *table = GET(CURRENT(), files, fdt);
+	struct file *file = NULL, **place;
 
-	if (fd < 0 || !table || (__u32)fd >= table->max_fds)
+	if (fd < 0 || !table || (__u32)fd >= GET(table, max_fds))
 		return NULL;
-	if (bpf_ksym_exists(bpf_rdonly_cast))
-		return (void *)TYPED(table->fd + fd, struct list_head)->next;
-	bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
+	place = GET(table, fd) + fd;
+	if (CAN_TYPE)
+		return (void *)TYPED(place, struct list_head)->next;
+	bpf_probe_read_kernel(&file, sizeof(file), place);
 	return file;
 }
 
@@ -77,7 +78,7 @@ static __always_inline void read_file(struct file *file, __u64 *inode, unsigned 
 	__u32 flags_at = bpf_core_field_offset(struct file, f_flags);
 	struct file_part part;
 
-	if (bpf_ksym_exists(bpf_rdonly_cast)) {
+	if (CAN_TYPE) {
 		file = TYPED(file, struct file);
 		*inode = (unsigned long)file->f_inode;
 		*flags = file->f_flags;
@@ -239,7 +240,7 @@ static __always_inline bool set_call(struct thread *thread, struct pt_regs *regs
 	return ok;
 }
 
-SEC("tp_btf/sys_enter")
+TRACEPOINT(sys_enter)
 int PROGRAM(call_begins, struct pt_regs *regs, long number)
 {
 	struct thread *thread;
@@ -253,7 +254,7 @@ int PROGRAM(call_begins, struct pt_regs *regs, long number)
 		return 0;
 #if defined(__TARGET_ARCH_x86)
 	/* TS_COMPAT: a program of 32 bits, whose calls have other numbers. */
-	if (CURRENT()->thread_info.status & 2)
+	if (GET(CURRENT(), thread_info.status) & 2)
 		return 0;
 #endif
 	thread = this_thread();
@@ -265,8 +266,8 @@ int PROGRAM(call_begins, struct pt_regs *regs, long number)
 	thread->call_added = false;
 	if (!set_call(thread, regs, kind))
 		return 0;
-	if (thread->css_set != (unsigned long)CURRENT()->cgroups) {
-		thread->css_set = (unsigned long)CURRENT()->cgroups;
+	if (thread->css_set != (unsigned long)GET(CURRENT(), cgroups)) {
+		thread->css_set = (unsigned long)GET(CURRENT(), cgroups);
 		thread->cgroup = bpf_get_current_cgroup_id();
 		tell_thread(bpf_get_current_task(), thread->cgroup);
 	}
@@ -298,7 +299,7 @@ static __always_inline void place_appended(struct thread *thread, long bytes)
 		set_offset(thread, BPF_CORE_READ(inode, i_size) - bytes);
 }
 
-SEC("tp_btf/sys_exit")
+TRACEPOINT(sys_exit)
 int PROGRAM(call_ends, struct pt_regs *regs, long result)
 {
 	long number = CALL_NUMBER(regs);
@@ -416,10 +417,10 @@ int PROGRAM(rename_ends, struct renamedata *data, int error)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
+TRACEPOINT(sched_process_exit)
 int PROGRAM(thread_ends, struct task_struct *task)
 {
-	struct thread *thread = known_thread(task->pid);
+	struct thread *thread = known_thread(GET(task, pid));
 	struct rec *rec;
 
 	if (!thread)
@@ -435,20 +436,20 @@ int PROGRAM(thread_ends, struct task_struct *task)
 }
 
 /* What it did after it had ended, such as closing its files, took a place again. */
-SEC("tp_btf/sched_process_free")
+TRACEPOINT(sched_process_free)
 int PROGRAM(thread_freed, struct task_struct *task)
 {
-	struct thread *thread = known_thread(task->pid);
+	struct thread *thread = known_thread(GET(task, pid));
 
 	if (thread)
 		forget_thread(thread);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
+TRACEPOINT(sched_process_exec)
 int PROGRAM(program_begins, struct task_struct *task)
 {
-	struct thread *thread = known_thread(task->pid);
+	struct thread *thread = known_thread(GET(task, pid));
 
 	if (thread)
 		tell_thread(raw_argument(ctx, 0), thread->cgroup);
@@ -458,14 +459,14 @@ int PROGRAM(program_begins, struct task_struct *task)
 SEC("fexit/__set_task_comm")
 int PROGRAM(thread_named, struct task_struct *task)
 {
-	struct thread *thread = known_thread(task->pid);
+	struct thread *thread = known_thread(GET(task, pid));
 
 	if (thread)
 		tell_thread(raw_argument(ctx, 0), thread->cgroup);
 	return 0;
 }
 
-SEC("tp_btf/cgroup_mkdir")
+TRACEPOINT(cgroup_mkdir)
 int PROGRAM(cgroup_made, struct cgroup *cgroup, const char *path)
 {
 	struct path_buffer *buffer;
@@ -484,7 +485,7 @@ int PROGRAM(cgroup_made, struct cgroup *cgroup, const char *path)
 		rec = reserve(sizeof(*rec) + length, LOST_NAMES);
 		if (rec) {
 			begin_record(&rec->rec, bpf_ktime_get_ns(), REC_CGROUP);
-			rec->id = cgroup->kn->id;
+			rec->id = GET(cgroup, kn, id);
 			rec->length = length ? length - 1 : 0;
 			rec->reserved = 0;
 			bpf_probe_read_kernel(rec + 1, length, buffer->path);

@@ -17,14 +17,14 @@ static __always_inline int tell_commit(journal_t *journal, transaction_t *transa
 		return 0;
 	begin_record(&rec->rec, bpf_ktime_get_ns(), REC_COMMIT);
 	rec->rec.op = phase;
-	rec->dev = journal->j_fs_dev->bd_dev;
-	rec->tid = transaction->t_tid;
+	rec->dev = GET(journal, j_fs_dev, bd_dev);
+	rec->tid = GET(transaction, t_tid);
 	SUBMIT(rec);
 	return 0;
 }
 
 #define TELL_COMMIT(tracepoint, name, phase)					\
-SEC("tp_btf/" #tracepoint)							\
+TRACEPOINT(tracepoint)							\
 int PROGRAM(name, journal_t *journal, transaction_t *transaction)		\
 {										\
 	return tell_commit(journal, transaction, phase);			\
@@ -36,7 +36,7 @@ TELL_COMMIT(jbd2_commit_flushing, commit_flushes, COMMIT_FLUSHING)
 TELL_COMMIT(jbd2_commit_logging, commit_logs, COMMIT_LOGGING)
 TELL_COMMIT(jbd2_end_commit, commit_ends, COMMIT_END)
 
-SEC("tp_btf/jbd2_handle_start")
+TRACEPOINT(jbd2_handle_start)
 int PROGRAM(handle_starts, __u32 dev, __u32 tid)
 {
 	struct thread *thread = this_thread();

@@ -51,13 +51,13 @@ typedef _Bool bool;
 struct pt_regs {
 	unsigned long di, si, dx, r10, r8, r9, orig_ax;
 };
-#define CALL_NUMBER(regs) ((long)(regs)->orig_ax)
-#define CALL_ARG1(regs) ((regs)->di)
-#define CALL_ARG2(regs) ((regs)->si)
-#define CALL_ARG3(regs) ((regs)->dx)
-#define CALL_ARG4(regs) ((regs)->r10)
-#define CALL_ARG5(regs) ((regs)->r8)
-#define CALL_ARG6(regs) ((regs)->r9)
+#define CALL_NUMBER(of) ((long)GET(of, orig_ax))
+#define CALL_ARG1(of) GET(of, di)
+#define CALL_ARG2(of) GET(of, si)
+#define CALL_ARG3(of) GET(of, dx)
+#define CALL_ARG4(of) GET(of, r10)
+#define CALL_ARG5(of) GET(of, r8)
+#define CALL_ARG6(of) GET(of, r9)
 #define O_DIRECT 00040000
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
@@ -65,13 +65,13 @@ struct pt_regs {
 	unsigned long orig_x0;
 	int syscallno;
 };
-#define CALL_NUMBER(regs) ((long)(regs)->syscallno)
-#define CALL_ARG1(regs) ((regs)->orig_x0)
-#define CALL_ARG2(regs) ((regs)->regs[1])
-#define CALL_ARG3(regs) ((regs)->regs[2])
-#define CALL_ARG4(regs) ((regs)->regs[3])
-#define CALL_ARG5(regs) ((regs)->regs[4])
-#define CALL_ARG6(regs) ((regs)->regs[5])
+#define CALL_NUMBER(of) ((long)GET(of, syscallno))
+#define CALL_ARG1(of) GET(of, orig_x0)
+#define CALL_ARG2(of) GET(of, regs[1])
+#define CALL_ARG3(of) GET(of, regs[2])
+#define CALL_ARG4(of) GET(of, regs[3])
+#define CALL_ARG5(of) GET(of, regs[4])
+#define CALL_ARG6(of) GET(of, regs[5])
 #define O_DIRECT 00200000
 #else
 #error "the system call registers of this machine are not known"

@@ -60,8 +60,8 @@ static __always_inline struct address_space *file_mapping(struct folio *folio)
 static __always_inline unsigned long folio_flags(struct folio *folio)
 {
 	if (bpf_core_field_exists(struct folio, flags))
-		return folio->flags;
-	return ((struct folio___structured *)folio)->flags.f;
+		return GET(folio, flags);
+	return GET((struct folio___structured *)folio, flags.f);
 }
 
 static __always_inline __u32 pages_of(struct folio *folio)
@@ -72,16 +72,16 @@ static __always_inline __u32 pages_of(struct folio *folio)
 	if (!(folio_flags(folio) & head))
 		return 1;
 	if (bpf_core_field_exists(large->_folio_nr_pages))
-		return large->_folio_nr_pages;
+		return GET(large, _folio_nr_pages);
 	if (bpf_core_field_exists(large->_nr_pages))
-		return large->_nr_pages;
+		return GET(large, _nr_pages);
 	return 1;
 }
 
 static __always_inline int on_folio(struct folio *folio, __u8 kind)
 {
 	struct address_space *mapping = file_mapping(folio);
-	unsigned long index = folio->index;
+	unsigned long index = GET(folio, index);
 	struct thread *thread;
 	__u32 pages;
 	__u64 now;
@@ -116,13 +116,13 @@ static __always_inline int on_folio(struct folio *folio, __u8 kind)
 	return 0;
 }
 
-SEC("tp_btf/mm_filemap_add_to_page_cache")
+TRACEPOINT(mm_filemap_add_to_page_cache)
 int PROGRAM(page_added, struct folio *folio)
 {
 	return on_folio(folio, REC_ADDED);
 }
 
-SEC("tp_btf/writeback_dirty_folio")
+TRACEPOINT(writeback_dirty_folio)
 int PROGRAM(page_dirtied, struct folio *folio)
 {
 	return on_folio(folio, REC_DIRTIED);

@@ -19,6 +19,38 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+/*
+ * All is compiled twice. On most kernels the verifier knows the type of what a pointer
+ * points at, so that the kernel's memory is read as any other, and functions can be
+ * traced. WITHOUT_TYPES is for kernels without BTF of their own, or without a way to
+ * trace functions: there are tracepoints, and each read is a call of a helper.
+ */
+#ifdef WITHOUT_TYPES
+#define TRACEPOINT(name) SEC("raw_tp/" #name)
+#define GET(pointer, fields...) BPF_CORE_READ(pointer, fields)
+#define GET_BITFIELD(pointer, field) BPF_CORE_READ_BITFIELD_PROBED(pointer, field)
+#define CURRENT() ((struct task_struct *)bpf_get_current_task())
+/* Calls of the kernel's own functions need types. */
+#define CAN_TYPE false
+#define TYPED(pointer, type) ((type *)(pointer))
+#define may_hold_cpu() false
+#define bpf_preempt_disable()
+#define bpf_preempt_enable()
+#else
+#define TRACEPOINT(name) SEC("tp_btf/" #name)
+#define GET(pointer, fields...) ___arrow((pointer), fields)
+#define GET_BITFIELD(pointer, field) BPF_CORE_READ_BITFIELD(pointer, field)
+#define CURRENT() ((struct task_struct *)bpf_get_current_task_btf())
+
+/*
+ * Gives a pointer of which the verifier knows nothing its type, so that it can be
+ * read for a few instructions and not for eighty. Since 6.2.
+ */
+extern void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
+#define CAN_TYPE bpf_ksym_exists(bpf_rdonly_cast)
+#define TYPED(pointer, type) \
+	((type *)bpf_rdonly_cast((void *)(pointer), bpf_core_type_id_kernel(type)))
+
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
 
@@ -36,6 +68,7 @@ static __always_inline bool may_hold_cpu(void)
 	return bpf_core_field_exists(struct bpf_subprog_info, might_sleep) &&
 	       bpf_ksym_exists(bpf_preempt_disable);
 }
+#endif
 
 /* As BPF_PROG(); the program is not preempted. */
 #define PROGRAM(name, args...)						\

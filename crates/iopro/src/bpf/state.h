@@ -166,14 +166,6 @@ static __always_inline __u64 raw_argument(const void *ctx, __u32 n)
 }
 
 /*
- * Gives a pointer of which the verifier knows nothing its type, so that it can be
- * read for a few instructions and not for eighty. Since 6.2.
- */
-extern void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
-#define TYPED(pointer, type) \
-	((type *)bpf_rdonly_cast((void *)(pointer), bpf_core_type_id_kernel(type)))
-
-/*
  * Zeroes, of which the verifier knows nothing. Before 6.7 it goes through the body of
  * a loop once, with what it knows from before the loop, and takes out the branches
  * that this does not reach: what bpf_loop() is to change may not begin as a constant.
@@ -182,8 +174,6 @@ static __always_inline void clear_for_loop(void *memory, __u32 bytes)
 {
 	bpf_probe_read_kernel(memory, bytes, NULL);
 }
-
-#define CURRENT() ((struct task_struct *)bpf_get_current_task_btf())
 
 static __always_inline struct cpu *this_cpu(void)
 {
@@ -194,7 +184,7 @@ static __always_inline struct cpu *this_cpu(void)
 
 static __always_inline __u32 this_tid(void)
 {
-	return CURRENT()->pid;
+	return GET(CURRENT(), pid);
 }
 
 static __always_inline void count_lost(enum lost_kind kind)
@@ -305,7 +295,7 @@ static __noinline struct thread *new_thread(__u32 tid)
 		return NULL;
 	}
 	thread->cgroup = bpf_get_current_cgroup_id();
-	thread->css_set = (unsigned long)CURRENT()->cgroups;
+	thread->css_set = (unsigned long)GET(CURRENT(), cgroups);
 	tell_thread(bpf_get_current_task(), thread->cgroup);
 	return thread;
 }

@@ -67,7 +67,7 @@ struct io_uring_cqe {
 typedef void (*btf_trace_io_uring_complete___entry)(void *, struct io_ring_ctx *, void *,
 						     struct io_uring_cqe *);
 
-SEC("tp_btf/io_uring_complete")
+TRACEPOINT(io_uring_complete)
 int PROGRAM(ring_completed)
 {
 	struct io_kiocb *req = (void *)ctx[1];
@@ -86,8 +86,8 @@ int PROGRAM(ring_completed)
 	if (bpf_core_type_exists(btf_trace_io_uring_complete___entry)) {
 		struct io_uring_cqe *entry = (void *)second;
 
-		user_data = entry->user_data;
-		result = entry->res;
+		user_data = GET(entry, user_data);
+		result = GET(entry, res);
 	} else {
 		user_data = second;
 		result = ctx[3];

@@ -194,6 +194,13 @@ int PROGRAM(direct_wait_ends)
 	return 0;
 }
 
+/* Else whoever submits a bio may wait for a tag or be throttled. */
+#ifdef WITHOUT_TYPES
+#define KNOWS_THROTTLING false
+#else
+#define KNOWS_THROTTLING true
+#endif
+
 WAIT_IN(rq_qos_wait, throttle, WAIT_QUEUE_THROTTLE, plain_wait(WAIT_QUEUE_THROTTLE))
 
 WAIT_IN(balance_dirty_pages, dirty_throttle, WAIT_DIRTY_THROTTLE,
@@ -223,7 +230,7 @@ WAIT_IN(reclaim_throttle, reclaim_wait, WAIT_RECLAIM_THROTTLE,
 	plain_wait(WAIT_RECLAIM_THROTTLE))
 
 /* A lock matters only in a call that is recorded. */
-SEC("tp_btf/contention_begin")
+TRACEPOINT(contention_begin)
 int PROGRAM(lock_wait_begins, void *lock, unsigned int flags)
 {
 	struct thread *thread;
@@ -242,7 +249,7 @@ int PROGRAM(lock_wait_begins, void *lock, unsigned int flags)
 	return 0;
 }
 
-SEC("tp_btf/contention_end")
+TRACEPOINT(contention_end)
 int PROGRAM(lock_wait_ends)
 {
 	return end_wait(WAIT_LOCK);
@@ -275,25 +282,25 @@ static __always_inline int reclaim_ends(unsigned long pages)
 	return 0;
 }
 
-SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+TRACEPOINT(mm_vmscan_direct_reclaim_begin)
 int PROGRAM(direct_reclaim_begins)
 {
 	return reclaim_begins();
 }
 
-SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+TRACEPOINT(mm_vmscan_direct_reclaim_end)
 int PROGRAM(direct_reclaim_ends, unsigned long pages)
 {
 	return reclaim_ends(pages);
 }
 
-SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+TRACEPOINT(mm_vmscan_memcg_reclaim_begin)
 int PROGRAM(cgroup_reclaim_begins)
 {
 	return reclaim_begins();
 }
 
-SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+TRACEPOINT(mm_vmscan_memcg_reclaim_end)
 int PROGRAM(cgroup_reclaim_ends, unsigned long pages)
 {
 	return reclaim_ends(pages);
@@ -356,7 +363,7 @@ static __always_inline void guess_reason(void *ctx, struct thread *thread, __u32
 	} else if (thread->call == CALL_IO_URING_ENTER || thread->call == CALL_IO_GETEVENTS) {
 		/* The results of what it has submitted. */
 		wait->reason = WAIT_DIRECT_IO;
-	} else if (cpu && cpu->submitting == tid) {
+	} else if (cpu && cpu->submitting == tid && (thread->own_done || KNOWS_THROTTLING)) {
 		/* For a tag; others of its own have it, if it submits one by one. */
 		if (thread->own_done)
 			set_own(wait, thread->own_opf);
@@ -375,8 +382,8 @@ static __always_inline void guess_reason(void *ctx, struct thread *thread, __u32
 /* Notes why a thread blocks. */
 static __always_inline void blocks(void *ctx, struct task_struct *task, unsigned int state)
 {
-	bool iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
-	__u32 tid = task->pid;
+	bool iowait = GET_BITFIELD(task, in_iowait);
+	__u32 tid = GET(task, pid);
 	struct thread *thread = known_thread(tid);
 	__u32 waits;
 
@@ -410,7 +417,8 @@ static __always_inline void blocks(void *ctx, struct task_struct *task, unsigned
 
 static __always_inline void runs(struct task_struct *task)
 {
-	struct thread *thread = known_thread(task->pid);
+	__u32 tid = GET(task, pid);
+	struct thread *thread = known_thread(tid);
 	struct rec_blocked *rec;
 
 	if (!thread || !thread->blocked_begin_ns)
@@ -418,7 +426,7 @@ static __always_inline void runs(struct task_struct *task)
 	rec = reserve(sizeof(*rec), LOST_BLOCKED);
 	if (rec) {
 		begin_record(&rec->rec, bpf_ktime_get_ns(), REC_BLOCKED | fault_bit(thread));
-		rec->rec.thread = task->pid;
+		rec->rec.thread = tid;
 		rec->rec.op = thread->blocked.reason;
 		rec->rec.flags = thread->blocked_flags | (__u16)(thread->call << 8);
 		rec->begin_ns = thread->blocked_begin_ns;
@@ -432,7 +440,7 @@ static __always_inline void runs(struct task_struct *task)
 	thread->blocked_begin_ns = 0;
 }
 
-SEC("tp_btf/sched_switch")
+TRACEPOINT(sched_switch)
 int PROGRAM(switched, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int state)
 {
@@ -440,17 +448,17 @@ int PROGRAM(switched, bool preempt, struct task_struct *prev, struct task_struct
 
 	if (cpu)
 		tell_queued(cpu);
-	if (!preempt && state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE) && prev->pid)
+	if (!preempt && state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE) && GET(prev, pid))
 		blocks(ctx, prev, state);
-	if (next->pid)
+	if (GET(next, pid))
 		runs(next);
 	return 0;
 }
 
-SEC("tp_btf/sched_waking")
+TRACEPOINT(sched_waking)
 int PROGRAM(woken, struct task_struct *task)
 {
-	struct thread *thread = known_thread(task->pid);
+	struct thread *thread = known_thread(GET(task, pid));
 
 	if (!thread || !thread->blocked_begin_ns || thread->blocked_woken_ns)
 		return 0;

@@ -1,6 +1,7 @@
 //! Data on the machine in a recording: clocks, disks, mounts, cgroups.
 
 use super::Error;
+use super::programs::Programs;
 use crate::event::Dev;
 use crate::recording::{Disk, Header, Mount, Partition, Target};
 use std::fs;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sys::device::all_mounts;
 
 /// The header of a recording that begins now.
-pub fn header(target: Target, cpus: usize, missing: Vec<String>) -> Header {
+pub fn header(target: Target, cpus: usize, programs: &Programs) -> Header {
     let root = Path::new("/");
     let begin_ns = clock_ns(libc::CLOCK_MONOTONIC);
     Header {
@@ -24,7 +25,8 @@ pub fn header(target: Target, cpus: usize, missing: Vec<String>) -> Header {
         target,
         disks: disks(root),
         mounts: mounts(root),
-        missing,
+        missing: programs.missing.clone(),
+        tells_taken: programs.tell_taken(),
     }
 }
 

@@ -1,5 +1,8 @@
 //! The programs in the kernel: loading, attaching, and their counters.
 
+mod types;
+
+use self::types::Btf;
 use super::Error;
 use super::ring::{Layout, Rings, SLACK_BYTES};
 use crate::event::{CallKind, LostKind};
@@ -7,18 +10,16 @@ use libbpf_rs::{
     AsRawLibbpf, Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel,
 };
 use std::cell::LazyCell;
-use std::collections::HashSet;
-use std::ffi::{CStr, CString};
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-static OBJECT: &[u8] = include_bytes!(env!("IOPRO_BPF_OBJECT"));
-
-const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// The programs for kernels that know their own types and let functions be traced, and those for
+/// all others (`bpf/program.h`).
+static TYPED: &[u8] = include_bytes!(env!("IOPRO_BPF_TYPED"));
+static UNTYPED: &[u8] = include_bytes!(env!("IOPRO_BPF_UNTYPED"));
 
 /// Size of all rings; with the other maps this is below 50 MB.
 const RINGS_BYTES: usize = 32 << 20;
@@ -51,7 +52,8 @@ const NEEDED: [&str; 9] = [
 #[derive(Debug)]
 pub struct Programs {
     object: Object,
-    links: Vec<Link>,
+    /// By the programs' names.
+    links: Vec<(String, Link)>,
     /// Ring buffers with the programs' events.
     pub rings: Rings,
     /// What this kernel cannot record, in one sentence each.
@@ -74,16 +76,37 @@ fn complaints() -> String {
         .unwrap_or_default()
 }
 
+/// How the programs see this kernel.
+#[derive(Clone, Copy, Debug)]
+enum Sight<'a> {
+    /// It knows its types, and lets its functions be traced.
+    Typed,
+    /// Its tracepoints only. The types are its own, or those of a file.
+    Untyped(Option<&'a Path>),
+}
+
 impl Programs {
-    /// Loads the programs into the running kernel and begins to capture.
-    pub fn load(cpus: usize) -> Result<Programs, Error> {
+    /// Loads the programs into the running kernel and begins to capture. `btf` is raw type
+    /// information of this kernel, which is taken instead of its own.
+    pub fn load(cpus: usize, btf: Option<&[u8]>) -> Result<Programs, Error> {
         libbpf_rs::set_print(Some((PrintLevel::Warn, note_complaint)));
         try_any_program()?;
-        if !Path::new(BTF).exists() {
+        if let Some(btf) = btf {
+            let (_file, path) = file_of(btf).map_err(Error::System)?;
+            return Programs::load_with(cpus, Sight::Untyped(Some(&path)));
+        }
+        if !types::are_shown() {
             return Err(Error::NoBtf);
         }
+        match Programs::load_with(cpus, Sight::Typed) {
+            Err(Error::FunctionsNotTraced) => Programs::load_with(cpus, Sight::Untyped(None)),
+            loaded => loaded,
+        }
+    }
+
+    fn load_with(cpus: usize, sight: Sight<'_>) -> Result<Programs, Error> {
         let layout = layout(cpus);
-        let (object, mut missing) = load(layout)?;
+        let (object, mut missing) = load(layout, sight)?;
         let rings = map_rings(&object, layout)?;
         let links = attach(&object, &mut missing)?;
         Ok(Programs {
@@ -103,6 +126,11 @@ impl Programs {
                 scope.spawn(|| drop(link));
             }
         });
+    }
+
+    /// Whether they tell of pages that are taken for writeback.
+    pub fn tell_taken(&self) -> bool {
+        self.links.iter().any(|(name, _)| name == "page_cleaned")
     }
 
     /// Number of events lost so far, by kind.
@@ -180,6 +208,20 @@ impl Programs {
     fn map(&self, name: &str) -> Option<libbpf_rs::Map<'_>> {
         self.object.maps().find(|map| map.name() == name)
     }
+}
+
+/// A file in memory with these bytes, and its path, by which libbpf opens it.
+fn file_of(bytes: &[u8]) -> io::Result<(File, PathBuf)> {
+    // SAFETY: the name is terminated, and the descriptor is nobody else's.
+    let mut file = unsafe {
+        match libc::memfd_create(c"btf".as_ptr(), libc::MFD_CLOEXEC) {
+            -1 => return Err(io::Error::last_os_error()),
+            descriptor => File::from_raw_fd(descriptor),
+        }
+    };
+    file.write_all(bytes)?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    Ok((file, path))
 }
 
 fn layout(cpus: usize) -> Layout {
@@ -326,118 +368,92 @@ fn leave_out_missing(object: &mut OpenObject) -> Result<Vec<String>, Error> {
     Ok(missing)
 }
 
-/// Where the kernel shows its own type information and that of its modules, by their names.
-const BTF_DIRECTORY: &str = "/sys/kernel/btf";
-
-/// Type information of the running kernel, or of one of its modules beside that.
-struct Btf(*mut libbpf_sys::btf);
-
-impl Btf {
-    fn of_kernel() -> Result<Btf, Error> {
-        // SAFETY: it takes nothing and gives an object of its own.
-        let btf = unsafe { libbpf_sys::btf__load_vmlinux_btf() };
-        if btf.is_null() {
-            return Err(Error::NoBtf);
-        }
-        Ok(Btf(btf))
-    }
-
-    fn has(&self, name: &str, kind: u32) -> bool {
-        let Ok(name) = CString::new(name) else {
-            return false;
-        };
-        // SAFETY: both pointers are valid for the call.
-        unsafe { libbpf_sys::btf__find_by_name_kind(self.0, name.as_ptr(), kind) > 0 }
-    }
-
-    /// Names of all types and functions that loaded modules have beside the kernel's.
-    fn names_in_modules(&self) -> HashSet<String> {
-        let entries = fs::read_dir(BTF_DIRECTORY).into_iter().flatten();
-        let files =
-            entries.filter_map(|entry| CString::new(entry.ok()?.file_name().as_bytes()).ok());
-        let mut names = HashSet::new();
-        for module in files.filter(|name| name.as_c_str() != c"vmlinux") {
-            // SAFETY: both pointers are valid for the call.
-            let module = unsafe { libbpf_sys::btf__load_module_btf(module.as_ptr(), self.0) };
-            if !module.is_null() {
-                Btf(module).add_names(self.count(), &mut names);
-            }
-        }
-        names
-    }
-
-    /// Number of types, those of the kernel below a module's included.
-    fn count(&self) -> u32 {
-        // SAFETY: the object lives.
-        unsafe { libbpf_sys::btf__type_cnt(self.0) }
-    }
-
-    fn add_names(&self, first: u32, names: &mut HashSet<String>) {
-        for id in first..self.count() {
-            // SAFETY: the object lives and has a type of this number; a name is terminated.
-            let name = unsafe {
-                let kind = libbpf_sys::btf__type_by_id(self.0, id);
-                CStr::from_ptr(libbpf_sys::btf__name_by_offset(self.0, (*kind).name_off))
-            };
-            names.insert(name.to_string_lossy().into_owned());
+/// Leaves out the programs on functions.
+fn leave_out_functions(object: &mut OpenObject) -> Vec<String> {
+    for mut program in object.progs_mut() {
+        if !program.section().to_string_lossy().starts_with("raw_tp/") {
+            program.set_autoload(false);
         }
     }
-}
-
-impl Drop for Btf {
-    fn drop(&mut self) {
-        // SAFETY: this object owns it and is being dropped.
-        unsafe { libbpf_sys::btf__free(self.0) };
-    }
+    vec![
+        "This kernel's functions are not traced: why a task waits is told by its stack, and page \
+         faults, truncation, renames and the flusher's turns are not recorded."
+            .to_owned(),
+    ]
 }
 
 /// Loads all programs whose place exists and whose arguments have the known form. Returns a
 /// sentence for each of the others.
-fn load(layout: Layout) -> Result<(Object, Vec<String>), Error> {
-    let mut unknown: Vec<String> = Vec::new();
+fn load(layout: Layout, sight: Sight<'_>) -> Result<(Object, Vec<String>), Error> {
+    let mut unknown: Vec<(String, String)> = Vec::new();
     loop {
-        let mut object = ObjectBuilder::default()
-            .open_memory(OBJECT)
-            .map_err(|error| Error::Load(error.to_string()))?;
-        let mut missing = leave_out_missing(&mut object)?;
-        leave_out(&mut object, &unknown, &mut missing);
+        let (mut object, mut missing) = open(sight)?;
+        for (name, sentence) in &unknown {
+            leave_out(&mut object, name);
+            missing.push(sentence.clone());
+        }
         set_up(&mut object, layout)?;
         let error = match object.load() {
             Ok(object) => return Ok((object, missing)),
             Err(error) => error,
         };
         let text = [error.to_string(), complaints()].join("\n");
-        match with_unknown_arguments(&text) {
-            Some(name) if !NEEDED.contains(&name) && !unknown.iter().any(|it| it == name) => {
-                unknown.push(name.to_owned());
+        match rejected(&text, sight) {
+            Some((name, why)) if !NEEDED.contains(&name) => {
+                if unknown.iter().any(|(known, _)| known == name) {
+                    return Err(load_error(&text));
+                }
+                unknown.push((
+                    name.to_owned(),
+                    format!("{why}, so {name} is not recorded."),
+                ));
             }
             _ => return Err(load_error(&text)),
         }
     }
 }
 
-/// Leaves out the programs with these names.
-fn leave_out(object: &mut OpenObject, names: &[String], missing: &mut Vec<String>) {
+/// The programs that this kernel has a place for, and a sentence for each of the others.
+fn open(sight: Sight<'_>) -> Result<(OpenObject, Vec<String>), Error> {
+    let failed = |error: libbpf_rs::Error| Error::Load(error.to_string());
+    let mut builder = ObjectBuilder::default();
+    let bytes = match sight {
+        Sight::Typed => TYPED,
+        Sight::Untyped(_) => UNTYPED,
+    };
+    if let Sight::Untyped(Some(btf)) = sight {
+        builder.btf_custom_path(btf).map_err(failed)?;
+    }
+    let mut object = builder.open_memory(bytes).map_err(failed)?;
+    let missing = match sight {
+        Sight::Typed => leave_out_missing(&mut object)?,
+        Sight::Untyped(_) => leave_out_functions(&mut object),
+    };
+    Ok((object, missing))
+}
+
+fn leave_out(object: &mut OpenObject, name: &str) {
     for mut program in object.progs_mut() {
-        let name = program.name().to_string_lossy().into_owned();
-        if names.contains(&name) {
-            let section = program.section().to_string_lossy().into_owned();
+        if program.name().to_string_lossy() == name {
             program.set_autoload(false);
-            missing.push(format!(
-                "This kernel's {section} has other arguments than known, so {name} is not recorded."
-            ));
         }
     }
 }
 
-/// The program that the verifier rejects because the kernel's function has fewer or other arguments
-/// than the program reads.
-fn with_unknown_arguments(log: &str) -> Option<&str> {
-    if !log.contains("invalid bpf_context access") {
-        return None;
+/// The program that the verifier rejects, and why, if recording can do without it: the kernel's
+/// function has fewer or other arguments than it reads, or a file of types lacks those of a module.
+fn rejected<'a>(log: &'a str, sight: Sight<'_>) -> Option<(&'a str, String)> {
+    let (before, _) = log.split_once("': BPF program load failed: ")?;
+    let (_, name) = before.rsplit_once('\'')?;
+    if log.contains("invalid bpf_context access") {
+        return Some((
+            name,
+            "This kernel's arguments are other than known".to_owned(),
+        ));
     }
-    let (before, _) = log.split_once("': BPF program load failed: -EACCES")?;
-    before.rsplit_once('\'').map(|(_, name)| name)
+    let field = unresolved(log)?;
+    matches!(sight, Sight::Untyped(_))
+        .then(|| (name, format!("The type information has no known {field}")))
 }
 
 fn map_rings(object: &Object, layout: Layout) -> Result<Rings, Error> {
@@ -450,7 +466,7 @@ fn map_rings(object: &Object, layout: Layout) -> Result<Rings, Error> {
 }
 
 /// Attaches the programs. A kernel may know a function and still forbid to trace it.
-fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<Link>, Error> {
+fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<(String, Link)>, Error> {
     let mut links = Vec::new();
     let mut programs: Vec<_> = object.progs_mut().collect();
     // What begins before its end is attached would never end: a thread's later sleeps would all
@@ -465,7 +481,7 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<Link>, Error
         }
         let name = program.name().to_string_lossy().into_owned();
         match program.attach() {
-            Ok(link) => links.push(link),
+            Ok(link) => links.push((name, link)),
             Err(_) if NEEDED.contains(&name.as_str()) => {
                 return Err(attach_error(&name, &complaints()));
             }
@@ -485,7 +501,7 @@ fn attach_error(name: &str, text: &str) -> Error {
     let of_program = format!("prog '{name}': ");
     let mut lines = text.lines().filter(|line| line.contains(&of_program));
     match lines.any(|line| line.contains("-ENOTSUPP")) {
-        true => Error::KernelLacks("way to trace its functions (fentry)".to_owned()),
+        true => Error::FunctionsNotTraced,
         false => Error::Load(format!("{name}: {}", text.trim())),
     }
 }
@@ -566,8 +582,8 @@ mod tests {
     fn a_kernel_without_trampolines_is_told_from_one_that_refuses_a_program() {
         let log = "libbpf: prog 'page_cleaned': failed to attach: -ENOTSUPP\n\
                    libbpf: prog 'inode_wait_begins': failed to attach: -EBUSY\n";
-        let error = attach_error("page_cleaned", log).to_string();
-        assert!(error.contains("fentry") && error.contains("6.4"), "{error}");
+        let error = attach_error("page_cleaned", log);
+        assert!(matches!(error, Error::FunctionsNotTraced), "{error}");
         let error = attach_error("inode_wait_begins", log);
         assert!(matches!(error, Error::Load(_)), "{error}");
     }
@@ -600,10 +616,22 @@ mod tests {
              libbpf: prog 'ring_completed': BPF program load failed: -EACCES\n\
              func 'io_uring_complete' doesn't have 4-th argument\n\
              invalid bpf_context access off=24 size=8\n";
-        assert_eq!(with_unknown_arguments(log), Some("ring_completed"));
+        let name = rejected(log, Sight::Typed).map(|(name, _)| name);
+        assert_eq!(name, Some("ring_completed"));
         let log =
             "libbpf: prog 'switched': BPF program load failed: -EACCES\nR3 invalid mem access";
-        assert_eq!(with_unknown_arguments(log), None);
+        assert_eq!(rejected(log, Sight::Typed), None);
+    }
+
+    #[test]
+    fn a_program_whose_types_are_in_no_file_is_left_out() {
+        let log = "libbpf: prog 'commit_starts': BPF program load failed: -EINVAL\n\
+             failed to resolve CO-RE relocation <byte_off> [9] struct journal_s.j_fs_dev (0:0 @ \
+             offset 0)";
+        let (name, why) = rejected(log, Sight::Untyped(None)).unwrap();
+        assert_eq!(name, "commit_starts");
+        assert!(why.ends_with("struct journal_s.j_fs_dev"), "{why}");
+        assert_eq!(rejected(log, Sight::Typed), None);
     }
 
     #[test]

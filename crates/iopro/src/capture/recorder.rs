@@ -48,6 +48,8 @@ pub struct Request {
     pub output: PathBuf,
     /// The foreground and the duration.
     pub what: What,
+    /// Raw BTF of the running kernel, taken instead of its own. Only tracepoints are used then.
+    pub btf: Option<Vec<u8>>,
 }
 
 /// The tasks whose waiting is of interest, and how long to record.
@@ -134,7 +136,8 @@ pub fn record(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Summary, Closing), Error> {
     let open = || sys::output::create(&request.output);
-    record_to(&request.what, (&request.output, &open), stop, progress)
+    let btf = request.btf.as_deref();
+    record_to(&request.what, btf, (&request.output, &open), stop, progress)
 }
 
 /// Records into a pipe, whose other end has to be read meanwhile. Events that are not read in time
@@ -150,11 +153,12 @@ pub fn stream(
 ) -> Result<(Summary, Closing), Error> {
     let pipe = File::from(OwnedFd::from(pipe));
     let open = || pipe.try_clone();
-    record_to(what, (Path::new("the pipe"), &open), stop, progress)
+    record_to(what, None, (Path::new("the pipe"), &open), stop, progress)
 }
 
 fn record_to(
     what: &What,
+    btf: Option<&[u8]>,
     (output, open): (&Path, &dyn Fn() -> io::Result<File>),
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
@@ -166,9 +170,9 @@ fn record_to(
         What::Process(pid) => (Target::Process { pid: *pid }, Subject::process(*pid)?),
         What::Cgroup(path) => (machine::find_cgroup(path)?, Subject::Open),
     };
-    let programs = Programs::load(cpus)?;
+    let programs = Programs::load(cpus, btf)?;
     let file = open().map_err(PathError::of("access", output))?;
-    let mut header = machine::header(target, cpus, programs.missing.clone());
+    let mut header = machine::header(target, cpus, &programs);
     let mut subject = subject;
     if let What::Command(command) = what {
         subject = Subject::start(command)?;

@@ -82,6 +82,7 @@ impl End {
 pub struct Pages {
     regions: Regions,
     pub page_bytes: u64,
+    tells_taken: bool,
     /// Of each issued request that is not complete, its bytes by the task that dirtied them.
     dirtiers: HashMap<u64, HashMap<u64, u64>>,
     /// Request whose segments are being told.
@@ -89,11 +90,12 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Begins without pages.
-    pub fn new(page_bytes: u64) -> Pages {
+    /// Begins without pages. `tells_taken`: as [`crate::recording::Header::tells_taken`].
+    pub fn new(page_bytes: u64, tells_taken: bool) -> Pages {
         Pages {
             regions: Regions::new(REGION_BUDGET_BYTES),
             page_bytes: page_bytes.max(1),
+            tells_taken,
             dirtiers: HashMap::new(),
             telling: None,
         }

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::history::History;
 use super::journal::Journal;
 use super::recent::Completed;
+use super::tasks::Task;
 use crate::event::{Blocked, Dev, Event, FileId, Op, Reason, Transaction};
 use crate::recording::Header;
 use crate::store::{Error, Store};
@@ -122,6 +123,7 @@ impl Waits {
             partitions: &self.partitions,
             event,
             blocked,
+            call,
             task,
             is_kernel,
             is_journal,
@@ -158,6 +160,8 @@ struct Waiter<'a> {
     partitions: &'a HashMap<Dev, (Dev, u64)>,
     event: &'a Event,
     blocked: &'a Blocked,
+    /// `syscall_id` of the recorded call that it was in.
+    call: Option<u64>,
     /// `task_id` of the thread that was blocked.
     task: u64,
     is_kernel: bool,
@@ -336,21 +340,45 @@ impl Waiter<'_> {
         Found { request, ..found }
     }
 
-    /// Classifies a wait in a place that has no class. If it ended just when the task's own request
-    /// did, it was for that request.
+    /// Classifies a wait in a place that has no class, as far as its end tells; its stack may tell
+    /// more ([`complete`]). If it ended just when the task's own request did, or one with pages of
+    /// the file that it calls for, it was for that request.
     fn elsewhere(&self, stack: Option<u32>) -> Found {
-        let request = self.own_request(self.just_before_waking_ns());
-        let request = request.filter(|done| done.completed_ns <= self.blocked.woken_ns);
-        Found {
-            class: match request {
-                Some(_) => Class::Service,
-                None => Class::Other,
-            },
-            reason: "other",
+        let found = Found {
             stack: stack.map(u64::from),
-            request,
-            ..Found::default()
+            ..plain(Class::Other, "other")
+        };
+        if self.is_woken_by_journal() {
+            return Found {
+                class: Class::JournalCommit,
+                ..found
+            };
         }
+        let (from_ns, to_ns) = (self.just_before_waking_ns(), self.blocked.woken_ns);
+        let own = self.own_request(from_ns);
+        if let Some(own) = own.filter(|done| done.completed_ns <= to_ns) {
+            return Found {
+                class: Class::Service,
+                request: Some(own),
+                ..found
+            };
+        }
+        let file = self
+            .call
+            .and_then(|call| self.context.calls.get(call)?.file);
+        let of_file =
+            file.and_then(|(_, file)| self.context.recent.with_file(file, from_ns, to_ns));
+        Found {
+            class: found.class,
+            reason: found.reason,
+            stack: found.stack,
+            ..Found::by(of_file)
+        }
+    }
+
+    fn is_woken_by_journal(&self) -> bool {
+        let waker = self.context.tasks.get(self.blocked.waker);
+        self.call.is_some() && waker.is_some_and(Task::is_journal)
     }
 
     fn own_request(&self, since_ns: u64) -> Option<Completed> {
@@ -498,7 +526,11 @@ pub fn complete(store: &Store) -> Result<(), Error> {
              WHERE syscalls.syscall_id = waits.syscall_id)
          WHERE file_id IS NULL AND syscall_id IS NOT NULL",
     )?;
-    let mut update = database.prepare("UPDATE waits SET class = ?1 WHERE stack_id = ?2")?;
+    // Who syncs and waits for pages that it has sent itself waits for its own request.
+    let mut update = database.prepare(
+        "UPDATE waits SET class = ?1 WHERE stack_id = ?2
+             AND NOT (class = 'service' AND ?1 = 'D_sync')",
+    )?;
     for (stack, functions) in stacks {
         let functions: Vec<&str> = functions.split(" < ").collect();
         if let Some(class) = Class::of_stack(&functions) {

@@ -385,6 +385,7 @@ mod tests {
             disks: Vec::new(),
             mounts: Vec::new(),
             missing: Vec::new(),
+            tells_taken: true,
         }
     }
 

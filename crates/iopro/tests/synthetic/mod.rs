@@ -66,6 +66,7 @@ pub fn header() -> Header {
             kind: "ext4".to_owned(),
         }],
         missing: Vec::new(),
+        tells_taken: true,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Building the module for a kernel.
 
-use crate::kmod::{Source, Tree};
+use crate::kmod::{Source, Tree, Wanted};
 use crate::sched::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,28 @@ pub fn header(btf: &Path, headers: Option<&Path>) -> Result<String, Error> {
     let exports = symvers.as_deref().map(crate::abi::Exports::parse);
     crate::abi::generate(&kernel, exports.as_ref()).map_err(|source| Error::Abi {
         path: btf.to_owned(),
+        source,
+    })
+}
+
+/// Checks that a file of types that the user gave is of the running kernel, if it is for that one.
+///
+/// # Errors
+/// [`Error::File`], or [`Error::Abi`] if it is of another.
+pub fn check(root: &Path, wanted: &Wanted) -> Result<(), Error> {
+    let Some(btf) = &wanted.btf else {
+        return Ok(());
+    };
+    let read = |path: &Path| fs::read(path).map_err(PathError::of("access", path));
+    let running = root.join("proc/sys/kernel/osrelease");
+    let running = fs::read_to_string(&running).map_err(PathError::of("access", &running))?;
+    if wanted.release(root)? != running.trim() {
+        return Ok(());
+    }
+    let symbols = read(&root.join("proc/kallsyms"))?;
+    let symbols = String::from_utf8_lossy(&symbols);
+    crate::abi::check_running(&read(btf)?, &symbols).map_err(|source| Error::Abi {
+        path: btf.clone(),
         source,
     })
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The offset of each member of a structure of the programs, in bytes, and the structure's size.
 fn structure(name: &str) -> (BTreeMap<String, usize>, usize) {
-    let btf = Btf::from_raw("iopro", OBJECT).unwrap().unwrap();
+    let btf = Btf::from_raw("iopro", TYPED).unwrap().unwrap();
     let found: Struct<'_> = btf.type_by_name(name).unwrap();
     let members = found.iter().map(|member| {
         let MemberAttr::Normal { offset } = member.attr else {
@@ -53,7 +53,7 @@ fn the_settings_have_the_offsets_and_the_size_that_the_programs_read() {
 
 #[test]
 fn each_map_that_is_set_up_exists() {
-    let mut object = ObjectBuilder::default().open_memory(OBJECT).unwrap();
+    let mut object = ObjectBuilder::default().open_memory(TYPED).unwrap();
     let layout = layout(2);
     set_up(&mut object, layout).unwrap();
     let mut found = BTreeMap::new();

@@ -47,8 +47,8 @@ impl Pages {
         range: Range<u64>,
         request: u64,
     ) -> Result<(), Error> {
-        if metadata {
-            self.take_buffers(context, file, &range)?;
+        if metadata || !self.tells_taken {
+            self.take_untold(context, file, &range)?;
         }
         let mut known = Vec::new();
         for layer in 0..self.regions.layers() {
@@ -77,9 +77,9 @@ impl Pages {
         Ok(())
     }
 
-    /// Takes metadata buffers: they are also written one by one, without a change of the page's
-    /// state.
-    fn take_buffers(
+    /// Takes what is dirty and in a request, but of which no event told that it was taken. Metadata
+    /// buffers are also written one by one, without a change of the page's state.
+    fn take_untold(
         &mut self,
         context: &mut Context,
         file: u64,
