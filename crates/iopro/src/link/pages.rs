@@ -16,6 +16,10 @@
 //! time, the one that returns last counts as the later one. Stores to a mapped page may change any
 //! of its bytes at any time. They neither overwrite the bytes of others nor are overwritten.
 //!
+//! A folio becomes dirty as a whole; when the call returns, it gives up the pages that it did not
+//! change. A page may be larger than the file system's blocks and be written in parts: its version
+//! is then in several requests, the first of which has the page in its link.
+//!
 //! A run of pages is told when it has ended. A page may thus become dirty anew before the event
 //! that it was taken; then the older version is assumed to have been taken. A page may also be in a
 //! request before the event of its dirtier. The piece then belongs to call 0, and the next call

@@ -9,10 +9,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::PathError;
 use sys::output::Workplace;
+use sys::programs;
 use sys::space::Space;
 
 const PIECE_BYTES: u64 = 1 << 20;
@@ -67,7 +67,7 @@ pub fn restore(
     let room_bytes = room(&work).map_err(PathError::of("measure", &beside))?;
     unpack(snapshot, &packed, room_bytes, stop)?;
     let image = work.path(IMAGE);
-    let mut command = Command::new("e2image");
+    let mut command = programs::administrators("e2image");
     command.arg("-r").arg(&packed).arg(&image);
     // A piece of the snapshot may become many pieces of the image, so the limit is checked again.
     let is_too_much = || fs::metadata(&image).is_ok_and(|it| it.blocks() * 512 > room_bytes);
@@ -179,7 +179,7 @@ fn onto_device(
     shown: &mut dyn FnMut(u64, u64),
     stop: &AtomicBool,
 ) -> Result<u64, Error> {
-    let mut command = Command::new("dumpe2fs");
+    let mut command = programs::administrators("dumpe2fs");
     command.arg(image_path);
     let text = tool::run("dumpe2fs", &mut command, stop).map_err(|it| damaged(snapshot, it))?;
     let ranges = used::ranges(&text, filesystem.size_bytes / filesystem.block_bytes)

@@ -8,10 +8,10 @@ use std::io::{self, Read, Write};
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::PathError;
 use sys::output::Workplace;
+use sys::programs;
 
 /// Comment in the gzip header of every snapshot, which identifies it.
 pub(crate) const COMMENT: &str = "frontrow snapshot 1";
@@ -47,7 +47,7 @@ pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, 
     }
     let work = Workplace::beside(snapshot).map_err(PathError::of("write beside", snapshot))?;
     let metadata = work.path("metadata");
-    let mut command = Command::new("e2image");
+    let mut command = programs::administrators("e2image");
     command.arg("-Q").arg(source).arg(&metadata);
     tool::run("e2image", &mut command, stop)?;
     let bytes = compress(&metadata, &work.path(NAME), snapshot, stop)?;

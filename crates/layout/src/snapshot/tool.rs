@@ -36,8 +36,6 @@ pub(crate) fn run_while(
     stop: &AtomicBool,
 ) -> Result<String, Error> {
     let mut child = command
-        // The programs are in sbin, which is not in every user's PATH.
-        .env("PATH", path())
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -61,11 +59,6 @@ pub(crate) fn run_while(
         false if said.contains(NO_SPACE) => Err(Error::NoSpace(name)),
         false => Err(tool_failed(name, last_line(&said))),
     }
-}
-
-fn path() -> String {
-    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
-    format!("{path}:/usr/sbin:/sbin")
 }
 
 fn not_started(name: &'static str, error: &io::Error) -> Error {

@@ -56,7 +56,7 @@ fn load_file(root: &Path, path: &Path, release: &str) -> Result<(), Error> {
 }
 
 fn modprobe(root: &Path, release: &str) -> Result<(), Error> {
-    let output = sys::programs::administrators("modprobe", &[NAME]).map_err(Error::NoModprobe)?;
+    let output = sys::programs::output_of("modprobe", &[NAME]).map_err(Error::NoModprobe)?;
     if output.status.success() {
         return Ok(());
     }

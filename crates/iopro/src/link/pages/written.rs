@@ -154,8 +154,7 @@ impl Change<'_> {
     /// Links bytes whose pages are no longer dirty: they were taken before the call returned.
     fn written_and_taken(&mut self, bytes: Range<u64>) -> Result<(), Error> {
         let pages = self.pages.pages_of(&bytes);
-        let mut taken = self.pages.regions.find_all(Map::Taken, self.file, &pages)?;
-        taken.retain(|piece| self.pages.is_open(piece));
+        let taken = self.open_in(&pages)?;
         let taken = self.pages.all_whole(taken);
         let mine = taken.iter().filter(|piece| piece.mark.call == self.call);
         let mut mine: Vec<Piece> = mine.copied().collect();
@@ -233,8 +232,7 @@ impl Change<'_> {
     pub fn stored(&mut self, range: Range<u64>) -> Result<(), Error> {
         let pages = self.pages.pages_of(&range);
         let live = self.pages.regions.find_all(Map::Live, self.file, &pages)?;
-        let mut taken = self.pages.regions.find_all(Map::Taken, self.file, &pages)?;
-        taken.retain(|piece| self.pages.is_open(piece));
+        let taken = self.open_in(&pages)?;
         let mut all = live.iter().chain(&taken);
         if all.any(|piece| piece.mark.call == self.call) {
             return Ok(());
@@ -267,6 +265,13 @@ impl Change<'_> {
             return self.insert(map, Piece::new(&pages, mark));
         }
         Ok(())
+    }
+
+    /// The pieces in these pages of versions that are still to be written or being written.
+    fn open_in(&mut self, pages: &Range<u64>) -> Result<Vec<Piece>, Error> {
+        let mut taken = self.pages.regions.find_all(Map::Taken, self.file, pages)?;
+        taken.retain(|piece| self.pages.is_open(piece));
+        Ok(taken)
     }
 
     /// The pieces that the call made dirty, so it has a part in these versions.
