@@ -19,6 +19,7 @@ mod recorded;
 mod snapshot;
 mod trace;
 
+use ::torture::Report;
 use active_policy::ActivePolicy;
 use port::Port;
 use record::{GuestSpec, Message, Row, Run, Task};
@@ -262,28 +263,34 @@ fn row(spec: &GuestSpec, run: &Run, it: Measurement) -> Row {
 }
 
 fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outcome<usize> {
-    let (figures, told) = std::sync::mpsc::channel();
+    let (reports, told) = std::sync::mpsc::channel();
     let bed = ::torture::TestBed {
         device: spec.device.clone(),
         mount_point: MOUNT_POINT.into(),
         modules: spec.modules.clone(),
         seed: spec.seed,
         rounds,
-        figures,
+        reports,
     };
+    let mut sent = 0;
     for (index, name) in names.iter().enumerate() {
-        port.send(&Message::Progress {
+        let progress = |text| Message::Progress {
             index,
             count: names.len(),
-            text: name.clone(),
-        })?;
+            text,
+        };
+        port.send(&progress(name.clone()))?;
         let outcome = ::torture::find(name)?.run(&bed);
+        for report in told.try_iter() {
+            match report {
+                Report::Remark(text) => port.send(&progress(format!("{name}: {text}")))?,
+                Report::Figure(figure) => {
+                    port.send(&Message::Row(figure_row(spec, figure)))?;
+                    sent += 1;
+                }
+            }
+        }
         outcome.map_err(|failure| format!("trial {name}: {failure}"))?;
-    }
-    let mut sent = 0;
-    for figure in told.try_iter() {
-        port.send(&Message::Row(figure_row(spec, figure)))?;
-        sent += 1;
     }
     Ok(sent)
 }

@@ -212,8 +212,8 @@ fn arguments(machine: &Machine) -> Vec<String> {
             file.display()
         );
         add("-drive", drive);
-        if let Some(controller) = disk.controller {
-            add("-device", controller.to_owned());
+        for controller in disk.controllers {
+            add("-device", (*controller).to_owned());
         }
         add("-device", format!("{},drive=disk{index}", disk.device));
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sys::arch::Arch;
 
 /// Program and the package it comes from.
-const PROGRAMS: [(&str, &str); 19] = [
+const PROGRAMS: [(&str, &str); 20] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("e2image", "e2fsprogs"),
@@ -20,6 +20,7 @@ const PROGRAMS: [(&str, &str); 19] = [
     ("e4defrag", "e2fsprogs"),
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.f2fs", "f2fs-tools"),
     ("busybox", "busybox-static"),
     ("fio", "fio"),
     ("dmsetup", "dmsetup"),

@@ -18,8 +18,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MEMORY_MIB: u64 = 1024;
 
 /// Programs that trials start.
-const TRIAL_PROGRAMS: [&str; 6] = [
-    "fio", "e2fsck", "e2image", "dumpe2fs", "mkfs.xfs", "dmsetup",
+const TRIAL_PROGRAMS: [&str; 8] = [
+    "fio",
+    "e2fsck",
+    "e2image",
+    "dumpe2fs",
+    "mkfs.xfs",
+    "mkfs.f2fs",
+    "mkfs.btrfs",
+    "dmsetup",
 ];
 
 /// A trial that takes longer than this hangs, on a busy host too.
@@ -97,7 +104,8 @@ pub fn torture(
         }
         let mut spec = spec(&image, sources, torture, clock, names)?;
         let added = image.add_modules_there_are(&torture.kernel, &needed)?;
-        // The device's module stays the last.
+        // Two may need the same module, and the device's stays the last.
+        spec.modules.retain(|it| !added.contains(it));
         spec.modules.splice(0..0, added);
         let mut session = Session::new(&spec, &owner, &image.with_spec(&spec)?)?;
         if clock == ::torture::Clock::WithDisks {

@@ -7,9 +7,11 @@
 
 mod attributes;
 mod backlog;
+mod beside;
 mod change;
 mod defrag;
 mod dependencies;
+mod disks;
 mod drivers;
 mod failure;
 mod faults;
@@ -39,7 +41,7 @@ mod unload;
 mod volume;
 mod waits;
 
-pub use drivers::{BYTES_PER_S, DISKS, Disk};
+pub use disks::{BYTES_PER_S, DISKS, Disk};
 pub use failure::Failure;
 pub use test_bed::TestBed;
 
@@ -86,6 +88,15 @@ pub struct Figure {
     pub value: f64,
 }
 
+/// What a trial tells besides its outcome.
+#[derive(Clone, Debug)]
+pub enum Report {
+    /// A figure.
+    Figure(Figure),
+    /// A line for people, such as what was passed over.
+    Remark(String),
+}
+
 /// One test of what the modules must withstand.
 pub struct Trial {
     /// Name on the command line.
@@ -100,7 +111,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest runs them.
-pub const TRIALS: [Trial; 27] = [
+pub const TRIALS: [Trial; 30] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -280,15 +291,36 @@ pub const TRIALS: [Trial; 27] = [
         name: "disk",
         title: "data are right on a disk of QEMU's while schedulers change, and what a small fsync costs under each",
         clock: Clock::WithDisks,
-        modules: &drivers::MODULES,
+        modules: &["virtio_blk"],
         run: drivers::run_one,
     },
     Trial {
         name: "drivers",
         title: "the same on each disk that QEMU and the kernel have, with ext4 and XFS",
         clock: Clock::WithDisks,
-        modules: &drivers::MODULES,
+        modules: &disks::MODULES,
         run: drivers::run,
+    },
+    Trial {
+        name: "file-systems",
+        title: "the same with f2fs and Btrfs, on four of them",
+        clock: Clock::WithDisks,
+        modules: &disks::MODULES,
+        run: drivers::run_file_systems,
+    },
+    Trial {
+        name: "above",
+        title: "the same with ext4 on dm-crypt, dm-linear, RAID1 and loop, on two of them",
+        clock: Clock::WithDisks,
+        modules: &stacked::MODULES_ABOVE,
+        run: drivers::run_above,
+    },
+    Trial {
+        name: "rate",
+        title: "what the writer beside a task that syncs gets of a disk's rate, and what it depends on",
+        clock: Clock::WithDisks,
+        modules: &["virtio_blk"],
+        run: drivers::run_rate,
     },
 ];
 

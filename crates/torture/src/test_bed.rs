@@ -1,7 +1,7 @@
 //! TestBed of a trial: the modules, the device and its request queue.
 
 use crate::failure::require;
-use crate::{Failure, Figure, Outcome, module};
+use crate::{Failure, Figure, Outcome, Report, module};
 use ::module::sched::Counters;
 use record::Module;
 use std::fs;
@@ -18,7 +18,7 @@ const FRONTROW_MODULE: &str = "frontrow_iosched";
 const FLASH_MODULE: &str = "simflash";
 
 /// Longest time until a device appears.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that a trial works on.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ pub struct TestBed {
     pub seed: u64,
     /// Multiple of each trial's usual number of repetitions.
     pub rounds: u32,
-    /// Receives the figures that trials measure.
-    pub figures: Sender<Figure>,
+    /// Receives the figures that trials measure, and their remarks.
+    pub reports: Sender<Report>,
 }
 
 impl TestBed {
@@ -79,7 +79,12 @@ impl TestBed {
 
     /// Sends a figure; nothing happens if nobody receives it.
     pub(crate) fn tell(&self, figure: Figure) {
-        let _ = self.figures.send(figure);
+        let _ = self.reports.send(Report::Figure(figure));
+    }
+
+    /// Sends a remark for people; nothing happens if nobody receives it.
+    pub(crate) fn remark(&self, text: String) {
+        let _ = self.reports.send(Report::Remark(text));
     }
 
     /// Module of the scheduler.

@@ -1,5 +1,6 @@
 //! A file system on the device, which is unmounted on drop.
 
+use crate::test_bed::read;
 use crate::{Failure, Outcome, TestBed};
 use rustix::mount::{MountFlags, UnmountFlags};
 use std::ffi::CString;
@@ -19,6 +20,8 @@ const QUIET: &str = "noinit_itable,no_prefetch_block_bitmaps";
 pub(crate) enum Kind {
     Ext4,
     Xfs,
+    F2fs,
+    Btrfs,
 }
 
 impl Kind {
@@ -27,6 +30,24 @@ impl Kind {
         match self {
             Kind::Ext4 => "ext4",
             Kind::Xfs => "xfs",
+            Kind::F2fs => "f2fs",
+            Kind::Btrfs => "btrfs",
+        }
+    }
+
+    /// Whether the kernel has it.
+    pub(crate) fn is_known(self) -> Outcome<bool> {
+        let all = read("/proc/filesystems")?;
+        Ok(all.split_whitespace().any(|it| it == self.name()))
+    }
+
+    /// Program and options that make one; None for ext4, whose options depend on the layout.
+    fn mkfs(self) -> Option<(&'static str, &'static [&'static str])> {
+        match self {
+            Kind::Ext4 => None,
+            Kind::Xfs => Some(("/bin/mkfs.xfs", &["-q", "-f"])),
+            Kind::F2fs => Some(("/bin/mkfs.f2fs", &["-q", "-f"])),
+            Kind::Btrfs => Some(("/bin/mkfs.btrfs", &["-q", "-f"])),
         }
     }
 }
@@ -72,9 +93,9 @@ impl Volume {
     pub(crate) fn mount(bed: &TestBed, layout: Layout) -> Outcome<Volume> {
         let kind = layout.kind.name();
         let options = match (layout.kind, layout.options) {
-            (Kind::Xfs, _) => String::new(),
             (Kind::Ext4, "") => QUIET.to_owned(),
             (Kind::Ext4, more) => format!("{QUIET},{more}"),
+            _ => String::new(),
         };
         let failed = |error: &dyn std::fmt::Display| {
             Failure::new(format!("it cannot mount {kind} with '{options}': {error}"))
@@ -116,9 +137,9 @@ impl Drop for Volume {
 }
 
 fn format(device: &Path, layout: Layout) -> Outcome<()> {
-    if layout.kind == Kind::Xfs {
-        let mut mkfs = Command::new("/bin/mkfs.xfs");
-        mkfs.args(["-q", "-f"])
+    if let Some((program, options)) = layout.kind.mkfs() {
+        let mut mkfs = Command::new(program);
+        mkfs.args(options)
             .arg(device)
             .env("LD_LIBRARY_PATH", sys::arch::NATIVE.libraries);
         return succeeds(mkfs);

@@ -17,6 +17,8 @@ pub struct Statistics {
     pub write_ms: u64,
     /// Time during which any request was in flight, in milliseconds.
     pub busy_ms: u64,
+    /// Sum of the flushes' times, in milliseconds.
+    pub flush_ms: u64,
 }
 
 impl Statistics {
@@ -37,6 +39,13 @@ impl Statistics {
             write_ms,
             _,
             busy_ms,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            flush_ms,
             ..,
         ] = numbers[..]
         else {
@@ -50,6 +59,7 @@ impl Statistics {
             written_bytes: written * SECTOR_BYTES,
             write_ms,
             busy_ms,
+            flush_ms,
         })
     }
 }
@@ -69,6 +79,7 @@ mod tests {
             written_bytes: 20480,
             write_ms: 5,
             busy_ms: 7,
+            flush_ms: 1,
         };
         assert_eq!(told, wanted);
         assert_eq!(Statistics::parse("1 0 16"), None);
