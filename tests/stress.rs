@@ -24,6 +24,12 @@ fn every_disk_of_qemus_holds_what_was_written_whatever_the_scheduler() {
     }
 }
 
+/// Kernels for virtual machines have no drivers of sticks and cards, and no f2fs.
+#[test]
+fn sticks_cards_and_what_is_above_a_disk_hold_it_too() {
+    withstands("desktop", "1", &["drivers", "file-systems", "above"]);
+}
+
 #[test]
 fn a_debug_kernel_finds_nothing_wrong_in_any_trial() {
     withstands("debug", "1", &[]);
