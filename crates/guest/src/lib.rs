@@ -263,6 +263,31 @@ fn row(spec: &GuestSpec, run: &Run, it: Measurement) -> Row {
 }
 
 fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outcome<usize> {
+    let mut sent = 0;
+    for (index, name) in names.iter().enumerate() {
+        let progress = |text| Message::Progress {
+            index,
+            count: names.len(),
+            text,
+        };
+        let message = |report| match report {
+            Report::Remark(text) => progress(format!("{name}: {text}")),
+            Report::Figure(figure) => Message::Row(figure_row(spec, figure)),
+        };
+        port.send(&progress(name.clone()))?;
+        sent += one_trial(spec, name, rounds, &|report| port.send(&message(report)))?;
+    }
+    Ok(sent)
+}
+
+/// Passes on what the trial tells while it runs. Gives the number of its figures.
+fn one_trial(
+    spec: &GuestSpec,
+    name: &str,
+    rounds: u32,
+    pass_on: &(dyn Fn(Report) -> Outcome<()> + Sync),
+) -> Outcome<usize> {
+    let trial = ::torture::find(name)?;
     let (reports, told) = std::sync::mpsc::channel();
     let bed = ::torture::TestBed {
         device: spec.device.clone(),
@@ -272,27 +297,23 @@ fn trials(port: &Port, spec: &GuestSpec, names: &[String], rounds: u32) -> Outco
         rounds,
         reports,
     };
-    let mut sent = 0;
-    for (index, name) in names.iter().enumerate() {
-        let progress = |text| Message::Progress {
-            index,
-            count: names.len(),
-            text,
-        };
-        port.send(&progress(name.clone()))?;
-        let outcome = ::torture::find(name)?.run(&bed);
-        for report in told.try_iter() {
-            match report {
-                Report::Remark(text) => port.send(&progress(format!("{name}: {text}")))?,
-                Report::Figure(figure) => {
-                    port.send(&Message::Row(figure_row(spec, figure)))?;
-                    sent += 1;
-                }
+    std::thread::scope(|scope| {
+        let listener = scope.spawn(move || -> Outcome<usize> {
+            let mut figures = 0;
+            for report in told {
+                figures += usize::from(matches!(report, Report::Figure(_)));
+                pass_on(report)?;
             }
-        }
+            Ok(figures)
+        });
+        let outcome = trial.run(&bed);
+        // The listener ends with the last sender.
+        drop(bed);
+        let figures = listener.join();
+        let figures = figures.unwrap_or_else(|_| Err("a thread of it died".to_owned()))?;
         outcome.map_err(|failure| format!("trial {name}: {failure}"))?;
-    }
-    Ok(sent)
+        Ok(figures)
+    })
 }
 
 fn figure_row(spec: &GuestSpec, it: ::torture::Figure) -> Row {
