@@ -25,6 +25,9 @@ const MOST_OF_BEST: f64 = 1.05;
 /// time.
 const FEW_DISKS: [&str; 4] = ["virtio-blk", "NVMe", "USB storage", "SD card"];
 
+/// Disks of which the writer's loss is looked into.
+const RATE_DISKS: [&str; 2] = ["virtio-blk", "USB storage"];
+
 /// What is measured above which disks.
 const ABOVE: [(&str, &[Above]); 2] = [
     (
@@ -105,12 +108,13 @@ pub(crate) fn run_rate(bed: &TestBed) -> Outcome<()> {
         Variant::set("ext4, slice_us 10000", ("iosched/slice_us", "10000")),
         Variant::with_dirty_mib("ext4, 128 MB dirty", "128"),
     ];
-    let disk = Disk::named("virtio-blk")?;
-    each([disk].into_iter(), bed, |bed, disk| {
+    let disks = DISKS.iter().filter(|it| RATE_DISKS.contains(&it.name));
+    each(disks, bed, |bed, disk| {
         restores(bed, || {
             let rate = beside::rate(bed, disk.name)?;
             for variant in all {
-                let place = Place::on(bed, disk.name, variant.label, Layout::DEFAULT, rate);
+                let layout = Layout::on_disk(Kind::Ext4);
+                let place = Place::on(bed, disk.name, variant.label, layout, rate);
                 Place { variant, ..place }.compare(ROUNDS, &[FRONTROW, "none"])?;
             }
             Ok(())
@@ -130,15 +134,16 @@ fn on_disk(bed: &TestBed, disk: &Disk, kinds: &[Kind], rounds: u32) -> Outcome<(
                 ));
                 continue;
             }
-            let layout = Layout {
-                kind,
-                ..Layout::DEFAULT
-            };
+            let layout = Layout::on_disk(kind);
             let failed = |failure| Failure::new(format!("{}: {failure}", kind.name()));
             data_are_right(bed, bed, layout).map_err(failed)?;
             let place = Place::on(bed, disk.name, kind.name(), layout, rate);
             let means_ms = place.compare(rounds, &[])?;
-            judge(&means_ms).map_err(failed)?;
+            match judge(&means_ms).map_err(failed) {
+                Err(failure) if kind.is_promised() => return Err(failure),
+                Err(failure) => bed.remark(format!("{}: {failure}", disk.name)),
+                Ok(()) => {}
+            }
         }
         Ok(())
     })
@@ -149,8 +154,9 @@ fn on_all_above(bed: &TestBed, disk: &Disk, all: &[Above]) -> Outcome<()> {
     for above in all {
         let label = format!("ext4 on {}", above.name());
         above.on(bed, |upper| {
-            data_are_right(bed, upper, Layout::DEFAULT)?;
-            let place = Place::on(bed, disk.name, &label, Layout::DEFAULT, rate);
+            let layout = Layout::on_disk(Kind::Ext4);
+            data_are_right(bed, upper, layout)?;
+            let place = Place::on(bed, disk.name, &label, layout, rate);
             Place { upper, ..place }.compare(ROUNDS, &[]).map(drop)
         })?;
     }

@@ -319,7 +319,7 @@ pub const TRIALS: [Trial; 30] = [
         name: "rate",
         title: "what the writer beside a task that syncs gets of a disk's rate, and what it depends on",
         clock: Clock::WithDisks,
-        modules: &["virtio_blk"],
+        modules: &disks::MODULES,
         run: drivers::run_rate,
     },
 ];

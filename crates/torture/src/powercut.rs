@@ -6,7 +6,7 @@
 use crate::defrag::{Files, fragmented, holds, is_clean};
 use crate::failure::require;
 use crate::power::Power;
-use crate::volume::{Kind, Layout as Made, Volume};
+use crate::volume::{Layout as Made, Volume};
 use crate::{Failure, IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, TestBed, test_bed};
 use ::layout::defrag::{Pace, Remap, repair, settle};
 use std::path::Path;
@@ -16,10 +16,8 @@ use std::sync::atomic::AtomicBool;
 const DEVICE: &str = "power_loss=1 capacity_mib=16 spare_percent=12 block_pages=32 log_kib=64";
 
 const MADE: Made = Made {
-    kind: Kind::Ext4,
-    mib: None,
     options: "discard",
-    without_journal: false,
+    ..Made::DEFAULT
 };
 
 /// Number of programs and erases between the first move and each cut.
