@@ -23,7 +23,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Time for which the disk's own rate is measured.
 const RATE_MEASURED: Duration = Duration::from_secs(2);
-/// The disk, not its driver or the emulation, is what is waited for from this part of the limit on.
+/// Part of the limit from which on the disk is waited for, and not its driver or QEMU.
 const IS_LIMITED: f64 = 0.9;
 
 const STREAM_BYTES: u64 = 96 << 20;
@@ -41,11 +41,11 @@ pub(crate) struct Variant {
     /// Name in figures.
     pub(crate) label: &'static str,
     /// Time between two fsyncs.
-    pause: Duration,
+    pub(crate) pause: Duration,
     /// An attribute below `queue/` of frontrow, and its value.
-    setting: Option<(&'static str, &'static str)>,
+    pub(crate) setting: Option<(&'static str, &'static str)>,
     /// Limit of dirty memory in MiB; None for the guest's own.
-    dirty_mib: Option<&'static str>,
+    pub(crate) dirty_mib: Option<&'static str>,
 }
 
 impl Variant {
@@ -271,7 +271,7 @@ impl<'a> Place<'a> {
 }
 
 /// Rate in bytes a second at which the disk takes large writes; what is on it is overwritten.
-pub(crate) fn rate(bed: &TestBed, disk: &str) -> Outcome<f64> {
+pub(crate) fn rate_of(bed: &TestBed, disk: &str) -> Outcome<f64> {
     apply(bed, "none")?;
     let path = bed.device_node();
     let failed = |error| Failure::io("write", &path)(error);
@@ -289,10 +289,15 @@ pub(crate) fn rate(bed: &TestBed, disk: &str) -> Outcome<f64> {
         at += CHUNK_BYTES as u64;
     }
     let rate = at as f64 / begun.elapsed().as_secs_f64();
-    if rate < IS_LIMITED * BYTES_PER_S as f64 {
+    if !is_bottleneck(rate) {
         bed.remark(format!("{disk} writes {:.1} MB/s", rate / 1e6));
     }
     Ok(rate.min(BYTES_PER_S as f64))
+}
+
+/// Whether a disk that takes `rate` bytes a second is held back by its limit.
+pub(crate) fn is_bottleneck(rate: f64) -> bool {
+    rate >= IS_LIMITED * BYTES_PER_S as f64
 }
 
 /// Writes sequentially until `stop` is set.
