@@ -33,7 +33,7 @@ const TRIAL_PROGRAMS: [&str; 8] = [
 const LIMIT_S: u64 = 900;
 
 /// On each disk, under each scheduler, with each file system.
-const DISKS_LIMIT_S: u64 = 3600;
+const DISKS_LIMIT_S: u64 = 7200;
 
 /// A debug kernel checks each access to memory and each lock.
 const DEBUG_LIMIT_S: u64 = 3600;

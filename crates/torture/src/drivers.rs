@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Number of switches of the scheduler under load.
 const SWITCHES: u32 = 10;
 
-/// Rounds of a trial that makes figures: each has all schedulers, in an order by chance.
+/// Rounds of measurements: each has all schedulers, in an order by chance.
 const ROUNDS: u32 = 3;
 
 const MOST_OF_BEST: f64 = 1.05;
@@ -51,19 +51,19 @@ pub(crate) fn run_one(bed: &TestBed) -> Outcome<()> {
     let [first, ..] = &DISKS;
     let bed = first.bed(bed)?;
     let bed = bed.ok_or_else(|| Failure::new(format!("{} has no driver", first.name)))?;
-    on_disk(&bed, first, &[Kind::Ext4], 1)
+    on_disk(&bed, first, &[Kind::Ext4])
 }
 
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     each(DISKS.iter(), bed, |bed, disk| {
-        on_disk(bed, disk, &[Kind::Ext4, Kind::Xfs], ROUNDS)
+        on_disk(bed, disk, &[Kind::Ext4, Kind::Xfs])
     })
 }
 
 pub(crate) fn run_file_systems(bed: &TestBed) -> Outcome<()> {
     let disks = DISKS.iter().filter(|it| FEW_DISKS.contains(&it.name));
     each(disks, bed, |bed, disk| {
-        on_disk(bed, disk, &[Kind::F2fs, Kind::Btrfs], ROUNDS)
+        on_disk(bed, disk, &[Kind::F2fs, Kind::Btrfs])
     })
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn run_rate(bed: &TestBed) -> Outcome<()> {
     })
 }
 
-fn on_disk(bed: &TestBed, disk: &Disk, kinds: &[Kind], rounds: u32) -> Outcome<()> {
+fn on_disk(bed: &TestBed, disk: &Disk, kinds: &[Kind]) -> Outcome<()> {
     restores(bed, || {
         let rate = rate_of(bed, disk.name)?;
         for &kind in kinds {
@@ -144,7 +144,7 @@ fn on_disk(bed: &TestBed, disk: &Disk, kinds: &[Kind], rounds: u32) -> Outcome<(
             let failed = |failure| Failure::new(format!("{}: {failure}", kind.name()));
             data_are_right(bed, bed, layout).map_err(failed)?;
             let place = Place::on(bed, disk.name, kind.name(), layout, rate);
-            let means_ms = place.compare(rounds, &[])?;
+            let means_ms = place.compare(ROUNDS, &[])?;
             match judge(&means_ms).map_err(failed) {
                 Err(failure) if kind.is_promised() && is_bottleneck(rate) => return Err(failure),
                 Err(failure) => bed.remark(format!("{}: {failure}", disk.name)),
