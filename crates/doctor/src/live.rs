@@ -1,7 +1,7 @@
-//! Level 1: sums up the waits in iopro's frames.
+//! Level 1: sums up the waits that iopro finds, interval by interval.
 
 use crate::observe::Wait;
-use iopro::report::Frame;
+use iopro::report;
 use iopro::wait::Class;
 use std::collections::BTreeMap;
 
@@ -54,9 +54,9 @@ impl Waits {
         }
     }
 
-    /// Adds the waits of a frame.
-    pub fn add(&mut self, frame: &Frame) {
-        let waiting = &frame.foreground;
+    /// Adds the waits of an interval.
+    pub fn add(&mut self, interval: &report::Waits) {
+        let waiting = &interval.foreground;
         let mut named: BTreeMap<Class, Sum> = BTreeMap::new();
         for top in &waiting.top {
             let sum = Sum {
@@ -96,7 +96,7 @@ impl Waits {
                 self.found.entry(key).or_default().add(rest);
             }
         }
-        self.lost_events += frame.lost.iter().map(|it| it.count).sum::<u64>();
+        self.lost_events += interval.lost.iter().map(|it| it.count).sum::<u64>();
     }
 
     /// All waits, and the number of lost events.

@@ -152,6 +152,7 @@ pub struct Watch {
     stacks: Stacks,
     sampled: Instant,
     sample_every: Duration,
+    pressure_seen: Instant,
     io_seen_ns: u64,
     over_time: OverTime,
     /// System calls in which processes were blocked at the start.
@@ -168,6 +169,7 @@ impl Watch {
         let mut watch = Watch {
             root: root.to_owned(),
             begun: now,
+            pressure_seen: now,
             io_seen_ns: before.pressure.io_ns,
             over_time: OverTime::begin(before.pressure),
             before,
@@ -201,12 +203,18 @@ impl Watch {
             self.over_time.add(elapsed, all_pressure(&self.root));
         }
         let since = self.sampled.elapsed();
-        if !sampling && since < SAMPLE_AT_REST {
+        let due = match sampling {
+            true => self.sample_every,
+            false => SAMPLE_AT_REST,
+        };
+        // The kernel sums up all CPUs for each look at the pressure.
+        if since < due || self.pressure_seen.elapsed() < self.sample_every {
             return;
         }
+        self.pressure_seen = Instant::now();
         let io_ns = pressure(&self.root, "io");
         let pressed = io_ns != std::mem::replace(&mut self.io_seen_ns, io_ns);
-        if pressed && since >= self.sample_every || since >= SAMPLE_AT_REST {
+        if pressed || since >= SAMPLE_AT_REST {
             self.sampled = Instant::now();
             // Time without samples is not counted.
             let stands_for = match sampling {

@@ -22,9 +22,9 @@ use std::thread;
 use std::time::Duration;
 
 /// Interval at which the stop flag and due actions are checked.
-const TURN: Duration = Duration::from_millis(10);
-/// Interval of iopro's frames; each names its longest waits.
-const FRAME_NS: u64 = 1_000_000_000;
+const TURN: Duration = Duration::from_millis(20);
+/// Interval for which iopro tells of waits, and names the longest.
+const INTERVAL_NS: u64 = 1_000_000_000;
 /// Name in errors of a recording without a file.
 const NAME: &str = "the running recording";
 
@@ -297,14 +297,14 @@ fn fold(
         recording,
         failed: &mut failed,
     };
-    let waits = add_frames(tee, is_coarse);
+    let waits = add_intervals(tee, is_coarse);
     match failed {
         Some(failure) => Err(failure),
         None => waits,
     }
 }
 
-fn add_frames(events: impl Read, is_coarse: bool) -> Result<Waits, Failure> {
+fn add_intervals(events: impl Read, is_coarse: bool) -> Result<Waits, Failure> {
     let path = Path::new(NAME);
     let reader = Reader::new(BufReader::with_capacity(1 << 18, events), path)
         .map_err(|error| Failure::new(Exit::Internal, error))?;
@@ -315,8 +315,8 @@ fn add_frames(events: impl Read, is_coarse: bool) -> Result<Waits, Failure> {
         true => Waits::coarse(),
         false => Waits::default(),
     };
-    report::watch(&header, steps, path, FRAME_NS, &mut |frame| {
-        waits.add(frame);
+    report::watch_waits(&header, steps, path, INTERVAL_NS, &mut |interval| {
+        waits.add(interval);
         true
     })
     .map_err(|error| failed(&error))?;

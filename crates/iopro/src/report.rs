@@ -13,7 +13,7 @@ mod timeline;
 
 pub use flow::Flow;
 pub use html::{STYLE, render as html};
-pub use live::{Frame, UnderWay, watch};
+pub use live::{Frame, UnderWay, Waits, watch, watch_waits};
 pub use text::{frame as frame_text, render as text};
 pub use timeline::{LANES, Lane, Timeline};
 

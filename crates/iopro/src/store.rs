@@ -11,6 +11,18 @@ const CACHE_KIB: i64 = 16 << 10;
 /// Rows between two commits: a commit costs little and frees the log.
 const ROWS_PER_TRANSACTION: u64 = 200_000;
 
+/// Tables that stay empty where only waits are asked for.
+const NOT_FOR_WAITS: [&str; 8] = [
+    "requests",
+    "bios",
+    "segments",
+    "links",
+    "writebacks",
+    "commits",
+    "commit_calls",
+    "file_names",
+];
+
 /// Reasons why tables could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -61,12 +73,28 @@ impl From<rusqlite::Error> for Error {
 pub struct Store {
     database: Connection,
     rows: u64,
+    /// Whether it keeps only the rows of waits and those that they refer to.
+    only_waits: bool,
 }
 
 impl Store {
     /// An empty database without a name, which is deleted when it is dropped.
     pub fn temporary() -> Result<Store, Error> {
         Store::over(Connection::open("")?)
+    }
+
+    /// As [`temporary`](Store::temporary), for those who ask only for waits. It has no rows of I/O,
+    /// whose number grows with the rate of requests while nobody waits for them.
+    pub fn only_waits() -> Result<Store, Error> {
+        Ok(Store {
+            only_waits: true,
+            ..Store::temporary()?
+        })
+    }
+
+    /// Whether it keeps only the rows of waits and those that they refer to.
+    pub fn has_only_waits(&self) -> bool {
+        self.only_waits
     }
 
     /// An empty database in `path`, which must not exist.
@@ -92,11 +120,18 @@ impl Store {
             database.execute_batch(&create(table))?;
         }
         database.execute_batch("BEGIN")?;
-        Ok(Store { database, rows: 0 })
+        Ok(Store {
+            database,
+            rows: 0,
+            only_waits: false,
+        })
     }
 
     /// Adds a row to its table.
     pub fn add<R: Row>(&mut self, row: &R) -> Result<(), Error> {
+        if self.only_waits && NOT_FOR_WAITS.contains(&R::TABLE.name) {
+            return Ok(());
+        }
         let mut statement = self.database.prepare_cached(&insert(R::TABLE))?;
         statement.execute(params_from_iter(row.cells()))?;
         drop(statement);

@@ -60,6 +60,22 @@ fn frames(steps: Vec<Step>, most: usize) -> Vec<Frame> {
 }
 
 #[test]
+fn waits_are_the_same_without_rows_of_io() {
+    let (stream, path) = (stream(), Path::new("x"));
+    let mut waits = Vec::new();
+    let steps_again = steps(&stream).into_iter().map(Ok);
+    report::watch_waits(&header(), steps_again, path, INTERVAL, &mut |interval| {
+        waits.push(interval.foreground.clone());
+        true
+    })
+    .unwrap();
+    let frames = frames(steps(&stream), usize::MAX);
+    let all: Vec<_> = frames.into_iter().map(|it| it.foreground).collect();
+    assert!(all.iter().any(|it| it.total_ns > 0));
+    assert_eq!(waits, all);
+}
+
+#[test]
 fn all_intervals_together_are_the_report() {
     let stream = stream();
     let report = Report::of(&stream.link().0).unwrap();

@@ -103,8 +103,10 @@ impl Context {
 
     /// Writes the row of a call that is over.
     pub fn end_call(&mut self, id: u64, end_ns: u64) -> Result<(), Error> {
-        match self.calls.end(id, end_ns) {
-            Some(row) => self.rows.store.add(&row),
+        let store = &mut self.rows.store;
+        let row = self.calls.end(id, end_ns);
+        match row.filter(|row| row.blocked_ns > 0 || !store.has_only_waits()) {
+            Some(row) => store.add(&row),
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Calls, Class, Count, Direction, File, FileRead, Frame, Layer, Longest, Recording, Report, Size,
-    TOP, Top, UnderWay, Unlinked, Waiting, timeline,
+    TOP, Top, UnderWay, Unlinked, Waiting, Waits, timeline,
 };
 use crate::event::Dev;
 use crate::store::Error;
@@ -65,6 +65,14 @@ pub fn frame(database: &Connection, began_ns: u64, interval: Range<u64>) -> Resu
         under_way: under_way(database, interval)?,
         io: directions(database)?,
         files: files(database)?,
+        lost: lost(database)?,
+    })
+}
+
+/// The waits of an interval, of a recording that began at `began_ns`.
+pub fn waits(database: &Connection, began_ns: u64, _: Range<u64>) -> Result<Waits, Error> {
+    Ok(Waits {
+        foreground: waiting(database, "waiter.foreground", began_ns)?,
         lost: lost(database)?,
     })
 }

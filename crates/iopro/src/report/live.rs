@@ -4,8 +4,10 @@ use super::{Count, Direction, File, Layer, Waiting, ask};
 use crate::link::Linker;
 use crate::recording::{Header, Step};
 use crate::store::{Error, Store};
+use rusqlite::Connection;
 use serde::Serialize;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use sys::PathError;
 
@@ -31,6 +33,15 @@ pub struct Frame {
     pub io: Vec<Direction>,
     /// The most awaited files, at most [`TOP`](super::TOP).
     pub files: Vec<File>,
+    /// Events that were lost, by kind.
+    pub lost: Vec<Count>,
+}
+
+/// The waits that ended in one interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waits {
+    /// Waits of the foreground.
+    pub foreground: Waiting,
     /// Events that were lost, by kind.
     pub lost: Vec<Count>,
 }
@@ -61,10 +72,38 @@ pub fn watch(
     every_ns: u64,
     tell: &mut dyn FnMut(&Frame) -> bool,
 ) -> Result<(), Error> {
-    let mut linker = Linker::new(header, None, Store::temporary()?)?;
+    let store = Store::temporary()?;
+    each_interval(header, steps, (path, every_ns), (store, ask::frame), tell)
+}
+
+/// As [`watch()`], for the foreground's waits alone: without rows of I/O it takes a fraction of the
+/// time.
+pub fn watch_waits(
+    header: &Header,
+    steps: impl Iterator<Item = io::Result<Step>>,
+    path: &Path,
+    every_ns: u64,
+    tell: &mut dyn FnMut(&Waits) -> bool,
+) -> Result<(), Error> {
+    let store = Store::only_waits()?;
+    each_interval(header, steps, (path, every_ns), (store, ask::waits), tell)
+}
+
+/// A query of an interval, of a recording that began at this time (nanoseconds).
+type Ask<T> = fn(&Connection, u64, Range<u64>) -> Result<T, Error>;
+
+fn each_interval<T>(
+    header: &Header,
+    steps: impl Iterator<Item = io::Result<Step>>,
+    (path, every_ns): (&Path, u64),
+    (store, ask): (Store, Ask<T>),
+    tell: &mut dyn FnMut(&T) -> bool,
+) -> Result<(), Error> {
+    let mut linker = Linker::new(header, None, store)?;
     let mut interval = Interval {
         recording_began_ns: header.begin_ns,
         begin_ns: header.begin_ns,
+        ask,
     };
     let mut known_until_ns = header.begin_ns;
     for step in steps {
@@ -91,17 +130,18 @@ pub fn watch(
 }
 
 /// The interval in progress.
-struct Interval {
+struct Interval<T> {
     recording_began_ns: u64,
     begin_ns: u64,
+    ask: Ask<T>,
 }
 
-impl Interval {
+impl<T> Interval<T> {
     /// Ends the interval and begins the next one.
-    fn end(&mut self, linker: &mut Linker, now_ns: u64) -> Result<Frame, Error> {
+    fn end(&mut self, linker: &mut Linker, now_ns: u64) -> Result<T, Error> {
         let store = linker.interval(now_ns)?;
         let begin_ns = std::mem::replace(&mut self.begin_ns, now_ns);
-        let frame = ask::frame(store.database(), self.recording_began_ns, begin_ns..now_ns)?;
+        let frame = (self.ask)(store.database(), self.recording_began_ns, begin_ns..now_ns)?;
         linker.forget()?;
         Ok(frame)
     }
