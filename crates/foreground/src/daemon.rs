@@ -211,7 +211,9 @@ impl<'a> Daemon<'a> {
         let pressure = self.writers.pressure().filter(|_| has_no_foreground);
         fds.extend(pressure.map(|it| PollFd::new(it, PollFlags::PRI)));
         let bus_at = self.bus_at.map(|(at, _)| at);
-        let limits = self.limits.as_ref().and_then(DirtyLimits::due);
+        let hears_of_stalls = pressure.is_some();
+        let limits = self.limits.as_ref();
+        let limits = limits.and_then(|it| it.due(hears_of_stalls));
         let writers = self.writers.due().filter(|_| has_no_foreground);
         let due = [self.arbiter.due(), self.look_at, bus_at, limits, writers];
         let due = due.into_iter().flatten().min();
@@ -230,7 +232,11 @@ impl<'a> Daemon<'a> {
             }
         }
         if are_pressed {
-            self.writers.stalled(Instant::now());
+            let now = Instant::now();
+            self.writers.stalled(now);
+            if let Some(limits) = &mut self.limits {
+                limits.stalled(now);
+            }
         }
         Ok(stops)
     }

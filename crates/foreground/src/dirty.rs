@@ -71,6 +71,8 @@ pub struct DirtyLimits {
     /// By diskseq, which is unique since boot.
     disks: BTreeMap<u64, Disk>,
     look_at: Option<Instant>,
+    /// Whether no disk wrote before the last check.
+    is_idle: bool,
     /// Watches for new and removed disks.
     watch: Watch<PathBuf>,
     find_at: Option<Instant>,
@@ -88,6 +90,7 @@ impl DirtyLimits {
             kept: Kept::open(root, JOURNAL)?,
             disks: BTreeMap::new(),
             look_at: None,
+            is_idle: false,
             watch: Watch::new()?,
             find_at: Some(now),
         };
@@ -117,10 +120,21 @@ impl DirtyLimits {
         Ok(())
     }
 
-    /// When [`Self::tick`] is due; None without a disk that may get a limit.
-    pub fn due(&self) -> Option<Instant> {
-        let look_at = self.look_at.filter(|_| !self.disks.is_empty());
+    /// When [`Self::tick`] is due; None without a disk that may get a limit, and while none writes
+    /// if the caller hears of stalls and reports them to [`Self::stalled`].
+    pub fn due(&self, hears_of_stalls: bool) -> Option<Instant> {
+        let sleeps = self.disks.is_empty() || hears_of_stalls && self.is_idle;
+        let look_at = self.look_at.filter(|_| !sleeps);
         [look_at, self.find_at].into_iter().flatten().min()
+    }
+
+    /// Schedules a check, after tasks have stalled for I/O: a copy that stalls nobody needs no
+    /// other limit.
+    pub fn stalled(&mut self, now: Instant) {
+        if self.is_idle {
+            self.is_idle = false;
+            self.look_at = Some(now);
+        }
     }
 
     /// Schedules a search after disks were added or removed.
@@ -138,6 +152,7 @@ impl DirtyLimits {
         let gone = std::mem::replace(&mut self.disks, found);
         self.forget(gone.into_values())?;
         self.look_at = Some(now);
+        self.is_idle = false;
         Ok(())
     }
 
@@ -174,6 +189,7 @@ impl DirtyLimits {
         for disk in self.disks.values_mut() {
             any_writes |= disk.look(&self.root);
         }
+        self.is_idle = !any_writes;
         self.look_at = Some(match any_writes {
             true => now + BUSY_APART,
             false => now + IDLE_APART,
@@ -424,13 +440,19 @@ mod tests {
         assert_eq!(held(&root, "8:16"), ["1", "125000", "125000"]);
         assert_eq!(held(&root, "8:0"), UNTOUCHED);
 
+        // It has not been written, so nobody looks until a task stalls.
+        assert_eq!(limits.due(true), None);
         has_written(&root, "sdb", 10, 1000);
-        limits.tick(limits.due().unwrap()).unwrap();
+        limits.stalled(begun);
+        limits.tick(limits.due(true).unwrap()).unwrap();
         assert_eq!(held(&root, "8:16"), ["1", "78125", "78125"]);
-        // The next check is soon while a task writes, and late otherwise.
-        let soon = limits.due().unwrap();
+        // The next check is soon while a task writes.
+        let soon = limits.due(true).unwrap();
         limits.tick(soon).unwrap();
-        assert_eq!(limits.due(), Some(soon + IDLE_APART));
+        assert_eq!(limits.due(false), Some(soon + IDLE_APART));
+        assert_eq!(limits.due(true), None);
+        limits.stalled(soon + BUSY_APART);
+        assert_eq!(limits.due(true), Some(soon + BUSY_APART));
 
         limits.release().unwrap();
         assert_eq!(held(&root, "8:16"), UNTOUCHED);
@@ -444,19 +466,19 @@ mod tests {
         remove_dir_all(&stick).unwrap();
         let begun = Instant::now();
         let mut limits = DirtyLimits::start(root.path(), begun).unwrap();
-        assert_eq!(limits.due(), None);
+        assert_eq!(limits.due(false), None);
 
         plug(&root, "sdb", "8:16", "1");
         at(&root, "run/udev/data/b8:16", "");
         limits.hear(begun).unwrap();
-        limits.tick(limits.due().unwrap()).unwrap();
+        limits.tick(limits.due(false).unwrap()).unwrap();
         assert_eq!(held(&root, "8:16")[0], "1");
 
         // Taken out, nothing is left of it; another with its number is another disk.
         remove_dir_all(&stick).unwrap();
         fs::remove_file(root.path().join("run/udev/data/b8:16")).unwrap();
         limits.hear(begun).unwrap();
-        limits.tick(limits.due().unwrap()).unwrap();
+        limits.tick(limits.due(false).unwrap()).unwrap();
         assert!(
             limits.kept.changes().is_empty(),
             "{:?}",
@@ -473,7 +495,7 @@ mod tests {
             let mut limits = DirtyLimits::start(root.path(), begun).unwrap();
             for look in 1..=looks {
                 has_written(&root, "sdb", 10 * look * look, 1000 * look);
-                limits.tick(limits.due().unwrap()).unwrap();
+                limits.tick(limits.due(false).unwrap()).unwrap();
             }
             drop(limits);
             release_limits(root.path()).unwrap();
@@ -488,7 +510,7 @@ mod tests {
         let mut limits = DirtyLimits::start(root.path(), Instant::now()).unwrap();
         at(&root, "sys/class/bdi/8:16/max_ratio_fine", "200000");
         has_written(&root, "sdb", 10, 1000);
-        limits.tick(limits.due().unwrap()).unwrap();
+        limits.tick(limits.due(false).unwrap()).unwrap();
         limits.release().unwrap();
         assert_eq!(held(&root, "8:16"), ["0", "200000", "0"]);
     }
