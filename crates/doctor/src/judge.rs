@@ -3,6 +3,7 @@
 use crate::cause::{Cause, Kind};
 use crate::machine::Disk;
 use crate::observe::{Level, Observation, Pressure, Span, Wait};
+use crate::stall::Ended;
 use iopro::wait::Class;
 use record::number;
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,8 @@ pub struct Diagnosis {
     pub watched_ns: u64,
     /// Requested time in nanoseconds, if it was ended before.
     pub ended_early_of_ns: Option<u64>,
+    /// Result of the wait for a stall, if one was awaited.
+    pub until_stall: Option<Ended>,
     /// Time in which some task lacked a resource.
     pub pressure: Pressure,
     /// Verdicts, most lost time first.
@@ -183,6 +186,7 @@ pub fn judge(seen: &Observation) -> Diagnosis {
         cannot_see,
         watched_ns: seen.watched_ns,
         ended_early_of_ns: None,
+        until_stall: None,
         pressure: seen.pressure,
         verdicts,
         findings: findings(seen),

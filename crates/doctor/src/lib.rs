@@ -13,6 +13,7 @@ pub mod observe;
 mod over_time;
 pub mod page;
 mod stacks;
+pub mod stall;
 pub mod study;
 pub mod trial;
 pub mod watch;

@@ -54,9 +54,19 @@ pub fn text(diagnosis: &Diagnosis) -> String {
     text
 }
 
-/// For how long it was watched, and that this was less than asked for.
+/// For how long it was watched, around which stall, and that this was less than asked for.
 pub(crate) fn watched_time(diagnosis: &Diagnosis) -> String {
     let watched = time(diagnosis.watched_ns);
+    if let Some(ended) = diagnosis.until_stall {
+        let (asked, awaited) = (time(ended.asked_ns), time(ended.awaited_ns));
+        return match ended.stalled_ns {
+            Some(stalled) => format!(
+                "{watched}, the last of {awaited}, with a stall of {},",
+                time(stalled)
+            ),
+            None => format!("{watched}, the last of {awaited} without a stall of {asked},"),
+        };
+    }
     match diagnosis.ended_early_of_ns {
         Some(asked) => format!("{watched} of {}, ended early,", time(asked)),
         None => watched,

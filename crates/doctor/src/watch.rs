@@ -191,6 +191,11 @@ impl Watch {
         self.begun.elapsed()
     }
 
+    /// I/O pressure of the system since its start, in nanoseconds.
+    pub fn io_pressure_ns(&self) -> u64 {
+        pressure(&self.root, "io")
+    }
+
     /// Reads what is due, and sleeps. Samples all blocked tasks if `sampling`, otherwise seldom,
     /// for those that wait for a server.
     pub fn turn(&mut self, sampling: bool) {

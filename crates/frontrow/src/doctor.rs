@@ -7,19 +7,23 @@ use crate::atomic_file::AtomicFile;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked::failed;
+use crate::iopro::scope::duration;
 use crate::print::{json, plain, print_text};
 use crate::progress;
+use clap::builder::ArgPredicate;
 use doctor::live::Waits;
+use doctor::stall::{Ended, Next, Stall};
 use doctor::watch::Watch;
 use doctor::{Error, Level, Machine, Observation, html, judge, machine, page};
 use iopro::capture::{self, Closing, What};
 use iopro::recording::Reader;
 use iopro::report;
 use std::io::{self, BufReader, IsTerminal, PipeReader, Read};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Interval at which the stop flag and due actions are checked.
 const TURN: Duration = Duration::from_millis(20);
@@ -27,6 +31,8 @@ const TURN: Duration = Duration::from_millis(20);
 const INTERVAL_NS: u64 = 1_000_000_000;
 /// Name in errors of a recording without a file.
 const NAME: &str = "the running recording";
+/// Lengths of stalls that can be told from none, as level 1 looks each tenth of a second.
+const STALLS: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_secs(600);
 
 /// Find out why this machine stutters: who waits, how long, for what, and what causes it
 ///
@@ -36,8 +42,12 @@ const NAME: &str = "the running recording";
 #[derive(clap::Args)]
 pub struct Args {
     /// Duration of the measurement
-    #[arg(long, value_name = "N", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86400))]
+    #[arg(long, value_name = "N", default_value = "60", default_value_if("until_stall", ArgPredicate::IsPresent, "86400"), value_parser = clap::value_parser!(u64).range(1..=86400))]
     seconds: u64,
+    /// Measure until some task was held up by I/O for this time, such as 500ms; --seconds is then a
+    /// limit, by default a day
+    #[arg(long, value_name = "DURATION", value_parser = stall_length, conflicts_with_all = ["study", "undo"])]
+    until_stall: Option<Duration>,
     #[command(flatten)]
     trial: trial::Options,
     #[command(flatten)]
@@ -83,16 +93,21 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let page_file = page_file.transpose()?;
     let recording = args.recording.as_deref().map(AtomicFile::create_private);
     let mut recording = recording.transpose()?;
-    let watching = progress::watching(length);
+    let watching = match args.until_stall {
+        Some(_) => progress::waiting_for("Watching until the next stall"),
+        None => progress::watching(length),
+    };
     let Seen {
         seen,
         why_not,
+        ended,
         closing,
     } = observe(
         root,
         machine,
         How {
             length,
+            until_stall: args.until_stall,
             is_coarse: false,
             recording: recording.as_mut(),
         },
@@ -105,6 +120,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let mut diagnosis = judge(&seen);
     let why_not = why_not.map(|why| format!("what level 1 does: {why}"));
     diagnosis.cannot_see.extend(why_not);
+    diagnosis.until_stall = ended;
     if stop.load(Ordering::Relaxed) {
         diagnosis.ended_early_of_ns = Some(length.as_nanos() as u64);
     }
@@ -140,7 +156,10 @@ fn again(args: &Args) -> String {
         false => "",
     };
     let (seconds, file) = (args.seconds, page_name(args));
-    format!("{sudo}frontrow doctor --seconds {seconds} --html {file}")
+    let until = args.until_stall;
+    let until = until.map(|it| format!(" --until-stall {}ms", it.as_millis()));
+    let until = until.unwrap_or_default();
+    format!("{sudo}frontrow doctor --seconds {seconds}{until} --html {file}")
 }
 
 /// The page's path as one word of a shell.
@@ -161,6 +180,8 @@ fn quoted(text: &str) -> String {
 /// Parameters of the measurement.
 struct How<'a> {
     length: Duration,
+    /// Length of the stall that ends the measurement.
+    until_stall: Option<Duration>,
     /// Aggregate by process and class, in bounded memory.
     is_coarse: bool,
     /// File that also receives the recording of level 1.
@@ -172,6 +193,8 @@ struct Seen {
     seen: Observation,
     /// Reason why no better level was used.
     why_not: Option<String>,
+    /// Result of the wait for a stall.
+    ended: Option<Ended>,
     /// Resources to release at the end.
     closing: Option<Closing>,
 }
@@ -186,13 +209,17 @@ fn observe(
     let is_root = rustix::process::geteuid().is_root();
     // A tree made for a test says nothing of this machine's tracing.
     let (length, keeps) = (how.length, how.recording.is_some());
+    let until_stall = how.until_stall;
     let may_link = is_root && root == Path::new("/");
     let why_not = match may_link {
         true => match link(root, how, stop) {
-            Ok((watch, waits, closing)) => {
+            Ok((watching, waits, closing)) => {
+                let ended = watching.ended();
+                let waits = Some(waits.end());
                 return Ok(Seen {
-                    seen: watch.end(Level::Linked, machine, Some(waits.end())),
+                    seen: watching.watch.end(Level::Linked, machine, waits),
                     why_not: None,
+                    ended,
                     closing: Some(closing),
                 });
             }
@@ -203,20 +230,74 @@ fn observe(
         false if keeps => return Err(capture::Error::NoPermission.into()),
         false => None,
     };
-    let mut watch = Watch::begin(root);
-    while watch.elapsed() < length && !stop.load(Ordering::Relaxed) {
-        watch.turn(true);
+    let mut watching = Watching::begin(root, until_stall);
+    while watching.begun.elapsed() < length
+        && !stop.load(Ordering::Relaxed)
+        && watching.turn(true) != Next::End
+    {
         thread::sleep(TURN);
     }
     let level = match is_root {
         true => Level::Sampled,
         false => Level::Unprivileged,
     };
+    let ended = watching.ended();
     Ok(Seen {
-        seen: watch.end(level, machine, None),
+        seen: watching.watch.end(level, machine, None),
         why_not,
+        ended,
         closing: None,
     })
+}
+
+/// A measurement, of which the begin is forgotten while a stall is awaited.
+struct Watching<'a> {
+    root: &'a Path,
+    watch: Watch,
+    begun: Instant,
+    stall: Option<Stall>,
+}
+
+impl Watching<'_> {
+    fn begin(root: &Path, until_stall: Option<Duration>) -> Watching<'_> {
+        let watch = Watch::begin(root);
+        Watching {
+            root,
+            begun: Instant::now(),
+            stall: until_stall.map(|it| Stall::of(it, watch.io_pressure_ns())),
+            watch,
+        }
+    }
+
+    fn turn(&mut self, sampling: bool) -> Next {
+        self.watch.turn(sampling);
+        let Some(stall) = &mut self.stall else {
+            return Next::GoOn;
+        };
+        let next = stall.turn(self.begun.elapsed(), || self.watch.io_pressure_ns());
+        if next == Next::BeginAnew {
+            self.watch = Watch::begin(self.root);
+        }
+        next
+    }
+
+    fn ended(&self) -> Option<Ended> {
+        let elapsed = self.begun.elapsed();
+        self.stall.map(|it| it.end(elapsed))
+    }
+}
+
+/// Parses the length of a stall.
+fn stall_length(text: &str) -> Result<Duration, String> {
+    let wrong = || "give a time from 200ms to 10m, such as 500ms or 2s".to_owned();
+    let length = match text.strip_suffix("ms") {
+        Some(ms) => Duration::from_millis(ms.parse().map_err(|_| wrong())?),
+        None => duration(text).map_err(|_| wrong())?,
+    };
+    match STALLS.contains(&length) {
+        true => Ok(length),
+        false => Err(wrong()),
+    }
 }
 
 /// Reasons why level 1 cannot be used.
@@ -228,22 +309,34 @@ enum Unlinked {
 }
 
 /// Measures by iopro, which records into a pipe; another thread links the events.
-fn link(root: &Path, how: How<'_>, stop: &AtomicBool) -> Result<(Watch, Waits, Closing), Unlinked> {
+fn link<'a>(
+    root: &'a Path,
+    how: How<'_>,
+    stop: &AtomicBool,
+) -> Result<(Watching<'a>, Waits, Closing), Unlinked> {
     let failed = |error| Unlinked::Failed(Failure::new(Exit::Internal, error));
     let (reader, writer) = io::pipe().map_err(failed)?;
     let what = What::System(Some(how.length));
-    let (recorded, watch, folded) = thread::scope(|scope| {
-        let folding = scope.spawn(|| fold(reader, how.recording, how.is_coarse));
-        let mut watch = None;
-        let recorded = capture::stream(&what, writer, stop, &mut |_| {
+    let (is_over, begun_anew) = (AtomicBool::new(false), AtomicU64::new(0));
+    let until_stall = how.until_stall;
+    let (recorded, watching, folded) = thread::scope(|scope| {
+        let folding = scope.spawn(|| fold(reader, how.recording, how.is_coarse, &begun_anew));
+        let mut watching = None;
+        let recorded = capture::stream(&what, writer, &is_over, &mut |_| {
             // The programs are loaded by now: that is not what is to be watched.
-            let watch = watch.get_or_insert_with(|| Watch::begin(root));
-            watch.turn(false);
+            let watching = watching.get_or_insert_with(|| Watching::begin(root, until_stall));
+            let next = watching.turn(false);
+            if next == Next::BeginAnew {
+                begun_anew.fetch_add(1, Ordering::Relaxed);
+            }
+            if next == Next::End || stop.load(Ordering::Relaxed) {
+                is_over.store(true, Ordering::Relaxed);
+            }
         });
-        // It is over as soon as it begins if it was interrupted while programs were loaded.
-        let mut watch = watch.unwrap_or_else(|| Watch::begin(root));
-        watch.stop();
-        (recorded, watch, folding.join())
+        // The programs may not have been loaded.
+        let mut watching = watching.unwrap_or_else(|| Watching::begin(root, until_stall));
+        watching.watch.stop();
+        (recorded, watching, folding.join())
     });
     use capture::Error as Capture;
     let recorded = match recorded {
@@ -262,7 +355,7 @@ fn link(root: &Path, how: How<'_>, stop: &AtomicBool) -> Result<(Watch, Waits, C
     let waits = folded.map_err(|_| ended("the linker ended unexpectedly"))?;
     let waits = waits.map_err(Unlinked::Failed)?;
     let (_, closing) = recorded.map_err(|error| Unlinked::Failed(error.into()))?;
-    Ok((watch, waits, closing))
+    Ok((watching, waits, closing))
 }
 
 /// Copies what is read from the pipe to the recording file.
@@ -290,6 +383,7 @@ fn fold(
     pipe: PipeReader,
     recording: Option<&mut AtomicFile>,
     is_coarse: bool,
+    begun_anew: &AtomicU64,
 ) -> Result<Waits, Failure> {
     let mut failed = None;
     let tee = Tee {
@@ -297,25 +391,35 @@ fn fold(
         recording,
         failed: &mut failed,
     };
-    let waits = add_intervals(tee, is_coarse);
+    let waits = add_intervals(tee, is_coarse, begun_anew);
     match failed {
         Some(failure) => Err(failure),
         None => waits,
     }
 }
 
-fn add_intervals(events: impl Read, is_coarse: bool) -> Result<Waits, Failure> {
+/// Sums up the waits since the last change of `begun_anew`.
+fn add_intervals(
+    events: impl Read,
+    is_coarse: bool,
+    begun_anew: &AtomicU64,
+) -> Result<Waits, Failure> {
     let path = Path::new(NAME);
     let reader = Reader::new(BufReader::with_capacity(1 << 18, events), path)
         .map_err(|error| Failure::new(Exit::Internal, error))?;
     let header = reader.header().clone();
     let mut events = reader.events();
     let steps = std::iter::from_fn(|| events.step());
-    let mut waits = match is_coarse {
+    let none = || match is_coarse {
         true => Waits::coarse(),
         false => Waits::default(),
     };
+    let (mut waits, mut since) = (none(), 0);
     report::watch_waits(&header, steps, path, INTERVAL_NS, &mut |interval| {
+        let begun = begun_anew.load(Ordering::Relaxed);
+        if std::mem::replace(&mut since, begun) != begun {
+            waits = none();
+        }
         waits.add(interval);
         true
     })

@@ -152,6 +152,55 @@ fn what_keeps_it_from_seeing_is_a_sentence_of_the_page() {
     }
 }
 
+/// Holds a task up by I/O for this time, as far as the machine's files say.
+fn stall(root: &Path, length: Duration) {
+    let (file, new) = (root.join("proc/pressure/io"), root.join("new"));
+    let begun = Instant::now();
+    while begun.elapsed() < length {
+        let total_us = begun.elapsed().as_micros();
+        fs::write(&new, format!("some avg10=0 total={total_us}\n")).unwrap();
+        fs::rename(&new, &file).unwrap();
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn it_watches_until_a_stall_and_tells_of_the_time_around_it() {
+    let root = machine();
+    write(root.path(), "proc/pressure/io", "some avg10=0 total=0\n");
+    let child = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["doctor", "--until-stall", "300ms", "--json", "--sysroot"])
+        .arg(root.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    thread::sleep(Duration::from_secs(1));
+    stall(root.path(), Duration::from_secs(3));
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    schema::check("doctor", &json);
+    let ended = &json["until_stall"];
+    assert_eq!(ended["asked_ns"], 300_000_000);
+    assert!(ended["stalled_ns"].as_u64() >= Some(300_000_000), "{ended}");
+    assert_eq!(json["verdicts"][0]["cause"], "own_commits");
+}
+
+#[test]
+fn without_a_stall_it_watches_no_longer_than_asked_and_says_so() {
+    let none = doctor(machine().path(), &["--until-stall", "2s", "--seconds", "2"]);
+    let text = String::from_utf8_lossy(&none.stdout);
+    assert!(text.contains("without a stall of 2.00 s"), "{text}");
+    for wrong in ["100ms", "11m", "soon"] {
+        let output = doctor(machine().path(), &["--until-stall", wrong]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("from 200ms to 10m"), "{said}");
+    }
+    let both = ["--until-stall", "1s", "--study", "2s"];
+    assert_eq!(doctor(machine().path(), &both).status.code(), Some(2));
+}
+
 #[test]
 fn nothing_is_tried_where_nothing_can_be_changed() {
     let root = machine();

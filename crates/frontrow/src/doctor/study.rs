@@ -44,6 +44,7 @@ pub fn run(
     let machine = Machine::look(root).map_err(super::failure)?;
     let how = How {
         length,
+        until_stall: None,
         is_coarse: true,
         recording: None,
     };

@@ -170,6 +170,7 @@ fn window(
         let machine = Machine::look(root).map_err(super::failure);
         let how = How {
             length,
+            until_stall: None,
             is_coarse: false,
             recording: None,
         };
