@@ -671,6 +671,14 @@ fn findings(seen: &Observation) -> Vec<Finding> {
             );
         }
     }
+    for disk in &machine.untrimmed {
+        say(
+            format!(
+                "{disk} is never told which blocks are free, and flash may write slower as it fills: sudo systemctl enable --now fstrim.timer does so each week"
+            ),
+            None,
+        );
+    }
     for rule in &machine.scheduler_rules {
         say(format!("{rule} chooses schedulers as disks appear"), None);
     }

@@ -1,5 +1,7 @@
 //! Configuration of the machine: disks, mounts, and what prevents an observation.
 
+mod untrimmed;
+
 use crate::Error;
 use serde::Serialize;
 use std::fs;
@@ -79,6 +81,8 @@ pub struct Machine {
     pub mounts: Vec<Mounted>,
     /// Paths of udev rules that set schedulers.
     pub scheduler_rules: Vec<String>,
+    /// Names of disks that take discards and get none.
+    pub untrimmed: Vec<String>,
     /// Limits of observation on this machine, one sentence each.
     pub hidden: Vec<String>,
 }
@@ -175,8 +179,10 @@ impl Machine {
             point: point.to_string_lossy().into_owned(),
             filesystem: mount.filesystem,
         });
+        let mounts: Vec<_> = mounts.filter(|it| it.remote || it.disk.is_some()).collect();
         Ok(Machine {
-            mounts: mounts.filter(|it| it.remote || it.disk.is_some()).collect(),
+            untrimmed: untrimmed::untrimmed(root, &disks, &mounts),
+            mounts,
             scheduler_rules: scheduler_rules(root),
             hidden,
             disks,
@@ -256,7 +262,7 @@ mod tests {
     use super::*;
     use std::fs::{create_dir_all, write};
 
-    fn tree() -> tempfile::TempDir {
+    pub(super) fn tree() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str, text: &str| {
             let path = root.path().join(path);

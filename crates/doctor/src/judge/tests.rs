@@ -86,6 +86,7 @@ pub(crate) fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
                 mounted("/srv", "nfs4", None),
             ],
             scheduler_rules: Vec::new(),
+            untrimmed: Vec::new(),
             hidden: Vec::new(),
         },
     }
@@ -401,6 +402,7 @@ fn what_needs_no_watching_is_found() {
         scheduler: None,
         ..disk("dm-0", false)
     });
+    machine.untrimmed.push("sda".to_owned());
     machine
         .scheduler_rules
         .push("/etc/udev/rules.d/60-x.rules".to_owned());
@@ -415,6 +417,7 @@ fn what_needs_no_watching_is_found() {
         "sda: scheduler mq-deadline, 64 requests at most",
         "sdb: a disk that can be taken out may fill",
         "dm-0: encryption above sda2",
+        "sda is never told which blocks are free",
         "60-x.rules chooses schedulers",
         "/srv is nfs4",
     ] {

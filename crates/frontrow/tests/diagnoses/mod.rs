@@ -160,6 +160,7 @@ fn machine() -> Machine {
             mount("/srv/music", "nfs4", None),
         ],
         scheduler_rules: vec!["/etc/udev/rules.d/60-<b>scheduler</b>.rules".to_owned()],
+        untrimmed: Vec::new(),
         hidden: Vec::new(),
     }
 }
