@@ -53,29 +53,33 @@ fio --name=saver --rw=write --bs=4k --size=4m --fsync=1 --thinktime=200ms --time
 sh -c 'while :; do /bin/dd if=/dev/zero of=big bs=1M count=96 conv=notrunc; done' &
 sleep 2
 $level2
-frontrow doctor --seconds 3 --try --pairs 4 --window 1 --seed 3 --json > /out/pages
+frontrow doctor --seconds 3 --try $keep --pairs 4 --window 1 --seed 3 --json > /out/pages
+cat $disk > /out/kept
+frontrow doctor --undo > /out/undone
 cat $disk > /out/after
 ls /run/frontrow > /out/left
 "#;
 /// Without BTF.
 const LEVEL_2: &str = "mount -t tmpfs none /sys/kernel/btf";
 
-/// What a trial said; it has left nothing.
-fn tried(script: &str) -> Value {
-    let left = Left::by(&["--with", "fio", "--policy", "frontrow"], script);
+/// What a trial said, and left; it is undone.
+fn tried(level2: &str, keep: &str) -> (Value, Left) {
+    let script = TRIAL.replace("$level2", level2).replace("$keep", keep);
+    let left = Left::by(&["--with", "fio", "--policy", "frontrow"], &script);
     let pages = left.text("pages");
     let mut pages = serde_json::Deserializer::from_str(&pages).into_iter::<Value>();
     let trial = pages.nth(1).unwrap().unwrap()["trial"].clone();
     assert_eq!(trial["who"], "fio", "{trial}");
     assert!(!left.text("after").contains("[frontrow]"));
     assert!(!left.text("left").contains("doctor-trial"));
-    trial
+    (trial, left)
 }
 
 /// Of windows of a second a guest's few samples tell no effect.
 #[test]
 fn a_trial_has_all_its_windows_and_leaves_nothing() {
-    let trial = tried(&TRIAL.replace("$level2", LEVEL_2));
+    let (trial, left) = tried(LEVEL_2, "");
+    assert!(!left.text("kept").contains("[frontrow]"));
     for which in ["with", "without"] {
         let windows = trial["outcome"][which].as_array().map(Vec::len);
         assert_eq!(windows, Some(4), "{trial}");
@@ -84,9 +88,71 @@ fn a_trial_has_all_its_windows_and_leaves_nothing() {
 
 #[test]
 #[ignore = "loads iopro's programs for each window, which takes minutes; `make slow-tests` runs it"]
-fn a_trial_finds_that_the_scheduler_helps() {
-    let trial = tried(&TRIAL.replace("$level2", ""));
+fn a_trial_finds_that_the_scheduler_helps_and_keeps_it_until_it_is_undone() {
+    let (trial, left) = tried("", "--keep");
     assert_eq!(trial["outcome"]["effect"], "helps", "{trial}");
+    assert_eq!(trial["kept"], true, "{trial}");
+    assert!(left.text("kept").contains("[frontrow]"));
+    assert!(left.text("undone").contains("Undone: "));
+}
+
+/// An app that saves beside a copy to a stick, which is what a disk's own dirty limit is for.
+const COPY: &str = r#"
+/bin/mke2fs -q -F -t ext4 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 /dev/simflash1
+mkdir /stick
+mount -t ext4 -o noinit_itable /dev/simflash1 /stick
+strict=/sys/class/bdi/$(cat /sys/block/simflash1/dev)/strict_limit
+for it in copier saver; do ln -s /bin/busybox /tmp/$it; done
+( while :; do ( exec -a dd /tmp/copier if=/dev/zero of=/stick/copy bs=1M count=300 conv=notrunc ); done ) 2> /dev/null &
+( while :; do sleep 0.3; ( exec -a dd /tmp/saver if=/dev/zero of=/mnt/save bs=64k count=384 conv=notrunc ); done ) 2> /dev/null &
+sleep 4
+mount -t tmpfs none /sys/kernel/btf
+"#;
+
+fn beside_a_copy(script: &str) -> Left {
+    let guest = ["--memory", "768", "--device", "emmc:fresh"];
+    let second = ["--second", "usb-stick-slow"];
+    Left::by(
+        &[guest, [second[0], second[1], "--limit", "300"]].concat(),
+        &format!("{COPY}{script}"),
+    )
+}
+
+/// Killed while the limit is there; the process that waits for its end undoes it.
+const KILLED: &str = r#"
+frontrow doctor --seconds 2 --try --pairs 4 --window 60 > /dev/null & doctor=$!
+until [ "$(cat $strict)" = 1 ]; do sleep 0.1; done
+kill -9 $doctor
+until [ "$(cat $strict)" = 0 ] && ! [ -e /run/frontrow/doctor-trial ]; do sleep 0.1; done
+ls /run/frontrow /run/frontrowd > /out/left
+exit 0
+"#;
+
+#[test]
+fn a_trial_that_is_killed_while_its_change_is_there_is_undone() {
+    let left = beside_a_copy(KILLED).text("left");
+    assert!(!left.contains("dirty.jsonl"), "{left}");
+}
+
+const LIMITS: &str = r#"
+frontrow doctor --seconds 4 --try --keep --pairs 4 --window 4 --seed 3 --json > /out/pages
+cat $strict > /out/after
+ls /run/frontrow /run/frontrowd > /out/left
+exit 0
+"#;
+
+#[test]
+#[ignore = "minutes, as a copy of 300 MB goes on; `make slow-tests` runs it"]
+fn a_trial_of_dirty_limits_says_what_they_bring_and_leaves_none() {
+    let left = beside_a_copy(LIMITS);
+    let pages = left.text("pages");
+    let mut pages = serde_json::Deserializer::from_str(&pages).into_iter::<Value>();
+    let trial = pages.nth(1).unwrap().unwrap()["trial"].clone();
+    assert_eq!(trial["command"], "sudo systemctl enable --now frontrowd");
+    assert_eq!(trial["outcome"]["effect"], "helps", "{trial}");
+    // The guest has no systemd that could start the service.
+    assert_eq!(left.text("after"), "0");
+    assert!(!left.text("left").contains("doctor-trial"));
 }
 
 fn show(all: &[Told]) {

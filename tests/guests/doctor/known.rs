@@ -52,7 +52,7 @@ const fn row(
 }
 
 /// All of them; the six commonest, of which pairs are made, first.
-pub const ROWS: [Row; 15] = [
+pub const ROWS: [Row; 17] = [
     row(
         "dirty throttling",
         Some("dirty_throttling"),
@@ -156,6 +156,22 @@ pub const ROWS: [Row; 15] = [
         "mkdir -p /fuse",
         "exec 5<> /dev/fuse; mount -t fuse -o fd=5,rootmode=40000,user_id=0,group_id=0 none /fuse; as client ls /fuse",
     ),
+    // Until its memory is gone: it holds no file page that could be read again, and there is no swap.
+    row(
+        "memory leak",
+        Some("reclaim"),
+        "",
+        "small 40M; echo 20M > /sys/fs/cgroup/small/memory.high",
+        "while :; do small as leaker awk 'BEGIN { while (1) a[i++] = sprintf(\"%01000d\", i) }'; done",
+    ),
+    // A client of a server that says something once a second.
+    row(
+        "network wait",
+        None,
+        "",
+        "ifconfig lo 127.0.0.1 up",
+        "while sleep 1; do echo $SEED; done | nc -l -p 7777 & sleep 0.5; sleep 1000 | as client nc 127.0.0.1 7777 > /dev/null",
+    ),
     row("idle", None, "", "", "sleep 1000"),
 ];
 
@@ -200,7 +216,7 @@ end() {
     done
     wait
     rm -f /tmp/fill
-    echo max > /sys/fs/cgroup/small/memory.max
+    for it in max high; do echo max > /sys/fs/cgroup/small/memory.$it; done
     swapoff /mnt/.swap
     swapoff /stick/.swap
     rm -rf /*/.swap /mnt/[a-z]* /stick/[a-z]*
