@@ -343,8 +343,7 @@ fn served(seen: &Observation) -> Cause {
 }
 
 fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
-    let who = most(waits.iter().map(|it| (Some(it.who.as_str()), it.lost_ns)));
-    let who = who.unwrap_or_default();
+    let who = victim(cause, waits, seen).unwrap_or_default();
     let of_who: Vec<&&Wait> = waits.iter().filter(|it| it.who == who).collect();
     let file = most(of_who.iter().map(|it| (it.file.as_deref(), it.lost_ns)));
     let (culprit, by_link) = culprit(cause, who, &of_who, seen);
@@ -375,6 +374,20 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
         share: 0.0,
         confidence,
     }
+}
+
+/// Process that waited most. A process that fills a removable disk is throttled for its own pages
+/// as well, and is a victim only if nobody else is.
+fn victim<'a>(cause: Cause, waits: &[&'a Wait], seen: &Observation) -> Option<&'a str> {
+    let filled = filled(seen).filter(|_| cause == Cause::DirtyThrottling);
+    let fills = |who: &str| {
+        let user = seen.users.iter().find(|it| it.name == who);
+        let disks = user.map(|it| it.writes_to.iter().collect::<Vec<_>>());
+        filled.is_some_and(|disk| disks == Some(vec![&disk.name]))
+    };
+    let waited = |it: &&'a Wait| (Some(it.who.as_str()), it.lost_ns);
+    let others = waits.iter().filter(|it| !fills(&it.who));
+    most(others.map(waited)).or_else(|| most(waits.iter().map(waited)))
 }
 
 /// How often a task waits for its own syncs, of which each has a wait or two. Samples do not tell.

@@ -479,6 +479,23 @@ fn who_writes_to_another_disk_is_not_waited_for() {
 }
 
 #[test]
+fn who_fills_a_stick_waits_most_and_is_no_victim_of_it() {
+    let waits = vec![
+        wait("app", "write", Class::DirtyThrottle, SECOND),
+        Wait {
+            file: Some("/stick/copy".to_owned()),
+            ..wait("cp", "write", Class::DirtyThrottle, 3 * SECOND)
+        },
+    ];
+    // Where app writes is not known: the rest of what the stick got may be its.
+    let copy = writes_to(user("cp", 60 * MB, 0), "sdb");
+    let users = vec![user("app", 200 * MB, 0), copy];
+    let first = judge(&with_stick(waits, users)).verdicts.remove(0);
+    assert_eq!(first.cause, Cause::DirtyThrottling);
+    assert_eq!((first.who.as_str(), first.who_ns), ("app", SECOND));
+}
+
+#[test]
 fn who_writes_much_to_a_disk_that_keeps_up_is_throttled_for_the_slow_one() {
     let waits = vec![
         wait("app", "write", Class::DirtyThrottle, SECOND),
