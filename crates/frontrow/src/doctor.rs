@@ -322,7 +322,7 @@ fn link<'a>(
     let (recorded, watching, folded) = thread::scope(|scope| {
         let folding = scope.spawn(|| fold(reader, how.recording, how.is_coarse, &begun_anew));
         let mut watching = None;
-        let recorded = capture::stream(&what, writer, &is_over, &mut |_| {
+        let recorded = capture::stream(&what, None, writer, &is_over, &mut |_| {
             // The programs are loaded by now: that is not what is to be watched.
             let watching = watching.get_or_insert_with(|| Watching::begin(root, until_stall));
             let next = watching.turn(false);

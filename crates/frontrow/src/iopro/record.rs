@@ -7,9 +7,7 @@ use crate::print::print_text;
 use clap::ArgGroup;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use iopro::capture::{self, Error, Progress, Request, Summary};
-use module::abi::{btf_section, check_running};
 use serde_json::json;
-use std::fs;
 use std::path::{Path, PathBuf};
 use sys::PathError;
 
@@ -21,10 +19,6 @@ pub struct Record {
     output: PathBuf,
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Type information of this kernel, for one that has none itself: BTF, a vmlinux or a vmlinuz.
-    /// Only tracepoints are used then, which see less
-    #[arg(long, value_name = "FILE")]
-    btf: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,9 +28,9 @@ pub struct Record {
 pub fn run(args: Record) -> Result<(), Failure> {
     let stop = catch_signals()?;
     let request = Request {
+        btf: args.scope.btf()?,
         what: args.scope.what(),
         output: args.output,
-        btf: args.btf.as_deref().map(btf_in).transpose()?,
     };
     let bar = ProgressBar::new_spinner();
     bar.set_style(
@@ -55,21 +49,6 @@ pub fn run(args: Record) -> Result<(), Failure> {
     }
     drop(closing);
     Ok(())
-}
-
-/// The running kernel's BTF in a file that the user gave.
-fn btf_in(path: &Path) -> Result<Vec<u8>, Failure> {
-    let read = |path: &Path| fs::read(path).map_err(PathError::of("access", path));
-    let file = read(path).map_err(|error| Failure::new((&error.source).into(), error))?;
-    let symbols = read(Path::new("/proc/kallsyms")).unwrap_or_default();
-    let symbols = String::from_utf8_lossy(&symbols);
-    let wrong = |error| {
-        let sentence = format!("{}: {error}", path.display());
-        Failure::new(Exit::Unsupported, sentence)
-    };
-    check_running(&file, &symbols).map_err(wrong)?;
-    let btf = btf_section(&file).map_err(wrong)?;
-    Ok(btf.into_owned())
 }
 
 fn told(progress: &Progress) -> String {

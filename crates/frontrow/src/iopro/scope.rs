@@ -1,8 +1,12 @@
 //! Arguments of `record` and `top`: whose waits are reported, and for how long.
 
+use crate::exit::{Exit, Failure};
 use iopro::capture::What;
-use std::path::PathBuf;
+use module::abi::{btf_section, check_running};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use sys::PathError;
 
 #[derive(clap::Args)]
 pub struct ScopeArgs {
@@ -15,12 +19,21 @@ pub struct ScopeArgs {
     /// Whole system for this time, such as 30s or 5m; without a time until Ctrl-C
     #[arg(long, group = "what", value_name = "DURATION", num_args = 0..=1, value_parser = duration)]
     system: Option<Option<Duration>>,
+    /// Type information of this kernel, for one that has none itself: BTF, a vmlinux or a vmlinuz.
+    /// Only tracepoints are used then, which see less
+    #[arg(long, value_name = "FILE")]
+    btf: Option<PathBuf>,
     /// Command and its arguments, until it ends
     #[arg(last = true, group = "what")]
     command: Vec<String>,
 }
 
 impl ScopeArgs {
+    /// Raw BTF of the running kernel, if its file is given.
+    pub fn btf(&self) -> Result<Option<Vec<u8>>, Failure> {
+        self.btf.as_deref().map(btf_in).transpose()
+    }
+
     /// The chosen scope; the whole system if none was chosen.
     pub fn what(self) -> What {
         if let Some(pid) = self.pid {
@@ -34,6 +47,21 @@ impl ScopeArgs {
             false => What::Command(self.command),
         }
     }
+}
+
+/// The running kernel's BTF in a file that the user gave.
+fn btf_in(path: &Path) -> Result<Vec<u8>, Failure> {
+    let read = |path: &Path| fs::read(path).map_err(PathError::of("access", path));
+    let file = read(path).map_err(|error| Failure::new((&error.source).into(), error))?;
+    let symbols = read(Path::new("/proc/kallsyms")).unwrap_or_default();
+    let symbols = String::from_utf8_lossy(&symbols);
+    let wrong = |error| {
+        let sentence = format!("{}: {error}", path.display());
+        Failure::new(Exit::Unsupported, sentence)
+    };
+    check_running(&file, &symbols).map_err(wrong)?;
+    let btf = btf_section(&file).map_err(wrong)?;
+    Ok(btf.into_owned())
 }
 
 /// Parses a time with its unit (s, m, h), or in seconds.

@@ -66,7 +66,7 @@ pub fn run(args: Top) -> Result<(), Failure> {
         });
         let watched = match &args.from {
             Some(path) => play(path, &watch),
-            None => record(args.scope.what(), &watch),
+            None => live(args.scope, &watch),
         };
         if let Some(latest) = output.latest() {
             latest.has_ended.store(true, Ordering::Relaxed);
@@ -82,8 +82,10 @@ pub fn run(args: Top) -> Result<(), Failure> {
     })
 }
 
-/// Records until the stop flag is set, or the recorded command or process ends.
-fn record(what: capture::What, watch: &Watch) -> Result<(), Failure> {
+/// Watches until the stop flag is set, or the command or process ends.
+fn live(scope: ScopeArgs, watch: &Watch) -> Result<(), Failure> {
+    let btf = scope.btf()?;
+    let what = scope.what();
     let (reader, writer) = io::pipe().map_err(|error| Failure::new(Exit::Internal, error))?;
     let (recorded, watched) = thread::scope(|scope| {
         let watching = scope.spawn(|| {
@@ -95,7 +97,7 @@ fn record(what: capture::What, watch: &Watch) -> Result<(), Failure> {
             watch.stop.store(true, Ordering::Relaxed);
             watched
         });
-        let recorded = capture::stream(&what, writer, watch.stop, &mut |_| {});
+        let recorded = capture::stream(&what, btf.as_deref(), writer, watch.stop, &mut |_| {});
         (recorded, watching.join())
     });
     let watched = watched.unwrap_or_else(|_| {

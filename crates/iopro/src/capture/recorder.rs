@@ -141,19 +141,20 @@ pub fn record(
 }
 
 /// Records into a pipe, whose other end has to be read meanwhile. Events that are not read in time
-/// are lost and counted.
+/// are lost and counted. `btf`: as in [`Request`].
 ///
 /// # Errors
 /// As [`record()`]; [`Error::File`] once the other end is closed.
 pub fn stream(
     what: &What,
+    btf: Option<&[u8]>,
     pipe: PipeWriter,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Summary, Closing), Error> {
     let pipe = File::from(OwnedFd::from(pipe));
     let open = || pipe.try_clone();
-    record_to(what, None, (Path::new("the pipe"), &open), stop, progress)
+    record_to(what, btf, (Path::new("the pipe"), &open), stop, progress)
 }
 
 fn record_to(
