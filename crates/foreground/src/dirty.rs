@@ -424,7 +424,7 @@ mod tests {
     /// What the disk has done in all: written in so much time, without a read.
     fn has_written(root: &tempfile::TempDir, name: &str, mib: u64, busy_ms: u64) {
         let sectors = mib * 2048;
-        let text = format!("0 0 0 0 9 0 {sectors} 9 0 {busy_ms} 9\n");
+        let text = format!("0 0 0 0 9 0 {sectors} 9 0 {busy_ms} 9 0 0 0 0 0 0\n");
         at(root, &format!("sys/block/{name}/stat"), &text);
     }
 

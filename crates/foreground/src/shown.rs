@@ -75,7 +75,7 @@ mod tests {
     fn a_rate_is_damped_bounded_and_told_by_writes_alone() {
         let of = |written: u64, read: u64, busy_ms: u64| {
             let text = format!(
-                "0 0 {} 0 9 0 {} 9 0 {busy_ms} 9",
+                "0 0 {} 0 9 0 {} 9 0 {busy_ms} 9 0 0 0 0 0 0",
                 read * 2048,
                 written * 2048
             );

@@ -544,7 +544,7 @@ mod tests {
         }
 
         fn has_written(&self, mib: u64, busy_ms: u64) {
-            let text = format!("0 0 0 0 9 0 {} 9 0 {busy_ms} 9\n", mib * 2048);
+            let text = format!("0 0 0 0 9 0 {} 9 0 {busy_ms} 9 0 0 0 0 0 0\n", mib * 2048);
             self.at("sys/block/sda/stat", &text);
         }
 
