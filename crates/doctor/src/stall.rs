@@ -26,7 +26,7 @@ pub struct Ended {
 /// What a measurement has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Go on.
+    /// Measure on: nothing has ended, and what was measured may still count.
     GoOn,
     /// Begin anew: there was no stall.
     BeginAnew,

@@ -59,8 +59,9 @@ fn btf_in(path: &Path) -> Result<Vec<u8>, Failure> {
         let sentence = format!("{}: {error}", path.display());
         Failure::new(Exit::Unsupported, sentence)
     };
-    check_running(&file, &symbols).map_err(wrong)?;
+    // A boot image takes a while to unpack.
     let btf = btf_section(&file).map_err(wrong)?;
+    check_running(&btf, &symbols).map_err(wrong)?;
     Ok(btf.into_owned())
 }
 
