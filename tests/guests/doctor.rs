@@ -43,6 +43,30 @@ fn the_known_answer_comes_first_and_what_is_not_storage_is_not_called_so() {
     assert!(first["advice"]["undo"].is_string(), "{fsync}");
 }
 
+/// After ten seconds in which nobody is held up the programs are out; they are back for the stall.
+const LATER: &str = r#"
+cd /mnt
+dd if=/dev/zero of=big bs=1M count=96
+sync
+frontrow doctor --seconds 28 --json > /out/page & doctor=$!
+sleep 20
+fio --name=saver --rw=write --bs=4k --size=4m --fsync=1 --time_based --runtime=1000 > /dev/null &
+sh -c 'while :; do dd if=/dev/zero of=big bs=1M count=96 conv=notrunc; done' &
+wait $doctor
+"#;
+
+#[test]
+fn a_stall_after_a_calm_time_is_linked_as_well() {
+    let page = Left::by(&["--with", "fio"], LATER).json("page");
+    let first = &page["verdicts"][0];
+    assert_eq!(first["cause"], "fsync_behind_writeback", "{page}");
+    let names = (&first["who"], &first["culprit"]);
+    assert_eq!(names, (&"fio".into(), &"dd".into()));
+    let count = |name: &str| first[name].as_u64().unwrap();
+    assert!(count("waits") > 5 && count("samples") > 0, "{page}");
+    assert_eq!(first["confidence"], "sure", "{page}");
+}
+
 /// An app that saves five times a second beside a writer, and a trial of what is advised for it.
 const TRIAL: &str = r#"
 cd /mnt

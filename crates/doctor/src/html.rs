@@ -120,7 +120,7 @@ fn tiles(diagnosis: &Diagnosis, first: &Verdict) -> [Tile; 4] {
             class: "stock",
             figure: time(first.who_ns),
             meter: Some(first.who_ns as f64 / all.max(1) as f64),
-            below: waits(diagnosis.level, first),
+            below: waits(first),
         },
         Tile {
             name: "for".to_owned(),
@@ -153,15 +153,16 @@ fn tiles(diagnosis: &Diagnosis, first: &Verdict) -> [Tile; 4] {
     ]
 }
 
-fn waits(level: Level, verdict: &Verdict) -> String {
-    let what = match level {
-        Level::Linked => "waits",
-        Level::Sampled | Level::Unprivileged => "samples of it blocked",
+fn waits(verdict: &Verdict) -> String {
+    let longest = match verdict.longest_ns {
+        0 => String::new(),
+        longest => format!(", the longest {}", time(longest)),
     };
-    match (verdict.waits, verdict.longest_ns) {
-        (0, _) => "as the kernel counts it, for the whole machine".to_owned(),
-        (count, 0) => format!("{count} {what}"),
-        (count, longest) => format!("{count} {what}, the longest {}", time(longest)),
+    match (verdict.waits, verdict.samples) {
+        (0, 0) => "as the kernel counts it, for the whole machine".to_owned(),
+        (0, samples) => format!("{samples} samples of it blocked"),
+        (waits, 0) => format!("{waits} waits{longest}"),
+        (waits, samples) => format!("{waits} waits{longest}; {samples} samples of it blocked"),
     }
 }
 
@@ -179,16 +180,16 @@ fn fault(cause: Cause) -> &'static str {
 
 fn why_sure(level: Level, verdict: &Verdict) -> &'static str {
     match (verdict.confidence, level) {
-        _ if verdict.waits == 0 => "from the kernel's counters, not from single waits",
+        _ if verdict.waits + verdict.samples == 0 => {
+            "from the kernel's counters, not from single waits"
+        }
         (Confidence::Sure, _) => "each wait is linked to its cause",
-        (Confidence::Likely, Level::Linked) if verdict.culprit.is_none() => {
+        (Confidence::Likely, _) if verdict.waits == 0 => "ten samples or more",
+        (Confidence::Likely, _) if verdict.culprit.is_none() => {
             "each wait is linked to its cause, but events were lost"
         }
-        (Confidence::Likely, Level::Linked) => {
-            "the culprit is who wrote most meanwhile, or events were lost"
-        }
-        (Confidence::Likely, _) => "ten samples or more",
-        (Confidence::Guess, Level::Sampled) => "fewer than ten samples",
+        (Confidence::Likely, _) => "the culprit is who wrote most meanwhile, or events were lost",
+        (Confidence::Guess, Level::Linked | Level::Sampled) => "fewer than ten samples",
         (Confidence::Guess, _) => "samples, and not of others' places in the kernel",
     }
 }
@@ -289,7 +290,7 @@ fn details(level: Level, verdict: &Verdict) -> Markup {
         }
         div.chips {
             span.chip { b { (time(verdict.lost_ns)) } " lost by all" }
-            span.chip { (waits(level, verdict)) }
+            span.chip { (waits(verdict)) }
             @if let Some(file) = &verdict.file { span.chip { "most on " b { (file) } } }
             span.chip { b { (sure(verdict.confidence)) } ": " (why_sure(level, verdict)) }
             @for evidence in &verdict.evidence { span.chip { (evidence) } }

@@ -99,8 +99,10 @@ pub struct Verdict {
     pub lost_ns: u64,
     /// Part of the time that `who` lost.
     pub who_ns: u64,
-    /// Number of waits, or of samples.
+    /// Number of waits that were linked.
     pub waits: u64,
+    /// Number of samples of waits that were not.
+    pub samples: u64,
     /// Longest wait; 0 if unknown.
     pub longest_ns: u64,
     /// Share of all lost time.
@@ -172,8 +174,7 @@ pub fn judge(seen: &Observation) -> Diagnosis {
         let wrote_most = wrote_most(&it.who, None, seen);
         (is_own, wrote_most, is_blamed, Reverse(it.lost_ns))
     });
-    let lacks = seen.level.lacks().iter();
-    let mut cannot_see: Vec<String> = lacks.map(|it| (*it).to_owned()).collect();
+    let mut cannot_see = seen.lacks();
     cannot_see.extend(seen.machine.hidden.iter().cloned());
     if seen.lost_events > 0 {
         let lost = seen.lost_events;
@@ -348,11 +349,13 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
     let file = most(of_who.iter().map(|it| (it.file.as_deref(), it.lost_ns)));
     let (culprit, by_link) = culprit(cause, who, &of_who, seen);
     let sum = |of: fn(&Wait) -> u64| -> u64 { waits.iter().map(|it| of(it)).sum() };
-    let count = sum(|it| it.waits);
+    let (lost_ns, samples) = (sum(|it| it.lost_ns), sum(|it| it.samples));
+    let linked = waits.iter().filter(|it| it.waits > 0);
+    let is_linked = 2 * linked.map(|it| it.lost_ns).sum::<u64>() >= lost_ns;
     let confidence = match seen.level {
-        Level::Linked if by_link && seen.lost_events == 0 => Confidence::Sure,
-        Level::Linked => Confidence::Likely,
-        Level::Sampled if count >= SAMPLES => Confidence::Likely,
+        Level::Linked if is_linked && by_link && seen.lost_events == 0 => Confidence::Sure,
+        Level::Linked if is_linked => Confidence::Likely,
+        Level::Linked | Level::Sampled if samples >= SAMPLES => Confidence::Likely,
         _ => Confidence::Guess,
     };
     Verdict {
@@ -367,9 +370,10 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
             .chain(evidence(cause, culprit, seen))
             .collect(),
         culprit: culprit.map(str::to_owned),
-        lost_ns: sum(|it| it.lost_ns),
+        lost_ns,
         who_ns: of_who.iter().map(|it| it.lost_ns).sum(),
-        waits: count,
+        waits: sum(|it| it.waits),
+        samples,
         longest_ns: waits.iter().map(|it| it.longest_ns).max().unwrap_or(0),
         share: 0.0,
         confidence,
@@ -397,11 +401,11 @@ fn rate_of_commits(
     waits: &[&&Wait],
     seen: &Observation,
 ) -> Option<String> {
-    if cause != Cause::OwnCommits || seen.level != Level::Linked {
+    let waits: u64 = waits.iter().map(|it| it.waits).sum();
+    if cause != Cause::OwnCommits || waits == 0 {
         return None;
     }
-    let waits: u64 = waits.iter().map(|it| it.waits).sum();
-    let rate = waits as f64 * 1e9 / seen.watched_ns.max(1) as f64;
+    let rate = waits as f64 * 1e9 / seen.linked_ns.max(1) as f64;
     Some(format!(
         "{who} waited for its own syncs {rate:.1} times a second"
     ))
@@ -631,6 +635,7 @@ fn whole(cause: Cause, lost_ns: u64, culprit: Option<&str>, evidence: String) ->
         lost_ns: lost_ns.max(1),
         who_ns: lost_ns,
         waits: 0,
+        samples: 0,
         longest_ns: 0,
         share: 0.0,
         confidence: Confidence::Likely,

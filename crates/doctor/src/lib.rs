@@ -15,6 +15,7 @@ pub mod page;
 mod stacks;
 pub mod stall;
 pub mod study;
+mod task;
 pub mod trial;
 pub mod watch;
 

@@ -112,6 +112,7 @@ impl Waits {
                 other,
                 remote: false,
                 waits: sum.waits,
+                samples: 0,
                 lost_ns: sum.lost_ns,
                 longest_ns: sum.longest_ns,
             }

@@ -5,11 +5,14 @@ use iopro::wait::Class;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+/// Share of the observed time without links from which a diagnosis says so.
+const SAMPLED: f64 = 0.05;
+
 /// Levels of observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Root with BTF: iopro links each wait to its cause.
+    /// Root with BTF: iopro links each wait to its cause, while there are any that one could feel.
     Linked,
     /// Root without BTF: samples of the kernel stacks of blocked tasks.
     Sampled,
@@ -30,7 +33,9 @@ impl Level {
     /// Method of this level, as a phrase.
     pub fn sees(self) -> &'static str {
         match self {
-            Level::Linked => "root with BTF: every wait in the storage stack, linked to its cause",
+            Level::Linked => {
+                "root with BTF: waits in the storage stack, linked to their causes while some task is held up"
+            }
             Level::Sampled => "root without tracing: samples of the stacks of blocked tasks",
             Level::Unprivileged => "no root: samples of which tasks are blocked",
         }
@@ -78,11 +83,13 @@ pub struct Wait {
     pub other: Option<String>,
     /// Whether a network or FUSE file system had to answer.
     pub remote: bool,
-    /// Number of waits, or of samples.
+    /// Number of waits that iopro told of.
     pub waits: u64,
+    /// Number of samples that met one; there are either waits or samples.
+    pub samples: u64,
     /// Total time in nanoseconds.
     pub lost_ns: u64,
-    /// Longest wait in nanoseconds.
+    /// Longest wait in nanoseconds; 0 if sampled.
     pub longest_ns: u64,
 }
 
@@ -171,6 +178,8 @@ pub struct Observation {
     pub level: Level,
     /// Observed time in nanoseconds.
     pub watched_ns: u64,
+    /// Part of it in which iopro told of waits.
+    pub linked_ns: u64,
     /// Each task's waits, by call and class.
     pub waits: Vec<Wait>,
     /// Pressure in the observed time.
@@ -246,6 +255,20 @@ impl Observation {
     pub fn busiest_disk(&self) -> Option<&Traffic> {
         let busy = self.disks.iter().filter(|it| it.busy_ns > 0);
         busy.max_by_key(|it| it.busy_ns)
+    }
+
+    /// Limits of this observation, and what would remove them.
+    pub fn lacks(&self) -> Vec<String> {
+        let of_level = self.level.lacks().iter().map(|it| (*it).to_owned());
+        let sampled_ns = self.watched_ns.saturating_sub(self.linked_ns);
+        let is_sampled = self.level == Level::Linked && self.share(sampled_ns) >= SAMPLED;
+        let sampled = is_sampled.then(|| {
+            format!(
+                "who caused what was waited for in {:.0} % of the time, when no task had been held up for some seconds: blocked tasks were sampled then",
+                self.share(sampled_ns) * 100.0
+            )
+        });
+        of_level.chain(sampled).collect()
     }
 
     /// Share of the observed time.

@@ -1,8 +1,9 @@
-//! Levels 2 and 3: samples of where tasks are blocked.
+//! Samples of where tasks are blocked: of all sleeps at levels 2 and 3, and at level 1 of those that
+//! iopro does not tell of.
 
 use crate::live::{MOST_NAMES, OTHERS};
 use crate::observe::Wait;
-use crate::watch::Task;
+use crate::task::{KernelThreads, Task};
 use iopro::wait::Class;
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,30 +48,105 @@ const BY_FUNCTION: [(&str, Class); 17] = [
 /// Process, call, class, whether remote.
 type Key = (String, Option<String>, Class, bool);
 
+/// A sleep of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sleep {
+    /// How often the thread had gone to sleep, with this one.
+    number: u64,
+    /// Whether it is a wait for a server.
+    remote: bool,
+}
+
+/// Sleeps that go on, by thread.
+type Sleeps = BTreeMap<u32, Sleep>;
+
+/// A thread that is blocked.
+struct Blocked {
+    thread: u32,
+    /// How often it had gone to sleep; None if the kernel does not say.
+    sleep: Option<u64>,
+    who: String,
+    functions: Vec<String>,
+}
+
 /// Lost time by process and place.
 #[derive(Debug, Default)]
 pub struct Stacks {
     found: BTreeMap<Key, (u64, u64)>,
+    /// Sleeps that the last sample met.
+    met: Sleeps,
+    /// While iopro tells of sleeps: those that had begun before, of which it does not.
+    untold: Option<Sleeps>,
+    kernel_threads: KernelThreads,
 }
 
 impl Stacks {
-    /// Samples all tasks; each sample counts for `since_ns`.
-    pub fn sample(&mut self, root: &Path, since_ns: u64) {
-        for (who, stack) in blocked(root) {
-            let functions: Vec<&str> = stack.iter().map(String::as_str).collect();
-            self.add(&who, &functions, since_ns);
+    /// Samples all tasks. A sleep that the last sample met counts for the time since, `since_ns`,
+    /// another for `stands_for_ns`.
+    pub fn sample(&mut self, root: &Path, since_ns: u64, stands_for_ns: u64) {
+        let mut met = Sleeps::new();
+        for task in blocked(root, &mut self.kernel_threads) {
+            let functions: Vec<&str> = task.functions.iter().map(String::as_str).collect();
+            let (call, class, remote) = told_by(&functions);
+            let sleep = task.sleep.map(|number| Sleep { number, remote });
+            let was_in =
+                |sleeps: &Sleeps| sleep.is_some() && sleeps.get(&task.thread) == sleep.as_ref();
+            let lasted = was_in(&self.met);
+            if let Some(sleep) = sleep {
+                met.insert(task.thread, sleep);
+            }
+            let counts = remote || self.untold.as_ref().is_none_or(was_in);
+            if counts {
+                let lost_ns = if lasted { since_ns } else { stands_for_ns };
+                self.add((task.who, call, class, remote), lost_ns);
+            }
+        }
+        self.met = met;
+        if let Some(untold) = &mut self.untold {
+            untold.retain(|thread, sleep| self.met.get(thread) == Some(sleep));
         }
     }
 
-    fn add(&mut self, who: &str, functions: &[&str], since_ns: u64) {
-        let (call, class, remote) = told_by(functions);
-        let mut key = (who.to_owned(), call, class, remote);
+    /// From now on iopro tells of sleeps that begin. Those that the last sample met go on being
+    /// sampled.
+    pub fn begin_telling(&mut self) {
+        self.untold = Some(self.met.clone());
+    }
+
+    /// From now on all sleeps are sampled.
+    pub fn end_telling(&mut self) {
+        self.untold = None;
+    }
+
+    /// Whether the samples are the only ones to tell of some sleep, as far as is known.
+    pub fn are_needed(&self) -> bool {
+        self.untold.as_ref().is_none_or(|it| !it.is_empty())
+    }
+
+    /// Whether a sleep that the last sample met goes on. Waits for a server do not count.
+    pub fn last(&self, root: &Path) -> bool {
+        let mut sleeps = self.met.iter().filter(|(_, sleep)| !sleep.remote);
+        sleeps.any(|(thread, sleep)| {
+            let now = sleeps_of(&root.join(format!("proc/{thread}")));
+            now == Some(sleep.number)
+        })
+    }
+
+    /// System calls in which processes were blocked, by their names.
+    pub fn calls(&self) -> BTreeMap<String, String> {
+        let calls = self.found.keys();
+        calls
+            .filter_map(|(who, call, ..)| Some((who.clone(), call.clone()?)))
+            .collect()
+    }
+
+    fn add(&mut self, mut key: Key, lost_ns: u64) {
         if self.found.len() >= MOST_NAMES && !self.found.contains_key(&key) {
             key.0 = OTHERS.to_owned();
         }
         let sum = self.found.entry(key).or_default();
-        sum.0 += 1;
-        sum.1 += since_ns;
+        sum.0 += u64::from(lost_ns > 0);
+        sum.1 += lost_ns;
     }
 
     /// All sampled waits.
@@ -78,6 +154,7 @@ impl Stacks {
         let waits = self
             .found
             .into_iter()
+            .filter(|(_, (_, lost_ns))| *lost_ns > 0)
             .map(|(key, (samples, lost_ns))| Wait {
                 who: key.0,
                 call: key.1,
@@ -86,7 +163,8 @@ impl Stacks {
                 file: None,
                 other: None,
                 remote: key.3,
-                waits: samples,
+                waits: 0,
+                samples,
                 lost_ns,
                 longest_ns: 0,
             });
@@ -94,23 +172,46 @@ impl Stacks {
     }
 }
 
-/// System call in which each process is blocked, by its name.
-pub fn calls_under_way(root: &Path) -> BTreeMap<String, String> {
-    let calls = blocked(root).filter_map(|(who, stack)| {
-        let functions: Vec<&str> = stack.iter().map(String::as_str).collect();
-        Some((who, told_by(&functions).0?))
-    });
-    calls.collect()
+/// All blocked tasks but the kernel's and this process's, which waits for the kernel when it takes
+/// programs out.
+fn blocked(root: &Path, kernel: &mut KernelThreads) -> Vec<Blocked> {
+    kernel.begin_look();
+    let mut found = Vec::new();
+    for process in numbers(&root.join("proc")) {
+        if process == std::process::id() || kernel.knows(process) {
+            continue;
+        }
+        for thread in numbers(&root.join(format!("proc/{process}/task"))) {
+            let directory = root.join(format!("proc/{process}/task/{thread}"));
+            let text = fs::read_to_string(directory.join("stat")).unwrap_or_default();
+            let task = Task::parse(&text).filter(|it| !kernel.is_kernels(process, it));
+            let Some(task) = task.filter(Task::is_blocked) else {
+                continue;
+            };
+            found.push(Blocked {
+                thread,
+                sleep: sleeps_of(&directory),
+                who: task.name,
+                functions: place(&directory),
+            });
+        }
+    }
+    found
 }
 
-/// Names and stacks of blocked tasks.
-fn blocked(root: &Path) -> impl Iterator<Item = (String, Vec<String>)> {
-    tasks(root).into_iter().filter_map(|(process, thread)| {
-        let directory = root.join(format!("proc/{process}/task/{thread}"));
-        let text = fs::read_to_string(directory.join("stat")).ok()?;
-        let task = Task::parse(&text).filter(Task::is_blocked)?;
-        Some((task.name, place(&directory)))
-    })
+/// Entries of a directory that are numbers.
+fn numbers(path: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.collect()
+}
+
+/// How often a thread has gone to sleep by itself, if it sleeps now for the kernel's sake.
+fn sleeps_of(directory: &Path) -> Option<u64> {
+    let status = fs::read_to_string(directory.join("status")).ok()?;
+    let find = |name| status.lines().find_map(|it| it.strip_prefix(name));
+    find("State:").filter(|it| it.trim().starts_with('D'))?;
+    find("voluntary_ctxt_switches:")?.trim().parse().ok()
 }
 
 /// System call, class, and whether a remote file system must answer.
@@ -145,21 +246,6 @@ fn function(line: &str) -> Option<String> {
     Some(place.split(['+', ' ']).next()?.to_owned())
 }
 
-fn tasks(root: &Path) -> Vec<(u32, u32)> {
-    let numbers = |path: &Path| -> Vec<u32> {
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        entries
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .collect()
-    };
-    let processes = numbers(&root.join("proc")).into_iter();
-    let threads = processes.flat_map(|process| {
-        let threads = numbers(&root.join(format!("proc/{process}/task")));
-        threads.into_iter().map(move |thread| (process, thread))
-    });
-    threads.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,13 +267,57 @@ mod tests {
         assert_eq!(told_by(&[]), (None, Class::Other, false));
     }
 
+    /// A tree with one process, blocked in its sleep of this number.
+    fn asleep(root: &Path, sleep: u64) {
+        let task = root.join("proc/7/task/7");
+        fs::create_dir_all(&task).unwrap();
+        let stat = "7 (cp) D 1 2 3 4 5 4194304 0 0 0 0 7 8 0 0 20 0 1 0 99 0\n";
+        fs::write(task.join("stat"), stat).unwrap();
+        let status = format!("State:\tD (disk sleep)\nvoluntary_ctxt_switches:\t{sleep}\n");
+        fs::write(task.join("status"), &status).unwrap();
+        fs::write(root.join("proc/7/status"), status).unwrap();
+        let stack = "[<0>] balance_dirty_pages+0x1/0x2\n[<0>] __x64_sys_write+0x1/0x2\n";
+        fs::write(task.join("stack"), stack).unwrap();
+    }
+
     #[test]
     fn samples_stand_for_the_time_between_them() {
+        let root = tempfile::tempdir().unwrap();
         let mut stacks = Stacks::default();
-        stacks.add("cp", &["balance_dirty_pages"], 100);
-        stacks.add("cp", &["balance_dirty_pages"], 150);
+        asleep(root.path(), 1);
+        stacks.sample(root.path(), 0, 0);
+        assert_eq!(stacks.calls()["cp"], "write");
+        asleep(root.path(), 2);
+        stacks.sample(root.path(), 150, 100);
+        assert!(stacks.last(root.path()));
+        asleep(root.path(), 3);
+        assert!(!stacks.last(root.path()), "it was awake in between");
+        asleep(root.path(), 2);
+        stacks.sample(root.path(), 150, 100);
         let waits = stacks.end();
-        assert_eq!((waits.len(), waits[0].waits, waits[0].lost_ns), (1, 2, 250));
+        assert_eq!((waits[0].samples, waits[0].lost_ns), (2, 250));
+        assert_eq!((waits.len(), waits[0].waits), (1, 0));
         assert_eq!(waits[0].class, Class::DirtyThrottle);
+    }
+
+    #[test]
+    fn what_iopro_tells_of_is_not_sampled_as_well() {
+        let root = tempfile::tempdir().unwrap();
+        let mut stacks = Stacks::default();
+        asleep(root.path(), 1);
+        stacks.sample(root.path(), 0, 0);
+        stacks.begin_telling();
+        assert!(stacks.are_needed(), "this sleep had begun before");
+        stacks.sample(root.path(), 20, 20);
+        asleep(root.path(), 2);
+        stacks.sample(root.path(), 20, 20);
+        assert!(!stacks.are_needed());
+        stacks.end_telling();
+        stacks.sample(root.path(), 7, 5);
+        let waits = stacks.end();
+        assert_eq!(
+            (waits.len(), waits[0].samples, waits[0].lost_ns),
+            (1, 2, 27)
+        );
     }
 }

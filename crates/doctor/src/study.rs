@@ -56,7 +56,7 @@ pub struct App {
 pub struct Waited {
     /// Class, as iopro names it.
     pub class: Class,
-    /// Number of waits, or of samples.
+    /// Number of waits, and of samples of those that were sampled.
     pub waits: u64,
     /// Total time in nanoseconds.
     pub waited_ns: u64,
@@ -85,7 +85,7 @@ pub fn study(seen: &Observation, asked_ns: u64) -> Study {
             longest_ns: 0,
             share: 0.0,
         });
-        sum.waits += wait.waits;
+        sum.waits += wait.waits + wait.samples;
         sum.waited_ns += wait.lost_ns;
         sum.longest_ns = sum.longest_ns.max(wait.longest_ns);
     }
@@ -96,12 +96,7 @@ pub fn study(seen: &Observation, asked_ns: u64) -> Study {
     apps.sort_by_key(|it| std::cmp::Reverse(it.waited_ns));
     Study {
         level: seen.level,
-        cannot_see: seen
-            .level
-            .lacks()
-            .iter()
-            .map(|it| (*it).to_owned())
-            .collect(),
+        cannot_see: seen.lacks(),
         asked_ns,
         watched_ns: seen.watched_ns,
         // The end is noticed some milliseconds late, never early.
@@ -221,6 +216,7 @@ mod tests {
             other: None,
             remote: false,
             waits: 3,
+            samples: 0,
             lost_ns,
             longest_ns: lost_ns / 2,
         }
@@ -236,6 +232,7 @@ mod tests {
         Observation {
             level: Level::Linked,
             watched_ns: 60 * SECOND,
+            linked_ns: 60 * SECOND,
             waits: vec![
                 wait("Web Content", Class::Service, 2 * SECOND),
                 wait("firefox", Class::JournalCommit, SECOND),

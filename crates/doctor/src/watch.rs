@@ -4,7 +4,8 @@ use crate::live::{MOST_NAMES, OTHERS};
 use crate::machine::Machine;
 use crate::observe::{Level, Memory, Observation, Pressure, Traffic, User, Wait};
 use crate::over_time::OverTime;
-use crate::stacks::{Stacks, calls_under_way};
+use crate::stacks::Stacks;
+use crate::task::{KernelThreads, Task};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,6 +18,8 @@ use sys::device::Statistics;
 const SAMPLE: Duration = Duration::from_millis(20);
 const SAMPLE_AT_MOST: Duration = Duration::from_millis(200);
 const SAMPLING_COST: u32 = 50;
+/// Length of a sleep from which on a task is called held up.
+pub const HELD_UP: Duration = Duration::from_millis(20);
 /// Interval of samples without pressure.
 const SAMPLE_AT_REST: Duration = Duration::from_secs(1);
 /// Interval of reading processes' counters; shorter-lived processes may be missed.
@@ -28,41 +31,6 @@ const PAGE_BYTES: u64 = 4096;
 const ASKED_BYTES: u64 = 64 << 10;
 /// Mode bit of a link in `/proc/PID/fd`: open for writing.
 const OPEN_TO_WRITE: u32 = 0o200;
-/// Flag in `/proc/PID/stat`: kernel thread (PF_KTHREAD).
-const KERNEL_THREAD: u64 = 0x20_0000;
-
-/// Fields of a line of `/proc/PID/stat`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Task {
-    pub name: String,
-    state: String,
-    parent: u32,
-    flags: u64,
-    cpu_ticks: u64,
-    started: u64,
-}
-
-impl Task {
-    pub fn parse(text: &str) -> Option<Task> {
-        // The name may contain brackets and blanks.
-        let (head, tail) = text.rsplit_once(") ")?;
-        let fields: Vec<&str> = tail.split(' ').collect();
-        let number = |place: usize| fields.get(place)?.trim().parse::<u64>().ok();
-        Some(Task {
-            name: head.split_once('(')?.1.to_owned(),
-            state: (*fields.first()?).to_owned(),
-            parent: fields.get(1)?.parse().ok()?,
-            flags: number(6)?,
-            cpu_ticks: number(11)? + number(12)?,
-            started: number(19)?,
-        })
-    }
-
-    /// Whether it is in uninterruptible sleep, and not a kernel thread.
-    pub fn is_blocked(&self) -> bool {
-        self.state == "D" && self.flags & KERNEL_THREAD == 0
-    }
-}
 
 /// Resources that a process has used.
 #[derive(Clone, Debug, Default)]
@@ -148,6 +116,7 @@ pub struct Watch {
     before: Counters,
     processes: Processes,
     ended: BTreeMap<String, Ended>,
+    kernel_threads: KernelThreads,
     looked: Instant,
     stacks: Stacks,
     sampled: Instant,
@@ -155,8 +124,16 @@ pub struct Watch {
     pressure_seen: Instant,
     io_seen_ns: u64,
     over_time: OverTime,
-    /// System calls in which processes were blocked at the start.
+    /// System calls in which processes were blocked when iopro began to tell of waits.
     calls_before: BTreeMap<String, String>,
+    /// Whether it was looked if the sleeps that the last sample met go on.
+    looked_again: bool,
+    /// Whether one did.
+    held_up: bool,
+    /// Since when iopro tells of waits; None if it does not.
+    linking: Option<Instant>,
+    /// Time in which it did before.
+    linked: Duration,
     /// Counters at the end, and the elapsed time.
     after: Option<(Counters, Duration)>,
 }
@@ -173,17 +150,44 @@ impl Watch {
             io_seen_ns: before.pressure.io_ns,
             over_time: OverTime::begin(before.pressure),
             before,
-            calls_before: calls_under_way(root),
+            calls_before: BTreeMap::new(),
             processes: BTreeMap::new(),
             ended: BTreeMap::new(),
+            kernel_threads: KernelThreads::default(),
             looked: now,
             stacks: Stacks::default(),
             sampled: now,
             sample_every: SAMPLE,
+            looked_again: true,
+            held_up: false,
+            linking: None,
+            linked: Duration::ZERO,
             after: None,
         };
+        watch.stacks.sample(root, 0, 0);
         watch.look(true);
         watch
+    }
+
+    /// From now on iopro tells of waits that begin.
+    pub fn begin_linking(&mut self) {
+        self.sample();
+        self.calls_before.extend(self.stacks.calls());
+        self.stacks.begin_telling();
+        self.linking = Some(Instant::now());
+    }
+
+    /// From now on all waits are sampled.
+    pub fn end_linking(&mut self) {
+        self.sample();
+        self.stacks.end_telling();
+        let since = self.linking.take();
+        self.linked += since.map_or(Duration::ZERO, |it| it.elapsed());
+    }
+
+    /// Whether some task was held up since this was asked last, as far as samples tell.
+    pub fn take_held_up(&mut self) -> bool {
+        std::mem::take(&mut self.held_up)
     }
 
     /// Time since the observation began.
@@ -196,9 +200,9 @@ impl Watch {
         pressure(&self.root, "io")
     }
 
-    /// Reads what is due, and sleeps. Samples all blocked tasks if `sampling`, otherwise seldom,
-    /// for those that wait for a server.
-    pub fn turn(&mut self, sampling: bool) {
+    /// Reads what is due. While iopro tells of waits, tasks are sampled for those it does not tell
+    /// of: seldom, unless some began before.
+    pub fn turn(&mut self) {
         if self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
             self.look(false);
@@ -208,33 +212,45 @@ impl Watch {
             self.over_time.add(elapsed, all_pressure(&self.root));
         }
         let since = self.sampled.elapsed();
-        let due = match sampling {
-            true => self.sample_every,
-            false => SAMPLE_AT_REST,
-        };
+        if since >= HELD_UP && !std::mem::replace(&mut self.looked_again, true) {
+            self.held_up |= self.stacks.last(&self.root);
+        }
         // The kernel sums up all CPUs for each look at the pressure.
-        if since < due || self.pressure_seen.elapsed() < self.sample_every {
+        if since < self.due() || self.pressure_seen.elapsed() < self.sample_every {
             return;
         }
         self.pressure_seen = Instant::now();
         let io_ns = pressure(&self.root, "io");
         let pressed = io_ns != std::mem::replace(&mut self.io_seen_ns, io_ns);
         if pressed || since >= SAMPLE_AT_REST {
-            self.sampled = Instant::now();
-            // Time without samples is not counted.
-            let stands_for = match sampling {
-                true => since.min(self.sample_every * 2),
-                false => since.min(SAMPLE_AT_REST * 2),
-            };
-            self.stacks.sample(&self.root, stands_for.as_nanos() as u64);
-            let cost = self.sampled.elapsed() * SAMPLING_COST;
-            self.sample_every = cost.clamp(SAMPLE, SAMPLE_AT_MOST);
+            self.sample();
         }
+    }
+
+    /// Interval of samples under pressure.
+    fn due(&self) -> Duration {
+        match self.stacks.are_needed() {
+            true => self.sample_every,
+            false => SAMPLE_AT_REST,
+        }
+    }
+
+    fn sample(&mut self) {
+        let since = self.sampled.elapsed();
+        self.sampled = Instant::now();
+        self.looked_again = false;
+        // Time without samples is not counted.
+        let stands_for = since.min(self.due() * 2);
+        let nanoseconds = |it: Duration| it.as_nanos() as u64;
+        self.stacks
+            .sample(&self.root, nanoseconds(since), nanoseconds(stands_for));
+        let cost = self.sampled.elapsed() * SAMPLING_COST;
+        self.sample_every = cost.clamp(SAMPLE, SAMPLE_AT_MOST);
     }
 
     fn look(&mut self, is_first: bool) {
         let mut now = BTreeMap::new();
-        for (number, task) in processes(&self.root) {
+        for (number, task) in processes(&self.root, &mut self.kernel_threads) {
             let used = used(&self.root, number, &task);
             now.insert((number, task.started), (task.parent, used));
         }
@@ -278,6 +294,7 @@ impl Watch {
 
     /// Ends the observed time.
     pub fn stop(&mut self) {
+        self.end_linking();
         self.look(false);
         for process in std::mem::take(&mut self.processes).values() {
             self.add_ended(process);
@@ -299,25 +316,19 @@ impl Watch {
         }
         let (after, watched) = self.after.unwrap_or_default();
         let before = &self.before;
-        let sampled = self.stacks.end();
-        let (waits, lost_events) = match linked {
-            Some((mut waits, lost)) => {
-                // The call started before the probes.
-                for wait in waits.iter_mut().filter(|it| it.call.is_none()) {
-                    wait.call = self.calls_before.get(&wait.who).cloned();
-                }
-                // A wait that has not ended is in no frame.
-                waits.extend(sampled.into_iter().filter(|it| it.remote));
-                (waits, lost)
-            }
-            None => (sampled, 0),
-        };
+        let (mut waits, lost_events) = linked.unwrap_or_default();
+        // The call started before the probes.
+        for wait in waits.iter_mut().filter(|it| it.call.is_none()) {
+            wait.call = self.calls_before.get(&wait.who).cloned();
+        }
+        waits.extend(self.stacks.end());
         let own = after.own_cpu.saturating_sub(before.own_cpu);
         let busy = after.cpu_busy.saturating_sub(before.cpu_busy);
         let all = after.cpu_all.saturating_sub(before.cpu_all);
         Observation {
             level,
             watched_ns: watched.as_nanos() as u64,
+            linked_ns: self.linked.as_nanos() as u64,
             waits,
             pressure: after.pressure.since(before.pressure),
             over_time: self.over_time.end(),
@@ -543,14 +554,17 @@ fn traffic(disk: String, stat: &str) -> Option<Traffic> {
 }
 
 /// All processes but this one and kernel threads.
-fn processes(root: &Path) -> Vec<(u32, Task)> {
+fn processes(root: &Path, kernel: &mut KernelThreads) -> Vec<(u32, Task)> {
     let entries = fs::read_dir(root.join("proc")).into_iter().flatten();
+    kernel.begin_look();
     let found = entries.flatten().filter_map(|entry| {
         let number: u32 = entry.file_name().to_str()?.parse().ok()?;
+        if number == std::process::id() || kernel.knows(number) {
+            return None;
+        }
         let text = fs::read_to_string(entry.path().join("stat")).ok()?;
         let task = Task::parse(&text)?;
-        let is_own = number == std::process::id();
-        (!is_own && task.flags & KERNEL_THREAD == 0).then_some((number, task))
+        (!kernel.is_kernels(number, &task)).then_some((number, task))
     });
     found.collect()
 }
@@ -577,15 +591,6 @@ mod tests {
 
     #[test]
     fn the_kernels_texts_are_read() {
-        let stat = "12 (a ) b) D 1 2 3 4 5 4194304 0 0 0 0 7 8 0 0 20 0 1 0 99 0\n";
-        let task = Task::parse(stat).unwrap();
-        assert_eq!(
-            (task.name.as_str(), task.cpu_ticks, task.started),
-            ("a ) b", 15, 99)
-        );
-        assert!(task.is_blocked());
-        let kernel = stat.replace("4194304", "2129984");
-        assert!(!Task::parse(&kernel).unwrap().is_blocked());
         assert_eq!(
             some_ns("some avg10=0 avg60=0 avg300=0 total=7\nfull total=3\n"),
             7000

@@ -1,36 +1,31 @@
 //! `frontrow doctor`: measures why a machine stutters, and prints a diagnosis.
 
+mod linked;
 mod study;
 mod trial;
+
+use self::linked::{Unlinked, link};
 
 use crate::atomic_file::AtomicFile;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
-use crate::iopro::linked::failed;
 use crate::iopro::scope::duration;
 use crate::print::{json, plain, print_text};
 use crate::progress;
 use clap::builder::ArgPredicate;
-use doctor::live::Waits;
 use doctor::stall::{Ended, Next, Stall};
 use doctor::watch::Watch;
 use doctor::{Error, Level, Machine, Observation, html, judge, machine, page};
-use iopro::capture::{self, Closing, What};
-use iopro::recording::Reader;
-use iopro::report;
-use std::io::{self, BufReader, IsTerminal, PipeReader, Read};
+use iopro::capture::{self, Loaded};
+use std::io::{self, IsTerminal};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Interval at which the stop flag and due actions are checked.
 const TURN: Duration = Duration::from_millis(20);
-/// Interval for which iopro tells of waits, and names the longest.
-const INTERVAL_NS: u64 = 1_000_000_000;
-/// Name in errors of a recording without a file.
-const NAME: &str = "the running recording";
 /// Lengths of stalls that can be told from none, as level 1 looks each tenth of a second.
 const STALLS: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_secs(600);
 
@@ -101,7 +96,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         seen,
         why_not,
         ended,
-        closing,
+        programs,
     } = observe(
         root,
         machine,
@@ -133,7 +128,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         tell_who_may_read(&args);
     }
     // This takes some seconds, so the page is printed first.
-    drop(closing);
+    drop(programs);
     match args.trial.wanted {
         true => trial::run(root, &args.trial, &diagnosis, args.json, &stop),
         false => Ok(()),
@@ -195,8 +190,8 @@ struct Seen {
     why_not: Option<String>,
     /// Result of the wait for a stall.
     ended: Option<Ended>,
-    /// Resources to release at the end.
-    closing: Option<Closing>,
+    /// Programs to take out of the kernel at the end.
+    programs: Option<Loaded>,
 }
 
 /// Measures at the best level that this machine supports.
@@ -213,14 +208,14 @@ fn observe(
     let may_link = is_root && root == Path::new("/");
     let why_not = match may_link {
         true => match link(root, how, stop) {
-            Ok((watching, waits, closing)) => {
+            Ok((watching, waits, programs)) => {
                 let ended = watching.ended();
                 let waits = Some(waits.end());
                 return Ok(Seen {
                     seen: watching.watch.end(Level::Linked, machine, waits),
                     why_not: None,
                     ended,
-                    closing: Some(closing),
+                    programs: Some(programs),
                 });
             }
             Err(Unlinked::Failed(failure)) => return Err(failure),
@@ -233,7 +228,7 @@ fn observe(
     let mut watching = Watching::begin(root, until_stall);
     while watching.begun.elapsed() < length
         && !stop.load(Ordering::Relaxed)
-        && watching.turn(true) != Next::End
+        && watching.turn() != Next::End
     {
         thread::sleep(TURN);
     }
@@ -246,7 +241,7 @@ fn observe(
         seen: watching.watch.end(level, machine, None),
         why_not,
         ended,
-        closing: None,
+        programs: None,
     })
 }
 
@@ -256,6 +251,8 @@ struct Watching<'a> {
     watch: Watch,
     begun: Instant,
     stall: Option<Stall>,
+    /// Whether iopro tells of waits now.
+    is_linking: bool,
 }
 
 impl Watching<'_> {
@@ -265,18 +262,32 @@ impl Watching<'_> {
             root,
             begun: Instant::now(),
             stall: until_stall.map(|it| Stall::of(it, watch.io_pressure_ns())),
+            is_linking: false,
             watch,
         }
     }
 
-    fn turn(&mut self, sampling: bool) -> Next {
-        self.watch.turn(sampling);
+    fn begin_linking(&mut self) {
+        self.is_linking = true;
+        self.watch.begin_linking();
+    }
+
+    fn end_linking(&mut self) {
+        self.is_linking = false;
+        self.watch.end_linking();
+    }
+
+    fn turn(&mut self) -> Next {
+        self.watch.turn();
         let Some(stall) = &mut self.stall else {
             return Next::GoOn;
         };
         let next = stall.turn(self.begun.elapsed(), || self.watch.io_pressure_ns());
         if next == Next::BeginAnew {
             self.watch = Watch::begin(self.root);
+            if self.is_linking {
+                self.watch.begin_linking();
+            }
         }
         next
     }
@@ -298,133 +309,6 @@ fn stall_length(text: &str) -> Result<Duration, String> {
         true => Ok(length),
         false => Err(wrong()),
     }
-}
-
-/// Reasons why level 1 cannot be used.
-enum Unlinked {
-    /// The kernel does not support iopro.
-    Impossible(capture::Error),
-    /// The measurement failed.
-    Failed(Failure),
-}
-
-/// Measures by iopro, which records into a pipe; another thread links the events.
-fn link<'a>(
-    root: &'a Path,
-    how: How<'_>,
-    stop: &AtomicBool,
-) -> Result<(Watching<'a>, Waits, Closing), Unlinked> {
-    let failed = |error| Unlinked::Failed(Failure::new(Exit::Internal, error));
-    let (reader, writer) = io::pipe().map_err(failed)?;
-    let what = What::System(Some(how.length));
-    let (is_over, begun_anew) = (AtomicBool::new(false), AtomicU64::new(0));
-    let until_stall = how.until_stall;
-    let (recorded, watching, folded) = thread::scope(|scope| {
-        let folding = scope.spawn(|| fold(reader, how.recording, how.is_coarse, &begun_anew));
-        let mut watching = None;
-        let recorded = capture::stream(&what, None, writer, &is_over, &mut |_| {
-            // The programs are loaded by now: that is not what is to be watched.
-            let watching = watching.get_or_insert_with(|| Watching::begin(root, until_stall));
-            let next = watching.turn(false);
-            if next == Next::BeginAnew {
-                begun_anew.fetch_add(1, Ordering::Relaxed);
-            }
-            if next == Next::End || stop.load(Ordering::Relaxed) {
-                is_over.store(true, Ordering::Relaxed);
-            }
-        });
-        // The programs may not have been loaded.
-        let mut watching = watching.unwrap_or_else(|| Watching::begin(root, until_stall));
-        watching.watch.stop();
-        (recorded, watching, folding.join())
-    });
-    use capture::Error as Capture;
-    let recorded = match recorded {
-        Err(
-            error @ (Capture::NoPermission
-            | Capture::NoBtf
-            | Capture::Refused { .. }
-            | Capture::KernelLacks(_)
-            | Capture::UnknownField(_)
-            | Capture::Load(_)),
-        ) => return Err(Unlinked::Impossible(error)),
-        recorded => recorded,
-    };
-    let ended = |what| Unlinked::Failed(Failure::new(Exit::Internal, what));
-    // The pipe breaks once nobody links any more, so that is the cause.
-    let waits = folded.map_err(|_| ended("the linker ended unexpectedly"))?;
-    let waits = waits.map_err(Unlinked::Failed)?;
-    let (_, closing) = recorded.map_err(|error| Unlinked::Failed(error.into()))?;
-    Ok((watching, waits, closing))
-}
-
-/// Copies what is read from the pipe to the recording file.
-struct Tee<'a> {
-    pipe: PipeReader,
-    recording: Option<&'a mut AtomicFile>,
-    /// Why the file could not be written.
-    failed: &'a mut Option<Failure>,
-}
-
-impl Read for Tee<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.pipe.read(into)?;
-        if let Some(recording) = &mut self.recording {
-            recording.add(&into[..bytes]).map_err(|failure| {
-                *self.failed = Some(failure);
-                io::Error::other("the recording cannot be written")
-            })?;
-        }
-        Ok(bytes)
-    }
-}
-
-fn fold(
-    pipe: PipeReader,
-    recording: Option<&mut AtomicFile>,
-    is_coarse: bool,
-    begun_anew: &AtomicU64,
-) -> Result<Waits, Failure> {
-    let mut failed = None;
-    let tee = Tee {
-        pipe,
-        recording,
-        failed: &mut failed,
-    };
-    let waits = add_intervals(tee, is_coarse, begun_anew);
-    match failed {
-        Some(failure) => Err(failure),
-        None => waits,
-    }
-}
-
-/// Sums up the waits since the last change of `begun_anew`.
-fn add_intervals(
-    events: impl Read,
-    is_coarse: bool,
-    begun_anew: &AtomicU64,
-) -> Result<Waits, Failure> {
-    let path = Path::new(NAME);
-    let reader = Reader::new(BufReader::with_capacity(1 << 18, events), path)
-        .map_err(|error| Failure::new(Exit::Internal, error))?;
-    let header = reader.header().clone();
-    let mut events = reader.events();
-    let steps = std::iter::from_fn(|| events.step());
-    let none = || match is_coarse {
-        true => Waits::coarse(),
-        false => Waits::default(),
-    };
-    let (mut waits, mut since) = (none(), 0);
-    report::watch_waits(&header, steps, path, INTERVAL_NS, &mut |interval| {
-        let begun = begun_anew.load(Ordering::Relaxed);
-        if std::mem::replace(&mut since, begun) != begun {
-            waits = none();
-        }
-        waits.add(interval);
-        true
-    })
-    .map_err(|error| failed(&error))?;
-    Ok(waits)
 }
 
 fn failure(error: Error) -> Failure {

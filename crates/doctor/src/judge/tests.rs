@@ -16,8 +16,20 @@ pub(crate) fn wait(who: &str, call: &str, class: Class, lost_ns: u64) -> Wait {
         other: None,
         remote: false,
         waits: 10,
+        samples: 0,
         lost_ns,
         longest_ns: lost_ns / 5,
+    }
+}
+
+/// A second of waits that samples met.
+fn sampled(samples: u64, call: &str, class: Class) -> Wait {
+    Wait {
+        waits: 0,
+        samples,
+        longest_ns: 0,
+        file: None,
+        ..wait("app", call, class, SECOND)
     }
 }
 
@@ -61,6 +73,7 @@ pub(crate) fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
     Observation {
         level: Level::Linked,
         watched_ns: 10 * SECOND,
+        linked_ns: 10 * SECOND,
         pressure: Pressure {
             io_ns: waits.iter().map(|it| it.lost_ns).sum(),
             ..Default::default()
@@ -254,7 +267,12 @@ fn a_database_that_syncs_is_told_how_often() {
     let mut at = seen(vec![sync], vec![user("database", 20 * MB, 0)]);
     let evidence = |at: &Observation| judge(at).verdicts.remove(0).evidence.join("\n");
     assert!(evidence(&at).contains("its own syncs 40.0 times a second"));
-    at.level = Level::Sampled;
+    at.linked_ns = 5 * SECOND;
+    assert!(
+        evidence(&at).contains("80.0 times a second"),
+        "while it was linked"
+    );
+    at.waits = vec![sampled(400, "fdatasync", Class::JournalCommit)];
     assert!(!evidence(&at).contains("times a second"));
 }
 
@@ -320,13 +338,29 @@ fn little_seen_and_events_lost_make_it_less_sure() {
     at.lost_events = 5;
     assert_eq!(judge(&at).verdicts[0].confidence, Confidence::Likely);
     assert!(page::text(&judge(&at)).contains("5 events"));
-    at.level = Level::Sampled;
-    assert_eq!(judge(&at).verdicts[0].confidence, Confidence::Likely);
-    at.waits = vec![waits(3)];
-    assert_eq!(judge(&at).verdicts[0].confidence, Confidence::Guess);
-    at.waits = vec![waits(20)];
+    for level in [Level::Linked, Level::Sampled] {
+        at.level = level;
+        at.waits = vec![sampled(20, "unlink", Class::Discard)];
+        assert_eq!(judge(&at).verdicts[0].confidence, Confidence::Likely);
+        at.waits = vec![sampled(3, "unlink", Class::Discard)];
+        assert_eq!(judge(&at).verdicts[0].confidence, Confidence::Guess);
+    }
+    at.waits = vec![sampled(20, "unlink", Class::Discard)];
     at.level = Level::Unprivileged;
     assert_eq!(judge(&at).verdicts[0].confidence, Confidence::Guess);
+
+    let mut linked = waits(20);
+    linked.lost_ns = SECOND / 2;
+    at.level = Level::Linked;
+    at.lost_events = 0;
+    at.waits = vec![linked, sampled(50, "unlink", Class::Discard)];
+    let verdict = judge(&at).verdicts.remove(0);
+    assert_eq!((verdict.waits, verdict.samples), (20, 50));
+    assert_eq!(
+        verdict.confidence,
+        Confidence::Likely,
+        "most of it was sampled"
+    );
 }
 
 #[test]

@@ -38,6 +38,7 @@ fn wait(who: &str, call: &str, class: Class, lost_ns: u64) -> Wait {
         other: None,
         remote: false,
         waits: 433,
+        samples: 0,
         lost_ns,
         longest_ns: lost_ns / 80,
     }
@@ -62,6 +63,7 @@ fn stutters() -> Observation {
     Observation {
         level: Level::Linked,
         watched_ns: 60 * SECOND,
+        linked_ns: 60 * SECOND,
         waits: vec![
             browser,
             saver,

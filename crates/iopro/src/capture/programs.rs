@@ -128,6 +128,48 @@ impl Programs {
         });
     }
 
+    /// Attaches the programs again after [`rest`](Programs::rest).
+    pub fn attach_again(&mut self) -> Result<(), Error> {
+        // What could not be attached the first time is in `missing`.
+        self.links = attach(&self.object, &mut Vec::new())?;
+        Ok(())
+    }
+
+    /// Ends the capture and forgets all state, so that it can begin anew.
+    pub fn rest(&mut self) -> Result<(), Error> {
+        self.detach();
+        let mut left = Vec::new();
+        for cpu in 0..self.rings.count() {
+            self.rings.drain(cpu, &mut left);
+            left.clear();
+        }
+        for name in ["threads", "seen", "cpus"] {
+            self.clear(name)
+                .map_err(|error| Error::Load(format!("cannot clear {name}: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// Fills an array with zeroes.
+    fn clear(&self, name: &str) -> libbpf_rs::Result<()> {
+        let Some(map) = self.map(name) else {
+            return Ok(());
+        };
+        let zeroes = vec![0; map.value_size() as usize];
+        let of_cpus = match map.map_type().is_percpu() {
+            true => vec![zeroes.clone(); self.rings.count()],
+            false => Vec::new(),
+        };
+        for place in 0..map.max_entries() {
+            let place = place.to_le_bytes();
+            match of_cpus.is_empty() {
+                true => map.update(&place, &zeroes, MapFlags::ANY)?,
+                false => map.update_percpu(&place, &of_cpus, MapFlags::ANY)?,
+            }
+        }
+        Ok(())
+    }
+
     /// Whether they tell of pages that are taken for writeback.
     pub fn tell_taken(&self) -> bool {
         self.links.iter().any(|(name, _)| name == "page_cleaned")
@@ -470,8 +512,11 @@ fn attach(object: &Object, missing: &mut Vec<String>) -> Result<Vec<(String, Lin
     let mut links = Vec::new();
     let mut programs: Vec<_> = object.progs_mut().collect();
     // What begins before its end is attached would never end: a thread's later sleeps would all
-    // be taken for that wait.
-    programs.sort_by_key(|it| !it.name().to_string_lossy().ends_with("_ends"));
+    // be taken for that wait. Sleeps are told once all else is.
+    programs.sort_by_key(|it| match it.name().to_string_lossy().as_ref() {
+        "switched" => 2,
+        name => u8::from(!name.ends_with("_ends")),
+    });
     for program in programs {
         // SAFETY: the program lives as long as its object.
         let loaded =

@@ -30,6 +30,9 @@ const ROUND: Duration = Duration::from_millis(100);
 const SHORT_ROUND: Duration = Duration::from_millis(5);
 const FILLING: f64 = 0.125;
 
+/// Name of a recording without a file, in errors.
+const PIPE: &str = "the pipe";
+
 /// Rounds between two calls of `check`.
 const ROUNDS_BETWEEN_CHECKS: u64 = 50;
 
@@ -114,14 +117,42 @@ impl Summary {
     }
 }
 
-/// Detaches the programs when it is dropped. This takes some seconds: for each program the kernel
-/// waits until no CPU can be in it any more. The recording is whole before.
+/// The programs after a recording. They are detached when it is dropped, which takes some seconds:
+/// for each program the kernel waits until no CPU can be in it any more. The recording is whole
+/// before.
 #[derive(Debug)]
-pub struct Closing(Programs);
+pub struct Loaded(Programs);
 
-impl Drop for Closing {
+impl Drop for Loaded {
     fn drop(&mut self) {
         self.0.detach();
+    }
+}
+
+impl Loaded {
+    /// Detaches the programs, so that they cost nothing. They can record again.
+    ///
+    /// # Errors
+    /// [`Error::Load`], if their state cannot be cleared.
+    pub fn rest(&mut self) -> Result<(), Error> {
+        self.0.rest()
+    }
+
+    /// Attaches the programs again after [`rest`](Loaded::rest), and records all tasks as
+    /// [`stream()`] does. It is a recording of its own.
+    ///
+    /// # Errors
+    /// As those of [`stream()`].
+    pub fn stream(
+        &mut self,
+        pipe: PipeWriter,
+        stop: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Summary, Error> {
+        self.0.attach_again()?;
+        let header = machine::header(Target::System, self.0.rings.count(), &self.0);
+        let output = Output::start(File::from(OwnedFd::from(pipe)), Path::new(PIPE), &header);
+        Recorder::new(&mut self.0, output, Subject::Open, None).run(stop, progress)
     }
 }
 
@@ -134,7 +165,7 @@ pub fn record(
     request: &Request,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Summary, Closing), Error> {
+) -> Result<(Summary, Loaded), Error> {
     let open = || sys::output::create(&request.output);
     let btf = request.btf.as_deref();
     record_to(&request.what, btf, (&request.output, &open), stop, progress)
@@ -151,10 +182,10 @@ pub fn stream(
     pipe: PipeWriter,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Summary, Closing), Error> {
+) -> Result<(Summary, Loaded), Error> {
     let pipe = File::from(OwnedFd::from(pipe));
     let open = || pipe.try_clone();
-    record_to(what, btf, (Path::new("the pipe"), &open), stop, progress)
+    record_to(what, btf, (Path::new(PIPE), &open), stop, progress)
 }
 
 fn record_to(
@@ -163,7 +194,7 @@ fn record_to(
     (output, open): (&Path, &dyn Fn() -> io::Result<File>),
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Summary, Closing), Error> {
+) -> Result<(Summary, Loaded), Error> {
     let cpus = libbpf_rs::num_possible_cpus().map_err(|error| Error::Load(error.to_string()))?;
     // Errors of the user are reported before anything is loaded or written.
     let (target, subject) = match what {
@@ -171,7 +202,7 @@ fn record_to(
         What::Process(pid) => (Target::Process { pid: *pid }, Subject::process(*pid)?),
         What::Cgroup(path) => (machine::find_cgroup(path)?, Subject::Open),
     };
-    let programs = Programs::load(cpus, btf)?;
+    let mut programs = Programs::load(cpus, btf)?;
     let file = open().map_err(PathError::of("access", output))?;
     let mut header = machine::header(target, cpus, &programs);
     let mut subject = subject;
@@ -189,38 +220,51 @@ fn record_to(
         _ => None,
     };
     let output = Output::start(file, output, &header);
-    let recorder = Recorder {
-        programs,
-        output,
-        subject,
-        limit,
-        begun: Instant::now(),
-        rounds: 0,
-        lost: BTreeMap::new(),
-        told_stacks: BTreeSet::new(),
-        symbols: None,
-    };
-    recorder.run(stop, progress)
+    let recorder = Recorder::new(&mut programs, output, subject, limit);
+    let summary = recorder.run(stop, progress)?;
+    Ok((summary, Loaded(programs)))
 }
 
-struct Recorder {
-    programs: Programs,
+struct Recorder<'a> {
+    programs: &'a mut Programs,
     output: Output,
     subject: Subject,
     limit: Option<Duration>,
     begun: Instant,
     rounds: u64,
     lost: BTreeMap<LostKind, u64>,
+    /// How often programs were missed in earlier recordings, which their counters have as well.
+    missed_before: u64,
     told_stacks: BTreeSet<u32>,
     symbols: Option<Symbols>,
 }
 
-impl Recorder {
+impl Recorder<'_> {
+    fn new(
+        programs: &mut Programs,
+        output: Output,
+        subject: Subject,
+        limit: Option<Duration>,
+    ) -> Recorder<'_> {
+        Recorder {
+            missed_before: total(&programs.missed()),
+            programs,
+            output,
+            subject,
+            limit,
+            begun: Instant::now(),
+            rounds: 0,
+            lost: BTreeMap::new(),
+            told_stacks: BTreeSet::new(),
+            symbols: None,
+        }
+    }
+
     fn run(
         mut self,
         stop: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<(Summary, Closing), Error> {
+    ) -> Result<Summary, Error> {
         self.tell_cgroups();
         while !stop.load(Ordering::Relaxed) && !self.is_over() && !self.output.failed() {
             let pause = self.round();
@@ -249,11 +293,10 @@ impl Recorder {
             command,
         };
         let bytes = self.output.end(now_ns())?;
-        let summary = Summary {
+        Ok(Summary {
             progress: Progress { bytes, ..progress },
             ..summary
-        };
-        Ok((summary, Closing(self.programs)))
+        })
     }
 
     fn is_over(&mut self) -> bool {
@@ -298,8 +341,8 @@ impl Recorder {
 
     /// Checks what changes seldom or takes long to read.
     fn check(&mut self) {
-        let missed = self.programs.missed().into_iter().map(|(_, count)| count);
-        let missed = missed.sum();
+        let missed = total(&self.programs.missed());
+        let missed = missed.saturating_sub(self.missed_before);
         self.tell_lost(vec![(LostKind::Missed, missed)]);
         self.tell_stacks();
     }
@@ -351,6 +394,10 @@ impl Recorder {
         }
         self.output.round(now);
     }
+}
+
+fn total(missed: &[(String, u64)]) -> u64 {
+    missed.iter().map(|(_, count)| count).sum()
 }
 
 fn now_ns() -> u64 {

@@ -1,0 +1,106 @@
+//! Tasks as `/proc` shows them.
+
+use std::collections::BTreeSet;
+
+/// Flag in `/proc/PID/stat`: kernel thread (PF_KTHREAD).
+const KERNEL_THREAD: u64 = 0x20_0000;
+
+/// Fields of a line of `/proc/PID/stat`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub name: String,
+    state: String,
+    pub parent: u32,
+    flags: u64,
+    pub cpu_ticks: u64,
+    pub started: u64,
+}
+
+impl Task {
+    pub fn parse(text: &str) -> Option<Task> {
+        // The name may contain brackets and blanks.
+        let (head, tail) = text.rsplit_once(") ")?;
+        let fields: Vec<&str> = tail.split(' ').collect();
+        let number = |place: usize| fields.get(place)?.trim().parse::<u64>().ok();
+        Some(Task {
+            name: head.split_once('(')?.1.to_owned(),
+            state: (*fields.first()?).to_owned(),
+            parent: fields.get(1)?.parse().ok()?,
+            flags: number(6)?,
+            cpu_ticks: number(11)? + number(12)?,
+            started: number(19)?,
+        })
+    }
+
+    /// Whether it is in uninterruptible sleep.
+    pub fn is_blocked(&self) -> bool {
+        self.state == "D"
+    }
+
+    pub fn is_kernels(&self) -> bool {
+        self.flags & KERNEL_THREAD != 0
+    }
+}
+
+/// Looks after which a number that was a kernel thread's is looked at again.
+const LOOKS: u32 = 64;
+
+/// Numbers of kernel threads. These are most of a small machine's tasks, and reading each of them
+/// is most of what a look at all tasks costs.
+#[derive(Debug, Default)]
+pub(crate) struct KernelThreads {
+    known: BTreeSet<u32>,
+    looks: u32,
+}
+
+impl KernelThreads {
+    /// Begins a look at all tasks.
+    pub fn begin_look(&mut self) {
+        self.looks = (self.looks + 1) % LOOKS;
+        if self.looks == 0 {
+            self.known.clear();
+        }
+    }
+
+    pub fn knows(&self, process: u32) -> bool {
+        self.known.contains(&process)
+    }
+
+    /// Tells whose task the process is, and remembers a kernel thread.
+    pub fn is_kernels(&mut self, process: u32, task: &Task) -> bool {
+        let is_kernels = task.is_kernels();
+        if is_kernels {
+            self.known.insert(process);
+        }
+        is_kernels
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_kernels_is_read() {
+        let stat = "12 (a ) b) D 1 2 3 4 5 4194304 0 0 0 0 7 8 0 0 20 0 1 0 99 0\n";
+        let task = Task::parse(stat).unwrap();
+        assert_eq!(
+            (task.name.as_str(), task.cpu_ticks, task.started),
+            ("a ) b", 15, 99)
+        );
+        assert!(task.is_blocked() && !task.is_kernels());
+        let kernel = stat.replace("4194304", "2129984");
+        assert!(Task::parse(&kernel).unwrap().is_kernels());
+    }
+
+    #[test]
+    fn a_kernel_threads_number_is_looked_at_again_one_day() {
+        let task = Task::parse("2 (kthreadd) S 0 0 0 0 0 2129984 0 0 0 0 7 8 0 0 20 0 1 0 9 0\n");
+        let mut threads = KernelThreads::default();
+        assert!(threads.is_kernels(2, &task.unwrap()) && threads.knows(2));
+        for _ in 0..LOOKS {
+            threads.begin_look();
+        }
+        assert!(!threads.knows(2));
+    }
+}
