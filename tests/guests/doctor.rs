@@ -201,28 +201,35 @@ fn right(all: &[Told], level: u64) -> f64 {
 fn known_causes_come_first_at_both_levels() {
     let names = ["sync of everything", "evicted working set"];
     let cases: Vec<_> = names.iter().map(|it| Case::named(it)).collect();
-    let all = known::run(&cases, 1, 2);
+    let all = known::run(&cases, "6.12", 1, 2);
     show(&all);
     assert!(all.iter().all(|it| it.is_right), "{all:#?}");
 }
 
-/// Which cases, with commas between, and how many seeds; all and one if they are not set.
+/// Which cases, with commas between, which seeds, and which kernel; if they are not set, all, `1..1`
+/// and 6.12.
 const CASES: &str = "FRONTROW_DOCTOR_CASES";
 const SEEDS: &str = "FRONTROW_DOCTOR_SEEDS";
+const KERNEL: &str = "FRONTROW_DOCTOR_KERNEL";
+
+fn variable(name: &str, default: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| default.to_owned())
+}
 
 #[test]
 #[ignore = "20 minutes for each seed; `make slow-tests` runs it"]
 fn all_known_causes_and_pairs_come_first() {
-    let wanted = std::env::var(CASES).unwrap_or_default();
+    let (wanted, kernel) = (variable(CASES, ""), variable(KERNEL, "6.12"));
     let is_wanted =
         |it: &Case| wanted.is_empty() || wanted.split(',').any(|name| it.name() == name);
     let cases: Vec<_> = known::singles().into_iter().chain(known::pairs()).collect();
     let cases: Vec<_> = cases.into_iter().filter(is_wanted).collect();
-    let seeds = std::env::var(SEEDS).map_or(1, |it| it.parse().unwrap());
+    let seeds = variable(SEEDS, "1..1");
+    let (first, last) = seeds.split_once("..").unwrap();
     let mut all = Vec::new();
-    for seed in 1..=seeds {
+    for seed in first.parse().unwrap()..=last.parse().unwrap() {
         for some in cases.chunks(4) {
-            let seen = known::run(some, seed, 4);
+            let seen = known::run(some, &kernel, seed, 4);
             show(&seen);
             all.extend(seen);
         }

@@ -45,6 +45,16 @@ const BY_FUNCTION: [(&str, Class); 17] = [
     ("folio_lock", Class::Lock),
 ];
 
+/// Functions in which a task waits for a child (`wait_for_vfork_done` in kernel/fork.c), whose own
+/// waits count, or for all CPUs to have passed some point.
+const ELSEWHERE: [&str; 5] = [
+    "kernel_clone",
+    "synchronize_rcu",
+    "__wait_rcu_gp",
+    "rcu_barrier",
+    "percpu_rwsem_wait",
+];
+
 /// Process, call, class, whether remote.
 type Key = (String, Option<String>, Class, bool);
 
@@ -96,6 +106,7 @@ impl Stacks {
                 met.insert(task.thread, sleep);
             }
             let counts = remote || self.untold.as_ref().is_none_or(was_in);
+            let counts = counts && !is_elsewhere(class, &functions);
             if counts {
                 let lost_ns = if lasted { since_ns } else { stands_for_ns };
                 self.add((task.who, call, class, remote), lost_ns);
@@ -177,7 +188,9 @@ impl Stacks {
 fn blocked(root: &Path, kernel: &mut KernelThreads) -> Vec<Blocked> {
     kernel.begin_look();
     let mut found = Vec::new();
-    for process in numbers(&root.join("proc")) {
+    // Short waits end while others are looked at, for which this needs the CPU. Apps are younger
+    // than what the system has started.
+    for process in numbers(&root.join("proc")).into_iter().rev() {
         if process == std::process::id() || kernel.knows(process) {
             continue;
         }
@@ -228,6 +241,12 @@ fn told_by(functions: &[&str]) -> (Option<String>, Class, bool) {
     (call, class, REMOTE.iter().any(|it| has(it)))
 }
 
+/// Whether the task waits for what has nothing to do with storage, as far as that is known.
+fn is_elsewhere(class: Class, functions: &[&str]) -> bool {
+    let is_in = |name: &str| functions.iter().any(|it| it.starts_with(name));
+    class == Class::Other && ELSEWHERE.iter().any(|it| is_in(it))
+}
+
 /// Functions of a task's stack; without root the innermost one, for tasks of this user.
 fn place(directory: &Path) -> Vec<String> {
     if let Ok(stack) = fs::read_to_string(directory.join("stack")) {
@@ -265,6 +284,10 @@ mod tests {
         assert_eq!(told_by(&fault).0.as_deref(), Some("read-fault"));
         assert!(told_by(&["rpc_wait_bit_killable", "nfs4_run"]).2);
         assert_eq!(told_by(&[]), (None, Class::Other, false));
+        let parent = ["kernel_clone", "__x64_sys_vfork"];
+        assert!(is_elsewhere(Class::Other, &parent));
+        assert!(!is_elsewhere(Class::Reclaim, &parent));
+        assert!(!is_elsewhere(Class::Other, &["io_schedule"]));
     }
 
     /// A tree with one process, blocked in its sleep of this number.

@@ -228,7 +228,7 @@ see() {
     echo case $1 > /dev/kmsg
     sleep 1.5
     unshare -m sh -c "mount -t tmpfs none /sys/kernel/btf; exec frontrow doctor --seconds $SECONDS_SEEN --json" > /out/$1.2
-    frontrow doctor --seconds $SECONDS_SEEN --json --recording /out/$1.iopro > /out/$1.1 & doctor=$!
+    frontrow doctor --seconds $SECONDS_SEEN --json --recording /out/$1.iopro > /out/$1.1 2> /out/$1.error & doctor=$!
     until [ -s /out/$1.1 ] || ! [ -e /proc/$doctor/exe ]; do sleep 0.1; done
     sleep 0.1
     end
@@ -293,10 +293,11 @@ pub struct Told {
 }
 
 /// Runs cases one after another in a guest.
-pub fn run(cases: &[Case], seed: u64, seconds: u64) -> Vec<Told> {
-    let left = in_guest(cases, seed, seconds);
+pub fn run(cases: &[Case], kernel: &str, seed: u64, seconds: u64) -> Vec<Told> {
+    let left = in_guest(cases, kernel, seed, seconds);
     let mut told = Vec::new();
     for (place, case) in cases.iter().enumerate() {
+        assert_eq!(left.text(&format!("{place}.error")), "", "{}", case.name());
         let truth = lost_by_process(&left.path(&format!("{place}.iopro")));
         for level in [1, 2] {
             let page = left.json(&format!("{place}.{level}"));
@@ -306,7 +307,7 @@ pub fn run(cases: &[Case], seed: u64, seconds: u64) -> Vec<Told> {
     told
 }
 
-fn in_guest(cases: &[Case], seed: u64, seconds: u64) -> Left {
+fn in_guest(cases: &[Case], kernel: &str, seed: u64, seconds: u64) -> Left {
     let profiles = tempfile::tempdir().unwrap();
     let stick = profiles.path().join("stick.toml");
     let worse = WORSE.iter().fold(STICK.to_owned(), |profile, (from, to)| {
@@ -318,8 +319,8 @@ fn in_guest(cases: &[Case], seed: u64, seconds: u64) -> Left {
     let scripts: String = scripts.collect();
     let script = format!("SEED={seed}; SECONDS_SEEN={seconds}\n{PRELUDE}{scripts}exit 0\n");
     let limit_s = (LIMIT_S * cases.len()).to_string();
-    let guest = ["--memory", "512", "--limit", &limit_s];
-    let with = ["--with", "fio", "--modules", "null_blk nr_devices=0"];
+    let guest = ["--kernel", kernel, "--memory", "640", "--limit", &limit_s];
+    let with = ["--with", "fio", "--modules", "fuse,null_blk nr_devices=0"];
     let devices = [
         "--device",
         "emmc:fresh",

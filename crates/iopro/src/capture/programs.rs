@@ -10,6 +10,7 @@ use libbpf_rs::{
     AsRawLibbpf, Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel,
 };
 use std::cell::LazyCell;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -215,12 +216,12 @@ impl Programs {
 
     /// The programs' state of all threads; most entries are free.
     pub fn threads(&self) -> Vec<Vec<u8>> {
-        let places = self.entries("threads", MapFlags::ANY).into_iter();
+        let places = self.entries("threads", |_| true).into_iter();
         places.map(|(_, state)| state).collect()
     }
 
-    /// The addresses of all stacks, by the stack's id.
-    pub fn stacks(&self) -> Vec<(u32, Vec<u64>)> {
+    /// The addresses of all stacks but the `known` ones, by the stack's id.
+    pub fn stacks_but(&self, known: &BTreeSet<u32>) -> Vec<(u32, Vec<u64>)> {
         let addresses = |value: Vec<u8>| {
             value
                 .chunks_exact(8)
@@ -228,21 +229,22 @@ impl Programs {
                 .take_while(|&address| address != 0)
                 .collect()
         };
-        self.entries("stacks", MapFlags::ANY)
+        self.entries("stacks", |id| !known.contains(&id))
             .into_iter()
             .map(|(id, value)| (id, addresses(value)))
             .collect()
     }
 
-    fn entries(&self, name: &str, flags: MapFlags) -> Vec<(u32, Vec<u8>)> {
+    fn entries(&self, name: &str, is_wanted: impl Fn(u32) -> bool) -> Vec<(u32, Vec<u8>)> {
         let Some(map) = self.map(name) else {
             return Vec::new();
         };
         map.keys()
             .filter_map(|key| {
+                let number = u32::from_le_bytes(key.as_slice().try_into().ok()?);
                 // The program may have deleted it meanwhile.
-                let value = map.lookup(&key, flags).ok()??;
-                Some((u32::from_le_bytes(key.try_into().ok()?), value))
+                let value = || map.lookup(&key, MapFlags::ANY).ok()?;
+                Some((number, is_wanted(number).then(value)??))
             })
             .collect()
     }

@@ -33,8 +33,9 @@ const FILLING: f64 = 0.125;
 /// Name of a recording without a file, in errors.
 const PIPE: &str = "the pipe";
 
-/// Rounds between two calls of `check`.
-const ROUNDS_BETWEEN_CHECKS: u64 = 50;
+/// Time between two calls of `check`. What links a recording in progress tells of a second each
+/// time, and knows a wait by its stack.
+const CHECKS: Duration = Duration::from_millis(500);
 
 /// Most bytes in memory that wait for the disk, without the last round's. Beyond it the rings fill
 /// up, and lost events are counted.
@@ -231,7 +232,7 @@ struct Recorder<'a> {
     subject: Subject,
     limit: Option<Duration>,
     begun: Instant,
-    rounds: u64,
+    checked: Instant,
     lost: BTreeMap<LostKind, u64>,
     /// How often programs were missed in earlier recordings, which their counters have as well.
     missed_before: u64,
@@ -253,7 +254,7 @@ impl Recorder<'_> {
             subject,
             limit,
             begun: Instant::now(),
-            rounds: 0,
+            checked: Instant::now(),
             lost: BTreeMap::new(),
             told_stacks: BTreeSet::new(),
             symbols: None,
@@ -331,8 +332,8 @@ impl Recorder<'_> {
         }
         let lost = self.programs.lost();
         self.tell_lost(lost);
-        self.rounds += 1;
-        if self.rounds.is_multiple_of(ROUNDS_BETWEEN_CHECKS) {
+        if self.checked.elapsed() >= CHECKS {
+            self.checked = Instant::now();
             self.check();
         }
         self.output.round(begin_ns);
@@ -374,11 +375,8 @@ impl Recorder<'_> {
     }
 
     fn tell_stacks(&mut self) {
-        let stacks = self.programs.stacks();
-        let new = stacks
-            .into_iter()
-            .filter(|(id, _)| self.told_stacks.insert(*id));
-        for (id, addresses) in new {
+        for (id, addresses) in self.programs.stacks_but(&self.told_stacks) {
+            self.told_stacks.insert(id);
             let symbols = self.symbols.get_or_insert_with(Symbols::of_kernel);
             let names: Vec<_> = addresses.iter().map(|&it| symbols.name(it)).collect();
             self.output.data(0, wire::stack(now_ns(), id, &names));
