@@ -2,7 +2,7 @@
 
 use crate::cause::{Cause, Kind};
 use crate::machine::Disk;
-use crate::observe::{Level, Observation, Pressure, Span, Wait};
+use crate::observe::{HeldUp, Level, Observation, Pressure, Span, Wait};
 use crate::stall::Ended;
 use iopro::wait::Class;
 use record::number;
@@ -145,6 +145,8 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// The pressure by parts of the observed time, without gaps.
     pub over_time: Vec<Span>,
+    /// The apps that were held up by I/O longest.
+    pub held_up: Vec<HeldUp>,
 }
 
 /// Makes a diagnosis from an observation.
@@ -192,6 +194,7 @@ pub fn judge(seen: &Observation) -> Diagnosis {
         verdicts,
         findings: findings(seen),
         over_time: seen.over_time.clone(),
+        held_up: seen.held_up.clone(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! fill an [`Observation`]. [`judge()`], a pure function, makes a [`Diagnosis`] of it, and [`page`]
 //! and [`html`] show that.
 
+mod apps;
 pub mod cause;
 pub mod html;
 pub mod judge;

@@ -1,6 +1,8 @@
 //! Level 1: sums up the waits that iopro finds, interval by interval.
 
 use crate::observe::Wait;
+use iopro::capture::EVENTS_PER_MISSED;
+use iopro::event::LostKind;
 use iopro::report;
 use iopro::wait::Class;
 use std::collections::BTreeMap;
@@ -28,6 +30,8 @@ pub struct Waits {
     /// Whether files, calls and the other task are left out.
     is_coarse: bool,
     lost_events: u64,
+    /// Runs of programs that a preemptible kernel left out.
+    missed: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,11 +100,19 @@ impl Waits {
                 self.found.entry(key).or_default().add(rest);
             }
         }
-        self.lost_events += interval.lost.iter().map(|it| it.count).sum::<u64>();
+        for lost in &interval.lost {
+            match lost.kind == LostKind::Missed.name() {
+                true => self.missed += lost.count,
+                false => self.lost_events += lost.count,
+            }
+        }
     }
 
-    /// All waits, and the number of lost events.
-    pub fn end(self) -> (Vec<Wait>, u64) {
+    /// All waits, and the number of lost events, of so many. Those that any preemptible kernel leaves
+    /// out are not counted.
+    pub fn end(self, events: u64) -> (Vec<Wait>, u64) {
+        let is_more = self.missed * EVENTS_PER_MISSED > events;
+        let missed = if is_more { self.missed } else { 0 };
         let waits = self.found.into_iter().map(|(key, sum)| {
             let (who, call, class, cause, file, other) = key;
             Wait {
@@ -117,6 +129,37 @@ impl Waits {
                 longest_ns: sum.longest_ns,
             }
         });
-        (waits.collect(), self.lost_events)
+        (waits.collect(), self.lost_events + missed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iopro::report::{Count, Waiting};
+
+    #[test]
+    fn what_a_preemptible_kernel_leaves_out_is_no_loss() {
+        let lost = |kind: LostKind, count| Count {
+            kind: kind.name().to_owned(),
+            count,
+        };
+        let told = |lost| {
+            let mut waits = Waits::default();
+            waits.add(&report::Waits {
+                foreground: Waiting {
+                    total_ns: 0,
+                    classes: Vec::new(),
+                    top: Vec::new(),
+                    longest: None,
+                },
+                lost,
+            });
+            waits.end(10_000).1
+        };
+        assert_eq!(told(vec![lost(LostKind::Missed, 10)]), 0);
+        assert_eq!(told(vec![lost(LostKind::Missed, 11)]), 11);
+        let both = vec![lost(LostKind::Missed, 10), lost(LostKind::Block, 1)];
+        assert_eq!(told(both), 1);
     }
 }

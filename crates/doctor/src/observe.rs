@@ -171,6 +171,15 @@ pub struct Traffic {
     pub busy_ns: u64,
 }
 
+/// An app or service, by the name of its cgroup, that was held up by I/O.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HeldUp {
+    /// Name of its unit, such as `firefox.service`.
+    pub app: String,
+    /// Time in which some task of it was held up (PSI), in nanoseconds.
+    pub io_ns: u64,
+}
+
 /// Input of a diagnosis.
 #[derive(Clone, Debug)]
 pub struct Observation {
@@ -194,6 +203,8 @@ pub struct Observation {
     pub users: Vec<User>,
     /// Work by disk.
     pub disks: Vec<Traffic>,
+    /// The apps that were held up longest, if apps have cgroups of their own.
+    pub held_up: Vec<HeldUp>,
     /// Number of lost events.
     pub lost_events: u64,
     /// Configuration of the machine.

@@ -23,12 +23,15 @@ pub fn text(diagnosis: &Diagnosis) -> String {
     }
     let pressure = diagnosis.pressure;
     text += &format!(
-        "Some task was held up by I/O {} of the time, by memory {}, by want of a CPU {}.\n\n{}\n",
+        "Some task was held up by I/O {} of the time, by memory {}, by want of a CPU {}.\n",
         percent(pressure.io_ns),
         percent(pressure.memory_ns),
         percent(pressure.cpu_ns),
-        headline(diagnosis)
     );
+    if let Some(apps) = held_up(diagnosis) {
+        text += &format!("By I/O: {apps}.\n");
+    }
+    text += &format!("\n{}\n", headline(diagnosis));
     for (place, verdict) in diagnosis.verdicts.iter().enumerate() {
         text += &format!("\n{}. {}", place + 1, in_words(verdict));
         let before = diagnosis.verdicts[..place].iter();
@@ -52,6 +55,16 @@ pub fn text(diagnosis: &Diagnosis) -> String {
         text += &finding.advice.as_ref().map_or(String::new(), advice);
     }
     text
+}
+
+/// The apps that were held up for more than a hundredth of the time, and how long.
+pub(crate) fn held_up(diagnosis: &Diagnosis) -> Option<String> {
+    let is_much = |ns: u64| 100 * ns >= diagnosis.watched_ns;
+    let apps = diagnosis.held_up.iter().filter(|it| is_much(it.io_ns));
+    let apps: Vec<_> = apps
+        .map(|it| format!("{} {}", it.app, time(it.io_ns)))
+        .collect();
+    (!apps.is_empty()).then(|| apps.join(", "))
 }
 
 /// For how long it was watched, around which stall, and that this was less than asked for.

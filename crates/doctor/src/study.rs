@@ -8,7 +8,7 @@ mod html;
 use crate::live::OTHERS;
 use crate::{Level, Observation};
 use iopro::export::parquet;
-use iopro::tables::{Column, Kind, Table};
+use iopro::tables::{Column, Kind, Of, Table};
 use iopro::wait::Class;
 use rusqlite::types::Value;
 use serde::Serialize;
@@ -184,6 +184,7 @@ const fn column(name: &'static str, kind: Kind) -> Column {
 /// The Parquet file's columns; docs/doctor-trial.md says what they mean.
 const TABLE: Table = Table {
     name: "study",
+    of: Of::All,
     doc: &[],
     columns: &[
         column("app", Kind::Text),
@@ -250,6 +251,7 @@ mod tests {
                 user("idler", None, SECOND),
             ],
             disks: Vec::new(),
+            held_up: Vec::new(),
             lost_events: 0,
             machine: Machine::default(),
         }

@@ -1,11 +1,13 @@
 //! Counters and samples from `/proc`, at each level.
 
+use crate::apps;
 use crate::live::{MOST_NAMES, OTHERS};
 use crate::machine::Machine;
-use crate::observe::{Level, Memory, Observation, Pressure, Traffic, User, Wait};
+use crate::observe::{HeldUp, Level, Memory, Observation, Pressure, Traffic, User, Wait};
 use crate::over_time::OverTime;
 use crate::stacks::Stacks;
 use crate::task::{KernelThreads, Task};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -24,6 +26,8 @@ pub const HELD_UP: Duration = Duration::from_millis(20);
 const SAMPLE_AT_REST: Duration = Duration::from_secs(1);
 /// Interval of reading processes' counters; shorter-lived processes may be missed.
 const LOOK: Duration = Duration::from_secs(1);
+/// Most apps of which it is told that they were held up.
+const MOST_HELD_UP: usize = 5;
 /// Unit of CPU time in `/proc` (USER_HZ of the kernel's ABI).
 const TICK_NS: u64 = 10_000_000;
 const PAGE_BYTES: u64 = 4096;
@@ -106,6 +110,8 @@ struct Counters {
     cpu_all: u64,
     own_cpu: u64,
     disks: BTreeMap<String, Traffic>,
+    /// By app.
+    held_up: BTreeMap<String, u64>,
 }
 
 /// A running observation.
@@ -340,6 +346,7 @@ impl Watch {
             cpu_busy: busy.saturating_sub(own) as f64 / all.max(1) as f64,
             users: users(self.ended, &mounted(&self.root, &machine)),
             disks: disks(before, &after),
+            held_up: held_up(before, &after),
             lost_events,
             machine,
         }
@@ -429,11 +436,7 @@ fn mounted(root: &Path, machine: &Machine) -> BTreeMap<u64, String> {
 fn app_of(root: &Path, process: u32) -> Option<String> {
     let text = fs::read_to_string(root.join(format!("proc/{process}/cgroup"))).ok()?;
     let path = text.lines().find_map(|it| it.strip_prefix("0::"))?;
-    let name = path.trim_end().rsplit('/').next()?;
-    let is_unit = name.ends_with(".service") || name.ends_with(".scope");
-    let is_shared = ["session-", "user@", "init.scope"];
-    let is_shared = is_shared.iter().any(|it| name.starts_with(it));
-    (is_unit && !is_shared).then(|| name.to_owned())
+    apps::app(path).map(str::to_owned)
 }
 
 /// Users with the names of their disks.
@@ -450,6 +453,18 @@ fn users(ended: BTreeMap<String, Ended>, mounted: &BTreeMap<u64, String>) -> Vec
         }
     });
     users.collect()
+}
+
+/// The apps that were held up, longest first.
+fn held_up(before: &Counters, after: &Counters) -> Vec<HeldUp> {
+    let since = after.held_up.iter().map(|(app, ns)| HeldUp {
+        app: app.clone(),
+        io_ns: ns.saturating_sub(before.held_up.get(app).copied().unwrap_or(0)),
+    });
+    let mut found: Vec<_> = since.filter(|it| it.io_ns > 0).collect();
+    found.sort_by_key(|it| Reverse(it.io_ns));
+    found.truncate(MOST_HELD_UP);
+    found
 }
 
 fn disks(before: &Counters, after: &Counters) -> Vec<Traffic> {
@@ -479,6 +494,7 @@ fn counters(root: &Path) -> Counters {
         cpu_all,
         own_cpu: own.map_or(0, |it| it.cpu_ticks),
         disks: all_traffic(root),
+        held_up: apps::held_up(root),
     }
 }
 
@@ -497,7 +513,7 @@ fn pressure(root: &Path, of: &str) -> u64 {
 
 /// Nanoseconds in a line `some avg10=0.00 avg60=0.00 avg300=0.00 total=123`, which has
 /// microseconds.
-fn some_ns(text: &str) -> u64 {
+pub(crate) fn some_ns(text: &str) -> u64 {
     let line = text.lines().find(|it| it.starts_with("some "));
     let total = line.and_then(|it| it.split_once("total="));
     total.map_or(0, |(_, us)| us.trim().parse::<u64>().unwrap_or(0) * 1000)

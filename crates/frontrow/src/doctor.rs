@@ -210,9 +210,8 @@ fn observe(
         true => match link(root, how, stop) {
             Ok((watching, waits, programs)) => {
                 let ended = watching.ended();
-                let waits = Some(waits.end());
                 return Ok(Seen {
-                    seen: watching.watch.end(Level::Linked, machine, waits),
+                    seen: watching.watch.end(Level::Linked, machine, Some(waits)),
                     why_not: None,
                     ended,
                     programs: Some(programs),

@@ -11,7 +11,7 @@ mod symbols;
 
 pub use background::Background;
 pub use machine::clock_ns;
-pub use recorder::{Loaded, Progress, Request, Summary, What, record, stream};
+pub use recorder::{EVENTS_PER_MISSED, Loaded, Progress, Request, Summary, What, record, stream};
 
 use std::path::PathBuf;
 use sys::PathError;

@@ -1,7 +1,7 @@
 //! The tables as a SQLite database on disk. The linker fills them; reports and exports query them.
 //! The memory for its cache does not grow with its size.
 
-use crate::tables::{Kind, Row, TABLES, Table};
+use crate::tables::{Kind, Of, Row, TABLES, Table};
 use rusqlite::{Connection, ErrorCode, Statement, params_from_iter};
 use std::path::{Path, PathBuf};
 use sys::PathError;
@@ -10,18 +10,6 @@ use sys::PathError;
 const CACHE_KIB: i64 = 16 << 10;
 /// Rows between two commits: a commit costs little and frees the log.
 const ROWS_PER_TRANSACTION: u64 = 200_000;
-
-/// Tables that stay empty where only waits are asked for.
-const NOT_FOR_WAITS: [&str; 8] = [
-    "requests",
-    "bios",
-    "segments",
-    "links",
-    "writebacks",
-    "commits",
-    "commit_calls",
-    "file_names",
-];
 
 /// Reasons why tables could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +117,7 @@ impl Store {
 
     /// Adds a row to its table.
     pub fn add<R: Row>(&mut self, row: &R) -> Result<(), Error> {
-        if self.only_waits && NOT_FOR_WAITS.contains(&R::TABLE.name) {
+        if self.only_waits && R::TABLE.of == Of::Io {
             return Ok(());
         }
         let mut statement = self.database.prepare_cached(&insert(R::TABLE))?;

@@ -33,11 +33,24 @@ pub struct Column {
     pub doc: &'static [&'static str],
 }
 
+/// What a table's rows are needed for while a recording goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// All of the recording: later rows refer to them.
+    All,
+    /// An interval, of which its waits are told.
+    Waits,
+    /// An interval, of which its I/O is told as well.
+    Io,
+}
+
 /// A table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     /// Name of the table.
     pub name: &'static str,
+    /// What its rows are needed for, and how long, while a recording goes on.
+    pub of: Of,
     /// Lines that document what a row is, with their leading space.
     pub doc: &'static [&'static str],
     /// Columns from left to right.
@@ -123,7 +136,7 @@ impl<T: Cell> Cell for Option<T> {
 macro_rules! tables {
     ($(
         $(#[doc = $doc:literal])+
-        $row:ident $name:literal [$($index:literal),*] {
+        $row:ident $name:literal $of:ident [$($index:literal),*] {
             $( $(#[doc = $column_doc:literal])+ $column:ident: $type:ty, )+
         }
     )+) => {
@@ -137,6 +150,7 @@ macro_rules! tables {
             impl Row for $row {
                 const TABLE: &'static Table = &Table {
                     name: $name,
+                    of: Of::$of,
                     doc: &[$($doc),+],
                     columns: &[$(Column {
                         name: stringify!($column),
@@ -163,7 +177,7 @@ tables! {
     /// `kernel`, `begin_ns`, `end_ns`, `realtime_offset_ns`, `ending`
     /// (`complete`, `cut short` or `damaged`), `target`, and a row
     /// `missing` for each kind of event that this kernel cannot report.
-    Property "recording" [] {
+    Property "recording" All [] {
         /// Name of the property.
         name: String,
         /// Value of the property.
@@ -171,7 +185,7 @@ tables! {
     }
 
     /// A disk, a partition, or a file system's device.
-    Device "devices" [] {
+    Device "devices" All [] {
         /// The kernel's number: the major one in the upper 12 bits, the minor one in the lower 20.
         device_id: u64,
         /// `major:minor`.
@@ -195,7 +209,7 @@ tables! {
     }
 
     /// A cgroup of the v2 hierarchy.
-    Cgroup "cgroups" [] {
+    Cgroup "cgroups" All [] {
         /// The kernel's number.
         cgroup_id: u64,
         /// Its path below the root.
@@ -203,7 +217,7 @@ tables! {
     }
 
     /// A thread. One that changed its name or cgroup has its last ones.
-    Task "tasks" ["process"] {
+    Task "tasks" All ["process"] {
         /// Identity of the thread. The kernel uses thread numbers again; these are unique.
         task_id: u64,
         /// The kernel's thread number.
@@ -225,7 +239,7 @@ tables! {
     }
 
     /// A file, a directory, or a block device.
-    File "files" ["path"] {
+    File "files" All ["path"] {
         /// Identity of the file. The file system uses inode numbers again; these are unique.
         file_id: u64,
         /// The file system's device.
@@ -243,7 +257,7 @@ tables! {
     }
 
     /// A name that a file had.
-    FileName "file_names" ["file_id"] {
+    FileName "file_names" Io ["file_id"] {
         /// The file.
         file_id: u64,
         /// When the event with this name came.
@@ -258,7 +272,7 @@ tables! {
     /// io_uring. Kernel threads and what programs do outside of the recorded
     /// calls have rows of kind `kernel` and `unrecorded`, so that whatever was
     /// submitted has a row here.
-    Syscall "syscalls" ["task_id", "file_id", "begin_ns"] {
+    Syscall "syscalls" Waits ["task_id", "file_id", "begin_ns"] {
         /// In the order of their first event.
         syscall_id: u64,
         /// The calling task.
@@ -312,7 +326,7 @@ tables! {
     }
 
     /// A request of the block layer.
-    Request "requests" ["issued_ns", "task_id", "sector"] {
+    Request "requests" Io ["issued_ns", "task_id", "sector"] {
         /// In the order of their issue.
         request_id: u64,
         /// The disk.
@@ -360,7 +374,7 @@ tables! {
     }
 
     /// A bio, or the part of one that a request carried.
-    Bio "bios" ["request_id", "syscall_id"] {
+    Bio "bios" Io ["request_id", "syscall_id"] {
         /// In the order in which requests were issued.
         bio_id: u64,
         /// The request that it was part of.
@@ -385,7 +399,7 @@ tables! {
 
     /// What is in a request: a run of pages of one file, or one bio without
     /// pages. A request that the driver gave back has the rows of its last time.
-    Segment "segments" ["request_id", "file_id"] {
+    Segment "segments" Io ["request_id", "file_id"] {
         /// The request.
         request_id: u64,
         /// The bio, as in `bios`.
@@ -407,7 +421,7 @@ tables! {
     /// to be read. It says what became of it. Each page version that a call had a part in is in
     /// exactly one row of kind `write`, `overwritten`, `truncated`, `removed`,
     /// `pending` or `unlinked`, counted in `pages`.
-    Link "links" ["syscall_id", "request_id", "file_id"] {
+    Link "links" Io ["syscall_id", "request_id", "file_id"] {
         /// In the order in which it was known.
         link_id: u64,
         /// The call.
@@ -431,7 +445,7 @@ tables! {
     }
 
     /// A thread wrote back pages of one file.
-    Writeback "writebacks" ["file_id"] {
+    Writeback "writebacks" Io ["file_id"] {
         /// The task that wrote them back.
         task_id: u64,
         /// The file.
@@ -447,7 +461,7 @@ tables! {
     }
 
     /// A commit of a journal (jbd2).
-    Commit "commits" [] {
+    Commit "commits" Io [] {
         /// In the order in which commits began.
         commit_id: u64,
         /// The file system's device.
@@ -473,7 +487,7 @@ tables! {
     }
 
     /// Which calls a commit has to do with.
-    CommitCall "commit_calls" ["commit_id", "syscall_id"] {
+    CommitCall "commit_calls" Io ["commit_id", "syscall_id"] {
         /// The commit.
         commit_id: u64,
         /// The call.
@@ -485,7 +499,7 @@ tables! {
     }
 
     /// A thread was blocked in the storage stack.
-    Wait "waits" ["task_id", "syscall_id", "class"] {
+    Wait "waits" Waits ["task_id", "syscall_id", "class"] {
         /// In the order of their ends.
         wait_id: u64,
         /// The waiter.
@@ -529,7 +543,7 @@ tables! {
     }
 
     /// A place in the kernel where a task was blocked.
-    Stack "stacks" [] {
+    Stack "stacks" All [] {
         /// Its number.
         stack_id: u64,
         /// The functions, from the innermost out, with ` < ` between them.
@@ -537,7 +551,7 @@ tables! {
     }
 
     /// Events that the recorder lost: what was linked after may miss something.
-    Lost "lost" [] {
+    Lost "lost" Waits [] {
         /// When the recorder reported the loss.
         time_ns: u64,
         /// Where the events were lost.
@@ -547,7 +561,7 @@ tables! {
     }
 
     /// What could not be linked, counted by kind.
-    Unlinked "unlinked" [] {
+    Unlinked "unlinked" All [] {
         /// `requests without bio`, `requests with untold bytes` (whose segments are not all of them), `bios without task`, `written pages without dirtier` (dirty since before the recording, or by something that was not recorded), `written metadata pages without dirtier`, `completions without request` (issued before the recording), `waits without request` (on a page or a block in no known request).
         kind: &'static str,
         /// Number that could not be linked, in pages if the kind says so.

@@ -91,7 +91,7 @@ pub struct Figure {
 /// What a trial tells besides its outcome.
 #[derive(Clone, Debug)]
 pub enum Report {
-    /// A figure.
+    /// A value for the tables of results.
     Figure(Figure),
     /// A line for people, such as what was passed over.
     Remark(String),

@@ -96,11 +96,13 @@ pub const ROWS: [Row; 17] = [
         "for i in 1 2; do sh -c 'while :; do :; done' & done; wait",
     ),
     row(
+        // When fio begins it measures how well it sleeps. Beside another it would go round in a loop
+        // for half a millisecond instead.
         "change behind writeback",
         Some("change_behind_writeback"),
         "editor",
         "dd if=/dev/zero of=/mnt/own bs=256k count=1; cold",
-        "app loader --rw=write --bs=256k --size=64m --rate=25m & app editor --filename=/mnt/own --rw=randwrite --bs=4k --size=256k --thinktime=500",
+        "app editor --filename=/mnt/own --rw=randwrite --bs=4k --size=256k --thinktime=500 & sleep 0.5; app loader --rw=write --bs=256k --size=64m --rate=25m",
     ),
     Row {
         // Whoever has got a request waits for the device.

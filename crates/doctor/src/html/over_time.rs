@@ -3,7 +3,7 @@
 use super::shares;
 use crate::judge::Diagnosis;
 use crate::observe::{Pressure, Span};
-use crate::page::time;
+use crate::page::{held_up, time};
 use maud::{Markup, html};
 use record::html::at;
 use record::number;
@@ -41,6 +41,7 @@ pub fn card(diagnosis: &Diagnosis) -> Option<Markup> {
             div.ticks aria-hidden="true" {
                 @for tick in 0..=TICKS { span { (time(end_ns / TICKS * tick)) } }
             }
+            @if let Some(apps) = held_up(diagnosis) { p { "By I/O: " (apps) "." } }
         }
     })
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::judge;
 use crate::judge::tests::{MB, SECOND, seen, user, wait};
-use crate::observe::{Observation, Pressure, Span};
+use crate::observe::{HeldUp, Observation, Pressure, Span};
 use iopro::wait::Class;
 
 const AGAIN: &str = "sudo frontrow doctor --seconds 10 --html why.html";
@@ -28,6 +28,14 @@ fn beside_a_writer() -> Observation {
         },
     };
     seen.over_time = vec![span(0, 0), span(5, 2 * SECOND)];
+    let held_up = |app: &str, io_ns| HeldUp {
+        app: app.to_owned(),
+        io_ns,
+    };
+    seen.held_up = vec![
+        held_up("app-fio.scope", 6 * SECOND),
+        held_up("cron.service", SECOND / 20),
+    ];
     seen
 }
 
@@ -71,7 +79,10 @@ fn the_pressure_is_drawn_where_it_was() {
         page.contains("0 ms to 5.00 s: I/O 0.0 %") && page.contains("5.00 s to 10.0 s: I/O 40 %"),
         "{page}"
     );
+    let apps = "By I/O: app-fio.scope 6.00 s.";
+    assert!(page.contains(apps), "and nobody who hardly was: {page}");
     let mut seen = beside_a_writer();
+    assert!(crate::page::text(&judge(&seen)).contains(apps));
     seen.over_time.clear();
     assert!(!shown(&seen).contains("over the time"));
 }

@@ -91,6 +91,7 @@ pub(crate) fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
             written_bytes: 200 * MB,
             busy_ns: 5 * SECOND,
         }],
+        held_up: Vec::new(),
         lost_events: 0,
         machine: Machine {
             disks: vec![disk("sda", false)],

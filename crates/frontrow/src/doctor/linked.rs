@@ -5,6 +5,7 @@ use crate::atomic_file::AtomicFile;
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked::failed;
 use doctor::live::Waits;
+use doctor::observe::Wait;
 use doctor::stall::Next;
 use doctor::watch::HELD_UP;
 use iopro::capture::{self, Loaded, Progress, What};
@@ -12,7 +13,7 @@ use iopro::recording::Reader;
 use iopro::report;
 use std::io::{self, BufReader, PipeReader, PipeWriter, Read};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,13 +33,16 @@ pub enum Unlinked {
     Failed(Failure),
 }
 
+/// All waits, and the number of lost events.
+type Linked = (Vec<Wait>, u64);
+
 /// Measures by iopro: at first, and from when some task is held up until none was for a while.
 /// Meanwhile blocked tasks are sampled, as at level 2.
 pub fn link<'a>(
     root: &'a Path,
     how: How<'_>,
     stop: &AtomicBool,
-) -> Result<(Watching<'a>, Waits, Loaded), Unlinked> {
+) -> Result<(Watching<'a>, Linked, Loaded), Unlinked> {
     let told = Told::new(how.is_coarse);
     let mut linking = Linking {
         root,
@@ -65,7 +69,7 @@ pub fn link<'a>(
     let watching = linking.watching.take();
     let watching = watching.unwrap_or_else(|| Watching::begin(root, None));
     drop(linking);
-    Ok((watching, told.into_waits(), programs))
+    Ok((watching, told.end(), programs))
 }
 
 fn is_impossible(error: &capture::Error) -> bool {
@@ -94,6 +98,8 @@ fn finish<T>(
 struct Told {
     is_coarse: bool,
     waits: Mutex<Waits>,
+    /// Number of events in all recordings.
+    events: AtomicU64,
     was_long: AtomicBool,
 }
 
@@ -102,6 +108,7 @@ impl Told {
         Told {
             is_coarse,
             waits: Mutex::new(none(is_coarse)),
+            events: AtomicU64::new(0),
             was_long: AtomicBool::new(false),
         }
     }
@@ -110,10 +117,10 @@ impl Told {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn into_waits(self) -> Waits {
-        self.waits
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn end(self) -> Linked {
+        let waits = self.waits.into_inner();
+        let waits = waits.unwrap_or_else(PoisonError::into_inner);
+        waits.end(self.events.into_inner())
     }
 
     fn begin_anew(&self) {
@@ -287,7 +294,10 @@ fn add_intervals(events: impl Read, told: &Told) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Internal, error))?;
     let header = reader.header().clone();
     let mut events = reader.events();
-    let steps = std::iter::from_fn(|| events.step());
+    let steps = std::iter::from_fn(|| {
+        told.events.fetch_add(1, Ordering::Relaxed);
+        events.step()
+    });
     report::watch_waits(&header, steps, path, INTERVAL_NS, &mut |interval| {
         told.add(interval);
         true

@@ -1,7 +1,7 @@
 //! Pages of `frontrow doctor` and of its study, of observations made up for them.
 
 use doctor::machine::{Disk, Machine, Mounted};
-use doctor::observe::{Memory, Observation, Pressure, Span, Traffic, User, Wait};
+use doctor::observe::{HeldUp, Memory, Observation, Pressure, Span, Traffic, User, Wait};
 use doctor::study::{self, study};
 use doctor::{Level, html, judge};
 use iopro::wait::Class;
@@ -86,6 +86,10 @@ fn stutters() -> Observation {
             read_bytes: 700 * MB,
             written_bytes: 2_430 * MB,
             busy_ns: 51 * SECOND,
+        }],
+        held_up: vec![HeldUp {
+            app: "app-notes.scope".to_owned(),
+            io_ns: 19 * SECOND,
         }],
         lost_events: 12,
         machine: machine(),

@@ -96,9 +96,10 @@ pub struct Summary {
     pub command: Option<ExitStatus>,
 }
 
-/// One event in this many may be missed. A task may be preempted while the kernel counts it as in a
-/// program before or after it is, which no program can prevent (bpf/program.h).
-const EVENTS_PER_MISSED: u64 = 1000;
+/// One event in this many may be missed ([`LostKind::Missed`]). A task may be preempted while the
+/// kernel counts it as in a program before or after it is, which no program can prevent
+/// (bpf/program.h).
+pub const EVENTS_PER_MISSED: u64 = 1000;
 
 impl Summary {
     /// Checks that no more was lost than a preemptible kernel's share of `events` recorded ones.

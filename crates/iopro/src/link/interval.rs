@@ -2,22 +2,7 @@
 
 use super::{Linker, waits};
 use crate::store::{Error, Store};
-
-/// Tables whose rows belong to an interval. Later rows refer to those of the other tables, which
-/// stay.
-const OF_AN_INTERVAL: [&str; 11] = [
-    "syscalls",
-    "requests",
-    "bios",
-    "segments",
-    "links",
-    "writebacks",
-    "commits",
-    "commit_calls",
-    "waits",
-    "lost",
-    "file_names",
-];
+use crate::tables::{Of, TABLES};
 
 impl Linker {
     /// The tables with all that ended since the last [`forget`](Linker::forget). Calls in progress
@@ -34,8 +19,8 @@ impl Linker {
 
     /// Begins the next interval and deletes the rows of the last one.
     pub fn forget(&mut self) -> Result<(), Error> {
-        for table in OF_AN_INTERVAL {
-            let delete = format!("DELETE FROM {table}");
+        for table in TABLES.iter().filter(|it| it.of != Of::All) {
+            let delete = format!("DELETE FROM {}", table.name);
             self.context.rows.store.database().execute(&delete, [])?;
         }
         Ok(())

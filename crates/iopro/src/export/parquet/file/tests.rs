@@ -44,6 +44,7 @@ static TABLES: [Table; 4] = [table(1), table(2), table(6), table(COLUMNS.len())]
 
 const fn table(columns: usize) -> Table {
     Table {
+        of: crate::tables::Of::All,
         name: "some",
         doc: &[],
         columns: COLUMNS.split_at(columns).0,
