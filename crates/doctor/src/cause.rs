@@ -26,6 +26,8 @@ pub enum Cause {
     SlowDevice,
     /// Requests wait for those of other tasks.
     DeviceBusy,
+    /// Reads of a file that lies in many small pieces.
+    Fragments,
     /// A network server, or the process of a FUSE file system.
     Remote,
     /// Reads of pages that were evicted shortly before.
@@ -75,7 +77,7 @@ const fn row(cause: Cause, name: &'static str, meaning: &'static str, kind: Kind
 }
 
 /// Rows of all causes, in the order of [`Cause`].
-pub const ALL: [Row; 16] = [
+pub const ALL: [Row; 17] = [
     row(
         Cause::DirtyThrottling,
         "dirty throttling",
@@ -134,6 +136,12 @@ pub const ALL: [Row; 16] = [
         Cause::DeviceBusy,
         "device busy",
         "for its own requests",
+        Kind::Storage,
+    ),
+    row(
+        Cause::Fragments,
+        "fragments",
+        "to read a file that lies in many small pieces",
         Kind::Storage,
     ),
     row(

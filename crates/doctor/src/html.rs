@@ -171,6 +171,7 @@ fn fault(cause: Cause) -> &'static str {
     match cause {
         Cause::OwnWrites | Cause::OwnCommits => "itself",
         Cause::SlowDevice | Cause::DeviceBusy => "the device",
+        Cause::Fragments => "its file's pieces",
         Cause::Remote => "server or FUSE",
         Cause::Evicted | Cause::Reclaim | Cause::Swap => "short memory",
         Cause::Cpu => "busy CPUs",

@@ -37,6 +37,10 @@ const HOG_SHARE: f64 = 0.5;
 const PRESSED_UNSEEN: f64 = 0.1;
 /// Number of samples from which a verdict is likely.
 const SAMPLES: u64 = 10;
+/// Pieces from which on a file is said to be in many.
+const MANY_PIECES: u64 = 16;
+/// Largest mean of small pieces: half of what the kernel reads ahead (`read_ahead_kb`).
+const SMALL_PIECE_BYTES: u64 = 64 << 10;
 /// Calls that wait until data are on the device.
 const SYNC_CALLS: [&str; 4] = ["fsync", "fdatasync", "msync", "sync_file_range"];
 
@@ -265,8 +269,13 @@ pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
         Class::Tag | Class::QueueThrottle if !is_read(call) && is_own_doing(wait, seen) => {
             Cause::OwnWrites
         }
+        // Its own requests, of which each piece is one, are in the queue.
+        Class::Tag if is_in_pieces(wait, seen) => Cause::Fragments,
         Class::Tag | Class::QueueThrottle => Cause::QueueFull,
-        Class::Service => served(seen),
+        Class::Service => match served(seen) {
+            Cause::DeviceBusy if is_in_pieces(wait, seen) => Cause::Fragments,
+            cause => cause,
+        },
         // No system call: a fault on an anonymous page, which is locked while it is read from swap.
         Class::Lock if call.is_empty() && served(seen) == Cause::Swap => Cause::Swap,
         Class::Lock | Class::Other => Cause::Unexplained,
@@ -326,6 +335,22 @@ fn keeps_up(wait: &Wait, seen: &Observation) -> Option<bool> {
     Some(seen.share(own.busy_ns) < SATURATED && seen.share(another) >= SATURATED)
 }
 
+/// Whether the file that the task reads lies in many small pieces, and the disk's requests are about
+/// as large as these: small reads here and there are as small on a file of one piece.
+fn is_in_pieces(wait: &Wait, seen: &Observation) -> bool {
+    let reads = is_read(wait.call.as_deref().unwrap_or_default());
+    let pieces = wait.file.as_ref().filter(|_| reads);
+    let pieces = pieces.and_then(|it| seen.pieces.get(it));
+    let disk = seen.disk_of(wait);
+    let traffic = seen.disks.iter().find(|it| Some(it.disk.as_str()) == disk);
+    let (Some(pieces), Some(traffic)) = (pieces, traffic) else {
+        return false;
+    };
+    let piece = pieces.mean_bytes();
+    let request = (traffic.read_bytes + traffic.written_bytes) / traffic.requests.max(1);
+    pieces.count >= MANY_PIECES && piece <= SMALL_PIECE_BYTES && 2 * request >= piece
+}
+
 /// Cause of a slow request.
 fn served(seen: &Observation) -> Cause {
     let memory = seen.memory;
@@ -370,7 +395,7 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
         file: file.map(str::to_owned),
         evidence: rate_of_commits(cause, who, &of_who, seen)
             .into_iter()
-            .chain(evidence(cause, culprit, seen))
+            .chain(evidence(cause, culprit, file, seen))
             .collect(),
         culprit: culprit.map(str::to_owned),
         lost_ns,
@@ -441,7 +466,11 @@ fn culprit<'a>(
     });
     let linked = most(linked);
     match cause {
-        Cause::OwnWrites | Cause::OwnCommits | Cause::SlowDevice | Cause::Remote => (None, true),
+        Cause::OwnWrites
+        | Cause::OwnCommits
+        | Cause::SlowDevice
+        | Cause::Fragments
+        | Cause::Remote => (None, true),
         Cause::DirtyThrottling => {
             // The limit is system-wide, and the slowest disk's pages stay dirty longest.
             let disk = seen.busiest_disk().map(|it| it.disk.as_str());
@@ -457,7 +486,12 @@ fn culprit<'a>(
     }
 }
 
-fn evidence(cause: Cause, culprit: Option<&str>, seen: &Observation) -> Vec<String> {
+fn evidence(
+    cause: Cause,
+    culprit: Option<&str>,
+    file: Option<&str>,
+    seen: &Observation,
+) -> Vec<String> {
     let mut said = Vec::new();
     let written = culprit.map_or(0, |it| seen.written_by(it));
     if let (Some(culprit), Some(disk)) = (culprit, seen.written_disk())
@@ -479,6 +513,15 @@ fn evidence(cause: Cause, culprit: Option<&str>, seen: &Observation) -> Vec<Stri
             seen.share(disk.busy_ns) * 100.0,
             disk.request_ns as f64 / disk.requests.max(1) as f64 / 1e6,
             disk.requests
+        ));
+    }
+    if let (Cause::Fragments, Some(file)) = (cause, file)
+        && let Some(pieces) = seen.pieces.get(file)
+    {
+        said.push(format!(
+            "{file} lies in {} pieces, of {} on average",
+            pieces.count,
+            number::bytes(pieces.mean_bytes())
         ));
     }
     match cause {

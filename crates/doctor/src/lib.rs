@@ -13,6 +13,7 @@ pub mod machine;
 pub mod observe;
 mod over_time;
 pub mod page;
+pub mod pieces;
 mod stacks;
 pub mod stall;
 pub mod study;

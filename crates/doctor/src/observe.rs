@@ -1,9 +1,10 @@
 //! An observation, the input of [`judge`](crate::judge()).
 
 use crate::machine::Machine;
+use crate::pieces::Pieces;
 use iopro::wait::Class;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the observed time without links from which a diagnosis says so.
 const SAMPLED: f64 = 0.05;
@@ -201,6 +202,8 @@ pub struct Observation {
     pub cpu_busy: f64,
     /// Work by process name.
     pub users: Vec<User>,
+    /// Pieces of the files that were read, by path.
+    pub pieces: BTreeMap<String, Pieces>,
     /// Work by disk.
     pub disks: Vec<Traffic>,
     /// The apps that were held up longest, if apps have cgroups of their own.

@@ -7,7 +7,7 @@ use crate::task::{KernelThreads, Task};
 use iopro::wait::Class;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Prefixes of system calls in a stack, by architecture. Calls without arguments, such as sync,
 /// have another prefix.
@@ -55,8 +55,8 @@ const ELSEWHERE: [&str; 5] = [
     "percpu_rwsem_wait",
 ];
 
-/// Process, call, class, whether remote.
-type Key = (String, Option<String>, Class, bool);
+/// Process, call, class, whether remote, the file that is read.
+type Key = (String, Option<String>, Class, bool, Option<String>);
 
 /// A sleep of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,8 @@ struct Blocked {
     sleep: Option<u64>,
     who: String,
     functions: Vec<String>,
+    /// Its directory in `/proc`.
+    directory: PathBuf,
 }
 
 /// Lost time by process and place.
@@ -109,7 +111,12 @@ impl Stacks {
             let counts = counts && !is_elsewhere(class, &functions);
             if counts {
                 let lost_ns = if lasted { since_ns } else { stands_for_ns };
-                self.add((task.who, call, class, remote), lost_ns);
+                let reads = matches!(class, Class::Service | Class::Tag) && !remote;
+                let file = match reads {
+                    true => file_read(&task.directory, call.as_deref()),
+                    false => None,
+                };
+                self.add((task.who, call, class, remote, file), lost_ns);
             }
         }
         self.met = met;
@@ -154,6 +161,7 @@ impl Stacks {
     fn add(&mut self, mut key: Key, lost_ns: u64) {
         if self.found.len() >= MOST_NAMES && !self.found.contains_key(&key) {
             key.0 = OTHERS.to_owned();
+            key.4 = None;
         }
         let sum = self.found.entry(key).or_default();
         sum.0 += u64::from(lost_ns > 0);
@@ -171,7 +179,7 @@ impl Stacks {
                 call: key.1,
                 class: key.2,
                 cause: None,
-                file: None,
+                file: key.4,
                 other: None,
                 remote: key.3,
                 waits: 0,
@@ -206,6 +214,7 @@ fn blocked(root: &Path, kernel: &mut KernelThreads) -> Vec<Blocked> {
                 sleep: sleeps_of(&directory),
                 who: task.name,
                 functions: place(&directory),
+                directory,
             });
         }
     }
@@ -257,6 +266,19 @@ fn place(directory: &Path) -> Vec<String> {
         "" | "0" => Vec::new(),
         name => vec![name.to_owned()],
     }
+}
+
+/// File of the system call that a task reads by: its first argument is a number of the task's open
+/// files.
+fn file_read(directory: &Path, call: Option<&str>) -> Option<String> {
+    call.filter(|it| it.contains("read") && !it.contains("fault"))?;
+    // `NUMBER ARGUMENT ...`
+    let text = fs::read_to_string(directory.join("syscall")).ok()?;
+    let first = text.split(' ').nth(1)?.strip_prefix("0x")?;
+    let number = u64::from_str_radix(first, 16).ok()?;
+    let link = fs::read_link(directory.join(format!("fd/{number}"))).ok()?;
+    let path = link.to_str().filter(|it| it.starts_with('/'))?;
+    (!path.ends_with(" (deleted)")).then(|| path.to_owned())
 }
 
 /// Function in a line of `/proc/PID/stack`, such as `[<0>] folio_wait_writeback+0x2e/0x80`.
@@ -321,6 +343,19 @@ mod tests {
         assert_eq!((waits[0].samples, waits[0].lost_ns), (2, 250));
         assert_eq!((waits.len(), waits[0].waits), (1, 0));
         assert_eq!(waits[0].class, Class::DirtyThrottle);
+    }
+
+    #[test]
+    fn a_read_is_of_the_file_that_its_call_names() {
+        let task = tempfile::tempdir().unwrap();
+        fs::write(task.path().join("syscall"), "0 0x3 0x7ffd0 0x1000\n").unwrap();
+        fs::create_dir(task.path().join("fd")).unwrap();
+        std::os::unix::fs::symlink("/home/film", task.path().join("fd/3")).unwrap();
+        let file = |call| file_read(task.path(), Some(call));
+        assert_eq!(file("read").as_deref(), Some("/home/film"));
+        assert_eq!((file("fsync"), file("read-fault")), (None, None));
+        fs::write(task.path().join("syscall"), "running\n").unwrap();
+        assert_eq!(file("read"), None);
     }
 
     #[test]

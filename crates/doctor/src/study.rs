@@ -234,6 +234,7 @@ mod tests {
             level: Level::Linked,
             watched_ns: 60 * SECOND,
             linked_ns: 60 * SECOND,
+            pieces: BTreeMap::new(),
             waits: vec![
                 wait("Web Content", Class::Service, 2 * SECOND),
                 wait("firefox", Class::JournalCommit, SECOND),

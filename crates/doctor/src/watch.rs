@@ -5,6 +5,7 @@ use crate::live::{MOST_NAMES, OTHERS};
 use crate::machine::Machine;
 use crate::observe::{HeldUp, Level, Memory, Observation, Pressure, Traffic, User, Wait};
 use crate::over_time::OverTime;
+use crate::pieces;
 use crate::stacks::Stacks;
 use crate::task::{KernelThreads, Task};
 use std::cmp::Reverse;
@@ -335,7 +336,6 @@ impl Watch {
             level,
             watched_ns: watched.as_nanos() as u64,
             linked_ns: self.linked.as_nanos() as u64,
-            waits,
             pressure: after.pressure.since(before.pressure),
             over_time: self.over_time.end(),
             memory: Memory {
@@ -344,6 +344,8 @@ impl Watch {
                 swapped_in_bytes: after.memory.swapped_in_bytes - before.memory.swapped_in_bytes,
             },
             cpu_busy: busy.saturating_sub(own) as f64 / all.max(1) as f64,
+            pieces: pieces::of_read(&self.root, &waits, &machine),
+            waits,
             users: users(self.ended, &mounted(&self.root, &machine)),
             disks: disks(before, &after),
             held_up: held_up(before, &after),

@@ -52,7 +52,7 @@ const fn row(
 }
 
 /// All of them; the six commonest, of which pairs are made, first.
-pub const ROWS: [Row; 17] = [
+pub const ROWS: [Row; 18] = [
     row(
         "dirty throttling",
         Some("dirty_throttling"),
@@ -121,6 +121,13 @@ pub const ROWS: [Row; 17] = [
         "reader",
         "dd if=/dev/zero of=/mnt/own bs=1M count=32; cold",
         "app reader --filename=/mnt/own --rw=randread --bs=64k --size=32m --direct=1 --numjobs=2",
+    ),
+    row(
+        "fragments",
+        Some("fragments"),
+        "player",
+        "pieces; cold",
+        "app player --filename=/stick/film --rw=read --bs=128k --size=8m --direct=1",
     ),
     row(
         "slow device",
@@ -210,6 +217,18 @@ own() {
     mkdir -p /own
     mount -t ext4 -o noinit_itable /dev/nullb0 /own
 }
+# Full of small files of which every other one goes, so that a large one has to fill the gaps.
+pieces() {
+    mkdir -p /stick; umount /stick
+    /bin/mke2fs -q -F -t ext4 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 /dev/simflash1 24M
+    mount -t ext4 -o noinit_itable /dev/simflash1 /stick
+    i=0
+    while dd if=/dev/zero of=/stick/$i bs=16k count=1; do i=$((i + 1)); done
+    sync
+    rm /stick/*[13579]
+    sync
+    dd if=/dev/zero of=/stick/film bs=1M count=8
+}
 cold() { sync; echo 3 > /proc/sys/vm/drop_caches; }
 end() {
     for it in /proc/[0-9]*; do
@@ -221,7 +240,7 @@ end() {
     for it in max high; do echo max > /sys/fs/cgroup/small/memory.$it; done
     swapoff /mnt/.swap
     swapoff /stick/.swap
-    rm -rf /*/.swap /mnt/[a-z]* /stick/[a-z]*
+    rm -rf /*/.swap /mnt/[a-z]* /stick/[a-z0-9]*
     umount -l /fuse
     umount /own
     cold

@@ -2,6 +2,7 @@ use super::*;
 use crate::machine::{DirtyLimit, Machine, Mounted};
 use crate::observe::{Memory, Traffic, User};
 use crate::page;
+use crate::pieces::Pieces;
 
 pub(crate) const MB: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -74,6 +75,7 @@ pub(crate) fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
         level: Level::Linked,
         watched_ns: 10 * SECOND,
         linked_ns: 10 * SECOND,
+        pieces: BTreeMap::new(),
         pressure: Pressure {
             io_ns: waits.iter().map(|it| it.lost_ns).sum(),
             ..Default::default()
@@ -259,6 +261,37 @@ fn the_verdict_names_who_waited_and_because_of_whom() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+}
+
+#[test]
+fn a_file_in_pieces_is_named_where_requests_are_as_small_as_these() {
+    let read = wait("player", "read", Class::Service, SECOND);
+    let mut at = seen(vec![read], vec![user("player", 0, 0)]);
+    (at.disks[0].read_bytes, at.disks[0].written_bytes) = (16_000_000, 0);
+    assert_eq!(causes(&at), [Cause::DeviceBusy]);
+    let pieces = |count| Pieces {
+        count,
+        bytes: 16_000_000,
+    };
+    at.pieces.insert("/home/file".to_owned(), pieces(1000));
+    assert_eq!(causes(&at), [Cause::Fragments]);
+    at.waits[0].class = Class::Tag;
+    assert_eq!(causes(&at), [Cause::Fragments]);
+    at.waits[0].class = Class::Service;
+    let evidence = judge(&at).verdicts.remove(0).evidence;
+    assert_eq!(
+        evidence,
+        ["/home/file lies in 1000 pieces, of 16.0 kB on average"]
+    );
+    at.disks[0].requests = 4000;
+    assert_eq!(
+        causes(&at),
+        [Cause::DeviceBusy],
+        "reads of 4 KB here and there"
+    );
+    at.disks[0].requests = 1000;
+    at.pieces.insert("/home/file".to_owned(), pieces(100));
+    assert_eq!(causes(&at), [Cause::DeviceBusy], "large pieces");
 }
 
 #[test]

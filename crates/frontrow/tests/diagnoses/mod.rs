@@ -5,6 +5,7 @@ use doctor::observe::{HeldUp, Memory, Observation, Pressure, Span, Traffic, User
 use doctor::study::{self, study};
 use doctor::{Level, html, judge};
 use iopro::wait::Class;
+use std::collections::BTreeMap;
 
 const MB: u64 = 1_000_000;
 const MS: u64 = 1_000_000;
@@ -64,6 +65,7 @@ fn stutters() -> Observation {
         level: Level::Linked,
         watched_ns: 60 * SECOND,
         linked_ns: 60 * SECOND,
+        pieces: BTreeMap::new(),
         waits: vec![
             browser,
             saver,
