@@ -100,6 +100,9 @@ impl Stacks {
         for task in blocked(root, &mut self.kernel_threads) {
             let functions: Vec<&str> = task.functions.iter().map(String::as_str).collect();
             let (call, class, remote) = told_by(&functions);
+            if is_elsewhere(class, &functions) {
+                continue;
+            }
             let sleep = task.sleep.map(|number| Sleep { number, remote });
             let was_in =
                 |sleeps: &Sleeps| sleep.is_some() && sleeps.get(&task.thread) == sleep.as_ref();
@@ -108,7 +111,6 @@ impl Stacks {
                 met.insert(task.thread, sleep);
             }
             let counts = remote || self.untold.as_ref().is_none_or(was_in);
-            let counts = counts && !is_elsewhere(class, &functions);
             if counts {
                 let lost_ns = if lasted { since_ns } else { stands_for_ns };
                 let reads = matches!(class, Class::Service | Class::Tag) && !remote;
