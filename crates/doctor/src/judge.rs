@@ -266,7 +266,7 @@ pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
                 false => Cause::ChangeBehindWriteback,
             }
         }
-        Class::Tag | Class::QueueThrottle if !is_read(call) && is_own_doing(wait, seen) => {
+        Class::Tag | Class::QueueThrottle if !wait.reads() && is_own_doing(wait, seen) => {
             Cause::OwnWrites
         }
         // Its own requests, of which each piece is one, are in the queue.
@@ -280,10 +280,6 @@ pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
         Class::Lock if call.is_empty() && served(seen) == Cause::Swap => Cause::Swap,
         Class::Lock | Class::Other => Cause::Unexplained,
     }
-}
-
-fn is_read(call: &str) -> bool {
-    call.contains("read")
 }
 
 /// Another process that writes much, and more than the waiter.
@@ -331,19 +327,16 @@ fn keeps_up(wait: &Wait, seen: &Observation) -> Option<bool> {
     let disk = seen.disk_of(wait)?;
     let others = seen.disks.iter().filter(|it| it.disk != disk);
     let another = others.map(|it| it.busy_ns).max().unwrap_or(0);
-    let own = seen.disks.iter().find(|it| it.disk == disk)?;
+    let own = seen.traffic(Some(disk))?;
     Some(seen.share(own.busy_ns) < SATURATED && seen.share(another) >= SATURATED)
 }
 
 /// Whether the file that the task reads lies in many small pieces, and the disk's requests are about
 /// as large as these: small reads here and there are as small on a file of one piece.
 fn is_in_pieces(wait: &Wait, seen: &Observation) -> bool {
-    let reads = is_read(wait.call.as_deref().unwrap_or_default());
-    let pieces = wait.file.as_ref().filter(|_| reads);
-    let pieces = pieces.and_then(|it| seen.pieces.get(it));
-    let disk = seen.disk_of(wait);
-    let traffic = seen.disks.iter().find(|it| Some(it.disk.as_str()) == disk);
-    let (Some(pieces), Some(traffic)) = (pieces, traffic) else {
+    let file = wait.file.as_ref().filter(|_| wait.reads());
+    let pieces = file.and_then(|it| seen.pieces.get(it));
+    let (Some(pieces), Some(traffic)) = (pieces, seen.traffic(seen.disk_of(wait))) else {
         return false;
     };
     let piece = pieces.mean_bytes();

@@ -94,6 +94,13 @@ pub struct Wait {
     pub longest_ns: u64,
 }
 
+impl Wait {
+    /// Whether it is in a call that reads, or in a fault on a page of a file.
+    pub fn reads(&self) -> bool {
+        self.call.as_deref().is_some_and(|it| it.contains("read"))
+    }
+}
+
 /// Time in which some task lacked a resource (PSI, some).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pressure {
@@ -224,14 +231,16 @@ impl Observation {
         })
     }
 
+    /// Work of the disk with this name.
+    pub fn traffic(&self, disk: Option<&str>) -> Option<&Traffic> {
+        let mut disks = self.disks.iter();
+        disks.find(|it| Some(it.disk.as_str()) == disk)
+    }
+
     /// Upper bound of the bytes that `user` wrote to this disk, or to any. For users with unknown
     /// disks it is at most the disk's bytes without those of other users.
     pub fn written_to(&self, disk: Option<&str>, user: &User) -> u64 {
-        let traffic = self
-            .disks
-            .iter()
-            .find(|it| Some(it.disk.as_str()) == disk)
-            .filter(|_| user.writes_to.is_empty());
+        let traffic = self.traffic(disk).filter(|_| user.writes_to.is_empty());
         let Some(traffic) = traffic else {
             return user.written_bytes;
         };

@@ -33,10 +33,9 @@ pub(crate) fn of_read(root: &Path, waits: &[Wait], machine: &Machine) -> BTreeMa
     let mut lost: BTreeMap<&str, u64> = BTreeMap::new();
     let of_disk = |it: &&Wait| matches!(it.class, Class::Service | Class::Tag);
     for wait in waits.iter().filter(of_disk) {
-        let is_read = wait.call.as_deref().is_some_and(|it| it.contains("read"));
         // A dead server would block the call for ever.
         let local = |file: &&str| machine.mount_of(file).is_some_and(|it| !it.remote);
-        if let Some(file) = wait.file.as_deref().filter(|_| is_read).filter(local) {
+        if let Some(file) = wait.file.as_deref().filter(|_| wait.reads()).filter(local) {
             *lost.entry(file).or_default() += wait.lost_ns;
         }
     }

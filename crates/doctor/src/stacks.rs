@@ -3,7 +3,7 @@
 
 use crate::live::{MOST_NAMES, OTHERS};
 use crate::observe::Wait;
-use crate::task::{KernelThreads, Task};
+use crate::task::{KernelThreads, Task, numbers};
 use iopro::wait::Class;
 use std::collections::BTreeMap;
 use std::fs;
@@ -196,14 +196,10 @@ impl Stacks {
 /// All blocked tasks but the kernel's and this process's, which waits for the kernel when it takes
 /// programs out.
 fn blocked(root: &Path, kernel: &mut KernelThreads) -> Vec<Blocked> {
-    kernel.begin_look();
     let mut found = Vec::new();
     // Short waits end while others are looked at, for which this needs the CPU. Apps are younger
     // than what the system has started.
-    for process in numbers(&root.join("proc")).into_iter().rev() {
-        if process == std::process::id() || kernel.knows(process) {
-            continue;
-        }
+    for process in kernel.others(root).into_iter().rev() {
         for thread in numbers(&root.join(format!("proc/{process}/task"))) {
             let directory = root.join(format!("proc/{process}/task/{thread}"));
             let text = fs::read_to_string(directory.join("stat")).unwrap_or_default();
@@ -221,13 +217,6 @@ fn blocked(root: &Path, kernel: &mut KernelThreads) -> Vec<Blocked> {
         }
     }
     found
-}
-
-/// Entries of a directory that are numbers.
-fn numbers(path: &Path) -> Vec<u32> {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.collect()
 }
 
 /// How often a thread has gone to sleep by itself, if it sleeps now for the kernel's sake.

@@ -1,6 +1,8 @@
 //! Tasks as `/proc` shows them.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 /// Flag in `/proc/PID/stat`: kernel thread (PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x20_0000;
@@ -54,16 +56,16 @@ pub(crate) struct KernelThreads {
 }
 
 impl KernelThreads {
-    /// Begins a look at all tasks.
-    pub fn begin_look(&mut self) {
+    /// Begins a look at all tasks: the numbers of all processes but the known kernel threads and
+    /// this process.
+    pub fn others(&mut self, root: &Path) -> Vec<u32> {
         self.looks = (self.looks + 1) % LOOKS;
         if self.looks == 0 {
             self.known.clear();
         }
-    }
-
-    pub fn knows(&self, process: u32) -> bool {
-        self.known.contains(&process)
+        let mut others = numbers(&root.join("proc"));
+        others.retain(|it| *it != std::process::id() && !self.known.contains(it));
+        others
     }
 
     /// Tells whose task the process is, and remembers a kernel thread.
@@ -74,6 +76,13 @@ impl KernelThreads {
         }
         is_kernels
     }
+}
+
+/// Entries of a directory that are numbers.
+pub(crate) fn numbers(path: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.collect()
 }
 
 #[cfg(test)]
@@ -96,11 +105,14 @@ mod tests {
     #[test]
     fn a_kernel_threads_number_is_looked_at_again_one_day() {
         let task = Task::parse("2 (kthreadd) S 0 0 0 0 0 2129984 0 0 0 0 7 8 0 0 20 0 1 0 9 0\n");
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("proc/2")).unwrap();
         let mut threads = KernelThreads::default();
-        assert!(threads.is_kernels(2, &task.unwrap()) && threads.knows(2));
-        for _ in 0..LOOKS {
-            threads.begin_look();
-        }
-        assert!(!threads.knows(2));
+        assert_eq!(threads.others(root.path()), [2]);
+        assert!(threads.is_kernels(2, &task.unwrap()));
+        let looks: Vec<_> = (1..LOOKS).map(|_| threads.others(root.path())).collect();
+        let (last, before) = looks.split_last().unwrap();
+        assert!(before.iter().all(Vec::is_empty));
+        assert_eq!(last, &[2]);
     }
 }

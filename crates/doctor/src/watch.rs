@@ -111,7 +111,7 @@ struct Counters {
     cpu_all: u64,
     own_cpu: u64,
     disks: BTreeMap<String, Traffic>,
-    /// By app.
+    /// Time for which I/O held up each app since its start, in nanoseconds.
     held_up: BTreeMap<String, u64>,
 }
 
@@ -573,14 +573,8 @@ fn traffic(disk: String, stat: &str) -> Option<Traffic> {
 
 /// All processes but this one and kernel threads.
 fn processes(root: &Path, kernel: &mut KernelThreads) -> Vec<(u32, Task)> {
-    let entries = fs::read_dir(root.join("proc")).into_iter().flatten();
-    kernel.begin_look();
-    let found = entries.flatten().filter_map(|entry| {
-        let number: u32 = entry.file_name().to_str()?.parse().ok()?;
-        if number == std::process::id() || kernel.knows(number) {
-            return None;
-        }
-        let text = fs::read_to_string(entry.path().join("stat")).ok()?;
+    let found = kernel.others(root).into_iter().filter_map(|number| {
+        let text = fs::read_to_string(root.join(format!("proc/{number}/stat"))).ok()?;
         let task = Task::parse(&text)?;
         (!kernel.is_kernels(number, &task)).then_some((number, task))
     });

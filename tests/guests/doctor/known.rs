@@ -203,7 +203,7 @@ small() {
 swap() { dd if=/dev/zero of=$1/.swap bs=1M count=64 conv=fsync; mkswap $1/.swap; swapon $1/.swap; }
 stick() {
     mkdir -p /stick; umount /stick
-    /bin/mke2fs -q -F -t ext4 -O ${1:+^}has_journal -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 /dev/simflash1
+    /bin/mke2fs -q -F -t ext4 -O ${1:+^}has_journal -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 /dev/simflash1 $2
     mount -t ext4 -o noinit_itable${1:+,$1} /dev/simflash1 /stick
 }
 own() {
@@ -219,9 +219,7 @@ own() {
 }
 # Full of small files of which every other one goes, so that a large one has to fill the gaps.
 pieces() {
-    mkdir -p /stick; umount /stick
-    /bin/mke2fs -q -F -t ext4 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 /dev/simflash1 24M
-    mount -t ext4 -o noinit_itable /dev/simflash1 /stick
+    stick "" 24M
     i=0
     while dd if=/dev/zero of=/stick/$i bs=16k count=1; do i=$((i + 1)); done
     sync
