@@ -6,12 +6,13 @@
 use crate::harness::{code, lab, output, stderr, succeeds};
 
 /// Trials with exact answers: one CPU, the same run every time.
-pub const EXACT: [&str; 7] = [
+pub const EXACT: [&str; 8] = [
     "dependencies",
     "tracepoints",
     "inheritance",
     "order",
     "share",
+    "bulk",
     "launch",
     "powercut",
 ];

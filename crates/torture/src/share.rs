@@ -33,24 +33,53 @@ const FOREGROUND: usize = 4;
 const LEAST_SHARE: f64 = 0.10;
 const OLDEST_US: u64 = 5_000_000;
 
-/// Smallest share beside readers and writers of the I/O class idle, which take turns with
-/// writeback.
-const LEAST_BESIDE_IDLE: f64 = 0.25;
+/// Smallest share beside what is not preferred to writeback: the I/O class idle, and bulk.
+const LEAST_BESIDE_EQUALS: f64 = 0.25;
+
+/// What the foreground's threads do.
+#[derive(Clone, Copy)]
+struct Foreground {
+    join: fn() -> Outcome<()>,
+    request_pages: usize,
+    /// One request in so many is a write.
+    reads_per_write: usize,
+}
+
+const SMALL: Foreground = Foreground {
+    join: || Ok(()),
+    request_pages: 4,
+    reads_per_write: 4,
+};
 
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
-    judge(&beside(bed, || Ok(()))?)
+    judge(&beside(bed, SMALL)?)
 }
 
 /// The same trial with tasks of the I/O class idle, which must not delay writeback.
 pub(crate) fn run_idle_class(bed: &TestBed) -> Outcome<()> {
-    judge_idle_class(&beside(bed, into_idle_class)?)
+    let idle = Foreground {
+        join: into_idle_class,
+        ..SMALL
+    };
+    judge_equals(&beside(bed, idle)?, Class::BgSync)
 }
 
-/// Measures background writes beside the foreground, whose threads call `join` first.
-fn beside(bed: &TestBed, join: fn() -> Outcome<()>) -> Outcome<Measured> {
+/// The same trial with a process that reads flat out, which must not delay writeback either: others
+/// may be throttled for it.
+pub(crate) fn run_bulk(bed: &TestBed) -> Outcome<()> {
+    let bulk = Foreground {
+        request_pages: 64,
+        reads_per_write: usize::MAX,
+        ..SMALL
+    };
+    judge_equals(&beside(bed, bulk)?, Class::Bulk)
+}
+
+/// Measures background writes beside the foreground.
+fn beside(bed: &TestBed, foreground: Foreground) -> Outcome<Measured> {
     with_dirty_limits(BACKGROUND_BYTES, DIRTY_BYTES, || {
         let volume = Volume::make(bed)?;
-        let measured = measure(bed, volume.path(), join)?;
+        let measured = measure(bed, volume.path(), foreground)?;
         volume.unmount()?;
         Ok(measured)
     })
@@ -74,13 +103,13 @@ struct Measured {
     beside: Vec<Dispatch>,
 }
 
-fn measure(bed: &TestBed, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
+fn measure(bed: &TestBed, directory: &Path, foreground: Foreground) -> Outcome<Measured> {
     let background = file(directory, "background", 0)?;
     fill(&file(directory, "foreground", 0)?, FOREGROUND_PAGES)?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let writer = scope.spawn(|| write_on(&background, &stop));
-        let measured = in_phases(bed, directory, join);
+        let measured = in_phases(bed, directory, foreground);
         stop.store(true, Ordering::Relaxed);
         let wrote = writer
             .join()
@@ -89,7 +118,7 @@ fn measure(bed: &TestBed, directory: &Path, join: fn() -> Outcome<()>) -> Outcom
     })
 }
 
-fn in_phases(bed: &TestBed, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
+fn in_phases(bed: &TestBed, directory: &Path, foreground: Foreground) -> Outcome<Measured> {
     thread::sleep(WARM_UP);
     let tracing = Tracing::start()?;
     thread::sleep(ALONE);
@@ -99,7 +128,7 @@ fn in_phases(bed: &TestBed, directory: &Path, join: fn() -> Outcome<()>) -> Outc
         let threads: Vec<_> = (0..FOREGROUND)
             .map(|index| {
                 let (seed, stop) = (bed.seed + index as u64, &stop);
-                scope.spawn(move || join().and_then(|()| use_directly(directory, seed, stop)))
+                scope.spawn(move || use_directly(directory, foreground, seed, stop))
             })
             .collect();
         let tracing = Tracing::start()?;
@@ -152,13 +181,20 @@ fn write_on(file: &File, stop: &AtomicBool) -> Outcome<()> {
 }
 
 /// Reads, and sometimes writes, with O_DIRECT and without a pause.
-fn use_directly(directory: &Path, seed: u64, stop: &AtomicBool) -> Outcome<()> {
+fn use_directly(
+    directory: &Path,
+    foreground: Foreground,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Outcome<()> {
+    (foreground.join)()?;
+    let pages = foreground.request_pages;
     let file = file(directory, "foreground", libc::O_DIRECT)?;
     let mut random = Random::new(seed);
-    let mut buffer = Pages::zeroed(4 * PAGE_BYTES);
+    let mut buffer = Pages::zeroed(pages * PAGE_BYTES);
     while !stop.load(Ordering::Relaxed) {
-        let at = (random.index(FOREGROUND_PAGES - 4) * PAGE_BYTES) as u64;
-        match random.index(4) {
+        let at = (random.index(FOREGROUND_PAGES - pages) * PAGE_BYTES) as u64;
+        match random.index(foreground.reads_per_write) {
             0 => file.write_all_at(&buffer, at),
             _ => file.read_exact_at(&mut buffer, at),
         }
@@ -188,20 +224,18 @@ fn judge(measured: &Measured) -> Outcome<()> {
     })
 }
 
-fn judge_idle_class(measured: &Measured) -> Outcome<()> {
+/// Judges what is not preferred to writeback, and is dispatched in `class`.
+fn judge_equals(measured: &Measured, class: Class) -> Outcome<()> {
     let (alone, beside) = (rate(&measured.alone, ALONE), rate(&measured.beside, BESIDE));
     let share = beside / alone;
-    require(share >= LEAST_BESIDE_IDLE, || {
+    require(share >= LEAST_BESIDE_EQUALS, || {
         format!("writeback kept {share:.3} of its rate alone, {alone:.0} bytes/s")
     })?;
-    // Otherwise the idle class was no load.
-    let idle = measured
-        .beside
-        .iter()
-        .filter(|it| it.class == Class::BgSync);
-    let idle = idle.count() as f64 / BESIDE.as_secs_f64();
-    require(idle >= 100.0, || {
-        format!("the I/O class idle came to {idle:.0} requests a second only")
+    // Otherwise it was no load.
+    let of_class = measured.beside.iter().filter(|it| it.class == class);
+    let of_class = of_class.count() as f64 / BESIDE.as_secs_f64();
+    require(of_class >= 100.0, || {
+        format!("the foreground came to {of_class:.0} requests a second only")
     })
 }
 
