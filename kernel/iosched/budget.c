@@ -2,17 +2,15 @@
 /*
  * Limit of asynchronous work in the device, measured at run time.
  *
- * Windows of writeback measure the rate at which the device takes writes, and
- * so the largest request that it can complete within slice_us: a synchronous
- * request that arrives at the worst moment waits for about that time. A window
- * in which somebody waited shows at most the device's rate, so it only raises
- * it: otherwise nothing would be learned of a device where somebody always
- * waits. While nobody waits, windows also measure the number of requests that
- * the device can use, beyond which their mean time in it exceeds a target.
+ * While nobody waits, windows of undisturbed writeback measure the rate at
+ * which the device takes writes; the number of requests that it can use, beyond
+ * which their mean time in the device exceeds a target; and so the largest
+ * request that it can complete within slice_us. A synchronous request that
+ * arrives at the worst moment waits for about that time.
  *
  * While somebody waits, each class that is not open to that level earns credit
- * at a share of the device's time, and dispatches one request at a time while
- * its credit is positive. Its time is charged at its completion. The share
+ * at a share of the device's time, in bytes at the measured rate, and
+ * dispatches one request at a time while its credit is positive. The share
  * grows with the age of the oldest request, so no request starves. It is
  * smaller while the foreground waits; a visible app has the share of its list
  * entry.
@@ -28,29 +26,15 @@
  * Smaller while roles are in use, since the foreground should wait less than an
  * app among equals.
  */
-static unsigned int slice_us(const struct frontrow_data *fd)
-{
-	unsigned int us = READ_ONCE(fd->slice_us);
-
-	return rcu_access_pointer(fd->roles) ? min(us, ROLES_SLICE_US) : us;
-}
-
 u64 frontrow_slice_bytes(const struct frontrow_data *fd)
 {
-	u64 bytes = div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * slice_us(fd);
+	unsigned int slice_us = READ_ONCE(fd->slice_us);
+	u64 bytes;
 
+	if (rcu_access_pointer(fd->roles))
+		slice_us = min(slice_us, ROLES_SLICE_US);
+	bytes = div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * slice_us;
 	return max_t(u64, bytes, MIN_SLICE_BYTES);
-}
-
-/*
- * Time of the device since @since_ns that no completed request has taken: a
- * device that works on several requests takes a part of its time for each.
- */
-static u64 device_ns(const struct frontrow_data *fd, u64 since_ns, u64 now_ns)
-{
-	u64 begin_ns = max(since_ns, fd->budget.completed_ns);
-
-	return begin_ns < now_ns ? now_ns - begin_ns : 0;
 }
 
 /*
@@ -122,10 +106,6 @@ static unsigned int base_percent(struct frontrow_data *fd,
 	if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_LEVEL_OTHER)
 		percent = min(READ_ONCE(fd->background_share_percent),
 			      READ_ONCE(fd->background_most_percent));
-	else if (class == FRONTROW_BULK)
-		percent = READ_ONCE(fd->background_share_percent);
-	else if (view->who == FRONTROW_LEVEL_BULK)
-		percent = max(percent, BESIDE_BULK_PERCENT);
 	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
 }
 
@@ -150,21 +130,23 @@ static struct frontrow_group *group_of(struct frontrow_data *fd,
 	return &fd->groups[class - FRONTROW_FIRST_GROUP];
 }
 
-/* Credit is limited to one slice, so that no burst follows. */
+/* Credit is limited to one request, so that no burst follows. */
 static void earn(struct frontrow_data *fd, const struct frontrow_view *view)
 {
-	u64 elapsed_ns = view->now_ns - fd->budget.credit_updated_ns;
-	s64 most_ns = max(slice_us(fd), ROLES_SLICE_US) * NSEC_PER_USEC;
+	struct frontrow_budget *budget = &fd->budget;
+	u64 elapsed_us = div_u64(view->now_ns - budget->credit_updated_ns, NSEC_PER_USEC);
 	enum frontrow_class class;
 
-	elapsed_ns = min_t(u64, elapsed_ns, NSEC_PER_SEC);
+	elapsed_us = min_t(u64, elapsed_us, USEC_PER_SEC);
 	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
-		s64 *credit_ns = &group_of(fd, class)->credit_ns;
-		u64 earned_ns = div_u64(elapsed_ns * share_percent(fd, view, class), 100);
+		u64 per_s = div_u64(budget->bytes_per_s *
+				    share_percent(fd, view, class), 100);
+		u64 earned = div_u64(per_s * elapsed_us, USEC_PER_SEC);
+		s64 *credit = &group_of(fd, class)->credit_bytes;
 
-		*credit_ns = min_t(s64, *credit_ns + earned_ns, most_ns);
+		*credit = min_t(s64, *credit + earned, frontrow_slice_bytes(fd));
 	}
-	fd->budget.credit_updated_ns = view->now_ns;
+	budget->credit_updated_ns = view->now_ns;
 }
 
 static enum frontrow_class first_due(struct frontrow_data *fd,
@@ -172,7 +154,7 @@ static enum frontrow_class first_due(struct frontrow_data *fd,
 				     enum frontrow_class class)
 {
 	for (; class < FRONTROW_NR_CLASSES; class++)
-		if (fd->queued[class] && group_of(fd, class)->credit_ns > 0 &&
+		if (fd->queued[class] && group_of(fd, class)->credit_bytes > 0 &&
 		    !frontrow_is_open(view, class))
 			break;
 	return class;
@@ -210,14 +192,16 @@ u64 frontrow_budget_wait_ns(struct frontrow_data *fd,
 	enum frontrow_class class;
 
 	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
-		s64 credit_ns = group_of(fd, class)->credit_ns;
+		s64 credit = group_of(fd, class)->credit_bytes;
+		u64 per_s = div_u64(fd->budget.bytes_per_s *
+				    base_percent(fd, view, class), 100);
 
 		if (!fd->queued[class])
 			continue;
-		if (credit_ns > 0)
+		if (credit > 0)
 			return MIN_WAIT_NS;
-		wait_ns = min(wait_ns, div_u64(-credit_ns * 100ULL,
-					       base_percent(fd, view, class)));
+		wait_ns = min(wait_ns, div64_u64((u64)-credit * NSEC_PER_SEC,
+						 max(per_s, 1ULL)));
 	}
 	return max_t(u64, wait_ns, MIN_WAIT_NS);
 }
@@ -251,27 +235,45 @@ static u64 cost_bytes(const struct frontrow_data *fd, const struct frontrow_rq *
 			   budget->discard_ns, NSEC_PER_USEC));
 }
 
-/* A request of a group is dispatched. */
+/* Charges a request of a group at dispatch. */
 void frontrow_budget_charge(struct frontrow_data *fd, struct frontrow_rq *fr,
 			    const struct frontrow_view *view)
 {
 	struct frontrow_group *group = group_of(fd, fr->class);
+	struct frontrow_budget *budget = &fd->budget;
+	u64 now_ns = view->now_ns;
 
-	fr->uses_share = !frontrow_is_open(view, fr->class);
-	if (fr->uses_share) {
+	fr->share_bytes = 0;
+	if (!frontrow_is_open(view, fr->class)) {
 		frontrow_budget_disturb(fd);
 		/*
-		 * A request that is dispatched without credit, for a waiter
-		 * without requests, leaves no debt but its own.
+		 * A request that was dispatched without credit, for a waiter
+		 * without requests, leaves no debt.
 		 */
-		group->credit_ns = max_t(s64, group->credit_ns, 0);
+		fr->share_bytes = cost_bytes(fd, fr);
+		group->credit_bytes = max_t(s64, group->credit_bytes, 0) -
+				      fr->share_bytes;
 		return;
 	}
 	fd->served_floor_bytes = group->served_bytes;
 	group->served_bytes += cost_bytes(fd, fr);
+	/*
+	 * The next waiter waits for this request, and should not wait for
+	 * another one soon.
+	 */
+	group->credit_bytes = -(s64)cost_bytes(fd, fr);
 	/* Visible apps leave the time from which closed classes earn credit. */
-	if (!frontrow_is_visible(fr->class))
-		fd->budget.credit_updated_ns = view->now_ns;
+	if (frontrow_is_visible(fr->class))
+		return;
+	budget->credit_updated_ns = now_ns;
+	if (!budget->window_start_ns &&
+	    (fr->class != FRONTROW_BG_SYNC || fr->is_background_write)) {
+		budget->window_start_ns = now_ns;
+		budget->window_bytes = 0;
+		budget->window_latency_ns = 0;
+		budget->window_requests = 0;
+		budget->window_full = false;
+	}
 }
 
 static void adapt_open_limit(struct frontrow_data *fd)
@@ -312,35 +314,54 @@ static void adapt_slice(struct frontrow_data *fd)
 	schedule_work(&fd->resize);
 }
 
-static void close_window(struct frontrow_data *fd)
+static void close_window(struct frontrow_data *fd, u64 now_ns)
 {
 	struct frontrow_budget *budget = &fd->budget;
-	u64 rate = div64_u64(budget->window_bytes * USEC_PER_SEC,
-			     div_u64(budget->window_ns, NSEC_PER_USEC));
+	u64 elapsed_us = div_u64(now_ns - budget->window_start_ns, NSEC_PER_USEC);
+	u64 rate = div64_u64(budget->window_bytes * USEC_PER_SEC, elapsed_us);
 
-	if (!budget->window_disturbed || rate > budget->bytes_per_s)
-		budget->bytes_per_s = max_t(u64, (3 * budget->bytes_per_s + rate) / 4,
-					    MIN_SLICE_BYTES);
-	if (!budget->window_disturbed)
-		adapt_open_limit(fd);
+	budget->bytes_per_s = max_t(u64, (3 * budget->bytes_per_s + rate) / 4,
+				    MIN_SLICE_BYTES);
+	adapt_open_limit(fd);
 	adapt_slice(fd);
-	budget->window_ns = 0;
-	budget->window_bytes = 0;
-	budget->window_latency_ns = 0;
-	budget->window_requests = 0;
-	budget->window_full = false;
-	budget->window_disturbed = false;
+	frontrow_budget_disturb(fd);
+}
+
+/*
+ * A share is one of the device's time. Its bytes at the measured rate, which is
+ * that of large writes, are less than what a small request or a flush takes.
+ * The time counts from the completion before, if that is later than @since_ns:
+ * a device that works on several requests charges each for its part.
+ */
+static u64 time_bytes(const struct frontrow_data *fd, u64 since_ns, u64 now_ns)
+{
+	const struct frontrow_budget *budget = &fd->budget;
+	u64 begin_ns = min(max(since_ns, budget->completed_ns), now_ns);
+	u64 time_us = div_u64(now_ns - begin_ns, NSEC_PER_USEC);
+
+	return div_u64(budget->bytes_per_s, USEC_PER_SEC) * time_us;
 }
 
 /*
  * Flushes are charged without being held up, so their debt must have an end:
  * other apps of the class would wait for it.
  */
-static void owe(struct frontrow_data *fd, enum frontrow_class class, u64 ns)
+static void owe(struct frontrow_data *fd, enum frontrow_class class, u64 bytes)
 {
-	s64 *credit_ns = &group_of(fd, class)->credit_ns;
+	u64 most = div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * DEBT_US_MAX;
+	s64 *credit = &group_of(fd, class)->credit_bytes;
 
-	*credit_ns = max_t(s64, *credit_ns - (s64)ns, -(s64)DEBT_NS_MAX);
+	if (*credit > -(s64)most)
+		*credit = max_t(s64, *credit - (s64)min(bytes, most), -(s64)most);
+}
+
+static void charge_time(struct frontrow_data *fd, const struct frontrow_rq *fr,
+			u64 now_ns)
+{
+	u64 bytes = time_bytes(fd, fr->dispatched_ns, now_ns);
+
+	if (bytes > fr->share_bytes)
+		owe(fd, fr->class, bytes - fr->share_bytes);
 }
 
 /*
@@ -356,52 +377,33 @@ void frontrow_budget_flushed(struct frontrow_data *fd,
 		frontrow_look(fd, now_ns, &view);
 		if (!frontrow_is_open(&view, FRONTROW_BG_SYNC))
 			owe(fd, FRONTROW_BG_SYNC,
-			    device_ns(fd, fr->inserted_ns, now_ns));
+			    time_bytes(fd, fr->inserted_ns, now_ns));
 	}
 	fd->budget.completed_ns = now_ns;
 }
 
-/*
- * At least its time at the measured rate, which is that of large writes. What a
- * small request or a flush takes is more.
- */
-static u64 cost_ns(const struct frontrow_data *fd, const struct frontrow_rq *fr,
-		   u64 now_ns)
-{
-	u64 taken_ns = device_ns(fd, fr->dispatched_ns, now_ns);
-
-	if (fr->class == FRONTROW_DISCARD)
-		return taken_ns;
-	return max(taken_ns, div64_u64((u64)fr->bytes * NSEC_PER_SEC,
-				       fd->budget.bytes_per_s));
-}
-
-/* A request of a group has completed: charges and measures it. */
+/* Measures a completed request of a group. */
 void frontrow_budget_learn(struct frontrow_data *fd,
 			   const struct frontrow_rq *fr, u64 now_ns)
 {
 	struct frontrow_budget *budget = &fd->budget;
-	u64 begun_ns;
 
-	/*
-	 * One that was dispatched while its class was open leaves its own debt:
-	 * the next waiter waits for it, and should not wait for another one soon.
-	 */
-	if (!fr->uses_share)
-		group_of(fd, fr->class)->credit_ns = 0;
-	owe(fd, fr->class, cost_ns(fd, fr, now_ns));
+	if (fr->share_bytes && fr->class != FRONTROW_DISCARD)
+		charge_time(fd, fr, now_ns);
 	if (fr->class == FRONTROW_DISCARD)
 		budget->discard_ns = (3 * budget->discard_ns +
 				      now_ns - fr->dispatched_ns) / 4;
-	if (!shows_rate(fr))
+	if (!budget->window_start_ns || !shows_rate(fr))
 		return;
-	begun_ns = max(fr->dispatched_ns, budget->written_ns);
-	budget->window_ns += begun_ns < now_ns ? now_ns - begun_ns : 0;
-	budget->written_ns = now_ns;
 	budget->window_bytes += fr->bytes;
 	budget->window_latency_ns += now_ns - fr->dispatched_ns;
 	budget->window_requests++;
-	if (budget->window_ns >= RATE_WINDOW_NS &&
-	    budget->window_requests >= RATE_WINDOW_REQUESTS)
-		close_window(fd);
+
+	/* The device ran out of requests, so its rate is unknown. */
+	if (!fd->queued[FRONTROW_ASYNC] && !fd->in_device[FRONTROW_ASYNC] &&
+	    !fd->queued[FRONTROW_BG_SYNC] && !fd->in_device[FRONTROW_BG_SYNC])
+		frontrow_budget_disturb(fd);
+	else if (now_ns - budget->window_start_ns >= RATE_WINDOW_NS &&
+		 budget->window_requests >= RATE_WINDOW_REQUESTS)
+		close_window(fd, now_ns);
 }

@@ -67,61 +67,6 @@ static void gap_ends(struct frontrow_chain *chain, u64 gap_ns)
 		chain->window_ns = window_of(chain);
 }
 
-static u64 busy_ns(const struct frontrow_process *process, u64 now_ns)
-{
-	return process->busy_ns +
-	       (process->nr_here ? now_ns - process->busy_since_ns : 0);
-}
-
-/* Whether a process transfers much, and has done so for long. */
-bool frontrow_is_bulk(const struct frontrow_data *fd, unsigned int owner, u64 now_ns)
-{
-	const struct frontrow_process *process = &fd->processes[owner];
-	u64 elapsed_ns = now_ns - process->window_ns;
-
-	return elapsed_ns > BULK_NS && 4 * busy_ns(process, now_ns) >= elapsed_ns &&
-	       process->bytes >= process->nr_requests * BULK_BYTES;
-}
-
-/* Starts the window again, or halves what is in it. */
-static void move_window(struct frontrow_process *process, u64 now_ns)
-{
-	u64 elapsed_ns = now_ns - process->window_ns;
-	unsigned int shift = 1;
-
-	if (elapsed_ns <= 2 * BULK_NS)
-		return;
-	if (!process->nr_here && now_ns - process->idle_since_ns > BULK_NS)
-		shift = 63;
-	process->busy_ns = busy_ns(process, now_ns) >> shift;
-	process->busy_since_ns = now_ns;
-	process->bytes >>= shift;
-	process->nr_requests >>= shift;
-	process->window_ns = now_ns - (elapsed_ns >> shift);
-}
-
-static void process_begins(struct frontrow_data *fd, unsigned int owner, u64 now_ns)
-{
-	struct frontrow_process *process = &fd->processes[owner];
-
-	move_window(process, now_ns);
-	if (process->nr_here++)
-		return;
-	process->busy_since_ns = now_ns;
-	if (now_ns - process->idle_since_ns > MAX_WINDOW_NS)
-		process->begun_ns = now_ns;
-}
-
-static void process_ends(struct frontrow_data *fd, unsigned int owner, u64 now_ns)
-{
-	struct frontrow_process *process = &fd->processes[owner];
-
-	if (--process->nr_here)
-		return;
-	process->busy_ns += now_ns - process->busy_since_ns;
-	process->idle_since_ns = now_ns;
-}
-
 /* A synchronous request was inserted. */
 void frontrow_request_begins(struct frontrow_data *fd, struct frontrow_rq *fr,
 			     u64 now_ns)
@@ -131,7 +76,6 @@ void frontrow_request_begins(struct frontrow_data *fd, struct frontrow_rq *fr,
 	if (fr->role != FRONTROW_BACKGROUND)
 		frontrow_budget_disturb(fd);
 	fr->is_counted = true;
-	process_begins(fd, fr->owner, now_ns);
 	if (!chain->nr_requests++)
 		gap_ends(chain, now_ns - chain->idle_since_ns);
 }
@@ -145,7 +89,6 @@ void frontrow_request_ends(struct frontrow_data *fd, struct frontrow_rq *fr,
 	if (!fr->is_counted)
 		return;
 	fr->is_counted = false;
-	process_ends(fd, fr->owner, now_ns);
 	if (--chain->nr_requests)
 		return;
 	chain->idle_since_ns = now_ns;
@@ -154,7 +97,6 @@ void frontrow_request_ends(struct frontrow_data *fd, struct frontrow_rq *fr,
 
 /* Classes that may hold the request that a task of the level waits for. */
 static const u16 served_in[FRONTROW_NR_LEVELS] = {
-	[FRONTROW_LEVEL_BULK] = BIT(FRONTROW_BULK) | BIT(FRONTROW_BOOSTED),
 	[FRONTROW_LEVEL_OTHER] = BIT(FRONTROW_SYNC_READ) | BIT(FRONTROW_SYNC_WRITE) |
 			     BIT(FRONTROW_BOOSTED),
 	[FRONTROW_LEVEL_VISIBLE] = BIT(FRONTROW_VISIBLE_1) | BIT(FRONTROW_VISIBLE_2) |
@@ -180,7 +122,7 @@ void frontrow_class_done(struct frontrow_data *fd, enum frontrow_class class,
 {
 	enum frontrow_level level;
 
-	for (level = FRONTROW_LEVEL_BULK; level < FRONTROW_NR_LEVELS; level++)
+	for (level = FRONTROW_LEVEL_OTHER; level < FRONTROW_NR_LEVELS; level++)
 		if (served_in[level] & BIT(class))
 			fd->chains[level].quiet_since_ns = now_ns;
 }
@@ -190,7 +132,6 @@ void frontrow_waiter_begins(struct frontrow_data *fd,
 {
 	struct frontrow_chain *chain = &fd->chains[waiter->level];
 
-	process_begins(fd, waiter->owner, now_ns);
 	if (!chain->nr_waiting++)
 		chain->quiet_since_ns = now_ns;
 	chain->nr_fsyncs += waiter->is_fsync;
@@ -199,11 +140,10 @@ void frontrow_waiter_begins(struct frontrow_data *fd,
 }
 
 void frontrow_waiter_ends(struct frontrow_data *fd,
-			  const struct frontrow_waiter *waiter, u64 now_ns)
+			  const struct frontrow_waiter *waiter)
 {
 	struct frontrow_chain *chain = &fd->chains[waiter->level];
 
-	process_ends(fd, waiter->owner, now_ns);
 	chain->nr_waiting--;
 	chain->nr_fsyncs -= waiter->is_fsync;
 	fd->nr_waiters--;

@@ -31,7 +31,7 @@ static const enum frontrow_class order[] = {
 };
 
 static const enum frontrow_class in_turns[] = {
-	FRONTROW_BG_SYNC, FRONTROW_BULK, FRONTROW_ASYNC, FRONTROW_DISCARD,
+	FRONTROW_BG_SYNC, FRONTROW_ASYNC, FRONTROW_DISCARD,
 };
 
 static bool is_background_write(const struct frontrow_rq *fr)
@@ -113,7 +113,7 @@ static enum frontrow_class overdue_class(struct frontrow_data *fd,
 	enum frontrow_class class = view->who > FRONTROW_LEVEL_OTHER ?
 				    FRONTROW_FG_WRITE : FRONTROW_SYNC_READ;
 
-	for (; class <= FRONTROW_BULK; class++)
+	for (; class <= FRONTROW_BG_SYNC; class++)
 		if (is_overdue(fd, view, class))
 			return class;
 	return FRONTROW_NR_CLASSES;

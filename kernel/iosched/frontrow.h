@@ -50,7 +50,7 @@
 /* At this mean latency, more requests only queue up inside the device. */
 #define OPEN_LATENCY_NS		(5 * NSEC_PER_MSEC)
 /* Longest debt of a share, of the device's time: 250 ms at a share of 8 %. */
-#define DEBT_NS_MAX		(20 * NSEC_PER_MSEC)
+#define DEBT_US_MAX		(20 * USEC_PER_MSEC)
 /* One request in the device and one that its driver prepares. */
 #define OPEN_LIMIT_MIN		2U
 /* Rate before the first window: that of a slow card. */
@@ -71,14 +71,6 @@
 #define NAMELESS_LIMIT_MS	10
 /* A process that reads or syncs for longer without a pause is no single action. */
 #define STREAM_NS		(100 * NSEC_PER_MSEC)
-/*
- * One that has had requests for a quarter of this time or more, of at least this
- * size on average, is bulk: nobody looks at the screen for its next request.
- */
-#define BULK_NS			(2000ULL * NSEC_PER_MSEC)
-#define BULK_BYTES		(32U << 10)
-/* The share of writeback beside bulk: nobody is preferred. */
-#define BESIDE_BULK_PERCENT	50U
 /*
  * A closed class's share grows with the age of its oldest request, up to 100 %.
  */
@@ -118,7 +110,6 @@ enum frontrow_class {
 	FRONTROW_VISIBLE_3,
 	FRONTROW_FG_ASYNC,
 	FRONTROW_BG_SYNC,
-	FRONTROW_BULK,
 	FRONTROW_ASYNC,
 	FRONTROW_DISCARD,
 	FRONTROW_NR_CLASSES,
@@ -132,7 +123,6 @@ enum frontrow_class {
 /* Levels of waiters, least urgent first. */
 enum frontrow_level {
 	FRONTROW_LEVEL_NONE,	/* no waiter outside the background */
-	FRONTROW_LEVEL_BULK,	/* a process that transfers much for long */
 	FRONTROW_LEVEL_OTHER,	/* services, the kernel, unnamed cgroups */
 	FRONTROW_LEVEL_VISIBLE,	/* a visible app */
 	FRONTROW_LEVEL_FOREGROUND,
@@ -221,6 +211,7 @@ struct frontrow_rq {
 	u64 completed_ns;
 	u32 bytes;
 	u32 charged_bytes;	/* charged to its payer's turn; 0: none */
+	u32 share_bytes;	/* charged to its class's share; 0: none */
 	u32 file_async_bytes;	/* its part of fd->file_async_bytes */
 	u32 process_bytes;	/* its part of its process's bytes_in_device */
 	u16 payer;		/* owner that is charged: a process or a file */
@@ -232,7 +223,6 @@ struct frontrow_rq {
 	u8 state;
 	bool is_counted;	/* in its level's chain */
 	bool is_background_write;
-	bool uses_share;	/* its class was not open at its dispatch */
 	bool under_handle;	/* its submitter holds a journal handle */
 	bool by_kernel;		/* its submitter is a kernel thread, jbd2 for one */
 	bool for_reclaim;	/* its submitter frees memory by it */
@@ -259,7 +249,6 @@ struct frontrow_waiter {
 	u8 role;
 	u8 class;		/* class of the writes that it waits for */
 	u8 level;
-	u16 owner;		/* the task's process */
 	bool is_fsync;
 	bool may_promote;
 	bool pending;		/* no write of the mapping has been inserted yet */
@@ -277,22 +266,16 @@ struct frontrow_turns {
 	u64 ends[1 << FRONTROW_OWNER_BITS]; /* end of each owner's last turn */
 };
 
-/* A process's synchronous requests, and its tasks that wait (chain.c). */
+/* A process's synchronous requests (turns.c). */
 struct frontrow_process {
 	u64 begun_ns;		/* the first one since a pause */
-	u64 idle_since_ns;	/* end of the last one */
-	u32 nr_here;
+	u64 done_ns;		/* the last one that the device has completed */
 	u32 bytes_in_device;
-	/* Since window_ns, at most twice BULK_NS ago: */
-	u64 window_ns;
-	u64 busy_ns;		/* time with any here, up to busy_since_ns */
-	u64 busy_since_ns;
-	u64 bytes, nr_requests;	/* dispatched */
 };
 
 /* Account of a group. */
 struct frontrow_group {
-	s64 credit_ns;		/* of the device's time; while closed it may dispatch if positive */
+	s64 credit_bytes;	/* while closed it may dispatch if positive */
 	u64 served_bytes;	/* while open: the group with the least goes next */
 };
 
@@ -301,20 +284,18 @@ struct frontrow_group {
  * (budget.c).
  */
 struct frontrow_budget {
-	u64 bytes_per_s;
+	u64 bytes_per_s;	/* measured while nobody waits */
 	unsigned int open_limit; /* most async requests in the device while nobody waits */
 	u64 credit_updated_ns;
 	u64 completed_ns;	/* last completion of any request */
-	u64 written_ns;		/* ... of one that shows the rate */
 	enum frontrow_class last_due;	/* group that used its share last */
 	u64 discard_ns;		/* mean time that a discard takes */
 
-	u64 window_ns;		/* time with writes in the device, in the present window */
+	u64 window_start_ns;	/* 0: no undisturbed window is running */
 	u64 window_bytes;
 	u64 window_latency_ns;
 	unsigned int window_requests;
 	bool window_full;	/* open_limit was reached in this window */
-	bool window_disturbed;	/* by requests for which somebody waits */
 };
 
 /* Synchronous requests of a level, and a histogram of the gaps between them. */
@@ -502,13 +483,13 @@ void frontrow_roles_exit(struct frontrow_data *fd);
 void frontrow_mark_foreground(struct request *rq);
 
 /* queue.c: class of a request, and the queues */
-enum frontrow_level frontrow_level_of(struct frontrow_data *fd, enum frontrow_role role,
-				      bool by_kernel, unsigned int owner, u64 now_ns);
+enum frontrow_level frontrow_level_of(struct frontrow_data *fd,
+				      enum frontrow_role role, bool by_kernel);
 enum frontrow_class frontrow_class_for_waiter(enum frontrow_role role,
 					      enum frontrow_level level,
 					      bool under_handle);
 void frontrow_identify(struct frontrow_data *fd, struct frontrow_rq *fr,
-		       struct request *rq, u64 now_ns);
+		       struct request *rq);
 void frontrow_enqueue(struct frontrow_data *fd, struct frontrow_rq *fr,
 		      enum frontrow_class class);
 void frontrow_dequeue(struct frontrow_data *fd, struct frontrow_rq *fr);
@@ -536,8 +517,7 @@ bool frontrow_fits_beside_own(const struct frontrow_data *fd,
 static inline bool frontrow_is_of_process(const struct frontrow_rq *fr)
 {
 	return fr->charged_bytes &&
-	       (fr->class == FRONTROW_SYNC_READ || fr->class == FRONTROW_SYNC_WRITE ||
-		fr->class == FRONTROW_BULK);
+	       (fr->class == FRONTROW_SYNC_READ || fr->class == FRONTROW_SYNC_WRITE);
 }
 
 /* A request goes to the device. */
@@ -549,8 +529,9 @@ static inline void frontrow_process_sends(struct frontrow_data *fd,
 	fr->process_bytes = frontrow_is_of_process(fr) ? fr->bytes : 0;
 	if (!fr->process_bytes)
 		return;
-	process->bytes += fr->bytes;
-	process->nr_requests++;
+	if (!process->bytes_in_device &&
+	    fr->dispatched_ns - process->done_ns > MAX_WINDOW_NS)
+		process->begun_ns = fr->dispatched_ns;
 	process->bytes_in_device += fr->process_bytes;
 }
 
@@ -563,6 +544,7 @@ static inline void frontrow_process_done(struct frontrow_data *fd,
 	if (!fr->process_bytes)
 		return;
 	process->bytes_in_device -= fr->process_bytes;
+	process->done_ns = now_ns;
 	if (fd->last_owner == fr->owner)
 		return;
 	fd->last_owner = fr->owner;
@@ -580,7 +562,6 @@ struct frontrow_view {
 
 void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
 		   struct frontrow_view *view);
-bool frontrow_is_bulk(const struct frontrow_data *fd, unsigned int owner, u64 now_ns);
 void frontrow_chains_init(struct frontrow_data *fd);
 void frontrow_request_begins(struct frontrow_data *fd, struct frontrow_rq *fr,
 			     u64 now_ns);
@@ -591,14 +572,14 @@ void frontrow_class_done(struct frontrow_data *fd, enum frontrow_class class,
 void frontrow_waiter_begins(struct frontrow_data *fd,
 			    const struct frontrow_waiter *waiter, u64 now_ns);
 void frontrow_waiter_ends(struct frontrow_data *fd,
-			  const struct frontrow_waiter *waiter, u64 now_ns);
+			  const struct frontrow_waiter *waiter);
 void frontrow_idle_ends(struct frontrow_data *fd, u64 now_ns);
 
 static inline bool frontrow_somebody_waits(const struct frontrow_data *fd)
 {
 	enum frontrow_level level;
 
-	for (level = FRONTROW_LEVEL_BULK; level < FRONTROW_NR_LEVELS; level++)
+	for (level = FRONTROW_LEVEL_OTHER; level < FRONTROW_NR_LEVELS; level++)
 		if (fd->chains[level].nr_waiting || fd->chains[level].nr_requests)
 			return true;
 	return false;
@@ -637,10 +618,10 @@ void frontrow_rerun_exit(struct frontrow_data *fd);
 
 /* budget.c: how much asynchronous work the device may hold */
 
-/* Beside synchronous requests, the others take longer than alone. */
+/* Synchronous requests distort the measured rate: discard the window. */
 static inline void frontrow_budget_disturb(struct frontrow_data *fd)
 {
-	fd->budget.window_disturbed = true;
+	fd->budget.window_start_ns = 0;
 }
 
 void frontrow_budget_init(struct frontrow_data *fd);

@@ -103,8 +103,7 @@ static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 	const struct frontrow_rq *fr = frontrow_rq(rq);
 
 	if (op_is_sync(bio->bi_opf) != rq_is_sync(rq) || fr->class < fr->own_class ||
-	    fr->role != frontrow_role_of_bio(data_of(q), bio) ||
-	    (fr->class == FRONTROW_BULK && fr->owner != frontrow_owner_of_current()))
+	    fr->role != frontrow_role_of_bio(data_of(q), bio))
 		return false;
 	if (bio_op(bio) == REQ_OP_DISCARD)
 		return fr->under_handle == !!current->journal_info;
@@ -196,7 +195,7 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 		/* A write with FUA but without a flush is an ordinary write. */
 		if (fr->state == FRONTROW_RQ_FLUSHING)
 			flush_ended(fd, fr, now_ns);
-		frontrow_identify(fd, fr, rq, now_ns);
+		frontrow_identify(fd, fr, rq);
 		if (!op_is_sync(rq->cmd_flags))
 			frontrow_note_sender(fd, fr->role, fr->mapping);
 		fr->inserted_ns = now_ns;
@@ -245,7 +244,7 @@ void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = ktime_get_ns();
 	fr->role = frontrow_role_of_bio(fd, rq->bio);
-	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel, fr->owner, now_ns);
+	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel);
 	frontrow_request_begins(fd, fr, now_ns);
 	fr->inserted_ns = now_ns;
 	fr->state = FRONTROW_RQ_FLUSHING;

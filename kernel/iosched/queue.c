@@ -19,7 +19,6 @@ const struct frontrow_class_rules frontrow_classes[FRONTROW_NR_CLASSES] = {
 	[FRONTROW_VISIBLE_3]	= { "visible_3", FRONTROW_LEVEL_VISIBLE, .deadline_ms = 200 },
 	[FRONTROW_FG_ASYNC]	= { "fg_async",	FRONTROW_LEVEL_OTHER, .is_async = true },
 	[FRONTROW_BG_SYNC]	= { "bg_sync",	FRONTROW_LEVEL_OTHER, .deadline_ms = 200 },
-	[FRONTROW_BULK]		= { "bulk",	FRONTROW_LEVEL_BULK, .deadline_ms = 200 },
 	[FRONTROW_ASYNC]	= { "async",	FRONTROW_LEVEL_NONE, .is_async = true },
 	[FRONTROW_DISCARD]	= { "discard",	FRONTROW_LEVEL_NONE, .is_async = true },
 };
@@ -49,11 +48,10 @@ static const enum frontrow_class by_role[FRONTROW_NR_ROLES][3] = {
 /*
  * Level of a request or a task with this role. Work of kernel threads, above
  * all the journal commit, counts for the most urgent task inside fsync; for the
- * background only if no other task is. Where there are roles, nothing is bulk:
- * the foreground may depend on it.
+ * background only if no other task is.
  */
-enum frontrow_level frontrow_level_of(struct frontrow_data *fd, enum frontrow_role role,
-				      bool by_kernel, unsigned int owner, u64 now_ns)
+enum frontrow_level frontrow_level_of(struct frontrow_data *fd,
+				      enum frontrow_role role, bool by_kernel)
 {
 	enum frontrow_level level;
 
@@ -63,9 +61,6 @@ enum frontrow_level frontrow_level_of(struct frontrow_data *fd, enum frontrow_ro
 		return FRONTROW_LEVEL_NONE;
 	if (role >= FRONTROW_VISIBLE)
 		return FRONTROW_LEVEL_VISIBLE;
-	if (!by_kernel && !rcu_access_pointer(fd->roles) &&
-	    frontrow_is_bulk(fd, owner, now_ns))
-		return FRONTROW_LEVEL_BULK;
 	for (level = FRONTROW_LEVEL_FOREGROUND; by_kernel && level > FRONTROW_LEVEL_NONE; level--)
 		if (fd->chains[level].nr_fsyncs)
 			return level;
@@ -214,18 +209,16 @@ static enum frontrow_class class_of(const struct frontrow_rq *fr)
 		role = FRONTROW_FOREGROUND;
 	else if (frontrow_holds_up_commit(fr))
 		role = FRONTROW_OTHER;
-	else if (fr->level == FRONTROW_LEVEL_BULK && !fr->by_kernel)
-		return FRONTROW_BULK;
 	return by_role[role][is_read ? 0 : 1];
 }
 
 /* Initializes @fr for @rq. */
 void frontrow_identify(struct frontrow_data *fd, struct frontrow_rq *fr,
-		       struct request *rq, u64 now_ns)
+		       struct request *rq)
 {
 	fr->rq = rq;
 	fr->role = frontrow_role_of_bio(fd, rq->bio);
-	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel, fr->owner, now_ns);
+	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel);
 	find_pages(fr);
 	fr->own_class = class_of(fr);
 }

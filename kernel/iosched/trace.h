@@ -63,8 +63,7 @@ TRACE_EVENT(frontrow_dispatch,
 				   { 4, "boosted" }, { 5, "visible_1" },
 				   { 6, "visible_2" }, { 7, "visible_3" },
 				   { 8, "fg_async" }, { 9, "bg_sync" },
-				   { 10, "bulk" }, { 11, "async" },
-				   { 12, "discard" }),
+				   { 10, "async" }, { 11, "discard" }),
 		  (unsigned long long)__entry->sector, __entry->bytes,
 		  __entry->age_ns)
 );

@@ -6,13 +6,12 @@
 use crate::harness::{code, lab, output, stderr, succeeds};
 
 /// Trials with exact answers: one CPU, the same run every time.
-pub const EXACT: [&str; 8] = [
+pub const EXACT: [&str; 7] = [
     "dependencies",
     "tracepoints",
     "inheritance",
     "order",
     "share",
-    "bulk",
     "launch",
     "powercut",
 ];

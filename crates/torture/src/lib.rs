@@ -111,7 +111,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest runs them.
-pub const TRIALS: [Trial; 31] = [
+pub const TRIALS: [Trial; 30] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -153,13 +153,6 @@ pub const TRIALS: [Trial; 31] = [
         clock: Clock::Instructions,
         modules: &[],
         run: share::run_idle_class,
-    },
-    Trial {
-        name: "bulk",
-        title: "a process that reads flat out leaves writeback a quarter of its rate",
-        clock: Clock::Instructions,
-        modules: &[],
-        run: share::run_bulk,
     },
     Trial {
         name: "launch",

@@ -11,7 +11,6 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 use sys::device::{PAGE_BYTES, Pages};
 use sys::random::Random;
 
@@ -30,9 +29,6 @@ const BOOSTED_DEADLINE_US: u64 = 50_000;
 
 /// At most one request in this many may be issued late.
 const ISSUED_LATE_ONE_IN: usize = 20;
-
-/// Longer than a process without requests counts as bulk (`BULK_NS` in frontrow.h).
-const BULK_IS_FORGOTTEN: Duration = Duration::from_secs(3);
 
 /// Number of attempts: with a slow CPU and a fast device, work may be done before a request has to
 /// wait.
@@ -56,8 +52,6 @@ fn trace(seed: u64, directory: &Path) -> Outcome<Events> {
     let backlog = made(directory, "backlog", BACKLOG_PAGES)?;
     let awaited = made(directory, "awaited", AWAITED_PAGES)?;
     drop(made(directory, "direct", DIRECT_PAGES)?);
-    // What this process has written so far would make it bulk.
-    thread::sleep(BULK_IS_FORGOTTEN);
     dirty(&backlog, BACKLOG_PAGES)?;
     dirty(&awaited, AWAITED_PAGES)?;
     let tracing = Tracing::start()?;

@@ -33,53 +33,24 @@ const FOREGROUND: usize = 4;
 const LEAST_SHARE: f64 = 0.10;
 const OLDEST_US: u64 = 5_000_000;
 
-/// Smallest share beside what is not preferred to writeback: the I/O class idle, and bulk.
-const LEAST_BESIDE_EQUALS: f64 = 0.25;
-
-/// What the foreground's threads do.
-#[derive(Clone, Copy)]
-struct Foreground {
-    join: fn() -> Outcome<()>,
-    request_pages: usize,
-    /// One request in so many is a write.
-    reads_per_write: usize,
-}
-
-const SMALL: Foreground = Foreground {
-    join: || Ok(()),
-    request_pages: 4,
-    reads_per_write: 4,
-};
+/// Smallest share beside readers and writers of the I/O class idle, which take turns with
+/// writeback.
+const LEAST_BESIDE_IDLE: f64 = 0.25;
 
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
-    judge(&beside(bed, SMALL)?)
+    judge(&beside(bed, || Ok(()))?)
 }
 
 /// The same trial with tasks of the I/O class idle, which must not delay writeback.
 pub(crate) fn run_idle_class(bed: &TestBed) -> Outcome<()> {
-    let idle = Foreground {
-        join: into_idle_class,
-        ..SMALL
-    };
-    judge_equals(&beside(bed, idle)?, Class::BgSync)
+    judge_idle_class(&beside(bed, into_idle_class)?)
 }
 
-/// The same trial with a process that reads flat out, which must not delay writeback either: others
-/// may be throttled for it.
-pub(crate) fn run_bulk(bed: &TestBed) -> Outcome<()> {
-    let bulk = Foreground {
-        request_pages: 64,
-        reads_per_write: usize::MAX,
-        ..SMALL
-    };
-    judge_equals(&beside(bed, bulk)?, Class::Bulk)
-}
-
-/// Measures background writes beside the foreground.
-fn beside(bed: &TestBed, foreground: Foreground) -> Outcome<Measured> {
+/// Measures background writes beside the foreground, whose threads call `join` first.
+fn beside(bed: &TestBed, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     with_dirty_limits(BACKGROUND_BYTES, DIRTY_BYTES, || {
         let volume = Volume::make(bed)?;
-        let measured = measure(bed, volume.path(), foreground)?;
+        let measured = measure(bed, volume.path(), join)?;
         volume.unmount()?;
         Ok(measured)
     })
@@ -103,13 +74,13 @@ struct Measured {
     beside: Vec<Dispatch>,
 }
 
-fn measure(bed: &TestBed, directory: &Path, foreground: Foreground) -> Outcome<Measured> {
+fn measure(bed: &TestBed, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     let background = file(directory, "background", 0)?;
     fill(&file(directory, "foreground", 0)?, FOREGROUND_PAGES)?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let writer = scope.spawn(|| write_on(&background, &stop));
-        let measured = in_phases(bed, directory, foreground);
+        let measured = in_phases(bed, directory, join);
         stop.store(true, Ordering::Relaxed);
         let wrote = writer
             .join()
@@ -118,7 +89,7 @@ fn measure(bed: &TestBed, directory: &Path, foreground: Foreground) -> Outcome<M
     })
 }
 
-fn in_phases(bed: &TestBed, directory: &Path, foreground: Foreground) -> Outcome<Measured> {
+fn in_phases(bed: &TestBed, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     thread::sleep(WARM_UP);
     let tracing = Tracing::start()?;
     thread::sleep(ALONE);
@@ -128,7 +99,7 @@ fn in_phases(bed: &TestBed, directory: &Path, foreground: Foreground) -> Outcome
         let threads: Vec<_> = (0..FOREGROUND)
             .map(|index| {
                 let (seed, stop) = (bed.seed + index as u64, &stop);
-                scope.spawn(move || use_directly(directory, foreground, seed, stop))
+                scope.spawn(move || join().and_then(|()| use_directly(directory, seed, stop)))
             })
             .collect();
         let tracing = Tracing::start()?;
@@ -181,20 +152,13 @@ fn write_on(file: &File, stop: &AtomicBool) -> Outcome<()> {
 }
 
 /// Reads, and sometimes writes, with O_DIRECT and without a pause.
-fn use_directly(
-    directory: &Path,
-    foreground: Foreground,
-    seed: u64,
-    stop: &AtomicBool,
-) -> Outcome<()> {
-    (foreground.join)()?;
-    let pages = foreground.request_pages;
+fn use_directly(directory: &Path, seed: u64, stop: &AtomicBool) -> Outcome<()> {
     let file = file(directory, "foreground", libc::O_DIRECT)?;
     let mut random = Random::new(seed);
-    let mut buffer = Pages::zeroed(pages * PAGE_BYTES);
+    let mut buffer = Pages::zeroed(4 * PAGE_BYTES);
     while !stop.load(Ordering::Relaxed) {
-        let at = (random.index(FOREGROUND_PAGES - pages) * PAGE_BYTES) as u64;
-        match random.index(foreground.reads_per_write) {
+        let at = (random.index(FOREGROUND_PAGES - 4) * PAGE_BYTES) as u64;
+        match random.index(4) {
             0 => file.write_all_at(&buffer, at),
             _ => file.read_exact_at(&mut buffer, at),
         }
@@ -224,18 +188,20 @@ fn judge(measured: &Measured) -> Outcome<()> {
     })
 }
 
-/// Judges what is not preferred to writeback, and is dispatched in `class`.
-fn judge_equals(measured: &Measured, class: Class) -> Outcome<()> {
+fn judge_idle_class(measured: &Measured) -> Outcome<()> {
     let (alone, beside) = (rate(&measured.alone, ALONE), rate(&measured.beside, BESIDE));
     let share = beside / alone;
-    require(share >= LEAST_BESIDE_EQUALS, || {
+    require(share >= LEAST_BESIDE_IDLE, || {
         format!("writeback kept {share:.3} of its rate alone, {alone:.0} bytes/s")
     })?;
-    // Otherwise it was no load.
-    let of_class = measured.beside.iter().filter(|it| it.class == class);
-    let of_class = of_class.count() as f64 / BESIDE.as_secs_f64();
-    require(of_class >= 100.0, || {
-        format!("the foreground came to {of_class:.0} requests a second only")
+    // Otherwise the idle class was no load.
+    let idle = measured
+        .beside
+        .iter()
+        .filter(|it| it.class == Class::BgSync);
+    let idle = idle.count() as f64 / BESIDE.as_secs_f64();
+    require(idle >= 100.0, || {
+        format!("the I/O class idle came to {idle:.0} requests a second only")
     })
 }
 

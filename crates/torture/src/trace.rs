@@ -22,12 +22,11 @@ pub(crate) enum Class {
     Visible3,
     FgAsync,
     BgSync,
-    Bulk,
     Async,
     Discard,
 }
 
-const CLASSES: [(&str, Class); 13] = [
+const CLASSES: [(&str, Class); 12] = [
     ("fg_read", Class::FgRead),
     ("fg_write", Class::FgWrite),
     ("sync_read", Class::SyncRead),
@@ -38,7 +37,6 @@ const CLASSES: [(&str, Class); 13] = [
     ("visible_3", Class::Visible3),
     ("fg_async", Class::FgAsync),
     ("bg_sync", Class::BgSync),
-    ("bulk", Class::Bulk),
     ("async", Class::Async),
     ("discard", Class::Discard),
 ];
