@@ -14,6 +14,7 @@ pub mod observe;
 mod over_time;
 pub mod page;
 pub mod pieces;
+pub mod settle;
 mod stacks;
 pub mod stall;
 pub mod study;

@@ -160,16 +160,7 @@ fn again(args: &Args) -> String {
 /// The page's path as one word of a shell.
 fn page_name(args: &Args) -> String {
     let file = args.html.as_deref().unwrap_or(Path::new("FILE"));
-    quoted(&file.to_string_lossy())
-}
-
-/// The text as one word of a shell.
-fn quoted(text: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+".contains(letter);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    }
+    judge::quoted(&file.to_string_lossy())
 }
 
 /// Parameters of the measurement.

@@ -189,7 +189,7 @@ pub const COMMONEST: usize = 6;
 
 /// Functions of the guest's shell. `own` makes a third disk, which its user has alone; `as NAME APPLET` and `app NAME OPTION` run busybox and fio under
 /// a name of their own.
-const PRELUDE: &str = r#"
+pub const PRELUDE: &str = r#"
 as() { ln -sf /bin/busybox /tmp/$1; ( n=$1; a=$2; shift 2; exec -a $a /tmp/$n "$@" ) 2> /dev/null; }
 app() { ln -sf /bin/fio /tmp/$1; n=$1; shift; cd /mnt; /tmp/$n --name=$n --invalidate=0 --randseed=$SEED --time_based --runtime=1000 "$@" > /dev/null 2>&1; }
 hog() { while :; do as $1 dd if=/dev/zero of=$2 bs=1M count=64 conv=notrunc; done; }
@@ -313,7 +313,12 @@ pub struct Told {
 
 /// Runs cases one after another in a guest.
 pub fn run(cases: &[Case], kernel: &str, seed: u64, seconds: u64) -> Vec<Told> {
-    let left = in_guest(cases, kernel, seed, seconds);
+    let scripts = cases.iter().enumerate().map(|(place, it)| it.script(place));
+    let script = format!(
+        "SECONDS_SEEN={seconds}\n{PRELUDE}{}",
+        scripts.collect::<String>()
+    );
+    let left = in_guest(&script, &[], kernel, seed, LIMIT_S * cases.len());
     let mut told = Vec::new();
     for (place, case) in cases.iter().enumerate() {
         assert_eq!(left.text(&format!("{place}.error")), "", "{}", case.name());
@@ -326,7 +331,8 @@ pub fn run(cases: &[Case], kernel: &str, seed: u64, seconds: u64) -> Vec<Told> {
     told
 }
 
-fn in_guest(cases: &[Case], kernel: &str, seed: u64, seconds: u64) -> Left {
+/// Runs a script on both disks; `more` are further options of `frontrow-lab exec`.
+pub fn in_guest(script: &str, more: &[&str], kernel: &str, seed: u64, limit_s: usize) -> Left {
     let profiles = tempfile::tempdir().unwrap();
     let stick = profiles.path().join("stick.toml");
     let worse = WORSE.iter().fold(STICK.to_owned(), |profile, (from, to)| {
@@ -334,10 +340,8 @@ fn in_guest(cases: &[Case], kernel: &str, seed: u64, seconds: u64) -> Left {
         profile.replace(from, to)
     });
     std::fs::write(&stick, worse).unwrap();
-    let scripts = cases.iter().enumerate().map(|(place, it)| it.script(place));
-    let scripts: String = scripts.collect();
-    let script = format!("SEED={seed}; SECONDS_SEEN={seconds}\n{PRELUDE}{scripts}exit 0\n");
-    let limit_s = (LIMIT_S * cases.len()).to_string();
+    let script = format!("SEED={seed}\n{script}exit 0\n");
+    let limit_s = limit_s.to_string();
     let guest = ["--kernel", kernel, "--memory", "640", "--limit", &limit_s];
     let with = ["--with", "fio", "--modules", "fuse,null_blk nr_devices=0"];
     let devices = [
@@ -347,7 +351,10 @@ fn in_guest(cases: &[Case], kernel: &str, seed: u64, seconds: u64) -> Left {
         stick.to_str().unwrap(),
     ];
     let seed = ["--seed", &seed.to_string()];
-    Left::by(&[&guest[..], &with, &devices, &seed].concat(), &script)
+    Left::by(
+        &[&guest[..], &with, &devices, &seed, more].concat(),
+        &script,
+    )
 }
 
 /// Seconds by process and class.

@@ -295,6 +295,38 @@ fn a_file_in_pieces_is_named_where_requests_are_as_small_as_these() {
 }
 
 #[test]
+fn a_file_in_pieces_is_advised_to_be_moved_on_ext4() {
+    let file = "/home/one film";
+    let read = Wait {
+        file: Some(file.to_owned()),
+        ..wait("player", "read", Class::Service, SECOND)
+    };
+    let mut at = seen(vec![read], vec![user("player", 0, 0)]);
+    (at.disks[0].read_bytes, at.disks[0].written_bytes) = (16_000_000, 0);
+    let (count, bytes) = (1000, 16_000_000);
+    at.pieces.insert(file.to_owned(), Pieces { count, bytes });
+    let advice = |at: &Observation| judge(at).verdicts.remove(0).advice;
+    let moved = advice(&at).unwrap();
+    assert_eq!(moved.command, "sudo frontrow defrag --all '/home/one film'");
+    assert_eq!(moved.remedy, None, "it cannot be undone in turns");
+    for mount in &mut at.machine.mounts {
+        mount.filesystem = "f2fs".to_owned();
+    }
+    assert_eq!(advice(&at), None);
+}
+
+#[test]
+fn a_stick_that_keeps_up_gets_no_limit() {
+    let waits = || vec![wait("app", "write", Class::DirtyThrottle, SECOND)];
+    let copy = || writes_to(user("cp", 100 * MB, 0), "sdb");
+    let mut at = with_stick(waits(), vec![user("app", MB, 0), copy()]);
+    let advice = |at: &Observation| judge(at).verdicts.remove(0).advice;
+    assert!(advice(&at).is_some());
+    at.disks[1].busy_ns = SECOND;
+    assert_eq!(advice(&at), None);
+}
+
+#[test]
 fn a_database_that_syncs_is_told_how_often() {
     let mut sync = wait("database", "fdatasync", Class::JournalCommit, SECOND);
     sync.waits = 400;

@@ -8,6 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::print::{json, plain, print_text};
 use crate::progress;
 use doctor::judge::{Advice, Remedy};
+use doctor::settle::Settling;
 use doctor::trial::{Effect, Outcome, lost_per_second, order, outcome, text};
 use doctor::{Diagnosis, Machine};
 use foreground::DirtyLimits;
@@ -26,8 +27,6 @@ use sys::knobs::Home;
 
 /// Name of the file that records the change under trial.
 const MARK: &str = "doctor-trial";
-/// Time from a change until the window begins, for queued work to complete.
-const SETTLES: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_millis(100);
 
 /// Arguments of a trial.
@@ -74,7 +73,7 @@ pub fn run(
         return say(
             as_json,
             None,
-            "Nothing to try: for none of this there is advice that takes no passphrase.\n",
+            "Nothing to try: for none of this is there advice that can be applied and undone in turns without asking for a passphrase.\n",
         );
     };
     let mark = Mark::set(root, remedy)?;
@@ -149,7 +148,7 @@ fn windows(
         false => (lost[0], lost[1]),
     };
     let pairs: Vec<_> = order.chunks(2).zip(lost.chunks(2)).map(pair).collect();
-    Ok(Some(outcome(&pairs, options.seed)))
+    Ok(Some(outcome(&pairs)))
 }
 
 /// Measures one window, then undoes the change that was applied for it.
@@ -163,11 +162,8 @@ fn window(
     let is_over = AtomicBool::new(false);
     let seen = thread::scope(|scope| {
         let tending = scope.spawn(|| tend(limits, &is_over));
-        let begun = Instant::now();
-        while begun.elapsed() < SETTLES && !stop.load(Ordering::Relaxed) {
-            thread::sleep(TURN);
-        }
-        let machine = Machine::look(root).map_err(super::failure);
+        let settled = settle(root, stop);
+        let machine = settled.and_then(|()| Machine::look(root).map_err(super::failure));
         let how = How {
             length,
             until_stall: None,
@@ -185,6 +181,23 @@ fn window(
     })?;
     undo(root, remedy)?;
     Ok(seen)
+}
+
+/// Waits until what was queued and dirty before the change no longer counts.
+fn settle(root: &Path, stop: &AtomicBool) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let mut settling = Settling::from(dirty_bytes(root)?);
+    while !stop.load(Ordering::Relaxed) && !settling.is_over(begun.elapsed(), dirty_bytes(root)?) {
+        thread::sleep(TURN);
+    }
+    Ok(())
+}
+
+/// What is dirty or being written on all disks.
+fn dirty_bytes(root: &Path) -> Result<u64, Failure> {
+    let entry = |name| sys::memory::bytes(root, name);
+    let failed = |error| Failure::new(Exit::Internal, format_args!("/proc/meminfo: {error}"));
+    Ok(entry("Dirty").map_err(failed)? + entry("Writeback").map_err(failed)?)
 }
 
 /// Limits go by what disks show meanwhile; a scheduler needs nothing.
