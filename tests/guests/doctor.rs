@@ -117,7 +117,6 @@ fn a_trial_has_all_its_windows_and_leaves_nothing() {
 #[ignore = "loads iopro's programs for each window, which takes minutes; `make slow-tests` runs it"]
 fn a_trial_finds_that_the_scheduler_helps_and_keeps_it_until_it_is_undone() {
     let (trial, left) = tried("", "--keep");
-    // In windows this short what is dirty from before hides what a limit brings.
     assert_ne!(trial["outcome"]["effect"], "harms", "{trial}");
     assert_eq!(trial["kept"], true, "{trial}");
     assert!(left.text("kept").contains("[frontrow]"));
@@ -177,7 +176,6 @@ fn a_trial_of_dirty_limits_harms_nobody_and_leaves_none() {
     let mut pages = serde_json::Deserializer::from_str(&pages).into_iter::<Value>();
     let trial = pages.nth(1).unwrap().unwrap()["trial"].clone();
     assert_eq!(trial["command"], "sudo systemctl enable --now frontrowd");
-    // In windows this short what is dirty from before hides what a limit brings.
     assert_ne!(trial["outcome"]["effect"], "harms", "{trial}");
     // The guest has no systemd that could start the service.
     assert_eq!(left.text("after"), "0");

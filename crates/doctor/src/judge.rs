@@ -540,7 +540,7 @@ fn advice(cause: Cause, file: Option<&str>, seen: &Observation) -> Option<Advice
     if cause == Cause::Fragments {
         return in_one_piece(file?, seen);
     }
-    // Of *change behind writeback* the scheduler wins less than half back (docs/doctor-trial.md).
+    // Of *change behind writeback* the scheduler wins less than half back (docs/doctor-trial-figures.md).
     if cause != Cause::FsyncBehindWriteback {
         return None;
     }
@@ -579,7 +579,7 @@ fn in_one_piece(file: &str, seen: &Observation) -> Option<Advice> {
         ),
         undo: "nothing to undo; --try cannot try it, as no move puts it back into pieces"
             .to_owned(),
-        brings: "in the lab, a file of 8 MB on a slow stick was read in 116 ms instead of 544 ms once it was in 1 piece instead of 512 (docs/doctor-trial.md)",
+        brings: "in the lab, a file of 8 MB on a slow stick was read in 116 ms instead of 544 ms once it was in 1 piece instead of 512 (docs/doctor-trial-figures.md)",
         remedy: None,
     })
 }

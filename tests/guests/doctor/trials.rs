@@ -50,7 +50,7 @@ pub fn all() -> Vec<Trial> {
     known.into_iter().chain(WITHOUT_EFFECT).collect()
 }
 
-const WITHOUT_EFFECT: [Trial; 4] = [
+const WITHOUT_EFFECT: [Trial; 3] = [
     Trial {
         // It serves each request in 2 ms, however many it has: a scheduler has nothing to order.
         name: "a disk without a queue",
@@ -68,13 +68,6 @@ const WITHOUT_EFFECT: [Trial; 4] = [
         name: "the scheduler is in force",
         setup: "echo frontrow > $scheduler",
         load: "hog dumper /mnt/big & app mailer --rw=write --bs=4k --size=4m --fsync=1 --thinktime=30ms",
-        right: Answer::Nothing,
-    },
-    Trial {
-        // What is written to the stick is too little to throttle anybody.
-        name: "throttled for a disk that stays",
-        setup: "stick; own",
-        load: "hog dumper /mnt/big & while sleep 0.5; do as logger dd if=/dev/zero of=/stick/log bs=4k count=1; done & i=0; while :; do sleep 0.3; i=$((i + 1)); as saver dd if=/dev/zero of=/own/save bs=64k count=128; done",
         right: Answer::Nothing,
     },
 ];
