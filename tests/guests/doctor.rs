@@ -279,12 +279,9 @@ exit 0
 
 #[test]
 fn a_file_in_pieces_is_read_in_half_the_time_after_what_is_advised() {
-    let guest = ["--with", "fio", "--device", "emmc:fresh"];
-    let second = ["--second", "usb-stick-slow"];
-    let left = Left::by(
-        &[guest, [second[0], second[1], "--memory", "640"]].concat(),
-        PIECES,
-    );
+    let disks = ["--device", "emmc:fresh", "--second", "usb-stick-slow"];
+    let guest = ["--with", "fio", "--memory", "640"];
+    let left = Left::by(&[disks, guest].concat(), PIECES);
     let page = left.json("page");
     let first = &page["verdicts"][0];
     assert_eq!(first["cause"], "fragments", "{page}");

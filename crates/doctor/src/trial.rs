@@ -4,6 +4,7 @@
 //! ends) affects both sides alike.
 
 use crate::Observation;
+use record::statistics::Statistics;
 use serde::Serialize;
 use sys::random::Random;
 
@@ -12,14 +13,6 @@ use sys::random::Random;
 pub const FELT: f64 = 0.01;
 /// Fewest pairs that tell an effect.
 const FEWEST: usize = 4;
-/// Two-sided 95 % quantiles of Student's t with 1 to 30 degrees of freedom.
-const STUDENT: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
-];
-/// The normal distribution's, and how much more Student's is for each 1 / degrees of freedom.
-const NORMAL: (f64, f64) = (1.960, 2.4);
 
 /// For each window, whether the change is applied.
 pub fn order(pairs: usize, seed: u64) -> Vec<bool> {
@@ -71,14 +64,16 @@ pub struct Outcome {
 /// Judges pairs of (without, with).
 pub fn outcome(pairs: &[(f64, f64)]) -> Outcome {
     let differences: Vec<f64> = pairs.iter().map(|(without, with)| without - with).collect();
-    let won = mean(differences.iter().copied(), differences.len());
-    let margin = margin(&differences, won);
-    let is_told = pairs.len() >= FEWEST && won.abs() > margin;
+    let statistics = Statistics::of(&differences);
+    let won = statistics.map_or(0.0, |it| it.mean);
+    let interval = statistics.and_then(|it| it.interval);
+    let interval = interval.map_or((won, won), |it| (it.low, it.high));
+    let is_told = pairs.len() >= FEWEST && (interval.0 > 0.0 || interval.1 < 0.0);
     Outcome {
         without: pairs.iter().map(|it| it.0).collect(),
         with: pairs.iter().map(|it| it.1).collect(),
         won,
-        interval: (won - margin, won + margin),
+        interval,
         effect: match is_told && won.abs() >= FELT {
             false => Effect::NoDifference,
             true if won > 0.0 => Effect::Helps,
@@ -87,24 +82,10 @@ pub fn outcome(pairs: &[(f64, f64)]) -> Outcome {
     }
 }
 
-/// Half of the interval's width around the mean.
-fn margin(differences: &[f64], mean_of: f64) -> f64 {
-    let freedom = differences.len().saturating_sub(1).max(1);
-    let squares = differences.iter().map(|it| (it - mean_of).powi(2));
-    let variance = squares.sum::<f64>() / freedom as f64;
-    let quantile = STUDENT.get(freedom - 1).copied();
-    let quantile = quantile.unwrap_or(NORMAL.0 + NORMAL.1 / freedom as f64);
-    quantile * (variance / differences.len().max(1) as f64).sqrt()
-}
-
-fn mean(of: impl Iterator<Item = f64>, count: usize) -> f64 {
-    of.sum::<f64>() / count.max(1) as f64
-}
-
 /// The outcome in one sentence, times in ms of each second.
 pub fn text(outcome: &Outcome, who: &str) -> String {
     let ms = |share: f64| format!("{:.0} ms", share * 1000.0);
-    let all = |windows: &[f64]| mean(windows.iter().copied(), windows.len());
+    let all = |windows: &[f64]| windows.iter().sum::<f64>() / windows.len().max(1) as f64;
     let verdict = match outcome.effect {
         Effect::Helps => "It helps",
         Effect::Harms => "It harms",

@@ -24,6 +24,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use sys::device::Device;
 use sys::knobs::Home;
+use sys::memory::entry_bytes;
 
 /// Name of the file that records the change under trial.
 const MARK: &str = "doctor-trial";
@@ -195,9 +196,9 @@ fn settle(root: &Path, stop: &AtomicBool) -> Result<(), Failure> {
 
 /// What is dirty or being written on all disks.
 fn dirty_bytes(root: &Path) -> Result<u64, Failure> {
-    let entry = |name| sys::memory::bytes(root, name);
-    let failed = |error| Failure::new(Exit::Internal, format_args!("/proc/meminfo: {error}"));
-    Ok(entry("Dirty").map_err(failed)? + entry("Writeback").map_err(failed)?)
+    let all = fs::read_to_string(root.join("proc/meminfo"));
+    let sum = all.and_then(|it| Ok(entry_bytes(&it, "Dirty")? + entry_bytes(&it, "Writeback")?));
+    sum.map_err(|error| Failure::new(Exit::Internal, format_args!("/proc/meminfo: {error}")))
 }
 
 /// Limits go by what disks show meanwhile; a scheduler needs nothing.
