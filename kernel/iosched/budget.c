@@ -103,7 +103,11 @@ static unsigned int base_percent(struct frontrow_data *fd,
 
 	if (frontrow_is_visible(class))
 		return READ_ONCE(fd->visible_share_percent[class - FRONTROW_VISIBLE_1]);
-	if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_LEVEL_OTHER)
+	if (frontrow_is_long(class))
+		percent = READ_ONCE(fd->background_share_percent);
+	else if (view->who == FRONTROW_LEVEL_BULK)
+		percent = max(percent, BESIDE_BULK_PERCENT);
+	else if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_LEVEL_OTHER)
 		percent = min(READ_ONCE(fd->background_share_percent),
 			      READ_ONCE(fd->background_most_percent));
 	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
@@ -242,26 +246,32 @@ void frontrow_budget_charge(struct frontrow_data *fd, struct frontrow_rq *fr,
 	struct frontrow_group *group = group_of(fd, fr->class);
 	struct frontrow_budget *budget = &fd->budget;
 	u64 now_ns = view->now_ns;
+	s64 cost;
 
 	fr->share_bytes = 0;
-	if (!frontrow_is_open(view, fr->class)) {
+	fr->uses_share = !frontrow_is_open(view, fr->class);
+	if (fr->uses_share) {
 		frontrow_budget_disturb(fd);
 		/*
 		 * A request that was dispatched without credit, for a waiter
 		 * without requests, leaves no debt.
 		 */
-		fr->share_bytes = cost_bytes(fd, fr);
+		if (!frontrow_is_long(fr->class) || rq_data_dir(fr->rq) == WRITE)
+			fr->share_bytes = cost_bytes(fd, fr);
 		group->credit_bytes = max_t(s64, group->credit_bytes, 0) -
 				      fr->share_bytes;
 		return;
 	}
-	fd->served_floor_bytes = group->served_bytes;
-	group->served_bytes += cost_bytes(fd, fr);
 	/*
 	 * The next waiter waits for this request, and should not wait for
 	 * another one soon.
 	 */
-	group->credit_bytes = -(s64)cost_bytes(fd, fr);
+	cost = cost_bytes(fd, fr);
+	group->credit_bytes = -cost;
+	if (frontrow_is_long(fr->class))
+		return;
+	fd->served_floor_bytes = group->served_bytes;
+	group->served_bytes += cost;
 	/* Visible apps leave the time from which closed classes earn credit. */
 	if (frontrow_is_visible(fr->class))
 		return;
@@ -388,7 +398,7 @@ void frontrow_budget_learn(struct frontrow_data *fd,
 {
 	struct frontrow_budget *budget = &fd->budget;
 
-	if (fr->share_bytes && fr->class != FRONTROW_DISCARD)
+	if (fr->uses_share && fr->class != FRONTROW_DISCARD)
 		charge_time(fd, fr, now_ns);
 	if (fr->class == FRONTROW_DISCARD)
 		budget->discard_ns = (3 * budget->discard_ns +

@@ -76,6 +76,8 @@ void frontrow_request_begins(struct frontrow_data *fd, struct frontrow_rq *fr,
 	if (fr->role != FRONTROW_BACKGROUND)
 		frontrow_budget_disturb(fd);
 	fr->is_counted = true;
+	fd->nr_awaited += fr->level > FRONTROW_LEVEL_NONE;
+	frontrow_process_begins(fd, fr->owner, now_ns);
 	if (!chain->nr_requests++)
 		gap_ends(chain, now_ns - chain->idle_since_ns);
 }
@@ -89,6 +91,8 @@ void frontrow_request_ends(struct frontrow_data *fd, struct frontrow_rq *fr,
 	if (!fr->is_counted)
 		return;
 	fr->is_counted = false;
+	fd->nr_awaited -= fr->level > FRONTROW_LEVEL_NONE;
+	frontrow_process_ends(fd, fr->owner, now_ns);
 	if (--chain->nr_requests)
 		return;
 	chain->idle_since_ns = now_ns;
@@ -97,6 +101,8 @@ void frontrow_request_ends(struct frontrow_data *fd, struct frontrow_rq *fr,
 
 /* Classes that may hold the request that a task of the level waits for. */
 static const u16 served_in[FRONTROW_NR_LEVELS] = {
+	[FRONTROW_LEVEL_BULK] = BIT(FRONTROW_BULK) | BIT(FRONTROW_BOOSTED),
+	[FRONTROW_LEVEL_LONG] = BIT(FRONTROW_LONG) | BIT(FRONTROW_BOOSTED),
 	[FRONTROW_LEVEL_OTHER] = BIT(FRONTROW_SYNC_READ) | BIT(FRONTROW_SYNC_WRITE) |
 			     BIT(FRONTROW_BOOSTED),
 	[FRONTROW_LEVEL_VISIBLE] = BIT(FRONTROW_VISIBLE_1) | BIT(FRONTROW_VISIBLE_2) |
@@ -122,16 +128,18 @@ void frontrow_class_done(struct frontrow_data *fd, enum frontrow_class class,
 {
 	enum frontrow_level level;
 
-	for (level = FRONTROW_LEVEL_OTHER; level < FRONTROW_NR_LEVELS; level++)
+	for (level = FRONTROW_LEVEL_BULK; level < FRONTROW_NR_LEVELS; level++)
 		if (served_in[level] & BIT(class))
 			fd->chains[level].quiet_since_ns = now_ns;
 }
 
 void frontrow_waiter_begins(struct frontrow_data *fd,
-			    const struct frontrow_waiter *waiter, u64 now_ns)
+			    struct frontrow_waiter *waiter, u64 now_ns)
 {
 	struct frontrow_chain *chain = &fd->chains[waiter->level];
 
+	fd->nr_awaited += waiter->level > FRONTROW_LEVEL_NONE;
+	frontrow_process_waits(fd, waiter, now_ns);
 	if (!chain->nr_waiting++)
 		chain->quiet_since_ns = now_ns;
 	chain->nr_fsyncs += waiter->is_fsync;
@@ -140,10 +148,12 @@ void frontrow_waiter_begins(struct frontrow_data *fd,
 }
 
 void frontrow_waiter_ends(struct frontrow_data *fd,
-			  const struct frontrow_waiter *waiter)
+			  const struct frontrow_waiter *waiter, u64 now_ns)
 {
 	struct frontrow_chain *chain = &fd->chains[waiter->level];
 
+	fd->nr_awaited -= waiter->level > FRONTROW_LEVEL_NONE;
+	frontrow_process_waited(fd, waiter, now_ns);
 	chain->nr_waiting--;
 	chain->nr_fsyncs -= waiter->is_fsync;
 	fd->nr_waiters--;
@@ -162,7 +172,9 @@ void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
 				    fd->in_device[FRONTROW_FG_ASYNC],
 		.next_event_ns = U64_MAX,
 	};
-	for (level = FRONTROW_LEVEL_FOREGROUND; level > FRONTROW_LEVEL_NONE; level--) {
+	level = rcu_access_pointer(fd->roles) ? FRONTROW_LEVEL_FOREGROUND :
+						FRONTROW_LEVEL_OTHER;
+	for (; level > FRONTROW_LEVEL_NONE; level--) {
 		const struct frontrow_chain *chain = &fd->chains[level];
 		u64 end_ns = chain->window_ns;
 

@@ -27,7 +27,7 @@ static const enum frontrow_class order[] = {
 	FRONTROW_FG_READ, FRONTROW_FG_WRITE,
 	FRONTROW_VISIBLE_1, FRONTROW_VISIBLE_2, FRONTROW_VISIBLE_3,
 	FRONTROW_SYNC_READ, FRONTROW_SYNC_WRITE, FRONTROW_BOOSTED,
-	FRONTROW_FG_ASYNC,
+	FRONTROW_FG_ASYNC, FRONTROW_LONG, FRONTROW_BULK,
 };
 
 static const enum frontrow_class in_turns[] = {
@@ -113,7 +113,7 @@ static enum frontrow_class overdue_class(struct frontrow_data *fd,
 	enum frontrow_class class = view->who > FRONTROW_LEVEL_OTHER ?
 				    FRONTROW_FG_WRITE : FRONTROW_SYNC_READ;
 
-	for (; class <= FRONTROW_BG_SYNC; class++)
+	for (; class <= FRONTROW_BULK; class++)
 		if (is_overdue(fd, view, class))
 			return class;
 	return FRONTROW_NR_CLASSES;
@@ -182,9 +182,12 @@ static enum frontrow_class class_whose_turn(struct frontrow_data *fd,
 static enum frontrow_class pick(struct frontrow_data *fd,
 				const struct frontrow_view *view)
 {
-	enum frontrow_class class;
+	enum frontrow_class class = fd->last_class;
 	unsigned int i;
 
+	/* Usually all are of one class, and there is nothing to choose. */
+	if (fd->queued[class] == fd->nr_queued && may_go(fd, view, class))
+		return class;
 	/* Guaranteed share: one request of closed groups at a time. */
 	if (fd->nr_grouped && !nr_closed_in_device(fd, view)) {
 		class = frontrow_budget_due(fd, view);
@@ -225,6 +228,7 @@ static void send(struct frontrow_data *fd, struct frontrow_rq *fr,
 {
 	struct request *rq = fr->rq;
 
+	fd->last_class = fr->class;
 	fr->state = FRONTROW_RQ_IN_DEVICE;
 	fr->dispatched_ns = view->now_ns;
 	fr->bytes = blk_rq_bytes(rq);

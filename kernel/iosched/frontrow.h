@@ -9,6 +9,9 @@
  * a gap between two of its own requests, in which the device filled up
  * (dispatch.c). role.c tells the role of a request.
  *
+ * Where no cgroup has a role, a process's level follows from what it has used of
+ * the device (process.c).
+ *
  * Each dispatch first finds the most urgent level at which somebody waits. A
  * class is open if nobody waits above its own level. A closed class gets a
  * guaranteed share.
@@ -72,6 +75,17 @@
 /* A process that reads or syncs for longer without a pause is no single action. */
 #define STREAM_NS		(100 * NSEC_PER_MSEC)
 /*
+ * Time of the device that a single action takes, and an app's whole start. A
+ * process that has used more comes after those that have used less. A pause
+ * forgives a multiple of its length.
+ */
+#define LONG_NS			(500ULL * NSEC_PER_MSEC)
+#define BULK_NS			(2000ULL * NSEC_PER_MSEC)
+#define USED_MOST_NS		(BULK_NS * 5 / 4)
+#define FORGIVEN		2
+/* The share of writeback beside bulk: nobody is preferred. */
+#define BESIDE_BULK_PERCENT	50U
+/*
  * A closed class's share grows with the age of its oldest request, up to 100 %.
  */
 #define AGE_RAMP_BEGIN_NS	(3000ULL * NSEC_PER_MSEC)
@@ -110,6 +124,8 @@ enum frontrow_class {
 	FRONTROW_VISIBLE_3,
 	FRONTROW_FG_ASYNC,
 	FRONTROW_BG_SYNC,
+	FRONTROW_LONG,
+	FRONTROW_BULK,
 	FRONTROW_ASYNC,
 	FRONTROW_DISCARD,
 	FRONTROW_NR_CLASSES,
@@ -123,6 +139,8 @@ enum frontrow_class {
 /* Levels of waiters, least urgent first. */
 enum frontrow_level {
 	FRONTROW_LEVEL_NONE,	/* no waiter outside the background */
+	FRONTROW_LEVEL_BULK,	/* a process that has used the device longer than an app's start */
+	FRONTROW_LEVEL_LONG,	/* ... longer than a single action */
 	FRONTROW_LEVEL_OTHER,	/* services, the kernel, unnamed cgroups */
 	FRONTROW_LEVEL_VISIBLE,	/* a visible app */
 	FRONTROW_LEVEL_FOREGROUND,
@@ -146,6 +164,11 @@ static inline bool frontrow_is_group(enum frontrow_class class)
 static inline bool frontrow_is_visible(enum frontrow_class class)
 {
 	return class >= FRONTROW_VISIBLE_1 && class < FRONTROW_FG_ASYNC;
+}
+
+static inline bool frontrow_is_long(enum frontrow_class class)
+{
+	return class == FRONTROW_LONG || class == FRONTROW_BULK;
 }
 
 /* Role of a request or a task (FastTrack). */
@@ -223,8 +246,10 @@ struct frontrow_rq {
 	u8 state;
 	bool is_counted;	/* in its level's chain */
 	bool is_background_write;
+	bool uses_share;	/* its class was not open at its dispatch */
 	bool under_handle;	/* its submitter holds a journal handle */
 	bool by_kernel;		/* its submitter is a kernel thread, jbd2 for one */
+	bool by_kernel_thread;	/* ... or a worker */
 	bool for_reclaim;	/* its submitter frees memory by it */
 };
 
@@ -245,10 +270,12 @@ struct frontrow_waiter {
 	pgoff_t first_page, last_page;
 	const struct task_struct *task;
 	u64 begin_ns;
+	u64 each_waiter_ns;	/* that of fd at its begin */
 	u8 dependency;
 	u8 role;
 	u8 class;		/* class of the writes that it waits for */
 	u8 level;
+	u16 owner;		/* the task's process */
 	bool is_fsync;
 	bool may_promote;
 	bool pending;		/* no write of the mapping has been inserted yet */
@@ -266,10 +293,12 @@ struct frontrow_turns {
 	u64 ends[1 << FRONTROW_OWNER_BITS]; /* end of each owner's last turn */
 };
 
-/* A process's synchronous requests (turns.c). */
+/* A process's synchronous requests and its waiting tasks (process.c, turns.c). */
 struct frontrow_process {
 	u64 begun_ns;		/* the first one since a pause */
-	u64 done_ns;		/* the last one that the device has completed */
+	u64 idle_since_ns;	/* end of the last one */
+	u64 used_ns;		/* time of the device, less what pauses have forgiven */
+	u32 nr_here;
 	u32 bytes_in_device;
 };
 
@@ -346,16 +375,19 @@ struct frontrow_data {
 	u16 nr_owned[1 << FRONTROW_OWNER_BITS];
 	struct frontrow_process processes[1 << FRONTROW_OWNER_BITS];
 	u64 shared_ns;		/* when the device last turned to another process */
+	u64 each_waiter_ns;	/* time of the device that each waiting task has caused */
 	u16 last_owner;		/* process whose request was completed last */
 
 	unsigned int in_device[FRONTROW_NR_CLASSES];
 	unsigned int nr_in_device;
 	unsigned int nr_flushing;	/* requests that wait for a flush */
 	u32 background_bytes;		/* writes of the background in the device */
+	enum frontrow_class last_class;	/* of the request that was dispatched last */
 	bool other_turn;		/* toggles: see dispatch.c */
 	bool is_held;			/* the last dispatch left requests queued on purpose */
 
 	struct frontrow_chain chains[FRONTROW_NR_LEVELS];
+	unsigned int nr_awaited;	/* requests and waiting tasks of all levels but the background's */
 	struct frontrow_group groups[FRONTROW_NR_GROUPS];
 	u64 served_floor_bytes;		/* of the open group that was served last */
 	struct frontrow_budget budget;
@@ -484,12 +516,13 @@ void frontrow_mark_foreground(struct request *rq);
 
 /* queue.c: class of a request, and the queues */
 enum frontrow_level frontrow_level_of(struct frontrow_data *fd,
-				      enum frontrow_role role, bool by_kernel);
+				      enum frontrow_role role, bool by_kernel,
+				      unsigned int owner, u64 now_ns);
 enum frontrow_class frontrow_class_for_waiter(enum frontrow_role role,
 					      enum frontrow_level level,
-					      bool under_handle);
+					      bool is_for_all);
 void frontrow_identify(struct frontrow_data *fd, struct frontrow_rq *fr,
-		       struct request *rq);
+		       struct request *rq, u64 now_ns);
 void frontrow_enqueue(struct frontrow_data *fd, struct frontrow_rq *fr,
 		      enum frontrow_class class);
 void frontrow_dequeue(struct frontrow_data *fd, struct frontrow_rq *fr);
@@ -501,6 +534,84 @@ void frontrow_join(struct frontrow_data *fd, struct frontrow_rq *fr,
 void frontrow_join_bio(struct frontrow_rq *fr, struct bio *bio);
 bool frontrow_may_hold(const struct frontrow_rq *fr, const void *mapping);
 const void *frontrow_mapping_of(struct bio *bio);
+
+/* process.c: what a process has used of the device */
+void frontrow_waiters_use(struct frontrow_data *fd, u64 ns);
+void frontrow_process_waits(struct frontrow_data *fd, struct frontrow_waiter *waiter,
+			    u64 now_ns);
+void frontrow_process_waited(struct frontrow_data *fd,
+			     const struct frontrow_waiter *waiter, u64 now_ns);
+
+static inline void frontrow_owner_uses(struct frontrow_data *fd, unsigned int owner,
+				       u64 ns)
+{
+	struct frontrow_process *process = &fd->processes[owner];
+
+	process->used_ns = min(process->used_ns + ns, USED_MOST_NS);
+}
+
+/*
+ * A request for which somebody waited has been in the device since @since_ns.
+ * The time counts from the completion before, if that is later: a device that
+ * works on several requests takes a part of its time for each.
+ */
+static inline void frontrow_process_uses(struct frontrow_data *fd,
+					 const struct frontrow_rq *fr,
+					 u64 since_ns, u64 now_ns)
+{
+	u64 begin_ns = max(since_ns, fd->budget.completed_ns);
+
+	if (begin_ns >= now_ns)
+		return;
+	if (fr->by_kernel_thread)
+		frontrow_waiters_use(fd, now_ns - begin_ns);
+	else
+		frontrow_owner_uses(fd, fr->owner, now_ns - begin_ns);
+}
+
+static inline u64 frontrow_process_used_ns(const struct frontrow_process *process,
+					   u64 now_ns)
+{
+	u64 pause_ns = process->nr_here ? 0 : now_ns - process->idle_since_ns;
+
+	return process->used_ns - min(process->used_ns, FORGIVEN * pause_ns);
+}
+
+static inline enum frontrow_level
+frontrow_level_of_process(const struct frontrow_data *fd, unsigned int owner, u64 now_ns)
+{
+	const struct frontrow_process *process = &fd->processes[owner];
+
+	if (process->used_ns <= LONG_NS ||
+	    frontrow_process_used_ns(process, now_ns) <= LONG_NS)
+		return FRONTROW_LEVEL_OTHER;
+	return frontrow_process_used_ns(process, now_ns) > BULK_NS ?
+	       FRONTROW_LEVEL_BULK : FRONTROW_LEVEL_LONG;
+}
+
+/* A process has a request here, or a task that waits. */
+static inline void frontrow_process_begins(struct frontrow_data *fd,
+					   unsigned int owner, u64 now_ns)
+{
+	struct frontrow_process *process = &fd->processes[owner];
+	u64 pause_ns;
+
+	if (process->nr_here++)
+		return;
+	pause_ns = now_ns - process->idle_since_ns;
+	process->used_ns -= min(process->used_ns, FORGIVEN * pause_ns);
+	if (pause_ns > MAX_WINDOW_NS)
+		process->begun_ns = now_ns;
+}
+
+static inline void frontrow_process_ends(struct frontrow_data *fd, unsigned int owner,
+					 u64 now_ns)
+{
+	struct frontrow_process *process = &fd->processes[owner];
+
+	if (!--process->nr_here)
+		process->idle_since_ns = now_ns;
+}
 
 /* turns.c: which request of a class goes next */
 void frontrow_take_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
@@ -517,7 +628,8 @@ bool frontrow_fits_beside_own(const struct frontrow_data *fd,
 static inline bool frontrow_is_of_process(const struct frontrow_rq *fr)
 {
 	return fr->charged_bytes &&
-	       (fr->class == FRONTROW_SYNC_READ || fr->class == FRONTROW_SYNC_WRITE);
+	       (fr->class == FRONTROW_SYNC_READ || fr->class == FRONTROW_SYNC_WRITE ||
+		frontrow_is_long(fr->class));
 }
 
 /* A request goes to the device. */
@@ -529,9 +641,6 @@ static inline void frontrow_process_sends(struct frontrow_data *fd,
 	fr->process_bytes = frontrow_is_of_process(fr) ? fr->bytes : 0;
 	if (!fr->process_bytes)
 		return;
-	if (!process->bytes_in_device &&
-	    fr->dispatched_ns - process->done_ns > MAX_WINDOW_NS)
-		process->begun_ns = fr->dispatched_ns;
 	process->bytes_in_device += fr->process_bytes;
 }
 
@@ -544,7 +653,6 @@ static inline void frontrow_process_done(struct frontrow_data *fd,
 	if (!fr->process_bytes)
 		return;
 	process->bytes_in_device -= fr->process_bytes;
-	process->done_ns = now_ns;
 	if (fd->last_owner == fr->owner)
 		return;
 	fd->last_owner = fr->owner;
@@ -570,20 +678,10 @@ void frontrow_request_ends(struct frontrow_data *fd, struct frontrow_rq *fr,
 void frontrow_class_done(struct frontrow_data *fd, enum frontrow_class class,
 			 u64 now_ns);
 void frontrow_waiter_begins(struct frontrow_data *fd,
-			    const struct frontrow_waiter *waiter, u64 now_ns);
+			    struct frontrow_waiter *waiter, u64 now_ns);
 void frontrow_waiter_ends(struct frontrow_data *fd,
-			  const struct frontrow_waiter *waiter);
+			  const struct frontrow_waiter *waiter, u64 now_ns);
 void frontrow_idle_ends(struct frontrow_data *fd, u64 now_ns);
-
-static inline bool frontrow_somebody_waits(const struct frontrow_data *fd)
-{
-	enum frontrow_level level;
-
-	for (level = FRONTROW_LEVEL_OTHER; level < FRONTROW_NR_LEVELS; level++)
-		if (fd->chains[level].nr_waiting || fd->chains[level].nr_requests)
-			return true;
-	return false;
-}
 
 /*
  * Accounts the time in which the device idles although somebody waits and
@@ -592,7 +690,7 @@ static inline bool frontrow_somebody_waits(const struct frontrow_data *fd)
 static inline void frontrow_count_idle(struct frontrow_data *fd, u64 now_ns)
 {
 	bool is_idle = !fd->nr_in_device && fd->nr_queued && !fd->nr_flushing &&
-		       frontrow_somebody_waits(fd);
+		       fd->nr_awaited;
 
 	if (is_idle == !!fd->idle_from_ns)
 		return;

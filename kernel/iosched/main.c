@@ -103,7 +103,8 @@ static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 	const struct frontrow_rq *fr = frontrow_rq(rq);
 
 	if (op_is_sync(bio->bi_opf) != rq_is_sync(rq) || fr->class < fr->own_class ||
-	    fr->role != frontrow_role_of_bio(data_of(q), bio))
+	    fr->role != frontrow_role_of_bio(data_of(q), bio) ||
+	    (frontrow_is_long(fr->class) && fr->owner != frontrow_owner_of_current()))
 		return false;
 	if (bio_op(bio) == REQ_OP_DISCARD)
 		return fr->under_handle == !!current->journal_info;
@@ -124,6 +125,7 @@ static void flush_ended(struct frontrow_data *fd, struct frontrow_rq *fr,
 static void flush_completes(struct frontrow_data *fd, struct frontrow_rq *fr,
 			    u64 now_ns)
 {
+	frontrow_process_uses(fd, fr, fr->inserted_ns, now_ns);
 	flush_ended(fd, fr, now_ns);
 	frontrow_budget_flushed(fd, fr, now_ns);
 }
@@ -195,7 +197,7 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 		/* A write with FUA but without a flush is an ordinary write. */
 		if (fr->state == FRONTROW_RQ_FLUSHING)
 			flush_ended(fd, fr, now_ns);
-		frontrow_identify(fd, fr, rq);
+		frontrow_identify(fd, fr, rq, now_ns);
 		if (!op_is_sync(rq->cmd_flags))
 			frontrow_note_sender(fd, fr->role, fr->mapping);
 		fr->inserted_ns = now_ns;
@@ -244,7 +246,7 @@ void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = ktime_get_ns();
 	fr->role = frontrow_role_of_bio(fd, rq->bio);
-	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel);
+	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel, fr->owner, now_ns);
 	frontrow_request_begins(fd, fr, now_ns);
 	fr->inserted_ns = now_ns;
 	fr->state = FRONTROW_RQ_FLUSHING;
@@ -259,6 +261,7 @@ void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
  */
 static void frontrow_prepare_request(struct request *rq)
 {
+	unsigned int flags = frontrow_flags(current);
 	struct frontrow_rq *fr = frontrow_rq(rq);
 
 	if (!fr)
@@ -269,7 +272,8 @@ static void frontrow_prepare_request(struct request *rq)
 	fr->under_handle = current->journal_info;
 	fr->owner = frontrow_owner_of_current();
 	fr->by_kernel = frontrow_is_kernels_own(current);
-	fr->for_reclaim = frontrow_flags(current) & PF_MEMALLOC;
+	fr->by_kernel_thread = flags & PF_KTHREAD;
+	fr->for_reclaim = flags & PF_MEMALLOC;
 }
 
 static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
@@ -278,6 +282,8 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 	fd->nr_in_device--;
 	fd->in_device[fr->class]--;
 	frontrow_process_done(fd, fr, now_ns);
+	if (fr->class < FRONTROW_ASYNC)
+		frontrow_process_uses(fd, fr, fr->dispatched_ns, now_ns);
 	if (fr->is_background_write)
 		fd->background_bytes -= fr->bytes;
 	frontrow_forget(fd, fr);

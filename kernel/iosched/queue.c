@@ -19,6 +19,8 @@ const struct frontrow_class_rules frontrow_classes[FRONTROW_NR_CLASSES] = {
 	[FRONTROW_VISIBLE_3]	= { "visible_3", FRONTROW_LEVEL_VISIBLE, .deadline_ms = 200 },
 	[FRONTROW_FG_ASYNC]	= { "fg_async",	FRONTROW_LEVEL_OTHER, .is_async = true },
 	[FRONTROW_BG_SYNC]	= { "bg_sync",	FRONTROW_LEVEL_OTHER, .deadline_ms = 200 },
+	[FRONTROW_LONG]		= { "long",	FRONTROW_LEVEL_LONG, .deadline_ms = 200 },
+	[FRONTROW_BULK]		= { "bulk",	FRONTROW_LEVEL_BULK, .deadline_ms = 200 },
 	[FRONTROW_ASYNC]	= { "async",	FRONTROW_LEVEL_NONE, .is_async = true },
 	[FRONTROW_DISCARD]	= { "discard",	FRONTROW_LEVEL_NONE, .is_async = true },
 };
@@ -45,13 +47,24 @@ static const enum frontrow_class by_role[FRONTROW_NR_ROLES][3] = {
 	},
 };
 
+static bool is_long(enum frontrow_level level)
+{
+	return level == FRONTROW_LEVEL_LONG || level == FRONTROW_LEVEL_BULK;
+}
+
+static enum frontrow_class class_of_long(enum frontrow_level level)
+{
+	return level == FRONTROW_LEVEL_LONG ? FRONTROW_LONG : FRONTROW_BULK;
+}
+
 /*
  * Level of a request or a task with this role. Work of kernel threads, above
  * all the journal commit, counts for the most urgent task inside fsync; for the
- * background only if no other task is.
+ * background only if no other task is. Where there are roles, nothing is long:
+ * the foreground may depend on it.
  */
-enum frontrow_level frontrow_level_of(struct frontrow_data *fd,
-				      enum frontrow_role role, bool by_kernel)
+enum frontrow_level frontrow_level_of(struct frontrow_data *fd, enum frontrow_role role,
+				      bool by_kernel, unsigned int owner, u64 now_ns)
 {
 	enum frontrow_level level;
 
@@ -61,28 +74,34 @@ enum frontrow_level frontrow_level_of(struct frontrow_data *fd,
 		return FRONTROW_LEVEL_NONE;
 	if (role >= FRONTROW_VISIBLE)
 		return FRONTROW_LEVEL_VISIBLE;
-	for (level = FRONTROW_LEVEL_FOREGROUND; by_kernel && level > FRONTROW_LEVEL_NONE; level--)
+	if (!by_kernel)
+		return rcu_access_pointer(fd->roles) ? FRONTROW_LEVEL_OTHER :
+						       frontrow_level_of_process(fd, owner, now_ns);
+	for (level = FRONTROW_LEVEL_FOREGROUND; level > FRONTROW_LEVEL_NONE; level--)
 		if (fd->chains[level].nr_fsyncs)
 			return level;
-	return by_kernel && fd->chains[FRONTROW_LEVEL_NONE].nr_fsyncs ?
+	return fd->chains[FRONTROW_LEVEL_NONE].nr_fsyncs ?
 	       FRONTROW_LEVEL_NONE : FRONTROW_LEVEL_OTHER;
 }
 
 /*
  * Class of writes that a task waits for. Waits of a background task stay in the
  * background: otherwise an app that overwrites pages under writeback would put
- * hundreds of small writes beside the foreground's. The exception is a task
- * with a journal handle, since every commit waits for it.
+ * hundreds of small writes beside the foreground's. Those of a long process
+ * stay in its class, too. The exception is what waits for all: a kernel thread,
+ * or a task with a journal handle, since every commit waits for it.
  */
 enum frontrow_class frontrow_class_for_waiter(enum frontrow_role role,
 					      enum frontrow_level level,
-					      bool under_handle)
+					      bool is_for_all)
 {
 	enum frontrow_class class = by_role[role][1];
 
 	if (level == FRONTROW_LEVEL_FOREGROUND)
 		return FRONTROW_FG_WRITE;
-	return frontrow_is_group(class) && !under_handle ? class : FRONTROW_BOOSTED;
+	if (!is_for_all && is_long(level))
+		return class_of_long(level);
+	return frontrow_is_group(class) && !is_for_all ? class : FRONTROW_BOOSTED;
 }
 
 /*
@@ -209,16 +228,18 @@ static enum frontrow_class class_of(const struct frontrow_rq *fr)
 		role = FRONTROW_FOREGROUND;
 	else if (frontrow_holds_up_commit(fr))
 		role = FRONTROW_OTHER;
+	else if (!fr->by_kernel && is_long(fr->level))
+		return class_of_long(fr->level);
 	return by_role[role][is_read ? 0 : 1];
 }
 
 /* Initializes @fr for @rq. */
 void frontrow_identify(struct frontrow_data *fd, struct frontrow_rq *fr,
-		       struct request *rq)
+		       struct request *rq, u64 now_ns)
 {
 	fr->rq = rq;
 	fr->role = frontrow_role_of_bio(fd, rq->bio);
-	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel);
+	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel, fr->owner, now_ns);
 	find_pages(fr);
 	fr->own_class = class_of(fr);
 }

@@ -63,7 +63,8 @@ TRACE_EVENT(frontrow_dispatch,
 				   { 4, "boosted" }, { 5, "visible_1" },
 				   { 6, "visible_2" }, { 7, "visible_3" },
 				   { 8, "fg_async" }, { 9, "bg_sync" },
-				   { 10, "async" }, { 11, "discard" }),
+				   { 10, "long" }, { 11, "bulk" },
+				   { 12, "async" }, { 13, "discard" }),
 		  (unsigned long long)__entry->sector, __entry->bytes,
 		  __entry->age_ns)
 );

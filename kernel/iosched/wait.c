@@ -168,7 +168,7 @@ static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 	bool has_slot = waiter->folio;
 
 	hlist_del_init(&waiter->node);
-	frontrow_waiter_ends(fd, waiter);
+	frontrow_waiter_ends(fd, waiter, now_ns);
 	frontrow_count_idle(fd, now_ns);
 	fd->nr_folio_waiters -= has_slot;
 	smp_store_release(&waiter->fd, NULL);
@@ -226,13 +226,15 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 	u64 now_ns;
 
 	waiter->role = frontrow_role_of_current(fd);
+	waiter->owner = frontrow_owner_of_current();
 	waiter->may_promote = READ_ONCE(fd->boost_mask) & BIT(waiter->dependency);
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = ktime_get_ns();
 	waiter->begin_ns = now_ns;
-	waiter->level = frontrow_level_of(fd, waiter->role, by_kernel);
+	waiter->level = frontrow_level_of(fd, waiter->role, by_kernel, waiter->owner,
+					  now_ns);
 	waiter->class = frontrow_class_for_waiter(waiter->role, waiter->level,
-						  current->journal_info);
+						  by_kernel || current->journal_info);
 	if (is_noted(fd, waiter, now_ns))
 		goto unlock;
 	search(fd, waiter, &found);

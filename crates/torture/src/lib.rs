@@ -142,7 +142,7 @@ pub const TRIALS: [Trial; 30] = [
     },
     Trial {
         name: "share",
-        title: "under continuous synchronous load background writes keep their share and get no older than 5 s",
+        title: "under continuous synchronous load background writes keep their share, later half, and get no older than 5 s",
         clock: Clock::Instructions,
         modules: &[],
         run: share::run,

@@ -11,6 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 use sys::device::{PAGE_BYTES, Pages};
 use sys::random::Random;
 
@@ -20,7 +21,8 @@ const DIRECT_PAGES: usize = 1024;
 
 /// Number of threads that read with O_DIRECT, and of those that write.
 const THREADS: usize = 4;
-const REQUESTS: usize = 40;
+/// Together they take less of the device than a single action does (`LONG_NS` in frontrow.h).
+const REQUESTS: usize = 20;
 
 /// Time in µs for which more urgent classes may pass over a class. After it the class gets every
 /// other dispatch (`deadline_ms` in queue.c).
@@ -29,6 +31,9 @@ const BOOSTED_DEADLINE_US: u64 = 50_000;
 
 /// At most one request in this many may be issued late.
 const ISSUED_LATE_ONE_IN: usize = 20;
+
+/// A pause that forgives a process all that it has used (`USED_MOST_NS` in frontrow.h).
+const PAUSE: Duration = Duration::from_millis(1500);
 
 /// Number of attempts: with a slow CPU and a fast device, work may be done before a request has to
 /// wait.
@@ -52,6 +57,8 @@ fn trace(seed: u64, directory: &Path) -> Outcome<Events> {
     let backlog = made(directory, "backlog", BACKLOG_PAGES)?;
     let awaited = made(directory, "awaited", AWAITED_PAGES)?;
     drop(made(directory, "direct", DIRECT_PAGES)?);
+    // Otherwise its requests would be dispatched as long ones.
+    thread::sleep(PAUSE);
     dirty(&backlog, BACKLOG_PAGES)?;
     dirty(&awaited, AWAITED_PAGES)?;
     let tracing = Tracing::start()?;
@@ -222,7 +229,7 @@ impl Passed {
             Class::SyncRead | Class::SyncWrite => SYNC_WRITE_DEADLINE_US,
             Class::Boosted => BOOSTED_DEADLINE_US,
             Class::Async | Class::Discard => 0,
-            other => return Err(Failure::new(format!("{other:?} without a foreground"))),
+            _ => return Err(Failure::new(format!("{chosen:?} without a foreground"))),
         };
         let is_async = chosen.class >= Class::Async;
         let overdue = !is_async && chosen.age_us > deadline_us;

@@ -1,5 +1,5 @@
-//! Background writes beside a foreground without pauses: they must keep their guaranteed share, and
-//! none may wait too long.
+//! Background writes beside a foreground without pauses: they must keep their guaranteed share, which
+//! is larger once the foreground has used the device for long, and none may wait too long.
 
 use crate::failure::require;
 use crate::test_bed::with_dirty_limits;
@@ -33,9 +33,11 @@ const FOREGROUND: usize = 4;
 const LEAST_SHARE: f64 = 0.10;
 const OLDEST_US: u64 = 5_000_000;
 
-/// Smallest share beside readers and writers of the I/O class idle, which take turns with
-/// writeback.
-const LEAST_BESIDE_IDLE: f64 = 0.25;
+/// Smallest share beside what is not preferred to writeback: the I/O class idle, and bulk.
+const LEAST_BESIDE_EQUALS: f64 = 0.25;
+
+/// Smallest rate of the foreground, in requests per second; otherwise it was no load.
+const LEAST_LOAD: f64 = 100.0;
 
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     judge(&beside(bed, || Ok(()))?)
@@ -167,41 +169,53 @@ fn use_directly(directory: &Path, seed: u64, stop: &AtomicBool) -> Outcome<()> {
     Ok(())
 }
 
+/// Judges the foreground's three levels one after another: it has no pause, so it never goes back.
 fn judge(measured: &Measured) -> Outcome<()> {
-    let (alone, beside) = (rate(&measured.alone, ALONE), rate(&measured.beside, BESIDE));
-    let share = beside / alone;
-    require(share >= LEAST_SHARE, || {
-        format!("background writes kept {share:.3} of their rate alone, {alone:.0} bytes/s")
-    })?;
     let oldest_us = asynchronous(&measured.beside).map(|it| it.age_us).max();
     require(oldest_us.is_some_and(|age_us| age_us <= OLDEST_US), || {
         format!("a background write was {oldest_us:?} us old")
     })?;
-    // Otherwise the foreground was no load.
-    let urgent = measured
-        .beside
-        .iter()
-        .filter(|it| it.class < Class::Boosted);
-    let urgent = urgent.count() as f64 / BESIDE.as_secs_f64();
-    require(urgent >= 100.0, || {
-        format!("the foreground came to {urgent:.0} requests a second only")
-    })
+    let first = |class| measured.beside.iter().position(|it| it.class == class);
+    let (Some(long), Some(bulk)) = (first(Class::Long), first(Class::Bulk)) else {
+        return Err(Failure::new("the foreground never became bulk"));
+    };
+    require(long <= bulk, || {
+        format!("bulk from dispatch {bulk} on, before long from {long} on")
+    })?;
+    let alone = rate(&measured.alone, ALONE);
+    let (single, beside) = measured.beside.split_at(long);
+    let (long, bulk) = beside.split_at(bulk - long);
+    let single_classes = [Class::SyncRead, Class::SyncWrite];
+    judge_share(&single_classes, single, alone, LEAST_SHARE)?;
+    judge_share(&[Class::Long], long, alone, LEAST_SHARE)?;
+    judge_share(&[Class::Bulk], bulk, alone, LEAST_BESIDE_EQUALS)
 }
 
 fn judge_idle_class(measured: &Measured) -> Outcome<()> {
-    let (alone, beside) = (rate(&measured.alone, ALONE), rate(&measured.beside, BESIDE));
-    let share = beside / alone;
-    require(share >= LEAST_BESIDE_IDLE, || {
-        format!("writeback kept {share:.3} of its rate alone, {alone:.0} bytes/s")
+    let alone = rate(&measured.alone, ALONE);
+    judge_share(&[Class::BgSync], &measured.beside, alone, LEAST_BESIDE_EQUALS)
+}
+
+/// Judges what writeback kept of its rate alone beside requests of `classes`, and that these were a
+/// load.
+fn judge_share(
+    classes: &[Class],
+    dispatches: &[Dispatch],
+    alone: f64,
+    least: f64,
+) -> Outcome<()> {
+    let (Some(first), Some(last)) = (dispatches.first(), dispatches.last()) else {
+        return Err(Failure::new(format!("nothing was dispatched beside {classes:?}")));
+    };
+    let time = Duration::from_micros(last.at_us - first.at_us);
+    let share = rate(dispatches, time) / alone;
+    require(share >= least, || {
+        format!("beside {classes:?} writeback kept {share:.3} of its rate alone, {alone:.0} bytes/s")
     })?;
-    // Otherwise the idle class was no load.
-    let idle = measured
-        .beside
-        .iter()
-        .filter(|it| it.class == Class::BgSync);
-    let idle = idle.count() as f64 / BESIDE.as_secs_f64();
-    require(idle >= 100.0, || {
-        format!("the I/O class idle came to {idle:.0} requests a second only")
+    let load = dispatches.iter().filter(|it| classes.contains(&it.class));
+    let load = load.count() as f64 / time.as_secs_f64();
+    require(load >= LEAST_LOAD, || {
+        format!("{classes:?} came to {load:.0} requests a second only")
     })
 }
 

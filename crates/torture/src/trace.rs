@@ -22,11 +22,13 @@ pub(crate) enum Class {
     Visible3,
     FgAsync,
     BgSync,
+    Long,
+    Bulk,
     Async,
     Discard,
 }
 
-const CLASSES: [(&str, Class); 12] = [
+const CLASSES: [(&str, Class); 14] = [
     ("fg_read", Class::FgRead),
     ("fg_write", Class::FgWrite),
     ("sync_read", Class::SyncRead),
@@ -37,6 +39,8 @@ const CLASSES: [(&str, Class); 12] = [
     ("visible_3", Class::Visible3),
     ("fg_async", Class::FgAsync),
     ("bg_sync", Class::BgSync),
+    ("long", Class::Long),
+    ("bulk", Class::Bulk),
     ("async", Class::Async),
     ("discard", Class::Discard),
 ];
