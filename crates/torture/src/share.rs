@@ -193,24 +193,28 @@ fn judge(measured: &Measured) -> Outcome<()> {
 
 fn judge_idle_class(measured: &Measured) -> Outcome<()> {
     let alone = rate(&measured.alone, ALONE);
-    judge_share(&[Class::BgSync], &measured.beside, alone, LEAST_BESIDE_EQUALS)
+    judge_share(
+        &[Class::BgSync],
+        &measured.beside,
+        alone,
+        LEAST_BESIDE_EQUALS,
+    )
 }
 
 /// Judges what writeback kept of its rate alone beside requests of `classes`, and that these were a
 /// load.
-fn judge_share(
-    classes: &[Class],
-    dispatches: &[Dispatch],
-    alone: f64,
-    least: f64,
-) -> Outcome<()> {
+fn judge_share(classes: &[Class], dispatches: &[Dispatch], alone: f64, least: f64) -> Outcome<()> {
     let (Some(first), Some(last)) = (dispatches.first(), dispatches.last()) else {
-        return Err(Failure::new(format!("nothing was dispatched beside {classes:?}")));
+        return Err(Failure::new(format!(
+            "nothing was dispatched beside {classes:?}"
+        )));
     };
     let time = Duration::from_micros(last.at_us - first.at_us);
     let share = rate(dispatches, time) / alone;
     require(share >= least, || {
-        format!("beside {classes:?} writeback kept {share:.3} of its rate alone, {alone:.0} bytes/s")
+        format!(
+            "beside {classes:?} writeback kept {share:.3} of its rate alone, {alone:.0} bytes/s"
+        )
     })?;
     let load = dispatches.iter().filter(|it| classes.contains(&it.class));
     let load = load.count() as f64 / time.as_secs_f64();
