@@ -632,7 +632,7 @@ static inline bool frontrow_is_of_process(const struct frontrow_rq *fr)
 {
 	return fr->charged_bytes &&
 	       (fr->class == FRONTROW_SYNC_READ || fr->class == FRONTROW_SYNC_WRITE ||
-		frontrow_is_long(fr->class));
+		fr->class == FRONTROW_BULK);
 }
 
 /* A request goes to the device. */
