@@ -6,8 +6,7 @@
  * which the device takes writes; the number of requests that it can use, beyond
  * which their mean time in the device exceeds a target; and so the largest
  * request that it can complete within slice_us. A synchronous request that
- * arrives at the worst moment waits for about that time. Where somebody always
- * waits, writes beside the waiters show at least a lower bound of the rate.
+ * arrives at the worst moment waits for about that time.
  *
  * While somebody waits, each class that is not open to that level earns credit
  * at a share of the device's time, in bytes at the measured rate, and
@@ -416,32 +415,6 @@ void frontrow_budget_flushed(struct frontrow_data *fd,
 	fd->budget.completed_ns = now_ns;
 }
 
-/*
- * A write has completed beside requests that somebody waits for. What such
- * writes take in the time in which any are in the device is at most the device's
- * rate, so it only raises the known one. Otherwise nothing would be learned
- * where somebody always waits, and a share of the initial rate be next to
- * nothing on a fast disk.
- */
-static void learn_beside_waiters(struct frontrow_data *fd, const struct frontrow_rq *fr,
-				 u64 now_ns)
-{
-	struct frontrow_budget *budget = &fd->budget;
-	u64 begun_ns = max(fr->dispatched_ns, budget->written_ns);
-	u64 rate;
-
-	budget->beside_ns += begun_ns < now_ns ? now_ns - begun_ns : 0;
-	budget->beside_bytes += fr->bytes;
-	if (budget->beside_ns < RATE_WINDOW_NS)
-		return;
-	rate = div64_u64(budget->beside_bytes * USEC_PER_SEC,
-			 div_u64(budget->beside_ns, NSEC_PER_USEC));
-	if (rate > budget->bytes_per_s)
-		budget->bytes_per_s = (3 * budget->bytes_per_s + rate) / 4;
-	budget->beside_ns = 0;
-	budget->beside_bytes = 0;
-}
-
 /* Measures a completed request of a group. */
 void frontrow_budget_learn(struct frontrow_data *fd,
 			   const struct frontrow_rq *fr, u64 now_ns)
@@ -453,12 +426,7 @@ void frontrow_budget_learn(struct frontrow_data *fd,
 	if (fr->class == FRONTROW_DISCARD)
 		budget->discard_ns = (3 * budget->discard_ns +
 				      now_ns - fr->dispatched_ns) / 4;
-	if (!shows_rate(fr))
-		return;
-	if (!budget->window_start_ns)
-		learn_beside_waiters(fd, fr, now_ns);
-	budget->written_ns = now_ns;
-	if (!budget->window_start_ns)
+	if (!budget->window_start_ns || !shows_rate(fr))
 		return;
 	budget->window_bytes += fr->bytes;
 	budget->window_latency_ns += now_ns - fr->dispatched_ns;

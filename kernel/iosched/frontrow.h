@@ -313,13 +313,10 @@ struct frontrow_group {
  * (budget.c).
  */
 struct frontrow_budget {
-	u64 bytes_per_s;
+	u64 bytes_per_s;	/* measured while nobody waits */
 	unsigned int open_limit; /* most async requests in the device while nobody waits */
 	u64 credit_updated_ns;
 	u64 completed_ns;	/* last completion of any request */
-	u64 written_ns;		/* ... of one that shows the rate */
-	u64 beside_ns;		/* time with such in the device, beside waiters */
-	u64 beside_bytes;
 	enum frontrow_class last_due;	/* group that used its share last */
 	u64 discard_ns;		/* mean time that a discard takes */
 
