@@ -22,7 +22,7 @@ pub const TOLD: [&str; 3] = ["waits", "links", "untyped"];
 /// Trials for races: two CPUs, and time as the host's.
 ///
 /// `faults` has something to do on a debug kernel only.
-pub const RACES: [&str; 13] = [
+pub const RACES: [&str; 14] = [
     "fio",
     "change",
     "late",
@@ -35,6 +35,7 @@ pub const RACES: [&str; 13] = [
     "queues",
     "requeue",
     "stacked",
+    "zram",
     "leak",
 ];
 

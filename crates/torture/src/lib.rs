@@ -40,6 +40,7 @@ mod trace;
 mod unload;
 mod volume;
 mod waits;
+mod zram;
 
 pub use disks::{BYTES_PER_S, DISKS, Disk};
 pub use failure::Failure;
@@ -111,7 +112,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest runs them.
-pub const TRIALS: [Trial; 30] = [
+pub const TRIALS: [Trial; 31] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -279,6 +280,13 @@ pub const TRIALS: [Trial; 30] = [
         clock: Clock::TwoCpus,
         modules: &stacked::MODULES,
         run: stacked::run,
+    },
+    Trial {
+        name: "zram",
+        title: "zram is refused in one sentence, and a swap on it keeps its pages while schedulers change",
+        clock: Clock::TwoCpus,
+        modules: &zram::MODULES,
+        run: zram::run,
     },
     Trial {
         name: "leak",

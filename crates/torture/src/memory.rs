@@ -1,14 +1,14 @@
-//! Memory that is charged to a cgroup, and a swap file for it.
+//! Memory that is charged to a cgroup or swapped, and what is swapped to.
 
 use crate::backlog::sync;
 use crate::{Failure, Outcome, test_bed};
 use std::ffi::CString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::ptr;
+use std::{ptr, slice};
 
 const SWAP_MAGIC: &[u8] = b"SWAPSPACE2";
 
@@ -33,8 +33,29 @@ impl Pages {
     }
 
     pub(crate) fn fill(&mut self, value: u8) {
+        self.as_mut_slice().fill(value);
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
         // SAFETY: the mapping has so many bytes, and nobody else knows of it.
-        unsafe { ptr::write_bytes(self.start.cast::<u8>(), value, self.bytes) };
+        unsafe { slice::from_raw_parts(self.start.cast(), self.bytes) }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { slice::from_raw_parts_mut(self.start.cast(), self.bytes) }
+    }
+
+    /// Has the kernel swap all of it.
+    pub(crate) fn swap_out(&self) -> Outcome<()> {
+        // SAFETY: the content stays what it is, wherever it is.
+        match unsafe { libc::madvise(self.start, self.bytes, libc::MADV_PAGEOUT) } {
+            0 => Ok(()),
+            _ => Err(Failure::new(format!(
+                "it cannot swap: {}",
+                io::Error::last_os_error()
+            ))),
+        }
     }
 }
 
@@ -45,14 +66,15 @@ impl Drop for Pages {
     }
 }
 
-/// A file without holes that the kernel swaps to, until drop.
+/// A device, or a file without holes, that the kernel swaps to until drop.
 pub(crate) struct Swap(CString);
 
 impl Swap {
     pub(crate) fn on(path: &Path) -> Outcome<Swap> {
         let failed = || Failure::io("swap to", path);
-        let file = File::options().write(true).open(path).map_err(failed())?;
-        let bytes = file.metadata().map_err(failed())?.len();
+        let mut file = File::options().write(true).open(path).map_err(failed())?;
+        // A device's metadata have no size.
+        let bytes = file.seek(SeekFrom::End(0)).map_err(failed())?;
         // The header is as mkswap writes it: version, last page, no bad pages (`union
         // swap_header`).
         let page_bytes = rustix::param::page_size();
