@@ -20,14 +20,15 @@ fn withstands(kernel: &str, rounds: &str, trials: &[&str]) {
 #[test]
 fn every_disk_of_qemus_holds_what_was_written_whatever_the_scheduler() {
     for kernel in ["6.12", "newest"] {
-        withstands(kernel, "1", &["drivers"]);
+        withstands(kernel, "1", &["unplug", "drivers"]);
     }
 }
 
-/// Kernels for virtual machines have no drivers of sticks and cards, and no f2fs.
+/// Kernels for virtual machines have no drivers of sticks, cards and soldered disks, and no f2fs.
 #[test]
 fn sticks_cards_and_what_is_above_a_disk_hold_it_too() {
-    withstands("desktop", "1", &["drivers", "file-systems", "above"]);
+    let trials = ["unplug", "drivers", "soldered", "file-systems", "above"];
+    withstands("desktop", "1", &trials);
 }
 
 #[test]

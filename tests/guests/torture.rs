@@ -106,12 +106,12 @@ fn data_are_right_and_the_kernel_silent_whatever_changes_on_the_newest() {
 }
 
 #[test]
-fn a_disk_of_qemus_holds_what_was_written_whatever_the_scheduler_on_6_12() {
+fn a_disk_of_qemus_goes_away_and_holds_what_was_written_whatever_the_scheduler_on_6_12() {
     withstands("6.12", &["disk"]);
 }
 
 #[test]
-fn a_disk_of_qemus_holds_what_was_written_whatever_the_scheduler_on_the_newest() {
+fn a_disk_of_qemus_goes_away_and_holds_what_was_written_whatever_the_scheduler_on_the_newest() {
     withstands("newest", &["disk"]);
 }
 

@@ -11,6 +11,7 @@ mod cpio;
 mod debian;
 mod debug_kernel;
 mod elf;
+mod emulator;
 mod error;
 mod exec;
 mod finished;

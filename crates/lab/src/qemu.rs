@@ -1,14 +1,14 @@
 //! The machine that a guest runs on.
 
+use crate::Error;
+use crate::emulator::Emulator;
 use crate::kernel::Kernel;
-use crate::{Error, tool};
 use guest::outbox;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use sys::arch::Arch;
 
 /// Nothing that differs from run to run gets into the guest: no random numbers
 /// of the host's, no random addresses. `loglevel=5` lets warnings onto the
@@ -30,6 +30,8 @@ const ICOUNT: &str = "shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null";
 /// A virtual machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<'a> {
+    /// QEMU for the kernel's architecture.
+    pub emulator: &'a Emulator,
     /// The kernel to boot; it decides which architecture is emulated.
     pub kernel: &'a Kernel,
     /// Path of the initramfs.
@@ -87,11 +89,6 @@ pub enum Console<'a> {
     Terminal,
 }
 
-/// QEMU's version as it tells it.
-pub fn version(arch: Arch) -> Result<String, Error> {
-    tool::version(arch.machine.program, arch.machine.package)
-}
-
 /// A running guest; dropping it ends it.
 #[derive(Debug)]
 pub struct Guest {
@@ -132,7 +129,7 @@ pub fn interact(machine: &Machine) -> Result<ExitStatus, Error> {
 }
 
 fn command(machine: &Machine) -> Command {
-    let mut command = Command::new(machine.emulated().program);
+    let mut command = machine.emulator.command();
     command.args(arguments(machine));
     command
 }

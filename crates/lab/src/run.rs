@@ -2,11 +2,12 @@
 
 use crate::Error;
 use crate::cache::Cache;
+use crate::emulator;
 use crate::finished::{self, Everything};
 use crate::image::{FRONTROW, FRONTROW_LAB, Image};
 use crate::kernel::Kernel;
 use crate::past::Past;
-use crate::qemu::{self, Clock};
+use crate::qemu::Clock;
 use crate::session::{Owner, Session};
 use crate::sources::Sources;
 use guest::TRACE_PATH;
@@ -110,7 +111,7 @@ pub fn run(
     let mut inputs = Inputs {
         items: image.inputs.clone(),
     };
-    let qemu = qemu::version(request.kernel.tree.arch)?;
+    let qemu = emulator::version(request.kernel.tree.arch)?;
     inputs.items.insert("qemu".to_owned(), qemu.clone());
     let guests = guests(request);
     watcher.begins(guests.len());

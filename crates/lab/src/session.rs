@@ -1,6 +1,7 @@
 //! A guest from start to end, on the host's side.
 
 use crate::Error;
+use crate::emulator::Emulator;
 use crate::error::GuestFailure;
 use crate::kernel::Kernel;
 use crate::messages::Messages;
@@ -57,6 +58,8 @@ pub struct Session<'a> {
     messages: PathBuf,
     complaints: PathBuf,
     outbox: PathBuf,
+    /// QEMU that has the disks; None for the host's own.
+    emulator: Option<Emulator>,
     disks: Vec<(&'static torture::Disk, PathBuf)>,
     files: TempDir,
 }
@@ -81,6 +84,7 @@ impl<'a> Session<'a> {
             messages: path("messages"),
             complaints: path("qemu"),
             outbox: path("outbox"),
+            emulator: None,
             disks: Vec::new(),
             files,
         };
@@ -100,6 +104,11 @@ impl<'a> Session<'a> {
             self.disks.push((disk, path));
         }
         Ok(())
+    }
+
+    /// Runs the guest on `emulator` instead of the host's own QEMU.
+    pub fn run_on(&mut self, emulator: Emulator) {
+        self.emulator = Some(emulator);
     }
 
     /// Boots `kernel` and returns all of the guest's rows, or an error.
@@ -135,7 +144,9 @@ impl<'a> Session<'a> {
             .iter()
             .map(|(disk, path)| (*disk, path.as_path()));
         let disks: Vec<_> = disks.collect();
+        let of_host = Emulator::of_host(kernel.tree.arch);
         let machine = Machine {
+            emulator: self.emulator.as_ref().unwrap_or(&of_host),
             kernel,
             initramfs: &self.initramfs,
             memory_mib,

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::cache::Cache;
+use crate::emulator::Emulator;
 use crate::image::{FRONTROW, FRONTROW_LAB, Image};
 use crate::kernel::Kernel;
 use crate::past::{Ageing, Past};
@@ -60,6 +61,7 @@ pub fn shell(
     let initramfs = tempfile::NamedTempFile::new().map_err(Error::file(std::env::temp_dir()))?;
     fs::write(initramfs.path(), image.with_spec(&spec)?).map_err(Error::file(initramfs.path()))?;
     let machine = Machine {
+        emulator: &Emulator::of_host(shell.kernel.tree.arch),
         kernel: &shell.kernel,
         initramfs: initramfs.path(),
         memory_mib,

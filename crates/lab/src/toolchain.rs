@@ -2,7 +2,8 @@
 //! libraries of their own.
 //!
 //! A kernel's headers bring programs (`objtool`, `modpost`) that want the C library of
-//! their release, and flags that only its compiler knows.
+//! their release, and flags that only its compiler knows. A QEMU emulates disks that older ones
+//! do not have.
 
 use crate::cache::Cache;
 use crate::debian::{self, Apt, Release};
@@ -38,15 +39,35 @@ pub fn compiler(
         true => name.to_owned(),
         false => format!("{name}-{}", arch.gnu.replace('_', "-")),
     };
-    let tools = format!("tools{}", sys::arch::NATIVE.suffix);
-    let place = format!("{tools}/{package}-{}", release.codename);
-    let root = cache.directory(&place, |root| {
-        let apt = Apt::of(cache, release, sys::arch::NATIVE)?;
-        apt.unpack(&apt.with_all(&package)?, root)?;
-        wrap(root, root)?;
+    let place = format!("{package}-{}", release.codename);
+    let root = unpacked(cache, &place, release, &package, |root| {
         name_compiler(root, &arch.cross_prefix(), name)
     })?;
     Ok(Some(root.join("usr/bin")))
+}
+
+/// The QEMU of `release` that emulates `arch`, as the directory that it is unpacked into.
+pub fn qemu(cache: &Cache, release: Release, arch: Arch) -> Result<PathBuf, Error> {
+    let package = arch.machine.package;
+    let place = format!("{package}-{}", release.suite);
+    unpacked(cache, &place, release, package, |_| Ok(()))
+}
+
+/// `package` of `release` and all it needs, with programs that run here; `finish` adds to a new one.
+fn unpacked(
+    cache: &Cache,
+    place: &str,
+    release: Release,
+    package: &str,
+    finish: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<PathBuf, Error> {
+    let place = format!("tools{}/{place}", sys::arch::NATIVE.suffix);
+    cache.directory(&place, |root| {
+        let apt = Apt::of(cache, release, sys::arch::NATIVE)?;
+        apt.unpack(&apt.with_all(package)?, root)?;
+        wrap(root, root)?;
+        finish(root)
+    })
 }
 
 /// Results name the compiler, and other packages call it, without the version.

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::cache::Cache;
 use crate::debug_kernel;
+use crate::emulator::Emulator;
 use crate::image::Image;
 use crate::kernel::Kernel;
 use crate::qemu::Clock;
@@ -69,11 +70,12 @@ pub fn torture(
     begins: &dyn Fn(&str),
     stop: &AtomicBool,
 ) -> Result<Vec<Row>, Error> {
-    let mut by_clock: [(::torture::Clock, Vec<String>); 4] = [
+    let mut by_clock: [(::torture::Clock, Vec<String>); 5] = [
         (::torture::Clock::Instructions, Vec::new()),
         (::torture::Clock::TwoCpus, Vec::new()),
         (::torture::Clock::TwoCpusInTurn, Vec::new()),
         (::torture::Clock::WithDisks, Vec::new()),
+        (::torture::Clock::WithSolderedDisks, Vec::new()),
     ];
     for name in &torture.trials {
         let clock = ::torture::find(name).map_err(Error::Usage)?.clock;
@@ -108,8 +110,14 @@ pub fn torture(
         spec.modules.retain(|it| !added.contains(it));
         spec.modules.splice(0..0, added);
         let mut session = Session::new(&spec, &owner, &image.with_spec(&spec)?)?;
-        if clock == ::torture::Clock::WithDisks {
-            session.attach(&::torture::DISKS)?;
+        match clock {
+            ::torture::Clock::WithDisks => session.attach(&::torture::DISKS)?,
+            ::torture::Clock::WithSolderedDisks => {
+                let arch = torture.kernel.tree.arch;
+                session.run_on(Emulator::with_soldered_disks(cache, arch)?);
+                session.attach(&::torture::SOLDERED)?;
+            }
+            _ => {}
         }
         rows.extend(session.run(&torture.kernel, MEMORY_MIB, clock_of(clock))?);
     }
@@ -119,7 +127,9 @@ pub fn torture(
 fn clock_of(clock: ::torture::Clock) -> Clock {
     match clock {
         ::torture::Clock::Instructions => Clock::Instructions,
-        ::torture::Clock::TwoCpus | ::torture::Clock::WithDisks => Clock::Host { cpus: 2 },
+        ::torture::Clock::TwoCpus
+        | ::torture::Clock::WithDisks
+        | ::torture::Clock::WithSolderedDisks => Clock::Host { cpus: 2 },
         ::torture::Clock::TwoCpusInTurn => Clock::HostInTurn { cpus: 2 },
     }
 }
@@ -138,7 +148,8 @@ fn spec(
         ::torture::Clock::Instructions => ("emmc:fresh", BTreeMap::new()),
         ::torture::Clock::TwoCpus
         | ::torture::Clock::TwoCpusInTurn
-        | ::torture::Clock::WithDisks => (
+        | ::torture::Clock::WithDisks
+        | ::torture::Clock::WithSolderedDisks => (
             "ufs:fresh",
             SYSCTLS
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -147,7 +158,7 @@ fn spec(
     };
     let limit_s = match debug_kernel::is_slow(torture.kernel.release()) {
         true => DEBUG_LIMIT_S,
-        false if clock == ::torture::Clock::WithDisks => DISKS_LIMIT_S,
+        false if clock.has_disks() => DISKS_LIMIT_S,
         false => LIMIT_S,
     };
     let watches = clock != ::torture::Clock::Instructions

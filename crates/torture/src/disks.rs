@@ -90,9 +90,32 @@ pub const DISKS: [Disk; 8] = [
     },
 ];
 
+/// Disks that are soldered to a phone or a laptop, of the trial that has a QEMU with them. An eMMC's
+/// size is a power of two, as a card's.
+pub const SOLDERED: [Disk; 2] = [
+    Disk {
+        name: "UFS",
+        mib: 1032,
+        controllers: &["ufs,id=ufs"],
+        device: "ufs-lu,bus=ufs",
+        drivers: &["pci/drivers/ufshcd", "scsi/drivers/sd"],
+    },
+    Disk {
+        name: "eMMC",
+        mib: 1024,
+        controllers: &["sdhci-pci"],
+        device: "emmc",
+        drivers: &["pci/drivers/sdhci-pci", "mmc/drivers/mmcblk"],
+    },
+];
+
+/// Modules of [`SOLDERED`].
+pub(crate) const SOLDERED_MODULES: [&str; 4] = ["sd_mod", "ufshcd_pci", "mmc_block", "sdhci_pci"];
+
 /// Modules of the drivers and of the file systems that few trials use. Those of USB storage come
 /// before their host's, which then probes with both of them there.
-pub(crate) const MODULES: [&str; 13] = [
+pub(crate) const MODULES: [&str; 14] = [
+    "virtio_pci",
     "virtio_blk",
     "virtio_scsi",
     "sd_mod",

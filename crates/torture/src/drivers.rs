@@ -8,7 +8,7 @@ use crate::load::Load;
 use crate::stacked::Above;
 use crate::test_bed::{FRONTROW, is_debug_kernel};
 use crate::volume::{Kind, Layout, Volume};
-use crate::{DISKS, Failure, Outcome, TestBed};
+use crate::{DISKS, Failure, Outcome, SOLDERED, TestBed, unplug};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -51,6 +51,7 @@ pub(crate) fn run_one(bed: &TestBed) -> Outcome<()> {
     let [first, ..] = &DISKS;
     let bed = first.bed(bed)?;
     let bed = bed.ok_or_else(|| Failure::new(format!("{} has no driver", first.name)))?;
+    let bed = unplug::comes_back(&bed, first)?;
     on_disk(&bed, first, &[Kind::Ext4])
 }
 
@@ -58,6 +59,14 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     each(DISKS.iter(), bed, |bed, disk| {
         on_disk(bed, disk, &[Kind::Ext4, Kind::Xfs])
     })
+}
+
+pub(crate) fn run_soldered(bed: &TestBed) -> Outcome<()> {
+    each_there_is(SOLDERED.iter(), bed, |bed, disk| {
+        let bed = unplug::comes_back(bed, disk)?;
+        on_disk(&bed, disk, &[Kind::Ext4])
+    })?;
+    unplug::unloads(bed)
 }
 
 pub(crate) fn run_file_systems(bed: &TestBed) -> Outcome<()> {
@@ -76,16 +85,29 @@ pub(crate) fn run_above(bed: &TestBed) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs `work` on those of `disks` that the kernel has drivers of, of which there must be some.
-fn each(
+/// Runs `work` on those of `disks` that the kernel has drivers of, of which there must be some but on
+/// a debug kernel.
+pub(crate) fn each(
     disks: impl Iterator<Item = &'static Disk>,
     bed: &TestBed,
     work: impl Fn(&TestBed, &Disk) -> Outcome<()>,
 ) -> Outcome<()> {
-    if is_debug_kernel() {
-        return Ok(());
-    }
+    let found = each_there_is(disks, bed, work)?;
+    require(found > 0 || is_debug_kernel(), || {
+        "the kernel has drivers of no disk".to_owned()
+    })
+}
+
+/// The same where there may be none. Gives their number.
+fn each_there_is(
+    disks: impl Iterator<Item = &'static Disk>,
+    bed: &TestBed,
+    work: impl Fn(&TestBed, &Disk) -> Outcome<()>,
+) -> Outcome<u32> {
     let mut found = 0;
+    if is_debug_kernel() {
+        return Ok(found);
+    }
     for disk in disks {
         let Some(bed) = disk.bed(bed)? else {
             continue;
@@ -94,7 +116,7 @@ fn each(
         let failed = |failure| Failure::new(format!("{}: {failure}", disk.name));
         work(&bed, disk).map_err(failed)?;
     }
-    require(found > 0, || "the kernel has drivers of no disk".to_owned())
+    Ok(found)
 }
 
 /// Which part of the disk's rate is lost to what, where a task syncs again and again.

@@ -38,11 +38,12 @@ mod stacked;
 mod test_bed;
 mod trace;
 mod unload;
+mod unplug;
 mod volume;
 mod waits;
 mod zram;
 
-pub use disks::{BYTES_PER_S, DISKS, Disk};
+pub use disks::{BYTES_PER_S, DISKS, Disk, SOLDERED};
 pub use failure::Failure;
 pub use test_bed::TestBed;
 
@@ -70,6 +71,15 @@ pub enum Clock {
     TwoCpusInTurn,
     /// Two CPUs, the host's clock, and [`DISKS`] besides the simulated device.
     WithDisks,
+    /// The same with [`SOLDERED`] instead, for which the host's QEMU may be too old.
+    WithSolderedDisks,
+}
+
+impl Clock {
+    /// Whether the guest has disks of QEMU's.
+    pub fn has_disks(self) -> bool {
+        matches!(self, Clock::WithDisks | Clock::WithSolderedDisks)
+    }
 }
 
 /// A figure of a trial, in the form of a result's row.
@@ -112,7 +122,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest runs them.
-pub const TRIALS: [Trial; 31] = [
+pub const TRIALS: [Trial; 33] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -297,28 +307,42 @@ pub const TRIALS: [Trial; 31] = [
     },
     Trial {
         name: "disk",
-        title: "data are right on a disk of QEMU's while schedulers change, and what a small fsync costs under each",
+        title: "a disk of QEMU's goes away and comes back, its data are right while schedulers change, and what a small fsync costs",
         clock: Clock::WithDisks,
-        modules: &["virtio_blk"],
+        modules: &["virtio_pci", "virtio_blk"],
         run: drivers::run_one,
     },
     Trial {
         name: "drivers",
-        title: "the same on each disk that QEMU and the kernel have, with ext4 and XFS",
+        title: "data are right, and what a small fsync costs, on each disk that QEMU and the kernel have, with ext4 and XFS",
         clock: Clock::WithDisks,
         modules: &disks::MODULES,
         run: drivers::run,
     },
     Trial {
+        name: "soldered",
+        title: "the same on UFS and eMMC with ext4; both also go away under load and come back",
+        clock: Clock::WithSolderedDisks,
+        modules: &disks::SOLDERED_MODULES,
+        run: drivers::run_soldered,
+    },
+    Trial {
+        name: "unplug",
+        title: "each disk that QEMU and the kernel have goes away under load and comes back",
+        clock: Clock::WithDisks,
+        modules: &disks::MODULES,
+        run: unplug::run,
+    },
+    Trial {
         name: "file-systems",
-        title: "the same with f2fs and Btrfs, on four of them",
+        title: "`drivers` with f2fs and Btrfs, on four of the disks",
         clock: Clock::WithDisks,
         modules: &disks::MODULES,
         run: drivers::run_file_systems,
     },
     Trial {
         name: "above",
-        title: "the same with ext4 on dm-crypt, dm-linear, RAID1 and loop, on two of them",
+        title: "`drivers` with ext4 on dm-crypt, dm-linear, RAID1 and loop, on two of the disks",
         clock: Clock::WithDisks,
         modules: &stacked::MODULES_ABOVE,
         run: drivers::run_above,

@@ -22,7 +22,8 @@ pub(crate) const MODULES: [&str; 7] = [
 ];
 
 /// The same for [`Above`] on two disks of QEMU.
-pub(crate) const MODULES_ABOVE: [&str; 8] = [
+pub(crate) const MODULES_ABOVE: [&str; 9] = [
+    "virtio_pci",
     "virtio_blk",
     "nvme",
     "dm_mod",
