@@ -629,7 +629,7 @@ static inline bool frontrow_is_of_process(const struct frontrow_rq *fr)
 {
 	return fr->charged_bytes &&
 	       (fr->class == FRONTROW_SYNC_READ || fr->class == FRONTROW_SYNC_WRITE ||
-		fr->class == FRONTROW_BULK);
+		frontrow_is_long(fr->class));
 }
 
 /* A request goes to the device. */
@@ -732,18 +732,12 @@ void frontrow_budget_learn(struct frontrow_data *fd,
 void frontrow_budget_flushed(struct frontrow_data *fd,
 			     const struct frontrow_rq *fr, u64 now_ns);
 
-void frontrow_budget_charge_kernel(struct frontrow_data *fd,
-				   const struct frontrow_rq *fr,
-				   u64 since_ns, u64 now_ns);
-
 /* A request of the device has completed. */
 static inline void frontrow_budget_complete(struct frontrow_data *fd,
 					    const struct frontrow_rq *fr, u64 now_ns)
 {
 	if (frontrow_is_group(fr->class))
 		frontrow_budget_learn(fd, fr, now_ns);
-	else if (fr->by_kernel && fr->level < FRONTROW_LEVEL_OTHER)
-		frontrow_budget_charge_kernel(fd, fr, fr->dispatched_ns, now_ns);
 	fd->budget.completed_ns = now_ns;
 }
 
