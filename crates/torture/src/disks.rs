@@ -1,12 +1,9 @@
 //! Disks that QEMU emulates.
 
-use crate::failure::require;
-use crate::test_bed::{PATIENCE, read};
+use crate::test_bed::{await_some, read};
 use crate::{Failure, Outcome, TestBed};
 use std::fs;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// A disk of QEMU.
 #[derive(Debug)]
@@ -151,16 +148,10 @@ impl Disk {
             ));
             return Ok(None);
         }
-        let begun = Instant::now();
-        let device = loop {
-            if let Some(device) = self.device()? {
-                break device;
-            }
-            require(begun.elapsed() < PATIENCE, || {
-                format!("{} does not appear", self.name)
-            })?;
-            thread::sleep(Duration::from_millis(50));
-        };
+        let device = await_some(
+            || self.device(),
+            || format!("{} does not appear", self.name),
+        )?;
         let bed = TestBed {
             device,
             ..bed.clone()

@@ -66,7 +66,7 @@ pub(crate) fn run_soldered(bed: &TestBed) -> Outcome<()> {
         let bed = unplug::comes_back(bed, disk)?;
         on_disk(&bed, disk, &[Kind::Ext4])
     })?;
-    unplug::unloads(bed)
+    bed.reload()
 }
 
 pub(crate) fn run_file_systems(bed: &TestBed) -> Outcome<()> {

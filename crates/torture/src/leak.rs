@@ -5,7 +5,7 @@ use crate::load::start_writeback;
 use crate::pressure::meminfo_kib;
 use crate::test_bed::{KMEMLEAK, read, write};
 use crate::volume::{Layout, Volume};
-use crate::{Failure, Outcome, TestBed, module};
+use crate::{Failure, Outcome, TestBed};
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -54,8 +54,7 @@ fn cycle(bed: &TestBed, times: u32) -> Outcome<()> {
     for _ in 0..times {
         bed.prepare()?;
         use_once(bed)?;
-        module::unload(bed.flash()?)?;
-        module::unload(bed.scheduler()?)?;
+        bed.unload()?;
     }
     Ok(())
 }

@@ -16,6 +16,9 @@ use std::time::Duration;
 use sys::device::{PAGE_BYTES, Pages};
 use sys::random::Random;
 
+/// Operations after which every thread of the load is busy.
+pub(crate) const UNDER_WAY_OPERATIONS: u64 = 32;
+
 /// Most pages of one write.
 const RUN_PAGES: usize = 32;
 
@@ -90,6 +93,13 @@ impl Load {
             outcome = outcome.and(ended);
         }
         outcome
+    }
+
+    /// The same, where the device is gone: each thread must end with an error of I/O.
+    pub(crate) fn ends_by_removal(self) -> Outcome<()> {
+        require(self.end().is_err(), || {
+            "the load noticed nothing of its device's removal".to_owned()
+        })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Removal of the device under load, as when a card is pulled.
 
 use crate::failure::require;
-use crate::load::Load;
+use crate::load::{Load, UNDER_WAY_OPERATIONS};
 use crate::test_bed::write;
 use crate::volume::Volume;
-use crate::{IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, TestBed, module};
+use crate::{IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, TestBed};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -15,9 +15,8 @@ const BOUND: &str = "simflash.0";
 /// Number of removals.
 const REMOVALS: u32 = 5;
 
-/// Time and operations after which every thread of the load is busy.
+/// Time after which every thread of the load is busy.
 const UNDER_WAY: Duration = Duration::from_millis(500);
-const UNDER_WAY_OPERATIONS: u64 = 32;
 
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     write("/dev/kmsg", IO_ERRORS_BEGIN)?;
@@ -27,10 +26,7 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
         bed.prepare()?;
     }
     write("/dev/kmsg", IO_ERRORS_END)?;
-    // Nothing must hold the modules any more.
-    module::unload(bed.flash()?)?;
-    module::unload(bed.scheduler()?)?;
-    bed.prepare()
+    bed.reload()
 }
 
 fn remove_under_load(bed: &TestBed, removal: u32) -> Outcome<()> {
@@ -39,11 +35,7 @@ fn remove_under_load(bed: &TestBed, removal: u32) -> Outcome<()> {
     thread::sleep(UNDER_WAY);
     load.goes_on(UNDER_WAY_OPERATIONS)?;
     write(&format!("{DRIVER}/unbind"), BOUND)?;
-    // Each thread of the load must end with an error of I/O.
-    let met = load.end();
-    require(met.is_err(), || {
-        "the load noticed nothing of its device's removal".to_owned()
-    })?;
+    load.ends_by_removal()?;
     require(!Path::new("/sys/block").join(&bed.device).exists(), || {
         format!("{} is still there after its removal", bed.device)
     })?;

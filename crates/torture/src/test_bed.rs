@@ -17,8 +17,8 @@ pub(crate) const FRONTROW: &str = "frontrow";
 const FRONTROW_MODULE: &str = "frontrow_iosched";
 const FLASH_MODULE: &str = "simflash";
 
-/// Longest time until a device appears.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest time until a device comes or goes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that a trial works on.
 #[derive(Clone, Debug)]
@@ -45,6 +45,18 @@ impl TestBed {
         self.await_device()?;
         self.set("scheduler", FRONTROW)?;
         self.set("nr_requests", &::module::sched::NR_REQUESTS.to_string())
+    }
+
+    /// Takes both modules out, which nothing may hold.
+    pub(crate) fn unload(&self) -> Outcome<()> {
+        module::unload(self.flash()?)?;
+        module::unload(self.scheduler()?)
+    }
+
+    /// The same, and loads them again.
+    pub(crate) fn reload(&self) -> Outcome<()> {
+        self.unload()?;
+        self.prepare()
     }
 
     /// Replaces the device by one with `parameters` besides the guest's own.
@@ -110,15 +122,11 @@ impl TestBed {
 
     /// Waits until the device and its queue exist.
     pub(crate) fn await_device(&self) -> Outcome<()> {
-        let begun = Instant::now();
         let is_there = || self.device_node().exists() && self.queue_attribute("scheduler").exists();
-        while !is_there() {
-            require(begun.elapsed() < PATIENCE, || {
-                format!("{} does not appear", self.device)
-            })?;
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
+        await_some(
+            || Ok(is_there().then_some(())),
+            || format!("{} does not appear", self.device),
+        )
     }
 
     /// Names of the schedulers that the queue offers.
@@ -172,6 +180,22 @@ pub(crate) const KMEMLEAK: &str = "/sys/kernel/debug/kmemleak";
 
 /// File of a debug kernel that reports data races.
 const KCSAN: &str = "/sys/kernel/debug/kcsan";
+
+/// What `look` finds when it is asked again and again; a failure as `late` says it after
+/// [`PATIENCE`].
+pub(crate) fn await_some<T>(
+    look: impl Fn() -> Outcome<Option<T>>,
+    late: impl Fn() -> String,
+) -> Outcome<T> {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        require(begun.elapsed() < PATIENCE, &late)?;
+        thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// Whether the kernel checks each access, lock and allocation. It reports an error the first time
 /// and is slow, so trials need few repetitions.

@@ -2,21 +2,15 @@
 
 use crate::disks::Disk;
 use crate::drivers::{apply, each};
-use crate::failure::require;
-use crate::load::Load;
-use crate::test_bed::{FRONTROW, PATIENCE, drop_caches, write};
+use crate::load::{Load, UNDER_WAY_OPERATIONS};
+use crate::test_bed::{FRONTROW, await_some, drop_caches, write};
 use crate::volume::{Kind, Layout, Volume};
-use crate::{DISKS, Failure, IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, TestBed, module};
+use crate::{DISKS, Failure, IO_ERRORS_BEGIN, IO_ERRORS_END, Outcome, TestBed};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// Number of times that each disk goes away.
 const PULLS: u32 = 2;
-
-/// Operations after which every thread of the load is busy.
-const UNDER_WAY_OPERATIONS: u64 = 32;
 
 /// Makes the kernel look for PCI devices that it does not know of.
 const RESCAN: &str = "/sys/bus/pci/rescan";
@@ -28,7 +22,7 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     each(DISKS.iter(), bed, |bed, disk| {
         comes_back(bed, disk).map(drop)
     })?;
-    unloads(bed)
+    bed.reload()
 }
 
 /// Takes the disk away under load and back again, some times. Gives a test bed on what came back.
@@ -41,13 +35,6 @@ pub(crate) fn comes_back(bed: &TestBed, disk: &Disk) -> Outcome<TestBed> {
     let back = there(bed, disk)?;
     write("/dev/kmsg", IO_ERRORS_END)?;
     Ok(back)
-}
-
-/// Nothing must hold the modules any more.
-pub(crate) fn unloads(bed: &TestBed) -> Outcome<()> {
-    module::unload(bed.flash()?)?;
-    module::unload(bed.scheduler()?)?;
-    bed.prepare()
 }
 
 /// A test bed on the disk, whose name may be another than before.
@@ -64,10 +51,7 @@ fn pull_under_load(bed: &TestBed, seed: u64) -> Outcome<()> {
     load.goes_on(UNDER_WAY_OPERATIONS)?;
     remove(&parents.nearest)?;
     await_end_of(bed)?;
-    // Each thread of the load must end with an error of I/O.
-    require(load.end().is_err(), || {
-        "the load noticed nothing of its disk's removal".to_owned()
-    })?;
+    load.ends_by_removal()?;
     drop(volume);
     drop_caches()?;
     // A port of USB takes a device that was removed there only after its controller was, too.
@@ -110,13 +94,9 @@ fn remove(device: &Path) -> Outcome<()> {
 }
 
 fn await_end_of(bed: &TestBed) -> Outcome<()> {
-    let begun = Instant::now();
     let disk = Path::new("/sys/block").join(&bed.device);
-    while disk.exists() {
-        require(begun.elapsed() < PATIENCE, || {
-            format!("{} is still there after its removal", bed.device)
-        })?;
-        thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
+    await_some(
+        || Ok((!disk.exists()).then_some(())),
+        || format!("{} is still there after its removal", bed.device),
+    )
 }
