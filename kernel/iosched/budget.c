@@ -374,21 +374,44 @@ static void charge_time(struct frontrow_data *fd, const struct frontrow_rq *fr,
 		owe(fd, fr->class, bytes - fr->share_bytes);
 }
 
+/* Class that pays for what the kernel does for tasks of a level, if any. */
+static enum frontrow_class payer_of(enum frontrow_level level)
+{
+	switch (level) {
+	case FRONTROW_LEVEL_NONE:
+		return FRONTROW_BG_SYNC;
+	case FRONTROW_LEVEL_BULK:
+		return FRONTROW_BULK;
+	case FRONTROW_LEVEL_LONG:
+		return FRONTROW_LONG;
+	default:
+		return FRONTROW_NR_CLASSES;
+	}
+}
+
 /*
- * A flush is never held up, since others may depend on it. But if only the
- * background asked for it, it pays before its next request is served.
+ * A flush or a request of the journal is never held up, since others may depend
+ * on it. But if only tasks that others come before have asked for it, their
+ * class pays before its next request is served.
  */
+void frontrow_budget_charge_kernel(struct frontrow_data *fd,
+				   const struct frontrow_rq *fr,
+				   u64 since_ns, u64 now_ns)
+{
+	enum frontrow_class class = payer_of(fr->level);
+	struct frontrow_view view;
+
+	if (class == FRONTROW_NR_CLASSES)
+		return;
+	frontrow_look(fd, now_ns, &view);
+	if (!frontrow_is_open(&view, class))
+		owe(fd, class, time_bytes(fd, since_ns, now_ns));
+}
+
 void frontrow_budget_flushed(struct frontrow_data *fd,
 			     const struct frontrow_rq *fr, u64 now_ns)
 {
-	struct frontrow_view view;
-
-	if (fr->level == FRONTROW_LEVEL_NONE) {
-		frontrow_look(fd, now_ns, &view);
-		if (!frontrow_is_open(&view, FRONTROW_BG_SYNC))
-			owe(fd, FRONTROW_BG_SYNC,
-			    time_bytes(fd, fr->inserted_ns, now_ns));
-	}
+	frontrow_budget_charge_kernel(fd, fr, fr->inserted_ns, now_ns);
 	fd->budget.completed_ns = now_ns;
 }
 

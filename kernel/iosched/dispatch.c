@@ -70,26 +70,15 @@ static bool async_fits(struct frontrow_data *fd)
 	return false;
 }
 
-/* Whether the device has served two processes of late. */
-static bool is_shared(const struct frontrow_data *fd, const struct frontrow_view *view)
-{
-	return view->now_ns - fd->shared_ns <= MAX_WINDOW_NS;
-}
-
 /* Whether the first request of an open class may be dispatched. */
 static bool may_go(struct frontrow_data *fd, const struct frontrow_view *view,
 		   enum frontrow_class class)
 {
-	const struct frontrow_rq *first;
-
 	if (!fd->queued[class] || !frontrow_is_open(view, class))
 		return false;
 	if (frontrow_classes[class].is_async && !async_fits(fd))
 		return false;
-	first = frontrow_first(fd, class);
-	return background_fits(fd, first) &&
-	       (!is_shared(fd, view) ||
-		frontrow_fits_beside_own(fd, first, view->now_ns));
+	return background_fits(fd, frontrow_first(fd, class));
 }
 
 static bool is_overdue(struct frontrow_data *fd, const struct frontrow_view *view,
@@ -237,7 +226,6 @@ static void send(struct frontrow_data *fd, struct frontrow_rq *fr,
 		fd->background_bytes += fr->bytes;
 	fd->nr_in_device++;
 	fd->in_device[fr->class]++;
-	frontrow_process_sends(fd, fr);
 	fd->dispatched[fr->class]++;
 	if (frontrow_classes[fr->class].is_async)
 		fd->async_age_peak_ns = max(fd->async_age_peak_ns,

@@ -72,8 +72,6 @@
 #define FILE_LIMIT_MS		100
 /* The same of writes that name no file: what mq-deadline's four tags hold. */
 #define NAMELESS_LIMIT_MS	10
-/* A process that reads or syncs for longer without a pause is no single action. */
-#define STREAM_NS		(100 * NSEC_PER_MSEC)
 /*
  * Time of the device that a single action takes, and an app's whole start. A
  * process that has used more comes after those that have used less. A pause
@@ -236,7 +234,6 @@ struct frontrow_rq {
 	u32 charged_bytes;	/* charged to its payer's turn; 0: none */
 	u32 share_bytes;	/* charged to its class's share; 0: none */
 	u32 file_async_bytes;	/* its part of fd->file_async_bytes */
-	u32 process_bytes;	/* its part of its process's bytes_in_device */
 	u16 payer;		/* owner that is charged: a process or a file */
 	u16 owner;		/* its submitter's process */
 	u8 class;
@@ -295,11 +292,9 @@ struct frontrow_turns {
 
 /* A process's synchronous requests and its waiting tasks (process.c, turns.c). */
 struct frontrow_process {
-	u64 begun_ns;		/* the first one since a pause */
 	u64 idle_since_ns;	/* end of the last one */
 	u64 used_ns;		/* time of the device, less what pauses have forgiven */
 	u32 nr_here;
-	u32 bytes_in_device;
 };
 
 /* Account of a group. */
@@ -374,9 +369,7 @@ struct frontrow_data {
 	/* Synchronous requests of each owner, queued or in the device. */
 	u16 nr_owned[1 << FRONTROW_OWNER_BITS];
 	struct frontrow_process processes[1 << FRONTROW_OWNER_BITS];
-	u64 shared_ns;		/* when the device last turned to another process */
 	u64 each_waiter_ns;	/* time of the device that each waiting task has caused */
-	u16 last_owner;		/* process whose request was completed last */
 
 	unsigned int in_device[FRONTROW_NR_CLASSES];
 	unsigned int nr_in_device;
@@ -600,8 +593,6 @@ static inline void frontrow_process_begins(struct frontrow_data *fd,
 		return;
 	pause_ns = now_ns - process->idle_since_ns;
 	process->used_ns -= min(process->used_ns, FORGIVEN * pause_ns);
-	if (pause_ns > MAX_WINDOW_NS)
-		process->begun_ns = now_ns;
 }
 
 static inline void frontrow_process_ends(struct frontrow_data *fd, unsigned int owner,
@@ -618,46 +609,6 @@ void frontrow_take_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_go_first(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_use_turn(struct frontrow_data *fd, struct frontrow_rq *fr);
-bool frontrow_fits_beside_own(const struct frontrow_data *fd,
-			      const struct frontrow_rq *fr, u64 now_ns);
-
-/*
- * Whether a request is one of those that processes take turns with. The kernel's
- * own are everybody's, and classes of apps are not shared.
- */
-static inline bool frontrow_is_of_process(const struct frontrow_rq *fr)
-{
-	return fr->charged_bytes &&
-	       (fr->class == FRONTROW_SYNC_READ || fr->class == FRONTROW_SYNC_WRITE ||
-		frontrow_is_long(fr->class));
-}
-
-/* A request goes to the device. */
-static inline void frontrow_process_sends(struct frontrow_data *fd,
-					  struct frontrow_rq *fr)
-{
-	struct frontrow_process *process = &fd->processes[fr->owner];
-
-	fr->process_bytes = frontrow_is_of_process(fr) ? fr->bytes : 0;
-	if (!fr->process_bytes)
-		return;
-	process->bytes_in_device += fr->process_bytes;
-}
-
-/* A request has left the device. */
-static inline void frontrow_process_done(struct frontrow_data *fd,
-					 const struct frontrow_rq *fr, u64 now_ns)
-{
-	struct frontrow_process *process = &fd->processes[fr->owner];
-
-	if (!fr->process_bytes)
-		return;
-	process->bytes_in_device -= fr->process_bytes;
-	if (fd->last_owner == fr->owner)
-		return;
-	fd->last_owner = fr->owner;
-	fd->shared_ns = now_ns;
-}
 
 /* chain.c: who waits, and how long the device may idle for them */
 struct frontrow_view {
@@ -732,12 +683,18 @@ void frontrow_budget_learn(struct frontrow_data *fd,
 void frontrow_budget_flushed(struct frontrow_data *fd,
 			     const struct frontrow_rq *fr, u64 now_ns);
 
+void frontrow_budget_charge_kernel(struct frontrow_data *fd,
+				   const struct frontrow_rq *fr,
+				   u64 since_ns, u64 now_ns);
+
 /* A request of the device has completed. */
 static inline void frontrow_budget_complete(struct frontrow_data *fd,
 					    const struct frontrow_rq *fr, u64 now_ns)
 {
 	if (frontrow_is_group(fr->class))
 		frontrow_budget_learn(fd, fr, now_ns);
+	else if (fr->by_kernel && fr->level < FRONTROW_LEVEL_OTHER)
+		frontrow_budget_charge_kernel(fd, fr, fr->dispatched_ns, now_ns);
 	fd->budget.completed_ns = now_ns;
 }
 

@@ -281,7 +281,6 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 {
 	fd->nr_in_device--;
 	fd->in_device[fr->class]--;
-	frontrow_process_done(fd, fr, now_ns);
 	if (fr->class < FRONTROW_ASYNC)
 		frontrow_process_uses(fd, fr, fr->dispatched_ns, now_ns);
 	if (fr->is_background_write)

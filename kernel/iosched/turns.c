@@ -12,9 +12,9 @@
  * Virtual time advances to the start of each dispatched turn. So a request
  * waits for at most one turn of each other owner.
  *
- * What is in the device cannot be overtaken. So while another process is active,
- * one that has gone on for STREAM_NS without a pause has no more requests there
- * than take one slice.
+ * Among long processes a request's turn is its arrival plus what its process has
+ * used of the device: who has used less goes first, as between the levels
+ * (process.c).
  *
  * An owner is a process, or a file for promoted writes that a worker has
  * submitted. Requests of kernel threads, and those that hold up a commit, have
@@ -35,6 +35,24 @@ static u64 cost_bytes(u32 bytes)
 	return max(bytes, MIN_SLICE_BYTES);
 }
 
+/*
+ * Arrival, plus what the process has used. So nobody waits longer for others
+ * that have used less than the class's processes differ by, whoever comes.
+ */
+static u64 turn_of_long(const struct frontrow_data *fd, const struct frontrow_rq *fr)
+{
+	/* Of promoted writes it is not known who waits for them. */
+	if (frontrow_classes[fr->own_class].is_async)
+		return fr->inserted_ns + BULK_NS;
+	return fr->inserted_ns + fd->processes[fr->owner].used_ns;
+}
+
+/* Whether @fr moved the end of its payer's turn. */
+static bool has_paid(const struct frontrow_rq *fr)
+{
+	return fr->charged_bytes && fr->class != FRONTROW_LONG;
+}
+
 static u64 next_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	struct frontrow_turns *turns = &fd->turns[fr->class];
@@ -44,6 +62,8 @@ static u64 next_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 		return turns->now;
 	fr->payer = owner_of(fr);
 	fr->charged_bytes = blk_rq_bytes(fr->rq);
+	if (fr->class == FRONTROW_LONG)
+		return turn_of_long(fd, fr);
 	turn = max(turns->ends[fr->payer], turns->now);
 	turns->ends[fr->payer] = turn + cost_bytes(fr->charged_bytes);
 	return turn;
@@ -78,7 +98,7 @@ void frontrow_go_first(struct frontrow_data *fd, struct frontrow_rq *fr)
 void frontrow_leave_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	rb_erase_cached(&fr->in_class, &fd->by_turn[fr->class]);
-	if (fr->charged_bytes)
+	if (has_paid(fr))
 		fd->turns[fr->class].ends[fr->payer] -= cost_bytes(fr->charged_bytes);
 }
 
@@ -96,20 +116,7 @@ void frontrow_use_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 	if (frontrow_classes[fr->class].is_async)
 		return;
 	turns->now = max(turns->now, fr->turn);
-	if (fr->charged_bytes)
+	if (has_paid(fr))
 		turns->ends[fr->payer] += cost_bytes(blk_rq_bytes(fr->rq)) -
 					  cost_bytes(fr->charged_bytes);
-}
-
-/* Whether a request may join those of its process in the device. */
-bool frontrow_fits_beside_own(const struct frontrow_data *fd,
-			      const struct frontrow_rq *fr, u64 now_ns)
-{
-	const struct frontrow_process *process = &fd->processes[fr->owner];
-
-	if (!frontrow_is_of_process(fr) || !process->bytes_in_device ||
-	    process->bytes_in_device + blk_rq_bytes(fr->rq) <= frontrow_slice_bytes(fd))
-		return true;
-	return rq_data_dir(fr->rq) == READ &&
-	       now_ns - process->begun_ns <= STREAM_NS;
 }
