@@ -87,6 +87,8 @@ pub struct Stacks {
     found: BTreeMap<Key, (u64, u64)>,
     /// Sleeps that the last sample met.
     met: Sleeps,
+    /// For how long those that are no waits for a server had been met by then, by thread.
+    asleep_ns: BTreeMap<u32, u64>,
     /// While iopro tells of sleeps: those that had begun before, of which it does not.
     untold: Option<Sleeps>,
     kernel_threads: KernelThreads,
@@ -97,6 +99,7 @@ impl Stacks {
     /// another for `stands_for_ns`.
     pub fn sample(&mut self, root: &Path, since_ns: u64, stands_for_ns: u64) {
         let mut met = Sleeps::new();
+        let mut asleep_ns = BTreeMap::new();
         for task in blocked(root, &mut self.kernel_threads) {
             let functions: Vec<&str> = task.functions.iter().map(String::as_str).collect();
             let (call, class, remote) = told_by(&functions);
@@ -110,6 +113,10 @@ impl Stacks {
             if let Some(sleep) = sleep {
                 met.insert(task.thread, sleep);
             }
+            if sleep.is_some() && !remote {
+                let before = self.asleep_ns.get(&task.thread).filter(|_| lasted);
+                asleep_ns.insert(task.thread, before.map_or(0, |it| it + since_ns));
+            }
             let counts = remote || self.untold.as_ref().is_none_or(was_in);
             if counts {
                 let lost_ns = if lasted { since_ns } else { stands_for_ns };
@@ -122,6 +129,7 @@ impl Stacks {
             }
         }
         self.met = met;
+        self.asleep_ns = asleep_ns;
         if let Some(untold) = &mut self.untold {
             untold.retain(|thread, sleep| self.met.get(thread) == Some(sleep));
         }
@@ -141,6 +149,12 @@ impl Stacks {
     /// Whether the samples are the only ones to tell of some sleep, as far as is known.
     pub fn are_needed(&self) -> bool {
         self.untold.as_ref().is_none_or(|it| !it.is_empty())
+    }
+
+    /// Whether a sleep that the last sample met had been met for that long. Waits for a server do not
+    /// count.
+    pub fn lasted(&self, ns: u64) -> bool {
+        self.asleep_ns.values().any(|it| *it >= ns)
     }
 
     /// Whether a sleep that the last sample met goes on. Waits for a server do not count.
@@ -325,11 +339,12 @@ mod tests {
         assert_eq!(stacks.calls()["cp"], "write");
         asleep(root.path(), 2);
         stacks.sample(root.path(), 150, 100);
-        assert!(stacks.last(root.path()));
+        assert!(stacks.last(root.path()) && !stacks.lasted(1));
         asleep(root.path(), 3);
         assert!(!stacks.last(root.path()), "it was awake in between");
         asleep(root.path(), 2);
         stacks.sample(root.path(), 150, 100);
+        assert!(stacks.lasted(150) && !stacks.lasted(151));
         let waits = stacks.end();
         assert_eq!((waits[0].samples, waits[0].lost_ns), (2, 250));
         assert_eq!((waits.len(), waits[0].waits), (1, 0));

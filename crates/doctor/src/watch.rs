@@ -8,6 +8,7 @@ use crate::over_time::OverTime;
 use crate::pieces;
 use crate::stacks::Stacks;
 use crate::task::{KernelThreads, Task};
+use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,12 +16,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use sys::device::Statistics;
+use sys::random::Random;
 
-/// Shortest interval of samples under pressure. A sample takes at most 2 % of a CPU, so machines
+/// Shortest mean interval of samples under pressure. Samples take at most 2 % of a CPU, so machines
 /// with thousands of threads are sampled less often.
 const SAMPLE: Duration = Duration::from_millis(20);
 const SAMPLE_AT_MOST: Duration = Duration::from_millis(200);
 const SAMPLING_COST: u32 = 50;
+/// What a sample costs is the mean of about so many.
+const COST_OF: u32 = 8;
 /// Length of a sleep from which on a task is called held up.
 pub const HELD_UP: Duration = Duration::from_millis(20);
 /// Interval of samples without pressure.
@@ -127,8 +131,13 @@ pub struct Watch {
     looked: Instant,
     stacks: Stacks,
     sampled: Instant,
+    /// CPU time of a sample.
+    cost: Duration,
     sample_every: Duration,
     pressure_seen: Instant,
+    /// From then to the next look at the pressure, which decides whether a sample is taken.
+    pause: Duration,
+    chance: Random,
     io_seen_ns: u64,
     over_time: OverTime,
     /// System calls in which processes were blocked when iopro began to tell of waits.
@@ -164,7 +173,10 @@ impl Watch {
             looked: now,
             stacks: Stacks::default(),
             sampled: now,
+            cost: Duration::ZERO,
             sample_every: SAMPLE,
+            pause: SAMPLE,
+            chance: Random::new(seed()),
             looked_again: true,
             held_up: false,
             linking: None,
@@ -181,6 +193,7 @@ impl Watch {
         self.sample();
         self.calls_before.extend(self.stacks.calls());
         self.stacks.begin_telling();
+        self.begin_pause(Instant::now());
         self.linking = Some(Instant::now());
     }
 
@@ -188,6 +201,7 @@ impl Watch {
     pub fn end_linking(&mut self) {
         self.sample();
         self.stacks.end_telling();
+        self.begin_pause(Instant::now());
         let since = self.linking.take();
         self.linked += since.map_or(Duration::ZERO, |it| it.elapsed());
     }
@@ -222,19 +236,30 @@ impl Watch {
         if since >= HELD_UP && !std::mem::replace(&mut self.looked_again, true) {
             self.held_up |= self.stacks.last(&self.root);
         }
-        // The kernel sums up all CPUs for each look at the pressure.
-        if since < self.due() || self.pressure_seen.elapsed() < self.sample_every {
+        if self.until_due() > Duration::ZERO {
             return;
         }
-        self.pressure_seen = Instant::now();
         let io_ns = pressure(&self.root, "io");
         let pressed = io_ns != std::mem::replace(&mut self.io_seen_ns, io_ns);
         if pressed || since >= SAMPLE_AT_REST {
             self.sample();
+        } else {
+            self.begin_pause(Instant::now());
         }
     }
 
-    /// Interval of samples under pressure.
+    /// Time until a sample may be due.
+    pub fn until_due(&self) -> Duration {
+        self.pause.saturating_sub(self.pressure_seen.elapsed())
+    }
+
+    /// Begins the time until the next look at the pressure.
+    fn begin_pause(&mut self, now: Instant) {
+        self.pressure_seen = now;
+        self.pause = pause(self.due(), &mut self.chance);
+    }
+
+    /// Mean interval of samples under pressure.
     fn due(&self) -> Duration {
         match self.stacks.are_needed() {
             true => self.sample_every,
@@ -246,13 +271,22 @@ impl Watch {
         let since = self.sampled.elapsed();
         self.sampled = Instant::now();
         self.looked_again = false;
-        // Time without samples is not counted.
-        let stands_for = since.min(self.due() * 2);
+        let begun = cpu_time();
+        // Nobody waited between looks at the same pressure.
+        let stands_for = since.min(self.pressure_seen.elapsed());
         let nanoseconds = |it: Duration| it.as_nanos() as u64;
         self.stacks
             .sample(&self.root, nanoseconds(since), nanoseconds(stands_for));
-        let cost = self.sampled.elapsed() * SAMPLING_COST;
-        self.sample_every = cost.clamp(SAMPLE, SAMPLE_AT_MOST);
+        self.held_up |= self.stacks.lasted(nanoseconds(HELD_UP));
+        let cost = cpu_time().saturating_sub(begun);
+        self.cost = match self.cost.is_zero() {
+            true => cost,
+            // One that meets a blocked task costs more: if it alone decided on the next, the app's
+            // turns and the samples' would depend on one another.
+            false => (self.cost * (COST_OF - 1) + cost) / COST_OF,
+        };
+        self.sample_every = (self.cost * SAMPLING_COST).clamp(SAMPLE, SAMPLE_AT_MOST);
+        self.begin_pause(self.sampled);
     }
 
     fn look(&mut self, is_first: bool) {
@@ -353,6 +387,25 @@ impl Watch {
             machine,
         }
     }
+}
+
+/// A time until the next sample, by chance: an app that waits in even turns, such as a save each 80
+/// ms, may keep step with even samples, which then meet it at the same point of each turn.
+fn pause(mean: Duration, chance: &mut Random) -> Duration {
+    let mean_ns = mean.as_nanos() as u64;
+    Duration::from_nanos(chance.between(mean_ns / 2, mean_ns * 3 / 2))
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Each observation's samples come at other times.
+fn seed() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_nsec as u64 ^ u64::from(std::process::id()) << 32
 }
 
 /// Attributes to processes that ended since the last sample the use that only their parents show.
@@ -614,6 +667,29 @@ mod tests {
         let traffic = traffic("a".to_owned(), " 1 0 8 5 2 0 16 20 0 9 25 0 0 0 0 0 0").unwrap();
         assert_eq!((traffic.requests, traffic.request_ns), (3, 25_000_000));
         assert_eq!((traffic.written_bytes, traffic.busy_ns), (8192, 9_000_000));
+    }
+
+    #[test]
+    fn an_app_that_waits_in_even_turns_is_met_as_often_as_it_waits() {
+        for mean_ms in [20, 41, 82, 200] {
+            for turn_ms in [20, 40, 41, 80, 82, 123, 200] {
+                let mut chance = Random::new(7);
+                let (mut now_ms, mut met) = (0.0, 0);
+                for _ in 0..2000 {
+                    now_ms +=
+                        pause(Duration::from_millis(mean_ms), &mut chance).as_secs_f64() * 1e3;
+                    // It waits for 0.6 of each of its turns.
+                    met += u32::from((now_ms / f64::from(turn_ms)).fract() < 0.6);
+                }
+                let share = f64::from(met) / 2000.0;
+                let every_ms = now_ms / 2000.0 / mean_ms as f64;
+                assert!(
+                    (0.55..0.65).contains(&share),
+                    "{mean_ms} {turn_ms}: {share}"
+                );
+                assert!((0.97..1.03).contains(&every_ms), "{every_ms}");
+            }
+        }
     }
 
     fn wrote(name: &str, bytes: u64) -> Used {

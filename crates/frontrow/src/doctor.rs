@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval at which the stop flag and due actions are checked.
+/// Longest interval at which the stop flag and due actions are checked.
 const TURN: Duration = Duration::from_millis(20);
 /// Lengths of stalls that can be told from none, as level 1 looks each tenth of a second.
 const STALLS: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_secs(600);
@@ -220,7 +220,7 @@ fn observe(
         && !stop.load(Ordering::Relaxed)
         && watching.turn() != Next::End
     {
-        thread::sleep(TURN);
+        thread::sleep(watching.pause());
     }
     let level = match is_root {
         true => Level::Sampled,
@@ -280,6 +280,11 @@ impl Watching<'_> {
             }
         }
         next
+    }
+
+    /// Time until the next turn.
+    fn pause(&self) -> Duration {
+        self.watch.until_due().min(TURN)
     }
 
     fn ended(&self) -> Option<Ended> {

@@ -1,6 +1,6 @@
 //! Level 1: iopro's programs are in the kernel while tasks are held up, and only then cost anything.
 
-use super::{How, TURN, Watching};
+use super::{How, Watching};
 use crate::atomic_file::AtomicFile;
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked::failed;
@@ -214,7 +214,7 @@ impl<'a> Linking<'a, '_> {
             let resting = scope.spawn(|| programs.rest());
             let mut is_held_up = false;
             loop {
-                thread::sleep(TURN);
+                thread::sleep(self.watching().pause());
                 is_held_up |= self.turn();
                 if self.is_over || is_held_up && resting.is_finished() {
                     break;
