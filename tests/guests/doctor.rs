@@ -22,6 +22,9 @@ fio --name=saver --rw=write --bs=4k --size=4m --fsync=1 --time_based --runtime=1
 sh -c 'while :; do dd if=/dev/zero of=big bs=1M count=96 conv=notrunc; done' &
 sleep 2
 frontrow doctor --seconds 3 --json > /out/fsync
+cp /sys/kernel/btf/vmlinux /tmp/types
+mount -t tmpfs none /sys/kernel/btf
+frontrow doctor --seconds 3 --btf /tmp/types --json > /out/types
 "#;
 
 #[test]
@@ -35,15 +38,18 @@ fn the_known_answer_comes_first_and_what_is_not_storage_is_not_called_so() {
     assert_eq!(kinds, ["elsewhere"], "{hog}");
     assert_eq!(hog["verdicts"][0]["cause"], "cpu");
 
-    let fsync = left.json("fsync");
-    let first = &fsync["verdicts"][0];
-    assert_eq!(fsync["level"], "linked");
-    assert_eq!(first["cause"], "fsync_behind_writeback", "{fsync}");
-    assert_eq!(
-        (&first["who"], &first["culprit"]),
-        (&"fio".into(), &"dd".into())
-    );
-    assert!(first["advice"]["undo"].is_string(), "{fsync}");
+    // With the kernel's own types, and with a file's where it has none.
+    for page in ["fsync", "types"] {
+        let fsync = left.json(page);
+        let first = &fsync["verdicts"][0];
+        assert_eq!(fsync["level"], "linked", "{fsync}");
+        assert_eq!(first["cause"], "fsync_behind_writeback", "{fsync}");
+        assert_eq!(
+            (&first["who"], &first["culprit"]),
+            (&"fio".into(), &"dd".into())
+        );
+        assert!(first["advice"]["undo"].is_string(), "{fsync}");
+    }
 }
 
 /// After ten seconds in which nobody is held up the programs are out; they are back for the stall.

@@ -9,7 +9,7 @@ use self::linked::{Unlinked, link};
 use crate::atomic_file::AtomicFile;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
-use crate::iopro::scope::duration;
+use crate::iopro::scope::{duration, running_btf};
 use crate::print::{json, plain, print_text};
 use crate::progress;
 use clap::builder::ArgPredicate;
@@ -50,6 +50,10 @@ pub struct Args {
     /// Write the recording of level 1 to this file, for frontrow iopro report and export
     #[arg(long, value_name = "FILE", conflicts_with = "wanted")]
     recording: Option<PathBuf>,
+    /// Type information of this kernel, for one that has none itself (Raspberry Pi OS): BTF, a vmlinux
+    /// or a vmlinuz. Level 1 then uses tracepoints only, which see less
+    #[arg(long, value_name = "FILE", conflicts_with = "undo")]
+    btf: Option<PathBuf>,
     /// Also write the result to this file, as an HTML page with pictures
     #[arg(long, value_name = "FILE", conflicts_with_all = ["study", "undo"])]
     html: Option<PathBuf>,
@@ -73,13 +77,15 @@ pub fn run(args: Args) -> Result<(), Failure> {
             "--html and --recording name the same file: give each its own",
         ));
     }
+    let btf = args.btf.as_deref().map(running_btf).transpose()?;
+    let btf = btf.as_deref();
     machine::check(root).map_err(failure)?;
     if args.trial.wanted {
         machine::check_writable(root).map_err(failure)?;
     }
     let stop = catch_signals()?;
     if let Some(length) = args.study.study {
-        return study::run(root, &args.study, length, args.json, &stop);
+        return study::run(root, &args.study, length, btf, args.json, &stop);
     }
     let machine = Machine::look(root).map_err(failure)?;
     let length = Duration::from_secs(args.seconds);
@@ -104,6 +110,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             length,
             until_stall: args.until_stall,
             is_coarse: false,
+            btf,
             recording: recording.as_mut(),
         },
         &stop,
@@ -130,7 +137,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     // This takes some seconds, so the page is printed first.
     drop(programs);
     match args.trial.wanted {
-        true => trial::run(root, &args.trial, &diagnosis, args.json, &stop),
+        true => trial::run(root, &args.trial, &diagnosis, btf, args.json, &stop),
         false => Ok(()),
     }
 }
@@ -154,7 +161,12 @@ fn again(args: &Args) -> String {
     let until = args.until_stall;
     let until = until.map(|it| format!(" --until-stall {}ms", it.as_millis()));
     let until = until.unwrap_or_default();
-    format!("{sudo}frontrow doctor --seconds {seconds}{until} --html {file}")
+    let btf = args
+        .btf
+        .as_deref()
+        .map(|it| judge::quoted(&it.to_string_lossy()));
+    let btf = btf.map(|it| format!(" --btf {it}")).unwrap_or_default();
+    format!("{sudo}frontrow doctor --seconds {seconds}{until}{btf} --html {file}")
 }
 
 /// The page's path as one word of a shell.
@@ -170,6 +182,8 @@ struct How<'a> {
     until_stall: Option<Duration>,
     /// Aggregate by process and class, in bounded memory.
     is_coarse: bool,
+    /// The running kernel's BTF, if it has none itself.
+    btf: Option<&'a [u8]>,
     /// File that also receives the recording of level 1.
     recording: Option<&'a mut AtomicFile>,
 }

@@ -5,11 +5,12 @@ use std::process::Command;
 
 /// Each with the place of an input file that is `INPUT`, and outputs below `OUT`; those with `lab`
 /// before them are of `frontrow-lab`.
-const FILE_READERS: [&[&str]; 9] = [
+const FILE_READERS: [&[&str]; 10] = [
     &["bench", "compare", "INPUT", "INPUT"],
     &[
         "iopro", "export", "INPUT", "--to", "vcd", "--output", "OUT/a",
     ],
+    &["doctor", "--btf", "INPUT"],
     &["iopro", "report", "INPUT"],
     &["lab", "run", "INPUT"],
     &["launch", "calibrate", "INPUT/below"],

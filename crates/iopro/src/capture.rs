@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// The kernel has no BTF type information.
     #[error(
-        "this kernel has no BTF type information (/sys/kernel/btf/vmlinux): give that of this very kernel with `frontrow iopro record --btf FILE`, boot one built with CONFIG_DEBUG_INFO_BTF, or record in a guest with `frontrow-lab exec`"
+        "this kernel has no BTF type information (/sys/kernel/btf/vmlinux): give that of this very kernel with `--btf FILE`, boot one built with CONFIG_DEBUG_INFO_BTF, or record in a guest with `frontrow-lab exec`"
     )]
     NoBtf,
     /// The kernel lets no functions be traced. Recording then does without them.

@@ -55,10 +55,10 @@ pub fn link<'a>(
         held_up: Instant::now(),
         is_over: false,
     };
-    let what = What::System(None);
+    let (what, btf) = (What::System(None), how.btf);
     let (recorded, linked) = linking
         .record(how.recording, |pipe, stop, progress| {
-            capture::stream(&what, None, pipe, stop, progress)
+            capture::stream(&what, btf, pipe, stop, progress)
         })
         .map_err(Unlinked::Failed)?;
     let mut programs = match recorded {

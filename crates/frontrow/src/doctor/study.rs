@@ -35,6 +35,7 @@ pub fn run(
     root: &Path,
     options: &Study,
     length: Duration,
+    btf: Option<&[u8]>,
     as_json: bool,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
@@ -46,6 +47,7 @@ pub fn run(
         length,
         until_stall: None,
         is_coarse: true,
+        btf,
         recording: None,
     };
     let watching = progress::watching(length);

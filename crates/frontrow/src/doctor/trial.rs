@@ -62,6 +62,7 @@ pub fn run(
     root: &Path,
     options: &Options,
     diagnosis: &Diagnosis,
+    btf: Option<&[u8]>,
     as_json: bool,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
@@ -78,7 +79,7 @@ pub fn run(
         );
     };
     let mark = Mark::set(root, remedy)?;
-    let tried = windows(root, options, who, remedy, stop);
+    let tried = windows(root, options, who, remedy, btf, stop);
     let undone = undo(root, remedy);
     mark.remove()?;
     undone?;
@@ -121,6 +122,7 @@ fn windows(
     options: &Options,
     who: &str,
     remedy: &Remedy,
+    btf: Option<&[u8]>,
     stop: &AtomicBool,
 ) -> Result<Option<Outcome>, Failure> {
     let length = Duration::from_secs(options.window);
@@ -138,7 +140,14 @@ fn windows(
             true => apply(root, remedy)?,
             false => None,
         };
-        let seen = window(root, limits, remedy, length, stop)?;
+        let how = How {
+            length,
+            until_stall: None,
+            is_coarse: false,
+            btf,
+            recording: None,
+        };
+        let seen = window(root, limits, remedy, how, stop)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -157,7 +166,7 @@ fn window(
     root: &Path,
     limits: Option<DirtyLimits>,
     remedy: &Remedy,
-    length: Duration,
+    how: How<'_>,
     stop: &AtomicBool,
 ) -> Result<Seen, Failure> {
     let is_over = AtomicBool::new(false);
@@ -165,12 +174,6 @@ fn window(
         let tending = scope.spawn(|| tend(limits, &is_over));
         let settled = settle(root, stop);
         let machine = settled.and_then(|()| Machine::look(root).map_err(super::failure));
-        let how = How {
-            length,
-            until_stall: None,
-            is_coarse: false,
-            recording: None,
-        };
         let seen = machine.and_then(|machine| observe(root, machine, how, stop));
         is_over.store(true, Ordering::Relaxed);
         let tended = tending.join();

@@ -31,7 +31,7 @@ pub struct ScopeArgs {
 impl ScopeArgs {
     /// Raw BTF of the running kernel, if its file is given.
     pub fn btf(&self) -> Result<Option<Vec<u8>>, Failure> {
-        self.btf.as_deref().map(btf_in).transpose()
+        self.btf.as_deref().map(running_btf).transpose()
     }
 
     /// The chosen scope; the whole system if none was chosen.
@@ -50,7 +50,7 @@ impl ScopeArgs {
 }
 
 /// The running kernel's BTF in a file that the user gave.
-fn btf_in(path: &Path) -> Result<Vec<u8>, Failure> {
+pub fn running_btf(path: &Path) -> Result<Vec<u8>, Failure> {
     let read = |path: &Path| fs::read(path).map_err(PathError::of("access", path));
     let file = read(path).map_err(|error| Failure::new((&error.source).into(), error))?;
     let symbols = read(Path::new("/proc/kallsyms")).unwrap_or_default();
