@@ -7,6 +7,7 @@ use iopro::store::Store;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use sys::random::Random;
 
 /// The second disk: a slow stick, whose discards and merges are as slow as bad ones' are.
 const STICK: &str = include_str!("../../../experiments/devices/usb-stick-slow.toml");
@@ -58,28 +59,28 @@ pub const ROWS: [Row; 18] = [
         Some("dirty_throttling"),
         "saver",
         "stick",
-        "hog copier /stick/copy & i=0; while :; do sleep 0.3; i=$((i + 1)); as saver dd if=/dev/zero of=/mnt/save$i bs=64k count=128; done",
+        "hog copier /stick/copy & i=0; while :; do sleep $PAUSE_S; i=$((i + 1)); as saver dd if=/dev/zero of=/mnt/save$i bs=64k count=$SAVE_COUNT; done",
     ),
     row(
         "fsync behind writeback",
         Some("fsync_behind_writeback"),
         "mailer",
         "",
-        "hog dumper /mnt/big & app mailer --rw=write --bs=4k --size=4m --fsync=1 --thinktime=30ms",
+        "hog dumper /mnt/big & app mailer --rw=write --bs=${SYNC_KB}k --size=4m --fsync=1 --thinktime=${THINK_MS}ms",
     ),
     row(
         "sync of everything",
         Some("sync_all"),
         "syncer",
         "",
-        "app loader --rw=write --bs=256k --size=64m --rate=25m & while :; do sleep 0.3; as syncer sync; done",
+        "app loader --rw=write --bs=256k --size=64m --rate=25m & while :; do sleep $PAUSE_S; as syncer sync; done",
     ),
     row(
         "own commits",
         Some("own_commits"),
         "database",
         "own",
-        "app database --directory=/own --rw=write --bs=4k --size=4m --fsync=1 --thinktime=10ms",
+        "app database --directory=/own --rw=write --bs=${SYNC_KB}k --size=4m --fsync=1 --thinktime=10ms",
     ),
     row(
         "evicted working set",
@@ -258,6 +259,17 @@ echo 24000000 > /proc/sys/vm/dirty_bytes
 cd /tmp
 "#;
 
+/// What a seed varies of the workloads, as variables of the guest's shell.
+fn varied(seed: u64) -> String {
+    let mut random = Random::for_purpose(seed, "the doctor's workloads");
+    let mut between = |low, high| random.between(low, high);
+    let (think_ms, sync_kb) = (between(20, 60), 4 * between(1, 4));
+    let (pause_tenths, save_count) = (between(2, 5), between(96, 192));
+    format!(
+        "SEED={seed}; THINK_MS={think_ms}; SYNC_KB={sync_kb}; PAUSE_S=0.{pause_tenths}; SAVE_COUNT={save_count}\n"
+    )
+}
+
 /// No case takes as long.
 const LIMIT_S: usize = 120;
 
@@ -340,7 +352,7 @@ pub fn in_guest(script: &str, more: &[&str], kernel: &str, seed: u64, limit_s: u
         profile.replace(from, to)
     });
     std::fs::write(&stick, worse).unwrap();
-    let script = format!("SEED={seed}\n{script}exit 0\n");
+    let script = format!("{}{script}exit 0\n", varied(seed));
     let limit_s = limit_s.to_string();
     let guest = ["--kernel", kernel, "--memory", "640", "--limit", &limit_s];
     let with = ["--with", "fio", "--modules", "fuse,null_blk nr_devices=0"];

@@ -55,19 +55,19 @@ const WITHOUT_EFFECT: [Trial; 3] = [
         // It serves each request in 2 ms, however many it has: a scheduler has nothing to order.
         name: "a disk without a queue",
         setup: "own",
-        load: "app mailer --directory=/own --rw=write --bs=4k --size=4m --fsync=1 --thinktime=30ms & app loader --directory=/own --rw=write --bs=256k --size=64m --rate=8m",
+        load: "app mailer --directory=/own --rw=write --bs=${SYNC_KB}k --size=4m --fsync=1 --thinktime=${THINK_MS}ms & app loader --directory=/own --rw=write --bs=256k --size=64m --rate=8m",
         right: Answer::NoDifference,
     },
     Trial {
         name: "a load that ends before the trial",
         setup: "",
-        load: "( hog dumper /mnt/big & app mailer --rw=write --bs=4k --size=4m --fsync=1 --thinktime=30ms ) & until [ -s $pages ]; do sleep 0.1; done; stop mailer dumper",
+        load: "( hog dumper /mnt/big & app mailer --rw=write --bs=${SYNC_KB}k --size=4m --fsync=1 --thinktime=${THINK_MS}ms ) & until [ -s $pages ]; do sleep 0.1; done; stop mailer dumper",
         right: Answer::NoDifference,
     },
     Trial {
         name: "the scheduler is in force",
         setup: "echo frontrow > $scheduler",
-        load: "hog dumper /mnt/big & app mailer --rw=write --bs=4k --size=4m --fsync=1 --thinktime=30ms",
+        load: "hog dumper /mnt/big & app mailer --rw=write --bs=${SYNC_KB}k --size=4m --fsync=1 --thinktime=${THINK_MS}ms",
         right: Answer::Nothing,
     },
 ];
