@@ -486,7 +486,7 @@ static __always_inline __u64 first_page(const struct page_head *head, __u64 page
  * programs (direct I/O) and of nobody. A program may well do direct I/O with the
  * pages of another mapped file: these are not in transit themselves.
  */
-static __always_inline __u64 mapping_of(struct walk *walk, __u64 page, __u64 *index)
+static __noinline __u64 mapping_of(struct walk *walk, __u64 page, __u64 *index)
 {
 	unsigned long transit, mapping;
 	__u64 offset = 0, first;

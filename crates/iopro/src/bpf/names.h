@@ -21,7 +21,11 @@ struct {
 	__type(value, struct file_key);
 } seen SEC(".maps");
 
+/* A path being walked. It is none of the stack's, of which 6.1 has 512 bytes for all. */
 struct path_buffer {
+	struct dentry *dentry;
+	__u32 length;
+	bool whole;
 	struct rec_name rec;
 	char path[PATH_BYTES + COMPONENT_BYTES];
 };
@@ -33,15 +37,9 @@ struct {
 	__type(value, struct path_buffer);
 } paths SEC(".maps");
 
-struct path_walk {
-	struct dentry *dentry;
-	struct path_buffer *buffer;
-	__u32 length;
-	bool whole;
-};
-
-static long walk_path(__u32 index, struct path_walk *walk)
+static long walk_path(__u32 index, struct path_buffer **walked)
 {
+	struct path_buffer *walk = *walked;
 	struct dentry *dentry = walk->dentry;
 	struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
 	const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
@@ -54,7 +52,7 @@ static long walk_path(__u32 index, struct path_walk *walk)
 	}
 	if (at >= PATH_BYTES)
 		return 1;
-	length = bpf_probe_read_kernel_str(&walk->buffer->path[at & (PATH_BYTES - 1)],
+	length = bpf_probe_read_kernel_str(&walk->path[at & (PATH_BYTES - 1)],
 					   COMPONENT_BYTES, name);
 	if (length <= 0)
 		return 1;
@@ -77,29 +75,28 @@ static __always_inline struct dentry *alias_of(struct inode *inode)
 static __always_inline int put_name(struct path_buffer *buffer, struct dentry *dentry,
 				    const struct file_key *file, __u16 mode, __u8 why)
 {
-	struct path_walk walk;
 	__u64 length;
 	void *rec;
 
-	clear_for_loop(&walk, sizeof(walk));
-	walk.dentry = dentry;
-	walk.buffer = buffer;
+	buffer->dentry = dentry;
+	buffer->length = 0;
+	buffer->whole = false;
 	if (dentry)
-		bpf_loop(MAX_COMPONENTS, walk_path, &walk, 0);
+		bpf_loop(MAX_COMPONENTS, walk_path, &buffer, 0);
 	begin_record(&buffer->rec.rec, bpf_ktime_get_ns(), REC_NAME);
 	buffer->rec.rec.op = why;
 	buffer->rec.rec.flags = mode;
 	buffer->rec.file = *file;
-	length = walk.length & (2 * PATH_BYTES - 1);
+	length = buffer->length & (2 * PATH_BYTES - 1);
 	if (length > PATH_BYTES + COMPONENT_BYTES)
 		return -1;
 	buffer->rec.length = length;
-	buffer->rec.has = dentry && !walk.whole && length ? NAME_CUT : 0;
+	buffer->rec.has = dentry && !buffer->whole && length ? NAME_CUT : 0;
 	length += sizeof(buffer->rec);
 	rec = reserve(length, LOST_NAMES);
 	if (!rec)
 		return -1;
-	bpf_probe_read_kernel(rec, length, buffer);
+	bpf_probe_read_kernel(rec, length, &buffer->rec);
 	submit(rec, length);
 	return 0;
 }
@@ -150,7 +147,6 @@ __u64 evictions;
 __noinline bool identify(__u64 address, struct file_key *file)
 {
 	struct inode *inode = (void *)address;
-	struct file_key key = {};
 	struct super_block *sb;
 	__u16 mode;
 
@@ -161,19 +157,17 @@ __noinline bool identify(__u64 address, struct file_key *file)
 	if (!mode)
 		return false;
 	if (mode == S_IFBLK) {
-		key.dev = BPF_CORE_READ(inode, i_rdev);
-		*file = key;
+		*file = (struct file_key) { .dev = BPF_CORE_READ(inode, i_rdev) };
 		return true;
 	}
 	sb = BPF_CORE_READ(inode, i_sb);
 	if (!(BPF_CORE_READ(sb, s_type, fs_flags) & FS_REQUIRES_DEV) &&
 	    BPF_CORE_READ(sb, s_magic) != OVERLAYFS_SUPER_MAGIC)
 		return false;
-	key.ino = BPF_CORE_READ(inode, i_ino);
-	key.dev = BPF_CORE_READ(sb, s_dev);
-	key.gen = BPF_CORE_READ(inode, i_generation);
-	*file = key;
-	see_file(inode, &key);
+	file->ino = BPF_CORE_READ(inode, i_ino);
+	file->dev = BPF_CORE_READ(sb, s_dev);
+	file->gen = BPF_CORE_READ(inode, i_generation);
+	see_file(inode, file);
 	return true;
 }
 
