@@ -6,7 +6,8 @@
  * which the device takes writes; the number of requests that it can use, beyond
  * which their mean time in the device exceeds a target; and so the largest
  * request that it can complete within slice_us. A synchronous request that
- * arrives at the worst moment waits for about that time.
+ * arrives at the worst moment waits for about that time. Where somebody always
+ * waits, what the device has taken of all writes is the least that it can.
  *
  * While somebody waits, each class that is not open to that level earns credit
  * at a share of the device's time, in bytes at the measured rate, and
@@ -322,6 +323,26 @@ static void adapt_slice(struct frontrow_data *fd)
 		return;
 	WRITE_ONCE(fd->slice_sectors, sectors);
 	schedule_work(&fd->resize);
+}
+
+/*
+ * The device takes at least what it has taken, whoever waited meanwhile. Where
+ * somebody always waits, no window is undisturbed, and nothing else shows the
+ * rate.
+ */
+void frontrow_budget_written(struct frontrow_data *fd, u32 bytes, u64 now_ns)
+{
+	struct frontrow_budget *budget = &fd->budget;
+	u64 elapsed_ns = now_ns - budget->written_since_ns;
+
+	budget->written_bytes += bytes;
+	if (elapsed_ns < WRITTEN_WINDOW_NS)
+		return;
+	budget->bytes_per_s = max(budget->bytes_per_s,
+				  div64_u64(budget->written_bytes * USEC_PER_SEC,
+					    div_u64(elapsed_ns, NSEC_PER_USEC)));
+	budget->written_since_ns = now_ns;
+	budget->written_bytes = 0;
 }
 
 static void close_window(struct frontrow_data *fd, u64 now_ns)

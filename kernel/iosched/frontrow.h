@@ -50,6 +50,11 @@
 /* Shortest window of rate measurement: 1 MB on the slowest card. */
 #define RATE_WINDOW_NS		(20 * NSEC_PER_MSEC)
 #define RATE_WINDOW_REQUESTS	4
+/*
+ * Window of all writes, whoever waits: long enough that a write cache of some
+ * MiB changes little.
+ */
+#define WRITTEN_WINDOW_NS	(100 * NSEC_PER_MSEC)
 /* At this mean latency, more requests only queue up inside the device. */
 #define OPEN_LATENCY_NS		(5 * NSEC_PER_MSEC)
 /* Longest debt of a share, of the device's time: 250 ms at a share of 8 %. */
@@ -308,12 +313,15 @@ struct frontrow_group {
  * (budget.c).
  */
 struct frontrow_budget {
-	u64 bytes_per_s;	/* measured while nobody waits */
+	u64 bytes_per_s;	/* of large writes */
 	unsigned int open_limit; /* most async requests in the device while nobody waits */
 	u64 credit_updated_ns;
 	u64 completed_ns;	/* last completion of any request */
 	enum frontrow_class last_due;	/* group that used its share last */
 	u64 discard_ns;		/* mean time that a discard takes */
+
+	u64 written_since_ns;	/* start of the window of all writes */
+	u64 written_bytes;
 
 	u64 window_start_ns;	/* 0: no undisturbed window is running */
 	u64 window_bytes;
@@ -680,6 +688,7 @@ void frontrow_budget_charge(struct frontrow_data *fd, struct frontrow_rq *fr,
 			    const struct frontrow_view *view);
 void frontrow_budget_learn(struct frontrow_data *fd,
 			   const struct frontrow_rq *fr, u64 now_ns);
+void frontrow_budget_written(struct frontrow_data *fd, u32 bytes, u64 now_ns);
 void frontrow_budget_flushed(struct frontrow_data *fd,
 			     const struct frontrow_rq *fr, u64 now_ns);
 
@@ -695,6 +704,8 @@ static inline void frontrow_budget_complete(struct frontrow_data *fd,
 		frontrow_budget_learn(fd, fr, now_ns);
 	else if (fr->by_kernel && fr->level < FRONTROW_LEVEL_OTHER)
 		frontrow_budget_charge_kernel(fd, fr, fr->dispatched_ns, now_ns);
+	if (req_op(fr->rq) == REQ_OP_WRITE)
+		frontrow_budget_written(fd, fr->bytes, now_ns);
 	fd->budget.completed_ns = now_ns;
 }
 
