@@ -325,6 +325,11 @@ static void adapt_slice(struct frontrow_data *fd)
 	schedule_work(&fd->resize);
 }
 
+static u64 bytes_per_s(u64 bytes, u64 elapsed_ns)
+{
+	return div64_u64(bytes * USEC_PER_SEC, div_u64(elapsed_ns, NSEC_PER_USEC));
+}
+
 /*
  * The device takes at least what it has taken, whoever waited meanwhile. Where
  * somebody always waits, no window is undisturbed, and nothing else shows the
@@ -339,8 +344,7 @@ void frontrow_budget_written(struct frontrow_data *fd, u32 bytes, u64 now_ns)
 	if (elapsed_ns < WRITTEN_WINDOW_NS)
 		return;
 	budget->bytes_per_s = max(budget->bytes_per_s,
-				  div64_u64(budget->written_bytes * USEC_PER_SEC,
-					    div_u64(elapsed_ns, NSEC_PER_USEC)));
+				  bytes_per_s(budget->written_bytes, elapsed_ns));
 	budget->written_since_ns = now_ns;
 	budget->written_bytes = 0;
 }
@@ -348,8 +352,7 @@ void frontrow_budget_written(struct frontrow_data *fd, u32 bytes, u64 now_ns)
 static void close_window(struct frontrow_data *fd, u64 now_ns)
 {
 	struct frontrow_budget *budget = &fd->budget;
-	u64 elapsed_us = div_u64(now_ns - budget->window_start_ns, NSEC_PER_USEC);
-	u64 rate = div64_u64(budget->window_bytes * USEC_PER_SEC, elapsed_us);
+	u64 rate = bytes_per_s(budget->window_bytes, now_ns - budget->window_start_ns);
 
 	budget->bytes_per_s = max_t(u64, (3 * budget->bytes_per_s + rate) / 4,
 				    MIN_SLICE_BYTES);

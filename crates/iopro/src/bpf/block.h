@@ -485,6 +485,8 @@ static __always_inline __u64 first_page(const struct page_head *head, __u64 page
  * The file's mapping that the page belongs to, and where in it; 0 for pages of
  * programs (direct I/O) and of nobody. A program may well do direct I/O with the
  * pages of another mapped file: these are not in transit themselves.
+ *
+ * Not inlined: the head is off the stack again before the file's name is told.
  */
 static __noinline __u64 mapping_of(struct walk *walk, __u64 page, __u64 *index)
 {
