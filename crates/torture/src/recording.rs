@@ -3,6 +3,7 @@
 use crate::test_bed::{read, write};
 use crate::{Failure, Outcome};
 use iopro::capture::{Background, Request, Summary, What};
+use iopro::event::LostKind;
 use iopro::link;
 use iopro::recording::Reader;
 use iopro::store::Store;
@@ -91,6 +92,13 @@ impl Recorded {
     /// Checks that the rings lost nothing, and the kernel no more than is allowed.
     pub(crate) fn is_whole(&self) -> Outcome<()> {
         self.summary.check_lost(self.events).map_err(failed)
+    }
+
+    /// Number of events that a preemptible kernel left out ([`LostKind::Missed`]).
+    pub(crate) fn missed_events(&self) -> u64 {
+        let lost = self.summary.lost.iter();
+        let missed = lost.filter(|it| it.kind == LostKind::Missed);
+        missed.map(|it| it.count).sum()
     }
 }
 

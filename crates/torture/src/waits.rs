@@ -20,6 +20,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use sys::device::PAGE_BYTES;
@@ -84,7 +85,7 @@ const IN_ORDER: &str = "none";
 
 const JOURNAL: &str = "jbd2/simflash0-";
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 15] = [
     Case {
         other: Some("owner"),
         ..Case::new("D_data", Class::Data, modify_page)
@@ -118,6 +119,10 @@ const CASES: [Case; 14] = [
     Case {
         scheduler: IN_ORDER,
         ..Case::new("tag", Class::Tag, no_tag)
+    },
+    Case {
+        scheduler: IN_ORDER,
+        ..Case::new("taken tag", Class::Tag, taken_tag)
     },
     Case {
         other: Some("owner"),
@@ -368,6 +373,28 @@ fn no_tag(_: &TestBed, directory: &Path) -> Outcome<()> {
     let (backlog, _) = by("owner", || settled(directory))?;
     by("owner", || write(&backlog, directory, BACKLOG_BYTES))?;
     by("tag", || queue(&backlog, directory))
+}
+
+/// The same beside a task that takes the tags of its own writes again before anybody else can.
+fn taken_tag(_: &TestBed, directory: &Path) -> Outcome<()> {
+    let (backlog, own) = by("owner", || settled(directory))?;
+    by("owner", || write(&backlog, directory, BACKLOG_BYTES))?;
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let rival = scope.spawn(|| by("rival", || syncs_until(&over, &own, directory)));
+        let waited = by("taken tag", || queue(&backlog, directory));
+        over.store(true, Ordering::Relaxed);
+        joined(rival.join())?;
+        waited
+    })
+}
+
+fn syncs_until(over: &AtomicBool, own: &File, directory: &Path) -> Outcome<()> {
+    while !over.load(Ordering::Relaxed) {
+        write(own, directory, PAGE_BYTES)?;
+        own.sync_data().map_err(Failure::io("sync", directory))?;
+    }
+    Ok(())
 }
 
 fn throttled(bed: &TestBed, directory: &Path) -> Outcome<()> {

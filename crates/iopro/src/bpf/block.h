@@ -144,8 +144,6 @@ int PROGRAM(bio_queued, struct bio *bio)
 		/* What was done to its pages is told first. */
 		flush_run(thread);
 		note_own(thread, bio);
-		cpu->submitting = thread->tid;
-		cpu->submitting_bio = (unsigned long)bio;
 		if (hold_queued(cpu, thread, bio))
 			return 0;
 		tell_queued(cpu);
@@ -158,21 +156,12 @@ int PROGRAM(bio_queued, struct bio *bio)
 	return 0;
 }
 
-/*
- * What a thread waits for between a bio and its request is a tag. A request that
- * it got comes to the scheduler or to the driver before the thread can block;
- * before it waits for one it sends those that it has. A bio that is split stays
- * the last of its parts.
- */
+/* That it was queued is told before what became of it. */
 static __always_inline void submitted(struct bio *bio)
 {
 	struct cpu *cpu = this_cpu();
 
-	if (!cpu)
-		return;
-	if (cpu->submitting_bio == (unsigned long)bio)
-		cpu->submitting = 0;
-	if (cpu->queued.bio == (unsigned long)bio)
+	if (cpu && cpu->queued.bio == (unsigned long)bio)
 		tell_queued(cpu);
 }
 
@@ -632,7 +621,6 @@ static __always_inline bool issue_held(struct cpu *cpu, struct request *rq, stru
 		/* Two events are. */
 		count_lost(LOST_BLOCK);
 	}
-	cpu->submitting = 0;
 	queued->rec.time_ns = 0;
 	return true;
 }

@@ -191,6 +191,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct css_set *cgroups;
 	unsigned in_iowait:1;
+	struct bio_list *bio_list;
 };
 
 /* Its other fields are the folio's, and have names of their own in newer kernels. */

@@ -12,6 +12,7 @@
 #define MAX_THREADS 16384
 #define MAX_STACKS 2048
 #define STACK_DEPTH 24
+#define SCHEDULERS_FRAMES 4	/* the program, what calls it, __schedule(), schedule() */
 #define SEEN_FILES 32768
 
 #define MAX_CALLS 512
@@ -37,13 +38,11 @@ struct cpu {
 	/* Users of `paths`; an interrupt is one more. */
 	__u32 nesting;
 	/*
-	 * Threads that are in the middle of something here. What looks at these does
+	 * The thread that is about to wait for direct I/O here. What looks at this does
 	 * so on the same CPU, and a thread that moves away in between only loses a
 	 * little: no lookup of the thread is needed where it would cost most.
 	 */
-	__u32 submitting;	/* a bio that has no request yet */
-	__u32 direct;		/* the wait for direct I/O */
-	__u64 submitting_bio;
+	__u32 direct;
 	/* Not told yet if it has a time (block.h). */
 	struct rec_bio queued;
 	__u32 holding;		/* it is being changed, should an interrupt look */

@@ -351,8 +351,33 @@ static __always_inline void set_own(struct wait *wait, __u32 opf)
 	wait->value = opf & preflush ? IO_FLUSH : io_op(opf);
 }
 
-static __always_inline void guess_reason(void *ctx, struct thread *thread, __u32 tid)
+/*
+ * Whether the thread has a bio that has no request yet (submit_bio_noacct()). However
+ * often another one takes the tag that it was woken for, it waits for a tag again.
+ */
+static __always_inline bool submits(struct thread *thread, struct task_struct *task)
 {
+	return (thread->own_done || KNOWS_THROTTLING) && GET(task, bio_list);
+}
+
+/*
+ * The innermost functions are the scheduler's own and this program, so that a stack
+ * whose place is another's may go without the first ones, which gives it other places.
+ */
+static __always_inline __s64 stack_of(void *ctx)
+{
+	__s64 id = -1;
+	__u64 skipped;
+
+	for (skipped = 0; skipped < SCHEDULERS_FRAMES && id < 0; skipped++)
+		id = bpf_get_stackid(ctx, &stacks, BPF_F_FAST_STACK_CMP | skipped);
+	return id;
+}
+
+static __always_inline void guess_reason(void *ctx, struct thread *thread,
+					 struct task_struct *task)
+{
+	__u32 tid = GET(task, pid);
 	struct wait *wait = &thread->blocked;
 	struct cpu *cpu = this_cpu();
 
@@ -363,19 +388,18 @@ static __always_inline void guess_reason(void *ctx, struct thread *thread, __u32
 	} else if (thread->call == CALL_IO_URING_ENTER || thread->call == CALL_IO_GETEVENTS) {
 		/* The results of what it has submitted. */
 		wait->reason = WAIT_DIRECT_IO;
-	} else if (cpu && cpu->submitting == tid && (thread->own_done || KNOWS_THROTTLING)) {
+	} else if (submits(thread, task)) {
 		/* For a tag; others of its own have it, if it submits one by one. */
 		if (thread->own_done)
 			set_own(wait, thread->own_opf);
 		else
 			wait->reason = WAIT_TAG;
-		cpu->submitting = 0;
 	} else if (reads_page(thread, wait)) {
 		wait->reason = WAIT_PAGE_LOCK;
 	} else {
 		__builtin_memset(wait, 0, sizeof(*wait));
 		wait->reason = WAIT_OTHER;
-		wait->value = bpf_get_stackid(ctx, &stacks, BPF_F_FAST_STACK_CMP);
+		wait->value = stack_of(ctx);
 	}
 }
 
@@ -406,7 +430,7 @@ static __always_inline void blocks(void *ctx, struct task_struct *task, unsigned
 		return;
 	}
 	if (!waits) {
-		guess_reason(ctx, thread, tid);
+		guess_reason(ctx, thread, task);
 		return;
 	}
 	thread->blocked = thread->wait[(waits - 1) & (MAX_WAITS - 1)];
