@@ -8,7 +8,10 @@
 #include <linux/blk-mq.h>
 #include <linux/tracepoint.h>
 
-/* A task is about to sleep for a write; see frontrow.h for the numbers. */
+/*
+ * A task is about to sleep for a write, or has promoted writes by beginning to sync; see
+ * frontrow.h for the numbers.
+ */
 TRACE_EVENT(frontrow_wait,
 	TP_PROTO(struct request_queue *q, unsigned int dependency,
 		 unsigned int outcome, unsigned int promoted),

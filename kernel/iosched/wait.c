@@ -260,7 +260,7 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 	is_shared = true;
 unlock:
 	spin_unlock_irqrestore(&fd->lock, flags);
-	if (!is_fsync)
+	if (!is_fsync || found.promoted)
 		trace_frontrow_wait(fd->q, dependency, outcome, found.promoted);
 	if (is_shared)
 		frontrow_wake_workers(fd);

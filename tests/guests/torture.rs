@@ -10,8 +10,8 @@ pub const EXACT: [&str; 7] = [
     "dependencies",
     "tracepoints",
     "inheritance",
-    "order",
     "share",
+    "order",
     "launch",
     "powercut",
 ];

@@ -191,7 +191,7 @@ fn most_urgent_queued(events: &Events, index: usize) -> Option<Dispatch> {
 
 /// Line of the trace from which a request was in the class of its dispatch. A promoted request
 /// counts from the last promotion before its dispatch, since the trace does not name the promoted
-/// requests.
+/// requests. Without one it was promoted as it was inserted.
 fn in_its_class_since(events: &Events, it: &Dispatch) -> Option<usize> {
     let inserted = it.inserted_line?;
     let before = |line: &&usize| **line < it.line;
