@@ -175,6 +175,8 @@ fn judge(recorded: &Recorded, blocked_ns: Option<u64>) -> Outcome<()> {
             "of written page versions {linked} are linked, {unlinked} ({which}) and {orphans} are not"
         )
     })?;
+    // What the kernel left out may have been what another event refers to.
+    let missed = recorded.missed_events();
     for kind in [
         "requests without bio",
         "requests with untold bytes",
@@ -182,8 +184,6 @@ fn judge(recorded: &Recorded, blocked_ns: Option<u64>) -> Outcome<()> {
         "completions without request",
     ] {
         let missing = missing(kind)?;
-        // What the kernel left out may have been what another event refers to.
-        let missed = recorded.missed_events();
         require(missing <= missed, || {
             format!("there are {missing} {kind}, and {missed} events were left out")
         })?;
