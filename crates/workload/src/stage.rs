@@ -8,6 +8,7 @@ use crate::sizes::Sizes;
 use crate::throttle::Throttle;
 use crate::writeback::Counters;
 use crate::{Error, Measurement, RunRequest, layout, simflash};
+use std::borrow::{Borrow, BorrowMut};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -112,9 +113,7 @@ pub(crate) fn measure(
     let mut figures = vec![Measurement::duration("total_ms", elapsed)];
     figures.extend(foreground.figures(elapsed));
     figures.extend(meter.measurements());
-    for background in backgrounds.iter_mut() {
-        background.check()?;
-    }
+    check(backgrounds)?;
     if let Some(stall) = stall {
         let rate = rate_mb_s(written, whole);
         figures.push(Measurement::new("background_mb_s", "MB/s", rate));
@@ -123,8 +122,14 @@ pub(crate) fn measure(
     Ok(figures)
 }
 
-fn written_bytes(backgrounds: &[Background]) -> u64 {
-    backgrounds.iter().map(Background::written_bytes).sum()
+fn written_bytes(backgrounds: &[impl Borrow<Background>]) -> u64 {
+    let each = backgrounds.iter().map(Borrow::borrow);
+    each.map(Background::written_bytes).sum()
+}
+
+fn check(backgrounds: &mut [impl BorrowMut<Background>]) -> Result<(), Error> {
+    let mut each = backgrounds.iter_mut().map(BorrowMut::borrow_mut);
+    each.try_for_each(Background::check)
 }
 
 /// Starts the loads, if any, and waits until they are steady. Everything that was prepared is
@@ -145,28 +150,28 @@ pub(crate) fn start(
     for prepared in prepared {
         backgrounds.push(prepared.start()?);
     }
-    let unsteady = loads.iter().position(|load| !load.pattern.is_steady);
-    match unsteady.and_then(|number| backgrounds.get_mut(number)) {
-        Some(background) => {
-            await_writeback(background, &before, &context.sizes, request.stop)?;
-            await_throttled(background, &context.sizes, request.stop)?;
-        }
-        None if loads.is_empty() => {}
-        None => std::thread::sleep(STEADY_WARM_UP),
+    let unsteady = loads.iter().zip(&mut backgrounds);
+    let unsteady = unsteady.filter(|(load, _)| !load.pattern.is_steady);
+    let mut unsteady: Vec<_> = unsteady.map(|(_, background)| background).collect();
+    if !unsteady.is_empty() {
+        await_writeback(&mut unsteady, &before, &context.sizes, request.stop)?;
+        await_throttled(&mut unsteady, &context.sizes, request.stop)?;
+    } else if !loads.is_empty() {
+        std::thread::sleep(STEADY_WARM_UP);
     }
     Ok(backgrounds)
 }
 
-/// Waits until the kernel writes back what the load has dirtied.
-pub(crate) fn await_writeback(
-    background: &mut Background,
+/// Waits until the kernel writes back what the loads have dirtied.
+fn await_writeback(
+    backgrounds: &mut [&mut Background],
     before: &Counters,
     sizes: &Sizes,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let needed_pages = sizes.warm_up_bytes / PAGE_BYTES as u64;
     let running = wait(sizes.warm_up_limit, stop, || {
-        background.check()?;
+        check(backgrounds)?;
         let now = Counters::read()?;
         let written = now.written_pages - before.written_pages;
         Ok(now.writeback_pages > 0 && written >= needed_pages)
@@ -179,22 +184,23 @@ pub(crate) fn await_writeback(
     }
 }
 
-/// Waits until the kernel throttles the load, which then dirties pages no faster than the device
-/// takes them. A device as fast as memory never gets there, so the wait is bounded, and its end is
-/// not an error.
+/// Waits until the kernel throttles the loads, which then dirty pages no faster than the device
+/// takes them. That one is throttled says nothing of the others: a load that writes single pages is
+/// slow by itself, while another still fills the memory. A device as fast as memory never gets
+/// there, so the wait is bounded, and its end is not an error.
 fn await_throttled(
-    background: &mut Background,
+    backgrounds: &mut [&mut Background],
     sizes: &Sizes,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let begun = Instant::now();
     let mut steady_windows = 0;
     while steady_windows < 2 && begun.elapsed() < sizes.steady_limit {
-        let (counters, taken) = (Counters::read()?, background.written_bytes());
+        let (counters, taken) = (Counters::read()?, written_bytes(backgrounds));
         std::thread::sleep(WINDOW);
         go_on(stop)?;
-        background.check()?;
-        let taken = background.written_bytes() - taken;
+        check(backgrounds)?;
+        let taken = written_bytes(backgrounds) - taken;
         let written_pages = Counters::read()?.written_pages - counters.written_pages;
         let written = written_pages * PAGE_BYTES as u64;
         let steady = written > 0 && taken <= written + written / 2;
