@@ -42,6 +42,8 @@ const RECLAIMED_BYTES: usize = 2 << 20;
 struct Case {
     name: &'static str,
     class: Class,
+    /// What the programs must have seen themselves, where the stack alone would give the class too.
+    reason: Option<&'static str>,
     /// Class of the wait at the other end.
     cause: Option<Class>,
     /// Name of the thread at the other end.
@@ -59,6 +61,7 @@ impl Case {
         Case {
             name,
             class,
+            reason: None,
             cause: None,
             other: None,
             scheduler: "mq-deadline",
@@ -117,10 +120,12 @@ const CASES: [Case; 15] = [
         ..Case::new("lock", Class::Lock, locked)
     },
     Case {
+        reason: Some("tag"),
         scheduler: IN_ORDER,
         ..Case::new("tag", Class::Tag, no_tag)
     },
     Case {
+        reason: Some("tag"),
         scheduler: IN_ORDER,
         ..Case::new("taken tag", Class::Tag, taken_tag)
     },
@@ -181,14 +186,16 @@ struct Waited {
     other: Option<String>,
     ns: u64,
     reason: String,
+    functions: Option<String>,
 }
 
 impl fmt::Display for Waited {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Waited {
-            class, reason, ns, ..
-        } = self;
-        write!(out, "{ns} ns {class} ({reason})")?;
+        write!(out, "{} ns {} ({}", self.ns, self.class, self.reason)?;
+        if let Some(functions) = &self.functions {
+            write!(out, " in {functions}")?;
+        }
+        out.write_str(")")?;
         if let Some(cause) = &self.cause {
             write!(out, " caused by {cause}")?;
         }
@@ -208,6 +215,7 @@ impl Case {
         let total = sum_of(&|_| true);
         let right = sum_of(&|it| {
             it.class == self.class
+                && self.reason.is_none_or(|reason| it.reason == reason)
                 && (self.cause.is_none() || it.cause == self.cause)
                 && (self.other.is_none() || it.other.as_deref() == self.other)
         });
@@ -222,19 +230,19 @@ impl Case {
 fn waited(recorded: &Recorded, thread: &str) -> rusqlite::Result<Vec<Waited>> {
     let database = recorded.store.database();
     let mut statement = database.prepare(
-        "SELECT class, cause, others.name, reason || coalesce(' in ' || functions, ''),
-             sum(woken_ns - begin_ns)
+        "SELECT class, cause, others.name, reason, functions, sum(woken_ns - begin_ns)
          FROM waits JOIN tasks USING (task_id) LEFT JOIN stacks USING (stack_id)
          LEFT JOIN tasks AS others ON others.task_id = other_task_id
-         WHERE tasks.name = ?1 GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC",
+         WHERE tasks.name = ?1 GROUP BY 1, 2, 3, 4, 5 ORDER BY 6 DESC",
     )?;
     let rows = statement.query_map(params![thread], |row| {
         Ok(Waited {
             class: row.get(0)?,
             cause: row.get(1)?,
             other: row.get(2)?,
-            ns: row.get(4)?,
+            ns: row.get(5)?,
             reason: row.get(3)?,
+            functions: row.get(4)?,
         })
     })?;
     rows.collect()
