@@ -97,34 +97,55 @@ static enum frontrow_role role_of_sender(struct frontrow_data *fd)
 	return READ_ONCE(sender->role);
 }
 
-static bool sends_what_is_awaited(struct frontrow_data *fd)
+/* What the current task is about to send. */
+struct sending {
+	blk_opf_t opf;
+	enum frontrow_role role;
+	const void *mapping;	/* of asynchronous ones; NULL: no known file */
+};
+
+/*
+ * Read once, before any sleep: that flushes the task's plug, and the slot then
+ * names the file of what was in it.
+ */
+static struct sending what_is_sent(struct frontrow_data *fd, blk_opf_t opf)
 {
 	const struct frontrow_sender *sender = sender_of_current(fd);
-	unsigned long flags;
-	bool is_awaited;
 
-	if (!READ_ONCE(fd->nr_waiters) || READ_ONCE(sender->task) != current)
+	if (op_is_sync(opf))
+		return (struct sending) { opf, frontrow_role_of_current(fd) };
+	return (struct sending) {
+		opf, role_of_sender(fd),
+		READ_ONCE(sender->task) == current ? READ_ONCE(sender->mapping) : NULL,
+	};
+}
+
+static bool is_awaited(struct frontrow_data *fd, const void *mapping)
+{
+	unsigned long flags;
+	bool found;
+
+	if (!mapping || !READ_ONCE(fd->nr_waiters))
 		return false;
 	spin_lock_irqsave(&fd->lock, flags);
-	is_awaited = frontrow_is_awaited(fd, READ_ONCE(sender->mapping));
+	found = frontrow_is_awaited(fd, mapping);
 	spin_unlock_irqrestore(&fd->lock, flags);
-	return is_awaited;
+	return found;
 }
 
 /*
  * A metadata buffer stays locked while its worker sleeps for a tag, and there
  * is a worker for each background cgroup.
  */
-static bool somebody_depends_on(struct frontrow_data *fd, blk_opf_t opf,
-				enum frontrow_role role)
+static bool somebody_depends_on(struct frontrow_data *fd, const struct sending *sent)
 {
 	bool is_task = !(frontrow_flags(current) & PF_KTHREAD);
 
-	return (is_task && role != FRONTROW_BACKGROUND) ||
+	return (is_task && sent->role != FRONTROW_BACKGROUND) ||
 	       current->journal_info || (frontrow_flags(current) & PF_MEMALLOC) ||
-	       (opf & REQ_SWAP) || READ_ONCE(fd->nr_unseen) ||
-	       ((opf & REQ_META) && rcu_access_pointer(fd->roles)) ||
-	       sends_what_is_awaited(fd);
+	       (sent->opf & REQ_SWAP) || READ_ONCE(fd->nr_unseen) ||
+	       ((sent->opf & REQ_META) && rcu_access_pointer(fd->roles)) ||
+	       is_awaited(fd, sent->mapping);
 }
 
 /*
@@ -166,24 +187,19 @@ static u64 plugged_bytes(const struct frontrow_data *fd)
  * barrier in wq_has_sleeper() pairs with that, so no wake-up is lost; the
  * timeout bounds the sleep in any case.
  */
-static void throttle_worker(struct frontrow_data *fd, blk_opf_t opf,
-			    enum frontrow_role role)
+static void throttle_worker(struct frontrow_data *fd, const struct sending *sent)
 {
-	const struct frontrow_sender *sender = sender_of_current(fd);
-	const void *mapping = READ_ONCE(sender->mapping);
-	const u64 *bytes;
-	u64 limit_bytes;
+	const u64 *bytes = &fd->file_async_bytes[frontrow_mapping_hash(sent->mapping)];
+	u64 limit_bytes = file_limit_bytes(fd, sent->mapping);
 
-	if (READ_ONCE(sender->task) != current)
+	if (READ_ONCE(sender_of_current(fd)->task) != current)
 		return;
-	bytes = &fd->file_async_bytes[frontrow_mapping_hash(mapping)];
-	limit_bytes = file_limit_bytes(fd, mapping);
 	if (READ_ONCE(*bytes) + plugged_bytes(fd) <= limit_bytes ||
-	    somebody_depends_on(fd, opf, role))
+	    somebody_depends_on(fd, sent))
 		return;
 	wait_event_timeout(fd->file_wait,
 			   READ_ONCE(*bytes) + plugged_bytes(fd) <= limit_bytes / 4 * 3 ||
-			   somebody_depends_on(fd, opf, role),
+			   somebody_depends_on(fd, sent),
 			   msecs_to_jiffies(FILE_LIMIT_MS));
 }
 
@@ -217,20 +233,18 @@ void frontrow_wake_workers(struct frontrow_data *fd)
 void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct frontrow_data *fd = data->q->elevator->elevator_data;
-	enum frontrow_role role = op_is_sync(opf) ?
-				      frontrow_role_of_current(fd) :
-				      role_of_sender(fd);
+	const struct sending sent = what_is_sent(fd, opf);
 
 	if (!op_is_sync(opf) && !(data->flags & BLK_MQ_REQ_NOWAIT))
-		throttle_worker(fd, opf, role);
-	if (role == FRONTROW_FOREGROUND)
+		throttle_worker(fd, &sent);
+	if (sent.role == FRONTROW_FOREGROUND)
 		return;
 	if (!op_is_sync(opf))
-		data->shallow_depth = somebody_depends_on(fd, opf, role) ?
+		data->shallow_depth = somebody_depends_on(fd, &sent) ?
 				      fd->task_shallow_depth :
 				      fd->worker_shallow_depth;
 	else if (!current->journal_info &&
-		 (role == FRONTROW_BACKGROUND || has_many(fd)))
+		 (sent.role == FRONTROW_BACKGROUND || has_many(fd)))
 		data->shallow_depth = fd->half_shallow_depth;
 }
 
