@@ -4,7 +4,8 @@
 use crate::metric::{self, Direction, Metric};
 use crate::statistics::Statistics;
 use crate::{Histogram, Policy, ResultFile, Row, Workload};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Name of the load under which only the workload runs.
 pub const IDLE: &str = "idle";
@@ -60,12 +61,15 @@ pub struct Summary {
     /// Policies that this program knows, by name. A result of `frontrow bench` may have others.
     known: BTreeMap<String, Policy>,
     cells: BTreeMap<(Figure, String), Cell>,
+    /// The part of `figures` that is of a workload and a load.
+    places: BTreeMap<(String, String), Range<usize>>,
 }
 
 impl Summary {
     /// Groups the rows of a result into figures.
     pub fn of(result: &ResultFile) -> Summary {
         let mut figures: Vec<Figure> = Vec::new();
+        let mut seen = BTreeSet::new();
         let mut policies: Vec<String> = Vec::new();
         let mut seeds: Vec<u64> = Vec::new();
         let mut gathered: BTreeMap<(Figure, String), Gathered> = BTreeMap::new();
@@ -81,20 +85,21 @@ impl Summary {
                 policies.push(row.policy.clone());
             }
             seeds.push(row.seed);
-            let key = (figure, row.policy.clone());
-            if !gathered.contains_key(&key) && !figures.contains(&key.0) {
-                figures.push(key.0.clone());
+            if seen.insert(figure.clone()) {
+                figures.push(figure.clone());
             }
-            let entry = gathered.entry(key).or_default();
+            let entry = gathered.entry((figure, row.policy.clone())).or_default();
             entry.by_seed.insert(row.seed, row.value);
             entry.histograms.extend(row.histogram.as_ref());
         }
         seeds.sort_unstable();
         seeds.dedup();
+        let figures = grouped(figures);
         Summary {
             experiment: result.experiment.clone(),
             device: result.device.clone(),
-            figures: grouped(figures),
+            places: places(&figures),
+            figures,
             known: known(&policies),
             policies,
             seeds,
@@ -118,9 +123,8 @@ impl Summary {
 
     /// The figure with these names; None if no policy has it.
     pub fn figure(&self, workload: &str, load: &str, metric: &str) -> Option<&Figure> {
-        self.figures.iter().find(|figure| {
-            figure.workload == workload && figure.load == load && figure.metric == metric
-        })
+        self.figures_of(workload, load)
+            .find(|figure| figure.metric == metric)
     }
 
     /// The policy with this name; None for one that this program does not know.
@@ -200,25 +204,16 @@ impl Summary {
 
     /// Pairs of workload and load, in the order of measurement.
     pub fn situations(&self) -> Vec<(&str, &str)> {
-        let mut pairs: Vec<(&str, &str)> = Vec::new();
-        for figure in &self.figures {
-            let pair = (figure.workload.as_str(), figure.load.as_str());
-            if !pairs.contains(&pair) {
-                pairs.push(pair);
-            }
-        }
+        let mut pairs: Vec<(&str, &str)> = self.figures.iter().map(situation).collect();
+        pairs.dedup();
         pairs
     }
 
     /// All figures of one workload under one load.
-    pub fn figures_of<'a>(
-        &'a self,
-        workload: &'a str,
-        load: &'a str,
-    ) -> impl Iterator<Item = &'a Figure> {
-        self.figures
-            .iter()
-            .filter(move |figure| figure.workload == workload && figure.load == load)
+    pub fn figures_of(&self, workload: &str, load: &str) -> impl Iterator<Item = &Figure> {
+        let pair = (workload.to_owned(), load.to_owned());
+        let place = self.places.get(&pair).cloned().unwrap_or_default();
+        self.figures[place].iter()
     }
 }
 
@@ -344,22 +339,45 @@ impl Gathered<'_> {
     }
 }
 
+fn situation(figure: &Figure) -> (&str, &str) {
+    (&figure.workload, &figure.load)
+}
+
 /// Groups the figures by workload and load, with totals first. Otherwise pairs and figures stay in
 /// the order of their first row.
-fn grouped(figures: Vec<Figure>) -> Vec<Figure> {
-    let mut order: Vec<(String, String)> = Vec::new();
-    for figure in &figures {
-        let pair = (figure.workload.clone(), figure.load.clone());
-        if !order.contains(&pair) {
-            order.push(pair);
-        }
+fn grouped(mut figures: Vec<Figure>) -> Vec<Figure> {
+    let mut order: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for Figure { workload, load, .. } in &figures {
+        let next = order.len();
+        order
+            .entry((workload.clone(), load.clone()))
+            .or_insert(next);
     }
-    let mut figures = figures;
-    figures.sort_by_key(|figure| {
-        let pair = order
-            .iter()
-            .position(|(workload, load)| *workload == figure.workload && *load == figure.load);
-        (pair, metric::rank(&figure.metric))
-    });
+    figures.sort_by_cached_key(
+        |Figure {
+             workload,
+             load,
+             metric,
+             ..
+         }| {
+            (
+                order[&(workload.clone(), load.clone())],
+                metric::rank(metric),
+            )
+        },
+    );
     figures
+}
+
+/// Of grouped figures.
+fn places(figures: &[Figure]) -> BTreeMap<(String, String), Range<usize>> {
+    let mut begin = 0;
+    let groups = figures.chunk_by(|it, next| situation(it) == situation(next));
+    let places = groups.map(|group| {
+        let place = begin..begin + group.len();
+        begin = place.end;
+        let Figure { workload, load, .. } = &group[0];
+        ((workload.clone(), load.clone()), place)
+    });
+    places.collect()
 }
