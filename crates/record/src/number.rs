@@ -54,7 +54,8 @@ fn significant_whole(value: f64) -> String {
     }
 }
 
-/// A ratio such as `×1.92`; below 10 it has two decimals, which matter near 1.
+/// A ratio such as `×1.92`; below 10 it has two decimals, which matter near 1. Where they would say
+/// nothing it has more: `×0.003`.
 pub fn times(ratio: f64) -> String {
     format!("×{}", factor(ratio))
 }
@@ -62,6 +63,9 @@ pub fn times(ratio: f64) -> String {
 /// A ratio without the sign `×`.
 pub fn factor(ratio: f64) -> String {
     match ratio.abs() {
+        size if size > 0.0 && size < 0.0095 => {
+            format!("{ratio:.*}", -size.log10().floor() as usize)
+        }
         size if size < 0.9995 => format!("{ratio:.2}"),
         _ => significant(ratio),
     }
@@ -190,6 +194,9 @@ mod tests {
         assert_eq!(times(18.64), "×18.6");
         assert_eq!(times(1.0), "×1.00");
         assert_eq!(times(0.0871), "×0.09");
+        assert_eq!(times(0.0121), "×0.01");
+        assert_eq!(times(0.00312), "×0.003");
+        assert_eq!(times(0.0), "×0.00");
         assert_eq!(times(32_000.0), "×32,000");
         assert_eq!(percent(0.831), "83 %");
         assert_eq!(percent(0.0684), "6.8 %");
