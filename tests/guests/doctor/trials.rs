@@ -40,10 +40,18 @@ impl Trial {
     }
 }
 
-/// Each cause whose advice can be tried, and causes for which it can do nothing or there is none.
-pub fn all() -> Vec<Trial> {
+/// Each cause whose advice can be tried on this kernel, and causes for which it can do nothing or
+/// there is none.
+pub fn all(kernel: &str) -> Vec<Trial> {
+    // Before 6.2 no disk may have a dirty limit of its own.
+    let has_limits = kernel != "6.1";
+    let throttled = if has_limits {
+        Answer::Helps
+    } else {
+        Answer::Nothing
+    };
     let known = [
-        Trial::of("dirty throttling", Answer::Helps),
+        Trial::of("dirty throttling", throttled),
         Trial::of("fsync behind writeback", Answer::Helps),
         Trial::of("change behind writeback", Answer::Nothing),
     ];
