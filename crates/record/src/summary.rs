@@ -349,23 +349,13 @@ fn grouped(mut figures: Vec<Figure>) -> Vec<Figure> {
     let mut order: BTreeMap<(String, String), usize> = BTreeMap::new();
     for Figure { workload, load, .. } in &figures {
         let next = order.len();
-        order
-            .entry((workload.clone(), load.clone()))
-            .or_insert(next);
+        let pair = (workload.clone(), load.clone());
+        order.entry(pair).or_insert(next);
     }
-    figures.sort_by_cached_key(
-        |Figure {
-             workload,
-             load,
-             metric,
-             ..
-         }| {
-            (
-                order[&(workload.clone(), load.clone())],
-                metric::rank(metric),
-            )
-        },
-    );
+    figures.sort_by_cached_key(|it| {
+        let pair = (it.workload.clone(), it.load.clone());
+        (order[&pair], metric::rank(&it.metric))
+    });
     figures
 }
 
