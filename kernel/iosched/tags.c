@@ -84,40 +84,34 @@ void frontrow_note_sender(struct frontrow_data *fd, enum frontrow_role role,
 	WRITE_ONCE(sender->task, current);
 }
 
-/*
- * Writeback workers have no cgroup, but their inodes do. A worker without a
- * recorded bio has the role "other".
- */
-static enum frontrow_role role_of_sender(struct frontrow_data *fd)
-{
-	const struct frontrow_sender *sender = sender_of_current(fd);
-
-	if (!(frontrow_flags(current) & PF_KTHREAD) || READ_ONCE(sender->task) != current)
-		return frontrow_role_of_current(fd);
-	return READ_ONCE(sender->role);
-}
-
 /* What the current task is about to send. */
 struct sending {
 	blk_opf_t opf;
 	enum frontrow_role role;
-	const void *mapping;	/* of asynchronous ones; NULL: no known file */
+	bool is_noted;		/* asynchronous, and its sender's slot is the task's */
+	const void *mapping;	/* NULL: no known file */
 };
 
 /*
  * Read once, before any sleep: that flushes the task's plug, and the slot then
  * names the file of what was in it.
+ *
+ * Writeback workers have no cgroup, but their inodes do. A worker without a
+ * recorded bio has the role "other".
  */
 static struct sending what_is_sent(struct frontrow_data *fd, blk_opf_t opf)
 {
 	const struct frontrow_sender *sender = sender_of_current(fd);
+	struct sending sent = { .opf = opf };
 
-	if (op_is_sync(opf))
-		return (struct sending) { opf, frontrow_role_of_current(fd) };
-	return (struct sending) {
-		opf, role_of_sender(fd),
-		READ_ONCE(sender->task) == current ? READ_ONCE(sender->mapping) : NULL,
-	};
+	sent.is_noted = !op_is_sync(opf) && READ_ONCE(sender->task) == current;
+	if (sent.is_noted)
+		sent.mapping = READ_ONCE(sender->mapping);
+	if (sent.is_noted && (frontrow_flags(current) & PF_KTHREAD))
+		sent.role = READ_ONCE(sender->role);
+	else
+		sent.role = frontrow_role_of_current(fd);
+	return sent;
 }
 
 static bool is_awaited(struct frontrow_data *fd, const void *mapping)
@@ -192,8 +186,6 @@ static void throttle_worker(struct frontrow_data *fd, const struct sending *sent
 	const u64 *bytes = &fd->file_async_bytes[frontrow_mapping_hash(sent->mapping)];
 	u64 limit_bytes = file_limit_bytes(fd, sent->mapping);
 
-	if (READ_ONCE(sender_of_current(fd)->task) != current)
-		return;
 	if (READ_ONCE(*bytes) + plugged_bytes(fd) <= limit_bytes ||
 	    somebody_depends_on(fd, sent))
 		return;
@@ -235,7 +227,7 @@ void frontrow_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct frontrow_data *fd = data->q->elevator->elevator_data;
 	const struct sending sent = what_is_sent(fd, opf);
 
-	if (!op_is_sync(opf) && !(data->flags & BLK_MQ_REQ_NOWAIT))
+	if (sent.is_noted && !(data->flags & BLK_MQ_REQ_NOWAIT))
 		throttle_worker(fd, &sent);
 	if (sent.role == FRONTROW_FOREGROUND)
 		return;
