@@ -44,11 +44,9 @@ impl Trial {
 /// there is none.
 pub fn all(kernel: &str) -> Vec<Trial> {
     // Before 6.2 no disk may have a dirty limit of its own.
-    let has_limits = kernel != "6.1";
-    let throttled = if has_limits {
-        Answer::Helps
-    } else {
-        Answer::Nothing
+    let throttled = match kernel {
+        "6.1" => Answer::Nothing,
+        _ => Answer::Helps,
     };
     let known = [
         Trial::of("dirty throttling", throttled),
