@@ -17,6 +17,7 @@ MODULE_PARM_DESC(probes, "detect waits by return probes if the kernel has them (
 
 static LIST_HEAD(instances);
 static DEFINE_SPINLOCK(instances_lock);
+static unsigned long used_bits;	/* fd->nr of each */
 
 void frontrow_detect_add(struct frontrow_data *fd)
 {
@@ -24,6 +25,9 @@ void frontrow_detect_add(struct frontrow_data *fd)
 
 	spin_lock(&instances_lock);
 	fd->id = ++last_id;
+	fd->nr = find_first_zero_bit(&used_bits, NR_BELOW_STACKS);
+	if (fd->nr < NR_BELOW_STACKS)
+		__set_bit(fd->nr, &used_bits);
 	list_add_rcu(&fd->instance, &instances);
 	spin_unlock(&instances_lock);
 }
@@ -33,6 +37,8 @@ void frontrow_detect_del(struct frontrow_data *fd)
 {
 	spin_lock(&instances_lock);
 	list_del_rcu(&fd->instance);
+	if (fd->nr < NR_BELOW_STACKS)
+		__clear_bit(fd->nr, &used_bits);
 	spin_unlock(&instances_lock);
 	synchronize_rcu();
 	frontrow_waiters_exit(fd);
@@ -69,20 +75,27 @@ static struct block_device *device_of(struct address_space *mapping)
 }
 
 /*
- * Above a stacked device, any instance may have the request; usually none has
- * it yet.
+ * Above a stacked device, any instance may have requests of the wait, and usually
+ * none has one yet. A waiter with a folio is known to one instance only, which
+ * ends it.
  */
 static bool begin_above_stack(struct frontrow_waiter *waiter, bool surely_writeback)
 {
+	bool is_ours = surely_writeback && !list_empty(&instances);
 	struct frontrow_data *fd;
 
-	list_for_each_entry_rcu(fd, &instances, instance)
-		if (frontrow_wait_begins(fd, waiter, false))
-			return true;
-	if (!surely_writeback || waiter->folio || list_empty(&instances))
+	if (waiter->folio) {
+		list_for_each_entry_rcu(fd, &instances, instance)
+			if (frontrow_wait_begins(fd, waiter, false))
+				return true;
 		return false;
-	frontrow_wait_unplaced(waiter);
-	return true;
+	}
+	frontrow_wait_begins_above(waiter);
+	list_for_each_entry_rcu(fd, &instances, instance)
+		is_ours |= frontrow_wait_begins_below(fd, waiter);
+	if (!is_ours)
+		frontrow_detect_wait_ended(waiter);
+	return is_ours;
 }
 
 /*
@@ -113,6 +126,24 @@ bool frontrow_detect_wait(struct frontrow_waiter *waiter,
 		is_shared = begin_above_stack(waiter, surely_writeback);
 	rcu_read_unlock();
 	return is_shared;
+}
+
+/* The wait has ended, or the probed function has returned. */
+void frontrow_detect_wait_ended(struct frontrow_waiter *waiter)
+{
+	struct frontrow_data *fd;
+
+	rcu_read_lock();
+	if (waiter->is_above) {
+		frontrow_wait_ended_above(waiter);
+		list_for_each_entry_rcu(fd, &instances, instance)
+			frontrow_wait_ended(fd, waiter);
+	} else {
+		fd = smp_load_acquire(&waiter->fd);
+		if (fd)
+			frontrow_wait_ended(fd, waiter);
+	}
+	rcu_read_unlock();
 }
 
 /* The kernel's own threads wait for all that wait for them. */
@@ -162,7 +193,8 @@ void frontrow_detect_exit(void)
 /* Number of waits that had no room to be noted. */
 unsigned int frontrow_detect_missed(void)
 {
-	return frontrow_has_probes() ? frontrow_probes_missed() : frontrow_tracepoints_missed();
+	return frontrow_waits_not_copied() +
+	       (frontrow_has_probes() ? frontrow_probes_missed() : frontrow_tracepoints_missed());
 }
 
 /* A line for each function or tracepoint: its hits since the module was loaded. */

@@ -266,11 +266,13 @@ struct frontrow_hctx {
  * return probes in a slot (tracepoints.c).
  */
 struct frontrow_waiter {
-	struct hlist_node node;		/* in fd->waiters or in the unplaced ones */
-	struct frontrow_data *fd;	/* NULL: unplaced, or the scheduler was removed */
+	struct hlist_node node;		/* in fd->waiters, or in those above stacked devices */
+	struct frontrow_data *fd;	/* NULL: is_above, or the scheduler was removed */
+	const struct frontrow_waiter *original;	/* of a copy, which is above a stacked device */
+	unsigned long seen_by;		/* is_above: bits of instances that got a write */
 	const void *mapping;
 	pgoff_t first_page, last_page;
-	const struct task_struct *task;
+	struct task_struct *task;
 	u64 begin_ns;
 	u64 each_waiter_ns;	/* that of fd at its begin */
 	u8 dependency;
@@ -279,6 +281,7 @@ struct frontrow_waiter {
 	u8 level;
 	u16 owner;		/* the task's process */
 	bool is_fsync;
+	bool is_above;		/* a stacked device; instances have copies */
 	bool may_promote;
 	bool pending;		/* no write of the mapping has been inserted yet */
 	bool unseen;		/* no write with its pages has been inserted yet */
@@ -357,12 +360,16 @@ struct frontrow_sender {
 /* Bucket of requests with pages of several files. */
 #define FRONTROW_MIXED		(1 << FRONTROW_MAPPING_BITS)
 
+/* Most instances that take part in waits above stacked devices. */
+#define NR_BELOW_STACKS		BITS_PER_LONG
+
 struct frontrow_roles;
 
 struct frontrow_data {
 	struct request_queue *q;
 	struct list_head instance;	/* RCU list of all schedulers in use */
 	u64 id;				/* unique since the module was loaded */
+	unsigned int nr;		/* bit in seen_by; NR_BELOW_STACKS: none was free */
 
 	spinlock_t lock;
 	struct list_head head;		/* inserted at head: before all classes */
@@ -489,9 +496,9 @@ static inline unsigned int frontrow_mapping_hash(const void *mapping)
 	return hash_ptr(mapping, FRONTROW_MAPPING_BITS);
 }
 
-static inline unsigned int frontrow_owner_of_current(void)
+static inline unsigned int frontrow_owner_of(const struct task_struct *task)
 {
-	return hash_ptr(current->signal, FRONTROW_OWNER_BITS);
+	return hash_ptr(task->signal, FRONTROW_OWNER_BITS);
 }
 
 /* Commands that the device holds at once, over all hardware queues. */
@@ -506,7 +513,8 @@ static inline unsigned int frontrow_depth(const struct frontrow_data *fd)
 /* role.c: roles of cgroups */
 enum frontrow_role frontrow_role_of_bio(struct frontrow_data *fd,
 					struct bio *bio);
-enum frontrow_role frontrow_role_of_current(struct frontrow_data *fd);
+enum frontrow_role frontrow_role_of(struct frontrow_data *fd,
+				    struct task_struct *task);
 ssize_t frontrow_roles_show(struct frontrow_data *fd,
 			    enum frontrow_role role, char *page);
 int frontrow_roles_store(struct frontrow_data *fd,
@@ -719,8 +727,12 @@ bool frontrow_budget_has_room(const struct frontrow_data *fd, u32 bytes);
 /* wait.c: from a wait to a promotion */
 bool frontrow_wait_begins(struct frontrow_data *fd,
 			  struct frontrow_waiter *waiter, bool surely_writeback);
-void frontrow_wait_unplaced(struct frontrow_waiter *waiter);
-void frontrow_wait_ended(struct frontrow_waiter *waiter);
+void frontrow_wait_ended(struct frontrow_data *fd, struct frontrow_waiter *waiter);
+void frontrow_wait_begins_above(struct frontrow_waiter *waiter);
+bool frontrow_wait_begins_below(struct frontrow_data *fd,
+				const struct frontrow_waiter *waiter);
+void frontrow_wait_ended_above(struct frontrow_waiter *waiter);
+unsigned int frontrow_waits_not_copied(void);
 void frontrow_end_wait(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 		       u64 now_ns);
 void frontrow_waiters_exit(struct frontrow_data *fd);
@@ -756,6 +768,7 @@ int frontrow_detect_emit(char *page, int length, const char *kind, const char *n
 			 const unsigned long __percpu *hits);
 bool frontrow_detect_wait(struct frontrow_waiter *waiter,
 			  struct address_space *mapping, bool surely_writeback);
+void frontrow_detect_wait_ended(struct frontrow_waiter *waiter);
 enum frontrow_dependency frontrow_whose_wait(enum frontrow_dependency usual);
 /* Both need rcu_read_lock(). */
 struct frontrow_data *frontrow_instance_on(const struct request_queue *q);

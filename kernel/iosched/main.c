@@ -104,7 +104,7 @@ static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 
 	if (op_is_sync(bio->bi_opf) != rq_is_sync(rq) || fr->class < fr->own_class ||
 	    fr->role != frontrow_role_of_bio(data_of(q), bio) ||
-	    (frontrow_is_long(fr->class) && fr->owner != frontrow_owner_of_current()))
+	    (frontrow_is_long(fr->class) && fr->owner != frontrow_owner_of(current)))
 		return false;
 	if (bio_op(bio) == REQ_OP_DISCARD)
 		return fr->under_handle == !!current->journal_info;
@@ -270,7 +270,7 @@ static void frontrow_prepare_request(struct request *rq)
 	fr->completed_ns = 0;
 	fr->is_counted = false;
 	fr->under_handle = current->journal_info;
-	fr->owner = frontrow_owner_of_current();
+	fr->owner = frontrow_owner_of(current);
 	fr->by_kernel = frontrow_is_kernels_own(current);
 	fr->by_kernel_thread = flags & PF_KTHREAD;
 	fr->for_reclaim = flags & PF_MEMALLOC;

@@ -63,7 +63,7 @@ static int wait_begins(struct kretprobe_instance *ri, struct folio *folio,
 
 static int wait_ended(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	frontrow_wait_ended((struct frontrow_waiter *)ri->data);
+	frontrow_detect_wait_ended((struct frontrow_waiter *)ri->data);
 	return 0;
 }
 

@@ -115,16 +115,17 @@ static bool is_idle_by_priority(const struct task_struct *task)
 	       (class == IOPRIO_CLASS_NONE && task->policy == SCHED_IDLE);
 }
 
-enum frontrow_role frontrow_role_of_current(struct frontrow_data *fd)
+enum frontrow_role frontrow_role_of(struct frontrow_data *fd,
+				    struct task_struct *task)
 {
 	enum frontrow_role role = FRONTROW_OTHER;
 
 	if (unlikely(rcu_access_pointer(fd->roles))) {
 		rcu_read_lock();
-		role = named(fd, task_dfl_cgroup(current));
+		role = named(fd, task_dfl_cgroup(task));
 		rcu_read_unlock();
 	}
-	return role == FRONTROW_OTHER && is_idle_by_priority(current) ?
+	return role == FRONTROW_OTHER && is_idle_by_priority(task) ?
 	       FRONTROW_BACKGROUND : role;
 }
 

@@ -110,7 +110,7 @@ static struct sending what_is_sent(struct frontrow_data *fd, blk_opf_t opf)
 	if (sent.is_noted && (frontrow_flags(current) & PF_KTHREAD))
 		sent.role = READ_ONCE(sender->role);
 	else
-		sent.role = frontrow_role_of_current(fd);
+		sent.role = frontrow_role_of(fd, current);
 	return sent;
 }
 
@@ -150,7 +150,7 @@ static bool has_many(const struct frontrow_data *fd)
 {
 	return READ_ONCE(fd->nr_queued) >= fd->nr_many &&
 	       !(current->flags & PF_KTHREAD) &&
-	       READ_ONCE(fd->nr_owned[frontrow_owner_of_current()]) >= fd->nr_many;
+	       READ_ONCE(fd->nr_owned[frontrow_owner_of(current)]) >= fd->nr_many;
 }
 
 /* Most bytes of a file's writeback that are here at once; NULL: of no known file. */

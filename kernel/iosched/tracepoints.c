@@ -114,7 +114,7 @@ static void on_folio_wait(void *data, struct folio *folio, struct address_space 
 
 static void give_back(struct frontrow_waiter *waiter)
 {
-	frontrow_wait_ended(waiter);
+	frontrow_detect_wait_ended(waiter);
 	frontrow_free_slot(waiter);
 }
 

@@ -16,10 +16,13 @@
  * insertion. Writeback submits a file in order and the awaited page may come
  * last, so workers get more tags until it has been inserted (tags.c).
  *
- * Above a stacked device (dm, md) the request is in another queue with the same
- * folios. Such a waiter is "unplaced" until an instance gets a request of its
- * mapping.
+ * Above a stacked device (dm, md) the requests are in other queues with the same
+ * folios. Each instance that has or gets one of the waiter's mapping has a copy of
+ * the waiter: each disk of a mirror must hurry, and a disk that has no part in the
+ * wait must not.
  */
+#include <linux/slab.h>
+
 #include "frontrow.h"
 #include "trace.h"
 
@@ -31,9 +34,10 @@ const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES] = {
 };
 
 /* Waiters above stacked devices. Nests inside an instance's lock. */
-static struct hlist_head unplaced[FRONTROW_MIXED];
-static DEFINE_SPINLOCK(unplaced_lock);
-static atomic_t nr_unplaced = ATOMIC_INIT(0);
+static struct hlist_head above[FRONTROW_MIXED];
+static DEFINE_SPINLOCK(above_lock);
+static atomic_t nr_above = ATOMIC_INIT(0);
+static atomic_t nr_not_copied = ATOMIC_INIT(0);
 
 /* Queued and dispatched writes of the waiter's mapping. */
 struct findings {
@@ -157,10 +161,10 @@ static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 }
 
 /*
- * Unregisters @waiter, under the lock of waiter->fd. The last store returns the
- * waiter to its task, which checks without the lock and may reuse the memory
- * for another wait at once. Pairs with the loads in frontrow_wait_ended() and
- * drop_unplaced().
+ * Unregisters @waiter, under the lock of waiter->fd, and frees it if it is a
+ * copy. Otherwise the last store returns it to its task, which checks without
+ * the lock and may reuse the memory for another wait at once. Pairs with the
+ * load in frontrow_detect_wait_ended().
  */
 static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 		 u64 now_ns)
@@ -171,6 +175,10 @@ static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 	frontrow_waiter_ends(fd, waiter, now_ns);
 	frontrow_count_idle(fd, now_ns);
 	fd->nr_folio_waiters -= has_slot;
+	if (waiter->original) {
+		kfree(waiter);
+		return;
+	}
 	smp_store_release(&waiter->fd, NULL);
 	if (has_slot)
 		frontrow_free_slot(waiter);
@@ -201,6 +209,21 @@ static bool is_noted(struct frontrow_data *fd, const struct frontrow_waiter *wai
 	return earlier;
 }
 
+/* Who waits, and how urgent that is. Its task is alive as long as it waits. */
+static void identify(struct frontrow_data *fd, struct frontrow_waiter *waiter,
+		     u64 now_ns)
+{
+	bool by_kernel = frontrow_is_kernels_own(waiter->task);
+
+	waiter->role = frontrow_role_of(fd, waiter->task);
+	waiter->owner = frontrow_owner_of(waiter->task);
+	waiter->may_promote = READ_ONCE(fd->boost_mask) & BIT(waiter->dependency);
+	waiter->level = frontrow_level_of(fd, waiter->role, by_kernel, waiter->owner,
+					  now_ns);
+	waiter->class = frontrow_class_for_waiter(waiter->role, waiter->level,
+						  by_kernel || waiter->task->journal_info);
+}
+
 /*
  * The current task is about to wait as @waiter says. Called with preemption
  * off. If requests were moved, a worker runs the queue.
@@ -218,23 +241,16 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 {
 	enum frontrow_outcome outcome = FRONTROW_WAIT_NOT_OURS;
 	enum frontrow_dependency dependency = waiter->dependency;
-	bool by_kernel = frontrow_is_kernels_own(current);
 	bool is_fsync = waiter->is_fsync;
 	struct findings found = {};
 	bool is_shared = false;
 	unsigned long flags;
 	u64 now_ns;
 
-	waiter->role = frontrow_role_of_current(fd);
-	waiter->owner = frontrow_owner_of_current();
-	waiter->may_promote = READ_ONCE(fd->boost_mask) & BIT(waiter->dependency);
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = ktime_get_ns();
 	waiter->begin_ns = now_ns;
-	waiter->level = frontrow_level_of(fd, waiter->role, by_kernel, waiter->owner,
-					  now_ns);
-	waiter->class = frontrow_class_for_waiter(waiter->role, waiter->level,
-						  by_kernel || current->journal_info);
+	identify(fd, waiter, now_ns);
 	if (is_noted(fd, waiter, now_ns))
 		goto unlock;
 	search(fd, waiter, &found);
@@ -269,91 +285,125 @@ unlock:
 	return is_shared;
 }
 
-/* Registers a waiter of whose mapping no instance has a request. */
-void frontrow_wait_unplaced(struct frontrow_waiter *waiter)
+/* NULL if memory is short: then an instance does not know of the wait. */
+static struct frontrow_waiter *copy_of(const struct frontrow_waiter *waiter)
+{
+	struct frontrow_waiter *copy;
+
+	copy = kmemdup(waiter, sizeof(*waiter), GFP_ATOMIC | __GFP_NOWARN);
+	if (!copy) {
+		atomic_inc(&nr_not_copied);
+		return NULL;
+	}
+	INIT_HLIST_NODE(&copy->node);
+	copy->original = waiter;
+	copy->is_above = false;
+	return copy;
+}
+
+/* Waits that an instance does not know of, as memory was short. */
+unsigned int frontrow_waits_not_copied(void)
+{
+	return atomic_read(&nr_not_copied);
+}
+
+/* The current task is about to wait as @waiter says, for a stacked device. */
+void frontrow_wait_begins_above(struct frontrow_waiter *waiter)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&unplaced_lock, flags);
-	hlist_add_head(&waiter->node,
-		       &unplaced[frontrow_mapping_hash(waiter->mapping)]);
-	atomic_inc(&nr_unplaced);
-	spin_unlock_irqrestore(&unplaced_lock, flags);
+	waiter->is_above = true;
+	waiter->begin_ns = ktime_get_ns();
+	spin_lock_irqsave(&above_lock, flags);
+	hlist_add_head(&waiter->node, &above[frontrow_mapping_hash(waiter->mapping)]);
+	atomic_inc(&nr_above);
+	spin_unlock_irqrestore(&above_lock, flags);
 }
 
-/* Moves unplaced waiters for @mapping to @fd. */
-static void place(struct frontrow_data *fd, const void *mapping, u64 now_ns)
+/* Copies it to @fd if that has writes of its mapping; returns whether it did. */
+bool frontrow_wait_begins_below(struct frontrow_data *fd,
+				const struct frontrow_waiter *waiter)
+{
+	struct frontrow_waiter *copy = copy_of(waiter);
+
+	if (!copy)
+		return false;
+	if (frontrow_wait_begins(fd, copy, false))
+		return true;
+	kfree(copy);
+	return false;
+}
+
+/*
+ * Copies waiters above to @fd, which gets a write of @mapping. Each is looked for
+ * among those here once only: there may be many.
+ */
+static void copy_from_above(struct frontrow_data *fd, const void *mapping, u64 now_ns)
+{
+	struct frontrow_waiter *waiter, *copy;
+
+	if (fd->nr >= NR_BELOW_STACKS)
+		return;
+	spin_lock(&above_lock);
+	hlist_for_each_entry(waiter, &above[frontrow_mapping_hash(mapping)], node) {
+		if (waiter->mapping != mapping ||
+		    __test_and_set_bit(fd->nr, &waiter->seen_by) || noted(fd, waiter))
+			continue;
+		copy = copy_of(waiter);
+		if (!copy)
+			continue;
+		identify(fd, copy, now_ns);
+		if (!copy->is_fsync) {
+			copy->pending = copy->is_counted = true;
+			count_wait(fd, copy->dependency, FRONTROW_WAIT_PENDING, 0);
+		}
+		note(fd, copy, now_ns);
+	}
+	spin_unlock(&above_lock);
+}
+
+static struct frontrow_waiter *copy_in(struct frontrow_data *fd,
+				       const struct frontrow_waiter *original)
 {
 	struct frontrow_waiter *waiter;
-	struct hlist_node *next;
 
-	spin_lock(&unplaced_lock);
-	hlist_for_each_entry_safe(waiter, next,
-				  &unplaced[frontrow_mapping_hash(mapping)], node) {
-		if (waiter->mapping != mapping)
-			continue;
-		hlist_del_init(&waiter->node);
-		atomic_dec(&nr_unplaced);
-		if (!waiter->is_fsync) {
-			waiter->pending = waiter->is_counted = true;
-			count_wait(fd, waiter->dependency,
-				   FRONTROW_WAIT_PENDING, 0);
-		}
-		note(fd, waiter, now_ns);
-	}
-	spin_unlock(&unplaced_lock);
+	hlist_for_each_entry(waiter, &fd->waiters[frontrow_mapping_hash(original->mapping)],
+			     node)
+		if (waiter->original == original)
+			return waiter;
+	return NULL;
 }
 
-static bool drop_unplaced(struct frontrow_waiter *waiter)
+/* The wait of @waiter, or of its copy here, has ended. */
+void frontrow_wait_ended(struct frontrow_data *fd, struct frontrow_waiter *waiter)
 {
-	bool was_there = false;
-	unsigned long flags;
-
-	spin_lock_irqsave(&unplaced_lock, flags);
-	if (!smp_load_acquire(&waiter->fd) && !hlist_unhashed_lockless(&waiter->node)) {
-		hlist_del_init(&waiter->node);
-		atomic_dec(&nr_unplaced);
-		was_there = true;
-	}
-	spin_unlock_irqrestore(&unplaced_lock, flags);
-	return was_there;
-}
-
-static bool drop_placed(struct frontrow_data *fd, struct frontrow_waiter *waiter)
-{
-	bool was_there = false, runs_queue = false;
+	bool runs_queue = false;
 	unsigned long flags;
 
 	spin_lock_irqsave(&fd->lock, flags);
-	if (waiter->fd == fd) {
+	if (waiter->is_above)
+		waiter = copy_in(fd, waiter);
+	else if (waiter->fd != fd)
+		waiter = NULL;
+	if (waiter) {
 		frontrow_end_wait(fd, waiter, ktime_get_ns());
 		runs_queue = fd->nr_queued && !fd->nr_in_device;
-		was_there = true;
 	}
 	spin_unlock_irqrestore(&fd->lock, flags);
 	/* Requests that were held back for this wait may be dispatched now. */
 	if (runs_queue)
 		frontrow_run_queues(fd->q);
-	return was_there;
 }
 
-/*
- * The wait has ended, or the probed function has returned. Concurrently an
- * unplaced waiter may be moved to an instance, and the instance may be freed;
- * RCU protects both until this function returns.
- */
-void frontrow_wait_ended(struct frontrow_waiter *waiter)
+/* No instance copies @waiter after this returns. */
+void frontrow_wait_ended_above(struct frontrow_waiter *waiter)
 {
-	struct frontrow_data *fd;
-	bool is_done;
+	unsigned long flags;
 
-	rcu_read_lock();
-	do {
-		fd = READ_ONCE(waiter->fd);
-		is_done = fd ? drop_placed(fd, waiter) :
-			       drop_unplaced(waiter) || !smp_load_acquire(&waiter->fd);
-	} while (!is_done && smp_load_acquire(&waiter->fd));
-	rcu_read_unlock();
+	spin_lock_irqsave(&above_lock, flags);
+	hlist_del_init(&waiter->node);
+	atomic_dec(&nr_above);
+	spin_unlock_irqrestore(&above_lock, flags);
 }
 
 /*
@@ -390,8 +440,8 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 
 	if (!fr->mapping)
 		return class;
-	if (atomic_read(&nr_unplaced))
-		place(fd, fr->mapping, fr->inserted_ns);
+	if (atomic_read(&nr_above))
+		copy_from_above(fd, fr->mapping, fr->inserted_ns);
 	if (!fd->nr_waiters)
 		return class;
 	hlist_for_each_entry(waiter, &fd->waiters[bucket], node) {

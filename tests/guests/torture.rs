@@ -6,10 +6,12 @@
 use crate::harness::{code, lab, output, stderr, succeeds};
 
 /// Trials with exact answers: one CPU, the same run every time.
-pub const EXACT: [&str; 7] = [
+pub const EXACT: [&str; 9] = [
     "dependencies",
     "tracepoints",
+    "idle-class",
     "inheritance",
+    "mirror",
     "share",
     "order",
     "launch",

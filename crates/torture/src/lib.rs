@@ -24,6 +24,7 @@ mod links;
 mod lists;
 mod load;
 mod memory;
+mod mirror;
 mod module;
 mod order;
 mod power;
@@ -122,7 +123,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest runs them.
-pub const TRIALS: [Trial; 33] = [
+pub const TRIALS: [Trial; 34] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -290,6 +291,13 @@ pub const TRIALS: [Trial; 33] = [
         clock: Clock::TwoCpus,
         modules: &stacked::MODULES,
         run: stacked::run,
+    },
+    Trial {
+        name: "mirror",
+        title: "a wait above a RAID1 promotes its writes on each of the disks",
+        clock: Clock::Instructions,
+        modules: &mirror::MODULES,
+        run: mirror::run,
     },
     Trial {
         name: "zram",

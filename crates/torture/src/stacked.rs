@@ -40,6 +40,8 @@ const NAME: &str = "stacked";
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\
                    202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f";
 const SWITCHES: usize = 10;
+/// Parameters of a second device, of its usual size.
+const SECOND: &str = "second=capacity_mib:1024";
 
 /// Size of the file below a loop device.
 const LOOP_BYTES: u64 = 512 << 20;
@@ -89,7 +91,7 @@ impl Above {
                 on_mapper(bed, &target, work)
             }
             Above::Linear => on_mapper(bed, &format!("linear {below} 0"), work),
-            Above::Raid1 => on_raid1(bed, work),
+            Above::Raid1 => on_raid1(&[bed], work),
             Above::Loop => on_loop(bed, work),
         };
         done.map_err(|failure| Failure::new(format!("under {}: {failure}", self.name())))
@@ -101,10 +103,24 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
         return Ok(());
     }
     let encrypted = format!("crypt aes-xts-plain64 {KEY} 0 /dev/{} 0", bed.device);
-    Above::Linear.on(bed, |upper| data_are_right(bed, upper))?;
-    on_mapper(bed, &encrypted, |upper| data_are_right(bed, upper))
+    Above::Linear.on(bed, |upper| data_are_right(&[bed], upper))?;
+    on_mapper(bed, &encrypted, |upper| data_are_right(&[bed], upper))
         .map_err(|failure| Failure::new(format!("under dm-crypt: {failure}")))?;
-    Above::Raid1.on(bed, |upper| data_are_right(bed, upper))
+    bed.replace_device(SECOND)?;
+    let disks = [bed, &second(bed)?];
+    on_raid1(&disks, |upper| data_are_right(&disks, upper))
+        .map_err(|failure| Failure::new(format!("under a RAID1: {failure}")))?;
+    bed.replace_device("")
+}
+
+/// The second device of a guest whose flash module makes two.
+pub(crate) fn second(bed: &TestBed) -> Outcome<TestBed> {
+    let second = TestBed {
+        device: "simflash1".to_owned(),
+        ..bed.clone()
+    };
+    second.await_device()?;
+    Ok(second)
 }
 
 fn sectors(bed: &TestBed) -> Outcome<u64> {
@@ -153,21 +169,31 @@ fn dmsetup(arguments: &[&str]) -> Outcome<()> {
     }
 }
 
-fn on_raid1<T>(bed: &TestBed, work: impl FnOnce(&TestBed) -> Outcome<T>) -> Outcome<T> {
+/// A RAID1 of the disks of `beds`, of which one may be missing. It is in use as it is: nothing is
+/// copied from one disk to the other first.
+pub(crate) fn on_raid1<T>(
+    beds: &[&TestBed],
+    work: impl FnOnce(&TestBed) -> Outcome<T>,
+) -> Outcome<T> {
     let array = "md0";
     write("/sys/module/md_mod/parameters/new_array", array)?;
     let set = |name: &str, value: &str| write(&format!("/sys/block/{array}/md/{name}"), value);
     set("level", "raid1")?;
     set("raid_disks", "2")?;
     set("metadata_version", "none")?;
-    let number = read(&format!("/sys/block/{}/dev", bed.device))?;
-    set("new_dev", number.trim())?;
-    set(&format!("dev-{}/slot", bed.device), "0")?;
-    set("component_size", &(sectors(bed)? / 2).to_string())?;
+    for (slot, bed) in beds.iter().enumerate() {
+        let number = read(&format!("/sys/block/{}/dev", bed.device))?;
+        set("new_dev", number.trim())?;
+        set(&format!("dev-{}/slot", bed.device), &slot.to_string())?;
+    }
+    let sizes: Outcome<Vec<u64>> = beds.iter().map(|bed| sectors(bed)).collect();
+    let least = sizes?.into_iter().min().unwrap_or_default();
+    set("component_size", &(least / 2).to_string())?;
+    set("resync_start", "none")?;
     set("array_state", "active")?;
-    let done = work(&upper(bed, array));
-    set("array_state", "clear")?;
-    done
+    let done = work(&upper(beds[0], array));
+    let cleared = set("array_state", "clear");
+    done.and_then(|it| cleared.map(|()| it))
 }
 
 fn on_loop<T>(bed: &TestBed, work: impl FnOnce(&TestBed) -> Outcome<T>) -> Outcome<T> {
@@ -211,17 +237,22 @@ fn loop_control(device: &File, request: libc::Ioctl, argument: i32) -> Outcome<(
     }
 }
 
-fn data_are_right(bed: &TestBed, upper: &TestBed) -> Outcome<()> {
+/// Data of `upper` are right while the schedulers of the disks below it change.
+fn data_are_right(disks: &[&TestBed], upper: &TestBed) -> Outcome<()> {
     let volume = Volume::make(upper)?;
-    let load = Load::start(volume.path(), bed.seed);
-    let schedulers = bed.schedulers()?;
-    for switch in 0..SWITCHES * bed.rounds as usize {
-        bed.set("scheduler", FRONTROW)?;
-        load.goes_on(10)?;
-        bed.set("scheduler", &schedulers[switch % schedulers.len()])?;
-        load.goes_on(2)?;
+    let load = Load::start(volume.path(), upper.seed);
+    let schedulers = disks[0].schedulers()?;
+    let set = |disk: &TestBed, name: &str| {
+        disk.set("scheduler", name)?;
+        load.goes_on(2)
+    };
+    for switch in 0..SWITCHES * upper.rounds as usize {
+        disks.iter().try_for_each(|disk| set(disk, FRONTROW))?;
+        load.goes_on(8)?;
+        let other = &schedulers[switch % schedulers.len()];
+        disks.iter().try_for_each(|disk| set(disk, other))?;
     }
-    bed.set("scheduler", FRONTROW)?;
+    disks.iter().try_for_each(|disk| set(disk, FRONTROW))?;
     load.end()?;
     volume.unmount()
 }
