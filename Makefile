@@ -100,8 +100,10 @@ setup-with-apt:
 	@$(MAKE) --no-print-directory install-packages PACKAGES='$(value PACKAGES)'
 
 CARGO_VERSION = $(shell $(CARGO) --version 2>/dev/null | cut -d' ' -f2)
-CARGO_IS_OLD = $(shell printf '%s\n' $(CARGO_AT_LEAST) "$(CARGO_VERSION)" | sort -VC || echo old)
-CARGO_MISSING = $(if $(CARGO_IS_OLD),$(if $(shell apt-cache show $(CARGO_PACKAGES) 2>/dev/null),$(CARGO_PACKAGES),$(error cargo $(CARGO_AT_LEAST) or newer is in none of this system's packages: get it from https://rustup.rs)))
+# Debian 12's is new enough in its security updates only.
+CARGO_OF_APT = $(shell apt-cache policy $(firstword $(CARGO_PACKAGES)) 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]\)/\1/p')
+is_old = $(shell printf '%s\n' $(CARGO_AT_LEAST) "$(1)" | sort -VC || echo old)
+CARGO_MISSING = $(if $(call is_old,$(CARGO_VERSION)),$(if $(call is_old,$(CARGO_OF_APT)),$(error cargo $(CARGO_AT_LEAST) or newer is in none of this system's packages: get it from https://rustup.rs, or with Debian's security updates),$(CARGO_PACKAGES)))
 # Names without versions, of what is installed and of what that provides.
 TO_NAMES := s/([^)]*)//g; s/,/ /g; s/^ii *//p
 INSTALLED = $(shell dpkg-query -W -f '$${db:Status-Abbrev} $${Package}, $${Provides}\n' | sed -n '$(TO_NAMES)')

@@ -22,16 +22,18 @@ fn succeeds(command: &mut Command) {
     assert!(status.success(), "{command:?}: {status}");
 }
 
-/// The mirror that this machine's apt takes Debian from.
-fn mirror() -> String {
+/// The mirror that this machine's apt takes an archive of Debian's from.
+fn mirror(label: &str) -> String {
     let output = Command::new("apt-get")
-        .args(["indextargets", "--format", "$(LABEL) $(REPO_URI)"])
+        .args(["indextargets", "--format", "$(LABEL)|$(REPO_URI)"])
         .args(["Created-By: Packages", "Origin: Debian"])
         .output()
         .unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
-    let mirror = lines.lines().find_map(|it| it.strip_prefix("Debian "));
-    mirror.expect("apt has no archive of Debian's").to_owned()
+    let mut archives = lines.lines().filter_map(|it| it.split_once('|'));
+    let of_label = archives.find(|(each, _)| *each == label);
+    let (_, mirror) = of_label.unwrap_or_else(|| panic!("apt has no archive {label}"));
+    mirror.to_owned()
 }
 
 impl Debian {
@@ -42,13 +44,27 @@ impl Debian {
         };
         let mut make_root = as_root("debootstrap");
         make_root.args(["--variant=minbase", release]);
-        succeeds(make_root.arg(debian.root()).arg(mirror()));
+        let main = mirror("Debian");
+        succeeds(make_root.arg(debian.root()).arg(&main));
+        debian.take_updates(release, &main);
         for path in ["/etc/resolv.conf", "/usr/local/share/ca-certificates"] {
             if Path::new(path).exists() {
                 debian.copy_in(Path::new(path), &path[1..]);
             }
         }
         debian
+    }
+
+    /// The archives that Debian's installer names.
+    fn take_updates(&self, release: &str, main: &str) {
+        let security = mirror("Debian-Security");
+        let sources = format!(
+            "deb {main} {release} main\ndeb {main} {release}-updates main\n\
+             deb {security} {release}-security main\n"
+        );
+        let written = self.scratch.path().join("sources.list");
+        std::fs::write(&written, sources).unwrap();
+        self.copy_in(&written, "etc/apt/sources.list");
     }
 
     fn root(&self) -> PathBuf {
