@@ -64,14 +64,20 @@ struct frontrow_data *frontrow_instance_of_id(u64 id)
 	return NULL;
 }
 
-/* Block device of a file's mapping or of its own mapping; NULL if none. */
-static struct block_device *device_of(struct address_space *mapping)
+/* Queue of a file's block device or of a block device itself; NULL if none is named. */
+static struct request_queue *queue_of(struct inode *inode)
 {
-	struct inode *inode = mapping->host;
+	struct block_device *bdev = inode->i_sb->s_bdev;
 
-	if (!inode)
-		return NULL;
-	return sb_is_blkdev_sb(inode->i_sb) ? I_BDEV(inode) : inode->i_sb->s_bdev;
+	if (sb_is_blkdev_sb(inode->i_sb))
+		bdev = I_BDEV(inode);
+	return bdev ? bdev_get_queue(bdev) : NULL;
+}
+
+/* On Btrfs, a file system of block devices may be on several, and names none. */
+static bool has_unnamed_devices(const struct inode *inode)
+{
+	return !inode->i_sb->s_bdev && inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
 }
 
 /*
@@ -90,9 +96,10 @@ static bool begin_above_stack(struct frontrow_waiter *waiter, bool surely_writeb
 				return true;
 		return false;
 	}
-	frontrow_wait_begins_above(waiter);
+	if (!frontrow_wait_begins_above(waiter))
+		return false;
 	list_for_each_entry_rcu(fd, &instances, instance)
-		is_ours |= frontrow_wait_begins_below(fd, waiter);
+		is_ours |= frontrow_wait_begins_below(fd, waiter, surely_writeback);
 	if (!is_ours)
 		frontrow_detect_wait_ended(waiter);
 	return is_ours;
@@ -107,22 +114,25 @@ static bool begin_above_stack(struct frontrow_waiter *waiter, bool surely_writeb
 bool frontrow_detect_wait(struct frontrow_waiter *waiter,
 			  struct address_space *mapping, bool surely_writeback)
 {
-	struct block_device *bdev = mapping ? device_of(mapping) : NULL;
+	struct inode *inode = mapping ? mapping->host : NULL;
 	struct request_queue *q;
 	struct frontrow_data *fd;
 	bool is_shared = false;
 
-	if (!bdev)
+	if (!inode)
 		return false;
-	q = bdev_get_queue(bdev);
+	q = queue_of(inode);
+	if (!q && !has_unnamed_devices(inode))
+		return false;
 	waiter->mapping = mapping;
+	waiter->file_system = inode->i_sb;
 	WRITE_ONCE(waiter->task, current);
 	INIT_HLIST_NODE(&waiter->node);
 	rcu_read_lock();
-	fd = frontrow_instance_on(q);
+	fd = q ? frontrow_instance_on(q) : NULL;
 	if (fd)
 		is_shared = frontrow_wait_begins(fd, waiter, surely_writeback);
-	else if (!queue_is_mq(q))
+	else if (!q || !queue_is_mq(q))
 		is_shared = begin_above_stack(waiter, surely_writeback);
 	rcu_read_unlock();
 	return is_shared;

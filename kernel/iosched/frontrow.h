@@ -268,9 +268,10 @@ struct frontrow_hctx {
 struct frontrow_waiter {
 	struct hlist_node node;		/* in fd->waiters, or in those above stacked devices */
 	struct frontrow_data *fd;	/* NULL: is_above, or the scheduler was removed */
-	const struct frontrow_waiter *original;	/* of a copy, which is above a stacked device */
-	unsigned long seen_by;		/* is_above: bits of instances that got a write */
+	struct frontrow_waiter *original;	/* of a copy, which is above a stacked device */
+	unsigned long known_to;		/* is_above: bits of instances with a copy */
 	const void *mapping;
+	const void *file_system;	/* an opaque key, as the mapping */
 	pgoff_t first_page, last_page;
 	struct task_struct *task;
 	u64 begin_ns;
@@ -362,6 +363,8 @@ struct frontrow_sender {
 
 /* Most instances that take part in waits above stacked devices. */
 #define NR_BELOW_STACKS		BITS_PER_LONG
+/* File systems above an instance that it remembers; the oldest is forgotten. */
+#define NR_FILE_SYSTEMS		8
 
 struct frontrow_roles;
 
@@ -369,7 +372,7 @@ struct frontrow_data {
 	struct request_queue *q;
 	struct list_head instance;	/* RCU list of all schedulers in use */
 	u64 id;				/* unique since the module was loaded */
-	unsigned int nr;		/* bit in seen_by; NR_BELOW_STACKS: none was free */
+	unsigned int nr;		/* bit in known_to; NR_BELOW_STACKS: none was free */
 
 	spinlock_t lock;
 	struct list_head head;		/* inserted at head: before all classes */
@@ -379,6 +382,8 @@ struct frontrow_data {
 	unsigned int nr_grouped;	/* of nr_queued: in groups */
 	struct hlist_head by_mapping[FRONTROW_MIXED + 1]; /* frontrow_rq */
 	struct hlist_head waiters[FRONTROW_MIXED];
+	const void *file_systems[NR_FILE_SYSTEMS]; /* on stacked devices, or on several */
+	unsigned int next_file_system;
 
 	struct frontrow_turns turns[FRONTROW_NR_CLASSES]; /* synchronous classes only */
 	/* Synchronous requests of each owner, queued or in the device. */
@@ -728,9 +733,9 @@ bool frontrow_budget_has_room(const struct frontrow_data *fd, u32 bytes);
 bool frontrow_wait_begins(struct frontrow_data *fd,
 			  struct frontrow_waiter *waiter, bool surely_writeback);
 void frontrow_wait_ended(struct frontrow_data *fd, struct frontrow_waiter *waiter);
-void frontrow_wait_begins_above(struct frontrow_waiter *waiter);
+bool frontrow_wait_begins_above(struct frontrow_waiter *waiter);
 bool frontrow_wait_begins_below(struct frontrow_data *fd,
-				const struct frontrow_waiter *waiter);
+				struct frontrow_waiter *waiter, bool surely_writeback);
 void frontrow_wait_ended_above(struct frontrow_waiter *waiter);
 unsigned int frontrow_waits_not_copied(void);
 void frontrow_end_wait(struct frontrow_data *fd, struct frontrow_waiter *waiter,

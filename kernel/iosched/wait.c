@@ -17,9 +17,11 @@
  * last, so workers get more tags until it has been inserted (tags.c).
  *
  * Above a stacked device (dm, md) the requests are in other queues with the same
- * folios. Each instance that has or gets one of the waiter's mapping has a copy of
- * the waiter: each disk of a mirror must hurry, and a disk that has no part in the
- * wait must not.
+ * folios, and a file system may be on several devices (Btrfs). Each instance that
+ * has or gets a write of the waiter's mapping has a copy of the waiter: each disk
+ * of a mirror must hurry, and a disk that has no part in the wait must not. So an
+ * instance learns which file systems are above it, and then has a copy at once:
+ * a worker that waits for a tag must know that the awaited page is yet to come.
  */
 #include <linux/slab.h>
 
@@ -134,18 +136,35 @@ static void count_wait(struct frontrow_data *fd,
 		counters->pending++;
 }
 
-/* The same wait of the same task, or NULL. */
-static struct frontrow_waiter *noted(struct frontrow_data *fd,
+/* The same wait of the same task in @waiters, by mapping; NULL if none. */
+static struct frontrow_waiter *noted(struct hlist_head *waiters,
 				     const struct frontrow_waiter *waiter)
 {
-	unsigned int bucket = frontrow_mapping_hash(waiter->mapping);
 	struct frontrow_waiter *each;
 
-	hlist_for_each_entry(each, &fd->waiters[bucket], node)
+	hlist_for_each_entry(each, &waiters[frontrow_mapping_hash(waiter->mapping)], node)
 		if (each->task == waiter->task && each->mapping == waiter->mapping &&
 		    each->is_fsync == waiter->is_fsync)
 			return each;
 	return NULL;
+}
+
+static bool is_below(const struct frontrow_data *fd, const void *file_system)
+{
+	unsigned int nr;
+
+	for (nr = 0; nr < NR_FILE_SYSTEMS; nr++)
+		if (READ_ONCE(fd->file_systems[nr]) == file_system)
+			return true;
+	return false;
+}
+
+/* The instance is below the waiter's file system from now on. */
+static void note_copy(struct frontrow_data *fd, const struct frontrow_waiter *copy)
+{
+	set_bit(fd->nr, &copy->original->known_to);
+	if (!is_below(fd, copy->file_system))
+		WRITE_ONCE(fd->file_systems[fd->next_file_system++ % NR_FILE_SYSTEMS], copy->file_system);
 }
 
 /* Registers @waiter. Called under fd->lock. */
@@ -155,6 +174,8 @@ static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 	hlist_add_head(&waiter->node,
 		       &fd->waiters[frontrow_mapping_hash(waiter->mapping)]);
 	WRITE_ONCE(waiter->fd, fd);
+	if (waiter->original)
+		note_copy(fd, waiter);
 	fd->nr_folio_waiters += !!waiter->folio;
 	frontrow_waiter_begins(fd, waiter, now_ns);
 	frontrow_count_idle(fd, now_ns);
@@ -200,7 +221,7 @@ void frontrow_end_wait(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 static bool is_noted(struct frontrow_data *fd, const struct frontrow_waiter *waiter,
 		     u64 now_ns)
 {
-	struct frontrow_waiter *earlier = noted(fd, waiter);
+	struct frontrow_waiter *earlier = noted(fd->waiters, waiter);
 
 	if (earlier && earlier->folio) {
 		frontrow_end_wait(fd, earlier, now_ns);
@@ -286,7 +307,7 @@ unlock:
 }
 
 /* NULL if memory is short: then an instance does not know of the wait. */
-static struct frontrow_waiter *copy_of(const struct frontrow_waiter *waiter)
+static struct frontrow_waiter *copy_of(struct frontrow_waiter *waiter)
 {
 	struct frontrow_waiter *copy;
 
@@ -307,47 +328,54 @@ unsigned int frontrow_waits_not_copied(void)
 	return atomic_read(&nr_not_copied);
 }
 
-/* The current task is about to wait as @waiter says, for a stacked device. */
-void frontrow_wait_begins_above(struct frontrow_waiter *waiter)
+/*
+ * The current task is about to wait as @waiter says, for a stacked device. Returns
+ * whether that is new.
+ */
+bool frontrow_wait_begins_above(struct frontrow_waiter *waiter)
 {
 	unsigned long flags;
 
-	waiter->is_above = true;
 	waiter->begin_ns = ktime_get_ns();
 	spin_lock_irqsave(&above_lock, flags);
-	hlist_add_head(&waiter->node, &above[frontrow_mapping_hash(waiter->mapping)]);
-	atomic_inc(&nr_above);
+	waiter->is_above = !noted(above, waiter);
+	if (waiter->is_above) {
+		hlist_add_head(&waiter->node,
+			       &above[frontrow_mapping_hash(waiter->mapping)]);
+		atomic_inc(&nr_above);
+	}
 	spin_unlock_irqrestore(&above_lock, flags);
+	return waiter->is_above;
 }
 
-/* Copies it to @fd if that has writes of its mapping; returns whether it did. */
+/*
+ * Copies it to @fd if that has writes of its mapping, or has had some of its file
+ * system and may get the awaited one. Returns whether it did.
+ */
 bool frontrow_wait_begins_below(struct frontrow_data *fd,
-				const struct frontrow_waiter *waiter)
+				struct frontrow_waiter *waiter, bool surely_writeback)
 {
-	struct frontrow_waiter *copy = copy_of(waiter);
+	struct frontrow_waiter *copy = NULL;
 
+	if (fd->nr < NR_BELOW_STACKS)
+		copy = copy_of(waiter);
 	if (!copy)
 		return false;
-	if (frontrow_wait_begins(fd, copy, false))
+	if (frontrow_wait_begins(fd, copy, surely_writeback &&
+				 is_below(fd, waiter->file_system)))
 		return true;
 	kfree(copy);
 	return false;
 }
 
-/*
- * Copies waiters above to @fd, which gets a write of @mapping. Each is looked for
- * among those here once only: there may be many.
- */
+/* Copies waiters above to @fd, which gets a write of @mapping. */
 static void copy_from_above(struct frontrow_data *fd, const void *mapping, u64 now_ns)
 {
 	struct frontrow_waiter *waiter, *copy;
 
-	if (fd->nr >= NR_BELOW_STACKS)
-		return;
 	spin_lock(&above_lock);
 	hlist_for_each_entry(waiter, &above[frontrow_mapping_hash(mapping)], node) {
-		if (waiter->mapping != mapping ||
-		    __test_and_set_bit(fd->nr, &waiter->seen_by) || noted(fd, waiter))
+		if (waiter->mapping != mapping || test_bit(fd->nr, &waiter->known_to))
 			continue;
 		copy = copy_of(waiter);
 		if (!copy)
@@ -440,7 +468,7 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 
 	if (!fr->mapping)
 		return class;
-	if (atomic_read(&nr_above))
+	if (atomic_read(&nr_above) && fd->nr < NR_BELOW_STACKS)
 		copy_from_above(fd, fr->mapping, fr->inserted_ns);
 	if (!fd->nr_waiters)
 		return class;

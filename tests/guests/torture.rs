@@ -11,7 +11,7 @@ pub const EXACT: [&str; 9] = [
     "tracepoints",
     "idle-class",
     "inheritance",
-    "mirror",
+    "indirect",
     "share",
     "order",
     "launch",

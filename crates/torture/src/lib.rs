@@ -16,6 +16,7 @@ mod drivers;
 mod failure;
 mod faults;
 mod fio;
+mod indirect;
 mod inherit;
 mod late;
 mod launch;
@@ -24,7 +25,7 @@ mod links;
 mod lists;
 mod load;
 mod memory;
-mod mirror;
+
 mod module;
 mod order;
 mod power;
@@ -293,11 +294,11 @@ pub const TRIALS: [Trial; 34] = [
         run: stacked::run,
     },
     Trial {
-        name: "mirror",
-        title: "a wait above a RAID1 promotes its writes on each of the disks",
+        name: "indirect",
+        title: "a wait above a RAID1 or on Btrfs, where a file names no disk, promotes its writes on each",
         clock: Clock::Instructions,
-        modules: &mirror::MODULES,
-        run: mirror::run,
+        modules: &indirect::MODULES,
+        run: indirect::run,
     },
     Trial {
         name: "zram",
