@@ -17,7 +17,11 @@ MODULE_PARM_DESC(probes, "detect waits by return probes if the kernel has them (
 
 static LIST_HEAD(instances);
 static DEFINE_SPINLOCK(instances_lock);
-static unsigned long used_bits;	/* fd->nr of each */
+/*
+ * fd->bit of each. A wait that outlasts an instance is unknown to the next one
+ * with its bit.
+ */
+static unsigned long used_bits;
 
 void frontrow_detect_add(struct frontrow_data *fd)
 {
@@ -25,9 +29,9 @@ void frontrow_detect_add(struct frontrow_data *fd)
 
 	spin_lock(&instances_lock);
 	fd->id = ++last_id;
-	fd->nr = find_first_zero_bit(&used_bits, NR_BELOW_STACKS);
-	if (fd->nr < NR_BELOW_STACKS)
-		__set_bit(fd->nr, &used_bits);
+	fd->bit = find_first_zero_bit(&used_bits, NR_BELOW_STACKS);
+	if (fd->bit < NR_BELOW_STACKS)
+		__set_bit(fd->bit, &used_bits);
 	list_add_rcu(&fd->instance, &instances);
 	spin_unlock(&instances_lock);
 }
@@ -37,8 +41,8 @@ void frontrow_detect_del(struct frontrow_data *fd)
 {
 	spin_lock(&instances_lock);
 	list_del_rcu(&fd->instance);
-	if (fd->nr < NR_BELOW_STACKS)
-		__clear_bit(fd->nr, &used_bits);
+	if (fd->bit < NR_BELOW_STACKS)
+		__clear_bit(fd->bit, &used_bits);
 	spin_unlock(&instances_lock);
 	synchronize_rcu();
 	frontrow_waiters_exit(fd);
@@ -125,7 +129,7 @@ bool frontrow_detect_wait(struct frontrow_waiter *waiter,
 	if (!q && !has_unnamed_devices(inode))
 		return false;
 	waiter->mapping = mapping;
-	waiter->file_system = inode->i_sb;
+	waiter->upper = q ? (void *)q : inode->i_sb;
 	WRITE_ONCE(waiter->task, current);
 	INIT_HLIST_NODE(&waiter->node);
 	rcu_read_lock();

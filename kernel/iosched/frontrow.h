@@ -271,7 +271,7 @@ struct frontrow_waiter {
 	struct frontrow_waiter *original;	/* of a copy, which is above a stacked device */
 	unsigned long known_to;		/* is_above: bits of instances with a copy */
 	const void *mapping;
-	const void *file_system;	/* an opaque key, as the mapping */
+	const void *upper;	/* queue of its device, or its file system if that names none; a key, too */
 	pgoff_t first_page, last_page;
 	struct task_struct *task;
 	u64 begin_ns;
@@ -363,8 +363,8 @@ struct frontrow_sender {
 
 /* Most instances that take part in waits above stacked devices. */
 #define NR_BELOW_STACKS		BITS_PER_LONG
-/* File systems above an instance that it remembers; the oldest is forgotten. */
-#define NR_FILE_SYSTEMS		8
+/* Stacked devices above an instance that it remembers; the oldest is forgotten. */
+#define NR_UPPERS		8
 
 struct frontrow_roles;
 
@@ -372,7 +372,7 @@ struct frontrow_data {
 	struct request_queue *q;
 	struct list_head instance;	/* RCU list of all schedulers in use */
 	u64 id;				/* unique since the module was loaded */
-	unsigned int nr;		/* bit in known_to; NR_BELOW_STACKS: none was free */
+	unsigned int bit;		/* in known_to; NR_BELOW_STACKS: none was free */
 
 	spinlock_t lock;
 	struct list_head head;		/* inserted at head: before all classes */
@@ -382,8 +382,8 @@ struct frontrow_data {
 	unsigned int nr_grouped;	/* of nr_queued: in groups */
 	struct hlist_head by_mapping[FRONTROW_MIXED + 1]; /* frontrow_rq */
 	struct hlist_head waiters[FRONTROW_MIXED];
-	const void *file_systems[NR_FILE_SYSTEMS]; /* on stacked devices, or on several */
-	unsigned int next_file_system;
+	const void *uppers[NR_UPPERS];	/* of waits that had a write here */
+	unsigned int next_upper;
 
 	struct frontrow_turns turns[FRONTROW_NR_CLASSES]; /* synchronous classes only */
 	/* Synchronous requests of each owner, queued or in the device. */

@@ -20,8 +20,8 @@
  * folios, and a file system may be on several devices (Btrfs). Each instance that
  * has or gets a write of the waiter's mapping has a copy of the waiter: each disk
  * of a mirror must hurry, and a disk that has no part in the wait must not. So an
- * instance learns which file systems are above it, and then has a copy at once:
- * a worker that waits for a tag must know that the awaited page is yet to come.
+ * instance learns what is above it, and then has a copy at once: a worker that
+ * waits for a tag must know that the awaited page is yet to come.
  */
 #include <linux/slab.h>
 
@@ -149,22 +149,22 @@ static struct frontrow_waiter *noted(struct hlist_head *waiters,
 	return NULL;
 }
 
-static bool is_below(const struct frontrow_data *fd, const void *file_system)
+static bool is_below(const struct frontrow_data *fd, const void *upper)
 {
 	unsigned int nr;
 
-	for (nr = 0; nr < NR_FILE_SYSTEMS; nr++)
-		if (READ_ONCE(fd->file_systems[nr]) == file_system)
+	for (nr = 0; nr < NR_UPPERS; nr++)
+		if (READ_ONCE(fd->uppers[nr]) == upper)
 			return true;
 	return false;
 }
 
-/* The instance is below the waiter's file system from now on. */
+/* The instance is known to be below the waiter's device from now on. */
 static void note_copy(struct frontrow_data *fd, const struct frontrow_waiter *copy)
 {
-	set_bit(fd->nr, &copy->original->known_to);
-	if (!is_below(fd, copy->file_system))
-		WRITE_ONCE(fd->file_systems[fd->next_file_system++ % NR_FILE_SYSTEMS], copy->file_system);
+	set_bit(fd->bit, &copy->original->known_to);
+	if (!is_below(fd, copy->upper))
+		WRITE_ONCE(fd->uppers[fd->next_upper++ % NR_UPPERS], copy->upper);
 }
 
 /* Registers @waiter. Called under fd->lock. */
@@ -349,20 +349,20 @@ bool frontrow_wait_begins_above(struct frontrow_waiter *waiter)
 }
 
 /*
- * Copies it to @fd if that has writes of its mapping, or has had some of its file
- * system and may get the awaited one. Returns whether it did.
+ * Copies it to @fd if that has writes of its mapping, or has had some of its
+ * device and may get the awaited one. Returns whether it did.
  */
 bool frontrow_wait_begins_below(struct frontrow_data *fd,
 				struct frontrow_waiter *waiter, bool surely_writeback)
 {
 	struct frontrow_waiter *copy = NULL;
 
-	if (fd->nr < NR_BELOW_STACKS)
+	if (fd->bit < NR_BELOW_STACKS)
 		copy = copy_of(waiter);
 	if (!copy)
 		return false;
 	if (frontrow_wait_begins(fd, copy, surely_writeback &&
-				 is_below(fd, waiter->file_system)))
+				 is_below(fd, waiter->upper)))
 		return true;
 	kfree(copy);
 	return false;
@@ -375,7 +375,7 @@ static void copy_from_above(struct frontrow_data *fd, const void *mapping, u64 n
 
 	spin_lock(&above_lock);
 	hlist_for_each_entry(waiter, &above[frontrow_mapping_hash(mapping)], node) {
-		if (waiter->mapping != mapping || test_bit(fd->nr, &waiter->known_to))
+		if (waiter->mapping != mapping || test_bit(fd->bit, &waiter->known_to))
 			continue;
 		copy = copy_of(waiter);
 		if (!copy)
@@ -468,7 +468,7 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 
 	if (!fr->mapping)
 		return class;
-	if (atomic_read(&nr_above) && fd->nr < NR_BELOW_STACKS)
+	if (atomic_read(&nr_above) && fd->bit < NR_BELOW_STACKS)
 		copy_from_above(fd, fr->mapping, fr->inserted_ns);
 	if (!fd->nr_waiters)
 		return class;
