@@ -78,10 +78,10 @@ static struct request_queue *queue_of(struct inode *inode)
 	return bdev ? bdev_get_queue(bdev) : NULL;
 }
 
-/* On Btrfs, a file system of block devices may be on several, and names none. */
-static bool has_unnamed_devices(const struct inode *inode)
+/* Whether it is on block devices. Btrfs is, may be on several, and names none. */
+static bool has_devices(const struct inode *inode)
 {
-	return !inode->i_sb->s_bdev && inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
+	return inode->i_sb->s_type->fs_flags & FS_REQUIRES_DEV;
 }
 
 /*
@@ -126,7 +126,7 @@ bool frontrow_detect_wait(struct frontrow_waiter *waiter,
 	if (!inode)
 		return false;
 	q = queue_of(inode);
-	if (!q && !has_unnamed_devices(inode))
+	if (!q && !has_devices(inode))
 		return false;
 	waiter->mapping = mapping;
 	waiter->upper = q ? (void *)q : inode->i_sb;

@@ -355,10 +355,11 @@ bool frontrow_wait_begins_above(struct frontrow_waiter *waiter)
 bool frontrow_wait_begins_below(struct frontrow_data *fd,
 				struct frontrow_waiter *waiter, bool surely_writeback)
 {
-	struct frontrow_waiter *copy = NULL;
+	struct frontrow_waiter *copy;
 
-	if (fd->bit < NR_BELOW_STACKS)
-		copy = copy_of(waiter);
+	if (fd->bit >= NR_BELOW_STACKS)
+		return false;
+	copy = copy_of(waiter);
 	if (!copy)
 		return false;
 	if (frontrow_wait_begins(fd, copy, surely_writeback &&

@@ -48,6 +48,11 @@ pub(crate) fn sync(file: &File, path: &Path) -> Outcome<()> {
     file.sync_all().map_err(Failure::io("sync", path))
 }
 
+/// Truncates a file to nothing.
+pub(crate) fn truncate(file: &File, path: &Path) -> Outcome<()> {
+    file.set_len(0).map_err(Failure::io("truncate", path))
+}
+
 /// Starts background writeback of a file's dirty pages.
 pub(crate) fn queue(file: &File, path: &Path) -> Outcome<()> {
     start_writeback(file).map_err(Failure::io("start writeback of", path))

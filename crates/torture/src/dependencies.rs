@@ -4,7 +4,7 @@
 use crate::backlog::{
     BACKLOG_BYTES, SLOW, SMALL_MIB, allocate_during_discards, awaited_behind_backlog,
     closed_beside_backlog, commit_behind_backlog, create, fill, inode_behind_backlog, queue,
-    queue_metadata, set_mode, settled, sync, write,
+    queue_metadata, set_mode, settled, sync, truncate, write,
 };
 use crate::failure::require;
 use crate::volume::{Layout, Volume};
@@ -214,9 +214,7 @@ fn sync_file(_: &TestBed, directory: &Path) -> Outcome<()> {
 
 fn truncate_file(_: &TestBed, directory: &Path) -> Outcome<()> {
     let awaited = awaited_behind_backlog(directory)?;
-    awaited
-        .set_len(0)
-        .map_err(Failure::io("truncate", directory))
+    truncate(&awaited, directory)
 }
 
 fn modify_metadata(bed: &TestBed, directory: &Path) -> Outcome<()> {

@@ -1,8 +1,9 @@
 //! A task waits for a write of a file that does not name its disk: above a RAID1, and on Btrfs, which
 //! may be on several. The write is promoted on each disk that has it.
 
-use crate::backlog::{awaited_behind_backlog, sync};
+use crate::backlog::{SLOW, awaited_behind_backlog, sync, truncate};
 use crate::failure::require;
+use crate::inherit::MOST;
 use crate::stacked::{on_raid1, second};
 use crate::test_bed::FRONTROW;
 use crate::volume::{Kind, Layout, Volume};
@@ -13,24 +14,15 @@ use std::time::{Duration, Instant};
 
 pub(crate) const MODULES: [&str; 3] = ["md_mod", "raid1", "btrfs"];
 
-/// Two devices that are as slow as [`crate::backlog::SLOW`].
-const SLOW: &str = "program_ns=8960000 program_upper_ns=8960000 \
-                    second=program_ns:8960000,program_upper_ns:8960000";
-
-/// Largest part of the time that the same wait takes without promotion. The backlog takes two
-/// seconds; the awaited write, and what the devices already have, take a tenth of that.
-const MOST: f64 = 0.4;
-
 /// A way for a task to wait.
 type Wait = fn(&File, &Path) -> Outcome<()>;
 
 const SYNCED: (&str, Wait) = ("a file under writeback is synced", sync);
-const TRUNCATED: (&str, Wait) = ("a file under writeback is truncated", |file, path| {
-    file.set_len(0).map_err(Failure::io("truncate", path))
-});
+const TRUNCATED: (&str, Wait) = ("a file under writeback is truncated", truncate);
 
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
-    bed.replace_device(SLOW)?;
+    let as_slow = SLOW.replace('=', ":").replace(' ', ",");
+    bed.replace_device(&format!("{SLOW} second={as_slow}"))?;
     let second = second(bed)?;
     second.set("scheduler", FRONTROW)?;
     let disks = [bed, &second];

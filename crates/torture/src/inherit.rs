@@ -3,7 +3,7 @@
 
 use crate::backlog::{
     SLOW, awaited_behind_backlog, commit_behind_backlog, inode_behind_backlog, set_mode, sync,
-    write,
+    truncate, write,
 };
 use crate::failure::require;
 use crate::volume::{Layout, Volume};
@@ -29,7 +29,7 @@ const BEHIND: &str = "torture-behind";
 /// Largest part of the time that the same wait takes without promotion and without a foreground.
 /// The backlog takes two seconds; the awaited write, and what the device already has, take a tenth
 /// of that.
-const MOST: f64 = 0.4;
+pub(crate) const MOST: f64 = 0.4;
 
 const WAYS: [Way; 5] = [
     Way {
@@ -48,7 +48,7 @@ const WAYS: [Way; 5] = [
         name: "a file under writeback is truncated",
         layout: Layout::DEFAULT,
         prepare: |_, directory| awaited_behind_backlog(directory),
-        wait: |file, path| file.set_len(0).map_err(Failure::io("truncate", path)),
+        wait: truncate,
     },
     Way {
         name: "a metadata block under writeback is modified",

@@ -25,7 +25,6 @@ mod links;
 mod lists;
 mod load;
 mod memory;
-
 mod module;
 mod order;
 mod power;

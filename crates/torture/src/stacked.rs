@@ -115,10 +115,7 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
 
 /// The second device of a guest whose flash module makes two.
 pub(crate) fn second(bed: &TestBed) -> Outcome<TestBed> {
-    let second = TestBed {
-        device: "simflash1".to_owned(),
-        ..bed.clone()
-    };
+    let second = with_device(bed, "simflash1");
     second.await_device()?;
     Ok(second)
 }
@@ -130,7 +127,7 @@ fn sectors(bed: &TestBed) -> Outcome<u64> {
         .map_err(|_| Failure::new(format!("its size is '{size}'")))
 }
 
-fn upper(bed: &TestBed, device: &str) -> TestBed {
+fn with_device(bed: &TestBed, device: &str) -> TestBed {
     TestBed {
         device: device.to_owned(),
         ..bed.clone()
@@ -144,7 +141,7 @@ fn on_mapper<T>(
 ) -> Outcome<T> {
     let table = format!("0 {} {target}", sectors(bed)?);
     dmsetup(&["create", NAME, "--table", &table])?;
-    let done = work(&upper(bed, "dm-0"));
+    let done = work(&with_device(bed, "dm-0"));
     dmsetup(&["remove", "--retry", NAME])?;
     done
 }
@@ -191,7 +188,7 @@ pub(crate) fn on_raid1<T>(
     set("component_size", &(least / 2).to_string())?;
     set("resync_start", "none")?;
     set("array_state", "active")?;
-    let done = work(&upper(beds[0], array));
+    let done = work(&with_device(beds[0], array));
     let cleared = set("array_state", "clear");
     done.and_then(|it| cleared.map(|()| it))
 }
@@ -210,7 +207,7 @@ fn on_loop<T>(bed: &TestBed, work: impl FnOnce(&TestBed) -> Outcome<T>) -> Outco
         .map_err(Failure::io("make", &path))?;
     drop(file);
     let device = attach_loop(&path)?;
-    let done = work(&upper(bed, "loop0"));
+    let done = work(&with_device(bed, "loop0"));
     loop_control(&device, LOOP_CLR_FD, 0)?;
     drop(device);
     volume.unmount()?;

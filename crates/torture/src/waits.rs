@@ -4,7 +4,7 @@
 use crate::backlog::{
     AWAITED_BYTES, BACKLOG_BYTES, SLOW, awaited_behind_backlog, closed_beside_backlog,
     commit_behind_backlog, create, inode_behind_backlog, queue, queue_metadata, set_mode, settled,
-    sync, write,
+    sync, truncate, write,
 };
 use crate::failure::require;
 use crate::memory::{Pages, Swap, charged_to};
@@ -280,11 +280,7 @@ fn sync_file(_: &TestBed, directory: &Path) -> Outcome<()> {
 
 fn truncate_file(_: &TestBed, directory: &Path) -> Outcome<()> {
     let awaited = by("owner", || awaited_behind_backlog(directory))?;
-    by("truncation", || {
-        awaited
-            .set_len(0)
-            .map_err(Failure::io("truncate", directory))
-    })
+    by("truncation", || truncate(&awaited, directory))
 }
 
 fn modify_metadata(bed: &TestBed, directory: &Path) -> Outcome<()> {
