@@ -311,11 +311,12 @@ static struct frontrow_waiter *copy_of(struct frontrow_waiter *waiter)
 {
 	struct frontrow_waiter *copy;
 
-	copy = kmemdup(waiter, sizeof(*waiter), GFP_ATOMIC | __GFP_NOWARN);
+	copy = kmalloc(sizeof(*copy), GFP_ATOMIC | __GFP_NOWARN);
 	if (!copy) {
 		atomic_inc(&nr_not_copied);
 		return NULL;
 	}
+	*copy = *waiter;
 	INIT_HLIST_NODE(&copy->node);
 	copy->original = waiter;
 	copy->is_above = false;
