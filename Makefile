@@ -151,9 +151,11 @@ setup-browser: setup
 setup-phones:
 	@$(MAKE) --no-print-directory setup PACKAGES='gcc-aarch64-linux-gnu'
 
+# One more than there are cores: some trials wait for the host's clock for minutes.
+TEST_THREADS = $(shell expr $$(nproc) + 1)
 test: setup-tests build readers setup-packages setup-browser setup-phones arm64-guests
 	$(if $(BROWSER),,FRONTROW_WITHOUT_BROWSER=1) $(CARGO) run -q --locked -p xtask -- tally \
-		-- $(CARGO) test --workspace --locked --no-fail-fast \
+		-- env RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
 		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(FUZZ_SECONDS)
 

@@ -135,13 +135,13 @@ impl Left {
     }
 }
 
-/// Keeps four cores busy until it is dropped.
+/// Keeps two cores busy until it is dropped.
 pub struct Busy(&'static AtomicBool);
 
 impl Busy {
     pub fn new() -> Busy {
         let stop: &AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-        for _ in 0..4 {
+        for _ in 0..2 {
             thread::spawn(|| while !stop.load(Ordering::Relaxed) {});
         }
         Busy(stop)
