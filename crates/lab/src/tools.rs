@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sys::arch::Arch;
 
 /// Program and the package it comes from.
-const PROGRAMS: [(&str, &str); 20] = [
+const PROGRAMS: [(&str, &str); 21] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("e2image", "e2fsprogs"),
@@ -27,6 +27,7 @@ const PROGRAMS: [(&str, &str); 20] = [
     ("blktrace", "blktrace"),
     ("blkparse", "blktrace"),
     ("strace", "strace"),
+    ("perf", "linux-perf"),
     ("python3.11", "python3.11"),
     ("setfattr", "attr"),
     ("setpriv", "util-linux"),
