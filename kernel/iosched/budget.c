@@ -6,8 +6,10 @@
  * which the device takes writes; the number of requests that it can use, beyond
  * which their mean time in the device exceeds a target; and so the largest
  * request that it can complete within slice_us. A synchronous request that
- * arrives at the worst moment waits for about that time. Where somebody always
- * waits, what the device has taken of all writes is the least that it can.
+ * arrives at the worst moment waits for about that time. A device that takes
+ * one request at a time has larger ones if its rate needs them. Where somebody
+ * always waits, what the device has taken of all writes is the least that it
+ * can.
  *
  * While somebody waits, each class that is not open to that level earns credit
  * at a share of the device's time, in bytes at the measured rate, and
@@ -51,7 +53,7 @@ static void resize(struct work_struct *work)
 	unsigned int found = READ_ONCE(limits->max_sectors);
 
 	if (found != fd->applied_max_sectors)
-		fd->native_max_sectors = found;
+		WRITE_ONCE(fd->native_max_sectors, found);
 	fd->applied_max_sectors = min(wanted, fd->native_max_sectors);
 	WRITE_ONCE(limits->max_sectors, fd->applied_max_sectors);
 }
@@ -299,6 +301,60 @@ static void adapt_open_limit(struct frontrow_data *fd)
 					 max(1U, budget->open_limit / 4));
 }
 
+static u64 bytes_per_s(u64 bytes, u64 elapsed_ns)
+{
+	return div64_u64(bytes * USEC_PER_SEC, div_u64(elapsed_ns, NSEC_PER_USEC));
+}
+
+/* Place among the sizes of the smallest that is not below @bytes. */
+static unsigned int size_index(u64 bytes)
+{
+	return min_t(unsigned int, NR_SIZES - 1,
+		     order_base_2(DIV_ROUND_UP_ULL(bytes, MIN_SLICE_BYTES)));
+}
+
+static u64 most_bytes(const struct frontrow_data *fd)
+{
+	return (u64)READ_ONCE(fd->native_max_sectors) * SECTOR_SIZE;
+}
+
+/* 0 if it is not known. */
+static u64 rate_of_size(const struct frontrow_size *size)
+{
+	return size->ns < SIZE_KNOWN_NS ? 0 : bytes_per_s(size->bytes, size->ns);
+}
+
+/*
+ * Smallest size from @bytes that leaves the device its rate. Where it takes one
+ * request at a time, nothing covers what each costs. The largest size is
+ * measured first, then the others as far as needed.
+ */
+static u64 efficient_bytes(struct frontrow_data *fd, u64 bytes)
+{
+	struct frontrow_budget *budget = &fd->budget;
+	unsigned int most = size_index(most_bytes(fd));
+	unsigned int i;
+	u64 best = 0;
+	u64 rate;
+
+	if (budget->sizes_ns >= SIZES_FORGOTTEN_NS) {
+		memset(budget->sizes, 0, sizeof(budget->sizes));
+		budget->sizes_ns = 0;
+	}
+	if (!rate_of_size(&budget->sizes[most]))
+		return most_bytes(fd);
+	for (i = 0; i <= most; i++)
+		best = max(best, rate_of_size(&budget->sizes[i]));
+	for (i = size_index(bytes); i < most; i++) {
+		rate = rate_of_size(&budget->sizes[i]);
+		if (!rate)
+			return (u64)MIN_SLICE_BYTES << i;
+		if (rate * 100 >= best * SIZE_RATE_PERCENT)
+			break;
+	}
+	return min((u64)MIN_SLICE_BYTES << i, most_bytes(fd));
+}
+
 /*
  * Small requests show a lower rate than large ones would: windows with a mean
  * below MIN_SLICE_BYTES / 2 are ignored. Sizes are powers of two.
@@ -309,13 +365,17 @@ static void adapt_slice(struct frontrow_data *fd)
 	u64 mean_bytes = div_u64(budget->window_bytes, budget->window_requests);
 	u64 wanted_bytes = frontrow_slice_bytes(fd);
 	unsigned int sectors;
+	u64 bytes;
 
 	/* The limit would split the foreground's reads, too. */
 	if (rcu_access_pointer(fd->roles))
 		wanted_bytes = max(wanted_bytes, READ_BYTES);
 	if (!READ_ONCE(fd->slice_us) || mean_bytes < MIN_SLICE_BYTES / 2)
 		return;
-	sectors = rounddown_pow_of_two(wanted_bytes) >> SECTOR_SHIFT;
+	bytes = rounddown_pow_of_two(wanted_bytes);
+	if (frontrow_depth(fd) == 1)
+		bytes = efficient_bytes(fd, bytes);
+	sectors = bytes >> SECTOR_SHIFT;
 	/* Keep the size if the measured one is only slightly smaller. */
 	if (sectors == fd->slice_sectors ||
 	    (sectors < fd->slice_sectors &&
@@ -325,9 +385,23 @@ static void adapt_slice(struct frontrow_data *fd)
 	schedule_work(&fd->resize);
 }
 
-static u64 bytes_per_s(u64 bytes, u64 elapsed_ns)
+/*
+ * A request that is alone in the device shows what its size costs. It may have
+ * been dispatched while the driver still had the one before.
+ */
+static void measure_size(struct frontrow_data *fd, const struct frontrow_rq *fr,
+			 u64 now_ns)
 {
-	return div64_u64(bytes * USEC_PER_SEC, div_u64(elapsed_ns, NSEC_PER_USEC));
+	struct frontrow_budget *budget = &fd->budget;
+	u64 begin_ns = max(fr->dispatched_ns, budget->completed_ns);
+	unsigned int i = size_index(fr->bytes);
+
+	if (begin_ns > now_ns ||
+	    (fr->bytes != MIN_SLICE_BYTES << i && fr->bytes < most_bytes(fd)))
+		return;
+	budget->sizes[i].bytes += fr->bytes;
+	budget->sizes[i].ns += now_ns - begin_ns;
+	budget->sizes_ns += now_ns - begin_ns;
 }
 
 /*
@@ -335,12 +409,15 @@ static u64 bytes_per_s(u64 bytes, u64 elapsed_ns)
  * somebody always waits, no window is undisturbed, and nothing else shows the
  * rate.
  */
-void frontrow_budget_written(struct frontrow_data *fd, u32 bytes, u64 now_ns)
+void frontrow_budget_written(struct frontrow_data *fd,
+			     const struct frontrow_rq *fr, u64 now_ns)
 {
 	struct frontrow_budget *budget = &fd->budget;
 	u64 elapsed_ns = now_ns - budget->written_since_ns;
 
-	budget->written_bytes += bytes;
+	if (frontrow_depth(fd) == 1)
+		measure_size(fd, fr, now_ns);
+	budget->written_bytes += fr->bytes;
 	if (elapsed_ns < WRITTEN_WINDOW_NS)
 		return;
 	budget->bytes_per_s = max(budget->bytes_per_s,

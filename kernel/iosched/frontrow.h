@@ -50,6 +50,13 @@
 /* Shortest window of rate measurement: 1 MB on the slowest card. */
 #define RATE_WINDOW_NS		(20 * NSEC_PER_MSEC)
 #define RATE_WINDOW_REQUESTS	4
+/* Request sizes whose rates are compared: MIN_SLICE_BYTES and its doubles. */
+#define NR_SIZES		6
+/* A size's rate is known after this time in the device, and forgotten after that of all. */
+#define SIZE_KNOWN_NS		(100 * NSEC_PER_MSEC)
+#define SIZES_FORGOTTEN_NS	(60 * NSEC_PER_SEC)
+/* Part of the device's rate that smaller requests must leave it. */
+#define SIZE_RATE_PERCENT	90
 /*
  * Window of all writes, whoever waits: long enough that a write cache of some
  * MiB changes little.
@@ -312,6 +319,12 @@ struct frontrow_group {
 	u64 served_bytes;	/* while open: the group with the least goes next */
 };
 
+/* Writes of one size, and the time that they took in the device. */
+struct frontrow_size {
+	u64 bytes;
+	u64 ns;
+};
+
 /*
  * Measured rate of asynchronous writes, and the limits derived from it
  * (budget.c).
@@ -332,6 +345,9 @@ struct frontrow_budget {
 	u64 window_latency_ns;
 	unsigned int window_requests;
 	bool window_full;	/* open_limit was reached in this window */
+
+	struct frontrow_size sizes[NR_SIZES];	/* of a device that takes one request */
+	u64 sizes_ns;		/* since they were forgotten */
 };
 
 /* Synchronous requests of a level, and a histogram of the gaps between them. */
@@ -701,7 +717,8 @@ void frontrow_budget_charge(struct frontrow_data *fd, struct frontrow_rq *fr,
 			    const struct frontrow_view *view);
 void frontrow_budget_learn(struct frontrow_data *fd,
 			   const struct frontrow_rq *fr, u64 now_ns);
-void frontrow_budget_written(struct frontrow_data *fd, u32 bytes, u64 now_ns);
+void frontrow_budget_written(struct frontrow_data *fd,
+			     const struct frontrow_rq *fr, u64 now_ns);
 void frontrow_budget_flushed(struct frontrow_data *fd,
 			     const struct frontrow_rq *fr, u64 now_ns);
 
@@ -718,7 +735,7 @@ static inline void frontrow_budget_complete(struct frontrow_data *fd,
 	else if (fr->by_kernel && fr->level < FRONTROW_LEVEL_OTHER)
 		frontrow_budget_charge_kernel(fd, fr, fr->dispatched_ns, now_ns);
 	if (req_op(fr->rq) == REQ_OP_WRITE)
-		frontrow_budget_written(fd, fr->bytes, now_ns);
+		frontrow_budget_written(fd, fr, now_ns);
 	fd->budget.completed_ns = now_ns;
 }
 

@@ -1,6 +1,6 @@
 //! `frontrowd`'s dirty limits for disks that can be taken out, in a guest with two: saves on the
 //! first take no longer for a copy to the second, and all is as before when the daemon was killed. Where
-//! disks have no limits of their own, the copy's app gets one.
+//! disks have no limits of their own, the copy's app gets one. And what the scheduler costs a copy.
 
 use crate::harness::{exec, succeeds};
 
@@ -86,4 +86,49 @@ fn nor_where_disks_have_no_limits_but_the_copy_is_an_app_of_its_own() {
     assert!(beside <= 1.5 * alone, "{beside} instead of {alone}");
     assert!(during.parse::<u64>().is_ok(), "{during}");
     assert_eq!(after, "max");
+}
+
+/// Without the scheduler and twice with it: what a copy took, in ms, and the largest request then. In between
+/// something is written that nobody waits for, from which it learns.
+const COPIES: &str = r#"
+queue=/sys/block/simflash0/queue
+now() { awk '/^now at/ { printf "%d", $3 / 1000000 }' /proc/timer_list; }
+copy() {
+    begun=$(now); dd if=/dev/zero of=copy bs=1M count=120 conv=fsync 2> /dev/null
+    echo $(($(now) - begun)) $(cat $queue/max_sectors_kb)
+    rm copy; sleep 2
+}
+echo none > $queue/scheduler; copy
+echo frontrow > $queue/scheduler
+echo 512 > $queue/nr_requests
+echo 1048576 > /proc/sys/vm/dirty_background_bytes
+dd if=/dev/zero of=learn bs=1M count=60 2> /dev/null; sleep 9
+copy; copy
+"#;
+
+/// Each request costs the first stick a part of its rate, so its requests stay large. On the second a
+/// reader would wait 50 ms for one of 512 KB, and small ones cost nothing.
+#[test]
+fn requests_to_a_stick_are_as_small_as_its_rate_allows() {
+    for (stick, least_kib, most_kib) in [
+        ("usb-stick:fresh", 256, 512),
+        ("usb-stick-slow:fresh", 64, 128),
+    ] {
+        let guest = ["--device", stick, "--policy", "frontrow"];
+        let said = succeeds(&mut exec(&guest, COPIES)).stdout;
+        let copies: Vec<[u32; 2]> = said
+            .lines()
+            .map(|line| {
+                let (ms, kib) = line.split_once(' ').unwrap();
+                [ms, kib].map(|it| it.parse().unwrap())
+            })
+            .collect();
+        let [[without_ms, 512], [first_ms, _], [second_ms, kib]] = copies[..] else {
+            panic!("{stick}: {said}");
+        };
+        for ms in [first_ms, second_ms] {
+            assert!(ms * 9 <= without_ms * 10, "{stick}: {said}");
+        }
+        assert!((least_kib..=most_kib).contains(&kib), "{stick}: {said}");
+    }
 }
