@@ -4,9 +4,13 @@
 
 use crate::harness::{exec, succeeds};
 
+/// The guest's time in ms.
+const NOW: &str = r#"
+now() { awk '/^now at/ { printf "%d", $3 / 1000000 }' /proc/timer_list; }
+"#;
+
 /// Six saves of 4 MB with fsync and six of 24 MB without: what they took, in ms.
 const SAVES: &str = r#"
-now() { awk '/^now at/ { printf "%d", $3 / 1000000 }' /proc/timer_list; }
 save() { dd if=/dev/zero of=/mnt/$1 bs=64k count=$2 $3 2> /dev/null; }
 saves() {
     sum=0
@@ -62,7 +66,7 @@ fn beside_a_copy(kernel: &str, rule: &str) -> (f64, f64, String, String) {
     // A save of 24 MB beside what the copy may have dirty is below where the kernel throttles.
     let guest = ["--kernel", kernel, "--memory", "768"];
     let devices = ["--device", "emmc:fresh", "--second", "usb-stick-slow"];
-    let script = SAVES.to_owned() + rule;
+    let script = NOW.to_owned() + SAVES + rule;
     let said = succeeds(&mut exec(&[guest, devices].concat(), &script)).stdout;
     let [alone, during, beside, after] = said.lines().collect::<Vec<_>>()[..] else {
         panic!("{said}");
@@ -92,7 +96,6 @@ fn nor_where_disks_have_no_limits_but_the_copy_is_an_app_of_its_own() {
 /// something is written that nobody waits for, from which it learns.
 const COPIES: &str = r#"
 queue=/sys/block/simflash0/queue
-now() { awk '/^now at/ { printf "%d", $3 / 1000000 }' /proc/timer_list; }
 copy() {
     begun=$(now); dd if=/dev/zero of=copy bs=1M count=120 conv=fsync 2> /dev/null
     echo $(($(now) - begun)) $(cat $queue/max_sectors_kb)
@@ -110,12 +113,13 @@ copy; copy
 /// reader would wait 50 ms for one of 512 KB, and small ones cost nothing.
 #[test]
 fn requests_to_a_stick_are_as_small_as_its_rate_allows() {
+    let script = NOW.to_owned() + COPIES;
     for (stick, least_kib, most_kib) in [
         ("usb-stick:fresh", 256, 512),
         ("usb-stick-slow:fresh", 64, 128),
     ] {
         let guest = ["--device", stick, "--policy", "frontrow"];
-        let said = succeeds(&mut exec(&guest, COPIES)).stdout;
+        let said = succeeds(&mut exec(&guest, &script)).stdout;
         let copies: Vec<[u32; 2]> = said
             .lines()
             .map(|line| {
