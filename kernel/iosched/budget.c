@@ -393,15 +393,14 @@ static void measure_size(struct frontrow_data *fd, const struct frontrow_rq *fr,
 			 u64 now_ns)
 {
 	struct frontrow_budget *budget = &fd->budget;
-	u64 begin_ns = max(fr->dispatched_ns, budget->completed_ns);
+	u64 ns = frontrow_device_ns(fd, fr->dispatched_ns, now_ns);
 	unsigned int i = size_index(fr->bytes);
 
-	if (begin_ns > now_ns ||
-	    (fr->bytes != MIN_SLICE_BYTES << i && fr->bytes < most_bytes(fd)))
+	if (!ns || (fr->bytes != MIN_SLICE_BYTES << i && fr->bytes < most_bytes(fd)))
 		return;
 	budget->sizes[i].bytes += fr->bytes;
-	budget->sizes[i].ns += now_ns - begin_ns;
-	budget->sizes_ns += now_ns - begin_ns;
+	budget->sizes[i].ns += ns;
+	budget->sizes_ns += ns;
 }
 
 /*
@@ -441,16 +440,12 @@ static void close_window(struct frontrow_data *fd, u64 now_ns)
 /*
  * A share is one of the device's time. Its bytes at the measured rate, which is
  * that of large writes, are less than what a small request or a flush takes.
- * The time counts from the completion before, if that is later than @since_ns:
- * a device that works on several requests charges each for its part.
  */
 static u64 time_bytes(const struct frontrow_data *fd, u64 since_ns, u64 now_ns)
 {
-	const struct frontrow_budget *budget = &fd->budget;
-	u64 begin_ns = min(max(since_ns, budget->completed_ns), now_ns);
-	u64 time_us = div_u64(now_ns - begin_ns, NSEC_PER_USEC);
+	u64 time_us = div_u64(frontrow_device_ns(fd, since_ns, now_ns), NSEC_PER_USEC);
 
-	return div_u64(budget->bytes_per_s, USEC_PER_SEC) * time_us;
+	return div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * time_us;
 }
 
 /*

@@ -581,22 +581,27 @@ static inline void frontrow_owner_uses(struct frontrow_data *fd, unsigned int ow
 }
 
 /*
- * A request for which somebody waited has been in the device since @since_ns.
- * The time counts from the completion before, if that is later: a device that
- * works on several requests takes a part of its time for each.
+ * What a request that has been in the device since @since_ns has used of it. The
+ * time counts from the completion before, if that is later: a device that works
+ * on several requests takes a part of its time for each.
  */
+static inline u64 frontrow_device_ns(const struct frontrow_data *fd, u64 since_ns,
+				     u64 now_ns)
+{
+	return now_ns - min(max(since_ns, fd->budget.completed_ns), now_ns);
+}
+
+/* Somebody has waited for a request that has been in the device since @since_ns. */
 static inline void frontrow_process_uses(struct frontrow_data *fd,
 					 const struct frontrow_rq *fr,
 					 u64 since_ns, u64 now_ns)
 {
-	u64 begin_ns = max(since_ns, fd->budget.completed_ns);
+	u64 ns = frontrow_device_ns(fd, since_ns, now_ns);
 
-	if (begin_ns >= now_ns)
-		return;
 	if (fr->by_kernel_thread)
-		frontrow_waiters_use(fd, now_ns - begin_ns);
+		frontrow_waiters_use(fd, ns);
 	else
-		frontrow_owner_uses(fd, fr->owner, now_ns - begin_ns);
+		frontrow_owner_uses(fd, fr->owner, ns);
 }
 
 static inline u64 frontrow_process_used_ns(const struct frontrow_process *process,
