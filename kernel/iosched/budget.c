@@ -347,9 +347,8 @@ static u64 efficient_bytes(struct frontrow_data *fd, u64 bytes)
 		best = max(best, rate_of_size(&budget->sizes[i]));
 	for (i = size_index(bytes); i < most; i++) {
 		rate = rate_of_size(&budget->sizes[i]);
-		if (!rate)
-			return (u64)MIN_SLICE_BYTES << i;
-		if (rate * 100 >= best * SIZE_RATE_PERCENT)
+		/* A size that is not known is used until it is. */
+		if (!rate || rate * 100 >= best * SIZE_RATE_PERCENT)
 			break;
 	}
 	return min((u64)MIN_SLICE_BYTES << i, most_bytes(fd));
