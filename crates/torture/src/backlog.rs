@@ -2,7 +2,7 @@
 
 use crate::failure::require;
 use crate::load::start_writeback;
-use crate::{Failure, Outcome, TestBed};
+use crate::{Failure, Outcome, TestBed, test_bed};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -20,6 +20,9 @@ pub(crate) const SLOW: &str = "program_ns=8960000 program_upper_ns=8960000";
 
 /// Size of a file that a task waits for.
 pub(crate) const AWAITED_BYTES: usize = 64 * PAGE_BYTES;
+
+/// Time until workers have taken what is dirty: far below what the backlog takes the device.
+const WORKERS_LIMIT_MS: usize = 500;
 
 /// Size of a file system that can be filled.
 pub(crate) const SMALL_MIB: u32 = 64;
@@ -56,6 +59,32 @@ pub(crate) fn truncate(file: &File, path: &Path) -> Outcome<()> {
 /// Starts background writeback of a file's dirty pages.
 pub(crate) fn queue(file: &File, path: &Path) -> Outcome<()> {
     start_writeback(file).map_err(Failure::io("start writeback of", path))
+}
+
+/// Has the kernel's workers write back all that is dirty, and waits until they hold it. The kernel starts
+/// them when its periodic writeback is switched on.
+pub(crate) fn queue_by_workers() -> Outcome<()> {
+    const PERIOD: &str = "/proc/sys/vm/dirty_writeback_centisecs";
+    test_bed::write(PERIOD, "0")?;
+    test_bed::write(PERIOD, "500")?;
+    for _ in 0..WORKERS_LIMIT_MS {
+        if dirty_pages()? < AWAITED_BYTES / PAGE_BYTES / 2 {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Err(Failure::new(format!(
+        "{} pages were still dirty",
+        dirty_pages()?
+    )))
+}
+
+fn dirty_pages() -> Outcome<usize> {
+    let vmstat = test_bed::read("/proc/vmstat")?;
+    let mut lines = vmstat.lines();
+    let value = lines.find_map(|line| line.strip_prefix("nr_dirty "));
+    let pages = value.and_then(|it| it.parse().ok());
+    pages.ok_or_else(|| Failure::new("the kernel does not tell its dirty pages"))
 }
 
 /// Starts background writeback of metadata, which are pages of the device.

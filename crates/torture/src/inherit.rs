@@ -2,12 +2,13 @@
 //! urgency, whatever the kind of wait.
 
 use crate::backlog::{
-    SLOW, awaited_behind_backlog, commit_behind_backlog, inode_behind_backlog, set_mode, sync,
-    truncate, write,
+    AWAITED_BYTES, BACKLOG_BYTES, SLOW, awaited_behind_backlog, commit_behind_backlog, create,
+    inode_behind_backlog, queue, queue_by_workers, set_mode, settled, sync, truncate, write,
 };
 use crate::failure::require;
+use crate::trace::{Class, Events, Tracing};
 use crate::volume::{Layout, Volume};
-use crate::{Failure, Outcome, TestBed};
+use crate::{Failure, Outcome, TestBed, test_bed};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -69,6 +70,8 @@ const WAYS: [Way; 5] = [
 
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     bed.replace_device(SLOW)?;
+    // Writeback is charged to the cgroup whose pages it writes.
+    control("+memory +io")?;
     for name in [FRONT, BEHIND] {
         let place = directory(name);
         fs::create_dir_all(&place).map_err(Failure::io("make", &place))?;
@@ -83,15 +86,23 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
             )
         })?;
     }
+    let taken = taken_by_a_worker(bed)?;
     for name in [FRONT, BEHIND] {
         let place = directory(name);
         fs::remove_dir(&place).map_err(Failure::io("remove", &place))?;
     }
+    control("-memory -io")?;
+    judge_taken(&taken)?;
     bed.replace_device("")
 }
 
 fn directory(cgroup: &str) -> PathBuf {
     Path::new(CGROUPS).join(cgroup)
+}
+
+/// Switches controllers of all cgroups on or off.
+fn control(switches: &str) -> Outcome<()> {
+    test_bed::write(&format!("{CGROUPS}/cgroup.subtree_control"), switches)
 }
 
 /// Moves this process into a cgroup.
@@ -128,4 +139,59 @@ impl Way {
         (self.wait)(&file, directory)?;
         Ok(begun.elapsed())
     }
+}
+
+/// The foreground syncs a file that a worker has taken for writeback, while others hold all tags
+/// that workers may have for files of others.
+fn taken_by_a_worker(bed: &TestBed) -> Outcome<Events> {
+    let volume = Volume::make(bed)?;
+    bed.set("iosched/foreground", &format!("/{FRONT}"))?;
+    bed.set("max_sectors_kb", &(REQUEST_BYTES >> 10).to_string())?;
+    let events = synced_beside_backlog(volume.path());
+    enter("")?;
+    bed.set("iosched/foreground", "none")?;
+    volume.unmount()?;
+    events
+}
+
+fn synced_beside_backlog(directory: &Path) -> Outcome<Events> {
+    let (backlog, _) = settled(directory)?;
+    write(&backlog, directory, BACKLOG_BYTES)?;
+    queue(&backlog, directory)?;
+    enter(FRONT)?;
+    let path = directory.join("new");
+    let file = create(&path, AWAITED_BYTES)?;
+    let tracing = Tracing::start()?;
+    queue_by_workers()?;
+    sync(&file, &path)?;
+    tracing.finish()
+}
+
+/// Requests so small that the backlog takes all tags it may have, and that the worker's first bio is
+/// cut into several. The block layer offers none of these to be merged.
+const REQUEST_BYTES: usize = 32 << 10;
+
+/// Number of requests of the backlog that the device may take while the worker works.
+const MOST_MEANWHILE: usize = 4;
+
+fn judge_taken(events: &Events) -> Outcome<()> {
+    let is_of_foreground = |class| matches!(class, Class::FgWrite | Class::FgAsync);
+    let requests = events.dispatches.iter();
+    let inserted: Vec<_> = requests
+        .filter(|it| is_of_foreground(it.class))
+        .filter_map(|it| it.inserted_line)
+        .take(AWAITED_BYTES / REQUEST_BYTES)
+        .collect();
+    let last = inserted.iter().max();
+    let Some(last) = last.filter(|_| inserted.len() == AWAITED_BYTES / REQUEST_BYTES) else {
+        return Err(Failure::new("the worker did not write the file"));
+    };
+    let before = events.dispatches.iter();
+    let meanwhile = before.filter(|it| it.class == Class::Async && it.line < *last);
+    let meanwhile = meanwhile.count();
+    require(meanwhile <= MOST_MEANWHILE, || {
+        format!(
+            "a worker slept for a tag with the foreground's pages, for the time of {meanwhile} requests"
+        )
+    })
 }
