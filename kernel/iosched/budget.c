@@ -329,18 +329,14 @@ static u64 rate_of_size(const struct frontrow_size *size)
  * request at a time, nothing covers what each costs. The largest size is
  * measured first, then the others as far as needed.
  */
-static u64 efficient_bytes(struct frontrow_data *fd, u64 bytes)
+static u64 efficient_bytes(const struct frontrow_data *fd, u64 bytes)
 {
-	struct frontrow_budget *budget = &fd->budget;
+	const struct frontrow_budget *budget = &fd->budget;
 	unsigned int most = size_index(most_bytes(fd));
 	unsigned int i;
 	u64 best = 0;
 	u64 rate;
 
-	if (budget->sizes_ns >= SIZES_FORGOTTEN_NS) {
-		memset(budget->sizes, 0, sizeof(budget->sizes));
-		budget->sizes_ns = 0;
-	}
 	if (!rate_of_size(&budget->sizes[most]))
 		return most_bytes(fd);
 	for (i = 0; i <= most; i++)
@@ -397,6 +393,10 @@ static void measure_size(struct frontrow_data *fd, const struct frontrow_rq *fr,
 
 	if (!ns || (fr->bytes != MIN_SLICE_BYTES << i && fr->bytes < most_bytes(fd)))
 		return;
+	if (budget->sizes_ns >= SIZES_FORGOTTEN_NS) {
+		memset(budget->sizes, 0, sizeof(budget->sizes));
+		budget->sizes_ns = 0;
+	}
 	budget->sizes[i].bytes += fr->bytes;
 	budget->sizes[i].ns += ns;
 	budget->sizes_ns += ns;
