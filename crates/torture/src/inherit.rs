@@ -171,8 +171,9 @@ fn synced_beside_backlog(directory: &Path) -> Outcome<Events> {
 /// cut into several. The block layer offers none of these to be merged.
 const REQUEST_BYTES: usize = 32 << 10;
 
-/// Number of requests of the backlog that the device may take while the worker works.
-const MOST_MEANWHILE: usize = 4;
+/// Number of requests of the backlog that the device may take while the worker works: one, and some
+/// with a kernel that checks everything. A worker that sleeps for a tag waits for 26.
+const MOST_MEANWHILE: usize = 10;
 
 fn judge_taken(events: &Events) -> Outcome<()> {
     let is_of_foreground = |class| matches!(class, Class::FgWrite | Class::FgAsync);
