@@ -32,6 +32,14 @@ const BEHIND: &str = "torture-behind";
 /// of that.
 pub(crate) const MOST: f64 = 0.4;
 
+/// Requests so small that the backlog takes all tags it may have, and that the worker's first bio is
+/// cut into several. The block layer offers none of these to be merged.
+const REQUEST_BYTES: usize = 32 << 10;
+
+/// Number of requests of the backlog that the device may take while the worker works: one, and some
+/// with a kernel that checks everything. A worker that sleeps for a tag waits for 26.
+const MOST_MEANWHILE: usize = 10;
+
 const WAYS: [Way; 5] = [
     Way {
         name: "a page under writeback is modified",
@@ -167,29 +175,23 @@ fn synced_beside_backlog(directory: &Path) -> Outcome<Events> {
     tracing.finish()
 }
 
-/// Requests so small that the backlog takes all tags it may have, and that the worker's first bio is
-/// cut into several. The block layer offers none of these to be merged.
-const REQUEST_BYTES: usize = 32 << 10;
-
-/// Number of requests of the backlog that the device may take while the worker works: one, and some
-/// with a kernel that checks everything. A worker that sleeps for a tag waits for 26.
-const MOST_MEANWHILE: usize = 10;
-
 fn judge_taken(events: &Events) -> Outcome<()> {
-    let is_of_foreground = |class| matches!(class, Class::FgWrite | Class::FgAsync);
-    let requests = events.dispatches.iter();
-    let inserted: Vec<_> = requests
-        .filter(|it| is_of_foreground(it.class))
+    const REQUESTS: usize = AWAITED_BYTES / REQUEST_BYTES;
+    let dispatches = events.dispatches.iter();
+    let inserted: Vec<usize> = dispatches
+        .filter(|it| matches!(it.class, Class::FgWrite | Class::FgAsync))
         .filter_map(|it| it.inserted_line)
-        .take(AWAITED_BYTES / REQUEST_BYTES)
+        .take(REQUESTS)
         .collect();
+    require(inserted.len() == REQUESTS, || {
+        "the worker did not write the file".to_owned()
+    })?;
     let last = inserted.iter().max();
-    let Some(last) = last.filter(|_| inserted.len() == AWAITED_BYTES / REQUEST_BYTES) else {
-        return Err(Failure::new("the worker did not write the file"));
-    };
-    let before = events.dispatches.iter();
-    let meanwhile = before.filter(|it| it.class == Class::Async && it.line < *last);
-    let meanwhile = meanwhile.count();
+    let meanwhile = events
+        .dispatches
+        .iter()
+        .filter(|it| it.class == Class::Async && Some(&it.line) < last)
+        .count();
     require(meanwhile <= MOST_MEANWHILE, || {
         format!(
             "a worker slept for a tag with the foreground's pages, for the time of {meanwhile} requests"
