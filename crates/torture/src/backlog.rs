@@ -61,8 +61,8 @@ pub(crate) fn queue(file: &File, path: &Path) -> Outcome<()> {
     start_writeback(file).map_err(Failure::io("start writeback of", path))
 }
 
-/// Has the kernel's workers write back all that is dirty, and waits until they hold it. The kernel starts
-/// them when its periodic writeback is switched on.
+/// Has the kernel's workers write back all that is dirty, and waits until they hold it. The kernel
+/// starts them when its periodic writeback is switched on.
 pub(crate) fn queue_by_workers() -> Outcome<()> {
     const PERIOD: &str = "/proc/sys/vm/dirty_writeback_centisecs";
     test_bed::write(PERIOD, "0")?;
