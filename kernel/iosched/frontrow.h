@@ -860,6 +860,7 @@ void frontrow_file_sub(struct frontrow_data *fd, struct frontrow_rq *fr);
 void frontrow_wake_workers(struct frontrow_data *fd);
 void frontrow_note_sender(struct frontrow_data *fd, enum frontrow_role role,
 			  const void *mapping);
+void frontrow_note_bio(struct frontrow_data *fd, struct bio *bio);
 void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx);
 
 /* sysfs.c */

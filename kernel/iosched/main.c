@@ -33,9 +33,7 @@ static bool frontrow_bio_merge(struct request_queue *q, struct bio *bio,
 	unsigned long flags;
 	bool merged;
 
-	if (!op_is_sync(bio->bi_opf))
-		frontrow_note_sender(fd, frontrow_role_of_bio(fd, bio),
-				     frontrow_mapping_of(bio));
+	frontrow_note_bio(fd, bio);
 	spin_lock_irqsave(&fd->lock, flags);
 	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
 	spin_unlock_irqrestore(&fd->lock, flags);

@@ -69,9 +69,9 @@ static struct frontrow_sender *sender_of_current(struct frontrow_data *fd)
 }
 
 /*
- * Called in the sender of an asynchronous bio that may be merged, or of a request
- * that was just filled (with nomerges only the latter). Unlocked: two tasks that
- * write a slot at once make the hint wrong for one of them.
+ * Called in the sender of an asynchronous bio, or of a request that was just
+ * filled (with nomerges only the latter, unless the bio is split). Unlocked: two
+ * tasks that write a slot at once make the hint wrong for one of them.
  */
 void frontrow_note_sender(struct frontrow_data *fd, enum frontrow_role role,
 			  const void *mapping)
@@ -83,6 +83,14 @@ void frontrow_note_sender(struct frontrow_data *fd, enum frontrow_role role,
 	WRITE_ONCE(sender->task, current);
 }
 
+/* Called in the sender of @bio; notes nothing of a synchronous one. */
+void frontrow_note_bio(struct frontrow_data *fd, struct bio *bio)
+{
+	if (!op_is_sync(bio->bi_opf))
+		frontrow_note_sender(fd, frontrow_role_of_bio(fd, bio),
+				     frontrow_mapping_of(bio));
+}
+
 /* What the current task is about to send. */
 struct sending {
 	blk_opf_t opf;
@@ -92,16 +100,17 @@ struct sending {
 };
 
 /*
- * The rest of the bio that the current task sends, if the block layer has just
- * split it; otherwise NULL. The part that it sends is not offered to be merged
- * (bio_submit_split() sets REQ_NOMERGE), so its sender's slot names what the task
- * sent before. The rest waits in the task's list, which is empty until then.
+ * The part that the block layer has just split off a bio is not offered to be
+ * merged (bio_submit_split() sets REQ_NOMERGE), so the slot names what the task
+ * sent before. The rest of the bio waits in the task's list, which is empty
+ * otherwise.
  */
-static struct bio *rest_of_split(struct request_queue *q)
+static void note_split(struct frontrow_data *fd)
 {
 	struct bio *rest = current->bio_list ? current->bio_list->tail : NULL;
 
-	return rest && bdev_get_queue(rest->bi_bdev) == q ? rest : NULL;
+	if (rest && bdev_get_queue(rest->bi_bdev) == fd->q)
+		frontrow_note_bio(fd, rest);
 }
 
 /*
@@ -114,12 +123,10 @@ static struct bio *rest_of_split(struct request_queue *q)
 static struct sending what_is_sent(struct frontrow_data *fd, blk_opf_t opf)
 {
 	const struct frontrow_sender *sender = sender_of_current(fd);
-	struct bio *rest = rest_of_split(fd->q);
 	struct sending sent = { .opf = opf };
 
-	if (rest && !op_is_sync(opf))
-		frontrow_note_sender(fd, frontrow_role_of_bio(fd, rest),
-				     frontrow_mapping_of(rest));
+	if (!op_is_sync(opf))
+		note_split(fd);
 	sent.is_noted = !op_is_sync(opf) && READ_ONCE(sender->task) == current;
 	if (sent.is_noted)
 		sent.mapping = READ_ONCE(sender->mapping);
