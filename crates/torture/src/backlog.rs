@@ -2,6 +2,7 @@
 
 use crate::failure::require;
 use crate::load::start_writeback;
+use crate::pressure::meminfo_kib;
 use crate::{Failure, Outcome, TestBed, test_bed};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
@@ -68,23 +69,15 @@ pub(crate) fn queue_by_workers() -> Outcome<()> {
     test_bed::write(PERIOD, "0")?;
     test_bed::write(PERIOD, "500")?;
     for _ in 0..WORKERS_LIMIT_MS {
-        if dirty_pages()? < AWAITED_BYTES / PAGE_BYTES / 2 {
+        if meminfo_kib("Dirty")? < (AWAITED_BYTES >> 10) as u64 / 2 {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(1));
     }
     Err(Failure::new(format!(
-        "{} pages were still dirty",
-        dirty_pages()?
+        "{} KiB were still dirty",
+        meminfo_kib("Dirty")?
     )))
-}
-
-fn dirty_pages() -> Outcome<usize> {
-    let vmstat = test_bed::read("/proc/vmstat")?;
-    let mut lines = vmstat.lines();
-    let value = lines.find_map(|line| line.strip_prefix("nr_dirty "));
-    let pages = value.and_then(|it| it.parse().ok());
-    pages.ok_or_else(|| Failure::new("the kernel does not tell its dirty pages"))
 }
 
 /// Starts background writeback of metadata, which are pages of the device.

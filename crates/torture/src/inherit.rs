@@ -6,9 +6,10 @@ use crate::backlog::{
     inode_behind_backlog, queue, queue_by_workers, set_mode, settled, sync, truncate, write,
 };
 use crate::failure::require;
+use crate::test_bed::set_controllers;
 use crate::trace::{Class, Events, Tracing};
 use crate::volume::{Layout, Volume};
-use crate::{Failure, Outcome, TestBed, test_bed};
+use crate::{Failure, Outcome, TestBed};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ pub(crate) const MOST: f64 = 0.4;
 const REQUEST_BYTES: usize = 32 << 10;
 
 /// Number of requests of the backlog that the device may take while the worker works: one, and some
-/// with a kernel that checks everything. A worker that sleeps for a tag waits for 26.
+/// with a kernel that checks everything. A worker that sleeps for a tag waits for 24 to 32.
 const MOST_MEANWHILE: usize = 10;
 
 const WAYS: [Way; 5] = [
@@ -79,7 +80,7 @@ const WAYS: [Way; 5] = [
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     bed.replace_device(SLOW)?;
     // Writeback is charged to the cgroup whose pages it writes.
-    control("+memory +io")?;
+    set_controllers("+memory +io")?;
     for name in [FRONT, BEHIND] {
         let place = directory(name);
         fs::create_dir_all(&place).map_err(Failure::io("make", &place))?;
@@ -99,7 +100,7 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
         let place = directory(name);
         fs::remove_dir(&place).map_err(Failure::io("remove", &place))?;
     }
-    control("-memory -io")?;
+    set_controllers("-memory -io")?;
     judge_taken(&taken)?;
     bed.replace_device("")
 }
@@ -108,15 +109,28 @@ fn directory(cgroup: &str) -> PathBuf {
     Path::new(CGROUPS).join(cgroup)
 }
 
-/// Switches controllers of all cgroups on or off.
-fn control(switches: &str) -> Outcome<()> {
-    test_bed::write(&format!("{CGROUPS}/cgroup.subtree_control"), switches)
-}
-
 /// Moves this process into a cgroup.
 fn enter(cgroup: &str) -> Outcome<()> {
     let procs = directory(cgroup).join("cgroup.procs");
     fs::write(&procs, "0").map_err(Failure::io("write", &procs))
+}
+
+/// Does `work`, which enters cgroups, and leaves them.
+fn back_from<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    let done = work();
+    enter("")?;
+    done
+}
+
+/// The same while the cgroups have their roles.
+fn with_roles<T>(bed: &TestBed, work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    bed.set("iosched/foreground", &format!("/{FRONT}"))?;
+    bed.set("iosched/background", &format!("/{BEHIND}"))?;
+    let done = back_from(work);
+    for list in ["foreground", "background"] {
+        bed.set(&format!("iosched/{list}"), "none")?;
+    }
+    done
 }
 
 impl Way {
@@ -125,15 +139,12 @@ impl Way {
     fn takes(&self, bed: &TestBed, is_lent: bool) -> Outcome<Duration> {
         let volume = Volume::with(bed, self.layout)?;
         bed.set("iosched/boost", if is_lent { "all" } else { "none" })?;
-        if is_lent {
-            bed.set("iosched/foreground", &format!("/{FRONT}"))?;
-            bed.set("iosched/background", &format!("/{BEHIND}"))?;
-        }
-        let took = self.waited(bed, volume.path());
-        enter("")?;
-        for list in ["foreground", "background"] {
-            bed.set(&format!("iosched/{list}"), "none")?;
-        }
+        let wait = || self.waited(bed, volume.path());
+        let took = if is_lent {
+            with_roles(bed, wait)
+        } else {
+            back_from(wait)
+        };
         bed.set("iosched/boost", "all")?;
         volume.unmount()?;
         took
@@ -153,16 +164,13 @@ impl Way {
 /// that workers may have for files of others.
 fn taken_by_a_worker(bed: &TestBed) -> Outcome<Events> {
     let volume = Volume::make(bed)?;
-    bed.set("iosched/foreground", &format!("/{FRONT}"))?;
-    bed.set("max_sectors_kb", &(REQUEST_BYTES >> 10).to_string())?;
-    let events = synced_beside_backlog(volume.path());
-    enter("")?;
-    bed.set("iosched/foreground", "none")?;
+    let events = with_roles(bed, || synced_beside_backlog(bed, volume.path()));
     volume.unmount()?;
     events
 }
 
-fn synced_beside_backlog(directory: &Path) -> Outcome<Events> {
+fn synced_beside_backlog(bed: &TestBed, directory: &Path) -> Outcome<Events> {
+    bed.set("max_sectors_kb", &(REQUEST_BYTES >> 10).to_string())?;
     let (backlog, _) = settled(directory)?;
     write(&backlog, directory, BACKLOG_BYTES)?;
     queue(&backlog, directory)?;

@@ -1,7 +1,7 @@
 //! Load under memory pressure: for the whole machine, and in one memory cgroup.
 
 use crate::load::Load;
-use crate::test_bed::{read, write};
+use crate::test_bed::{read, set_controllers, write};
 use crate::volume::Volume;
 use crate::{Failure, Outcome, TestBed, fio};
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -89,7 +89,7 @@ pub(crate) fn meminfo_kib(name: &str) -> Outcome<u64> {
 }
 
 fn make_small_cgroup() -> Outcome<()> {
-    write("/sys/fs/cgroup/cgroup.subtree_control", "+memory +io")?;
+    set_controllers("+memory +io")?;
     fs::create_dir(CGROUP).map_err(Failure::io("make", Path::new(CGROUP)))?;
     write(&format!("{CGROUP}/memory.max"), CGROUP_BYTES)
 }

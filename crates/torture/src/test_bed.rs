@@ -208,6 +208,11 @@ pub(crate) fn write(path: &str, value: &str) -> Outcome<()> {
     fs::write(path, value).map_err(Failure::io(&format!("write '{value}' to"), Path::new(path)))
 }
 
+/// Switches controllers on or off for all cgroups below the root.
+pub(crate) fn set_controllers(switches: &str) -> Outcome<()> {
+    write("/sys/fs/cgroup/cgroup.subtree_control", switches)
+}
+
 /// Drops all clean pages, directories and inodes from memory.
 pub(crate) fn drop_caches() -> Outcome<()> {
     sys::memory::drop_caches().map_err(Failure::io("drop", Path::new("the caches")))

@@ -420,7 +420,7 @@ fn too_dirty(_: &TestBed, directory: &Path) -> Outcome<()> {
 fn reclaim(_: &TestBed, directory: &Path) -> Outcome<()> {
     drop(by("owner", || settled(directory))?);
     let swap = Swap::on(&directory.join("backlog"))?;
-    test_bed::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory")?;
+    test_bed::set_controllers("+memory")?;
     fs::create_dir(CGROUP).map_err(Failure::io("make", Path::new(CGROUP)))?;
     let mut pages = Pages::new(RECLAIMED_BYTES)?;
     charged_to(CGROUP, || {
