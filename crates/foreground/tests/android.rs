@@ -1,12 +1,10 @@
 //! Android's cpusets as files: which apps are foreground and which are background.
 
-mod system;
-
+use crate::system::System;
 use foreground::{Cgroup, Detector, TopApp};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
-use system::System;
 
 /// Apps 10001 and following with a process each, and the system's own.
 fn phone() -> System {

@@ -1,12 +1,10 @@
 //! Holding and releasing, on a tree that stands for a system.
 
-mod system;
-
+use crate::system::{APPS, System};
 use foreground::{
     AppliedPolicy, Cgroup, Error, Order, Pace, Parts, Roles, Step, Visible, apply, changes, release,
 };
 use std::fs;
-use system::{APPS, System};
 
 #[test]
 fn other_apps_are_background_and_services_are_not() {

@@ -1,11 +1,8 @@
 //! Roles of apps, from orders and the focus, and how long they last.
 
-mod desk;
-mod system;
-
-use desk::{Desk, Event, NAMES, cgroup, relative};
+use crate::desk::{Desk, Event, NAMES, cgroup, relative};
+use crate::system::APPS;
 use foreground::{Error, Order, Roles};
-use system::APPS;
 
 #[test]
 fn an_order_overrides_the_focus_until_it_is_released() {

@@ -1,9 +1,6 @@
 //! Whatever happens, and wherever it is killed, the knobs return to what they were.
 
-mod desk;
-mod system;
-
-use desk::{Desk, Event, NAMES, five_apps, relative};
+use crate::desk::{Desk, Event, NAMES, five_apps, relative};
 use foreground::{AppliedPolicy, Pace, Parts, Step};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -1,8 +1,6 @@
 //! A session with a compositor in this test.
 
-mod compositor;
-
-use compositor::{ACTIVATED, MAXIMIZED, Say, play};
+use crate::compositor::{ACTIVATED, MAXIMIZED, Say, play};
 use foreground::focus::{Error, Event, Focus, Screen, Source, Wayland};
 use std::io::Write;
 use std::os::fd::AsFd;

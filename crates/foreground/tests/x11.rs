@@ -1,9 +1,7 @@
 //! A session with an X server in this test.
 
-mod server;
-
+use crate::server::{ACTIVE, Play, SUPPORTED, Shown, listen, serve};
 use foreground::focus::{Beside, Error, Event, Focus, Screen, Source, X11};
-use server::{ACTIVE, Play, SUPPORTED, Shown, listen, serve};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;

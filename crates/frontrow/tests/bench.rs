@@ -1,13 +1,11 @@
 //! `frontrow bench` as a user runs it: output, exit codes, nothing left behind.
 
-mod terminal;
-
+use crate::terminal::Session;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
-use terminal::Session;
 
 /// Below the build directory, which is on a disk where /tmp may not be.
 fn disk_directory() -> tempfile::TempDir {

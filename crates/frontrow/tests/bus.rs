@@ -1,14 +1,8 @@
 //! The daemon on a D-Bus of its own, whose other users are `dbus-send`.
 
-#[path = "../../foreground/tests/compositor/mod.rs"]
-mod compositor;
-mod flood;
-mod running;
-#[path = "../../foreground/tests/system/mod.rs"]
-mod system;
-
-use flood::flood;
-use running::{Daemon, GAME, NOBODY, command, fg, path, status, until};
+use crate::flood::flood;
+use crate::running::{Daemon, GAME, NOBODY, command, fg, path, status, until};
+use crate::system::System;
 use std::fs::{self, Permissions};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
-use system::System;
 
 const POLICY: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -259,7 +252,7 @@ fn a_script_of_kdes_is_heard_in_the_session() {
     let mut follow = Daemon(follow.stderr(Stdio::piped()).spawn().unwrap());
     let (client, _) = listener.accept().unwrap();
     let (_say, said_to) = channel();
-    compositor::play(client, Vec::new(), said_to, false);
+    crate::compositor::play(client, Vec::new(), said_to, false);
     // As the script gives it, a text.
     until(|| said(call(&system, SET, &["string:7"])).is_ok());
     until(|| system.list("foreground") == path(GAME));

@@ -1,9 +1,6 @@
 //! `frontrow defrag` where it can do nothing: one sentence, a code of its own, nothing changed.
 //! Moving files is for guests (tests/guests/torture.rs).
 
-#[allow(dead_code)]
-mod schema;
-
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -172,7 +169,7 @@ fn a_ufs_device_is_told_to_defragment_itself_and_then_left_alone() {
     let output = ufs.defrag("defrag_completed", &["--json", "--limit", "50"]);
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    schema::check("defrag", &report);
+    crate::schema::check("defrag", &report);
     assert_eq!(report["device"], "sda");
     assert_eq!(report["fragmented_bytes"], 25_600 * 4096);
     assert_eq!(report["done"], true);
@@ -231,7 +228,7 @@ fn an_empty_directory_is_not_fragmented() {
     let output = defrag(&[directory.path().to_str().unwrap(), "--json"]);
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    schema::check("defrag", &report);
+    crate::schema::check("defrag", &report);
     assert_eq!(report["all"]["files"], 0);
     assert_eq!(report["repair"]["moved_bytes"], 0);
     let output = defrag(&["--check", directory.path().to_str().unwrap()]);

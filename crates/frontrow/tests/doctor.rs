@@ -1,9 +1,6 @@
 //! `frontrow doctor` on a machine made of files: what it refuses, and the page that it prints.
 
-#[allow(dead_code)]
-mod schema;
-mod terminal;
-
+use crate::terminal::Session;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,7 +8,6 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use terminal::Session;
 
 fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
@@ -93,7 +89,7 @@ fn the_page_says_who_waits_and_how_it_was_seen() {
     let root = machine();
     let json = doctor(root.path(), &["--seconds", "2", "--json"]).stdout;
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    schema::check("doctor", &json);
+    crate::schema::check("doctor", &json);
     assert_eq!(json["verdicts"][0]["cause"], "own_commits");
     assert_eq!(json["verdicts"][0]["who"], "app");
 }
@@ -179,7 +175,7 @@ fn it_watches_until_a_stall_and_tells_of_the_time_around_it() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    schema::check("doctor", &json);
+    crate::schema::check("doctor", &json);
     let ended = &json["until_stall"];
     assert_eq!(ended["asked_ns"], 300_000_000);
     assert!(ended["stalled_ns"].as_u64() >= Some(300_000_000), "{ended}");
@@ -252,7 +248,7 @@ fn the_page_of_pictures_says_the_same_and_json_is_printed_beside_it() {
     let output = doctor(root.path(), &["--seconds", "2", "--json", "--html", &path]);
     assert!(output.status.success(), "{output:?}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    schema::check("doctor", &json);
+    crate::schema::check("doctor", &json);
     assert_eq!(json["verdicts"][0]["who"], "<script>");
     let spans = json["over_time"].as_array().unwrap();
     let sum: u64 = spans

@@ -1,15 +1,10 @@
 //! `frontrow fg` and its daemon, as programs, on a tree that stands for a system.
 
-#[path = "../../foreground/tests/compositor/mod.rs"]
-mod compositor;
-mod running;
-#[path = "../../foreground/tests/server/mod.rs"]
-mod server;
-#[path = "../../foreground/tests/system/mod.rs"]
-mod system;
-
-use compositor::Say;
-use running::{Daemon, GAME, MAIL, NOBODY, PROGRAM, command, command_of, fg, path, status, until};
+use crate::compositor::Say;
+use crate::running::{
+    Daemon, GAME, MAIL, NOBODY, PROGRAM, command, command_of, fg, path, status, until,
+};
+use crate::system::System;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -18,7 +13,6 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
-use system::System;
 
 #[test]
 fn the_daemon_does_what_it_is_told_and_says_so() {
@@ -194,20 +188,20 @@ fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
 }
 
 /// A session in which the focus goes from the game to no app, then to the mail.
-fn session() -> server::Play {
-    let half = |window, process, x| server::Shown {
+fn session() -> crate::server::Play {
+    let half = |window, process, x| crate::server::Shown {
         window,
         process,
         x,
         width: 500,
         height: 800,
-        ..server::Shown::default()
+        ..crate::server::Shown::default()
     };
-    server::Play {
-        supported: vec![server::SUPPORTED, server::ACTIVE],
+    crate::server::Play {
+        supported: vec![crate::server::SUPPORTED, crate::server::ACTIVE],
         focused: vec![(20, Some(7)), (0, None), (21, Some(9))],
         windows: vec![half(20, 7, 0), half(21, 9, 500)],
-        ..server::Play::default()
+        ..crate::server::Play::default()
     }
 }
 
@@ -216,8 +210,8 @@ fn whichever_app_of_an_x_session_has_the_focus_is_foreground() {
     let system = System::new();
     system.write("proc/9/cgroup", &format!("0::{}\n", path(MAIL)));
     let _daemon = Daemon::start(&system);
-    let (listener, display) = server::listen();
-    let session = server::serve(listener, session());
+    let (listener, display) = crate::server::listen();
+    let session = crate::server::serve(listener, session());
     let mut follow = command(&system, &["follow", "--display", &display]);
     let mut follow = Daemon(follow.stderr(Stdio::piped()).spawn().unwrap());
     until(|| status(&system)["front"][0] == path(MAIL));
@@ -248,14 +242,14 @@ fn whichever_app_of_a_wayland_session_has_the_focus_is_foreground() {
     let (client, _) = listener.accept().unwrap();
     let windows = vec![
         Say::Window("mail", &[]),
-        Say::Window("foot", &[compositor::ACTIVATED]),
+        Say::Window("foot", &[crate::compositor::ACTIVATED]),
     ];
     let (say, said) = channel();
-    compositor::play(client, windows, said, true);
+    crate::compositor::play(client, windows, said, true);
     let foot = format!("/{slice}/app-sway-foot-1.scope");
     until(|| status(&system)["front"][0] == *foot);
     say.send(Say::Closed("foot")).unwrap();
-    say.send(Say::Window("mail", &[compositor::ACTIVATED]))
+    say.send(Say::Window("mail", &[crate::compositor::ACTIVATED]))
         .unwrap();
     // It has no unit, so no app is foreground.
     until(|| system.list("foreground") == "none");
@@ -266,8 +260,8 @@ fn whichever_app_of_a_wayland_session_has_the_focus_is_foreground() {
 #[test]
 fn a_session_that_nobody_listens_to_is_told() {
     let system = System::new();
-    let (listener, display) = server::listen();
-    let session = server::serve(listener, session());
+    let (listener, display) = crate::server::listen();
+    let session = crate::server::serve(listener, session());
     let ended = fg(&system, &["follow", "--display", &display]);
     assert_eq!(ended.code, 5, "{}", ended.stderr);
     assert!(ended.stderr.contains("systemctl enable --now frontrowd"));

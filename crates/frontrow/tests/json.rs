@@ -1,7 +1,5 @@
 //! What commands print with `--json` is what `docs/schema.json` says.
 
-mod schema;
-
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +31,7 @@ fn printed(home: &Path, command: &str, arguments: &[&str]) {
     let words: Vec<&str> = words.chain(["--json"]).collect();
     let output = frontrow(home, &words);
     assert!(output.status.success(), "{words:?}: {output:?}");
-    schema::check_text(command, &output.stdout);
+    crate::schema::check_text(command, &output.stdout);
 }
 
 /// Commands that have `--json`, by their man pages.
@@ -58,7 +56,7 @@ fn commands_with_json() -> Vec<String> {
 
 #[test]
 fn each_command_with_json_is_described_and_no_other() {
-    let mut described = schema::commands();
+    let mut described = crate::schema::commands();
     described.retain(|name| !name.contains("--"));
     assert_eq!(described, commands_with_json());
 }
@@ -66,7 +64,8 @@ fn each_command_with_json_is_described_and_no_other() {
 /// The checks themselves.
 #[test]
 fn what_is_not_as_described_is_found() {
-    let fault = |value: &str| schema::fault("sched build", &serde_json::from_str(value).unwrap());
+    let fault =
+        |value: &str| crate::schema::fault("sched build", &serde_json::from_str(value).unwrap());
     assert_eq!(fault(r#"{"kernel": "6.12", "module": "/a.ko"}"#), None);
     for (value, wanted) in [
         (r#"{"kernel": "6.12"}"#, "has no module"),
@@ -88,7 +87,7 @@ fn what_is_not_as_described_is_found() {
 fn what_was_printed_elsewhere_is_as_described() {
     let samples: Value = serde_json::from_str(SAMPLES).unwrap();
     for (command, value) in samples.as_object().unwrap() {
-        schema::check(command, value);
+        crate::schema::check(command, value);
     }
 }
 

@@ -1,8 +1,5 @@
 //! `frontrow-lab replay` as a user runs it.
 
-#[allow(dead_code)]
-mod schema;
-
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -220,7 +217,7 @@ fn foreground_and_background_threads_are_two_processes_with_times_of_their_own()
     let output = replay(&front);
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    schema::check("lab replay", &report);
+    crate::schema::check("lab replay", &report);
     assert_eq!(report["front"]["times"]["read"]["count"], 2);
     assert_eq!(report["front"]["times"]["write"]["pages"], 1);
     assert_eq!(report["behind"]["operations"], 2);

@@ -2,17 +2,8 @@
 //! keyboard and by a screen reader. Pages, pictures of them and PDFs stay in
 //! target/*/tmp/reports.
 
-mod browser;
-mod diagnoses;
-#[allow(dead_code)]
-#[path = "../../iopro/tests/synthetic/mod.rs"]
-mod events;
-#[allow(dead_code)]
-#[path = "../../record/tests/synthetic/mod.rs"]
-mod synthetic;
-
-use browser::Browser;
-use events::Stream;
+use crate::browser::Browser;
+use crate::events::Stream;
 use record::ResultFile;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,11 +84,11 @@ fn pages() -> Vec<(String, PathBuf)> {
     for name in SAMPLES {
         keep(name, record::html::render(&result(name)));
     }
-    let whole = synthetic::result(&synthetic::POLICIES, &[1, 2, 3, 4, 5]);
+    let whole = crate::synthetic::result(&crate::synthetic::POLICIES, &[1, 2, 3, 4, 5]);
     keep("whole", record::html::render(&whole));
     keep("bench", record::html::render(&result("bench-before")));
     keep("iopro", recording());
-    for (name, page) in diagnoses::pages() {
+    for (name, page) in crate::diagnoses::pages() {
         keep(name, page);
     }
     comparison(&place("compare"));

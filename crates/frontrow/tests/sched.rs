@@ -1,8 +1,5 @@
 //! `frontrow sched` on a machine made of files: exit code, stdout and stderr of each command.
 
-#[allow(dead_code)]
-mod schema;
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -236,7 +233,7 @@ fn enabling_below_an_encrypted_volume_tells_of_its_one_thread() {
     assert!(told.contains(refresh), "{told}");
     let told = machine.run(&["enable", "mmcblk0", "--json"]).stdout;
     let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    schema::check("sched enable", &told);
+    crate::schema::check("sched enable", &told);
     assert_eq!(told["write_threads"], serde_json::json!(["home"]));
 
     dmsetup_says(&machine, " 2 allow_discards no_write_workqueue");
@@ -301,7 +298,7 @@ fn programs_read_json() {
         serde_json::from_str(&outcome.stdout).unwrap()
     };
     let enabled = json(&["enable", "mmcblk0", "--json"]);
-    schema::check("sched enable", &enabled);
+    crate::schema::check("sched enable", &enabled);
     assert_eq!(enabled["device"], "mmcblk0");
     let scheduler = &enabled["changes"][2];
     assert_eq!(scheduler["path"], "/sys/block/mmcblk0/queue/scheduler");
@@ -309,7 +306,7 @@ fn programs_read_json() {
     assert_eq!(scheduler["value"], "frontrow");
 
     let states = json(&["status", "--json"]);
-    schema::check("sched status", &states);
+    crate::schema::check("sched status", &states);
     assert_eq!(states[0]["scheduler"], "frontrow");
     assert_eq!(states[0]["boost"], "all");
     assert_eq!(states[0]["counters"]["data_waits"], 13);
@@ -317,7 +314,7 @@ fn programs_read_json() {
     assert_eq!(states[1]["counters"], serde_json::Value::Null);
 
     let disabled = json(&["disable", "mmcblk0", "--json"]);
-    schema::check("sched disable", &disabled);
+    crate::schema::check("sched disable", &disabled);
     assert_eq!(disabled["changes"][2]["value"], "mq-deadline");
 }
 

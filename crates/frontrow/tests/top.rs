@@ -1,10 +1,8 @@
 //! `frontrow iopro top` at a terminal: keys, sizes, and the way out.
 
-mod terminal;
-
+use crate::terminal::Session;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use terminal::Session;
 
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";

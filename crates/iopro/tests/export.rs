@@ -1,23 +1,18 @@
 //! Reads every export format with a reader of that format.
 
-#[allow(dead_code)]
-mod perfetto;
-#[allow(dead_code)]
-mod synthetic;
-
+use crate::perfetto::Trace;
+use crate::synthetic::*;
 use iopro::event::*;
 use iopro::export::{Error, Export, Format};
 use iopro::link::Linker;
 use iopro::recording::Ending;
 use iopro::tables::TABLES;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use perfetto::Trace;
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use synthetic::*;
 
 /// A write by one app, an fsync by another app that waits for it, and a read.
 fn stream() -> Stream {

@@ -1,10 +1,7 @@
 //! Links of each kind of I/O, on streams of events with known answers.
 
-#[allow(dead_code)]
-mod synthetic;
-
+use crate::synthetic::*;
 use iopro::event::*;
-use synthetic::*;
 
 const LINKS: &str = "SELECT syscalls.kind, links.kind, page_index, pages, bytes, request_id
                      FROM links JOIN syscalls USING (syscall_id) ORDER BY link_id";

@@ -1,15 +1,12 @@
 //! Linking of a recording while it is made.
 
-#[allow(dead_code)]
-mod synthetic;
-
+use crate::synthetic::*;
 use iopro::event::*;
 use iopro::link::Linker;
 use iopro::recording::Step;
 use iopro::report::{self, Frame, Report};
 use iopro::store::Store;
 use std::path::Path;
-use synthetic::*;
 
 const INTERVAL: u64 = 100 * MS;
 

@@ -1,11 +1,8 @@
 //! Sentences of the report, and that the HTML page has the same ones.
 
-#[allow(dead_code)]
-mod synthetic;
-
+use crate::synthetic::*;
 use iopro::event::*;
 use iopro::report::{self, Report};
-use synthetic::*;
 
 /// Three fsyncs wait for another app's write each; one read waits for the device.
 fn report() -> Report {

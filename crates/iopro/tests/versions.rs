@@ -1,16 +1,13 @@
 //! Page versions against a model that keeps an owner for each byte. Writes, writeback, requests and
 //! truncations come in any order. Each call's part in each version must end in exactly one kind.
 
-#[allow(dead_code)]
-mod synthetic;
-
+use crate::synthetic::*;
 use iopro::event::*;
 use iopro::link::Linker;
 use iopro::recording::Ending;
 use iopro::store::Store;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use synthetic::*;
 
 /// Small pages, so that all ways to cover a page occur.
 const PAGE_BYTES: u64 = 8;

@@ -1,12 +1,9 @@
 //! Each class of waiting, on a stream of events that causes it.
 
-#[allow(dead_code)]
-mod synthetic;
-
+use crate::synthetic::*;
 use iopro::event::*;
 use iopro::link::Foreground;
 use iopro::report::Report;
-use synthetic::*;
 
 const WAITS: &str = "SELECT class, reason, other.process_name, request_id,
                          block_ns / 1000000, device_ns / 1000000

@@ -1,9 +1,6 @@
 //! The header for kernels of each known shape, and the refusal of unknown ones.
 
-mod kernel;
-mod running;
-
-use kernel::Kernel;
+use crate::kernel::Kernel;
 use module::abi::Exports;
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,5 @@
 //! The HTML report as a reader opens it.
 
-mod synthetic;
-
 use proptest::prelude::*;
 use record::{Histogram, ResultFile, Row, Series, html, markdown, table};
 use std::path::Path;
@@ -22,7 +20,10 @@ fn drawings(page: &str) -> Vec<&str> {
 /// The page stays in the target directory, so that it can be viewed.
 #[test]
 fn the_report_stands_alone() {
-    let page = html::render(&synthetic::result(&synthetic::POLICIES, &SEEDS));
+    let page = html::render(&crate::synthetic::result(
+        &crate::synthetic::POLICIES,
+        &SEEDS,
+    ));
     std::fs::write(
         Path::new(env!("CARGO_TARGET_TMPDIR")).join("report.html"),
         &page,
@@ -35,7 +36,10 @@ fn the_report_stands_alone() {
 
 #[test]
 fn the_report_holds_every_part() {
-    let page = html::render(&synthetic::result(&synthetic::POLICIES, &SEEDS));
+    let page = html::render(&crate::synthetic::result(
+        &crate::synthetic::POLICIES,
+        &SEEDS,
+    ));
     for part in [
         "creating and syncing a small file takes",
         "How many times slower",
@@ -54,7 +58,10 @@ fn the_report_holds_every_part() {
 
 #[test]
 fn drawings_are_well_formed_and_described() {
-    let page = html::render(&synthetic::result(&synthetic::POLICIES, &SEEDS));
+    let page = html::render(&crate::synthetic::result(
+        &crate::synthetic::POLICIES,
+        &SEEDS,
+    ));
     let drawings = drawings(&page);
     // There are ten workloads, fifteen operations, and two drawings per ablation.
     assert!(drawings.len() > 30, "{}", drawings.len());
@@ -67,7 +74,7 @@ fn drawings_are_well_formed_and_described() {
 
 #[test]
 fn an_experiment_without_load_has_its_own_bars() {
-    let mut result = synthetic::result(&["none", "frontrow"], &SEEDS);
+    let mut result = crate::synthetic::result(&["none", "frontrow"], &SEEDS);
     result.rows.retain(|row| row.load == "idle");
     let page = html::render(&result);
     assert!(page.contains("Scales start at 0 and differ between charts."));
@@ -77,7 +84,7 @@ fn an_experiment_without_load_has_its_own_bars() {
 
 #[test]
 fn what_was_seen_over_time_is_drawn_for_each_policy() {
-    let mut result = synthetic::result(&["none", "frontrow"], &[1]);
+    let mut result = crate::synthetic::result(&["none", "frontrow"], &[1]);
     assert!(!html::render(&result).contains("What lay in the queue"));
     let mut rows = Vec::new();
     for row in result
@@ -118,7 +125,7 @@ fn what_was_seen_over_time_is_drawn_for_each_policy() {
 
 #[test]
 fn the_same_result_gives_the_same_bytes() {
-    let result = synthetic::result(&synthetic::POLICIES, &SEEDS);
+    let result = crate::synthetic::result(&crate::synthetic::POLICIES, &SEEDS);
     let again: ResultFile = serde_json::from_str(&serde_json::to_string(&result).unwrap()).unwrap();
     assert_eq!(html::render(&result), html::render(&again));
     assert_eq!(markdown::render(&result), markdown::render(&again));
@@ -126,7 +133,7 @@ fn the_same_result_gives_the_same_bytes() {
 
 #[test]
 fn names_are_text_and_never_markup() {
-    let mut result = synthetic::result(&["none"], &[1]);
+    let mut result = crate::synthetic::result(&["none"], &[1]);
     let name = "</style><script>alert('&')</script>|\"";
     result.experiment = name.to_owned();
     result.kernel = name.to_owned();
@@ -151,7 +158,7 @@ fn names_are_text_and_never_markup() {
 
 #[test]
 fn an_empty_result_is_said_to_be_empty() {
-    let result = synthetic::result(&[], &[]);
+    let result = crate::synthetic::result(&[], &[]);
     assert!(html::render(&result).contains("nothing was measured"));
     assert!(table::render(&result, table::Options::default()).contains("nothing was measured"));
 }
@@ -215,7 +222,7 @@ proptest! {
 
     #[test]
     fn any_result_can_be_drawn(rows in prop::collection::vec(any_row(), 0..60)) {
-        let result = ResultFile { rows, ..synthetic::result(&[], &[]) };
+        let result = ResultFile { rows, ..crate::synthetic::result(&[], &[]) };
         let page = html::render(&result);
         for drawing in drawings(&page) {
             prop_assert!(!drawing.contains("NaN") && !drawing.contains("\"inf"), "{}", drawing);

@@ -1,7 +1,5 @@
 //! The headline's picture.
 
-mod synthetic;
-
 use record::headline::Headline;
 use record::{Summary, number, picture};
 
@@ -19,7 +17,7 @@ fn numbers(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
 
 #[test]
 fn each_scheduler_has_a_bar_as_long_as_its_time_and_the_value_beside_it() {
-    let result = synthetic::result(&synthetic::POLICIES, &[1, 2]);
+    let result = crate::synthetic::result(&crate::synthetic::POLICIES, &[1, 2]);
     let summary = Summary::of(&result);
     let svg = picture::render(&summary).unwrap();
     let headline = Headline::of(&summary).unwrap();
@@ -49,7 +47,7 @@ fn each_scheduler_has_a_bar_as_long_as_its_time_and_the_value_beside_it() {
 
 #[test]
 fn a_result_without_a_headline_has_no_picture() {
-    let mut result = synthetic::result(&synthetic::POLICIES, &[1, 2]);
+    let mut result = crate::synthetic::result(&crate::synthetic::POLICIES, &[1, 2]);
     result.rows.retain(|row| row.load == "idle");
     assert_eq!(picture::render(&Summary::of(&result)), None);
 }

@@ -1,12 +1,10 @@
 //! The terminal table as a user sees it.
 
-mod synthetic;
-
 use record::table::{self, Options};
 
 #[test]
 fn the_table_fits_its_width() {
-    let result = synthetic::result(&synthetic::POLICIES, &[1, 2, 3, 4, 5]);
+    let result = crate::synthetic::result(&crate::synthetic::POLICIES, &[1, 2, 3, 4, 5]);
     for width in [60, 100, 140] {
         let table = table::render(
             &result,
@@ -22,7 +20,7 @@ fn the_table_fits_its_width() {
 
 #[test]
 fn only_a_terminal_gets_colour() {
-    let result = synthetic::result(&["none", "frontrow"], &[1, 2]);
+    let result = crate::synthetic::result(&["none", "frontrow"], &[1, 2]);
     let plain = table::render(&result, Options::default());
     assert!(!plain.contains('\u{1b}'));
     let coloured = table::render(
@@ -45,7 +43,7 @@ fn only_a_terminal_gets_colour() {
 
 #[test]
 fn columns_keep_the_order_of_the_experiment() {
-    let result = synthetic::result(&synthetic::POLICIES, &[1]);
+    let result = crate::synthetic::result(&crate::synthetic::POLICIES, &[1]);
     let table = table::render(
         &result,
         Options {

@@ -2,10 +2,6 @@
 // Each test file is a crate of its own and uses a part of it.
 #![allow(dead_code)]
 
-#[allow(dead_code)]
-#[path = "../schema/mod.rs"]
-mod schema;
-
 use crate::system::{APPS, System};
 use serde_json::Value;
 use std::path::Path;
@@ -56,7 +52,7 @@ pub fn status(system: &System) -> Value {
     let ended = fg(system, &["status", "--json"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let status = serde_json::from_str(&ended.stdout).unwrap();
-    schema::check("fg status", &status);
+    crate::schema::check("fg status", &status);
     status
 }
 

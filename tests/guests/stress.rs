@@ -1,11 +1,7 @@
 //! All trials on a kernel that checks itself, those for races on one that looks for them, and ten thousand power cuts. `make stress` runs
 //! this, `make test` does not: the kernel has to be built, once, and is slow.
 
-#[allow(dead_code, reason = "most of it is for tests of one guest")]
-#[path = "guests/harness.rs"]
-mod harness;
-
-use harness::lab;
+use crate::harness::lab;
 
 /// Some ten minutes of random writes to the attributes and random ioctls.
 const FUZZ_ROUNDS: &str = "10";
@@ -18,6 +14,7 @@ fn withstands(kernel: &str, rounds: &str, trials: &[&str]) {
 }
 
 #[test]
+#[ignore = "a debug kernel, or more than an hour: make stress-races"]
 fn every_disk_of_qemus_holds_what_was_written_whatever_the_scheduler() {
     for kernel in ["6.12", "newest"] {
         withstands(kernel, "1", &["unplug", "drivers"]);
@@ -26,22 +23,26 @@ fn every_disk_of_qemus_holds_what_was_written_whatever_the_scheduler() {
 
 /// Kernels for virtual machines have no drivers of sticks, cards and soldered disks, and no f2fs.
 #[test]
+#[ignore = "a debug kernel, or more than an hour: make stress-races"]
 fn sticks_cards_and_what_is_above_a_disk_hold_it_too() {
     let trials = ["unplug", "drivers", "soldered", "file-systems", "above"];
     withstands("desktop", "1", &trials);
 }
 
 #[test]
+#[ignore = "a debug kernel, or more than an hour: make stress-races"]
 fn a_debug_kernel_finds_nothing_wrong_in_any_trial() {
     withstands("debug", "1", &[]);
 }
 
 #[test]
+#[ignore = "a debug kernel, or more than an hour: make stress-races"]
 fn a_debug_kernel_finds_nothing_wrong_whatever_is_written_to_the_attributes() {
     withstands("debug", FUZZ_ROUNDS, &["attributes"]);
 }
 
 #[test]
+#[ignore = "a debug kernel, or more than an hour: make stress-races"]
 fn no_access_of_the_modules_races_with_another() {
     // Not `order`: no request is Boosted there (docs/security-tests.md).
     let trials = [
@@ -58,6 +59,7 @@ fn no_access_of_the_modules_races_with_another() {
 }
 
 #[test]
+#[ignore = "a debug kernel, or more than an hour: make stress-races"]
 fn power_cuts_at_ten_thousand_points_lose_nothing() {
     let mut cuts = lab(&["powercut", "--days", "3", "--points", "10000"]);
     let status = cuts.status().unwrap();

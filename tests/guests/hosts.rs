@@ -3,9 +3,7 @@
 
 use std::process::Command;
 
-mod new_debian;
-
-use new_debian::Debian;
+use crate::new_debian::Debian;
 
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -34,11 +32,13 @@ fn shows_itself_on(release: &str) {
 }
 
 #[test]
+#[ignore = "a gigabyte from the network, and everything built: make stress-hosts"]
 fn a_new_debian_12_builds_and_shows_it() {
     shows_itself_on("bookworm");
 }
 
 #[test]
+#[ignore = "a gigabyte from the network, and everything built: make stress-hosts"]
 fn a_new_debian_13_builds_and_shows_it() {
     shows_itself_on("trixie");
 }

@@ -3,10 +3,7 @@
 //! this: it fetches half a gigabyte, and a series that is new to the archive fails here
 //! first.
 
-#[allow(dead_code, reason = "most of it is for tests of one guest")]
-#[path = "guests/harness.rs"]
-mod harness;
-
+use crate::harness::{lab, output, stderr, succeeds};
 use lab::{Cache, Kernel, KernelImage};
 use std::fs;
 use std::path::Path;
@@ -82,6 +79,7 @@ fn told(header: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
+#[ignore = "half a gigabyte from the network: make stress-kernels"]
 fn the_scheduler_compiles_for_every_series_in_debians_archive() {
     let cache = Cache::of_user().unwrap();
     let images = lab::kernel_images(&cache).unwrap();
@@ -126,19 +124,21 @@ fn the_scheduler_compiles_for_every_series_in_debians_archive() {
 
 /// The lab's other kernels; `make test` runs 6.1, 6.12 and the newest.
 #[test]
+#[ignore = "half a gigabyte from the network: make stress-kernels"]
 fn the_scheduler_works_on_every_kernel_that_the_lab_has() {
     let smoke = ["run", "smoke", "--policy", "frontrow", "--seeds", "1"];
     for kernel in ["6.12-deb13", "7.2", "7.3"] {
         println!("on {kernel}");
-        harness::succeeds(harness::lab(&smoke).args(["--kernel", kernel]));
+        succeeds(lab(&smoke).args(["--kernel", kernel]));
     }
 }
 
 #[test]
+#[ignore = "half a gigabyte from the network: make stress-kernels"]
 fn a_real_time_kernel_is_refused_with_a_sentence() {
     let smoke = ["run", "smoke", "--policy", "frontrow", "--seeds", "1"];
-    let output = harness::output(harness::lab(&smoke).args(["--kernel", "rt"]));
+    let output = output(lab(&smoke).args(["--kernel", "rt"]));
     assert!(!output.status.success());
-    let said = harness::stderr(&output);
+    let said = stderr(&output);
     assert!(said.contains("PREEMPT_RT are not supported"), "{said}");
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 use sys::arch::{ARM64, Arch, X86_64};
 
 /// Symbols of the interface that the module may import.
-const INTERFACE: &str = include_str!("android/symbols");
+const INTERFACE: &str = include_str!("interface/symbols");
 
 /// Symbols that the compiler, the CPU's architecture and Debian's configuration add on x86-64.
 const OF_X86_64: [&str; 14] = [

@@ -1,0 +1,12 @@
+//! What the crate does for those that use it, on pretended machines, displays and compositors.
+
+mod android;
+mod applied;
+mod arbiter;
+mod compositor;
+mod desk;
+mod server;
+mod system;
+mod undone;
+mod wayland;
+mod x11;

@@ -1,0 +1,6 @@
+//! Knobs, journals and devices on pretended machines.
+
+mod fuzz;
+mod hid;
+mod journal;
+mod resolve;
