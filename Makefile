@@ -3,7 +3,7 @@
 # make test    all tests; its last line is `N passed, N failed`
 # make lint    how the code is formatted, what clippy says, what the documentation links to,
 #              and whether its sentences are short and its words plain
-# make stress  the tests that take long: more operations, more fuzzing, a debug kernel
+# make stress  the tests that take long: more operations, more fuzzing, a debug kernel; in parts as well
 # make packages .deb and .rpm of what `make install` installs, in target/packages
 # make android HEADERS=DIR BTF=FILE the package of a phone, for KernelSU and Magisk
 # make install the program, its man pages and services and the scheduler's module, here
@@ -37,7 +37,9 @@ MACHINE_OF_x86-64 := x86_64
 MACHINE_OF_arm64 := aarch64
 MACHINE := $(if $(ARCH),$(or $(MACHINE_OF_$(ARCH)),$(error ARCH is x86-64 or arm64)),$(HOST_MACHINE))
 TARGET := $(MACHINE)-unknown-linux-gnu
-RELEASE := target/$(TARGET)/release/frontrow
+# What packages are made of: the release, or what tests have built (debug).
+PROFILE ?= release
+RELEASE := target/$(TARGET)/$(PROFILE)/frontrow
 PROGRAMS := $(RELEASE) $(RELEASE)-lab $(RELEASE)-guest
 IS_CROSS := $(filter-out $(HOST_MACHINE),$(MACHINE))
 GNU := $(MACHINE)-linux-gnu
@@ -75,9 +77,13 @@ CHANGED = $(if $(shell git status --porcelain 2>/dev/null),+)
 OBJCOPY = $(if $(IS_CROSS),$(GNU)-)objcopy
 SECTION := .frontrow.commit
 
-.PHONY: build build-unoptimized setup setup-cross arm64-program arm64-guests setup-arm64-guests setup-with-apt setup-without-apt install-packages setup-lab setup-tests setup-stress setup-browser setup-phones demo test lint stress slow-tests
+.PHONY: build name-programs setup setup-cross arm64-program arm64-guests setup-arm64-guests setup-with-apt setup-without-apt install-packages setup-lab setup-tests setup-stress setup-browser setup-phones demo test lint stress
 build: setup $(if $(IS_CROSS),setup-cross)
 	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
+	@$(MAKE) --no-print-directory name-programs
+
+# Puts the commit into programs that are built.
+name-programs:
 	@printf %s '$(COMMIT)$(CHANGED)' > target/commit
 	@for program in $(PROGRAMS); do \
 		$(OBJCOPY) --remove-section $(SECTION) --add-section $(SECTION)=target/commit $$program $$program.named && \
@@ -136,7 +142,7 @@ demo: setup-lab build
 	@printf 'Beside the figures in README: '; $(RELEASE)-lab show $(DEMO) --against $(DEMO_KEPT)
 
 # Tests make file systems, with programs that a user's PATH lacks.
-test stress: export PATH := $(PATH):/usr/sbin:/sbin
+test stress stress-%: export PATH := $(PATH):/usr/sbin:/sbin
 
 # Tests open the reports in a browser without a screen: 100 MB, from Debian's archive. In Ubuntu's
 # there is none, and then they are not opened unless one is in the PATH.
@@ -151,13 +157,18 @@ setup-browser: setup
 setup-phones:
 	@$(MAKE) --no-print-directory setup PACKAGES='gcc-aarch64-linux-gnu'
 
-# One more than there are cores: some trials wait for the host's clock for minutes.
-TEST_THREADS = $(shell expr $$(nproc) + 1)
-test: setup-tests build readers setup-packages setup-browser setup-phones arm64-guests
-	$(if $(BROWSER),,FRONTROW_WITHOUT_BROWSER=1) $(CARGO) run -q --locked -p xtask -- tally \
-		-- env RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast \
-		-- $(MAKE) --no-print-directory -C kernel/simflash/test check \
-		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(FUZZ_SECONDS)
+# Builds once, then runs every test in a process of its own, and these runners beside them. What each took
+# is in target/test-times.tsv.
+XTASK_TEST = $(if $(BROWSER),,FRONTROW_WITHOUT_BROWSER=1) $(CARGO) run -q --locked -p xtask -- test
+# (Through a variable, so that `make -n` runs nothing.)
+QUIETLY = $(MAKE) --no-print-directory
+FLASH_TEST = $(QUIETLY) -C kernel/simflash/test
+test: setup-tests readers setup-packages setup-browser setup-phones setup-arm64-guests
+	$(XTASK_TEST) \
+		-- build $(QUIETLY) arm64-guests \
+		-- build $(QUIETLY) name-programs PROFILE=debug \
+		-- $(FLASH_TEST) check \
+		-- $(FLASH_TEST) fuzz SECONDS=$(FUZZ_SECONDS)
 
 # Links to what is private are for those who read the sources, as the whole of it is.
 lint: setup
@@ -165,42 +176,57 @@ lint: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
 		$(CARGO) doc --workspace --locked --no-deps --document-private-items
-	$(CARGO) test -q --locked -p frontrow --test pages --test prose
+	$(CARGO) test -q --locked -p frontrow --test integration -- pages:: prose::
 
 # What arm64 guests start, and what boots them.
 arm64-program: setup-arm64-guests
 	@$(MAKE) --no-print-directory build ARCH=arm64
 
-# The same for the tests' guests, unoptimized as all that they run: a third of the time.
+# The same for the tests' guests: pid 1 alone, which is all that they need.
 arm64-guests: setup-arm64-guests
-	@$(MAKE) --no-print-directory build-unoptimized ARCH=arm64
+	@$(MAKE) --no-print-directory build-arm64-guest ARCH=arm64
 
 setup-arm64-guests:
 	@$(MAKE) --no-print-directory install-packages PACKAGES=qemu-system-arm
 
-build-unoptimized: setup $(if $(IS_CROSS),setup-cross)
-	$(CROSS_TOOLS) $(CARGO) build --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
+build-arm64-guest: setup $(if $(IS_CROSS),setup-cross)
+	$(CROSS_TOOLS) $(CARGO) build --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow --bin frontrow-guest
 
-stress: setup-stress setup-packages arm64-guests
-	@echo "Building two debug kernels takes half an hour, the first time; their trials more than an hour."
-	$(CARGO) run -q --locked -p xtask -- tally \
-		-- $(MAKE) --no-print-directory -C kernel/simflash/test check ROUNDS=$(STRESS_ROUNDS) \
-		-- $(MAKE) --no-print-directory -C kernel/simflash/test check-arm64 \
-		-- $(MAKE) --no-print-directory -C kernel/simflash/test mutants \
-		-- $(MAKE) --no-print-directory -C kernel/simflash/test stress OPERATIONS=$(STRESS_OPERATIONS) \
-		-- $(MAKE) --no-print-directory -C kernel/simflash/test fuzz SECONDS=$(STRESS_FUZZ_SECONDS) \
-		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_ROUNDS) $(CARGO) test --locked -p iopro --test fuzz \
-		-- env PROPTEST_CASES=$(STRESS_FUZZ_CASES) $(CARGO) test --locked -p sys -p foreground -p launch --lib --test fuzz --test profile \
-		-- env FUZZ_ROUNDS=$(STRESS_FUZZ_SNAPSHOTS) $(CARGO) test --locked -p layout --test fuzz \
-		-- env MEMORY_LAPS=$(STRESS_MEMORY_LAPS) $(CARGO) test --locked -p iopro --test memory \
-		-- $(MAKE) --no-print-directory slow-tests \
-		-- $(CARGO) test --locked -p frontrow --test kernels \
-		-- env RUST_TEST_THREADS=1 $(CARGO) test --locked -p frontrow --test hosts \
-		-- $(CARGO) test --locked -p frontrow --test stress
+# What takes longer than `make test` may, in parts: `make stress-flash` and so on. Which tests of those that
+# `make test` ignores, which runners, and about how long that takes on two idle cores.
+STRESS_PARTS := flash fuzz guests doctor kernels races machines
+stress-flash: STRESS = --runners-only -- $(FLASH_TEST) check ROUNDS=$(STRESS_ROUNDS) -- $(FLASH_TEST) check-arm64 \
+	-- $(FLASH_TEST) mutants -- $(FLASH_TEST) stress OPERATIONS=$(STRESS_OPERATIONS) \
+	-- $(FLASH_TEST) fuzz SECONDS=$(STRESS_FUZZ_SECONDS)
+stress-flash: TAKES = the flash core: half an hour
+STRESS_CARGO = $(CARGO) test --locked
+stress-fuzz: STRESS = --runners-only \
+	-- env FUZZ_ROUNDS=$(STRESS_FUZZ_ROUNDS) $(STRESS_CARGO) -p iopro --test integration fuzz:: \
+	-- env PROPTEST_CASES=$(STRESS_FUZZ_CASES) $(STRESS_CARGO) -p sys -p foreground -p launch --lib --test integration \
+	-- env FUZZ_ROUNDS=$(STRESS_FUZZ_SNAPSHOTS) $(STRESS_CARGO) -p layout --test fuzz \
+	-- env MEMORY_LAPS=$(STRESS_MEMORY_LAPS) $(STRESS_CARGO) -p iopro --test integration memory::
+stress-fuzz: TAKES = readers, journals and formats: half an hour
+stress-guests: STRESS = --ignored android:: arm64:: experiments:: fasttrack:: interface:: iopro:: packages:: recording:: security:: sticks:: torture::
+stress-guests: TAKES = guests, on every kernel and architecture: two hours
+stress-doctor: STRESS = --ignored doctor::
+stress-doctor: TAKES = the doctor's known answers and trials: an hour
+stress-kernels: STRESS = --ignored kernels::
+stress-kernels: TAKES = every kernel in Debian's archive: half an hour
+stress-races: STRESS = --ignored stress::
+stress-races: TAKES = two debug kernels, half an hour to build and two hours of trials
+# Each has a Debian to itself, and time limits of the host's clock.
+stress-machines: STRESS = --ignored hosts:: life::
+stress-machines: TAKES = new Debians from nothing, and a machine's life: four hours
+stress-machines: export TEST_THREADS = 1
+STRESS_TARGETS := $(STRESS_PARTS:%=stress-%)
+.PHONY: $(STRESS_TARGETS) build-arm64-guest
+$(STRESS_TARGETS): setup-stress setup-packages arm64-guests
+	@echo "About what is tried, and how long it takes: $(TAKES)"
+	$(XTASK_TEST) $(STRESS)
 
-# What `make test` ignores. (xtask takes a second `--` for its next runner.)
-slow-tests:
-	$(CARGO) test --locked -p frontrow --test android --test guests --test packages --test life -- --ignored
+# One part after the other; its output is shown at its end.
+stress:
+	TEST_THREADS=1 $(XTASK_TEST) --runners-only $(STRESS_TARGETS:%=-- $(QUIETLY) %)
 
 include packaging/install.mk
 include packaging/packages.mk

@@ -1,85 +1,40 @@
-//! Runs several test runners, shows what they print, and closes with one line
-//! over all of them: `N passed, N failed`.
-//!
-//! ```text
-//! cargo run -p xtask -- tally -- cargo test --workspace -- make -C kernel/simflash/test check
-//! ```
-//!
-//! A runner that ends with an error without naming a failed test, or that names
-//! no test at all, counts as one failure: a runner that did not run is no
-//! success. Exit code 1 if anything failed, 2 if no runner was given.
+//! What a test runner says at its end: how many tests passed, how many failed.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, ExitCode, Stdio};
+use crate::child::Ended;
 
-/// Runs the test runners in `arguments`, each after a `--`.
-pub fn run_all(arguments: &[String]) -> ExitCode {
-    let runners: Vec<&[String]> = arguments
-        .split(|argument| argument == "--")
-        .filter(|runner| !runner.is_empty())
-        .collect();
-    if runners.is_empty() {
-        eprintln!("tally: name the test runners, each after a `--`");
-        return ExitCode::from(2);
-    }
-    let mut all = Counts::default();
-    for runner in runners {
-        all.add(run(runner));
-    }
-    println!("{} passed, {} failed", all.passed, all.failed);
-    ExitCode::from(u8::from(all.failed > 0))
-}
-
+/// Numbers of tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
-    passed: u64,
-    failed: u64,
+pub struct Counts {
+    pub passed: u64,
+    pub failed: u64,
 }
 
 impl Counts {
-    fn add(&mut self, other: Counts) {
+    pub const PASSED: Counts = Counts {
+        passed: 1,
+        failed: 0,
+    };
+    pub const FAILED: Counts = Counts {
+        passed: 0,
+        failed: 1,
+    };
+
+    pub fn add(&mut self, other: Counts) {
         self.passed += other.passed;
         self.failed += other.failed;
     }
 }
 
-fn run(runner: &[String]) -> Counts {
-    println!("== {}", runner.join(" "));
-    match run_and_count(runner) {
-        Ok((counts, succeeded)) => judge(counts, succeeded, runner),
-        Err(error) => {
-            println!("tally: {} did not run: {error}", runner[0]);
-            Counts {
-                passed: 0,
-                failed: 1,
-            }
-        }
-    }
-}
-
-fn run_and_count(runner: &[String]) -> std::io::Result<(Counts, bool)> {
-    let mut child = Command::new(&runner[0])
-        .args(&runner[1..])
-        .stdout(Stdio::piped())
-        .spawn()?;
+/// All closing lines of a runner together. One that ends with an error without naming a failed
+/// test, or that names no test at all, counts as one failure: a runner that did not run is no
+/// success.
+pub fn of_runner(ended: &Ended) -> Counts {
     let mut counts = Counts::default();
-    if let Some(output) = child.stdout.take() {
-        for line in BufReader::new(output).split(b'\n') {
-            let line = String::from_utf8_lossy(&line?).into_owned();
-            println!("{line}");
-            counts.add(closing_line(&line).unwrap_or_default());
-        }
-        std::io::stdout().flush()?;
+    for line in ended.output.lines() {
+        counts.add(closing_line(line).unwrap_or_default());
     }
-    Ok((counts, child.wait()?.success()))
-}
-
-fn judge(mut counts: Counts, succeeded: bool, runner: &[String]) -> Counts {
-    if !succeeded && counts.failed == 0 {
-        println!("tally: {} ended with an error", runner.join(" "));
-        counts.failed = 1;
-    } else if counts == Counts::default() {
-        println!("tally: {} named no test", runner.join(" "));
+    let is_silent = counts == Counts::default();
+    if counts.failed == 0 && (is_silent || !ended.status.success()) {
         counts.failed = 1;
     }
     counts
@@ -104,13 +59,15 @@ fn number_before(part: &str, word: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::child;
+    use std::process::Command;
 
     fn counts(passed: u64, failed: u64) -> Counts {
         Counts { passed, failed }
     }
 
     fn shell(script: &str) -> Counts {
-        run(&["sh".to_owned(), "-c".to_owned(), script.to_owned()])
+        of_runner(&child::run(Command::new("sh").args(["-c", script])).unwrap())
     }
 
     #[test]
@@ -137,6 +94,5 @@ mod tests {
     fn a_runner_that_breaks_or_runs_nothing_is_a_failure() {
         assert_eq!(shell("echo 2 passed, 0 failed; exit 3"), counts(2, 1));
         assert_eq!(shell("true"), counts(0, 1));
-        assert_eq!(run(&["/nonexistent".to_owned()]), counts(0, 1));
     }
 }
