@@ -13,7 +13,7 @@ use crate::print::{json as json_of, print_text, table_options};
 use crate::program::own_commit;
 use crate::progress;
 use crate::seeds::Seeds;
-use ::lab::{Cache, Error, Name, Request, Shell, Sources, Watcher};
+use ::lab::{Cache, Error, Keep, Name, Request, Shell, Sources, Watcher};
 use ageing::Ageing;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use kernel::Choice as KernelChoice;
@@ -143,10 +143,17 @@ pub fn run(args: Run) -> Result<(), Failure> {
         scale: args.scale,
         jobs: args.jobs.map_or_else(cores, Into::into),
         trace: args.trace,
-        keeps_guests: args.keep,
     };
+    let keep = Keep::new(&cache, &tell_that_it_was_kept);
     let progress = Progress::new();
-    let result = ::lab::run(&cache, &sources, &request, &progress, &stop);
+    let result = ::lab::run(
+        &cache,
+        &sources,
+        &request,
+        args.keep.then_some(&keep),
+        &progress,
+        &stop,
+    );
     progress.end();
     let mut result = result?;
     if let Some(commit) = own_commit() {
@@ -156,6 +163,11 @@ pub fn run(args: Run) -> Result<(), Failure> {
         write(out, &result)?;
     }
     print(&result, args.json, args.details)
+}
+
+/// Says that a guest was not run, as the same had run before.
+fn tell_that_it_was_kept() {
+    eprintln!("the verdict of the same guest was kept");
 }
 
 fn cores() -> usize {

@@ -61,6 +61,14 @@ impl Cache {
         Ok(place)
     }
 
+    /// The file `name`, made if it is not there, for locks.
+    pub fn lock_file(&self, name: &str) -> Result<File, Error> {
+        let path = with_ending(&self.root.join(name), LOCK);
+        let parent = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(parent).map_err(Error::file(parent))?;
+        File::create(&path).map_err(Error::file(&path))
+    }
+
     /// Removes the directories in `parent` whose names begin with `prefix`, but
     /// for the `count` that were used last.
     pub fn keep_latest(&self, parent: &str, prefix: &str, count: usize) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::cache::Cache;
 use crate::image::{FRONTROW, FRONTROW_LAB, Image};
+use crate::kept::Keep;
 use crate::kernel::Kernel;
 use crate::past::{Ageing, Past};
 use crate::qemu::Clock;
@@ -52,6 +53,7 @@ pub fn exec(
     cache: &Cache,
     sources: &Sources,
     exec: &Exec,
+    keep: Option<&Keep>,
     ageing: Ageing,
     stop: &AtomicBool,
 ) -> Result<CommandOutput, Error> {
@@ -82,7 +84,8 @@ pub fn exec(
         Some(cpus) => Clock::HostInTurn { cpus },
         None => Clock::Instructions,
     };
-    let session = Session::new(&spec, stop, &image.with_spec(&spec)?)?;
+    let mut session = Session::new(cache, &spec, stop, &image.with_spec(&spec)?)?;
+    session.keep(keep);
     let ((_, status), files) = session.run_for_outbox(&exec.kernel, memory_mib, clock)?;
     Ok(CommandOutput {
         status: String::from_utf8_lossy(&status).into_owned(),

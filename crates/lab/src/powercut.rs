@@ -61,7 +61,7 @@ pub fn record_stream(
         limit_virtual_s: LIMIT_S,
         ..GuestSpec::new("powercut", policy, modules, task)
     };
-    let session = Session::new(&spec, stop, &image.with_spec(&spec)?)?;
+    let session = Session::new(cache, &spec, stop, &image.with_spec(&spec)?)?;
     let kernel = &request.kernel;
     let ((_, stream), _) = session.run_for_outbox(kernel, MEMORY_MIB, Clock::Instructions)?;
     Ok(stream)

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::emulator::Emulator;
 use crate::kernel::Kernel;
 use guest::outbox;
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -48,11 +49,25 @@ pub struct Machine<'a> {
     pub outbox: Option<&'a Path>,
     /// Disks, and the files that are in them.
     pub disks: &'a [(&'a torture::Disk, &'a Path)],
+    /// The host's CPU that it runs on; None for any.
+    pub host_cpu: Option<CpuSet>,
 }
 
 impl Machine<'_> {
     fn emulated(&self) -> sys::arch::Machine {
         self.kernel.tree.arch.machine
+    }
+
+    /// Whether what it does is a function of what it is given.
+    pub fn is_exact(&self) -> bool {
+        self.clock == Clock::Instructions && self.disks.is_empty()
+    }
+
+    /// QEMU's arguments without those that name the host's files.
+    pub fn without_paths(&self) -> String {
+        let is_path = |it: &String| it.contains('/') && !it.contains("/dev/null");
+        let all = arguments(self).into_iter().filter(|it| !is_path(it));
+        all.collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -101,6 +116,9 @@ impl Guest {
         let mut command = command(machine);
         command.stderr(complaints).stdin(Stdio::null());
         die_with_parent(&mut command);
+        if let Some(cpu) = machine.host_cpu {
+            stay_on(&mut command, cpu);
+        }
         // Ctrl-C is for the lab, which ends its guests itself.
         command.process_group(0);
         let process = command.spawn().map_err(no_qemu(machine))?;
@@ -154,6 +172,13 @@ fn die_with_parent(command: &mut Command) {
             _ => Err(io::Error::last_os_error()),
         }
     };
+    // SAFETY: only an async-signal-safe system call is made after the fork.
+    unsafe { command.pre_exec(set) };
+}
+
+fn stay_on(command: &mut Command, cpu: CpuSet) {
+    // A guest that may run anywhere is only slower.
+    let set = move || sched_setaffinity(None, &cpu).or(Ok(()));
     // SAFETY: only an async-signal-safe system call is made after the fork.
     unsafe { command.pre_exec(set) };
 }

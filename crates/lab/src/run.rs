@@ -3,8 +3,8 @@
 use crate::Error;
 use crate::cache::Cache;
 use crate::emulator;
-use crate::finished::{self, Everything};
 use crate::image::{FRONTROW, FRONTROW_LAB, Image};
+use crate::kept::Keep;
 use crate::kernel::Kernel;
 use crate::past::Past;
 use crate::qemu::Clock;
@@ -40,9 +40,6 @@ pub struct Request {
     pub jobs: usize,
     /// The trace, where the experiment plays one.
     pub trace: Option<PathBuf>,
-    /// Keep the rows of each guest that is done, and take those that were kept: a run that was
-    /// interrupted goes on.
-    pub keeps_guests: bool,
 }
 
 /// Hears how far the guests are; called from several threads.
@@ -70,11 +67,13 @@ pub struct Name {
 }
 
 /// Runs all guests and gives the result, or the reason of the first that
-/// failed; the others are ended then, as they are when `stop` becomes true.
+/// failed; the others are ended then, as they are when `stop` becomes true. With `keep` a run that was
+/// interrupted goes on.
 pub fn run(
     cache: &Cache,
     sources: &Sources,
     request: &Request,
+    keep: Option<&Keep>,
     watcher: &dyn Watcher,
     stop: &AtomicBool,
 ) -> Result<ResultFile, Error> {
@@ -112,12 +111,12 @@ pub fn run(
         items: image.inputs.clone(),
     };
     let qemu = emulator::version(request.kernel.tree.arch)?;
-    inputs.items.insert("qemu".to_owned(), qemu.clone());
+    inputs.items.insert("qemu".to_owned(), qemu);
     let guests = guests(request);
     watcher.begins(guests.len());
     let lab = Lab {
         cache,
-        qemu,
+        keep,
         request,
         device,
         flash_image,
@@ -210,7 +209,7 @@ type Outcomes = BTreeMap<usize, Result<Vec<Row>, Error>>;
 
 struct Lab<'a> {
     cache: &'a Cache,
-    qemu: String,
+    keep: Option<&'a Keep<'a>>,
     request: &'a Request,
     device: Device,
     flash_image: Option<String>,
@@ -268,25 +267,11 @@ impl Lab<'_> {
         let image = self.image.with_spec(&spec)?;
         let kernel = &self.request.kernel;
         let owner = Attendant { lab: self, guest };
-        let run = || {
-            let session = Session::new(&spec, &owner, &image)?;
-            session.run(kernel, self.memory_mib, Clock::Instructions)
-        };
-        let rows = match self.request.keeps_guests {
-            true => finished::rows(self.cache, &self.everything(&image), run)?,
-            false => run()?,
-        };
+        let mut session = Session::new(self.cache, &spec, &owner, &image)?;
+        session.keep(self.keep);
+        let rows = session.run(kernel, self.memory_mib, Clock::Instructions)?;
         self.watcher.done(guest, rows.len());
         Ok(rows)
-    }
-
-    fn everything<'a>(&'a self, image: &'a [u8]) -> Everything<'a> {
-        Everything {
-            image,
-            kernel: &self.request.kernel.image,
-            memory_mib: self.memory_mib,
-            qemu: &self.qemu,
-        }
     }
 
     fn is_over(&self) -> bool {

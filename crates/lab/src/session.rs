@@ -1,8 +1,11 @@
 //! A guest from start to end, on the host's side.
 
 use crate::Error;
-use crate::emulator::Emulator;
+use crate::cache::Cache;
+use crate::emulator::{self, Emulator};
 use crate::error::GuestFailure;
+use crate::host_cpu::HostCpu;
+use crate::kept::{Everything, Keep};
 use crate::kernel::Kernel;
 use crate::messages::Messages;
 use crate::qemu::{Clock, Console, Guest, Machine};
@@ -51,6 +54,7 @@ impl Owner for AtomicBool {
 
 /// A guest and its files on the host.
 pub struct Session<'a> {
+    cache: &'a Cache,
     spec: &'a GuestSpec,
     owner: &'a dyn Owner,
     initramfs: PathBuf,
@@ -61,12 +65,14 @@ pub struct Session<'a> {
     /// QEMU that has the disks; None for the host's own.
     emulator: Option<Emulator>,
     disks: Vec<(&'static torture::Disk, PathBuf)>,
+    keep: Option<&'a Keep<'a>>,
     files: TempDir,
 }
 
 impl<'a> Session<'a> {
     /// Prepares the files of a guest that is to boot `initramfs`.
     pub fn new(
+        cache: &'a Cache,
         spec: &'a GuestSpec,
         owner: &'a dyn Owner,
         initramfs: &[u8],
@@ -77,6 +83,7 @@ impl<'a> Session<'a> {
             .map_err(Error::file(std::env::temp_dir()))?;
         let path = |name| files.path().join(name);
         let session = Session {
+            cache,
             spec,
             owner,
             initramfs: path("initramfs"),
@@ -86,6 +93,7 @@ impl<'a> Session<'a> {
             outbox: path("outbox"),
             emulator: None,
             disks: Vec::new(),
+            keep: None,
             files,
         };
         fs::write(&session.initramfs, initramfs).map_err(Error::file(&session.initramfs))?;
@@ -109,6 +117,11 @@ impl<'a> Session<'a> {
     /// Runs the guest on `emulator` instead of the host's own QEMU.
     pub fn run_on(&mut self, emulator: Emulator) {
         self.emulator = Some(emulator);
+    }
+
+    /// Keeps what the guest leaves if its time is exact, or takes what the same guest left before.
+    pub fn keep(&mut self, keep: Option<&'a Keep<'a>>) {
+        self.keep = keep;
     }
 
     /// Boots `kernel` and returns all of the guest's rows, or an error.
@@ -138,7 +151,6 @@ impl<'a> Session<'a> {
         clock: Clock,
         outbox: Option<&Path>,
     ) -> Result<Vec<Row>, Error> {
-        let complaints = File::create(&self.complaints).map_err(Error::file(&self.complaints))?;
         let disks = self
             .disks
             .iter()
@@ -158,12 +170,60 @@ impl<'a> Session<'a> {
             },
             outbox,
             disks: &disks,
+            host_cpu: None,
+        };
+        match self.keep {
+            Some(keep) if machine.is_exact() => self.boot_or_recall(&machine, keep),
+            _ => self.boot_anew(&machine),
+        }
+    }
+
+    fn boot_anew(&self, machine: &Machine) -> Result<Vec<Row>, Error> {
+        let complaints = File::create(&self.complaints).map_err(Error::file(&self.complaints))?;
+        let cpu = match machine.clock {
+            Clock::Instructions => HostCpu::free(self.cache)?,
+            Clock::Host { .. } | Clock::HostInTurn { .. } => None,
+        };
+        let machine = Machine {
+            host_cpu: cpu.as_ref().map(HostCpu::set),
+            ..*machine
         };
         let mut guest = Guest::start(&machine, complaints)?;
         let said = self.attend(&mut guest)?;
         drop(guest);
         let log = text_of(&self.console)?;
         verdict(said, &log).map_err(|reason| self.failure(reason, &log))
+    }
+
+    fn boot_or_recall(&self, machine: &Machine, keep: &Keep) -> Result<Vec<Row>, Error> {
+        let read = |path: &Path| fs::read(path).map_err(Error::file(path));
+        let version = emulator::version(machine.kernel.tree.arch)?;
+        let everything = Everything {
+            initramfs: &read(&self.initramfs)?,
+            kernel: &read(&machine.kernel.image)?,
+            machine: &format!("{version}\n{}", machine.without_paths()),
+        };
+        let left = [&self.messages, &self.outbox];
+        let (place, rows) = keep.guest(&everything, |directory| {
+            let rows = self.boot_anew(machine)?;
+            for path in left.into_iter().filter(|it| it.exists()) {
+                copy_sparse(path, &directory.join(path.file_name().unwrap_or_default()))?;
+            }
+            Ok(rows)
+        })?;
+        if let Some(rows) = rows {
+            return Ok(rows);
+        }
+        for path in left {
+            let kept = place.join(path.file_name().unwrap_or_default());
+            if kept.exists() {
+                fs::copy(&kept, path).map_err(Error::file(path))?;
+            }
+        }
+        let mut messages = Messages::open(&self.messages).map_err(Error::file(&self.messages))?;
+        let read = messages.read(&mut |index, count, text| self.owner.progress(index, count, text));
+        let said = read.and_then(|()| messages.finish());
+        said.map_err(|reason| self.failure(reason, ""))
     }
 
     /// Listens until the guest has ended or has to be ended. The inner error is
@@ -223,7 +283,7 @@ fn verdict(said: Result<Vec<Row>, String>, log: &str) -> Result<Vec<Row>, String
     }
 }
 
-/// The file's content. What was never written is neither read nor takes memory: an outbox is mostly that.
+/// The file's content. Skips holes; an outbox is mostly holes.
 fn read_sparse(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let mut content = vec![0; file.metadata()?.len() as usize];
@@ -237,6 +297,17 @@ fn read_sparse(path: &Path) -> io::Result<Vec<u8>> {
         end = rustix::fs::seek(&file, SeekFrom::Hole(start))?;
         file.read_exact_at(&mut content[start as usize..end as usize], start)?;
     }
+}
+
+/// Copies a file that is mostly holes, up to the end of what is in it.
+fn copy_sparse(from: &Path, to: &Path) -> Result<(), Error> {
+    let mut content = read_sparse(from).map_err(Error::file(from))?;
+    let end = content
+        .iter()
+        .rposition(|it| *it != 0)
+        .map_or(0, |it| it + 1);
+    content.truncate(end);
+    fs::write(to, content).map_err(Error::file(to))
 }
 
 fn text_of(path: &Path) -> Result<String, Error> {

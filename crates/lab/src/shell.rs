@@ -70,6 +70,7 @@ pub fn shell(
         console: Console::Terminal,
         outbox: None,
         disks: &[],
+        host_cpu: None,
     };
     let status = qemu::interact(&machine)?;
     if status.success() {

@@ -5,6 +5,7 @@ use crate::cache::Cache;
 use crate::debug_kernel;
 use crate::emulator::Emulator;
 use crate::image::Image;
+use crate::kept::Keep;
 use crate::kernel::Kernel;
 use crate::qemu::Clock;
 use crate::run::PROGRAMS;
@@ -67,6 +68,7 @@ pub fn torture(
     cache: &Cache,
     sources: &Sources,
     torture: &Torture,
+    keep: Option<&Keep>,
     begins: &dyn Fn(&str),
     stop: &AtomicBool,
 ) -> Result<Vec<Row>, Error> {
@@ -109,7 +111,8 @@ pub fn torture(
         // Two may need the same module, and the device's stays the last.
         spec.modules.retain(|it| !added.contains(it));
         spec.modules.splice(0..0, added);
-        let mut session = Session::new(&spec, &owner, &image.with_spec(&spec)?)?;
+        let mut session = Session::new(cache, &spec, &owner, &image.with_spec(&spec)?)?;
+        session.keep(keep);
         match clock {
             ::torture::Clock::WithDisks => session.attach(&::torture::DISKS)?,
             ::torture::Clock::WithSolderedDisks => {

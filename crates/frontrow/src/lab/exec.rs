@@ -2,11 +2,12 @@
 
 use super::ageing::Ageing;
 use super::kernel::Choice;
+use super::tell_that_it_was_kept;
 use crate::atomic_file;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::print_bytes;
-use ::lab::{Cache, CommandOutput, Sources};
+use ::lab::{Cache, CommandOutput, Keep, Sources};
 use record::Policy;
 use std::fs;
 use std::io;
@@ -47,6 +48,9 @@ pub struct Exec {
     /// Give up after this time in the guest
     #[arg(long, default_value = "600", value_name = "SECONDS")]
     limit: u64,
+    /// Keep what the guest leaves, and take what was kept if all that goes into it is the same
+    #[arg(long)]
+    keep: bool,
     /// Copy the command's output files to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -77,8 +81,16 @@ pub fn run(args: Exec) -> Result<(), Failure> {
         command: args.command,
     };
     let ageing = Ageing::default();
+    let keep = Keep::new(&cache, &tell_that_it_was_kept);
     let hear = |written, all| ageing.hear(written, all);
-    let output = ::lab::exec(&cache, &sources, &exec, &hear, &stop)?;
+    let output = ::lab::exec(
+        &cache,
+        &sources,
+        &exec,
+        args.keep.then_some(&keep),
+        &hear,
+        &stop,
+    )?;
     if let Some(out) = &args.out {
         save(out, &output)?;
     }

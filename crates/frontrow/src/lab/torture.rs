@@ -1,10 +1,11 @@
 //! `frontrow-lab torture`.
 
 use super::kernel::Choice;
+use super::tell_that_it_was_kept;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::print_text;
-use ::lab::{Cache, Sources};
+use ::lab::{Cache, Keep, Sources};
 use ::torture::TRIALS;
 use record::Row;
 use record::policy::FRONTROW;
@@ -36,6 +37,9 @@ pub struct Torture {
     /// Seed of random choices
     #[arg(long, default_value = "1")]
     seed: u64,
+    /// Keep what guests of exact time say, and take what was kept if all that goes into one is the same
+    #[arg(long)]
+    keep: bool,
     /// List all trials, and run none
     #[arg(long)]
     list: bool,
@@ -63,9 +67,17 @@ pub fn run(args: Torture) -> Result<(), Failure> {
         rounds: args.rounds,
         seed: args.seed,
     };
+    let keep = Keep::new(&cache, &tell_that_it_was_kept);
     let release = request.kernel.release().to_owned();
     let begins = |name: &str| eprintln!("{release}: {name}");
-    let rows = ::lab::torture(&cache, &Sources::here(), &request, &begins, &stop)?;
+    let rows = ::lab::torture(
+        &cache,
+        &Sources::here(),
+        &request,
+        args.keep.then_some(&keep),
+        &begins,
+        &stop,
+    )?;
     match rows.is_empty() {
         true => Ok(()),
         false => print_text(&table(&rows)),

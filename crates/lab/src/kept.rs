@@ -1,0 +1,107 @@
+//! What guests of exact time left, kept in the cache: the same guest would leave the same bytes.
+
+use crate::Error;
+use crate::cache::Cache;
+use crate::image::hex;
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+
+/// Guests that stay in the cache.
+const KEPT: usize = 1000;
+
+const DIRECTORY: &str = "guests";
+
+/// Keeps guests, so that an interrupted run goes on, and a test whose guests are the same as before
+/// has their verdict at once.
+pub struct Keep<'a> {
+    cache: &'a Cache,
+    recalled: &'a (dyn Fn() + Sync),
+}
+
+/// All inputs that determine what a guest does and leaves.
+pub(crate) struct Everything<'a> {
+    /// The initramfs, with what the guest is to do.
+    pub initramfs: &'a [u8],
+    /// The kernel's file.
+    pub kernel: &'a [u8],
+    /// Version of QEMU, and its arguments without paths.
+    pub machine: &'a str,
+}
+
+impl Everything<'_> {
+    fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        for part in [self.initramfs, self.kernel, self.machine.as_bytes()] {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        hex(&digest.finalize())
+    }
+}
+
+impl<'a> Keep<'a> {
+    /// Keeps in `cache`; `recalled` hears of each guest that is not run for that reason.
+    pub fn new(cache: &'a Cache, recalled: &'a (dyn Fn() + Sync)) -> Keep<'a> {
+        Keep { cache, recalled }
+    }
+
+    /// The directory of what this guest left, and what `run` gave, which fills it; None if it was
+    /// there already. Nothing is kept of a run that fails.
+    pub(crate) fn guest<T>(
+        &self,
+        guest: &Everything,
+        run: impl FnOnce(&Path) -> Result<T, Error>,
+    ) -> Result<(PathBuf, Option<T>), Error> {
+        let mut ran = None;
+        let name = format!("{DIRECTORY}/{}", guest.digest());
+        let place = self.cache.directory(&name, |directory| {
+            ran = Some(run(directory)?);
+            Ok(())
+        })?;
+        if ran.is_none() {
+            (self.recalled)();
+        }
+        self.cache.keep_latest(DIRECTORY, "", KEPT)?;
+        Ok((place, ran))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_guest_runs_once_and_another_runs_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path().join("cache"));
+        let recalled = AtomicUsize::new(0);
+        let count = || {
+            recalled.fetch_add(1, Ordering::Relaxed);
+        };
+        let keep = Keep::new(&cache, &count);
+        let ran = Cell::new(0);
+        let run = |initramfs: &str, machine: &str, fails: bool| {
+            let guest = Everything {
+                initramfs: initramfs.as_bytes(),
+                kernel: b"kernel",
+                machine,
+            };
+            let done = keep.guest(&guest, |_| {
+                ran.set(ran.get() + 1);
+                match fails {
+                    true => Err(Error::Interrupted),
+                    false => Ok(()),
+                }
+            });
+            (done.is_ok(), ran.get())
+        };
+        assert_eq!(run("one", "-m 640", true), (false, 1));
+        assert_eq!(run("one", "-m 640", false), (true, 2));
+        assert_eq!(run("one", "-m 640", false), (true, 2));
+        assert_eq!(run("two", "-m 640", false), (true, 3));
+        assert_eq!(run("two", "-m 512", false), (true, 4));
+        assert_eq!(recalled.into_inner(), 1);
+    }
+}
