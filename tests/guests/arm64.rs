@@ -2,9 +2,9 @@
 //! machine this is. `make test` builds the guests' programs before.
 
 use crate::experiments::each_runs;
-use crate::harness::{Busy, CHECKOUT, program, succeeds};
+use crate::harness::{Busy, CHECKOUT, keep, program, succeeds};
 use crate::rows::Rows;
-use crate::torture::{EXACT, RACES, TOLD};
+use crate::torture::{DETECTED, ONCE, RACES, RACES_ONCE, STRESS_ROUNDS};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,11 +24,9 @@ impl Lab {
         };
         let lab = Lab(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         fs::hard_link(own, lab.path()).unwrap();
-        for name in ["frontrow", "frontrow-guest", "frontrow-lab"] {
-            let built = guests.join(name);
-            assert!(built.is_file(), "build it first: make arm64-guests");
-            fs::hard_link(built, lab.0.path().join(format!("{name}-arm64"))).unwrap();
-        }
+        let built = guests.join("frontrow-guest");
+        assert!(built.is_file(), "build it first: make arm64-guests");
+        fs::hard_link(built, lab.0.path().join("frontrow-guest-arm64")).unwrap();
         lab
     }
 
@@ -49,8 +47,9 @@ impl Lab {
     }
 
     #[track_caller]
-    fn withstands(&self, kernel: &str, trials: &[&str]) {
-        let said = self.says(&[&["torture", "--kernel", kernel], trials].concat());
+    fn withstands(&self, kernel: &str, options: &[&str], trials: &[&str]) {
+        let torture = ["torture", "--kernel", kernel];
+        let said = self.says(&[&torture, keep(), options, trials].concat());
         let done = said.lines().filter(|it| it.contains("-arm64")).count();
         assert_eq!(done, trials.len(), "a line for each trial: {said}");
     }
@@ -80,36 +79,35 @@ fn the_scheduler_serves_who_waits_on_arm64_and_the_same_seed_gives_the_same_byte
 }
 
 #[test]
-fn each_wait_is_known_and_each_class_has_its_turn_on_arm64() {
-    Lab::new().withstands("6.12", &EXACT);
+fn each_wait_is_known_on_arm64() {
+    Lab::new().withstands("6.12", &[], &DETECTED);
 }
 
 #[test]
-fn each_wait_is_known_and_each_class_has_its_turn_on_the_newest_arm64() {
-    Lab::new().withstands("newest", &EXACT);
+fn each_wait_is_known_on_the_newest_arm64() {
+    Lab::new().withstands("newest", &[], &DETECTED);
 }
 
 #[test]
-fn iopro_names_each_wait_and_links_each_page_on_arm64() {
-    Lab::new().withstands("6.12", &TOLD);
+fn each_wait_is_known_with_pages_of_16_kb() {
+    Lab::new().withstands("16k", &[], &DETECTED);
 }
 
 #[test]
-fn iopro_names_each_wait_and_links_each_page_on_the_newest_arm64() {
-    Lab::new().withstands("newest", &TOLD);
+#[ignore = "minutes for each kernel: make stress-guests"]
+fn each_class_has_its_turn_and_iopro_links_each_page_on_arm64() {
+    let lab = Lab::new();
+    for kernel in ["6.12", "newest", "16k"] {
+        lab.withstands(kernel, &[], &ONCE);
+    }
 }
 
 #[test]
-fn each_wait_is_known_and_named_with_pages_of_16_kb() {
-    Lab::new().withstands("16k", &[&EXACT[..], &TOLD[..]].concat());
-}
-
-#[test]
-#[ignore = "some minutes for each kernel: make stress"]
+#[ignore = "minutes for each kernel: make stress-guests"]
 fn data_are_right_and_the_kernel_silent_whatever_changes_on_arm64() {
     let lab = Lab::new();
     for kernel in ["6.12", "newest", "16k"] {
-        lab.withstands(kernel, &RACES);
+        lab.withstands(kernel, &STRESS_ROUNDS, &[&RACES[..], &RACES_ONCE].concat());
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is measured of FastTrack besides response times: with janusd on files in pieces, in queue
 //! and device over time, and on a phone's block trace. Times are virtual, the same everywhere.
 
-use crate::harness::{code, lab, output, stderr, succeeds};
+use crate::harness::{code, keep, lab, output, stderr, succeeds};
 use crate::rows::Rows;
 use serde_json::Value;
 use std::fmt::Write;
@@ -17,6 +17,7 @@ impl Figures {
     fn of_seeds(seeds: &str, arguments: &[&str]) -> Figures {
         let said = succeeds(
             lab(&["run"])
+                .args(keep())
                 .args(arguments)
                 .args(["--seeds", seeds, "--json"]),
         );

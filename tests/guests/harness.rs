@@ -5,14 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use tempfile::TempDir;
 
-pub const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// End of the line by which `frontrow-lab` tells of a guest that it did not run.
+const KEPT: &str = "the verdict of the same guest was kept";
 
-/// Held by whoever runs a guest: shared, or alone where the guest's time is the host's.
-static HOST: RwLock<()> = RwLock::new(());
+pub const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A program that is started in the checkout.
 pub fn program(path: &Path, arguments: &[&str]) -> Command {
@@ -29,30 +28,32 @@ pub fn lab(arguments: &[&str]) -> Command {
     program(Path::new(env!("CARGO_BIN_EXE_frontrow-lab")), arguments)
 }
 
+/// The option by which a guest of exact time that ran before is not run again. `FRESH=1` runs all.
+pub fn keep() -> &'static [&'static str] {
+    match std::env::var_os("FRESH") {
+        Some(_) => &[],
+        None => &["--keep"],
+    }
+}
+
 /// `frontrow-lab exec` with these options and a script for the guest's shell.
 pub fn exec(options: &[&str], script: &str) -> Command {
     let mut command = lab(&["exec"]);
     command
+        .args(keep())
         .args(options)
         .args(["--", "busybox", "sh", "-c", script]);
     command
 }
 
-/// Waits until no test has the host to itself, and keeps it so.
-pub fn beside_others() -> RwLockReadGuard<'static, ()> {
-    HOST.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs a command to its end, good or bad, beside those of other tests.
+/// Runs a command to its end, good or bad.
 pub fn output(command: &mut Command) -> Output {
-    let _beside_others = beside_others();
-    command.output().unwrap()
-}
-
-/// The same while no other test runs any.
-fn output_alone(command: &mut Command) -> Output {
-    let _alone = HOST.write().unwrap_or_else(PoisonError::into_inner);
-    command.output().unwrap()
+    let output = command.output().unwrap();
+    // So that whoever runs all tests can count the guests that were not run.
+    for line in stderr(&output).lines().filter(|it| it.ends_with(KEPT)) {
+        println!("{line}");
+    }
+    output
 }
 
 /// Runs a command, which has to succeed.
@@ -103,20 +104,9 @@ impl Left {
     /// By a script that has to succeed, with these options of `frontrow-lab exec`.
     #[track_caller]
     pub fn by(options: &[&str], script: &str) -> Left {
-        Left::by_run(output, options, script)
-    }
-
-    /// The same while no other test runs a guest: for what goes by the host's clock.
-    #[track_caller]
-    pub fn by_alone(options: &[&str], script: &str) -> Left {
-        Left::by_run(output_alone, options, script)
-    }
-
-    #[track_caller]
-    fn by_run(run: fn(&mut Command) -> Output, options: &[&str], script: &str) -> Left {
         let left = Left(TempDir::new().unwrap());
         let out = ["--out", left.0.path().to_str().unwrap()];
-        Said::of(run(&mut exec(&[options, &out].concat(), script)));
+        succeeds(&mut exec(&[options, &out].concat(), script));
         left
     }
 

@@ -23,6 +23,7 @@ mod life;
 mod new_debian;
 mod packages;
 mod powercut;
+mod pretended;
 mod recording;
 mod rows;
 mod security;

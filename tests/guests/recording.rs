@@ -99,7 +99,7 @@ const GUEST: [&str; 6] = ["--cpus", "2", "--device", "zero", "--with", "fio"];
 
 #[test]
 fn nothing_is_lost_at_the_highest_rate_and_what_was_recorded_stays_whatever_ends_it() {
-    let left = Left::by_alone(&GUEST, SCRIPT);
+    let left = Left::by(&GUEST, SCRIPT);
     at_the_highest_rate(&left);
     // How the shell tells of a signal.
     for (name, exit, whole) in [("INT", "0", true), ("KILL", "137", false)] {
@@ -121,7 +121,7 @@ fn nothing_is_lost_at_the_highest_rate_and_what_was_recorded_stays_whatever_ends
 #[test]
 #[ignore = "`make stress` runs it: filling the rings takes a minute"]
 fn what_is_lost_is_counted() {
-    let left = Left::by_alone(&GUEST, STANDSTILL);
+    let left = Left::by(&GUEST, STANDSTILL);
     let summary = left.json("late.json");
     let lost = summary["lost"]["Calls"].as_u64().unwrap();
     let (writes, whole) = writes(&left.path("late"));

@@ -17,7 +17,7 @@ use std::thread;
 use sys::random::Random;
 
 /// Number of writes and ioctls; a debug kernel takes long for each.
-const CALLS: u32 = 20_000;
+const CALLS: u32 = 5_000;
 const CALLS_DEBUG: u32 = 4_000;
 
 /// All attributes, with those that are read-only.

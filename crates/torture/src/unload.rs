@@ -11,7 +11,7 @@ use std::time::Duration;
 use sys::random::Random;
 
 /// Number of cycles in which the module is loaded, used and unloaded.
-const CYCLES: u32 = 50;
+const CYCLES: u32 = 12;
 const DEBUG_CYCLES: u32 = 6;
 
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {

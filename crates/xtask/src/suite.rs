@@ -28,7 +28,12 @@ impl Test {
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command
-            .args(["--exact", &self.in_program, "--include-ignored"])
+            .args([
+                "--exact",
+                &self.in_program,
+                "--include-ignored",
+                "--nocapture",
+            ])
             .current_dir(&self.directory)
             .env("CARGO_MANIFEST_DIR", &self.directory);
         command
