@@ -112,7 +112,7 @@ fn data_are_right_and_the_kernel_silent_whatever_changes_on_arm64() {
 }
 
 #[test]
-#[ignore = "eighteen guests for each kernel: make stress"]
+#[ignore = "eighteen guests for each kernel: make stress-guests"]
 fn every_experiment_runs_on_arm64() {
     let lab = Lab::new();
     for kernel in ["6.12", "newest"] {

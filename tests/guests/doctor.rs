@@ -121,7 +121,7 @@ fn a_trial_has_all_its_windows_and_leaves_nothing() {
 }
 
 #[test]
-#[ignore = "loads iopro's programs for each window, which takes minutes; `make slow-tests` runs it"]
+#[ignore = "loads iopro's programs for each window, which takes minutes; make stress-doctor"]
 fn a_trial_finds_that_the_scheduler_helps_and_keeps_it_until_it_is_undone() {
     let (trial, left) = tried("", "--keep");
     assert_ne!(trial["outcome"]["effect"], "harms", "{trial}");
@@ -176,7 +176,7 @@ exit 0
 "#;
 
 #[test]
-#[ignore = "minutes, as a copy of 300 MB goes on; `make slow-tests` runs it"]
+#[ignore = "minutes, as a copy of 300 MB goes on; make stress-doctor"]
 fn a_trial_of_dirty_limits_harms_nobody_and_leaves_none() {
     let left = beside_a_copy(LIMITS);
     let pages = left.text("pages");
@@ -240,7 +240,7 @@ fn is_wanted(case: &str) -> bool {
 }
 
 #[test]
-#[ignore = "20 minutes for each seed; `make slow-tests` runs it"]
+#[ignore = "20 minutes for each seed; make stress-doctor"]
 fn all_known_causes_and_pairs_come_first() {
     let kernel = variable(KERNEL, "6.12");
     let cases = known::singles().into_iter().chain(known::pairs());
@@ -333,7 +333,7 @@ fn most_claims(trials: usize) -> usize {
 }
 
 #[test]
-#[ignore = "minutes for each seed; `make slow-tests` runs it"]
+#[ignore = "minutes for each seed; make stress-doctor"]
 fn what_helps_is_told_by_a_trial_and_nothing_where_nothing_is() {
     let how = How {
         kernel: variable(KERNEL, "6.12"),

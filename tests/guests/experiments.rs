@@ -60,19 +60,19 @@ fn runs_on(kernel: &str) {
 }
 
 #[test]
-#[ignore = "eighteen guests for each kernel: make stress"]
+#[ignore = "eighteen guests for each kernel: make stress-guests"]
 fn every_experiment_runs_on_6_1() {
     runs_on("6.1");
 }
 
 #[test]
-#[ignore = "eighteen guests for each kernel: make stress"]
+#[ignore = "eighteen guests for each kernel: make stress-guests"]
 fn every_experiment_runs_on_6_12() {
     runs_on("6.12");
 }
 
 #[test]
-#[ignore = "eighteen guests for each kernel: make stress"]
+#[ignore = "eighteen guests for each kernel: make stress-guests"]
 fn every_experiment_runs_on_the_newest() {
     runs_on("newest");
 }

@@ -415,7 +415,7 @@ fn a_rough_time_leaves_everything_as_it_was() {
 }
 
 #[test]
-#[ignore = "a minute of it takes a few: make stress"]
+#[ignore = "a minute of it takes a few: make stress-guests"]
 fn a_minute_of_it_leaves_everything_as_it_was() {
     has_a_rough_time(20 * 60);
 }

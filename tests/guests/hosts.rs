@@ -32,13 +32,13 @@ fn shows_itself_on(release: &str) {
 }
 
 #[test]
-#[ignore = "a gigabyte from the network, and everything built: make stress-hosts"]
+#[ignore = "a gigabyte from the network, and everything built: make stress-machines"]
 fn a_new_debian_12_builds_and_shows_it() {
     shows_itself_on("bookworm");
 }
 
 #[test]
-#[ignore = "a gigabyte from the network, and everything built: make stress-hosts"]
+#[ignore = "a gigabyte from the network, and everything built: make stress-machines"]
 fn a_new_debian_13_builds_and_shows_it() {
     shows_itself_on("trixie");
 }

@@ -180,7 +180,7 @@ fn a_phones_kernel_offers_all_that_the_module_imports() {
 }
 
 #[test]
-#[ignore = "takes clang's linker: make stress"]
+#[ignore = "takes clang's linker: make stress-guests"]
 fn clang_builds_the_module_without_a_warning() {
     for arch in [X86_64, ARM64] {
         built(arch, &of_clang).unwrap();

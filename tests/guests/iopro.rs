@@ -99,7 +99,7 @@ fn strace_and_blktrace_know_of_nothing_else_on_6_12() {
 }
 
 #[test]
-#[ignore = "`make stress` runs it: the other kernel's takes a minute"]
+#[ignore = "make stress-guests: the other kernel's takes a minute"]
 fn strace_and_blktrace_know_of_nothing_else_on_6_1() {
     same_as_others("6.1");
 }

@@ -216,13 +216,13 @@ fn lives(release: &str) {
 }
 
 #[test]
-#[ignore = "takes the network, root and seven boots: make stress"]
+#[ignore = "takes the network, root and seven boots: make stress-machines"]
 fn debian_12_is_used_rebooted_and_purged() {
     lives("bookworm");
 }
 
 #[test]
-#[ignore = "takes the network, root and seven boots: make stress"]
+#[ignore = "takes the network, root and seven boots: make stress-machines"]
 fn debian_13_is_used_rebooted_and_purged() {
     lives("trixie");
 }

@@ -200,7 +200,7 @@ fn archs_packages_hold_what_install_installs() {
 
 /// What is against Debian's policy on purpose is in packaging/deb/*.lintian, each with its reason.
 #[test]
-#[ignore = "lintian is installed by make stress"]
+#[ignore = "lintian is installed by make stress-guests"]
 fn debians_checker_has_nothing_to_say() {
     let scratch = tempfile::tempdir().unwrap();
     let made = packages(scratch.path());
@@ -245,13 +245,13 @@ fn lives_and_goes(release: &str) {
 }
 
 #[test]
-#[ignore = "takes half a gigabyte from the network and root: make stress"]
+#[ignore = "takes half a gigabyte from the network and root: make stress-guests"]
 fn debian_12_builds_the_module_for_each_kernel_and_purge_leaves_nothing() {
     lives_and_goes("bookworm");
 }
 
 #[test]
-#[ignore = "takes half a gigabyte from the network and root: make stress"]
+#[ignore = "takes half a gigabyte from the network and root: make stress-guests"]
 fn debian_13_builds_the_module_for_each_kernel_and_purge_leaves_nothing() {
     lives_and_goes("trixie");
 }

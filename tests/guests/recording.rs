@@ -119,7 +119,7 @@ fn nothing_is_lost_at_the_highest_rate_and_what_was_recorded_stays_whatever_ends
 }
 
 #[test]
-#[ignore = "`make stress` runs it: filling the rings takes a minute"]
+#[ignore = "make stress-guests: filling the rings takes a minute"]
 fn what_is_lost_is_counted() {
     let left = Left::by(&GUEST, STANDSTILL);
     let summary = left.json("late.json");

@@ -150,13 +150,13 @@ fn a_hostile_user_changes_nothing_of_anothers() {
 }
 
 #[test]
-#[ignore = "ten minutes of it take some: make stress"]
+#[ignore = "ten minutes of it take some: make stress-guests"]
 fn ten_minutes_of_a_hostile_user_change_nothing_of_anothers() {
     against_each_other(600, 4000, false);
 }
 
 #[test]
-#[ignore = "some minutes: make stress"]
+#[ignore = "some minutes: make stress-guests"]
 fn a_hostile_user_at_another_screen_harms_nobody_either() {
     against_each_other(120, 1000, true);
 }
@@ -193,7 +193,7 @@ fn who_syncs_scattered_pages_takes_turns_with_others() {
 
 /// What one user's I/O does to another's, as docs/security-io.md has it.
 #[test]
-#[ignore = "some minutes: make stress"]
+#[ignore = "some minutes: make stress-guests"]
 fn whatever_i_o_a_user_does_anothers_goes_on() {
     let attacks = attacked(ATTACK_S, &[]);
     assert!(attacks.len() > 8, "{attacks:?}");

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::cache::Cache;
-use crate::image::{FRONTROW, FRONTROW_LAB, Image};
+use crate::image::{FRONTROW, Image};
 use crate::kept::Keep;
 use crate::kernel::Kernel;
 use crate::past::{Ageing, Past};
@@ -24,7 +24,7 @@ pub struct Exec {
     pub second: Option<Device>,
     /// Policy of the first device.
     pub policy: Policy,
-    /// Additional programs, such as `fio`.
+    /// Additional programs, such as `fio` or `frontrow-lab`.
     pub programs: Vec<String>,
     /// Additional kernel modules, such as `xfs`.
     pub modules: Vec<String>,
@@ -58,7 +58,7 @@ pub fn exec(
     stop: &AtomicBool,
 ) -> Result<CommandOutput, Error> {
     let mut programs = PROGRAMS.to_vec();
-    programs.extend([FRONTROW, FRONTROW_LAB, "busybox"]);
+    programs.extend([FRONTROW, "busybox"]);
     programs.extend(exec.programs.iter().map(String::as_str));
     let past = Past::of(cache, &exec.device, ageing, stop)?;
     let policies = std::slice::from_ref(&exec.policy);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Run a command in a guest with the device mounted, and copy its output files
 ///
 /// The working directory is the device's file system. Files in /out, `stdout` and `stderr` are
-/// copied to the directory of --out. `frontrow` and `frontrow-lab` are in the guest, too.
+/// copied to the directory of --out. `frontrow` is in the guest; `--with frontrow-lab` adds the lab.
 #[derive(clap::Args)]
 pub struct Exec {
     #[command(flatten)]
