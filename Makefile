@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make demo    boots the lab, prints the table that shows the effect, writes the report
+# make readme  runs the demo, and puts its figures into README and docs/
 # make test    all tests; its last line is `N passed, N failed`
 # make lint    how the code is formatted, what clippy says, what the documentation links to,
 #              and whether its sentences are short and its words plain
@@ -84,7 +85,7 @@ define name_commit
 endef
 RELEASE_OPTIONS = --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
 
-.PHONY: build build-unoptimized setup setup-cross arm64-program arm64-guests setup-arm64-guests setup-with-apt setup-without-apt install-packages setup-lab setup-tests setup-stress setup-browser setup-phones demo demo-plan test lint stress slow-tests
+.PHONY: build build-unoptimized setup setup-cross arm64-program arm64-guests setup-arm64-guests setup-with-apt setup-without-apt install-packages setup-lab setup-tests setup-stress setup-browser setup-phones demo demo-plan readme committed test lint stress slow-tests
 build: setup $(if $(IS_CROSS),setup-cross)
 	$(CROSS_TOOLS) $(CARGO) build $(RELEASE_OPTIONS)
 	$(call name_commit,$(PROGRAMS))
@@ -157,6 +158,15 @@ demo-plan:
 	@echo "  fetches Debian's kernel 6.12 to ~/.cache/frontrow                  half a minute"
 	@echo "  boots six guests, one for each scheduler: the first picture        1 minute"
 	@echo "  boots 24 more: the means of five runs                              5 minutes"
+
+# The result names the commit that made it.
+readme: committed demo
+	FRONTROW_DEMO=$(CURDIR)/$(DEMO) $(CARGO) test -q --locked -p frontrow --test results -- --ignored keep_the_demo
+	$(CARGO) test -q --locked -p frontrow --test results
+	git status --short README.md docs
+
+committed:
+	@$(if $(CHANGED),echo "Commit first what is changed: README names the commit of its figures." >&2; exit 1,:)
 
 # Tests make file systems, with programs that a user's PATH lacks.
 test stress: export PATH := $(PATH):/usr/sbin:/sbin
