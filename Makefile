@@ -157,7 +157,7 @@ demo-plan:
 	@echo "  builds frontrow-lab and the guests' program                        3 minutes"
 	@echo "  fetches Debian's kernel 6.12 to ~/.cache/frontrow                  half a minute"
 	@echo "  boots six guests, one for each scheduler: the first picture        1 minute"
-	@echo "  boots 24 more: the means of five runs                              5 minutes"
+	@echo "  boots 24 more: the means of five runs                              4 minutes"
 
 # The result names the commit that made it.
 readme: committed demo

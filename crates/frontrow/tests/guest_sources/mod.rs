@@ -1,8 +1,9 @@
 //! Digests of the sources that the demo's figures depend on, by part of the tree: the guests'
 //! program with all that it links, the modules, the experiment, and the machine that runs them.
 //!
-//! They need no release build, and are the same with any toolchain. Comments, tests and modules
-//! that only the host's programs call are left out.
+//! They need no release build, and are the same with any toolchain. Comments and tests are left out.
+//! Code that only the host's programs call is not: with it the compiler divides a crate otherwise,
+//! and so has other bytes for the guest.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,40 +13,6 @@ use std::path::Path;
 use std::process::Command;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-/// Modules of the guests' crates that are not in their program, which `not_host_only` checks.
-const HOST_ONLY: [(&str, &[&str]); 4] = [
-    (
-        "foreground",
-        &[
-            "android", "arbiter", "bus", "daemon", "dbus", "detect", "dirty", "focus", "life",
-            "seats", "socket", "watch",
-        ],
-    ),
-    ("iopro", &["export"]),
-    ("powercut", &["campaign", "promise", "timeline"]),
-    (
-        "record",
-        &[
-            "ablation",
-            "bars",
-            "caption",
-            "command",
-            "headline",
-            "html",
-            "isolation",
-            "markdown",
-            "matrix",
-            "picture",
-            "pivot",
-            "repeat",
-            "statistics",
-            "summary",
-            "table",
-            "title",
-        ],
-    ),
-];
 
 /// Files and directories besides the crates, by part.
 const OTHERS: [(&str, &[&str]); 5] = [
@@ -92,23 +59,6 @@ pub fn digests() -> String {
         writeln!(lines, "{part} {digest:016x}").unwrap();
     }
     lines
-}
-
-/// Modules of `HOST_ONLY` that are in the program.
-pub fn not_host_only(program: &str) -> Vec<String> {
-    let modules = HOST_ONLY
-        .iter()
-        .flat_map(|(name, modules)| modules.iter().map(move |module| (*name, *module)));
-    modules
-        .filter(|(name, module)| has_module(program, name, module))
-        .map(|(name, module)| format!("{name}::{module}"))
-        .collect()
-}
-
-/// Whether the program, read as text, has a symbol of the crate's module, in either mangling.
-pub fn has_module(program: &str, name: &str, module: &str) -> bool {
-    let mangled = format!("{}{name}{}{module}", name.len(), module.len());
-    program.contains(&mangled) || program.contains(&format!("{name}..{module}.."))
 }
 
 /// The crates that the guests' program links: our own by their sources, others by version.
@@ -206,18 +156,12 @@ impl Digest {
     }
 }
 
-/// Whether the file goes into what the guest runs: no test, nothing that a build left there, and
-/// no module of the host's.
+/// Whether the file goes into what the guest runs: no test, and nothing that a build left there.
 fn is_source(path: &str) -> bool {
     let is_test = path.contains("/test/") || path.contains("/tests/") || path.ends_with("tests.rs");
     let kinds = [".rs", ".c", ".h", ".toml", "Kbuild"];
     let is_made = path.ends_with(".mod.c") || path.ends_with("frontrow_abi.h");
-    let is_host_only = HOST_ONLY.iter().any(|(name, modules)| {
-        let inside = path.strip_prefix(&format!("crates/{name}/src/"));
-        let module = inside.and_then(|it| it.split(['/', '.']).next());
-        module.is_some_and(|it| modules.contains(&it))
-    });
-    kinds.iter().any(|end| path.ends_with(end)) && !is_test && !is_made && !is_host_only
+    kinds.iter().any(|end| path.ends_with(end)) && !is_test && !is_made
 }
 
 /// Lines of code; of Rust without the tests at the end of a file.
