@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make demo    boots the lab, prints the table that shows the effect, writes the report
+# make readme  runs the demo, and puts its figures into README and docs/
 # make test    all tests; its last line is `N passed, N failed`
 # make lint    how the code is formatted, what clippy says, what the documentation links to,
 #              and whether its sentences are short and its words plain
@@ -77,17 +78,23 @@ CHANGED = $(if $(shell git status --porcelain 2>/dev/null),+)
 OBJCOPY = $(if $(IS_CROSS),$(GNU)-)objcopy
 SECTION := .frontrow.commit
 
-.PHONY: build name-programs setup setup-cross arm64-program arm64-guests setup-arm64-guests setup-with-apt setup-without-apt install-packages setup-lab setup-tests setup-stress setup-browser setup-phones demo test lint stress
-build: setup $(if $(IS_CROSS),setup-cross)
-	$(CROSS_TOOLS) $(CARGO) build --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
-	@$(MAKE) --no-print-directory name-programs
+# Puts the commit into programs.
+define name_commit
+@printf %s '$(COMMIT)$(CHANGED)' > target/commit
+@for program in $(1); do \
+	$(OBJCOPY) --remove-section $(SECTION) --add-section $(SECTION)=target/commit $$program $$program.named && \
+	mv -f $$program.named $$program || exit 1; done
+endef
+RELEASE_OPTIONS = --release --locked $(NO_HOST_PATHS) --target $(TARGET) -p frontrow
 
-# Puts the commit into programs that are built.
+.PHONY: build name-programs setup setup-cross arm64-program arm64-guests setup-arm64-guests setup-with-apt setup-without-apt install-packages setup-lab setup-tests setup-stress setup-browser setup-phones demo demo-plan readme committed test lint stress
+build: setup $(if $(IS_CROSS),setup-cross)
+	$(CROSS_TOOLS) $(CARGO) build $(RELEASE_OPTIONS)
+	$(call name_commit,$(PROGRAMS))
+
+# The same of programs that are built already.
 name-programs:
-	@printf %s '$(COMMIT)$(CHANGED)' > target/commit
-	@for program in $(PROGRAMS); do \
-		$(OBJCOPY) --remove-section $(SECTION) --add-section $(SECTION)=target/commit $$program $$program.named && \
-		mv -f $$program.named $$program || exit 1; done
+	$(call name_commit,$(PROGRAMS))
 
 # Rust's standard library is the compiler's own: rustup's is no good for Debian's rustc.
 HAS_LIBRARY = $(wildcard $(shell rustc --print target-libdir --target $(TARGET)))
@@ -135,11 +142,37 @@ setup-tests:
 setup-stress: setup-tests
 	@$(MAKE) --no-print-directory setup PACKAGES='$$(STRESS_PACKAGES)'
 
-demo: setup-lab build
-	$(RELEASE)-lab run qasio --policy none,mq-deadline,kyber,bfq,frontrow,fastt --workload m1,m2,m3,m4 \
-		--load idle,writer --seeds 1..5 --out $(DEMO)
+# The host's program is linked without more optimization than its crates had (opt-level 0 is that of
+# linking), which saves a minute; the guests' is the release's, as figures depend on it. While it is
+# linked, the kernel is fetched, its modules are built and the device is aged.
+demo: demo-plan setup-lab
+	$(CARGO) rustc $(RELEASE_OPTIONS) --bin frontrow-lab -- -C opt-level=0
+	$(call name_commit,$(RELEASE)-lab)
+	$(DEMO_RUN) --prepare > $(DEMO).log 2>&1 & \
+		$(CARGO) build $(RELEASE_OPTIONS) --bin frontrow-guest || { kill $$!; exit 1; }; wait
+	$(DEMO_RUN) --early --out $(DEMO)
 	@echo "The same as a page with pictures: $(DEMO)/report.html"
 	@printf 'Beside the figures in README: '; $(RELEASE)-lab show $(DEMO) --against $(DEMO_KEPT)
+
+DEMO_RUN = $(RELEASE)-lab run qasio --policy none,mq-deadline,kyber,bfq,frontrow,fastt \
+	--workload m1,m2,m3,m4 --load idle,writer --seeds 1..5
+
+demo-plan:
+	@echo "make demo, on two idle cores where nothing is there yet:"
+	@echo "  installs packages that are missing, such as QEMU and clang         1 minute"
+	@echo "  builds frontrow-lab and the guests' program                        3 minutes"
+	@echo "  fetches Debian's kernel 6.12 to ~/.cache/frontrow                  half a minute"
+	@echo "  boots six guests, one for each scheduler: the first picture        1 minute"
+	@echo "  boots 24 more: the means of five runs                              4 minutes"
+
+# The result names the commit that made it.
+readme: committed demo
+	FRONTROW_DEMO=$(CURDIR)/$(DEMO) $(CARGO) test -q --locked -p frontrow --test integration -- --ignored keep_the_demo
+	$(CARGO) test -q --locked -p frontrow --test integration -- results::
+	git status --short README.md docs
+
+committed:
+	@$(if $(CHANGED),echo "Commit first what is changed: README names the commit of its figures." >&2; exit 1,:)
 
 # Tests make file systems, with programs that a user's PATH lacks.
 test stress stress-%: export PATH := $(PATH):/usr/sbin:/sbin

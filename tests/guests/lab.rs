@@ -53,20 +53,21 @@ fn the_same_seeds_give_the_same_bytes_on_an_idle_and_on_a_busy_host() {
 #[test]
 fn the_older_kernel_boots_and_rows_are_by_policy_and_seed() {
     let dir = tempfile::tempdir().unwrap();
-    let result = result(
-        &[
-            "smoke",
-            "--kernel",
-            "6.1",
-            "--policy",
-            "none,frontrow",
-            "--seeds",
-            "3..4",
-            "--load",
-            "idle",
+    let arguments = "smoke --kernel 6.1 --policy none,frontrow --seeds 3..4 --load idle --early";
+    let mut run = lab(&["run"]);
+    run.args(arguments.split(' ')).arg("--out").arg(dir.path());
+    let said = succeeds(&mut run).stdout;
+    let seeds = said.lines().filter(|line| line.contains("seed"));
+    let seeds: Vec<_> = seeds.filter_map(|line| line.split(';').next()).collect();
+    assert_eq!(
+        seeds[1..],
+        [
+            "one seed (3), so there is no interval: run more with --seeds",
+            "means over 2 seeds (3–4)"
         ],
-        dir.path(),
+        "{said}"
     );
+    let result = fs::read(dir.path().join("result.json")).unwrap();
     let whole: Value = serde_json::from_slice(&result).unwrap();
     assert!(
         whole["kernel"].as_str().unwrap().starts_with("6.1."),

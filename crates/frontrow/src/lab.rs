@@ -110,6 +110,12 @@ pub struct Run {
     /// interruption
     #[arg(long)]
     keep: bool,
+    /// Only fetch and build what the guests need, such as the kernel; start none
+    #[arg(long)]
+    prepare: bool,
+    /// Print the table, and write picture.svg, also when the first seed's guests are done
+    #[arg(long, conflicts_with = "json")]
+    early: bool,
     /// Write result.json, report.html and picture.svg to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -145,7 +151,14 @@ pub fn run(args: Run) -> Result<(), Failure> {
         trace: args.trace,
     };
     let keep = Keep::new(&cache, &tell_that_it_was_kept);
-    let progress = Progress::new();
+    let progress = Progress::new(args.early.then_some(Early {
+        out: args.out.as_deref(),
+        details: args.details,
+    }));
+    if args.prepare {
+        let prepared = ::lab::prepare(&cache, &sources, &request, &progress, &stop);
+        return Ok(prepared?);
+    }
     let result = ::lab::run(
         &cache,
         &sources,
@@ -229,10 +242,14 @@ fn write(out: &Path, result: &ResultFile) -> Result<(), Failure> {
     ] {
         atomic_file::write(&out.join(name), text)?;
     }
-    if let Some(picture) = picture::render(&Summary::of(result)) {
-        atomic_file::write(&out.join("picture.svg"), picture)?;
+    write_picture(out, result)
+}
+
+fn write_picture(out: &Path, result: &ResultFile) -> Result<(), Failure> {
+    match picture::render(&Summary::of(result)) {
+        Some(picture) => Ok(atomic_file::write(&out.join("picture.svg"), picture)?),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn print(result: &ResultFile, json: bool, details: bool) -> Result<(), Failure> {
@@ -365,17 +382,32 @@ impl From<Error> for Failure {
     }
 }
 
+/// How the first seed's figures are shown while the other seeds' guests run.
+struct Early<'a> {
+    out: Option<&'a Path>,
+    details: bool,
+}
+
+impl Early<'_> {
+    fn show(&self, result: &ResultFile) -> Result<(), Failure> {
+        print_text("\nOne run of each policy; the other seeds follow.\n")?;
+        print(result, false, self.details)?;
+        self.out.map_or(Ok(()), |out| write_picture(out, result))
+    }
+}
+
 /// Progress of the guests: bars on a terminal, otherwise a line for each guest.
-struct Progress {
+struct Progress<'a> {
     bars: MultiProgress,
     total: ProgressBar,
     ageing: Ageing,
     guests: Mutex<BTreeMap<String, ProgressBar>>,
     drawn: bool,
+    early: Option<Early<'a>>,
 }
 
-impl Progress {
-    fn new() -> Progress {
+impl Progress<'_> {
+    fn new(early: Option<Early>) -> Progress {
         let bars = MultiProgress::new();
         let total = bars.add(ProgressBar::new(0));
         total.set_style(
@@ -387,6 +419,7 @@ impl Progress {
             ageing: Ageing::default(),
             guests: Mutex::default(),
             drawn: std::io::stderr().is_terminal(),
+            early,
         }
     }
 
@@ -422,7 +455,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-impl Watcher for Progress {
+impl Watcher for Progress<'_> {
     fn begins(&self, guests: usize) {
         self.total.set_length(guests as u64);
         self.total
@@ -449,6 +482,13 @@ impl Watcher for Progress {
         if !self.drawn {
             let (done, all) = (self.total.position(), self.total.length().unwrap_or(0));
             eprintln!("[{done}/{all}] {}: {rows} figures", label(guest));
+        }
+    }
+
+    fn first_seed(&self, result: &ResultFile) {
+        if let Some(early) = &self.early {
+            // All seeds' figures follow, and fail where these do.
+            let _ = self.bars.suspend(|| early.show(result));
         }
     }
 }

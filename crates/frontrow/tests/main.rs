@@ -17,6 +17,7 @@ mod events;
 mod exits;
 mod fg;
 mod flood;
+mod guest_sources;
 mod json;
 mod launch;
 mod output;

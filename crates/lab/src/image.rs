@@ -24,6 +24,9 @@ const MOUNT_POINTS: [&str; 6] = ["dev", "proc", "sys", "tmp", "run", "mnt"];
 /// The scheduler's module in the image.
 const SCHEDULER_MODULE: &str = "/modules/frontrow_iosched.ko";
 
+/// Module of policies whose scheduler is ours.
+const OURS: &str = "frontrow";
+
 /// simflash's `policy` that serves the foreground first (`enum ftl_policy`).
 const FG_AWARE: u64 = 2;
 
@@ -91,12 +94,8 @@ impl Image {
         for policy in policies {
             let mut paths = match policy.scheduler.module() {
                 "none" => Vec::new(),
-                "frontrow" => {
-                    let tree = &kernel.tree;
-                    let header = module::sched::build::header(&tree.btf, Some(&tree.headers))?;
-                    let source = sources
-                        .scheduler()?
-                        .with(module::sched::build::HEADER, header);
+                OURS => {
+                    let source = scheduler(sources, &kernel.tree)?;
                     vec![put_own(cache, &mut archive, kernel, &source)?]
                 }
                 stock => put_stock(&mut archive, &modules, stock)?,
@@ -226,6 +225,31 @@ impl Image {
         });
         modules
     }
+}
+
+/// Puts into the cache what `Image::make` would take from there.
+pub(crate) fn prepare(
+    cache: &Cache,
+    sources: &Sources,
+    kernel: &Kernel,
+    policies: &[Policy],
+    programs: &[&str],
+) -> Result<(), Error> {
+    let (tree, mut others) = (&kernel.tree, programs.to_vec());
+    others.retain(|it| ![FRONTROW, FRONTROW_LAB].contains(it));
+    tools::add(cache, &mut Archive::new(), tree.arch, &others)?;
+    built(cache, tree, &sources.flash()?)?;
+    if policies.iter().any(|it| it.scheduler.module() == OURS) {
+        built(cache, tree, &scheduler(sources, tree)?)?;
+    }
+    Ok(())
+}
+
+/// Sources of the scheduler's module for a kernel.
+fn scheduler(sources: &Sources, tree: &Tree) -> Result<Source, Error> {
+    let header = module::sched::build::header(&tree.btf, Some(&tree.headers))?;
+    let source = sources.scheduler()?;
+    Ok(source.with(module::sched::build::HEADER, header))
 }
 
 /// One of Frontrow's programs, built for `arch` and stripped, if it is statically linked.

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::cache::Cache;
 use crate::emulator;
-use crate::image::{FRONTROW, FRONTROW_LAB, Image};
+use crate::image::{self, FRONTROW, FRONTROW_LAB, Image};
 use crate::kept::Keep;
 use crate::kernel::Kernel;
 use crate::past::Past;
@@ -52,6 +52,8 @@ pub trait Watcher: Sync {
     fn progress(&self, _guest: &Name, _index: usize, _count: usize, _text: &str) {}
     /// A guest has sent all it had.
     fn done(&self, _guest: &Name, _rows: usize) {}
+    /// All guests of the first of several seeds are done, with this result.
+    fn first_seed(&self, _result: &ResultFile) {}
 }
 
 /// Ignores all events.
@@ -78,19 +80,7 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<ResultFile, Error> {
     let experiment = &request.experiment;
-    let mut programs = PROGRAMS.to_vec();
-    for run in &experiment.runs {
-        let needed = workload::program(run.workload);
-        let needed = needed.into_iter().flat_map(|name| [name, FRONTROW]);
-        programs.extend(
-            needed
-                .filter(|name| !programs.contains(name))
-                .collect::<Vec<_>>(),
-        );
-    }
-    for policy in &experiment.policies {
-        programs.extend(policy.programs());
-    }
+    let mut programs = programs(experiment);
     let trace = trace_of(request)?;
     programs.extend(trace.is_some().then_some(FRONTROW_LAB));
     let device = device_of(request);
@@ -122,19 +112,43 @@ pub fn run(
         flash_image,
         memory_mib: experiment.memory_mib + more_memory_mib,
         image: &image,
+        inputs,
         watcher,
         stop,
         given_up: AtomicBool::new(false),
     };
-    Ok(ResultFile {
-        experiment: experiment.name.clone(),
-        kernel: request.kernel.release().to_owned(),
-        device: request.device.name.clone(),
-        scale: request.scale,
-        stock_default: policy::kernel_default(1).to_owned(),
-        inputs,
-        rows: record::isolation::add(lab.all(&guests)?),
-    })
+    Ok(lab.result(lab.all(&guests)?))
+}
+
+/// Puts into the cache what the guests of `request` need besides programs of our own, so that
+/// `run` finds it there: tools, modules and the aged device.
+pub fn prepare(
+    cache: &Cache,
+    sources: &Sources,
+    request: &Request,
+    watcher: &dyn Watcher,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let (experiment, kernel) = (&request.experiment, &request.kernel);
+    let programs = programs(experiment);
+    image::prepare(cache, sources, kernel, &experiment.policies, &programs)?;
+    let ages = |done, all| watcher.ages(done, all);
+    Past::of(cache, &device_of(request), &ages, stop).map(|_| ())
+}
+
+/// Programs in the guests of `experiment`.
+fn programs(experiment: &Experiment) -> Vec<&'static str> {
+    let mut programs = PROGRAMS.to_vec();
+    let of_runs = experiment.runs.iter();
+    let of_runs = of_runs.filter_map(|run| workload::program(run.workload));
+    for name in of_runs.flat_map(|name| [name, FRONTROW]) {
+        if !programs.contains(&name) {
+            programs.push(name);
+        }
+    }
+    let of_policies = experiment.policies.iter();
+    programs.extend(of_policies.flat_map(|policy| policy.programs()));
+    programs
 }
 
 /// The device as the experiment wants it.
@@ -207,6 +221,14 @@ fn guests(request: &Request) -> Vec<Name> {
 /// are not in it.
 type Outcomes = BTreeMap<usize, Result<Vec<Row>, Error>>;
 
+/// Places of `guests` in the order they start in: seed by seed, so that there is a figure of each
+/// policy early.
+fn by_seed(guests: &[Name]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..guests.len()).collect();
+    places.sort_by_key(|&place| guests[place].seed);
+    places
+}
+
 struct Lab<'a> {
     cache: &'a Cache,
     keep: Option<&'a Keep<'a>>,
@@ -215,6 +237,7 @@ struct Lab<'a> {
     flash_image: Option<String>,
     memory_mib: u64,
     image: &'a Image,
+    inputs: Inputs,
     watcher: &'a dyn Watcher,
     stop: &'a AtomicBool,
     given_up: AtomicBool,
@@ -223,16 +246,20 @@ struct Lab<'a> {
 impl Lab<'_> {
     /// The rows of all guests, in the order of `guests`.
     fn all(&self, guests: &[Name]) -> Result<Vec<Row>, Error> {
-        let next = AtomicUsize::new(0);
-        let (ended, outcomes) = mpsc::channel();
+        let (order, next) = (by_seed(guests), AtomicUsize::new(0));
+        let (ended, receiver) = mpsc::channel();
+        let mut outcomes = Outcomes::new();
         thread::scope(|scope| {
             for _ in 0..self.request.jobs.clamp(1, guests.len().max(1)) {
-                let (ended, next) = (ended.clone(), &next);
-                scope.spawn(move || self.one_after_another(guests, next, &ended));
+                let (ended, order, next) = (ended.clone(), &order, &next);
+                scope.spawn(move || self.one_after_another(guests, order, next, &ended));
+            }
+            drop(ended);
+            for (place, outcome) in receiver {
+                outcomes.insert(place, outcome);
+                self.tell_first_seed(guests, place, &outcomes);
             }
         });
-        drop(ended);
-        let outcomes: Outcomes = outcomes.into_iter().collect();
         let missing = outcomes.len() < guests.len();
         let rows = collect(outcomes)?;
         if missing {
@@ -242,23 +269,51 @@ impl Lab<'_> {
         }
     }
 
+    /// Tells the first seed's result if the guest at `place` was the last that it lacked.
+    fn tell_first_seed(&self, guests: &[Name], place: usize, outcomes: &Outcomes) {
+        let [first, _, ..] = self.request.seeds[..] else {
+            return;
+        };
+        let is_first = |place: &usize| guests[*place].seed == first;
+        let places: Vec<usize> = (0..guests.len()).filter(is_first).collect();
+        let rows_of = |place| Some(outcomes.get(place)?.as_ref().ok()?.as_slice());
+        let rows: Option<Vec<&[Row]>> = places.iter().map(rows_of).collect();
+        if let Some(rows) = rows.filter(|_| places.contains(&place)) {
+            self.watcher.first_seed(&self.result(rows.concat()));
+        }
+    }
+
+    fn result(&self, rows: Vec<Row>) -> ResultFile {
+        let request = self.request;
+        ResultFile {
+            experiment: request.experiment.name.clone(),
+            kernel: request.kernel.release().to_owned(),
+            device: request.device.name.clone(),
+            scale: request.scale,
+            stock_default: policy::kernel_default(1).to_owned(),
+            inputs: self.inputs.clone(),
+            rows: record::isolation::add(rows),
+        }
+    }
+
     fn one_after_another(
         &self,
         guests: &[Name],
+        order: &[usize],
         next: &AtomicUsize,
         ended: &Sender<(usize, Result<Vec<Row>, Error>)>,
     ) {
         while !self.is_over() {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(guest) = guests.get(index) else {
+            let Some(&place) = order.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return;
             };
+            let guest = &guests[place];
             let outcome = self.one(guest);
             if outcome.is_err() {
                 self.given_up.store(true, Ordering::Relaxed);
             }
             // The receiver lives until all threads have ended.
-            let _ = ended.send((index, outcome));
+            let _ = ended.send((place, outcome));
         }
     }
 
@@ -350,6 +405,21 @@ fn collect(outcomes: Outcomes) -> Result<Vec<Row>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn guests_start_seed_by_seed() {
+        let guest = |policy: &str, seed| Name {
+            policy: policy.parse().unwrap(),
+            seed,
+        };
+        let guests = [
+            guest("none", 2),
+            guest("none", 3),
+            guest("bfq", 2),
+            guest("bfq", 3),
+        ];
+        assert_eq!(by_seed(&guests), [0, 2, 1, 3]);
+    }
 
     #[test]
     fn the_failure_is_told_and_not_what_it_ended() {

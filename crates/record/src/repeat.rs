@@ -1,34 +1,71 @@
-//! Whether a result repeats an earlier one, to the digit.
+//! Whether a result repeats an earlier one: within the intervals of its means, and to the digit.
 
-use crate::{ResultFile, Row};
+use crate::{ResultFile, Row, Summary};
 use std::collections::BTreeMap;
 
 /// Most inputs that are named.
 const MOST_NAMED: usize = 4;
 
-/// Says whether `result` has the figures of `earlier`, and what went in differently if it has not.
-/// One sentence without a line break.
+/// Says whether `result` has the means of `earlier` within their intervals, then whether its figures
+/// are those to the digit, and if not, what went in differently. One line without its break.
 pub fn told(result: &ResultFile, earlier: &ResultFile) -> String {
     let figures = values(&earlier.rows);
     let common: Vec<(f64, f64)> = values(&result.rows)
         .iter()
         .filter_map(|(key, value)| Some((*value, *figures.get(key)?)))
         .collect();
-    let differ = common.iter().filter(|(one, other)| one != other).count();
     let commit = earlier.inputs.items.get("commit");
     let at = commit.map_or(String::new(), |it| format!(" of commit {it}"));
-    let inputs = differences(result, earlier);
-    match (common.len(), differ, inputs.is_empty()) {
-        (0, ..) => {
-            format!("No figure is one of those{at}: another experiment, kernel, device or seed.")
-        }
-        (all, 0, _) => format!("All {all} figures are to the digit those{at}."),
-        (all, _, true) => format!(
-            "{differ} of {all} figures are not those{at}, though all that went in is the same: please report this."
+    if common.is_empty() {
+        return format!(
+            "No figure is one of those{at}: another experiment, kernel, device or seed."
+        );
+    }
+    let differ = common.iter().filter(|(one, other)| one != other).count();
+    format!(
+        "{}{}",
+        within_intervals(result, earlier, &at),
+        to_the_digit(differ, common.len(), &differences(result, earlier))
+    )
+}
+
+/// Sentence on the means that both have with an interval, with a blank after it; empty if there are
+/// none, as with one seed. It says yes if the intervals of 95 in 100 overlap.
+fn within_intervals(result: &ResultFile, earlier: &ResultFile, at: &str) -> String {
+    let (now, then) = (Summary::of(result), Summary::of(earlier));
+    let intervals = now.policies.iter().flat_map(|policy| {
+        let of_both = |figure| {
+            let one = now.cell(figure, policy)?.over_seeds.interval?;
+            let other = then.cell(figure, policy)?.over_seeds.interval?;
+            Some((one, other))
+        };
+        now.figures.iter().filter_map(of_both)
+    });
+    let overlap: Vec<bool> = intervals
+        .map(|(one, other)| one.low <= other.high && other.low <= one.high)
+        .collect();
+    let (all, agree) = (overlap.len(), overlap.iter().filter(|it| **it).count());
+    if all == 0 {
+        return String::new();
+    }
+    let verdict = match agree * 100 >= all * 95 {
+        true => "agree",
+        false => "do not agree",
+    };
+    format!(
+        "The figures {verdict} with those{at} within 95 % intervals: {agree} of {all} means do. "
+    )
+}
+
+fn to_the_digit(differ: usize, all: usize, inputs: &[String]) -> String {
+    match (differ, inputs.is_empty()) {
+        (0, _) => format!("All {all} figures are the same to the digit."),
+        (_, true) => format!(
+            "{differ} of {all} figures are not the same to the digit, though all that went in is: please report this."
         ),
-        (all, _, false) => format!(
-            "{differ} of {all} figures are not to the digit those{at}. What went in differs: {}.",
-            named(&inputs)
+        (_, false) => format!(
+            "{differ} of {all} figures are not the same to the digit, since what went in differs: {}.",
+            named(inputs)
         ),
     }
 }
@@ -123,16 +160,22 @@ mod tests {
         let same = told(&result("1.96", &[1.0, 2.0]), &earlier);
         assert_eq!(
             same,
-            "All 2 figures are to the digit those of commit 0123456789ab."
+            "The figures agree with those of commit 0123456789ab within 95 % intervals: 1 of 1 means do. \
+             All 2 figures are the same to the digit."
         );
         let other = told(&result("1.96", &[1.0, 2.5]), &earlier);
-        assert!(other.starts_with("1 of 2 figures are not"), "{other}");
+        assert!(other.starts_with("The figures agree with"), "{other}");
+        assert!(other.contains(". 1 of 2 figures are not"), "{other}");
         assert!(
             other.ends_with("rustc 1.96 for 1.95; image_sha256."),
             "{other}"
         );
-        let wrong = told(&result("1.95", &[1.5]), &earlier);
-        assert!(wrong.ends_with("please report this."), "{wrong}");
+        let far = told(&result("1.95", &[10.0, 10.5]), &earlier);
+        assert!(far.starts_with("The figures do not agree"), "{far}");
+        assert!(far.contains(": 0 of 1 means do."), "{far}");
+        assert!(far.ends_with("please report this."), "{far}");
+        let one_seed = told(&result("1.95", &[1.0]), &earlier);
+        assert_eq!(one_seed, "All 1 figures are the same to the digit.");
         let none = told(&result("1.95", &[]), &earlier);
         assert!(none.starts_with("No figure"), "{none}");
     }
