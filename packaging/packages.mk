@@ -49,7 +49,7 @@ $(PACKAGE_NAMES:%=deb-of-%): deb-of-%: stage
 	@SOURCE_DATE_EPOCH=$(COMMITTED_S) dpkg-deb --root-owner-group -Zxz --build $(STAGE)/$*-deb $(PACKAGES_OUT) > $(STAGE)/log
 
 rpms: stage
-	@SOURCE_DATE_EPOCH=$(COMMITTED_S) rpmbuild -bb --quiet --target $(MACHINE) \
+	@SOURCE_DATE_EPOCH=$(COMMITTED_S) rpmbuild -bb --quiet --target $(MACHINE) $(RPM_OPTIONS) \
 		--define '_topdir $(abspath $(STAGE))/rpmbuild' --define '_rpmdir $(abspath $(PACKAGES_OUT))' \
 		--define '_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm' \
 		--define 'package_version $(VERSION)' --define 'stage $(abspath $(STAGE))' packaging/rpm/frontrow.spec
