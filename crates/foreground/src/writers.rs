@@ -245,14 +245,14 @@ impl WriterLimits {
         let Ok(disks) = sys::device::Device::all(&self.root) else {
             return;
         };
-        let numbers: Vec<_> = disks
+        let numbered = disks
             .iter()
-            .filter_map(|it| it.number_text().ok())
-            .collect();
-        self.disks.retain(|number, _| numbers.contains(number));
-        for number in numbers {
+            .filter_map(|it| Some((it.number_text().ok()?, it)));
+        let numbered: BTreeMap<_, _> = numbered.collect();
+        self.disks.retain(|number, _| numbered.contains_key(number));
+        for (number, disk) in numbered {
             if let Some(told) = statistics(&self.root, &number) {
-                let shown = Shown::default();
+                let shown = Shown::of(disk);
                 self.disks.entry(number).or_insert(Disk { shown, told });
             }
         }
@@ -544,7 +544,8 @@ mod tests {
         }
 
         fn has_written(&self, mib: u64, busy_ms: u64) {
-            let text = format!("0 0 0 0 9 0 {} 9 0 {busy_ms} 9 0 0 0 0 0 0\n", mib * 2048);
+            let [requests, sectors] = [mib * 2, mib * 2048];
+            let text = format!("0 0 0 0 {requests} 0 {sectors} 9 0 {busy_ms} 9 0 0 0 0 0 0\n");
             self.at("sys/block/sda/stat", &text);
         }
 
