@@ -53,7 +53,8 @@ struct Enable {
     /// meta,data,journal,discard
     #[arg(long, default_value_t = Boost::all())]
     boost: Boost,
-    /// Load the module from this file instead of the system's module directory
+    /// Load the module from this file, which only root may change, instead of the system's module
+    /// directory
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,
     /// Fail if an earlier boot with it did not complete, or if frontrow.disable=1 is on the
@@ -93,7 +94,7 @@ struct Build {
     /// Directory of the module's sources [default: those in this program]
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// Directory for the module and its build files
+    /// Directory for the module and its build files, which nobody else may change
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print JSON
@@ -412,7 +413,11 @@ pub(crate) fn failure(error: Error) -> Failure {
         | Error::Build(
             module::kmod::Error::NoHeaders { .. } | module::kmod::Error::NoMake { .. },
         ) => Exit::Missing,
-        Error::NotOurs { .. } | Error::TurnedOff | Error::BootFailed => Exit::Refused,
+        Error::NotOurs { .. }
+        | Error::Shared { .. }
+        | Error::Build(module::kmod::Error::Shared { .. })
+        | Error::TurnedOff
+        | Error::BootFailed => Exit::Refused,
         Error::File(PathError { source, .. })
         | Error::Build(module::kmod::Error::File(PathError { source, .. })) => source.into(),
         _ => Exit::Internal,

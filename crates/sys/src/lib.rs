@@ -10,5 +10,6 @@ pub mod places;
 pub mod programs;
 pub mod random;
 pub mod space;
+pub mod walk;
 
 pub use path_error::PathError;

@@ -100,7 +100,7 @@ pub fn restore(
             file.sync_all().map_err(PathError::of("write", target))?;
             // The image contains the names of its user's files.
             file.set_permissions(Permissions::from_mode(0o600))
-                .and_then(|()| work.publish(IMAGE, target))
+                .and_then(|()| work.publish(IMAGE))
                 .map_err(PathError::of("write", target))?;
             0
         }
