@@ -102,6 +102,20 @@ impl Place {
         self.directory_path().join(&self.name)
     }
 
+    /// What has the name, without opening it; None if nothing has. [`open_again`] opens it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn held(&self) -> io::Result<Option<File>> {
+        step();
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat(&self.directory, &self.name, flags, Mode::empty()) {
+            Ok(held) => Ok(Some(held.into())),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     /// What has the name; None if nothing has.
     ///
     /// # Errors
@@ -114,6 +128,14 @@ impl Place {
             Err(errno) => Err(errno.into()),
         }
     }
+}
+
+/// Opens what [`Place::held`] found, whatever has its name now.
+///
+/// # Errors
+/// What the system says.
+pub fn open_again(held: &File, options: &std::fs::OpenOptions) -> io::Result<File> {
+    options.open(by_descriptor(held))
 }
 
 /// Path of what is open, which leads there whatever becomes of its name.
@@ -154,6 +176,21 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
     step();
     File::open(by_descriptor(&found))
+}
+
+/// Opens a regular file or a directory by `options`, without opening anything else, as
+/// [`open_regular`].
+///
+/// # Errors
+/// What the system says; ELOOP for a link, and for what is neither.
+pub fn open_quietly(path: &Path, options: &std::fs::OpenOptions) -> io::Result<File> {
+    step();
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = File::from(openat(CWD, path, flags, Mode::empty())?);
+    match FileType::from_raw_mode(fstat(&found)?.st_mode) {
+        FileType::RegularFile | FileType::Directory => open_again(&found, options),
+        _ => Err(Errno::LOOP.into()),
+    }
 }
 
 /// Makes the directory and those above it that are missing, and opens it, if nobody but this user and
@@ -523,9 +560,18 @@ mod tests {
         });
         assert!(is_refusal(&open_regular(&module).unwrap_err()));
         assert!(swaps::was_made());
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true);
+        let is_loop = |error: io::Error| error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+        assert!(is_loop(open_quietly(&module, &options).unwrap_err()));
+        assert!(is_loop(
+            open_quietly(Path::new("/dev/null"), &options).unwrap_err()
+        ));
         fs::remove_file(&module).unwrap();
         symlink("/etc/hostname", &module).unwrap();
         assert!(is_refusal(&open_regular(&module).unwrap_err()));
+        assert!(is_loop(open_quietly(&module, &options).unwrap_err()));
+        open_quietly(module.parent().unwrap(), &options).unwrap();
     }
 
     /// A module is loaded from the descriptor that was checked.
