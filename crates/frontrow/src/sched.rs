@@ -2,7 +2,7 @@
 
 use crate::atomic_file;
 use crate::exit::{Exit, Failure};
-use crate::print::print_text;
+use crate::print::{json_line, print_text};
 use crate::progress;
 use clap::{Args, Subcommand};
 use module::kmod::{Source, Tree, Wanted};
@@ -163,7 +163,7 @@ fn enable(root: &Path, action: Enable) -> Result<(), Failure> {
     let in_the_way = write_threads(root, &device)?;
     if action.json {
         let said = json!({ "device": name, "changes": changes, "write_threads": in_the_way });
-        return say(&said.to_string());
+        return say(&json_line(&said));
     }
     let mut said = match changes.is_empty() {
         true => format!("{name} uses frontrow already"),
@@ -231,7 +231,7 @@ fn disable_one(root: &Path, device: &Device, as_json: bool) -> Result<(), Failur
     module::sched::boot::settle(root).map_err(failure)?;
     let name = device.name();
     if as_json {
-        return say(&json!({ "device": name, "changes": changes }).to_string());
+        return say(&json_line(&json!({ "device": name, "changes": changes })));
     }
     if changes.is_empty() {
         return say(&format!("{name} does not use frontrow: nothing to restore"));
@@ -312,7 +312,7 @@ fn report(
         let list: Vec<_> = described
             .map(|(device, state)| in_json(device, state, watched_s))
             .collect();
-        return say(&json!(list).to_string());
+        return say(&json_line(&json!(list)));
     }
     let lines: Vec<_> = described
         .map(|(device, state)| in_words(device, state, period))
@@ -364,7 +364,9 @@ fn build(root: &Path, action: Build) -> Result<(), Failure> {
     let module = module::sched::build::build(&tree, source, &action.out).map_err(failure)?;
     building.finish_and_clear();
     if action.json {
-        return say(&json!({ "kernel": tree.release, "module": module }).to_string());
+        return say(&json_line(
+            &json!({ "kernel": tree.release, "module": module }),
+        ));
     }
     say(&format!(
         "{}: for kernel {}",

@@ -7,6 +7,7 @@ pub mod memory;
 pub mod output;
 mod path_error;
 pub mod places;
+pub mod plain;
 pub mod programs;
 pub mod random;
 pub mod space;
