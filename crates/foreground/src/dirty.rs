@@ -363,11 +363,20 @@ fn real_disks(root: &Path, device: &Device) -> Result<Vec<Device>, sys::device::
     Ok(disks.into_iter().filter(|it| !it.is_virtual()).collect())
 }
 
-/// Physical disks of the root file system; empty if it has none.
+/// Physical disks of the root file system; empty if it has none. The service has an empty root, into
+/// which the program is bound from the system's disk.
 fn disks_of_root(root: &Path) -> Vec<String> {
-    let disks = Device::resolve(root, "/").and_then(|it| real_disks(root, &it));
-    let disks = disks.unwrap_or_default().into_iter();
-    disks.map(|it| it.name().to_owned()).collect()
+    let program = std::env::current_exe().unwrap_or_default();
+    disks_with(root, &[Path::new("/"), &program])
+}
+
+/// Names of the physical disks that have these files.
+fn disks_with(root: &Path, files: &[&Path]) -> Vec<String> {
+    let found = files.iter().filter_map(|file| {
+        let device = Device::resolve(root, &file.to_string_lossy()).ok()?;
+        real_disks(root, &device).ok()
+    });
+    found.flatten().map(|it| it.name().to_owned()).collect()
 }
 
 /// Number of dirty bytes above which the kernel throttles all writers, with the memory available
@@ -594,6 +603,19 @@ mod tests {
     }
 
     const UNTOUCHED: [&str; 3] = ["0", "1000000", "0"];
+
+    #[test]
+    fn the_systems_disk_is_known_in_an_empty_root_by_the_program_in_it() {
+        let root = tree();
+        at(&root, "usr/bin/frontrowd", "");
+        at(
+            &root,
+            "proc/self/mountinfo",
+            "1 0 0:9 / / rw - tmpfs tmpfs rw\n2 1 8:0 /usr/bin/frontrowd /usr/bin/frontrowd ro - ext4 /dev/sda rw\n",
+        );
+        let files = [Path::new("/"), Path::new("/usr/bin/frontrowd")];
+        assert_eq!(disks_with(root.path(), &files), ["sda"]);
+    }
 
     #[test]
     fn a_stick_has_a_second_of_its_rate_and_the_systems_disk_nothing() {
