@@ -12,7 +12,7 @@ SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 SYSTEM_UNITS = frontrow-sched@.service frontrow-settled.service frontrow-settled.timer frontrowd.service
 SESSION_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
-DELEGATION = $(UNITS)/user@.service.d/50-frontrow.conf
+DELEGATION = $(DESTDIR)$(PREFIX)/lib/systemd/system-generators/frontrow-delegate
 SYSUSERS = $(DESTDIR)/usr/lib/sysusers.d/frontrow.conf
 ACCOUNTING = $(DESTDIR)$(PREFIX)/lib/systemd/user.conf.d/50-frontrow.conf
 # Where D-Bus looks, whatever the prefix.
@@ -48,7 +48,7 @@ install-files: need-binary $(if $(DESTDIR),,need-headers)
 	$(FILL_IN) packaging/frontrow-follow.service > $(SESSION_UNITS)/frontrow-follow.service
 	install -D -m 644 packaging/frontrow.sysusers $(SYSUSERS)
 	test -n "$(DESTDIR)" || systemd-sysusers $(SYSUSERS)
-	install -D -m 644 packaging/user-delegate.conf $(DELEGATION)
+	install -D -m 755 packaging/user-delegate.generator $(DELEGATION)
 	install -D -m 644 packaging/user-accounting.conf $(ACCOUNTING)
 	install -D -m 644 packaging/org.frontrow.Foreground1.conf $(BUS_POLICY)
 	for file in metadata.json contents/code/main.js; do \

@@ -260,6 +260,7 @@ struct frontrow_rq {
 	bool by_kernel;		/* its submitter is a kernel thread, jbd2 for one */
 	bool by_kernel_thread;	/* ... or a worker */
 	bool for_reclaim;	/* its submitter frees memory by it */
+	bool is_realtime;	/* its submitter has the realtime class itself */
 };
 
 struct frontrow_hctx {
@@ -534,6 +535,7 @@ static inline unsigned int frontrow_depth(const struct frontrow_data *fd)
 /* role.c: roles of cgroups */
 enum frontrow_role frontrow_role_of_bio(struct frontrow_data *fd,
 					struct bio *bio);
+bool frontrow_is_realtime(const struct task_struct *task);
 enum frontrow_role frontrow_role_of(struct frontrow_data *fd,
 				    struct task_struct *task);
 ssize_t frontrow_roles_show(struct frontrow_data *fd,

@@ -272,6 +272,7 @@ static void frontrow_prepare_request(struct request *rq)
 	fr->by_kernel = frontrow_is_kernels_own(current);
 	fr->by_kernel_thread = flags & PF_KTHREAD;
 	fr->for_reclaim = flags & PF_MEMALLOC;
+	fr->is_realtime = frontrow_is_realtime(current);
 }
 
 static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,

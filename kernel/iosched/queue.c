@@ -219,11 +219,13 @@ static enum frontrow_class class_of(const struct frontrow_rq *fr)
 	if (!op_is_sync(fr->rq->cmd_flags))
 		return by_role[role][2];
 	/*
-	 * Only root can set the realtime class. It precedes the role "other",
-	 * but not the foreground.
+	 * Only root can give a task the realtime class. It precedes the role
+	 * "other", but not the foreground. A cgroup gives it without a capability
+	 * (io.prio.class), to whoever the cgroup is delegated to: that does not
+	 * count.
 	 */
 	if (fr->level == FRONTROW_LEVEL_FOREGROUND ||
-	    (role == FRONTROW_OTHER && fr->rq->bio &&
+	    (role == FRONTROW_OTHER && fr->is_realtime && fr->rq->bio &&
 	     IOPRIO_PRIO_CLASS(fr->rq->bio->bi_ioprio) == IOPRIO_CLASS_RT))
 		role = FRONTROW_FOREGROUND;
 	else if (frontrow_holds_up_commit(fr))

@@ -104,15 +104,31 @@ enum frontrow_role frontrow_role_of_bio(struct frontrow_data *fd,
 	return unless_idle(role, bio->bi_ioprio);
 }
 
+static int class_by_task(const struct task_struct *task)
+{
+	const struct io_context *ioc = task->io_context;
+
+	return ioc ? IOPRIO_PRIO_CLASS(READ_ONCE(ioc->ioprio)) : IOPRIO_CLASS_NONE;
+}
+
 /* As in __get_task_ioprio(): without an I/O class, the CPU policy decides. */
 static bool is_idle_by_priority(const struct task_struct *task)
 {
-	const struct io_context *ioc = task->io_context;
-	int class = ioc ? IOPRIO_PRIO_CLASS(READ_ONCE(ioc->ioprio)) :
-			  IOPRIO_CLASS_NONE;
+	int class = class_by_task(task);
 
 	return class == IOPRIO_CLASS_IDLE ||
 	       (class == IOPRIO_CLASS_NONE && task->policy == SCHED_IDLE);
+}
+
+/* By its own class or CPU policy, not by its cgroup. */
+bool frontrow_is_realtime(const struct task_struct *task)
+{
+	int class = class_by_task(task);
+
+	return class == IOPRIO_CLASS_RT ||
+	       (class == IOPRIO_CLASS_NONE &&
+		(task->policy == SCHED_FIFO || task->policy == SCHED_RR ||
+		 task->policy == SCHED_DEADLINE));
 }
 
 enum frontrow_role frontrow_role_of(struct frontrow_data *fd,

@@ -139,10 +139,6 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 
 	for (i = 0; i < FRONTROW_NR_DEPENDENCIES; i++)
 		length += emit_dependency(fd, page, length, i);
-	for (i = 0; i < FRONTROW_NR_CLASSES; i++)
-		length += sysfs_emit_at(page, length, "%s_dispatched %llu\n",
-					frontrow_classes[i].name,
-					READ_ONCE(fd->dispatched[i]));
 	length += sysfs_emit_at(page, length, "idle_while_waiting_ns %llu\n",
 				READ_ONCE(fd->idle_ns));
 	length += sysfs_emit_at(page, length, "waits_not_seen %u\n",
@@ -164,6 +160,19 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 	return length;
 }
 
+/* Requests of each class, a line as in stats. */
+static ssize_t dispatched_show(struct elevator_queue *e, char *page)
+{
+	struct frontrow_data *fd = e->elevator_data;
+	int i, length = 0;
+
+	for (i = 0; i < FRONTROW_NR_CLASSES; i++)
+		length += sysfs_emit_at(page, length, "%s_dispatched %llu\n",
+					frontrow_classes[i].name,
+					READ_ONCE(fd->dispatched[i]));
+	return length;
+}
+
 #define SETTING(name) __ATTR(name, 0644, name##_show, name##_store)
 /* Readable by root only: which app has the focus is private to its user. */
 #define LIST(name) __ATTR(name, 0600, name##_show, name##_store)
@@ -177,5 +186,7 @@ struct elv_fs_entry frontrow_attrs[] = {
 	LIST(visible),
 	SETTING(slice_us),
 	__ATTR(stats, 0444, stats_show, NULL),
+	/* Root's: the classes tell when the foreground app does I/O. */
+	__ATTR(dispatched, 0400, dispatched_show, NULL),
 	__ATTR_NULL
 };

@@ -506,25 +506,43 @@ bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping)
 	return false;
 }
 
-static bool is_still_awaited(struct frontrow_data *fd, const struct frontrow_rq *fr)
+/*
+ * Most waiters that one demotion looks at, with interrupts off. Users choose
+ * how many requests and waiters meet in one bucket. What is left keeps its
+ * class until the next demotion, or is served in it.
+ */
+#define MAX_WAITERS_LOOKED_AT 4096
+
+/* Counts @left down by the waiters looked at; with none left it is true. */
+static bool is_still_awaited(struct frontrow_data *fd, const struct frontrow_rq *fr,
+			     unsigned int *left)
 {
+	const struct frontrow_waiter *waiter;
+
 	if (fr->own_class == FRONTROW_DISCARD)
 		return fr->under_handle || fd->discard_waiters;
 	/* Which of its mappings is awaited is unknown. */
 	if (fr->mappings)
 		return fd->nr_waiters;
-	return frontrow_is_awaited(fd, fr->mapping);
+	hlist_for_each_entry(waiter, &fd->waiters[frontrow_mapping_hash(fr->mapping)],
+			     node) {
+		if (waiter->mapping == fr->mapping || !*left)
+			return true;
+		--*left;
+	}
+	return false;
 }
 
-static void demote_from(struct frontrow_data *fd, enum frontrow_class class)
+static void demote_from(struct frontrow_data *fd, enum frontrow_class class,
+			unsigned int *left)
 {
 	struct rb_node *node, *next;
 
-	for (node = rb_first_cached(&fd->by_turn[class]); node; node = next) {
+	for (node = rb_first_cached(&fd->by_turn[class]); node && *left; node = next) {
 		struct frontrow_rq *fr = rb_entry(node, struct frontrow_rq, in_class);
 
 		next = rb_next(node);
-		if (fr->own_class > class && !is_still_awaited(fd, fr))
+		if (fr->own_class > class && !is_still_awaited(fd, fr, left))
 			frontrow_reclass(fd, fr, fr->own_class);
 	}
 }
@@ -532,14 +550,15 @@ static void demote_from(struct frontrow_data *fd, enum frontrow_class class)
 /*
  * Demotes requests that no task waits for. Runs at most every NEXT_WAIT_NS,
  * since a waiter needs that time to ask for the next page of a promoted range;
- * at most nr_requests steps.
+ * at most nr_requests and MAX_WAITERS_LOOKED_AT steps.
  */
 void frontrow_demote(struct frontrow_data *fd, u64 now_ns)
 {
+	unsigned int left = MAX_WAITERS_LOOKED_AT;
 	enum frontrow_class class;
 
 	for (class = FRONTROW_FG_WRITE; class < FRONTROW_ASYNC; class++)
-		demote_from(fd, class);
+		demote_from(fd, class, &left);
 	fd->any_promoted = fd->nr_waiters || fd->discard_waiters;
 	fd->demote_ns = now_ns + NEXT_WAIT_NS;
 }

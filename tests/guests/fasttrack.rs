@@ -46,7 +46,7 @@ sleep 1
 frontrow fg set $! --behind /behind > /tmp/set
 frontrow fg set $! --behind /behind 2> /tmp/again; echo "{ \"again\": $? }"
 list=/sys/block/simflash0/queue/iosched
-dispatched() { sed -n "s/^$1_dispatched //p" $list/stats; }
+dispatched() { sed -n "s/^$1_dispatched //p" $list/dispatched; }
 sh -c 'echo 0 > front/cgroup.procs; dd if=/dev/urandom of=/mnt/f bs=4k count=64 conv=fsync' 2> /dev/null
 sh -c 'echo 0 > behind/cgroup.procs; dd if=/dev/urandom of=/mnt/b bs=4k count=64 conv=fsync' 2> /dev/null
 echo "{ \"fg_write\": $(dispatched fg_write), \"bg_sync\": $(dispatched bg_sync), \"idle\": $(cat behind/cpu.idle) }"

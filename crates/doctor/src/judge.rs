@@ -155,6 +155,7 @@ pub struct Diagnosis {
 
 /// Makes a diagnosis from an observation.
 pub fn judge(seen: &Observation) -> Diagnosis {
+    let seen = &seen.on_a_page();
     let mut verdicts = storage(seen);
     if !frees_memory(seen) {
         verdicts.extend(cpu(seen));

@@ -294,6 +294,42 @@ impl Observation {
         of_level.chain(sampled).collect()
     }
 
+    /// The observation whose names each stay on their line of a page: whoever names a file, a process
+    /// or a mount point would else write lines of the page's own form. The names that belong
+    /// together stay the same.
+    pub(crate) fn on_a_page(&self) -> Observation {
+        let name = |text: &String| sys::plain::name(text);
+        let any = |text: &Option<String>| text.as_ref().map(name);
+        let mut seen = self.clone();
+        for wait in &mut seen.waits {
+            wait.who = name(&wait.who);
+            wait.file = any(&wait.file);
+            wait.other = any(&wait.other);
+        }
+        for user in &mut seen.users {
+            user.name = name(&user.name);
+            user.app = any(&user.app);
+        }
+        for app in &mut seen.held_up {
+            app.app = name(&app.app);
+        }
+        seen.pieces = self
+            .pieces
+            .iter()
+            .map(|(path, it)| (name(path), *it))
+            .collect();
+        for mounted in &mut seen.machine.mounts {
+            mounted.point = name(&mounted.point);
+            mounted.filesystem = name(&mounted.filesystem);
+        }
+        for disk in &mut seen.machine.disks {
+            disk.write_thread = any(&disk.write_thread);
+        }
+        let rules = &mut seen.machine.scheduler_rules;
+        rules.iter_mut().for_each(|it| *it = name(it));
+        seen
+    }
+
     /// Share of the observed time.
     pub fn share(&self, ns: u64) -> f64 {
         ns as f64 / self.watched_ns.max(1) as f64

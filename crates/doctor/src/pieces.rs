@@ -5,7 +5,6 @@ use crate::observe::Wait;
 use iopro::wait::Class;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 use sys::device::Layout;
 
@@ -48,9 +47,8 @@ pub(crate) fn of_read(root: &Path, waits: &[Wait], machine: &Machine) -> BTreeMa
 }
 
 fn of_file(path: &Path) -> Option<Pieces> {
-    // Opening anything else may have effects of its own.
-    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    let layout = Layout::of(&File::open(path).ok()?, false).ok()?;
+    let file = sys::walk::open_regular(path).ok()?;
+    let layout = Layout::of(&file, false).ok()?;
     let (count, bytes) = (layout.fragments(), layout.placed_bytes());
     (count > 0).then_some(Pieces { count, bytes })
 }

@@ -68,6 +68,7 @@ pub struct Waited {
 
 /// Makes a study of an observation.
 pub fn study(seen: &Observation, asked_ns: u64) -> Study {
+    let seen = &seen.on_a_page();
     let mut apps: BTreeMap<&str, (u64, BTreeMap<Class, Waited>)> = BTreeMap::new();
     let mut named: BTreeMap<&str, &str> = BTreeMap::new();
     for user in &seen.users {

@@ -30,6 +30,8 @@ pub struct AppliedPolicy {
     spared: BTreeSet<Cgroup>,
     /// Scheduler attributes that the kernel refused to write, since it lacks BFQ.
     refused: BTreeSet<PathBuf>,
+    /// Whether a disk may change to BFQ now.
+    may_switch: bool,
 }
 
 /// A change of one knob by [`AppliedPolicy`].
@@ -70,7 +72,38 @@ impl AppliedPolicy {
             journal,
             spared: BTreeSet::new(),
             refused: BTreeSet::new(),
+            may_switch: true,
         })
+    }
+
+    /// Sets whether disks may change to BFQ. Those that have changed keep it.
+    pub fn allow_switch(&mut self, may_switch: bool) {
+        self.may_switch = may_switch;
+    }
+
+    /// The changes of disks' schedulers in force.
+    pub fn switches(&self) -> impl Iterator<Item = &Change> {
+        let changes = self.journal.changes().iter();
+        changes.filter(|it| bfq::is_scheduler(&it.path))
+    }
+
+    /// Undoes all changes but those of schedulers, and of what a scheduler resets.
+    ///
+    /// # Errors
+    /// [`Error::Knobs`].
+    pub fn keep_schedulers_only(&mut self) -> Result<Vec<(Change, Restored)>, Error> {
+        let along = self.switches().flat_map(|it| bfq::reset_along(&it.path));
+        let stays: BTreeSet<_> = along.collect();
+        let is_kept = |path: &Path| bfq::is_scheduler(path) || stays.contains(path);
+        let changes = sys::knobs::net(&self.root, self.journal.changes())?;
+        let mut restored = Vec::new();
+        for change in changes.into_iter().rev().filter(|it| !is_kept(&it.path)) {
+            let outcome = self.journal.put_back(&change.path)?;
+            restored.push((change, outcome));
+        }
+        self.spared.clear();
+        self.journal.settle()?;
+        Ok(restored)
     }
 
     /// Replaces the settings in force by those for `roles`, and returns the changes made. Cgroups that
@@ -126,6 +159,7 @@ impl AppliedPolicy {
             parts: self.parts,
             pace,
             refused: &self.refused,
+            may_switch: self.may_switch,
         };
         let wanted = policy::settings(&self.root, &self.journal, &wanted)?;
         let set = wanted.iter().map(|it| it.path.clone());

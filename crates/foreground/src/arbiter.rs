@@ -4,7 +4,7 @@
 use crate::applied::{self, AppliedPolicy};
 use crate::cost::{Cost, Meter};
 use crate::policy::{Pace, Parts, Roles, Visible};
-use crate::{Cgroup, Error};
+use crate::{Cgroup, Error, bfq};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,10 @@ const SETTLES_AFTER: Duration = Duration::from_secs(1);
 /// Time without a focused app until the settings are undone: one app loses the focus before the next
 /// gets it.
 const FOCUS_GRACE: Duration = Duration::from_millis(200);
+
+/// Least time between two changes of disks' schedulers, and from the end of a foreground to one: each
+/// freezes and drains the disk for all its users, and users set and release as they like.
+const SWITCHES_APART: Duration = Duration::from_secs(60);
 
 /// Most cgroups that an order may name. The scheduler's lists hold 40; each cgroup costs some writes.
 const MOST_NAMED: usize = 64;
@@ -68,8 +72,8 @@ pub struct Status {
     pub background: Vec<Cgroup>,
     /// One phrase: why this is the foreground, or why there is none.
     pub why: String,
-    /// Seconds since the foreground changed.
-    pub since_s: u64,
+    /// Seconds since the foreground changed; None if another user's app came or went then.
+    pub since_s: Option<u64>,
     /// Changes in force for the foreground.
     pub changes: Vec<Change>,
     /// Knobs that another program has set since then; they are left alone.
@@ -90,11 +94,22 @@ pub struct Status {
     /// Dirty limits of apps that write far ahead of their disks; only without a foreground.
     #[serde(default)]
     pub writers: Vec<Change>,
+    /// Schedulers that disks keep for a while after the foreground has gone.
+    #[serde(default)]
+    pub kept: Vec<Change>,
+    /// Seconds until disks may change their scheduler; 0 if they may now.
+    #[serde(default)]
+    pub switch_in_s: u64,
 }
 
 impl Status {
-    /// The part of the status that concerns the cgroups for which `may` returns true.
-    pub fn told_of(mut self, may: impl Fn(&Cgroup) -> bool) -> Status {
+    /// The part of the status that concerns the cgroups for which `may` returns true. The time of the
+    /// last change is told if `knows_when`.
+    pub fn told_of(mut self, knows_when: bool, may: impl Fn(&Cgroup) -> bool) -> Status {
+        if !knows_when {
+            self.since_s = None;
+            self.switch_in_s = 0;
+        }
         let all = self.foreground.len() + self.visible.len() + self.background.len();
         for cgroups in [
             &mut self.foreground,
@@ -136,6 +151,13 @@ pub struct Arbiter {
     /// Whether the focus is ignored until it changes (after a release).
     ignores_focus: bool,
     applied: Option<AppliedPolicy>,
+    /// The schedulers of the last foreground, and until when disks keep them; only without a
+    /// foreground.
+    kept: Option<(AppliedPolicy, Instant)>,
+    /// When disks last changed their scheduler.
+    switched_at: Option<Instant>,
+    /// When disks that could not change to BFQ yet may do so.
+    switch_at: Option<Instant>,
     roles: Roles,
     meter: Meter,
     why: String,
@@ -144,6 +166,8 @@ pub struct Arbiter {
     /// it by switching between two apps.
     users: BTreeSet<Option<u32>>,
     users_since: Instant,
+    /// Users whose apps came or went at `since`.
+    changed: BTreeSet<Option<u32>>,
     settle_at: Option<Instant>,
     /// When the lack of a focused app takes effect.
     leave_at: Option<Instant>,
@@ -164,12 +188,16 @@ impl Arbiter {
             detector: String::new(),
             ignores_focus: false,
             applied: None,
+            kept: None,
+            switched_at: None,
+            switch_at: None,
             roles: Roles::default(),
             meter: Meter::default(),
             why: "no app has the focus".to_owned(),
             since: now,
             users: BTreeSet::new(),
             users_since: now,
+            changed: BTreeSet::new(),
             settle_at: None,
             leave_at: None,
             log: Vec::new(),
@@ -257,6 +285,15 @@ impl Arbiter {
         self.undo(why, now)
     }
 
+    /// As [`Self::release`], and disks have their schedulers back at once.
+    ///
+    /// # Errors
+    /// [`Error::Knobs`].
+    pub fn end(&mut self, why: &str, now: Instant) -> Result<(), Error> {
+        self.release(why, now)?;
+        self.put_schedulers_back(now)
+    }
+
     /// Removes foreground and visible cgroups without processes.
     ///
     /// # Errors
@@ -288,7 +325,9 @@ impl Arbiter {
     pub fn due(&self) -> Option<Instant> {
         let limit = self.limit.filter(|_| self.applied.is_some());
         let limit = limit.map(|limit| self.users_since + limit);
-        let times = [self.settle_at, self.leave_at, limit];
+        let kept = self.kept.as_ref().map(|(_, until)| *until);
+        let switch_at = self.switch_at.filter(|_| self.applied.is_some());
+        let times = [self.settle_at, self.leave_at, limit, kept, switch_at];
         times.into_iter().flatten().min()
     }
 
@@ -297,6 +336,9 @@ impl Arbiter {
     /// # Errors
     /// [`Error`]; there is no foreground then.
     pub fn tick(&mut self, now: Instant) -> Result<(), Error> {
+        if self.kept.as_ref().is_some_and(|(_, until)| now >= *until) {
+            self.put_schedulers_back(now)?;
+        }
         let is_over = |limit| now >= self.users_since + limit;
         if self.applied.is_some() && self.limit.is_some_and(is_over) {
             return self
@@ -316,6 +358,9 @@ impl Arbiter {
                 applied.spare(&self.roles.background);
             }
             self.change(Pace::Settled, now)?;
+        }
+        if self.switch_at.take_if(|at| now >= *at).is_some() && self.applied.is_some() {
+            self.change(Pace::AtOnce, now)?;
         }
         Ok(())
     }
@@ -348,7 +393,7 @@ impl Arbiter {
             visible: self.roles.visible.clone(),
             background: self.roles.background.clone(),
             why: self.why.clone(),
-            since_s: now.saturating_duration_since(self.since).as_secs(),
+            since_s: Some(now.saturating_duration_since(self.since).as_secs()),
             changes,
             overruled,
             spared: self
@@ -362,7 +407,26 @@ impl Arbiter {
             others: false,
             limits: Vec::new(),
             writers: Vec::new(),
+            kept: self.kept_schedulers().cloned().collect(),
+            switch_in_s: self.switch_in(now).as_secs_f64().ceil() as u64,
         })
+    }
+
+    fn kept_schedulers(&self) -> impl Iterator<Item = &Change> {
+        self.kept.iter().flat_map(|(applied, _)| applied.switches())
+    }
+
+    /// Whether the last change of the foreground concerned apps of this user only.
+    pub fn was_changed_for(&self, user: u32) -> bool {
+        self.changed.iter().all(|it| *it == Some(user))
+    }
+
+    /// Time until disks may change their scheduler.
+    fn switch_in(&self, now: Instant) -> Duration {
+        let kept = self.kept.as_ref().map(|(_, until)| *until);
+        let next = self.switched_at.map(|at| at + SWITCHES_APART);
+        let at = kept.max(next);
+        at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
     }
 
     /// Takes the log lines since the last call.
@@ -379,11 +443,16 @@ impl Arbiter {
             }
             return Ok(Vec::new());
         }
-        if wanted.foreground != self.roles.foreground {
-            self.since = now;
-        }
         let owners = wanted.foreground.iter().map(|it| it.owner(&self.root));
         let users: BTreeSet<_> = owners.collect();
+        if wanted.foreground != self.roles.foreground {
+            self.since = now;
+            let before = match self.applied {
+                Some(_) => self.users.clone(),
+                None => BTreeSet::new(),
+            };
+            self.changed = &before | &users;
+        }
         if self.applied.is_none() || users != self.users {
             self.users_since = now;
         }
@@ -419,13 +488,19 @@ impl Arbiter {
     }
 
     fn change(&mut self, pace: Pace, now: Instant) -> Result<Vec<Change>, Error> {
-        let made = match &mut self.applied {
-            Some(applied) => applied.change(&self.roles, pace),
-            None => AppliedPolicy::begin(&self.root, Parts::ALL)
-                .and_then(|applied| self.applied.insert(applied).change(&self.roles, pace)),
-        };
+        let next = self.switched_at.map(|at| at + SWITCHES_APART);
+        let not_before = next.filter(|at| now < *at);
+        let roles = self.roles.clone();
+        let made = self.policy().and_then(|applied| {
+            applied.allow_switch(not_before.is_none());
+            applied.change(&roles, pace)
+        });
         match made {
             Ok(made) => {
+                if made.iter().any(|it| bfq::is_scheduler(&it.path)) {
+                    self.switched_at = Some(now);
+                }
+                self.switch_at = not_before;
                 self.meter.follow(&self.root, &self.roles.background);
                 let headline = format!(
                     "{} in the foreground: {}",
@@ -446,14 +521,41 @@ impl Arbiter {
         }
     }
 
+    /// The policy in force; without one the last one's schedulers, or none of its changes.
+    fn policy(&mut self) -> Result<&mut AppliedPolicy, Error> {
+        let applied = match (self.applied.take(), self.kept.take()) {
+            (Some(applied), _) | (None, Some((applied, _))) => applied,
+            (None, None) => AppliedPolicy::begin(&self.root, Parts::ALL)?,
+        };
+        Ok(self.applied.insert(applied))
+    }
+
+    fn put_schedulers_back(&mut self, now: Instant) -> Result<(), Error> {
+        let Some((kept, _)) = self.kept.take() else {
+            return Ok(());
+        };
+        self.switched_at = Some(now);
+        let restored = kept.release()?;
+        self.tell("no foreground for a while", undone(&restored));
+        Ok(())
+    }
+
     fn undo(&mut self, why: &str, now: Instant) -> Result<Vec<(Change, Restored)>, Error> {
         self.roles = Roles::default();
         self.meter.follow(&self.root, &[]);
         self.settle_at = None;
         self.since = now;
+        self.changed = std::mem::take(&mut self.users);
         self.why = why.to_owned();
+        self.switch_at = None;
         let restored = match self.applied.take() {
+            Some(mut applied) if applied.switches().next().is_some() => {
+                let restored = applied.keep_schedulers_only()?;
+                self.kept = Some((applied, now + SWITCHES_APART));
+                restored
+            }
             Some(applied) => applied.release()?,
+            None if self.kept.is_some() => Vec::new(),
             // Settings that a process without the daemon applied.
             None => applied::release(&self.root)?,
         };

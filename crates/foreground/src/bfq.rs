@@ -3,6 +3,9 @@
 //!
 //! BFQ serves by cgroup, and its weights are the one knob that every distribution's kernel has
 //! (`io.prio.class` and `io.latency` are off in Debian's, and io.cost wants a model of the device).
+//!
+//! A change of scheduler freezes and drains the disk, for all its users. So `arbiter` keeps BFQ for a
+//! minute after the foreground has gone, and lets disks change once a minute at most.
 
 use crate::policy::{Roles, Setting, Wanted};
 use crate::{Cgroup, Error};
@@ -36,8 +39,8 @@ pub(crate) fn settings(
             continue;
         };
         any_has_bfq |= schedulers.active == BFQ;
-        let is_refused = wanted.refused.contains(&path);
-        if is_ours || !is_refused && may_have_bfq(disk, &schedulers)? {
+        let may_switch = wanted.may_switch && !wanted.refused.contains(&path);
+        if is_ours || may_switch && may_have_bfq(disk, &schedulers)? {
             settings.push(Setting {
                 path,
                 value: BFQ.to_owned(),

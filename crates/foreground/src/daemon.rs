@@ -101,11 +101,11 @@ impl<'a> Daemon<'a> {
     pub fn run(mut self, stop: BorrowedFd<'_>) -> Result<(), Error> {
         let served = self.serve(stop);
         let woken = Instant::now();
-        let released = self.arbiter.release("frontrowd ends", woken);
+        let released = self.arbiter.end("frontrowd ends", woken);
         self.write_log(woken);
         let unlimited = self.limits.take().map(DirtyLimits::release).transpose();
         let left_alone = self.writers.kept.release();
-        let undone = released.map(drop).and(unlimited.map(drop));
+        let undone = released.and(unlimited.map(drop));
         served.and(undone).and(left_alone.map(drop))
     }
 
@@ -259,7 +259,9 @@ impl<'a> Daemon<'a> {
         let now = Instant::now();
         self.seen_at = now;
         if !foreground.is_empty() {
-            self.writers.undo_limits()?;
+            // A journal that cannot be written, as when /run is full, ends nothing.
+            let undone = self.writers.undo_limits();
+            self.go_on(undone);
         }
         let done = self.arbiter.set_focus(foreground, &names.join(", "), now);
         self.go_on(done);
@@ -419,7 +421,8 @@ impl<'a> Daemon<'a> {
                 let limits = self.limits.iter().flat_map(|it| it.kept.changes());
                 status.limits = limits.cloned().collect();
                 status.writers = self.writers.kept.changes().to_vec();
-                let told = status.told_of(|cgroup| self.may(uid, cgroup));
+                let knows_when = is_above_all(uid) || self.arbiter.was_changed_for(uid);
+                let told = status.told_of(knows_when, |cgroup| self.may(uid, cgroup));
                 Ok(Reply::Status(Box::new(told)))
             }
             Request::Release => {

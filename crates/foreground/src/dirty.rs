@@ -4,7 +4,11 @@
 //! The kernel throttles writers by the dirty pages of all disks, unless a disk has a limit of its
 //! own (`BDI_CAP_STRICTLIMIT` and `__wb_calc_thresh` in mm/page-writeback.c). Such a disk's writers
 //! are throttled by its limit, and its dirty pages are too few to throttle others. The limit is
-//! what the disk writes in a second, measured while it was busy.
+//! what the disk writes in a second, measured while it streamed writes.
+//!
+//! A disk that is not removable has a limit only while it shows that it is slow: the limit is put
+//! back once the disk is faster, or has shown nothing for a minute. Its users share it, so it changes
+//! once a minute at most.
 //!
 //! The limit is set by `strict_limit`, `max_ratio_fine` and `min_ratio_fine` in
 //! `/sys/class/bdi/MAJOR:MINOR` (from 6.2 on), in millionths of the system's limit. Older kernels
@@ -18,7 +22,7 @@ use crate::Error;
 use crate::applied::restore;
 use crate::cgroup::below;
 use crate::kept::Kept;
-use crate::shown::Shown;
+use crate::shown::{Shown, Told};
 use crate::watch::{Watch, WatchFlags};
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,6 +47,11 @@ const NEAR_PERCENT: u64 = 30;
 const BUSY_APART: Duration = Duration::from_secs(1);
 const IDLE_APART: Duration = Duration::from_secs(16);
 
+/// Least time between two changes of a disk's limit.
+const CHANGES_APART: Duration = Duration::from_secs(60);
+/// Time after which a disk that was slow needs to show it again.
+const SLOW_LASTS: Duration = Duration::from_secs(60);
+
 /// Directories in which a file appears with a new disk: udev's database, and /dev, which the
 /// service does not see (PrivateDevices).
 const TELLING_PLACES: [&str; 2] = ["/run/udev/data", "/dev"];
@@ -58,8 +67,20 @@ struct Disk {
     removable: bool,
     shown: Shown,
     told: Option<Statistics>,
-    /// Wanted limit in millionths of the system's limit; None before the first decision.
-    part: Option<u64>,
+    /// When it last told its rate.
+    told_at: Option<Instant>,
+    limit: Option<Limit>,
+    /// When its limit was set, changed or undone.
+    changed_at: Option<Instant>,
+}
+
+/// A disk's limit.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    /// In millionths of the system's limit.
+    part: u64,
+    /// Whether the disk's rate was known when it was set.
+    by_rate: bool,
 }
 
 /// The limits of all disks. They and their journal outlive the value; [`release_limits`] undoes
@@ -71,6 +92,8 @@ pub struct DirtyLimits {
     /// By diskseq, which is unique since boot.
     disks: BTreeMap<u64, Disk>,
     look_at: Option<Instant>,
+    /// When a disk's limit may end although nobody writes.
+    end_at: Option<Instant>,
     /// Whether no disk wrote before the last check.
     is_idle: bool,
     /// Watches for new and removed disks.
@@ -90,6 +113,7 @@ impl DirtyLimits {
             kept: Kept::open(root, JOURNAL)?,
             disks: BTreeMap::new(),
             look_at: None,
+            end_at: None,
             is_idle: false,
             watch: Watch::new()?,
             find_at: Some(now),
@@ -125,7 +149,10 @@ impl DirtyLimits {
     pub fn due(&self, hears_of_stalls: bool) -> Option<Instant> {
         let sleeps = self.disks.is_empty() || hears_of_stalls && self.is_idle;
         let look_at = self.look_at.filter(|_| !sleeps);
-        [look_at, self.find_at].into_iter().flatten().min()
+        [look_at, self.find_at, self.end_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Schedules a check, after tasks have stalled for I/O: a copy that stalls nobody needs no
@@ -158,19 +185,13 @@ impl DirtyLimits {
 
     /// Forgets the changes of removed disks; another disk may get their numbers.
     fn forget(&mut self, gone: impl Iterator<Item = Disk>) -> Result<(), Error> {
-        let mut any = false;
+        let known = self.kept.changes().len();
         for disk in gone {
-            let changes = self.kept.journal.changes().iter();
-            let paths = changes.map(|it| it.path.clone());
-            let of_disk: Vec<_> = paths.filter(|it| it.starts_with(&disk.bdi)).collect();
-            for path in of_disk.iter().rev() {
-                self.kept.journal.put_back(path)?;
-                any = true;
-            }
+            put_back(&mut self.kept, &disk.bdi)?;
         }
-        match any {
-            true => Ok(self.kept.journal.settle()?),
-            false => Ok(()),
+        match self.kept.changes().len() == known {
+            true => Ok(()),
+            false => Ok(self.kept.journal.settle()?),
         }
     }
 
@@ -182,46 +203,42 @@ impl DirtyLimits {
         if self.find_at.take_if(|at| *at <= now).is_some() {
             self.find(now)?;
         }
-        if self.look_at.take_if(|at| *at <= now).is_none() {
+        let ends = self.end_at.take_if(|at| *at <= now).is_some();
+        if self.look_at.take_if(|at| *at <= now || ends).is_none() {
             return Ok(());
         }
         let mut any_writes = false;
         for disk in self.disks.values_mut() {
-            any_writes |= disk.look(&self.root);
+            any_writes |= disk.look(&self.root, now);
         }
         self.is_idle = !any_writes;
         self.look_at = Some(match any_writes {
             true => now + BUSY_APART,
             false => now + IDLE_APART,
         });
-        self.apply()
+        self.apply(now)?;
+        self.end_at = self.disks.values().filter_map(Disk::ends_at).min();
+        Ok(())
     }
 
-    fn apply(&mut self) -> Result<(), Error> {
+    fn apply(&mut self, now: Instant) -> Result<(), Error> {
         let Some(limit_bytes) = limit_of_all(&self.root) else {
             return Ok(());
         };
-        let mut set = 0;
+        let mut limited = self.disks.values().filter(|it| it.limit.is_some()).count();
         for disk in self.disks.values_mut() {
-            if !disk.removable && !disk.shown.is_slow() || set == MOST_DISKS {
+            let next = disk.next(limit_bytes, now);
+            let is_new = next.is_some() && disk.limit.is_none();
+            if is_new && limited == MOST_DISKS || !disk.may_change(next, now) {
                 continue;
             }
-            set += 1;
-            let wanted = part(disk.shown.worth(limit_bytes / 256 * MOST_256), limit_bytes);
-            let is_near = |held: u64| held.abs_diff(wanted) * 100 <= held * NEAR_PERCENT;
-            if disk.part.is_some_and(is_near) {
-                continue;
-            }
-            disk.part = Some(wanted);
-            let settings = settings(&disk.bdi, wanted);
-            match take(&mut self.kept.journal, &settings) {
-                Ok(changes) => self
-                    .kept
-                    .lines
-                    .extend(changes.iter().map(|it| format!("  {it:#}"))),
-                // It was taken out meanwhile; another look will miss it.
-                Err(sys::knobs::Error::Read { .. } | sys::knobs::Error::Write { .. }) => {}
-                Err(error) => return Err(error.into()),
+            limited += usize::from(is_new);
+            limited -= usize::from(next.is_none());
+            disk.limit = next;
+            disk.changed_at = Some(now);
+            match next {
+                Some(limit) => set_limit(&mut self.kept, &disk.bdi, limit.part)?,
+                None => put_back(&mut self.kept, &disk.bdi)?,
             }
         }
         match self.kept.lines.is_empty() {
@@ -249,14 +266,53 @@ pub fn release_limits(root: &Path) -> Result<Vec<(Change, Restored)>, Error> {
 
 impl Disk {
     /// Whether it has written since the last check.
-    fn look(&mut self, root: &Path) -> bool {
+    fn look(&mut self, root: &Path, now: Instant) -> bool {
         let path = format!("/sys/block/{}/stat", self.device.name());
         let text = fs::read_to_string(below(root, &path)).unwrap_or_default();
-        let Some(now) = Statistics::parse(&text) else {
+        let Some(counters) = Statistics::parse(&text) else {
             return false;
         };
-        let before = self.told.replace(now);
-        before.is_some_and(|before| self.shown.take(&before, &now))
+        let Some(before) = self.told.replace(counters) else {
+            return false;
+        };
+        let told = self.shown.take(&before, &counters);
+        if told == Told::Rate {
+            self.told_at = Some(now);
+        }
+        told != Told::Nothing
+    }
+
+    /// The limit that it should have now.
+    fn next(&self, limit_bytes: u64, now: Instant) -> Option<Limit> {
+        let is_recent = |at: Instant| now.saturating_duration_since(at) < SLOW_LASTS;
+        let is_slow = self.shown.is_slow() && self.told_at.is_some_and(is_recent);
+        (self.removable || is_slow).then(|| Limit {
+            part: part(self.shown.worth(limit_bytes / 256 * MOST_256), limit_bytes),
+            by_rate: self.shown.is_known(),
+        })
+    }
+
+    /// Whether its limit differs from `next` and is old enough. A first limit by a guess is replaced
+    /// as soon as the rate is known.
+    fn may_change(&self, next: Option<Limit>, now: Instant) -> bool {
+        let is_old = |at: Instant| now.saturating_duration_since(at) >= CHANGES_APART;
+        let is_old = self.changed_at.is_none_or(is_old);
+        match (self.limit, next) {
+            (None, None) => false,
+            (Some(held), Some(next)) => {
+                let is_near = held.part.abs_diff(next.part) * 100 <= held.part * NEAR_PERCENT;
+                !is_near && (is_old || next.by_rate && !held.by_rate)
+            }
+            _ => is_old,
+        }
+    }
+
+    /// When its limit ends, if the disk shows nothing more; None for a limit that stays.
+    fn ends_at(&self) -> Option<Instant> {
+        let limited = self.limit.filter(|_| !self.removable);
+        let shows = self.told_at.map(|at| at + SLOW_LASTS);
+        let changed = self.changed_at.map(|at| at + CHANGES_APART);
+        limited.and(shows.max(changed))
     }
 }
 
@@ -285,11 +341,13 @@ fn candidate(
     }
     let disk = Disk {
         removable,
+        shown: Shown::of(device),
         device: device.clone(),
         bdi,
-        shown: Shown::default(),
         told: None,
-        part: None,
+        told_at: None,
+        limit: None,
+        changed_at: None,
     };
     Ok(Some((device.sequence()?, disk)))
 }
@@ -305,11 +363,20 @@ fn real_disks(root: &Path, device: &Device) -> Result<Vec<Device>, sys::device::
     Ok(disks.into_iter().filter(|it| !it.is_virtual()).collect())
 }
 
-/// Physical disks of the root file system; empty if it has none.
+/// Physical disks of the root file system; empty if it has none. The service has an empty root, into
+/// which the program is bound from the system's disk.
 fn disks_of_root(root: &Path) -> Vec<String> {
-    let disks = Device::resolve(root, "/").and_then(|it| real_disks(root, &it));
-    let disks = disks.unwrap_or_default().into_iter();
-    disks.map(|it| it.name().to_owned()).collect()
+    let program = std::env::current_exe().unwrap_or_default();
+    disks_with(root, &[Path::new("/"), &program])
+}
+
+/// Names of the physical disks that have these files.
+fn disks_with(root: &Path, files: &[&Path]) -> Vec<String> {
+    let found = files.iter().filter_map(|file| {
+        let device = Device::resolve(root, &file.to_string_lossy()).ok()?;
+        real_disks(root, &device).ok()
+    });
+    found.flatten().map(|it| it.name().to_owned()).collect()
 }
 
 /// Number of dirty bytes above which the kernel throttles all writers, with the memory available
@@ -339,6 +406,34 @@ fn settings(bdi: &Path, part: u64) -> Vec<Setting> {
         (bdi.join("max_ratio_fine"), part),
         (bdi.join("min_ratio_fine"), part),
     ]
+}
+
+/// Sets the limit of a disk, and notes the changes for the log.
+fn set_limit(kept: &mut Kept, bdi: &Path, part: u64) -> Result<(), Error> {
+    match take(&mut kept.journal, &settings(bdi, part)) {
+        Ok(changes) => {
+            let lines = changes.iter().map(|it| format!("  {it:#}"));
+            kept.lines.extend(lines);
+            Ok(())
+        }
+        // It was taken out meanwhile; another look will miss it.
+        Err(sys::knobs::Error::Read { .. } | sys::knobs::Error::Write { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Puts back what was changed for a disk.
+fn put_back(kept: &mut Kept, bdi: &Path) -> Result<(), Error> {
+    let changes = kept.journal.changes().iter();
+    let paths = changes.map(|it| it.path.clone());
+    let of_disk: Vec<_> = paths.filter(|it| it.starts_with(bdi)).collect();
+    for path in of_disk.iter().rev() {
+        if kept.journal.put_back(path)? == Restored::Written {
+            let path = path.display();
+            kept.lines.push(format!("  {path}: as before"));
+        }
+    }
+    Ok(())
 }
 
 /// Changes the knobs that differ, unless another program has set them. The minimum must never
@@ -424,11 +519,103 @@ mod tests {
     /// What the disk has done in all: written in so much time, without a read.
     fn has_written(root: &tempfile::TempDir, name: &str, mib: u64, busy_ms: u64) {
         let sectors = mib * 2048;
-        let text = format!("0 0 0 0 9 0 {sectors} 9 0 {busy_ms} 9 0 0 0 0 0 0\n");
+        let requests = mib * 2;
+        let text = format!("0 0 0 0 {requests} 0 {sectors} 9 0 {busy_ms} 9 0 0 0 0 0 0\n");
         at(root, &format!("sys/block/{name}/stat"), &text);
     }
 
+    /// A disk that stays in the machine, beside the system's.
+    fn add_data_disk(root: &tempfile::TempDir) {
+        plug(root, "sdc", "8:32", "0");
+        has_written(root, "sdc", 0, 0);
+    }
+
+    /// Looks each second, with what `done` tells of that second.
+    fn looks(limits: &mut DirtyLimits, now: &mut Instant, seconds: u64, done: impl Fn(u64)) {
+        for second in 1..=seconds {
+            done(second);
+            *now += BUSY_APART;
+            limits.stalled(*now);
+            limits.tick(*now).unwrap();
+        }
+    }
+
+    #[test]
+    fn whoever_writes_little_and_waits_gets_nobodys_disk_a_limit() {
+        let root = tree();
+        add_data_disk(&root);
+        let mut now = Instant::now();
+        let mut limits = DirtyLimits::start(root.path(), now).unwrap();
+        // 4 KiB by O_DSYNC, 400 times a second.
+        looks(&mut limits, &mut now, 60, |second| {
+            let [writes, sectors, busy_ms] = [400, 3200, 1000].map(|it| it * second);
+            let text = format!("0 0 0 0 {writes} 0 {sectors} 9 0 {busy_ms} 9 0 0 0 0 0 0\n");
+            at(&root, "sys/block/sdc/stat", &text);
+        });
+        assert_eq!(held(&root, "8:32"), UNTOUCHED);
+    }
+
+    #[test]
+    fn a_slow_disk_has_a_limit_while_it_shows_that_it_is_slow() {
+        for is_fast_again in [false, true] {
+            let root = tree();
+            add_data_disk(&root);
+            let mut now = Instant::now();
+            let mut limits = DirtyLimits::start(root.path(), now).unwrap();
+            looks(&mut limits, &mut now, 9, |second| {
+                has_written(&root, "sdc", 10 * second, 1000 * second);
+            });
+            assert_eq!(held(&root, "8:32"), ["1", "78125", "78125"]);
+            if is_fast_again {
+                // Not at once: all that use the disk share the limit.
+                looks(&mut limits, &mut now, 20, |second| {
+                    has_written(&root, "sdc", 90 + 200 * second, 9000 + 1000 * second);
+                });
+                assert_eq!(held(&root, "8:32"), ["1", "78125", "78125"]);
+            }
+            // Nobody stalls or writes any more.
+            looks(&mut limits, &mut now, 2, |_| ());
+            now = limits.due(true).expect("the limit ends by itself");
+            limits.tick(now).unwrap();
+            assert_eq!(held(&root, "8:32"), UNTOUCHED, "fast {is_fast_again}");
+            assert_eq!(limits.due(true), None);
+        }
+    }
+
+    #[test]
+    fn a_limit_changes_once_a_minute_at_most() {
+        let root = tree();
+        add_data_disk(&root);
+        let mut now = Instant::now();
+        let mut limits = DirtyLimits::start(root.path(), now).unwrap();
+        let [mut changes, mut before] = [0, 0];
+        let (mut mib, mut busy_ms) = (0, 0);
+        for second in 0..600 {
+            // A user whose stream is slow for a while, and fast for a while.
+            mib += if second % 12 < 8 { 5 } else { 300 };
+            busy_ms += 1000;
+            has_written(&root, "sdc", mib, busy_ms);
+            looks(&mut limits, &mut now, 1, |_| ());
+            let part = held(&root, "8:32")[1].parse().unwrap();
+            changes += u32::from(part != std::mem::replace(&mut before, part));
+        }
+        assert!((2..=11).contains(&changes), "{changes}");
+    }
+
     const UNTOUCHED: [&str; 3] = ["0", "1000000", "0"];
+
+    #[test]
+    fn the_systems_disk_is_known_in_an_empty_root_by_the_program_in_it() {
+        let root = tree();
+        at(&root, "usr/bin/frontrowd", "");
+        at(
+            &root,
+            "proc/self/mountinfo",
+            "1 0 0:9 / / rw - tmpfs tmpfs rw\n2 1 8:0 /usr/bin/frontrowd /usr/bin/frontrowd ro - ext4 /dev/sda rw\n",
+        );
+        let files = [Path::new("/"), Path::new("/usr/bin/frontrowd")];
+        assert_eq!(disks_with(root.path(), &files), ["sda"]);
+    }
 
     #[test]
     fn a_stick_has_a_second_of_its_rate_and_the_systems_disk_nothing() {

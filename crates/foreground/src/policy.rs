@@ -149,6 +149,8 @@ pub(crate) struct Wanted<'a> {
     pub pace: Pace,
     /// Scheduler attributes that the kernel refused to write, since it lacks BFQ.
     pub refused: &'a BTreeSet<PathBuf>,
+    /// Whether a disk may change to BFQ now.
+    pub may_switch: bool,
 }
 
 /// Target values of all knobs to change, most effective first.

@@ -48,8 +48,11 @@ const SPARED: Duration = Duration::from_secs(60);
 const MOST_256: u64 = 64;
 /// Most limited writers; each costs some reads for each check.
 const MOST_WRITERS: usize = 16;
-/// Most cgroups that are read for each check; users can make any number.
+/// Most cgroups that are read for each check, and of each user; users can make any number.
 const MOST_READ: usize = 1024;
+const MOST_READ_OF_A_USER: usize = 256;
+/// Cgroup with one for each user who is logged in.
+const USERS: &str = "/user.slice";
 
 /// Dirty pages of the system, and their limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,12 +193,13 @@ impl WriterLimits {
     /// Undoes all limits, since a foreground sets others.
     ///
     /// # Errors
-    /// [`Error::Knobs`].
+    /// [`Error::Knobs`], the first one; the other limits are undone all the same.
     pub fn undo_limits(&mut self) -> Result<(), Error> {
+        let mut undone = Ok(());
         for cgroup in self.writers.keys().cloned().collect::<Vec<_>>() {
-            self.undo_limit(&cgroup)?;
+            undone = undone.and(self.undo_limit(&cgroup));
         }
-        Ok(())
+        undone
     }
 
     /// Checks the writers if that is due. Call it only without a foreground.
@@ -245,14 +249,14 @@ impl WriterLimits {
         let Ok(disks) = sys::device::Device::all(&self.root) else {
             return;
         };
-        let numbers: Vec<_> = disks
+        let numbered = disks
             .iter()
-            .filter_map(|it| it.number_text().ok())
-            .collect();
-        self.disks.retain(|number, _| numbers.contains(number));
-        for number in numbers {
+            .filter_map(|it| Some((it.number_text().ok()?, it)));
+        let numbered: BTreeMap<_, _> = numbered.collect();
+        self.disks.retain(|number, _| numbered.contains_key(number));
+        for (number, disk) in numbered {
             if let Some(told) = statistics(&self.root, &number) {
-                let shown = Shown::default();
+                let shown = Shown::of(disk);
                 self.disks.entry(number).or_insert(Disk { shown, told });
             }
         }
@@ -409,7 +413,8 @@ fn cached(path: &Path) -> Option<Cached> {
 }
 
 /// Adds the innermost cgroups with many dirty pages to `found` (counters include descendants).
-/// Returns whether there is any among the `left` cgroups that may still be read.
+/// Returns whether there is any among the `left` cgroups that may still be read. Each user has a
+/// number of their own: cgroups that one makes hide nobody else's.
 fn writers_below(root: &Path, path: &str, left: &mut usize, found: &mut Vec<Cgroup>) -> bool {
     let directory = below(root, MOUNT_POINT).join(path.trim_start_matches('/'));
     let Ok(entries) = fs::read_dir(directory) else {
@@ -432,6 +437,11 @@ fn writers_below(root: &Path, path: &str, left: &mut usize, found: &mut Vec<Cgro
         }
         any = true;
         let child = format!("{path}/{name}");
+        let mut of_user = MOST_READ_OF_A_USER;
+        let left = match path {
+            USERS => &mut of_user,
+            _ => &mut *left,
+        };
         if !writers_below(root, &child, left, found) {
             found.extend(Cgroup::named(child));
         }
@@ -518,6 +528,10 @@ mod tests {
             write(path, text).unwrap();
         }
 
+        fn makes(&self, cgroup: &str) {
+            create_dir_all(self.root.path().join("sys/fs/cgroup").join(cgroup)).unwrap();
+        }
+
         /// In the cache, of which so much is dirty.
         fn has(&self, cgroup: &str, files_mib: u64, dirty_mib: u64) {
             let [files, dirty] = [files_mib, dirty_mib].map(|it| it * MIB);
@@ -544,7 +558,8 @@ mod tests {
         }
 
         fn has_written(&self, mib: u64, busy_ms: u64) {
-            let text = format!("0 0 0 0 9 0 {} 9 0 {busy_ms} 9 0 0 0 0 0 0\n", mib * 2048);
+            let [requests, sectors] = [mib * 2, mib * 2048];
+            let text = format!("0 0 0 0 {requests} 0 {sectors} 9 0 {busy_ms} 9 0 0 0 0 0 0\n");
             self.at("sys/block/sda/stat", &text);
         }
 
@@ -675,6 +690,43 @@ mod tests {
         assert_eq!(machine.high(COPY), "max");
         looks(&mut writers, &mut now, 60);
         assert_ne!(machine.high(COPY), "max");
+    }
+
+    #[test]
+    fn cgroups_without_number_hide_no_other_users_writer() {
+        let machine = Machine::new();
+        machine.has("user.slice", 400, 190);
+        for user in [1000, 1001, 1002] {
+            let slice = format!("user.slice/user-{user}.slice");
+            machine.has(&slice, 200, 60);
+            for number in 0..if user == 1001 { 1 } else { MOST_READ } {
+                machine.makes(&format!("{slice}/app-{number}.scope"));
+            }
+            machine.has(&format!("{slice}/copy.scope"), 200, 60);
+        }
+        let mut found = Vec::new();
+        let all = &mut MOST_READ.clone();
+        writers_below(machine.root.path(), "", all, &mut found);
+        let paths: Vec<_> = found.iter().map(Cgroup::path).collect();
+        assert!(
+            paths.contains(&"/user.slice/user-1001.slice/copy.scope"),
+            "{paths:?}"
+        );
+        assert_eq!(paths.len(), 3, "each has theirs: {paths:?}");
+    }
+
+    /// As when /run is full.
+    #[test]
+    fn a_journal_that_cannot_be_written_keeps_no_limit_in_force() {
+        let machine = Machine::new();
+        let mut now = Instant::now();
+        let mut writers = WriterLimits::start(machine.root.path(), now).unwrap();
+        machine.copies();
+        looks(&mut writers, &mut now, 2);
+        assert_ne!(machine.high(COPY), "max");
+        machine.at("run/frontrowd/ahead.new/in-the-way", "");
+        writers.undo_limits().unwrap_err();
+        assert_eq!(machine.high(COPY), "max");
     }
 
     #[test]

@@ -56,6 +56,55 @@ fn between_two_apps_with_the_focus_nobody_is_let_go() {
     assert_eq!(desk.system.list("foreground"), game);
 }
 
+/// Each change of scheduler freezes the disk for all: a user who sets and releases without a pause
+/// has it change once a minute at most, and soon after the last release it is as before.
+#[test]
+fn who_sets_and_releases_without_end_changes_no_scheduler_more_than_once_a_minute() {
+    let mut desk = Desk::new();
+    desk.system.add_disk_of_the_kernels();
+    let before = desk.system.scheduler();
+    let (mut switches, mut held) = (0, before.clone());
+    let mut look = |desk: &Desk| {
+        let now = desk.system.scheduler();
+        switches += u32::from(now != std::mem::replace(&mut held, now.clone()));
+        switches
+    };
+    for pause_s in [0, 0, 0, 7, 59, 61, 61, 61, 3, 0] {
+        desk.happens(&Event::Command(1));
+        look(&desk);
+        desk.happens(&Event::Wait(1));
+        desk.happens(&Event::Release);
+        desk.happens(&Event::Wait(pause_s));
+        look(&desk);
+    }
+    let elapsed_s = 10 + 252;
+    assert!(look(&desk) <= elapsed_s / 60, "{} changes", look(&desk));
+    desk.happens(&Event::Wait(61));
+    assert_eq!(desk.system.scheduler(), before);
+    assert_eq!(desk.arbiter.due(), None);
+}
+
+#[test]
+fn status_says_which_scheduler_a_disk_keeps_and_when_it_may_change() {
+    let mut desk = Desk::new();
+    desk.system.add_disk_of_the_kernels();
+    desk.happens(&Event::Command(1));
+    desk.happens(&Event::Release);
+    let status = desk.arbiter.status(desk.now).unwrap();
+    assert_eq!((status.kept.len(), status.switch_in_s), (1, 60));
+    assert_eq!(desk.system.app(NAMES[2], "memory.high"), "max");
+    // Put back, it stays so for a minute; then the foreground has BFQ by itself.
+    desk.happens(&Event::Wait(60));
+    desk.happens(&Event::Command(1));
+    assert_eq!(desk.system.scheduler(), "mq-deadline");
+    let status = desk.arbiter.status(desk.now).unwrap();
+    assert_eq!((status.kept.len(), status.switch_in_s), (0, 60));
+    desk.happens(&Event::Wait(60));
+    assert_eq!(desk.system.scheduler(), "bfq");
+    desk.arbiter.end("the end", desk.now).unwrap();
+    assert_eq!(desk.system.scheduler(), "mq-deadline");
+}
+
 #[test]
 fn an_app_that_starts_beside_a_foreground_is_background() {
     let mut desk = Desk::new();
@@ -189,10 +238,10 @@ fn a_user_is_told_of_their_own_apps_only() {
     let mut desk = Desk::new();
     desk.focus(&[NAMES[0]]);
     let status = desk.arbiter.status(desk.now).unwrap();
-    let whole = status.clone().told_of(|_| true);
+    let whole = status.clone().told_of(true, |_| true);
     assert_eq!(whole, status);
     let mail = cgroup(NAMES[2]);
-    let theirs = status.clone().told_of(|it| *it == mail);
+    let theirs = status.clone().told_of(true, |it| *it == mail);
     assert!(theirs.others && theirs.foreground.is_empty());
     assert_eq!(theirs.background, [mail]);
     assert!(!theirs.changes.is_empty());
@@ -200,6 +249,13 @@ fn a_user_is_told_of_their_own_apps_only() {
     for name in [NAMES[0], NAMES[1], NAMES[3]] {
         assert!(!told.contains(name), "{told}");
     }
-    let nothing = serde_json::to_string(&status.told_of(|_| false)).unwrap();
+    let nothing = serde_json::to_string(&status.told_of(false, |_| false)).unwrap();
     assert!(!nothing.contains("scope"), "{nothing}");
+    assert!(nothing.contains("\"since_s\":null"), "{nothing}");
+    // The end of another's foreground says when it was, too.
+    let owner = rustix::process::geteuid().as_raw();
+    assert!(!desk.arbiter.was_changed_for(owner + 1));
+    desk.happens(&Event::Release);
+    assert!(!desk.arbiter.was_changed_for(owner + 1));
+    assert!(desk.arbiter.was_changed_for(owner));
 }

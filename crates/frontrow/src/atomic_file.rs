@@ -2,15 +2,13 @@
 //! has its old content or all of the new.
 
 use crate::exit::{Exit, Failure};
-use std::fs::Permissions;
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
-use tempfile::{Builder, NamedTempFile};
+use sys::output::{Directory, Replacement};
 
 /// A temporary file that will replace the file at a path. Dropping it leaves that file as it was.
 pub struct AtomicFile {
-    file: NamedTempFile,
+    file: Replacement,
     path: PathBuf,
 }
 
@@ -27,47 +25,31 @@ impl AtomicFile {
     }
 
     fn with_mode(path: &Path, mode: u32) -> Result<AtomicFile, Failure> {
-        if !is_own_link(path) {
-            let path = path.display();
-            return Err(Failure::new(
-                Exit::Refused,
-                format_args!("{path} is a link of another user: give another path"),
-            ));
-        }
-        // Replace the target of a link, not the link.
-        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        if path.exists() && !path.is_file() {
-            let path = path.display();
-            return Err(Failure::new(
-                Exit::Refused,
-                format_args!("{path} is not a regular file: give another path"),
-            ));
-        }
-        let directory = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let file = Builder::new()
-            .permissions(Permissions::from_mode(mode))
-            .tempfile_in(directory)
-            .map_err(|error| Failure::unwritable(path, &error))?;
+        let file = Replacement::begin(path, mode).map_err(unwritable(path))?;
         let path = path.to_owned();
         Ok(AtomicFile { file, path })
     }
 
     /// Appends to the temporary file.
     pub fn add(&mut self, content: &[u8]) -> Result<(), Failure> {
-        let written = self.file.write_all(content);
-        written.map_err(|error| Failure::unwritable(&self.path, &error))
+        self.file.add(content).map_err(unwritable(&self.path))
     }
 
     /// Appends `content` and replaces the file.
     pub fn write(self, content: impl AsRef<[u8]>) -> Result<(), Failure> {
         let AtomicFile { mut file, path } = self;
-        file.write_all(content.as_ref())
-            .and_then(|()| file.persist(&path).map_err(io::Error::from))
-            .map(drop)
-            .map_err(|error| Failure::unwritable(&path, &error))
+        file.add(content.as_ref())
+            .and_then(|()| file.publish())
+            .map_err(unwritable(&path))
+    }
+}
+
+/// A refusal names its path and what to do.
+pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure {
+    let path = path.to_owned();
+    move |error| match sys::walk::is_refusal(&error) {
+        true => Failure::new(Exit::Refused, error),
+        false => Failure::unwritable(&path, &error),
     }
 }
 
@@ -81,19 +63,23 @@ pub fn write_private(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failu
     AtomicFile::create_private(path)?.write(content)
 }
 
-/// Whether `path` is no link, or one of this user's. Another user's link could make root write to a file
-/// that the other user may not write.
-fn is_own_link(path: &Path) -> bool {
-    let own = rustix::process::geteuid().as_raw();
-    let link = path.symlink_metadata().ok();
-    let link = link.filter(|it| it.file_type().is_symlink());
-    link.is_none_or(|it| it.uid() == own)
+/// As [`write_private`], for a name in an open directory, whose path is `shown` in errors.
+pub fn write_private_in(
+    directory: &Directory,
+    shown: &Path,
+    name: &str,
+    content: impl AsRef<[u8]>,
+) -> Result<(), Failure> {
+    let path = shown.join(name);
+    let file = Replacement::begin_in(directory, name, 0o600).map_err(unwritable(&path))?;
+    AtomicFile { file, path }.write(content)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn the_old_content_stays_until_the_new_is_complete() {

@@ -28,7 +28,7 @@ pub(crate) const FRONTROW: [&str; 27] = [
     "frontrow launch record -- firefox",
     "frontrow sched enable /home",
     "frontrow sched abi --kernel 6.12.0",
-    "frontrow sched build --out /tmp/module",
+    "frontrow sched build --out /var/lib/frontrow/module",
     "frontrow sched disable /home",
     "frontrow sched status --watch 60",
     "frontrow snapshot save /dev/sdb1 layout.snapshot",

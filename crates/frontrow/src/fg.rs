@@ -5,7 +5,7 @@ mod follow;
 mod words;
 
 use crate::exit::{Exit, Failure};
-use crate::print::print_text;
+use crate::print::{json_line, print_text};
 use clap::{Args, Subcommand};
 use foreground::{Cgroup, Error, Kind, Order, Parts, Reply, Request, Roles, Visible};
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ pub fn run(arguments: Fg) -> Result<(), Failure> {
 impl Format {
     fn print(&self, words: String, value: &Value) -> Result<(), Failure> {
         match self.json {
-            true => print_text(&format!("{value}\n")),
+            true => print_text(&(json_line(value) + "\n")),
             false => print_text(&(words + "\n")),
         }
     }

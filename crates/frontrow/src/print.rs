@@ -23,7 +23,7 @@ pub(crate) fn print_bytes(content: &[u8], mut stream: impl Write) -> Result<(), 
 
 pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
-        .map(|text| text + "\n")
+        .map(|text| sys::plain::json(&text) + "\n")
         .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot make JSON: {error}")))
 }
 
@@ -40,12 +40,16 @@ pub(crate) fn table_options() -> record::table::Options {
     }
 }
 
-/// Text without terminal control characters, which names of files and programs of other users may
-/// contain.
+/// JSON of a value that is at hand, on one line.
+pub(crate) fn json_line(value: &serde_json::Value) -> String {
+    sys::plain::json(&value.to_string())
+}
+
+/// A page without terminal control characters. Its newlines are ours: names that come from outside are
+/// escaped where they enter (`sys::plain`).
 pub(crate) fn plain(text: &str) -> String {
-    let is_order = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
-    let is_turn = |letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let shown = |letter| match is_order(letter) || is_turn(letter) {
+    let is_order = |letter| sys::plain::is_order(letter) && !matches!(letter, '\n' | '\t');
+    let shown = |letter| match is_order(letter) {
         true => char::REPLACEMENT_CHARACTER,
         false => letter,
     };
@@ -61,5 +65,11 @@ mod tests {
         let name = "a\u{1b}]0;b\u{7}\u{9b}2J\u{202e}c\r\nsize\u{e9}\t1\n";
         let shown = "a\u{fffd}]0;b\u{fffd}\u{fffd}2J\u{fffd}c\u{fffd}\nsize\u{e9}\t1\n";
         assert_eq!(plain(name), shown);
+    }
+
+    #[test]
+    fn no_terminal_acts_on_a_name_in_json() {
+        let shown = json(&["a\u{9b}2J\u{202e}b\n"]).unwrap();
+        assert!(shown.contains("a\\u009b2J\\u202eb\\n"), "{shown}");
     }
 }

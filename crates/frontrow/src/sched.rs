@@ -2,7 +2,7 @@
 
 use crate::atomic_file;
 use crate::exit::{Exit, Failure};
-use crate::print::print_text;
+use crate::print::{json_line, print_text};
 use crate::progress;
 use clap::{Args, Subcommand};
 use module::kmod::{Source, Tree, Wanted};
@@ -53,7 +53,8 @@ struct Enable {
     /// meta,data,journal,discard
     #[arg(long, default_value_t = Boost::all())]
     boost: Boost,
-    /// Load the module from this file instead of the system's module directory
+    /// Load the module from this file, which only root may change, instead of the system's module
+    /// directory
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,
     /// Fail if an earlier boot with it did not complete, or if frontrow.disable=1 is on the
@@ -93,7 +94,7 @@ struct Build {
     /// Directory of the module's sources [default: those in this program]
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// Directory for the module and its build files
+    /// Directory for the module and its build files, which nobody else may change
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print JSON
@@ -162,7 +163,7 @@ fn enable(root: &Path, action: Enable) -> Result<(), Failure> {
     let in_the_way = write_threads(root, &device)?;
     if action.json {
         let said = json!({ "device": name, "changes": changes, "write_threads": in_the_way });
-        return say(&said.to_string());
+        return say(&json_line(&said));
     }
     let mut said = match changes.is_empty() {
         true => format!("{name} uses frontrow already"),
@@ -230,7 +231,7 @@ fn disable_one(root: &Path, device: &Device, as_json: bool) -> Result<(), Failur
     module::sched::boot::settle(root).map_err(failure)?;
     let name = device.name();
     if as_json {
-        return say(&json!({ "device": name, "changes": changes }).to_string());
+        return say(&json_line(&json!({ "device": name, "changes": changes })));
     }
     if changes.is_empty() {
         return say(&format!("{name} does not use frontrow: nothing to restore"));
@@ -311,7 +312,7 @@ fn report(
         let list: Vec<_> = described
             .map(|(device, state)| in_json(device, state, watched_s))
             .collect();
-        return say(&json!(list).to_string());
+        return say(&json_line(&json!(list)));
     }
     let lines: Vec<_> = described
         .map(|(device, state)| in_words(device, state, period))
@@ -363,7 +364,9 @@ fn build(root: &Path, action: Build) -> Result<(), Failure> {
     let module = module::sched::build::build(&tree, source, &action.out).map_err(failure)?;
     building.finish_and_clear();
     if action.json {
-        return say(&json!({ "kernel": tree.release, "module": module }).to_string());
+        return say(&json_line(
+            &json!({ "kernel": tree.release, "module": module }),
+        ));
     }
     say(&format!(
         "{}: for kernel {}",
@@ -412,7 +415,11 @@ pub(crate) fn failure(error: Error) -> Failure {
         | Error::Build(
             module::kmod::Error::NoHeaders { .. } | module::kmod::Error::NoMake { .. },
         ) => Exit::Missing,
-        Error::NotOurs { .. } | Error::TurnedOff | Error::BootFailed => Exit::Refused,
+        Error::NotOurs { .. }
+        | Error::Shared { .. }
+        | Error::Build(module::kmod::Error::Shared { .. })
+        | Error::TurnedOff
+        | Error::BootFailed => Exit::Refused,
         Error::File(PathError { source, .. })
         | Error::Build(module::kmod::Error::File(PathError { source, .. })) => source.into(),
         _ => Exit::Internal,

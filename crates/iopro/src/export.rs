@@ -122,7 +122,7 @@ impl Export {
         written.map_err(|error| self.named(error))?;
         let mode = if to.is_dir() { 0o700 } else { 0o600 };
         fs::set_permissions(to, Permissions::from_mode(mode))
-            .and_then(|()| self.work.publish(NAME, &self.output))
+            .and_then(|()| self.work.publish(NAME))
             .map_err(cannot_write(&self.output))
     }
 

@@ -6,6 +6,7 @@ mod flow;
 mod history;
 mod html;
 mod live;
+mod names;
 mod rows;
 mod sentences;
 mod text;

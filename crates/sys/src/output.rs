@@ -2,18 +2,24 @@
 //! complete or absent.
 //!
 //! Root records what all users do, and may be told to write into a directory in which others
-//! create, rename and remove as they like. So no link in the place of an output is followed, and
-//! what is written in steps is written in a directory that only its maker can enter, reached by
-//! descriptor: whoever moves it away moves it along with what is in it.
+//! create, rename and remove as they like. So the directory of an output is looked up once
+//! ([`crate::walk`]) and everything in it is done by descriptor. No link in the place of an output is
+//! followed. What is written in steps is written in a directory that only its maker can enter:
+//! whoever moves it away moves it along with what is in it.
 
-use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat, renameat_with};
+use crate::walk::{Place, refusal, step};
+use rustix::fs::{
+    CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, mkdirat, openat, renameat,
+    renameat_with,
+};
 use rustix::io::Errno;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use tempfile::{Builder, TempDir};
+use tempfile::{Builder, NamedTempFile, TempDir};
 
 /// An empty file at `path` that only this user can read. One that is there is taken if it is this
 /// user's, by no other name as well.
@@ -22,18 +28,18 @@ use tempfile::{Builder, TempDir};
 /// What the system says; [`ErrorKind::AlreadyExists`] for a link, a pipe, a device, or a file of
 /// somebody else's.
 pub fn create(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let opened = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(flags.bits() as i32)
-        .open(path);
-    let is_link = Errno::LOOP.raw_os_error();
-    let file = match opened {
-        Err(error) if error.raw_os_error() == Some(is_link) => return Err(taken()),
-        opened => opened?,
+    let place = Place::at(path)?;
+    let flags = OFlags::WRONLY
+        | OFlags::CREATE
+        | OFlags::NOFOLLOW
+        | OFlags::NONBLOCK
+        | OFlags::NOCTTY
+        | OFlags::CLOEXEC;
+    step();
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file = match openat(place.directory(), place.name(), flags, mode) {
+        Err(Errno::LOOP) => return Err(taken()),
+        opened => File::from(opened?),
     };
     let metadata = file.metadata()?;
     let own = rustix::process::geteuid().as_raw();
@@ -43,6 +49,104 @@ pub fn create(path: &Path) -> io::Result<File> {
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.set_len(0)?;
     Ok(file)
+}
+
+/// A file that will replace what is at a path. Dropping it leaves that as it was.
+#[derive(Debug)]
+pub struct Replacement {
+    file: NamedTempFile,
+    place: Place,
+}
+
+impl Replacement {
+    /// Begins a file of this mode for `path`, in the same directory. A link is followed to its
+    /// target, unless another user made it or may exchange it.
+    ///
+    /// # Errors
+    /// What the system says; [`crate::walk::is_refusal`] for a link of another user's, and for
+    /// what is no regular file.
+    pub fn begin(path: &Path, mode: u32) -> io::Result<Self> {
+        Self::in_place(Place::of(path)?, path, mode)
+    }
+
+    /// As [`Replacement::begin`], for a name in an open directory.
+    ///
+    /// # Errors
+    /// As of [`Replacement::begin`].
+    pub fn begin_in(directory: &Directory, name: &str, mode: u32) -> io::Result<Self> {
+        let place = Place::in_open(directory.0.try_clone()?, name);
+        Self::in_place(place, Path::new(name), mode)
+    }
+
+    fn in_place(place: Place, shown: &Path, mode: u32) -> io::Result<Self> {
+        let held = place.stat()?.map(|it| FileType::from_raw_mode(it.st_mode));
+        if held.is_some_and(|it| it != FileType::RegularFile) {
+            let shown = shown.display();
+            return Err(refusal(format!(
+                "{shown} is not a regular file: give another path"
+            )));
+        }
+        step();
+        let file = Builder::new()
+            .permissions(Permissions::from_mode(mode))
+            .tempfile_in(place.directory_path())?;
+        Ok(Replacement { file, place })
+    }
+
+    /// Appends to the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn add(&mut self, content: &[u8]) -> io::Result<()> {
+        self.file.write_all(content)
+    }
+
+    /// Replaces what is at the path.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn publish(self) -> io::Result<()> {
+        step();
+        self.file.persist(self.place.path())?;
+        Ok(())
+    }
+}
+
+/// A directory for several outputs, which only this user can write to.
+#[derive(Debug)]
+pub struct Directory(OwnedFd);
+
+impl Directory {
+    /// Makes the directory, private, or takes one that is this user's alone.
+    ///
+    /// # Errors
+    /// What the system says; [`crate::walk::is_refusal`] for one that others own or may write to.
+    pub fn make(path: &Path) -> io::Result<Self> {
+        let place = Place::at(path)?;
+        step();
+        match mkdirat(place.directory(), place.name(), Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        step();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let others = || {
+            let path = path.display();
+            refusal(format!(
+                "{path} is another user's, or others may write to it: give another directory"
+            ))
+        };
+        let opened = match openat(place.directory(), place.name(), flags, Mode::empty()) {
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(others()),
+            opened => File::from(opened?),
+        };
+        let metadata = opened.metadata()?;
+        let own = rustix::process::geteuid().as_raw();
+        match metadata.uid() == own && metadata.mode() & 0o022 == 0 {
+            true => Ok(Directory(opened.into())),
+            false => Err(others()),
+        }
+    }
 }
 
 fn taken() -> io::Error {
@@ -61,6 +165,8 @@ pub struct Workplace {
     /// Removed with all that is in it when this is dropped.
     _directory: TempDir,
     handle: File,
+    /// Where the result is to be. It holds the directory open by which the other is removed.
+    place: Place,
 }
 
 impl Workplace {
@@ -69,20 +175,22 @@ impl Workplace {
     /// # Errors
     /// What the system says.
     pub fn beside(output: &Path) -> io::Result<Self> {
-        let parent = match output.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let parent = parent.canonicalize()?;
+        let place = Place::at(output)?;
+        let parent = place.directory_path();
+        step();
         remove_abandoned(&parent)?;
+        step();
         let directory = Builder::new()
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(parent)?;
-        match lock_own(directory.path())? {
+            .tempdir_in(&parent)?;
+        step();
+        let name = directory.path().file_name().map(OsStr::to_owned);
+        match lock_own(&parent.join(name.unwrap_or_default()))? {
             Some(handle) => Ok(Workplace {
                 _directory: directory,
                 handle,
+                place,
             }),
             None => Err(taken()),
         }
@@ -95,15 +203,17 @@ impl Workplace {
         PathBuf::from(format!("/proc/{process}/fd/{descriptor}/{name}"))
     }
 
-    /// Moves `name` to its place, where nothing may be.
+    /// Moves `name` to the place that [`Workplace::beside`] was told of, where nothing may be.
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`], or what else the system says.
-    pub fn publish(self, name: &str, output: &Path) -> io::Result<()> {
-        match renameat_with(&self.handle, name, CWD, output, RenameFlags::NOREPLACE) {
+    pub fn publish(self, name: &str) -> io::Result<()> {
+        let (to, new) = (self.place.directory(), self.place.name());
+        step();
+        match renameat_with(&self.handle, name, to, new, RenameFlags::NOREPLACE) {
             // Not every file system can; those of network servers cannot.
-            Err(Errno::INVAL) if output.symlink_metadata().is_err() => {
-                renameat(&self.handle, name, CWD, output)?;
+            Err(Errno::INVAL) if self.place.stat()?.is_none() => {
+                renameat(&self.handle, name, to, new)?;
             }
             outcome => outcome?,
         }
@@ -129,10 +239,8 @@ fn remove_abandoned(parent: &Path) -> io::Result<()> {
 /// The directory, locked for as long as it is open; `None` if it is another user's, or in use.
 fn lock_own(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::NOFOLLOW | OFlags::DIRECTORY;
-    let directory = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits() as i32)
-        .open(path)?;
+    let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
+    let directory = File::from(openat(CWD, path, flags, Mode::empty())?);
     let metadata = directory.metadata()?;
     let own = rustix::process::geteuid().as_raw();
     if metadata.uid() != own || metadata.mode() & 0o077 != 0 {
@@ -148,7 +256,8 @@ fn lock_own(path: &Path) -> io::Result<Option<File>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use crate::walk::{is_refusal, swaps};
+    use std::os::unix::fs::{chown, lchown, symlink};
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().mode() & 0o777
@@ -205,7 +314,7 @@ mod tests {
         symlink(&victim, place.join("image")).unwrap();
         fs::write(work.path("image"), "ours").unwrap();
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
-        work.publish("image", &output).unwrap();
+        work.publish("image").unwrap();
         assert_eq!(fs::read(&output).unwrap(), b"ours");
     }
 
@@ -224,7 +333,7 @@ mod tests {
         assert!(!dead.exists() && shared.exists());
         let _second = Workplace::beside(&output).unwrap();
         fs::write(first.path("image"), "whole").unwrap();
-        first.publish("image", &output).unwrap();
+        first.publish("image").unwrap();
         assert_eq!(fs::read(&output).unwrap(), b"whole");
     }
 
@@ -235,8 +344,137 @@ mod tests {
         let work = Workplace::beside(&output).unwrap();
         fs::write(work.path("new"), "new").unwrap();
         symlink("nowhere", &output).unwrap();
-        let refused = work.publish("new", &output).unwrap_err();
+        let refused = work.publish("new").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    /// A directory that another user shares with root, and what root's files are elsewhere.
+    struct Shared {
+        root: TempDir,
+        directory: PathBuf,
+        precious: PathBuf,
+    }
+
+    const SOMEBODY: Option<u32> = Some(65534);
+
+    impl Shared {
+        fn new() -> Self {
+            let root = tempfile::tempdir().unwrap();
+            let [shared, ours] = ["shared", "ours"].map(|it| root.path().join(it));
+            let directory = shared.join("reports");
+            for made in [&shared, &ours, &directory] {
+                fs::create_dir(made).unwrap();
+                chown(made, if *made == ours { None } else { SOMEBODY }, None).unwrap();
+            }
+            let precious = ours.join("report");
+            fs::write(&precious, "precious").unwrap();
+            Shared {
+                directory,
+                precious,
+                root,
+            }
+        }
+
+        fn output(&self) -> PathBuf {
+            self.directory.join("report")
+        }
+
+        /// Each exchange that the directory's owner can make at once.
+        fn attacks(&self) -> [Box<dyn FnOnce()>; 3] {
+            let (output, directory) = (self.output(), self.directory.clone());
+            let (precious, ours) = (self.precious.clone(), self.root.path().join("ours"));
+            let link = |to: PathBuf, at: PathBuf| {
+                move || {
+                    let _ = fs::remove_file(&at)
+                        .or_else(|_| fs::rename(&at, at.with_extension("away")));
+                    symlink(to, &at).unwrap();
+                    lchown(&at, SOMEBODY, None).unwrap();
+                }
+            };
+            let (hard, at) = (precious.clone(), output.clone());
+            [
+                Box::new(link(precious, output)),
+                Box::new(link(ours, directory)),
+                Box::new(move || {
+                    let _ = fs::remove_file(&at);
+                    let _ = fs::hard_link(hard, at);
+                }),
+            ]
+        }
+
+        fn is_unharmed(&self) -> bool {
+            let ours = fs::read_dir(self.precious.parent().unwrap())
+                .unwrap()
+                .count();
+            fs::read(&self.precious).unwrap() == b"precious" && ours == 1
+        }
+    }
+
+    /// Every way to write, with an exchange of names before each look-up.
+    #[test]
+    fn whoever_exchanges_names_at_any_step_redirects_nothing() {
+        // Only root can make links of another user's, and only root writes where others may.
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        type Way = fn(&Path) -> io::Result<()>;
+        let ways: [(&str, Way); 4] = [
+            ("create", |path| create(path)?.write_all(b"ours")),
+            ("replacement", |path| {
+                let mut file = Replacement::begin(path, 0o600)?;
+                file.add(b"ours")?;
+                file.publish()
+            }),
+            ("workplace", |path| {
+                let work = Workplace::beside(path)?;
+                fs::write(work.path("new"), "ours")?;
+                work.publish("new")
+            }),
+            ("directory", |path| {
+                let mut file = Replacement::begin_in(&Directory::make(path)?, "study", 0o600)?;
+                file.add(b"ours")?;
+                file.publish()
+            }),
+        ];
+        for (name, way) in ways {
+            for kind in 0..3 {
+                let mut steps = 0;
+                loop {
+                    let shared = Shared::new();
+                    let attack = shared.attacks().into_iter().nth(kind).unwrap();
+                    swaps::before_step(steps, attack);
+                    let _ = way(&shared.output());
+                    let was_made = swaps::was_made();
+                    assert!(
+                        shared.is_unharmed(),
+                        "{name}, exchange {kind} at step {steps}"
+                    );
+                    if !was_made {
+                        break;
+                    }
+                    steps += 1;
+                }
+                assert!(steps > 4, "{name} has steps");
+            }
+        }
+    }
+
+    #[test]
+    fn a_directory_for_outputs_is_private_and_nobody_elses() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("study");
+        let directory = Directory::make(&path).unwrap();
+        assert_eq!(mode(&path), 0o700);
+        let mut file = Replacement::begin_in(&directory, "study.json", 0o600).unwrap();
+        file.add(b"{}").unwrap();
+        file.publish().unwrap();
+        Directory::make(&path).unwrap();
+        assert_eq!(fs::read(path.join("study.json")).unwrap(), b"{}");
+        fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
+        assert!(is_refusal(&Directory::make(&path).unwrap_err()));
+        fs::remove_dir_all(&path).unwrap();
+        symlink(root.path(), &path).unwrap();
+        assert!(is_refusal(&Directory::make(&path).unwrap_err()));
     }
 }

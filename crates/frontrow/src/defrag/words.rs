@@ -5,6 +5,7 @@ use ::layout::defrag::{Finding, ReadTime, Rearranged};
 use record::number::{count, factor, with_unit};
 use std::fmt::Write;
 use std::path::Path;
+use sys::plain::path as shown_path;
 
 /// Most files that are listed.
 const LISTED: usize = 10;
@@ -35,7 +36,7 @@ pub(super) fn text(report: &Report, path: &Path, check: bool) -> String {
     let _ = writeln!(
         text,
         "{}: {} in {} ({}), {} of them in more pieces than need be",
-        path.display(),
+        shown_path(path),
         megabytes(all.bytes),
         files(all.files),
         report.filesystem,
@@ -60,7 +61,7 @@ pub(super) fn text(report: &Report, path: &Path, check: bool) -> String {
             let _ = writeln!(
                 text,
                 "To repair: frontrow defrag {} (moves {} in {})",
-                path.display(),
+                shown_path(path),
                 megabytes(report.worth_moving_bytes),
                 files(report.worth_moving_files),
             );
@@ -117,7 +118,7 @@ fn on_few_dies(text: &mut String, unspread: &[Finding], path: &Path) {
              read most:\n  frontrow defrag {} --mode physical",
             megabytes(bytes),
             files(number as u64),
-            path.display(),
+            shown_path(path),
         ),
     };
 }
@@ -128,7 +129,7 @@ pub(super) fn spread(report: &physical::Report, path: &Path) -> String {
     let _ = writeln!(
         text,
         "{}: {} in {} ({}), {} of them on half of the device's dies or fewer",
-        path.display(),
+        shown_path(path),
         megabytes(report.all.bytes),
         files(report.all.files),
         report.filesystem,
@@ -142,7 +143,7 @@ pub(super) fn spread(report: &physical::Report, path: &Path) -> String {
                 "To spread the {} that are read most: frontrow defrag {} --mode physical \
                  (programs {} at most)",
                 files(report.worth_spreading_files),
-                path.display(),
+                shown_path(path),
                 megabytes(report.worth_spreading_bytes),
             );
         }
@@ -179,7 +180,7 @@ pub(super) fn rearranged(device: &str, done: &Rearranged, path: &Path) -> String
         (true, true) => "It has defragmented itself.".to_owned(),
         (true, false) => format!(
             "It finds that it should be defragmented: frontrow defrag {} --mode physical",
-            path.display()
+            shown_path(path)
         ),
     };
     format!("{device} has analysed itself: {fragmented}. {verdict}\n")
@@ -200,7 +201,7 @@ fn list(text: &mut String, findings: &[Finding], what: &str, dof: fn(&Finding) -
             "  {what} {:>5}  {:>9}  {read}  {}",
             dof(finding).map_or_else(String::new, factor),
             megabytes(finding.size_bytes),
-            finding.path.display(),
+            shown_path(&finding.path),
         );
     }
     if findings.len() > LISTED {
@@ -254,7 +255,7 @@ fn outcome(text: &mut String, repair: &impl Files) {
         );
     }
     for left in repair.left().iter().take(LISTED) {
-        let _ = writeln!(text, "  left {}: {}", left.path.display(), left.reason);
+        let _ = writeln!(text, "  left {}: {}", shown_path(&left.path), left.reason);
     }
     if repair.left().len() > LISTED {
         let more = (repair.left().len() - LISTED) as u64;

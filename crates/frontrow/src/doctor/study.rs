@@ -1,17 +1,17 @@
 //! `frontrow doctor --study`.
 
 use super::{How, observe};
-use crate::atomic_file::write_private;
+use crate::atomic_file::{unwritable, write_private_in};
 use crate::exit::{Exit, Failure};
 use crate::iopro::scope::duration;
 use crate::print::{json, plain, print_text};
 use crate::progress;
 use doctor::Machine;
 use doctor::study::{page, study};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use sys::output::Directory;
 
 /// Arguments of a study.
 #[derive(clap::Args)]
@@ -20,7 +20,7 @@ pub struct Study {
     /// time that apps wait for storage; Ctrl-C ends it early and keeps the data
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["seconds", "wanted", "recording"])]
     pub study: Option<Duration>,
-    /// With --study: directory for study.html, study.json and study.parquet
+    /// With --study: private directory for study.html, study.json and study.parquet
     #[arg(
         long,
         value_name = "DIR",
@@ -41,7 +41,7 @@ pub fn run(
 ) -> Result<(), Failure> {
     let out = &options.out;
     // Better now than after a day.
-    fs::create_dir_all(out).map_err(|error| Failure::unwritable(out, &error))?;
+    let directory = Directory::make(out).map_err(unwritable(out))?;
     let machine = Machine::look(root).map_err(super::failure)?;
     let how = How {
         length,
@@ -61,9 +61,10 @@ pub fn run(
     found
         .write_parquet(&mut parquet)
         .map_err(|error| Failure::new(Exit::Internal, error))?;
-    write_private(&out.join("study.json"), &text)?;
-    write_private(&out.join("study.html"), page(&found))?;
-    write_private(&out.join("study.parquet"), parquet)?;
+    let write = |name, content: &[u8]| write_private_in(&directory, out, name, content);
+    write("study.json", text.as_bytes())?;
+    write("study.html", page(&found).as_bytes())?;
+    write("study.parquet", &parquet)?;
     match as_json {
         true => print_text(&text),
         false => print_text(&plain(&format!(

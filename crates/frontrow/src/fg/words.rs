@@ -35,23 +35,49 @@ pub fn status(status: &Status) -> String {
             told(&status.writers)
         ),
     };
-    roles(status) + &limits + &writers
+    roles(status) + &schedulers(status) + &limits + &writers
+}
+
+/// A line on schedulers that wait for their time: each change stops a disk for all its users.
+fn schedulers(status: &Status) -> String {
+    let seconds = status.switch_in_s;
+    let how_long = match seconds {
+        0 => "up to a minute".to_owned(),
+        _ => format!("{seconds} s more"),
+    };
+    match (status.kept.is_empty(), status.foreground.is_empty()) {
+        (false, _) => format!(
+            "\nKept for {how_long}, since a change of scheduler stops a disk for a moment:\n{}",
+            told(&status.kept)
+        ),
+        (true, false) if seconds > 0 => {
+            format!("\nDisks may change their scheduler again in {seconds} s")
+        }
+        _ => String::new(),
+    }
 }
 
 fn roles(status: &Status) -> String {
-    let since = duration(status.since_s);
+    let since = match status.since_s {
+        Some(seconds) => format!("for {}", duration(seconds)),
+        None => "for a time that root is told".to_owned(),
+    };
     if status.foreground.is_empty() && status.others {
-        return format!("For {since}, {}: root is told which", status.why);
+        return format!("Now {}: root is told which", status.why);
     }
     if status.foreground.is_empty() {
         return format!(
-            "No app has been in the foreground for {since}: {}\nNothing is changed",
-            status.why
+            "No app has been in the foreground {since}: {}{}",
+            status.why,
+            match status.kept.is_empty() {
+                true => "\nNothing is changed",
+                false => "",
+            }
         );
     }
     let mut lines = vec![
         format!("Foreground: {}", names(&status.foreground)),
-        format!("            for {since}: {}", status.why),
+        format!("            {since}: {}", status.why),
         format!(
             "{}Background: {}",
             visible_line(&status.visible),

@@ -9,9 +9,9 @@ use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text};
 use serde_json::json;
 use std::env;
-use std::fs::{self, Metadata, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// First line of files that this program writes.
@@ -61,13 +61,13 @@ pub fn run(args: &Install) -> Result<(), Failure> {
     };
     let program = env::current_exe().map_err(failed("find", Path::new("frontrow")))?;
     let directory = target.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(directory).map_err(failed("make", directory))?;
-    if is_root() {
-        [&source, &program, directory]
-            .into_iter()
-            .try_for_each(refuse_others)?;
-    }
-    let text = fs::read_to_string(&source).map_err(failed("read", &source))?;
+    let text = match is_root() {
+        true => read_roots_alone(&source, &program, directory)?,
+        false => {
+            fs::create_dir_all(directory).map_err(failed("make", directory))?;
+            fs::read_to_string(&source).map_err(failed("read", &source))?
+        }
+    };
     let program = program.to_str().ok_or_else(|| unspeakable(&program))?;
     let text = rewrite(&text, &quoted(program)?)?;
     put(directory, &target, &format!("{MARK}\n{text}")).map_err(failed("write", &target))?;
@@ -78,28 +78,33 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Checks that only root can change or replace the program.
-fn refuse_others(path: &Path) -> Result<(), Failure> {
-    let real = path.canonicalize().map_err(failed("find", path))?;
-    for part in real.ancestors() {
-        let metadata = fs::metadata(part).map_err(failed("look at", part))?;
-        if !is_roots_alone(&metadata) {
-            return Err(refused(format_args!(
-                "others than root may change {}, and {} would be used as root: put it where only \
-                 root can write, as `make install` does",
-                part.display(),
-                path.display()
-            )));
-        }
-    }
-    Ok(())
+/// The entry's text, read from what was checked. Makes the directory, and nothing before all else is
+/// found to be root's alone.
+fn read_roots_alone(source: &Path, program: &Path, directory: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let mut entry = open_roots_alone(source)?;
+    open_roots_alone(program)?;
+    let made = sys::walk::make_own_directory(directory);
+    made.map_err(|error| others(directory, "make", error))?;
+    let read = entry.read_to_string(&mut text);
+    read.map_err(failed("read", source))?;
+    Ok(text)
 }
 
-/// In a directory with the sticky bit, other users cannot replace root's files.
-fn is_roots_alone(metadata: &Metadata) -> bool {
-    let is_shared = metadata.mode() & 0o022 != 0;
-    let is_sticky = metadata.is_dir() && metadata.mode() & 0o1000 != 0;
-    metadata.uid() == 0 && (!is_shared || is_sticky)
+/// Opens a file that only root can change or replace.
+fn open_roots_alone(path: &Path) -> Result<File, Failure> {
+    sys::walk::open_own_file(path).map_err(|error| others(path, "read", error))
+}
+
+fn others(path: &Path, action: &'static str, error: io::Error) -> Failure {
+    match sys::walk::is_refusal(&error) {
+        true => refused(format_args!(
+            "others than root may change {}, which would be used as root: {error}, as `make install` \
+             does",
+            path.display()
+        )),
+        false => failed(action, path)(error),
+    }
 }
 
 /// Program path, quoted for the command lines of menu entries and units. Both interpret quotes and
@@ -342,18 +347,24 @@ mod tests {
         let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
         set(&program, 0o755).unwrap();
         set(&above, 0o755).unwrap();
-        refuse_others(&program).unwrap();
+        open_roots_alone(&program).unwrap();
         set(&above, 0o775).unwrap();
-        assert!(refuse_others(&program).is_err(), "a directory of a group's");
+        assert!(
+            open_roots_alone(&program).is_err(),
+            "a directory of a group's"
+        );
         set(&above, 0o755).unwrap();
         set(&program, 0o757).unwrap();
-        assert!(refuse_others(&program).is_err(), "a program of everybody's");
+        assert!(
+            open_roots_alone(&program).is_err(),
+            "a program of everybody's"
+        );
         set(&program, 0o755).unwrap();
         std::os::unix::fs::chown(&above, Some(1000), None).unwrap();
-        assert!(refuse_others(&program).is_err(), "a user's checkout");
+        assert!(open_roots_alone(&program).is_err(), "a user's checkout");
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&program, &link).unwrap();
-        assert!(refuse_others(&link).is_err(), "a link to it");
+        assert!(open_roots_alone(&link).is_err(), "a link to it");
     }
 
     #[test]

@@ -46,14 +46,17 @@ pub fn run(args: &Plan) -> Result<(), Failure> {
 fn in_words(profile: &Profile, set: &WorkingSet, plans: &[DevicePlan]) -> String {
     let mut text = format!(
         "{}: {} pages ({:.1} MB) of {} files, touched by each of {} starts\n",
-        profile.command,
+        sys::plain::name(&profile.command),
         set.profiled_pages,
         megabytes(set.profiled_pages * PAGE_BYTES),
         profile.files.len(),
         profile.runs
     );
     for (path, _) in &set.dropped {
-        text += &format!("not loaded, changed since or gone: {}\n", path.display());
+        text += &format!(
+            "not loaded, changed since or gone: {}\n",
+            sys::plain::path(path)
+        );
     }
     for plan in plans {
         let Sums {

@@ -18,6 +18,7 @@ const DOF: &str = "DoF_L: in how many pieces on the device the accessed pages ar
 
 /// The report as a whole HTML page.
 pub fn render(report: &Report) -> String {
+    let report = &report.on_a_page();
     let (waiting, who) = sentences::chief(report);
     let main = html! {
         header {

@@ -7,6 +7,7 @@ use sentences::shortened;
 
 /// The report as text. Lines have at most `width` columns, except where a word is longer.
 pub fn render(report: &Report, width: usize) -> String {
+    let report = &report.on_a_page();
     let mut out = wrapped(&sentences::headline(report), width);
     if let Some(longest) = sentences::longest(report) {
         out.push_str(&wrapped(&longest, width));
@@ -65,6 +66,7 @@ pub fn render(report: &Report, width: usize) -> String {
 
 /// A frame of a live view as text, with the line width of [`render`].
 pub fn frame(frame: &Frame, width: usize) -> String {
+    let frame = &frame.on_a_page();
     let mut out = wrapped(&sentences::frame_headline(frame), width);
     for lost in &frame.lost {
         out.push_str(&wrapped(&sentences::lost(lost), width));

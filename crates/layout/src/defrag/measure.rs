@@ -258,9 +258,10 @@ fn chunks(layout: &Layout) -> Vec<(u64, u64)> {
 /// time would write a block of metadata for nearly every file.
 fn open_directly(path: &Path) -> io::Result<File> {
     let open = |more: libc::c_int| {
-        let flags = libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let flags = libc::O_DIRECT | libc::O_NONBLOCK;
         let mut options = OpenOptions::new();
-        options.read(true).custom_flags(flags | more).open(path)
+        options.read(true).custom_flags(flags | more);
+        sys::walk::open_quietly(path, &options)
     };
     match open(libc::O_NOATIME) {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => open(0),

@@ -176,15 +176,15 @@ fn is_cached(file: &File, offset: u64, bytes: u64) -> bool {
 /// Opens the checked file for a move, for which the kernel requires both rights. The open does not
 /// wait for a new lease.
 fn open_to_move(path: &Path, looked_at: &File) -> io::Result<File> {
-    let file = OpenOptions::new()
+    let (named, checked) = (path.symlink_metadata()?, looked_at.metadata()?);
+    if (named.dev(), named.ino()) != (checked.dev(), checked.ino()) {
+        // The path now names another file.
+        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+    }
+    let mut options = OpenOptions::new();
+    options
         .read(true)
         .write(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
-    let (one, other) = (file.metadata()?, looked_at.metadata()?);
-    match (one.dev(), one.ino()) == (other.dev(), other.ino()) {
-        true => Ok(file),
-        // The path now names another file.
-        false => Err(io::Error::from_raw_os_error(libc::ENOENT)),
-    }
+        .custom_flags(libc::O_NONBLOCK);
+    sys::walk::open_again(looked_at, &options)
 }

@@ -81,12 +81,14 @@ pub struct Survey {
     pub(crate) longest: Option<Spot>,
 }
 
-/// Opens a file for a survey: the open follows no link, breaks no lease and waits for no pipe.
+/// Opens a file for a survey: the open follows no link, breaks no lease, and opens no pipe or device
+/// that took the file's name.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
+    let mut options = OpenOptions::new();
+    options
         .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    sys::walk::open_quietly(path, &options)
 }
 
 impl Survey {

@@ -1,8 +1,11 @@
 //! Restoring of a file system from a snapshot.
 
 use crate::snapshot::save::COMMENT;
+use crate::snapshot::tool::Lent;
 use crate::snapshot::{Error, Superblock, tool, used};
 use flate2::read::GzDecoder;
+use rustix::fs::fchown;
+use rustix::process::{getegid, geteuid};
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,6 +17,7 @@ use sys::PathError;
 use sys::output::Workplace;
 use sys::programs;
 use sys::space::Space;
+use sys::walk::{Place, open_again};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -53,26 +57,29 @@ pub fn restore(
     shown: &mut dyn FnMut(u64, u64),
     stop: &AtomicBool,
 ) -> Result<Restored, Error> {
-    let metadata = target.metadata();
-    let device = matches!(&metadata, Ok(it) if it.file_type().is_block_device());
-    if !device && target.symlink_metadata().is_ok() {
+    let device = device_at(target).map_err(PathError::of("write to", target))?;
+    if device.is_none() && target.symlink_metadata().is_ok() {
         return Err(Error::Exists(target.to_owned()));
     }
     let beside = match device {
-        true => std::env::temp_dir().join(IMAGE),
-        false => target.to_owned(),
+        Some(_) => std::env::temp_dir().join(IMAGE),
+        None => target.to_owned(),
     };
     let work = Workplace::beside(&beside).map_err(PathError::of("write beside", &beside))?;
     let packed = work.path("packed");
     let room_bytes = room(&work).map_err(PathError::of("measure", &beside))?;
     unpack(snapshot, &packed, room_bytes, stop)?;
     let image = work.path(IMAGE);
+    let lent =
+        Lent::to_nobody([packed.as_path(), &image]).map_err(PathError::of("write", &image))?;
     let mut command = programs::administrators("e2image");
-    command.arg("-r").arg(&packed).arg(&image);
+    command.arg("-r").args(lent.paths());
+    lent.run_as_nobody(&mut command);
     // A piece of the snapshot may become many pieces of the image, so the limit is checked again.
     let is_too_much = || fs::metadata(&image).is_ok_and(|it| it.blocks() * 512 > room_bytes);
     tool::run_while("e2image", &mut command, &|| !is_too_much(), stop)
         .map_err(|it| damaged(snapshot, it))?;
+    drop(lent);
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -95,12 +102,22 @@ pub fn restore(
     file.set_len(filesystem.size_bytes)
         .map_err(PathError::of("write", &image))?;
     let written_bytes = match device {
-        true => onto_device(&file, &image, &filesystem, snapshot, target, shown, stop)?,
-        false => {
+        Some(device) => {
+            let to = Target {
+                device: &device,
+                path: target,
+            };
+            onto_device(&file, &image, &filesystem, snapshot, &to, shown, stop)?
+        }
+        None => {
+            // It was nobody's while a program without rights made it.
+            let (own, group) = (geteuid(), getegid());
+            fchown(&file, Some(own), Some(group))
+                .map_err(|errno| PathError::of("write", target)(errno.into()))?;
             file.sync_all().map_err(PathError::of("write", target))?;
             // The image contains the names of its user's files.
             file.set_permissions(Permissions::from_mode(0o600))
-                .and_then(|()| work.publish(IMAGE, target))
+                .and_then(|()| work.publish(IMAGE))
                 .map_err(PathError::of("write", target))?;
             0
         }
@@ -109,6 +126,27 @@ pub fn restore(
         filesystem,
         written_bytes,
     })
+}
+
+/// The block device at `target`, held so that nobody can exchange it for another one.
+fn device_at(target: &Path) -> io::Result<Option<File>> {
+    let held = match Place::of(target) {
+        Ok(place) => place.held()?,
+        // A directory, which is refused later.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => None,
+        Err(error) => return Err(error),
+    };
+    let is_device = |it: &File| it.metadata().map(|it| it.file_type().is_block_device());
+    match held {
+        Some(held) if is_device(&held)? => Ok(Some(held)),
+        _ => Ok(None),
+    }
+}
+
+/// A device that is held, and the path by which it was named.
+struct Target<'a> {
+    device: &'a File,
+    path: &'a Path,
 }
 
 fn no_snapshot(path: &Path, reason: impl Into<String>) -> Error {
@@ -175,21 +213,22 @@ fn onto_device(
     image_path: &Path,
     filesystem: &Superblock,
     snapshot: &Path,
-    target: &Path,
+    to: &Target,
     shown: &mut dyn FnMut(u64, u64),
     stop: &AtomicBool,
 ) -> Result<u64, Error> {
+    let target = to.path;
+    let lent = Lent::to_nobody([image_path]).map_err(PathError::of("read", image_path))?;
     let mut command = programs::administrators("dumpe2fs");
-    command.arg(image_path);
+    command.args(lent.paths());
+    lent.run_as_nobody(&mut command);
     let text = tool::run("dumpe2fs", &mut command, stop).map_err(|it| damaged(snapshot, it))?;
     let ranges = used::ranges(&text, filesystem.size_bytes / filesystem.block_bytes)
         .ok_or_else(|| no_snapshot(snapshot, "its free blocks make no sense"))?;
     // O_EXCL fails on a device that is mounted, or part of a volume.
-    let mut device = OpenOptions::new()
-        .write(true)
-        .custom_flags(libc::O_EXCL)
-        .open(target)
-        .map_err(PathError::of("write to", target))?;
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(libc::O_EXCL);
+    let mut device = open_again(to.device, &options).map_err(PathError::of("write to", target))?;
     let size_bytes = device
         .seek(SeekFrom::End(0))
         .map_err(PathError::of("measure", target))?;

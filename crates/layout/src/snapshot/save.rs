@@ -51,7 +51,7 @@ pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, 
     command.arg("-Q").arg(source).arg(&metadata);
     tool::run("e2image", &mut command, stop)?;
     let bytes = compress(&metadata, &work.path(NAME), snapshot, stop)?;
-    work.publish(NAME, snapshot)
+    work.publish(NAME)
         .map_err(PathError::of("write", snapshot))?;
     Ok(Saved { bytes, filesystem })
 }

@@ -15,8 +15,12 @@ const SHOWN_LINES: usize = 40;
 /// Builds `source` against `tree` in `out`, which is made, and gives the path of
 /// the `.ko`. The directory names are kept out of the module, so that the same
 /// sources give the same bytes wherever they are built.
+///
+/// A directory that others may change, or exchange, is refused: make runs what is in it, and root
+/// loads the module.
 pub fn build(tree: &Tree, source: &Source, out: &Path) -> Result<PathBuf, Error> {
-    fs::create_dir_all(out).map_err(Error::file(out))?;
+    sys::walk::make_own_directory(out).map_err(|error| unusable(out, error))?;
+    // Nobody else can make this another directory from here on.
     let out = &fs::canonicalize(out).map_err(Error::file(out))?;
     let headers = fs::canonicalize(&tree.headers).map_err(Error::file(&tree.headers))?;
     refuse_words(out)?;
@@ -41,6 +45,16 @@ pub fn build(tree: &Tree, source: &Source, out: &Path) -> Result<PathBuf, Error>
         release: tree.release.clone(),
         output: end_of(&made.stdout, &made.stderr),
     })
+}
+
+fn unusable(out: &Path, error: io::Error) -> Error {
+    match sys::walk::is_refusal(&error) {
+        true => Error::Shared {
+            path: out.to_owned(),
+            reason: error.to_string(),
+        },
+        false => Error::file(out)(error),
+    }
 }
 
 /// Refuses paths with characters that make interprets, such as blanks or `$(shell …)`.
@@ -147,6 +161,7 @@ fn end_of(stdout: &[u8], stderr: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::kmod::Wanted;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     /// Headers whose make builds a module without a compiler, as kbuild would be asked to.
     fn tree(root: &Path) -> Tree {
@@ -177,6 +192,29 @@ mod tests {
             assert!(matches!(refused, Error::Path { .. }), "{refused}");
         }
         assert!(!made.exists());
+    }
+
+    /// As `/tmp/module` that somebody made before: whoever owns it would exchange the module.
+    #[test]
+    fn nothing_is_built_in_a_directory_of_others() {
+        let root = tempfile::tempdir().unwrap();
+        let tree = tree(root.path());
+        let out = root.path().join("out");
+        fs::create_dir(&out).unwrap();
+        let refused = |out: &Path| {
+            let refused = build(&tree, &Source::default(), out).unwrap_err();
+            assert!(matches!(refused, Error::Shared { .. }), "{refused}");
+        };
+        fs::set_permissions(&out, fs::Permissions::from_mode(0o777)).unwrap();
+        refused(&out);
+        refused(&out.join("below"));
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+        // Only root can make a directory of somebody else's.
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            fs::set_permissions(&out, fs::Permissions::from_mode(0o755)).unwrap();
+            std::os::unix::fs::chown(&out, Some(65534), None).unwrap();
+            refused(&out);
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::sched::Error;
 use rustix::io::Errno;
-use std::fs::{self, File};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use sys::PathError;
 
@@ -48,10 +49,21 @@ fn is_installed(root: &Path, release: &str) -> bool {
 }
 
 fn load_file(root: &Path, path: &Path, release: &str) -> Result<(), Error> {
-    let file = File::open(path).map_err(PathError::of("access", path))?;
+    // What was checked is what is loaded.
+    let file = sys::walk::open_own_file(path).map_err(|error| unusable(path, error))?;
     match rustix::system::finit_module(&file, c"", 0) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(errno) => Err(explain(errno, is_locked_down(root), release)),
+    }
+}
+
+fn unusable(path: &Path, error: io::Error) -> Error {
+    match sys::walk::is_refusal(&error) {
+        true => Error::Shared {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        },
+        false => PathError::of("access", path)(error).into(),
     }
 }
 

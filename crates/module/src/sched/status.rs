@@ -4,7 +4,7 @@ use crate::sched::enable::{journal_name, schedulers};
 use crate::sched::{Boost, Counters, Error, SCHEDULER};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use sys::PathError;
 use sys::device::Device;
 use sys::knobs::{Change, Home, Journal};
@@ -49,15 +49,22 @@ pub fn status(root: &Path, device: &Device) -> Result<Status, Error> {
         scheduler,
         changes,
         boost: Some(boost),
-        counters: Some(counters(&attribute("iosched/stats"))?),
+        counters: Some(counters(attribute)?),
     })
 }
 
-/// Older modules have none.
-fn counters(path: &Path) -> Result<Counters, Error> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Counters::parse(&text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Counters::default()),
-        Err(source) => Err(PathError::of("access", path)(source).into()),
+/// All counters that this user may read: those of the classes tell when the foreground app does I/O,
+/// and are root's. Older modules have none, or all in one file.
+fn counters(attribute: impl Fn(&str) -> PathBuf) -> Result<Counters, Error> {
+    let mut text = String::new();
+    for (name, is_roots) in [("iosched/stats", false), ("iosched/dispatched", true)] {
+        let path = attribute(name);
+        match fs::read_to_string(&path) {
+            Ok(lines) => text.push_str(&lines),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if is_roots && error.kind() == ErrorKind::PermissionDenied => {}
+            Err(source) => return Err(PathError::of("access", &path)(source).into()),
+        }
     }
+    Ok(Counters::parse(&text))
 }

@@ -36,10 +36,10 @@ pub struct Text {
 }
 
 impl Text {
-    /// Text in the terminal's own style.
+    /// Text in the terminal's own style. It may be a name from outside, so it stays on its line.
     pub fn plain(text: impl Into<String>) -> Text {
         Text {
-            text: text.into(),
+            text: sys::plain::name(&text.into()),
             style: Style::new(),
         }
     }
@@ -47,7 +47,7 @@ impl Text {
     /// Text in this style.
     pub fn styled(text: impl Into<String>, style: Style) -> Text {
         Text {
-            text: text.into(),
+            text: sys::plain::name(&text.into()),
             style,
         }
     }

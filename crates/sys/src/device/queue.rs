@@ -67,6 +67,14 @@ impl Device {
         self.number("queue/nr_requests")
     }
 
+    /// Size of the largest request that the kernel makes for it, in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Read`] or [`Error::NotANumber`].
+    pub fn largest_request_bytes(&self) -> Result<u64, Error> {
+        Ok(self.number("queue/max_sectors_kb")?.saturating_mul(1024))
+    }
+
     /// Target latency of writeback throttling, in microseconds. `Some(0)` if it is off, `None` if
     /// the kernel or the device has none.
     ///

@@ -17,6 +17,8 @@ pub struct Statistics {
     pub write_ms: u64,
     /// Time during which any request was in flight, in milliseconds.
     pub busy_ms: u64,
+    /// Sum of the discards' times, in milliseconds.
+    pub discard_ms: u64,
     /// Sum of the flushes' times, in milliseconds.
     pub flush_ms: u64,
 }
@@ -43,7 +45,7 @@ impl Statistics {
             _,
             _,
             _,
-            _,
+            discard_ms,
             _,
             flush_ms,
             ..,
@@ -59,6 +61,7 @@ impl Statistics {
             written_bytes: written * SECTOR_BYTES,
             write_ms,
             busy_ms,
+            discard_ms,
             flush_ms,
         })
     }
@@ -70,7 +73,7 @@ mod tests {
 
     #[test]
     fn each_number_is_at_its_place_and_less_is_none() {
-        let told = Statistics::parse("1 0 16 3 4 0 40 5 0 7 8 0 0 0 0 2 1\n").unwrap();
+        let told = Statistics::parse("1 0 16 3 4 0 40 5 0 7 8 0 0 0 6 2 1\n").unwrap();
         let wanted = Statistics {
             reads: 1,
             read_bytes: 8192,
@@ -79,6 +82,7 @@ mod tests {
             written_bytes: 20480,
             write_ms: 5,
             busy_ms: 7,
+            discard_ms: 6,
             flush_ms: 1,
         };
         assert_eq!(told, wanted);
