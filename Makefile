@@ -167,8 +167,8 @@ demo-plan:
 
 # The result names the commit that made it.
 readme: committed demo
-	FRONTROW_DEMO=$(CURDIR)/$(DEMO) $(CARGO) test -q --locked -p frontrow --test integration -- --ignored keep_the_demo
-	$(CARGO) test -q --locked -p frontrow --test integration -- results::
+	FRONTROW_DEMO=$(CURDIR)/$(DEMO) $(CARGO) test -q --locked --workspace --test integration -- --ignored keep_the_demo
+	$(CARGO) test -q --locked --workspace --test integration -- results::
 	git status --short README.md docs
 
 committed:
@@ -209,7 +209,7 @@ lint: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' \
 		$(CARGO) doc --workspace --locked --no-deps --document-private-items
-	$(CARGO) test -q --locked -p frontrow --test integration -- pages:: prose::
+	$(CARGO) test -q --locked --workspace --test integration -- pages:: prose::
 
 # What arm64 guests start, and what boots them.
 arm64-program: setup-arm64-guests
