@@ -58,6 +58,11 @@ pub struct Replacement {
     place: Place,
 }
 
+fn no_regular_file(path: &Path) -> io::Error {
+    let path = path.display();
+    refusal(format!("{path} is not a regular file: give another path"))
+}
+
 impl Replacement {
     /// Begins a file of this mode for `path`, in the same directory. A link is followed to its
     /// target, unless another user made it or may exchange it.
@@ -66,7 +71,11 @@ impl Replacement {
     /// What the system says; [`crate::walk::is_refusal`] for a link of another user's, and for
     /// what is no regular file.
     pub fn begin(path: &Path, mode: u32) -> io::Result<Self> {
-        Self::in_place(Place::of(path)?, path, mode)
+        let place = Place::of(path).map_err(|error| match error.kind() {
+            ErrorKind::IsADirectory => no_regular_file(path),
+            _ => error,
+        })?;
+        Self::in_place(place, path, mode)
     }
 
     /// As [`Replacement::begin`], for a name in an open directory.
@@ -81,10 +90,7 @@ impl Replacement {
     fn in_place(place: Place, shown: &Path, mode: u32) -> io::Result<Self> {
         let held = place.stat()?.map(|it| FileType::from_raw_mode(it.st_mode));
         if held.is_some_and(|it| it != FileType::RegularFile) {
-            let shown = shown.display();
-            return Err(refusal(format!(
-                "{shown} is not a regular file: give another path"
-            )));
+            return Err(no_regular_file(shown));
         }
         step();
         let file = Builder::new()

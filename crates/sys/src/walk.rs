@@ -272,7 +272,7 @@ impl Walk {
             }
         }
         Err(io::Error::new(
-            ErrorKind::InvalidInput,
+            ErrorKind::IsADirectory,
             "it names a directory",
         ))
     }
@@ -645,7 +645,7 @@ mod tests {
         assert_eq!(Place::of(&by_number).unwrap().name(), "new");
         for (path, kind) in [
             ("missing/new", ErrorKind::NotFound),
-            ("..", ErrorKind::InvalidInput),
+            ("..", ErrorKind::IsADirectory),
         ] {
             assert_eq!(Place::of(&at(path)).unwrap_err().kind(), kind, "{path}");
         }
