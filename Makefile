@@ -227,7 +227,7 @@ build-arm64-guest: setup $(if $(IS_CROSS),setup-cross)
 
 # What takes longer than `make test` may, in parts: `make stress-flash` and so on. Which tests of those that
 # `make test` ignores, which runners, and about how long that takes on two idle cores.
-STRESS_PARTS := flash fuzz guests doctor kernels races machines
+STRESS_PARTS := flash fuzz defects guests doctor kernels races machines
 stress-flash: STRESS = --runners-only -- $(FLASH_TEST) check ROUNDS=$(STRESS_ROUNDS) -- $(FLASH_TEST) check-arm64 \
 	-- $(FLASH_TEST) mutants -- $(FLASH_TEST) stress OPERATIONS=$(STRESS_OPERATIONS) \
 	-- $(FLASH_TEST) fuzz SECONDS=$(STRESS_FUZZ_SECONDS)
@@ -239,6 +239,8 @@ stress-fuzz: STRESS = --runners-only \
 	-- env FUZZ_ROUNDS=$(STRESS_FUZZ_SNAPSHOTS) $(STRESS_CARGO) -p layout --test fuzz \
 	-- env MEMORY_LAPS=$(STRESS_MEMORY_LAPS) $(STRESS_CARGO) -p iopro --test integration memory::
 stress-fuzz: TAKES = readers, journals and formats: half an hour
+stress-defects: STRESS = --runners-only -- $(CARGO) run -q --locked -p xtask -- defects
+stress-defects: TAKES = seeded defects, each of which a test has to see: half an hour
 stress-guests: STRESS = --ignored android:: arm64:: experiments:: fasttrack:: interface:: iopro:: packages:: recording:: security:: sticks:: torture::
 stress-guests: TAKES = guests, on every kernel and architecture: two hours
 stress-doctor: STRESS = --ignored doctor::

@@ -3,6 +3,7 @@
 use crate::desk::{Desk, Event, NAMES, cgroup, relative};
 use crate::system::APPS;
 use foreground::{Error, Order, Roles};
+use sys::knobs::Change;
 
 #[test]
 fn an_order_overrides_the_focus_until_it_is_released() {
@@ -237,7 +238,8 @@ fn an_order_names_no_more_cgroups_than_a_screen_has() {
 fn a_user_is_told_of_their_own_apps_only() {
     let mut desk = Desk::new();
     desk.focus(&[NAMES[0]]);
-    let status = desk.arbiter.status(desk.now).unwrap();
+    let mut status = desk.arbiter.status(desk.now).unwrap();
+    status.writers = vec![limited(NAMES[1]), limited(NAMES[2])];
     let whole = status.clone().told_of(true, |_| true);
     assert_eq!(whole, status);
     let mail = cgroup(NAMES[2]);
@@ -245,6 +247,7 @@ fn a_user_is_told_of_their_own_apps_only() {
     assert!(theirs.others && theirs.foreground.is_empty());
     assert_eq!(theirs.background, [mail]);
     assert!(!theirs.changes.is_empty());
+    assert_eq!(theirs.writers, [limited(NAMES[2])]);
     let told = serde_json::to_string(&theirs).unwrap();
     for name in [NAMES[0], NAMES[1], NAMES[3]] {
         assert!(!told.contains(name), "{told}");
@@ -258,4 +261,14 @@ fn a_user_is_told_of_their_own_apps_only() {
     desk.happens(&Event::Release);
     assert!(!desk.arbiter.was_changed_for(owner + 1));
     assert!(desk.arbiter.was_changed_for(owner));
+}
+
+/// The limit of an app that writes far ahead of its disk.
+fn limited(name: &str) -> Change {
+    Change {
+        path: format!("/sys/fs/cgroup/{APPS}/{name}/memory.high").into(),
+        before: "max".to_owned(),
+        value: Some("1073741824".to_owned()),
+        reason: String::new(),
+    }
 }

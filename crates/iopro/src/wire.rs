@@ -800,6 +800,14 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_is_cut_is_not_read() {
+        let mut ring = bytes_of(&[3]);
+        ring.extend([1, 2, 3, 0, 0, 0, 0, 0]);
+        ring.extend(bytes_of(&[9, 4]));
+        assert_eq!(records(&ring).collect::<Vec<_>>(), [[1, 2, 3]]);
+    }
+
+    #[test]
     fn own_records_come_back() {
         let names = ["schedule".to_owned(), "0x12".to_owned()];
         let ring = [stack(5, 9, &names), cgroup(6, 77, "/a.slice")].concat();

@@ -145,6 +145,7 @@ mod tests {
                 let digits = std::str::from_utf8(&bytes[from..from + 8]).unwrap();
                 usize::from_str_radix(digits, 16).unwrap()
             };
+            assert_eq!([2, 3, 5].map(field), [0; 3], "root's, and without a time");
             let (size, name_size) = (field(6), field(11));
             let name = &bytes[at + 110..at + 110 + name_size - 1];
             names.push(String::from_utf8(name.to_vec()).unwrap());

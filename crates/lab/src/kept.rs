@@ -82,10 +82,10 @@ mod tests {
         };
         let keep = Keep::new(&cache, &count);
         let ran = Cell::new(0);
-        let run = |initramfs: &str, machine: &str, fails: bool| {
+        let run = |[initramfs, kernel, machine]: [&str; 3], fails: bool| {
             let guest = Everything {
                 initramfs: initramfs.as_bytes(),
-                kernel: b"kernel",
+                kernel: kernel.as_bytes(),
                 machine,
             };
             let done = keep.guest(&guest, |_| {
@@ -97,11 +97,13 @@ mod tests {
             });
             (done.is_ok(), ran.get())
         };
-        assert_eq!(run("one", "-m 640", true), (false, 1));
-        assert_eq!(run("one", "-m 640", false), (true, 2));
-        assert_eq!(run("one", "-m 640", false), (true, 2));
-        assert_eq!(run("two", "-m 640", false), (true, 3));
-        assert_eq!(run("two", "-m 512", false), (true, 4));
+        let one = ["one", "6.12", "-m 640"];
+        assert_eq!(run(one, true), (false, 1));
+        assert_eq!(run(one, false), (true, 2));
+        assert_eq!(run(one, false), (true, 2));
+        assert_eq!(run(["two", "6.12", "-m 640"], false), (true, 3));
+        assert_eq!(run(["two", "6.1", "-m 640"], false), (true, 4));
+        assert_eq!(run(["two", "6.1", "-m 512"], false), (true, 5));
         assert_eq!(recalled.into_inner(), 1);
     }
 }

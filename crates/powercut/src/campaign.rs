@@ -138,6 +138,16 @@ struct Tally {
     over: AtomicBool,
 }
 
+impl Point {
+    /// What the device was sent and had acknowledged by then: a step whose operation is cut does not end.
+    fn moment(self) -> Moment {
+        Moment {
+            sent: self.step,
+            acknowledged: self.step + u32::from(self.operation == 0),
+        }
+    }
+}
+
 impl Known<'_> {
     /// Makes the cuts at `points`, which must be in ascending order.
     fn cut_at(
@@ -199,11 +209,7 @@ impl Known<'_> {
         tally.recovery_ns.fetch_max(recovery_ns, Ordering::Relaxed);
         tally.row_reads.fetch_max(row_reads, Ordering::Relaxed);
         let words = flash.all_words();
-        let moment = Moment {
-            sent: point.step,
-            acknowledged: point.step + u32::from(point.operation == 0),
-        };
-        if let Some(lba) = self.promise.broken(moment, &words) {
+        if let Some(lba) = self.promise.broken(point.moment(), &words) {
             return Err(Error::Page(lba));
         }
         image.fill(self.stream, &words).map_err(Error::Memory)?;

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_read_back() {
-        for text in ["demo", "full", "0.25"] {
+        for text in ["demo", "full", "0.25", "1"] {
             assert_eq!(text.parse::<Scale>().unwrap().to_string(), text);
         }
     }

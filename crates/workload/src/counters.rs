@@ -149,4 +149,19 @@ mod tests {
         assert_eq!(blocks_logged(info), Some(7.0));
         assert_eq!(blocks_logged("nothing"), None);
     }
+
+    /// Two blocks and two requests of 4 KB are 16,384 bytes: 4 ms at 4,096,000 bytes a second.
+    #[test]
+    fn a_commit_may_take_what_its_bytes_take_the_device() {
+        let mut watch = Watch::new("sda");
+        watch.journal_blocks = Some(2.0);
+        let reading = |name: &str| match name {
+            "now_max_request_bytes" => Some(4096.0),
+            "now_async_bytes_per_s" => Some(4_096_000.0),
+            _ => None,
+        };
+        let allowance = watch.commit_allowance(reading).unwrap();
+        assert_eq!(allowance.metric, "commit_allowance_ms");
+        assert_eq!(allowance.value, 4.0);
+    }
 }

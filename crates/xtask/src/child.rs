@@ -32,19 +32,28 @@ pub struct Ended {
     pub is_late: bool,
 }
 
-/// Runs `command` to its end, with no input.
+/// Runs `command` to its end, with no input. It is killed if it takes longer than a test may.
 pub fn run(command: &mut Command) -> io::Result<Ended> {
+    run_within(Some(LIMIT), command)
+}
+
+/// The same for what builds, or runs many tests: however long it takes.
+pub fn run_without_limit(command: &mut Command) -> io::Result<Ended> {
+    run_within(None, command)
+}
+
+fn run_within(limit: Option<Duration>, command: &mut Command) -> io::Result<Ended> {
     let output = tempfile::tempfile()?;
     command.stderr(output.try_clone()?);
-    run_into(output, command)
+    run_into(output, limit, command)
 }
 
-/// The same with errors shown as they come, which are not in the output then.
+/// Builds, with errors shown as they come, which are not in the output then.
 pub fn run_with_errors_shown(command: &mut Command) -> io::Result<Ended> {
-    run_into(tempfile::tempfile()?, command)
+    run_into(tempfile::tempfile()?, None, command)
 }
 
-fn run_into(mut output: File, command: &mut Command) -> io::Result<Ended> {
+fn run_into(mut output: File, limit: Option<Duration>, command: &mut Command) -> io::Result<Ended> {
     command.stdin(Stdio::null()).stdout(output.try_clone()?);
     let begun = Instant::now();
     let mut child = command.spawn()?;
@@ -53,7 +62,7 @@ fn run_into(mut output: File, command: &mut Command) -> io::Result<Ended> {
         if let Some(ended) = ended(child.id())? {
             break ended;
         }
-        if begun.elapsed() > LIMIT && !is_late {
+        if !is_late && limit.is_some_and(|limit| begun.elapsed() > limit) {
             child.kill()?;
             is_late = true;
         }
@@ -111,5 +120,17 @@ mod tests {
         assert_eq!(ended.output, "out\nerror\n");
         assert!(ended.took.cpu_s > 0.01, "{:?}", ended.took);
         assert!(run(&mut Command::new("/nonexistent")).is_err());
+    }
+
+    #[test]
+    fn what_hangs_is_killed_where_there_is_a_limit() {
+        let limit = Some(Duration::from_millis(10));
+        let ended = run_within(limit, Command::new("sleep").arg("60")).unwrap();
+        assert!(ended.is_late && !ended.status.success());
+        assert!(
+            !run_without_limit(&mut Command::new("true"))
+                .unwrap()
+                .is_late
+        );
     }
 }

@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn what_differs_comes_with_the_largest_difference_first() {
-        let old = times(&[("same", 9.0), ("slower", 1.0), ("gone", 5.0)]);
-        let new = times(&[("same", 9.5), ("slower", 3.5), ("new", 2.0)]);
+        let old = times(&[("same", 9.0), ("slower", 21.0), ("gone", 5.0)]);
+        let new = times(&[("same", 9.5), ("slower", 23.5), ("new", 2.0)]);
         let names: Vec<String> = (old.differences(&new).lines())
             .map(|line| line.rsplit("CPU s  ").next().unwrap().to_owned())
             .collect();

@@ -123,3 +123,17 @@ fn a_device_that_ignores_a_flush_is_caught() {
     };
     assert!(matches!(**what, Error::Page(_)), "{error}");
 }
+
+#[test]
+fn what_ends_in_a_step_is_acknowledged_unless_the_step_is_cut() {
+    let acknowledged = |operation| {
+        let point = Point {
+            step: 7,
+            operation,
+            seed: 1,
+        };
+        (point.moment().sent, point.moment().acknowledged)
+    };
+    assert_eq!(acknowledged(0), (7, 8));
+    assert_eq!(acknowledged(3), (7, 7));
+}

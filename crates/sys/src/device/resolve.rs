@@ -115,3 +115,17 @@ fn number_text(number: u64) -> String {
     let minor = number & 0xff | (number >> 12) & !0xff;
     format!("{major}:{}", minor & 0xffff_ffff)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sixteenth disk and its partitions have minor numbers above 255.
+    #[test]
+    fn large_device_numbers_are_written_as_the_kernel_writes_them() {
+        for (major, minor) in [(8, 1), (259, 0), (259, 300), (4095, 0xf_ffff)] {
+            let number = libc::makedev(major, minor);
+            assert_eq!(number_text(number), format!("{major}:{minor}"));
+        }
+    }
+}
