@@ -125,19 +125,8 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let tests = tests.into_iter().map(Job::Test);
     let runners = wanted.runners.into_iter().map(Job::Runner);
-    let queue = Mutex::new(in_order(tests.chain(runners).collect(), &known_times()));
-    let outcome = Mutex::new(all);
-    thread::scope(|scope| {
-        for _ in 0..threads() {
-            scope.spawn(|| {
-                while let Some(job) = locked(&queue).pop_front() {
-                    let ended = job.run();
-                    locked(&outcome).note(&job, ended);
-                }
-            });
-        }
-    });
-    let all = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let queue = in_order(tests.chain(runners).collect(), &known_times());
+    let all = run_all(queue, threads(), all);
     Ok(all.close())
 }
 
@@ -181,6 +170,27 @@ fn threads() -> usize {
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs all jobs, so many at a time, and adds how they ended.
+fn run_all(queue: VecDeque<Job>, at_once: usize, all: All) -> All {
+    let (queue, all) = (Mutex::new(queue), Mutex::new(all));
+    thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                while let Some(job) = next(&queue) {
+                    let ended = job.run();
+                    locked(&all).note(&job, ended);
+                }
+            });
+        }
+    });
+    all.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A function of its own, so that the lock is not held while the job runs.
+fn next(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
+    locked(queue).pop_front()
 }
 
 fn known_times() -> Times {
@@ -286,6 +296,34 @@ mod tests {
         let jobs = ["short", "new", "long"].map(runner).into_iter().collect();
         let order: Vec<String> = in_order(jobs, &known).iter().map(Job::name).collect();
         assert_eq!(order, ["long", "new", "short"]);
+    }
+
+    /// Each of two waits until the other runs, too.
+    #[test]
+    fn jobs_run_side_by_side() {
+        let directory = tempfile::tempdir().unwrap();
+        let meet = "touch $0; for i in $(seq 1000); do
+            [ -e $1 ] && echo 1 passed, 0 failed && exit; sleep 0.01; done";
+        let job = |own: &str, other: &str| {
+            let [own, other] = [own, other].map(|it| directory.path().join(it));
+            let words = [
+                "sh",
+                "-c",
+                meet,
+                own.to_str().unwrap(),
+                other.to_str().unwrap(),
+            ];
+            Job::Runner(words.map(ToOwned::to_owned).to_vec())
+        };
+        let queue = VecDeque::from([job("one", "two"), job("two", "one")]);
+        let all = run_all(queue, 2, All::default());
+        assert_eq!(
+            all.counts,
+            Counts {
+                passed: 2,
+                failed: 0
+            }
+        );
     }
 
     #[test]
