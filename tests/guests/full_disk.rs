@@ -10,7 +10,7 @@ const PREPARE: &str = "set -e
     busybox dd if=/dev/zero of=image bs=1M count=16 2> /tmp/said
     busybox mke2fs -F image > /tmp/said
     mkdir /full
-    mount -t tmpfs -o size=64k tmpfs /full
+    mount -t tmpfs -o size=64k,mode=755 tmpfs /full
     ! busybox dd if=/dev/zero of=/full/rest bs=4k 2> /tmp/said
     set +e
 ";
