@@ -47,6 +47,7 @@ mod tests {
     fn seeds_are_a_range_with_both_ends_or_one() {
         assert_eq!("1..5".parse(), Ok(Seeds { first: 1, last: 5 }));
         assert_eq!("7".parse(), Ok(Seeds { first: 7, last: 7 }));
+        assert_eq!(Seeds { first: 3, last: 5 }.count(), 3);
         for text in ["", "..", "5..1", "a..b", "1..", "-1", "1..=3", "1-5"] {
             assert!(text.parse::<Seeds>().is_err(), "{text}");
         }
