@@ -1,4 +1,4 @@
-//! What the crate does for those that use it, on pretended machines, displays and compositors.
+//! The crate as its users see it, on pretended machines, displays and compositors.
 
 mod android;
 mod applied;

@@ -173,7 +173,7 @@ fn comments_and_tests_are_no_part_of_what_runs() {
     assert_eq!(kept, "#define A 1\n");
 }
 
-/// What `make readme` does after the demo has run: keeps the result in `FRONTROW_DEMO`, and writes
+/// The step of `make readme` after the demo has run: keeps the result in `FRONTROW_DEMO`, and writes
 /// whatever shows its figures.
 #[test]
 #[ignore = "writes into docs/ and README: `make readme` runs it"]

@@ -63,7 +63,7 @@ const IN_SIGHT: [&str; 8] = [
     "/var/tmp",
 ];
 
-/// Its sockets.
+/// Sockets that the sandbox leaves.
 const SOCKETS: [&str; 1] = ["/run/dbus/system_bus_socket"];
 
 /// A systemd of its own runs the unit, with this program for the daemon, and with sockets and

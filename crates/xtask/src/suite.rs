@@ -14,7 +14,7 @@ struct Binary {
     directory: PathBuf,
 }
 
-/// One test.
+/// A test function; it runs alone in a process.
 pub struct Test {
     /// Name of the program with tests and name in it: `frontrow::guests lab::a_panic_is_told`.
     pub name: String,
