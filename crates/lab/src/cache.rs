@@ -47,9 +47,9 @@ impl Cache {
             note_use(&place)?;
             return Ok(place);
         }
-        let parent = place.parent().unwrap_or(&self.root);
-        fs::create_dir_all(parent).map_err(Error::file(parent))?;
-        let _lock = lock(&with_ending(&place, LOCK))?;
+        // It is held until the file is closed.
+        let lock = self.lock_file(name)?;
+        lock.lock().map_err(Error::file(&place))?;
         if place.is_dir() {
             return Ok(place);
         }
@@ -105,13 +105,6 @@ fn note_use(place: &Path) -> Result<(), Error> {
     File::open(place)
         .and_then(|directory| directory.set_modified(SystemTime::now()))
         .map_err(Error::file(place))
-}
-
-/// The lock is held until the file is closed.
-fn lock(path: &Path) -> Result<File, Error> {
-    let file = File::create(path).map_err(Error::file(path))?;
-    file.lock().map_err(Error::file(path))?;
-    Ok(file)
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
