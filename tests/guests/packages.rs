@@ -206,7 +206,7 @@ fn archs_packages_hold_what_install_installs() {
     for package in ["frontrow", "frontrow-dkms", "frontrow-lab"] {
         let directory = scratch.path().join(package);
         let script = format!(
-            "set -eu; startdir=packaging; pkgdir={}; . packaging/PKGBUILD; package_{package} >&2; echo $pkgver",
+            "set -eu; export PROFILE=debug; startdir=packaging; pkgdir={}; . packaging/PKGBUILD; package_{package} >&2; echo $pkgver",
             directory.display()
         );
         let version = output("bash", &["-c", &script]);
