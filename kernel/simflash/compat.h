@@ -12,6 +12,13 @@
 #include <linux/hrtimer.h>
 #include <linux/platform_device.h>
 
+/* Commands that the driver issues only when all before them have ended. */
+enum simflash_turns {
+	SIMFLASH_OVERLAP,		/* none */
+	SIMFLASH_DISCARDS_IN_TURN,	/* as the mmc driver with a command queue */
+	SIMFLASH_ALL_IN_TURN,		/* as the mmc driver without one */
+};
+
 struct simflash_limits {
 	unsigned int page_bytes;
 	unsigned int request_sectors;
@@ -21,6 +28,8 @@ struct simflash_limits {
 	bool fua;
 	bool stable_pages;
 	bool removable;
+	bool budget;
+	enum simflash_turns in_turn;
 	u32 stream_mib;			/* memory for the command stream; 0: it is not kept */
 };
 

@@ -7,6 +7,10 @@
  * is issued, a read's is put where it belongs when its die has been read; the
  * request ends when the core's clock says so, from one timer.
  *
+ * What the block layer hands on at once, and in what order, depends on the
+ * driver. in_turn and budget have it as mmc's and SCSI's: mmc_mq_queue_rq()
+ * and mmc_blk_mq_issue_rq(), scsi_mq_get_budget().
+ *
  * The device is a platform device: unbinding its driver removes it under load
  * as pulling a card would.
  */
@@ -207,9 +211,43 @@ static blk_status_t simflash_status(struct simflash *dev, enum ftl_status status
 	}
 }
 
+/* A place in the device, taken before the scheduler is asked for a request. */
+static int simflash_get_budget(struct request_queue *queue)
+{
+	struct simflash *dev = queue->queuedata;
+	unsigned long flags;
+	int token = -1;
+
+	spin_lock_irqsave(&dev->lock, flags);
+	if (dev->budget < dev->config.queue_depth) {
+		dev->budget++;
+		token = 0;
+	} else {
+		dev->wanted = true;
+	}
+	spin_unlock_irqrestore(&dev->lock, flags);
+	return token;
+}
+
+static void simflash_put_budget(struct request_queue *queue, int token)
+{
+	struct simflash *dev = queue->queuedata;
+	unsigned long flags;
+	bool wanted;
+
+	spin_lock_irqsave(&dev->lock, flags);
+	dev->budget--;
+	wanted = dev->wanted;
+	dev->wanted = false;
+	spin_unlock_irqrestore(&dev->lock, flags);
+	if (wanted)
+		blk_mq_run_hw_queues(queue, true);
+}
+
 static void simflash_complete_rq(struct request *rq)
 {
-	struct simflash *dev = rq->q->queuedata;
+	struct request_queue *queue = rq->q;
+	struct simflash *dev = queue->queuedata;
 	struct simflash_request *request = blk_mq_rq_to_pdu(rq);
 	struct ftl_cmd *cmd = simflash_command(dev, rq);
 	u32 page;
@@ -219,7 +257,15 @@ static void simflash_complete_rq(struct request *rq)
 			simflash_copy_bounced(rq, cmd, page, cmd->page[page].memory, true);
 		simflash_drop(cmd, cmd->pages);
 	}
+	if (!dev->budgeted) {
+		blk_mq_end_request(rq, simflash_status(dev, cmd->status));
+		return;
+	}
+	/* The request was what kept the queue from going. */
+	percpu_ref_get(&queue->q_usage_counter);
 	blk_mq_end_request(rq, simflash_status(dev, cmd->status));
+	simflash_put_budget(queue, 0);
+	percpu_ref_put(&queue->q_usage_counter);
 }
 
 /* Has the timer ring at the core's next event. Called with the lock held. */
@@ -247,6 +293,8 @@ static struct ftl_cmd *simflash_collect(struct simflash *dev)
 		}
 		*last = cmd;
 		last = &cmd->next;
+		if (!--dev->in_flight && dev->in_turn)
+			wake_up(&dev->idle);
 	}
 	*last = NULL;
 	return first;
@@ -326,11 +374,8 @@ static enum hrtimer_restart simflash_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static blk_status_t simflash_queue_rq(struct blk_mq_hw_ctx *hctx,
-				      const struct blk_mq_queue_data *bd)
+static blk_status_t simflash_issue(struct simflash *dev, struct request *rq)
 {
-	struct simflash *dev = hctx->queue->queuedata;
-	struct request *rq = bd->rq;
 	struct ftl_cmd *cmd = simflash_command(dev, rq);
 	blk_status_t status = simflash_take_command(cmd, rq);
 	struct ftl_cmd *done;
@@ -346,6 +391,7 @@ static blk_status_t simflash_queue_rq(struct blk_mq_hw_ctx *hctx,
 		return simflash_short_of_memory(dev);
 	}
 	blk_mq_start_request(rq);
+	dev->in_flight++;
 	simflash_submit(dev, cmd);
 	done = simflash_collect(dev);
 	simflash_set_timer(dev);
@@ -354,10 +400,77 @@ static blk_status_t simflash_queue_rq(struct blk_mq_hw_ctx *hctx,
 	return BLK_STS_OK;
 }
 
+static blk_status_t simflash_queue_rq(struct blk_mq_hw_ctx *hctx,
+				      const struct blk_mq_queue_data *bd)
+{
+	struct simflash *dev = hctx->queue->queuedata;
+	blk_status_t status = simflash_issue(dev, bd->rq);
+
+	if (dev->budgeted && status != BLK_STS_OK)
+		simflash_put_budget(hctx->queue, 0);
+	return status;
+}
+
+/* Whoever finds another issuing is told to come again. */
+static bool simflash_begin_issue(struct simflash *dev)
+{
+	bool first;
+
+	spin_lock_irq(&dev->lock);
+	first = !READ_ONCE(dev->issuing);
+	WRITE_ONCE(dev->issuing, true);
+	spin_unlock_irq(&dev->lock);
+	return first;
+}
+
+/*
+ * The request that is issued waits here, with all that the block layer pulled
+ * out of the scheduler behind it. Discards and flushes end before another
+ * request is looked at.
+ */
+static blk_status_t simflash_queue_in_turn(struct blk_mq_hw_ctx *hctx,
+					   const struct blk_mq_queue_data *bd)
+{
+	struct simflash *dev = hctx->queue->queuedata;
+	enum req_op op = req_op(bd->rq);
+	bool all = dev->in_turn == SIMFLASH_ALL_IN_TURN;
+	bool alone = op == REQ_OP_DISCARD || (all && op == REQ_OP_FLUSH);
+	blk_status_t status;
+
+	if (!simflash_begin_issue(dev))
+		return BLK_STS_RESOURCE;
+	if (all || alone)
+		wait_event(dev->idle, !READ_ONCE(dev->in_flight));
+	status = simflash_issue(dev, bd->rq);
+	if (alone && status == BLK_STS_OK)
+		wait_event(dev->idle, !READ_ONCE(dev->in_flight));
+	WRITE_ONCE(dev->issuing, false);
+	return status;
+}
+
 static const struct blk_mq_ops simflash_mq_ops = {
 	.queue_rq	= simflash_queue_rq,
 	.complete	= simflash_complete_rq,
 };
+
+static const struct blk_mq_ops simflash_in_turn_ops = {
+	.queue_rq	= simflash_queue_in_turn,
+	.complete	= simflash_complete_rq,
+};
+
+static const struct blk_mq_ops simflash_budget_ops = {
+	.queue_rq	= simflash_queue_rq,
+	.complete	= simflash_complete_rq,
+	.get_budget	= simflash_get_budget,
+	.put_budget	= simflash_put_budget,
+};
+
+static const struct blk_mq_ops *simflash_ops(const struct simflash *dev)
+{
+	if (dev->in_turn)
+		return &simflash_in_turn_ops;
+	return dev->budgeted ? &simflash_budget_ops : &simflash_mq_ops;
+}
 
 static void simflash_free(struct simflash *dev)
 {
@@ -381,12 +494,12 @@ static const struct block_device_operations simflash_fops = {
 
 static int simflash_add_tags(struct simflash *dev, unsigned int slots, unsigned int queues)
 {
-	dev->tags.ops = &simflash_mq_ops;
+	dev->tags.ops = simflash_ops(dev);
 	dev->tags.nr_hw_queues = queues;
 	dev->tags.queue_depth = slots / queues;
 	dev->tags.numa_node = NUMA_NO_NODE;
 	dev->tags.cmd_size = sizeof(struct simflash_request);
-	dev->tags.flags = SIMFLASH_TAG_FLAGS;
+	dev->tags.flags = SIMFLASH_TAG_FLAGS | (dev->in_turn ? BLK_MQ_F_BLOCKING : 0);
 	dev->tags.driver_data = dev;
 	return blk_mq_alloc_tag_set(&dev->tags);
 }
@@ -434,6 +547,9 @@ static int simflash_probe(struct platform_device *platform)
 	spin_lock_init(&dev->lock);
 	mutex_init(&dev->control);
 	init_completion(&dev->control_done);
+	init_waitqueue_head(&dev->idle);
+	dev->in_turn = limits.in_turn;
+	dev->budgeted = limits.budget;
 	dev->config = config;
 	simflash_timer_setup(&dev->timer, simflash_timer);
 	dev->timer_ns = FTL_NEVER;

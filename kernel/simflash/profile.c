@@ -26,6 +26,8 @@ PARAMETER(discard_mib, uint, 64, "largest discard, MiB");
 PARAMETER(hardware_queues, uint, 1, "hardware queues, queue_depth commands each");
 PARAMETER(fua, bool, true, "writes may ask to be programmed before they complete");
 PARAMETER(stable_pages, bool, false, "pages under write must not change (ext4 then waits)");
+PARAMETER(in_turn, uint, 0, "issued only when all before have ended, the issuer waits: 0 nothing, 1 discards, 2 everything");
+PARAMETER(budget, bool, false, "requests stay in the scheduler while the device is full, as SCSI's");
 PARAMETER(removable, bool, false, "it says that it can be taken out");
 PARAMETER(stream_mib, uint, 0, "memory to write the command stream down in, MiB; 0: it is not");
 
@@ -56,7 +58,8 @@ static const char *simflash_config(struct ftl_config *config)
 
 /* What is the front end's and not the core's. */
 struct simflash_front {
-	unsigned long discard_mib, hardware_queues, fua, stable_pages, removable, stream_mib;
+	unsigned long discard_mib, hardware_queues, in_turn, stream_mib;
+	unsigned long budget, fua, stable_pages, removable;
 };
 
 static int simflash_limits(struct ftl_config *config, struct simflash_limits *limits,
@@ -73,6 +76,8 @@ static int simflash_limits(struct ftl_config *config, struct simflash_limits *li
 		error = ftl_config_error(config);
 	if (!error && (!front->discard_mib || front->discard_mib > 2048))
 		error = "discard_mib must be 1 to 2048";
+	if (!error && front->in_turn > SIMFLASH_ALL_IN_TURN)
+		error = "in_turn must be 0, 1 or 2";
 	if (!error && front->stream_mib > 65536)
 		error = "stream_mib must be at most 65536";
 	if (error) {
@@ -88,6 +93,8 @@ static int simflash_limits(struct ftl_config *config, struct simflash_limits *li
 		.fua = front->fua,
 		.stable_pages = front->stable_pages,
 		.removable = front->removable,
+		.budget = front->budget,
+		.in_turn = front->in_turn,
 		.stream_mib = front->stream_mib,
 	};
 	return 0;
@@ -98,6 +105,8 @@ static int simflash_first(struct ftl_config *config, struct simflash_limits *lim
 	const struct simflash_front front = {
 		.discard_mib = discard_mib,
 		.hardware_queues = hardware_queues,
+		.in_turn = in_turn,
+		.budget = budget,
 		.fua = fua,
 		.stable_pages = stable_pages,
 		.removable = removable,
@@ -123,6 +132,8 @@ static bool simflash_set(struct ftl_config *config, struct simflash_front *front
 	} members[] = {
 		{ "discard_mib", &front->discard_mib },
 		{ "hardware_queues", &front->hardware_queues },
+		{ "in_turn", &front->in_turn },
+		{ "budget", &front->budget },
 		{ "fua", &front->fua },
 		{ "stable_pages", &front->stable_pages },
 		{ "removable", &front->removable },

@@ -9,6 +9,7 @@
 #include <linux/hrtimer.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
+#include <linux/wait.h>
 
 #include "compat.h"
 #include "ftl/ftl.h"
@@ -36,6 +37,13 @@ struct simflash {
 	bool gone;			/* no ioctl may begin any more */
 	struct gendisk *disk;
 	struct blk_mq_tag_set tags;
+	enum simflash_turns in_turn;
+	bool issuing;			/* in turn: somebody issues a request, or waits to */
+	u32 in_flight;			/* requests that the core has */
+	wait_queue_head_t idle;		/* in turn: in_flight is 0 */
+	bool budgeted;
+	u32 budget;			/* places that requests have taken, and */
+	bool wanted;			/* somebody found none free */
 	struct dentry *debugfs;
 	struct simflash_stream *stream;	/* NULL: not kept */
 };

@@ -25,7 +25,15 @@ fn every_disk_of_qemus_holds_what_was_written_whatever_the_scheduler() {
 #[test]
 #[ignore = "a debug kernel, or more than an hour: make stress-races"]
 fn sticks_cards_and_what_is_above_a_disk_hold_it_too() {
-    let trials = ["unplug", "drivers", "soldered", "file-systems", "above"];
+    let trials = [
+        "queued",
+        "queued-soldered",
+        "unplug",
+        "drivers",
+        "soldered",
+        "file-systems",
+        "above",
+    ];
     withstands("desktop", "1", &trials);
 }
 

@@ -37,6 +37,10 @@ pub enum Error {
     Memory(u32),
 }
 
+/// Value of a profile's `in_turn` for a driver that never has two commands in the device, however
+/// many tags it offers the block layer.
+const ALL_IN_TURN: u64 = 2;
+
 /// Parameters of a device: the `[simflash]` table of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config(raw::Config);
@@ -50,6 +54,9 @@ impl Config {
         let mut config = Config(raw::Config::default());
         for (name, value) in parameters {
             config.set(name, *value)?;
+        }
+        if parameters.get("in_turn") == Some(&ALL_IN_TURN) {
+            config.set("queue_depth", 1)?;
         }
         Ok(config)
     }
@@ -105,12 +112,14 @@ impl Config {
 }
 
 /// Parameters of the kernel's block layer or of power cuts, which a replay does not use.
-const OF_NO_REPLAY: [&str; 7] = [
+const OF_NO_REPLAY: [&str; 9] = [
     "discard_mib",
     "hardware_queues",
     "fua",
     "stable_pages",
     "removable",
+    "in_turn",
+    "budget",
     "power_loss",
     "stream_mib",
 ];

@@ -301,7 +301,7 @@ pub(crate) fn is_bottleneck(rate: f64) -> bool {
 }
 
 /// Writes sequentially until `stop` is set.
-fn stream(directory: &Path, stop: &AtomicBool) -> Outcome<()> {
+pub(crate) fn stream(directory: &Path, stop: &AtomicBool) -> Outcome<()> {
     let path = directory.join("stream");
     let failed = |error| Failure::io("write", &path)(error);
     let file = File::create(&path).map_err(failed)?;

@@ -30,6 +30,7 @@ mod order;
 mod power;
 mod powercut;
 mod pressure;
+mod queued;
 mod queues;
 mod recording;
 mod removal;
@@ -123,7 +124,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest runs them.
-pub const TRIALS: [Trial; 34] = [
+pub const TRIALS: [Trial; 36] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -333,6 +334,20 @@ pub const TRIALS: [Trial; 34] = [
         clock: Clock::WithSolderedDisks,
         modules: &disks::SOLDERED_MODULES,
         run: drivers::run_soldered,
+    },
+    Trial {
+        name: "queued",
+        title: "how many requests leave the scheduler at once on each disk, and that simflash does as its drivers",
+        clock: Clock::WithDisks,
+        modules: &disks::MODULES,
+        run: queued::run,
+    },
+    Trial {
+        name: "queued-soldered",
+        title: "the same on UFS and eMMC",
+        clock: Clock::WithSolderedDisks,
+        modules: &disks::SOLDERED_MODULES,
+        run: queued::run_soldered,
     },
     Trial {
         name: "unplug",

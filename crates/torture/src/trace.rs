@@ -6,7 +6,8 @@ use crate::{Failure, Outcome};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-const TRACEFS: &str = "/sys/kernel/tracing";
+/// Where the guest has tracefs.
+pub(crate) const TRACEFS: &str = "/sys/kernel/tracing";
 const BUFFER_KIB: &str = "16384";
 
 /// Classes in the order of the class table, the most urgent first, named as in the tracepoint.

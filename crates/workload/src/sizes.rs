@@ -114,7 +114,7 @@ impl Sizes {
         let at = |demo, full| scale.pick(demo, full);
         Sizes {
             scale: Some(scale),
-            m1_iterations: at(50, 500),
+            m1_iterations: at(20, 500),
             m2_iterations: at(20, 200),
             m3_bytes: at(24 * MIB, 300 * MIB).max(KIB),
             m4_iterations: at(20, 500),

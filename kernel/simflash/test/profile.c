@@ -17,6 +17,7 @@ static bool is_front_ends(const char *name)
 {
 	static const char *const front_end[] = {
 		"fua", "stable_pages", "discard_mib", "hardware_queues", "removable",
+		"in_turn", "budget",
 	};
 	size_t i;
 
@@ -29,7 +30,7 @@ static bool is_front_ends(const char *name)
 
 bool profile_read(const char *name, struct ftl_config *config)
 {
-	bool in_table = false, good = true;
+	bool in_table = false, good = true, all_in_turn = false;
 	char path[256], line[256], key[64];
 	unsigned long long value;
 	FILE *file;
@@ -44,11 +45,15 @@ bool profile_read(const char *name, struct ftl_config *config)
 	while (fgets(line, sizeof(line), file)) {
 		if (line[0] == '[')
 			in_table = !strncmp(line, "[simflash]", 10);
-		else if (in_table && sscanf(line, "%63[a-z0-9_] = %llu", key, &value) == 2)
+		else if (in_table && sscanf(line, "%63[a-z0-9_] = %llu", key, &value) == 2) {
 			good = good && (is_front_ends(key) ||
 					ftl_config_set(config, key, value) == FTL_PARAMETER_SET);
+			all_in_turn = all_in_turn || (!strcmp(key, "in_turn") && value == 2);
+		}
 	}
 	fclose(file);
+	if (all_in_turn)	/* the driver never has two in the device */
+		config->queue_depth = 1;
 	if (!good)
 		fprintf(stderr, "%s: a parameter is unknown or too large\n", path);
 	return good && !ftl_config_error(config);
