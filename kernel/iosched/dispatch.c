@@ -15,7 +15,8 @@
  *
  * Lost wake-ups: whenever dispatch leaves requests queued, one of two events
  * runs the queue again. If the device has requests, it is the next completion,
- * for which the hardware queue is marked. If it is idle, it is the timer, which
+ * for which the hardware queue is marked; so too if a driver has yet to begin what
+ * it was given. If the device is idle, it is the timer, which
  * is armed under fd->lock after the last check of the conditions, so no change
  * between check and arming is missed.
  */
@@ -218,6 +219,7 @@ static void send(struct frontrow_data *fd, struct frontrow_rq *fr,
 	struct request *rq = fr->rq;
 
 	fd->last_class = fr->class;
+	fd->handed_on = fd->is_one_by_one ? fr : NULL;
 	fr->state = FRONTROW_RQ_IN_DEVICE;
 	fr->dispatched_ns = view->now_ns;
 	fr->bytes = blk_rq_bytes(rq);
@@ -235,6 +237,17 @@ static void send(struct frontrow_data *fd, struct frontrow_rq *fr,
 	if (is_for_foreground(fd, fr))
 		frontrow_mark_foreground(rq);
 	trace_frontrow_dispatch(rq, fr->class, view->now_ns - fr->inserted_ns);
+}
+
+/*
+ * A driver that may sleep issues requests one after another, and mmc's waits in
+ * between until the device is done. A request that it has not begun would be in
+ * front of all that is more urgent and comes later. So it gets the next one when
+ * it has begun the last.
+ */
+static bool is_driver_behind(const struct frontrow_data *fd)
+{
+	return fd->handed_on && !blk_mq_request_started(fd->handed_on->rq);
 }
 
 /* Requests stay queued: arrange the event that runs the queue again. */
@@ -314,6 +327,10 @@ struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx)
 		 */
 		if (fd->chains[FRONTROW_LEVEL_FOREGROUND].nr_fsyncs && rq->bio)
 			frontrow_mark_foreground(rq);
+		goto unlock;
+	}
+	if (is_driver_behind(fd)) {
+		blk_mq_sched_mark_restart_hctx(hctx);
 		goto unlock;
 	}
 	now_ns = ktime_get_ns();

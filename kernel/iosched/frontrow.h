@@ -392,6 +392,8 @@ struct frontrow_data {
 	unsigned int bit;		/* in known_to; NR_BELOW_STACKS: none was free */
 
 	spinlock_t lock;
+	bool is_one_by_one;		/* its driver may sleep (dispatch.c) */
+	const struct frontrow_rq *handed_on;	/* to such a driver, last; NULL: it has ended */
 	struct list_head head;		/* inserted at head: before all classes */
 	struct rb_root_cached by_turn[FRONTROW_NR_CLASSES]; /* frontrow_rq */
 	unsigned int queued[FRONTROW_NR_CLASSES];

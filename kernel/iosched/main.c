@@ -278,6 +278,8 @@ static void frontrow_prepare_request(struct request *rq)
 static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
 			 u64 now_ns)
 {
+	if (fd->handed_on == fr)
+		fd->handed_on = NULL;
 	fd->nr_in_device--;
 	fd->in_device[fr->class]--;
 	if (fr->class < FRONTROW_ASYNC)
@@ -499,6 +501,7 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	for (nr = 0; nr < FRONTROW_NR_VISIBLE; nr++)
 		fd->visible_share_percent[nr] = 1;
 	fd->slice_us = DEFAULT_SLICE_US;
+	fd->is_one_by_one = q->nr_hw_queues == 1 && q->tag_set->flags & BLK_MQ_F_BLOCKING;
 	frontrow_rerun_init(fd);
 	frontrow_budget_init(fd);
 	return fd;

@@ -73,13 +73,15 @@ impl Class {
 
 /// Kernel functions that give the class of a wait whose reason no program could tell, from the
 /// innermost out. The first entry that is in the stack decides.
-const BY_FUNCTION: [(&str, Class); 21] = [
+const BY_FUNCTION: [(&str, Class); 22] = [
     ("reclaim_throttle", Class::Reclaim),
     ("shrink_lruvec", Class::Reclaim),
     ("try_to_free_pages", Class::Reclaim),
     ("balance_dirty_pages", Class::DirtyThrottle),
     ("blk_mq_get_tag", Class::Tag),
     ("rq_qos_wait", Class::QueueThrottle),
+    // mmc's driver waits for the device in the task that submits.
+    ("blk_mq_dispatch_rq_list", Class::Service),
     ("ext4_should_retry_alloc", Class::Discard),
     ("blkdev_issue_discard", Class::Discard),
     ("jbd2_journal_wait_updates", Class::JournalHandle),

@@ -139,7 +139,9 @@ fn clock_of(clock: ::torture::Clock) -> Clock {
 
 /// Exact answers are asked of a slow device, where a backlog lasts; races of a
 /// fast one, where more happens. Both are new: a trial counts what it caused itself,
-/// and makes several devices.
+/// and makes several devices. Both ask for stable pages, or nobody would wait for data. Neither has
+/// the driver wait for the device: who submits would sleep there, and a single task could not have
+/// several discards queued.
 fn spec(
     image: &Image,
     sources: &Sources,
@@ -168,7 +170,11 @@ fn spec(
         && debug_kernel::looks_for_races(torture.kernel.release());
     let writes = watches.then_some(WATCHED_ONE_IN);
     let limit_virtual_s = limit_s * names.len() as u64 * u64::from(torture.rounds);
-    let modules = image.all_modules(&sources.device(device)?.simflash);
+    let mut parameters = sources.device(device)?.simflash;
+    for (name, value) in [("stable_pages", 1), ("in_turn", 0), ("queue_depth", 2)] {
+        parameters.insert(name.to_owned(), value);
+    }
+    let modules = image.all_modules(&parameters);
     let task = Task::Trials {
         names,
         rounds: torture.rounds,
