@@ -2,6 +2,7 @@
 
 mod export;
 pub(crate) mod linked;
+mod reading;
 mod record;
 mod report;
 pub mod scope;

@@ -3,7 +3,8 @@
 mod screen;
 mod view;
 
-use super::linked::{failed, unreadable};
+use super::linked::{self, failed, unreadable};
+use super::reading;
 use super::scope::{ScopeArgs, duration};
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
@@ -13,6 +14,7 @@ use iopro::capture;
 use iopro::recording::Reader;
 use iopro::report::{self, Frame};
 use screen::Screen;
+use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -47,6 +49,12 @@ pub struct Top {
 /// Runs the subcommand.
 pub fn run(args: Top) -> Result<(), Failure> {
     let stop = catch_signals()?;
+    let recording = args.from.as_deref().map(linked::open).transpose()?;
+    // Before the threads begin, which have the rights of the one that starts them.
+    let _temporary = match recording {
+        Some(_) => reading::begin(None)?,
+        None => None,
+    };
     let output = Output::of(args.json);
     let watch = Watch {
         every_ns: args.interval.as_nanos() as u64,
@@ -64,8 +72,8 @@ pub fn run(args: Top) -> Result<(), Failure> {
                 drawn
             })
         });
-        let watched = match &args.from {
-            Some(path) => play(path, &watch),
+        let watched = match recording.zip(args.from.as_deref()) {
+            Some((recording, path)) => play(recording, path, &watch),
             None => live(args.scope, &watch),
         };
         if let Some(latest) = output.latest() {
@@ -115,8 +123,8 @@ fn live(scope: ScopeArgs, watch: &Watch) -> Result<(), Failure> {
     }
 }
 
-fn play(path: &Path, watch: &Watch) -> Result<(), Failure> {
-    let reader = Reader::open(path).map_err(unreadable)?;
+fn play(recording: File, path: &Path, watch: &Watch) -> Result<(), Failure> {
+    let reader = Reader::of(recording, path).map_err(unreadable)?;
     watch.all(reader, path)
 }
 
