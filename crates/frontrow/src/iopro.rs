@@ -7,6 +7,7 @@ mod record;
 mod report;
 pub mod scope;
 mod top;
+mod watching;
 
 use crate::exit::Failure;
 use clap::Subcommand;

@@ -6,6 +6,7 @@ mod view;
 use super::linked::{self, failed, unreadable};
 use super::reading;
 use super::scope::{ScopeArgs, duration};
+use super::watching::Watching;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{has_colors, plain, print_text};
@@ -21,6 +22,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use sys::confine;
 use view::{Act, View};
 
 /// Number of columns without a terminal.
@@ -67,7 +69,9 @@ pub fn run(args: Top) -> Result<(), Failure> {
             let stays = args.from.is_some();
             let stop = &stop;
             scope.spawn(move || {
-                let drawn = draw(latest, stays, stop);
+                let drawn = confine::drop_capabilities()
+                    .map_err(Failure::from)
+                    .and_then(|()| draw(latest, stays, stop));
                 stop.store(true, Ordering::Relaxed);
                 drawn
             })
@@ -95,18 +99,28 @@ fn live(scope: ScopeArgs, watch: &Watch) -> Result<(), Failure> {
     let btf = scope.btf()?;
     let what = scope.what();
     let (reader, writer) = io::pipe().map_err(|error| Failure::new(Exit::Internal, error))?;
+    let mut watching = Watching::of(&what);
     let (recorded, watched) = thread::scope(|scope| {
-        let watching = scope.spawn(|| {
+        let linking = scope.spawn(|| {
             let name = Path::new(NAME);
-            let watched = Reader::new(BufReader::with_capacity(1 << 18, reader), name)
-                .map_err(|error| Failure::new(Exit::Internal, error))
+            let watched = confine::drop_capabilities()
+                .map_err(Failure::from)
+                .and_then(|()| {
+                    Reader::new(BufReader::with_capacity(1 << 18, reader), name)
+                        .map_err(|error| Failure::new(Exit::Internal, error))
+                })
                 .and_then(|reader| watch.all(reader, name));
             // The receiver of frames has gone.
             watch.stop.store(true, Ordering::Relaxed);
             watched
         });
-        let recorded = capture::stream(&what, btf.as_deref(), writer, watch.stop, &mut |_| {});
-        (recorded, watching.join())
+        let mut progress = |_: capture::Progress| {
+            if !watching.go_on() {
+                watch.stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let recorded = capture::stream(&what, btf.as_deref(), writer, watch.stop, &mut progress);
+        (recorded, linking.join())
     });
     let watched = watched.unwrap_or_else(|_| {
         Err(Failure::new(
@@ -114,6 +128,7 @@ fn live(scope: ScopeArgs, watch: &Watch) -> Result<(), Failure> {
             "the linker ended unexpectedly",
         ))
     });
+    watching.end()?;
     match (recorded, watched) {
         // A reader that stops closes the pipe, which the recorder reports as an error.
         (Err(capture::Error::File(_)), watched) => watched,
