@@ -5,6 +5,7 @@
 
 mod android;
 mod arm64;
+mod confined;
 mod defrag;
 mod doctor;
 mod encrypted;

@@ -2,9 +2,11 @@
 //! has its old content or all of the new.
 
 use crate::exit::{Exit, Failure};
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use sys::output::{Directory, Replacement};
+use sys::output::{Directory, Replacement, Workplace};
 
 /// A temporary file that will replace the file at a path. Dropping it leaves that file as it was.
 pub struct AtomicFile {
@@ -44,6 +46,42 @@ impl AtomicFile {
     }
 }
 
+/// A private file that will replace the file at a path. It is written in a directory of its own, so a process
+/// that is confined to that (`sys::confine`) can write it.
+pub struct FileApart {
+    work: Workplace,
+    path: PathBuf,
+}
+
+/// Name in the directory.
+const NAME: &str = "file";
+
+impl FileApart {
+    /// Makes the directory beside `path`. Fails at once if that cannot be written to.
+    pub fn begin(path: &Path) -> Result<FileApart, Failure> {
+        let work = Workplace::to_replace(path).map_err(unwritable(path))?;
+        let path = path.to_owned();
+        Ok(FileApart { work, path })
+    }
+
+    /// The directory.
+    pub fn work(&self) -> &Workplace {
+        &self.work
+    }
+
+    /// Writes the file and replaces the one at the path.
+    pub fn write(self, content: impl AsRef<[u8]>) -> Result<(), Failure> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let written = options
+            .open(self.work.path(NAME))
+            .and_then(|mut file| file.write_all(content.as_ref()));
+        written
+            .and_then(|()| self.work.replace(NAME))
+            .map_err(unwritable(&self.path))
+    }
+}
+
 /// A refusal names its path and what to do.
 pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure {
     let path = path.to_owned();
@@ -58,12 +96,7 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
     AtomicFile::create(path)?.write(content)
 }
 
-/// As [`write()`], readable by this user only.
-pub fn write_private(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
-    AtomicFile::create_private(path)?.write(content)
-}
-
-/// As [`write_private`], for a name in an open directory, whose path is `shown` in errors.
+/// As [`write()`], readable by this user only, for a name in an open directory, whose path is `shown` in errors.
 pub fn write_private_in(
     directory: &Directory,
     shown: &Path,
@@ -79,7 +112,7 @@ pub fn write_private_in(
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
     fn the_old_content_stays_until_the_new_is_complete() {
@@ -102,8 +135,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("report");
         fs::write(&path, "of before").unwrap();
-        write_private(&path, "private").unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let mode = || fs::metadata(&path).unwrap().mode() & 0o777;
+        AtomicFile::create_private(&path)
+            .unwrap()
+            .write("private")
+            .unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::write(&path, "of before").unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        FileApart::begin(&path).unwrap().write("private").unwrap();
+        assert_eq!(mode(), 0o600);
+        assert_eq!(fs::read(&path).unwrap(), b"private");
     }
 
     #[test]

@@ -267,7 +267,7 @@ fn logical(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
 /// Files that were read in the recording.
 fn hot(recording: &Path) -> Result<Hot, Failure> {
     let store = Store::temporary().map_err(|error| linked::failed(&error))?;
-    let store = linked::link(recording, None, store)?;
+    let store = linked::link((linked::open(recording)?, recording), None, store)?;
     let files = reads_of_files(&store).map_err(|error| linked::failed(&error))?;
     Ok(Hot::new(files.into_iter().map(|it| {
         let device = (it.device.major(), it.device.minor());

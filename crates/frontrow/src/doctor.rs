@@ -6,7 +6,7 @@ mod trial;
 
 use self::linked::{Unlinked, link};
 
-use crate::atomic_file::AtomicFile;
+use crate::atomic_file::{AtomicFile, unwritable};
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::iopro::scope::{duration, running_btf};
@@ -23,9 +23,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use sys::confine::{self, Capabilities, Confinement, Programs};
 
 /// Longest interval at which the stop flag and due actions are checked.
 const TURN: Duration = Duration::from_millis(20);
+/// Capabilities for what is watched: stacks of tasks (CAP_SYS_ADMIN), files and rates of others' processes,
+/// files that were waited for, and the programs that are attached anew.
+const WATCHES: Capabilities = Capabilities::SYS_ADMIN
+    .union(Capabilities::SYS_PTRACE)
+    .union(Capabilities::DAC_READ_SEARCH)
+    .union(Capabilities::SYSLOG)
+    .union(Capabilities::PERFMON)
+    .union(Capabilities::BPF);
 /// Lengths of stalls that can be told from none, as level 1 looks each tenth of a second.
 const STALLS: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_secs(600);
 
@@ -111,6 +120,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             until_stall: args.until_stall,
             is_coarse: false,
             btf,
+            kept: kept(&args)?,
             recording: recording.as_mut(),
         },
         &stop,
@@ -140,6 +150,21 @@ pub fn run(args: Args) -> Result<(), Failure> {
         true => trial::run(root, &args.trial, &diagnosis, btf, args.json, &stop),
         false => Ok(()),
     }
+}
+
+/// Capabilities that are kept while watching, those for the outputs included. None if a trial follows, which
+/// changes the machine.
+fn kept(args: &Args) -> Result<Option<Capabilities>, Failure> {
+    if args.trial.wanted {
+        return Ok(None);
+    }
+    let mut kept = WATCHES;
+    for path in [&args.html, &args.recording].into_iter().flatten() {
+        kept |= sys::walk::Place::of(path)
+            .and_then(|place| confine::to_change(place.directory()))
+            .map_err(unwritable(path))?;
+    }
+    Ok(Some(kept))
 }
 
 /// Says at a terminal under sudo how the user gets to read the page, which is root's.
@@ -184,6 +209,8 @@ struct How<'a> {
     is_coarse: bool,
     /// The running kernel's BTF, if it has none itself.
     btf: Option<&'a [u8]>,
+    /// Capabilities that are kept once the programs are in the kernel; None for all of them.
+    kept: Option<Capabilities>,
     /// File that also receives the recording of level 1.
     recording: Option<&'a mut AtomicFile>,
 }
@@ -199,6 +226,15 @@ struct Seen {
     programs: Option<Loaded>,
 }
 
+/// Gives up all but these capabilities, and what the doctor never does.
+fn give_up(kept: Option<Capabilities>, programs: Programs) -> Result<(), Failure> {
+    if let Some(kept) = kept {
+        let watcher = Confinement::of_watcher().with_programs(programs);
+        watcher.keeping(kept).begin()?;
+    }
+    Ok(())
+}
+
 /// Measures at the best level that this machine supports.
 fn observe(
     root: &Path,
@@ -208,7 +244,7 @@ fn observe(
 ) -> Result<Seen, Failure> {
     let is_root = rustix::process::geteuid().is_root();
     // A tree made for a test says nothing of this machine's tracing.
-    let (length, keeps) = (how.length, how.recording.is_some());
+    let (length, keeps, kept) = (how.length, how.recording.is_some(), how.kept);
     let until_stall = how.until_stall;
     let may_link = is_root && root == Path::new("/");
     let why_not = match may_link {
@@ -229,6 +265,7 @@ fn observe(
         false if keeps => return Err(capture::Error::NoPermission.into()),
         false => None,
     };
+    give_up(kept, Programs::None)?;
     let mut watching = Watching::begin(root, until_stall);
     while watching.begun.elapsed() < length
         && !stop.load(Ordering::Relaxed)

@@ -95,6 +95,13 @@ impl Failure {
     }
 }
 
+/// Rights that stay are none of the user's mistakes.
+impl From<sys::confine::Error> for Failure {
+    fn from(error: sys::confine::Error) -> Failure {
+        Failure::new(Exit::Internal, error)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

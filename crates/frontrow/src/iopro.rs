@@ -2,10 +2,12 @@
 
 mod export;
 pub(crate) mod linked;
+mod reading;
 mod record;
 mod report;
 pub mod scope;
 mod top;
+mod watching;
 
 use crate::exit::Failure;
 use clap::Subcommand;

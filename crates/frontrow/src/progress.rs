@@ -2,7 +2,9 @@
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
+use std::thread;
 use std::time::Duration;
+use sys::confine;
 
 /// A bar on standard error with indicatif's `template`; hidden unless that is a terminal.
 pub fn bar(template: &str) -> ProgressBar {
@@ -30,7 +32,14 @@ pub fn waiting_for(what: &str) -> ProgressBar {
 
 fn timed(template: &str) -> ProgressBar {
     let line = bar(template);
-    line.enable_steady_tick(Duration::from_secs(1));
+    // Its thread would keep this one's capabilities, whatever this one gives up later.
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            if confine::drop_capabilities().is_ok() {
+                line.enable_steady_tick(Duration::from_secs(1));
+            }
+        });
+    });
     line
 }
 

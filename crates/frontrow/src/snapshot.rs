@@ -10,6 +10,7 @@ use record::number::count;
 use std::io;
 use std::path::PathBuf;
 use sys::PathError;
+use sys::confine::{self, Confinement};
 
 /// Save the layout of an ext4 file system without its data, and restore it elsewhere
 ///
@@ -65,9 +66,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
+fn confine(needs: Confinement) -> Result<(), confine::Error> {
+    needs.begin().map(drop)
+}
+
 fn save(source: &std::path::Path, file: &std::path::Path, as_json: bool) -> Result<(), Failure> {
     let stop = catch_signals()?;
-    let saved = ::layout::snapshot::save(source, file, &stop).map_err(failed)?;
+    let saved = ::layout::snapshot::save(source, file, &confine, &stop).map_err(failed)?;
     if as_json {
         return print_text(&json(&saved)?);
     }
@@ -102,7 +107,7 @@ fn restore(
         bar.set_length(all);
         bar.set_position(done);
     };
-    let restored = ::layout::snapshot::restore(file, target, &mut shown, &stop);
+    let restored = ::layout::snapshot::restore(file, target, &mut shown, &confine, &stop);
     bar.finish_and_clear();
     let restored = restored.map_err(failed)?;
     if as_json {
@@ -136,7 +141,7 @@ fn failed(error: Error) -> Failure {
         Error::TooMuch { .. } | Error::Exhausted => Exit::Refused,
         Error::NoTool(_) => Exit::Missing,
         Error::NoSpace(_) => Exit::DiskFull,
-        Error::Tool { .. } => Exit::Internal,
+        Error::Tool { .. } | Error::Rights(_) => Exit::Internal,
         Error::Io(PathError { path, source, .. }) => match source.kind() {
             io::ErrorKind::ResourceBusy => {
                 return Failure::new(

@@ -7,6 +7,7 @@ mod browser;
 mod bus;
 #[path = "../../foreground/tests/compositor/mod.rs"]
 mod compositor;
+mod confine;
 mod defrag;
 mod dependencies;
 mod diagnoses;

@@ -202,3 +202,46 @@ fn nothing_that_is_there_is_overwritten_and_reasons_are_said() {
     assert!(no_filesystem.exists() && !nowhere.exists());
     assert_eq!(aged.names(), before);
 }
+
+/// In place of e2image: it saves what it may do, and tries to write elsewhere.
+const TAKEN_OVER: &str = "#!/bin/sh
+grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status > \"$3\"
+(echo lost > \"$VICTIM\") 2> \"$3.said\" && echo wrote >> \"$3\"
+exit 0
+";
+
+#[test]
+fn what_reads_a_file_system_writes_the_snapshot_and_has_no_capabilities() {
+    let aged = Aged::new();
+    let [programs, victim] = ["programs", "victim"].map(|it| aged.path(it));
+    fs::create_dir(&programs).unwrap();
+    fs::write(&victim, "precious").unwrap();
+    let program = programs.join("e2image");
+    fs::write(&program, TAKEN_OVER).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&program, mode).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let saved = aged.path("taken-over");
+    let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
+        .args(["snapshot", "save"])
+        .args([&aged.image, &saved])
+        .env("PATH", format!("{}:{path}", programs.display()))
+        .env("VICTIM", &victim)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let unpacked = Command::new("gzip")
+        .arg("-dc")
+        .stdin(fs::File::open(saved).unwrap())
+        .output();
+    let said = String::from_utf8(unpacked.unwrap().stdout).unwrap();
+    assert!(said.contains("CapEff:\t0000000000000000\n"), "{said}");
+    assert!(said.contains("NoNewPrivs:\t1\nSeccomp:\t2\n"), "{said}");
+    match fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default() {
+        lsm if lsm.contains("landlock") => assert!(!said.contains("wrote"), "{said}"),
+        _ => eprintln!("not told of: whether this kernel has Landlock"),
+    }
+    if !said.contains("wrote") {
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    }
+}

@@ -11,7 +11,9 @@ mod symbols;
 
 pub use background::Background;
 pub use machine::clock_ns;
-pub use recorder::{EVENTS_PER_MISSED, Loaded, Progress, Request, Summary, What, record, stream};
+pub use recorder::{
+    EVENTS_PER_MISSED, Loaded, Progress, Request, Summary, What, kept, record, stream,
+};
 
 use std::path::PathBuf;
 use sys::PathError;

@@ -9,7 +9,7 @@ mod perfetto_schema;
 mod vcd;
 
 use crate::store::{self, Store};
-use std::fs::{self, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -98,6 +98,11 @@ impl Export {
         })
     }
 
+    /// The directory that it is written in.
+    pub fn work(&self) -> &Workplace {
+        &self.work
+    }
+
     /// The store to link a recording into. For SQLite it is the output itself.
     pub fn store(&self) -> Result<Store, Error> {
         Ok(match self.format {
@@ -121,7 +126,9 @@ impl Export {
         };
         written.map_err(|error| self.named(error))?;
         let mode = if to.is_dir() { 0o700 } else { 0o600 };
-        fs::set_permissions(to, Permissions::from_mode(mode))
+        // By its descriptor: a confined process changes no mode by a path.
+        File::open(to)
+            .and_then(|made| made.set_permissions(Permissions::from_mode(mode)))
             .and_then(|()| self.work.publish(NAME))
             .map_err(cannot_write(&self.output))
     }

@@ -3,8 +3,10 @@
 
 use crate::tables::{Kind, Of, Row, TABLES, Table};
 use rusqlite::{Connection, ErrorCode, Statement, params_from_iter};
+use std::env;
 use std::path::{Path, PathBuf};
 use sys::PathError;
+use sys::output::Workplace;
 
 /// Memory for the database's pages, in KiB.
 const CACHE_KIB: i64 = 16 << 10;
@@ -31,6 +33,29 @@ pub enum Error {
     /// A file cannot be written or read.
     #[error(transparent)]
     File(#[from] PathError),
+}
+
+/// Variables and directories by which SQLite finds a place for temporary files.
+const ASKED: [&str; 2] = ["SQLITE_TMPDIR", "TMPDIR"];
+const USUAL: [&str; 3] = ["/var/tmp", "/usr/tmp", "/tmp"];
+
+/// Has all stores of this process keep their temporary files in a directory of their own, for as long as the
+/// result lives. None where no directory can be made; whoever then needs such a file is told.
+///
+/// # Errors
+/// [`Error`] of the database.
+pub fn keep_temporary_files_apart() -> Result<Option<Workplace>, Error> {
+    let asked = ASKED.into_iter().filter_map(env::var_os).map(PathBuf::from);
+    let mut places = asked.chain(USUAL.map(PathBuf::from));
+    let Some(work) = places.find_map(|it| Workplace::beside(&it.join("tables")).ok()) else {
+        return Ok(None);
+    };
+    let set = format!(
+        "PRAGMA temp_store_directory = '{}'",
+        work.path("").display()
+    );
+    Connection::open_in_memory()?.execute_batch(&set)?;
+    Ok(Some(work))
 }
 
 fn place(path: &Option<PathBuf>) -> String {

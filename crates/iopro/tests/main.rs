@@ -1,5 +1,6 @@
 //! Recordings linked, exported and reported, as those that use the crate see them.
 
+mod apart;
 mod docs;
 mod export;
 mod fuzz;

@@ -23,6 +23,11 @@ pub use superblock::Superblock;
 
 use std::path::PathBuf;
 use sys::PathError;
+use sys::confine::{self, Confinement};
+
+/// What is done with the rights that are needed once all is open and before a program reads what may be
+/// anybody's: a command begins the confinement, and whoever has more to do leaves it.
+pub type Confine<'a> = &'a dyn Fn(Confinement) -> Result<(), confine::Error>;
 
 /// Reasons why a snapshot was not saved or restored.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +35,9 @@ pub enum Error {
     /// A file or device could not be read or written.
     #[error(transparent)]
     Io(#[from] PathError),
+    /// Rights that are not needed could not be given up.
+    #[error(transparent)]
+    Rights(#[from] confine::Error),
     /// The path holds another file system, or none.
     #[error(
         "{0} holds no ext2, ext3 or ext4 file system: snapshots are of those (`blkid {0}` tells what it holds)"

@@ -16,6 +16,9 @@ const ROUNDS: u64 = 16;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
+/// Other tests run in this process.
+const RIGHTS_STAY: layout::snapshot::Confine<'static> = &|_| Ok(());
+
 /// The layout of a small file system, unpacked, and the comment of its snapshot.
 fn layout(directory: &Path) -> (Vec<u8>, Vec<u8>) {
     let (image, saved) = (directory.join("image"), directory.join("saved"));
@@ -28,7 +31,7 @@ fn layout(directory: &Path) -> (Vec<u8>, Vec<u8>) {
         .status()
         .expect("this test needs mke2fs (Debian: apt-get install e2fsprogs)");
     assert!(made.success());
-    layout::snapshot::save(&image, &saved, &NEVER).unwrap();
+    layout::snapshot::save(&image, &saved, RIGHTS_STAY, &NEVER).unwrap();
     assert_eq!(saved.metadata().unwrap().mode() & 0o777, 0o600);
     let mut gzip = GzDecoder::new(File::open(&saved).unwrap());
     let comment = gzip.header().unwrap().comment().unwrap().to_vec();
@@ -74,7 +77,7 @@ fn whatever_a_snapshot_holds_restoring_it_ends_and_leaves_nothing_else() {
             .write(File::create(&hostile).unwrap(), Compression::fast());
         gzip.write_all(&content).unwrap();
         gzip.finish().unwrap();
-        match layout::snapshot::restore(&hostile, &target, &mut |_, _| {}, &NEVER) {
+        match layout::snapshot::restore(&hostile, &target, &mut |_, _| {}, RIGHTS_STAY, &NEVER) {
             Ok(restored) => {
                 let metadata = target.metadata().unwrap();
                 assert_eq!(metadata.mode() & 0o777, 0o600, "round {round}");

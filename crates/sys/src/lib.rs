@@ -1,6 +1,7 @@
 //! The machine that Frontrow runs on, as all other crates see it.
 
 pub mod arch;
+pub mod confine;
 pub mod device;
 pub mod knobs;
 pub mod memory;

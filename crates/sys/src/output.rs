@@ -63,6 +63,24 @@ fn no_regular_file(path: &Path) -> io::Error {
     refusal(format!("{path} is not a regular file: give another path"))
 }
 
+/// The place of a file that is to be replaced.
+fn replaceable(path: &Path) -> io::Result<Place> {
+    let place = Place::of(path).map_err(|error| match error.kind() {
+        ErrorKind::IsADirectory => no_regular_file(path),
+        _ => error,
+    })?;
+    require_regular(&place, path)?;
+    Ok(place)
+}
+
+fn require_regular(place: &Place, shown: &Path) -> io::Result<()> {
+    let held = place.stat()?.map(|it| FileType::from_raw_mode(it.st_mode));
+    match held.is_some_and(|it| it != FileType::RegularFile) {
+        true => Err(no_regular_file(shown)),
+        false => Ok(()),
+    }
+}
+
 impl Replacement {
     /// Begins a file of this mode for `path`, in the same directory. A link is followed to its
     /// target, unless another user made it or may exchange it.
@@ -71,11 +89,7 @@ impl Replacement {
     /// What the system says; [`crate::walk::is_refusal`] for a link of another user's, and for
     /// what is no regular file.
     pub fn begin(path: &Path, mode: u32) -> io::Result<Self> {
-        let place = Place::of(path).map_err(|error| match error.kind() {
-            ErrorKind::IsADirectory => no_regular_file(path),
-            _ => error,
-        })?;
-        Self::in_place(place, path, mode)
+        Self::in_place(replaceable(path)?, mode)
     }
 
     /// As [`Replacement::begin`], for a name in an open directory.
@@ -84,14 +98,11 @@ impl Replacement {
     /// As of [`Replacement::begin`].
     pub fn begin_in(directory: &Directory, name: &str, mode: u32) -> io::Result<Self> {
         let place = Place::in_open(directory.0.try_clone()?, name);
-        Self::in_place(place, Path::new(name), mode)
+        require_regular(&place, Path::new(name))?;
+        Self::in_place(place, mode)
     }
 
-    fn in_place(place: Place, shown: &Path, mode: u32) -> io::Result<Self> {
-        let held = place.stat()?.map(|it| FileType::from_raw_mode(it.st_mode));
-        if held.is_some_and(|it| it != FileType::RegularFile) {
-            return Err(no_regular_file(shown));
-        }
+    fn in_place(place: Place, mode: u32) -> io::Result<Self> {
         step();
         let file = Builder::new()
             .permissions(Permissions::from_mode(mode))
@@ -165,6 +176,9 @@ fn taken() -> io::Error {
 /// Prefix of temporary files' names.
 const PREFIX: &str = ".frontrow-";
 
+/// Most directories that are made until one is not removed at once.
+const MOST_TRIES: usize = 8;
+
 /// A directory of this user's own beside the place that something is to have.
 #[derive(Debug)]
 pub struct Workplace {
@@ -181,25 +195,54 @@ impl Workplace {
     /// # Errors
     /// What the system says.
     pub fn beside(output: &Path) -> io::Result<Self> {
-        let place = Place::at(output)?;
+        Self::in_place(Place::at(output)?)
+    }
+
+    /// Makes one beside what [`Workplace::replace`] will replace, as [`Replacement::begin`] finds it.
+    ///
+    /// # Errors
+    /// As of [`Replacement::begin`].
+    pub fn to_replace(path: &Path) -> io::Result<Self> {
+        Self::in_place(replaceable(path)?)
+    }
+
+    fn in_place(place: Place) -> io::Result<Self> {
         let parent = place.directory_path();
         step();
         remove_abandoned(&parent)?;
-        step();
-        let directory = Builder::new()
-            .prefix(PREFIX)
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(&parent)?;
-        step();
-        let name = directory.path().file_name().map(OsStr::to_owned);
-        match lock_own(&parent.join(name.unwrap_or_default()))? {
-            Some(handle) => Ok(Workplace {
-                _directory: directory,
-                handle,
-                place,
-            }),
-            None => Err(taken()),
+        for _ in 0..MOST_TRIES {
+            step();
+            let directory = Builder::new()
+                .prefix(PREFIX)
+                .permissions(Permissions::from_mode(0o700))
+                .tempdir_in(&parent)?;
+            step();
+            let name = directory.path().file_name().map(OsStr::to_owned);
+            match lock_own(&parent.join(name.unwrap_or_default())) {
+                Ok(Some(handle)) if handle.metadata()?.nlink() > 0 => {
+                    return Ok(Workplace {
+                        _directory: directory,
+                        handle,
+                        place,
+                    });
+                }
+                // Until it is locked, another command takes it for an abandoned one.
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
+        Err(taken())
+    }
+
+    /// The directory, open.
+    pub(crate) fn handle(&self) -> &File {
+        &self.handle
+    }
+
+    /// The directory that it is in, open.
+    pub(crate) fn parent(&self) -> &OwnedFd {
+        self.place.directory()
     }
 
     /// The path of `name` in it, for this process and those that it starts.
@@ -225,11 +268,31 @@ impl Workplace {
         }
         Ok(())
     }
+
+    /// Moves `name` to the place that [`Workplace::to_replace`] was told of, over what is there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn replace(self, name: &str) -> io::Result<()> {
+        step();
+        renameat(
+            &self.handle,
+            name,
+            self.place.directory(),
+            self.place.name(),
+        )?;
+        Ok(())
+    }
 }
 
 /// Removes temporary files of this user's killed commands, which are hidden and may have gigabytes.
 fn remove_abandoned(parent: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(parent)?.flatten() {
+    let entries = match fs::read_dir(parent) {
+        // Whoever may not list it can still make one.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries.flatten() {
         let is_named = entry
             .file_name()
             .as_encoded_bytes()
@@ -344,6 +407,24 @@ mod tests {
     }
 
     #[test]
+    fn only_a_regular_file_is_replaced_and_a_link_of_ones_own_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let [output, link] = ["output", "link"].map(|it| directory.path().join(it));
+        fs::write(&output, "old").unwrap();
+        symlink(&output, &link).unwrap();
+        let work = Workplace::to_replace(&link).unwrap();
+        fs::write(work.path("new"), "new").unwrap();
+        assert_eq!(fs::read(&output).unwrap(), b"old");
+        work.replace("new").unwrap();
+        assert_eq!(fs::read(&output).unwrap(), b"new");
+        assert!(link.is_symlink());
+        for path in [Path::new("/dev/null"), directory.path()] {
+            assert!(is_refusal(&Workplace::to_replace(path).unwrap_err()));
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
     fn nothing_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let output = directory.path().join("output");
@@ -425,7 +506,7 @@ mod tests {
             return;
         }
         type Way = fn(&Path) -> io::Result<()>;
-        let ways: [(&str, Way); 4] = [
+        let ways: [(&str, Way); 5] = [
             ("create", |path| create(path)?.write_all(b"ours")),
             ("replacement", |path| {
                 let mut file = Replacement::begin(path, 0o600)?;
@@ -436,6 +517,11 @@ mod tests {
                 let work = Workplace::beside(path)?;
                 fs::write(work.path("new"), "ours")?;
                 work.publish("new")
+            }),
+            ("workplace over a file", |path| {
+                let work = Workplace::to_replace(path)?;
+                fs::write(work.path("new"), "ours")?;
+                work.replace("new")
             }),
             ("directory", |path| {
                 let mut file = Replacement::begin_in(&Directory::make(path)?, "study", 0o600)?;

@@ -1,5 +1,6 @@
-//! Knobs, journals and devices on pretended machines.
+//! Knobs, journals and devices on pretended machines; and what confined processes may do.
 
+mod confine;
 mod fuzz;
 mod hid;
 mod journal;

@@ -1,6 +1,6 @@
 //! Level 1: iopro's programs are in the kernel while tasks are held up, and only then cost anything.
 
-use super::{How, Watching};
+use super::{How, Watching, give_up};
 use crate::atomic_file::AtomicFile;
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked::failed;
@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use sys::confine::{self, Capabilities, Programs};
 
 /// Interval for which iopro tells of waits, and names the longest.
 const INTERVAL_NS: u64 = 1_000_000_000;
@@ -49,6 +50,8 @@ pub fn link<'a>(
         length: how.length,
         until_stall: how.until_stall,
         keeps: how.recording.is_some(),
+        kept: how.kept,
+        failed: None,
         stop,
         told: &told,
         watching: None,
@@ -149,6 +152,10 @@ struct Linking<'a, 't> {
     until_stall: Option<Duration>,
     /// Whether the recording is kept, which then has no gaps.
     keeps: bool,
+    /// Capabilities that stay once the programs are in the kernel.
+    kept: Option<Capabilities>,
+    /// Why the others did not go.
+    failed: Option<Failure>,
     stop: &'t AtomicBool,
     told: &'t Told,
     watching: Option<Watching<'a>>,
@@ -187,6 +194,7 @@ impl<'a> Linking<'a, '_> {
             let recorded = stream(writer, &ends, &mut |_| {
                 // The programs are loaded by now: that is not what is to be watched.
                 if !std::mem::replace(&mut begun, true) {
+                    self.give_up();
                     self.watching().begin_linking();
                     self.held_up = Instant::now();
                 }
@@ -204,8 +212,17 @@ impl<'a> Linking<'a, '_> {
             }
             (recorded, linking.join())
         });
+        if let Some(failure) = self.failed.take() {
+            return Err(failure);
+        }
         let ended = |_| Failure::new(Exit::Internal, "the linker ended unexpectedly");
         Ok((recorded, linked.map_err(ended)?))
+    }
+
+    /// The first time, gives up what is not needed with the programs in the kernel.
+    fn give_up(&mut self) {
+        self.failed = give_up(self.kept.take(), Programs::Attached).err();
+        self.is_over |= self.failed.is_some();
     }
 
     /// Takes the programs out and samples, until some task is held up.
@@ -275,6 +292,8 @@ impl Read for Tee<'_> {
 }
 
 fn fold(pipe: PipeReader, recording: Option<&mut AtomicFile>, told: &Told) -> Result<(), Failure> {
+    // It began before the programs were loaded, and reads and writes what is open.
+    confine::drop_capabilities()?;
     let mut failed = None;
     let tee = Tee {
         pipe,

@@ -1,6 +1,6 @@
 //! `frontrow doctor --study`.
 
-use super::{How, observe};
+use super::{How, WATCHES, observe};
 use crate::atomic_file::{unwritable, write_private_in};
 use crate::exit::{Exit, Failure};
 use crate::iopro::scope::duration;
@@ -48,6 +48,7 @@ pub fn run(
         until_stall: None,
         is_coarse: true,
         btf,
+        kept: Some(WATCHES),
         recording: None,
     };
     let watching = progress::watching(length);

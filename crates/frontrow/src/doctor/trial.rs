@@ -145,6 +145,7 @@ fn windows(
             until_stall: None,
             is_coarse: false,
             btf,
+            kept: None,
             recording: None,
         };
         let seen = window(root, limits, remedy, how, stop)?;

@@ -1,6 +1,7 @@
 //! `frontrow iopro export`: writes a recording in another format.
 
 use super::linked::{Source, failed};
+use super::reading;
 use crate::exit::{Exit, Failure};
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
@@ -32,8 +33,10 @@ pub fn run(args: &Export) -> Result<(), Failure> {
         None => args.source.recording.with_extension(args.to.suffix()),
     };
     let export = iopro::export::Export::begin(args.to, &output).map_err(cannot_export)?;
+    let recording = args.source.open()?;
+    let _temporary = reading::begin(Some(export.work()))?;
     let store = export.store().map_err(cannot_export)?;
-    let store = args.source.link(store)?;
+    let store = args.source.link(recording, store)?;
     export.finish(store).map_err(cannot_export)?;
     eprintln!("{} is written.", output.display());
     Ok(())

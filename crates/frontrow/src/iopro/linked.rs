@@ -5,6 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use iopro::link::{self, Foreground};
 use iopro::recording::{self, Reader};
 use iopro::store::{self, Store};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use sys::PathError;
 
@@ -21,30 +22,42 @@ pub struct Source {
 }
 
 impl Source {
-    /// Links the recording into `store`.
-    pub fn link(&self, store: Store) -> Result<Store, Failure> {
+    /// Opens the recording, of which nothing is read yet.
+    pub fn open(&self) -> Result<File, Failure> {
+        open(&self.recording)
+    }
+
+    /// Links the open recording into `store`.
+    pub fn link(&self, file: File, store: Store) -> Result<Store, Failure> {
         let foreground = self.fg.as_deref().map(Foreground::named);
-        link(&self.recording, foreground, store)
+        link((file, &self.recording), foreground, store)
     }
 }
 
-/// Links a recording into `store`, for the recorded process unless another is named.
+/// Opens a recording, of which nothing is read yet.
+pub fn open(recording: &Path) -> Result<File, Failure> {
+    let opened = File::open(recording).map_err(PathError::of("access", recording));
+    opened.map_err(|error| unreadable(error.into()))
+}
+
+/// Links an open recording, whose path this is, into `store`, for the recorded process unless another is
+/// named.
 pub fn link(
-    recording: &Path,
+    (file, path): (File, &Path),
     foreground: Option<Foreground>,
     store: Store,
 ) -> Result<Store, Failure> {
-    let reader = Reader::open(recording).map_err(unreadable)?;
-    let bar = progress(recording);
-    let linked = link::link(reader, recording, foreground, store, &mut |bytes| {
+    let bar = progress(&file);
+    let reader = Reader::of(file, path).map_err(unreadable)?;
+    let linked = link::link(reader, path, foreground, store, &mut |bytes| {
         bar.set_position(bytes);
     });
     bar.finish_and_clear();
     linked.map_err(|error| failed(&error))
 }
 
-fn progress(recording: &Path) -> ProgressBar {
-    let bytes = std::fs::metadata(recording).map_or(0, |data| data.len());
+fn progress(recording: &File) -> ProgressBar {
+    let bytes = recording.metadata().map_or(0, |data| data.len());
     let bar = ProgressBar::new(bytes);
     bar.set_style(
         ProgressStyle::with_template("linking {bar:30} {bytes} of {total_bytes}, {eta} left")

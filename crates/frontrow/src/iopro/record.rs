@@ -1,6 +1,7 @@
 //! `frontrow iopro record`.
 
 use super::scope::ScopeArgs;
+use super::watching::Watching;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::print_text;
@@ -9,6 +10,7 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use iopro::capture::{self, Error, Progress, Request, Summary};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use sys::PathError;
 
 #[derive(clap::Args)]
@@ -37,12 +39,17 @@ pub fn run(args: Record) -> Result<(), Failure> {
         ProgressStyle::with_template("{spinner} recording {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner()),
     );
+    let mut watching = Watching::of(&request.what);
     let recorded = capture::record(&request, &stop, &mut |progress| {
+        if !watching.go_on() {
+            stop.store(true, Ordering::Relaxed);
+        }
         bar.set_message(told(&progress));
         bar.tick();
     });
     bar.finish_and_clear();
     let (summary, closing) = recorded?;
+    watching.end()?;
     match args.json {
         true => print_text(&format!("{}\n", as_json(&summary, &request.output)))?,
         false => eprint!("{}", in_words(&summary, &request.output)),

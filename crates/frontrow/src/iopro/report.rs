@@ -1,7 +1,8 @@
 //! `frontrow iopro report`.
 
 use super::linked::{Source, failed};
-use crate::atomic_file;
+use super::reading;
+use crate::atomic_file::FileApart;
 use crate::exit::{Exit, Failure};
 use crate::print::{plain, print_text};
 use iopro::report::{self, Report as Said};
@@ -25,11 +26,14 @@ pub struct Report {
 
 /// Runs the subcommand.
 pub fn run(args: &Report) -> Result<(), Failure> {
+    let recording = args.source.open()?;
+    let page = args.html.as_deref().map(FileApart::begin).transpose()?;
+    let _temporary = reading::begin(page.as_ref().map(FileApart::work))?;
     let store = Store::temporary().map_err(|error| failed(&error))?;
-    let store = args.source.link(store)?;
+    let store = args.source.link(recording, store)?;
     let said = Said::of(&store).map_err(|error| failed(&error))?;
-    if let Some(path) = &args.html {
-        atomic_file::write_private(path, report::html(&said))?;
+    if let Some(page) = page {
+        page.write(report::html(&said))?;
     }
     match args.json {
         true => {

@@ -3,8 +3,10 @@
 mod screen;
 mod view;
 
-use super::linked::{failed, unreadable};
+use super::linked::{self, failed, unreadable};
+use super::reading;
 use super::scope::{ScopeArgs, duration};
+use super::watching::Watching;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::{has_colors, plain, print_text};
@@ -13,12 +15,14 @@ use iopro::capture;
 use iopro::recording::Reader;
 use iopro::report::{self, Frame};
 use screen::Screen;
+use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use sys::confine;
 use view::{Act, View};
 
 /// Number of columns without a terminal.
@@ -47,6 +51,12 @@ pub struct Top {
 /// Runs the subcommand.
 pub fn run(args: Top) -> Result<(), Failure> {
     let stop = catch_signals()?;
+    let recording = args.from.as_deref().map(linked::open).transpose()?;
+    // Before the threads begin, which have the rights of the one that starts them.
+    let _temporary = match recording {
+        Some(_) => reading::begin(None)?,
+        None => None,
+    };
     let output = Output::of(args.json);
     let watch = Watch {
         every_ns: args.interval.as_nanos() as u64,
@@ -59,13 +69,15 @@ pub fn run(args: Top) -> Result<(), Failure> {
             let stays = args.from.is_some();
             let stop = &stop;
             scope.spawn(move || {
-                let drawn = draw(latest, stays, stop);
+                let drawn = confine::drop_capabilities()
+                    .map_err(Failure::from)
+                    .and_then(|()| draw(latest, stays, stop));
                 stop.store(true, Ordering::Relaxed);
                 drawn
             })
         });
-        let watched = match &args.from {
-            Some(path) => play(path, &watch),
+        let watched = match recording.zip(args.from.as_deref()) {
+            Some((recording, path)) => play(recording, path, &watch),
             None => live(args.scope, &watch),
         };
         if let Some(latest) = output.latest() {
@@ -87,18 +99,28 @@ fn live(scope: ScopeArgs, watch: &Watch) -> Result<(), Failure> {
     let btf = scope.btf()?;
     let what = scope.what();
     let (reader, writer) = io::pipe().map_err(|error| Failure::new(Exit::Internal, error))?;
+    let mut watching = Watching::of(&what);
     let (recorded, watched) = thread::scope(|scope| {
-        let watching = scope.spawn(|| {
+        let linking = scope.spawn(|| {
             let name = Path::new(NAME);
-            let watched = Reader::new(BufReader::with_capacity(1 << 18, reader), name)
-                .map_err(|error| Failure::new(Exit::Internal, error))
+            let watched = confine::drop_capabilities()
+                .map_err(Failure::from)
+                .and_then(|()| {
+                    Reader::new(BufReader::with_capacity(1 << 18, reader), name)
+                        .map_err(|error| Failure::new(Exit::Internal, error))
+                })
                 .and_then(|reader| watch.all(reader, name));
             // The receiver of frames has gone.
             watch.stop.store(true, Ordering::Relaxed);
             watched
         });
-        let recorded = capture::stream(&what, btf.as_deref(), writer, watch.stop, &mut |_| {});
-        (recorded, watching.join())
+        let mut progress = |_: capture::Progress| {
+            if !watching.go_on() {
+                watch.stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let recorded = capture::stream(&what, btf.as_deref(), writer, watch.stop, &mut progress);
+        (recorded, linking.join())
     });
     let watched = watched.unwrap_or_else(|_| {
         Err(Failure::new(
@@ -106,6 +128,7 @@ fn live(scope: ScopeArgs, watch: &Watch) -> Result<(), Failure> {
             "the linker ended unexpectedly",
         ))
     });
+    watching.end()?;
     match (recorded, watched) {
         // A reader that stops closes the pipe, which the recorder reports as an error.
         (Err(capture::Error::File(_)), watched) => watched,
@@ -115,8 +138,8 @@ fn live(scope: ScopeArgs, watch: &Watch) -> Result<(), Failure> {
     }
 }
 
-fn play(path: &Path, watch: &Watch) -> Result<(), Failure> {
-    let reader = Reader::open(path).map_err(unreadable)?;
+fn play(recording: File, path: &Path, watch: &Watch) -> Result<(), Failure> {
+    let reader = Reader::of(recording, path).map_err(unreadable)?;
     watch.all(reader, path)
 }
 

@@ -24,7 +24,7 @@ pub(super) fn is_recording(path: &Path) -> bool {
 /// The calls of a recording.
 pub(super) fn read(path: &Path) -> Result<Calls, Failure> {
     let store = Store::temporary().map_err(|error| linked::failed(&error))?;
-    let store = linked::link(path, None, store)?;
+    let store = linked::link((linked::open(path)?, path), None, store)?;
     calls(&store).map_err(|error| linked::failed(&error))
 }
 

@@ -23,6 +23,7 @@ use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 use sys::PathError;
+use sys::confine::{self, Capabilities};
 
 /// Pause between two rounds.
 const ROUND: Duration = Duration::from_millis(100);
@@ -158,7 +159,9 @@ impl Loaded {
     }
 }
 
-/// Records as `request` says, until `stop` is set or the recording ends by itself.
+/// Records as `request` says, until `stop` is set or the recording ends by itself. When `progress` is called
+/// first, the programs are loaded, the file is open and the command runs: the caller may confine itself then,
+/// with [`Programs::Loaded`](sys::confine::Programs::Loaded) and [`kept()`].
 ///
 /// # Errors
 /// Before anything is recorded: for want of permission and the like. Later [`Error::DiskFull`] and
@@ -227,6 +230,15 @@ fn record_to(
     Ok((summary, Loaded(programs)))
 }
 
+/// Capabilities that recording `what` takes once `progress` is called. Kernels before 5.19 let nobody look at
+/// a map without CAP_BPF; a command may have become another user's, and is asked to end nevertheless.
+pub fn kept(what: &What) -> Capabilities {
+    match what {
+        What::Command(_) => Capabilities::BPF | Capabilities::KILL,
+        What::System(_) | What::Process(_) | What::Cgroup(_) => Capabilities::BPF,
+    }
+}
+
 struct Recorder<'a> {
     programs: &'a mut Programs,
     output: Output,
@@ -238,6 +250,9 @@ struct Recorder<'a> {
     /// How often programs were missed in earlier recordings, which their counters have as well.
     missed_before: u64,
     told_stacks: BTreeSet<u32>,
+    /// The kernel's functions, opened before the caller drops its capabilities and read when a stack is
+    /// told.
+    kernel: io::Result<File>,
     symbols: Option<Symbols>,
 }
 
@@ -258,6 +273,7 @@ impl Recorder<'_> {
             checked: Instant::now(),
             lost: BTreeMap::new(),
             told_stacks: BTreeSet::new(),
+            kernel: Symbols::open(),
             symbols: None,
         }
     }
@@ -378,7 +394,11 @@ impl Recorder<'_> {
     fn tell_stacks(&mut self) {
         for (id, addresses) in self.programs.stacks_but(&self.told_stacks) {
             self.told_stacks.insert(id);
-            let symbols = self.symbols.get_or_insert_with(Symbols::of_kernel);
+            let kernel = &mut self.kernel;
+            let symbols = self.symbols.get_or_insert_with(|| match kernel {
+                Ok(list) => Symbols::read(list),
+                Err(_) => Symbols::default(),
+            });
             let names: Vec<_> = addresses.iter().map(|&it| symbols.name(it)).collect();
             self.output.data(0, wire::stack(now_ns(), id, &names));
         }
@@ -433,7 +453,10 @@ impl Output {
         let shared = Arc::new(Shared::default());
         let (theirs, header) = (Arc::clone(&shared), header.clone());
         let thread = thread::spawn(move || {
-            let written = write(file, &header, &receiver, &give_back, &theirs);
+            // It writes a file that is open.
+            let written = confine::drop_capabilities()
+                .map_err(io::Error::other)
+                .and_then(|()| write(file, &header, &receiver, &give_back, &theirs));
             theirs.failed.store(written.is_err(), Ordering::Relaxed);
             written
         });

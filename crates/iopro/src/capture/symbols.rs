@@ -1,6 +1,7 @@
 //! Names of the kernel's functions by address.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 
 /// The kernel's functions, sorted by address.
 #[derive(Debug, Default)]
@@ -9,9 +10,18 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Functions of the running kernel; empty if it hides them.
-    pub fn of_kernel() -> Symbols {
-        Symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    /// Opens the list of the running kernel's functions. What it shows depends on the capabilities at this
+    /// time.
+    pub fn open() -> io::Result<File> {
+        File::open("/proc/kallsyms")
+    }
+
+    /// Functions in an open list; none if the kernel hides them.
+    pub fn read(list: &mut File) -> Symbols {
+        let mut text = String::new();
+        // What cannot be read names no function.
+        let _ = list.read_to_string(&mut text);
+        Symbols::parse(&text)
     }
 
     fn parse(text: &str) -> Symbols {

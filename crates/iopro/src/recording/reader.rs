@@ -31,6 +31,11 @@ impl Reader<BufReader<File>> {
     /// Opens the recording at `path` and reads its header.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = File::open(path).map_err(PathError::of("access", path))?;
+        Reader::of(file, path)
+    }
+
+    /// Reads the header of an open recording, which errors call `path`.
+    pub fn of(file: File, path: &Path) -> Result<Self, Error> {
         Reader::new(BufReader::with_capacity(1 << 18, file), path)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::snapshot::save::COMMENT;
 use crate::snapshot::tool::Lent;
-use crate::snapshot::{Error, Superblock, tool, used};
+use crate::snapshot::{Confine, Error, Superblock, tool, used};
 use flate2::read::GzDecoder;
 use rustix::fs::fchown;
 use rustix::process::{getegid, geteuid};
@@ -14,6 +14,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, Permi
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::PathError;
+use sys::confine::{Capabilities, Confinement};
 use sys::output::Workplace;
 use sys::programs;
 use sys::space::Space;
@@ -46,7 +47,7 @@ pub struct Restored {
 /// A `target` that does not exist becomes a sparse file. On a block device each block in use is
 /// written, blocks of files with zeros. For the device these are data, so that reading a file takes
 /// the time of its layout. Free blocks are discarded. `shown` is called with the number of bytes
-/// written and their total.
+/// written and their total, and `confine` before the snapshot is read.
 ///
 /// # Errors
 /// [`Error`]. Only [`Error::Interrupted`] and write errors may come after data were overwritten;
@@ -55,6 +56,7 @@ pub fn restore(
     snapshot: &Path,
     target: &Path,
     shown: &mut dyn FnMut(u64, u64),
+    confine: Confine<'_>,
     stop: &AtomicBool,
 ) -> Result<Restored, Error> {
     let device = device_at(target).map_err(PathError::of("write to", target))?;
@@ -68,7 +70,9 @@ pub fn restore(
     let work = Workplace::beside(&beside).map_err(PathError::of("write beside", &beside))?;
     let packed = work.path("packed");
     let room_bytes = room(&work).map_err(PathError::of("measure", &beside))?;
-    unpack(snapshot, &packed, room_bytes, stop)?;
+    let file = File::open(snapshot).map_err(PathError::of("read", snapshot))?;
+    confine(needs(&work, device.as_ref()).map_err(PathError::of("write beside", &beside))?)?;
+    unpack(&file, snapshot, &packed, room_bytes, stop)?;
     let image = work.path(IMAGE);
     let lent =
         Lent::to_nobody([packed.as_path(), &image]).map_err(PathError::of("write", &image))?;
@@ -128,6 +132,23 @@ pub fn restore(
     })
 }
 
+/// Capabilities that root takes to have programs run as nobody, with files of theirs.
+const LENDS: Capabilities = Capabilities::SETUID
+    .union(Capabilities::SETGID)
+    .union(Capabilities::CHOWN)
+    .union(Capabilities::DAC_OVERRIDE)
+    .union(Capabilities::FOWNER)
+    .union(Capabilities::KILL);
+
+/// Rights that a restore takes from here on.
+fn needs(work: &Workplace, device: Option<&File>) -> io::Result<Confinement> {
+    let needs = Confinement::of_starter()?.keeping(LENDS);
+    match device {
+        Some(device) => needs.working_in(work)?.writing_to(device),
+        None => needs.publishing(work),
+    }
+}
+
 /// The block device at `target`, held so that nobody can exchange it for another one.
 fn device_at(target: &Path) -> io::Result<Option<File>> {
     let held = match Place::of(target) {
@@ -170,8 +191,13 @@ fn room(work: &Workplace) -> io::Result<u64> {
 }
 
 /// Unpacks the metadata to the end, where gzip's length and checksum are.
-fn unpack(snapshot: &Path, packed: &Path, room_bytes: u64, stop: &AtomicBool) -> Result<(), Error> {
-    let file = File::open(snapshot).map_err(PathError::of("read", snapshot))?;
+fn unpack(
+    file: &File,
+    snapshot: &Path,
+    packed: &Path,
+    room_bytes: u64,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
     let mut gzip = GzDecoder::new(file);
     let comment = gzip.header().and_then(|it| it.comment());
     if comment != Some(COMMENT.as_bytes()) {
@@ -329,7 +355,8 @@ mod tests {
         assert!(snapshot.metadata().unwrap().len() < 100_000);
         let packed = directory.path().join("packed");
         let stop = AtomicBool::new(false);
-        let refused = unpack(&snapshot, &packed, 4 << 20, &stop).unwrap_err();
+        let file = File::open(&snapshot).unwrap();
+        let refused = unpack(&file, &snapshot, &packed, 4 << 20, &stop).unwrap_err();
         assert!(matches!(refused, Error::TooMuch { .. }), "{refused}");
         assert!(packed.metadata().unwrap().len() <= 4 << 20);
     }

@@ -1,6 +1,7 @@
 //! Saving of a file system's layout as a snapshot.
 
-use crate::snapshot::{Error, Superblock, loops, tool};
+use crate::snapshot::tool::Lent;
+use crate::snapshot::{Confine, Error, Superblock, loops, tool};
 use flate2::{Compression, GzBuilder};
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -10,6 +11,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::PathError;
+use sys::confine::{Confinement, to_read};
 use sys::output::Workplace;
 use sys::programs;
 
@@ -30,11 +32,17 @@ pub struct Saved {
 
 /// Saves the layout of the file system on `source`, a block device or an image, as `snapshot`. It
 /// has the names, sizes, times and places of all files. Of their data it has only those that are
-/// stored among the metadata: symbolic links, and files that fit in an inode.
+/// stored among the metadata: symbolic links, and files that fit in an inode. `confine` is called before a
+/// program reads the file system.
 ///
 /// # Errors
 /// [`Error`]; the file `snapshot` then does not exist.
-pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, Error> {
+pub fn save(
+    source: &Path,
+    snapshot: &Path,
+    confine: Confine<'_>,
+    stop: &AtomicBool,
+) -> Result<Saved, Error> {
     if snapshot.symlink_metadata().is_ok() {
         return Err(Error::Exists(snapshot.to_owned()));
     }
@@ -47,13 +55,23 @@ pub fn save(source: &Path, snapshot: &Path, stop: &AtomicBool) -> Result<Saved, 
     }
     let work = Workplace::beside(snapshot).map_err(PathError::of("write beside", snapshot))?;
     let metadata = work.path("metadata");
+    confine(needs(&work, &file).map_err(PathError::of("write beside", snapshot))?)?;
+    // What was looked at, whatever has its name now.
+    let lent = Lent::to_read(file).map_err(PathError::of("read", source))?;
     let mut command = programs::administrators("e2image");
-    command.arg("-Q").arg(source).arg(&metadata);
+    command.arg("-Q").args(lent.paths()).arg(&metadata);
     tool::run("e2image", &mut command, stop)?;
     let bytes = compress(&metadata, &work.path(NAME), snapshot, stop)?;
     work.publish(NAME)
         .map_err(PathError::of("write", snapshot))?;
     Ok(Saved { bytes, filesystem })
+}
+
+/// Rights that saving takes from here on. e2image has them as well: root's name, by which it opens a device again,
+/// and no place to write but a directory of its own.
+fn needs(work: &Workplace, source: &File) -> io::Result<Confinement> {
+    let needs = Confinement::of_starter()?.keeping(to_read(source)?);
+    needs.publishing(work)
 }
 
 /// Whether the file is a block device that is mounted and not read-only, or the image of one.

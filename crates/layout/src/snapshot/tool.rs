@@ -58,6 +58,15 @@ impl Lent {
         Ok(Lent { files, is_root })
     }
 
+    /// A file that a program reads with this user's rights.
+    pub(crate) fn to_read(file: File) -> io::Result<Self> {
+        fcntl_setfd(&file, FdFlags::empty())?;
+        Ok(Lent {
+            files: vec![file],
+            is_root: false,
+        })
+    }
+
     /// The paths by which the program opens them.
     pub(crate) fn paths(&self) -> impl Iterator<Item = PathBuf> {
         let numbers = self.files.iter().map(AsRawFd::as_raw_fd);

@@ -7,6 +7,9 @@ use crate::{Failure, Outcome, TestBed};
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
+/// A trial goes on after a snapshot.
+const RIGHTS_STAY: layout::snapshot::Confine<'static> = &|_| Ok(());
+
 /// Checks that each file has its old place and size, and contains zeros.
 pub(super) fn run(bed: &TestBed, made: Made) -> Outcome<()> {
     let volume = Volume::with(bed, made)?;
@@ -18,16 +21,17 @@ pub(super) fn run(bed: &TestBed, made: Made) -> Outcome<()> {
     let snapshot = directory.path().join("snapshot");
     let node = bed.device_node();
     let stop = AtomicBool::new(false);
-    let refused = layout::snapshot::save(&node, &snapshot, &stop);
+    let refused = layout::snapshot::save(&node, &snapshot, RIGHTS_STAY, &stop);
     require(
         matches!(refused, Err(layout::snapshot::Error::Mounted(_))),
         || format!("a file system that is mounted was saved: {refused:?}"),
     )?;
     volume.unmount()?;
     let failed = |error: layout::snapshot::Error| Failure::new(error.to_string());
-    layout::snapshot::save(&node, &snapshot, &stop).map_err(failed)?;
+    layout::snapshot::save(&node, &snapshot, RIGHTS_STAY, &stop).map_err(failed)?;
     overwrite(bed)?;
-    layout::snapshot::restore(&snapshot, &node, &mut |_, _| {}, &stop).map_err(failed)?;
+    layout::snapshot::restore(&snapshot, &node, &mut |_, _| {}, RIGHTS_STAY, &stop)
+        .map_err(failed)?;
     is_clean(bed)?;
     let volume = Volume::mount(bed, made)?;
     require(places(&files)? == before, || {
@@ -36,7 +40,7 @@ pub(super) fn run(bed: &TestBed, made: Made) -> Outcome<()> {
     for (path, _) in &files {
         holds(path, &vec![0; FILE_BYTES])?;
     }
-    let refused = layout::snapshot::restore(&snapshot, &node, &mut |_, _| {}, &stop);
+    let refused = layout::snapshot::restore(&snapshot, &node, &mut |_, _| {}, RIGHTS_STAY, &stop);
     require(refused.is_err(), || {
         "a file system was laid out on a device in use".to_owned()
     })?;
