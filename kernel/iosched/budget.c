@@ -226,6 +226,8 @@ bool frontrow_budget_has_room(const struct frontrow_data *fd, u32 bytes)
  */
 static bool shows_rate(const struct frontrow_rq *fr)
 {
+	if (req_op(fr->rq) != REQ_OP_WRITE)
+		return false;
 	return fr->class == FRONTROW_ASYNC ||
 	       (fr->class == FRONTROW_BG_SYNC && fr->is_background_write);
 }

@@ -82,31 +82,42 @@ static bool may_go(struct frontrow_data *fd, const struct frontrow_view *view,
 	return background_fits(fd, frontrow_first(fd, class));
 }
 
-static bool is_overdue(struct frontrow_data *fd, const struct frontrow_view *view,
-		       enum frontrow_class class)
+/* End of the deadline of a class's first request; U64_MAX if it has none, or may not go. */
+static u64 overdue_since_ns(struct frontrow_data *fd, const struct frontrow_view *view,
+			    enum frontrow_class class)
 {
 	u64 deadline_ns = frontrow_classes[class].deadline_ms * NSEC_PER_MSEC;
 	const struct frontrow_rq *first = frontrow_first(fd, class);
+	u64 since_ns;
 
-	return first && deadline_ns &&
-	       view->now_ns - first->in_class_since_ns > deadline_ns &&
-	       may_go(fd, view, class);
+	if (!first || !deadline_ns)
+		return U64_MAX;
+	since_ns = first->in_class_since_ns + deadline_ns;
+	return since_ns < view->now_ns && may_go(fd, view, class) ? since_ns : U64_MAX;
 }
 
 /*
- * Class whose first request has passed its deadline. Foreground reads have
- * none.
+ * Class whose first request has been overdue for longest, but for @usual, which is
+ * served anyway: it would take this turn as well and starve all others.
+ * Foreground reads have no deadline.
  */
 static enum frontrow_class overdue_class(struct frontrow_data *fd,
-					 const struct frontrow_view *view)
+					 const struct frontrow_view *view,
+					 enum frontrow_class usual)
 {
-	enum frontrow_class class = view->who > FRONTROW_LEVEL_OTHER ?
-				    FRONTROW_FG_WRITE : FRONTROW_SYNC_READ;
+	enum frontrow_class found = FRONTROW_NR_CLASSES;
+	enum frontrow_class class;
+	u64 longest_ns = U64_MAX;
 
-	for (; class <= FRONTROW_BULK; class++)
-		if (is_overdue(fd, view, class))
-			return class;
-	return FRONTROW_NR_CLASSES;
+	for (class = FRONTROW_FG_WRITE; class <= FRONTROW_BULK; class++) {
+		u64 since_ns = class == usual ? U64_MAX : overdue_since_ns(fd, view, class);
+
+		if (since_ns >= longest_ns)
+			continue;
+		longest_ns = since_ns;
+		found = class;
+	}
+	return found;
 }
 
 static unsigned int nr_closed_in_device(const struct frontrow_data *fd,
@@ -169,11 +180,23 @@ static enum frontrow_class class_whose_turn(struct frontrow_data *fd,
 	return found;
 }
 
+/* The first open class in strict priority. */
+static enum frontrow_class usual_class(struct frontrow_data *fd,
+				       const struct frontrow_view *view)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		if (fd->queued[order[i]] && may_go(fd, view, order[i]))
+			return order[i];
+	return FRONTROW_NR_CLASSES;
+}
+
 static enum frontrow_class pick(struct frontrow_data *fd,
 				const struct frontrow_view *view)
 {
 	enum frontrow_class class = fd->last_class;
-	unsigned int i;
+	enum frontrow_class usual;
 
 	/* Usually all are of one class, and there is nothing to choose. */
 	if (fd->queued[class] == fd->nr_queued && may_go(fd, view, class))
@@ -184,19 +207,17 @@ static enum frontrow_class pick(struct frontrow_data *fd,
 		if (class != FRONTROW_NR_CLASSES)
 			return class;
 	}
+	usual = usual_class(fd, view);
 	fd->other_turn = !fd->other_turn;
 	if (fd->other_turn && fd->nr_queued > 1) {
-		class = overdue_class(fd, view);
+		class = overdue_class(fd, view, usual);
 		if (class == FRONTROW_NR_CLASSES)
 			class = searched_class(fd, view);
 		if (class != FRONTROW_NR_CLASSES)
 			return class;
 	}
-	for (i = 0; i < ARRAY_SIZE(order); i++)
-		if (fd->queued[order[i]] && may_go(fd, view, order[i]))
-			return order[i];
-	if (!fd->nr_grouped)
-		return FRONTROW_NR_CLASSES;
+	if (usual != FRONTROW_NR_CLASSES || !fd->nr_grouped)
+		return usual;
 	class = class_whose_turn(fd, view);
 	return class != FRONTROW_NR_CLASSES ? class : searched_class(fd, view);
 }
@@ -222,7 +243,7 @@ static void send(struct frontrow_data *fd, struct frontrow_rq *fr,
 	fd->handed_on = fd->is_one_by_one ? fr : NULL;
 	fr->state = FRONTROW_RQ_IN_DEVICE;
 	fr->dispatched_ns = view->now_ns;
-	fr->bytes = blk_rq_bytes(rq);
+	fr->bytes = frontrow_bytes(rq);
 	fr->is_background_write = is_background_write(fr);
 	if (fr->is_background_write)
 		fd->background_bytes += fr->bytes;

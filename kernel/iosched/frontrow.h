@@ -704,6 +704,17 @@ static inline bool frontrow_is_open(const struct frontrow_view *view,
 	       !(view->is_foreground_writing && class > FRONTROW_FG_ASYNC);
 }
 
+/*
+ * Bytes that @rq transfers. One that only names blocks, as WRITE_ZEROES does, may
+ * be of gigabytes and costs no more than a small one.
+ */
+static inline u32 frontrow_bytes(struct request *rq)
+{
+	bool has_data = req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
+
+	return has_data ? blk_rq_bytes(rq) : min(blk_rq_bytes(rq), MIN_SLICE_BYTES);
+}
+
 /* dispatch.c: which request goes next, or none */
 struct request *frontrow_dispatch(struct blk_mq_hw_ctx *hctx);
 bool frontrow_has_work(struct blk_mq_hw_ctx *hctx);

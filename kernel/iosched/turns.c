@@ -61,7 +61,7 @@ static u64 next_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 	if (fr->by_kernel || frontrow_holds_up_commit(fr))
 		return turns->now;
 	fr->payer = owner_of(fr);
-	fr->charged_bytes = blk_rq_bytes(fr->rq);
+	fr->charged_bytes = frontrow_bytes(fr->rq);
 	if (fr->class == FRONTROW_LONG)
 		return turn_of_long(fd, fr);
 	turn = max(turns->ends[fr->payer], turns->now);
@@ -117,6 +117,6 @@ void frontrow_use_turn(struct frontrow_data *fd, struct frontrow_rq *fr)
 		return;
 	turns->now = max(turns->now, fr->turn);
 	if (has_paid(fr))
-		turns->ends[fr->payer] += cost_bytes(blk_rq_bytes(fr->rq)) -
+		turns->ends[fr->payer] += cost_bytes(frontrow_bytes(fr->rq)) -
 					  cost_bytes(fr->charged_bytes);
 }
