@@ -10,7 +10,7 @@ use crate::harness::{code, keep, lab, output, stderr, succeeds};
 pub const DETECTED: [&str; 4] = ["dependencies", "tracepoints", "indirect", "waits"];
 
 /// Exact answers that are the same wherever waits are detected. `make test` asks for them on one kernel.
-pub const ONCE: [&str; 8] = [
+pub const ONCE: [&str; 9] = [
     "idle-class",
     "inheritance",
     "share",
@@ -19,6 +19,7 @@ pub const ONCE: [&str; 8] = [
     "powercut",
     "links",
     "untyped",
+    "in-turn",
 ];
 
 /// Trials for races at the block layer's interface, which differs between kernels: two CPUs, and time

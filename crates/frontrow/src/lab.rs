@@ -1,6 +1,7 @@
 //! `frontrow-lab`: experiments on stock kernels in emulated machines.
 
 mod ageing;
+pub(crate) mod device;
 pub mod exec;
 mod kernel;
 pub mod powercut;
@@ -61,8 +62,7 @@ pub struct Show {
 pub struct OpenShell {
     #[command(flatten)]
     kernel: KernelChoice,
-    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, usb-stick-slow, nvme-dramless, zero, or the path of a profile that ends in .toml. Append `:fresh` for a device that is not aged
-    #[arg(long, default_value = "emmc")]
+    #[arg(long, default_value = "emmc", help = device::values_or_fresh())]
     device: String,
     /// Policy at the start
     #[arg(long, default_value = "mq-deadline")]
@@ -82,8 +82,7 @@ pub struct Run {
     experiment: String,
     #[command(flatten)]
     kernel: KernelChoice,
-    /// emmc, emmc-cqe, ufs, ufs3, sd, usb-stick, usb-stick-slow, nvme-dramless, zero, or the path of a profile that ends in .toml. Append `:fresh` for a device that is not aged [default: the experiment's]
-    #[arg(long)]
+    #[arg(long, help = device::values_or_fresh() + " [default: the experiment's]")]
     device: Option<String>,
     /// Run only these policies
     #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]

@@ -5,6 +5,7 @@ mod roles;
 
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::lab::device;
 use crate::print::{json, plain, print_text};
 use crate::progress;
 use ::replay::flash::Counters;
@@ -93,8 +94,8 @@ pub struct Args {
 
 #[derive(clap::Args)]
 struct OnFlash {
-    /// The emulated device: emmc, ufs, zero, or the path of a profile that ends in .toml
-    #[arg(long, default_value = "ufs", conflicts_with = "onto")]
+    #[arg(long, default_value = "ufs", conflicts_with = "onto",
+          help = format!("The emulated device: {}", device::values()))]
     device: String,
     /// Part of the device that holds the trace's data, which are written first
     #[arg(long, value_name = "PERCENT", default_value_t = 80, conflicts_with = "onto",

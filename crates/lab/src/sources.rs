@@ -77,14 +77,16 @@ impl Sources {
             let path = format!("{name}.toml");
             return named(&path, read_device(&path, text)?, |it| &it.name);
         }
-        let names: Vec<_> = files
-            .keys()
-            .filter_map(|it| it.strip_suffix(".toml"))
-            .collect();
         Err(Error::Usage(format!(
             "there is no device '{name}': give one of {}, or the path of a profile that ends in .toml",
-            names.join(", ")
+            names_of(&files).join(", ")
         )))
+    }
+
+    /// Names of all profiles; none if they cannot be read.
+    pub fn device_names(&self) -> Vec<String> {
+        let files = self.files("experiments/devices").unwrap_or_default();
+        names_of(&files).into_iter().map(str::to_owned).collect()
     }
 
     /// The sources of the emulated flash device.
@@ -124,6 +126,14 @@ impl Sources {
         }
         Ok(files)
     }
+}
+
+/// Names of the profiles among `files`.
+fn names_of(files: &BTreeMap<String, Vec<u8>>) -> Vec<&str> {
+    let names = files.keys().filter_map(|it| it.strip_suffix(".toml"));
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    names
 }
 
 fn read_into(dir: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) -> Result<(), Error> {

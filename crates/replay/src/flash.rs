@@ -37,9 +37,12 @@ pub enum Error {
     Memory(u32),
 }
 
-/// Value of a profile's `in_turn` for a driver that never has two commands in the device, however
-/// many tags it offers the block layer.
+/// Value of a profile's `in_turn` for a driver that waits for each command, however many tags it
+/// offers the block layer.
 const ALL_IN_TURN: u64 = 2;
+
+/// What such a driver has begun at most: one in the device, and the next one.
+const BEGUN: u64 = 2;
 
 /// Parameters of a device: the `[simflash]` table of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +59,7 @@ impl Config {
             config.set(name, *value)?;
         }
         if parameters.get("in_turn") == Some(&ALL_IN_TURN) {
-            config.set("queue_depth", 1)?;
+            config.set("queue_depth", BEGUN)?;
         }
         Ok(config)
     }

@@ -124,7 +124,7 @@ pub struct Trial {
 }
 
 /// All trials, in the order in which one guest runs them.
-pub const TRIALS: [Trial; 36] = [
+pub const TRIALS: [Trial; 37] = [
     Trial {
         name: "dependencies",
         title: "each dependency's wait is counted as what it is, and promoted unless that is off",
@@ -285,6 +285,13 @@ pub const TRIALS: [Trial; 36] = [
         clock: Clock::TwoCpus,
         modules: &requeue::MODULES,
         run: requeue::run,
+    },
+    Trial {
+        name: "in-turn",
+        title: "a driver that waits for the device is given the next request when it has begun the last",
+        clock: Clock::Instructions,
+        modules: &[],
+        run: queued::run_in_turn,
     },
     Trial {
         name: "stacked",

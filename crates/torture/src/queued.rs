@@ -5,7 +5,7 @@
 use crate::beside::stream;
 use crate::drivers::each;
 use crate::failure::require;
-use crate::test_bed::{read, with_dirty_limits, write};
+use crate::test_bed::{FRONTROW, read, with_dirty_limits, write};
 use crate::trace::TRACEFS;
 use crate::volume::{Kind, Layout, Volume};
 use crate::{Disk, Outcome, TestBed};
@@ -14,13 +14,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Scheduler whose requests are counted: it holds none back.
-const SCHEDULER: &str = "mq-deadline";
+/// A scheduler that holds nothing back, and the function by which the block layer takes a request
+/// out of it.
+const STOCK: (&str, &str) = ("mq-deadline", "dd_dispatch_request");
+
+/// The same of ours.
+const OURS: (&str, &str) = (FRONTROW, "frontrow_dispatch");
+
+/// One that the driver has begun, and the next one.
+const MOST_OF_OURS: usize = 2;
 
 const WATCHED: Duration = Duration::from_secs(6);
-
-/// A return probe on the function by which the block layer takes a request out of the scheduler.
-const PULLED: &str = "r:pulled dd_dispatch_request ret=$retval";
 
 /// Enough for a writer to be ahead of each disk, and to be throttled.
 const DIRTY_BYTES: &str = "67108864";
@@ -58,7 +62,7 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     compare(bed, crate::DISKS.iter())?;
     for expected in &EXPECTED {
         bed.replace_device(expected.simflash)?;
-        let waiting = watch(bed, Layout::DEFAULT)?;
+        let waiting = watch(bed, Layout::DEFAULT, STOCK)?;
         judge(
             bed,
             &format!("simflash {}", expected.simflash),
@@ -69,13 +73,28 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     bed.reload()
 }
 
+/// Behind a driver that waits for the device, ours keeps what the driver has not begun.
+pub(crate) fn run_in_turn(bed: &TestBed) -> Outcome<()> {
+    let [in_turn, ..] = &EXPECTED;
+    bed.replace_device(in_turn.simflash)?;
+    let of_stock = watch(bed, Layout::DEFAULT, STOCK)?;
+    judge(bed, STOCK.0, &of_stock, Some(in_turn))?;
+    let of_ours = watch(bed, Layout::DEFAULT, OURS)?;
+    judge(bed, OURS.0, &of_ours, None)?;
+    require(of_ours.iter().all(|it| *it <= MOST_OF_OURS), || {
+        let most = of_ours.iter().max();
+        format!("{most:?} requests had left frontrow before the driver began the first")
+    })?;
+    bed.reload()
+}
+
 pub(crate) fn run_soldered(bed: &TestBed) -> Outcome<()> {
     compare(bed, crate::SOLDERED.iter())
 }
 
 fn compare(bed: &TestBed, disks: impl Iterator<Item = &'static Disk>) -> Outcome<()> {
     each(disks, bed, |bed, disk| {
-        let waiting = watch(bed, Layout::on_disk(Kind::Ext4))?;
+        let waiting = watch(bed, Layout::on_disk(Kind::Ext4), STOCK)?;
         let expected = EXPECTED.iter().find(|it| it.disks.contains(&disk.name));
         judge(bed, disk.name, &waiting, expected)
     })
@@ -98,14 +117,18 @@ fn judge(bed: &TestBed, name: &str, waiting: &[usize], expected: Option<&Expecte
 }
 
 /// Traces the queue while a file is written.
-fn watch(bed: &TestBed, layout: Layout) -> Outcome<Vec<usize>> {
-    bed.set("scheduler", SCHEDULER)?;
+fn watch(
+    bed: &TestBed,
+    layout: Layout,
+    (scheduler, dispatch): (&str, &str),
+) -> Outcome<Vec<usize>> {
+    bed.set("scheduler", scheduler)?;
     let volume = Volume::with(bed, layout)?;
     let stop = AtomicBool::new(false);
     let trace = with_dirty_limits("16777216", DIRTY_BYTES, || {
         thread::scope(|scope| {
             let writer = scope.spawn(|| stream(volume.path(), &stop));
-            let trace = trace();
+            let trace = trace(dispatch);
             stop.store(true, Ordering::Relaxed);
             writer.join().expect("the writer does not panic")?;
             trace
@@ -116,8 +139,9 @@ fn watch(bed: &TestBed, layout: Layout) -> Outcome<Vec<usize>> {
     Ok(waiting(&trace))
 }
 
-fn trace() -> Outcome<String> {
-    write(&format!("{TRACEFS}/kprobe_events"), PULLED)?;
+fn trace(dispatch: &str) -> Outcome<String> {
+    let probe = format!("r:pulled {dispatch} ret=$retval");
+    write(&format!("{TRACEFS}/kprobe_events"), &probe)?;
     let set = |file: &str, value| write(&format!("{TRACEFS}/{file}"), value);
     set("events/kprobes/pulled/filter", "ret != 0")?;
     // Both kinds of events begin at once, or some would be counted on one side only.

@@ -114,10 +114,10 @@ impl Sizes {
         let at = |demo, full| scale.pick(demo, full);
         Sizes {
             scale: Some(scale),
-            m1_iterations: at(20, 500),
-            m2_iterations: at(20, 200),
+            m1_iterations: at(10, 500),
+            m2_iterations: at(10, 200),
             m3_bytes: at(24 * MIB, 300 * MIB).max(KIB),
-            m4_iterations: at(20, 500),
+            m4_iterations: at(10, 500),
             m5_iterations: at(2, 5),
             writer_bytes: at(2 * GIB, 8 * GIB).max(MIB),
             scenario_writer_bytes: at(2 * GIB, 4 * GIB).max(MIB),

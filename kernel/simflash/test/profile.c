@@ -52,8 +52,8 @@ bool profile_read(const char *name, struct ftl_config *config)
 		}
 	}
 	fclose(file);
-	if (all_in_turn)	/* the driver never has two in the device */
-		config->queue_depth = 1;
+	if (all_in_turn)	/* one in the device, and one that its driver has begun */
+		config->queue_depth = 2;
 	if (!good)
 		fprintf(stderr, "%s: a parameter is unknown or too large\n", path);
 	return good && !ftl_config_error(config);

@@ -1,6 +1,7 @@
 //! `frontrow-lab exec`.
 
 use super::ageing::Ageing;
+use super::device;
 use super::kernel::Choice;
 use super::tell_that_it_was_kept;
 use crate::atomic_file;
@@ -21,8 +22,7 @@ use std::path::{Path, PathBuf};
 pub struct Exec {
     #[command(flatten)]
     kernel: Choice,
-    /// emmc, ufs, zero, or the path of a profile that ends in .toml. Append `:fresh` for a device that is not aged
-    #[arg(long, default_value = "emmc")]
+    #[arg(long, default_value = "emmc", help = device::values_or_fresh())]
     device: String,
     /// A second device, /dev/simflash1, new and without a file system; values as for --device
     #[arg(long, value_name = "DEVICE")]

@@ -1,5 +1,6 @@
 //! `frontrow-lab powercut`.
 
+use super::device;
 use super::kernel::Choice;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
@@ -25,8 +26,8 @@ use std::sync::atomic::AtomicBool;
 pub struct PowerCut {
     #[command(flatten)]
     kernel: Choice,
-    /// Times and parallelism of the device: emmc, ufs, or the path of a profile that ends in .toml
-    #[arg(long, default_value = "emmc")]
+    #[arg(long, default_value = "emmc",
+          help = format!("Times and parallelism of the device: {}", device::values()))]
     device: String,
     /// Days of use; a defragmentation follows each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
