@@ -137,11 +137,16 @@ fn clock_of(clock: ::torture::Clock) -> Clock {
     }
 }
 
+/// Parameter of the devices of all trials.
+const STABLE_PAGES: (&str, u64) = ("stable_pages", 1);
+
+/// Parameters of the slow device, whose driver does not wait for it as an eMMC's does: who submits would
+/// sleep there, and a single task could not have several discards queued.
+const SHORT_QUEUE: [(&str, u64); 2] = [("in_turn", 0), ("queue_depth", 2)];
+
 /// Exact answers are asked of a slow device, where a backlog lasts; races of a
 /// fast one, where more happens. Both are new: a trial counts what it caused itself,
-/// and makes several devices. Both ask for stable pages, or nobody would wait for data. Neither has
-/// the driver wait for the device: who submits would sleep there, and a single task could not have
-/// several discards queued.
+/// and makes several devices. Both ask for stable pages, or nobody would wait for data.
 fn spec(
     image: &Image,
     sources: &Sources,
@@ -149,13 +154,14 @@ fn spec(
     clock: ::torture::Clock,
     names: Vec<String>,
 ) -> Result<GuestSpec, Error> {
-    let (device, sysctls) = match clock {
-        ::torture::Clock::Instructions => ("emmc:fresh", BTreeMap::new()),
+    let (device, shape, sysctls) = match clock {
+        ::torture::Clock::Instructions => ("emmc:fresh", &SHORT_QUEUE[..], BTreeMap::new()),
         ::torture::Clock::TwoCpus
         | ::torture::Clock::TwoCpusInTurn
         | ::torture::Clock::WithDisks
         | ::torture::Clock::WithSolderedDisks => (
             "ufs:fresh",
+            &[][..],
             SYSCTLS
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
@@ -171,8 +177,8 @@ fn spec(
     let writes = watches.then_some(WATCHED_ONE_IN);
     let limit_virtual_s = limit_s * names.len() as u64 * u64::from(torture.rounds);
     let mut parameters = sources.device(device)?.simflash;
-    for (name, value) in [("stable_pages", 1), ("in_turn", 0), ("queue_depth", 2)] {
-        parameters.insert(name.to_owned(), value);
+    for (name, value) in shape.iter().chain(&[STABLE_PAGES]) {
+        parameters.insert((*name).to_owned(), *value);
     }
     let modules = image.all_modules(&parameters);
     let task = Task::Trials {

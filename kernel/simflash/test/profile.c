@@ -48,7 +48,8 @@ bool profile_read(const char *name, struct ftl_config *config)
 		else if (in_table && sscanf(line, "%63[a-z0-9_] = %llu", key, &value) == 2) {
 			good = good && (is_front_ends(key) ||
 					ftl_config_set(config, key, value) == FTL_PARAMETER_SET);
-			all_in_turn = all_in_turn || (!strcmp(key, "in_turn") && value == 2);
+			if (!strcmp(key, "in_turn"))
+				all_in_turn = value == 2;
 		}
 	}
 	fclose(file);
