@@ -64,7 +64,7 @@ impl FileApart {
         Ok(FileApart { work, path })
     }
 
-    /// The directory.
+    /// Directory that a confined process has to be allowed to write in.
     pub fn work(&self) -> &Workplace {
         &self.work
     }

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use sys::PathError;
 use sys::confine::{self, Confinement};
 
-/// What is done with the rights that are needed once all is open and before a program reads what may be
+/// Takes the rights that are needed once all is open and before a program reads what may be
 /// anybody's: a command begins the confinement, and whoever has more to do leaves it.
 pub type Confine<'a> = &'a dyn Fn(Confinement) -> Result<(), confine::Error>;
 

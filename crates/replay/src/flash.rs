@@ -41,7 +41,7 @@ pub enum Error {
 /// offers the block layer.
 const ALL_IN_TURN: u64 = 2;
 
-/// What such a driver has begun at most: one in the device, and the next one.
+/// Number of commands that such a driver has begun at most: one in the device, and the next one.
 const BEGUN: u64 = 2;
 
 /// Parameters of a device: the `[simflash]` table of a profile.

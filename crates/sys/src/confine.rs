@@ -55,7 +55,7 @@ pub enum Error {
 /// What a command does to the kernel's tracing programs after it has confined itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Programs {
-    /// Nothing.
+    /// It has none, or is done with them.
     #[default]
     None,
     /// It reads and writes the maps of those that are loaded.

@@ -1,4 +1,4 @@
-//! What `report`, `export` and `top --from` give up before they read a recording, which may be anybody's.
+//! Before `report`, `export` and `top --from` read a recording, which may be anybody's, they give up their rights.
 
 use super::linked::failed;
 use crate::exit::{Exit, Failure};

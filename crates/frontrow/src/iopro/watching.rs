@@ -1,4 +1,4 @@
-//! What `record` and `top` give up once the programs are in the kernel, the file is open and the command runs.
+//! Once the programs are in the kernel, the file is open and the command runs, `record` and `top` give up rights.
 
 use crate::exit::Failure;
 use iopro::capture::{What, kept};

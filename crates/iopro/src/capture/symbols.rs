@@ -19,7 +19,7 @@ impl Symbols {
     /// Functions in an open list; none if the kernel hides them.
     pub fn read(list: &mut File) -> Symbols {
         let mut text = String::new();
-        // What cannot be read names no function.
+        // A list that cannot be read names no function.
         let _ = list.read_to_string(&mut text);
         Symbols::parse(&text)
     }

@@ -56,7 +56,7 @@ pub fn save(
     let work = Workplace::beside(snapshot).map_err(PathError::of("write beside", snapshot))?;
     let metadata = work.path("metadata");
     confine(needs(&work, &file).map_err(PathError::of("write beside", snapshot))?)?;
-    // What was looked at, whatever has its name now.
+    // The file that was looked at, whatever has its name now.
     let lent = Lent::to_read(file).map_err(PathError::of("read", source))?;
     let mut command = programs::administrators("e2image");
     command.arg("-Q").args(lent.paths()).arg(&metadata);
