@@ -228,7 +228,7 @@ build-arm64-guest: setup $(if $(IS_CROSS),setup-cross)
 # What takes longer than `make test` may, in parts: `make stress-flash` and so on. Which tests of those that
 # `make test` ignores, which runners, and about how long that takes on two idle cores.
 STRESS_PARTS := flash fuzz defects guests doctor kernels races machines
-stress-flash: STRESS = --runners-only -- $(FLASH_TEST) check ROUNDS=$(STRESS_ROUNDS) -- $(FLASH_TEST) check-arm64 \
+stress-flash: STRESS = --runners-only -- $(FLASH_TEST) check ROUNDS=$(STRESS_ROUNDS) -- $(FLASH_TEST) check-sanitized -- $(FLASH_TEST) check-arm64 \
 	-- $(FLASH_TEST) mutants -- $(FLASH_TEST) stress OPERATIONS=$(STRESS_OPERATIONS) \
 	-- $(FLASH_TEST) fuzz SECONDS=$(STRESS_FUZZ_SECONDS)
 stress-flash: TAKES = the flash core: half an hour

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Runs every test; the last line is "N passed, N failed". */
+/*
+ * Runs every test, those that are named, or after `--without` all others; the last
+ * line is "N passed, N failed".
+ */
 #include <stdlib.h>
 
 #include "check.h"
@@ -28,8 +31,7 @@ static bool passes(const struct test *test)
 	return !check_failures;
 }
 
-/* All tests, or those that are named. */
-static bool asked_for(const struct test *test, int names, char **name)
+static bool is_among(const struct test *test, int names, char **name)
 {
 	int i;
 
@@ -37,11 +39,14 @@ static bool asked_for(const struct test *test, int names, char **name)
 		if (!strcmp(test->name, name[i]))
 			return true;
 	}
-	return !names;
+	return false;
 }
 
 int main(int arguments, char **argument)
 {
+	bool others = arguments > 1 && !strcmp(argument[1], "--without");
+	int names = arguments - 1 - others;
+	char **name = argument + 1 + others;
 	int passed = 0, failed = 0;
 	size_t i;
 
@@ -49,7 +54,7 @@ int main(int arguments, char **argument)
 		const struct test *test;
 
 		for (test = suites[i]; test->name; test++) {
-			if (!asked_for(test, arguments - 1, argument + 1))
+			if (names && is_among(test, names, name) == others)
 				continue;
 			if (passes(test))
 				passed++;
