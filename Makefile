@@ -196,11 +196,13 @@ XTASK_TEST = $(if $(BROWSER),,FRONTROW_WITHOUT_BROWSER=1) $(CARGO) run -q --lock
 # (Through a variable, so that `make -n` runs nothing.)
 QUIETLY = $(MAKE) --no-print-directory
 FLASH_TEST = $(QUIETLY) -C kernel/simflash/test
+POLICY_TEST = $(QUIETLY) -C kernel/iosched/test
 test: setup-tests readers setup-packages setup-browser setup-phones setup-arm64-guests
 	$(XTASK_TEST) \
 		-- build $(QUIETLY) arm64-guests \
 		-- build $(QUIETLY) name-programs PROFILE=debug \
 		-- $(FLASH_TEST) check \
+		-- $(POLICY_TEST) check \
 		-- $(FLASH_TEST) fuzz SECONDS=$(FUZZ_SECONDS)
 
 # Links to what is private are for those who read the sources, as the whole of it is.

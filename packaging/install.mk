@@ -40,8 +40,9 @@ install-files: need-binary $(if $(DESTDIR),,need-headers)
 	$(BINARY) man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(dir $(COMPLETIONS))
 	$(foreach file,$(COMPLETIONS),$(BINARY) completions $(call SHELL_OF,$(file)) > $(file) &&) true
-	install -d $(SOURCES) $(UNITS) $(SESSION_UNITS)
+	install -d $(SOURCES)/core $(UNITS) $(SESSION_UNITS)
 	install -m 644 kernel/iosched/Kbuild kernel/iosched/*.[ch] $(SOURCES)
+	install -m 644 kernel/iosched/core/*.[ch] $(SOURCES)/core
 	$(FILL_IN) packaging/dkms.conf > $(SOURCES)/dkms.conf
 	for unit in $(SYSTEM_UNITS); do \
 		$(FILL_IN) packaging/$$unit > $(UNITS)/$$unit || exit 1; done

@@ -58,8 +58,9 @@ rpms: stage
 AKMOD = $(abspath $(PACKAGES_OUT))/akmod
 akmod: setup-packages
 	@rm -rf $(AKMOD)
-	@install -d $(AKMOD)/frontrow-$(VERSION)
+	@install -d $(AKMOD)/frontrow-$(VERSION)/core
 	@install -m 644 kernel/iosched/Kbuild kernel/iosched/*.[ch] $(AKMOD)/frontrow-$(VERSION)
+	@install -m 644 kernel/iosched/core/*.[ch] $(AKMOD)/frontrow-$(VERSION)/core
 	@tar -C $(AKMOD) --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(COMMITTED_S) \
 		-cf - frontrow-$(VERSION) | gzip -9n > $(AKMOD)/frontrow-kmod-$(VERSION).tar.gz
 	@SOURCE_DATE_EPOCH=$(COMMITTED_S) rpmbuild -bs --quiet --nodeps --define '_topdir $(AKMOD)/rpmbuild' \

@@ -9,11 +9,8 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={SOURCES}");
     let directory = fs::canonicalize(SOURCES)?;
     let mut names = Vec::new();
-    for entry in fs::read_dir(&directory)? {
-        names.push(entry?.file_name().to_string_lossy().into_owned());
-    }
+    list(&directory, "", &mut names)?;
     names.sort();
-    names.retain(|name| is_source(name));
     let files: String = names
         .iter()
         .map(|name| format!("({name:?}, include_bytes!({:?})),\n", directory.join(name)))
@@ -23,6 +20,20 @@ fn main() -> io::Result<()> {
         Path::new(&out).join("iosched.rs"),
         format!("const FILES: &[(&str, &[u8])] = &[\n{files}];\n"),
     )
+}
+
+/// Adds the sources below `directory`, but for its host tests, by path.
+fn list(directory: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() && name != "test" {
+            list(&entry.path(), &format!("{prefix}{name}/"), names)?;
+        } else if is_source(&name) {
+            names.push(format!("{prefix}{name}"));
+        }
+    }
+    Ok(())
 }
 
 /// What an earlier build in the same directory left is not.

@@ -8,8 +8,9 @@
  * This file has the callbacks of the block layer and the states of frontrow_rq.
  * See frontrow.h for the other files.
  */
-#include <linux/module.h>
+#include <linux/ioprio.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 
 #include "frontrow.h"
 
@@ -19,6 +20,32 @@
 static struct frontrow_data *data_of(struct request_queue *q)
 {
 	return q->elevator->elevator_data;
+}
+
+static bool has_data(const struct request *rq)
+{
+	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
+}
+
+static void set_bytes(struct frontrow_rq *fr)
+{
+	fr->item.bytes = frontrow_cost_bytes(blk_rq_bytes(fr->rq), has_data(fr->rq));
+}
+
+/* Removes @fr from where the block layer and waits look for it. */
+static void forget(struct frontrow_data *fd, struct frontrow_rq *fr)
+{
+	hlist_del_init(&fr->by_mapping);
+	if (fr->file_async_bytes)
+		frontrow_file_sub(fd, fr);
+}
+
+/* @rq leaves the queue: nothing is merged into it any more. */
+void frontrow_leave_merging(struct frontrow_data *fd, struct request *rq)
+{
+	elv_rqhash_del(fd->q, rq);
+	if (fd->q->last_merge == rq)
+		fd->q->last_merge = NULL;
 }
 
 /*
@@ -51,9 +78,11 @@ static bool frontrow_bio_merge(struct request_queue *q, struct bio *bio,
 static void frontrow_request_merged(struct request_queue *q, struct request *rq,
 				    enum elv_merge type)
 {
+	struct frontrow_rq *fr = frontrow_rq(rq);
+
+	set_bytes(fr);
 	if (type != ELEVATOR_DISCARD_MERGE && rq_data_dir(rq) == WRITE)
-		frontrow_join_bio(frontrow_rq(rq), type == ELEVATOR_FRONT_MERGE ?
-						   rq->bio : rq->biotail);
+		frontrow_join_bio(fr, type == ELEVATOR_FRONT_MERGE ? rq->bio : rq->biotail);
 }
 
 /*
@@ -65,30 +94,19 @@ static void frontrow_requests_merged(struct request_queue *q, struct request *rq
 {
 	struct frontrow_data *fd = data_of(q);
 	struct frontrow_rq *fr = frontrow_rq(rq), *next_fr = frontrow_rq(next);
-	bool is_sync = op_is_sync(next->cmd_flags);
-	enum frontrow_class class = next_fr->own_class;
-	u64 now_ns = ktime_get_ns();
+	enum frontrow_class class = next_fr->item.own_class;
 	bool has_page = false;
 
-	if (next_fr->state == FRONTROW_RQ_QUEUED) {
-		class = next_fr->class;
-		frontrow_leave_turn(fd, next_fr);
-		frontrow_dequeue(fd, next_fr);
-		frontrow_forget(fd, next_fr);
-		frontrow_request_ends(fd, next_fr, now_ns);
+	if (next_fr->item.state == FRONTROW_RQ_QUEUED) {
+		class = next_fr->item.class;
+		frontrow_leave_merging(fd, next);
+		forget(fd, next_fr);
 	} else if (frontrow_is_group(class)) {
 		class = frontrow_class_awaited(fd, next_fr, class, &has_page);
 	}
-	frontrow_join(fd, fr, next_fr);
-	if (is_sync && (!fr->is_counted || next_fr->level > fr->level)) {
-		frontrow_request_ends(fd, fr, now_ns);
-		fr->level = next_fr->level;
-		frontrow_request_begins(fd, fr, now_ns);
-	}
-	if (class >= fr->class)
-		return;
-	fr->role = next_fr->role;
-	frontrow_reclass(fd, fr, class);
+	set_bytes(fr);
+	frontrow_join_pages(fd, fr, next_fr);
+	frontrow_merge_into(&fd->core, &fr->item, &next_fr->item, class, ktime_get_ns());
 }
 
 /*
@@ -100,33 +118,17 @@ static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 {
 	const struct frontrow_rq *fr = frontrow_rq(rq);
 
-	if (op_is_sync(bio->bi_opf) != rq_is_sync(rq) || fr->class < fr->own_class ||
-	    fr->role != frontrow_role_of_bio(data_of(q), bio) ||
-	    (frontrow_is_long(fr->class) && fr->owner != frontrow_owner_of(current)))
+	if (op_is_sync(bio->bi_opf) != rq_is_sync(rq) || fr->item.class < fr->item.own_class ||
+	    fr->item.role != frontrow_role_of_bio(data_of(q), bio) ||
+	    (frontrow_is_long(fr->item.class) && fr->item.owner != frontrow_owner_of(current)))
 		return false;
 	if (bio_op(bio) == REQ_OP_DISCARD)
-		return fr->under_handle == !!current->journal_info;
+		return fr->item.under_handle == !!current->journal_info;
 	return rq_data_dir(rq) == READ ||
-	       (!fr->mappings && fr->mapping == frontrow_mapping_of(bio));
+	       (!fr->mappings && fr->item.mapping == frontrow_mapping_of(bio));
 }
 
 /* Insertion, dispatch, completion */
-
-static void flush_ended(struct frontrow_data *fd, struct frontrow_rq *fr,
-			u64 now_ns)
-{
-	fr->state = FRONTROW_RQ_IDLE;
-	fd->nr_flushing--;
-	frontrow_request_ends(fd, fr, now_ns);
-}
-
-static void flush_completes(struct frontrow_data *fd, struct frontrow_rq *fr,
-			    u64 now_ns)
-{
-	frontrow_process_uses(fd, fr, fr->inserted_ns, now_ns);
-	flush_ended(fd, fr, now_ns);
-	frontrow_budget_flushed(fd, fr, now_ns);
-}
 
 static bool may_be_merged(const struct request *rq)
 {
@@ -134,10 +136,9 @@ static bool may_be_merged(const struct request *rq)
 	       !(rq->rq_flags & RQF_NOMERGE_FLAGS);
 }
 
-static void insert_tracked(struct frontrow_data *fd, struct frontrow_rq *fr,
-			   u64 now_ns)
+static void insert_tracked(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
-	enum frontrow_class class = fr->own_class;
+	enum frontrow_class class = fr->item.own_class;
 	struct request *rq = fr->rq;
 	bool has_page = false;
 
@@ -145,16 +146,58 @@ static void insert_tracked(struct frontrow_data *fd, struct frontrow_rq *fr,
 		class = frontrow_discard_is_awaited(fd, fr) ? FRONTROW_BOOSTED : class;
 	else if (class >= FRONTROW_BOOSTED && rq_data_dir(rq) == WRITE)
 		class = frontrow_class_awaited(fd, fr, class, &has_page);
-	if (op_is_sync(rq->cmd_flags) && fr->own_class != FRONTROW_DISCARD)
-		frontrow_request_begins(fd, fr, now_ns);
-	frontrow_enqueue(fd, fr, class);
-	if (has_page)
-		frontrow_go_first(fd, fr);
+	frontrow_insert(&fd->core, &fr->item, class, has_page);
+	fr->file_async_bytes = 0;
+	if (frontrow_classes[fr->item.own_class].is_async && fr->item.is_write)
+		frontrow_file_add(fd, fr);
+	INIT_HLIST_NODE(&fr->by_mapping);
+	frontrow_hash(fd, fr);
 	if (may_be_merged(rq)) {
 		elv_rqhash_add(fd->q, rq);
 		if (!fd->q->last_merge)
 			fd->q->last_merge = rq;
 	}
+}
+
+/* Nobody says who waits for memory that this write frees, and without probes for a metadata block. */
+static bool is_awaited_unseen(const struct frontrow_rq *fr)
+{
+	blk_opf_t flags = fr->rq->cmd_flags;
+
+	return rq_data_dir(fr->rq) == WRITE &&
+	       (fr->for_reclaim || (flags & REQ_SWAP) ||
+		((flags & REQ_META) && !frontrow_has_probes()));
+}
+
+/*
+ * Only root can give a task the realtime class. A cgroup gives it without a
+ * capability (io.prio.class), to whoever the cgroup is delegated to: that does
+ * not count.
+ */
+static bool is_realtime(const struct frontrow_rq *fr)
+{
+	return fr->is_realtime && fr->rq->bio &&
+	       IOPRIO_PRIO_CLASS(fr->rq->bio->bi_ioprio) == IOPRIO_CLASS_RT;
+}
+
+/* Tells the core what @rq is. */
+static void identify(struct frontrow_data *fd, struct frontrow_rq *fr,
+		     struct request *rq, u64 now_ns)
+{
+	struct frontrow_item *item = &fr->item;
+
+	fr->rq = rq;
+	frontrow_find_pages(fr);
+	item->role = frontrow_role_of_bio(fd, rq->bio);
+	item->is_read = rq_data_dir(rq) == READ;
+	item->is_write = req_op(rq) == REQ_OP_WRITE;
+	item->is_discard = req_op(rq) == REQ_OP_DISCARD ||
+			   req_op(rq) == REQ_OP_SECURE_ERASE;
+	item->is_sync = rq_is_sync(rq);
+	item->is_realtime = is_realtime(fr);
+	item->is_awaited_unseen = is_awaited_unseen(fr);
+	set_bytes(fr);
+	frontrow_identify(&fd->core, item, now_ns);
 }
 
 /*
@@ -164,11 +207,11 @@ static void insert_tracked(struct frontrow_data *fd, struct frontrow_rq *fr,
 static bool may_join_queued(const struct frontrow_data *fd,
 			    const struct frontrow_rq *fr)
 {
-	return fr->own_class != FRONTROW_DISCARD ||
-	       !(fr->under_handle || fd->discard_waiters);
+	return fr->item.own_class != FRONTROW_DISCARD ||
+	       !(fr->item.under_handle || fd->discard_waiters);
 }
 
-static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
+static void insert_list(struct frontrow_data *fd, struct list_head *list,
 			    bool at_head)
 {
 	struct request *rq, *next;
@@ -193,19 +236,19 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 			continue;
 		}
 		/* A write with FUA but without a flush is an ordinary write. */
-		if (fr->state == FRONTROW_RQ_FLUSHING)
-			flush_ended(fd, fr, now_ns);
-		frontrow_identify(fd, fr, rq, now_ns);
+		if (fr->item.state == FRONTROW_RQ_FLUSHING)
+			frontrow_flush_ends(&fd->core, &fr->item, false, now_ns);
+		identify(fd, fr, rq, now_ns);
 		if (!op_is_sync(rq->cmd_flags))
-			frontrow_note_sender(fd, fr->role, fr->mapping);
-		fr->inserted_ns = now_ns;
+			frontrow_note_sender(fd, fr->item.role, fr->item.mapping);
+		fr->item.inserted_ns = now_ns;
 		if (!may_join_queued(fd, fr) ||
 		    !blk_mq_sched_try_insert_merge(fd->q, rq, &free)) {
 			frontrow_trace_insert(rq);
-			insert_tracked(fd, fr, now_ns);
+			insert_tracked(fd, fr);
 		}
 	}
-	frontrow_count_idle(fd, now_ns);
+	frontrow_count_idle(&fd->core, now_ns);
 	spin_unlock_irqrestore(&fd->lock, flags);
 
 	list_for_each_entry_safe(rq, next, &free, queuelist) {
@@ -218,13 +261,13 @@ static void frontrow_insert(struct frontrow_data *fd, struct list_head *list,
 static void frontrow_insert_requests(struct blk_mq_hw_ctx *hctx,
 				     struct list_head *list, blk_insert_t flags)
 {
-	frontrow_insert(data_of(hctx->queue), list, flags & BLK_MQ_INSERT_AT_HEAD);
+	insert_list(data_of(hctx->queue), list, flags & BLK_MQ_INSERT_AT_HEAD);
 }
 #else
 static void frontrow_insert_requests(struct blk_mq_hw_ctx *hctx,
 				     struct list_head *list, bool at_head)
 {
-	frontrow_insert(data_of(hctx->queue), list, at_head);
+	insert_list(data_of(hctx->queue), list, at_head);
 }
 #endif
 
@@ -233,7 +276,7 @@ static void frontrow_insert_requests(struct blk_mq_hw_ctx *hctx,
  * scheduler, while a task waits for it. A probe (probes.c) reports when it
  * enters.
  */
-void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
+void frontrow_flush_begun(struct frontrow_data *fd, struct request *rq)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
 	unsigned long flags;
@@ -243,13 +286,9 @@ void frontrow_flush_begins(struct frontrow_data *fd, struct request *rq)
 		return;
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = ktime_get_ns();
-	fr->role = frontrow_role_of_bio(fd, rq->bio);
-	fr->level = frontrow_level_of(fd, fr->role, fr->by_kernel, fr->owner, now_ns);
-	frontrow_request_begins(fd, fr, now_ns);
-	fr->inserted_ns = now_ns;
-	fr->state = FRONTROW_RQ_FLUSHING;
-	fd->nr_flushing++;
-	frontrow_count_idle(fd, now_ns);
+	fr->item.role = frontrow_role_of_bio(fd, rq->bio);
+	frontrow_flush_begins(&fd->core, &fr->item, now_ns);
+	frontrow_count_idle(&fd->core, now_ns);
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
@@ -264,32 +303,32 @@ static void frontrow_prepare_request(struct request *rq)
 
 	if (!fr)
 		return;
-	fr->state = FRONTROW_RQ_IDLE;
+	fr->item.state = FRONTROW_RQ_IDLE;
 	fr->completed_ns = 0;
-	fr->is_counted = false;
-	fr->under_handle = current->journal_info;
-	fr->owner = frontrow_owner_of(current);
-	fr->by_kernel = frontrow_is_kernels_own(current);
-	fr->by_kernel_thread = flags & PF_KTHREAD;
+	fr->item.is_counted = false;
+	fr->item.under_handle = current->journal_info;
+	fr->item.owner = frontrow_owner_of(current);
+	fr->item.by_kernel = frontrow_is_kernels_own(current);
+	fr->item.by_kernel_thread = flags & PF_KTHREAD;
 	fr->for_reclaim = flags & PF_MEMALLOC;
 	fr->is_realtime = frontrow_is_realtime(current);
 }
 
-static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr,
-			 u64 now_ns)
+static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	if (fd->handed_on == fr)
 		fd->handed_on = NULL;
-	fd->nr_in_device--;
-	fd->in_device[fr->class]--;
-	if (fr->class < FRONTROW_ASYNC)
-		frontrow_process_uses(fd, fr, fr->dispatched_ns, now_ns);
-	if (fr->is_background_write)
-		fd->background_bytes -= fr->bytes;
-	frontrow_forget(fd, fr);
-	if (fd->nr_waiters)
-		frontrow_class_done(fd, fr->class, now_ns);
-	frontrow_request_ends(fd, fr, now_ns);
+	forget(fd, fr);
+}
+
+static void complete_tracked(struct frontrow_data *fd, struct frontrow_rq *fr, u64 now_ns)
+{
+	leave_device(fd, fr);
+	frontrow_complete(&fd->core, &fr->item, now_ns);
+	if (!fd->core.is_slice_new)
+		return;
+	fd->core.is_slice_new = false;
+	schedule_work(&fd->resize);
 }
 
 static void frontrow_finish_request(struct request *rq)
@@ -300,17 +339,15 @@ static void frontrow_finish_request(struct request *rq)
 	unsigned long flags;
 	u64 now_ns;
 
-	if (!fr || fr->state == FRONTROW_RQ_IDLE)
+	if (!fr || fr->item.state == FRONTROW_RQ_IDLE)
 		return;
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = fr->completed_ns ?: ktime_get_ns();
-	if (fr->state == FRONTROW_RQ_FLUSHING) {
-		flush_completes(fd, fr, now_ns);
-	} else {
-		leave_device(fd, fr, now_ns);
-		frontrow_budget_complete(fd, fr, now_ns);
-	}
-	frontrow_count_idle(fd, now_ns);
+	if (fr->item.state == FRONTROW_RQ_FLUSHING)
+		frontrow_flush_ends(&fd->core, &fr->item, true, now_ns);
+	else
+		complete_tracked(fd, fr, now_ns);
+	frontrow_count_idle(&fd->core, now_ns);
 	/*
 	 * A completion restarts its own hardware queue only; requests may have
 	 * been left in others.
@@ -332,8 +369,10 @@ static void frontrow_requeue_request(struct request *rq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&fd->lock, flags);
-	if (fr && fr->state == FRONTROW_RQ_IN_DEVICE)
-		leave_device(fd, fr, ktime_get_ns());
+	if (fr && fr->item.state == FRONTROW_RQ_IN_DEVICE) {
+		leave_device(fd, fr);
+		frontrow_return(&fd->core, &fr->item, ktime_get_ns());
+	}
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
@@ -342,7 +381,7 @@ static noinline void flush_completed(struct frontrow_data *fd, struct frontrow_r
 	unsigned long flags;
 
 	spin_lock_irqsave(&fd->lock, flags);
-	flush_completes(fd, fr, ktime_get_ns());
+	frontrow_flush_ends(&fd->core, &fr->item, true, ktime_get_ns());
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
@@ -357,8 +396,8 @@ static void frontrow_completed_request(struct request *rq, u64 now)
 
 	if (!fr)
 		return;
-	fr->completed_ns = max(now, fr->dispatched_ns);
-	if (fr->state == FRONTROW_RQ_FLUSHING)
+	fr->completed_ns = max(now, fr->item.dispatched_ns);
+	if (fr->item.state == FRONTROW_RQ_FLUSHING)
 		flush_completed(data_of(rq->q), fr);
 }
 
@@ -478,11 +517,18 @@ static void wbt_as_it_was(struct request_queue *q, struct elevator_queue *eq)
 #endif
 }
 
+/* Commands that the device holds at once, over all hardware queues. */
+static unsigned int depth_of(const struct request_queue *q)
+{
+	const struct blk_mq_tag_set *set = q->tag_set;
+
+	return set->flags & BLK_MQ_F_TAG_HCTX_SHARED ? set->queue_depth :
+	       set->queue_depth * q->nr_hw_queues;
+}
+
 static struct frontrow_data *allocate_data(struct request_queue *q)
 {
 	struct frontrow_data *fd = kvzalloc_node(sizeof(*fd), GFP_KERNEL, q->node);
-	enum frontrow_class class;
-	unsigned int nr;
 
 	if (!fd)
 		return NULL;
@@ -490,20 +536,12 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	spin_lock_init(&fd->lock);
 	init_waitqueue_head(&fd->file_wait);
 	INIT_LIST_HEAD(&fd->head);
-	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
-		fd->by_turn[class] = RB_ROOT_CACHED;
-	frontrow_chains_init(fd);
 	fd->boost_mask = GENMASK(FRONTROW_NR_DEPENDENCIES - 1, 0);
-	fd->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
-	fd->background_share_percent = DEFAULT_BACKGROUND_SHARE_PERCENT;
-	fd->background_most_percent = 100;
-	/* Default until the list "visible" is written. */
-	for (nr = 0; nr < FRONTROW_NR_VISIBLE; nr++)
-		fd->visible_share_percent[nr] = 1;
-	fd->slice_us = DEFAULT_SLICE_US;
 	fd->is_one_by_one = q->nr_hw_queues == 1 && q->tag_set->flags & BLK_MQ_F_BLOCKING;
 	frontrow_rerun_init(fd);
-	frontrow_budget_init(fd);
+	frontrow_resize_init(fd);
+	fd->core.depth = depth_of(q);
+	frontrow_core_init(&fd->core, ktime_get_ns());
 	return fd;
 }
 
@@ -543,10 +581,10 @@ static void frontrow_exit_sched(struct elevator_queue *eq)
 
 	frontrow_detect_del(fd);
 	frontrow_rerun_exit(fd);
-	frontrow_budget_exit(fd);
+	frontrow_resize_exit(fd);
 	frontrow_roles_exit(fd);
 	wbt_as_it_was(fd->q, eq);
-	WARN_ON_ONCE(fd->nr_in_device);
+	WARN_ON_ONCE(fd->core.nr_in_device);
 	kvfree(fd);
 }
 

@@ -101,7 +101,7 @@ static int file_sync_begins(struct kretprobe_instance *ri, struct file *file)
 	*waiter = (struct frontrow_waiter) {
 		.last_page = ULONG_MAX,
 		.dependency = FRONTROW_DATA,
-		.is_fsync = true,
+		.wait.is_fsync = true,
 	};
 	return begin(waiter, file->f_mapping, true);
 }
@@ -237,7 +237,7 @@ static int flush_begins(struct kprobe *probe, struct pt_regs *regs)
 	rcu_read_lock();
 	fd = frontrow_instance_on(rq->q);
 	if (fd)
-		frontrow_flush_begins(fd, rq);
+		frontrow_flush_begun(fd, rq);
 	rcu_read_unlock();
 	return 0;
 }

@@ -330,10 +330,10 @@ static void set_shares(struct frontrow_data *fd,
 		if (!share_percent[i])
 			continue;
 		least_percent = min(least_percent, share_percent[i]);
-		WRITE_ONCE(fd->visible_share_percent[i],
+		WRITE_ONCE(fd->core.visible_share_percent[i],
 			   min(share_percent[i], 100U));
 	}
-	WRITE_ONCE(fd->background_most_percent, max(least_percent / 2, 1U));
+	WRITE_ONCE(fd->core.background_most_percent, max(least_percent / 2, 1U));
 }
 
 /* Replaces the list of @role; on an error it stays as it was. */
@@ -359,6 +359,7 @@ int frontrow_roles_store(struct frontrow_data *fd,
 		return err;
 	set_shares(fd, roles);
 	rcu_assign_pointer(fd->roles, roles);
+	WRITE_ONCE(fd->core.has_roles, roles);
 	/*
 	 * A change of focus writes several lists: do not block for a grace
 	 * period.

@@ -88,9 +88,9 @@ static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
 }
 
 /* Never 0: starved writeback would block all writers in the end. */
-NUMBER(async_share, async_share_percent, 1, 100)
-NUMBER(background_share, background_share_percent, 1, 100)
-NUMBER(slice_us, slice_us, 0, USEC_PER_SEC)
+NUMBER(async_share, core.async_share_percent, 1, 100)
+NUMBER(background_share, core.background_share_percent, 1, 100)
+NUMBER(slice_us, core.slice_us, 0, USEC_PER_SEC)
 
 #define ROLE_LIST(name, role)						\
 static ssize_t name##_show(struct elevator_queue *e, char *page)	\
@@ -140,19 +140,19 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 	for (i = 0; i < FRONTROW_NR_DEPENDENCIES; i++)
 		length += emit_dependency(fd, page, length, i);
 	length += sysfs_emit_at(page, length, "idle_while_waiting_ns %llu\n",
-				READ_ONCE(fd->idle_ns));
+				READ_ONCE(fd->core.idle_ns));
 	length += sysfs_emit_at(page, length, "waits_not_seen %u\n",
 				frontrow_detect_missed());
 	length += frontrow_detect_emit_hits(page, length);
 	length += sysfs_emit_at(page, length,
 				"now_longest_idle_while_waiting_ns %llu\n",
-				READ_ONCE(fd->idle_longest_ns));
+				READ_ONCE(fd->core.idle_longest_ns));
 	length += sysfs_emit_at(page, length, "now_async_age_peak_ns %llu\n",
-				READ_ONCE(fd->async_age_peak_ns));
+				READ_ONCE(fd->core.async_age_peak_ns));
 	length += sysfs_emit_at(page, length, "now_async_bytes_per_s %llu\n",
-				READ_ONCE(fd->budget.bytes_per_s));
+				READ_ONCE(fd->core.budget.bytes_per_s));
 	length += sysfs_emit_at(page, length, "now_async_limit %u\n",
-				READ_ONCE(fd->budget.open_limit));
+				READ_ONCE(fd->core.budget.open_limit));
 	length += sysfs_emit_at(page, length, "now_async_tags %u\n",
 				READ_ONCE(fd->worker_tags));
 	length += sysfs_emit_at(page, length, "now_max_request_bytes %u\n",
@@ -169,7 +169,7 @@ static ssize_t dispatched_show(struct elevator_queue *e, char *page)
 	for (i = 0; i < FRONTROW_NR_CLASSES; i++)
 		length += sysfs_emit_at(page, length, "%s_dispatched %llu\n",
 					frontrow_classes[i].name,
-					READ_ONCE(fd->dispatched[i]));
+					READ_ONCE(fd->core.dispatched[i]));
 	return length;
 }
 

@@ -142,7 +142,7 @@ static bool is_awaited(struct frontrow_data *fd, const void *mapping)
 	unsigned long flags;
 	bool found;
 
-	if (!mapping || !READ_ONCE(fd->nr_waiters))
+	if (!mapping || !READ_ONCE(fd->core.nr_waiters))
 		return false;
 	spin_lock_irqsave(&fd->lock, flags);
 	found = frontrow_is_awaited(fd, mapping);
@@ -171,15 +171,15 @@ static bool somebody_depends_on(struct frontrow_data *fd, const struct sending *
  */
 static bool has_many(const struct frontrow_data *fd)
 {
-	return READ_ONCE(fd->nr_queued) >= fd->nr_many &&
+	return READ_ONCE(fd->core.nr_queued) >= fd->nr_many &&
 	       !(current->flags & PF_KTHREAD) &&
-	       READ_ONCE(fd->nr_owned[frontrow_owner_of(current)]) >= fd->nr_many;
+	       READ_ONCE(fd->core.nr_owned[frontrow_owner_of(current)]) >= fd->nr_many;
 }
 
 /* Most bytes of a file's writeback that are here at once; NULL: of no known file. */
 static u64 file_limit_bytes(const struct frontrow_data *fd, const void *mapping)
 {
-	return div_u64(READ_ONCE(fd->budget.bytes_per_s), MSEC_PER_SEC) *
+	return div_u64(READ_ONCE(fd->core.budget.bytes_per_s), MSEC_PER_SEC) *
 	       (mapping ? FILE_LIMIT_MS : NAMELESS_LIMIT_MS);
 }
 
@@ -221,15 +221,15 @@ static void throttle_worker(struct frontrow_data *fd, const struct sending *sent
 void frontrow_file_add(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
 	fr->file_async_bytes = blk_rq_bytes(fr->rq);
-	fd->file_async_bytes[frontrow_mapping_hash(fr->mapping)] += fr->file_async_bytes;
+	fd->file_async_bytes[frontrow_mapping_hash(fr->item.mapping)] += fr->file_async_bytes;
 }
 
 void frontrow_file_sub(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
-	u64 *bytes = &fd->file_async_bytes[frontrow_mapping_hash(fr->mapping)];
+	u64 *bytes = &fd->file_async_bytes[frontrow_mapping_hash(fr->item.mapping)];
 
 	*bytes -= fr->file_async_bytes;
-	if (*bytes <= file_limit_bytes(fd, fr->mapping) / 4 * 3)
+	if (*bytes <= file_limit_bytes(fd, fr->item.mapping) / 4 * 3)
 		frontrow_wake_workers(fd);
 }
 

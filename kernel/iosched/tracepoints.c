@@ -79,7 +79,7 @@ static struct frontrow_waiter *fsync_of_current(void)
 	unsigned int nr;
 
 	for_each_set_bit(nr, used, NR_SLOTS)
-		if (READ_ONCE(slots[nr].task) == current && slots[nr].is_fsync)
+		if (READ_ONCE(slots[nr].task) == current && slots[nr].wait.is_fsync)
 			return &slots[nr];
 	return NULL;
 }
@@ -130,7 +130,7 @@ static void fsync_begins(struct address_space *mapping)
 	wait_begins((struct frontrow_waiter) {
 		.last_page = ULONG_MAX,
 		.dependency = FRONTROW_DATA,
-		.is_fsync = true,
+		.wait.is_fsync = true,
 	}, mapping);
 	preempt_enable();
 }

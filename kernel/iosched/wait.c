@@ -59,40 +59,40 @@ static bool has_pages(const struct frontrow_rq *fr, pgoff_t first, pgoff_t last)
 static void promote(struct frontrow_data *fd, struct frontrow_rq *fr,
 		    const struct frontrow_waiter *waiter, struct findings *found)
 {
-	if (frontrow_classes[fr->class].is_async)
+	if (frontrow_classes[fr->item.class].is_async)
 		found->promoted++;
 	else
 		found->moved++;
-	frontrow_reclass(fd, fr, waiter->class);
+	frontrow_reclass(&fd->core, &fr->item, waiter->class, ktime_get_ns());
 	fd->any_promoted = true;
 }
 
 static void look_at(struct frontrow_data *fd, struct frontrow_rq *fr,
 		    const struct frontrow_waiter *waiter, struct findings *found)
 {
-	bool is_async = frontrow_classes[fr->class].is_async;
-	bool is_boosted = fr->class < fr->own_class;
+	bool is_async = frontrow_classes[fr->item.class].is_async;
+	bool is_boosted = fr->item.class < fr->item.own_class;
 
 	if (!frontrow_may_hold(fr, waiter->mapping))
 		return;
 	found->sync_here |= !is_async && !is_boosted;
-	if (fr->state == FRONTROW_RQ_IN_DEVICE) {
+	if (fr->item.state == FRONTROW_RQ_IN_DEVICE) {
 		found->async_in_device |= is_async || is_boosted;
 	} else {
 		found->boosted_before |= is_boosted;
-		if (waiter->may_promote && fr->class >= FRONTROW_BOOSTED &&
-		    fr->class > waiter->class)
+		if (waiter->may_promote && fr->item.class >= FRONTROW_BOOSTED &&
+		    fr->item.class > waiter->class)
 			promote(fd, fr, waiter, found);
 	}
-	if (waiter->is_fsync || !has_pages(fr, waiter->first_page, waiter->last_page))
+	if (waiter->wait.is_fsync || !has_pages(fr, waiter->first_page, waiter->last_page))
 		return;
 	/*
 	 * The awaited page goes first within a promoted range: a task that
 	 * appends to a file waits for the last page only.
 	 */
 	found->has_page = true;
-	if (fr->state == FRONTROW_RQ_QUEUED && fr->class == waiter->class)
-		frontrow_go_first(fd, fr);
+	if (fr->item.state == FRONTROW_RQ_QUEUED && fr->item.class == waiter->class)
+		frontrow_go_first(&fd->core, &fr->item);
 }
 
 /* At most nr_requests steps with interrupts off: about 20 us at 512. */
@@ -144,7 +144,7 @@ static struct frontrow_waiter *noted(struct hlist_head *waiters,
 
 	hlist_for_each_entry(each, &waiters[frontrow_mapping_hash(waiter->mapping)], node)
 		if (each->task == waiter->task && each->mapping == waiter->mapping &&
-		    each->is_fsync == waiter->is_fsync)
+		    each->wait.is_fsync == waiter->wait.is_fsync)
 			return each;
 	return NULL;
 }
@@ -177,8 +177,9 @@ static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 	if (waiter->original)
 		note_copy(fd, waiter);
 	fd->nr_folio_waiters += !!waiter->folio;
-	frontrow_waiter_begins(fd, waiter, now_ns);
-	frontrow_count_idle(fd, now_ns);
+	fd->nr_unseen += waiter->unseen;
+	frontrow_waiter_begins(&fd->core, &waiter->wait, now_ns);
+	frontrow_count_idle(&fd->core, now_ns);
 }
 
 /*
@@ -193,8 +194,9 @@ static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 	bool has_slot = waiter->folio;
 
 	hlist_del_init(&waiter->node);
-	frontrow_waiter_ends(fd, waiter, now_ns);
-	frontrow_count_idle(fd, now_ns);
+	fd->nr_unseen -= waiter->unseen;
+	frontrow_waiter_ends(&fd->core, &waiter->wait, now_ns);
+	frontrow_count_idle(&fd->core, now_ns);
 	fd->nr_folio_waiters -= has_slot;
 	if (waiter->original) {
 		kfree(waiter);
@@ -237,11 +239,11 @@ static void identify(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 	bool by_kernel = frontrow_is_kernels_own(waiter->task);
 
 	waiter->role = frontrow_role_of(fd, waiter->task);
-	waiter->owner = frontrow_owner_of(waiter->task);
+	waiter->wait.owner = frontrow_owner_of(waiter->task);
 	waiter->may_promote = READ_ONCE(fd->boost_mask) & BIT(waiter->dependency);
-	waiter->level = frontrow_level_of(fd, waiter->role, by_kernel, waiter->owner,
+	waiter->wait.level = frontrow_level_of(&fd->core, waiter->role, by_kernel, waiter->wait.owner,
 					  now_ns);
-	waiter->class = frontrow_class_for_waiter(waiter->role, waiter->level,
+	waiter->class = frontrow_class_for_waiter(waiter->role, waiter->wait.level,
 						  by_kernel || waiter->task->journal_info);
 }
 
@@ -262,7 +264,7 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 {
 	enum frontrow_outcome outcome = FRONTROW_WAIT_NOT_OURS;
 	enum frontrow_dependency dependency = waiter->dependency;
-	bool is_fsync = waiter->is_fsync;
+	bool is_fsync = waiter->wait.is_fsync;
 	struct findings found = {};
 	bool is_shared = false;
 	unsigned long flags;
@@ -383,7 +385,7 @@ static void copy_from_above(struct frontrow_data *fd, const void *mapping, u64 n
 		if (!copy)
 			continue;
 		identify(fd, copy, now_ns);
-		if (!copy->is_fsync) {
+		if (!copy->wait.is_fsync) {
 			copy->pending = copy->is_counted = true;
 			count_wait(fd, copy->dependency, FRONTROW_WAIT_PENDING, 0);
 		}
@@ -417,7 +419,7 @@ void frontrow_wait_ended(struct frontrow_data *fd, struct frontrow_waiter *waite
 		waiter = NULL;
 	if (waiter) {
 		frontrow_end_wait(fd, waiter, ktime_get_ns());
-		runs_queue = fd->nr_queued && !fd->nr_in_device;
+		runs_queue = fd->core.nr_queued && !fd->core.nr_in_device;
 	}
 	spin_unlock_irqrestore(&fd->lock, flags);
 	/* Requests that were held back for this wait may be dispatched now. */
@@ -464,18 +466,18 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 					   enum frontrow_class class,
 					   bool *has_page)
 {
-	unsigned int bucket = frontrow_mapping_hash(fr->mapping);
+	unsigned int bucket = frontrow_mapping_hash(fr->item.mapping);
 	enum frontrow_class own = class;
 	struct frontrow_waiter *waiter;
 
-	if (!fr->mapping)
+	if (!fr->item.mapping)
 		return class;
 	if (atomic_read(&nr_above) && fd->bit < NR_BELOW_STACKS)
-		copy_from_above(fd, fr->mapping, fr->inserted_ns);
-	if (!fd->nr_waiters)
+		copy_from_above(fd, fr->item.mapping, fr->item.inserted_ns);
+	if (!fd->core.nr_waiters)
 		return class;
 	hlist_for_each_entry(waiter, &fd->waiters[bucket], node) {
-		if (waiter->mapping != fr->mapping || !waiter->may_promote)
+		if (waiter->mapping != fr->item.mapping || !waiter->may_promote)
 			continue;
 		if (waiter->unseen &&
 		    has_pages(fr, waiter->first_page, waiter->last_page)) {
@@ -519,14 +521,14 @@ static bool is_still_awaited(struct frontrow_data *fd, const struct frontrow_rq 
 {
 	const struct frontrow_waiter *waiter;
 
-	if (fr->own_class == FRONTROW_DISCARD)
-		return fr->under_handle || fd->discard_waiters;
+	if (fr->item.own_class == FRONTROW_DISCARD)
+		return fr->item.under_handle || fd->discard_waiters;
 	/* Which of its mappings is awaited is unknown. */
 	if (fr->mappings)
-		return fd->nr_waiters;
-	hlist_for_each_entry(waiter, &fd->waiters[frontrow_mapping_hash(fr->mapping)],
+		return fd->core.nr_waiters;
+	hlist_for_each_entry(waiter, &fd->waiters[frontrow_mapping_hash(fr->item.mapping)],
 			     node) {
-		if (waiter->mapping == fr->mapping || !*left)
+		if (waiter->mapping == fr->item.mapping || !*left)
 			return true;
 		--*left;
 	}
@@ -538,12 +540,12 @@ static void demote_from(struct frontrow_data *fd, enum frontrow_class class,
 {
 	struct rb_node *node, *next;
 
-	for (node = rb_first_cached(&fd->by_turn[class]); node && *left; node = next) {
-		struct frontrow_rq *fr = rb_entry(node, struct frontrow_rq, in_class);
+	for (node = rb_first_cached(&fd->core.by_turn[class]); node && *left; node = next) {
+		struct frontrow_rq *fr = rb_entry(node, struct frontrow_rq, item.in_class);
 
 		next = rb_next(node);
-		if (fr->own_class > class && !is_still_awaited(fd, fr, left))
-			frontrow_reclass(fd, fr, fr->own_class);
+		if (fr->item.own_class > class && !is_still_awaited(fd, fr, left))
+			frontrow_reclass(&fd->core, &fr->item, fr->item.own_class, ktime_get_ns());
 	}
 }
 
@@ -559,17 +561,17 @@ void frontrow_demote(struct frontrow_data *fd, u64 now_ns)
 
 	for (class = FRONTROW_FG_WRITE; class < FRONTROW_ASYNC; class++)
 		demote_from(fd, class, &left);
-	fd->any_promoted = fd->nr_waiters || fd->discard_waiters;
+	fd->any_promoted = fd->core.nr_waiters || fd->discard_waiters;
 	fd->demote_ns = now_ns + NEXT_WAIT_NS;
 }
 
 static unsigned int promote_discards(struct frontrow_data *fd)
 {
-	struct frontrow_rq *fr;
+	struct frontrow_item *item;
 	unsigned int promoted = 0;
 
-	while ((fr = frontrow_first(fd, FRONTROW_DISCARD))) {
-		frontrow_reclass(fd, fr, FRONTROW_BOOSTED);
+	while ((item = frontrow_first(&fd->core, FRONTROW_DISCARD))) {
+		frontrow_reclass(&fd->core, item, FRONTROW_BOOSTED, ktime_get_ns());
 		promoted++;
 	}
 	fd->any_promoted |= promoted;
@@ -590,7 +592,7 @@ void frontrow_boost_discards(struct frontrow_data *fd)
 	}
 	if (promoted)
 		outcome = FRONTROW_WAIT_BOOSTED;
-	else if (fd->in_device[FRONTROW_DISCARD])
+	else if (fd->core.in_device[FRONTROW_DISCARD])
 		outcome = FRONTROW_WAIT_IN_DEVICE;
 	else if (fd->discard_waiters)
 		fd->discard_pending++;
@@ -613,10 +615,10 @@ bool frontrow_discard_is_awaited(struct frontrow_data *fd,
 	struct frontrow_counters *counters = &fd->counters[FRONTROW_DISCARD_WAIT];
 	bool may_promote = READ_ONCE(fd->boost_mask) & BIT(FRONTROW_DISCARD_WAIT);
 
-	counters->waits += fr->under_handle;
-	if (!may_promote || !(fr->under_handle || fd->discard_waiters))
+	counters->waits += fr->item.under_handle;
+	if (!may_promote || !(fr->item.under_handle || fd->discard_waiters))
 		return false;
-	counters->boosted += fr->under_handle;
+	counters->boosted += fr->item.under_handle;
 	counters->requests++;
 	counters->pending_matched += fd->discard_pending;
 	fd->discard_pending = 0;

@@ -183,13 +183,14 @@ fn the_source_package_for_akmods_holds_the_modules_sources() {
         package.display()
     );
     let listed = output("sh", &["-c", &script]);
-    let sources = fs::read_dir(Path::new(CHECKOUT).join("kernel/iosched")).unwrap();
-    let names = sources.map(|it| it.unwrap().file_name().into_string().unwrap());
-    for name in names.filter(|it| it == "Kbuild" || it.ends_with(".c")) {
-        assert!(
-            listed.contains(&format!("frontrow-{version}/{name}")),
-            "{name}: {listed}"
-        );
+    for directory in ["", "core/"] {
+        let sources = Path::new(CHECKOUT).join("kernel/iosched").join(directory);
+        let names = fs::read_dir(sources).unwrap();
+        let names = names.map(|it| it.unwrap().file_name().into_string().unwrap());
+        for name in names.filter(|it| it == "Kbuild" || it.ends_with(".c")) {
+            let path = format!("frontrow-{version}/{directory}{name}");
+            assert!(listed.contains(&path), "{path}: {listed}");
+        }
     }
 }
 

@@ -91,10 +91,7 @@ impl Sources {
 
     /// The sources of the emulated flash device.
     pub fn flash(&self) -> Result<Source, Error> {
-        let mut source = self.module("simflash")?;
-        // Its host tests are no part of the module.
-        source.files.retain(|path, _| !path.starts_with("test/"));
-        Ok(source)
+        self.module("simflash")
     }
 
     /// The sources of the scheduler, without the header made for a kernel.
@@ -106,7 +103,10 @@ impl Sources {
     }
 
     fn module(&self, name: &str) -> Result<Source, Error> {
-        let wanted = |path: &String| Source::is_wanted(path.rsplit('/').next().unwrap_or(path));
+        // Host tests are no part of the module.
+        let wanted = |path: &String| {
+            !path.starts_with("test/") && Source::is_wanted(path.rsplit('/').next().unwrap_or(path))
+        };
         let files = self.files(&format!("kernel/{name}"))?;
         Ok(Source {
             name: name.to_owned(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The write buffer in flash: fast until it is full, emptied while nobody asks for anything. */
-#include "check.h"
+#include "suites.h"
 #include "device.h"
 
 #define IDLE_NS 50000000ull

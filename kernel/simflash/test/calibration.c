@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "check.h"
+#include "suites.h"
 #include "figures.h"
 #include "measure.h"
 

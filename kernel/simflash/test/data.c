@@ -2,7 +2,7 @@
 /* What is written is read back, from wherever it is. */
 #include <stdlib.h>
 
-#include "check.h"
+#include "suites.h"
 #include "device.h"
 #include "invariants.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The Janus commands: what a defragmenter asks of the device. */
 #include "../ftl/internal.h"
-#include "check.h"
+#include "suites.h"
 #include "device.h"
 #include "invariants.h"
 

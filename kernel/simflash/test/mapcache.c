@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a map that is in flash costs. Times are those of device_config(). */
-#include "check.h"
+#include "suites.h"
 #include "device.h"
 
 #define READ_NS (50000 + 100000 + 10000 + 20000 + 5000)

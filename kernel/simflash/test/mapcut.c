@@ -4,7 +4,7 @@
  * was written before it are in flash, too, and a power cut does not bring older ones back.
  */
 #include "../ftl/internal.h"
-#include "check.h"
+#include "suites.h"
 #include "device.h"
 #include "invariants.h"
 

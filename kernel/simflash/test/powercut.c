@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../ftl/internal.h"
-#include "check.h"
+#include "suites.h"
 #include "device.h"
 #include "invariants.h"
 #include "profile.h"

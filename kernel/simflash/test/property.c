@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "bytes.h"
-#include "check.h"
+#include "suites.h"
 #include "host.h"
 #include "mirror.h"
 #include "model.h"

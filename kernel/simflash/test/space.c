@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Blocks: reused when invalid, erased before, collected when few are left. */
-#include "check.h"
+#include "suites.h"
 #include "device.h"
 #include "invariants.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* How long things take, in virtual time: exact. Numbers are those of device_config(). */
-#include "check.h"
+#include "suites.h"
 #include "device.h"
 
 static char memory[128 * FTL_PAGE_BYTES];

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "check.h"
+#include "suites.h"
 #include "device.h"
 #include "profile.h"
 

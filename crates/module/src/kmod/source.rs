@@ -16,7 +16,7 @@ pub struct Source {
 
 impl Source {
     /// The files of `dir` that kbuild needs: `Kbuild`, C and header files. What
-    /// an earlier build left there is passed over.
+    /// an earlier build left there is passed over, and so are host tests, in `test`.
     pub fn read(dir: &Path) -> Result<Source, Error> {
         let name = dir
             .file_name()
@@ -47,7 +47,7 @@ impl Source {
             let entry = entry.map_err(Error::file(dir))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = entry.path();
-            if path.is_dir() {
+            if path.is_dir() && name != "test" {
                 self.read_into(&format!("{prefix}{name}/"), &path)?;
             } else if Source::is_wanted(&name) {
                 let content = fs::read(&path).map_err(Error::file(&path))?;
@@ -66,6 +66,7 @@ mod tests {
     fn only_what_kbuild_needs_is_read() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("ftl")).unwrap();
+        fs::create_dir(dir.path().join("test")).unwrap();
         for name in [
             "Kbuild",
             "m.c",
@@ -74,6 +75,7 @@ mod tests {
             "m.mod.c",
             "README",
             "ftl/map.c",
+            "test/map.c",
         ] {
             fs::write(dir.path().join(name), name).unwrap();
         }

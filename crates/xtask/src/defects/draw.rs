@@ -168,6 +168,7 @@ fn test_of(file: &str) -> String {
         ["crates", "xtask", ..] => format!("cargo test --locked -p xtask -- {stem}"),
         ["crates", name, ..] => format!("cargo test --locked -p {name} --lib -- {stem}"),
         ["kernel", "simflash", ..] => "target/simflash-test/check TEST".to_owned(),
+        ["kernel", "iosched", "core", _] => "target/iosched-test/check".to_owned(),
         _ => "cargo test --locked -p frontrow --test guests -- torture::TEST".to_owned(),
     }
 }

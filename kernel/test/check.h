@@ -3,6 +3,8 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 struct test {
@@ -37,8 +39,13 @@ extern int check_failures;
 		}								\
 	} while (0)
 
-extern const struct test data_tests[], timing_tests[], space_tests[], property_tests[],
-	calibration_tests[], unchanged_tests[], janus_tests[], powercut_tests[],
-	mapcache_tests[], buffer_tests[], mapcut_tests[], image_tests[];
+/*
+ * Runs every test of @suites, each of which ends with a test without a name; those
+ * that @argument names; or after `--without` all others. @before and @after are
+ * called around each. The last line printed is "N passed, N failed". Gives the exit
+ * code.
+ */
+int check_run(int arguments, char **argument, const struct test *const *suites,
+	      size_t nr_suites, void (*before)(void), void (*after)(void));
 
 #endif

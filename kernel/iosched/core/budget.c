@@ -18,78 +18,46 @@
  * smaller while the foreground waits; a visible app has the share of its list
  * entry.
  */
-#include <linux/pagemap.h>
-
-#include "frontrow.h"
+#include "internal.h"
 
 /* Size of a read-ahead request. */
-#define READ_BYTES	((u64)VM_READAHEAD_PAGES * PAGE_SIZE)
+#define READ_BYTES	(128ULL << 10)
 
 /*
  * Smaller while roles are in use, since the foreground should wait less than an
  * app among equals.
  */
-u64 frontrow_slice_bytes(const struct frontrow_data *fd)
+static u64 slice_bytes(const struct frontrow_core *core)
 {
-	unsigned int slice_us = READ_ONCE(fd->slice_us);
+	unsigned int slice_us = READ_ONCE(core->slice_us);
 	u64 bytes;
 
-	if (rcu_access_pointer(fd->roles))
+	if (READ_ONCE(core->has_roles))
 		slice_us = min(slice_us, ROLES_SLICE_US);
-	bytes = div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * slice_us;
+	bytes = div_u64(core->budget.bytes_per_s, USEC_PER_SEC) * slice_us;
 	return max_t(u64, bytes, MIN_SLICE_BYTES);
 }
 
-/*
- * Adjusts the queue's largest request to the measured rate, through the limit
- * of queue/max_sectors_kb. A value that another program has written there is
- * the new upper bound.
- */
-static void resize(struct work_struct *work)
+void frontrow_budget_init(struct frontrow_core *core, u64 now_ns)
 {
-	struct frontrow_data *fd = container_of(work, struct frontrow_data, resize);
-	struct queue_limits *limits = &fd->q->limits;
-	unsigned int wanted = READ_ONCE(fd->slice_sectors);
-	unsigned int found = READ_ONCE(limits->max_sectors);
-
-	if (found != fd->applied_max_sectors)
-		WRITE_ONCE(fd->native_max_sectors, found);
-	fd->applied_max_sectors = min(wanted, fd->native_max_sectors);
-	WRITE_ONCE(limits->max_sectors, fd->applied_max_sectors);
-}
-
-void frontrow_budget_init(struct frontrow_data *fd)
-{
-	struct frontrow_budget *budget = &fd->budget;
+	struct frontrow_budget *budget = &core->budget;
 
 	budget->bytes_per_s = INITIAL_BYTES_PER_S;
 	budget->open_limit = OPEN_LIMIT_MIN;
 	budget->discard_ns = INITIAL_DISCARD_NS;
-	budget->credit_updated_ns = ktime_get_ns();
-	fd->native_max_sectors = fd->q->limits.max_sectors;
-	fd->applied_max_sectors = fd->native_max_sectors;
-	fd->slice_sectors = fd->native_max_sectors;
-	INIT_WORK(&fd->resize, resize);
+	budget->credit_updated_ns = now_ns;
+	core->slice_bytes = core->most_bytes;
 }
 
-void frontrow_budget_exit(struct frontrow_data *fd)
+void frontrow_budget_full(struct frontrow_core *core)
 {
-	struct queue_limits *limits = &fd->q->limits;
-
-	cancel_work_sync(&fd->resize);
-	if (READ_ONCE(limits->max_sectors) == fd->applied_max_sectors)
-		WRITE_ONCE(limits->max_sectors, fd->native_max_sectors);
+	core->budget.window_full = true;
 }
 
-void frontrow_budget_full(struct frontrow_data *fd)
-{
-	fd->budget.window_full = true;
-}
-
-static u64 oldest_ns(struct frontrow_data *fd, enum frontrow_class class,
+static u64 oldest_ns(struct frontrow_core *core, enum frontrow_class class,
 		     u64 now_ns)
 {
-	const struct frontrow_rq *first = frontrow_first(fd, class);
+	const struct frontrow_item *first = frontrow_first(core, class);
 
 	return first ? first->inserted_ns : now_ns;
 }
@@ -98,30 +66,30 @@ static u64 oldest_ns(struct frontrow_data *fd, enum frontrow_class class,
  * Discards have an account of their own, of half the size. Otherwise a
  * foreground that frees blocks would use up the background's share.
  */
-static unsigned int base_percent(struct frontrow_data *fd,
+static unsigned int base_percent(const struct frontrow_core *core,
 				 const struct frontrow_view *view,
 				 enum frontrow_class class)
 {
-	unsigned int percent = READ_ONCE(fd->async_share_percent);
+	unsigned int percent = READ_ONCE(core->async_share_percent);
 
 	if (frontrow_is_visible(class))
-		return READ_ONCE(fd->visible_share_percent[class - FRONTROW_VISIBLE_1]);
+		return READ_ONCE(core->visible_share_percent[class - FRONTROW_VISIBLE_1]);
 	if (frontrow_is_long(class))
-		percent = READ_ONCE(fd->background_share_percent);
+		percent = READ_ONCE(core->background_share_percent);
 	else if (view->who == FRONTROW_LEVEL_BULK)
 		percent = max(percent, BESIDE_BULK_PERCENT);
 	else if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_LEVEL_OTHER)
-		percent = min(READ_ONCE(fd->background_share_percent),
-			      READ_ONCE(fd->background_most_percent));
+		percent = min(READ_ONCE(core->background_share_percent),
+			      READ_ONCE(core->background_most_percent));
 	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
 }
 
-static unsigned int share_percent(struct frontrow_data *fd,
+static unsigned int share_percent(struct frontrow_core *core,
 				  const struct frontrow_view *view,
 				  enum frontrow_class class)
 {
-	unsigned int base = base_percent(fd, view, class);
-	u64 age_ns = view->now_ns - oldest_ns(fd, class, view->now_ns);
+	unsigned int base = base_percent(core, view, class);
+	u64 age_ns = view->now_ns - oldest_ns(core, class, view->now_ns);
 
 	if (age_ns <= AGE_RAMP_BEGIN_NS)
 		return base;
@@ -131,37 +99,37 @@ static unsigned int share_percent(struct frontrow_data *fd,
 				AGE_RAMP_END_NS - AGE_RAMP_BEGIN_NS);
 }
 
-static struct frontrow_group *group_of(struct frontrow_data *fd,
+static struct frontrow_group *group_of(struct frontrow_core *core,
 				       enum frontrow_class class)
 {
-	return &fd->groups[class - FRONTROW_FIRST_GROUP];
+	return &core->groups[class - FRONTROW_FIRST_GROUP];
 }
 
 /* Credit is limited to one request, so that no burst follows. */
-static void earn(struct frontrow_data *fd, const struct frontrow_view *view)
+static void earn(struct frontrow_core *core, const struct frontrow_view *view)
 {
-	struct frontrow_budget *budget = &fd->budget;
+	struct frontrow_budget *budget = &core->budget;
 	u64 elapsed_us = div_u64(view->now_ns - budget->credit_updated_ns, NSEC_PER_USEC);
 	enum frontrow_class class;
 
 	elapsed_us = min_t(u64, elapsed_us, USEC_PER_SEC);
 	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
 		u64 per_s = div_u64(budget->bytes_per_s *
-				    share_percent(fd, view, class), 100);
+				    share_percent(core, view, class), 100);
 		u64 earned = div_u64(per_s * elapsed_us, USEC_PER_SEC);
-		s64 *credit = &group_of(fd, class)->credit_bytes;
+		s64 *credit = &group_of(core, class)->credit_bytes;
 
-		*credit = min_t(s64, *credit + earned, frontrow_slice_bytes(fd));
+		*credit = min_t(s64, *credit + earned, slice_bytes(core));
 	}
 	budget->credit_updated_ns = view->now_ns;
 }
 
-static enum frontrow_class first_due(struct frontrow_data *fd,
+static enum frontrow_class first_due(struct frontrow_core *core,
 				     const struct frontrow_view *view,
 				     enum frontrow_class class)
 {
 	for (; class < FRONTROW_NR_CLASSES; class++)
-		if (fd->queued[class] && group_of(fd, class)->credit_bytes > 0 &&
+		if (core->queued[class] && group_of(core, class)->credit_bytes > 0 &&
 		    !frontrow_is_open(view, class))
 			break;
 	return class;
@@ -171,10 +139,10 @@ static enum frontrow_class first_due(struct frontrow_data *fd,
  * Closed class that may dispatch a request, if any. Classes take turns: a
  * visible app with small requests always has credit left.
  */
-enum frontrow_class frontrow_budget_due(struct frontrow_data *fd,
+enum frontrow_class frontrow_budget_due(struct frontrow_core *core,
 					const struct frontrow_view *view)
 {
-	struct frontrow_budget *budget = &fd->budget;
+	struct frontrow_budget *budget = &core->budget;
 	enum frontrow_class due = FRONTROW_NR_CLASSES;
 
 	/* All groups are open, so none needs a share. */
@@ -182,28 +150,28 @@ enum frontrow_class frontrow_budget_due(struct frontrow_data *fd,
 		return due;
 	/* Smaller steps would be lost in rounding. */
 	if (view->now_ns - budget->credit_updated_ns > 100 * NSEC_PER_USEC)
-		earn(fd, view);
+		earn(core, view);
 	if (frontrow_is_visible(budget->last_due))
-		due = first_due(fd, view, budget->last_due + 1);
+		due = first_due(core, view, budget->last_due + 1);
 	if (due == FRONTROW_NR_CLASSES)
-		due = first_due(fd, view, FRONTROW_FIRST_GROUP);
+		due = first_due(core, view, FRONTROW_FIRST_GROUP);
 	budget->last_due = due;
 	return due;
 }
 
 /* Time until a queued class has credit, at the present shares. */
-u64 frontrow_budget_wait_ns(struct frontrow_data *fd,
+u64 frontrow_budget_wait_ns(const struct frontrow_core *core,
 			    const struct frontrow_view *view)
 {
 	u64 wait_ns = NSEC_PER_SEC;
 	enum frontrow_class class;
 
 	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
-		s64 credit = group_of(fd, class)->credit_bytes;
-		u64 per_s = div_u64(fd->budget.bytes_per_s *
-				    base_percent(fd, view, class), 100);
+		s64 credit = core->groups[class - FRONTROW_FIRST_GROUP].credit_bytes;
+		u64 per_s = div_u64(core->budget.bytes_per_s *
+				    base_percent(core, view, class), 100);
 
-		if (!fd->queued[class])
+		if (!core->queued[class])
 			continue;
 		if (credit > 0)
 			return MIN_WAIT_NS;
@@ -214,75 +182,75 @@ u64 frontrow_budget_wait_ns(struct frontrow_data *fd,
 }
 
 /* Whether a background write fits beside those in the device. */
-bool frontrow_budget_has_room(const struct frontrow_data *fd, u32 bytes)
+bool frontrow_budget_has_room(const struct frontrow_core *core, u32 bytes)
 {
-	return !fd->background_bytes ||
-	       fd->background_bytes + bytes <= frontrow_slice_bytes(fd);
+	return !core->background_bytes ||
+	       core->background_bytes + bytes <= slice_bytes(core);
 }
 
 /*
  * Requests from which the rate is measured: writeback, and synchronous writes
  * of the background, which may be the only writes.
  */
-static bool shows_rate(const struct frontrow_rq *fr)
+static bool shows_rate(const struct frontrow_item *item)
 {
-	if (req_op(fr->rq) != REQ_OP_WRITE)
+	if (!item->is_write)
 		return false;
-	return fr->class == FRONTROW_ASYNC ||
-	       (fr->class == FRONTROW_BG_SYNC && fr->is_background_write);
+	return item->class == FRONTROW_ASYNC ||
+	       (item->class == FRONTROW_BG_SYNC && item->is_background_write);
 }
 
 /* Cost in bytes; for a discard, which transfers none, the bytes of its time. */
-static u64 cost_bytes(const struct frontrow_data *fd, const struct frontrow_rq *fr)
+static u64 cost_bytes(const struct frontrow_core *core, const struct frontrow_item *item)
 {
-	const struct frontrow_budget *budget = &fd->budget;
+	const struct frontrow_budget *budget = &core->budget;
 
-	if (fr->class != FRONTROW_DISCARD)
-		return fr->bytes;
-	return min(frontrow_slice_bytes(fd),
+	if (item->class != FRONTROW_DISCARD)
+		return item->bytes;
+	return min(slice_bytes(core),
 		   div_u64(div_u64(budget->bytes_per_s, USEC_PER_SEC) *
 			   budget->discard_ns, NSEC_PER_USEC));
 }
 
 /* Charges a request of a group at dispatch. */
-void frontrow_budget_charge(struct frontrow_data *fd, struct frontrow_rq *fr,
+void frontrow_budget_charge(struct frontrow_core *core, struct frontrow_item *item,
 			    const struct frontrow_view *view)
 {
-	struct frontrow_group *group = group_of(fd, fr->class);
-	struct frontrow_budget *budget = &fd->budget;
+	struct frontrow_group *group = group_of(core, item->class);
+	struct frontrow_budget *budget = &core->budget;
 	u64 now_ns = view->now_ns;
 	s64 cost;
 
-	fr->share_bytes = 0;
-	fr->uses_share = !frontrow_is_open(view, fr->class);
-	if (fr->uses_share) {
-		frontrow_budget_disturb(fd);
+	item->share_bytes = 0;
+	item->uses_share = !frontrow_is_open(view, item->class);
+	if (item->uses_share) {
+		frontrow_budget_disturb(core);
 		/*
 		 * A request that was dispatched without credit, for a waiter
 		 * without requests, leaves no debt.
 		 */
-		if (!frontrow_is_long(fr->class) || rq_data_dir(fr->rq) == WRITE)
-			fr->share_bytes = cost_bytes(fd, fr);
+		if (!frontrow_is_long(item->class) || !item->is_read)
+			item->share_bytes = cost_bytes(core, item);
 		group->credit_bytes = max_t(s64, group->credit_bytes, 0) -
-				      fr->share_bytes;
+				      item->share_bytes;
 		return;
 	}
 	/*
 	 * The next waiter waits for this request, and should not wait for
 	 * another one soon.
 	 */
-	cost = cost_bytes(fd, fr);
+	cost = cost_bytes(core, item);
 	group->credit_bytes = -cost;
-	if (frontrow_is_long(fr->class))
+	if (frontrow_is_long(item->class))
 		return;
-	fd->served_floor_bytes = group->served_bytes;
+	core->served_floor_bytes = group->served_bytes;
 	group->served_bytes += cost;
 	/* Visible apps leave the time from which closed classes earn credit. */
-	if (frontrow_is_visible(fr->class))
+	if (frontrow_is_visible(item->class))
 		return;
 	budget->credit_updated_ns = now_ns;
 	if (!budget->window_start_ns &&
-	    (fr->class != FRONTROW_BG_SYNC || fr->is_background_write)) {
+	    (item->class != FRONTROW_BG_SYNC || item->is_background_write)) {
 		budget->window_start_ns = now_ns;
 		budget->window_bytes = 0;
 		budget->window_latency_ns = 0;
@@ -291,15 +259,15 @@ void frontrow_budget_charge(struct frontrow_data *fd, struct frontrow_rq *fr,
 	}
 }
 
-static void adapt_open_limit(struct frontrow_data *fd)
+static void adapt_open_limit(struct frontrow_core *core)
 {
-	struct frontrow_budget *budget = &fd->budget;
+	struct frontrow_budget *budget = &core->budget;
 	u64 latency_ns = div_u64(budget->window_latency_ns, budget->window_requests);
 
 	if (latency_ns > OPEN_LATENCY_NS)
 		budget->open_limit = max(OPEN_LIMIT_MIN, budget->open_limit * 3 / 4);
 	else if (budget->window_full)
-		budget->open_limit = min(frontrow_depth(fd), budget->open_limit +
+		budget->open_limit = min(core->depth, budget->open_limit +
 					 max(1U, budget->open_limit / 4));
 }
 
@@ -315,11 +283,6 @@ static unsigned int size_index(u64 bytes)
 		     order_base_2(DIV_ROUND_UP_ULL(bytes, MIN_SLICE_BYTES)));
 }
 
-static u64 most_bytes(const struct frontrow_data *fd)
-{
-	return (u64)READ_ONCE(fd->native_max_sectors) * SECTOR_SIZE;
-}
-
 /* 0 if it is not known. */
 static u64 rate_of_size(const struct frontrow_size *size)
 {
@@ -331,16 +294,16 @@ static u64 rate_of_size(const struct frontrow_size *size)
  * request at a time, nothing covers what each costs. The largest size is
  * measured first, then the others as far as needed.
  */
-static u64 efficient_bytes(const struct frontrow_data *fd, u64 bytes)
+static u64 efficient_bytes(const struct frontrow_core *core, u64 bytes)
 {
-	const struct frontrow_budget *budget = &fd->budget;
-	unsigned int most = size_index(most_bytes(fd));
+	const struct frontrow_budget *budget = &core->budget;
+	unsigned int most = size_index(core->most_bytes);
 	unsigned int i;
 	u64 best = 0;
 	u64 rate;
 
 	if (!rate_of_size(&budget->sizes[most]))
-		return most_bytes(fd);
+		return core->most_bytes;
 	for (i = 0; i <= most; i++)
 		best = max(best, rate_of_size(&budget->sizes[i]));
 	for (i = size_index(bytes); i < most; i++) {
@@ -349,57 +312,54 @@ static u64 efficient_bytes(const struct frontrow_data *fd, u64 bytes)
 		if (!rate || rate * 100 >= best * SIZE_RATE_PERCENT)
 			break;
 	}
-	return min((u64)MIN_SLICE_BYTES << i, most_bytes(fd));
+	return min((u64)MIN_SLICE_BYTES << i, core->most_bytes);
 }
 
 /*
  * Small requests show a lower rate than large ones would: windows with a mean
  * below MIN_SLICE_BYTES / 2 are ignored. Sizes are powers of two.
  */
-static void adapt_slice(struct frontrow_data *fd)
+static void adapt_slice(struct frontrow_core *core)
 {
-	struct frontrow_budget *budget = &fd->budget;
+	struct frontrow_budget *budget = &core->budget;
 	u64 mean_bytes = div_u64(budget->window_bytes, budget->window_requests);
-	u64 wanted_bytes = frontrow_slice_bytes(fd);
-	unsigned int sectors;
+	u64 wanted_bytes = slice_bytes(core);
 	u64 bytes;
 
 	/* The limit would split the foreground's reads, too. */
-	if (rcu_access_pointer(fd->roles))
+	if (READ_ONCE(core->has_roles))
 		wanted_bytes = max(wanted_bytes, READ_BYTES);
-	if (!READ_ONCE(fd->slice_us) || mean_bytes < MIN_SLICE_BYTES / 2)
+	if (!READ_ONCE(core->slice_us) || mean_bytes < MIN_SLICE_BYTES / 2)
 		return;
 	bytes = rounddown_pow_of_two(wanted_bytes);
-	if (frontrow_depth(fd) == 1)
-		bytes = efficient_bytes(fd, bytes);
-	sectors = bytes >> SECTOR_SHIFT;
+	if (core->depth == 1)
+		bytes = efficient_bytes(core, bytes);
 	/* Keep the size if the measured one is only slightly smaller. */
-	if (sectors == fd->slice_sectors ||
-	    (sectors < fd->slice_sectors &&
-	     wanted_bytes * 5 / 4 > (u64)fd->slice_sectors * SECTOR_SIZE))
+	if (bytes == core->slice_bytes ||
+	    (bytes < core->slice_bytes && wanted_bytes * 5 / 4 > core->slice_bytes))
 		return;
-	WRITE_ONCE(fd->slice_sectors, sectors);
-	schedule_work(&fd->resize);
+	WRITE_ONCE(core->slice_bytes, bytes);
+	core->is_slice_new = true;
 }
 
 /*
  * A request that is alone in the device shows what its size costs. It may have
  * been dispatched while the driver still had the one before.
  */
-static void measure_size(struct frontrow_data *fd, const struct frontrow_rq *fr,
+static void measure_size(struct frontrow_core *core, const struct frontrow_item *item,
 			 u64 now_ns)
 {
-	struct frontrow_budget *budget = &fd->budget;
-	u64 ns = frontrow_device_ns(fd, fr->dispatched_ns, now_ns);
-	unsigned int i = size_index(fr->bytes);
+	struct frontrow_budget *budget = &core->budget;
+	u64 ns = frontrow_device_ns(core, item->dispatched_ns, now_ns);
+	unsigned int i = size_index(item->bytes);
 
-	if (!ns || (fr->bytes != MIN_SLICE_BYTES << i && fr->bytes < most_bytes(fd)))
+	if (!ns || (item->bytes != MIN_SLICE_BYTES << i && item->bytes < core->most_bytes))
 		return;
 	if (budget->sizes_ns >= SIZES_FORGOTTEN_NS) {
 		memset(budget->sizes, 0, sizeof(budget->sizes));
 		budget->sizes_ns = 0;
 	}
-	budget->sizes[i].bytes += fr->bytes;
+	budget->sizes[i].bytes += item->bytes;
 	budget->sizes[i].ns += ns;
 	budget->sizes_ns += ns;
 }
@@ -409,15 +369,15 @@ static void measure_size(struct frontrow_data *fd, const struct frontrow_rq *fr,
  * somebody always waits, no window is undisturbed, and nothing else shows the
  * rate.
  */
-void frontrow_budget_written(struct frontrow_data *fd,
-			     const struct frontrow_rq *fr, u64 now_ns)
+static void written(struct frontrow_core *core,
+			     const struct frontrow_item *item, u64 now_ns)
 {
-	struct frontrow_budget *budget = &fd->budget;
+	struct frontrow_budget *budget = &core->budget;
 	u64 elapsed_ns = now_ns - budget->written_since_ns;
 
-	if (frontrow_depth(fd) == 1)
-		measure_size(fd, fr, now_ns);
-	budget->written_bytes += fr->bytes;
+	if (core->depth == 1)
+		measure_size(core, item, now_ns);
+	budget->written_bytes += item->bytes;
 	if (elapsed_ns < WRITTEN_WINDOW_NS)
 		return;
 	budget->bytes_per_s = max(budget->bytes_per_s,
@@ -426,49 +386,49 @@ void frontrow_budget_written(struct frontrow_data *fd,
 	budget->written_bytes = 0;
 }
 
-static void close_window(struct frontrow_data *fd, u64 now_ns)
+static void close_window(struct frontrow_core *core, u64 now_ns)
 {
-	struct frontrow_budget *budget = &fd->budget;
+	struct frontrow_budget *budget = &core->budget;
 	u64 rate = bytes_per_s(budget->window_bytes, now_ns - budget->window_start_ns);
 
 	budget->bytes_per_s = max_t(u64, (3 * budget->bytes_per_s + rate) / 4,
 				    MIN_SLICE_BYTES);
-	adapt_open_limit(fd);
-	adapt_slice(fd);
-	frontrow_budget_disturb(fd);
+	adapt_open_limit(core);
+	adapt_slice(core);
+	frontrow_budget_disturb(core);
 }
 
 /*
  * A share is one of the device's time. Its bytes at the measured rate, which is
  * that of large writes, are less than what a small request or a flush takes.
  */
-static u64 time_bytes(const struct frontrow_data *fd, u64 since_ns, u64 now_ns)
+static u64 time_bytes(const struct frontrow_core *core, u64 since_ns, u64 now_ns)
 {
-	u64 time_us = div_u64(frontrow_device_ns(fd, since_ns, now_ns), NSEC_PER_USEC);
+	u64 time_us = div_u64(frontrow_device_ns(core, since_ns, now_ns), NSEC_PER_USEC);
 
-	return div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * time_us;
+	return div_u64(core->budget.bytes_per_s, USEC_PER_SEC) * time_us;
 }
 
 /*
  * Flushes are charged without being held up, so their debt must have an end:
  * other apps of the class would wait for it.
  */
-static void owe(struct frontrow_data *fd, enum frontrow_class class, u64 bytes)
+static void owe(struct frontrow_core *core, enum frontrow_class class, u64 bytes)
 {
-	u64 most = div_u64(fd->budget.bytes_per_s, USEC_PER_SEC) * DEBT_US_MAX;
-	s64 *credit = &group_of(fd, class)->credit_bytes;
+	u64 most = div_u64(core->budget.bytes_per_s, USEC_PER_SEC) * DEBT_US_MAX;
+	s64 *credit = &group_of(core, class)->credit_bytes;
 
 	if (*credit > -(s64)most)
 		*credit = max_t(s64, *credit - (s64)min(bytes, most), -(s64)most);
 }
 
-static void charge_time(struct frontrow_data *fd, const struct frontrow_rq *fr,
+static void charge_time(struct frontrow_core *core, const struct frontrow_item *item,
 			u64 now_ns)
 {
-	u64 bytes = time_bytes(fd, fr->dispatched_ns, now_ns);
+	u64 bytes = time_bytes(core, item->dispatched_ns, now_ns);
 
-	if (bytes > fr->share_bytes)
-		owe(fd, fr->class, bytes - fr->share_bytes);
+	if (bytes > item->share_bytes)
+		owe(core, item->class, bytes - item->share_bytes);
 }
 
 /* Class that pays for what the kernel does for tasks of a level, if any. */
@@ -491,49 +451,62 @@ static enum frontrow_class payer_of(enum frontrow_level level)
  * on it. But if only tasks that others come before have asked for it, their
  * class pays before its next request is served.
  */
-void frontrow_budget_charge_kernel(struct frontrow_data *fd,
-				   const struct frontrow_rq *fr,
+static void charge_kernel(struct frontrow_core *core,
+				   const struct frontrow_item *item,
 				   u64 since_ns, u64 now_ns)
 {
-	enum frontrow_class class = payer_of(fr->level);
+	enum frontrow_class class = payer_of(item->level);
 	struct frontrow_view view;
 
 	if (class == FRONTROW_NR_CLASSES)
 		return;
-	frontrow_look(fd, now_ns, &view);
+	frontrow_look(core, now_ns, &view);
 	if (!frontrow_is_open(&view, class))
-		owe(fd, class, time_bytes(fd, since_ns, now_ns));
+		owe(core, class, time_bytes(core, since_ns, now_ns));
 }
 
-void frontrow_budget_flushed(struct frontrow_data *fd,
-			     const struct frontrow_rq *fr, u64 now_ns)
+void frontrow_budget_flushed(struct frontrow_core *core,
+			     const struct frontrow_item *item, u64 now_ns)
 {
-	frontrow_budget_charge_kernel(fd, fr, fr->inserted_ns, now_ns);
-	fd->budget.completed_ns = now_ns;
+	charge_kernel(core, item, item->inserted_ns, now_ns);
+	core->budget.completed_ns = now_ns;
 }
 
 /* Measures a completed request of a group. */
-void frontrow_budget_learn(struct frontrow_data *fd,
-			   const struct frontrow_rq *fr, u64 now_ns)
+static void learn(struct frontrow_core *core,
+			   const struct frontrow_item *item, u64 now_ns)
 {
-	struct frontrow_budget *budget = &fd->budget;
+	struct frontrow_budget *budget = &core->budget;
 
-	if (fr->uses_share && fr->class != FRONTROW_DISCARD)
-		charge_time(fd, fr, now_ns);
-	if (fr->class == FRONTROW_DISCARD)
+	if (item->uses_share && item->class != FRONTROW_DISCARD)
+		charge_time(core, item, now_ns);
+	if (item->class == FRONTROW_DISCARD)
 		budget->discard_ns = (3 * budget->discard_ns +
-				      now_ns - fr->dispatched_ns) / 4;
-	if (!budget->window_start_ns || !shows_rate(fr))
+				      now_ns - item->dispatched_ns) / 4;
+	if (!budget->window_start_ns || !shows_rate(item))
 		return;
-	budget->window_bytes += fr->bytes;
-	budget->window_latency_ns += now_ns - fr->dispatched_ns;
+	budget->window_bytes += item->bytes;
+	budget->window_latency_ns += now_ns - item->dispatched_ns;
 	budget->window_requests++;
 
 	/* The device ran out of requests, so its rate is unknown. */
-	if (!fd->queued[FRONTROW_ASYNC] && !fd->in_device[FRONTROW_ASYNC] &&
-	    !fd->queued[FRONTROW_BG_SYNC] && !fd->in_device[FRONTROW_BG_SYNC])
-		frontrow_budget_disturb(fd);
+	if (!core->queued[FRONTROW_ASYNC] && !core->in_device[FRONTROW_ASYNC] &&
+	    !core->queued[FRONTROW_BG_SYNC] && !core->in_device[FRONTROW_BG_SYNC])
+		frontrow_budget_disturb(core);
 	else if (now_ns - budget->window_start_ns >= RATE_WINDOW_NS &&
 		 budget->window_requests >= RATE_WINDOW_REQUESTS)
-		close_window(fd, now_ns);
+		close_window(core, now_ns);
+}
+
+/* A request of the device has completed. */
+void frontrow_budget_complete(struct frontrow_core *core,
+			      const struct frontrow_item *item, u64 now_ns)
+{
+	if (frontrow_is_group(item->class))
+		learn(core, item, now_ns);
+	else if (item->by_kernel && item->level < FRONTROW_LEVEL_OTHER)
+		charge_kernel(core, item, item->dispatched_ns, now_ns);
+	if (item->is_write)
+		written(core, item, now_ns);
+	core->budget.completed_ns = now_ns;
 }

@@ -12,20 +12,20 @@
  *
  * A waiting task may have no request here: a commit waits for a journal handle,
  * or a bio waits for a tag. It gets one window to submit a request. After that
- * dispatch.c serves closed classes, so no dependency, known or unknown, leaves
+ * pick.c serves closed classes, so no dependency, known or unknown, leaves
  * the device idle for longer.
  */
-#include "frontrow.h"
+#include "internal.h"
 
 /* The counts are halved at this many gaps, so the last few hundred decide. */
 #define GAPS_KEPT	64
 
-void frontrow_chains_init(struct frontrow_data *fd)
+void frontrow_chains_init(struct frontrow_core *core)
 {
 	enum frontrow_level level;
 
 	for (level = 0; level < FRONTROW_NR_LEVELS; level++)
-		fd->chains[level].window_ns = INITIAL_WINDOW_NS;
+		core->chains[level].window_ns = INITIAL_WINDOW_NS;
 }
 
 /* The 95th percentile; 0 if most gaps are pauses. */
@@ -68,31 +68,31 @@ static void gap_ends(struct frontrow_chain *chain, u64 gap_ns)
 }
 
 /* A synchronous request was inserted. */
-void frontrow_request_begins(struct frontrow_data *fd, struct frontrow_rq *fr,
+void frontrow_request_begins(struct frontrow_core *core, struct frontrow_item *item,
 			     u64 now_ns)
 {
-	struct frontrow_chain *chain = &fd->chains[fr->level];
+	struct frontrow_chain *chain = &core->chains[item->level];
 
-	if (fr->role != FRONTROW_BACKGROUND)
-		frontrow_budget_disturb(fd);
-	fr->is_counted = true;
-	fd->nr_awaited += fr->level > FRONTROW_LEVEL_NONE;
-	frontrow_process_begins(fd, fr->owner, now_ns);
+	if (item->role != FRONTROW_BACKGROUND)
+		frontrow_budget_disturb(core);
+	item->is_counted = true;
+	core->nr_awaited += item->level > FRONTROW_LEVEL_NONE;
+	frontrow_process_begins(core, item->owner, now_ns);
 	if (!chain->nr_requests++)
 		gap_ends(chain, now_ns - chain->idle_since_ns);
 }
 
 /* A synchronous request has completed or was merged into another. */
-void frontrow_request_ends(struct frontrow_data *fd, struct frontrow_rq *fr,
+void frontrow_request_ends(struct frontrow_core *core, struct frontrow_item *item,
 			   u64 now_ns)
 {
-	struct frontrow_chain *chain = &fd->chains[fr->level];
+	struct frontrow_chain *chain = &core->chains[item->level];
 
-	if (!fr->is_counted)
+	if (!item->is_counted)
 		return;
-	fr->is_counted = false;
-	fd->nr_awaited -= fr->level > FRONTROW_LEVEL_NONE;
-	frontrow_process_ends(fd, fr->owner, now_ns);
+	item->is_counted = false;
+	core->nr_awaited -= item->level > FRONTROW_LEVEL_NONE;
+	frontrow_process_ends(core, item->owner, now_ns);
 	if (--chain->nr_requests)
 		return;
 	chain->idle_since_ns = now_ns;
@@ -111,71 +111,69 @@ static const u16 served_in[FRONTROW_NR_LEVELS] = {
 			   BIT(FRONTROW_BOOSTED),
 };
 
-static bool is_served(const struct frontrow_data *fd, enum frontrow_level level)
+static bool is_served(const struct frontrow_core *core, enum frontrow_level level)
 {
-	unsigned long classes = served_in[level];
-	unsigned int class;
+	enum frontrow_class class;
 
-	for_each_set_bit(class, &classes, FRONTROW_NR_CLASSES)
-		if (fd->queued[class] || fd->in_device[class])
+	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
+		if ((served_in[level] & BIT(class)) &&
+		    (core->queued[class] || core->in_device[class]))
 			return true;
 	return false;
 }
 
 /* A request of @class has completed, possibly a promoted one. */
-void frontrow_class_done(struct frontrow_data *fd, enum frontrow_class class,
+void frontrow_class_done(struct frontrow_core *core, enum frontrow_class class,
 			 u64 now_ns)
 {
 	enum frontrow_level level;
 
 	for (level = FRONTROW_LEVEL_BULK; level < FRONTROW_NR_LEVELS; level++)
 		if (served_in[level] & BIT(class))
-			fd->chains[level].quiet_since_ns = now_ns;
+			core->chains[level].quiet_since_ns = now_ns;
 }
 
-void frontrow_waiter_begins(struct frontrow_data *fd,
-			    struct frontrow_waiter *waiter, u64 now_ns)
+void frontrow_waiter_begins(struct frontrow_core *core,
+			    struct frontrow_wait *wait, u64 now_ns)
 {
-	struct frontrow_chain *chain = &fd->chains[waiter->level];
+	struct frontrow_chain *chain = &core->chains[wait->level];
 
-	fd->nr_awaited += waiter->level > FRONTROW_LEVEL_NONE;
-	frontrow_process_waits(fd, waiter, now_ns);
+	core->nr_awaited += wait->level > FRONTROW_LEVEL_NONE;
+	frontrow_process_waits(core, wait, now_ns);
 	if (!chain->nr_waiting++)
 		chain->quiet_since_ns = now_ns;
-	chain->nr_fsyncs += waiter->is_fsync;
-	fd->nr_waiters++;
-	fd->nr_unseen += waiter->unseen;
+	chain->nr_fsyncs += wait->is_fsync;
+	core->nr_waiters++;
 }
 
-void frontrow_waiter_ends(struct frontrow_data *fd,
-			  const struct frontrow_waiter *waiter, u64 now_ns)
+void frontrow_waiter_ends(struct frontrow_core *core,
+			  const struct frontrow_wait *wait, u64 now_ns)
 {
-	struct frontrow_chain *chain = &fd->chains[waiter->level];
+	struct frontrow_chain *chain = &core->chains[wait->level];
 
-	fd->nr_awaited -= waiter->level > FRONTROW_LEVEL_NONE;
-	frontrow_process_waited(fd, waiter, now_ns);
+	core->nr_awaited -= wait->level > FRONTROW_LEVEL_NONE;
+	frontrow_process_waited(core, wait, now_ns);
 	chain->nr_waiting--;
-	chain->nr_fsyncs -= waiter->is_fsync;
-	fd->nr_waiters--;
-	fd->nr_unseen -= waiter->unseen;
+	chain->nr_fsyncs -= wait->is_fsync;
+	core->nr_waiters--;
 }
 
 /* Finds the most urgent level at which somebody waits. */
-void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
+void frontrow_look(const struct frontrow_core *core, u64 now_ns,
 		   struct frontrow_view *view)
 {
 	enum frontrow_level level;
 
 	*view = (struct frontrow_view) {
 		.now_ns = now_ns,
-		.is_foreground_writing = fd->queued[FRONTROW_FG_ASYNC] +
-				    fd->in_device[FRONTROW_FG_ASYNC],
+		.is_foreground_writing = core->queued[FRONTROW_FG_ASYNC] +
+				    core->in_device[FRONTROW_FG_ASYNC],
 		.next_event_ns = U64_MAX,
 	};
-	level = rcu_access_pointer(fd->roles) ? FRONTROW_LEVEL_FOREGROUND :
+	level = READ_ONCE(core->has_roles) ? FRONTROW_LEVEL_FOREGROUND :
 						FRONTROW_LEVEL_OTHER;
 	for (; level > FRONTROW_LEVEL_NONE; level--) {
-		const struct frontrow_chain *chain = &fd->chains[level];
+		const struct frontrow_chain *chain = &core->chains[level];
 		u64 end_ns = chain->window_ns;
 
 		view->who = level;
@@ -185,7 +183,7 @@ void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
 					      chain->idle_since_ns;
 		if (!chain->nr_waiting && now_ns >= end_ns)
 			continue;
-		if (is_served(fd, level))
+		if (is_served(core, level))
 			return;
 		if (now_ns < end_ns)
 			view->next_event_ns = end_ns;
@@ -196,12 +194,28 @@ void frontrow_look(const struct frontrow_data *fd, u64 now_ns,
 	view->who = FRONTROW_LEVEL_NONE;
 }
 
-/* The device no longer idles while somebody waits. */
-void frontrow_idle_ends(struct frontrow_data *fd, u64 now_ns)
+static void idle_ends(struct frontrow_core *core, u64 now_ns)
 {
-	u64 idle_ns = now_ns - fd->idle_from_ns;
+	u64 idle_ns = now_ns - core->idle_from_ns;
 
-	fd->idle_from_ns = 0;
-	fd->idle_ns += idle_ns;
-	fd->idle_longest_ns = max(fd->idle_longest_ns, idle_ns);
+	core->idle_from_ns = 0;
+	core->idle_ns += idle_ns;
+	core->idle_longest_ns = max(core->idle_longest_ns, idle_ns);
+}
+
+/*
+ * Accounts the time in which the device idles although somebody waits and
+ * requests are queued. Call it after each change of one of the three.
+ */
+void frontrow_count_idle(struct frontrow_core *core, u64 now_ns)
+{
+	bool is_idle = !core->nr_in_device && core->nr_queued && !core->nr_flushing &&
+		       core->nr_awaited;
+
+	if (is_idle == !!core->idle_from_ns)
+		return;
+	if (is_idle)
+		core->idle_from_ns = now_ns;
+	else
+		idle_ends(core, now_ns);
 }

@@ -12,24 +12,24 @@
  * What kernel threads do, above all the commit, and promoted writeback are for
  * the tasks that wait: each has caused its part.
  */
-#include "frontrow.h"
+#include "internal.h"
 
-void frontrow_waiters_use(struct frontrow_data *fd, u64 ns)
+void frontrow_waiters_use(struct frontrow_core *core, u64 ns)
 {
-	if (fd->nr_waiters)
-		fd->each_waiter_ns += div_u64(ns, fd->nr_waiters);
+	if (core->nr_waiters)
+		core->each_waiter_ns += div_u64(ns, core->nr_waiters);
 }
 
-void frontrow_process_waits(struct frontrow_data *fd, struct frontrow_waiter *waiter,
+void frontrow_process_waits(struct frontrow_core *core, struct frontrow_wait *wait,
 			    u64 now_ns)
 {
-	frontrow_process_begins(fd, waiter->owner, now_ns);
-	waiter->each_waiter_ns = fd->each_waiter_ns;
+	frontrow_process_begins(core, wait->owner, now_ns);
+	wait->each_waiter_ns = core->each_waiter_ns;
 }
 
-void frontrow_process_waited(struct frontrow_data *fd,
-			     const struct frontrow_waiter *waiter, u64 now_ns)
+void frontrow_process_waited(struct frontrow_core *core,
+			     const struct frontrow_wait *wait, u64 now_ns)
 {
-	frontrow_owner_uses(fd, waiter->owner, fd->each_waiter_ns - waiter->each_waiter_ns);
-	frontrow_process_ends(fd, waiter->owner, now_ns);
+	frontrow_owner_uses(core, wait->owner, core->each_waiter_ns - wait->each_waiter_ns);
+	frontrow_process_ends(core, wait->owner, now_ns);
 }

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Selection of the next request: limits the work in the device, and bridges the
+ * gaps of a chain.
+ *
+ * Requests in the device cannot be recalled. So while somebody waits, classes
+ * that are not open to that level (chain.c) stay queued, except for a
+ * guaranteed share (budget.c).
+ *
+ * While anybody waits and requests are queued, the device idles for at most one
+ * window of the waiting level's chain. If that level has no request by then,
+ * the waiter depends on a request that is held back. Then closed requests are
+ * dispatched one at a time: the foreground's own writeback first, otherwise the
+ * oldest. This needs no list of possible dependencies.
+ */
+#include "internal.h"
+
+/* Strict priority among open classes; all later classes take turns. */
+static const enum frontrow_class order[] = {
+	FRONTROW_FG_READ, FRONTROW_FG_WRITE,
+	FRONTROW_VISIBLE_1, FRONTROW_VISIBLE_2, FRONTROW_VISIBLE_3,
+	FRONTROW_SYNC_READ, FRONTROW_SYNC_WRITE, FRONTROW_BOOSTED,
+	FRONTROW_FG_ASYNC, FRONTROW_LONG, FRONTROW_BULK,
+};
+
+static const enum frontrow_class in_turns[] = {
+	FRONTROW_BG_SYNC, FRONTROW_ASYNC, FRONTROW_DISCARD,
+};
+
+static bool is_background_write(const struct frontrow_item *item)
+{
+	return item->role == FRONTROW_BACKGROUND && item->is_write;
+}
+
+/*
+ * A foreground request that arrives later waits for the requests in the device.
+ * So the background's writes there never exceed one slice, whether somebody
+ * waits or not, and the background never waits for a driver tag, where it would
+ * block the dispatch list.
+ */
+static bool background_fits(const struct frontrow_core *core,
+			    const struct frontrow_item *item)
+{
+	if (item->role != FRONTROW_BACKGROUND)
+		return true;
+	return core->nr_in_device < core->depth &&
+	       (!is_background_write(item) ||
+		frontrow_budget_has_room(core, item->bytes));
+}
+
+/*
+ * Limit while nobody waits: as many requests as the device can use, and no more
+ * than it holds. A request without a driver tag would block the dispatch list,
+ * and more urgent requests with it.
+ */
+static bool async_fits(struct frontrow_core *core)
+{
+	if (core->in_device[FRONTROW_FG_ASYNC] + core->in_device[FRONTROW_ASYNC] +
+	    core->in_device[FRONTROW_DISCARD] <
+	    min(core->budget.open_limit, core->depth))
+		return true;
+	frontrow_budget_full(core);
+	return false;
+}
+
+/* Whether the first request of an open class may be dispatched. */
+static bool may_go(struct frontrow_core *core, const struct frontrow_view *view,
+		   enum frontrow_class class)
+{
+	if (!core->queued[class] || !frontrow_is_open(view, class))
+		return false;
+	if (frontrow_classes[class].is_async && !async_fits(core))
+		return false;
+	return background_fits(core, frontrow_first(core, class));
+}
+
+/* End of the deadline of a class's first request; U64_MAX if it has none, or may not go. */
+static u64 overdue_since_ns(struct frontrow_core *core, const struct frontrow_view *view,
+			    enum frontrow_class class)
+{
+	u64 deadline_ns = frontrow_classes[class].deadline_ms * NSEC_PER_MSEC;
+	const struct frontrow_item *first = frontrow_first(core, class);
+	u64 since_ns;
+
+	if (!first || !deadline_ns)
+		return U64_MAX;
+	since_ns = first->in_class_since_ns + deadline_ns;
+	return since_ns < view->now_ns && may_go(core, view, class) ? since_ns : U64_MAX;
+}
+
+/*
+ * Class whose first request has been overdue for longest, but for @usual, which is
+ * served anyway: it would take this turn as well and starve all others.
+ * Foreground reads have no deadline.
+ */
+static enum frontrow_class overdue_class(struct frontrow_core *core,
+					 const struct frontrow_view *view,
+					 enum frontrow_class usual)
+{
+	enum frontrow_class found = FRONTROW_NR_CLASSES;
+	enum frontrow_class class;
+	u64 longest_ns = U64_MAX;
+
+	for (class = FRONTROW_FG_WRITE; class <= FRONTROW_BULK; class++) {
+		u64 since_ns = class == usual ? U64_MAX : overdue_since_ns(core, view, class);
+
+		if (since_ns >= longest_ns)
+			continue;
+		longest_ns = since_ns;
+		found = class;
+	}
+	return found;
+}
+
+static unsigned int nr_closed_in_device(const struct frontrow_core *core,
+					const struct frontrow_view *view)
+{
+	enum frontrow_class class;
+	unsigned int nr = 0;
+
+	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++)
+		if (!frontrow_is_open(view, class))
+			nr += core->in_device[class];
+	return nr;
+}
+
+/*
+ * A task waits without a request here. It most likely depends on its own
+ * writeback, otherwise on the oldest request.
+ */
+static enum frontrow_class searched_class(struct frontrow_core *core,
+					  const struct frontrow_view *view)
+{
+	enum frontrow_class found = FRONTROW_NR_CLASSES;
+	enum frontrow_class class;
+	u64 since_ns = U64_MAX;
+
+	if (!view->is_searching || core->nr_flushing || nr_closed_in_device(core, view))
+		return FRONTROW_NR_CLASSES;
+	if (core->queued[FRONTROW_FG_ASYNC] && view->who > FRONTROW_LEVEL_OTHER)
+		return FRONTROW_FG_ASYNC;
+	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
+		const struct frontrow_item *first = frontrow_first(core, class);
+
+		if (!first || frontrow_is_open(view, class) ||
+		    first->inserted_ns >= since_ns)
+			continue;
+		since_ns = first->inserted_ns;
+		found = class;
+	}
+	return found;
+}
+
+/* The open group that was served least. */
+static enum frontrow_class class_whose_turn(struct frontrow_core *core,
+					    const struct frontrow_view *view)
+{
+	enum frontrow_class found = FRONTROW_NR_CLASSES;
+	u64 least_bytes = U64_MAX;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(in_turns); i++) {
+		const struct frontrow_group *group =
+			&core->groups[in_turns[i] - FRONTROW_FIRST_GROUP];
+
+		if (group->served_bytes >= least_bytes ||
+		    !may_go(core, view, in_turns[i]))
+			continue;
+		least_bytes = group->served_bytes;
+		found = in_turns[i];
+	}
+	return found;
+}
+
+/* The first open class in strict priority. */
+static enum frontrow_class usual_class(struct frontrow_core *core,
+				       const struct frontrow_view *view)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		if (core->queued[order[i]] && may_go(core, view, order[i]))
+			return order[i];
+	return FRONTROW_NR_CLASSES;
+}
+
+static enum frontrow_class pick(struct frontrow_core *core,
+				const struct frontrow_view *view)
+{
+	enum frontrow_class class = core->last_class;
+	enum frontrow_class usual;
+
+	/* Usually all are of one class, and there is nothing to choose. */
+	if (core->queued[class] == core->nr_queued && may_go(core, view, class))
+		return class;
+	/* Guaranteed share: one request of closed groups at a time. */
+	if (core->nr_grouped && !nr_closed_in_device(core, view)) {
+		class = frontrow_budget_due(core, view);
+		if (class != FRONTROW_NR_CLASSES)
+			return class;
+	}
+	usual = usual_class(core, view);
+	core->other_turn = !core->other_turn;
+	if (core->other_turn && core->nr_queued > 1) {
+		class = overdue_class(core, view, usual);
+		if (class == FRONTROW_NR_CLASSES)
+			class = searched_class(core, view);
+		if (class != FRONTROW_NR_CLASSES)
+			return class;
+	}
+	if (usual != FRONTROW_NR_CLASSES || !core->nr_grouped)
+		return usual;
+	class = class_whose_turn(core, view);
+	return class != FRONTROW_NR_CLASSES ? class : searched_class(core, view);
+}
+
+/*
+ * Whether the device should give @item priority: requests of the foreground, and
+ * those of the kernel that it waits for, such as the commit of its fsync or a
+ * promoted write.
+ */
+bool frontrow_is_for_foreground(const struct frontrow_core *core,
+				const struct frontrow_item *item)
+{
+	if (item->role != FRONTROW_OTHER)
+		return item->role == FRONTROW_FOREGROUND;
+	return !frontrow_is_group(item->class) &&
+	       core->chains[FRONTROW_LEVEL_FOREGROUND].nr_waiting;
+}
+
+static void send(struct frontrow_core *core, struct frontrow_item *item,
+		 const struct frontrow_view *view)
+{
+	core->last_class = item->class;
+	item->state = FRONTROW_RQ_IN_DEVICE;
+	item->dispatched_ns = view->now_ns;
+	item->is_background_write = is_background_write(item);
+	if (item->is_background_write)
+		core->background_bytes += item->bytes;
+	core->nr_in_device++;
+	core->in_device[item->class]++;
+	core->dispatched[item->class]++;
+	if (frontrow_classes[item->class].is_async)
+		core->async_age_peak_ns = max(core->async_age_peak_ns,
+					      view->now_ns - item->inserted_ns);
+	if (frontrow_is_group(item->class))
+		frontrow_budget_charge(core, item, view);
+}
+
+/* The request to dispatch, which then is in the device; NULL: none yet. */
+struct frontrow_item *frontrow_next(struct frontrow_core *core,
+				    const struct frontrow_view *view)
+{
+	enum frontrow_class class = pick(core, view);
+	struct frontrow_item *item;
+
+	if (class == FRONTROW_NR_CLASSES)
+		return NULL;
+	item = frontrow_first(core, class);
+	frontrow_dequeue(core, item);
+	send(core, item, view);
+	return item;
+}
+
+/*
+ * Requests stay queued: the time at which to look again, if no request completes
+ * before that; U64_MAX: only then.
+ */
+u64 frontrow_look_again_ns(const struct frontrow_core *core,
+			   const struct frontrow_view *view)
+{
+	u64 next_ns;
+
+	if (!core->nr_grouped || nr_closed_in_device(core, view))
+		return U64_MAX;
+	next_ns = min(view->next_event_ns,
+		      view->now_ns + frontrow_budget_wait_ns(core, view));
+	/*
+	 * The end of a wait changes the level without an event, so the time has
+	 * an upper bound.
+	 */
+	return core->nr_in_device ? next_ns : min(next_ns, view->now_ns + MAX_WINDOW_NS);
+}

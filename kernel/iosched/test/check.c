@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tests of the policy over a modelled device. */
+#include "check.h"
+#include "simulate.h"
+
+#define MS	NSEC_PER_MSEC
+#define SECOND	NSEC_PER_SEC
+
+static struct sim sim;
+
+/* A card: one request at a time. */
+static const struct device serial = {
+	.depth = 1, .channels = 1, .command_ns = 200 * NSEC_PER_USEC, .bytes_per_s = 50 << 20,
+};
+
+static const struct device parallel = {
+	.depth = 32, .channels = 8, .command_ns = 80 * NSEC_PER_USEC, .bytes_per_s = 200 << 20,
+};
+
+/* Eight requests of any size at once, each of which takes 5 ms. */
+static const struct device slow = {
+	.depth = 8, .channels = 8, .command_ns = 5 * MS, .bytes_per_s = 1ULL << 40,
+};
+
+/* A card that collects: now and then a request takes 200 ms. */
+static const struct device stalling = {
+	.depth = 2, .channels = 1, .command_ns = 200 * NSEC_PER_USEC, .bytes_per_s = 50 << 20,
+	.stall_every = 200, .stall_ns = 200 * MS,
+};
+
+#define EXPECT_SOUND(sim)							\
+	do {									\
+		if ((sim)->broken)						\
+			fprintf(stderr, "broken: %s\n", (sim)->broken);		\
+		EXPECT(!(sim)->broken);						\
+	} while (0)
+
+static void add_readers(enum frontrow_role role, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		sim_add(&sim, &(struct actor) {
+			.kind = READ, .role = role, .owner = 100 + i, .depth = 1, .bytes = 4096,
+		});
+}
+
+/*
+ * Classes take every other dispatch once they are overdue, the longest overdue
+ * first, so nobody waits for longer than his deadline and a few rounds.
+ */
+static void a_sync_write_is_served_beside_any_number_of_readers(void)
+{
+	const struct actor *writer;
+
+	sim_init(&sim, &slow, 1);
+	add_readers(FRONTROW_OTHER, 40);
+	writer = sim_add(&sim, &(struct actor) {
+		.kind = SYNC_WRITE, .owner = 1, .depth = 1, .bytes = 4096, .think_ns = 30 * MS,
+	});
+	/* Named, so that no reader is long and comes after the writer. */
+	sim.core.has_roles = true;
+	sim_run(&sim, 30 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT(writer->done > 50);
+	EXPECT(writer->longest_ns < 250 * MS);
+}
+
+static void a_service_reads_beside_a_foreground_that_syncs(void)
+{
+	const struct actor *service;
+
+	sim_init(&sim, &serial, 1);
+	sim_add(&sim, &(struct actor) {
+		.kind = SYNC_WRITE, .role = FRONTROW_FOREGROUND, .owner = 1, .depth = 64,
+		.bytes = 128 << 10,
+	});
+	service = sim_add(&sim, &(struct actor) {
+		.kind = READ, .owner = 2, .depth = 1, .bytes = 4096, .think_ns = 10 * MS,
+	});
+	sim_run(&sim, 20 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT(service->longest_ns < 300 * MS);
+	EXPECT(service->done > 60);
+}
+
+/* A write that names gigabytes of blocks is charged as a small one. */
+static void what_only_names_blocks_costs_no_more_than_a_small_write(void)
+{
+	EXPECT(frontrow_cost_bytes(2U << 30, false) == 64 << 10);
+	EXPECT(frontrow_cost_bytes(4096, false) == 4096);
+	EXPECT(frontrow_cost_bytes(2U << 30, true) == 2U << 30);
+}
+
+static void writeback_has_its_share_beside_a_busy_reader(void)
+{
+	const struct actor *reader, *writeback;
+	u64 served;
+
+	sim_init(&sim, &serial, 1);
+	reader = sim_add(&sim, &(struct actor) {
+		.kind = READ, .role = FRONTROW_FOREGROUND, .owner = 1, .depth = 4,
+		.bytes = 128 << 10,
+	});
+	writeback = sim_add(&sim, &(struct actor) {
+		.kind = ASYNC_WRITE, .by_kernel_thread = true, .owner = 2, .depth = 64,
+		.bytes = 128 << 10,
+	});
+	sim_run(&sim, 30 * SECOND);
+	EXPECT_SOUND(&sim);
+	served = reader->done_bytes + writeback->done_bytes;
+	EXPECT(writeback->done_bytes * 100 >= served * 5);
+	EXPECT(writeback->done_bytes * 100 <= served * 20);
+}
+
+static void whoever_waits_for_a_write_comes_before_the_rest_of_writeback(void)
+{
+	const struct actor *waiting;
+
+	sim_init(&sim, &serial, 1);
+	sim_add(&sim, &(struct actor) {
+		.kind = ASYNC_WRITE, .by_kernel_thread = true, .owner = 2, .depth = 200,
+		.bytes = 512 << 10, .file = 1,
+	});
+	sim_add(&sim, &(struct actor) {
+		.kind = ASYNC_WRITE, .by_kernel_thread = true, .owner = 2, .depth = 2,
+		.bytes = 4096, .file = 2, .think_ns = 100 * MS,
+	});
+	waiting = sim_add(&sim, &(struct actor) {
+		.kind = FSYNC, .owner = 3, .depth = 1, .file = 2, .think_ns = 5 * MS,
+	});
+	sim_run(&sim, 30 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT(waiting->done > 100);
+	/* Of 2 s that are queued. */
+	EXPECT(waiting->longest_ns < 50 * MS);
+}
+
+static void the_foreground_waits_for_a_slice_of_the_backgrounds(void)
+{
+	const struct actor *foreground;
+
+	sim_init(&sim, &parallel, 1);
+	foreground = sim_add(&sim, &(struct actor) {
+		.kind = READ, .role = FRONTROW_FOREGROUND, .owner = 1, .depth = 1, .bytes = 4096,
+		.think_ns = 20 * MS, .from_ns = 5 * SECOND,
+	});
+	sim_add(&sim, &(struct actor) {
+		.kind = SYNC_WRITE, .role = FRONTROW_BACKGROUND, .owner = 2, .depth = 128,
+		.bytes = 64 << 10,
+	});
+	sim_run(&sim, 20 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT(foreground->done > 1000);
+	EXPECT(foreground->longest_ns < 5 * MS);
+}
+
+static void asynchronous_requests_keep_their_order(void)
+{
+	struct frontrow_view view;
+	struct frontrow_item items[4] = {}, *next;
+	unsigned int i;
+
+	sim_init(&sim, &serial, 1);
+	for (i = 0; i < 4; i++) {
+		items[i] = (struct frontrow_item) {
+			.is_write = true, .bytes = 4096 << i, .inserted_ns = sim.now_ns + i,
+		};
+		frontrow_identify(&sim.core, &items[i], sim.now_ns);
+		frontrow_insert(&sim.core, &items[i], items[i].own_class, false);
+	}
+	for (i = 0; i < 4; i++) {
+		frontrow_look(&sim.core, sim.now_ns + 10, &view);
+		next = frontrow_next(&sim.core, &view);
+		EXPECT(next == &items[i]);
+		frontrow_complete(&sim.core, next, sim.now_ns + 20 + i);
+	}
+}
+
+static void a_merged_request_is_as_urgent_as_its_most_urgent_part(void)
+{
+	struct frontrow_item first = { .is_write = true, .bytes = 4096, .mapping = &sim };
+	struct frontrow_item next = first;
+
+	sim_init(&sim, &serial, 1);
+	first.inserted_ns = sim.now_ns;
+	next.inserted_ns = sim.now_ns + 1;
+	next.role = FRONTROW_FOREGROUND;
+	next.is_sync = true;
+	frontrow_identify(&sim.core, &first, sim.now_ns);
+	frontrow_identify(&sim.core, &next, sim.now_ns);
+	frontrow_insert(&sim.core, &first, first.own_class, false);
+	frontrow_insert(&sim.core, &next, next.own_class, false);
+	frontrow_merge_into(&sim.core, &first, &next, next.class, sim.now_ns + 2);
+	EXPECT(sim.core.nr_queued == 1 && sim.core.queued[FRONTROW_FG_WRITE] == 1);
+	EXPECT(first.class == FRONTROW_FG_WRITE && first.role == FRONTROW_FOREGROUND);
+	EXPECT(first.level == FRONTROW_LEVEL_FOREGROUND && first.is_counted);
+	EXPECT(next.state == FRONTROW_RQ_IDLE && !next.is_counted);
+}
+
+#ifndef MIN_DECISIONS
+#define MIN_DECISIONS 10000000
+#endif
+
+static u64 decisions;
+
+/*
+ * Longest that anybody waits. A closed class's share grows to all of the device
+ * by the time that its oldest request is AGE_RAMP_END_NS old; then each request
+ * here may go before it once, and as many that come meanwhile.
+ */
+static u64 bound_ns(const struct sim *sim)
+{
+	const struct device *device = &sim->device;
+	u64 slowest_ns = device->command_ns + (1ULL << 20) * NSEC_PER_SEC / device->bytes_per_s;
+	unsigned int here = 0, i;
+
+	for (i = 0; i < sim->nr_actors; i++)
+		here += sim->actors[i].depth;
+	if (device->stall_every)
+		slowest_ns += device->stall_ns / device->stall_every * 2 + device->stall_ns / here;
+	return AGE_RAMP_END_NS + 4 * here * slowest_ns;
+}
+
+static void add_any(void)
+{
+	static const enum frontrow_role roles[] = {
+		FRONTROW_OTHER, FRONTROW_OTHER, FRONTROW_FOREGROUND, FRONTROW_BACKGROUND,
+		FRONTROW_VISIBLE, FRONTROW_VISIBLE + 1, FRONTROW_VISIBLE + 2,
+	};
+	bool are_named = sim_below(&sim, 2);
+	unsigned int nr = 1 + sim_below(&sim, 8);
+
+	while (nr--)
+		sim_add(&sim, &(struct actor) {
+			.kind = sim_below(&sim, NR_KINDS),
+			.role = roles[are_named ? sim_below(&sim, ARRAY_SIZE(roles)) : 0],
+			.owner = sim_below(&sim, 20),
+			.by_kernel_thread = !sim_below(&sim, 4),
+			.depth = 1 + sim_below(&sim, sim_below(&sim, 2) ? 2 : 40),
+			.bytes = 4096 << sim_below(&sim, 8),
+			.think_ns = sim_below(&sim, 2) ? 0 : sim_below(&sim, 50 * MS),
+			.file = sim_below(&sim, 4),
+			.from_ns = sim_below(&sim, 3 * SECOND),
+			.until_ns = sim_below(&sim, 2) ? 0 : sim_below(&sim, 10 * SECOND),
+		});
+}
+
+static void nobody_starves_and_nothing_is_lost_whatever_comes(void)
+{
+	static const struct device *const devices[] = { &serial, &parallel, &slow, &stalling };
+	unsigned int seed, i;
+
+	for (seed = 1; decisions < MIN_DECISIONS; seed++) {
+		sim_init(&sim, devices[seed % ARRAY_SIZE(devices)], seed);
+		add_any();
+		sim_run(&sim, 8 * SECOND);
+		if (sim.broken)
+			fprintf(stderr, "seed %u: ", seed);
+		EXPECT_SOUND(&sim);
+		for (i = 0; i < sim.nr_actors; i++) {
+			if (sim.actors[i].longest_ns > bound_ns(&sim))
+				fprintf(stderr, "seed %u, actor %u (kind %d, role %d): %llu ms of %llu\n",
+					seed, i, sim.actors[i].kind, sim.actors[i].role,
+					(unsigned long long)sim.actors[i].longest_ns / MS,
+					(unsigned long long)bound_ns(&sim) / MS);
+			EXPECT(sim.actors[i].longest_ns <= bound_ns(&sim));
+		}
+		decisions += sim.decisions;
+	}
+	printf("       %llu decisions in %u runs\n", (unsigned long long)decisions, seed - 1);
+}
+
+static const struct test tests[] = {
+	TEST(a_sync_write_is_served_beside_any_number_of_readers),
+	TEST(a_service_reads_beside_a_foreground_that_syncs),
+	TEST(what_only_names_blocks_costs_no_more_than_a_small_write),
+	TEST(writeback_has_its_share_beside_a_busy_reader),
+	TEST(whoever_waits_for_a_write_comes_before_the_rest_of_writeback),
+	TEST(the_foreground_waits_for_a_slice_of_the_backgrounds),
+	TEST(asynchronous_requests_keep_their_order),
+	TEST(a_merged_request_is_as_urgent_as_its_most_urgent_part),
+	TEST(nobody_starves_and_nothing_is_lost_whatever_comes),
+	{ NULL, NULL },
+};
+
+static void nothing(void)
+{
+}
+
+int main(int arguments, char **argument)
+{
+	const struct test *const suites[] = { tests };
+
+	return check_run(arguments, argument, suites, 1, nothing, nothing);
+}
