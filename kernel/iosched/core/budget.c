@@ -483,8 +483,13 @@ static void learn(struct frontrow_core *core,
 	if (item->class == FRONTROW_DISCARD)
 		budget->discard_ns = (3 * budget->discard_ns +
 				      now_ns - item->dispatched_ns) / 4;
-	if (!budget->window_start_ns || !shows_rate(item))
+	if (!budget->window_start_ns)
 		return;
+	/* The time that it took the device is no part of the window. */
+	if (!shows_rate(item)) {
+		budget->window_start_ns += frontrow_device_ns(core, item->dispatched_ns, now_ns);
+		return;
+	}
 	budget->window_bytes += item->bytes;
 	budget->window_latency_ns += now_ns - item->dispatched_ns;
 	budget->window_requests++;

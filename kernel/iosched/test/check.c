@@ -164,7 +164,8 @@ static void asynchronous_requests_keep_their_order(void)
 	sim_init(&sim, &serial, 1);
 	for (i = 0; i < 4; i++) {
 		items[i] = (struct frontrow_item) {
-			.is_write = true, .bytes = 4096 << i, .inserted_ns = sim.now_ns + i,
+			.is_write = true, .bytes = 1 << (20 - 3 * i),
+			.inserted_ns = sim.now_ns + i, .owner = i % 2,
 		};
 		frontrow_identify(&sim.core, &items[i], sim.now_ns);
 		frontrow_insert(&sim.core, &items[i], items[i].own_class, false);
@@ -194,8 +195,205 @@ static void a_merged_request_is_as_urgent_as_its_most_urgent_part(void)
 	frontrow_merge_into(&sim.core, &first, &next, next.class, sim.now_ns + 2);
 	EXPECT(sim.core.nr_queued == 1 && sim.core.queued[FRONTROW_FG_WRITE] == 1);
 	EXPECT(first.class == FRONTROW_FG_WRITE && first.role == FRONTROW_FOREGROUND);
+	EXPECT(first.own_class == FRONTROW_FG_WRITE);
 	EXPECT(first.level == FRONTROW_LEVEL_FOREGROUND && first.is_counted);
 	EXPECT(next.state == FRONTROW_RQ_IDLE && !next.is_counted);
+}
+
+/* By number of requests, so that one waits for one turn of each other process. */
+static void a_process_with_one_request_waits_for_one_of_each_other(void)
+{
+	const struct actor *light;
+
+	sim_init(&sim, &serial, 1);
+	sim_add(&sim, &(struct actor) {
+		.kind = READ, .owner = 1, .depth = 64, .bytes = 4096,
+	});
+	light = sim_add(&sim, &(struct actor) {
+		.kind = READ, .owner = 2, .depth = 1, .bytes = 4096, .think_ns = 10 * MS,
+	});
+	sim.core.has_roles = true;
+	sim_run(&sim, 10 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT(light->done > 1000);
+	EXPECT(light->longest_ns < 2 * MS);
+}
+
+/* By size as well. */
+static void processes_have_equal_parts_whatever_the_size_of_their_requests(void)
+{
+	const struct actor *large, *small;
+
+	sim_init(&sim, &serial, 1);
+	large = sim_add(&sim, &(struct actor) {
+		.kind = READ, .owner = 1, .depth = 8, .bytes = 1 << 20,
+	});
+	small = sim_add(&sim, &(struct actor) {
+		.kind = READ, .owner = 2, .depth = 8, .bytes = 64 << 10,
+	});
+	sim.core.has_roles = true;
+	sim_run(&sim, 10 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT_NEAR(small->done_bytes, large->done_bytes, 10);
+}
+
+static void add_writeback(u32 bytes, u64 until_ns)
+{
+	sim_add(&sim, &(struct actor) {
+		.kind = ASYNC_WRITE, .by_kernel_thread = true, .owner = 2, .depth = 128,
+		.bytes = bytes, .until_ns = until_ns,
+	});
+}
+
+static void the_rate_of_writeback_and_the_requests_that_it_needs_are_learnt(void)
+{
+	/* What eight channels take of 128 KB requests. */
+	double bytes_per_s = 8 * (128 << 10) / (80e-6 + (128 << 10) / (double)(200 << 20));
+
+	sim_init(&sim, &parallel, 1);
+	add_writeback(128 << 10, 0);
+	sim_run(&sim, 5 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT_NEAR(sim.core.budget.bytes_per_s, bytes_per_s, 15);
+	EXPECT(sim.core.budget.open_limit >= 8 && sim.core.budget.open_limit <= 32);
+	/* 2.5 ms of that is more than the device's own limit. */
+	EXPECT(sim.slice_bytes >= sim.core.most_bytes);
+}
+
+static void readers_do_not_change_the_rate_that_was_learnt(void)
+{
+	u64 alone;
+
+	sim_init(&sim, &serial, 1);
+	add_writeback(512 << 10, 0);
+	sim_run(&sim, 3 * SECOND);
+	alone = sim.core.budget.bytes_per_s;
+	sim_add(&sim, &(struct actor) {
+		.kind = READ, .role = FRONTROW_FOREGROUND, .owner = 1, .depth = 1,
+		.bytes = 512 << 10, .think_ns = 8 * MS,
+	});
+	sim_run(&sim, 10 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT_NEAR(alone, 50 << 20, 10);
+	EXPECT_NEAR(sim.core.budget.bytes_per_s, alone, 10);
+}
+
+/* A device that takes one request at a time has as large ones as its rate needs. */
+static void a_serial_device_keeps_requests_that_its_rate_needs(void)
+{
+	static const struct device stick = {
+		.depth = 1, .channels = 1, .command_ns = 4 * MS, .bytes_per_s = 100 << 20,
+	};
+
+	sim_init(&sim, &stick, 1);
+	add_writeback(1 << 20, 0);
+	sim_run(&sim, 10 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT(sim.core.slice_bytes >= 512 << 10);
+}
+
+/* A class that was empty has not saved up turns. */
+static void discards_that_come_late_take_turns_with_writeback(void)
+{
+	const struct actor *writeback, *discards;
+
+	sim_init(&sim, &serial, 1);
+	add_writeback(128 << 10, 0);
+	writeback = &sim.actors[0];
+	discards = sim_add(&sim, &(struct actor) {
+		.kind = DISCARD, .owner = 3, .depth = 32, .bytes = 1 << 20,
+		.from_ns = 6 * SECOND,
+	});
+	sim_run(&sim, 10 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT(discards->done > 1000);
+	/* 128 requests of its own, and as much of the others. */
+	EXPECT(writeback->longest_ns < 2 * 128 * 3 * MS);
+}
+
+static void a_visible_app_has_its_share_beside_the_foreground(void)
+{
+	const struct actor *foreground, *visible;
+	u64 all_bytes;
+
+	sim_init(&sim, &serial, 1);
+	foreground = sim_add(&sim, &(struct actor) {
+		.kind = READ, .role = FRONTROW_FOREGROUND, .owner = 1, .depth = 4,
+		.bytes = 128 << 10,
+	});
+	visible = sim_add(&sim, &(struct actor) {
+		.kind = READ, .role = FRONTROW_VISIBLE, .owner = 2, .depth = 4,
+		.bytes = 128 << 10,
+	});
+	sim.core.visible_share_percent[0] = 30;
+	/* So that a second has its rate: 50 MB/s. */
+	sim.core.budget.bytes_per_s = 50 << 20;
+	sim_run(&sim, 10 * SECOND);
+	EXPECT_SOUND(&sim);
+	all_bytes = foreground->done_bytes + visible->done_bytes;
+	EXPECT_NEAR(visible->done_bytes * 100 / all_bytes, 30, 15);
+}
+
+static struct frontrow_item dispatched(struct frontrow_item item)
+{
+	static struct frontrow_item kept;
+	struct frontrow_view view;
+
+	kept = item;
+	kept.inserted_ns = sim.now_ns;
+	frontrow_identify(&sim.core, &kept, sim.now_ns);
+	frontrow_insert(&sim.core, &kept, kept.own_class, false);
+	frontrow_look(&sim.core, sim.now_ns, &view);
+	frontrow_next(&sim.core, &view);
+	sim.now_ns += 10 * MS;
+	frontrow_complete(&sim.core, &kept, sim.now_ns);
+	return kept;
+}
+
+/* What the kernel does while several wait is divided among them, to the nanosecond. */
+static void tasks_that_wait_pay_for_what_the_kernel_does_meanwhile(void)
+{
+	struct frontrow_wait waits[2] = {
+		{ .owner = 1, .level = FRONTROW_LEVEL_OTHER, .is_fsync = true },
+		{ .owner = 2, .level = FRONTROW_LEVEL_OTHER, .is_fsync = true },
+	};
+	const struct frontrow_item commit = {
+		.is_write = true, .is_sync = true, .bytes = 4096, .owner = 3,
+		.by_kernel = true, .by_kernel_thread = true,
+	};
+
+	sim_init(&sim, &serial, 1);
+	frontrow_waiter_begins(&sim.core, &waits[0], sim.now_ns);
+	EXPECT(dispatched(commit).class == FRONTROW_SYNC_WRITE);
+	frontrow_waiter_begins(&sim.core, &waits[1], sim.now_ns);
+	dispatched(commit);
+	frontrow_waiter_ends(&sim.core, &waits[0], sim.now_ns);
+	frontrow_waiter_ends(&sim.core, &waits[1], sim.now_ns);
+	EXPECT(sim.core.processes[1].used_ns == 15 * MS);
+	EXPECT(sim.core.processes[2].used_ns == 5 * MS);
+	EXPECT(sim.core.processes[3].used_ns == 0);
+}
+
+/* As long as what a task waits for is here, nothing else is looked for in its place. */
+static void nothing_is_searched_for_a_task_that_is_being_served(void)
+{
+	struct frontrow_item awaited = {
+		.is_write = true, .bytes = 4096, .mapping = &sim, .own_class = FRONTROW_ASYNC,
+	};
+	struct frontrow_wait wait = { .owner = 1, .level = FRONTROW_LEVEL_OTHER };
+	struct frontrow_view view;
+
+	sim_init(&sim, &serial, 1);
+	awaited.inserted_ns = sim.now_ns;
+	frontrow_waiter_begins(&sim.core, &wait, sim.now_ns);
+	frontrow_look(&sim.core, sim.now_ns + 50 * MS, &view);
+	EXPECT(view.who == FRONTROW_LEVEL_OTHER && view.is_searching);
+	frontrow_insert(&sim.core, &awaited, FRONTROW_BOOSTED, true);
+	frontrow_look(&sim.core, sim.now_ns + 50 * MS, &view);
+	EXPECT(view.who == FRONTROW_LEVEL_OTHER && !view.is_searching);
+	EXPECT(frontrow_next(&sim.core, &view) == &awaited);
+	frontrow_look(&sim.core, sim.now_ns + 90 * MS, &view);
+	EXPECT(view.who == FRONTROW_LEVEL_OTHER && !view.is_searching);
 }
 
 #ifndef MIN_DECISIONS
@@ -280,6 +478,15 @@ static const struct test tests[] = {
 	TEST(the_foreground_waits_for_a_slice_of_the_backgrounds),
 	TEST(asynchronous_requests_keep_their_order),
 	TEST(a_merged_request_is_as_urgent_as_its_most_urgent_part),
+	TEST(a_process_with_one_request_waits_for_one_of_each_other),
+	TEST(processes_have_equal_parts_whatever_the_size_of_their_requests),
+	TEST(the_rate_of_writeback_and_the_requests_that_it_needs_are_learnt),
+	TEST(readers_do_not_change_the_rate_that_was_learnt),
+	TEST(a_serial_device_keeps_requests_that_its_rate_needs),
+	TEST(discards_that_come_late_take_turns_with_writeback),
+	TEST(a_visible_app_has_its_share_beside_the_foreground),
+	TEST(tasks_that_wait_pay_for_what_the_kernel_does_meanwhile),
+	TEST(nothing_is_searched_for_a_task_that_is_being_served),
 	TEST(nobody_starves_and_nothing_is_lost_whatever_comes),
 	{ NULL, NULL },
 };

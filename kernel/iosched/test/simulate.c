@@ -32,6 +32,7 @@ void sim_init(struct sim *sim, const struct device *device, u64 seed)
 	sim->core.depth = device->depth;
 	sim->core.most_bytes = 1 << 20;
 	frontrow_core_init(&sim->core, sim->now_ns);
+	sim->slice_bytes = sim->core.slice_bytes;
 }
 
 struct actor *sim_add(struct sim *sim, const struct actor *actor)
@@ -108,7 +109,9 @@ static void send(struct sim *sim, struct actor *actor)
 	item->is_discard = actor->kind == DISCARD;
 	item->is_sync = actor->kind == READ || actor->kind == SYNC_WRITE;
 	item->by_kernel_thread = actor->by_kernel_thread;
-	item->bytes = frontrow_cost_bytes(actor->bytes, !item->is_discard);
+	/* The block layer splits what is larger. */
+	item->bytes = frontrow_cost_bytes(min(actor->bytes, sim->slice_bytes),
+					  !item->is_discard);
 	frontrow_identify(&sim->core, item, sim->now_ns);
 	class = item->own_class;
 	if (item->is_write && class >= FRONTROW_BOOSTED)
@@ -205,9 +208,12 @@ static void complete(struct sim *sim, struct sim_request *request)
 	unsigned int i;
 
 	frontrow_complete(&sim->core, &request->item, sim->now_ns);
+	if (sim->core.is_slice_new)
+		sim->slice_bytes = sim->core.slice_bytes;
+	sim->core.is_slice_new = false;
 	request->actor = NULL;
 	actor->nr_here--;
-	actor->done_bytes += actor->bytes;
+	actor->done_bytes += request->item.bytes;
 	rest(sim, actor, sim->now_ns - request->came_ns);
 	for (i = 0; i < sim->nr_actors; i++)
 		if (sim->actors[i].kind == FSYNC && sim->actors[i].wait_until_ns == U64_MAX &&
@@ -272,13 +278,39 @@ static void note_idle(struct sim *sim)
 		sim->idle_from_ns = 0;
 }
 
+/* What must hold of a request that has just been chosen. */
+static void check_chosen(struct sim *sim, const struct frontrow_item *item,
+			 const struct frontrow_view *view)
+{
+	const struct frontrow_core *core = &sim->core;
+	unsigned int async = core->in_device[FRONTROW_FG_ASYNC] +
+			     core->in_device[FRONTROW_ASYNC] +
+			     core->in_device[FRONTROW_DISCARD];
+	bool is_open = frontrow_is_open(view, item->class);
+
+	MUST(sim, item->state == FRONTROW_RQ_IN_DEVICE);
+	/* Beyond that they would wait in front of what is more urgent and comes later. */
+	if (frontrow_classes[item->class].is_async && is_open)
+		MUST(sim, async <= min(core->budget.open_limit, core->depth));
+	if (item->role == FRONTROW_BACKGROUND && is_open)
+		MUST(sim, core->nr_in_device <= core->depth);
+	if (item->is_background_write && is_open)
+		MUST(sim, core->background_bytes <= max((u64)item->bytes,
+							core->budget.bytes_per_s / 1000 * 5 / 2 + 1000) ||
+			  core->background_bytes <= MIN_SLICE_BYTES);
+}
+
+/*
+ * The block layer asks for requests until there is none, for some more than the
+ * device can hold.
+ */
 static void dispatch(struct sim *sim)
 {
 	struct frontrow_view view;
 	struct frontrow_item *item;
 
 	sim->look_again_ns = U64_MAX;
-	while (sim->core.nr_queued && sim->core.nr_in_device < sim->device.depth) {
+	while (sim->core.nr_queued && sim->core.nr_in_device < sim->device.depth + 2) {
 		frontrow_look(&sim->core, sim->now_ns, &view);
 		item = frontrow_next(&sim->core, &view);
 		sim->decisions++;
@@ -288,7 +320,7 @@ static void dispatch(struct sim *sim)
 			MUST(sim, sim->look_again_ns > sim->now_ns);
 			break;
 		}
-		MUST(sim, item->state == FRONTROW_RQ_IN_DEVICE);
+		check_chosen(sim, item, &view);
 		request_of(item)->order = sim->decisions;
 	}
 	frontrow_count_idle(&sim->core, sim->now_ns);

@@ -65,6 +65,7 @@ struct sim {
 	u64 now_ns;
 	u64 random;
 	u64 look_again_ns;	/* U64_MAX: at the next completion only */
+	u64 slice_bytes;	/* the largest request, as the policy wants it */
 	u64 decisions;
 	u64 idle_longest_ns;	/* the device without a request, while some are queued */
 	u64 idle_from_ns;
