@@ -45,6 +45,7 @@ void frontrow_budget_init(struct frontrow_core *core, u64 now_ns)
 	budget->bytes_per_s = INITIAL_BYTES_PER_S;
 	budget->open_limit = OPEN_LIMIT_MIN;
 	budget->discard_ns = INITIAL_DISCARD_NS;
+	budget->last_due = FRONTROW_NR_CLASSES - 1;
 	budget->credit_updated_ns = now_ns;
 	core->slice_bytes = core->most_bytes;
 }
@@ -57,9 +58,9 @@ void frontrow_budget_full(struct frontrow_core *core)
 static u64 oldest_ns(struct frontrow_core *core, enum frontrow_class class,
 		     u64 now_ns)
 {
-	const struct frontrow_item *first = frontrow_first(core, class);
+	const struct frontrow_item *oldest = frontrow_oldest(core, class);
 
-	return first ? first->inserted_ns : now_ns;
+	return oldest ? oldest->inserted_ns : now_ns;
 }
 
 /*
@@ -136,8 +137,8 @@ static enum frontrow_class first_due(struct frontrow_core *core,
 }
 
 /*
- * Closed class that may dispatch a request, if any. Classes take turns: a
- * visible app with small requests always has credit left.
+ * Closed class that may dispatch a request, if any. Classes take turns: one with
+ * few or small requests always has credit left.
  */
 enum frontrow_class frontrow_budget_due(struct frontrow_core *core,
 					const struct frontrow_view *view)
@@ -151,11 +152,11 @@ enum frontrow_class frontrow_budget_due(struct frontrow_core *core,
 	/* Smaller steps would be lost in rounding. */
 	if (view->now_ns - budget->credit_updated_ns > 100 * NSEC_PER_USEC)
 		earn(core, view);
-	if (frontrow_is_visible(budget->last_due))
-		due = first_due(core, view, budget->last_due + 1);
+	due = first_due(core, view, budget->last_due + 1);
 	if (due == FRONTROW_NR_CLASSES)
 		due = first_due(core, view, FRONTROW_FIRST_GROUP);
-	budget->last_due = due;
+	if (due != FRONTROW_NR_CLASSES)
+		budget->last_due = due;
 	return due;
 }
 

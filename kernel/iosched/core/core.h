@@ -177,7 +177,8 @@ enum frontrow_state {
 
 /* A request as the policy knows it. */
 struct frontrow_item {
-	struct rb_node in_class;	/* while queued */
+	struct rb_node in_class;	/* while queued: by turn */
+	struct list_head by_age;	/* ... and by in_class_since_ns */
 	const void *mapping;	/* of its first page; an opaque key, NULL for a read */
 	u64 turn;		/* smallest goes first in its class */
 	u64 inserted_ns;	/* or begin of its flush sequence */
@@ -282,6 +283,7 @@ struct frontrow_chain {
 
 struct frontrow_core {
 	struct rb_root_cached by_turn[FRONTROW_NR_CLASSES]; /* frontrow_item */
+	struct list_head by_age[FRONTROW_NR_CLASSES];	/* the same, oldest first */
 	unsigned int queued[FRONTROW_NR_CLASSES];
 	unsigned int nr_queued;
 	unsigned int nr_grouped;	/* of nr_queued: in groups */
@@ -340,6 +342,13 @@ static inline struct frontrow_item *frontrow_first(const struct frontrow_core *c
 {
 	return rb_entry_safe(rb_first_cached(&core->by_turn[class]),
 			     struct frontrow_item, in_class);
+}
+
+/* The one that has been in @class for longest; NULL if there is none. */
+static inline struct frontrow_item *frontrow_oldest(const struct frontrow_core *core,
+						    enum frontrow_class class)
+{
+	return list_first_entry_or_null(&core->by_age[class], struct frontrow_item, by_age);
 }
 
 static inline bool frontrow_is_open(const struct frontrow_view *view,

@@ -36,12 +36,13 @@ static bool is_background_write(const struct frontrow_item *item)
  * A foreground request that arrives later waits for the requests in the device.
  * So the background's writes there never exceed one slice, whether somebody
  * waits or not, and the background never waits for a driver tag, where it would
- * block the dispatch list.
+ * block the dispatch list. A write that others wait for is no longer the
+ * background's.
  */
 static bool background_fits(const struct frontrow_core *core,
 			    const struct frontrow_item *item)
 {
-	if (item->role != FRONTROW_BACKGROUND)
+	if (item->role != FRONTROW_BACKGROUND || !frontrow_is_group(item->class))
 		return true;
 	return core->nr_in_device < core->depth &&
 	       (!is_background_write(item) ||
@@ -63,33 +64,40 @@ static bool async_fits(struct frontrow_core *core)
 	return false;
 }
 
-/* Whether the first request of an open class may be dispatched. */
+/* Whether the first request of a class may be dispatched, but for the background's limits. */
+static bool may_go_late(struct frontrow_core *core, const struct frontrow_view *view,
+			enum frontrow_class class)
+{
+	return core->queued[class] && frontrow_is_open(view, class) &&
+	       (!frontrow_classes[class].is_async || async_fits(core));
+}
+
 static bool may_go(struct frontrow_core *core, const struct frontrow_view *view,
 		   enum frontrow_class class)
 {
-	if (!core->queued[class] || !frontrow_is_open(view, class))
-		return false;
-	if (frontrow_classes[class].is_async && !async_fits(core))
-		return false;
-	return background_fits(core, frontrow_first(core, class));
+	return may_go_late(core, view, class) &&
+	       background_fits(core, frontrow_first(core, class));
 }
 
-/* End of the deadline of a class's first request; U64_MAX if it has none, or may not go. */
+/*
+ * End of the deadline of a class's oldest request; U64_MAX if it has none, or may
+ * not go. A device that is kept full never has room for the background.
+ */
 static u64 overdue_since_ns(struct frontrow_core *core, const struct frontrow_view *view,
 			    enum frontrow_class class)
 {
 	u64 deadline_ns = frontrow_classes[class].deadline_ms * NSEC_PER_MSEC;
-	const struct frontrow_item *first = frontrow_first(core, class);
+	const struct frontrow_item *oldest = frontrow_oldest(core, class);
 	u64 since_ns;
 
-	if (!first || !deadline_ns)
+	if (!oldest || !deadline_ns)
 		return U64_MAX;
-	since_ns = first->in_class_since_ns + deadline_ns;
-	return since_ns < view->now_ns && may_go(core, view, class) ? since_ns : U64_MAX;
+	since_ns = oldest->in_class_since_ns + deadline_ns;
+	return since_ns < view->now_ns && may_go_late(core, view, class) ? since_ns : U64_MAX;
 }
 
 /*
- * Class whose first request has been overdue for longest, but for @usual, which is
+ * Class whose oldest request has been overdue for longest, but for @usual, which is
  * served anyway: it would take this turn as well and starve all others.
  * Foreground reads have no deadline.
  */
@@ -140,12 +148,12 @@ static enum frontrow_class searched_class(struct frontrow_core *core,
 	if (core->queued[FRONTROW_FG_ASYNC] && view->who > FRONTROW_LEVEL_OTHER)
 		return FRONTROW_FG_ASYNC;
 	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
-		const struct frontrow_item *first = frontrow_first(core, class);
+		const struct frontrow_item *oldest = frontrow_oldest(core, class);
 
-		if (!first || frontrow_is_open(view, class) ||
-		    first->inserted_ns >= since_ns)
+		if (!oldest || frontrow_is_open(view, class) ||
+		    oldest->inserted_ns >= since_ns)
 			continue;
-		since_ns = first->inserted_ns;
+		since_ns = oldest->inserted_ns;
 		found = class;
 	}
 	return found;

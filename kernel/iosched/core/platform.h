@@ -11,6 +11,7 @@
 #include <linux/bits.h>
 #include <linux/hash.h>
 #include <linux/kernel.h>
+#include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>

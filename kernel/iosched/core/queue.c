@@ -8,8 +8,10 @@ void frontrow_core_init(struct frontrow_core *core, u64 now_ns)
 	enum frontrow_class class;
 	unsigned int nr;
 
-	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
+	for (class = 0; class < FRONTROW_NR_CLASSES; class++) {
 		core->by_turn[class] = RB_ROOT_CACHED;
+		INIT_LIST_HEAD(&core->by_age[class]);
+	}
 	frontrow_chains_init(core);
 	core->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
 	core->background_share_percent = DEFAULT_BACKGROUND_SHARE_PERCENT;
@@ -27,6 +29,7 @@ static void enter(struct frontrow_core *core, struct frontrow_item *item,
 	item->class = class;
 	core->queued[class]++;
 	core->nr_grouped += frontrow_is_group(class);
+	list_add_tail(&item->by_age, &core->by_age[class]);
 	frontrow_take_turn(core, item);
 }
 
@@ -59,6 +62,7 @@ void frontrow_reclass(struct frontrow_core *core, struct frontrow_item *item,
 {
 	core->queued[item->class]--;
 	core->nr_grouped -= frontrow_is_group(item->class);
+	list_del(&item->by_age);
 	frontrow_leave_turn(core, item);
 	item->in_class_since_ns = now_ns;
 	enter(core, item, class);
@@ -67,6 +71,7 @@ void frontrow_reclass(struct frontrow_core *core, struct frontrow_item *item,
 /* Takes a request out of the count of its class; its place there is left before. */
 static void leave_queue(struct frontrow_core *core, struct frontrow_item *item)
 {
+	list_del(&item->by_age);
 	core->queued[item->class]--;
 	core->nr_queued--;
 	core->nr_grouped -= frontrow_is_group(item->class);

@@ -63,6 +63,32 @@ static inline u32 hash_ptr(const void *key, unsigned int bits)
 #define container_of(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))
 
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list->prev = list;
+}
+
+static inline void list_add_tail(struct list_head *node, struct list_head *list)
+{
+	node->prev = list->prev;
+	node->next = list;
+	list->prev->next = node;
+	list->prev = node;
+}
+
+static inline void list_del(struct list_head *node)
+{
+	node->next->prev = node->prev;
+	node->prev->next = node->next;
+}
+
+#define list_first_entry_or_null(list, type, member) \
+	((list)->next == (list) ? NULL : container_of((list)->next, type, member))
+
 /*
  * In place of a tree a sorted list: requests come in about the order in which they
  * go, so a place is found from the end.

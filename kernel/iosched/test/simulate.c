@@ -278,9 +278,23 @@ static void note_idle(struct sim *sim)
 		sim->idle_from_ns = 0;
 }
 
+static bool any_is_overdue(const struct sim *sim)
+{
+	enum frontrow_class class;
+
+	for (class = 0; class < FRONTROW_NR_CLASSES; class++) {
+		const struct frontrow_item *oldest = frontrow_oldest(&sim->core, class);
+		u64 deadline_ns = frontrow_classes[class].deadline_ms * NSEC_PER_MSEC;
+
+		if (oldest && deadline_ns && oldest->in_class_since_ns + deadline_ns < sim->now_ns)
+			return true;
+	}
+	return false;
+}
+
 /* What must hold of a request that has just been chosen. */
 static void check_chosen(struct sim *sim, const struct frontrow_item *item,
-			 const struct frontrow_view *view)
+			 const struct frontrow_view *view, bool is_overdue)
 {
 	const struct frontrow_core *core = &sim->core;
 	unsigned int async = core->in_device[FRONTROW_FG_ASYNC] +
@@ -292,12 +306,14 @@ static void check_chosen(struct sim *sim, const struct frontrow_item *item,
 	/* Beyond that they would wait in front of what is more urgent and comes later. */
 	if (frontrow_classes[item->class].is_async && is_open)
 		MUST(sim, async <= min(core->budget.open_limit, core->depth));
-	if (item->role == FRONTROW_BACKGROUND && is_open)
-		MUST(sim, core->nr_in_device <= core->depth);
-	if (item->is_background_write && is_open)
-		MUST(sim, core->background_bytes <= max((u64)item->bytes,
-							core->budget.bytes_per_s / 1000 * 5 / 2 + 1000) ||
-			  core->background_bytes <= MIN_SLICE_BYTES);
+	/* But for those that are overdue. */
+	if (item->role != FRONTROW_BACKGROUND || !is_open || !frontrow_is_group(item->class) ||
+	    is_overdue)
+		return;
+	MUST(sim, core->nr_in_device <= core->depth);
+	if (item->is_background_write && core->background_bytes > MIN_SLICE_BYTES)
+		MUST(sim, core->background_bytes <=
+			  max((u64)item->bytes, core->budget.bytes_per_s / 1000 * 5 / 2 + 1000));
 }
 
 /*
@@ -308,10 +324,12 @@ static void dispatch(struct sim *sim)
 {
 	struct frontrow_view view;
 	struct frontrow_item *item;
+	bool is_overdue;
 
 	sim->look_again_ns = U64_MAX;
 	while (sim->core.nr_queued && sim->core.nr_in_device < sim->device.depth + 2) {
 		frontrow_look(&sim->core, sim->now_ns, &view);
+		is_overdue = any_is_overdue(sim);
 		item = frontrow_next(&sim->core, &view);
 		sim->decisions++;
 		if (!item) {
@@ -320,7 +338,7 @@ static void dispatch(struct sim *sim)
 			MUST(sim, sim->look_again_ns > sim->now_ns);
 			break;
 		}
-		check_chosen(sim, item, &view);
+		check_chosen(sim, item, &view, is_overdue);
 		request_of(item)->order = sim->decisions;
 	}
 	frontrow_count_idle(&sim->core, sim->now_ns);
