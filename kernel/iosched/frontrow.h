@@ -85,6 +85,7 @@ struct frontrow_rq {
 	u64 completed_ns;
 	u32 file_async_bytes;	/* its part of fd->file_async_bytes */
 	bool for_reclaim;	/* its submitter frees memory by it */
+	u8 submitters_role;	/* for_reclaim: of the task, not of the pages */
 	bool is_realtime;	/* its submitter has the realtime class itself */
 };
 

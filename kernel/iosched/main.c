@@ -110,6 +110,18 @@ static void frontrow_requests_merged(struct request_queue *q, struct request *rq
 }
 
 /*
+ * Role of a bio that the current task sends. Reclaim is for the task that needs
+ * memory, whoever's pages it writes: the swap of the background's pages by kswapd is
+ * waited for by all.
+ */
+static enum frontrow_role role_of_sent(struct frontrow_data *fd, struct bio *bio)
+{
+	if (op_is_write(bio->bi_opf) && (frontrow_flags(current) & PF_MEMALLOC))
+		return frontrow_role_of(fd, current);
+	return frontrow_role_of_bio(fd, bio);
+}
+
+/*
  * A merge must not change the urgency of either bio; and the search for a
  * waiter's file must find all of its pages.
  */
@@ -119,7 +131,7 @@ static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 	const struct frontrow_rq *fr = frontrow_rq(rq);
 
 	if (op_is_sync(bio->bi_opf) != rq_is_sync(rq) || fr->item.class < fr->item.own_class ||
-	    fr->item.role != frontrow_role_of_bio(data_of(q), bio) ||
+	    fr->item.role != role_of_sent(data_of(q), bio) ||
 	    (frontrow_is_long(fr->item.class) && fr->item.owner != frontrow_owner_of(current)))
 		return false;
 	if (bio_op(bio) == REQ_OP_DISCARD)
@@ -188,8 +200,9 @@ static void identify(struct frontrow_data *fd, struct frontrow_rq *fr,
 
 	fr->rq = rq;
 	frontrow_find_pages(fr);
-	item->role = frontrow_role_of_bio(fd, rq->bio);
 	item->is_read = rq_data_dir(rq) == READ;
+	item->role = fr->for_reclaim && !item->is_read ? fr->submitters_role :
+							  frontrow_role_of_bio(fd, rq->bio);
 	item->is_write = req_op(rq) == REQ_OP_WRITE;
 	item->is_discard = req_op(rq) == REQ_OP_DISCARD ||
 			   req_op(rq) == REQ_OP_SECURE_ERASE;
@@ -271,10 +284,28 @@ static void frontrow_insert_requests(struct blk_mq_hw_ctx *hctx,
 }
 #endif
 
+/* Runs in the submitting task. */
+static void note_submitter(struct frontrow_data *fd, struct frontrow_rq *fr)
+{
+	unsigned int flags = frontrow_flags(current);
+
+	fr->for_reclaim = flags & PF_MEMALLOC;
+	if (fr->for_reclaim)
+		fr->submitters_role = frontrow_role_of(fd, current);
+	fr->item.state = FRONTROW_RQ_IDLE;
+	fr->completed_ns = 0;
+	fr->item.is_counted = false;
+	fr->item.under_handle = current->journal_info;
+	fr->item.owner = frontrow_owner_of(current);
+	fr->item.by_kernel = frontrow_is_kernels_own(current);
+	fr->item.by_kernel_thread = flags & PF_KTHREAD;
+	fr->is_realtime = frontrow_is_realtime(current);
+}
+
 /*
  * A commit record spends most of its time in the flush machinery, outside the
  * scheduler, while a task waits for it. A probe (probes.c) reports when it
- * enters.
+ * enters, in the submitting task, for which 6.1 does not call prepare_request.
  */
 void frontrow_flush_begun(struct frontrow_data *fd, struct request *rq)
 {
@@ -284,6 +315,7 @@ void frontrow_flush_begun(struct frontrow_data *fd, struct request *rq)
 
 	if (!fr)
 		return;
+	note_submitter(fd, fr);
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = ktime_get_ns();
 	fr->item.role = frontrow_role_of_bio(fd, rq->bio);
@@ -292,26 +324,13 @@ void frontrow_flush_begun(struct frontrow_data *fd, struct request *rq)
 	spin_unlock_irqrestore(&fd->lock, flags);
 }
 
-/*
- * Runs in the submitting task. Some kernels call finish_request only if
- * prepare_request exists.
- */
+/* Some kernels call finish_request only if prepare_request exists. */
 static void frontrow_prepare_request(struct request *rq)
 {
-	unsigned int flags = frontrow_flags(current);
 	struct frontrow_rq *fr = frontrow_rq(rq);
 
-	if (!fr)
-		return;
-	fr->item.state = FRONTROW_RQ_IDLE;
-	fr->completed_ns = 0;
-	fr->item.is_counted = false;
-	fr->item.under_handle = current->journal_info;
-	fr->item.owner = frontrow_owner_of(current);
-	fr->item.by_kernel = frontrow_is_kernels_own(current);
-	fr->item.by_kernel_thread = flags & PF_KTHREAD;
-	fr->for_reclaim = flags & PF_MEMALLOC;
-	fr->is_realtime = frontrow_is_realtime(current);
+	if (fr)
+		note_submitter(data_of(rq->q), fr);
 }
 
 static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr)

@@ -53,8 +53,6 @@
 #define WRITTEN_WINDOW_NS	(100 * NSEC_PER_MSEC)
 /* At this mean latency, more requests only queue up inside the device. */
 #define OPEN_LATENCY_NS		(5 * NSEC_PER_MSEC)
-/* Longest debt of a share, of the device's time: 250 ms at a share of 8 %. */
-#define DEBT_US_MAX		(20 * USEC_PER_MSEC)
 /* One request in the device and one that its driver prepares. */
 #define OPEN_LIMIT_MIN		2U
 /* Rate before the first window: that of a slow card. */
@@ -82,6 +80,11 @@
  */
 #define AGE_RAMP_BEGIN_NS	(3000ULL * NSEC_PER_MSEC)
 #define AGE_RAMP_END_NS		(4500ULL * NSEC_PER_MSEC)
+/*
+ * Longest debt of a share, of the device's time: what a class of the background pays
+ * until its share begins to grow, so that a device's stalls are paid in full.
+ */
+#define DEBT_US_MAX		(240 * USEC_PER_MSEC)
 /* 10 % are guaranteed; the rest compensates for rounding and timers. */
 #define DEFAULT_ASYNC_SHARE_PERCENT	14
 /*

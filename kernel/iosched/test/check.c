@@ -133,6 +133,33 @@ static void the_foregrounds_writeback_does_not_starve_beside_a_service_that_sync
 	EXPECT(writeback->longest_ns < AGE_RAMP_BEGIN_NS + 100 * MS);
 }
 
+/* A device's stalls are paid by whose requests stall, not forgiven. */
+static void the_background_pays_for_the_stalls_that_it_causes(void)
+{
+	static const struct device collecting = {
+		.depth = 1, .channels = 1, .command_ns = 200 * NSEC_PER_USEC,
+		.bytes_per_s = 50 << 20, .stall_every = 1, .stall_ns = 100 * MS,
+		.only_background_stalls = true,
+	};
+	const struct actor *background;
+	u64 stalled_ns;
+
+	sim_init(&sim, &collecting, 1);
+	sim_add(&sim, &(struct actor) {
+		.kind = READ, .role = FRONTROW_FOREGROUND, .owner = 1, .depth = 4,
+		.bytes = 64 << 10,
+	});
+	background = sim_add(&sim, &(struct actor) {
+		.kind = SYNC_WRITE, .role = FRONTROW_BACKGROUND, .owner = 2, .depth = 4,
+		.bytes = 64 << 10,
+	});
+	sim_run(&sim, 60 * SECOND);
+	EXPECT_SOUND(&sim);
+	stalled_ns = background->done * collecting.stall_ns;
+	EXPECT(stalled_ns * 100 <= 60 * SECOND * 20);
+	EXPECT(stalled_ns * 100 >= 60 * SECOND * 5);
+}
+
 /* A write that names gigabytes of blocks is charged as a small one. */
 static void what_only_names_blocks_costs_no_more_than_a_small_write(void)
 {
@@ -524,6 +551,7 @@ static const struct test tests[] = {
 	TEST(a_service_reads_beside_a_foreground_that_syncs),
 	TEST(a_reader_of_the_background_does_not_starve_writeback),
 	TEST(the_foregrounds_writeback_does_not_starve_beside_a_service_that_syncs),
+	TEST(the_background_pays_for_the_stalls_that_it_causes),
 	TEST(what_only_names_blocks_costs_no_more_than_a_small_write),
 	TEST(writeback_has_its_share_beside_a_busy_reader),
 	TEST(whoever_waits_for_a_write_comes_before_the_rest_of_writeback),

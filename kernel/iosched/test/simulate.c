@@ -245,7 +245,9 @@ static void work(struct sim *sim)
 			return;
 		next->ends_ns = sim->now_ns + device->command_ns +
 				(u64)next->item.bytes * NSEC_PER_SEC / device->bytes_per_s;
-		if (device->stall_every && next->order % device->stall_every == 0)
+		if (device->stall_every && next->order % device->stall_every == 0 &&
+		    (!device->only_background_stalls ||
+		     next->item.role == FRONTROW_BACKGROUND))
 			next->ends_ns += device->stall_ns;
 	}
 }

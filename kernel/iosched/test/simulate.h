@@ -21,6 +21,7 @@ struct device {
 	/* Each stall_every-th request takes stall_ns more; 0: none does. */
 	unsigned int stall_every;
 	u64 stall_ns;
+	bool only_background_stalls;
 };
 
 enum kind {
