@@ -9,15 +9,22 @@ pub mod boot;
 pub mod build;
 mod counters;
 mod enable;
+mod fit;
+pub mod hour;
 mod module;
 pub mod policy;
+mod state;
 mod status;
+pub mod taken;
+mod takers;
 
 pub use boost::Boost;
 pub use counters::{Counters, Dependency, Waits};
 pub use enable::{NR_REQUESTS, SCHEDULER, changes, disable, enable};
+pub use fit::{Unfit, unfit};
 pub use module::Module;
 pub use status::{Status, status};
+pub use takers::{OWN_RULE, Taker};
 
 use std::io;
 use std::path::PathBuf;
