@@ -66,14 +66,15 @@ struct Place {
     json: bool,
 }
 
-/// Whether `on` is in force, and has not found that disk under the scheduler.
+/// Whether `on`, which is in force, did not find that disk under the scheduler. At boot there may be no
+/// record in sight yet, and then no such disk.
 ///
 /// # Errors
 /// Failure to read what `on` has written.
 pub(crate) fn is_for(root: &Path, device: &Device) -> Result<bool, Failure> {
     match Record::read(root)? {
         Some(record) => Ok(!record.had_scheduler(root, device.name())?),
-        None => Ok(false),
+        None => Ok(true),
     }
 }
 
@@ -121,10 +122,11 @@ pub fn on(arguments: On) -> Result<(), Failure> {
     taken::forgive(root).map_err(failure)?;
     let has_systemd = systemd::runs(root);
     if has_systemd {
-        outcome.rule = Some(write_rule(root)?);
+        write_rule(root, &mut outcome)?;
     }
     enable_disks(root, &chosen, has_systemd, &mut outcome)?;
     start_services(root, has_systemd, &mut outcome);
+    hour::count(root, &chosen).map_err(failure)?;
     if outcome.disks.is_empty() && outcome.units.is_empty() {
         let why: Vec<_> = outcome.left_out.iter().map(LeftOut::to_string).collect();
         if !was_on {
@@ -158,16 +160,31 @@ fn without_systemd() -> LeftOut {
     )
 }
 
-fn write_rule(root: &Path) -> Result<PathBuf, Failure> {
+fn write_rule(root: &Path, outcome: &mut Outcome) -> Result<(), Failure> {
     let path = Path::new(RULES).join(OWN_RULE);
     let program = env::current_exe().map_err(|error| {
         Failure::new(Exit::Internal, format_args!("cannot find myself: {error}"))
     })?;
     let text = RULE.replace("@FRONTROW@", &program.to_string_lossy());
     let place = root.join(&path);
-    durable::write(&place, text.as_bytes()).map_err(|error| needs_root(&place, &error))?;
-    reload_rules();
-    Ok(Path::new("/").join(path))
+    match durable::write(&place, text.as_bytes()) {
+        Ok(()) => {
+            reload_rules();
+            outcome.rule = Some(Path::new("/").join(path));
+            Ok(())
+        }
+        // As on NixOS, whose configuration has all rules.
+        Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => {
+            let why = format!(
+                "/{RULES} cannot be written: have your distribution's configuration run `frontrow on` at boot"
+            );
+            outcome
+                .left_out
+                .push(LeftOut::new("new disks and later boots", why));
+            Ok(())
+        }
+        Err(error) => Err(needs_root(&place, &error)),
+    }
 }
 
 /// udevd looks for changed rules by itself, at the next event after three seconds.
@@ -413,7 +430,9 @@ fn unload(root: &Path, record: &Record, undone: &mut Vec<String>) -> Result<(), 
 fn forget(root: &Path, _: &Record, _: &mut Vec<String>) -> Result<(), Failure> {
     if systemd::runs(root) {
         for timer in TIMERS {
-            let is_wanted = !systemd::units(UNITS[0]).is_empty();
+            let units = systemd::units(UNITS[0]);
+            let mut units = units.iter();
+            let is_wanted = units.any(|it| systemd::is_active(Whose::System, it));
             if !is_wanted && systemd::is_active(Whose::System, timer) {
                 stop(timer)?;
             }

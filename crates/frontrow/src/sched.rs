@@ -283,7 +283,7 @@ fn gains(root: &Path, disk: &OneDisk) -> Result<(), Failure> {
         return refused(why.to_string());
     }
     if !crate::on::is_for(root, &device)? {
-        return refused("`frontrow on` is not in force for it".to_owned());
+        return refused("it is as `frontrow on` found it".to_owned());
     }
     if taken::is_left(root, &device).map_err(failure)? {
         return refused("it was left to who took it".to_owned());

@@ -16,14 +16,13 @@ const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
 const MODULE: &str = "sys/module/frontrow_iosched";
 
 /// Directories that changes may make. Each is behind the one that it is in.
-const DIRECTORIES: [&str; 7] = [
+const DIRECTORIES: [&str; 6] = [
     "var/lib/frontrow",
     "etc/udev",
     "etc/udev/rules.d",
     "etc/systemd/system/multi-user.target.wants",
     "etc/systemd/user",
     "etc/systemd/user/graphical-session.target.wants",
-    "run/frontrow",
 ];
 
 /// The state of before.

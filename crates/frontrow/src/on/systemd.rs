@@ -75,6 +75,7 @@ fn run(whose: Whose, words: &[&str]) -> io::Result<Output> {
     command
         .args(words)
         .env("LC_ALL", "C")
+        .env("SYSTEMD_COLORS", "0")
         .stdin(Stdio::null())
         .output()
 }

@@ -42,15 +42,16 @@ pub fn count(root: &Path, devices: &[Device]) -> Result<(), Error> {
     state::change(root, STATE, |samples: &mut Samples| {
         let mut known = Samples::new();
         for device in devices {
-            let Some(counters) = status(root, device)?.counters else {
-                continue;
-            };
             let key = key(device)?;
             let mut of_disk = samples.remove(&key).unwrap_or_default();
-            let counters = for_all_users(&counters);
-            of_disk.push(Sample { at_s, counters });
+            if let Some(counters) = status(root, device)?.counters {
+                let counters = for_all_users(&counters);
+                of_disk.push(Sample { at_s, counters });
+            }
             forget_older(&mut of_disk, at_s);
-            known.insert(key, of_disk);
+            if !of_disk.is_empty() {
+                known.insert(key, of_disk);
+            }
         }
         *samples = known;
         Ok(())

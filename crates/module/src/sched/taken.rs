@@ -64,7 +64,9 @@ pub fn keep(root: &Path, device: &Device, after_rules: bool) -> Result<Kept, Err
         }
         let active = schedulers(device)?.active;
         if active == SCHEDULER {
-            return Ok(Ok(Kept::InPlace));
+            // A rule may have set the number of tags, or throttling, alone.
+            let enabled = after_rules.then(|| again(root, device, &changes));
+            return Ok(enabled.unwrap_or(Ok(())).map(|()| Kept::InPlace));
         }
         let by = takers::taker(root, device, &active, after_rules);
         let is_ours = |it: &&Taken| it.disk == device.name() && it.sequence == sequence;
@@ -78,16 +80,20 @@ pub fn keep(root: &Path, device: &Device, after_rules: bool) -> Result<Kept, Err
             disable(root, device)?;
             return Ok(Ok(Kept::Left(taken)));
         }
-        let enabled =
-            boost_of(&changes).and_then(|boost| enable(root, device, &boost, &Module::Installed));
+        let enabled = again(root, device, &changes);
         if enabled.is_err() {
             taken.left = true;
             all.pop();
             all.push(taken.clone());
         }
-        Ok(enabled.map(|_| Kept::TakenBack(taken)))
+        Ok(enabled.map(|()| Kept::TakenBack(taken)))
     });
     kept?
+}
+
+/// Puts the disk under the scheduler as it was before, by its `changes`.
+fn again(root: &Path, device: &Device, changes: &[Change]) -> Result<(), Error> {
+    enable(root, device, &boost_of(changes)?, &Module::Installed).map(drop)
 }
 
 /// The promotions that the disk was put under the scheduler with.

@@ -61,9 +61,7 @@ impl fmt::Display for Taker {
             Taker::Tuned { profile } => {
                 write!(out, "tuned's profile {}", sys::knobs::shown(profile))
             }
-            Taker::Unknown => {
-                out.write_str("another program, or by hand (no udev rule or tuned profile sets it)")
-            }
+            Taker::Unknown => out.write_str("another program, or by hand"),
         }
     }
 }
@@ -239,32 +237,34 @@ fn one_of(pattern: &[u8], letter: u8) -> Option<(bool, &[u8])> {
     Some((is_in != is_not, rest))
 }
 
-/// The active profile of a tuned that runs, if it gives disks the scheduler `name`.
+/// The active profiles of a tuned that runs, if they give some disk the scheduler `name`.
 fn tuned(root: &Path, name: &str) -> Option<String> {
     if !root.join(TUNED_RUNS).exists() {
         return None;
     }
     let active = fs::read_to_string(root.join(TUNED_PROFILE)).ok()?;
-    // Of several profiles the last one's word counts.
-    let elevator = active.split_whitespace().rev();
-    let elevator = elevator.filter_map(|it| elevator_of(root, it, MOST_INCLUDED));
-    (elevator.into_iter().next()? == name).then(|| active.trim().to_owned())
+    let mut profiles = active.split_whitespace();
+    let is_so = profiles.any(|it| gives(root, it, name, MOST_INCLUDED));
+    is_so.then(|| active.trim().to_owned())
 }
 
-/// A profile's `elevator=`, or that of the one that it includes.
-fn elevator_of(root: &Path, profile: &str, most: usize) -> Option<String> {
-    let text = TUNED_PROFILES
+/// Whether a profile, or one that it includes, has `elevator=` with this name. It may do so for each kind
+/// of disk apart.
+fn gives(root: &Path, profile: &str, name: &str, most: usize) -> bool {
+    let mut texts = TUNED_PROFILES
         .iter()
-        .find_map(|it| fs::read_to_string(root.join(it).join(profile).join("tuned.conf")).ok())?;
-    let value = |wanted: &str| {
-        let settings = text.lines().filter_map(|line| line.split_once('='));
-        let mut values = settings.filter(|(key, _)| key.trim() == wanted);
-        values.next_back().map(|(_, value)| value.trim().to_owned())
+        .map(|it| fs::read_to_string(root.join(it).join(profile).join("tuned.conf")));
+    let Some(Ok(text)) = texts.find(Result::is_ok) else {
+        return false;
     };
-    value("elevator").or_else(|| {
-        let included = value("include").filter(|_| most > 0)?;
-        let mut included = included.split([',', ' ']).rev().filter(|it| !it.is_empty());
-        included.find_map(|it| elevator_of(root, it, most - 1))
+    let mut settings = text.lines().filter_map(|line| line.split_once('='));
+    settings.any(|(key, value)| match key.trim() {
+        "elevator" => value.trim() == name,
+        "include" if most > 0 => {
+            let mut included = value.split([',', ' ']).filter(|it| !it.is_empty());
+            included.any(|it| gives(root, it, name, most - 1))
+        }
+        _ => false,
     })
 }
 
@@ -365,13 +365,14 @@ ACTION=="add|change", KERNEL=="nvme[0-9]*", ATTR{queue/rotational}=="0", \
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         write(root, "etc/tuned/active_profile", "mine\n");
-        let base = "[disk]\ndevices=!sda\nelevator = kyber\n";
+        let base = "[disk]\ndevices=sda\nelevator = kyber\n[more]\nelevator=none\n";
         write(root, "usr/lib/tuned/profiles/base/tuned.conf", base);
         write(root, "etc/tuned/mine/tuned.conf", "[main]\ninclude=base\n");
         assert_eq!(tuned(root, "kyber"), None, "it does not run");
         write(root, "run/tuned/tuned.pid", "1\n");
         assert_eq!(tuned(root, "kyber").as_deref(), Some("mine"));
         assert_eq!(tuned(root, "bfq"), None);
+        assert_eq!(tuned(root, "none").as_deref(), Some("mine"));
         write(root, "etc/tuned/mine/tuned.conf", "[main]\ninclude=mine\n");
         assert_eq!(tuned(root, "kyber"), None, "a circle ends");
     }
