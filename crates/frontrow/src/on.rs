@@ -97,9 +97,42 @@ struct Outcome {
     left_out: Vec<LeftOut>,
 }
 
+/// Whether `on` was run last, and not `off`.
+///
+/// # Errors
+/// Failure to read what `on` has written.
+pub(crate) fn is_on(root: &Path) -> Result<bool, Failure> {
+    Ok(Record::read(root)?.is_some())
+}
+
+/// Switches everything on or off, without a word, if it is not so already.
+///
+/// # Errors
+/// As of the two commands.
+pub(crate) fn switch(root: &Path, to_on: bool) -> Result<(), Failure> {
+    match (to_on, is_on(root)?) {
+        (true, false) => {
+            let (chosen, outcome) = survey(root)?;
+            switch_on(root, &chosen, outcome).map(drop)
+        }
+        (false, true) => undo(root).map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// Switches everything on.
 pub fn on(arguments: On) -> Result<(), Failure> {
     let root = &arguments.place.sysroot;
+    let (chosen, mut outcome) = survey(root)?;
+    if arguments.dry_run {
+        plan(root, &chosen, &mut outcome);
+        return outcome.print(arguments.place.json, true);
+    }
+    switch_on(root, &chosen, outcome)?.print(arguments.place.json, false)
+}
+
+/// The disks to put under the scheduler, and what is left out.
+fn survey(root: &Path) -> Result<(Vec<Device>, Outcome), Failure> {
     let disks = choose(root)?;
     let against = against_scheduler(root)?;
     let mut outcome = Outcome {
@@ -113,10 +146,10 @@ pub fn on(arguments: On) -> Result<(), Failure> {
             Vec::new()
         }
     };
-    if arguments.dry_run {
-        plan(root, &chosen, &mut outcome);
-        return outcome.print(arguments.place.json, true);
-    }
+    Ok((chosen, outcome))
+}
+
+fn switch_on(root: &Path, chosen: &[Device], mut outcome: Outcome) -> Result<Outcome, Failure> {
     let was_on = Record::read(root)?.is_some();
     Record::begin(root)?;
     taken::forgive(root).map_err(failure)?;
@@ -124,9 +157,9 @@ pub fn on(arguments: On) -> Result<(), Failure> {
     if has_systemd {
         write_rule(root, &mut outcome)?;
     }
-    enable_disks(root, &chosen, has_systemd, &mut outcome)?;
+    enable_disks(root, chosen, has_systemd, &mut outcome)?;
     start_services(root, has_systemd, &mut outcome);
-    hour::count(root, &chosen).map_err(failure)?;
+    hour::count(root, chosen).map_err(failure)?;
     if outcome.disks.is_empty() && outcome.units.is_empty() {
         let why: Vec<_> = outcome.left_out.iter().map(LeftOut::to_string).collect();
         if !was_on {
@@ -137,7 +170,7 @@ pub fn on(arguments: On) -> Result<(), Failure> {
             format_args!("nothing can be switched on here: {}", why.join("; ")),
         ));
     }
-    outcome.print(arguments.place.json, false)
+    Ok(outcome)
 }
 
 /// What `on` would do, by what can be known without doing it.
