@@ -80,6 +80,9 @@ struct Enable {
 struct Disable {
     /// A disk, a partition of it, or a directory on it [default: all disks that `enable` changed]
     device: Option<String>,
+    /// Succeed if the disk has been taken out, and its settings with it
+    #[arg(long, hide = true)]
+    if_there: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -251,7 +254,11 @@ fn disable(root: &Path, action: &Disable) -> Result<(), Failure> {
             .iter()
             .try_for_each(|(disk, _)| disable_one(root, disk, action.json));
     };
-    disable_one(root, &resolve(root, device)?, action.json)
+    match Device::resolve(root, device) {
+        Err(sys::device::Error::NotFound(_)) if action.if_there => Ok(()),
+        Err(error) => Err(failure(error.into())),
+        Ok(device) => disable_one(root, &device, action.json),
+    }
 }
 
 fn disable_one(root: &Path, device: &Device, as_json: bool) -> Result<(), Failure> {

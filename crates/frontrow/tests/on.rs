@@ -402,6 +402,17 @@ fn a_disk_is_kept_from_rules_and_taken_back_once_from_others() {
     assert!(!machine.has(RECORD));
 }
 
+/// A unit ends with its disk, and is not to fail for that.
+#[test]
+fn a_disk_that_was_taken_out_has_nothing_to_undo() {
+    let machine = Machine::with_systemd();
+    let gone = ["sched", "disable", "--if-there", "sdz"];
+    assert_eq!(machine.frontrow(&gone).code, 0);
+    assert_eq!(machine.frontrow(&["sched", "disable", "sdz"]).code, 2);
+    let unit = include_str!("../../../packaging/frontrow-sched@.service");
+    assert!(unit.contains("ExecStop=@BINDIR@/frontrow sched disable --if-there %I\n"));
+}
+
 #[test]
 fn status_tells_of_the_last_hour_and_who_is_in_front() {
     let machine = Machine::with_systemd();

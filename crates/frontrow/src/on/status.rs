@@ -18,9 +18,9 @@ use systemd::Whose;
 
 /// Show what is on, whom it helps, and who took a disk away
 ///
-/// Shows each disk with its scheduler and what it did in the last hour, the app in the foreground and how
-/// that is known, and what is left out and why. `frontrow sched status` and `frontrow fg status` show
-/// more of each.
+/// Shows each disk, and what its scheduler did in the last hour. Shows the app in the foreground and how
+/// that is known, and what is left out and why. For more of each there are `frontrow sched status` and
+/// `frontrow fg status`.
 #[derive(Args)]
 pub struct Status {
     #[command(flatten)]
