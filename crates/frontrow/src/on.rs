@@ -29,6 +29,8 @@ const RULE: &str = include_str!("../../../packaging/zz-frontrow.rules");
 const RULES: &str = "etc/udev/rules.d";
 const DAEMON: &str = "frontrowd.service";
 const FOLLOWER: &str = "frontrow-follow.service";
+/// It is active in each session that starts graphical apps by systemd.
+const DESKTOP: &str = "graphical-session.target";
 /// Units of disks, and what they want beside them.
 const UNITS: [&str; 2] = ["frontrow-sched@*", "frontrow-watch@*"];
 const TIMERS: [&str; 2] = ["frontrow-settled.timer", "frontrow-counted.timer"];
@@ -183,7 +185,7 @@ fn plan(root: &Path, chosen: &[Device], outcome: &mut Outcome) {
     }
     outcome.rule = Some(Path::new("/").join(RULES).join(OWN_RULE));
     outcome.units = [DAEMON, FOLLOWER].map(str::to_owned).to_vec();
-    outcome.users = foreground::users_at_seats(root).into_iter().collect();
+    outcome.users = users_at_desktops(root, &mut outcome.left_out);
 }
 
 fn without_systemd() -> LeftOut {
@@ -191,6 +193,23 @@ fn without_systemd() -> LeftOut {
         "frontrowd and each later boot",
         "systemd does not run this machine: have your init run `frontrow fg daemon` and `frontrow on`",
     )
+}
+
+/// Users who sit here in a graphical session that systemd knows of: without one the follower has nobody
+/// to ask.
+fn users_at_desktops(root: &Path, left_out: &mut Vec<LeftOut>) -> Vec<u32> {
+    let (with, without): (Vec<u32>, Vec<u32>) = foreground::users_at_seats(root)
+        .into_iter()
+        .partition(|user| systemd::is_active(Whose::User(*user), DESKTOP));
+    left_out.extend(without.iter().map(|user| {
+        LeftOut::new(
+            &format!("the focus of user {user}"),
+            format_args!(
+                "their session has no {DESKTOP}: have its autostart run `frontrow fg follow`"
+            ),
+        )
+    }));
+    with
 }
 
 fn write_rule(root: &Path, outcome: &mut Outcome) -> Result<(), Failure> {
@@ -290,7 +309,7 @@ fn start_services(root: &Path, has_systemd: bool, outcome: &mut Outcome) {
             return;
         }
     }
-    for user in foreground::users_at_seats(root) {
+    for user in users_at_desktops(root, &mut outcome.left_out) {
         match systemd::order(Whose::User(user), &["start", FOLLOWER]) {
             Ok(()) => outcome.users.push(user),
             Err(why) => {
@@ -319,6 +338,9 @@ pub fn off(arguments: Off) -> Result<(), Failure> {
     print_text(&plain(&words))
 }
 
+/// Undoes a part of `on`, and adds lines on it.
+type Step = fn(&Path, &Record, &mut Vec<String>) -> Result<(), Failure>;
+
 /// Undoes `on`, whether it came to its end or not, and gives a line for each thing; None if nobody ran
 /// it. What cannot be undone does not keep the rest: the first error is given when all was tried, and
 /// the record stays for the next try.
@@ -330,8 +352,7 @@ fn undo(root: &Path) -> Result<Option<Vec<String>>, Failure> {
     };
     let mut undone = Vec::new();
     let mut first_error = None;
-    let steps: [fn(&Path, &Record, &mut Vec<String>) -> Result<(), Failure>; 5] =
-        [remove_rule, disable_disks, stop_services, unload, forget];
+    let steps: [Step; 5] = [remove_rule, disable_disks, stop_services, unload, forget];
     for step in steps {
         if let Err(error) = step(root, &record, &mut undone) {
             first_error.get_or_insert(error);

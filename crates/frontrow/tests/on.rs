@@ -10,6 +10,8 @@ use std::process::Command;
 const RELEASE: &str = "6.12.0-test";
 const RULE: &str = "etc/udev/rules.d/zz-frontrow.rules";
 const RECORD: &str = "var/lib/frontrow/on.json";
+/// A graphical session, as the script keeps it.
+const DESKTOP: &str = "run/systemd/active/--machine=1000@.host/graphical-session.target";
 const TAKEN: &str = "run/frontrow/taken.json";
 
 /// Keeps units as files. The call whose number is in `die-at` kills who called.
@@ -70,6 +72,7 @@ impl Switched for Machine {
         ] {
             fs::create_dir_all(machine.path(directory)).unwrap();
         }
+        machine.write(DESKTOP, "");
         let root = machine.root.path().to_str().unwrap();
         machine.script("systemctl", &SYSTEMCTL.replace("ROOT", root));
         machine.script("udevadm", "exit 0");
@@ -217,6 +220,18 @@ fn on_says_what_it_changed_and_off_leaves_the_state_of_before() {
             .contains("nothing to undo")
     );
     assert_same(&machine.state(), &before, "before");
+}
+
+#[test]
+fn a_session_without_a_desktop_has_nobody_to_follow() {
+    let machine = Machine::with_systemd();
+    fs::remove_file(machine.path(DESKTOP)).unwrap();
+    let said = machine.json(&["on"]);
+    assert_eq!(said["users"], json!([]));
+    let left_out = said["left_out"].to_string();
+    assert!(left_out.contains("the focus of user 1000"), "{left_out}");
+    let follower = "run/systemd/active/--machine=1000@.host/frontrow-follow.service";
+    assert!(!machine.has(follower));
 }
 
 #[test]

@@ -27,6 +27,7 @@ const DIRECTORIES: [&str; 6] = [
 
 /// The state of before.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Record {
     /// The boot in which it was switched on; what is not enabled does not outlive it.
     boot_id: String,
