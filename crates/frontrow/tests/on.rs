@@ -428,6 +428,16 @@ fn a_disk_that_was_taken_out_has_nothing_to_undo() {
     assert!(unit.contains("ExecStop=@BINDIR@/frontrow sched disable --if-there %I\n"));
 }
 
+/// A path unit comes before basic.target by itself, and a service after it. In a circle systemd leaves one
+/// of them out, as the disk's at a shutdown, and the next boot would be taken for one after a crash.
+#[test]
+fn what_comes_after_a_service_has_no_order_of_its_own() {
+    let unit = include_str!("../../../packaging/frontrow-watch@.path");
+    let has = |line: &str| unit.lines().any(|it| it == line);
+    assert!(has("After=frontrow-sched@%i.service") && has("DefaultDependencies=no"));
+    assert!(has("Conflicts=shutdown.target") && has("Before=shutdown.target"));
+}
+
 #[test]
 fn status_tells_of_the_last_hour_and_who_is_in_front() {
     let machine = Machine::with_systemd();
