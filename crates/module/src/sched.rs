@@ -107,7 +107,7 @@ pub enum Error {
     TurnedOff,
     /// A boot with the scheduler did not come to its end.
     #[error(
-        "an earlier boot broke off soon after it had enabled the scheduler, so this one goes without: look what that boot said last (`journalctl -b -1`), and run `frontrow sched enable DISK` to have it at boot again"
+        "an earlier boot broke off soon after it had enabled the scheduler, so this one goes without: look what that boot said last (`journalctl -b -1`), and run `frontrow on`, or `frontrow sched enable DISK`, to have it at boot again"
     )]
     BootFailed,
     /// The module was built for another kernel.
