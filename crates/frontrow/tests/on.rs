@@ -4,9 +4,13 @@ use crate::sched::{Machine, Outcome, outcome};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+/// Not a user of this machine.
+const NOBODY: u32 = 65534;
 const RELEASE: &str = "6.12.0-test";
 const RULE: &str = "etc/udev/rules.d/zz-frontrow.rules";
 const RECORD: &str = "var/lib/frontrow/on.json";
@@ -18,7 +22,8 @@ const TAKEN: &str = "run/frontrow/taken.json";
 const SYSTEMCTL: &str = r#"PATH=/usr/bin:/bin
 R=ROOT
 echo "$*" >> $R/calls
-test "$(wc -l < $R/calls)" != "$(cat $R/die-at 2>/dev/null)" || { kill -9 $PPID; sleep 1; }
+die_at=$(cat $R/die-at 2>/dev/null)
+test -z "$die_at" || test "$(wc -l < $R/calls)" != "$die_at" || { kill -9 $PPID; sleep 1; }
 scope=system
 case $1 in
 --global) scope=global; shift ;;
@@ -159,7 +164,8 @@ fn collect(root: &Path, directory: &Path, state: &mut BTreeMap<String, String>) 
             state.insert(name, "a directory".to_owned());
             collect(root, &path, state);
         } else {
-            state.insert(name, fs::read_to_string(&path).unwrap());
+            let content = fs::read(&path).unwrap();
+            state.insert(name, String::from_utf8_lossy(&content).into_owned());
         }
     }
 }
@@ -415,6 +421,47 @@ fn a_disk_is_kept_from_rules_and_taken_back_once_from_others() {
     assert_eq!(after["sys/block/nvme0n1/queue/scheduler"], "none");
     assert!(before.keys().all(|it| after.contains_key(it)));
     assert!(!machine.has(RECORD));
+}
+
+#[test]
+fn only_root_switches_it() {
+    let machine = Machine::with_systemd();
+    let program = machine.path("frontrow");
+    // Another process writes it: see `Machine::script`.
+    let mut copy = Command::new("cp");
+    copy.args([Path::new(env!("CARGO_BIN_EXE_frontrow")), &program]);
+    assert_eq!(outcome(copy).code, 0);
+    for directory in ["", "bin"] {
+        let readable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(machine.path(directory), readable).unwrap();
+    }
+    let users = |word: &str| {
+        let mut command = Command::new(&program);
+        command.args([word, "--sysroot"]).arg(machine.root.path());
+        command.env("PATH", machine.path("bin"));
+        if rustix::process::geteuid().is_root() {
+            command.uid(NOBODY);
+        }
+        outcome(command)
+    };
+    // What root made is not this user's to write, whoever runs the test.
+    let closed = fs::Permissions::from_mode(0o555);
+    fs::set_permissions(machine.path("var/lib"), closed).unwrap();
+    let before = machine.state();
+    let refused = users("on");
+    assert_eq!(refused.code, 4, "{refused:?}");
+    let needs_root =
+        "frontrow: switching Frontrow on or off needs root: run the command with sudo\n";
+    assert_eq!(refused.stderr, needs_root);
+    assert_same(&machine.state(), &before, "refused");
+    assert_eq!(users("status").code, 0);
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    assert_eq!(machine.frontrow(&["on"]).code, 0);
+    let on = machine.state();
+    assert_eq!(users("off").code, 4);
+    assert_same(&machine.state(), &on, "refused");
 }
 
 /// A unit ends with its disk, and is not to fail for that.
