@@ -10,7 +10,8 @@ GUEST_BINARY = $(BINARY:%=%-guest)
 MODULE = target/modules/$(KERNEL)/frontrow_iosched.ko
 SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
-SYSTEM_UNITS = frontrow-sched@.service frontrow-settled.service frontrow-settled.timer frontrowd.service
+SYSTEM_UNITS = frontrow-sched@.service frontrow-watch@.path frontrow-watch@.service frontrowd.service \
+	frontrow-settled.service frontrow-settled.timer frontrow-counted.service frontrow-counted.timer
 SESSION_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
 DELEGATION = $(DESTDIR)$(PREFIX)/lib/systemd/system-generators/frontrow-delegate
 SYSUSERS = $(DESTDIR)/usr/lib/sysusers.d/frontrow.conf
@@ -76,6 +77,7 @@ install-without-dkms: install-files modules
 
 # Without the program nothing could put the disks back: if this fails, all stays installed.
 put-back:
+	test ! -x $(PREFIX)/bin/frontrow || $(PREFIX)/bin/frontrow off
 	units="$$(systemctl list-units --all --plain --no-legend 'frontrow-sched@*' frontrow-settled.timer frontrowd.service | cut -d' ' -f1)"; \
 		test -z "$$units" || systemctl disable --now $$units
 	test ! -x $(PREFIX)/bin/frontrow || $(PREFIX)/bin/frontrow sched disable

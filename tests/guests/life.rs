@@ -1,6 +1,6 @@
 //! A machine's life with Frontrow: a Debian with systemd is given the packages, boots, tries them, uses them, loses
 //! the daemon to kill -9, reboots, crashes, and is purged. `make stress` runs this: each release takes half a
-//! gigabyte from the network, root or sudo, and seven boots of an emulated machine.
+//! gigabyte from the network, root or sudo, and ten boots of an emulated machine.
 
 use std::fs;
 use std::path::PathBuf;
@@ -37,21 +37,101 @@ TimeoutStartSec=infinity
 WantedBy=multi-user.target
 ";
 
-/// README's four commands show in five minutes what the scheduler does for a user's own disk, and one undoes it.
-const TRY: &str = "mkfs.ext4 -q /dev/vdb
-    mkdir /data
-    mount /dev/vdb /data
+/// Shell functions: the scheduler of the flash disk, whether it becomes that, and the state that `on` and
+/// `off` may not differ in, with each file's content.
+const WORDS: &str = "mkdir -p /data
+    scheduler() { sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/nvme0n1/queue/scheduler; }
+    becomes() { timeout 120 sh -c 'until grep -qF \"[$1]\" /sys/block/nvme0n1/queue/scheduler; do sleep 1; done' - $1; }
+    state() {
+        find /etc /var/lib/frontrow ! -name '*.cache' -printf '%p %y %m %l\\n' | sort
+        find /etc -type f ! -name '*.cache' -exec sha256sum {} + | sort -k 2
+        grep . /sys/block/*/queue/scheduler /sys/block/*/queue/nr_requests /sys/block/*/queue/wbt_lat_usec || true
+        find /sys/fs/cgroup/user.slice -name cgroup.subtree_control -exec grep -H . {} + || true
+        systemctl list-unit-files --no-legend 'frontrow*'
+        systemctl list-units --all --plain --no-legend 'frontrow*'
+        ls /sys/module | grep frontrow || true
+    }
+    ";
+
+/// What one word does for a user's own disk shows in five minutes, and another undoes it.
+const TRY: &str = "mkfs.ext4 -q /dev/nvme0n1
+    mkfs.ext4 -q /dev/vdb
+    mount /dev/nvme0n1 /data
     udevadm settle
     seconds() { cut -d. -f1 /proc/uptime; }
     began=$(seconds)
-    frontrow bench /data --workload m1 --scale 0.02 --out /root/before.json
-    frontrow sched enable /data
-    frontrow bench /data --workload m1 --scale 0.02 --out /root/after.json
+    frontrow bench /data --workload m1 --scale 0.01 --out /root/before.json
+    frontrow on
+    frontrow bench /data --workload m1 --scale 0.01 --out /root/after.json
     frontrow bench compare /root/before.json /root/after.json | tee /root/compared
-    frontrow sched disable /data
+    frontrow off
     test $(($(seconds) - began)) -le 300
-    grep '^m1 under writer total .* better' /root/compared
+    grep '^m1 under writer fsync mean .* better' /root/compared
     umount /data";
+
+/// A rule as CachyOS ships it, for disks of this kind.
+const RULE: &str = "/etc/udev/rules.d/60-ioschedulers.rules";
+
+/// On twice; beside a rule of somebody else's, and a write by hand, twice; off. Then on, to stay so.
+const SWITCH: &str = "state > /root/before
+    frontrow on --dry-run | grep 'nvme0n1: serves first'
+    state | cmp - /root/before
+    frontrow on | grep 'the scheduler on nvme0n1 (was '
+    frontrow on
+    test $(scheduler) = frontrow
+    systemctl is-active frontrowd frontrow-sched@nvme0n1 frontrow-watch@nvme0n1.path
+    echo 'ACTION==\"add|change\", KERNEL==\"nvme[0-9]*\", ATTR{queue/scheduler}=\"mq-deadline\"' > RULE
+    udevadm control --reload
+    : >> /dev/nvme0n1
+    sleep 2
+    udevadm settle
+    becomes frontrow
+    frontrow status | grep 'by the udev rule RULE:1, and it was taken back'
+    systemctl is-active frontrow-sched@nvme0n1
+    echo mq-deadline > /sys/block/nvme0n1/queue/scheduler
+    becomes frontrow
+    sleep 5
+    echo mq-deadline > /sys/block/nvme0n1/queue/scheduler
+    timeout 120 sh -c 'until frontrow status | grep \"it is left so\"; do sleep 1; done'
+    : >> /dev/nvme0n1
+    sleep 2
+    udevadm settle
+    test $(scheduler) = mq-deadline
+    frontrow on
+    test $(scheduler) = frontrow
+    rm RULE
+    udevadm control --reload
+    frontrow off
+    sleep 1
+    state > /root/after
+    diff /root/before /root/after
+    frontrow on
+    systemctl start frontrow-settled";
+
+/// It is on after a reboot, and on a disk that is taken out and put in. The next boot has no module.
+const STILL_ON: &str = "becomes frontrow
+    systemctl is-active frontrowd
+    echo 1 > /sys/class/nvme/nvme0/device/remove
+    timeout 60 sh -c 'while systemctl is-active frontrow-sched@nvme0n1; do sleep 1; done'
+    echo 1 > /sys/bus/pci/rescan
+    becomes frontrow
+    timeout 60 sh -c 'until systemctl is-active frontrow-sched@nvme0n1; do sleep 1; done'
+    systemctl start frontrow-settled
+    mv /lib/modules/$(uname -r)/updates /root/
+    depmod";
+
+/// A kernel without the module is one without complaints. Off undoes what another kernel had on.
+const OTHER_KERNEL: &str = "systemctl is-active frontrowd
+    test $(scheduler) != frontrow
+    frontrow status | grep 'the scheduler: the module frontrow_iosched is not installed'
+    test -z \"$(systemctl list-units --failed --plain --no-legend)\"
+    frontrow on | grep 'Left out'
+    frontrow off
+    mv /root/updates /lib/modules/$(uname -r)/
+    depmod
+    sleep 1
+    state > /root/after
+    diff /root/before /root/after";
 
 /// The doctor finds who waits, tries what helps, keeps it across boots, and takes it back. Without BTF, as loading
 /// iopro's programs for each window takes an emulated CPU minutes.
@@ -169,6 +249,11 @@ impl Machine {
         machine.args(["-append", "root=/dev/vda console=ttyS0 panic=-1"]);
         machine.args(["-drive", &drive("root.img"), "-drive"]);
         machine.arg(drive("data.img") + ",throttling.bps-total=" + DATA_BYTES_PER_S);
+        // QEMU's virtio disks rotate; its NVMe disks do not.
+        let flash = self.file("flash.img");
+        let flash = format!("file={},format=raw,if=none,id=flash", flash.display());
+        let flash = flash + ",throttling.bps-total=" + DATA_BYTES_PER_S;
+        machine.args(["-drive", &flash, "-device", "nvme,serial=1,drive=flash"]);
         let output = machine.stdin(Stdio::null()).output().unwrap();
         let console = String::from_utf8_lossy(&output.stdout).into_owned();
         // With --nocapture the figures of a user's own disk can be read.
@@ -195,8 +280,10 @@ fn install(release: &str) -> Machine {
     debian.copy_out("boot/kernel", &machine.file("kernel"));
     debian.copy_out("boot/initrd", &machine.file("initrd"));
     debian.image(&machine.file("root.img"));
-    let data = fs::File::create(machine.file("data.img")).unwrap();
-    data.set_len(4 << 30).unwrap();
+    for name in ["data.img", "flash.img"] {
+        let data = fs::File::create(machine.file(name)).unwrap();
+        data.set_len(4 << 30).unwrap();
+    }
     machine
 }
 
@@ -206,7 +293,10 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 fn lives(release: &str) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let machine = install(release);
-    machine.boot(TRY);
+    machine.boot(&[WORDS, TRY].concat());
+    machine.boot(&[WORDS, SWITCH].concat().replace("RULE", RULE));
+    machine.boot(&[WORDS, STILL_ON].concat());
+    machine.boot(&[WORDS, OTHER_KERNEL].concat());
     machine.boot(KEEP);
     machine.boot(USE);
     machine.crash(BREAK_OFF);
@@ -216,13 +306,13 @@ fn lives(release: &str) {
 }
 
 #[test]
-#[ignore = "takes the network, root and seven boots: make stress-machines"]
+#[ignore = "takes the network, root and ten boots: make stress-machines"]
 fn debian_12_is_used_rebooted_and_purged() {
     lives("bookworm");
 }
 
 #[test]
-#[ignore = "takes the network, root and seven boots: make stress-machines"]
+#[ignore = "takes the network, root and ten boots: make stress-machines"]
 fn debian_13_is_used_rebooted_and_purged() {
     lives("trixie");
 }

@@ -54,6 +54,7 @@ pub use detect::{Detector, Scopes, TopApp};
 pub use dirty::{DirtyLimits, release_limits};
 pub use error::{Error, Kind};
 pub use policy::{Pace, Parts, Roles, Visible};
+pub use seats::users_at_seats;
 pub use socket::{Reply, Request, ask};
 pub use writers::{WriterLimits, release_writers};
 

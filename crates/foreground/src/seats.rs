@@ -52,12 +52,7 @@ impl Seats {
     }
 
     fn read(&mut self) {
-        let entries = fs::read_dir(&self.directory)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let texts = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok());
-        self.active = texts.filter_map(|text| active_user(&text)).collect();
+        self.active = active_users(&self.directory);
     }
 
     /// Whether active sessions may have changed.
@@ -78,6 +73,17 @@ impl Seats {
         }
         Ok(self.active.contains(&user))
     }
+}
+
+/// Users who sit here: those with the active session of a seat.
+pub fn users_at_seats(root: &Path) -> BTreeSet<u32> {
+    active_users(&below(root, DIRECTORY))
+}
+
+fn active_users(directory: &Path) -> BTreeSet<u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let texts = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    texts.filter_map(|text| active_user(&text)).collect()
 }
 
 fn active_user(text: &str) -> Option<u32> {
@@ -102,6 +108,7 @@ mod tests {
         };
         seat("# private\nIS_SEAT0=1\nACTIVE=2\nACTIVE_UID=1000\nUIDS=1000 1001\n");
         assert!(seats.are_used_by(1000).unwrap());
+        assert_eq!(users_at_seats(root.path()), BTreeSet::from([1000]));
         // A session by ssh, or an inactive one.
         assert!(!seats.are_used_by(1001).unwrap());
         seat("ACTIVE=3\nACTIVE_UID=1001\n");

@@ -3,6 +3,7 @@
 
 mod compare;
 mod place;
+mod sides;
 mod spread;
 mod target;
 
@@ -78,6 +79,11 @@ struct Options {
     #[arg(long, value_name = "A..B")]
     seeds: Option<Seeds>,
 
+    /// Run everything with `frontrow on` and with `frontrow off`, in turns, and compare the two. It needs
+    /// root, and is on or off afterwards as before
+    #[arg(long = "with", value_name = "on,off", value_parser = ["on,off", "off,on"], conflicts_with = "out")]
+    sides: Option<String>,
+
     /// Also write the result to this file, for `compare`
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -113,7 +119,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
 fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
     let runs = pairs(options)?;
     let target = Target::of(directory)?;
-    let footprint = footprint(&runs, options)?;
+    let mut footprint = footprint(&runs, options)?;
+    if options.sides.is_some() {
+        footprint.written_bytes *= 2;
+    }
     let out = options.out.as_deref().map(AtomicFile::create).transpose()?;
     check_space(directory, &target, footprint)?;
     let place = Place::create(directory)?;
@@ -127,6 +136,11 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
     }
 
     let stop = catch_signals()?;
+    if options.sides.is_some() {
+        let compared = sides::measure(directory, &place, &runs, options, &stop);
+        place.remove()?;
+        return compared;
+    }
     let written_before = target.written_bytes();
     let rows = perform(&place, &runs, &target, options, &stop)?;
     place.remove()?;
@@ -216,7 +230,7 @@ fn announce(target: &Target, footprint: Footprint, options: &Options) {
         target.device,
         number::bytes(footprint.disk_bytes),
     );
-    if options.seeds.is_none() {
+    if options.seeds.is_none() && options.sides.is_none() {
         let (least, most) = (spread::LEAST, spread::SEEDS.count());
         eprintln!(
             "That is in {least} rounds. If they do not agree there are more, {most} at most, and \

@@ -5,7 +5,7 @@ use clap::Command;
 
 /// Example command lines. The leading words that name commands decide to which command it belongs. The
 /// first of a group of commands is the group's, too.
-pub(crate) const FRONTROW: [&str; 27] = [
+pub(crate) const FRONTROW: [&str; 30] = [
     "frontrow bench /home/me --out before.json",
     "frontrow bench compare before.json after.json",
     "frontrow completions bash",
@@ -26,6 +26,8 @@ pub(crate) const FRONTROW: [&str; 27] = [
     "frontrow launch install firefox.desktop",
     "frontrow launch plan -- firefox",
     "frontrow launch record -- firefox",
+    "frontrow off",
+    "frontrow on --dry-run",
     "frontrow sched enable /home",
     "frontrow sched abi --kernel 6.12.0",
     "frontrow sched build --out /var/lib/frontrow/module",
@@ -33,6 +35,7 @@ pub(crate) const FRONTROW: [&str; 27] = [
     "frontrow sched status --watch 60",
     "frontrow snapshot save /dev/sdb1 layout.snapshot",
     "frontrow snapshot restore layout.snapshot /dev/sdc1",
+    "frontrow status",
 ];
 
 /// Examples of `frontrow-lab`.
@@ -53,11 +56,9 @@ pub(crate) const FRONTROW_LAB: [&str; 10] = [
 /// First steps for new users.
 pub(crate) const FIRST_STEPS: &str = "First steps:
   sudo frontrow doctor --seconds 60  who waits on this machine, and for whom; changes nothing
-  frontrow bench /home/me --workload m1 --out before.json
-                                     how long saving a file takes, alone and beside a writer
-  sudo frontrow sched enable /home   try the scheduler; it says how to undo it
-  frontrow bench /home/me --workload m1 --out after.json
-  frontrow bench compare before.json after.json";
+  sudo frontrow on                   switch everything on, now and at each boot
+  frontrow status                    what it does, and for whom
+  sudo frontrow off                  put everything back as it was";
 
 /// The same of the lab.
 #[cfg(feature = "lab")]

@@ -19,6 +19,7 @@ mod iopro;
 mod lab;
 mod launch;
 mod man;
+mod on;
 mod print;
 mod program;
 mod progress;
@@ -52,8 +53,11 @@ static FRONTROW: Program = Program {
         "iopro": iopro::Args => iopro::run,
         "launch": launch::Args => launch::run,
         "man": man::Pages => man::run,
+        "off": on::Off => on::off,
+        "on": on::On => on::on,
         "sched": sched::Sched => sched::run,
         "snapshot": snapshot::Args => snapshot::run,
+        "status": on::status::Status => on::status::run,
     },
 };
 

@@ -6,7 +6,8 @@ use crate::print::{json_line, print_text};
 use crate::progress;
 use clap::{Args, Subcommand};
 use module::kmod::{Source, Tree, Wanted};
-use module::sched::{Boost, Counters, Error, Module, Status};
+use module::sched::taken::{self, Kept};
+use module::sched::{Boost, Counters, Error, Module, Status, hour, unfit};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -37,6 +38,15 @@ enum Action {
     /// Record that this boot succeeded (run by frontrow-settled.timer)
     #[command(hide = true)]
     Settled,
+    /// Whether `frontrow on` is for a disk (run by its udev rule)
+    #[command(hide = true)]
+    Gains(OneDisk),
+    /// Take a disk back that somebody has taken (run by its udev rule and frontrow-watch@.service)
+    #[command(hide = true)]
+    Keep(Keep),
+    /// Write the counters down (run by frontrow-counted.timer)
+    #[command(hide = true)]
+    Count,
     /// Show the scheduler of each device, and how often tasks waited for a background write
     Status(ShowStatus),
     /// Build the module for a kernel
@@ -70,9 +80,27 @@ struct Enable {
 struct Disable {
     /// A disk, a partition of it, or a directory on it [default: all disks that `enable` changed]
     device: Option<String>,
+    /// Succeed if the disk has been taken out, and its settings with it
+    #[arg(long, hide = true)]
+    if_there: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Args)]
+struct OneDisk {
+    /// Name of the disk
+    device: String,
+}
+
+#[derive(Args)]
+struct Keep {
+    #[command(flatten)]
+    disk: OneDisk,
+    /// udev has just run its rules for the disk
+    #[arg(long)]
+    after_rules: bool,
 }
 
 #[derive(Args)]
@@ -141,6 +169,9 @@ pub fn run(arguments: Sched) -> Result<(), Failure> {
         Action::Enable(action) => enable(root, action),
         Action::Disable(action) => disable(root, &action),
         Action::Settled => module::sched::boot::went_well(root).map_err(failure),
+        Action::Gains(disk) => gains(root, &disk),
+        Action::Keep(action) => keep(root, &action),
+        Action::Count => count(root),
         Action::Status(action) => status(root, action),
         Action::Build(action) => build(root, action),
         Action::Abi(action) => print_abi(root, action),
@@ -223,7 +254,11 @@ fn disable(root: &Path, action: &Disable) -> Result<(), Failure> {
             .iter()
             .try_for_each(|(disk, _)| disable_one(root, disk, action.json));
     };
-    disable_one(root, &resolve(root, device)?, action.json)
+    match Device::resolve(root, device) {
+        Err(sys::device::Error::NotFound(_)) if action.if_there => Ok(()),
+        Err(error) => Err(failure(error.into())),
+        Ok(device) => disable_one(root, &device, action.json),
+    }
 }
 
 fn disable_one(root: &Path, device: &Device, as_json: bool) -> Result<(), Failure> {
@@ -240,6 +275,54 @@ fn disable_one(root: &Path, device: &Device, as_json: bool) -> Result<(), Failur
         "{name} is as it was before:\n{}",
         told(&changes, without_reason)
     ))
+}
+
+/// Succeeds if the disk is to get the scheduler now.
+fn gains(root: &Path, disk: &OneDisk) -> Result<(), Failure> {
+    let device = resolve(root, &disk.device)?;
+    let refused = |why: String| {
+        Err(Failure::new(
+            Exit::Refused,
+            format_args!("{}: {why}", device.name()),
+        ))
+    };
+    if let Some(why) = unfit(&device).map_err(failure)? {
+        return refused(why.to_string());
+    }
+    if !crate::on::is_for(root, &device)? {
+        return refused("it is as `frontrow on` found it".to_owned());
+    }
+    if taken::is_left(root, &device).map_err(failure)? {
+        return refused("it was left to who took it".to_owned());
+    }
+    Module::Installed.find(root).map_err(failure)
+}
+
+fn keep(root: &Path, action: &Keep) -> Result<(), Failure> {
+    let device = resolve(root, &action.disk.device)?;
+    if !action.after_rules {
+        // Rules that run just now have a last word, which is ours.
+        let _ = sys::programs::output_of("udevadm", &["settle", "--timeout=10"]);
+    }
+    let name = device.name();
+    match taken::keep(root, &device, action.after_rules).map_err(failure)? {
+        Kept::NotOurs | Kept::InPlace => Ok(()),
+        Kept::TakenBack(taken) => say(&format!(
+            "{name} was given {} by {}: taken back",
+            taken.scheduler, taken.by
+        )),
+        Kept::Left(taken) => {
+            crate::on::give_up(name);
+            say(&format!(
+                "{name} was given {} by {}, again: it is left so until `frontrow on`",
+                taken.scheduler, taken.by
+            ))
+        }
+    }
+}
+
+fn count(root: &Path) -> Result<(), Failure> {
+    hour::count(root, &schedulable(root)?).map_err(failure)
 }
 
 fn status(root: &Path, action: ShowStatus) -> Result<(), Failure> {

@@ -21,6 +21,7 @@ mod flood;
 mod guest_sources;
 mod json;
 mod launch;
+mod on;
 mod output;
 mod pages;
 mod prose;

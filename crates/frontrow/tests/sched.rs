@@ -17,20 +17,20 @@ const NOBODY: u32 = 65534;
 
 /// A machine whose kernel has the module loaded, with an eMMC, an NVMe disk with four
 /// hardware queues, and an encrypted volume on the eMMC.
-struct Machine {
-    root: TempDir,
+pub struct Machine {
+    pub root: TempDir,
 }
 
 /// What a command did.
 #[derive(Debug, PartialEq, Eq)]
-struct Outcome {
-    code: i32,
-    stdout: String,
-    stderr: String,
+pub struct Outcome {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
 }
 
 impl Machine {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let machine = Self {
             root: tempfile::tempdir().unwrap(),
         };
@@ -50,11 +50,12 @@ impl Machine {
         machine
     }
 
-    fn disk(&self, name: &str, schedulers: &str, nr_requests: &str, hardware_queues: usize) {
+    pub fn disk(&self, name: &str, schedulers: &str, nr_requests: &str, hardware_queues: usize) {
         for (attribute, value) in [
             ("size", "2048"),
             ("diskseq", "1"),
             ("queue/scheduler", schedulers),
+            ("queue/rotational", "0"),
             ("queue/nr_requests", nr_requests),
             ("queue/wbt_lat_usec", "2000"),
             ("queue/iosched/boost", "meta data journal discard"),
@@ -73,16 +74,16 @@ impl Machine {
         }
     }
 
-    fn path(&self, path: &str) -> std::path::PathBuf {
+    pub fn path(&self, path: &str) -> std::path::PathBuf {
         self.root.path().join(path)
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub fn write(&self, path: &str, text: &str) {
         fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
         fs::write(self.path(path), format!("{text}\n")).unwrap();
     }
 
-    fn queue(&self, disk: &str, attribute: &str) -> String {
+    pub fn queue(&self, disk: &str, attribute: &str) -> String {
         let path = self.path(&format!("sys/block/{disk}/queue/{attribute}"));
         fs::read_to_string(path).unwrap().trim().to_owned()
     }
@@ -115,7 +116,7 @@ impl Machine {
 
     /// A program of the machine's. Another process writes it, since a test beside this one that forks
     /// just now would have it open for writing, and a program in that state is not run (ETXTBSY).
-    fn script(&self, name: &str, body: &str) {
+    pub fn script(&self, name: &str, body: &str) {
         fs::create_dir_all(self.path("bin")).unwrap();
         let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$2\" && chmod 755 \"$2\"";
         let mut shell = Command::new("sh");
@@ -136,7 +137,7 @@ impl Machine {
     }
 }
 
-fn outcome(mut command: Command) -> Outcome {
+pub fn outcome(mut command: Command) -> Outcome {
     let output = command.output().unwrap();
     Outcome {
         code: output.status.code().unwrap(),

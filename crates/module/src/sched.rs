@@ -9,15 +9,22 @@ pub mod boot;
 pub mod build;
 mod counters;
 mod enable;
+mod fit;
+pub mod hour;
 mod module;
 pub mod policy;
+mod state;
 mod status;
+pub mod taken;
+mod takers;
 
 pub use boost::Boost;
 pub use counters::{Counters, Dependency, Waits};
 pub use enable::{NR_REQUESTS, SCHEDULER, changes, disable, enable};
+pub use fit::{Unfit, unfit};
 pub use module::Module;
 pub use status::{Status, status};
+pub use takers::{OWN_RULE, Taker};
 
 use std::io;
 use std::path::PathBuf;
@@ -100,7 +107,7 @@ pub enum Error {
     TurnedOff,
     /// A boot with the scheduler did not come to its end.
     #[error(
-        "an earlier boot broke off soon after it had enabled the scheduler, so this one goes without: look what that boot said last (`journalctl -b -1`), and run `frontrow sched enable DISK` to have it at boot again"
+        "an earlier boot broke off soon after it had enabled the scheduler, so this one goes without: look what that boot said last (`journalctl -b -1`), and run `frontrow on`, or `frontrow sched enable DISK`, to have it at boot again"
     )]
     BootFailed,
     /// The module was built for another kernel.

@@ -3,6 +3,7 @@
 pub mod arch;
 pub mod confine;
 pub mod device;
+pub mod durable;
 pub mod knobs;
 pub mod memory;
 pub mod output;

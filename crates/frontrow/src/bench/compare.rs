@@ -30,7 +30,7 @@ pub struct Args {
 
 /// The comparison, as `--json` prints it.
 #[derive(Debug, PartialEq, Serialize)]
-struct Comparison {
+pub(super) struct Comparison {
     before: Side,
     after: Side,
     /// Differences besides the scheduler, as sentences.
@@ -108,7 +108,11 @@ fn together(mut before: ResultFile, mut after: ResultFile) -> ResultFile {
     before
 }
 
-fn compare(before: &ResultFile, after: &ResultFile, all: bool) -> Result<Comparison, Failure> {
+pub(super) fn compare(
+    before: &ResultFile,
+    after: &ResultFile,
+    all: bool,
+) -> Result<Comparison, Failure> {
     let refuse = |reason: String| Failure::new(Exit::Usage, format!("not comparable: {reason}"));
     if before.experiment != after.experiment {
         return Err(refuse(format!(
@@ -264,7 +268,28 @@ fn verdict(direction: Direction, ratio: Option<f64>, sure: bool) -> Verdict {
 }
 
 impl Comparison {
-    fn render(&self) -> String {
+    /// One sentence on all figures, and on the one with the largest difference, in the names of both sides.
+    pub(super) fn sentence(&self, before: &str, after: &str) -> String {
+        let those = |verdict| self.figures.iter().filter(move |it| it.verdict == verdict);
+        let counts = [Verdict::Better, Verdict::Worse].map(|it| those(it).count());
+        let [better, worse] = counts;
+        let all = self.figures.len();
+        if better + worse == 0 {
+            return format!(
+                "Whether {before} or {after} makes no difference that can be told from chance in {all} figures."
+            );
+        }
+        let distance = |it: &&Compared| it.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+        let sure = those(Verdict::Better).chain(those(Verdict::Worse));
+        let largest = sure.max_by(|one, other| distance(one).total_cmp(&distance(other)));
+        let largest = largest.map(Compared::cells).unwrap_or_default();
+        let [name, was, is, ..] = largest.map(|it| it.trim().to_owned());
+        format!(
+            "{name} is {was} while {before} and {is} while {after}; of {all} figures {better} are better then, and {worse} worse."
+        )
+    }
+
+    pub(super) fn render(&self) -> String {
         let heading = [
             "figure".to_owned(),
             format!("before: {}", self.before.policy),

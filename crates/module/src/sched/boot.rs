@@ -6,11 +6,10 @@
 //! boot is that of one which ended otherwise.
 
 use crate::sched::Error;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use sys::{PathError, places};
+use sys::{PathError, durable, places};
 
 const MARKER: &str = "starting";
 const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
@@ -23,11 +22,7 @@ const TURNED_OFF: [&str; 2] = ["frontrow.disable=1", "frontrow.disable"];
 /// # Errors
 /// [`Error::TurnedOff`], [`Error::BootFailed`], or [`Error::File`] where no marker can be left.
 pub fn begin(root: &Path) -> Result<(), Error> {
-    let command_line = read(&root.join(COMMAND_LINE))?;
-    if command_line
-        .split_whitespace()
-        .any(|word| TURNED_OFF.contains(&word))
-    {
+    if is_turned_off(root)? {
         return Err(Error::TurnedOff);
     }
     let boot_id = read(&root.join(BOOT_ID))?;
@@ -36,10 +31,21 @@ pub fn begin(root: &Path) -> Result<(), Error> {
         Ok(other) if other == boot_id => Ok(()),
         Ok(_) => Err(Error::BootFailed),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            leave(&marker, &boot_id).map_err(|source| failed(&marker, source))
+            let left = durable::write(&marker, boot_id.as_bytes());
+            left.map_err(|source| failed(&marker, source))
         }
         Err(error) => Err(failed(&marker, error)),
     }
+}
+
+/// Whether the user turned the scheduler off for this boot, on the kernel's command line.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn is_turned_off(root: &Path) -> Result<bool, Error> {
+    let command_line = read(&root.join(COMMAND_LINE))?;
+    let mut words = command_line.split_whitespace();
+    Ok(words.any(|word| TURNED_OFF.contains(&word)))
 }
 
 /// Whether this boot goes without the scheduler, for an earlier one broke off with it.
@@ -66,30 +72,11 @@ pub fn went_well(root: &Path) -> Result<(), Error> {
 /// [`Error::File`].
 pub fn settle(root: &Path) -> Result<(), Error> {
     let marker = marker(root);
-    match fs::remove_file(&marker) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&marker, error)),
-        _ => Ok(()),
-    }
+    durable::remove(&marker).map_err(|source| failed(&marker, source))
 }
 
 fn marker(root: &Path) -> PathBuf {
     places::across_reboots(root).join(MARKER)
-}
-
-/// On disk, with the entry of its directory, before this returns. Under another name first: a torn
-/// marker would be that of another boot.
-fn leave(marker: &Path, boot_id: &str) -> io::Result<()> {
-    let directory = marker.parent().unwrap_or(Path::new("/"));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(directory)?;
-    let new = marker.with_extension("new");
-    let mut file = File::create(&new)?;
-    file.write_all(boot_id.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, marker)?;
-    File::open(directory)?.sync_all()
 }
 
 fn read(path: &Path) -> Result<String, Error> {

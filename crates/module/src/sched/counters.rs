@@ -140,17 +140,25 @@ impl Counters {
         (!each.is_empty()).then(|| format!("{how}: {}", each.join(", ")))
     }
 
+    /// Waits of all dependencies together.
+    pub fn all_waits(&self) -> Waits {
+        let mut total = Waits::default();
+        for dependency in Dependency::ALL {
+            total += self.waits(dependency);
+        }
+        total
+    }
+
     /// Text: a sentence on all waits, and a line for each dependency with waits. `period` is a
     /// phrase such as `in the last minute`.
     pub fn in_words(&self, period: &str) -> String {
-        let mut total = Waits::default();
+        let total = self.all_waits();
         let mut lines = String::new();
         for dependency in Dependency::ALL {
             let waits = self.waits(dependency);
             if waits.waits > 0 {
                 lines += &format!("\n  for {}: {}", dependency.awaited(), sentence(&waits, ""));
             }
-            total += waits;
         }
         if total.waits == 0 {
             return format!("{period} nobody waited on a background write");
@@ -170,6 +178,13 @@ impl Counters {
             .iter()
             .filter(|(name, _)| !name.starts_with(READING))
             .map(|(name, value)| (name.as_str(), *value))
+    }
+}
+
+/// Counters by name, as [`Counters::all`] gives them.
+impl From<BTreeMap<String, u64>> for Counters {
+    fn from(counters: BTreeMap<String, u64>) -> Self {
+        Self(counters)
     }
 }
 

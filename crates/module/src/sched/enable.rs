@@ -3,7 +3,7 @@
 use crate::sched::{Boost, Error, Module};
 use std::path::Path;
 use sys::device::{Device, Schedulers};
-use sys::knobs::{Change, Home, Journal, Restored};
+use sys::knobs::{Change, Home, Journal, Restored, Standing};
 
 /// The scheduler's name in `queue/scheduler`.
 pub const SCHEDULER: &str = "frontrow";
@@ -55,9 +55,7 @@ pub fn disable(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
         return Ok(Vec::new());
     }
     let changed = sys::knobs::net(root, &changes)?;
-    let restored = Journal::open(root, Home::Tools, &journal_name(device)?)
-        .and_then(Journal::restore)
-        .map_err(|error| refused(device, error.into()))?;
+    let restored = restore(root, device).map_err(|error| refused(device, error))?;
     let turned = changed.into_iter().map(|change| Change {
         before: change.value.unwrap_or_default(),
         value: Some(change.before),
@@ -65,7 +63,7 @@ pub fn disable(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
     });
     // What came with the scheduler has gone with it.
     let still_there = |change: &Change| root.join(strip_root(&change.path)).exists();
-    let put_back = |change: &Change| !is_overruled(&restored, &change.path);
+    let put_back = |change: &Change| is_put_back(&restored, &change.path);
     Ok(turned.filter(still_there).filter(put_back).collect())
 }
 
@@ -78,10 +76,20 @@ pub fn changes(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
     Ok(sys::knobs::net(root, &changes)?)
 }
 
-/// Whether somebody else's value was left in the knob.
-fn is_overruled(restored: &[(Change, Restored)], path: &Path) -> bool {
+/// Whether the knob was restored, and not left to somebody else's value.
+fn is_put_back(restored: &[(Change, Restored)], path: &Path) -> bool {
     let mut knobs = restored.iter();
-    knobs.any(|(change, outcome)| change.path == path && *outcome == Restored::Overruled)
+    knobs.any(|(change, outcome)| change.path == path && *outcome != Restored::Overruled)
+}
+
+/// Puts back what the device's journal tells of. With another scheduler the kernel has chosen the number
+/// of tags anew, and whoever set that scheduler has that number.
+fn restore(root: &Path, device: &Device) -> Result<Vec<(Change, Restored)>, Error> {
+    let mut journal = Journal::open(root, Home::Tools, &journal_name(device)?)?;
+    if journal.standing(&device.queue_attribute("scheduler"))? == Standing::Theirs {
+        journal.forget(&device.queue_attribute("nr_requests"));
+    }
+    Ok(journal.restore()?)
 }
 
 /// The journal of a device's changes. What was changed on a disk must not be put back on
@@ -134,7 +142,8 @@ fn open(root: &Path, device: &Device) -> Result<Journal, Error> {
     if journal.changes().is_empty() || schedulers(device)?.active == SCHEDULER {
         return Ok(journal);
     }
-    journal.restore()?;
+    drop(journal);
+    restore(root, device)?;
     Ok(Journal::open(root, Home::Tools, &journal_name(device)?)?)
 }
 

@@ -19,6 +19,25 @@ pub enum Module {
 }
 
 impl Module {
+    /// Whether the running kernel has it, or can load it: whether its file is there.
+    ///
+    /// # Errors
+    /// [`Error::NoModule`], or [`Error::File`] for a file that is not there.
+    pub fn find(&self, root: &Path) -> Result<(), Error> {
+        if root.join("sys/module").join(NAME).is_dir() {
+            return Ok(());
+        }
+        let release = release(root)?;
+        match self {
+            Self::File(path) => match fs::metadata(path) {
+                Ok(_) => Ok(()),
+                Err(source) => Err(PathError::of("access", path)(source).into()),
+            },
+            Self::Installed if is_installed(root, &release) => Ok(()),
+            Self::Installed => Err(Error::NoModule { release }),
+        }
+    }
+
     /// Puts the module into the running kernel.
     ///
     /// # Errors

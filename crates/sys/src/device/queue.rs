@@ -45,6 +45,14 @@ impl Device {
         Ok(by_its_word || parents.any(|name| name.to_string_lossy().starts_with("usb")))
     }
 
+    /// Whether the kernel takes no writes for it, as for the boot partitions of an eMMC.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn is_read_only(&self) -> Result<bool, Error> {
+        Ok(self.text_if_any("ro")?.as_deref() == Some("1"))
+    }
+
     /// Whether it is not hardware itself: a file (loop), memory (zram) or device mapper.
     pub fn is_virtual(&self) -> bool {
         self.directory.iter().any(|name| name == "virtual")

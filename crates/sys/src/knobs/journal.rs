@@ -214,6 +214,12 @@ impl Journal {
         Ok(restored)
     }
 
+    /// Forgets one knob, whose value is somebody else's by now. Until [`Self::settle`] or
+    /// [`Self::restore`] the file names it still.
+    pub fn forget(&mut self, path: &Path) {
+        self.changes.retain(|change| change.path != path);
+    }
+
     /// Makes the file hold only what is in force: for each knob its first value and its last.
     /// Where knobs are changed again and again, it would grow without end.
     ///
