@@ -84,7 +84,7 @@ uninstall: $(if $(DESTDIR),,put-back)
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1 $(COMPLETIONS) $(LAB_COMPLETIONS)
 	rm -f $(addprefix $(UNITS)/,$(SYSTEM_UNITS)) $(DELEGATION) $(ACCOUNTING)
 	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY) $(SYSUSERS)
-	rm -rf $(KWIN_SCRIPT) $(DESTDIR)$(PREFIX)/lib/frontrow $(DESTDIR)/var/lib/frontrow
+	rm -rf $(DESTDIR)$(PREFIX)/lib/frontrow $(DESTDIR)/var/lib/frontrow
 
 .PHONY: need-binary need-headers install-with-dkms install-without-dkms
 need-binary:
