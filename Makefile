@@ -229,7 +229,7 @@ build-arm64-guest: setup $(if $(IS_CROSS),setup-cross)
 
 # What takes longer than `make test` may, in parts: `make stress-flash` and so on. Which tests of those that
 # `make test` ignores, which runners, and about how long that takes on two idle cores.
-STRESS_PARTS := flash fuzz defects guests doctor kernels races machines
+STRESS_PARTS := flash fuzz defects guests doctor desktops kernels races machines
 stress-flash: STRESS = --runners-only -- $(FLASH_TEST) check ROUNDS=$(STRESS_ROUNDS) -- $(FLASH_TEST) check-sanitized -- $(FLASH_TEST) check-arm64 \
 	-- $(FLASH_TEST) mutants -- $(FLASH_TEST) stress OPERATIONS=$(STRESS_OPERATIONS) \
 	-- $(FLASH_TEST) fuzz SECONDS=$(STRESS_FUZZ_SECONDS)
@@ -247,6 +247,8 @@ stress-guests: STRESS = --ignored android:: arm64:: experiments:: fasttrack:: in
 stress-guests: TAKES = guests, on every kernel and architecture: two hours
 stress-doctor: STRESS = --ignored doctor::
 stress-doctor: TAKES = the doctor's known answers and trials: an hour
+stress-desktops: STRESS = --ignored desktops::
+stress-desktops: TAKES = a Debian 13 from the network, and six compositors in it: half an hour
 stress-kernels: STRESS = --ignored kernels::
 stress-kernels: TAKES = every kernel in Debian's archive: half an hour
 stress-races: STRESS = --ignored stress::

@@ -23,7 +23,6 @@ COMPLETIONS_OF = $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completi
 COMPLETIONS = $(call COMPLETIONS_OF,frontrow)
 LAB_COMPLETIONS = $(call COMPLETIONS_OF,frontrow-lab)
 SHELL_OF = $(if $(findstring /zsh/,$1),zsh,$(if $(findstring /fish/,$1),fish,bash))
-KWIN_SCRIPT = $(DESTDIR)$(PREFIX)/share/kwin/scripts/frontrow-follow
 FILL_IN = sed 's|@VERSION@|$(VERSION)|; s|@BINDIR@|$(PREFIX)/bin|'
 
 .PHONY: modules install install-lab install-files install-module uninstall put-back
@@ -53,8 +52,6 @@ install-files: need-binary $(if $(DESTDIR),,need-headers)
 	install -D -m 755 packaging/user-delegate.generator $(DELEGATION)
 	install -D -m 644 packaging/user-accounting.conf $(ACCOUNTING)
 	install -D -m 644 packaging/org.frontrow.Foreground1.conf $(BUS_POLICY)
-	for file in metadata.json contents/code/main.js; do \
-		install -D -m 644 packaging/kwin/$$file $(KWIN_SCRIPT)/$$file || exit 1; done
 
 # The lab needs `frontrow` beside it, which it puts into guests, and what is pid 1 there.
 install-lab: need-binary
@@ -90,7 +87,7 @@ uninstall: $(if $(DESTDIR),,put-back)
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/frontrow*.1 $(COMPLETIONS) $(LAB_COMPLETIONS)
 	rm -f $(addprefix $(UNITS)/,$(SYSTEM_UNITS)) $(DELEGATION) $(ACCOUNTING)
 	rm -f $(SESSION_UNITS)/frontrow-follow.service $(BUS_POLICY) $(SYSUSERS)
-	rm -rf $(KWIN_SCRIPT) $(DESTDIR)$(PREFIX)/lib/frontrow $(DESTDIR)/var/lib/frontrow
+	rm -rf $(DESTDIR)$(PREFIX)/lib/frontrow $(DESTDIR)/var/lib/frontrow
 
 .PHONY: need-binary need-headers install-with-dkms install-without-dkms
 need-binary:

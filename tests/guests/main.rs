@@ -7,6 +7,7 @@ mod android;
 mod arm64;
 mod confined;
 mod defrag;
+mod desktops;
 mod doctor;
 mod encrypted;
 mod experiments;

@@ -83,6 +83,8 @@ impl Bus {
         for message in self.service.messages()? {
             match message.kind {
                 crate::dbus::Kind::Call => self.hear(message)?,
+                // The bus greets.
+                crate::dbus::Kind::Signal => {}
                 _ => calls.extend(self.known(&message)),
             }
         }

@@ -1,6 +1,7 @@
 //! Cgroups of the unified hierarchy.
 
 use crate::policy::Usage;
+use crate::unit::{self, Unit};
 use crate::{Error, android};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -18,6 +19,11 @@ const MOST_BYTES: usize = 1024;
 
 /// Most background apps of one slice; a user may have thousands.
 pub(crate) const MOST_OTHERS: usize = 64;
+
+/// Most cgroups of one `app.slice` that are listed, and how deep slices are nested: systemd makes one of
+/// each part of a name.
+const MOST_LISTED: usize = 1024;
+pub(crate) const DEEPEST_SLICE: usize = 4;
 
 /// A cgroup below the hierarchy's root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,46 +95,41 @@ impl Cgroup {
         Err(Error::Unknown(pid.to_string()))
     }
 
-    /// The background apps for a foreground: `app-*` units in the same `app.slice` (systemd's names
-    /// for desktop apps), or Android apps without a visible part. Services have other names and are
-    /// never background, since the foreground may depend on them; nor are other units of the same
-    /// app, which may be its helpers. At most [`MOST_OTHERS`] of one slice; the rest keep the role
-    /// "other".
+    /// The background apps for a foreground: other apps' units in the same `app.slice`, or Android apps
+    /// without a visible part. Services have other names and are never background, since the foreground
+    /// may depend on them; nor are other units of the same app, which may be its helpers. At most
+    /// [`MOST_OTHERS`] of one slice; the rest keep the role "other".
     ///
     /// # Errors
     /// [`Error::Gone`] if the directories cannot be read.
     pub fn other_apps(root: &Path, foreground: &[Cgroup]) -> Result<Vec<Self>, Error> {
         let mut others = android::unnoticed_apps(root, foreground);
-        for cgroup in foreground {
-            let Some((slice, _)) = cgroup.slice_and_unit() else {
-                continue;
+        let foreground: Vec<_> = foreground
+            .iter()
+            .filter_map(|it| Unit::of(&it.path))
+            .collect();
+        for unit in &foreground {
+            if !below(root, &format!("{MOUNT_POINT}{}", unit.slice)).is_dir() {
+                return Err(Error::Gone(unit.slice.to_owned()));
+            }
+            let is_other = |app: &Cgroup| {
+                let unit = Unit::of(&app.path).filter(Unit::may_be_background);
+                unit.is_some_and(|unit| !foreground.iter().any(|it| it.is_of_the_app_of(&unit)))
             };
-            let directory = below(root, &format!("{MOUNT_POINT}{slice}"));
-            let entries = fs::read_dir(directory).map_err(|_| Error::Gone(slice.to_owned()))?;
-            let apps = entries.flatten().filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                let is_app = name.starts_with("app-") && entry.file_type().ok()?.is_dir();
-                is_app.then(|| Cgroup::named(format!("{slice}/{name}")))?
-            });
-            let is_other = |app: &Cgroup| foreground.iter().all(|it| it.app() != app.app());
-            others.extend(apps.filter(is_other).take(MOST_OTHERS));
+            let units = Self::units_in(root, unit.slice).into_iter();
+            others.extend(units.filter(is_other).take(MOST_OTHERS));
         }
         others.sort();
         others.dedup();
         Ok(others)
     }
 
-    /// Units in a user's `app.slice` of the app with this id (the name of its `.desktop` file).
-    pub fn units_of_app(root: &Path, user: u32, id: &str) -> Vec<Self> {
-        let slice = format!("/user.slice/user-{user}.slice/user@{user}.service/app.slice");
-        let entries = fs::read_dir(below(root, &format!("{MOUNT_POINT}{slice}")));
-        let names = entries.into_iter().flatten().flatten();
-        let mut units: Vec<_> = names
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|name| name.starts_with("app-"))
-            .filter_map(|name| Cgroup::named(format!("{slice}/{name}")))
-            .filter(|unit| unescaped(unit.app()).eq_ignore_ascii_case(id))
-            .collect();
+    /// The units of apps in an `app.slice`, also those in slices below it. A slice without such units is
+    /// an app itself.
+    pub(crate) fn units_in(root: &Path, slice: &str) -> Vec<Self> {
+        let mut units = Vec::new();
+        let mut left = MOST_LISTED;
+        list_units(root, slice, 0, &mut left, &mut units);
         units.sort();
         units
     }
@@ -136,28 +137,6 @@ impl Cgroup {
     /// The cgroup at `path`; None for a path that is not accepted from any source.
     pub(crate) fn named(path: String) -> Option<Self> {
         Cgroup::try_from(path).ok()
-    }
-
-    /// App id of a unit `app-LAUNCHER-APP-RANDOM.scope` or `app-LAUNCHER-APP@RANDOM.service`, each
-    /// with or without the launcher; `-` in names is written `\x2d` (systemd's
-    /// DESKTOP_ENVIRONMENTS.md).
-    fn app(&self) -> &str {
-        let (_, unit) = self.slice_and_unit().unwrap_or(("", &self.path));
-        let (name, kind) = unit.rsplit_once('.').unwrap_or((unit, ""));
-        let name = match (kind, name.matches('-').count()) {
-            ("scope", 2..) => name.rsplit_once('-').map_or(name, |(name, _)| name),
-            ("service", _) => name.split('@').next().unwrap_or(name),
-            _ => name,
-        };
-        name.rsplit('-').next().unwrap_or(name)
-    }
-
-    /// The enclosing `app.slice` at any depth, and the name of the unit in it.
-    fn slice_and_unit(&self) -> Option<(&str, &str)> {
-        const SLICE: &str = "/app.slice";
-        let end = self.path.find(&format!("{SLICE}/"))? + SLICE.len();
-        let (slice, below) = self.path.split_at(end);
-        Some((slice, below[1..].split('/').next().unwrap_or(below)))
     }
 
     /// Path as in the kernel's lists.
@@ -304,6 +283,34 @@ pub(crate) fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
+/// Adds the apps' units below `path`, which is an `app.slice` or a slice in one.
+fn list_units(root: &Path, path: &str, depth: usize, left: &mut usize, units: &mut Vec<Cgroup>) {
+    let entries = fs::read_dir(below(root, &format!("{MOUNT_POINT}{path}")));
+    for entry in entries.into_iter().flatten().flatten() {
+        let is_directory = entry.file_type().is_ok_and(|it| it.is_dir());
+        let Some(name) = entry
+            .file_name()
+            .into_string()
+            .ok()
+            .filter(|_| is_directory)
+        else {
+            continue;
+        };
+        if *left == 0 {
+            return;
+        }
+        *left -= 1;
+        let inner = format!("{path}/{name}");
+        let before = units.len();
+        if name.ends_with(".slice") && depth < DEEPEST_SLICE {
+            list_units(root, &inner, depth + 1, left, units);
+        }
+        if unit::is_app(&name) && units.len() == before {
+            units.extend(Cgroup::named(inner));
+        }
+    }
+}
+
 /// The line of the unified hierarchy, `0::/…` (cgroups(7)).
 fn unified(proc_cgroup: &str) -> Option<&str> {
     proc_cgroup
@@ -311,78 +318,53 @@ fn unified(proc_cgroup: &str) -> Option<&str> {
         .find_map(|line| line.strip_prefix("0::"))
 }
 
-/// Undoes systemd's escapes such as `\x2d` for `-`.
-fn unescaped(name: &str) -> String {
-    let mut parts = name.split("\\x");
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        let code = part
-            .get(..2)
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match code {
-            Some(code) => {
-                bytes.push(code);
-                bytes.extend(&part.as_bytes()[2..]);
-            }
-            // Not an escape of systemd's.
-            None => bytes.extend(format!("\\x{part}").as_bytes()),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_units_of_an_app_are_known_by_its_name() {
-        for (unit, app) in [
-            (
-                "app-gnome-org.mozilla.firefox-4711.scope",
-                "org.mozilla.firefox",
-            ),
-            (
-                "app-flatpak-org.mozilla.firefox-4712.scope",
-                "org.mozilla.firefox",
-            ),
-            (
-                "app-org.mozilla.firefox@0815.service",
-                "org.mozilla.firefox",
-            ),
-            ("app-kde\\x2dcalc-7.scope", "kde\\x2dcalc"),
-            ("app-gnome-mail@autostart.service", "mail"),
-            ("app-org.gnome.Terminal.slice", "org.gnome.Terminal"),
-            ("app-game.scope", "game"),
-        ] {
-            let unit = Cgroup::named(format!("/app.slice/{unit}")).unwrap();
-            assert_eq!(unit.app(), app);
-        }
-        let tab = "/u/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope";
-        assert_eq!(
-            Cgroup::named(tab.to_owned()).unwrap().app(),
-            "org.gnome.Terminal"
-        );
-    }
-
-    #[test]
-    fn an_apps_units_are_found_by_its_id() {
+    fn other_apps_are_those_in_slices_too_but_no_helpers() {
+        const UUID: &str = "7a3bcd12-0d1e-4b0c-8f9a-0123456789ab";
         let root = tempfile::tempdir().unwrap();
         let slice = "/user.slice/user-7.slice/user@7.service/app.slice";
+        let snap = format!("snap.mail.mail-{UUID}.scope");
         for unit in [
-            "app-sway-firefox\\x2desr-1.scope",
-            "app-firefox\\x2desr@2.service",
-            "app-firefox-3.scope",
-            "firefox\\x2desr.service",
+            "app-graphical.slice/app-sway-foot-1.scope/inner",
+            "app-graphical.slice/app-sway-game-2.scope",
+            "app-graphical.slice/waybar.service",
+            "app-org.gnome.Terminal.slice/vte-spawn-1.scope",
+            "app-chat@autostart.service",
+            "app-org.kde.plasmashell@autostart.service",
+            "app-flatpak-org.real.Game-9.scope",
+            "dbus.service",
+            &snap,
         ] {
             let directory = below(root.path(), &format!("{MOUNT_POINT}{slice}/{unit}"));
             fs::create_dir_all(directory).unwrap();
         }
-        let units = |user, id| Cgroup::units_of_app(root.path(), user, id).len();
-        assert_eq!(units(7, "firefox-esr"), 2);
-        assert_eq!(units(7, "Firefox"), 1);
-        assert_eq!(units(7, "foot"), 0);
-        assert_eq!(units(8, "firefox-esr"), 0);
+        let others_of = |unit: &str| {
+            let foreground = [Cgroup::named(format!("{slice}/{unit}")).unwrap()];
+            let others = Cgroup::other_apps(root.path(), &foreground).unwrap();
+            let names = others
+                .iter()
+                .map(|it| it.path[slice.len() + 1..].to_owned());
+            names.collect::<Vec<_>>()
+        };
+        let terminal = "app-org.gnome.Terminal.slice";
+        let (foot, game) = (
+            "app-graphical.slice/app-sway-foot-1.scope",
+            "app-graphical.slice/app-sway-game-2.scope",
+        );
+        let flatpak = "app-flatpak-org.real.Game-9.scope";
+        assert_eq!(others_of(foot), [flatpak, game, terminal, &snap]);
+        // One of its own units is in a sandbox.
+        assert_eq!(others_of(game), [foot, terminal, &snap]);
+        assert_eq!(others_of(&snap), [flatpak, foot, game, terminal]);
+        let missing = [Cgroup::named("/a/app.slice/app-x-1.scope".to_owned()).unwrap()];
+        assert!(matches!(
+            Cgroup::other_apps(root.path(), &missing),
+            Err(Error::Gone(_))
+        ));
     }
 
     #[test]
@@ -415,19 +397,6 @@ mod tests {
         put(&format!("{own}/many-5/deep"), "44\n");
         assert!(of(own, 44).is_err());
         assert!(Cgroup::of_process(root.path(), own, 44, 1000).is_ok());
-    }
-
-    #[test]
-    fn names_are_as_before_systemd_escaped_them() {
-        for (name, before) in [
-            ("a\\x2db", "a-b"),
-            ("plain", "plain"),
-            ("\\xzz\\x2", "\\xzz\\x2"),
-            ("\\xc3\\xa9t\\xc3\\xa9", "été"),
-            ("\\x2dé", "-é"),
-        ] {
-            assert_eq!(unescaped(name), before);
-        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub use message::{Body, Kind, Message};
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -47,8 +48,10 @@ pub struct Service {
     offer: Offer,
     stream: UnixStream,
     serial: u32,
-    /// Serial of the request for the name.
+    /// Serial of the request for the name; 0 without one.
     name_question: u32,
+    /// Serials of calls to others than the bus, which answer once.
+    called: BTreeSet<u32>,
     received: Vec<u8>,
     /// Number of bytes still to skip of a message that is too long.
     passing: u64,
@@ -60,6 +63,20 @@ impl Service {
     /// # Errors
     /// The system's error. A refusal by the bus comes with [`Self::messages`].
     pub fn connect(socket: &Path, offer: Offer) -> io::Result<Option<Self>> {
+        let Some((mut service, _)) = Self::connect_unnamed(socket, offer)? else {
+            return Ok(None);
+        };
+        let name = Body::Name(offer.name.to_owned(), DO_NOT_QUEUE);
+        service.name_question = service.ask("RequestName", name)?;
+        Ok(Some(service))
+    }
+
+    /// As [`Service::connect`], with the name only that the bus gives to all. It is in the reply to the
+    /// question whose serial comes with the service.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn connect_unnamed(socket: &Path, offer: Offer) -> io::Result<Option<(Self, u32)>> {
         let stream = match UnixStream::connect(socket) {
             Ok(stream) => stream,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -72,14 +89,13 @@ impl Service {
             stream,
             serial: 0,
             name_question: 0,
+            called: BTreeSet::new(),
             received: Vec::new(),
             passing: 0,
         };
         service.authenticate()?;
-        service.ask("Hello", Body::Empty)?;
-        let name = Body::Name(offer.name.to_owned(), DO_NOT_QUEUE);
-        service.name_question = service.ask("RequestName", name)?;
-        Ok(Some(service))
+        let hello = service.ask("Hello", Body::Empty)?;
+        Ok(Some((service, hello)))
     }
 
     /// Authenticates by the socket's credentials (EXTERNAL).
@@ -101,8 +117,8 @@ impl Service {
         self.stream.as_fd()
     }
 
-    /// Returns all calls of the interface's methods, and replies of the bus to [`Self::ask`],
-    /// without waiting. Other calls are answered here.
+    /// Returns all calls of the interface's methods, signals of the bus, and replies to [`Self::ask`] and
+    /// [`Self::call`], without waiting. Other calls are answered here.
     ///
     /// # Errors
     /// The connection is lost, or the bus refuses the name ([`ErrorKind::PermissionDenied`]).
@@ -111,7 +127,9 @@ impl Service {
         for message in self.received()? {
             match message.kind {
                 Kind::Call => messages.extend(self.ours(message)?),
+                Kind::Signal if message.sender == BUS => messages.push(message),
                 Kind::Signal => {}
+                _ if self.called.remove(&message.reply_serial) => messages.push(message),
                 // Messages of other senders are not replies to requests from here.
                 _ if message.sender != BUS => {}
                 _ if message.reply_serial == self.name_question => self.has_name(&message)?,
@@ -164,6 +182,30 @@ impl Service {
             body,
             ..Message::new(Kind::Call)
         })
+    }
+
+    /// Calls a method of another program, (its name, an object) and (an interface, a method), and returns
+    /// the serial that its reply will name.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn call(
+        &mut self,
+        (destination, path): (&str, &str),
+        (interface, member): (&str, &str),
+        body: Body,
+    ) -> io::Result<u32> {
+        let serial = self.send(Message {
+            wants_reply: true,
+            path: path.to_owned(),
+            interface: interface.to_owned(),
+            member: member.to_owned(),
+            destination: destination.to_owned(),
+            body,
+            ..Message::new(Kind::Call)
+        })?;
+        self.called.insert(serial);
+        Ok(serial)
     }
 
     /// Sends the result of a call.

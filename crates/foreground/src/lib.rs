@@ -31,6 +31,7 @@ mod cgroup;
 mod cost;
 mod daemon;
 pub mod dbus;
+mod desktop_files;
 mod detect;
 mod dirty;
 mod error;
@@ -42,7 +43,9 @@ mod rate;
 mod seats;
 mod shown;
 mod socket;
+mod unit;
 mod watch;
+mod whose;
 mod writers;
 
 pub use applied::{AppliedPolicy, Step, apply, changes};
@@ -55,7 +58,8 @@ pub use dirty::{DirtyLimits, release_limits};
 pub use error::{Error, Kind};
 pub use policy::{Pace, Parts, Roles, Visible};
 pub use seats::users_at_seats;
-pub use socket::{Reply, Request, ask};
+pub use socket::{Reply, Request, ask, attend};
+pub use whose::{Finder, Found, Process, Window};
 pub use writers::{WriterLimits, release_writers};
 
 use std::path::Path;

@@ -99,6 +99,20 @@ pub fn ask(root: &Path, request: &Request) -> Result<Option<Reply>, Error> {
     }
 }
 
+/// A connection on which the daemon says nothing, and which ends with it; `None` if no daemon runs. The
+/// daemon may close it before, if its user has many.
+///
+/// # Errors
+/// [`Error::Socket`].
+pub fn attend(root: &Path) -> Result<Option<UnixStream>, Error> {
+    let path = socket(root);
+    match UnixStream::connect(&path) {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error) if is_nobody(&error) => Ok(None),
+        Err(source) => Err(Error::Socket { path, source }),
+    }
+}
+
 fn is_nobody(error: &io::Error) -> bool {
     matches!(
         error.kind(),

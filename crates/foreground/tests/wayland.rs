@@ -1,7 +1,8 @@
 //! A session with a compositor in this test.
 
 use crate::compositor::{ACTIVATED, MAXIMIZED, Say, play};
-use foreground::focus::{Error, Event, Focus, Screen, Source, Wayland};
+use foreground::Window;
+use foreground::focus::{Awaited, Error, Event, Focus, Screen, Source, Wayland};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -21,8 +22,15 @@ fn screen(focus: Focus) -> Screen {
     }
 }
 
+fn named(id: &str) -> Focus {
+    Focus::Window(Window {
+        process: None,
+        names: vec![id.to_owned()],
+    })
+}
+
 fn app(id: &str) -> Event {
-    Event::Screen(screen(Focus::App(id.to_owned())))
+    Event::Screen(screen(named(id)))
 }
 
 #[test]
@@ -34,11 +42,15 @@ fn whichever_window_is_active_is_told_by_its_apps_id() {
     let (session, say) = connected(first, true);
     let mut session = session.unwrap();
     let (stop, mut signalled) = UnixStream::pair().unwrap();
-    let game = screen(Focus::App("org.game".to_owned()));
+    let game = screen(named("org.game"));
     assert_eq!(session.now().unwrap(), game);
     let mut next = |what: Say| {
         say.send(what).unwrap();
-        session.wait(stop.as_fd()).unwrap()
+        let awaited = Awaited {
+            fds: &[stop.as_fd()],
+            until: None,
+        };
+        session.wait(&awaited).unwrap()
     };
     let nobody = Event::Screen(screen(Focus::Nobody));
     assert_eq!(next(Say::Window("org.game", &[MAXIMIZED])), nobody);
@@ -46,17 +58,20 @@ fn whichever_window_is_active_is_told_by_its_apps_id() {
     assert_eq!(next(Say::Closed("foot")), nobody);
     assert_eq!(next(Say::Window("org.game", &[ACTIVATED])), app("org.game"));
     signalled.write_all(b"x").unwrap();
-    assert_eq!(session.wait(stop.as_fd()).unwrap(), Event::Stop);
+    let awaited = Awaited {
+        fds: &[stop.as_fd()],
+        until: None,
+    };
+    assert_eq!(session.wait(&awaited).unwrap(), Event::Other);
 }
 
 #[test]
 fn a_session_that_ends_is_told() {
     let (session, say) = connected(vec![Say::Window("foot", &[ACTIVATED])], true);
     let mut session = session.unwrap();
-    let (stop, _kept) = UnixStream::pair().unwrap();
     drop(say);
     let error = loop {
-        match session.wait(stop.as_fd()) {
+        match session.wait(&Awaited::default()) {
             Ok(_) => {}
             Err(error) => break error,
         }

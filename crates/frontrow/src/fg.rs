@@ -51,12 +51,12 @@ enum Action {
     /// Tell frontrowd which app of this session has the focus
     ///
     /// For desktops that do not report the focus (GNOME does). It runs as the session's user, from
-    /// the session's autostart or by `systemctl --user enable --now frontrow-follow`. On X11 it
-    /// reads the active window from the root window (_NET_ACTIVE_WINDOW) and its process from the X
-    /// server; it also reports the visible area of other windows. On Wayland it uses
-    /// wlr-foreign-toplevel-management (sway, labwc, Hyprland and others), for apps that have
-    /// systemd units of their own. KDE needs KWin's script `frontrow-follow`, which you enable. At
-    /// its end it releases the foreground that it has set.
+    /// the session's autostart or by `systemctl --user enable --now frontrow-follow`. It asks sway,
+    /// Hyprland and niri by their sockets, KWin by a script that it loads, and X servers and
+    /// gamescope by properties of the root window. COSMIC and other Wayland compositors are asked
+    /// by their protocols for panels. An app needs a systemd unit of its own, in the user's
+    /// app.slice; `--explain` shows what is found. It waits for frontrowd and for a compositor that
+    /// is started anew. At its end it releases the foreground that it has set.
     Follow(follow::Options),
 }
 

@@ -6,11 +6,10 @@ use crate::system::System;
 use std::fs::{self, Permissions};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -231,51 +230,4 @@ fn the_daemon_works_the_same_when_the_bus_ends_or_refuses_it_and_hears_it_when_i
         { stderr }.read_to_string(&mut log).unwrap();
         assert!(log.contains("no calls by D-Bus"), "{log}");
     }
-}
-
-#[test]
-fn a_script_of_kdes_is_heard_in_the_session() {
-    let system = System::new();
-    let _daemon = Daemon::start(&system);
-    // One bus is as good as the other; the daemon began without.
-    let _bus = Bus::start(&system, true);
-    let socket = system.root().join("run/dbus/system_bus_socket");
-    let wayland = system.root().join("wayland");
-    let listener = UnixListener::bind(&wayland).unwrap();
-    let mut follow = command(&system, &["follow"]);
-    follow
-        .env("WAYLAND_DISPLAY", &wayland)
-        .env("XDG_CURRENT_DESKTOP", "KDE")
-        .env(
-            "DBUS_SESSION_BUS_ADDRESS",
-            format!("unix:path={}", socket.display()),
-        );
-    let mut follow = Daemon(follow.stderr(Stdio::piped()).spawn().unwrap());
-    let (client, _) = listener.accept().unwrap();
-    let (_say, said_to) = channel();
-    crate::compositor::play(client, Vec::new(), said_to, false);
-    // As the script gives it, a text.
-    until(|| said(call(&system, SET, &["string:7"])).is_ok());
-    until(|| system.list("foreground") == path(GAME));
-    // None that there is.
-    said(call(&system, SET, &["string:99"])).unwrap();
-    assert!(said(call(&system, SET, &["string:game"])).is_err());
-    follow.signal(rustix::process::Signal::TERM);
-    assert_eq!(follow.wait(), Some(0));
-    assert_eq!(system.list("foreground"), "none");
-}
-
-#[test]
-fn the_script_for_kde_calls_what_follow_offers() {
-    let script = include_str!("../../../packaging/kwin/contents/code/main.js");
-    for part in [
-        "\"org.frontrow.Foreground1\"",
-        "\"SetForeground\"",
-        "String(window.pid)",
-    ] {
-        assert!(script.contains(part), "{part}");
-    }
-    let metadata = include_str!("../../../packaging/kwin/metadata.json");
-    let metadata: serde_json::Value = serde_json::from_str(metadata).unwrap();
-    assert_eq!(metadata["X-Plasma-MainScript"], "code/main.js");
 }

@@ -1,16 +1,11 @@
 //! `frontrow fg` and its daemon, as programs, on a tree that stands for a system.
 
-use crate::compositor::Say;
-use crate::running::{
-    Daemon, GAME, MAIL, NOBODY, PROGRAM, command, command_of, fg, path, status, until,
-};
+use crate::running::{Daemon, GAME, MAIL, NOBODY, PROGRAM, command_of, fg, path, status, until};
 use crate::system::System;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-use std::sync::mpsc::channel;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -185,90 +180,6 @@ fn an_ordinary_user_may_ask_and_has_a_say_in_no_app_of_roots() {
     let (code, stderr) = nobody(&["set", "7", "--visible", &beside]);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(status(&system)["visible"], serde_json::json!([]));
-}
-
-/// A session in which the focus goes from the game to no app, then to the mail.
-fn session() -> crate::server::Play {
-    let half = |window, process, x| crate::server::Shown {
-        window,
-        process,
-        x,
-        width: 500,
-        height: 800,
-        ..crate::server::Shown::default()
-    };
-    crate::server::Play {
-        supported: vec![crate::server::SUPPORTED, crate::server::ACTIVE],
-        focused: vec![(20, Some(7)), (0, None), (21, Some(9))],
-        windows: vec![half(20, 7, 0), half(21, 9, 500)],
-        ..crate::server::Play::default()
-    }
-}
-
-#[test]
-fn whichever_app_of_an_x_session_has_the_focus_is_foreground() {
-    let system = System::new();
-    system.write("proc/9/cgroup", &format!("0::{}\n", path(MAIL)));
-    let _daemon = Daemon::start(&system);
-    let (listener, display) = crate::server::listen();
-    let session = crate::server::serve(listener, session());
-    let mut follow = command(&system, &["follow", "--display", &display]);
-    let mut follow = Daemon(follow.stderr(Stdio::piped()).spawn().unwrap());
-    until(|| status(&system)["front"][0] == path(MAIL));
-    assert_eq!(system.list("foreground"), path(MAIL));
-    // The other half of the screen.
-    assert_eq!(system.list("visible"), format!("33 {}", path(GAME)));
-    follow.signal(rustix::process::Signal::TERM);
-    assert_eq!(follow.wait(), Some(0));
-    assert_eq!(system.list("foreground"), "none");
-    session.join().unwrap();
-}
-
-#[test]
-fn whichever_app_of_a_wayland_session_has_the_focus_is_foreground() {
-    let system = System::new();
-    let user = rustix::process::getuid().as_raw();
-    let slice = format!("user.slice/user-{user}.slice/user@{user}.service/app.slice");
-    let unit = format!("../../{slice}/app-sway-foot-1.scope");
-    system.cgroup(&unit, "io memory");
-    let parents = ["", "/..", "/../.."].map(|up| format!("sys/fs/cgroup/{slice}{up}/memory.low"));
-    parents.iter().for_each(|low| system.write(low, "0\n"));
-    let _daemon = Daemon::start(&system);
-    let socket = system.root().join("wayland");
-    let listener = UnixListener::bind(&socket).unwrap();
-    let mut follow = command(&system, &["follow"]);
-    follow.env("WAYLAND_DISPLAY", &socket);
-    let mut follow = Daemon(follow.stderr(Stdio::piped()).spawn().unwrap());
-    let (client, _) = listener.accept().unwrap();
-    let windows = vec![
-        Say::Window("mail", &[]),
-        Say::Window("foot", &[crate::compositor::ACTIVATED]),
-    ];
-    let (say, said) = channel();
-    crate::compositor::play(client, windows, said, true);
-    let foot = format!("/{slice}/app-sway-foot-1.scope");
-    until(|| status(&system)["front"][0] == *foot);
-    say.send(Say::Closed("foot")).unwrap();
-    say.send(Say::Window("mail", &[crate::compositor::ACTIVATED]))
-        .unwrap();
-    // It has no unit, so no app is foreground.
-    until(|| system.list("foreground") == "none");
-    follow.signal(rustix::process::Signal::TERM);
-    assert_eq!(follow.wait(), Some(0));
-}
-
-#[test]
-fn a_session_that_nobody_listens_to_is_told() {
-    let system = System::new();
-    let (listener, display) = crate::server::listen();
-    let session = crate::server::serve(listener, session());
-    let ended = fg(&system, &["follow", "--display", &display]);
-    assert_eq!(ended.code, 5, "{}", ended.stderr);
-    assert!(ended.stderr.contains("systemctl enable --now frontrowd"));
-    session.join().unwrap();
-    let ended = fg(&system, &["follow", "--display", "nowhere"]);
-    assert_eq!(ended.code, 5, "{}", ended.stderr);
-    assert!(ended.stderr.contains("DISPLAY"));
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod events;
 mod exits;
 mod fg;
 mod flood;
+mod follow;
 mod guest_sources;
 mod json;
 mod launch;

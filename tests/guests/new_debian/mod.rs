@@ -8,7 +8,7 @@ pub struct Debian {
     scratch: tempfile::TempDir,
 }
 
-fn as_root(program: &str) -> Command {
+pub fn as_root(program: &str) -> Command {
     if rustix::process::geteuid().is_root() {
         return Command::new(program);
     }
@@ -67,7 +67,7 @@ impl Debian {
         self.copy_in(&written, "etc/apt/sources.list");
     }
 
-    fn root(&self) -> PathBuf {
+    pub fn root(&self) -> PathBuf {
         self.scratch.path().join("root")
     }
 

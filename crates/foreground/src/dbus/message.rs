@@ -1,4 +1,4 @@
-//! Messages of a D-Bus (D-Bus Specification, "Message Protocol"), as far as four methods without
+//! Messages of a D-Bus (D-Bus Specification, "Message Protocol"), as far as few methods without
 //! structures need them.
 
 /// Types of messages, by their second byte.
@@ -52,10 +52,12 @@ pub struct Message {
 pub enum Body {
     /// Body without arguments.
     Empty,
-    /// One 32-bit number, signature `u`.
+    /// One 32-bit number, signature `u`; a number of signature `i` that is not negative as well.
     Number(u32),
     /// One string, signature `s`.
     Text(String),
+    /// Two or three strings, signature `ss` or `sss`.
+    Texts(Vec<String>),
     /// A name and flags, signature `su`, as `RequestName` takes them.
     Name(String, u32),
     /// Arguments of any other signature, which are not decoded.
@@ -202,6 +204,14 @@ impl Message {
             "" => Body::Empty,
             "u" => Body::Number(reader.number()?),
             "s" => Body::Text(reader.text()?),
+            "i" => match reader.number()? {
+                number if i32::try_from(number).is_ok() => Body::Number(number),
+                _ => Body::Other(signature),
+            },
+            "ss" | "sss" => {
+                let texts = signature.bytes().map(|_| reader.text());
+                Body::Texts(texts.collect::<Option<_>>()?)
+            }
             "su" => Body::Name(reader.text()?, reader.number()?),
             _ => Body::Other(signature),
         };
@@ -215,6 +225,8 @@ impl Body {
             Body::Empty => "",
             Body::Number(_) => "u",
             Body::Text(_) => "s",
+            Body::Texts(texts) if texts.len() == 2 => "ss",
+            Body::Texts(_) => "sss",
             Body::Name(..) => "su",
             Body::Other(signature) => signature,
         }
@@ -225,6 +237,7 @@ impl Body {
             Body::Empty | Body::Other(_) => {}
             Body::Number(number) => writer.number(*number),
             Body::Text(text) => writer.text(text),
+            Body::Texts(texts) => texts.iter().for_each(|it| writer.text(it)),
             Body::Name(name, flags) => {
                 writer.text(name);
                 writer.number(*flags);
@@ -327,6 +340,7 @@ mod tests {
             Just(Body::Empty),
             any::<u32>().prop_map(Body::Number),
             ".{0,20}".prop_map(Body::Text),
+            prop::collection::vec(".{0,20}", 2..=3).prop_map(Body::Texts),
             (".{0,20}", any::<u32>()).prop_map(|(name, flags)| Body::Name(name, flags)),
         ];
         let texts = prop::collection::vec("[a-z.:/é]{0,9}", 6);

@@ -9,7 +9,8 @@
 //! limit.
 
 use super::Detector;
-use crate::cgroup::below;
+use crate::cgroup::{DEEPEST_SLICE, below};
+use crate::unit::{self, Unit};
 use crate::watch::{Added, ReadFlags, Watch, WatchFlags};
 use crate::{Cgroup, Error};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,7 @@ const FOCUSED: &[u8] = b"-1";
 const APP_SLICE: usize = 4;
 
 /// Most nested slices: systemd makes one of each part of a name.
-const DEEPEST: usize = APP_SLICE + 4;
+const DEEPEST: usize = APP_SLICE + DEEPEST_SLICE;
 
 /// Limits for each user: watched directories, cgroups of a directory that are checked when it is
 /// found, remembered cgroups with the attribute, and foreground apps. A desktop has about three
@@ -203,7 +204,10 @@ impl Detector for Scopes {
     }
 
     fn foreground(&self) -> Vec<Cgroup> {
-        let apps: BTreeSet<_> = self.focused.iter().map(|path| app(path)).collect();
+        // A part of an app stands for all of it.
+        let units = self.focused.iter().filter_map(|path| Unit::of(path));
+        let units = units.filter(Unit::may_be_foreground);
+        let apps: BTreeSet<_> = units.map(|it| it.path.to_owned()).collect();
         let mut of_users = BTreeMap::new();
         let apps = apps.into_iter().filter_map(Cgroup::named);
         let is_foreground = |app: &Cgroup| {
@@ -242,7 +246,7 @@ fn leads_to_apps(path: &str, name: &str) -> bool {
         1 => is("user-", ".slice"),
         2 => is("user@", ".service"),
         3 => name == "app.slice",
-        APP_SLICE => is("app-", ""),
+        APP_SLICE => unit::is_app(name) || name.ends_with(".slice"),
         // Slices of D-Bus services and of terminals' tabs.
         _ => may_hold_apps(path),
     }
@@ -251,12 +255,6 @@ fn leads_to_apps(path: &str, name: &str) -> bool {
 /// Cgroups below an app do not count; those below a slice are units.
 fn may_hold_apps(path: &str) -> bool {
     depth(path) <= APP_SLICE || path.ends_with(".slice")
-}
-
-/// Unit in `app.slice` that contains a cgroup.
-fn app(path: &str) -> String {
-    let parts: Vec<_> = path.split('/').take(APP_SLICE + 2).collect();
-    parts.join("/")
 }
 
 #[cfg(test)]
@@ -284,14 +282,6 @@ mod tests {
         let tabs = format!("{SLICE}/app-org.gnome.Terminal.slice");
         assert!(leads_to_apps(&tabs, "vte-spawn-1.scope"));
         assert!(!leads_to_apps(&format!("{SLICE}/app-game-7.scope"), "tab"));
-    }
-
-    #[test]
-    fn a_part_of_an_app_stands_for_all_of_it() {
-        let tab = format!("{SLICE}/app-terminal.slice/vte-spawn-1.scope");
-        assert_eq!(app(&tab), format!("{SLICE}/app-terminal.slice"));
-        let whole = format!("{SLICE}/app-game-7.scope");
-        assert_eq!(app(&whole), whole);
     }
 
     /// A hierarchy of files, of which one user has as much as they like.
@@ -397,6 +387,33 @@ mod tests {
         assert_eq!(foreground.len(), MOST_FOREGROUND + 1);
         assert_eq!(foreground.last().map(Cgroup::path), Some(theirs.as_str()));
         assert!(scopes.focused.len() <= MOST_FOCUSED + 1);
+    }
+
+    #[test]
+    fn snaps_and_apps_in_slices_are_apps_and_the_desktop_is_none() {
+        let hierarchy = Hierarchy::new();
+        let snap = "snap.firefox.firefox-7a3bcd12-0d1e-4b0c-8f9a-0123456789ab.scope";
+        let foot = "app-graphical.slice/app-sway-foot-1.scope";
+        let tab = "app-org.gnome.Terminal.slice/vte-spawn-1.scope";
+        let shell = "app-org.kde.plasmashell@autostart.service";
+        for (focused, wanted) in [
+            (snap, Some(snap)),
+            (foot, Some(foot)),
+            (tab, Some("app-org.gnome.Terminal.slice")),
+            (shell, None),
+        ] {
+            let path = format!("{SLICE}/{focused}");
+            hierarchy.make(&path);
+            assert!(hierarchy.focus(&path));
+            let foreground = Scopes::new(hierarchy.0.path()).unwrap().foreground();
+            let names = foreground.iter().map(|it| &it.path()[SLICE.len() + 1..]);
+            assert_eq!(
+                names.collect::<Vec<_>>(),
+                Vec::from_iter(wanted),
+                "{focused}"
+            );
+            fs::remove_dir(hierarchy.directory(&path)).unwrap();
+        }
     }
 
     #[test]

@@ -2,11 +2,10 @@
 //! window, and whether it is active (`wlr-foreign-toplevel-management-unstable-v1`). They do not
 //! tell its process, place or workspace, so no other window counts as visible.
 
-use crate::focus::{Error, Event, Focus, Screen, Source};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use crate::focus::{
+    Awaited, Error, Event, Focus, Screen, Source, Woken, lost, peer, sleep, window,
+};
 use std::collections::HashMap;
-use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use wayland_client::backend::ObjectId;
 use wayland_client::globals::{BindError, GlobalListContents, registry_queue_init};
@@ -71,6 +70,14 @@ impl Wayland {
 }
 
 impl Source for Wayland {
+    fn name(&self) -> &'static str {
+        "wlr-foreign-toplevel-management"
+    }
+
+    fn compositor(&self) -> Option<u32> {
+        compositor(&self.connection)
+    }
+
     fn now(&mut self) -> Result<Screen, Error> {
         self.windows.news = false;
         Ok(Screen {
@@ -79,36 +86,45 @@ impl Source for Wayland {
         })
     }
 
-    fn wait(&mut self, stop: BorrowedFd<'_>) -> Result<Event, Error> {
+    fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error> {
         loop {
-            self.queue
-                .dispatch_pending(&mut self.windows)
-                .map_err(lost)?;
+            let dispatched = self.queue.dispatch_pending(&mut self.windows);
+            dispatched.map_err(lost)?;
             if self.windows.over {
                 return Err(lost("it has no windows any more"));
             }
             if self.windows.news {
                 return self.now().map(Event::Screen);
             }
-            self.connection.flush().map_err(lost)?;
-            // Events have arrived meanwhile and are dispatched first.
-            let Some(reading) = self.queue.prepare_read() else {
-                continue;
-            };
-            let fds = [stop, reading.connection_fd()];
-            let mut fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            match poll(&mut fds, None) {
-                Ok(_) if !fds[0].revents().is_empty() => return Ok(Event::Stop),
-                Ok(_) => drop(reading.read().map_err(lost)?),
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+            if read(&self.connection, &self.queue, awaited)? == Woken::Awaited {
+                return Ok(Event::Other);
             }
         }
     }
 }
 
-fn lost(error: impl std::fmt::Display) -> Error {
-    Error::Lost(error.to_string())
+/// Process of the compositor, by its socket.
+pub(super) fn compositor(connection: &Connection) -> Option<u32> {
+    let fd = connection.backend().poll_fd().try_clone_to_owned().ok()?;
+    peer(&UnixStream::from(fd))
+}
+
+/// Reads events, once there are some.
+pub(super) fn read<State>(
+    connection: &Connection,
+    queue: &EventQueue<State>,
+    awaited: &Awaited<'_>,
+) -> Result<Woken, Error> {
+    connection.flush().map_err(lost)?;
+    // Events have arrived meanwhile and are dispatched first.
+    let Some(reading) = queue.prepare_read() else {
+        return Ok(Woken::Session);
+    };
+    let woken = sleep(reading.connection_fd(), awaited, None)?;
+    if woken == Woken::Session {
+        reading.read().map_err(lost)?;
+    }
+    Ok(woken)
 }
 
 /// Properties of a window, as far as they were told.
@@ -131,7 +147,7 @@ impl Windows {
     fn focus(&self) -> Focus {
         let active = self.current.values().find(|window| window.active);
         match active.and_then(|window| window.app.clone()) {
-            Some(app) => Focus::App(app),
+            Some(app) => Focus::Window(window(None, [app.as_str()])),
             None => Focus::Nobody,
         }
     }
@@ -150,7 +166,7 @@ impl Windows {
 }
 
 /// Whether a state, which is an array of 32-bit words, has `activated`.
-fn is_active(state: &[u8]) -> bool {
+pub(super) fn is_active(state: &[u8]) -> bool {
     const ACTIVATED: u32 = handle::State::Activated as u32;
     let (words, _) = state.as_chunks::<4>();
     words

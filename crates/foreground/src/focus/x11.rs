@@ -3,12 +3,14 @@
 //! and not by the client's word (the X-Resource extension, 1.2). The visible parts of the other
 //! windows follow from their order (`_NET_CLIENT_LIST_STACKING`) and their places.
 
-use crate::focus::area::{Area, seen};
-use crate::focus::{Beside, Error, Event, Focus, Screen, Source};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd};
+use crate::focus::area::Area;
+use crate::focus::gamescope::{self, Gamescope};
+use crate::focus::{
+    Awaited, Error, Event, Focus, Placed, Screen, Source, Woken, beside, lost, sleep, window,
+};
+use crate::whose::{Process, Window as AppsWindow};
+use std::os::fd::AsFd;
+use std::time::Duration;
 use x11rb::connection::Connection;
 use x11rb::errors::{ConnectionError, ReplyError};
 use x11rb::protocol::Event as XEvent;
@@ -18,17 +20,14 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// Smallest visible part of the screen at which an app counts as visible, in per cent.
-const LEAST_PERCENT: u64 = 5;
-
 /// Number of windows that are checked; those below so many others are hardly visible.
 const MOST_WINDOWS: usize = 64;
 
 /// Pause after a window was moved, so that its place is not queried during the move.
-const COMES_TO_REST: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 250_000_000,
-};
+const COMES_TO_REST: Duration = Duration::from_millis(250);
+
+/// Longest property that is read, in 32-bit words.
+const MOST_WORDS: u32 = 4096;
 
 /// A session on an X server.
 #[derive(Debug)]
@@ -36,6 +35,9 @@ pub struct X11 {
     connection: RustConnection,
     root: Window,
     atoms: Atoms,
+    /// Atoms of gamescope's properties, where it is the window manager.
+    gamescope: Option<Gamescope>,
+    manager: Option<u32>,
 }
 
 /// Atoms of properties and of their values.
@@ -46,6 +48,8 @@ struct Atoms {
     kind: u32,
     /// Types of windows that are not an app's: the desktop and docks.
     furniture: [u32; 2],
+    /// The app's name in the session's D-Bus, as GTK's windows tell it.
+    gtk_app: u32,
 }
 
 /// Kinds of changes in the events that have arrived.
@@ -68,109 +72,136 @@ impl X11 {
         let (connection, screen) =
             RustConnection::connect(display).map_err(|error| no_server(&error))?;
         let root = connection.setup().roots[screen].root;
-        let named = |name: &str| -> Result<u32, ReplyError> {
-            Ok(connection
-                .intern_atom(false, name.as_bytes())?
-                .reply()?
-                .atom)
-        };
+        let named = |name: &str| atom(&connection, name).map_err(lost);
         let atoms = Atoms {
-            active: named("_NET_ACTIVE_WINDOW").map_err(lost)?,
-            stacking: named("_NET_CLIENT_LIST_STACKING").map_err(lost)?,
-            kind: named("_NET_WM_WINDOW_TYPE").map_err(lost)?,
+            active: named("_NET_ACTIVE_WINDOW")?,
+            stacking: named("_NET_CLIENT_LIST_STACKING")?,
+            kind: named("_NET_WM_WINDOW_TYPE")?,
             furniture: [
-                named("_NET_WM_WINDOW_TYPE_DESKTOP").map_err(lost)?,
-                named("_NET_WM_WINDOW_TYPE_DOCK").map_err(lost)?,
+                named("_NET_WM_WINDOW_TYPE_DESKTOP")?,
+                named("_NET_WM_WINDOW_TYPE_DOCK")?,
             ],
+            gtk_app: named("_GTK_APPLICATION_ID")?,
         };
-        let supported = named("_NET_SUPPORTED").map_err(lost)?;
+        let supported = named("_NET_SUPPORTED")?;
+        let check = named("_NET_SUPPORTING_WM_CHECK")?;
+        let gamescope = Gamescope::new(&connection).map_err(lost)?;
         let mask = EventMask::PROPERTY_CHANGE
             | EventMask::STRUCTURE_NOTIFY
             | EventMask::SUBSTRUCTURE_NOTIFY;
         let changes = ChangeWindowAttributesAux::new().event_mask(mask);
         connection
             .change_window_attributes(root, &changes)
-            .map_err(|error| lost(error.into()))?
+            .map_err(lost)?
             .check()
             .map_err(lost)?;
         let version = match res::query_version(&connection, 1, 2) {
             Ok(cookie) => cookie.reply().map_err(lost)?,
             Err(ConnectionError::UnsupportedExtension) => return Err(Error::NoProcesses),
-            Err(error) => return Err(lost(error.into())),
+            Err(error) => return Err(lost(error)),
         };
         if (version.server_major, version.server_minor) < (1, 2) {
             return Err(Error::NoProcesses);
         }
-        let x11 = X11 {
+        let mut x11 = X11 {
             connection,
             root,
             atoms,
+            gamescope: None,
+            manager: None,
         };
-        let supported = x11.words(root, supported, AtomEnum::ATOM.into());
-        match supported.map_err(lost)? {
-            known if known.contains(&atoms.active) => Ok(x11),
-            _ => Err(Error::NoManager),
+        if gamescope.is_there(&x11.connection, root).map_err(lost)? {
+            x11.gamescope = Some(gamescope);
+            return Ok(x11);
         }
+        let supported = x11.words(root, supported, AtomEnum::ATOM.into());
+        if !supported.map_err(lost)?.contains(&atoms.active) {
+            return Err(Error::NoManager);
+        }
+        let check = x11.words(root, check, AtomEnum::WINDOW.into());
+        if let Some(check) = check.map_err(lost)?.first() {
+            x11.manager = there(x11.process_of(*check)).map_err(lost)?.flatten();
+        }
+        Ok(x11)
     }
 
     /// A property of a window as 32-bit words.
     fn words(&self, window: Window, property: u32, kind: u32) -> Result<Vec<u32>, ReplyError> {
-        const MOST: u32 = 4096;
+        words(&self.connection, window, property, kind)
+    }
+
+    /// A property of a window as texts, which NUL ends or separates.
+    fn texts(&self, window: Window, property: u32) -> Result<Vec<String>, ReplyError> {
+        let any = AtomEnum::ANY;
         let request = self
             .connection
-            .get_property(false, window, property, kind, 0, MOST)?;
+            .get_property(false, window, property, any, 0, MOST_WORDS)?;
         let reply = request.reply()?;
-        Ok(reply.value32().into_iter().flatten().collect())
+        let bytes: Vec<u8> = reply.value8().into_iter().flatten().collect();
+        let texts = bytes.split(|byte| *byte == 0);
+        Ok(texts
+            .map(|it| String::from_utf8_lossy(it).into_owned())
+            .collect())
     }
 
     fn screen(&self) -> Result<Screen, ReplyError> {
-        let window = self.words(self.root, self.atoms.active, AtomEnum::WINDOW.into())?;
-        let window = window.first().copied().unwrap_or(x11rb::NONE);
-        let process = match window {
-            x11rb::NONE => None,
-            window => there(self.process_of(window))?.flatten(),
+        let nobody = |focus| Screen {
+            focus,
+            beside: Vec::new(),
         };
-        let Some(process) = process else {
-            return Ok(Screen {
-                focus: Focus::Nobody,
-                beside: Vec::new(),
-            });
+        if let Some(gamescope) = &self.gamescope {
+            return Ok(nobody(gamescope.focus(&self.connection, self.root)?));
+        }
+        let active = self.words(self.root, self.atoms.active, AtomEnum::WINDOW.into())?;
+        let active = active.first().copied().filter(|it| *it != x11rb::NONE);
+        let Some(active) = active else {
+            return Ok(nobody(Focus::Nobody));
+        };
+        if there(self.is_furniture(active))? == Some(true) {
+            return Ok(nobody(Focus::Desktop));
+        }
+        let Some(window) = there(self.window(active))? else {
+            return Ok(nobody(Focus::Nobody));
+        };
+        let beside = match window.process {
+            Some(_) => self.beside(&window)?,
+            None => Vec::new(),
         };
         Ok(Screen {
-            focus: Focus::Process(process),
-            beside: self.beside(window, process)?,
+            focus: Focus::Window(window),
+            beside,
         })
     }
 
+    /// Process and names of a window.
+    fn window(&self, id: Window) -> Result<AppsWindow, ReplyError> {
+        let process = self.process_of(id)?.map(Process::Pid);
+        let application = self.texts(id, self.atoms.gtk_app)?;
+        // The first of two is the program's name or the window's own: another app may be named so.
+        let class = self.texts(id, AtomEnum::WM_CLASS.into())?;
+        let names = application.iter().chain(class.get(1));
+        Ok(window(process, names.map(String::as_str)))
+    }
+
+    fn is_furniture(&self, window: Window) -> Result<bool, ReplyError> {
+        let kinds = self.words(window, self.atoms.kind, AtomEnum::ATOM.into())?;
+        Ok(kinds.iter().any(|it| self.atoms.furniture.contains(it)))
+    }
+
     /// Other processes with a visible window.
-    fn beside(&self, active: Window, process: u32) -> Result<Vec<Beside>, ReplyError> {
+    fn beside(&self, focus: &AppsWindow) -> Result<Vec<super::Beside>, ReplyError> {
         let screen = self.whole()?;
         let mut windows = Vec::new();
-        for window in self.stacking()? {
+        for id in self.stacking()? {
             // The window may have been closed meanwhile.
-            if let Some(Some(area)) = there(self.area(window))? {
-                windows.push((window, area));
-            }
-        }
-        let areas: Vec<_> = windows.iter().map(|(_, area)| *area).collect();
-        let mut pixels = BTreeMap::new();
-        for ((window, _), seen) in windows.iter().zip(seen(&areas, screen)) {
-            if *window == active || seen == 0 {
+            let Some(Some(area)) = there(self.area(id))? else {
                 continue;
-            }
-            if let Some(Some(other)) = there(self.process_of(*window))? {
-                *pixels.entry(other).or_insert(0) += seen;
+            };
+            if let Some(window) = there(self.window(id))?.filter(|it| it.process.is_some()) {
+                windows.push(Placed { window, area });
             }
         }
-        pixels.remove(&process);
-        let all = u64::from(screen.width.unsigned_abs()) * u64::from(screen.height.unsigned_abs());
-        let beside = pixels.into_iter().map(|(process, pixels)| Beside {
-            whose: Focus::Process(process),
-            percent: (100 * pixels / all.max(1)).min(100) as u8,
-        });
-        Ok(beside
-            .filter(|it| u64::from(it.percent) >= LEAST_PERCENT)
-            .collect())
+        Ok(beside(&windows, focus, screen))
     }
 
     /// Current size of the screen. The connection's setup has its size at that time only (RandR).
@@ -198,9 +229,8 @@ impl X11 {
         let place = self
             .connection
             .translate_coordinates(window, self.root, 0, 0)?;
-        let kinds = self.words(window, self.atoms.kind, AtomEnum::ATOM.into())?;
+        let is_furniture = self.is_furniture(window)?;
         let (geometry, place) = (geometry.reply()?, place.reply()?);
-        let is_furniture = kinds.iter().any(|it| self.atoms.furniture.contains(it));
         if attributes.reply()?.map_state != MapState::VIEWABLE || is_furniture {
             return Ok(None);
         }
@@ -212,6 +242,7 @@ impl X11 {
         }))
     }
 
+    /// The server's word for the process of a window.
     fn process_of(&self, window: Window) -> Result<Option<u32>, ReplyError> {
         let spec = ClientIdSpec {
             client: window,
@@ -226,11 +257,15 @@ impl X11 {
     /// Reads the events that have arrived.
     fn news(&self) -> Result<News, Error> {
         let mut news = News::Nothing;
-        let failed = |error: ConnectionError| lost(error.into());
         let order = [self.atoms.active, self.atoms.stacking];
-        while let Some(event) = self.connection.poll_for_event().map_err(failed)? {
+        while let Some(event) = self.connection.poll_for_event().map_err(lost)? {
+            let is_order = |atom| match &self.gamescope {
+                Some(gamescope) => gamescope.tells_by(atom),
+                None => order.contains(&atom),
+            };
             news = news.max(match event {
-                XEvent::PropertyNotify(it) if order.contains(&it.atom) => News::Order,
+                XEvent::PropertyNotify(it) if is_order(it.atom) => News::Order,
+                _ if self.gamescope.is_some() => News::Nothing,
                 XEvent::ConfigureNotify(_) | XEvent::MapNotify(_) | XEvent::UnmapNotify(_) => {
                     News::Moving
                 }
@@ -242,11 +277,22 @@ impl X11 {
 }
 
 impl Source for X11 {
+    fn name(&self) -> &'static str {
+        match self.gamescope {
+            Some(_) => gamescope::NAME,
+            None => "X11 (_NET_ACTIVE_WINDOW)",
+        }
+    }
+
+    fn compositor(&self) -> Option<u32> {
+        self.manager
+    }
+
     fn now(&mut self) -> Result<Screen, Error> {
         self.screen().map_err(lost)
     }
 
-    fn wait(&mut self, stop: BorrowedFd<'_>) -> Result<Event, Error> {
+    fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error> {
         let mut moving = false;
         loop {
             // An event may have arrived with an earlier reply, so that the socket is not readable.
@@ -256,16 +302,31 @@ impl Source for X11 {
                 News::Nothing => {}
             }
             let stream = self.connection.stream();
-            let mut fds =
-                [stop, stream.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            match poll(&mut fds, moving.then_some(&COMES_TO_REST)) {
-                Ok(0) => return self.now().map(Event::Screen),
-                Ok(_) if !fds[0].revents().is_empty() => return Ok(Event::Stop),
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+            match sleep(stream.as_fd(), awaited, moving.then_some(COMES_TO_REST))? {
+                Woken::Pause => return self.now().map(Event::Screen),
+                Woken::Awaited => return Ok(Event::Other),
+                Woken::Session => {}
             }
         }
     }
+}
+
+pub(super) fn atom(connection: &RustConnection, name: &str) -> Result<u32, ReplyError> {
+    Ok(connection
+        .intern_atom(false, name.as_bytes())?
+        .reply()?
+        .atom)
+}
+
+/// A property of a window as 32-bit words.
+pub(super) fn words(
+    connection: &RustConnection,
+    window: Window,
+    property: u32,
+    kind: u32,
+) -> Result<Vec<u32>, ReplyError> {
+    let request = connection.get_property(false, window, property, kind, 0, MOST_WORDS)?;
+    Ok(request.reply()?.value32().into_iter().flatten().collect())
 }
 
 /// `None` if the window was closed meanwhile; the next event tells of that.
@@ -275,8 +336,4 @@ fn there<T>(reply: Result<T, ReplyError>) -> Result<Option<T>, ReplyError> {
         Err(ReplyError::X11Error(_)) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn lost(error: ReplyError) -> Error {
-    Error::Lost(error.to_string())
 }

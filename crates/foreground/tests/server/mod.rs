@@ -12,7 +12,7 @@ use x11rb::protocol::res::{
 };
 use x11rb::protocol::xproto::{
     GetGeometryReply, GetInputFocusReply, GetPropertyReply, GetWindowAttributesReply, ImageOrder,
-    InputFocus, InternAtomReply, MapState, QueryExtensionReply, Screen, Setup,
+    InputFocus, InternAtomReply, ListPropertiesReply, MapState, QueryExtensionReply, Screen, Setup,
     TranslateCoordinatesReply,
 };
 use x11rb::x11_utils::Serialize;
@@ -24,6 +24,14 @@ const STACKING: u32 = 302;
 const KIND: u32 = 303;
 const DOCK: u32 = 304;
 const OTHER: u32 = 305;
+const CHECK: u32 = 306;
+const GTK_APP: u32 = 307;
+const GAMESCOPE_WINDOW: u32 = 308;
+const GAMESCOPE_APP: u32 = 309;
+const GAMESCOPE_WINDOWS: u32 = 310;
+const GAMESCOPE_DISPLAY: u32 = 311;
+/// A predefined atom.
+const WM_CLASS: u32 = 67;
 const RESOURCE_MAJOR: u8 = 140;
 const WIDTH: u16 = 1000;
 const HEIGHT: u16 = 800;
@@ -34,6 +42,7 @@ const GET_GEOMETRY: u8 = 14;
 const TRANSLATE_COORDINATES: u8 = 40;
 const INTERN_ATOM: u8 = 16;
 const GET_PROPERTY: u8 = 20;
+const LIST_PROPERTIES: u8 = 21;
 const GET_INPUT_FOCUS: u8 = 43;
 const QUERY_EXTENSION: u8 = 98;
 const CONFIGURE_NOTIFY: u8 = 22;
@@ -52,6 +61,8 @@ pub struct Play {
     pub moved: Option<Shown>,
     /// The server has no X-Resource.
     pub old: bool,
+    /// Window, app and triplets at each query, where gamescope is the window manager.
+    pub gamescope: Vec<(Option<u32>, u32, Vec<u32>)>,
 }
 
 /// A window and its place.
@@ -65,6 +76,8 @@ pub struct Shown {
     pub height: u16,
     pub hidden: bool,
     pub docked: bool,
+    /// Instance and class, each ended by NUL.
+    pub class: &'static str,
 }
 
 fn setup() -> Vec<u8> {
@@ -117,6 +130,7 @@ pub fn serve(listener: TcpListener, play: Play) -> JoinHandle<()> {
             windows: play.windows,
             moved: play.moved,
             old: play.old,
+            gamescope: play.gamescope.into(),
         };
         while server.serve_one() {}
     })
@@ -130,6 +144,7 @@ struct Server {
     windows: Vec<Shown>,
     moved: Option<Shown>,
     old: bool,
+    gamescope: VecDeque<(Option<u32>, u32, Vec<u32>)>,
 }
 
 impl Server {
@@ -152,6 +167,12 @@ impl Server {
                 atom: match &body[4..] {
                     name if name.starts_with(b"_NET_ACTIVE_WINDOW") => ACTIVE,
                     name if name.starts_with(b"_NET_SUPPORTED") => SUPPORTED,
+                    name if name.starts_with(b"_NET_SUPPORTING_WM_CHECK") => CHECK,
+                    name if name.starts_with(b"_GTK_APPLICATION_ID") => GTK_APP,
+                    name if name.starts_with(b"GAMESCOPE_FOCUSED_WINDOW") => GAMESCOPE_WINDOW,
+                    name if name.starts_with(b"GAMESCOPE_FOCUSED_APP") => GAMESCOPE_APP,
+                    name if name.starts_with(b"GAMESCOPE_FOCUSABLE_WINDOWS") => GAMESCOPE_WINDOWS,
+                    name if name.starts_with(b"GAMESCOPE_FOCUS_DISPLAY") => GAMESCOPE_DISPLAY,
                     name if name.starts_with(b"_NET_CLIENT_LIST_STACKING") => STACKING,
                     name if name.starts_with(b"_NET_WM_WINDOW_TYPE_DOCK") => DOCK,
                     name if name.starts_with(b"_NET_WM_WINDOW_TYPE_DESKTOP") => OTHER,
@@ -159,6 +180,18 @@ impl Server {
                     name => panic!("the client asked for {name:?}"),
                 },
             }),
+            (LIST_PROPERTIES, _) => {
+                let atoms = match self.gamescope.is_empty() {
+                    true => vec![SUPPORTED],
+                    false => vec![SUPPORTED, GAMESCOPE_WINDOWS],
+                };
+                self.reply(&ListPropertiesReply {
+                    sequence: self.sequence,
+                    length: atoms.len() as u32,
+                    atoms,
+                });
+            }
+            (GET_PROPERTY, _) if word(&body, 1) == WM_CLASS => self.class(word(&body, 0)),
             (GET_PROPERTY, _) => self.property(word(&body, 0), word(&body, 1)),
             (GET_WINDOW_ATTRIBUTES, _) => self.attributes(word(&body, 0)),
             (GET_GEOMETRY, _) => self.geometry(word(&body, 0)),
@@ -192,7 +225,37 @@ impl Server {
 
     fn shown(&self, window: u32) -> Shown {
         let mut shown = self.windows.iter();
-        shown.find(|it| it.window == window).unwrap().clone()
+        shown
+            .find(|it| it.window == window)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    fn class(&mut self, window: u32) {
+        let value = self.shown(window).class.as_bytes().to_vec();
+        self.reply(&GetPropertyReply {
+            format: 8,
+            sequence: self.sequence,
+            length: value.len().div_ceil(4) as u32,
+            type_: 31,
+            bytes_after: 0,
+            value_len: value.len() as u32,
+            value,
+        });
+    }
+
+    /// A property of gamescope's. The next state comes when the last one of this one is read.
+    fn gamescope(&mut self, property: u32) -> Vec<u32> {
+        let (window, app, windows) = self.gamescope.front().cloned().unwrap_or_default();
+        let is_last = property == GAMESCOPE_WINDOWS || window.is_none();
+        if is_last && self.gamescope.len() > 1 {
+            self.gamescope.pop_front();
+        }
+        match property {
+            GAMESCOPE_WINDOW => window.into_iter().collect(),
+            GAMESCOPE_APP => vec![app],
+            _ => windows,
+        }
     }
 
     fn attributes(&mut self, window: u32) {
@@ -237,9 +300,13 @@ impl Server {
     fn property(&mut self, window: u32, property: u32) {
         let words = match property {
             SUPPORTED => self.supported.clone(),
-            STACKING => self.windows.iter().map(|it| it.window).collect(),
+            STACKING => {
+                let placed = self.windows.iter().filter(|it| it.width > 0);
+                placed.map(|it| it.window).collect()
+            }
             KIND if self.shown(window).docked => vec![DOCK],
-            KIND => Vec::new(),
+            KIND | CHECK | GTK_APP => Vec::new(),
+            GAMESCOPE_WINDOW..=GAMESCOPE_DISPLAY => self.gamescope(property),
             _ => vec![self.focused.front().map_or(0, |(window, _)| *window)],
         };
         let value: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -254,6 +321,15 @@ impl Server {
         });
         let is_none = words == [0];
         if property == ACTIVE && is_none {
+            self.goes_on();
+        }
+        let is_last = property == GAMESCOPE_WINDOWS || words.is_empty();
+        if (GAMESCOPE_WINDOW..=GAMESCOPE_WINDOWS).contains(&property) && is_last {
+            self.notify(PROPERTY_NOTIFY, GAMESCOPE_WINDOW);
+        }
+        // A panel's process is never asked for.
+        let is_active = self.focused.front().is_some_and(|(it, _)| *it == window);
+        if property == KIND && is_active && self.shown(window).docked {
             self.goes_on();
         }
     }

@@ -1,12 +1,30 @@
 //! `frontrow fg follow`: a session tells frontrowd which app has the focus.
 
-use super::{failure, stop_signal};
+mod explain;
+mod seen;
+mod teller;
+
+use super::stop_signal;
 use crate::exit::{Exit, Failure};
 use clap::Args;
-use foreground::focus::{Calls, Event, Focus, Screen, Source, Wayland, X11};
-use foreground::{Cgroup, Error, Order, Request, Visible};
-use std::os::fd::AsFd;
-use std::path::Path;
+use explain::Explainer;
+use foreground::Finder;
+use foreground::focus::{
+    Awaited, Cosmic, Error, Event, Hyprland, KWin, Niri, Screen, Source, Sway, Wayland, X11,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
+use seen::Seen;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use teller::Teller;
+
+/// Time for which a compositor that has ended is awaited, and between two attempts.
+const COMES_BACK_WITHIN: Duration = Duration::from_secs(10);
+const ATTEMPTS_APART: Duration = Duration::from_millis(250);
 
 #[derive(Args)]
 pub struct Options {
@@ -14,142 +32,204 @@ pub struct Options {
     /// the X server that DISPLAY does]
     #[arg(long)]
     display: Option<String>,
+    /// Tell frontrowd nothing, but print each window that gets the focus, the units that it is taken
+    /// for, and why. It may run beside another `frontrow fg follow`
+    #[arg(long)]
+    explain: bool,
+    /// Print a line of JSON for each
+    #[arg(long, requires = "explain")]
+    json: bool,
+}
+
+/// Takes what is seen: reports it to the daemon, or prints it.
+trait Listener {
+    /// Takes what is on the screen now.
+    fn hear(&mut self, seen: Seen) -> Result<(), Failure>;
+
+    /// Descriptor that becomes readable when [`Listener::go_on`] is due.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// When [`Listener::go_on`] is due in any case.
+    fn due(&self) -> Option<Instant>;
+
+    /// Does what was put off.
+    fn go_on(&mut self);
+
+    /// Nothing is seen any more.
+    fn end(&mut self) -> Result<(), Failure>;
 }
 
 /// Reports the focus until the session ends or a signal arrives.
 pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
     let stop = stop_signal()?;
-    let mut session = session(options.display.as_deref()).map_err(lost)?;
-    let mut teller = Teller { root, told: None };
-    let mut screen = session.now().map_err(lost)?;
-    let ended = loop {
-        teller.tell(screen)?;
-        match session.wait(stop.as_fd()) {
-            Ok(Event::Screen(next)) => screen = next,
-            Ok(Event::Stop) => break Ok(()),
-            Err(error) => break Err(lost(error)),
-        }
+    let mut listener: Box<dyn Listener + '_> = match options.explain {
+        true => Box::new(Explainer::new(options.json)),
+        false => Box::new(Teller::new(root)),
     };
-    let released = teller.put_in_front(None);
-    ended.and(released)
+    let _only_one = match options.explain {
+        true => None,
+        false => only_one(options)?,
+    };
+    let followed = follow(root, options, &stop, listener.as_mut());
+    let released = listener.end();
+    followed.and(released)
 }
 
-fn session(display: Option<&str>) -> Result<Box<dyn Source>, foreground::focus::Error> {
-    let is_wayland = display.is_none() && std::env::var_os("WAYLAND_DISPLAY").is_some();
-    if !is_wayland {
+/// Follows the session, also a compositor that is started anew.
+fn follow(
+    root: &Path,
+    options: &Options,
+    stop: &UnixStream,
+    listener: &mut dyn Listener,
+) -> Result<(), Failure> {
+    let user = rustix::process::getuid().as_raw();
+    let mut source = session(options).map_err(lost)?;
+    loop {
+        let finder = Finder::new(root, user, source.compositor());
+        let error = match watch(source.as_mut(), &finder, stop, listener)? {
+            Ended::Stopped => return Ok(()),
+            Ended::Lost(error) => error,
+        };
+        drop(source);
+        if let Err(refused) = listener.end() {
+            eprintln!("{}", refused.sentence);
+        }
+        source = match session_again(options, stop) {
+            Some(source) => source,
+            None if is_readable(stop.as_fd()) => return Ok(()),
+            None => return Err(lost(error)),
+        };
+    }
+}
+
+enum Ended {
+    Stopped,
+    Lost(Error),
+}
+
+/// Reports until the compositor ends or a signal arrives.
+fn watch(
+    source: &mut dyn Source,
+    finder: &Finder<'_>,
+    stop: &UnixStream,
+    listener: &mut dyn Listener,
+) -> Result<Ended, Failure> {
+    let name = source.name();
+    let mut screen: Result<Screen, Error> = source.now();
+    loop {
+        match screen {
+            Ok(screen) => listener.hear(Seen::new(name, finder, screen))?,
+            Err(error) => return Ok(Ended::Lost(error)),
+        }
+        screen = loop {
+            let fds: Vec<_> = [stop.as_fd()].into_iter().chain(listener.fd()).collect();
+            let awaited = Awaited {
+                fds: &fds,
+                until: listener.due(),
+            };
+            match source.wait(&awaited) {
+                Ok(Event::Screen(screen)) => break Ok(screen),
+                Ok(Event::Other) if is_readable(stop.as_fd()) => return Ok(Ended::Stopped),
+                Ok(Event::Other) => listener.go_on(),
+                Err(error) => break Err(error),
+            }
+        };
+    }
+}
+
+/// The session of a compositor that comes back; `None` if it does not, or a signal arrives.
+fn session_again(options: &Options, stop: &UnixStream) -> Option<Box<dyn Source>> {
+    let until = Instant::now() + COMES_BACK_WITHIN;
+    while Instant::now() < until {
+        if let Ok(source) = session(options) {
+            return Some(source);
+        }
+        let pause = Timespec::try_from(ATTEMPTS_APART).ok()?;
+        let mut stops = [PollFd::new(stop, PollFlags::IN)];
+        // A signal is seen by the byte that it leaves.
+        let _ = poll(&mut stops, Some(&pause));
+        if !stops[0].revents().is_empty() {
+            return None;
+        }
+    }
+    None
+}
+
+/// The way in which this session's compositor tells most.
+fn session(options: &Options) -> Result<Box<dyn Source>, Error> {
+    let display = options.display.as_deref();
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+    if display.is_some() || !is_set("WAYLAND_DISPLAY") {
         return Ok(Box::new(X11::connect(display)?));
+    }
+    if let Some(sway) = Sway::connect()? {
+        return Ok(Box::new(sway));
+    }
+    if let Some(hyprland) = Hyprland::connect()? {
+        return Ok(Box::new(hyprland));
+    }
+    if let Some(niri) = Niri::connect()? {
+        return Ok(Box::new(niri));
+    }
+    if is_kde() {
+        let plugin = match options.explain {
+            true => "frontrow-explain",
+            false => "frontrow-follow",
+        };
+        return Ok(Box::new(KWin::connect(plugin)?));
     }
     match Wayland::connect() {
         Ok(session) => Ok(Box::new(session)),
-        Err(foreground::focus::Error::NoWindows) if is_kde() => Ok(Box::new(Calls::connect()?)),
+        Err(Error::NoWindows) => Ok(Box::new(Cosmic::connect()?)),
         Err(error) => Err(error),
     }
 }
 
-/// KDE's compositor reports windows only to its own panel, but runs the installed script.
 fn is_kde() -> bool {
     let desktops = std::env::var("XDG_CURRENT_DESKTOP").unwrap_or_default();
     desktops.split(':').any(|it| it == "KDE")
 }
 
-/// The last report to frontrowd.
-struct Teller<'a> {
-    root: &'a Path,
-    told: Option<Order>,
-}
-
-impl Teller<'_> {
-    /// Without a focused app, for example between two windows, the last one stays the foreground.
-    fn tell(&mut self, screen: Screen) -> Result<(), Failure> {
-        let foreground = match screen.focus {
-            Focus::Nobody => return Ok(()),
-            Focus::Process(pid) => match Cgroup::resolve(self.root, &pid.to_string()) {
-                Ok(foreground) => vec![foreground],
-                // It has ended meanwhile, and another gets the focus.
-                Err(Error::Unknown(_)) => return Ok(()),
-                Err(error) => return Err(failure(error)),
-            },
-            Focus::App(id) => self.units_of(&id),
-        };
-        if foreground.is_empty() {
-            return self.put_in_front(None);
-        }
-        let mut visible: Vec<Visible> = Vec::new();
-        for beside in screen.beside {
-            for cgroup in self.cgroups_of(&beside.whose) {
-                match visible.iter_mut().find(|it| it.cgroup == cgroup) {
-                    _ if foreground.contains(&cgroup) => {}
-                    Some(known) => known.percent = (known.percent + beside.percent).min(100),
-                    None => visible.push(Visible {
-                        cgroup,
-                        percent: beside.percent,
-                    }),
-                }
-            }
-        }
-        self.put_in_front(Some(Order {
-            foreground,
-            visible,
-            background: Vec::new(),
-        }))
-    }
-
-    /// A visible app without the focus; None if it has no cgroup of its own.
-    fn cgroups_of(&self, whose: &Focus) -> Vec<Cgroup> {
-        match whose {
-            Focus::Nobody => Vec::new(),
-            Focus::Process(pid) => {
-                let cgroup = Cgroup::resolve(self.root, &pid.to_string());
-                cgroup.into_iter().collect()
-            }
-            Focus::App(id) => self.units_of(id),
-        }
-    }
-
-    fn units_of(&self, id: &str) -> Vec<Cgroup> {
-        let user = rustix::process::getuid().as_raw();
-        let units = Cgroup::units_of_app(self.root, user, id);
-        if units.is_empty() {
-            eprintln!(
-                "{id} has no unit of its own below app.slice: have the desktop start apps by systemd"
-            );
-        }
-        units
-    }
-
-    /// None to undo all changes.
-    fn put_in_front(&mut self, order: Option<Order>) -> Result<(), Failure> {
-        if self.told == order {
-            return Ok(());
-        }
-        let request = order.clone().map_or(Request::Release, Request::Set);
-        match foreground::ask(self.root, &request) {
-            Ok(Some(_)) => self.told = order,
-            Ok(None) => return Err(no_daemon()),
-            // Later changes of the focus may succeed.
-            Err(Error::Daemon { sentence, .. }) => eprintln!("{sentence}"),
-            Err(error) => return Err(failure(error)),
-        }
-        Ok(())
+/// A lock against a second process that follows the same display; `None` where there is no place for it.
+fn only_one(options: &Options) -> Result<Option<File>, Failure> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
+    let display = options
+        .display
+        .clone()
+        .or_else(|| variable("WAYLAND_DISPLAY"));
+    let display = display.or_else(|| variable("DISPLAY")).unwrap_or_default();
+    let Some(runtime) = variable("XDG_RUNTIME_DIR") else {
+        return Ok(None);
+    };
+    let name = format!("frontrow-follow-{}.lock", display.replace('/', "_"));
+    // Without the file, a second process would do what the first does, twice.
+    let Ok(file) = File::create(PathBuf::from(runtime).join(name)) else {
+        return Ok(None);
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(_) => Err(Failure::new(
+            Exit::Refused,
+            format_args!(
+                "another `frontrow fg follow` follows {display} already: \
+                 `systemctl --user status frontrow-follow` shows it if it is the service"
+            ),
+        )),
     }
 }
 
-fn no_daemon() -> Failure {
-    Failure::new(
-        Exit::Missing,
-        "frontrowd does not run: start it with `sudo systemctl enable --now frontrowd`",
-    )
+/// Whether a descriptor has something to read, or its other end was closed.
+fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    let now = Timespec::default();
+    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-fn lost(error: foreground::focus::Error) -> Failure {
+fn lost(error: Error) -> Failure {
     let exit = match error {
-        foreground::focus::Error::NoServer(_)
-        | foreground::focus::Error::NoCompositor(_)
-        | foreground::focus::Error::NoBus(_) => Exit::Missing,
-        foreground::focus::Error::NoManager
-        | foreground::focus::Error::NoProcesses
-        | foreground::focus::Error::NoWindows => Exit::Unsupported,
-        foreground::focus::Error::Lost(_) | foreground::focus::Error::Wait(_) => Exit::Internal,
+        Error::NoServer(_) | Error::NoCompositor(_) | Error::NoBus(_) => Exit::Missing,
+        Error::NoManager | Error::NoProcesses | Error::NoWindows => Exit::Unsupported,
+        Error::Lost(_) | Error::Wait(_) => Exit::Internal,
     };
     Failure::new(exit, error)
 }
