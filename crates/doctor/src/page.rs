@@ -95,6 +95,9 @@ pub fn headline(diagnosis: &Diagnosis) -> String {
         Kind::Elsewhere if first.cause == Cause::Cpu => {
             "Not storage: what was waited for was a CPU.".to_owned()
         }
+        Kind::Elsewhere if first.cause == Cause::Idle => {
+            "Nothing to see: who waits is idle, and the kernel counts it as I/O.".to_owned()
+        }
         Kind::Elsewhere => format!("Not this machine's disks: {}.", first.name),
         Kind::Memory => format!("Not the storage's fault: memory is short ({}).", first.name),
         Kind::Storage => format!("Storage: {}.", first.name),
@@ -121,9 +124,15 @@ fn in_words(verdict: &Verdict) -> String {
         verdict.cause.row().meaning
     );
     if let Some(culprit) = &verdict.culprit {
-        text += &format!(", because of {culprit}");
+        text += &format!(", because of {culprit}{}", verdict.relation);
+    }
+    if let Some(disk) = &verdict.disk {
+        text += &format!("; disk {disk}");
     }
     text += ".\n";
+    if let Some(to_do) = &verdict.to_do {
+        text += &format!("   To do: {to_do}.\n");
+    }
     if verdict.longest_ns > 0 {
         let longest = time(verdict.longest_ns);
         text += &format!("   Waits: {}, the longest {longest}", verdict.waits);

@@ -1,6 +1,7 @@
 //! The report: which tasks waited, how long, in which layer and why. It is computed from the
 //! [`tables`](crate::tables) alone, so users of an export can compute the same.
 
+mod account;
 mod ask;
 mod flow;
 mod history;
@@ -14,6 +15,7 @@ mod timeline;
 
 pub use flow::Flow;
 pub use html::{STYLE, render as html};
+pub use account::{Accounted, Owner, Part};
 pub use live::{Frame, UnderWay, Waits, watch, watch_waits};
 pub use text::{frame as frame_text, render as text};
 pub use timeline::{LANES, Lane, Timeline};
