@@ -78,7 +78,8 @@ impl Account {
             *by_name.entry(&party.name).or_default() += ns;
         }
         let (name, ns) = by_name.into_iter().max_by_key(|it| it.1)?;
-        let party = self.others.iter().find(|it| it.0.name == name)?;
+        let mut named = self.others.iter().filter(|it| it.0.name == name);
+        let party = named.clone().find(|it| it.0.process != 0).or(named.next())?;
         Some((&party.0, ns))
     }
 
@@ -251,14 +252,13 @@ impl Bytes {
             self.others.insert(user.name.clone(), bytes);
             return;
         }
-        // Of the processes with this name only one waits.
+        // Of the processes with this name only one waits; what each reads is not kept.
         let known = user.written_by.get(&wait.process).copied();
-        let own = known.map_or(bytes, |it| it.min(bytes));
-        let is_alone = user.written_by.len() <= 1 && known == Some(user.written_bytes);
-        let own = if is_alone { bytes } else { own };
-        self.own += own;
-        if bytes > own {
-            self.others.insert(user.name.clone(), bytes - own);
+        let others = known.map_or(0, |it| user.written_bytes.saturating_sub(it));
+        let others = others.min(bytes);
+        self.own += bytes - others;
+        if others > 0 {
+            self.others.insert(user.name.clone(), others);
         }
     }
 

@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(group.memory_bytes, Some(40_000_000));
         let limit = &group.limits[0];
         assert_eq!((limit.disk.as_str(), limit.used), ("sda", 0.98));
-        assert_eq!(limit.words, "2.1 MB/s written, 100 writes a second");
+        assert_eq!(limit.words, "2.10 MB/s written, 100 writes a second");
         assert!(group.has("/pods/inner") && !group.has("/podsmore"));
     }
 }

@@ -11,7 +11,6 @@ use crate::cause::{Cause, Kind};
 use crate::machine::Disk;
 use crate::observe::{HeldUp, Level, Observation, Pressure, Span, Traffic, Wait};
 use crate::stall::Ended;
-use iopro::wait::Class;
 use record::number;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -244,15 +243,19 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
     let linked = waits.iter().filter(|it| it.waits > 0);
     let is_linked = 2 * linked.map(|it| it.lost_ns).sum::<u64>() >= lost_ns;
     let is_told = is_linked && blame.is_linked && seen.lost_events == 0;
+    let disk = disk_named(cause, &of_who, &account, seen);
     let confidence = match seen.level {
         Level::Linked if is_told && blame::is_held(cause, &account, seen) => Confidence::Sure,
         // The counters of the kernel say so themselves.
-        Level::Linked | Level::Sampled if cause == Cause::NoAnswer => Confidence::Sure,
+        Level::Linked | Level::Sampled
+            if cause == Cause::NoAnswer && causes::is_known_silent(disk.as_deref(), seen) =>
+        {
+            Confidence::Sure
+        }
         Level::Linked if is_linked => Confidence::Likely,
         Level::Linked | Level::Sampled if samples >= SAMPLES => Confidence::Likely,
         _ => Confidence::Guess,
     };
-    let disk = disk_named(cause, &of_who, &account, seen);
     Verdict {
         cause,
         name: cause.row().name,
@@ -263,6 +266,7 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
         file: file.map(str::to_owned),
         evidence: rate_of_commits(cause, who, &of_who, seen)
             .into_iter()
+            .chain(through(&of_who))
             .chain(blame::evidence(cause, &blame, &account, seen))
             .chain(evidence(cause, who, disk.as_deref(), file, seen))
             .collect(),
@@ -277,6 +281,13 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
         share: 0.0,
         confidence,
     }
+}
+
+/// Through which process of a FUSE file system it waited, in words.
+fn through(waits: &[&Wait]) -> Option<String> {
+    let server = waits.iter().find_map(|it| it.through.as_deref())?;
+    let who = &waits.first()?.who;
+    Some(format!("{who} waited through {server}, whose file system it is"))
 }
 
 /// The disk that a verdict is about: of its stack the one that shows the cause.
@@ -352,7 +363,7 @@ fn evidence(
     seen: &Observation,
 ) -> Vec<String> {
     let mut said = Vec::new();
-    if matches!(cause, Cause::SlowDevice | Cause::DeviceBusy | Cause::NoAnswer)
+    if matches!(cause, Cause::SlowDevice | Cause::DeviceBusy)
         && let Some(traffic) = seen.traffic(disk)
     {
         said.push(format!(
@@ -364,11 +375,14 @@ fn evidence(
         ));
     }
     if let (Cause::NoAnswer, Some(traffic)) = (cause, seen.traffic(disk)) {
-        said.push(format!(
-            "{} had requests and finished none for {}",
-            seen.machine.titled(&traffic.disk),
-            number::with_unit(traffic.unanswered_ns as f64, "ns")
-        ));
+        let title = seen.machine.titled(&traffic.disk);
+        said.push(match traffic.requests {
+            0 => format!("{title} finished no request in the time watched"),
+            _ => format!(
+                "{title} had requests and finished none for {}",
+                number::with_unit(traffic.unanswered_ns as f64, "ns")
+            ),
+        });
         let stack = seen.machine.stack(&traffic.disk).into_iter();
         let troubles = stack.filter_map(|it| Some((it, seen.machine.disk(it)?.trouble.as_ref()?)));
         said.extend(troubles.map(|(it, trouble)| format!("{}: {trouble}", seen.machine.titled(it))));

@@ -292,7 +292,8 @@ fn disk(root: &Path, device: &Device) -> Result<Disk, Error> {
     Ok(Disk {
         name: device.name().to_owned(),
         scheduler: device.schedulers()?.map(|it| it.active),
-        depth: device.nr_requests()?,
+        // Since 6.11 a device that passes bios on has none.
+        depth: device.nr_requests().unwrap_or(0),
         removable: device.is_removable()?,
         mapper: device.mapper()?,
         write_thread: slow.map(|it| it.name),

@@ -109,7 +109,9 @@ fn by_account(
     account: &Account,
     seen: &Observation,
 ) -> Blame {
-    if account.share(behind_ns(account)) >= BEHIND {
+    let linked = other(who, waits, seen);
+    let is_told = account.measured || linked.is_none();
+    if is_told && account.share(behind_ns(account)) >= BEHIND {
         let most = account.most();
         let others_ns = most.map_or(0, |it| it.1);
         if account.process_ns > others_ns {
@@ -129,7 +131,6 @@ fn by_account(
             };
         }
     }
-    let linked = other(who, waits, seen);
     let is_linked = linked.is_some();
     let is_sync = matches!(cause, Cause::SyncAll | Cause::FsyncBehindWriteback);
     let by_bytes = waits.first().and_then(|it| writer(it, seen));

@@ -192,9 +192,6 @@ impl<'a> Causes<'a> {
     fn of_sync(&self, wait: &Wait) -> Cause {
         let seen = self.seen;
         let account = self.syncs.get(&(wait.who.as_str(), seen.disk_of(wait)));
-        if slow_disk(wait, seen).is_some() && account.is_some_and(|it| behind_ns(it) == 0) {
-            return Cause::SlowDevice;
-        }
         let is_behind = match account.filter(|it| it.measured) {
             Some(account) if account.share(behind_ns(account)) >= BEHIND => true,
             // Through a carrier nobody's requests can be told apart.
@@ -357,14 +354,25 @@ pub(super) fn slow_disk<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a st
         let queued = it.request_ns < LITTLE_QUEUED * it.busy_ns;
         it.requests > 0 && each_ns >= SLOW_REQUEST_NS && queued
     };
-    stack(wait, seen).into_iter().filter(is_slow).map(|it| it.disk.as_str()).next_back()
+    let own = stack(wait, seen).into_iter().filter(|it| is_of_itself(it, seen));
+    own.filter(is_slow).map(|it| it.disk.as_str()).next_back()
+}
+
+/// Whether the times of a disk's requests are its own doing, and not those of busy disks below it.
+fn is_of_itself(traffic: &Traffic, seen: &Observation) -> bool {
+    let below = seen.machine.bottom(&traffic.disk).into_iter();
+    let mut below = below.filter(|it| *it != traffic.disk);
+    below.all(|it| {
+        let busy_ns = seen.traffic(Some(it)).map_or(0, |it| it.busy_ns);
+        (busy_ns as f64) < IDLE * traffic.busy_ns as f64
+    })
 }
 
 /// Of the disks that a wait is for, the lowest that had requests and finished none.
 pub(super) fn silent_disk<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
     let is_silent = |it: &&Traffic| it.unanswered_ns >= SILENT_NS;
-    let stack = stack(wait, seen).into_iter().filter(is_silent);
-    stack.map(|it| it.disk.as_str()).next_back()
+    let own = stack(wait, seen).into_iter().filter(|it| is_of_itself(it, seen));
+    own.filter(is_silent).map(|it| it.disk.as_str()).next_back()
 }
 
 /// The disks that a wait is for, from the top down; the busiest one if it is not known.
@@ -388,6 +396,9 @@ fn stack<'a>(wait: &Wait, seen: &'a Observation) -> Vec<&'a Traffic> {
 
 /// Whether a device that it is for answered nothing, for most of its time.
 fn is_unanswered(wait: &Wait, seen: &Observation) -> bool {
+    if is_stopped(wait, seen) {
+        return true;
+    }
     let is_long = wait.longest_ns >= SILENT_NS / 2 || wait.samples > 0;
     let Some(silent) = silent_disk(wait, seen).filter(|_| is_long) else {
         return false;
@@ -395,6 +406,26 @@ fn is_unanswered(wait: &Wait, seen: &Observation) -> bool {
     let unanswered = seen.traffic(Some(silent)).map_or(0, |it| it.unanswered_ns);
     let each_ns = wait.lost_ns / wait.waits.max(1);
     unanswered >= each_ns.min(wait.lost_ns) / 2 && each_ns >= SILENT_NS / 4
+}
+
+/// Whether the volume of its file finished nothing in all of the observed time, though it is waited
+/// for. Those that put requests aside, as a full pool does, do not count them as begun.
+fn is_stopped(wait: &Wait, seen: &Observation) -> bool {
+    let is_for_disk = !matches!(
+        wait.class,
+        Class::Lock | Class::Other | Class::Reclaim | Class::DirtyThrottle | Class::Frozen
+    );
+    let traffic = seen.traffic(seen.disk_of(wait));
+    is_for_disk && wait.lost_ns >= SILENT_NS && traffic.is_some_and(|it| it.requests == 0)
+}
+
+/// Whether a disk's own counters or words say that it does not answer.
+pub(super) fn is_known_silent(disk: Option<&str>, seen: &Observation) -> bool {
+    let stack = disk.map(|it| seen.machine.stack(it)).unwrap_or_default();
+    stack.into_iter().any(|it| {
+        let is_silent = seen.traffic(Some(it)).is_some_and(|it| it.unanswered_ns >= SILENT_NS);
+        is_silent || seen.machine.disk(it).is_some_and(|it| it.trouble.is_some())
+    })
 }
 
 /// The limit of the group that the process is in, if the group is held to it.
