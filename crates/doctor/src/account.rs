@@ -34,7 +34,11 @@ impl Account {
     /// Account of waits of one process.
     pub fn of(waits: &[&Wait], seen: &Observation) -> Account {
         let waited_ns: u64 = waits.iter().map(|it| it.lost_ns).sum();
-        let linked_ns: u64 = waits.iter().filter(|it| it.waits > 0).map(|it| it.lost_ns).sum();
+        let linked_ns: u64 = waits
+            .iter()
+            .filter(|it| it.waits > 0)
+            .map(|it| it.lost_ns)
+            .sum();
         let all: Vec<Account> = waits.iter().map(|it| of_one(it, seen)).collect();
         let mut by_disk: BTreeMap<&Option<String>, u64> = BTreeMap::new();
         for account in &all {
@@ -79,7 +83,10 @@ impl Account {
         }
         let (name, ns) = by_name.into_iter().max_by_key(|it| it.1)?;
         let mut named = self.others.iter().filter(|it| it.0.name == name);
-        let party = named.clone().find(|it| it.0.process != 0).or(named.next())?;
+        let party = named
+            .clone()
+            .find(|it| it.0.process != 0)
+            .or(named.next())?;
         Some((&party.0, ns))
     }
 
@@ -339,15 +346,26 @@ mod tests {
         let at = seen(vec![linked.clone(), sampled.clone()], users);
         let account = Account::of(&[&linked], &at);
         parts_add_up(&account);
-        assert_eq!((account.own_ns, account.process_ns), (SECOND / 10, SECOND / 10));
+        assert_eq!(
+            (account.own_ns, account.process_ns),
+            (SECOND / 10, SECOND / 10)
+        );
         assert_eq!(account.idle_ns, 3 * SECOND / 10);
         let others: Vec<_> = account.others.iter().map(|it| it.0.name.as_str()).collect();
-        assert_eq!(others, ["app", "ext4lazyinit"], "another process of the name");
+        assert_eq!(
+            others,
+            ["app", "ext4lazyinit"],
+            "another process of the name"
+        );
         for waits in [&[&sampled][..], &[&linked, &sampled]] {
             parts_add_up(&Account::of(waits, &at));
         }
         let account = Account::of(&[&sampled], &at);
-        assert_eq!(account.idle_ns, SECOND / 2, "the disk is busy half of the time");
+        assert_eq!(
+            account.idle_ns,
+            SECOND / 2,
+            "the disk is busy half of the time"
+        );
         assert_eq!(account.most().unwrap().0.name, "dd");
     }
 

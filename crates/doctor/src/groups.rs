@@ -149,7 +149,10 @@ fn words(keys: &BTreeMap<String, u64>) -> String {
         "wbps" => format!("{}/s written", number::bytes(*limit)),
         "riops" => format!("{limit} reads a second"),
         "wiops" => format!("{limit} writes a second"),
-        _ => format!("others wait if its requests take {:.1} ms", *limit as f64 / 1e3),
+        _ => format!(
+            "others wait if its requests take {:.1} ms",
+            *limit as f64 / 1e3
+        ),
     });
     each.collect::<Vec<_>>().join(", ")
 }

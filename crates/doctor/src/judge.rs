@@ -171,7 +171,9 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     verdicts.retain(|it| it.lost_ns as f64 >= WORTH_OF_LOST * by_others as f64);
     // A process that wrote most, or that another verdict names, causes the waits of others; its own
     // waits come after theirs.
-    let of_storage = verdicts.iter().filter(|it| it.kind == Kind::Storage && it.culprit.as_ref() != Some(&it.who));
+    let of_storage = verdicts
+        .iter()
+        .filter(|it| it.kind == Kind::Storage && it.culprit.as_ref() != Some(&it.who));
     let blamed: BTreeSet<String> = of_storage.filter_map(|it| it.culprit.clone()).collect();
     verdicts.sort_by_key(|it| {
         let is_own = matches!(it.cause, Cause::OwnWrites | Cause::Idle);
@@ -260,7 +262,8 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
         cause,
         name: cause.row().name,
         kind: cause.row().kind,
-        advice: advice(cause, disk.as_deref(), file, seen),
+        // What the kernel does of its own accord was not measured against the scheduler.
+        advice: advice(cause, disk.as_deref(), file, seen).filter(|_| !blame.is_kernel),
         to_do: to_do::to_do(cause, who, &blame, disk.as_deref(), file, seen),
         who: who.to_owned(),
         file: file.map(str::to_owned),
@@ -287,7 +290,9 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
 fn through(waits: &[&Wait]) -> Option<String> {
     let server = waits.iter().find_map(|it| it.through.as_deref())?;
     let who = &waits.first()?.who;
-    Some(format!("{who} waited through {server}, whose file system it is"))
+    Some(format!(
+        "{who} waited through {server}, whose file system it is"
+    ))
 }
 
 /// The disk that a verdict is about: of its stack the one that shows the cause.
@@ -327,12 +332,7 @@ fn victim<'a>(cause: Cause, waits: &[&'a Wait], seen: &Observation) -> Option<&'
 }
 
 /// How often a task waits for its own syncs, of which each has a wait or two. Samples do not tell.
-fn rate_of_commits(
-    cause: Cause,
-    who: &str,
-    waits: &[&Wait],
-    seen: &Observation,
-) -> Option<String> {
+fn rate_of_commits(cause: Cause, who: &str, waits: &[&Wait], seen: &Observation) -> Option<String> {
     let waits: u64 = waits.iter().map(|it| it.waits).sum();
     if cause != Cause::OwnCommits || waits == 0 {
         return None;
@@ -385,7 +385,9 @@ fn evidence(
         });
         let stack = seen.machine.stack(&traffic.disk).into_iter();
         let troubles = stack.filter_map(|it| Some((it, seen.machine.disk(it)?.trouble.as_ref()?)));
-        said.extend(troubles.map(|(it, trouble)| format!("{}: {trouble}", seen.machine.titled(it))));
+        said.extend(
+            troubles.map(|(it, trouble)| format!("{}: {trouble}", seen.machine.titled(it))),
+        );
     }
     if let (Cause::Fragments, Some(file)) = (cause, file)
         && let Some(pieces) = seen.pieces.get(file)
@@ -670,5 +672,7 @@ fn limit(disk: &Disk) -> Advice {
     }
 }
 
+#[cfg(test)]
+mod reports;
 #[cfg(test)]
 pub(crate) mod tests;

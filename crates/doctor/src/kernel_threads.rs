@@ -13,16 +13,25 @@ pub enum Work {
 
 /// Parts of names, and what they work for; the first one that fits decides.
 const WORK: [(&str, Work); 24] = [
-    ("ext4lazyinit", Work::Own("fills the inode tables of a new file system")),
+    (
+        "ext4lazyinit",
+        Work::Own("fills the inode tables of a new file system"),
+    ),
     ("_resync", Work::Own("reads or writes all of a RAID")),
     ("_reshape", Work::Own("reshapes a RAID")),
-    ("kcopyd", Work::Own("copies blocks for a snapshot or another mapped volume")),
+    (
+        "kcopyd",
+        Work::Own("copies blocks for a snapshot or another mapped volume"),
+    ),
     ("btrfs-scrub", Work::Own("scrubs a Btrfs")),
     ("btrfs-balance", Work::Own("balances a Btrfs")),
     ("f2fs_gc", Work::Own("collects garbage of F2FS")),
     ("f2fs_discard", Work::Own("discards free blocks of F2FS")),
     ("bch-gc", Work::Own("collects garbage of bcache")),
-    ("bcache_writebac", Work::Own("writes bcache's cache to the disk behind it")),
+    (
+        "bcache_writebac",
+        Work::Own("writes bcache's cache to the disk behind it"),
+    ),
     ("kswapd", Work::Own("frees memory")),
     ("khugepaged", Work::Own("makes large pages")),
     ("jbd2/", Work::FileSystem),

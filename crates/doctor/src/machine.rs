@@ -31,8 +31,19 @@ const NETWORK: [&str; 8] = [
 ];
 /// File systems of the kernel's own, without users' files.
 const NO_STORAGE: [&str; 13] = [
-    "proc", "sysfs", "cgroup2", "cgroup", "devpts", "mqueue", "securityfs", "debugfs", "tracefs",
-    "pstore", "bpf", "configfs", "fuse.portal",
+    "proc",
+    "sysfs",
+    "cgroup2",
+    "cgroup",
+    "devpts",
+    "mqueue",
+    "securityfs",
+    "debugfs",
+    "tracefs",
+    "pstore",
+    "bpf",
+    "configfs",
+    "fuse.portal",
 ];
 /// FUSE file systems without user files.
 const NO_FILES: [&str; 3] = ["fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs"];

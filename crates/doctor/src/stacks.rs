@@ -56,7 +56,11 @@ const BY_WAY: [(&str, &str); 6] = [
     ("vfs_write", "write"),
 ];
 /// Functions by which any call waits until data are on the device: fsync, msync, a synchronous write.
-const SYNCS: [&str; 3] = ["vfs_fsync_range", "generic_write_sync", "iomap_dio_complete"];
+const SYNCS: [&str; 3] = [
+    "vfs_fsync_range",
+    "generic_write_sync",
+    "iomap_dio_complete",
+];
 
 /// Functions in which a task waits for a child (`wait_for_vfork_done` in kernel/fork.c), whose own
 /// waits count, or for all CPUs to have passed some point.
@@ -346,7 +350,14 @@ fn file_of(directory: &Path, told: &Told) -> Option<String> {
 
 /// Calls whose first argument is a number of an open file.
 const OF_FILE: [&str; 8] = [
-    "read", "pread64", "readv", "write", "pwrite64", "fsync", "fdatasync", "preadv",
+    "read",
+    "pread64",
+    "readv",
+    "write",
+    "pwrite64",
+    "fsync",
+    "fdatasync",
+    "preadv",
 ];
 
 /// File of the system call that a task is in: its first argument is a number of the task's open
@@ -380,7 +391,10 @@ mod tests {
         let names: Vec<String> = text.lines().filter_map(function).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let told = told_by(&names);
-        assert_eq!((told.call.as_deref(), told.class), (Some("fsync"), Class::Sync));
+        assert_eq!(
+            (told.call.as_deref(), told.class),
+            (Some("fsync"), Class::Sync)
+        );
         let fault = ["folio_wait_bit_common", "filemap_fault", "handle_mm_fault"];
         assert_eq!(told_by(&fault).call.as_deref(), Some("read-fault"));
         assert!(told_by(&["rpc_wait_bit_killable", "nfs4_run"]).remote);

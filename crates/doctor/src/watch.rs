@@ -325,7 +325,14 @@ impl Watch {
             let known = self.processes.entry(key).or_insert_with(|| Process {
                 begin,
                 cgroup: cgroup_of(&self.root, key.0),
-                memory_bytes: (if is_first { memory_of(&self.root, key.0) } else { 0 }, 0),
+                memory_bytes: (
+                    if is_first {
+                        memory_of(&self.root, key.0)
+                    } else {
+                        0
+                    },
+                    0,
+                ),
                 ..Default::default()
             });
             known.parent = parent;
@@ -408,8 +415,14 @@ impl Watch {
             waits,
             users: users(self.ended, &mounted(&self.root, &machine)),
             disks: disks(before, &after, &self.silences),
-            groups: after.groups.since(&before.groups, watched.as_nanos() as u64, &machine),
-            kernel_threads: before.kernel_threads.union(&after.kernel_threads).cloned().collect(),
+            groups: after
+                .groups
+                .since(&before.groups, watched.as_nanos() as u64, &machine),
+            kernel_threads: before
+                .kernel_threads
+                .union(&after.kernel_threads)
+                .cloned()
+                .collect(),
             held_up: held_up(before, &after),
             lost_events,
             machine,
@@ -542,7 +555,11 @@ fn users(ended: BTreeMap<String, Ended>, mounted: &BTreeMap<u64, String>) -> Vec
             read_bytes: ended.used.read_bytes,
             written_bytes: ended.used.written_bytes,
             cpu_ns: ended.used.cpu_ns,
-            app: ended.cgroup.as_deref().and_then(apps::app).map(str::to_owned),
+            app: ended
+                .cgroup
+                .as_deref()
+                .and_then(apps::app)
+                .map(str::to_owned),
             writes_to: disks.cloned().collect(),
             cgroup: ended.cgroup,
             written_by: ended.written_by,

@@ -13,9 +13,9 @@ mod sentences;
 mod text;
 mod timeline;
 
+pub use account::{Accounted, Owner, Part};
 pub use flow::Flow;
 pub use html::{STYLE, render as html};
-pub use account::{Accounted, Owner, Part};
 pub use live::{Frame, UnderWay, Waits, watch, watch_waits};
 pub use text::{frame as frame_text, render as text};
 pub use timeline::{LANES, Lane, Timeline};

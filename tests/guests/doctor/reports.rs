@@ -48,8 +48,8 @@ pub const CASES: [Case; 25] = [
     case(
         "mdcheck",
         &[
-            ("fsync_behind_writeback", "pidgin", "md_home's check"),
-            ("device_busy", "viewer", "md_home's check"),
+            ("fsync_behind_writeback", "pidgin", "md_home's"),
+            ("device_busy", "viewer", "md_home's"),
         ],
         "sync_speed_max",
     ),

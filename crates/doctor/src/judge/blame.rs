@@ -22,6 +22,8 @@ pub(super) struct Blame {
     pub relation: String,
     /// Whether it was linked rather than inferred.
     pub is_linked: bool,
+    /// Whether it is a thread of the kernel.
+    pub is_kernel: bool,
     /// Time for which the disk served it.
     pub served_ns: u64,
 }
@@ -120,6 +122,7 @@ fn by_account(
                 relation: " itself, by its other threads".to_owned(),
                 is_linked: account.measured,
                 served_ns: account.process_ns,
+                ..Blame::default()
             };
         }
         if let Some((party, ns)) = most {
@@ -127,6 +130,7 @@ fn by_account(
                 name: Some(named(party, waits, seen)),
                 relation: relation(party, who),
                 is_linked: account.measured && party_is_told(party),
+                is_kernel: party.kernel,
                 served_ns: ns,
             };
         }
@@ -150,7 +154,10 @@ fn party_is_told(party: &Party) -> bool {
 /// Name of a party; a RAID's thread has the name of the RAID.
 fn named(party: &Party, waits: &[&Wait], seen: &Observation) -> String {
     let raid = party.name.strip_suffix("_resync");
-    if let Some(disk) = raid.filter(|_| party.kernel).and_then(|it| seen.machine.disk(it)) {
+    if let Some(disk) = raid
+        .filter(|_| party.kernel)
+        .and_then(|it| seen.machine.disk(it))
+    {
         let doing = disk.syncing.as_deref().unwrap_or("resync");
         return format!("{}'s {doing}", disk.name);
     }
@@ -241,7 +248,10 @@ pub(super) fn evidence(
             | Cause::Unexplained
             | Cause::SyncAll
     );
-    let disk = account.disk.as_deref().filter(|_| is_of_disk && account.measured);
+    let disk = account
+        .disk
+        .as_deref()
+        .filter(|_| is_of_disk && account.measured);
     if let Some(disk) = disk {
         let part = |ns: u64| number::percent(account.share(ns));
         let title = seen.machine.titled(disk);
@@ -258,7 +268,10 @@ pub(super) fn evidence(
         ];
         let told = all.into_iter().filter(|it| account.share(it.1) >= 0.01);
         parts.extend(told.map(|(words, ns)| format!("{words} {}", part(ns))));
-        said.push(format!("meanwhile {title} {} of the time", parts.join(", ")));
+        said.push(format!(
+            "meanwhile {title} {} of the time",
+            parts.join(", ")
+        ));
     }
     let culprit = blame.name.as_deref();
     let written = culprit.map_or(0, |it| seen.written_by(it));

@@ -65,7 +65,12 @@ fn is_sync_of_all(wait: &Wait) -> bool {
 /// waits for a file system whose server waits for a disk, wait for the same.
 pub(super) fn told_once(mut seen: Observation) -> Observation {
     let is_ring = |it: &&Wait| it.call.as_deref().is_some_and(|it| it.starts_with(RING));
-    let by_ring: BTreeSet<u32> = seen.waits.iter().filter(is_ring).map(|it| it.process).collect();
+    let by_ring: BTreeSet<u32> = seen
+        .waits
+        .iter()
+        .filter(is_ring)
+        .map(|it| it.process)
+        .collect();
     let is_shadow = |it: &Wait| {
         let call = it.call.as_deref().unwrap_or_default();
         EVENT_CALLS.contains(&call) && by_ring.contains(&it.process)
@@ -354,7 +359,9 @@ pub(super) fn slow_disk<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a st
         let queued = it.request_ns < LITTLE_QUEUED * it.busy_ns;
         it.requests > 0 && each_ns >= SLOW_REQUEST_NS && queued
     };
-    let own = stack(wait, seen).into_iter().filter(|it| is_of_itself(it, seen));
+    let own = stack(wait, seen)
+        .into_iter()
+        .filter(|it| is_of_itself(it, seen));
     own.filter(is_slow).map(|it| it.disk.as_str()).next_back()
 }
 
@@ -371,7 +378,9 @@ fn is_of_itself(traffic: &Traffic, seen: &Observation) -> bool {
 /// Of the disks that a wait is for, the lowest that had requests and finished none.
 pub(super) fn silent_disk<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
     let is_silent = |it: &&Traffic| it.unanswered_ns >= SILENT_NS;
-    let own = stack(wait, seen).into_iter().filter(|it| is_of_itself(it, seen));
+    let own = stack(wait, seen)
+        .into_iter()
+        .filter(|it| is_of_itself(it, seen));
     own.filter(is_silent).map(|it| it.disk.as_str()).next_back()
 }
 
@@ -380,10 +389,18 @@ fn stack<'a>(wait: &Wait, seen: &'a Observation) -> Vec<&'a Traffic> {
     let Some(disk) = seen.disk_of(wait) else {
         let is_elsewhere = seen.mount_of(wait).is_some();
         let busiest = seen.busiest_disk().filter(|_| !is_elsewhere);
-        let silent = seen.disks.iter().filter(|it| it.unanswered_ns >= SILENT_NS && !is_elsewhere);
+        let silent = seen
+            .disks
+            .iter()
+            .filter(|it| it.unanswered_ns >= SILENT_NS && !is_elsewhere);
         return busiest.into_iter().chain(silent).collect();
     };
-    let names = seen.machine.stack(disk).into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let names = seen
+        .machine
+        .stack(disk)
+        .into_iter()
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
     let names = match names.is_empty() {
         true => vec![disk.to_owned()],
         false => names,
@@ -423,7 +440,9 @@ fn is_stopped(wait: &Wait, seen: &Observation) -> bool {
 pub(super) fn is_known_silent(disk: Option<&str>, seen: &Observation) -> bool {
     let stack = disk.map(|it| seen.machine.stack(it)).unwrap_or_default();
     stack.into_iter().any(|it| {
-        let is_silent = seen.traffic(Some(it)).is_some_and(|it| it.unanswered_ns >= SILENT_NS);
+        let is_silent = seen
+            .traffic(Some(it))
+            .is_some_and(|it| it.unanswered_ns >= SILENT_NS);
         is_silent || seen.machine.disk(it).is_some_and(|it| it.trouble.is_some())
     })
 }

@@ -77,7 +77,11 @@ pub(super) fn unseen(seen: &Observation) -> Option<Verdict> {
         share * 100.0
     );
     let is_swapping = seen.memory.swapped_in_bytes > 0;
-    let cause = if is_swapping { Cause::Swap } else { Cause::Reclaim };
+    let cause = if is_swapping {
+        Cause::Swap
+    } else {
+        Cause::Reclaim
+    };
     let who = pressed(seen).and_then(|it| user_of(it, seen));
     let culprit = taker(seen).filter(|it| Some(*it) != who);
     let mut verdict = whole(cause, lost_ns, culprit, said);

@@ -41,7 +41,7 @@ pub(crate) fn user(name: &str, written_bytes: u64, cpu_ns: u64) -> User {
     }
 }
 
-fn disk(name: &str, removable: bool) -> Disk {
+pub(crate) fn disk(name: &str, removable: bool) -> Disk {
     // As sda and sdb have them.
     let place = name.bytes().last().unwrap_or_default().saturating_sub(b'a');
     Disk {
@@ -58,7 +58,7 @@ fn disk(name: &str, removable: bool) -> Disk {
     }
 }
 
-fn mounted(point: &str, filesystem: &str, disk: Option<&str>) -> Mounted {
+pub(crate) fn mounted(point: &str, filesystem: &str, disk: Option<&str>) -> Mounted {
     Mounted {
         point: point.to_owned(),
         filesystem: filesystem.to_owned(),
@@ -558,7 +558,7 @@ pub(crate) fn with_stick(waits: Vec<Wait>, users: Vec<User>) -> Observation {
     seen
 }
 
-fn writes_to(user: User, disk: &str) -> User {
+pub(crate) fn writes_to(user: User, disk: &str) -> User {
     User {
         writes_to: [disk.to_owned()].into(),
         ..user

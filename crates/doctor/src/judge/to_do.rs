@@ -69,7 +69,9 @@ fn no_answer(disk: Option<&str>, seen: &Observation) -> String {
         }
         _ => {
             let disk = disk.unwrap_or("the disk");
-            format!("look for resets and errors of {disk} in the kernel's log (dmesg), and save what is on it")
+            format!(
+                "look for resets and errors of {disk} in the kernel's log (dmesg), and save what is on it"
+            )
         }
     }
 }
@@ -78,7 +80,9 @@ fn no_answer(disk: Option<&str>, seen: &Observation) -> String {
 pub(super) fn of_memory(who: &str, culprit: Option<&str>, seen: &Observation) -> Option<String> {
     let group = seen.group_of(who).filter(|it| it.is_short());
     match (culprit, group) {
-        (Some(culprit), _) => Some(format!("end {culprit}, or limit its memory (systemd: MemoryMax=)")),
+        (Some(culprit), _) => Some(format!(
+            "end {culprit}, or limit its memory (systemd: MemoryMax=)"
+        )),
         (None, Some(group)) => Some(format!(
             "raise {} of {}, or have {who} use less memory",
             group.memory_file, group.path

@@ -32,7 +32,11 @@ pub(super) fn find(root: &Path, mounts: &mut [Mounted]) {
         let said = servers
             .values()
             .find(|it| it.minors.iter().any(|it| it == minor));
-        let named = || servers.values().find(|it| Some(it.party.name.as_str()) == kind);
+        let named = || {
+            servers
+                .values()
+                .find(|it| Some(it.party.name.as_str()) == kind)
+        };
         let only = || servers.values().next().filter(|_| servers.len() == 1);
         let server = said.or_else(named).or_else(only);
         mount.server = server.map(|it| it.party.clone());
@@ -65,7 +69,9 @@ fn servers(root: &Path) -> BTreeMap<u32, Server> {
 
 /// Minor number in a line such as `fuse_connection:	42`.
 fn connection(text: &str) -> Option<String> {
-    let line = text.lines().find_map(|it| it.strip_prefix("fuse_connection:"));
+    let line = text
+        .lines()
+        .find_map(|it| it.strip_prefix("fuse_connection:"));
     line.map(|it| it.trim().to_owned())
 }
 

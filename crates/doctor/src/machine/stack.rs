@@ -85,11 +85,11 @@ fn targets(tables: &str, name: &str) -> Vec<String> {
 fn below(root: &Path, at: &Path, mounts: &[Mounted]) -> Vec<String> {
     let entries = fs::read_dir(at.join("slaves")).into_iter().flatten();
     let names = entries.flatten().map(|it| it.file_name());
-    let mut found: Vec<String> = names
-        .map(|it| whole(root, &it.to_string_lossy()))
-        .collect();
+    let mut found: Vec<String> = names.map(|it| whole(root, &it.to_string_lossy())).collect();
     if let Some(file) = text(&at.join("loop/backing_file")) {
-        let holding = mounts.iter().filter(|it| Path::new(&file).starts_with(&it.point));
+        let holding = mounts
+            .iter()
+            .filter(|it| Path::new(&file).starts_with(&it.point));
         let mount = holding.max_by_key(|it| it.point.len());
         found.extend(mount.and_then(|it| it.disk.clone()));
     }
@@ -130,7 +130,8 @@ mod tests {
             disk("dm-2", "tpool", &["sda"], "thin-pool"),
             disk("dm-3", "images", &["dm-2"], "thin"),
         ];
-        let state = "tpool: 0 163840 thin-pool 1 22/1024 1280/1280 - out_of_data_space discard_passdown\n";
+        let state =
+            "tpool: 0 163840 thin-pool 1 22/1024 1280/1280 - out_of_data_space discard_passdown\n";
         assert_eq!(trouble(&disks[0], &disks, state), None);
         let found = trouble(&disks[1], &disks, state);
         assert_eq!(found.as_deref(), Some("its thin pool is full"));

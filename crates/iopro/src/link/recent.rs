@@ -201,12 +201,14 @@ impl Recent {
         let last_ns = end_ns.saturating_add(self.longest_ns);
         let until = self.done.partition_point(|it| it.completed_ns <= last_ns);
         let found = self.done.range(first..until.max(first));
-        found.filter(move |it| it.issued_ns < end_ns).map(|it| Span {
-            dev: it.dev,
-            owner: it.origin,
-            issued_ns: it.issued_ns,
-            completed_ns: it.completed_ns,
-        })
+        found
+            .filter(move |it| it.issued_ns < end_ns)
+            .map(|it| Span {
+                dev: it.dev,
+                owner: it.origin,
+                issued_ns: it.issued_ns,
+                completed_ns: it.completed_ns,
+            })
     }
 
     /// The requests that were done after `since_ns`, the last first.

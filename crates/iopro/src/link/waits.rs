@@ -539,11 +539,7 @@ fn plain(class: Class, reason: &'static str) -> Found {
 fn is_indirect(class: Class) -> bool {
     matches!(
         class,
-        Class::JournalHandle
-            | Class::JournalCommit
-            | Class::Lock
-            | Class::Frozen
-            | Class::Discard
+        Class::JournalHandle | Class::JournalCommit | Class::Lock | Class::Frozen | Class::Discard
     )
 }
 

@@ -152,7 +152,12 @@ fn accounted(
             Some(task) => owner(database, owners, task)?,
             None => None,
         };
-        parts.push(Part { dev, owner, own, ns });
+        parts.push(Part {
+            dev,
+            owner,
+            own,
+            ns,
+        });
     }
     let (waiter, call, sync, class, cause, file, device, other) = key;
     Ok(Accounted {
@@ -179,8 +184,9 @@ fn owner(
     if let Some(owner) = known.get(&task) {
         return Ok(owner.clone());
     }
-    let mut query = database
-        .prepare_cached("SELECT process, thread, process_name, kernel FROM tasks WHERE task_id = ?")?;
+    let mut query = database.prepare_cached(
+        "SELECT process, thread, process_name, kernel FROM tasks WHERE task_id = ?",
+    )?;
     let found = query.query_row(params![task], |row| {
         Ok(Owner {
             process: row.get(0)?,
