@@ -255,6 +255,8 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
             Confidence::Sure
         }
         Level::Linked if is_linked => Confidence::Likely,
+        // Nobody else waits at that place of the kernel, and few samples are met without pressure.
+        Level::Linked | Level::Sampled if cause == Cause::Frozen => Confidence::Likely,
         Level::Linked | Level::Sampled if samples >= SAMPLES => Confidence::Likely,
         _ => Confidence::Guess,
     };
@@ -273,8 +275,11 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
             .chain(blame::evidence(cause, &blame, &account, seen))
             .chain(evidence(cause, who, disk.as_deref(), file, seen))
             .collect(),
+        relation: match blame.name {
+            Some(_) => blame.relation,
+            None => String::new(),
+        },
         culprit: blame.name,
-        relation: blame.relation,
         disk,
         lost_ns,
         who_ns: of_who.iter().map(|it| it.lost_ns).sum(),
@@ -309,7 +314,8 @@ fn disk_named(
         _ => None,
     };
     let named = shown.or(seen.disk_of(longest)).map(str::to_owned);
-    named.or_else(|| account.disk.clone().filter(|_| account.measured))
+    let is_told = account.measured || cause == Cause::SyncAll;
+    named.or_else(|| account.disk.clone().filter(|_| is_told))
 }
 
 /// Process that waited most. A process that fills a removable disk is throttled for its own pages

@@ -47,7 +47,9 @@ const BY_FUNCTION: [(&str, Class); 17] = [
 
 /// Functions that tell a call where its own is not in the stack: a fault, a worker of io_uring, and
 /// the calls that end by calling another function (tail calls).
-const BY_WAY: [(&str, &str); 6] = [
+const BY_WAY: [(&str, &str); 7] = [
+    // The call has been left by then: the last one to use a file system takes it apart.
+    ("cleanup_mnt", "umount"),
     ("filemap_fault", "read-fault"),
     ("io_fsync", "io_uring:3"),
     ("io_read", "io_uring:22"),
@@ -398,6 +400,13 @@ mod tests {
         let fault = ["folio_wait_bit_common", "filemap_fault", "handle_mm_fault"];
         assert_eq!(told_by(&fault).call.as_deref(), Some("read-fault"));
         assert!(told_by(&["rpc_wait_bit_killable", "nfs4_run"]).remote);
+        let gone = [
+            "folio_wait_writeback",
+            "sync_filesystem",
+            "cleanup_mnt",
+            "task_work_run",
+        ];
+        assert_eq!(told_by(&gone).call.as_deref(), Some("umount"));
         let synchronous = ["jbd2_log_wait_commit", "vfs_fsync_range", "vfs_write"];
         let told = told_by(&synchronous);
         assert!(told.syncs && told.call.as_deref() == Some("write"));

@@ -32,18 +32,34 @@ const fn case(name: &'static str, verdicts: &'static [Verdict], words: &'static 
 pub const CASES: [Case; 25] = [
     case("iomax", &[("limit", "", "pods")], "io.max"),
     case("iomaxread", &[("limit", "webapp", "-")], "io.max"),
-    case("postgres", &[("fsync_behind_writeback", "postgres", "postgres")], ""),
-    case("rocks", &[("fsync_behind_writeback", "validator", "validator")], ""),
+    case(
+        "postgres",
+        &[("fsync_behind_writeback", "postgres", "postgres")],
+        "",
+    ),
+    case(
+        "rocks",
+        &[("fsync_behind_writeback", "validator", "validator")],
+        "",
+    ),
     case("backup", &[("", "viewer", "backup")], ""),
     case("freeze", &[("frozen", "", "")], "fsfreeze"),
     case("uringidle", &[("idle", "iggy", "-")], ""),
-    case("uringsync", &[("fsync_behind_writeback", "tigerdb", "importer")], ""),
+    case(
+        "uringsync",
+        &[("fsync_behind_writeback", "tigerdb", "importer")],
+        "",
+    ),
     case("fuselocal", &[("", "player", "copier")], ""),
     case("fuseslow", &[("remote", "player", "sshfs")], ""),
     case("umount", &[("sync_all", "udisksd", "")], "to be written"),
     case("swapmix", &[("device_busy", "game", "tabs")], ""),
     case("failing", &[("slow_device", "photos", "-")], "old"),
-    case("lazyinit", &[("fsync_behind_writeback", "recorder", "ext4lazyinit")], ""),
+    case(
+        "lazyinit",
+        &[("fsync_behind_writeback", "recorder", "ext4lazyinit")],
+        "",
+    ),
     case("thinfull", &[("no_answer", "", "")], "pool is full"),
     case(
         "mdcheck",
@@ -90,7 +106,13 @@ fn with_tool() -> String {
     let flags = "-O1 -nostdlib -static -fno-builtin -fno-stack-protector -fno-tree-loop-distribute-patterns";
     let mut compiler = Command::new("gcc");
     compiler.args(flags.split(' ')).arg("-o").arg(&tool);
-    assert!(compiler.arg(scripts().join("tool.c")).status().unwrap().success());
+    assert!(
+        compiler
+            .arg(scripts().join("tool.c"))
+            .status()
+            .unwrap()
+            .success()
+    );
     let packed = Command::new("sh")
         .args(["-c", "gzip -9c \"$0\" | base64 -w0"])
         .arg(&tool)
@@ -104,9 +126,19 @@ fn with_tool() -> String {
 pub fn run(name: &str, kernel: &str, seed: u64) -> Vec<Told> {
     let case = CASES.iter().find(|it| it.name == name).unwrap();
     let script = fs::read_to_string(scripts().join(format!("{name}.sh"))).unwrap();
-    let options = script.lines().find_map(|it| it.strip_prefix("#: ")).unwrap();
+    let options = script
+        .lines()
+        .find_map(|it| it.strip_prefix("#: "))
+        .unwrap();
     let seed = seed.to_string();
-    let guest = ["--memory", "640", "--device", "emmc:fresh", "--limit", "300"];
+    let guest = [
+        "--memory",
+        "640",
+        "--device",
+        "emmc:fresh",
+        "--limit",
+        "300",
+    ];
     let of_run = ["--kernel", kernel, "--seed", &seed];
     let options: Vec<&str> = guest
         .into_iter()
@@ -117,7 +149,10 @@ pub fn run(name: &str, kernel: &str, seed: u64) -> Vec<Told> {
         true => with_tool(),
         false => String::new(),
     };
-    let left = Left::by(&options, &format!("{tool}{PRELUDE}TWO=1\n{script}\nexit 0\n"));
+    let left = Left::by(
+        &options,
+        &format!("{tool}{PRELUDE}TWO=1\n{script}\nexit 0\n"),
+    );
     let told = [1, 2].map(|level| {
         let page = left.json(&format!("{name}.{level}"));
         judged(case, level, &page)

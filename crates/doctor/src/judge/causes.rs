@@ -232,8 +232,12 @@ pub(super) fn writer<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> 
 /// Whether it waits for its own work almost alone.
 fn is_own_doing(wait: &Wait, account: &Account, seen: &Observation) -> bool {
     if account.measured {
-        let own = account.own_ns + account.process_ns;
-        return account.share(account.others_ns()) < BEHIND && own > account.unknown_ns;
+        // A program that is run again and again goes on with its own work.
+        let same = account.others.iter().filter(|it| it.0.name == wait.who);
+        let same_ns: u64 = same.map(|it| it.1).sum();
+        let own_ns = account.own_ns + account.process_ns + same_ns;
+        let others_ns = account.others_ns() - same_ns;
+        return account.share(others_ns) < BEHIND && own_ns > account.unknown_ns;
     }
     let others = seen.users.iter().filter(|it| it.name != wait.who);
     if others

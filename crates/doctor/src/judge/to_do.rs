@@ -93,10 +93,11 @@ pub(super) fn of_memory(who: &str, culprit: Option<&str>, seen: &Observation) ->
 
 /// About work that the kernel does, and about reading.
 fn of_culprit(culprit: &str, who: &str, cause: Cause) -> Option<String> {
-    if let Some((raid, _)) = culprit.split_once("'s ") {
-        return (!raid.contains(' ')).then(|| {
-            format!("echo 10000 | sudo tee /sys/block/{raid}/md/sync_speed_max holds it to 10 MB/s; it then takes longer")
-        });
+    let raid = culprit.split_once("'s ").map(|it| it.0);
+    if let Some(raid) = raid.filter(|it| !it.contains(' ')) {
+        return Some(format!(
+            "echo 10000 | sudo tee /sys/block/{raid}/md/sync_speed_max holds it to 10 MB/s; it then takes longer"
+        ));
     }
     match culprit {
         "ext4lazyinit" => Some(
