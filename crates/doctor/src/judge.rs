@@ -165,16 +165,20 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     for verdict in &mut verdicts {
         verdict.share = verdict.lost_ns as f64 / all.max(1) as f64;
     }
-    // A process that waits for its own writes does not explain other waits.
-    let by_others = verdicts.iter().filter(|it| it.cause != Cause::OwnWrites);
-    let by_others: u64 = by_others.map(|it| it.lost_ns).sum();
-    verdicts.retain(|it| it.lost_ns as f64 >= WORTH_OF_LOST * by_others as f64);
     // A process that wrote most, or that another verdict names, causes the waits of others; its own
     // waits come after theirs.
     let of_storage = verdicts
         .iter()
         .filter(|it| it.kind == Kind::Storage && it.culprit.as_ref() != Some(&it.who));
     let blamed: BTreeSet<String> = of_storage.filter_map(|it| it.culprit.clone()).collect();
+    // A process that waits for itself does not explain other waits.
+    let is_for_itself = |it: &&Verdict| {
+        let is_blamed = it.culprit.is_none() && blamed.contains(&it.who);
+        it.cause == Cause::OwnWrites || is_blamed
+    };
+    let by_others = verdicts.iter().filter(|it| !is_for_itself(it));
+    let by_others: u64 = by_others.map(|it| it.lost_ns).sum();
+    verdicts.retain(|it| it.lost_ns as f64 >= WORTH_OF_LOST * by_others as f64);
     verdicts.sort_by_key(|it| {
         let is_own = matches!(it.cause, Cause::OwnWrites | Cause::Idle);
         let is_blamed = blamed.contains(&it.who);
@@ -205,16 +209,19 @@ pub fn judge(seen: &Observation) -> Diagnosis {
 
 /// Verdicts from waits in the storage stack, if there are enough.
 fn storage(seen: &Observation, causes: &Causes) -> Vec<Verdict> {
-    let mut groups: BTreeMap<Cause, Vec<&Wait>> = BTreeMap::new();
+    // Who keeps a disk busy for itself is another matter than who waits for that.
+    let mut groups: BTreeMap<(Cause, bool), Vec<&Wait>> = BTreeMap::new();
     for wait in &seen.waits {
-        groups.entry(causes.of(wait)).or_default().push(wait);
+        let cause = causes.of(wait);
+        let key = (cause, causes.is_for_itself(cause, wait));
+        groups.entry(key).or_default().push(wait);
     }
     let pressed = seen.share(seen.pressure.io_ns);
     // Without any I/O pressure, apparent waits have no relation to storage. Pressure does not
     // include waits for servers and for frozen file systems.
     if pressed < WORTH {
         let is_short = seen.share(seen.pressure.memory_ns) >= WORTH;
-        groups.retain(|cause, _| match cause.row().kind {
+        groups.retain(|(cause, _), _| match cause.row().kind {
             Kind::Storage => matches!(cause, Cause::Frozen | Cause::NoAnswer),
             Kind::Memory => is_short,
             Kind::Elsewhere => true,
@@ -224,7 +231,7 @@ fn storage(seen: &Observation, causes: &Causes) -> Vec<Verdict> {
     if seen.share(lost_ns) >= WORTH {
         let verdicts = groups.into_iter();
         return verdicts
-            .map(|(cause, waits)| verdict(cause, &waits, seen))
+            .map(|((cause, _), waits)| verdict(cause, &waits, seen))
             .collect();
     }
     if pressed < PRESSED_UNSEEN {

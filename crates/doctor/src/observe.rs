@@ -144,7 +144,8 @@ pub struct Wait {
 impl Wait {
     /// Whether it is in a call that reads, or in a fault on a page of a file.
     pub fn reads(&self) -> bool {
-        self.call.as_deref().is_some_and(|it| it.contains("read"))
+        let reads = |it: &str| it.contains("read") || it == "sendfile" || it == "splice";
+        self.call.as_deref().is_some_and(reads)
     }
 }
 

@@ -135,6 +135,9 @@ fn by_account(
             };
         }
     }
+    // Who had the device now and then is not to blame for what it did not delay.
+    let is_open = !account.measured || account.share(account.unknown_ns) >= BEHIND;
+    let linked = linked.filter(|_| is_open);
     let is_linked = linked.is_some();
     let is_sync = matches!(cause, Cause::SyncAll | Cause::FsyncBehindWriteback);
     let by_bytes = waits.first().and_then(|it| writer(it, seen));

@@ -190,8 +190,19 @@ impl<'a> Causes<'a> {
             },
             // No system call: a fault on an anonymous page, which is locked while it is read from swap.
             Class::Lock if wait.call.is_none() && is_swapped(wait, seen) => Cause::Swap,
+            // At a place that nobody knows, while the disk worked for it.
+            Class::Other if is_served(&account) => Cause::DeviceBusy,
             Class::Lock | Class::Other | Class::Frozen => Cause::Unexplained,
         }
+    }
+
+    /// Whether the disk worked almost only for the waiter, who then has more to read than others.
+    pub fn is_for_itself(&self, cause: Cause, wait: &Wait) -> bool {
+        if !matches!(cause, Cause::DeviceBusy | Cause::QueueFull) {
+            return false;
+        }
+        let account = Account::of(&[wait], self.seen);
+        is_served(&account) && account.share(account.others_ns()) < BEHIND
     }
 
     fn of_sync(&self, wait: &Wait) -> Cause {
@@ -210,6 +221,11 @@ impl<'a> Causes<'a> {
             false => Cause::OwnCommits,
         }
     }
+}
+
+/// Whether the disk worked for the waiter for most of the time.
+fn is_served(account: &Account) -> bool {
+    account.measured && account.share(account.own_ns + account.process_ns) >= IDLE
 }
 
 /// Another process that writes much to the disks below the waiter's file, and more than the waiter.
@@ -232,6 +248,10 @@ pub(super) fn writer<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> 
 /// Whether it waits for its own work almost alone.
 fn is_own_doing(wait: &Wait, account: &Account, seen: &Observation) -> bool {
     if account.measured {
+        let written = seen.written_by(&wait.who) as f64;
+        if written * 1e9 < WRITER_BYTES_PER_S * seen.watched_ns as f64 {
+            return false;
+        }
         // A program that is run again and again goes on with its own work.
         let same = account.others.iter().filter(|it| it.0.name == wait.who);
         let same_ns: u64 = same.map(|it| it.1).sum();
