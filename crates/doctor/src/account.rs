@@ -4,7 +4,7 @@
 use crate::kernel_threads::{Work, work};
 use crate::observe::{Observation, Owner, Party, Traffic, User, Wait};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the observed time by which iopro and the disk's statistics may differ.
 const TOLERANCE: f64 = 0.5;
@@ -51,6 +51,13 @@ impl Account {
             measured: 2 * linked_ns >= waited_ns && all.iter().any(|it| it.measured),
             ..Account::default()
         };
+        // Processes of one name that all wait in this way are each other's peers: none is the cause.
+        let peers: BTreeSet<(&str, u32)> = waits
+            .iter()
+            .filter(|it| it.process != 0)
+            .map(|it| (it.who.as_str(), it.process))
+            .collect();
+        let is_peer = |it: &Party| peers.contains(&(it.name.as_str(), it.process));
         let mut others: BTreeMap<Party, u64> = BTreeMap::new();
         for account in &all {
             sum.own_ns += account.own_ns;
@@ -58,7 +65,10 @@ impl Account {
             sum.unknown_ns += account.unknown_ns;
             sum.idle_ns += account.idle_ns;
             for (party, ns) in &account.others {
-                *others.entry(party.clone()).or_default() += ns;
+                match is_peer(party) {
+                    true => sum.own_ns += ns,
+                    false => *others.entry(party.clone()).or_default() += ns,
+                }
             }
         }
         sum.others = longest_first(others);

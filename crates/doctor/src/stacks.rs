@@ -134,6 +134,8 @@ pub struct Stacks {
     unended: BTreeMap<u32, Key>,
     /// Calls in which processes were blocked.
     calls: BTreeMap<String, String>,
+    /// Processes that waited for a server, and the files that they waited for.
+    remote: BTreeMap<String, Option<String>>,
     kernel_threads: KernelThreads,
 }
 
@@ -170,6 +172,9 @@ impl Stacks {
                 process: task.process,
                 told,
             };
+            if remote && self.remote.len() < MOST_NAMES {
+                self.remote.insert(key.who.clone(), key.file.clone());
+            }
             if counts {
                 let lost_ns = if lasted { since_ns } else { stands_for_ns };
                 self.add(key, lost_ns);
@@ -230,6 +235,11 @@ impl Stacks {
     /// System calls in which processes were blocked, by their names.
     pub fn calls(&self) -> &BTreeMap<String, String> {
         &self.calls
+    }
+
+    /// Whether a process waited for a server when it was met, and for which file.
+    pub fn remote(&self, who: &str) -> Option<Option<&str>> {
+        self.remote.get(who).map(Option::as_deref)
     }
 
     fn add(&mut self, mut key: Key, lost_ns: u64) {
@@ -442,6 +452,7 @@ mod tests {
         asleep(root.path(), 1);
         stacks.sample(root.path(), 0, 0);
         assert_eq!(stacks.calls()["cp"], "write");
+        assert_eq!(stacks.remote("cp"), None);
         asleep(root.path(), 2);
         stacks.sample(root.path(), 150, 100);
         assert!(stacks.last(root.path()) && !stacks.lasted(1));

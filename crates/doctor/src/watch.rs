@@ -393,6 +393,16 @@ impl Watch {
         for wait in waits.iter_mut().filter(|it| it.call.is_none()) {
             wait.call = self.stacks.calls().get(&wait.who).cloned();
         }
+        // Requests to a server are no requests of a disk, and its files have no names here.
+        for wait in waits
+            .iter_mut()
+            .filter(|it| it.file.is_none() && it.parts.is_empty())
+        {
+            if let Some(file) = self.stacks.remote(&wait.who) {
+                wait.remote = true;
+                wait.file = file.map(str::to_owned);
+            }
+        }
         waits.extend(self.stacks.end());
         let own = after.own_cpu.saturating_sub(before.own_cpu);
         let busy = after.cpu_busy.saturating_sub(before.cpu_busy);

@@ -81,7 +81,7 @@ pub const CASES: [Case; 25] = [
     case("leak", &[("", "office", "leaky")], ""),
     case("dsync", &[("fsync_behind_writeback", "etcd", "restic")], ""),
     case("suspended", &[("no_answer", "", "")], "suspended"),
-    case("manyfiles", &[("", "shell", "rsync")], ""),
+    case("dpkg", &[("fsync_behind_writeback", "firefox", "dpkg")], ""),
 ];
 
 /// What a page said.

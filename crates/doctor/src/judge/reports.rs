@@ -90,6 +90,47 @@ fn another_process_of_the_same_name_and_another_thread_are_told_apart_from_the_w
 }
 
 #[test]
+fn workers_of_one_name_that_sync_are_no_victims_of_each_other() {
+    let worker = |process, other| Wait {
+        who: "npm".to_owned(),
+        process,
+        ..waited(
+            "fsync",
+            Class::Sync,
+            vec![part(party(other, "npm", false), 4 * SECOND)],
+        )
+    };
+    let shop = Wait {
+        who: "shop".to_owned(),
+        lost_ns: SECOND,
+        ..waited(
+            "fsync",
+            Class::Sync,
+            vec![part(party(11, "npm", false), SECOND / 2)],
+        )
+    };
+    let users = vec![user("npm", 60 * MB, 0), user("shop", MB, 0)];
+    let at = seen(vec![worker(11, 12), worker(12, 11), shop], users);
+    let told: Vec<_> = judge(&at)
+        .verdicts
+        .into_iter()
+        .map(|it| (it.cause, it.who, it.culprit))
+        .collect();
+    let npm = "npm".to_owned();
+    assert_eq!(
+        told,
+        [
+            (
+                Cause::FsyncBehindWriteback,
+                "shop".to_owned(),
+                Some(npm.clone())
+            ),
+            (Cause::OwnCommits, npm, None)
+        ]
+    );
+}
+
+#[test]
 fn a_thread_of_the_kernel_is_blamed_for_what_it_does_of_its_own_accord() {
     for (name, culprit, to_do) in [
         ("ext4lazyinit", "ext4lazyinit", "init_itable"),
