@@ -61,6 +61,15 @@ fn is_sync_of_all(wait: &Wait) -> bool {
     SYNC_ALL_CALLS.contains(&call)
 }
 
+/// Waits for the file systems of one server.
+#[derive(Default)]
+struct Clients {
+    /// Places of the waits among all.
+    places: Vec<usize>,
+    /// Who waited, and how long.
+    waited: Vec<(String, u64)>,
+}
+
 /// The observation with each wait once: who waits in a call for what a worker does meanwhile, and who
 /// waits for a file system whose server waits for a disk, wait for the same.
 pub(super) fn told_once(mut seen: Observation) -> Observation {
@@ -76,7 +85,7 @@ pub(super) fn told_once(mut seen: Observation) -> Observation {
         EVENT_CALLS.contains(&call) && by_ring.contains(&it.process)
     };
     seen.waits.retain(|it| !is_shadow(it));
-    let mut clients: BTreeMap<String, (Vec<usize>, u64, Vec<(String, u64)>)> = BTreeMap::new();
+    let mut clients: BTreeMap<String, Clients> = BTreeMap::new();
     for (place, wait) in seen.waits.iter().enumerate() {
         let mount = seen.mount_of(wait);
         let server = mount.and_then(|it| it.server.as_ref());
@@ -84,18 +93,18 @@ pub(super) fn told_once(mut seen: Observation) -> Observation {
             continue;
         };
         let of_server = clients.entry(server.name.clone()).or_default();
-        of_server.0.push(place);
-        of_server.1 += wait.lost_ns;
-        of_server.2.push((wait.who.clone(), wait.lost_ns));
+        of_server.places.push(place);
+        of_server.waited.push((wait.who.clone(), wait.lost_ns));
     }
     let mut gone = BTreeSet::new();
-    for (server, (places, waited_ns, who)) in clients {
+    for (server, Clients { places, waited }) in clients {
+        let waited_ns: u64 = waited.iter().map(|it| it.1).sum();
         let own = seen.waits.iter().filter(|it| it.who == server);
         let own_ns: u64 = own.map(|it| it.lost_ns).sum();
         if 2 * own_ns < waited_ns {
             continue;
         }
-        let client = most(who.iter().map(|(name, ns)| (Some(name.as_str()), *ns)));
+        let client = most(waited.iter().map(|(name, ns)| (Some(name.as_str()), *ns)));
         let client = client.unwrap_or_default().to_owned();
         for wait in seen.waits.iter_mut().filter(|it| it.who == server) {
             wait.who.clone_from(&client);

@@ -67,7 +67,7 @@ fn servers(root: &Path) -> BTreeMap<u32, Server> {
     found.collect()
 }
 
-/// Minor number in a line such as `fuse_connection:	42`.
+/// Minor number in the line of `fuse_connection:`.
 fn connection(text: &str) -> Option<String> {
     let line = text
         .lines()
