@@ -394,10 +394,11 @@ impl Watch {
             wait.call = self.stacks.calls().get(&wait.who).cloned();
         }
         // Requests to a server are no requests of a disk, and its files have no names here.
-        for wait in waits
-            .iter_mut()
-            .filter(|it| it.file.is_none() && it.parts.is_empty())
-        {
+        let is_unserved = |it: &Wait| {
+            let served_ns: u64 = it.parts.iter().map(|part| part.ns).sum();
+            it.file.is_none() && 2 * served_ns < it.lost_ns
+        };
+        for wait in waits.iter_mut().filter(|it| is_unserved(it)) {
             if let Some(file) = self.stacks.remote(&wait.who) {
                 wait.remote = true;
                 wait.file = file.map(str::to_owned);
