@@ -167,14 +167,16 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     }
     // A process that wrote most, or that another verdict names, causes the waits of others; its own
     // waits come after theirs.
-    let of_storage = verdicts
-        .iter()
-        .filter(|it| it.kind == Kind::Storage && it.culprit.as_ref() != Some(&it.who));
+    let is_blaming = |it: &&Verdict| {
+        let is_felt = seen.share(it.lost_ns) >= WORTH;
+        is_felt && it.kind == Kind::Storage && it.culprit.as_ref() != Some(&it.who)
+    };
+    let of_storage = verdicts.iter().filter(is_blaming);
     let blamed: BTreeSet<String> = of_storage.filter_map(|it| it.culprit.clone()).collect();
     // A process that waits for itself does not explain other waits.
     let is_for_itself = |it: &&Verdict| {
         let is_blamed = it.culprit.is_none() && blamed.contains(&it.who);
-        it.cause == Cause::OwnWrites || is_blamed
+        it.cause == Cause::OwnWrites || is_blamed && is_of_its_own(it.cause)
     };
     let by_others = verdicts.iter().filter(|it| !is_for_itself(it));
     let by_others: u64 = by_others.map(|it| it.lost_ns).sum();
@@ -205,6 +207,18 @@ pub fn judge(seen: &Observation) -> Diagnosis {
         over_time: seen.over_time.clone(),
         held_up: seen.held_up.clone(),
     }
+}
+
+/// Whether a process may have brought this on itself, where nobody else is to blame.
+fn is_of_its_own(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::OwnWrites
+            | Cause::OwnCommits
+            | Cause::DeviceBusy
+            | Cause::QueueFull
+            | Cause::Unexplained
+    )
 }
 
 /// Verdicts from waits in the storage stack, if there are enough.

@@ -211,6 +211,9 @@ fn other(who: &str, waits: &[&Wait], seen: &Observation) -> Option<String> {
 
 /// Whether the verdict holds against what the disks did and what they count themselves.
 pub(super) fn is_held(cause: Cause, account: &Account, seen: &Observation) -> bool {
+    if cause == Cause::Unexplained {
+        return false;
+    }
     if !seen.is_measured() {
         return true;
     }
@@ -227,7 +230,6 @@ pub(super) fn is_held(cause: Cause, account: &Account, seen: &Observation) -> bo
             let is_own = account.share(own) >= HELD && account.share(behind_ns(account)) < BEHIND;
             account.measured && account.agrees(seen) && is_own
         }
-        Cause::Unexplained => false,
         _ => true,
     }
 }

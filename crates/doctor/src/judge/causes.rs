@@ -200,7 +200,7 @@ impl<'a> Causes<'a> {
             // No system call: a fault on an anonymous page, which is locked while it is read from swap.
             Class::Lock if wait.call.is_none() && is_swapped(wait, seen) => Cause::Swap,
             // At a place that nobody knows, while the disk worked for it.
-            Class::Other if is_served(&account) => Cause::DeviceBusy,
+            Class::Lock | Class::Other if is_served(&account) => Cause::DeviceBusy,
             Class::Lock | Class::Other | Class::Frozen => Cause::Unexplained,
         }
     }
@@ -350,7 +350,7 @@ fn served(wait: &Wait, account: &Account, seen: &Observation) -> Cause {
         return Cause::SlowDevice;
     }
     // It finished nothing for nobody: another reason than the disk.
-    match account.measured && account.share(account.idle_ns) >= ALL_IDLE {
+    match account.share(account.idle_ns) >= ALL_IDLE {
         true => Cause::Unexplained,
         false => Cause::DeviceBusy,
     }
