@@ -14,7 +14,7 @@ pub enum Cause {
     FsyncBehindWriteback,
     /// A change to a page or a block waits for its writeback or commit.
     ChangeBehindWriteback,
-    /// sync or syncfs, which write a whole file system.
+    /// sync, syncfs or umount, which write a whole file system.
     SyncAll,
     /// fsync without other writers.
     OwnCommits,
@@ -28,6 +28,14 @@ pub enum Cause {
     DeviceBusy,
     /// Reads of a file that lies in many small pieces.
     Fragments,
+    /// A limit on the I/O of a group of processes.
+    Limit,
+    /// A lock of a file that another process holds.
+    FileLock,
+    /// A device has requests and finishes none.
+    NoAnswer,
+    /// A frozen file system.
+    Frozen,
     /// A network server, or the process of a FUSE file system.
     Remote,
     /// Reads of pages that were evicted shortly before.
@@ -38,6 +46,8 @@ pub enum Cause {
     Swap,
     /// No CPU was free.
     Cpu,
+    /// Events that are no I/O, which the kernel counts as I/O.
+    Idle,
     /// Pressure (PSI) without an observed wait.
     Unexplained,
 }
@@ -77,7 +87,7 @@ const fn row(cause: Cause, name: &'static str, meaning: &'static str, kind: Kind
 }
 
 /// Rows of all causes, in the order of [`Cause`].
-pub const ALL: [Row; 17] = [
+pub const ALL: [Row; 22] = [
     row(
         Cause::DirtyThrottling,
         "dirty throttling",
@@ -105,7 +115,7 @@ pub const ALL: [Row; 17] = [
     row(
         Cause::SyncAll,
         "sync of everything",
-        "for sync() of whole file systems",
+        "for all that is to be written to a file system (sync, umount)",
         Kind::Storage,
     ),
     row(
@@ -145,6 +155,30 @@ pub const ALL: [Row; 17] = [
         Kind::Storage,
     ),
     row(
+        Cause::Limit,
+        "I/O limit",
+        "while a limit held back a group of processes",
+        Kind::Storage,
+    ),
+    row(
+        Cause::FileLock,
+        "file lock",
+        "for the lock of a file",
+        Kind::Storage,
+    ),
+    row(
+        Cause::NoAnswer,
+        "no answer",
+        "for a device that has requests and finishes none",
+        Kind::Storage,
+    ),
+    row(
+        Cause::Frozen,
+        "frozen file system",
+        "for a frozen file system",
+        Kind::Storage,
+    ),
+    row(
         Cause::Remote,
         "network or FUSE",
         "for a file system that a server or a process answers for",
@@ -164,6 +198,12 @@ pub const ALL: [Row; 17] = [
         Kind::Memory,
     ),
     row(Cause::Cpu, "CPU", "for a CPU", Kind::Elsewhere),
+    row(
+        Cause::Idle,
+        "idle",
+        "for events, such as a client's words, which the kernel counts as I/O",
+        Kind::Elsewhere,
+    ),
     row(
         Cause::Unexplained,
         "unexplained",

@@ -53,7 +53,7 @@ fn answer(diagnosis: &Diagnosis, first: &Verdict) -> Markup {
         h1 {
             @if first.who == "some task" { "Some task" } @else { (first.who) }
             " waited " em.stock { (time(first.who_ns)) } " " (first.cause.row().meaning)
-            @if let Some(culprit) = &first.culprit { ", because of " (culprit) }
+            @if let Some(culprit) = &first.culprit { ", because of " (culprit) (first.relation) }
             "."
         }
         div.tiles.four { @for tile in tiles(diagnosis, first) { (tile.draw()) } }
@@ -170,7 +170,9 @@ fn waits(verdict: &Verdict) -> String {
 fn fault(cause: Cause) -> &'static str {
     match cause {
         Cause::OwnWrites | Cause::OwnCommits => "itself",
-        Cause::SlowDevice | Cause::DeviceBusy => "the device",
+        Cause::SlowDevice | Cause::DeviceBusy | Cause::NoAnswer => "the device",
+        Cause::Limit => "its group's limit",
+        Cause::Idle => "nobody",
         Cause::Fragments => "its file's pieces",
         Cause::Remote => "server or FUSE",
         Cause::Evicted | Cause::Reclaim | Cause::Swap => "short memory",
@@ -187,7 +189,7 @@ fn why_sure(level: Level, verdict: &Verdict) -> &'static str {
         (Confidence::Sure, _) => "each wait is linked to its cause",
         (Confidence::Likely, _) if verdict.waits == 0 => "ten samples or more",
         (Confidence::Likely, _) if verdict.culprit.is_none() => {
-            "each wait is linked to its cause, but events were lost"
+            "each wait is linked, but events were lost or the disk's counters say else"
         }
         (Confidence::Likely, _) => "the culprit is who wrote most meanwhile, or events were lost",
         (Confidence::Guess, Level::Linked | Level::Sampled) => "fewer than ten samples",
@@ -286,7 +288,7 @@ fn details(level: Level, verdict: &Verdict) -> Markup {
         strong { (verdict.name) } " "
         span.demand {
             (verdict.who) " waited " (time(verdict.who_ns)) " " (verdict.cause.row().meaning)
-            @if let Some(culprit) = &verdict.culprit { ", because of " (culprit) }
+            @if let Some(culprit) = &verdict.culprit { ", because of " (culprit) (verdict.relation) }
             "."
         }
         div.chips {
@@ -295,6 +297,7 @@ fn details(level: Level, verdict: &Verdict) -> Markup {
             @if let Some(file) = &verdict.file { span.chip { "most on " b { (file) } } }
             span.chip { b { (sure(verdict.confidence)) } ": " (why_sure(level, verdict)) }
             @for evidence in &verdict.evidence { span.chip { (evidence) } }
+            @if let Some(to_do) = &verdict.to_do { span.chip { b { "to do" } ": " (to_do) } }
         }
     }
 }

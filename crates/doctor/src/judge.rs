@@ -1,10 +1,16 @@
 //! From an observation to verdicts: pure functions.
 
+mod blame;
+mod causes;
+mod memory;
+mod to_do;
+
+use self::causes::Causes;
+use crate::account::Account;
 use crate::cause::{Cause, Kind};
 use crate::machine::Disk;
 use crate::observe::{HeldUp, Level, Observation, Pressure, Span, Traffic, Wait};
 use crate::stall::Ended;
-use iopro::wait::Class;
 use record::number;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -14,35 +20,20 @@ use std::collections::{BTreeMap, BTreeSet};
 const WORTH: f64 = 0.01;
 /// Smallest share of all lost time for a verdict.
 const WORTH_OF_LOST: f64 = 0.05;
-/// Write rate from which a process can delay others.
-const WRITER_BYTES_PER_S: f64 = 1e6;
-/// Share of written bytes from which a process is throttled for its own writes.
-const OWN_SHARE: f64 = 0.8;
 /// Share of time from which a busy disk is saturated.
 const SATURATED: f64 = 0.8;
-/// Share of read bytes that were evicted before, from which eviction is the cause.
-const EVICTED_SHARE: f64 = 0.5;
-/// Share of read bytes that came from swap, from which swap is the cause.
-const SWAPPED_SHARE: f64 = 0.25;
-/// Mean time of a request on a slow device, with fewer than two in the queue.
-const SLOW_REQUEST_NS: u64 = 50_000_000;
-const LITTLE_QUEUED: u64 = 2;
 /// Smallest CPU pressure for a verdict, while all CPUs were busy.
 const CPU_PRESSED: f64 = 0.1;
 const CPU_BUSY: f64 = 0.5;
 const CPU_FULL: f64 = 0.9;
 /// Share of busy CPU time from which a process is named.
+const NAMED_SHARE: f64 = 0.2;
+/// The same, from which it alone keeps the CPUs busy.
 const HOG_SHARE: f64 = 0.5;
 /// Smallest I/O or memory pressure for a verdict without observed waits.
 const PRESSED_UNSEEN: f64 = 0.1;
 /// Number of samples from which a verdict is likely.
 const SAMPLES: u64 = 10;
-/// Pieces from which on a file is said to be in many.
-const MANY_PIECES: u64 = 16;
-/// Largest mean of small pieces: half of what the kernel reads ahead (`read_ahead_kb`).
-const SMALL_PIECE_BYTES: u64 = 64 << 10;
-/// Calls that wait until data are on the device.
-const SYNC_CALLS: [&str; 4] = ["fsync", "fdatasync", "msync", "sync_file_range"];
 
 /// Confidence in a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -97,8 +88,12 @@ pub struct Verdict {
     pub who: String,
     /// File with most of these waits.
     pub file: Option<String>,
-    /// Process that caused the waits, if it is another one.
+    /// Process, thread of the kernel or group that caused the waits, if it is another one.
     pub culprit: Option<String>,
+    /// What the culprit is to `who`, as words that follow its name; empty for another process.
+    pub relation: String,
+    /// Disk that was waited for, if it is known.
+    pub disk: Option<String>,
     /// Time lost, summed over tasks.
     pub lost_ns: u64,
     /// Part of the time that `who` lost.
@@ -117,6 +112,8 @@ pub struct Verdict {
     pub evidence: Vec<String>,
     /// Advice, if any is known.
     pub advice: Option<Advice>,
+    /// What else to do, in a sentence; it was not measured what that brings.
+    pub to_do: Option<String>,
 }
 
 /// A finding about the machine's configuration.
@@ -155,30 +152,39 @@ pub struct Diagnosis {
 
 /// Makes a diagnosis from an observation.
 pub fn judge(seen: &Observation) -> Diagnosis {
-    let seen = &seen.on_a_page();
-    let mut verdicts = storage(seen);
-    if !frees_memory(seen) {
-        verdicts.extend(cpu(seen));
+    let seen = &causes::told_once(seen.on_a_page());
+    let causes = Causes::of_all(seen);
+    let mut verdicts = storage(seen, &causes);
+    if !verdicts.iter().any(|it| it.kind == Kind::Memory) {
+        verdicts.extend(memory::unseen(seen));
     }
-    if verdicts.is_empty() {
-        verdicts.extend(memory(seen));
+    if !memory::frees(seen, &causes) {
+        verdicts.extend(cpu(seen));
     }
     let all: u64 = verdicts.iter().map(|it| it.lost_ns).sum();
     for verdict in &mut verdicts {
         verdict.share = verdict.lost_ns as f64 / all.max(1) as f64;
     }
-    // A process that waits for its own writes does not explain other waits.
-    let by_others = verdicts.iter().filter(|it| it.cause != Cause::OwnWrites);
-    let by_others: u64 = by_others.map(|it| it.lost_ns).sum();
-    verdicts.retain(|it| it.lost_ns as f64 >= WORTH_OF_LOST * by_others as f64);
     // A process that wrote most, or that another verdict names, causes the waits of others; its own
     // waits come after theirs.
-    let of_storage = verdicts.iter().filter(|it| it.kind == Kind::Storage);
+    let is_blaming = |it: &&Verdict| {
+        let is_felt = seen.share(it.lost_ns) >= WORTH;
+        is_felt && it.kind == Kind::Storage && it.culprit.as_ref() != Some(&it.who)
+    };
+    let of_storage = verdicts.iter().filter(is_blaming);
     let blamed: BTreeSet<String> = of_storage.filter_map(|it| it.culprit.clone()).collect();
+    // A process that waits for itself does not explain other waits.
+    let is_for_itself = |it: &&Verdict| {
+        let is_blamed = it.culprit.is_none() && blamed.contains(&it.who);
+        it.cause == Cause::OwnWrites || is_blamed && is_of_its_own(it.cause)
+    };
+    let by_others = verdicts.iter().filter(|it| !is_for_itself(it));
+    let by_others: u64 = by_others.map(|it| it.lost_ns).sum();
+    verdicts.retain(|it| it.lost_ns as f64 >= WORTH_OF_LOST * by_others as f64);
     verdicts.sort_by_key(|it| {
-        let is_own = it.cause == Cause::OwnWrites;
+        let is_own = matches!(it.cause, Cause::OwnWrites | Cause::Idle);
         let is_blamed = blamed.contains(&it.who);
-        let wrote_most = wrote_most(&it.who, None, seen);
+        let wrote_most = causes::wrote_most(&it.who, None, seen);
         (is_own, wrote_most, is_blamed, Reverse(it.lost_ns))
     });
     let mut cannot_see = seen.lacks();
@@ -203,19 +209,34 @@ pub fn judge(seen: &Observation) -> Diagnosis {
     }
 }
 
+/// Whether a process may have brought this on itself, where nobody else is to blame.
+fn is_of_its_own(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::OwnWrites
+            | Cause::OwnCommits
+            | Cause::DeviceBusy
+            | Cause::QueueFull
+            | Cause::Unexplained
+    )
+}
+
 /// Verdicts from waits in the storage stack, if there are enough.
-fn storage(seen: &Observation) -> Vec<Verdict> {
-    let mut groups: BTreeMap<Cause, Vec<&Wait>> = BTreeMap::new();
+fn storage(seen: &Observation, causes: &Causes) -> Vec<Verdict> {
+    // Who keeps a disk busy for itself is another matter than who waits for that.
+    let mut groups: BTreeMap<(Cause, bool), Vec<&Wait>> = BTreeMap::new();
     for wait in &seen.waits {
-        groups.entry(cause_of(wait, seen)).or_default().push(wait);
+        let cause = causes.of(wait);
+        let key = (cause, causes.is_for_itself(cause, wait));
+        groups.entry(key).or_default().push(wait);
     }
     let pressed = seen.share(seen.pressure.io_ns);
     // Without any I/O pressure, apparent waits have no relation to storage. Pressure does not
-    // include waits for servers.
+    // include waits for servers and for frozen file systems.
     if pressed < WORTH {
         let is_short = seen.share(seen.pressure.memory_ns) >= WORTH;
-        groups.retain(|cause, _| match cause.row().kind {
-            Kind::Storage => false,
+        groups.retain(|(cause, _), _| match cause.row().kind {
+            Kind::Storage => matches!(cause, Cause::Frozen | Cause::NoAnswer),
             Kind::Memory => is_short,
             Kind::Elsewhere => true,
         });
@@ -224,7 +245,7 @@ fn storage(seen: &Observation) -> Vec<Verdict> {
     if seen.share(lost_ns) >= WORTH {
         let verdicts = groups.into_iter();
         return verdicts
-            .map(|(cause, waits)| verdict(cause, &waits, seen))
+            .map(|((cause, _), waits)| verdict(cause, &waits, seen))
             .collect();
     }
     if pressed < PRESSED_UNSEEN {
@@ -234,149 +255,29 @@ fn storage(seen: &Observation) -> Vec<Verdict> {
     vec![whole(Cause::Unexplained, seen.pressure.io_ns, None, said)]
 }
 
-/// Cause of a wait.
-pub fn cause_of(wait: &Wait, seen: &Observation) -> Cause {
-    let mount = wait
-        .file
-        .as_deref()
-        .and_then(|it| seen.machine.mount_of(it));
-    if wait.remote || mount.is_some_and(|it| it.remote) {
-        return Cause::Remote;
-    }
-    let call = wait.call.as_deref().unwrap_or_default();
-    if matches!(call, "sync" | "syncfs") {
-        return Cause::SyncAll;
-    }
-    // A lock wait takes the cause of its holder's wait.
-    let class = match wait.class {
-        Class::Lock => wait.cause.unwrap_or(Class::Lock),
-        class => class,
-    };
-    match class {
-        Class::DirtyThrottle if is_throttled_for_itself(wait, seen) => Cause::OwnWrites,
-        Class::DirtyThrottle => Cause::DirtyThrottling,
-        Class::Reclaim => Cause::Reclaim,
-        Class::Discard => Cause::Discards,
-        _ if SYNC_CALLS.contains(&call) => match writer(wait, seen) {
-            Some(_) => Cause::FsyncBehindWriteback,
-            None => Cause::OwnCommits,
-        },
-        Class::Meta | Class::Data | Class::Sync | Class::JournalHandle | Class::JournalCommit => {
-            match is_own_doing(wait, seen) {
-                true => Cause::OwnWrites,
-                false => Cause::ChangeBehindWriteback,
-            }
-        }
-        Class::Tag | Class::QueueThrottle if !wait.reads() && is_own_doing(wait, seen) => {
-            Cause::OwnWrites
-        }
-        // Its own requests, of which each piece is one, are in the queue.
-        Class::Tag if is_in_pieces(wait, seen) => Cause::Fragments,
-        Class::Tag | Class::QueueThrottle => Cause::QueueFull,
-        Class::Service => match served(seen) {
-            Cause::DeviceBusy if is_in_pieces(wait, seen) => Cause::Fragments,
-            cause => cause,
-        },
-        // No system call: a fault on an anonymous page, which is locked while it is read from swap.
-        Class::Lock if call.is_empty() && served(seen) == Cause::Swap => Cause::Swap,
-        Class::Lock | Class::Other => Cause::Unexplained,
-    }
-}
-
-/// Another process that writes much, and more than the waiter.
-fn writer<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
-    let others = seen
-        .writers_to(seen.disk_of(wait))
-        .filter(|it| it.name != wait.who);
-    let disk = seen.disk_of(wait);
-    let others = others.map(|it| (seen.written_to(disk, it), it));
-    let (written, most) = others.max_by_key(|it| it.0)?;
-    let rate = written as f64 / (seen.watched_ns.max(1) as f64 / 1e9);
-    let is_much = rate >= WRITER_BYTES_PER_S && written > seen.written_by(&wait.who);
-    is_much.then_some(&most.name)
-}
-
-/// Whether it waits for its own work almost alone.
-fn is_own_doing(wait: &Wait, seen: &Observation) -> bool {
-    let others = seen.users.iter().filter(|it| it.name != wait.who);
-    if others
-        .map(|it| Some(&it.name))
-        .any(|it| it == wait.other.as_ref())
-    {
-        return false;
-    }
-    wrote_most(&wait.who, seen.disk_of(wait), seen)
-}
-
-/// Whether this process wrote almost all bytes, to this disk or to any.
-fn wrote_most(who: &str, disk: Option<&str>, seen: &Observation) -> bool {
-    let own = seen.written_by(who);
-    let all = seen.writers_to(disk).map(|it| seen.written_to(disk, it));
-    let all: u64 = all.sum();
-    own > 0 && own as f64 >= OWN_SHARE * all as f64
-}
-
-/// Whether the task is throttled for its own dirty pages. The linked request shows only for whom
-/// the device works at that time.
-fn is_throttled_for_itself(wait: &Wait, seen: &Observation) -> bool {
-    wrote_most(&wait.who, seen.disk_of(wait), seen) && keeps_up(wait, seen) != Some(true)
-}
-
-/// Whether the waiter's disk is not saturated. Then it is throttled for dirty pages of another
-/// disk, since the limit is system-wide.
-fn keeps_up(wait: &Wait, seen: &Observation) -> Option<bool> {
-    let disk = seen.disk_of(wait)?;
-    let others = seen.disks.iter().filter(|it| it.disk != disk);
-    let another = others.map(|it| it.busy_ns).max().unwrap_or(0);
-    let own = seen.traffic(Some(disk))?;
-    Some(seen.share(own.busy_ns) < SATURATED && seen.share(another) >= SATURATED)
-}
-
-/// Whether the file that the task reads lies in many small pieces, and the disk's requests are about
-/// as large as these: small reads here and there are as small on a file of one piece.
-fn is_in_pieces(wait: &Wait, seen: &Observation) -> bool {
-    let file = wait.file.as_ref().filter(|_| wait.reads());
-    let pieces = file.and_then(|it| seen.pieces.get(it));
-    let (Some(pieces), Some(traffic)) = (pieces, seen.traffic(seen.disk_of(wait))) else {
-        return false;
-    };
-    let piece = pieces.mean_bytes();
-    let request = (traffic.read_bytes + traffic.written_bytes) / traffic.requests.max(1);
-    pieces.count >= MANY_PIECES && piece <= SMALL_PIECE_BYTES && 2 * request >= piece
-}
-
-/// Cause of a slow request.
-fn served(seen: &Observation) -> Cause {
-    let memory = seen.memory;
-    let read = memory.paged_in_bytes.max(1) as f64;
-    if memory.swapped_in_bytes as f64 / read >= SWAPPED_SHARE {
-        return Cause::Swap;
-    }
-    if memory.refaulted_bytes as f64 / read >= EVICTED_SHARE {
-        return Cause::Evicted;
-    }
-    let slow = seen.busiest_disk().is_some_and(|it| {
-        let each_ns = it.request_ns / it.requests.max(1);
-        each_ns >= SLOW_REQUEST_NS && it.request_ns < LITTLE_QUEUED * it.busy_ns
-    });
-    match slow {
-        true => Cause::SlowDevice,
-        false => Cause::DeviceBusy,
-    }
-}
-
 fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
     let who = victim(cause, waits, seen).unwrap_or_default();
-    let of_who: Vec<&&Wait> = waits.iter().filter(|it| it.who == who).collect();
+    let of_who: Vec<&Wait> = waits.iter().copied().filter(|it| it.who == who).collect();
     let file = most(of_who.iter().map(|it| (it.file.as_deref(), it.lost_ns)));
-    let (culprit, by_link) = culprit(cause, who, &of_who, seen);
+    let account = Account::of(&of_who, seen);
+    let blame = blame::blame(cause, who, &of_who, &account, seen);
     let sum = |of: fn(&Wait) -> u64| -> u64 { waits.iter().map(|it| of(it)).sum() };
     let (lost_ns, samples) = (sum(|it| it.lost_ns), sum(|it| it.samples));
     let linked = waits.iter().filter(|it| it.waits > 0);
     let is_linked = 2 * linked.map(|it| it.lost_ns).sum::<u64>() >= lost_ns;
+    let is_told = is_linked && blame.is_linked && seen.lost_events == 0;
+    let disk = disk_named(cause, &of_who, &account, seen);
     let confidence = match seen.level {
-        Level::Linked if is_linked && by_link && seen.lost_events == 0 => Confidence::Sure,
+        Level::Linked if is_told && blame::is_held(cause, &account, seen) => Confidence::Sure,
+        // The counters of the kernel say so themselves.
+        Level::Linked | Level::Sampled
+            if cause == Cause::NoAnswer && causes::is_known_silent(disk.as_deref(), seen) =>
+        {
+            Confidence::Sure
+        }
         Level::Linked if is_linked => Confidence::Likely,
+        // Nobody else waits at that place of the kernel, and few samples are met without pressure.
+        Level::Linked | Level::Sampled if cause == Cause::Frozen => Confidence::Likely,
         Level::Linked | Level::Sampled if samples >= SAMPLES => Confidence::Likely,
         _ => Confidence::Guess,
     };
@@ -384,14 +285,23 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
         cause,
         name: cause.row().name,
         kind: cause.row().kind,
-        advice: advice(cause, file, seen),
+        // What the kernel does of its own accord was not measured against the scheduler.
+        advice: advice(cause, disk.as_deref(), file, seen).filter(|_| !blame.is_kernel),
+        to_do: to_do::to_do(cause, who, &blame, disk.as_deref(), file, seen),
         who: who.to_owned(),
         file: file.map(str::to_owned),
         evidence: rate_of_commits(cause, who, &of_who, seen)
             .into_iter()
-            .chain(evidence(cause, culprit, file, seen))
+            .chain(through(&of_who))
+            .chain(blame::evidence(cause, &blame, &account, seen))
+            .chain(evidence(cause, who, disk.as_deref(), file, seen))
             .collect(),
-        culprit: culprit.map(str::to_owned),
+        relation: match blame.name {
+            Some(_) => blame.relation,
+            None => String::new(),
+        },
+        culprit: blame.name,
+        disk,
         lost_ns,
         who_ns: of_who.iter().map(|it| it.lost_ns).sum(),
         waits: sum(|it| it.waits),
@@ -402,8 +312,36 @@ fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {
     }
 }
 
+/// Through which process of a FUSE file system it waited, in words.
+fn through(waits: &[&Wait]) -> Option<String> {
+    let server = waits.iter().find_map(|it| it.through.as_deref())?;
+    let who = &waits.first()?.who;
+    Some(format!(
+        "{who} waited through {server}, whose file system it is"
+    ))
+}
+
+/// The disk that a verdict is about: of its stack the one that shows the cause.
+fn disk_named(
+    cause: Cause,
+    waits: &[&Wait],
+    account: &Account,
+    seen: &Observation,
+) -> Option<String> {
+    let longest = waits.iter().max_by_key(|it| it.lost_ns)?;
+    let shown = match cause {
+        Cause::SlowDevice => causes::slow_disk(longest, seen),
+        Cause::NoAnswer => causes::silent_disk(longest, seen),
+        _ => None,
+    };
+    let named = shown.or(seen.disk_of(longest)).map(str::to_owned);
+    let is_told = account.measured || cause == Cause::SyncAll;
+    named.or_else(|| account.disk.clone().filter(|_| is_told))
+}
+
 /// Process that waited most. A process that fills a removable disk is throttled for its own pages
-/// as well, and is a victim only if nobody else is.
+/// as well, one that takes the memory is short of it too, and one in a group with a limit waits for
+/// it: they are victims only if nobody else is.
 fn victim<'a>(cause: Cause, waits: &[&'a Wait], seen: &Observation) -> Option<&'a str> {
     let filled = filled(seen).filter(|_| cause == Cause::DirtyThrottling);
     let fills = |who: &str| {
@@ -411,18 +349,17 @@ fn victim<'a>(cause: Cause, waits: &[&'a Wait], seen: &Observation) -> Option<&'
         let disks = user.map(|it| it.writes_to.iter().collect::<Vec<_>>());
         filled.is_some_and(|disk| disks == Some(vec![&disk.name]))
     };
+    let takes = memory::taker(seen).filter(|_| cause.row().kind == Kind::Memory);
+    let limits = |who: &str| cause == Cause::Limit && causes::own_limit(who, seen).is_some();
     let waited = |it: &&'a Wait| (Some(it.who.as_str()), it.lost_ns);
-    let others = waits.iter().filter(|it| !fills(&it.who));
+    let others = waits
+        .iter()
+        .filter(|it| !fills(&it.who) && takes != Some(&it.who) && !limits(&it.who));
     most(others.map(waited)).or_else(|| most(waits.iter().map(waited)))
 }
 
 /// How often a task waits for its own syncs, of which each has a wait or two. Samples do not tell.
-fn rate_of_commits(
-    cause: Cause,
-    who: &str,
-    waits: &[&&Wait],
-    seen: &Observation,
-) -> Option<String> {
+fn rate_of_commits(cause: Cause, who: &str, waits: &[&Wait], seen: &Observation) -> Option<String> {
     let waits: u64 = waits.iter().map(|it| it.waits).sum();
     if cause != Cause::OwnCommits || waits == 0 {
         return None;
@@ -445,69 +382,39 @@ fn most<'a>(named: impl Iterator<Item = (Option<&'a str>, u64)>) -> Option<&'a s
     most.map(|(name, _)| name)
 }
 
-/// Process that caused the waits, and whether it was linked rather than inferred.
-fn culprit<'a>(
-    cause: Cause,
-    who: &str,
-    waits: &[&&'a Wait],
-    seen: &'a Observation,
-) -> (Option<&'a str>, bool) {
-    // The other end of a commit is the journal thread, not the task that caused the commit.
-    let is_user = |name: &str| name != who && seen.users.iter().any(|it| it.name == name);
-    let linked = waits.iter().map(|it| {
-        let other = it.other.as_deref().filter(|name| is_user(name));
-        (other, it.lost_ns)
-    });
-    let linked = most(linked);
-    match cause {
-        Cause::OwnWrites
-        | Cause::OwnCommits
-        | Cause::SlowDevice
-        | Cause::Fragments
-        | Cause::Remote => (None, true),
-        Cause::DirtyThrottling => {
-            // The limit is system-wide, and the slowest disk's pages stay dirty longest.
-            let disk = seen.busiest_disk().map(|it| it.disk.as_str());
-            let others = seen.writers_to(disk).filter(|it| it.name != who);
-            let writer = others.max_by_key(|it| seen.written_to(disk, it));
-            (writer.map(|it| it.name.as_str()), linked.is_some())
-        }
-        Cause::SyncAll | Cause::FsyncBehindWriteback => {
-            let writer = waits.first().and_then(|it| writer(it, seen));
-            (linked.or(writer), linked.is_some())
-        }
-        _ => (linked, true),
-    }
-}
-
 fn evidence(
     cause: Cause,
-    culprit: Option<&str>,
+    who: &str,
+    disk: Option<&str>,
     file: Option<&str>,
     seen: &Observation,
 ) -> Vec<String> {
     let mut said = Vec::new();
-    let written = culprit.map_or(0, |it| seen.written_by(it));
-    if let (Some(culprit), Some(disk)) = (culprit, seen.written_disk())
-        && written > 0
-    {
-        said.push(format!(
-            "{culprit} wrote {}; {} was written most, {}",
-            number::bytes(written),
-            disk.disk,
-            number::bytes(disk.written_bytes)
-        ));
-    }
     if matches!(cause, Cause::SlowDevice | Cause::DeviceBusy)
-        && let Some(disk) = seen.busiest_disk()
+        && let Some(traffic) = seen.traffic(disk)
     {
         said.push(format!(
             "{} was busy {:.0} % of the time, {:.1} ms for each of {} requests",
-            disk.disk,
-            seen.share(disk.busy_ns) * 100.0,
-            disk.request_ns as f64 / disk.requests.max(1) as f64 / 1e6,
-            disk.requests
+            seen.machine.titled(&traffic.disk),
+            seen.share(traffic.busy_ns).min(1.0) * 100.0,
+            traffic.request_ns as f64 / traffic.requests.max(1) as f64 / 1e6,
+            traffic.requests
         ));
+    }
+    if let (Cause::NoAnswer, Some(traffic)) = (cause, seen.traffic(disk)) {
+        let title = seen.machine.titled(&traffic.disk);
+        said.push(match traffic.requests {
+            0 => format!("{title} finished no request in the time watched"),
+            _ => format!(
+                "{title} had requests and finished none for {}",
+                number::with_unit(traffic.unanswered_ns as f64, "ns")
+            ),
+        });
+        let stack = seen.machine.stack(&traffic.disk).into_iter();
+        let troubles = stack.filter_map(|it| Some((it, seen.machine.disk(it)?.trouble.as_ref()?)));
+        said.extend(
+            troubles.map(|(it, trouble)| format!("{}: {trouble}", seen.machine.titled(it))),
+        );
     }
     if let (Cause::Fragments, Some(file)) = (cause, file)
         && let Some(pieces) = seen.pieces.get(file)
@@ -528,13 +435,26 @@ fn evidence(
             "{} came back from swap",
             number::bytes(seen.memory.swapped_in_bytes)
         )),
+        Cause::SyncAll if seen.memory.dirty_bytes > 0 => said.push(format!(
+            "{} were still to be written when the measurement began, {} when it ended",
+            number::bytes(seen.memory.dirty_before_bytes),
+            number::bytes(seen.memory.dirty_bytes)
+        )),
         _ => {}
+    }
+    if cause.row().kind == Kind::Memory {
+        said.extend(memory::limit_of(who, seen));
     }
     said
 }
 
 /// Advice that a measurement supports.
-fn advice(cause: Cause, file: Option<&str>, seen: &Observation) -> Option<Advice> {
+fn advice(
+    cause: Cause,
+    disk: Option<&str>,
+    file: Option<&str>,
+    seen: &Observation,
+) -> Option<Advice> {
     if cause == Cause::DirtyThrottling {
         return filled(seen).map(limit);
     }
@@ -545,8 +465,6 @@ fn advice(cause: Cause, file: Option<&str>, seen: &Observation) -> Option<Advice
     if cause != Cause::FsyncBehindWriteback {
         return None;
     }
-    let mount = file.and_then(|it| seen.machine.mount_of(it));
-    let disk = mount.and_then(|it| it.disk.as_deref());
     let disk = disk.or(seen.written_disk().map(|it| it.disk.as_str()))?;
     if let Some(volume) = write_thread(disk, seen) {
         return Some(without_write_thread(volume));
@@ -606,6 +524,10 @@ fn filled(seen: &Observation) -> Option<&Disk> {
 /// The disk, or the disk below it (encryption, LVM) that has a scheduler.
 fn scheduled<'a>(disk: &str, seen: &'a Observation) -> Option<&'a Disk> {
     let found = seen.machine.disk(disk)?;
+    // The writers beside a loop device's file are on the disk that has it.
+    if let [below] = &found.on[..] {
+        return scheduled(below, seen);
+    }
     if found.scheduler.is_some() {
         return Some(found);
     }
@@ -651,45 +573,22 @@ fn cpu(seen: &Observation) -> Option<Verdict> {
         return None;
     }
     let user = seen.users.iter().max_by_key(|it| it.cpu_ns)?;
-    let busy = format!(
-        "{} had a CPU for {:.1} s; others than this command kept the CPUs busy {:.0} % of the time",
-        user.name,
-        user.cpu_ns as f64 / 1e9,
-        seen.cpu_busy * 100.0
-    );
-    Some(whole(
-        Cause::Cpu,
-        seen.pressure.cpu_ns,
-        Some(&user.name),
-        busy,
-    ))
-}
-
-/// Whether the CPUs are busy with reclaim. The kernel counts reclaim as memory pressure, which then
-/// exceeds CPU pressure; and the process with most CPU time also waits most for memory, or no
-/// process has much CPU time.
-fn frees_memory(seen: &Observation) -> bool {
-    let waits = seen.waits.iter();
-    let short: BTreeSet<&str> = waits
-        .filter(|it| cause_of(it, seen).row().kind == Kind::Memory)
-        .map(|it| it.who.as_str())
-        .collect();
-    let hog = seen.users.iter().max_by_key(|it| it.cpu_ns);
-    let is_another = hog.is_some_and(|it| {
-        let share = seen.share(it.cpu_ns);
-        share >= HOG_SHARE * seen.cpu_busy && !short.contains(it.name.as_str())
-    });
-    seen.pressure.memory_ns >= seen.pressure.cpu_ns && !short.is_empty() && !is_another
-}
-
-/// Verdict about memory pressure without observed waits.
-fn memory(seen: &Observation) -> Option<Verdict> {
-    let share = seen.share(seen.pressure.memory_ns);
-    let said = format!(
-        "some task was short of memory {:.0} % of the time",
-        share * 100.0
-    );
-    (share >= PRESSED_UNSEEN).then(|| whole(Cause::Reclaim, seen.pressure.memory_ns, None, said))
+    let all = "others than this command kept the CPUs busy";
+    let percent = seen.cpu_busy * 100.0;
+    // Processes that live for less than a second are not seen to use it.
+    let is_hog = seen.share(user.cpu_ns) >= NAMED_SHARE * seen.cpu_busy;
+    let busy = match is_hog {
+        true => format!(
+            "{} had a CPU for {:.1} s; {all} {percent:.0} % of the time",
+            user.name,
+            user.cpu_ns as f64 / 1e9,
+        ),
+        false => format!(
+            "{all} {percent:.0} % of the time, most of it by processes that lived too short to be seen or by many"
+        ),
+    };
+    let hog = is_hog.then_some(user.name.as_str());
+    Some(whole(Cause::Cpu, seen.pressure.cpu_ns, hog, busy))
 }
 
 /// Verdict about the whole machine, from its pressure.
@@ -701,6 +600,9 @@ fn whole(cause: Cause, lost_ns: u64, culprit: Option<&str>, evidence: String) ->
         who: "some task".to_owned(),
         file: None,
         culprit: culprit.map(str::to_owned),
+        relation: String::new(),
+        disk: None,
+        to_do: None,
         // A busy process is reported even if no task waits.
         lost_ns: lost_ns.max(1),
         who_ns: lost_ns,
@@ -797,5 +699,7 @@ fn limit(disk: &Disk) -> Advice {
     }
 }
 
+#[cfg(test)]
+mod reports;
 #[cfg(test)]
 pub(crate) mod tests;

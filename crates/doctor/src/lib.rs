@@ -4,10 +4,13 @@
 //! fill an [`Observation`]. [`judge()`], a pure function, makes a [`Diagnosis`] of it, and [`page`]
 //! and [`html`] show that.
 
+mod account;
 mod apps;
 pub mod cause;
+pub mod groups;
 pub mod html;
 pub mod judge;
+mod kernel_threads;
 pub mod live;
 pub mod machine;
 pub mod observe;
@@ -15,6 +18,7 @@ mod over_time;
 pub mod page;
 pub mod pieces;
 pub mod settle;
+mod silence;
 mod stacks;
 pub mod stall;
 pub mod study;

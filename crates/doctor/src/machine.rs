@@ -1,8 +1,11 @@
 //! Configuration of the machine: disks, mounts, and what prevents an observation.
 
+mod servers;
+mod stack;
 mod untrimmed;
 
 use crate::Error;
+use crate::observe::Party;
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,11 +21,29 @@ const RULES: [&str; 3] = [
 const SCHEDULER_RULE: &str = "queue/scheduler";
 /// Files in the root directory of a container.
 const CONTAINER_MARKS: [&str; 3] = [".dockerenv", "run/.containerenv", "run/systemd/container"];
+/// The PID namespace of the machine itself (`PROC_PID_INIT_INO` in include/linux/proc_ns.h).
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 /// File with the lockdown mode in brackets.
 const LOCKDOWN: &str = "sys/kernel/security/lockdown";
 /// Network file systems; FUSE ones are remote, too.
 const NETWORK: [&str; 8] = [
     "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "virtiofs",
+];
+/// File systems of the kernel's own, without users' files.
+const NO_STORAGE: [&str; 13] = [
+    "proc",
+    "sysfs",
+    "cgroup2",
+    "cgroup",
+    "devpts",
+    "mqueue",
+    "securityfs",
+    "debugfs",
+    "tracefs",
+    "pstore",
+    "bpf",
+    "configfs",
+    "fuse.portal",
 ];
 /// FUSE file systems without user files.
 const NO_FILES: [&str; 3] = ["fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs"];
@@ -37,7 +58,7 @@ pub struct DirtyLimit {
 }
 
 /// A block device with a size.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Disk {
     /// Kernel name, such as `sda`.
     pub name: String,
@@ -57,10 +78,20 @@ pub struct Disk {
     pub below: Vec<String>,
     /// Dirty limit; None if the kernel (before 6.2) has no strict ones.
     pub limit: Option<DirtyLimit>,
+    /// Names of the whole disks right below it: of a mapper's, a RAID's, and of a loop device's file.
+    pub on: Vec<String>,
+    /// Name that its maker, or whoever made the volume, gave it.
+    pub title: Option<String>,
+    /// Types of a device-mapper device's targets, such as `snapshot-origin`.
+    pub targets: Vec<String>,
+    /// Trouble that it tells of itself, as a phrase, such as that its thin pool is full.
+    pub trouble: Option<String>,
+    /// What a RAID does to all of its disks: `check`, `resync`, `recover` and so on.
+    pub syncing: Option<String>,
 }
 
 /// A mounted file system.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Mounted {
     /// Path of the mount point.
     pub point: String,
@@ -70,6 +101,11 @@ pub struct Mounted {
     pub disk: Option<String>,
     /// Whether it is a network or FUSE file system.
     pub remote: bool,
+    /// Device number, such as `8:1`; of a file system without a device `0:30`.
+    pub number: String,
+    /// Process that answers for a FUSE file system, if it is known.
+    #[serde(skip)]
+    pub server: Option<Party>,
 }
 
 /// Configuration of the machine.
@@ -97,7 +133,7 @@ pub fn check(root: &Path) -> Result<(), Error> {
             return Err(Error::NoProc(format!("/{path}")));
         }
     }
-    if CONTAINER_MARKS.iter().any(|it| root.join(it).exists()) {
+    if is_container(root) {
         return Err(Error::Container);
     }
     let mounts = all_mounts(root)?;
@@ -109,6 +145,15 @@ pub fn check(root: &Path) -> Result<(), Error> {
         Ok(_) => Ok(()),
         Err(_) => Err(Error::NoPressure),
     }
+}
+
+/// Whether only the processes of a container are seen. A system that was installed from an image of a
+/// container has its marks and the first PID namespace.
+fn is_container(root: &Path) -> bool {
+    let is_marked = CONTAINER_MARKS.iter().any(|it| root.join(it).exists());
+    let namespace = fs::read_link(root.join("proc/self/ns/pid"));
+    let is_first = namespace.is_ok_and(|it| it == Path::new(FIRST_NAMESPACE));
+    is_marked && !is_first
 }
 
 /// Checks that settings can be changed.
@@ -173,13 +218,20 @@ impl Machine {
             let found = (!remote).then(|| Device::resolve(root, &point.to_string_lossy()));
             Some(found?.ok()?.name().to_owned())
         };
-        let mounts = mounts.into_iter().map(|(point, mount)| Mounted {
-            remote: is_remote(&mount.filesystem),
-            disk: disk_of(&point, is_remote(&mount.filesystem)),
-            point: point.to_string_lossy().into_owned(),
-            filesystem: mount.filesystem,
-        });
-        let mounts: Vec<_> = mounts.filter(|it| it.remote || it.disk.is_some()).collect();
+        let mut mounts: Vec<Mounted> = mounts
+            .into_iter()
+            .filter(|(_, mount)| !NO_STORAGE.contains(&mount.filesystem.as_str()))
+            .map(|(point, mount)| Mounted {
+                remote: is_remote(&mount.filesystem),
+                disk: disk_of(&point, is_remote(&mount.filesystem)),
+                point: point.to_string_lossy().into_owned(),
+                filesystem: mount.filesystem,
+                number: mount.number,
+                server: None,
+            })
+            .collect();
+        servers::find(root, &mut mounts);
+        stack::complete(root, &mut disks, &mounts);
         Ok(Machine {
             untrimmed: untrimmed::untrimmed(root, &disks, &mounts),
             mounts,
@@ -194,6 +246,42 @@ impl Machine {
         let holding = self.mounts.iter();
         let holding = holding.filter(|it| Path::new(file).starts_with(&it.point));
         holding.max_by_key(|it| it.point.len())
+    }
+
+    /// Mount of the file system with this device number.
+    pub fn mount(&self, number: &str) -> Option<&Mounted> {
+        self.mounts.iter().find(|it| it.number == number)
+    }
+
+    /// The disk and all that are below it, from the top down.
+    pub fn stack<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
+        let mut found = vec![name];
+        let mut place = 0;
+        while let Some(name) = found.get(place) {
+            let below = self.disk(name).map_or(&[][..], |it| &it.on);
+            for it in below {
+                if !found.contains(&it.as_str()) {
+                    found.push(it);
+                }
+            }
+            place += 1;
+        }
+        found
+    }
+
+    /// The disks at the bottom of this one's stack, which do the work.
+    pub fn bottom<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
+        let mut stack = self.stack(name);
+        stack.retain(|it| self.disk(it).is_none_or(|disk| disk.on.is_empty()));
+        stack
+    }
+
+    /// The disk by its name and, if it has another one, by that.
+    pub fn titled(&self, name: &str) -> String {
+        match self.disk(name).and_then(|it| it.title.as_deref()) {
+            Some(title) => format!("{name} ({title})"),
+            None => name.to_owned(),
+        }
     }
 
     /// Disk with this name.
@@ -215,13 +303,15 @@ fn disk(root: &Path, device: &Device) -> Result<Disk, Error> {
     Ok(Disk {
         name: device.name().to_owned(),
         scheduler: device.schedulers()?.map(|it| it.active),
-        depth: device.nr_requests()?,
+        // Since 6.11 a device that passes bios on has none.
+        depth: device.nr_requests().unwrap_or(0),
         removable: device.is_removable()?,
         mapper: device.mapper()?,
         write_thread: slow.map(|it| it.name),
         below: device.below()?,
         limit: limit(&root.join("sys/class/bdi").join(&number)),
         number,
+        ..Disk::default()
     })
 }
 

@@ -1,6 +1,7 @@
 //! An observation, the input of [`judge`](crate::judge()).
 
-use crate::machine::Machine;
+use crate::groups::Group;
+use crate::machine::{Machine, Mounted};
 use crate::pieces::Pieces;
 use iopro::wait::Class;
 use serde::Serialize;
@@ -67,11 +68,55 @@ impl Level {
     }
 }
 
+/// A process, or a thread of the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Party {
+    /// Number of the process; 0 if it is not known.
+    pub process: u32,
+    /// Its name; of a thread of the kernel with what it works for, as `kworker/0:1-kcopyd`.
+    pub name: String,
+    /// Whether it is a thread of the kernel.
+    pub kernel: bool,
+}
+
+/// For whom a disk worked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// For the thread that waits.
+    Waiter,
+    /// For this process, which may be the waiter's, or thread of the kernel.
+    Party(Party),
+    /// It is not known.
+    Unknown,
+}
+
+/// Part of waits in which a disk worked for somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Device number of the disk, such as `8:0`.
+    pub disk: String,
+    /// For whom.
+    pub owner: Owner,
+    /// Duration in nanoseconds.
+    pub ns: u64,
+}
+
 /// Waits of user tasks with the same attributes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wait {
     /// Name of the process.
     pub who: String,
+    /// Number of the process; 0 if it is not known.
+    pub process: u32,
+    /// Whether the call waits until data are on the device: a sync, or a synchronous write.
+    pub syncs: bool,
+    /// Device number of the file's file system.
+    pub device: Option<String>,
+    /// Process at the other end; 0 if it is not known.
+    pub other_process: u32,
+    /// What disks worked for meanwhile, as iopro measured it. The rest of the time each had nothing to
+    /// do.
+    pub parts: Vec<Part>,
     /// System call, as strace names it.
     pub call: Option<String>,
     /// Class of the wait, as iopro names it.
@@ -82,6 +127,8 @@ pub struct Wait {
     pub file: Option<String>,
     /// Name of the task at the other end.
     pub other: Option<String>,
+    /// Process of a FUSE file system through which it waited.
+    pub through: Option<String>,
     /// Whether a network or FUSE file system had to answer.
     pub remote: bool,
     /// Number of waits that iopro told of.
@@ -97,7 +144,8 @@ pub struct Wait {
 impl Wait {
     /// Whether it is in a call that reads, or in a fault on a page of a file.
     pub fn reads(&self) -> bool {
-        self.call.as_deref().is_some_and(|it| it.contains("read"))
+        let reads = |it: &str| it.contains("read") || it == "sendfile" || it == "splice";
+        self.call.as_deref().is_some_and(reads)
     }
 }
 
@@ -143,6 +191,10 @@ pub struct Memory {
     pub paged_in_bytes: u64,
     /// Bytes read from swap.
     pub swapped_in_bytes: u64,
+    /// Bytes that were dirty or being written back at the begin.
+    pub dirty_before_bytes: u64,
+    /// The same, at the end.
+    pub dirty_bytes: u64,
 }
 
 /// Work of all processes with one name.
@@ -160,6 +212,12 @@ pub struct User {
     pub app: Option<String>,
     /// Disks on which they had files open for writing, as far as known.
     pub writes_to: BTreeSet<String>,
+    /// Path of the cgroup of one of them.
+    pub cgroup: Option<String>,
+    /// Bytes written by each process that lived to the end.
+    pub written_by: BTreeMap<u32, u64>,
+    /// Bytes of anonymous memory, in RAM and swapped, that one of them has got since the begin.
+    pub grown_bytes: u64,
 }
 
 /// Work of a disk.
@@ -177,6 +235,8 @@ pub struct Traffic {
     pub written_bytes: u64,
     /// Time with at least one request.
     pub busy_ns: u64,
+    /// Longest time in which it had requests and finished none.
+    pub unanswered_ns: u64,
 }
 
 /// An app or service, by the name of its cgroup, that was held up by I/O.
@@ -215,6 +275,10 @@ pub struct Observation {
     pub disks: Vec<Traffic>,
     /// The apps that were held up longest, if apps have cgroups of their own.
     pub held_up: Vec<HeldUp>,
+    /// Groups of processes with limits of their own.
+    pub groups: Vec<Group>,
+    /// Names of the kernel's threads that were there, with what they work for.
+    pub kernel_threads: Vec<String>,
     /// Number of lost events.
     pub lost_events: u64,
     /// Configuration of the machine.
@@ -252,14 +316,36 @@ impl Observation {
 
     /// Disk of a wait: that of its file, or the only one that the process writes to.
     pub fn disk_of(&self, wait: &Wait) -> Option<&str> {
-        if let Some(file) = &wait.file {
-            return self.machine.mount_of(file)?.disk.as_deref();
+        if let Some(mount) = self.mount_of(wait) {
+            return mount.disk.as_deref();
+        }
+        if wait.file.is_some() {
+            return None;
         }
         let user = self.users.iter().find(|it| it.name == wait.who)?;
         match user.writes_to.len() {
             1 => user.writes_to.first().map(String::as_str),
             _ => None,
         }
+    }
+
+    /// Whether iopro measured what disks did while tasks waited.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.waits.iter().any(|it| !it.parts.is_empty())
+    }
+
+    /// Mount that has the file of a wait.
+    pub fn mount_of(&self, wait: &Wait) -> Option<&Mounted> {
+        let by_number = wait.device.as_deref().and_then(|it| self.machine.mount(it));
+        by_number.or_else(|| self.machine.mount_of(wait.file.as_deref()?))
+    }
+
+    /// The group of the processes with this name.
+    pub fn group_of(&self, who: &str) -> Option<&Group> {
+        let user = self.users.iter().find(|it| it.name == who)?;
+        let path = user.cgroup.as_deref()?;
+        let of = self.groups.iter().filter(|it| it.has(path));
+        of.max_by_key(|it| it.path.len())
     }
 
     /// Bytes written by processes with this name.
@@ -305,10 +391,19 @@ impl Observation {
             wait.who = name(&wait.who);
             wait.file = any(&wait.file);
             wait.other = any(&wait.other);
+            for part in &mut wait.parts {
+                if let Owner::Party(party) = &mut part.owner {
+                    party.name = name(&party.name);
+                }
+            }
+        }
+        for group in &mut seen.groups {
+            group.path = name(&group.path);
         }
         for user in &mut seen.users {
             user.name = name(&user.name);
             user.app = any(&user.app);
+            user.cgroup = any(&user.cgroup);
         }
         for app in &mut seen.held_up {
             app.app = name(&app.app);
@@ -321,6 +416,9 @@ impl Observation {
         for mounted in &mut seen.machine.mounts {
             mounted.point = name(&mounted.point);
             mounted.filesystem = name(&mounted.filesystem);
+            if let Some(server) = &mut mounted.server {
+                server.name = name(&server.name);
+            }
         }
         for disk in &mut seen.machine.disks {
             disk.write_thread = any(&disk.write_thread);

@@ -12,8 +12,12 @@ pub(crate) fn time(ns: u64) -> String {
 pub fn text(diagnosis: &Diagnosis) -> String {
     let watched = diagnosis.watched_ns.max(1) as f64;
     let percent = |ns: u64| number::percent(ns as f64 / watched);
-    let mut text = format!(
-        "Watched {} at level {} of 3 ({}).\n",
+    let mut text = format!("{}\n", headline(diagnosis));
+    if let Some(first) = diagnosis.verdicts.first() {
+        text += &answer(first);
+    }
+    text += &format!(
+        "\nWatched {} at level {} of 3 ({}).\n",
         watched_time(diagnosis),
         diagnosis.level.number(),
         diagnosis.level.sees()
@@ -31,7 +35,6 @@ pub fn text(diagnosis: &Diagnosis) -> String {
     if let Some(apps) = held_up(diagnosis) {
         text += &format!("By I/O: {apps}.\n");
     }
-    text += &format!("\n{}\n", headline(diagnosis));
     for (place, verdict) in diagnosis.verdicts.iter().enumerate() {
         text += &format!("\n{}. {}", place + 1, in_words(verdict));
         let before = diagnosis.verdicts[..place].iter();
@@ -53,6 +56,27 @@ pub fn text(diagnosis: &Diagnosis) -> String {
     for finding in &diagnosis.findings {
         text += &format!("- {}\n", finding.sentence);
         text += &finding.advice.as_ref().map_or(String::new(), advice);
+    }
+    text
+}
+
+/// Who waited, because of whom, and what to do about it.
+fn answer(first: &Verdict) -> String {
+    let advised = first.advice.as_ref().map(|it| it.command.as_str());
+    let to_do = advised.or(first.to_do.as_deref());
+    let to_do = to_do.map(|it| format!("What to do: {it}.\n"));
+    format!("{}.\n{}", sentence(first), to_do.unwrap_or_default())
+}
+
+/// Who waited, for what, and because of whom, without the dot.
+fn sentence(verdict: &Verdict) -> String {
+    let (who, waited) = (&verdict.who, time(verdict.who_ns));
+    let mut text = format!("{who} waited {waited} {}", verdict.cause.row().meaning);
+    if let Some(culprit) = &verdict.culprit {
+        text += &format!(", because of {culprit}{}", verdict.relation);
+    }
+    if let Some(disk) = &verdict.disk {
+        text += &format!("; disk {disk}");
     }
     text
 }
@@ -95,6 +119,9 @@ pub fn headline(diagnosis: &Diagnosis) -> String {
         Kind::Elsewhere if first.cause == Cause::Cpu => {
             "Not storage: what was waited for was a CPU.".to_owned()
         }
+        Kind::Elsewhere if first.cause == Cause::Idle => {
+            "Nothing to see: who waits is idle, and the kernel counts it as I/O.".to_owned()
+        }
         Kind::Elsewhere => format!("Not this machine's disks: {}.", first.name),
         Kind::Memory => format!("Not the storage's fault: memory is short ({}).", first.name),
         Kind::Storage => format!("Storage: {}.", first.name),
@@ -112,18 +139,15 @@ pub(crate) fn sure(confidence: Confidence) -> &'static str {
 fn in_words(verdict: &Verdict) -> String {
     let sure = sure(verdict.confidence);
     let mut text = format!(
-        "{}: {} of the lost time, {}; {sure}\n   {} waited {} {}",
+        "{}: {} of the lost time, {}; {sure}\n   {}.\n",
         verdict.name,
         number::percent(verdict.share),
         time(verdict.lost_ns),
-        verdict.who,
-        time(verdict.who_ns),
-        verdict.cause.row().meaning
+        sentence(verdict)
     );
-    if let Some(culprit) = &verdict.culprit {
-        text += &format!(", because of {culprit}");
+    if let Some(to_do) = &verdict.to_do {
+        text += &format!("   To do: {to_do}.\n");
     }
-    text += ".\n";
     if verdict.longest_ns > 0 {
         let longest = time(verdict.longest_ns);
         text += &format!("   Waits: {}, the longest {longest}", verdict.waits);

@@ -45,6 +45,25 @@ const BY_FUNCTION: [(&str, Class); 17] = [
     ("folio_lock", Class::Lock),
 ];
 
+/// Functions that tell a call where its own is not in the stack: a fault, a worker of io_uring, and
+/// the calls that end by calling another function (tail calls).
+const BY_WAY: [(&str, &str); 7] = [
+    // The call has been left by then: the last one to use a file system takes it apart.
+    ("cleanup_mnt", "umount"),
+    ("filemap_fault", "read-fault"),
+    ("io_fsync", "io_uring:3"),
+    ("io_read", "io_uring:22"),
+    ("io_write", "io_uring:23"),
+    ("vfs_read", "read"),
+    ("vfs_write", "write"),
+];
+/// Functions by which any call waits until data are on the device: fsync, msync, a synchronous write.
+const SYNCS: [&str; 3] = [
+    "vfs_fsync_range",
+    "generic_write_sync",
+    "iomap_dio_complete",
+];
+
 /// Functions in which a task waits for a child (`wait_for_vfork_done` in kernel/fork.c), whose own
 /// waits count, or for all CPUs to have passed some point.
 const ELSEWHERE: [&str; 5] = [
@@ -55,8 +74,27 @@ const ELSEWHERE: [&str; 5] = [
     "percpu_rwsem_wait",
 ];
 
-/// Process, call, class, whether remote, the file that is read.
-type Key = (String, Option<String>, Class, bool, Option<String>);
+/// What samples have in common that are summed up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    who: String,
+    process: u32,
+    /// What it waits for.
+    told: Told,
+    /// The file that is read.
+    file: Option<String>,
+}
+
+/// What a stack tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Told {
+    call: Option<String>,
+    class: Class,
+    /// Whether a remote file system must answer.
+    remote: bool,
+    /// Whether it waits until data are on the device.
+    syncs: bool,
+}
 
 /// A sleep of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +111,7 @@ type Sleeps = BTreeMap<u32, Sleep>;
 /// A thread that is blocked.
 struct Blocked {
     thread: u32,
+    process: u32,
     /// How often it had gone to sleep; None if the kernel does not say.
     sleep: Option<u64>,
     who: String,
@@ -91,6 +130,12 @@ pub struct Stacks {
     asleep_ns: BTreeMap<u32, u64>,
     /// While iopro tells of sleeps: those that had begun before, of which it does not.
     untold: Option<Sleeps>,
+    /// While iopro tells of sleeps: those that it will tell of once they end.
+    unended: BTreeMap<u32, Key>,
+    /// Calls in which processes were blocked.
+    calls: BTreeMap<String, String>,
+    /// Processes that waited for a server, and the files that they waited for.
+    remote: BTreeMap<String, Option<String>>,
     kernel_threads: KernelThreads,
 }
 
@@ -100,12 +145,15 @@ impl Stacks {
     pub fn sample(&mut self, root: &Path, since_ns: u64, stands_for_ns: u64) {
         let mut met = Sleeps::new();
         let mut asleep_ns = BTreeMap::new();
+        self.unended.clear();
         for task in blocked(root, &mut self.kernel_threads) {
             let functions: Vec<&str> = task.functions.iter().map(String::as_str).collect();
-            let (call, class, remote) = told_by(&functions);
-            if is_elsewhere(class, &functions) {
+            let told = told_by(&functions);
+            let remote = told.remote;
+            if is_elsewhere(told.class, &functions) {
                 continue;
             }
+            self.note_call(&task.who, told.call.as_ref());
             let sleep = task.sleep.map(|number| Sleep { number, remote });
             let was_in =
                 |sleeps: &Sleeps| sleep.is_some() && sleeps.get(&task.thread) == sleep.as_ref();
@@ -117,15 +165,21 @@ impl Stacks {
                 let before = self.asleep_ns.get(&task.thread).filter(|_| lasted);
                 asleep_ns.insert(task.thread, before.map_or(0, |it| it + since_ns));
             }
-            let counts = remote || self.untold.as_ref().is_none_or(was_in);
+            let counts = self.untold.as_ref().is_none_or(was_in);
+            let key = Key {
+                file: file_of(&task.directory, &told),
+                who: task.who,
+                process: task.process,
+                told,
+            };
+            if remote && self.remote.len() < MOST_NAMES {
+                self.remote.insert(key.who.clone(), key.file.clone());
+            }
             if counts {
                 let lost_ns = if lasted { since_ns } else { stands_for_ns };
-                let reads = matches!(class, Class::Service | Class::Tag) && !remote;
-                let file = match reads {
-                    true => file_read(&task.directory, call.as_deref()),
-                    false => None,
-                };
-                self.add((task.who, call, class, remote, file), lost_ns);
+                self.add(key, lost_ns);
+            } else {
+                self.unended.insert(task.thread, key);
             }
         }
         self.met = met;
@@ -141,9 +195,21 @@ impl Stacks {
         self.untold = Some(self.met.clone());
     }
 
-    /// From now on all sleeps are sampled.
+    /// From now on all sleeps are sampled. Those that go on count with the time for which they were
+    /// met, as nobody tells of their ends.
     pub fn end_telling(&mut self) {
         self.untold = None;
+        for (thread, key) in std::mem::take(&mut self.unended) {
+            let lost_ns = self.asleep_ns.get(&thread).copied().unwrap_or(0);
+            self.add(key, lost_ns);
+        }
+    }
+
+    fn note_call(&mut self, who: &str, call: Option<&String>) {
+        let is_new = self.calls.len() < MOST_NAMES;
+        if let Some(call) = call.filter(|_| is_new || self.calls.contains_key(who)) {
+            self.calls.insert(who.to_owned(), call.clone());
+        }
     }
 
     /// Whether the samples are the only ones to tell of some sleep, as far as is known.
@@ -167,17 +233,20 @@ impl Stacks {
     }
 
     /// System calls in which processes were blocked, by their names.
-    pub fn calls(&self) -> BTreeMap<String, String> {
-        let calls = self.found.keys();
-        calls
-            .filter_map(|(who, call, ..)| Some((who.clone(), call.clone()?)))
-            .collect()
+    pub fn calls(&self) -> &BTreeMap<String, String> {
+        &self.calls
+    }
+
+    /// Whether a process waited for a server when it was met, and for which file.
+    pub fn remote(&self, who: &str) -> Option<Option<&str>> {
+        self.remote.get(who).map(Option::as_deref)
     }
 
     fn add(&mut self, mut key: Key, lost_ns: u64) {
         if self.found.len() >= MOST_NAMES && !self.found.contains_key(&key) {
-            key.0 = OTHERS.to_owned();
-            key.4 = None;
+            key.who = OTHERS.to_owned();
+            key.process = 0;
+            key.file = None;
         }
         let sum = self.found.entry(key).or_default();
         sum.0 += u64::from(lost_ns > 0);
@@ -191,17 +260,16 @@ impl Stacks {
             .into_iter()
             .filter(|(_, (_, lost_ns))| *lost_ns > 0)
             .map(|(key, (samples, lost_ns))| Wait {
-                who: key.0,
-                call: key.1,
-                class: key.2,
-                cause: None,
-                file: key.4,
-                other: None,
-                remote: key.3,
-                waits: 0,
+                who: key.who,
+                process: key.process,
+                call: key.told.call,
+                syncs: key.told.syncs,
+                class: key.told.class,
+                file: key.file,
+                remote: key.told.remote,
                 samples,
                 lost_ns,
-                longest_ns: 0,
+                ..Wait::default()
             });
         waits.collect()
     }
@@ -214,6 +282,7 @@ fn blocked(root: &Path, kernel: &mut KernelThreads) -> Vec<Blocked> {
     // Short waits end while others are looked at, for which this needs the CPU. Apps are younger
     // than what the system has started.
     for process in kernel.others(root).into_iter().rev() {
+        let mut name: Option<String> = None;
         for thread in numbers(&root.join(format!("proc/{process}/task"))) {
             let directory = root.join(format!("proc/{process}/task/{thread}"));
             let text = fs::read_to_string(directory.join("stat")).unwrap_or_default();
@@ -221,10 +290,16 @@ fn blocked(root: &Path, kernel: &mut KernelThreads) -> Vec<Blocked> {
             let Some(task) = task.filter(Task::is_blocked) else {
                 continue;
             };
+            // A process is called by the name of its first thread.
+            let name = name.get_or_insert_with(|| {
+                let text = fs::read_to_string(root.join(format!("proc/{process}/comm")));
+                text.map_or_else(|_| task.name.clone(), |it| it.trim_end().to_owned())
+            });
             found.push(Blocked {
                 thread,
+                process,
                 sleep: sleeps_of(&directory),
-                who: task.name,
+                who: name.clone(),
                 functions: place(&directory),
                 directory,
             });
@@ -241,18 +316,25 @@ fn sleeps_of(directory: &Path) -> Option<u64> {
     find("voluntary_ctxt_switches:")?.trim().parse().ok()
 }
 
-/// System call, class, and whether a remote file system must answer.
-fn told_by(functions: &[&str]) -> (Option<String>, Class, bool) {
+/// What the functions of a stack tell.
+fn told_by(functions: &[&str]) -> Told {
     let call = functions.iter().find_map(|function| {
         let name = CALLS.iter().find_map(|it| function.strip_prefix(it))?;
         Some(name.to_owned())
     });
     let has = |name: &str| functions.iter().any(|it| it.starts_with(name));
-    let call = call.or_else(|| has("filemap_fault").then(|| "read-fault".to_owned()));
+    let call = call.or_else(|| {
+        let found = BY_WAY.iter().find(|it| has(it.0));
+        found.map(|it| it.1.to_owned())
+    });
     let told = || BY_FUNCTION.iter().find(|(name, _)| has(name));
     let class = Class::of_stack(functions).or_else(|| told().map(|(_, class)| *class));
-    let class = class.unwrap_or(Class::Other);
-    (call, class, REMOTE.iter().any(|it| has(it)))
+    Told {
+        call,
+        class: class.unwrap_or(Class::Other),
+        remote: REMOTE.iter().any(|it| has(it)),
+        syncs: SYNCS.iter().any(|it| has(it)),
+    }
 }
 
 /// Whether the task waits for what has nothing to do with storage, as far as that is known.
@@ -273,10 +355,27 @@ fn place(directory: &Path) -> Vec<String> {
     }
 }
 
-/// File of the system call that a task reads by: its first argument is a number of the task's open
+/// File of the wait, where its call tells.
+fn file_of(directory: &Path, told: &Told) -> Option<String> {
+    file_called(directory, told.call.as_deref())
+}
+
+/// Calls whose first argument is a number of an open file.
+const OF_FILE: [&str; 8] = [
+    "read",
+    "pread64",
+    "readv",
+    "write",
+    "pwrite64",
+    "fsync",
+    "fdatasync",
+    "preadv",
+];
+
+/// File of the system call that a task is in: its first argument is a number of the task's open
 /// files.
-fn file_read(directory: &Path, call: Option<&str>) -> Option<String> {
-    call.filter(|it| it.contains("read") && !it.contains("fault"))?;
+fn file_called(directory: &Path, call: Option<&str>) -> Option<String> {
+    call.filter(|it| OF_FILE.contains(it))?;
     // `NUMBER ARGUMENT ...`
     let text = fs::read_to_string(directory.join("syscall")).ok()?;
     let first = text.split(' ').nth(1)?.strip_prefix("0x")?;
@@ -303,14 +402,30 @@ mod tests {
             [<0>] __x64_sys_fsync+0x38/0x60\n";
         let names: Vec<String> = text.lines().filter_map(function).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let told = told_by(&names);
         assert_eq!(
-            told_by(&names),
-            (Some("fsync".to_owned()), Class::Sync, false)
+            (told.call.as_deref(), told.class),
+            (Some("fsync"), Class::Sync)
         );
         let fault = ["folio_wait_bit_common", "filemap_fault", "handle_mm_fault"];
-        assert_eq!(told_by(&fault).0.as_deref(), Some("read-fault"));
-        assert!(told_by(&["rpc_wait_bit_killable", "nfs4_run"]).2);
-        assert_eq!(told_by(&[]), (None, Class::Other, false));
+        assert_eq!(told_by(&fault).call.as_deref(), Some("read-fault"));
+        assert!(told_by(&["rpc_wait_bit_killable", "nfs4_run"]).remote);
+        let gone = [
+            "folio_wait_writeback",
+            "sync_filesystem",
+            "cleanup_mnt",
+            "task_work_run",
+        ];
+        assert_eq!(told_by(&gone).call.as_deref(), Some("umount"));
+        let synchronous = ["jbd2_log_wait_commit", "vfs_fsync_range", "vfs_write"];
+        let told = told_by(&synchronous);
+        assert!(told.syncs && told.call.as_deref() == Some("write"));
+        assert_eq!(told_by(&["io_fsync"]).call.as_deref(), Some("io_uring:3"));
+        let frozen = ["percpu_rwsem_wait", "__percpu_down_read", "vfs_write"];
+        assert_eq!(told_by(&frozen).class, Class::Frozen);
+        let child = ["percpu_rwsem_wait", "cgroup_can_fork", "kernel_clone"];
+        assert_eq!(told_by(&child).class, Class::Other);
+        assert_eq!(told_by(&[]), Told::default());
         let parent = ["kernel_clone", "__x64_sys_vfork"];
         assert!(is_elsewhere(Class::Other, &parent));
         assert!(!is_elsewhere(Class::Reclaim, &parent));
@@ -337,6 +452,7 @@ mod tests {
         asleep(root.path(), 1);
         stacks.sample(root.path(), 0, 0);
         assert_eq!(stacks.calls()["cp"], "write");
+        assert_eq!(stacks.remote("cp"), None);
         asleep(root.path(), 2);
         stacks.sample(root.path(), 150, 100);
         assert!(stacks.last(root.path()) && !stacks.lasted(1));
@@ -357,9 +473,10 @@ mod tests {
         fs::write(task.path().join("syscall"), "0 0x3 0x7ffd0 0x1000\n").unwrap();
         fs::create_dir(task.path().join("fd")).unwrap();
         std::os::unix::fs::symlink("/home/film", task.path().join("fd/3")).unwrap();
-        let file = |call| file_read(task.path(), Some(call));
+        let file = |call| file_called(task.path(), Some(call));
         assert_eq!(file("read").as_deref(), Some("/home/film"));
-        assert_eq!((file("fsync"), file("read-fault")), (None, None));
+        assert_eq!(file("fsync").as_deref(), Some("/home/film"));
+        assert_eq!((file("rename"), file("read-fault")), (None, None));
         fs::write(task.path().join("syscall"), "running\n").unwrap();
         assert_eq!(file("read"), None);
     }

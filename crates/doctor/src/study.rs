@@ -211,16 +211,11 @@ mod tests {
     fn wait(who: &str, class: Class, lost_ns: u64) -> Wait {
         Wait {
             who: who.to_owned(),
-            call: None,
             class,
-            cause: None,
-            file: None,
-            other: None,
-            remote: false,
             waits: 3,
-            samples: 0,
             lost_ns,
             longest_ns: lost_ns / 2,
+            ..Wait::default()
         }
     }
 
@@ -253,6 +248,8 @@ mod tests {
                 user("idler", None, SECOND),
             ],
             disks: Vec::new(),
+            groups: Vec::new(),
+            kernel_threads: Vec::new(),
             held_up: Vec::new(),
             lost_events: 0,
             machine: Machine::default(),

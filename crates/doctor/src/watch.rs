@@ -1,13 +1,15 @@
 //! Counters and samples from `/proc`, at each level.
 
 use crate::apps;
+use crate::groups::Groups;
 use crate::live::{MOST_NAMES, OTHERS};
 use crate::machine::Machine;
 use crate::observe::{HeldUp, Level, Memory, Observation, Pressure, Traffic, User, Wait};
 use crate::over_time::OverTime;
 use crate::pieces;
+use crate::silence::Silences;
 use crate::stacks::Stacks;
-use crate::task::{KernelThreads, Task};
+use crate::task::{KernelThreads, Task, numbers};
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,8 +75,10 @@ struct Process {
     inherited: Used,
     /// The file systems on which it had files open for writing (`st_dev`).
     writes_to: BTreeSet<u64>,
-    /// Last component of its cgroup's path, if it belongs to one app.
-    app: Option<String>,
+    /// Path of its cgroup.
+    cgroup: Option<String>,
+    /// Anonymous memory at the first look, and at the last.
+    memory_bytes: (u64, u64),
     lives: bool,
 }
 
@@ -90,16 +94,27 @@ impl Process {
 struct Ended {
     used: Used,
     writes_to: BTreeSet<u64>,
-    app: Option<String>,
+    cgroup: Option<String>,
+    written_by: BTreeMap<u32, u64>,
+    grown_bytes: u64,
 }
 
+/// Most processes of one name of which each one's bytes are remembered.
+const MOST_PROCESSES: usize = 64;
+
 impl Ended {
-    fn add(&mut self, process: &Process) {
+    fn add(&mut self, number: u32, process: &Process) {
         self.used.read_bytes += process.own(|it| it.read_bytes);
         self.used.written_bytes += process.own(|it| it.written_bytes);
         self.used.cpu_ns += process.own(|it| it.cpu_ns);
         self.writes_to.extend(&process.writes_to);
-        self.app = self.app.take().or_else(|| process.app.clone());
+        self.cgroup = self.cgroup.take().or_else(|| process.cgroup.clone());
+        let (first, last) = process.memory_bytes;
+        self.grown_bytes = self.grown_bytes.max(last.saturating_sub(first));
+        if self.written_by.len() < MOST_PROCESSES {
+            let written = process.own(|it| it.written_bytes);
+            *self.written_by.entry(number).or_default() += written;
+        }
     }
 }
 
@@ -117,6 +132,8 @@ struct Counters {
     disks: BTreeMap<String, Traffic>,
     /// Time for which I/O held up each app since its start, in nanoseconds.
     held_up: BTreeMap<String, u64>,
+    groups: Groups,
+    kernel_threads: BTreeSet<String>,
 }
 
 /// A running observation.
@@ -130,6 +147,7 @@ pub struct Watch {
     kernel_threads: KernelThreads,
     looked: Instant,
     stacks: Stacks,
+    silences: Silences,
     sampled: Instant,
     /// CPU time of a sample.
     cost: Duration,
@@ -140,8 +158,6 @@ pub struct Watch {
     chance: Random,
     io_seen_ns: u64,
     over_time: OverTime,
-    /// System calls in which processes were blocked when iopro began to tell of waits.
-    calls_before: BTreeMap<String, String>,
     /// Whether it was looked if the sleeps that the last sample met go on.
     looked_again: bool,
     /// Whether one did.
@@ -166,12 +182,12 @@ impl Watch {
             io_seen_ns: before.pressure.io_ns,
             over_time: OverTime::begin(before.pressure),
             before,
-            calls_before: BTreeMap::new(),
             processes: BTreeMap::new(),
             ended: BTreeMap::new(),
             kernel_threads: KernelThreads::default(),
             looked: now,
             stacks: Stacks::default(),
+            silences: Silences::default(),
             sampled: now,
             cost: Duration::ZERO,
             sample_every: SAMPLE,
@@ -191,7 +207,6 @@ impl Watch {
     /// From now on iopro tells of waits that begin.
     pub fn begin_linking(&mut self) {
         self.sample();
-        self.calls_before.extend(self.stacks.calls());
         self.stacks.begin_telling();
         self.begin_pause(Instant::now());
         self.linking = Some(Instant::now());
@@ -232,6 +247,7 @@ impl Watch {
         if self.over_time.is_due(elapsed) {
             self.over_time.add(elapsed, all_pressure(&self.root));
         }
+        self.silences.turn(&self.root, elapsed);
         let since = self.sampled.elapsed();
         if since >= HELD_UP && !std::mem::replace(&mut self.looked_again, true) {
             self.held_up |= self.stacks.last(&self.root);
@@ -290,6 +306,9 @@ impl Watch {
     }
 
     fn look(&mut self, is_first: bool) {
+        // Whose memory grows is asked only where some task is short of it.
+        let memory_ns = pressure(&self.root, "memory");
+        let is_short = !is_first && memory_ns != self.before.pressure.memory_ns;
         let mut now = BTreeMap::new();
         for (number, task) in processes(&self.root, &mut self.kernel_threads) {
             let used = used(&self.root, number, &task);
@@ -305,7 +324,15 @@ impl Watch {
             };
             let known = self.processes.entry(key).or_insert_with(|| Process {
                 begin,
-                app: app_of(&self.root, key.0),
+                cgroup: cgroup_of(&self.root, key.0),
+                memory_bytes: (
+                    if is_first {
+                        memory_of(&self.root, key.0)
+                    } else {
+                        0
+                    },
+                    0,
+                ),
                 ..Default::default()
             });
             known.parent = parent;
@@ -315,30 +342,34 @@ impl Watch {
             }
             known.end = used;
             known.lives = true;
+            if is_short {
+                known.memory_bytes.1 = memory_of(&self.root, key.0);
+            }
         }
     }
 
     /// Sums up ended processes, so that memory does not grow with time.
     fn forget_ended(&mut self) {
         let ended = self.processes.extract_if(.., |_, it| !it.lives);
-        for process in ended.map(|(_, it)| it).collect::<Vec<_>>() {
-            self.add_ended(&process);
+        for (key, process) in ended.collect::<Vec<_>>() {
+            self.add_ended(key.0, &process);
         }
     }
 
-    fn add_ended(&mut self, process: &Process) {
+    fn add_ended(&mut self, number: u32, process: &Process) {
         let name = &process.end.name;
         let is_new = self.ended.len() >= MOST_NAMES && !self.ended.contains_key(name);
         let name = if is_new { OTHERS } else { name };
-        self.ended.entry(name.to_owned()).or_default().add(process);
+        let ended = self.ended.entry(name.to_owned()).or_default();
+        ended.add(number, process);
     }
 
     /// Ends the observed time.
     pub fn stop(&mut self) {
         self.end_linking();
         self.look(false);
-        for process in std::mem::take(&mut self.processes).values() {
-            self.add_ended(process);
+        for (key, process) in std::mem::take(&mut self.processes) {
+            self.add_ended(key.0, &process);
         }
         let (after, elapsed) = (counters(&self.root), self.begun.elapsed());
         self.over_time.add(elapsed, after.pressure);
@@ -358,9 +389,20 @@ impl Watch {
         let (after, watched) = self.after.unwrap_or_default();
         let before = &self.before;
         let (mut waits, lost_events) = linked.unwrap_or_default();
-        // The call started before the probes.
+        // The call started before the probes, or they do not tell of it.
         for wait in waits.iter_mut().filter(|it| it.call.is_none()) {
-            wait.call = self.calls_before.get(&wait.who).cloned();
+            wait.call = self.stacks.calls().get(&wait.who).cloned();
+        }
+        // Requests to a server are no requests of a disk, and its files have no names here.
+        let is_unserved = |it: &Wait| {
+            let served_ns: u64 = it.parts.iter().map(|part| part.ns).sum();
+            it.file.is_none() && 2 * served_ns < it.lost_ns
+        };
+        for wait in waits.iter_mut().filter(|it| is_unserved(it)) {
+            if let Some(file) = self.stacks.remote(&wait.who) {
+                wait.remote = true;
+                wait.file = file.map(str::to_owned);
+            }
         }
         waits.extend(self.stacks.end());
         let own = after.own_cpu.saturating_sub(before.own_cpu);
@@ -376,12 +418,22 @@ impl Watch {
                 refaulted_bytes: after.memory.refaulted_bytes - before.memory.refaulted_bytes,
                 paged_in_bytes: after.memory.paged_in_bytes - before.memory.paged_in_bytes,
                 swapped_in_bytes: after.memory.swapped_in_bytes - before.memory.swapped_in_bytes,
+                dirty_before_bytes: before.memory.dirty_bytes,
+                dirty_bytes: after.memory.dirty_bytes,
             },
             cpu_busy: busy.saturating_sub(own) as f64 / all.max(1) as f64,
             pieces: pieces::of_read(&self.root, &waits, &machine),
             waits,
             users: users(self.ended, &mounted(&self.root, &machine)),
-            disks: disks(before, &after),
+            disks: disks(before, &after, &self.silences),
+            groups: after
+                .groups
+                .since(&before.groups, watched.as_nanos() as u64, &machine),
+            kernel_threads: before
+                .kernel_threads
+                .union(&after.kernel_threads)
+                .cloned()
+                .collect(),
             held_up: held_up(before, &after),
             lost_events,
             machine,
@@ -486,12 +538,23 @@ fn mounted(root: &Path, machine: &Machine) -> BTreeMap<u64, String> {
     mounts.collect()
 }
 
-/// Last component of a process's cgroup, if it belongs to one app or service; login sessions and a
-/// container's init scope have various processes.
-fn app_of(root: &Path, process: u32) -> Option<String> {
+/// Path of a process's cgroup.
+fn cgroup_of(root: &Path, process: u32) -> Option<String> {
     let text = fs::read_to_string(root.join(format!("proc/{process}/cgroup"))).ok()?;
     let path = text.lines().find_map(|it| it.strip_prefix("0::"))?;
-    apps::app(path).map(str::to_owned)
+    Some(path.to_owned())
+}
+
+/// Anonymous memory of a process, in RAM and swapped.
+fn memory_of(root: &Path, process: u32) -> u64 {
+    let text = fs::read_to_string(root.join(format!("proc/{process}/status")));
+    let text = text.unwrap_or_default();
+    let kib = |name: &str| -> u64 {
+        let line = text.lines().find_map(|it| it.strip_prefix(name));
+        let number = line.and_then(|it| it.split_whitespace().next()?.parse().ok());
+        number.unwrap_or(0)
+    };
+    (kib("RssAnon:") + kib("VmSwap:")) * 1024
 }
 
 /// Users with the names of their disks.
@@ -503,8 +566,15 @@ fn users(ended: BTreeMap<String, Ended>, mounted: &BTreeMap<u64, String>) -> Vec
             read_bytes: ended.used.read_bytes,
             written_bytes: ended.used.written_bytes,
             cpu_ns: ended.used.cpu_ns,
-            app: ended.app,
+            app: ended
+                .cgroup
+                .as_deref()
+                .and_then(apps::app)
+                .map(str::to_owned),
             writes_to: disks.cloned().collect(),
+            cgroup: ended.cgroup,
+            written_by: ended.written_by,
+            grown_bytes: ended.grown_bytes,
         }
     });
     users.collect()
@@ -522,7 +592,7 @@ fn held_up(before: &Counters, after: &Counters) -> Vec<HeldUp> {
     found
 }
 
-fn disks(before: &Counters, after: &Counters) -> Vec<Traffic> {
+fn disks(before: &Counters, after: &Counters, silences: &Silences) -> Vec<Traffic> {
     let none = Traffic::default();
     let since = after.disks.values().map(|end| {
         let begin = before.disks.get(&end.disk).unwrap_or(&none);
@@ -533,6 +603,7 @@ fn disks(before: &Counters, after: &Counters) -> Vec<Traffic> {
             read_bytes: end.read_bytes.saturating_sub(begin.read_bytes),
             written_bytes: end.written_bytes.saturating_sub(begin.written_bytes),
             busy_ns: end.busy_ns.saturating_sub(begin.busy_ns),
+            unanswered_ns: silences.longest_ns(&end.disk),
         }
     });
     since.collect()
@@ -550,6 +621,8 @@ fn counters(root: &Path) -> Counters {
         own_cpu: own.map_or(0, |it| it.cpu_ticks),
         disks: all_traffic(root),
         held_up: apps::held_up(root),
+        groups: Groups::look(root),
+        kernel_threads: kernel_threads(root),
     }
 }
 
@@ -585,6 +658,8 @@ fn memory(vmstat: &str) -> Memory {
         // The counter is in KiB (mm/vmstat.c).
         paged_in_bytes: number("pgpgin") * 1024,
         swapped_in_bytes: number("pswpin") * PAGE_BYTES,
+        dirty_before_bytes: 0,
+        dirty_bytes: (number("nr_dirty") + number("nr_writeback")) * PAGE_BYTES,
     }
 }
 
@@ -621,7 +696,19 @@ fn traffic(disk: String, stat: &str) -> Option<Traffic> {
         read_bytes: all.read_bytes,
         written_bytes: all.written_bytes,
         busy_ns: all.busy_ms * 1_000_000,
+        unanswered_ns: 0,
     })
+}
+
+/// Names of the kernel's threads, with what workers work for now.
+fn kernel_threads(root: &Path) -> BTreeSet<String> {
+    let threads = numbers(&root.join("proc")).into_iter();
+    let names = threads.filter_map(|it| {
+        let text = fs::read_to_string(root.join(format!("proc/{it}/stat"))).ok()?;
+        let task = Task::parse(&text).filter(Task::is_kernels)?;
+        Some(task.name)
+    });
+    names.collect()
 }
 
 /// All processes but this one and kernel threads.

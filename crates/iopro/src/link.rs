@@ -7,6 +7,7 @@
 //! A *page version* is a page from the moment it becomes dirty until it is taken for writeback.
 //! Several calls may have a part in one; see [`pages`].
 
+mod account;
 mod block;
 mod calls;
 mod context;
@@ -22,6 +23,7 @@ mod rows;
 mod tasks;
 mod waits;
 
+pub use account::{Account, Share};
 pub use tasks::Foreground;
 
 use crate::event::{Blocked, Call, CallExit, CallKind, Event, RingComplete, What};
@@ -208,7 +210,7 @@ impl Linker {
 
     fn ring_complete(&mut self, event: &Event, complete: &RingComplete) -> Result<(), Error> {
         let context = &mut self.context;
-        let Some(id) = context.calls.rings.completed(complete) else {
+        let Some(id) = context.calls.rings.completed(complete, event.time_ns) else {
             return Ok(());
         };
         let Some(call) = context.calls.get_mut(id) else {

@@ -1,6 +1,7 @@
 //! The report: which tasks waited, how long, in which layer and why. It is computed from the
 //! [`tables`](crate::tables) alone, so users of an export can compute the same.
 
+mod account;
 mod ask;
 mod flow;
 mod history;
@@ -12,6 +13,7 @@ mod sentences;
 mod text;
 mod timeline;
 
+pub use account::{Accounted, Owner, Part};
 pub use flow::Flow;
 pub use html::{STYLE, render as html};
 pub use live::{Frame, UnderWay, Waits, watch, watch_waits};

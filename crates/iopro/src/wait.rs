@@ -36,6 +36,8 @@ named! {
         Service "service",
         /// It waits for a lock of a file or of the file system, held by another task.
         Lock "lock",
+        /// It waits until a frozen file system is thawed.
+        Frozen "frozen",
         /// No class above fits.
         #[default]
         Other "other",
@@ -66,6 +68,7 @@ impl Class {
             Class::Reclaim => "to reclaim memory",
             Class::Service => "for its own I/O to be served",
             Class::Lock => "for a lock that another task held",
+            Class::Frozen => "for a frozen file system to be thawed",
             Class::Other => "for something else",
         }
     }
@@ -73,7 +76,7 @@ impl Class {
 
 /// Kernel functions that give the class of a wait whose reason no program could tell, from the
 /// innermost out. The first entry that is in the stack decides.
-const BY_FUNCTION: [(&str, Class); 22] = [
+const BY_FUNCTION: [(&str, Class); 38] = [
     ("reclaim_throttle", Class::Reclaim),
     ("shrink_lruvec", Class::Reclaim),
     ("try_to_free_pages", Class::Reclaim),
@@ -98,12 +101,55 @@ const BY_FUNCTION: [(&str, Class); 22] = [
     ("filemap_fault", Class::Service),
     ("__do_sys_io_uring_enter", Class::Service),
     ("read_events", Class::Service),
+    // XFS, Btrfs, F2FS, bcachefs and ZFS: of their sources; only XFS and Btrfs were tried.
+    ("xfs_buf_lock", Class::Meta),
+    ("xfs_buf_iowait", Class::Service),
+    ("xlog_grant_head_wait", Class::JournalHandle),
+    ("xlog_wait_on_iclog", Class::JournalCommit),
+    ("xfs_log_force", Class::JournalCommit),
+    ("xlog_", Class::JournalCommit),
+    ("wait_current_trans", Class::JournalHandle),
+    ("handle_reserve_ticket", Class::JournalHandle),
+    ("btrfs_wait_ordered", Class::Sync),
+    ("btrfs_wait_for_commit", Class::JournalCommit),
+    ("wait_for_commit", Class::JournalCommit),
+    ("btrfs_commit_transaction", Class::JournalCommit),
+    ("f2fs_issue_checkpoint", Class::JournalCommit),
+    ("txg_wait_", Class::JournalCommit),
+    ("bch2_journal_", Class::JournalCommit),
+    ("dquot_writeback_dquots", Class::JournalCommit),
+];
+/// Function in which a task waits for a frozen file system, among others, and begins of the names of
+/// those which it then comes from.
+const FREEZE: [&str; 2] = ["percpu_rwsem_wait", "__percpu_down_read"];
+const FREEZABLE: [&str; 14] = [
+    "vfs_",
+    "mnt_want_write",
+    "sb_start",
+    "__sb_start",
+    "do_sendfile",
+    "do_splice",
+    "do_truncate",
+    "io_write",
+    "aio_write",
+    "do_page_mkwrite",
+    "file_start_write",
+    "ext4_",
+    "xfs_",
+    "btrfs_",
 ];
 
 impl Class {
     /// The class of a wait by the kernel functions in its stack; None if no known one is among
     /// them.
     pub fn of_stack(functions: &[&str]) -> Option<Class> {
+        let has = |wanted: &[&str]| {
+            let is_one = |name: &&str| wanted.iter().any(|it| name.starts_with(it));
+            functions.iter().any(is_one)
+        };
+        if has(&FREEZE) && has(&FREEZABLE) {
+            return Some(Class::Frozen);
+        }
         let known = BY_FUNCTION.iter().find(|(function, _)| {
             let mut names = functions.iter();
             names.any(|name| name.starts_with(function))

@@ -3,6 +3,7 @@ use crate::machine::{DirtyLimit, Machine, Mounted};
 use crate::observe::{Memory, Traffic, User};
 use crate::page;
 use crate::pieces::Pieces;
+use iopro::wait::Class;
 
 pub(crate) const MB: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -12,14 +13,11 @@ pub(crate) fn wait(who: &str, call: &str, class: Class, lost_ns: u64) -> Wait {
         who: who.to_owned(),
         call: Some(call.to_owned()),
         class,
-        cause: None,
         file: Some("/home/file".to_owned()),
-        other: None,
-        remote: false,
         waits: 10,
-        samples: 0,
         lost_ns,
         longest_ns: lost_ns / 5,
+        ..Wait::default()
     }
 }
 
@@ -43,29 +41,30 @@ pub(crate) fn user(name: &str, written_bytes: u64, cpu_ns: u64) -> User {
     }
 }
 
-fn disk(name: &str, removable: bool) -> Disk {
+pub(crate) fn disk(name: &str, removable: bool) -> Disk {
+    // As sda and sdb have them.
+    let place = name.bytes().last().unwrap_or_default().saturating_sub(b'a');
     Disk {
         name: name.to_owned(),
-        number: "8:0".to_owned(),
+        number: format!("8:{}", u32::from(place) * 16),
         scheduler: Some("mq-deadline".to_owned()),
         depth: 64,
         removable,
-        mapper: None,
-        write_thread: None,
-        below: Vec::new(),
         limit: Some(DirtyLimit {
             max_ratio: 100,
             strict: false,
         }),
+        ..Disk::default()
     }
 }
 
-fn mounted(point: &str, filesystem: &str, disk: Option<&str>) -> Mounted {
+pub(crate) fn mounted(point: &str, filesystem: &str, disk: Option<&str>) -> Mounted {
     Mounted {
         point: point.to_owned(),
         filesystem: filesystem.to_owned(),
         disk: disk.map(str::to_owned),
         remote: disk.is_none(),
+        ..Mounted::default()
     }
 }
 
@@ -92,7 +91,10 @@ pub(crate) fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
             read_bytes: 100 * MB,
             written_bytes: 200 * MB,
             busy_ns: 5 * SECOND,
+            unanswered_ns: 0,
         }],
+        groups: Vec::new(),
+        kernel_threads: Vec::new(),
         held_up: Vec::new(),
         lost_events: 0,
         machine: Machine {
@@ -167,6 +169,8 @@ fn reads_that_are_waited_for_have_four_reasons() {
     let mut swap = reads();
     swap.memory.paged_in_bytes = 100 * MB;
     swap.memory.swapped_in_bytes = 50 * MB;
+    assert_eq!(causes(&swap), [Cause::DeviceBusy], "it reads a file");
+    (swap.waits[0].file, swap.waits[0].call) = (None, None);
     assert_eq!(causes(&swap), [Cause::Swap]);
     assert!(page::text(&judge(&swap)).contains("memory is short (swap)"));
     let mut slow = reads();
@@ -549,11 +553,12 @@ pub(crate) fn with_stick(waits: Vec<Wait>, users: Vec<User>) -> Observation {
         read_bytes: 0,
         written_bytes: 100 * MB,
         busy_ns: 10 * SECOND,
+        unanswered_ns: 0,
     });
     seen
 }
 
-fn writes_to(user: User, disk: &str) -> User {
+pub(crate) fn writes_to(user: User, disk: &str) -> User {
     User {
         writes_to: [disk.to_owned()].into(),
         ..user

@@ -17,8 +17,9 @@ const LETTERS: usize = 44;
 const BAR: f64 = 14.0;
 const TITLE: &str = "Share of response time that apps waited for storage";
 /// Of a bar's hue by the class of its part, in the order of [`Class::ALL`]:
-/// metadata, data, sync, discards, the journal's two, tag, wbt, dirty, reclaim, service, lock, other.
-const HUES: [usize; 13] = [2, 1, 1, 8, 2, 2, 6, 6, 3, 3, 4, 0, 0];
+/// metadata, data, sync, discards, the journal's two, tag, wbt, dirty, reclaim, service, lock, frozen,
+/// other.
+const HUES: [usize; 14] = [2, 1, 1, 8, 2, 2, 6, 6, 3, 3, 4, 0, 0, 0];
 
 fn time(ns: u64) -> String {
     number::with_unit(ns as f64, "ns")

@@ -34,14 +34,11 @@ fn wait(who: &str, call: &str, class: Class, lost_ns: u64) -> Wait {
         who: who.to_owned(),
         call: Some(call.to_owned()),
         class,
-        cause: None,
         file: Some("/home/me/notes.db-journal".to_owned()),
-        other: None,
-        remote: false,
         waits: 433,
-        samples: 0,
         lost_ns,
         longest_ns: lost_ns / 80,
+        ..Wait::default()
     }
 }
 
@@ -88,7 +85,10 @@ fn stutters() -> Observation {
             read_bytes: 700 * MB,
             written_bytes: 2_430 * MB,
             busy_ns: 51 * SECOND,
+            unanswered_ns: 0,
         }],
+        groups: Vec::new(),
+        kernel_threads: Vec::new(),
         held_up: vec![HeldUp {
             app: "app-notes.scope".to_owned(),
             io_ns: 19 * SECOND,
@@ -149,17 +149,14 @@ fn machine() -> Machine {
         number: "179:0".to_owned(),
         scheduler: Some("mq-deadline".to_owned()),
         depth: 64,
-        removable: false,
-        mapper: None,
-        write_thread: None,
-        below: Vec::new(),
-        limit: None,
+        ..Disk::default()
     };
     let mount = |point: &str, filesystem: &str, disk: Option<&str>| Mounted {
         point: point.to_owned(),
         filesystem: filesystem.to_owned(),
         disk: disk.map(str::to_owned),
         remote: disk.is_none(),
+        ..Mounted::default()
     };
     Machine {
         disks: vec![disk],

@@ -115,6 +115,12 @@ fn chosen(schedulers: &str) -> String {
     name.map_or(schedulers, |(name, _)| name).to_owned()
 }
 
+/// File systems without a disk whose files a server or another file system has.
+const SERVED: [&str; 9] = [
+    "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "virtiofs", "overlay",
+];
+
+/// File systems with users' files: those of disks, servers and processes.
 fn mounts(root: &Path) -> Vec<Mount> {
     let without_disk = line(&root.join("proc/filesystems"));
     let nodev: Vec<_> = without_disk
@@ -122,8 +128,12 @@ fn mounts(root: &Path) -> Vec<Mount> {
         .filter_map(|it| it.strip_prefix("nodev\t"))
         .collect();
     let mounts = all_mounts(root).unwrap_or_default().into_iter();
-    let with_disk = mounts.filter(|(_, it)| !nodev.contains(&it.filesystem.as_str()));
-    with_disk
+    let with_files = mounts.filter(|(_, it)| {
+        let kind = it.filesystem.as_str();
+        let is_served = kind.starts_with("fuse") || SERVED.contains(&kind);
+        is_served || !nodev.contains(&kind)
+    });
+    with_files
         .filter_map(|(point, it)| {
             Some(Mount {
                 dev: parse_dev(&it.number)?,
@@ -187,15 +197,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_of_disks_are_named_and_others_left_out() {
+    fn mounts_of_disks_and_servers_are_named_and_others_left_out() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("proc/self")).unwrap();
         let table = "36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw\n\
-            37 35 0:22 / /tmp rw - tmpfs tmpfs rw\nnonsense\n";
+            37 35 0:22 / /tmp rw - tmpfs tmpfs rw\nnonsense\n\
+            38 35 0:30 / /cloud rw - fuse.sshfs host: rw\n";
         fs::write(root.path().join("proc/self/mountinfo"), table).unwrap();
         fs::write(
             root.path().join("proc/filesystems"),
-            "nodev\ttmpfs\n\text3\n",
+            "nodev\ttmpfs\nnodev\tfuse\n\text3\n",
         )
         .unwrap();
         let expected = Mount {
@@ -204,7 +215,13 @@ mod tests {
             path: "/mnt 2".to_owned(),
             kind: "ext3".to_owned(),
         };
-        assert_eq!(mounts(root.path()), [expected]);
+        let served = Mount {
+            dev: Dev::new(0, 30),
+            root: "/".to_owned(),
+            path: "/cloud".to_owned(),
+            kind: "fuse.sshfs".to_owned(),
+        };
+        assert_eq!(mounts(root.path()), [expected, served]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Bios and requests, from the queue to completion.
 
+use super::account::Span;
 use super::context::Context;
 use super::journal::Journal;
 use super::pages::Pages;
@@ -394,6 +395,18 @@ impl Block {
             context.recent.push(done);
         }
         Ok(())
+    }
+
+    /// The times in which the driver has had the requests in flight, until `now_ns`.
+    pub fn in_flight(&self, now_ns: u64) -> Vec<Span> {
+        let issued = self.requests.values().filter(|it| it.id != 0);
+        let spans = issued.map(|it| Span {
+            dev: it.dev,
+            owner: it.row.task_id,
+            issued_ns: it.row.issued_ns,
+            completed_ns: now_ns,
+        });
+        spans.collect()
     }
 
     /// Writes the rows of the requests that are in flight at the end of the recording.

@@ -1,5 +1,6 @@
 //! Linking of a recording in progress: the tables of one interval after the other.
 
+use super::account::Account;
 use super::{Linker, waits};
 use crate::store::{Error, Store};
 use crate::tables::{Of, TABLES};
@@ -15,6 +16,13 @@ impl Linker {
         }
         waits::complete(&self.context.rows.store)?;
         Ok(&self.context.rows.store)
+    }
+
+    /// What disks worked for during the waits that ended since this was called last, as far as it is
+    /// known at `now_ns`.
+    pub fn accounts(&mut self, now_ns: u64) -> Vec<Account> {
+        let in_flight = self.block.in_flight(now_ns);
+        self.waits.accounts.take(&self.context.recent, &in_flight)
     }
 
     /// Begins the next interval and deletes the rows of the last one.

@@ -1,5 +1,6 @@
 //! Requests that completed lately: a wait for a request is told after the request is done.
 
+use super::account::Span;
 use crate::event::{Dev, Op};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -72,12 +73,16 @@ pub struct Recent {
     by_sector: BTreeMap<(Dev, u64, u64), u64>,
     /// Number of the request that ended a bio.
     by_bio: HashMap<u64, u64>,
+    /// Longest time from issue to completion of all requests so far.
+    longest_ns: u64,
 }
 
 impl Recent {
     /// Adds a request that is done, and forgets the oldest one.
     pub fn push(&mut self, done: Completed) {
         let number = self.forgotten + self.done.len() as u64;
+        let took_ns = done.completed_ns.saturating_sub(done.issued_ns);
+        self.longest_ns = self.longest_ns.max(took_ns);
         for run in &done.runs {
             self.by_page
                 .insert((run.file, run.index, number), run.pages);
@@ -187,6 +192,23 @@ impl Recent {
             .into_iter()
             .max_by_key(|(task, ns)| (*ns, *task))
             .map(|(task, _)| task)
+    }
+
+    /// The times in which the driver had requests between two moments.
+    pub fn overlapping(&self, begin_ns: u64, end_ns: u64) -> impl Iterator<Item = Span> {
+        let first = self.done.partition_point(|it| it.completed_ns < begin_ns);
+        // A request that was done later than this began after the end.
+        let last_ns = end_ns.saturating_add(self.longest_ns);
+        let until = self.done.partition_point(|it| it.completed_ns <= last_ns);
+        let found = self.done.range(first..until.max(first));
+        found
+            .filter(move |it| it.issued_ns < end_ns)
+            .map(|it| Span {
+                dev: it.dev,
+                owner: it.origin,
+                issued_ns: it.issued_ns,
+                completed_ns: it.completed_ns,
+            })
     }
 
     /// The requests that were done after `since_ns`, the last first.

@@ -27,7 +27,12 @@ pub struct Rings {
     operations: HashMap<u64, Operation>,
     /// The last operation that each thread submitted: its bios come right after.
     latest: HashMap<u32, u64>,
+    /// When an operation of each process was seen to go on last.
+    worked_ns: HashMap<u32, u64>,
 }
+
+/// Most processes whose last operation is remembered.
+const MOST_PROCESSES: usize = 1 << 12;
 
 impl Rings {
     /// Notes that the kernel submits a known operation again, in another thread or when its pages
@@ -60,9 +65,26 @@ impl Rings {
         of_process.map(|operation| operation.call).min()
     }
 
-    /// Ends an operation, and returns its call.
-    pub fn completed(&mut self, complete: &RingComplete) -> Option<u64> {
+    /// The operation that a thread works on, whatever it is about.
+    pub fn latest_of(&self, thread: u32) -> Option<u64> {
+        let request = self.latest.get(&thread)?;
+        Some(self.operations.get(request)?.call)
+    }
+
+    /// Whether an operation of the process on a file went on after `since_ns`.
+    pub fn worked(&self, process: u32, since_ns: u64) -> bool {
+        let mut operations = self.operations.values();
+        let last_ns = self.worked_ns.get(&process);
+        operations.any(|it| it.process == process) || last_ns.is_some_and(|it| *it >= since_ns)
+    }
+
+    /// Ends an operation at `now_ns`, and returns its call.
+    pub fn completed(&mut self, complete: &RingComplete, now_ns: u64) -> Option<u64> {
         let operation = self.operations.remove(&complete.request)?;
+        if self.worked_ns.len() >= MOST_PROCESSES {
+            self.worked_ns.clear();
+        }
+        self.worked_ns.insert(operation.process, now_ns);
         self.latest
             .retain(|_, request| *request != complete.request);
         Some(operation.call)
@@ -80,6 +102,13 @@ pub fn writes(opcode: u8) -> bool {
 }
 
 impl Context {
+    /// The operation that a worker of io_uring is at.
+    pub fn operation_of_worker(&self, thread: u32) -> Option<u64> {
+        let task = self.tasks.get(thread)?;
+        let is_worker = task.name.starts_with("iou-");
+        is_worker.then(|| self.calls.rings.latest_of(thread))?
+    }
+
     /// Adds the call of an operation that is submitted for the first time.
     pub fn ring_submit(&mut self, event: &Event, submit: &RingSubmit) -> Result<(), Error> {
         if self.calls.rings.is_again(event.thread, submit) {

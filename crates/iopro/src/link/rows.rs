@@ -99,11 +99,12 @@ impl Rows {
         self.store.add(&row)
     }
 
-    /// Adds a wait with the next `wait_id`.
-    pub fn wait(&mut self, mut row: tables::Wait) -> Result<(), Error> {
+    /// Adds a wait with the next `wait_id`, which it returns.
+    pub fn wait(&mut self, mut row: tables::Wait) -> Result<u64, Error> {
         self.waits += 1;
         row.wait_id = self.waits;
-        self.store.add(&row)
+        self.store.add(&row)?;
+        Ok(row.wait_id)
     }
 
     /// Adds a property of the recording.

@@ -1,12 +1,13 @@
 //! Classification of a blocked interval, and the task, file and request that ended it.
 
+use super::account::{Accounts, Pending};
 use super::calls::syncs;
 use super::context::Context;
 use super::history::History;
 use super::journal::Journal;
 use super::recent::Completed;
 use super::tasks::Task;
-use crate::event::{Blocked, Dev, Event, FileId, Op, Reason, Transaction};
+use crate::event::{Blocked, CallKind, Dev, Event, FileId, Op, Reason, Transaction};
 use crate::recording::Header;
 use crate::store::{Error, Store};
 use crate::tables;
@@ -87,6 +88,8 @@ pub struct Waits {
     history: History,
     /// The disk of each partition, and the partition's first sector there.
     partitions: HashMap<Dev, (Dev, u64)>,
+    /// Users' waits whose accounts are still to be made, where only waits are asked for.
+    pub accounts: Accounts,
 }
 
 impl Waits {
@@ -99,6 +102,7 @@ impl Waits {
         Waits {
             history: History::default(),
             partitions: partitions.collect(),
+            accounts: Accounts::default(),
         }
     }
 
@@ -112,10 +116,10 @@ impl Waits {
     ) -> Result<(), Error> {
         let task = context.task(event.thread)?;
         let (task, is_kernel, is_journal) = (task.id, task.kernel, task.is_journal());
-        // Outside of recorded calls there is none to charge.
+        // Outside of recorded calls there is none to charge, but for io_uring's workers.
         let call = match blocked.call.is_some() || event.in_fault {
             true => Some(context.call_of(event)?),
-            false => None,
+            false => context.operation_of_worker(event.thread),
         };
         let mut waiter = Waiter {
             context,
@@ -149,7 +153,16 @@ impl Waits {
         if let Some(call) = call {
             ended_in_call(context, call, event.time_ns, &found, (parts, blocked))?;
         }
-        context.rows.wait(row)
+        let wait = context.rows.wait(row)?;
+        if !is_kernel && context.rows.store.has_only_waits() {
+            let (begin_ns, woken_ns) = (blocked.begin_ns, blocked.woken_ns);
+            self.accounts.push(Pending {
+                wait,
+                begin_ns,
+                woken_ns,
+            });
+        }
+        Ok(())
     }
 }
 
@@ -204,10 +217,7 @@ impl Waiter<'_> {
             Reason::QueueThrottle => plain(Class::QueueThrottle, "queue throttling"),
             Reason::DirtyThrottle => plain(Class::DirtyThrottle, "dirty throttling"),
             Reason::OwnBio { op } => self.for_own_bio(op),
-            Reason::DirectIo => Found {
-                request: self.own_request(self.since_ns()),
-                ..plain(Class::Service, "direct I/O")
-            },
+            Reason::DirectIo => self.for_own_requests(),
             Reason::Lock { of_file: true, .. } => plain(Class::Lock, "file lock"),
             Reason::Lock { of_file: false, .. } => plain(Class::Lock, "lock"),
             Reason::FlusherDone => plain(Class::Sync, FLUSHER),
@@ -327,6 +337,24 @@ impl Waiter<'_> {
         }
     }
 
+    /// A wait for direct I/O, or for what was submitted before. Without any of it in progress an
+    /// io_uring waits for events, such as a client's words.
+    fn for_own_requests(&self) -> Found {
+        let request = self.own_request(self.since_ns());
+        let process = self.context.tasks.get(self.event.thread);
+        let rings = &self.context.calls.rings;
+        let is_idle = self.blocked.call == Some(CallKind::IoUringEnter)
+            && request.is_none()
+            && process.is_some_and(|it| !rings.worked(it.process, self.blocked.begin_ns));
+        Found {
+            request,
+            ..match is_idle {
+                true => plain(Class::Other, "events"),
+                false => plain(Class::Service, "direct I/O"),
+            }
+        }
+    }
+
     fn for_own_bio(&self, op: Op) -> Found {
         let request = self.own_request(self.since_ns());
         let found = match op {
@@ -393,7 +421,9 @@ impl Waiter<'_> {
         found: &Found,
         parts: Parts,
     ) -> (Option<Class>, Option<u64>) {
-        let is_indirect = is_indirect(found.class) || found.reason == FLUSHER;
+        // What a stack tells of comes last.
+        let may_be = found.stack.is_some() && found.request.is_none();
+        let is_indirect = is_indirect(found.class) || may_be || found.reason == FLUSHER;
         let not_itself = |task: &u64| *task != self.task;
         let other = found.other.filter(not_itself);
         let waker = self.context.tasks.latest(self.blocked.waker);
@@ -491,6 +521,7 @@ fn charge(times: &mut tables::Syscall, class: Class, parts: Parts) {
         | Class::JournalHandle
         | Class::JournalCommit
         | Class::Lock
+        | Class::Frozen
         | Class::Other => &mut times.file_system_ns,
     };
     *before += parts.before_ns;
@@ -508,7 +539,7 @@ fn plain(class: Class, reason: &'static str) -> Found {
 fn is_indirect(class: Class) -> bool {
     matches!(
         class,
-        Class::JournalHandle | Class::JournalCommit | Class::Lock | Class::Discard
+        Class::JournalHandle | Class::JournalCommit | Class::Lock | Class::Frozen | Class::Discard
     )
 }
 
@@ -531,10 +562,19 @@ pub fn complete(store: &Store) -> Result<(), Error> {
         "UPDATE waits SET class = ?1 WHERE stack_id = ?2
              AND NOT (class = 'service' AND ?1 = 'D_sync')",
     )?;
+    let mut forget = database.prepare(
+        "UPDATE waits SET other_task_id = NULL, cause = NULL
+             WHERE stack_id = ?1 AND request_id IS NULL AND class <> 'I_jcommit'",
+    )?;
     for (stack, functions) in stacks {
         let functions: Vec<&str> = functions.split(" < ").collect();
-        if let Some(class) = Class::of_stack(&functions) {
+        let class = Class::of_stack(&functions);
+        if let Some(class) = class {
             update.execute(params![class.name(), stack])?;
+        }
+        // Whose interrupt woke it has nothing to do with it.
+        if !class.is_some_and(is_indirect) {
+            forget.execute(params![stack])?;
         }
     }
     Ok(())

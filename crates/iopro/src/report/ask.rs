@@ -2,7 +2,7 @@
 
 use super::{
     Calls, Class, Count, Direction, File, FileRead, Frame, Layer, Longest, Recording, Report, Size,
-    TOP, Top, UnderWay, Unlinked, Waiting, Waits, timeline,
+    TOP, Top, UnderWay, Unlinked, Waiting, timeline,
 };
 use crate::event::Dev;
 use crate::store::Error;
@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, params};
 use std::ops::Range;
 
 /// Joins waits with the waiter, its call, its file and the task at the other end.
-const WAITS: &str = "
+pub const WAITS: &str = "
     FROM waits
     JOIN tasks AS waiter ON waiter.task_id = waits.task_id
     LEFT JOIN syscalls ON syscalls.syscall_id = waits.syscall_id
@@ -69,12 +69,9 @@ pub fn frame(database: &Connection, began_ns: u64, interval: Range<u64>) -> Resu
     })
 }
 
-/// The waits of an interval, of a recording that began at `began_ns`.
-pub fn waits(database: &Connection, began_ns: u64, _: Range<u64>) -> Result<Waits, Error> {
-    Ok(Waits {
-        foreground: waiting(database, "waiter.foreground", began_ns)?,
-        lost: lost(database)?,
-    })
+/// The waits of the foreground, of a recording that began at `began_ns`.
+pub fn foreground(database: &Connection, began_ns: u64) -> Result<Waiting, Error> {
+    waiting(database, "waiter.foreground", began_ns)
 }
 
 fn under_way(database: &Connection, interval: Range<u64>) -> Result<Vec<UnderWay>, Error> {
@@ -95,11 +92,11 @@ fn under_way(database: &Connection, interval: Range<u64>) -> Result<Vec<UnderWay
     })
 }
 
-fn lost(database: &Connection) -> Result<Vec<Count>, Error> {
+pub fn lost(database: &Connection) -> Result<Vec<Count>, Error> {
     counts(database, "SELECT kind, sum(events) FROM lost GROUP BY kind")
 }
 
-fn all<T>(
+pub fn all<T>(
     database: &Connection,
     query: &str,
     read: impl FnMut(&Row) -> rusqlite::Result<T>,

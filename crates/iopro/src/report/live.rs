@@ -1,10 +1,10 @@
 //! The report of a recording in progress, one interval after the other.
 
+use super::account::{self, Accounted};
 use super::{Count, Direction, File, Layer, Waiting, ask};
 use crate::link::Linker;
 use crate::recording::{Header, Step};
 use crate::store::{Error, Store};
-use rusqlite::Connection;
 use serde::Serialize;
 use std::io;
 use std::ops::Range;
@@ -42,6 +42,8 @@ pub struct Frame {
 pub struct Waits {
     /// Waits of the foreground.
     pub foreground: Waiting,
+    /// The same waits, all of them, with what disks worked for meanwhile.
+    pub accounts: Vec<Accounted>,
     /// Events that were lost, by kind.
     pub lost: Vec<Count>,
 }
@@ -73,7 +75,11 @@ pub fn watch(
     tell: &mut dyn FnMut(&Frame) -> bool,
 ) -> Result<(), Error> {
     let store = Store::temporary()?;
-    each_interval(header, steps, (path, every_ns), (store, ask::frame), tell)
+    let frame = |linker: &mut Linker, began_ns, interval: Range<u64>| {
+        let store = linker.interval(interval.end)?;
+        ask::frame(store.database(), began_ns, interval)
+    };
+    each_interval(header, steps, (path, every_ns), (store, &frame), tell)
 }
 
 /// As [`watch()`], for the foreground's waits alone: without rows of I/O it takes a fraction of the
@@ -86,17 +92,26 @@ pub fn watch_waits(
     tell: &mut dyn FnMut(&Waits) -> bool,
 ) -> Result<(), Error> {
     let store = Store::only_waits()?;
-    each_interval(header, steps, (path, every_ns), (store, ask::waits), tell)
+    let waits = |linker: &mut Linker, began_ns, interval: Range<u64>| {
+        let accounts = linker.accounts(interval.end);
+        let database = linker.interval(interval.end)?.database();
+        Ok(Waits {
+            foreground: ask::foreground(database, began_ns)?,
+            accounts: account::all_accounted(database, accounts)?,
+            lost: ask::lost(database)?,
+        })
+    };
+    each_interval(header, steps, (path, every_ns), (store, &waits), tell)
 }
 
 /// A query of an interval, of a recording that began at this time (nanoseconds).
-type Ask<T> = fn(&Connection, u64, Range<u64>) -> Result<T, Error>;
+type Ask<T> = dyn Fn(&mut Linker, u64, Range<u64>) -> Result<T, Error>;
 
 fn each_interval<T>(
     header: &Header,
     steps: impl Iterator<Item = io::Result<Step>>,
     (path, every_ns): (&Path, u64),
-    (store, ask): (Store, Ask<T>),
+    (store, ask): (Store, &Ask<T>),
     tell: &mut dyn FnMut(&T) -> bool,
 ) -> Result<(), Error> {
     let mut linker = Linker::new(header, None, store)?;
@@ -130,18 +145,17 @@ fn each_interval<T>(
 }
 
 /// The interval in progress.
-struct Interval<T> {
+struct Interval<'a, T> {
     recording_began_ns: u64,
     begin_ns: u64,
-    ask: Ask<T>,
+    ask: &'a Ask<T>,
 }
 
-impl<T> Interval<T> {
+impl<T> Interval<'_, T> {
     /// Ends the interval and begins the next one.
     fn end(&mut self, linker: &mut Linker, now_ns: u64) -> Result<T, Error> {
-        let store = linker.interval(now_ns)?;
         let begin_ns = std::mem::replace(&mut self.begin_ns, now_ns);
-        let frame = (self.ask)(store.database(), self.recording_began_ns, begin_ns..now_ns)?;
+        let frame = (self.ask)(linker, self.recording_began_ns, begin_ns..now_ns)?;
         linker.forget()?;
         Ok(frame)
     }

@@ -15,8 +15,12 @@ pub struct Statistics {
     pub written_bytes: u64,
     /// Sum of the write requests' times, in milliseconds.
     pub write_ms: u64,
+    /// Number of requests in flight now.
+    pub in_flight: u64,
     /// Time during which any request was in flight, in milliseconds.
     pub busy_ms: u64,
+    /// Number of completed discards and flushes.
+    pub others: u64,
     /// Sum of the discards' times, in milliseconds.
     pub discard_ms: u64,
     /// Sum of the flushes' times, in milliseconds.
@@ -39,14 +43,14 @@ impl Statistics {
             _,
             written,
             write_ms,
-            _,
+            in_flight,
             busy_ms,
             _,
-            _,
+            discards,
             _,
             _,
             discard_ms,
-            _,
+            flushes,
             flush_ms,
             ..,
         ] = numbers[..]
@@ -60,7 +64,9 @@ impl Statistics {
             writes,
             written_bytes: written * SECTOR_BYTES,
             write_ms,
+            in_flight,
             busy_ms,
+            others: discards + flushes,
             discard_ms,
             flush_ms,
         })
@@ -81,7 +87,9 @@ mod tests {
             writes: 4,
             written_bytes: 20480,
             write_ms: 5,
+            in_flight: 0,
             busy_ms: 7,
+            others: 2,
             discard_ms: 6,
             flush_ms: 1,
         };
