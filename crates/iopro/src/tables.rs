@@ -506,7 +506,7 @@ tables! {
         task_id: u64,
         /// The call in which it waited.
         syscall_id: Option<u64>,
-        /// `D_meta`, `D_data`, `D_sync`, `D_discard`, `I_jhandle`, `I_jcommit`, `tag`, `wbt`, `dirty throttling`, `reclaim`, `service`, `lock` or `other`; see the definitions.
+        /// `D_meta`, `D_data`, `D_sync`, `D_discard`, `I_jhandle`, `I_jcommit`, `tag`, `wbt`, `dirty throttling`, `reclaim`, `service`, `lock`, `frozen` or `other`; see the definitions.
         class: Class,
         /// Class of what the task at the other end was itself waiting for, most of the time.
         cause: Option<Class>,

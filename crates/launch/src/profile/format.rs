@@ -238,8 +238,12 @@ impl<'a> Reader<'a> {
         if prefix > path.len() {
             return Err(Error::Nonsense("a path continues more than there is"));
         }
+        let continued = path.get(prefix).copied();
         path.truncate(prefix);
         path.extend(self.text()?);
+        if continued.is_some() && path.get(prefix).copied() == continued {
+            return Err(Error::Nonsense("a path repeats what it continues"));
+        }
         match path.len() <= PATH_LIMIT_BYTES {
             true => Ok(()),
             false => Err(Error::Nonsense("a path is too long")),
