@@ -194,11 +194,15 @@ impl Source for KWin {
 
     fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error> {
         loop {
+            // First the news that came before whatever else has.
+            if self.news {
+                return self.now().map(Event::Screen);
+            }
             for message in self.service.messages().map_err(lost)? {
                 self.hear(message).map_err(lost)?;
             }
             if self.news {
-                return self.now().map(Event::Screen);
+                continue;
             }
             if sleep(self.service.fd(), awaited, None)? == Woken::Awaited {
                 return Ok(Event::Other);
