@@ -144,7 +144,10 @@ pub struct Wait {
 impl Wait {
     /// Whether it is in a call that reads, or in a fault on a page of a file.
     pub fn reads(&self) -> bool {
-        let reads = |it: &str| it.contains("read") || it == "sendfile" || it == "splice";
+        // Samples have the kernel's names, such as sendfile64.
+        let copies = ["sendfile", "splice", "copy_file_range"];
+        let reads =
+            |it: &str| it.contains("read") || copies.iter().any(|copy| it.starts_with(copy));
         self.call.as_deref().is_some_and(reads)
     }
 }
@@ -431,5 +434,35 @@ impl Observation {
     /// Share of the observed time.
     pub fn share(&self, ns: u64) -> f64 {
         ns as f64 / self.watched_ns.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_calls_are_known_by_the_systems_and_the_kernels_names() {
+        let reads = |call: &str| {
+            let call = Some(call.to_owned());
+            Wait {
+                call,
+                ..Wait::default()
+            }
+            .reads()
+        };
+        for call in [
+            "read",
+            "preadv2",
+            "readahead",
+            "sendfile",
+            "sendfile64",
+            "splice",
+        ] {
+            assert!(reads(call), "{call}");
+        }
+        for call in ["write", "fsync", "truncate", "unlinkat"] {
+            assert!(!reads(call), "{call}");
+        }
     }
 }

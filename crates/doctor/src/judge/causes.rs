@@ -368,9 +368,10 @@ fn is_swapped(wait: &Wait, seen: &Observation) -> bool {
 }
 
 /// Whether what is read had been evicted just before: of the group that it is in, if that has a limit
-/// of its own, else of all others.
+/// of its own, else of all others. Of a process that is over too soon the group is not known: it may be any.
 fn is_evicted(wait: &Wait, seen: &Observation) -> bool {
-    if !wait.reads() {
+    // Outside of calls it is a fault, or a sample does not tell.
+    if wait.call.is_some() && !wait.reads() {
         return false;
     }
     let user = seen.users.iter().find(|it| it.name == wait.who);
@@ -378,9 +379,11 @@ fn is_evicted(wait: &Wait, seen: &Observation) -> bool {
         let read = user.read_bytes.max(1) as f64;
         return group.refaulted_bytes as f64 / read >= EVICTED_SHARE;
     }
-    let of_groups = |of: fn(&Group) -> u64| seen.groups.iter().map(of).sum::<u64>();
-    let refaulted = seen.memory.refaulted_bytes;
-    let refaulted = refaulted.saturating_sub(of_groups(|it| it.refaulted_bytes));
+    let of_groups: u64 = match user.and_then(|it| it.cgroup.as_ref()) {
+        Some(_) => seen.groups.iter().map(|it| it.refaulted_bytes).sum(),
+        None => 0,
+    };
+    let refaulted = seen.memory.refaulted_bytes.saturating_sub(of_groups);
     let read = seen.memory.paged_in_bytes.max(1) as f64;
     refaulted as f64 / read >= EVICTED_SHARE
 }
