@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Share of the observed time by which iopro and the disk's statistics may differ.
 const TOLERANCE: f64 = 0.5;
 
-/// What the disk that did most for or against these waits did while they lasted.
+/// Times for which the disk that had most to do with these waits served each party, while they lasted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Account {
     /// Kernel name of the disk; None if it is not known.
@@ -257,7 +257,7 @@ fn estimated(wait: &Wait, disks: &[&str], seen: &Observation) -> Account {
 struct Bytes {
     own: u64,
     others: BTreeMap<String, u64>,
-    /// Of which no process is known.
+    /// Bytes of no known process.
     rest: u64,
 }
 

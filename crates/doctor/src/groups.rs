@@ -68,7 +68,7 @@ impl Group {
     }
 }
 
-/// What is counted for a group since its start.
+/// Counters of a group since its start.
 #[derive(Clone, Debug, Default)]
 struct Counted {
     limits: Vec<(String, &'static str, BTreeMap<String, u64>)>,
@@ -82,7 +82,7 @@ struct Counted {
     swapped_in_bytes: u64,
 }
 
-/// What is counted for all groups that have a limit.
+/// Counters of all groups that have a limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups(BTreeMap<String, Counted>);
 
@@ -94,7 +94,7 @@ impl Groups {
         Groups(found)
     }
 
-    /// What happened since `before`, in a time of so many nanoseconds.
+    /// The growth since `before`, in a time of so many nanoseconds.
     pub fn since(&self, before: &Groups, watched_ns: u64, machine: &Machine) -> Vec<Group> {
         let none = Counted::default();
         let groups = self.0.iter().map(|(path, end)| {

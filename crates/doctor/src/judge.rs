@@ -90,7 +90,7 @@ pub struct Verdict {
     pub file: Option<String>,
     /// Process, thread of the kernel or group that caused the waits, if it is another one.
     pub culprit: Option<String>,
-    /// What the culprit is to `who`, as words that follow its name; empty for another process.
+    /// Relation of the culprit to `who`, as words that follow its name; empty for another process.
     pub relation: String,
     /// Disk that was waited for, if it is known.
     pub disk: Option<String>,

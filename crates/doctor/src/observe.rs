@@ -95,7 +95,7 @@ pub enum Owner {
 pub struct Part {
     /// Device number of the disk, such as `8:0`.
     pub disk: String,
-    /// For whom.
+    /// The task, or what else, that the disk served.
     pub owner: Owner,
     /// Duration in nanoseconds.
     pub ns: u64,

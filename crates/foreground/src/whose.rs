@@ -39,7 +39,7 @@ pub struct Finder<'a> {
 pub struct Found {
     /// Units of the app; empty if it has none of its own.
     pub units: Vec<Cgroup>,
-    /// One phrase.
+    /// The reason, as a phrase of a sentence.
     pub why: String,
 }
 

@@ -11,7 +11,7 @@ mod systemd;
 
 use crate::exit::{Exit, Failure};
 use crate::print::{json_line, plain, print_text};
-use crate::sched::failure;
+use crate::sched::{failure, unit_of};
 use clap::Args;
 use disks::{LeftOut, against_scheduler, choose, is_of_machine};
 use module::sched::{self, Boost, Module, OWN_RULE, boot, hour, taken};
@@ -82,7 +82,7 @@ pub(crate) fn is_for(root: &Path, device: &Device) -> Result<bool, Failure> {
 
 /// Ends the unit of a disk that is left to somebody else. The unit that this is called from ends with it.
 pub(crate) fn give_up(disk: &str) {
-    let unit = format!("frontrow-sched@{disk}.service");
+    let unit = unit_of(disk);
     // Without systemd there is no unit to end.
     let _ = systemd::order(Whose::System, &["stop", "--no-block", &unit]);
 }
@@ -264,7 +264,7 @@ fn enable_disks(
             Ok(changes) => {
                 let name = device.name();
                 outcome.disks.push((name.to_owned(), changes));
-                let unit = format!("frontrow-sched@{name}.service");
+                let unit = unit_of(name);
                 if !has_systemd {
                     continue;
                 }
@@ -384,8 +384,7 @@ fn disable_disks(root: &Path, record: &Record, undone: &mut Vec<String>) -> Resu
     let has_systemd = systemd::runs(root);
     let is_users = |unit: &str| has_systemd && systemd::is_enabled(Whose::System, unit);
     for device in Device::all(root).map_err(|error| failure(error.into()))? {
-        let unit = format!("frontrow-sched@{}.service", device.name());
-        if record.had_scheduler(root, device.name())? || is_users(&unit) {
+        if record.had_scheduler(root, device.name())? || is_users(&unit_of(device.name())) {
             continue;
         }
         if sched::changes(root, &device).map_err(failure)?.is_empty() {
@@ -401,8 +400,7 @@ fn disable_disks(root: &Path, record: &Record, undone: &mut Vec<String>) -> Resu
         let disk = unit.split_once('@').map(|(_, rest)| rest);
         let disk = disk.and_then(|it| it.rsplit_once('.')).map(|(it, _)| it);
         let disk = disk.unwrap_or_default();
-        if record.had_scheduler(root, disk)? || is_users(&format!("frontrow-sched@{disk}.service"))
-        {
+        if record.had_scheduler(root, disk)? || is_users(&unit_of(disk)) {
             continue;
         }
         stop(&unit)?;
@@ -483,13 +481,10 @@ fn unload(root: &Path, record: &Record, undone: &mut Vec<String>) -> Result<(), 
 
 fn forget(root: &Path, _: &Record, _: &mut Vec<String>) -> Result<(), Failure> {
     if systemd::runs(root) {
-        for timer in TIMERS {
-            let units = systemd::units(UNITS[0]);
-            let mut units = units.iter();
-            let is_wanted = units.any(|it| systemd::is_active(Whose::System, it));
-            if !is_wanted && systemd::is_active(Whose::System, timer) {
-                stop(timer)?;
-            }
+        let is_active = |unit: &str| systemd::is_active(Whose::System, unit);
+        let is_wanted = systemd::units(UNITS[0]).iter().any(|it| is_active(it));
+        for timer in TIMERS.into_iter().filter(|it| !is_wanted && is_active(it)) {
+            stop(timer)?;
         }
     }
     taken::forgive(root).map_err(failure)?;

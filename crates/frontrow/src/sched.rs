@@ -480,6 +480,11 @@ fn say(text: &str) -> Result<(), Failure> {
     ))
 }
 
+/// The unit that puts a disk under the scheduler.
+pub(crate) fn unit_of(disk: &str) -> String {
+    format!("frontrow-sched@{disk}.service")
+}
+
 /// Exit code for an error of the scheduler.
 pub(crate) fn failure(error: Error) -> Failure {
     let exit = match &error {

@@ -249,16 +249,19 @@ pub(super) fn writer<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> 
         others.max_by_key(|it| it.0)
     };
     let (written, most) = disks.into_iter().filter_map(of_disk).max()?;
-    let rate = written as f64 / (seen.watched_ns.max(1) as f64 / 1e9);
-    let is_much = rate >= WRITER_BYTES_PER_S && written > seen.written_by(&wait.who);
-    is_much.then_some(most)
+    let is_most = is_much(written, seen) && written > seen.written_by(&wait.who);
+    is_most.then_some(most)
+}
+
+/// Whether so many bytes, written in the observed time, can delay others.
+fn is_much(written: u64, seen: &Observation) -> bool {
+    written as f64 / (seen.watched_ns.max(1) as f64 / 1e9) >= WRITER_BYTES_PER_S
 }
 
 /// Whether it waits for its own work almost alone.
 fn is_own_doing(wait: &Wait, account: &Account, seen: &Observation) -> bool {
     if account.measured {
-        let written = seen.written_by(&wait.who) as f64;
-        if written * 1e9 < WRITER_BYTES_PER_S * seen.watched_ns as f64 {
+        if !is_much(seen.written_by(&wait.who), seen) {
             return false;
         }
         // A program that is run again and again goes on with its own work.
@@ -283,8 +286,7 @@ pub(super) fn wrote_most(who: &str, disk: Option<&str>, seen: &Observation) -> b
     let own = seen.written_by(who);
     let all = seen.writers_to(disk).map(|it| seen.written_to(disk, it));
     let all: u64 = all.sum();
-    let rate = own as f64 / (seen.watched_ns.max(1) as f64 / 1e9);
-    rate >= WRITER_BYTES_PER_S && own as f64 >= OWN_SHARE * all as f64
+    is_much(own, seen) && own as f64 >= OWN_SHARE * all as f64
 }
 
 /// Whether the task is throttled for its own dirty pages. The linked request shows only for whom
@@ -390,15 +392,22 @@ fn is_evicted(wait: &Wait, seen: &Observation) -> bool {
 
 /// Of the disks that a wait is for, one that takes long for each request with little queued.
 pub(super) fn slow_disk<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
-    let is_slow = |it: &&Traffic| {
+    lowest(wait, seen, |it| {
         let each_ns = it.request_ns / it.requests.max(1);
         let queued = it.request_ns < LITTLE_QUEUED * it.busy_ns;
         it.requests > 0 && each_ns >= SLOW_REQUEST_NS && queued
-    };
-    let own = stack(wait, seen)
-        .into_iter()
-        .filter(|it| is_of_itself(it, seen));
-    own.filter(is_slow).map(|it| it.disk.as_str()).next_back()
+    })
+}
+
+/// Of the disks that a wait is for, the lowest that is so of itself.
+fn lowest<'a>(
+    wait: &Wait,
+    seen: &'a Observation,
+    is_so: impl Fn(&Traffic) -> bool,
+) -> Option<&'a str> {
+    let disks = stack(wait, seen).into_iter();
+    let found = disks.filter(|it| is_of_itself(it, seen) && is_so(it));
+    found.map(|it| it.disk.as_str()).next_back()
 }
 
 /// Whether the times of a disk's requests are its own doing, and not those of busy disks below it.
@@ -413,11 +422,11 @@ fn is_of_itself(traffic: &Traffic, seen: &Observation) -> bool {
 
 /// Of the disks that a wait is for, the lowest that had requests and finished none.
 pub(super) fn silent_disk<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
-    let is_silent = |it: &&Traffic| it.unanswered_ns >= SILENT_NS;
-    let own = stack(wait, seen)
-        .into_iter()
-        .filter(|it| is_of_itself(it, seen));
-    own.filter(is_silent).map(|it| it.disk.as_str()).next_back()
+    lowest(wait, seen, is_silent)
+}
+
+fn is_silent(traffic: &Traffic) -> bool {
+    traffic.unanswered_ns >= SILENT_NS
 }
 
 /// The disks that a wait is for, from the top down; the busiest one if it is not known.
@@ -428,23 +437,15 @@ fn stack<'a>(wait: &Wait, seen: &'a Observation) -> Vec<&'a Traffic> {
         let silent = seen
             .disks
             .iter()
-            .filter(|it| it.unanswered_ns >= SILENT_NS && !is_elsewhere);
+            .filter(|it| is_silent(it) && !is_elsewhere);
         return busiest.into_iter().chain(silent).collect();
     };
-    let names = seen
-        .machine
-        .stack(disk)
-        .into_iter()
-        .map(str::to_owned)
-        .collect::<Vec<_>>();
-    let names = match names.is_empty() {
-        true => vec![disk.to_owned()],
-        false => names,
-    };
-    names
-        .iter()
-        .filter_map(|it| seen.traffic(Some(it)))
-        .collect()
+    let mut names = seen.machine.stack(disk);
+    if names.is_empty() {
+        names.push(disk);
+    }
+    let traffic = names.into_iter().map(|it| seen.traffic(Some(it)));
+    traffic.flatten().collect()
 }
 
 /// Whether a device that it is for answered nothing, for most of its time.
@@ -476,10 +477,8 @@ fn is_stopped(wait: &Wait, seen: &Observation) -> bool {
 pub(super) fn is_known_silent(disk: Option<&str>, seen: &Observation) -> bool {
     let stack = disk.map(|it| seen.machine.stack(it)).unwrap_or_default();
     stack.into_iter().any(|it| {
-        let is_silent = seen
-            .traffic(Some(it))
-            .is_some_and(|it| it.unanswered_ns >= SILENT_NS);
-        is_silent || seen.machine.disk(it).is_some_and(|it| it.trouble.is_some())
+        seen.traffic(Some(it)).is_some_and(is_silent)
+            || seen.machine.disk(it).is_some_and(|it| it.trouble.is_some())
     })
 }
 

@@ -274,7 +274,7 @@ fn keep(root: &Path, remedy: &Remedy) -> Result<String, Failure> {
 
 fn unit(remedy: &Remedy) -> String {
     match remedy {
-        Remedy::Scheduler { disk } => format!("frontrow-sched@{disk}.service"),
+        Remedy::Scheduler { disk } => crate::sched::unit_of(disk),
         Remedy::DirtyLimits => "frontrowd.service".to_owned(),
     }
 }

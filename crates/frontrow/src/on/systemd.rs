@@ -11,7 +11,7 @@ const BOOTED: &str = "run/systemd/system";
 /// Whose units are meant.
 #[derive(Clone, Copy)]
 pub(super) enum Whose {
-    /// The system's.
+    /// Those of the whole system.
     System,
     /// Those of all users' sessions; only for what is at their start.
     AllUsers,

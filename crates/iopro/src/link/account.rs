@@ -22,7 +22,7 @@ pub struct Pending {
 /// Time that a disk had a request from one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The disk.
+    /// Device number of the disk.
     pub dev: Dev,
     /// `task_id` of the task whose data the request had; None if it is not known.
     pub owner: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Span {
 /// Part of a wait in which a disk worked for one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The disk.
+    /// Device number of the disk.
     pub dev: Dev,
     /// `task_id` of the task that it worked for; None if it is not known.
     pub owner: Option<u64>,

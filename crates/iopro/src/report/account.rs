@@ -29,7 +29,7 @@ pub struct Owner {
 /// Part of waits in which a disk worked for a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The disk.
+    /// Device number of the disk.
     pub dev: Dev,
     /// The task; None if it is not known.
     pub owner: Option<Owner>,

@@ -30,7 +30,7 @@ pub struct Taken {
     pub by: Taker,
     /// When it was last taken, in seconds since 1970.
     pub at_s: u64,
-    /// How often.
+    /// Number of times since the boot.
     pub times: u32,
     /// Whether it was left to the taker the last time.
     pub left: bool,

@@ -38,7 +38,7 @@ const MOST_INCLUDED: usize = 16;
 pub enum Taker {
     /// A line of udev's rules.
     UdevRule {
-        /// The file.
+        /// The file of the rules.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
