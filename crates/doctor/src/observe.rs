@@ -131,6 +131,9 @@ pub struct Wait {
     pub through: Option<String>,
     /// Whether a network or FUSE file system had to answer.
     pub remote: bool,
+    /// Of what its process wrote, the share of its threads that wait for data to be on the device. None
+    /// if it has one thread only, or that is not known.
+    pub own_share: Option<f64>,
     /// Number of waits that iopro told of.
     pub waits: u64,
     /// Number of samples that met one; there are either waits or samples.

@@ -39,9 +39,20 @@ impl Task {
         self.state == "D"
     }
 
+    /// Whether it sleeps until something happens, which may be counted as I/O.
+    pub fn is_idle(&self) -> bool {
+        self.state == "S"
+    }
+
     pub fn is_kernels(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }
+}
+
+/// Number in a line such as `write_bytes: 12` of `/proc/PID/io`.
+pub(crate) fn counter(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|it| it.strip_prefix(name));
+    line.map_or(0, |it| it.trim().parse().unwrap_or(0))
 }
 
 /// Looks after which a number that was a kernel thread's is looked at again.

@@ -9,7 +9,7 @@ use crate::over_time::OverTime;
 use crate::pieces;
 use crate::silence::Silences;
 use crate::stacks::Stacks;
-use crate::task::{KernelThreads, Task, numbers};
+use crate::task::{KernelThreads, Task, counter, numbers};
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -724,15 +724,11 @@ fn processes(root: &Path, kernel: &mut KernelThreads) -> Vec<(u32, Task)> {
 fn used(root: &Path, process: u32, task: &Task) -> Used {
     let path = root.join(format!("proc/{process}/io"));
     let text = fs::read_to_string(path).unwrap_or_default();
-    let number = |name: &str| -> u64 {
-        let line = text.lines().find_map(|it| it.strip_prefix(name));
-        line.map_or(0, |it| it.trim().parse().unwrap_or(0))
-    };
-    let cancelled = number("cancelled_write_bytes: ");
+    let cancelled = counter(&text, "cancelled_write_bytes: ");
     Used {
         name: task.name.clone(),
-        read_bytes: number("read_bytes: "),
-        written_bytes: number("write_bytes: ").saturating_sub(cancelled),
+        read_bytes: counter(&text, "read_bytes: "),
+        written_bytes: counter(&text, "write_bytes: ").saturating_sub(cancelled),
         cpu_ns: task.cpu_ticks * TICK_NS,
     }
 }
