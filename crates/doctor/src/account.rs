@@ -212,8 +212,30 @@ fn measured(wait: &Wait, disks: &[&str], seen: &Observation) -> Account {
             Owner::Party(party) => *others.entry(party.clone()).or_default() += part.ns,
         }
     }
+    let unknown_ns = account.unknown_ns;
+    if let Some((party, share)) = beyond_the_volume(wait, disk, seen) {
+        let ns = (unknown_ns as f64 * share) as u64;
+        account.unknown_ns -= ns;
+        *others.entry(party).or_default() += ns;
+    }
     account.others = longest_first(others);
     account
+}
+
+/// Of what a volume passes on for unknown tasks, the share that is the kernel's own: the disk below moved
+/// so much more than the volume itself.
+fn beyond_the_volume(wait: &Wait, disk: &str, seen: &Observation) -> Option<(Party, f64)> {
+    let volume = seen.disk_of(wait).filter(|it| *it != disk)?;
+    let party = volumes_own(volume, seen)?;
+    let moved = |name| {
+        let traffic = seen.traffic(Some(name))?;
+        Some(traffic.read_bytes + traffic.written_bytes)
+    };
+    let (above, below) = (moved(volume)?, moved(disk)?);
+    Some((
+        party,
+        below.saturating_sub(above) as f64 / below.max(1) as f64,
+    ))
 }
 
 /// Whether a worker passes on what comes from above it to a disk in this stack, as `loop0`'s does.
@@ -259,8 +281,10 @@ fn estimated(wait: &Wait, disks: &[&str], peers: &Peers, seen: &Observation) -> 
         others.insert(party, part(*bytes));
     }
     match kernels_own(wait, seen) {
-        Some(party) => {
-            others.insert(party, part(used.rest));
+        Some((party, most)) => {
+            let of_kernel = part(used.rest).min((most * wait.lost_ns as f64) as u64);
+            account.unknown_ns = part(used.rest) - of_kernel;
+            others.insert(party, of_kernel);
         }
         None => account.unknown_ns = part(used.rest),
     }
@@ -284,14 +308,7 @@ struct Bytes {
 }
 
 impl Bytes {
-    fn add(
-        &mut self,
-        user: &User,
-        wait: &Wait,
-        peers: &Peers,
-        disk: &Traffic,
-        seen: &Observation,
-    ) {
+    fn add(&mut self, user: &User, wait: &Wait, peers: &Peers, disk: &Traffic, seen: &Observation) {
         let read = user.read_bytes.min(disk.read_bytes);
         let bytes = read + seen.written_to(Some(&disk.disk), user);
         if user.name != wait.who {
@@ -307,7 +324,9 @@ impl Bytes {
             true => 0,
             false => user.written_bytes.saturating_sub(of_peers).min(bytes),
         };
-        let process = wait.own_share.map_or(0.0, |it| of_peers as f64 * (1.0 - it));
+        let process = wait
+            .own_share
+            .map_or(0.0, |it| of_peers as f64 * (1.0 - it));
         self.process = (process as u64).min(bytes - others);
         self.own += bytes - others - self.process;
         if others > 0 {
@@ -320,27 +339,35 @@ impl Bytes {
     }
 }
 
-/// A thread of the kernel that uses the disks below this file of its own accord.
-fn kernels_own(wait: &Wait, seen: &Observation) -> Option<Party> {
-    let stack = seen.disk_of(wait).map(|it| seen.machine.stack(it))?;
+/// A thread of the kernel that uses the disks below this file of its own accord, and the largest share of
+/// the time for which it may have: it waits for them meanwhile.
+fn kernels_own(wait: &Wait, seen: &Observation) -> Option<(Party, f64)> {
+    // Workers do what a volume's thread asks for, so nothing bounds that.
+    if let Some(party) = volumes_own(seen.disk_of(wait)?, seen) {
+        return Some((party, 1.0));
+    }
+    let (name, ns) = seen.kernel_blocked.iter().max_by_key(|it| it.1)?;
+    Some((kernels(name.clone()), seen.share(*ns).min(1.0)))
+}
+
+/// What the kernel does of its own accord to the disks below a volume.
+fn volumes_own(volume: &str, seen: &Observation) -> Option<Party> {
+    let stack = seen.machine.stack(volume);
     let disks = || stack.iter().filter_map(|it| seen.machine.disk(it));
-    let party = |name: String| Party {
+    if let Some(raid) = disks().find(|it| it.syncing.is_some()) {
+        return Some(kernels(format!("{}_resync", raid.name)));
+    }
+    let is_origin = |it: &String| it.starts_with("snapshot");
+    let copies = disks().any(|it| it.targets.iter().any(is_origin));
+    copies.then(|| kernels("kcopyd".to_owned()))
+}
+
+fn kernels(name: String) -> Party {
+    Party {
         process: 0,
         name,
         kernel: true,
-    };
-    let is_own = |it: &&String| matches!(work(it), Work::Own(_));
-    let named = |part: &str| {
-        let mut threads = seen.kernel_threads.iter().filter(is_own);
-        threads.find(|it| it.contains(part)).cloned()
-    };
-    if let Some(raid) = disks().find(|it| it.syncing.is_some()) {
-        return Some(party(format!("{}_resync", raid.name)));
     }
-    if disks().any(|it| it.targets.iter().any(|it| it.starts_with("snapshot"))) {
-        return Some(party("kcopyd".to_owned()));
-    }
-    named("ext4lazyinit").map(party)
 }
 
 #[cfg(test)]

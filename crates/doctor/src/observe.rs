@@ -283,8 +283,9 @@ pub struct Observation {
     pub held_up: Vec<HeldUp>,
     /// Groups of processes with limits of their own.
     pub groups: Vec<Group>,
-    /// Names of the kernel's threads that were there, with what they work for.
-    pub kernel_threads: Vec<String>,
+    /// For how long samples met threads of the kernel blocked that use disks of their own accord, by
+    /// name, in nanoseconds.
+    pub kernel_blocked: BTreeMap<String, u64>,
     /// Number of lost events.
     pub lost_events: u64,
     /// Configuration of the machine.

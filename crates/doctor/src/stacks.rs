@@ -5,7 +5,7 @@ use crate::live::{MOST_NAMES, OTHERS};
 use crate::observe::Wait;
 use crate::task::{KernelThreads, Task, counter, numbers};
 use iopro::wait::Class;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -98,8 +98,14 @@ const SYNCS: [&str; 10] = [
 ];
 
 /// Functions in which a task waits for a child (`wait_for_vfork_done` in kernel/fork.c), whose own
-/// waits count, or for all CPUs to have passed some point.
-const ELSEWHERE: [&str; 5] = [
+/// waits count, or for all CPUs to have passed some point; or in which it sleeps or waits for words, if its
+/// wait had ended before its stack was read.
+const ELSEWHERE: [&str; 10] = [
+    "hrtimer_nanosleep",
+    "do_poll",
+    "do_select",
+    "ep_poll",
+    "futex_",
     "kernel_clone",
     "synchronize_rcu",
     "__wait_rcu_gp",
@@ -142,7 +148,9 @@ struct Told {
 impl Told {
     /// Whether it is in a call that reads.
     fn reads(&self) -> bool {
-        self.call.as_deref().is_some_and(|it| it.contains("read") || it.starts_with("sendfile"))
+        self.call
+            .as_deref()
+            .is_some_and(|it| it.contains("read") || it.starts_with("sendfile"))
     }
 }
 
@@ -192,6 +200,10 @@ pub struct Stacks {
     written: BTreeMap<u32, Written>,
     /// Processes that waited for a server, and the files that they waited for.
     remote: BTreeMap<String, Option<String>>,
+    /// Processes, and files for which they waited.
+    files: BTreeSet<(String, String)>,
+    /// For how long threads of the kernel that use disks of their own accord were met blocked, by name.
+    kernel_blocked: BTreeMap<String, u64>,
     kernel_threads: KernelThreads,
 }
 
@@ -227,6 +239,9 @@ impl Stacks {
                 told: told.clone(),
                 holder: holder.map(|it| (it.who.clone(), it.told.class)),
             };
+            if let Some(file) = key.file.clone().filter(|_| self.files.len() < MOST_NAMES) {
+                self.files.insert((key.who.clone(), file));
+            }
             if remote && self.remote.len() < MOST_NAMES {
                 self.remote.insert(key.who.clone(), key.file.clone());
             }
@@ -236,6 +251,9 @@ impl Stacks {
             } else {
                 self.unended.insert(task.thread, key);
             }
+        }
+        for name in self.kernel_threads.blocked(root) {
+            *self.kernel_blocked.entry(name).or_default() += stands_for_ns;
         }
         self.met = met;
         self.asleep_ns = asleep_ns;
@@ -333,6 +351,18 @@ impl Stacks {
         self.remote.get(who).map(Option::as_deref)
     }
 
+    /// For how long threads of the kernel that use disks of their own accord were met blocked, by name.
+    pub fn kernel_blocked(&self) -> &BTreeMap<String, u64> {
+        &self.kernel_blocked
+    }
+
+    /// A file of this kind for which a process waited when it was met.
+    pub fn file_of(&self, who: &str, is_so: impl Fn(&str) -> bool) -> Option<&str> {
+        let mut files = self.files.iter().filter(|it| it.0 == who);
+        let found = files.find(|it| is_so(&it.1));
+        found.map(|it| it.1.as_str())
+    }
+
     fn add(&mut self, mut key: Key, lost_ns: u64) {
         if self.found.len() >= MOST_NAMES && !self.found.contains_key(&key) {
             key.who = OTHERS.to_owned();
@@ -375,14 +405,21 @@ impl Stacks {
 /// lock, and waits for something else there.
 fn holder(place: usize, all: &[Blocked]) -> Option<&Blocked> {
     let task = &all[place];
-    let file = task.file.as_ref().filter(|_| task.told.class == Class::Lock)?;
+    let file = task
+        .file
+        .as_ref()
+        .filter(|_| task.told.class == Class::Lock)?;
     let changes = |it: &Blocked| {
         let call = it.told.call.as_deref().unwrap_or_default();
-        ["write", "truncate", "fallocate"].iter().any(|name| call.contains(name))
+        ["write", "truncate", "fallocate"]
+            .iter()
+            .any(|name| call.contains(name))
     };
     all.iter().find(|it| {
         let is_of_file = it.thread != task.thread && it.file.as_ref() == Some(file);
-        is_of_file && it.told.class != Class::Lock && (changes(it) || changes(task) && it.told.reads())
+        is_of_file
+            && it.told.class != Class::Lock
+            && (changes(it) || changes(task) && it.told.reads())
     })
 }
 
@@ -543,8 +580,10 @@ fn file_called(directory: &Path, call: Option<&str>) -> Option<String> {
     let link = fs::read_link(directory.join(format!("fd/{number}"))).ok()?;
     let path = link.to_str().filter(|it| it.starts_with('/'))?;
     // The task may be in another call by now.
-    let is_node = path.starts_with("/dev/") || path.starts_with("/proc/");
-    (!is_node && !path.ends_with(" (deleted)")).then(|| path.to_owned())
+    if path.starts_with("/dev/") || path.starts_with("/proc/") {
+        return None;
+    }
+    (!path.ends_with(" (deleted)")).then(|| path.to_owned())
 }
 
 /// Function in a line of `/proc/PID/stack`, such as `[<0>] folio_wait_writeback+0x2e/0x80`.
@@ -594,6 +633,77 @@ mod tests {
         assert!(!is_elsewhere(Class::Other, &["io_schedule"]));
     }
 
+    #[test]
+    fn whoever_is_in_a_call_on_a_file_holds_its_lock() {
+        assert_eq!(told_by(&["xfs_ilock", "vfs_read"]).class, Class::Lock);
+        let throttled = ["balance_dirty_pages", "ext4_buffered_write_iter"];
+        assert_eq!(told_by(&throttled).class, Class::DirtyThrottle);
+        let task = |thread, call: &str, class, file: &str| Blocked {
+            thread,
+            process: thread,
+            sleep: None,
+            who: thread.to_string(),
+            told: Told {
+                call: Some(call.to_owned()),
+                class,
+                ..Told::default()
+            },
+            file: Some(file.to_owned()),
+            has_others: false,
+            directory: PathBuf::new(),
+        };
+        let all = [
+            task(1, "pread64", Class::Lock, "/film"),
+            task(2, "write", Class::DirtyThrottle, "/other"),
+            task(3, "pread64", Class::Service, "/film"),
+            task(4, "write", Class::DirtyThrottle, "/film"),
+            task(5, "pwrite64", Class::Lock, "/film"),
+        ];
+        let holder = |place| holder(place, &all).map(|it| it.thread);
+        assert_eq!((holder(0), holder(1)), (Some(4), None));
+        assert_eq!(holder(4), Some(3), "a writer waits for readers, too");
+        assert_eq!(super::holder(0, &all[..3]).map(|it| it.thread), None);
+    }
+
+    #[test]
+    fn bytes_of_a_thread_are_told_from_those_of_its_process() {
+        let root = tempfile::tempdir().unwrap();
+        asleep(root.path(), 1);
+        let at = root.path().join("proc/7");
+        fs::create_dir_all(at.join("task/8")).unwrap();
+        let stack = "[<0>] jbd2_log_wait_commit+0x1/0x2\n[<0>] ext4_sync_file+0x1/0x2\n";
+        fs::write(at.join("task/7/stack"), stack).unwrap();
+        let wrote = |own: u64, all: u64| {
+            let text = |bytes| format!("write_bytes: {bytes}\n");
+            fs::write(at.join("task/7/io"), text(own)).unwrap();
+            fs::write(at.join("io"), text(all)).unwrap();
+        };
+        let mut stacks = Stacks::default();
+        wrote(10, 1000);
+        stacks.sample(root.path(), 10, 10);
+        wrote(20, 2000);
+        stacks.sample(root.path(), 10, 10);
+        assert_eq!(stacks.end()[0].own_share, Some(0.01));
+    }
+
+    #[test]
+    fn a_wait_for_words_in_io_uring_is_met_where_nobody_is_blocked() {
+        let root = tempfile::tempdir().unwrap();
+        asleep(root.path(), 1);
+        let task = root.path().join("proc/7/task/7");
+        let stat = "7 (iggy) S 1 2 3 4 5 4194304 0 0 0 0 7 8 0 0 20 0 1 0 99 0\n";
+        fs::write(task.join("stat"), stat).unwrap();
+        for (place, is_met) in [("ep_poll", false), ("io_cqring_wait", true)] {
+            fs::write(task.join("wchan"), place).unwrap();
+            let mut stacks = Stacks::default();
+            stacks.sample(root.path(), 10, 10);
+            let waits = stacks.end();
+            assert_eq!(!waits.is_empty(), is_met, "{place}");
+            let call = waits.first().and_then(|it| it.call.as_deref());
+            assert_eq!(call.is_some_and(|it| it == "io_uring_enter"), is_met);
+        }
+    }
+
     /// A tree with one process, blocked in its sleep of this number.
     fn asleep(root: &Path, sleep: u64) {
         let task = root.join("proc/7/task/7");
@@ -639,6 +749,9 @@ mod tests {
         assert_eq!(file("read").as_deref(), Some("/home/film"));
         assert_eq!(file("fsync").as_deref(), Some("/home/film"));
         assert_eq!((file("rename"), file("read-fault")), (None, None));
+        let copies = "40 0x9 0x3 0x0 0x1000\n";
+        fs::write(task.path().join("syscall"), copies).unwrap();
+        assert_eq!(file("sendfile64").as_deref(), Some("/home/film"));
         fs::write(task.path().join("syscall"), "running\n").unwrap();
         assert_eq!(file("read"), None);
     }
