@@ -432,7 +432,8 @@ fn is_of_itself(traffic: &Traffic, seen: &Observation) -> bool {
 
 /// Of the disks that a wait is for, the lowest that had requests and finished none.
 pub(super) fn silent_disk<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
-    lowest(wait, seen, |it| is_silent(it) || is_aside(it, seen))
+    let aside = || stack(wait, seen).into_iter().find(|it| is_aside(it, seen));
+    lowest(wait, seen, is_silent).or_else(|| aside().map(|it| it.disk.as_str()))
 }
 
 fn is_silent(traffic: &Traffic) -> bool {
