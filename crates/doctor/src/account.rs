@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Share of the observed time by which iopro and the disk's statistics may differ.
 const TOLERANCE: f64 = 0.5;
 
+/// Names and numbers of processes that wait in one way.
+type Peers<'a> = BTreeSet<(&'a str, u32)>;
+
 /// Times for which the disk that had most to do with these waits served each party, while they lasted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Account {
@@ -39,7 +42,13 @@ impl Account {
             .filter(|it| it.waits > 0)
             .map(|it| it.lost_ns)
             .sum();
-        let all: Vec<Account> = waits.iter().map(|it| of_one(it, seen)).collect();
+        // Processes of one name that all wait in this way are each other's peers: none is the cause.
+        let peers: Peers = waits
+            .iter()
+            .filter(|it| it.process != 0)
+            .map(|it| (it.who.as_str(), it.process))
+            .collect();
+        let all: Vec<Account> = waits.iter().map(|it| of_one(it, &peers, seen)).collect();
         let mut by_disk: BTreeMap<&Option<String>, u64> = BTreeMap::new();
         for account in &all {
             *by_disk.entry(&account.disk).or_default() += account.waited_ns;
@@ -51,12 +60,6 @@ impl Account {
             measured: 2 * linked_ns >= waited_ns && all.iter().any(|it| it.measured),
             ..Account::default()
         };
-        // Processes of one name that all wait in this way are each other's peers: none is the cause.
-        let peers: BTreeSet<(&str, u32)> = waits
-            .iter()
-            .filter(|it| it.process != 0)
-            .map(|it| (it.who.as_str(), it.process))
-            .collect();
         let is_peer = |it: &Party| peers.contains(&(it.name.as_str(), it.process));
         let mut others: BTreeMap<Party, u64> = BTreeMap::new();
         for account in &all {
@@ -83,6 +86,22 @@ impl Account {
     /// Share of the time that was waited.
     pub fn share(&self, ns: u64) -> f64 {
         ns as f64 / self.waited_ns.max(1) as f64
+    }
+
+    /// Time for which it served others than the waiter's thread.
+    pub fn behind_ns(&self) -> u64 {
+        self.others_ns() + self.process_ns
+    }
+
+    /// Bytes that it moved for others than the waiter's thread, if it moved for each in proportion to
+    /// the time for which it served it.
+    pub fn behind_bytes(&self, seen: &Observation) -> u64 {
+        let Some(disk) = seen.traffic(self.disk.as_deref()) else {
+            return 0;
+        };
+        let served_ns = self.waited_ns.saturating_sub(self.idle_ns).max(1);
+        let moved = u128::from(disk.read_bytes + disk.written_bytes);
+        (moved * u128::from(self.behind_ns()) / u128::from(served_ns)) as u64
     }
 
     /// The party that it served longest, all processes with one name together.
@@ -118,11 +137,11 @@ fn longest_first(others: BTreeMap<Party, u64>) -> Vec<(Party, u64)> {
     others
 }
 
-fn of_one(wait: &Wait, seen: &Observation) -> Account {
+fn of_one(wait: &Wait, peers: &Peers, seen: &Observation) -> Account {
     let disks = below(wait, seen);
     match wait.waits > 0 && has_requests(&disks, seen) {
         true => measured(wait, &disks, seen),
-        false => estimated(wait, &disks, seen),
+        false => estimated(wait, &disks, peers, seen),
     }
 }
 
@@ -193,8 +212,30 @@ fn measured(wait: &Wait, disks: &[&str], seen: &Observation) -> Account {
             Owner::Party(party) => *others.entry(party.clone()).or_default() += part.ns,
         }
     }
+    let unknown_ns = account.unknown_ns;
+    if let Some((party, share)) = beyond_the_volume(wait, disk, seen) {
+        let ns = (unknown_ns as f64 * share) as u64;
+        account.unknown_ns -= ns;
+        *others.entry(party).or_default() += ns;
+    }
     account.others = longest_first(others);
     account
+}
+
+/// Of what a volume passes on for unknown tasks, the share that is the kernel's own: the disk below moved
+/// so much more than the volume itself.
+fn beyond_the_volume(wait: &Wait, disk: &str, seen: &Observation) -> Option<(Party, f64)> {
+    let volume = seen.disk_of(wait).filter(|it| *it != disk)?;
+    let party = volumes_own(volume, seen)?;
+    let moved = |name| {
+        let traffic = seen.traffic(Some(name))?;
+        Some(traffic.read_bytes + traffic.written_bytes)
+    };
+    let (above, below) = (moved(volume)?, moved(disk)?);
+    Some((
+        party,
+        below.saturating_sub(above) as f64 / below.max(1) as f64,
+    ))
 }
 
 /// Whether a worker passes on what comes from above it to a disk in this stack, as `loop0`'s does.
@@ -205,7 +246,7 @@ fn carries(name: &str, stack: &[&str]) -> bool {
 
 /// By the disk's statistics and the bytes that processes read and wrote: the disk served each in
 /// proportion to these.
-fn estimated(wait: &Wait, disks: &[&str], seen: &Observation) -> Account {
+fn estimated(wait: &Wait, disks: &[&str], peers: &Peers, seen: &Observation) -> Account {
     let traffic = disks.iter().filter_map(|it| seen.traffic(Some(it)));
     let Some(disk) = traffic.max_by_key(|it| it.busy_ns) else {
         return Account {
@@ -223,7 +264,7 @@ fn estimated(wait: &Wait, disks: &[&str], seen: &Observation) -> Account {
     };
     let mut used = Bytes::default();
     for user in seen.writers_to(Some(&disk.disk)) {
-        used.add(user, wait, disk, seen);
+        used.add(user, wait, peers, disk, seen);
     }
     let moved = disk.read_bytes + disk.written_bytes;
     used.rest = moved.saturating_sub(used.all());
@@ -240,14 +281,17 @@ fn estimated(wait: &Wait, disks: &[&str], seen: &Observation) -> Account {
         others.insert(party, part(*bytes));
     }
     match kernels_own(wait, seen) {
-        Some(party) => {
-            others.insert(party, part(used.rest));
+        Some((party, most)) => {
+            let of_kernel = part(used.rest).min((most * wait.lost_ns as f64) as u64);
+            account.unknown_ns = part(used.rest) - of_kernel;
+            others.insert(party, of_kernel);
         }
         None => account.unknown_ns = part(used.rest),
     }
     account.own_ns = part(used.own);
+    account.process_ns = part(used.process);
     account.others = longest_first(others);
-    let told = account.own_ns + account.unknown_ns + account.others_ns();
+    let told = account.own_ns + account.unknown_ns + account.behind_ns();
     account.unknown_ns += busy.saturating_sub(told);
     account
 }
@@ -256,55 +300,74 @@ fn estimated(wait: &Wait, disks: &[&str], seen: &Observation) -> Account {
 #[derive(Default)]
 struct Bytes {
     own: u64,
+    /// Of other threads of the waiter's process.
+    process: u64,
     others: BTreeMap<String, u64>,
     /// Bytes of no known process.
     rest: u64,
 }
 
 impl Bytes {
-    fn add(&mut self, user: &User, wait: &Wait, disk: &Traffic, seen: &Observation) {
+    fn add(&mut self, user: &User, wait: &Wait, peers: &Peers, disk: &Traffic, seen: &Observation) {
         let read = user.read_bytes.min(disk.read_bytes);
         let bytes = read + seen.written_to(Some(&disk.disk), user);
         if user.name != wait.who {
             self.others.insert(user.name.clone(), bytes);
             return;
         }
-        // Of the processes with this name only one waits; what each reads is not kept.
-        let known = user.written_by.get(&wait.process).copied();
-        let others = known.map_or(0, |it| user.written_bytes.saturating_sub(it));
-        let others = others.min(bytes);
-        self.own += bytes - others;
+        // What each of the processes with this name reads is not kept.
+        let is_peer = |it: &u32| *it == wait.process || peers.contains(&(&wait.who, *it));
+        let known = user.written_by.iter().filter(|it| is_peer(it.0));
+        let known: Vec<u64> = known.map(|it| *it.1).collect();
+        let of_peers: u64 = known.iter().sum();
+        let others = match known.is_empty() {
+            true => 0,
+            false => user.written_bytes.saturating_sub(of_peers).min(bytes),
+        };
+        let process = wait
+            .own_share
+            .map_or(0.0, |it| of_peers as f64 * (1.0 - it));
+        self.process = (process as u64).min(bytes - others);
+        self.own += bytes - others - self.process;
         if others > 0 {
             self.others.insert(user.name.clone(), others);
         }
     }
 
     fn all(&self) -> u64 {
-        self.own + self.others.values().sum::<u64>() + self.rest
+        self.own + self.process + self.others.values().sum::<u64>() + self.rest
     }
 }
 
-/// A thread of the kernel that uses the disks below this file of its own accord.
-fn kernels_own(wait: &Wait, seen: &Observation) -> Option<Party> {
-    let stack = seen.disk_of(wait).map(|it| seen.machine.stack(it))?;
+/// A thread of the kernel that uses the disks below this file of its own accord, and the largest share of
+/// the time for which it may have: it waits for them meanwhile.
+fn kernels_own(wait: &Wait, seen: &Observation) -> Option<(Party, f64)> {
+    // Workers do what a volume's thread asks for, so nothing bounds that.
+    if let Some(party) = volumes_own(seen.disk_of(wait)?, seen) {
+        return Some((party, 1.0));
+    }
+    let (name, ns) = seen.kernel_blocked.iter().max_by_key(|it| it.1)?;
+    Some((kernels(name.clone()), seen.share(*ns).min(1.0)))
+}
+
+/// What the kernel does of its own accord to the disks below a volume.
+fn volumes_own(volume: &str, seen: &Observation) -> Option<Party> {
+    let stack = seen.machine.stack(volume);
     let disks = || stack.iter().filter_map(|it| seen.machine.disk(it));
-    let party = |name: String| Party {
+    if let Some(raid) = disks().find(|it| it.syncing.is_some()) {
+        return Some(kernels(format!("{}_resync", raid.name)));
+    }
+    let is_origin = |it: &String| it.starts_with("snapshot");
+    let copies = disks().any(|it| it.targets.iter().any(is_origin));
+    copies.then(|| kernels("kcopyd".to_owned()))
+}
+
+fn kernels(name: String) -> Party {
+    Party {
         process: 0,
         name,
         kernel: true,
-    };
-    let is_own = |it: &&String| matches!(work(it), Work::Own(_));
-    let named = |part: &str| {
-        let mut threads = seen.kernel_threads.iter().filter(is_own);
-        threads.find(|it| it.contains(part)).cloned()
-    };
-    if let Some(raid) = disks().find(|it| it.syncing.is_some()) {
-        return Some(party(format!("{}_resync", raid.name)));
     }
-    if disks().any(|it| it.targets.iter().any(|it| it.starts_with("snapshot"))) {
-        return Some(party("kcopyd".to_owned()));
-    }
-    named("ext4lazyinit").map(party)
 }
 
 #[cfg(test)]

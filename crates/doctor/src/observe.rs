@@ -131,6 +131,9 @@ pub struct Wait {
     pub through: Option<String>,
     /// Whether a network or FUSE file system had to answer.
     pub remote: bool,
+    /// Of what its process wrote, the share of its threads that wait for data to be on the device. None
+    /// if it has one thread only, or that is not known.
+    pub own_share: Option<f64>,
     /// Number of waits that iopro told of.
     pub waits: u64,
     /// Number of samples that met one; there are either waits or samples.
@@ -280,8 +283,9 @@ pub struct Observation {
     pub held_up: Vec<HeldUp>,
     /// Groups of processes with limits of their own.
     pub groups: Vec<Group>,
-    /// Names of the kernel's threads that were there, with what they work for.
-    pub kernel_threads: Vec<String>,
+    /// For how long samples met threads of the kernel blocked that use disks of their own accord, by
+    /// name, in nanoseconds.
+    pub kernel_blocked: BTreeMap<String, u64>,
     /// Number of lost events.
     pub lost_events: u64,
     /// Configuration of the machine.

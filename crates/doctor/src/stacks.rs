@@ -3,9 +3,9 @@
 
 use crate::live::{MOST_NAMES, OTHERS};
 use crate::observe::Wait;
-use crate::task::{KernelThreads, Task, numbers};
+use crate::task::{KernelThreads, Task, counter, numbers};
 use iopro::wait::Class;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,31 @@ const BY_FUNCTION: [(&str, Class); 17] = [
     ("folio_lock", Class::Lock),
 ];
 
+/// Functions that take the lock of a file or directory. What waits for it is not in a stack, so one
+/// of them is the innermost there.
+const LOCKING: [&str; 20] = [
+    "xfs_ilock",
+    "ext4_buffered_write_iter",
+    "ext4_dio_write_iter",
+    "ext4_file_write_iter",
+    "ext4_file_read_iter",
+    "ext4_fallocate",
+    "generic_file_write_iter",
+    "btrfs_inode_lock",
+    "f2fs_file_write_iter",
+    "path_openat",
+    "open_last_lookups",
+    "filename_create",
+    "lock_rename",
+    "lookup_slow",
+    "do_unlinkat",
+    "do_rmdir",
+    "do_truncate",
+    "iterate_dir",
+    "vfs_fallocate",
+    "chmod_common",
+];
+
 /// Functions that tell a call where its own is not in the stack: a fault, a worker of io_uring, and
 /// the calls that end by calling another function (tail calls).
 const BY_WAY: [(&str, &str); 7] = [
@@ -58,15 +83,29 @@ const BY_WAY: [(&str, &str); 7] = [
     ("vfs_write", "write"),
 ];
 /// Functions by which any call waits until data are on the device: fsync, msync, a synchronous write.
-const SYNCS: [&str; 3] = [
+/// The first ends by calling one of a file system.
+const SYNCS: [&str; 10] = [
     "vfs_fsync_range",
     "generic_write_sync",
     "iomap_dio_complete",
+    "ext4_sync_file",
+    "xfs_file_fsync",
+    "btrfs_sync_file",
+    "f2fs_sync_file",
+    "f2fs_do_sync_file",
+    "generic_file_fsync",
+    "blkdev_fsync",
 ];
 
 /// Functions in which a task waits for a child (`wait_for_vfork_done` in kernel/fork.c), whose own
-/// waits count, or for all CPUs to have passed some point.
-const ELSEWHERE: [&str; 5] = [
+/// waits count, or for all CPUs to have passed some point; or in which it sleeps or waits for words, if its
+/// wait had ended before its stack was read.
+const ELSEWHERE: [&str; 10] = [
+    "hrtimer_nanosleep",
+    "do_poll",
+    "do_select",
+    "ep_poll",
+    "futex_",
     "kernel_clone",
     "synchronize_rcu",
     "__wait_rcu_gp",
@@ -83,6 +122,16 @@ struct Key {
     told: Told,
     /// The file that is read.
     file: Option<String>,
+    /// Who holds the lock that it waits for, and the class of that one's wait.
+    holder: Option<(String, Class)>,
+}
+
+/// Bytes that a thread, and all of its process, had written at two times.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    process: u32,
+    first: (u64, u64),
+    last: (u64, u64),
 }
 
 /// What a stack tells.
@@ -94,6 +143,15 @@ struct Told {
     remote: bool,
     /// Whether it waits until data are on the device.
     syncs: bool,
+}
+
+impl Told {
+    /// Whether it is in a call that reads.
+    fn reads(&self) -> bool {
+        self.call
+            .as_deref()
+            .is_some_and(|it| it.contains("read") || it.starts_with("sendfile"))
+    }
 }
 
 /// A sleep of a thread.
@@ -115,7 +173,11 @@ struct Blocked {
     /// How often it had gone to sleep; None if the kernel does not say.
     sleep: Option<u64>,
     who: String,
-    functions: Vec<String>,
+    told: Told,
+    /// The file of its call.
+    file: Option<String>,
+    /// Whether its process has others.
+    has_others: bool,
     /// Its directory in `/proc`.
     directory: PathBuf,
 }
@@ -134,8 +196,14 @@ pub struct Stacks {
     unended: BTreeMap<u32, Key>,
     /// Calls in which processes were blocked.
     calls: BTreeMap<String, String>,
+    /// By thread that waited for data to be on the device, in a process with others.
+    written: BTreeMap<u32, Written>,
     /// Processes that waited for a server, and the files that they waited for.
     remote: BTreeMap<String, Option<String>>,
+    /// Processes, and files for which they waited.
+    files: BTreeSet<(String, String)>,
+    /// For how long threads of the kernel that use disks of their own accord were met blocked, by name.
+    kernel_blocked: BTreeMap<String, u64>,
     kernel_threads: KernelThreads,
 }
 
@@ -146,13 +214,10 @@ impl Stacks {
         let mut met = Sleeps::new();
         let mut asleep_ns = BTreeMap::new();
         self.unended.clear();
-        for task in blocked(root, &mut self.kernel_threads) {
-            let functions: Vec<&str> = task.functions.iter().map(String::as_str).collect();
-            let told = told_by(&functions);
-            let remote = told.remote;
-            if is_elsewhere(told.class, &functions) {
-                continue;
-            }
+        let found = blocked(root, &mut self.kernel_threads);
+        for (place, task) in found.iter().enumerate() {
+            let (told, remote) = (&task.told, task.told.remote);
+            self.note_written(task);
             self.note_call(&task.who, told.call.as_ref());
             let sleep = task.sleep.map(|number| Sleep { number, remote });
             let was_in =
@@ -166,12 +231,17 @@ impl Stacks {
                 asleep_ns.insert(task.thread, before.map_or(0, |it| it + since_ns));
             }
             let counts = self.untold.as_ref().is_none_or(was_in);
+            let holder = holder(place, &found);
             let key = Key {
-                file: file_of(&task.directory, &told),
-                who: task.who,
+                file: task.file.clone(),
+                who: task.who.clone(),
                 process: task.process,
-                told,
+                told: told.clone(),
+                holder: holder.map(|it| (it.who.clone(), it.told.class)),
             };
+            if let Some(file) = key.file.clone().filter(|_| self.files.len() < MOST_NAMES) {
+                self.files.insert((key.who.clone(), file));
+            }
             if remote && self.remote.len() < MOST_NAMES {
                 self.remote.insert(key.who.clone(), key.file.clone());
             }
@@ -181,6 +251,9 @@ impl Stacks {
             } else {
                 self.unended.insert(task.thread, key);
             }
+        }
+        for name in self.kernel_threads.blocked(root) {
+            *self.kernel_blocked.entry(name).or_default() += stands_for_ns;
         }
         self.met = met;
         self.asleep_ns = asleep_ns;
@@ -210,6 +283,42 @@ impl Stacks {
         if let Some(call) = call.filter(|_| is_new || self.calls.contains_key(who)) {
             self.calls.insert(who.to_owned(), call.clone());
         }
+    }
+
+    fn note_written(&mut self, task: &Blocked) {
+        if !task.told.syncs || !task.has_others {
+            return;
+        }
+        let of = |path: &Path| {
+            let text = fs::read_to_string(path.join("io")).ok()?;
+            Some(counter(&text, "write_bytes: "))
+        };
+        // The directory is `PROCESS/task/THREAD`.
+        let process = task.directory.ancestors().nth(2);
+        let Some((own, all)) = of(&task.directory).zip(process.and_then(of)) else {
+            return;
+        };
+        if self.written.len() >= MOST_NAMES && !self.written.contains_key(&task.thread) {
+            return;
+        }
+        let written = self.written.entry(task.thread).or_insert(Written {
+            process: task.process,
+            first: (own, all),
+            last: (own, all),
+        });
+        written.last = (own, all);
+    }
+
+    /// Of what a process wrote, the share of its threads that waited for data to be on the device.
+    fn own_shares(&self) -> BTreeMap<u32, f64> {
+        let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
+        for it in self.written.values() {
+            let own = it.last.0.saturating_sub(it.first.0) as f64;
+            let all = it.last.1.saturating_sub(it.first.1) as f64;
+            let share = shares.entry(it.process).or_default();
+            *share = (*share + if all > 0.0 { own / all } else { 1.0 }).min(1.0);
+        }
+        shares
     }
 
     /// Whether the samples are the only ones to tell of some sleep, as far as is known.
@@ -242,11 +351,24 @@ impl Stacks {
         self.remote.get(who).map(Option::as_deref)
     }
 
+    /// For how long threads of the kernel that use disks of their own accord were met blocked, by name.
+    pub fn kernel_blocked(&self) -> &BTreeMap<String, u64> {
+        &self.kernel_blocked
+    }
+
+    /// A file of this kind for which a process waited when it was met.
+    pub fn file_of(&self, who: &str, is_so: impl Fn(&str) -> bool) -> Option<&str> {
+        let mut files = self.files.iter().filter(|it| it.0 == who);
+        let found = files.find(|it| is_so(&it.1));
+        found.map(|it| it.1.as_str())
+    }
+
     fn add(&mut self, mut key: Key, lost_ns: u64) {
         if self.found.len() >= MOST_NAMES && !self.found.contains_key(&key) {
             key.who = OTHERS.to_owned();
             key.process = 0;
             key.file = None;
+            key.holder = None;
         }
         let sum = self.found.entry(key).or_default();
         sum.0 += u64::from(lost_ns > 0);
@@ -255,11 +377,15 @@ impl Stacks {
 
     /// All sampled waits.
     pub fn end(self) -> Vec<Wait> {
+        let shares = self.own_shares();
         let waits = self
             .found
             .into_iter()
             .filter(|(_, (_, lost_ns))| *lost_ns > 0)
             .map(|(key, (samples, lost_ns))| Wait {
+                own_share: shares.get(&key.process).copied(),
+                cause: key.holder.as_ref().map(|it| it.1),
+                other: key.holder.map(|it| it.0),
                 who: key.who,
                 process: key.process,
                 call: key.told.call,
@@ -275,37 +401,99 @@ impl Stacks {
     }
 }
 
-/// All blocked tasks but the kernel's and this process's, which waits for the kernel when it takes
-/// programs out.
+/// Who holds the lock of the file that the task at this place waits for: it is in a call that needs this
+/// lock, and waits for something else there.
+fn holder(place: usize, all: &[Blocked]) -> Option<&Blocked> {
+    let task = &all[place];
+    let file = task
+        .file
+        .as_ref()
+        .filter(|_| task.told.class == Class::Lock)?;
+    let changes = |it: &Blocked| {
+        let call = it.told.call.as_deref().unwrap_or_default();
+        ["write", "truncate", "fallocate"]
+            .iter()
+            .any(|name| call.contains(name))
+    };
+    all.iter().find(|it| {
+        let is_of_file = it.thread != task.thread && it.file.as_ref() == Some(file);
+        is_of_file
+            && it.told.class != Class::Lock
+            && (changes(it) || changes(task) && it.told.reads())
+    })
+}
+
+/// All tasks that are blocked for what may be storage, but the kernel's and this process's, which waits
+/// for the kernel when it takes programs out. If there are none, those that wait in io_uring for what
+/// others do: the kernel counts such waits as I/O, too.
 fn blocked(root: &Path, kernel: &mut KernelThreads) -> Vec<Blocked> {
-    let mut found = Vec::new();
+    let (mut found, mut idle) = (Vec::new(), Vec::new());
     // Short waits end while others are looked at, for which this needs the CPU. Apps are younger
     // than what the system has started.
     for process in kernel.others(root).into_iter().rev() {
         let mut name: Option<String> = None;
-        for thread in numbers(&root.join(format!("proc/{process}/task"))) {
+        let threads = numbers(&root.join(format!("proc/{process}/task")));
+        for thread in &threads {
             let directory = root.join(format!("proc/{process}/task/{thread}"));
             let text = fs::read_to_string(directory.join("stat")).unwrap_or_default();
             let task = Task::parse(&text).filter(|it| !kernel.is_kernels(process, it));
-            let Some(task) = task.filter(Task::is_blocked) else {
+            let Some(task) = task.filter(|it| it.is_blocked() || it.is_idle()) else {
                 continue;
             };
+            let has_others = threads.len() > 1;
+            if task.is_idle() {
+                idle.push((process, *thread, task.name, directory));
+                continue;
+            }
+            let functions = place(&directory);
+            let functions: Vec<&str> = functions.iter().map(String::as_str).collect();
+            let told = told_by(&functions);
+            if is_elsewhere(told.class, &functions) {
+                continue;
+            }
             // A process is called by the name of its first thread.
             let name = name.get_or_insert_with(|| {
                 let text = fs::read_to_string(root.join(format!("proc/{process}/comm")));
                 text.map_or_else(|_| task.name.clone(), |it| it.trim_end().to_owned())
             });
             found.push(Blocked {
-                thread,
+                thread: *thread,
                 process,
                 sleep: sleeps_of(&directory),
                 who: name.clone(),
-                functions: place(&directory),
+                file: file_called(&directory, told.call.as_deref()),
+                told,
+                has_others,
                 directory,
             });
         }
     }
+    if found.is_empty() {
+        let events = idle.into_iter().filter(|it| is_for_events(&it.3));
+        found.extend(events.map(|(process, thread, who, directory)| Blocked {
+            thread,
+            process,
+            sleep: None,
+            who,
+            told: Told {
+                call: Some(EVENTS.1.to_owned()),
+                class: Class::Service,
+                ..Told::default()
+            },
+            file: None,
+            has_others: false,
+            directory,
+        }));
+    }
     found
+}
+
+/// Begin of the function in which a task waits in io_uring, and the call.
+const EVENTS: (&str, &str) = ("io_cqring_wait", "io_uring_enter");
+
+fn is_for_events(directory: &Path) -> bool {
+    let place = fs::read_to_string(directory.join("wchan"));
+    place.is_ok_and(|it| it.starts_with(EVENTS.0))
 }
 
 /// How often a thread has gone to sleep by itself, if it sleeps now for the kernel's sake.
@@ -328,7 +516,11 @@ fn told_by(functions: &[&str]) -> Told {
         found.map(|it| it.1.to_owned())
     });
     let told = || BY_FUNCTION.iter().find(|(name, _)| has(name));
+    let takes_lock = |it: &&str| LOCKING.iter().any(|name| it.starts_with(name));
+    let lock = functions.first().is_some_and(takes_lock);
+    let lock = lock.then_some(Class::Lock);
     let class = Class::of_stack(functions).or_else(|| told().map(|(_, class)| *class));
+    let class = class.or(lock);
     Told {
         call,
         class: class.unwrap_or(Class::Other),
@@ -355,33 +547,42 @@ fn place(directory: &Path) -> Vec<String> {
     }
 }
 
-/// File of the wait, where its call tells.
-fn file_of(directory: &Path, told: &Told) -> Option<String> {
-    file_called(directory, told.call.as_deref())
-}
-
-/// Calls whose first argument is a number of an open file.
-const OF_FILE: [&str; 8] = [
-    "read",
-    "pread64",
-    "readv",
-    "write",
-    "pwrite64",
-    "fsync",
-    "fdatasync",
-    "preadv",
+/// Calls of an open file, and which of their arguments is its number.
+const OF_FILE: [(&str, usize); 18] = [
+    ("read", 0),
+    ("pread64", 0),
+    ("readv", 0),
+    ("preadv", 0),
+    ("preadv2", 0),
+    ("write", 0),
+    ("pwrite64", 0),
+    ("writev", 0),
+    ("pwritev", 0),
+    ("pwritev2", 0),
+    ("fsync", 0),
+    ("fdatasync", 0),
+    ("sync_file_range", 0),
+    ("syncfs", 0),
+    ("ftruncate", 0),
+    ("fallocate", 0),
+    ("copy_file_range", 0),
+    ("sendfile64", 1),
 ];
 
-/// File of the system call that a task is in: its first argument is a number of the task's open
+/// File of the system call that a task is in, of which an argument is a number of the task's open
 /// files.
 fn file_called(directory: &Path, call: Option<&str>) -> Option<String> {
-    call.filter(|it| OF_FILE.contains(it))?;
+    let place = OF_FILE.iter().find(|it| Some(it.0) == call)?.1;
     // `NUMBER ARGUMENT ...`
     let text = fs::read_to_string(directory.join("syscall")).ok()?;
-    let first = text.split(' ').nth(1)?.strip_prefix("0x")?;
-    let number = u64::from_str_radix(first, 16).ok()?;
+    let argument = text.split(' ').nth(1 + place)?.strip_prefix("0x")?;
+    let number = u64::from_str_radix(argument, 16).ok()?;
     let link = fs::read_link(directory.join(format!("fd/{number}"))).ok()?;
     let path = link.to_str().filter(|it| it.starts_with('/'))?;
+    // The task may be in another call by now.
+    if path.starts_with("/dev/") || path.starts_with("/proc/") {
+        return None;
+    }
     (!path.ends_with(" (deleted)")).then(|| path.to_owned())
 }
 
@@ -432,6 +633,77 @@ mod tests {
         assert!(!is_elsewhere(Class::Other, &["io_schedule"]));
     }
 
+    #[test]
+    fn whoever_is_in_a_call_on_a_file_holds_its_lock() {
+        assert_eq!(told_by(&["xfs_ilock", "vfs_read"]).class, Class::Lock);
+        let throttled = ["balance_dirty_pages", "ext4_buffered_write_iter"];
+        assert_eq!(told_by(&throttled).class, Class::DirtyThrottle);
+        let task = |thread, call: &str, class, file: &str| Blocked {
+            thread,
+            process: thread,
+            sleep: None,
+            who: thread.to_string(),
+            told: Told {
+                call: Some(call.to_owned()),
+                class,
+                ..Told::default()
+            },
+            file: Some(file.to_owned()),
+            has_others: false,
+            directory: PathBuf::new(),
+        };
+        let all = [
+            task(1, "pread64", Class::Lock, "/film"),
+            task(2, "write", Class::DirtyThrottle, "/other"),
+            task(3, "pread64", Class::Service, "/film"),
+            task(4, "write", Class::DirtyThrottle, "/film"),
+            task(5, "pwrite64", Class::Lock, "/film"),
+        ];
+        let holder = |place| holder(place, &all).map(|it| it.thread);
+        assert_eq!((holder(0), holder(1)), (Some(4), None));
+        assert_eq!(holder(4), Some(3), "a writer waits for readers, too");
+        assert_eq!(super::holder(0, &all[..3]).map(|it| it.thread), None);
+    }
+
+    #[test]
+    fn bytes_of_a_thread_are_told_from_those_of_its_process() {
+        let root = tempfile::tempdir().unwrap();
+        asleep(root.path(), 1);
+        let at = root.path().join("proc/7");
+        fs::create_dir_all(at.join("task/8")).unwrap();
+        let stack = "[<0>] jbd2_log_wait_commit+0x1/0x2\n[<0>] ext4_sync_file+0x1/0x2\n";
+        fs::write(at.join("task/7/stack"), stack).unwrap();
+        let wrote = |own: u64, all: u64| {
+            let text = |bytes| format!("write_bytes: {bytes}\n");
+            fs::write(at.join("task/7/io"), text(own)).unwrap();
+            fs::write(at.join("io"), text(all)).unwrap();
+        };
+        let mut stacks = Stacks::default();
+        wrote(10, 1000);
+        stacks.sample(root.path(), 10, 10);
+        wrote(20, 2000);
+        stacks.sample(root.path(), 10, 10);
+        assert_eq!(stacks.end()[0].own_share, Some(0.01));
+    }
+
+    #[test]
+    fn a_wait_for_words_in_io_uring_is_met_where_nobody_is_blocked() {
+        let root = tempfile::tempdir().unwrap();
+        asleep(root.path(), 1);
+        let task = root.path().join("proc/7/task/7");
+        let stat = "7 (iggy) S 1 2 3 4 5 4194304 0 0 0 0 7 8 0 0 20 0 1 0 99 0\n";
+        fs::write(task.join("stat"), stat).unwrap();
+        for (place, is_met) in [("ep_poll", false), ("io_cqring_wait", true)] {
+            fs::write(task.join("wchan"), place).unwrap();
+            let mut stacks = Stacks::default();
+            stacks.sample(root.path(), 10, 10);
+            let waits = stacks.end();
+            assert_eq!(!waits.is_empty(), is_met, "{place}");
+            let call = waits.first().and_then(|it| it.call.as_deref());
+            assert_eq!(call.is_some_and(|it| it == "io_uring_enter"), is_met);
+        }
+    }
+
     /// A tree with one process, blocked in its sleep of this number.
     fn asleep(root: &Path, sleep: u64) {
         let task = root.join("proc/7/task/7");
@@ -477,6 +749,9 @@ mod tests {
         assert_eq!(file("read").as_deref(), Some("/home/film"));
         assert_eq!(file("fsync").as_deref(), Some("/home/film"));
         assert_eq!((file("rename"), file("read-fault")), (None, None));
+        let copies = "40 0x9 0x3 0x0 0x1000\n";
+        fs::write(task.path().join("syscall"), copies).unwrap();
+        assert_eq!(file("sendfile64").as_deref(), Some("/home/film"));
         fs::write(task.path().join("syscall"), "running\n").unwrap();
         assert_eq!(file("read"), None);
     }

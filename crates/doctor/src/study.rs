@@ -249,7 +249,7 @@ mod tests {
             ],
             disks: Vec::new(),
             groups: Vec::new(),
-            kernel_threads: Vec::new(),
+            kernel_blocked: BTreeMap::new(),
             held_up: Vec::new(),
             lost_events: 0,
             machine: Machine::default(),

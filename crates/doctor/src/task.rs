@@ -1,5 +1,6 @@
 //! Tasks as `/proc` shows them.
 
+use crate::kernel_threads::{Work, work};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -39,9 +40,20 @@ impl Task {
         self.state == "D"
     }
 
+    /// Whether it sleeps until something happens, which may be counted as I/O.
+    pub fn is_idle(&self) -> bool {
+        self.state == "S"
+    }
+
     pub fn is_kernels(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }
+}
+
+/// Number in a line such as `write_bytes: 12` of `/proc/PID/io`.
+pub(crate) fn counter(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|it| it.strip_prefix(name));
+    line.map_or(0, |it| it.trim().parse().unwrap_or(0))
 }
 
 /// Looks after which a number that was a kernel thread's is looked at again.
@@ -52,6 +64,8 @@ const LOOKS: u32 = 64;
 #[derive(Debug, Default)]
 pub(crate) struct KernelThreads {
     known: BTreeSet<u32>,
+    /// Those that use disks of their own accord.
+    own: BTreeSet<u32>,
     looks: u32,
 }
 
@@ -62,6 +76,7 @@ impl KernelThreads {
         self.looks = (self.looks + 1) % LOOKS;
         if self.looks == 0 {
             self.known.clear();
+            self.own.clear();
         }
         let mut others = numbers(&root.join("proc"));
         others.retain(|it| *it != std::process::id() && !self.known.contains(it));
@@ -73,8 +88,20 @@ impl KernelThreads {
         let is_kernels = task.is_kernels();
         if is_kernels {
             self.known.insert(process);
+            if matches!(work(&task.name), Work::Own(_)) {
+                self.own.insert(process);
+            }
         }
         is_kernels
+    }
+
+    /// Names of those that use disks of their own accord and are blocked now.
+    pub fn blocked(&self, root: &Path) -> Vec<String> {
+        let found = self.own.iter().filter_map(|number| {
+            let text = fs::read_to_string(root.join(format!("proc/{number}/stat"))).ok()?;
+            Task::parse(&text).filter(|it| it.is_kernels() && it.is_blocked())
+        });
+        found.map(|it| it.name).collect()
     }
 }
 
@@ -100,6 +127,26 @@ mod tests {
         assert!(task.is_blocked() && !task.is_kernels());
         let kernel = stat.replace("4194304", "2129984");
         assert!(Task::parse(&kernel).unwrap().is_kernels());
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_that_uses_a_disk_of_its_own_accord_is_met_while_it_is_blocked() {
+        let root = tempfile::tempdir().unwrap();
+        let mut threads = KernelThreads::default();
+        for (number, name, state) in [
+            (2, "ext4lazyinit", "D"),
+            (3, "jbd2/sda-8", "D"),
+            (4, "ext4lazyinit", "S"),
+        ] {
+            let stat = format!(
+                "{number} ({name}) {state} 0 0 0 0 0 2129984 0 0 0 0 7 8 0 0 20 0 1 0 9 0\n"
+            );
+            let at = root.path().join(format!("proc/{number}"));
+            fs::create_dir_all(&at).unwrap();
+            fs::write(at.join("stat"), &stat).unwrap();
+            assert!(threads.is_kernels(number, &Task::parse(&stat).unwrap()));
+        }
+        assert_eq!(threads.blocked(root.path()), ["ext4lazyinit"]);
     }
 
     #[test]

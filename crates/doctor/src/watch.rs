@@ -9,7 +9,7 @@ use crate::over_time::OverTime;
 use crate::pieces;
 use crate::silence::Silences;
 use crate::stacks::Stacks;
-use crate::task::{KernelThreads, Task, numbers};
+use crate::task::{KernelThreads, Task, counter};
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,7 +133,6 @@ struct Counters {
     /// Time for which I/O held up each app since its start, in nanoseconds.
     held_up: BTreeMap<String, u64>,
     groups: Groups,
-    kernel_threads: BTreeSet<String>,
 }
 
 /// A running observation.
@@ -393,17 +392,22 @@ impl Watch {
         for wait in waits.iter_mut().filter(|it| it.call.is_none()) {
             wait.call = self.stacks.calls().get(&wait.who).cloned();
         }
-        // Requests to a server are no requests of a disk, and its files have no names here.
+        // Requests to a server are no requests of a disk, and its files have no names here. Pages that were
+        // read ahead from one are waited for like a disk's: only the file tells.
         let is_unserved = |it: &Wait| {
             let served_ns: u64 = it.parts.iter().map(|part| part.ns).sum();
             it.file.is_none() && 2 * served_ns < it.lost_ns
         };
+        let is_remote = |file: &str| machine.mount_of(file).is_some_and(|it| it.remote);
         for wait in waits.iter_mut().filter(|it| is_unserved(it)) {
-            if let Some(file) = self.stacks.remote(&wait.who) {
+            let in_stack = self.stacks.remote(&wait.who);
+            let by_file = || self.stacks.file_of(&wait.who, is_remote).map(Some);
+            if let Some(file) = in_stack.or_else(by_file) {
                 wait.remote = true;
                 wait.file = file.map(str::to_owned);
             }
         }
+        let kernel_blocked = self.stacks.kernel_blocked().clone();
         waits.extend(self.stacks.end());
         let own = after.own_cpu.saturating_sub(before.own_cpu);
         let busy = after.cpu_busy.saturating_sub(before.cpu_busy);
@@ -429,11 +433,7 @@ impl Watch {
             groups: after
                 .groups
                 .since(&before.groups, watched.as_nanos() as u64, &machine),
-            kernel_threads: before
-                .kernel_threads
-                .union(&after.kernel_threads)
-                .cloned()
-                .collect(),
+            kernel_blocked,
             held_up: held_up(before, &after),
             lost_events,
             machine,
@@ -622,7 +622,6 @@ fn counters(root: &Path) -> Counters {
         disks: all_traffic(root),
         held_up: apps::held_up(root),
         groups: Groups::look(root),
-        kernel_threads: kernel_threads(root),
     }
 }
 
@@ -700,17 +699,6 @@ fn traffic(disk: String, stat: &str) -> Option<Traffic> {
     })
 }
 
-/// Names of the kernel's threads, with what workers work for now.
-fn kernel_threads(root: &Path) -> BTreeSet<String> {
-    let threads = numbers(&root.join("proc")).into_iter();
-    let names = threads.filter_map(|it| {
-        let text = fs::read_to_string(root.join(format!("proc/{it}/stat"))).ok()?;
-        let task = Task::parse(&text).filter(Task::is_kernels)?;
-        Some(task.name)
-    });
-    names.collect()
-}
-
 /// All processes but this one and kernel threads.
 fn processes(root: &Path, kernel: &mut KernelThreads) -> Vec<(u32, Task)> {
     let found = kernel.others(root).into_iter().filter_map(|number| {
@@ -724,15 +712,11 @@ fn processes(root: &Path, kernel: &mut KernelThreads) -> Vec<(u32, Task)> {
 fn used(root: &Path, process: u32, task: &Task) -> Used {
     let path = root.join(format!("proc/{process}/io"));
     let text = fs::read_to_string(path).unwrap_or_default();
-    let number = |name: &str| -> u64 {
-        let line = text.lines().find_map(|it| it.strip_prefix(name));
-        line.map_or(0, |it| it.trim().parse().unwrap_or(0))
-    };
-    let cancelled = number("cancelled_write_bytes: ");
+    let cancelled = counter(&text, "cancelled_write_bytes: ");
     Used {
         name: task.name.clone(),
-        read_bytes: number("read_bytes: "),
-        written_bytes: number("write_bytes: ").saturating_sub(cancelled),
+        read_bytes: counter(&text, "read_bytes: "),
+        written_bytes: counter(&text, "write_bytes: ").saturating_sub(cancelled),
         cpu_ns: task.cpu_ticks * TICK_NS,
     }
 }

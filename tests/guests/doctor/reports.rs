@@ -29,7 +29,7 @@ const fn case(name: &'static str, verdicts: &'static [Verdict], words: &'static 
     }
 }
 
-pub const CASES: [Case; 25] = [
+pub const CASES: [Case; 27] = [
     case("iomax", &[("limit", "", "pods")], "io.max"),
     case("iomaxread", &[("limit", "webapp", "-")], "io.max"),
     case(
@@ -82,6 +82,12 @@ pub const CASES: [Case; 25] = [
     case("dsync", &[("fsync_behind_writeback", "etcd", "restic")], ""),
     case("suspended", &[("no_answer", "", "")], "suspended"),
     case("dpkg", &[("fsync_behind_writeback", "firefox", "dpkg")], ""),
+    case(
+        "mapped",
+        &[("fsync_behind_writeback", "eventstore", "scavenge")],
+        "",
+    ),
+    case("faults", &[("device_busy", "influxd", "compact")], ""),
 ];
 
 /// What a page said.
@@ -201,7 +207,10 @@ cold() { sync; echo 3 > /proc/sys/vm/drop_caches; }
 see() {
     sleep ${SETTLE:-1.5}
     frontrow doctor --seconds ${2:-6} --json > /out/$1.1
-    unshare -m sh -c "mount -t tmpfs none /sys/kernel/btf; exec frontrow doctor --seconds ${2:-6} --json" > /out/$1.2
+    # Not in a mount namespace of its own, which would keep mounted what others unmount.
+    mount -t tmpfs none /sys/kernel/btf
+    frontrow doctor --seconds ${2:-6} --json > /out/$1.2
+    umount /sys/kernel/btf
 }
 end() {
     for it in /proc/[0-9]*; do

@@ -28,11 +28,6 @@ pub(super) struct Blame {
     pub served_ns: u64,
 }
 
-/// Time for which the disk served others than the waiter's thread.
-pub(super) fn behind_ns(account: &Account) -> u64 {
-    account.others_ns() + account.process_ns
-}
-
 pub(super) fn blame(
     cause: Cause,
     who: &str,
@@ -113,7 +108,7 @@ fn by_account(
 ) -> Blame {
     let linked = other(who, waits, seen);
     let is_told = account.measured || linked.is_none();
-    if is_told && account.share(behind_ns(account)) >= BEHIND {
+    if is_told && account.share(account.behind_ns()) >= BEHIND {
         let most = account.most();
         let others_ns = most.map_or(0, |it| it.1);
         if account.process_ns > others_ns {
@@ -222,12 +217,12 @@ pub(super) fn is_held(cause: Cause, account: &Account, seen: &Observation) -> bo
         | Cause::ChangeBehindWriteback
         | Cause::DeviceBusy
         | Cause::QueueFull => {
-            let served = behind_ns(account) + account.own_ns;
+            let served = account.behind_ns() + account.own_ns;
             account.measured && account.agrees(seen) && account.share(served) >= HELD
         }
         Cause::OwnCommits => {
             let own = account.own_ns + account.unknown_ns;
-            let is_own = account.share(own) >= HELD && account.share(behind_ns(account)) < BEHIND;
+            let is_own = account.share(own) >= HELD && account.share(account.behind_ns()) < BEHIND;
             account.measured && account.agrees(seen) && is_own
         }
         _ => true,
@@ -264,7 +259,7 @@ pub(super) fn evidence(
         if let Some(name) = blame.name.as_deref().filter(|_| blame.served_ns > 0) {
             parts.push(format!("served {name} for {}", part(blame.served_ns)));
         }
-        let others = behind_ns(account).saturating_sub(blame.served_ns);
+        let others = account.behind_ns().saturating_sub(blame.served_ns);
         let all = [
             ("served others for", others),
             ("served its own requests for", account.own_ns),

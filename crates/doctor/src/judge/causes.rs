@@ -1,7 +1,7 @@
 //! Cause of each wait, by the account of what disks did meanwhile. The class of a wait only says by
 //! which way the task came to wait.
 
-use super::blame::{BEHIND, behind_ns};
+use super::blame::BEHIND;
 use super::{SATURATED, most};
 use crate::account::Account;
 use crate::cause::Cause;
@@ -211,25 +211,35 @@ impl<'a> Causes<'a> {
             return false;
         }
         let account = Account::of(&[wait], self.seen);
-        is_served(&account) && account.share(account.others_ns()) < BEHIND
+        let own_ns = account.own_ns + account.process_ns;
+        account.share(own_ns) >= IDLE && account.share(account.others_ns()) < BEHIND
     }
 
     fn of_sync(&self, wait: &Wait) -> Cause {
         let seen = self.seen;
         let account = self.syncs.get(&(wait.who.as_str(), seen.disk_of(wait)));
         let is_behind = match account.filter(|it| it.measured) {
-            Some(account) if account.share(behind_ns(account)) >= BEHIND => true,
+            Some(account) if account.share(account.behind_ns()) >= BEHIND => true,
             // Through a carrier nobody's requests can be told apart.
             Some(account) => {
                 account.share(account.unknown_ns) >= IDLE && writer(wait, seen).is_some()
             }
-            None => writer(wait, seen).is_some(),
+            None => writer(wait, seen).is_some() || account.is_some_and(|it| is_behind(it, seen)),
         };
         match is_behind {
             true => Cause::FsyncBehindWriteback,
             false => Cause::OwnCommits,
         }
     }
+}
+
+/// Whether others than the waiter had most of a disk, as bytes tell: threads of the kernel, other
+/// processes of its name and other threads of its own.
+fn is_behind(account: &Account, seen: &Observation) -> bool {
+    let behind_ns = account.behind_ns();
+    behind_ns > account.own_ns
+        && account.share(behind_ns) >= BEHIND
+        && is_much(account.behind_bytes(seen), seen)
 }
 
 /// Whether the disk worked for the waiter for most of the time.
@@ -422,11 +432,18 @@ fn is_of_itself(traffic: &Traffic, seen: &Observation) -> bool {
 
 /// Of the disks that a wait is for, the lowest that had requests and finished none.
 pub(super) fn silent_disk<'a>(wait: &Wait, seen: &'a Observation) -> Option<&'a str> {
-    lowest(wait, seen, is_silent)
+    let aside = || stack(wait, seen).into_iter().find(|it| is_aside(it, seen));
+    lowest(wait, seen, is_silent).or_else(|| aside().map(|it| it.disk.as_str()))
 }
 
 fn is_silent(traffic: &Traffic) -> bool {
     traffic.unanswered_ns >= SILENT_NS
+}
+
+/// Whether it puts requests aside, as a full pool does, which then do not count as begun.
+fn is_aside(traffic: &Traffic, seen: &Observation) -> bool {
+    let disk = seen.machine.disk(&traffic.disk);
+    traffic.requests == 0 && disk.is_some_and(|it| it.trouble.is_some())
 }
 
 /// The disks that a wait is for, from the top down; the busiest one if it is not known.
@@ -437,7 +454,7 @@ fn stack<'a>(wait: &Wait, seen: &'a Observation) -> Vec<&'a Traffic> {
         let silent = seen
             .disks
             .iter()
-            .filter(|it| is_silent(it) && !is_elsewhere);
+            .filter(|it| (is_silent(it) || is_aside(it, seen)) && !is_elsewhere);
         return busiest.into_iter().chain(silent).collect();
     };
     let mut names = seen.machine.stack(disk);
@@ -463,14 +480,24 @@ fn is_unanswered(wait: &Wait, seen: &Observation) -> bool {
 }
 
 /// Whether the volume of its file finished nothing in all of the observed time, though it is waited
-/// for. Those that put requests aside, as a full pool does, do not count them as begun.
+/// for. If its file is not known, it waits for a volume that puts requests aside where no other disk
+/// had anything to do.
 fn is_stopped(wait: &Wait, seen: &Observation) -> bool {
     let is_for_disk = !matches!(
         wait.class,
         Class::Lock | Class::Other | Class::Reclaim | Class::DirtyThrottle | Class::Frozen
     );
-    let traffic = seen.traffic(seen.disk_of(wait));
-    is_for_disk && wait.lost_ns >= SILENT_NS && traffic.is_some_and(|it| it.requests == 0)
+    if !is_for_disk || wait.lost_ns < SILENT_NS {
+        return false;
+    }
+    if let Some(disk) = seen.disk_of(wait) {
+        return seen.traffic(Some(disk)).is_some_and(|it| it.requests == 0);
+    }
+    let mut disks = seen.disks.iter();
+    let is_unknown = wait.file.is_none() && seen.mount_of(wait).is_none();
+    is_unknown
+        && disks.clone().any(|it| is_aside(it, seen))
+        && disks.all(|it| seen.share(it.busy_ns) < BEHIND)
 }
 
 /// Whether a disk's own counters or words say that it does not answer.

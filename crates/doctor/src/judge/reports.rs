@@ -5,7 +5,7 @@ use super::tests::{MB, SECOND, disk, mounted, seen, user, wait, writer, writes_t
 use super::*;
 use crate::groups::{Group, Limit};
 use crate::machine::{Disk, Mounted};
-use crate::observe::{Owner, Part, Party, Traffic};
+use crate::observe::{Owner, Part, Party, Traffic, User};
 use crate::page;
 use iopro::wait::Class;
 
@@ -130,6 +130,138 @@ fn workers_of_one_name_that_sync_are_no_victims_of_each_other() {
     );
 }
 
+/// A sync of a process as samples meet it, for so long.
+fn met(who: &str, process: u32, lost_ns: u64) -> Wait {
+    Wait {
+        who: who.to_owned(),
+        process,
+        waits: 0,
+        samples: 30,
+        longest_ns: 0,
+        ..wait(who, "fsync", Class::JournalCommit, lost_ns)
+    }
+}
+
+/// At level 2.
+fn seen_sampled(waits: Vec<Wait>, users: Vec<User>) -> Observation {
+    Observation {
+        level: Level::Sampled,
+        linked_ns: 0,
+        ..seen(waits, users)
+    }
+}
+
+/// A user whose processes wrote these bytes.
+fn users_of(name: &str, written_by: &[(u32, u64)]) -> User {
+    User {
+        written_by: written_by.iter().copied().collect(),
+        ..writes_to(user(name, written_by.iter().map(|it| it.1).sum(), 0), "sda")
+    }
+}
+
+#[test]
+fn by_samples_another_process_of_the_same_name_and_another_thread_are_told_by_their_bytes() {
+    let behind = Cause::FsyncBehindWriteback;
+    let postgres = users_of("app", &[(7, MB), (9, 150 * MB)]);
+    let at = seen_sampled(vec![met("app", 7, 4 * SECOND)], vec![postgres]);
+    let told = first(&at);
+    assert_eq!((told.0, told.2.as_str()), (behind, "app"));
+    assert!(page::text(&judge(&at)).contains("another process of that name"));
+
+    let mut log = met("app", 7, 4 * SECOND);
+    let one = || users_of("app", &[(7, 150 * MB)]);
+    let own = seen_sampled(vec![log.clone()], vec![one()]);
+    assert_eq!(first(&own).0, Cause::OwnCommits);
+    log.own_share = Some(0.01);
+    let at = seen_sampled(vec![log], vec![one()]);
+    assert_eq!(first(&at).0, behind);
+    assert!(page::text(&judge(&at)).contains("app itself, by its other threads"));
+}
+
+#[test]
+fn by_samples_workers_of_one_name_are_no_victims_of_each_other() {
+    let workers: Vec<(u32, u64)> = (11..19).map(|it| (it, 5 * MB)).collect();
+    let mut waits: Vec<_> = workers
+        .iter()
+        .map(|it| met("npm", it.0, 9 * SECOND))
+        .collect();
+    waits.push(met("shop", 7, SECOND));
+    let users = vec![users_of("npm", &workers), user("shop", MB / 20, 0)];
+    let verdicts = judge(&seen_sampled(waits, users)).verdicts;
+    let told: Vec<_> = verdicts
+        .iter()
+        .map(|it| (it.cause, it.who.as_str()))
+        .collect();
+    let expected = [
+        (Cause::FsyncBehindWriteback, "shop"),
+        (Cause::OwnCommits, "npm"),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(verdicts[0].culprit.as_deref(), Some("npm"));
+}
+
+#[test]
+fn by_samples_what_no_process_wrote_is_the_kernels() {
+    let mut at = seen_sampled(vec![met("app", 7, 4 * SECOND)], vec![user("app", MB, 0)]);
+    assert_eq!(first(&at).0, Cause::OwnCommits);
+    at.kernel_blocked.insert("ext4lazyinit".to_owned(), SECOND);
+    assert_eq!(first(&at).0, Cause::OwnCommits, "it was seldom at work");
+    at.kernel_blocked
+        .insert("ext4lazyinit".to_owned(), 4 * SECOND);
+    let told = first(&at);
+    assert_eq!(
+        (told.0, told.2.as_str()),
+        (Cause::FsyncBehindWriteback, "ext4lazyinit")
+    );
+}
+
+#[test]
+fn by_samples_who_reads_for_itself_is_apart_from_who_waits_for_that() {
+    let reads = |who: &str, lost_ns| Wait {
+        class: Class::Service,
+        call: Some("read".to_owned()),
+        ..met(who, 7, lost_ns)
+    };
+    let reader = |name: &str, read_bytes| User {
+        read_bytes,
+        ..user(name, 0, 0)
+    };
+    let waits = vec![reads("backup", 8 * SECOND), reads("viewer", SECOND)];
+    let users = vec![reader("backup", 98 * MB), reader("viewer", 2 * MB)];
+    let mut at = seen_sampled(waits, users);
+    at.disks[0].written_bytes = 0;
+    at.disks[0].busy_ns = 9 * SECOND;
+    let told = first(&at);
+    assert_eq!(
+        (told.0, told.1.as_str(), told.2.as_str()),
+        (Cause::DeviceBusy, "viewer", "backup")
+    );
+}
+
+#[test]
+fn who_waits_for_an_unknown_disk_waits_for_the_only_one_that_is_at_a_standstill() {
+    let opens = Wait {
+        call: Some("openat".to_owned()),
+        class: Class::Meta,
+        file: None,
+        ..met("pull", 8, 8 * SECOND)
+    };
+    let mut at = seen_sampled(vec![opens], Vec::new());
+    at.disks[0].busy_ns = 0;
+    add(&mut at, "dm-3", &["sda"], Traffic::default());
+    assert_eq!(first(&at).0, Cause::ChangeBehindWriteback);
+    at.machine.disks.last_mut().unwrap().trouble = Some("its thin pool is full".to_owned());
+    let told = first(&at);
+    assert_eq!((told.0, told.3), (Cause::NoAnswer, Confidence::Sure));
+    assert!(page::text(&judge(&at)).contains("extend the pool"));
+    at.disks[0].busy_ns = 5 * SECOND;
+    assert_eq!(
+        first(&at).0,
+        Cause::ChangeBehindWriteback,
+        "it may be this one"
+    );
+}
+
 #[test]
 fn a_thread_of_the_kernel_is_blamed_for_what_it_does_of_its_own_accord() {
     for (name, culprit, to_do) in [
@@ -176,6 +308,29 @@ fn a_thread_of_the_kernel_is_blamed_for_what_it_does_of_its_own_accord() {
         first_of(&at),
         (Cause::OwnCommits, String::new(), Confidence::Sure)
     );
+}
+
+#[test]
+fn what_a_raid_passes_on_beyond_its_own_traffic_is_its_check() {
+    let carrier = part(party(71, "md0_raid1", true), 3 * SECOND);
+    let parts = vec![part(Owner::Waiter, SECOND), carrier];
+    let mut at = seen(vec![waited("pread64", Class::Service, parts)], Vec::new());
+    let traffic = |read_bytes| Traffic {
+        requests: 100,
+        read_bytes,
+        ..Traffic::default()
+    };
+    add(&mut at, "md0", &["sda"], traffic(3 * MB));
+    at.machine.mounts[0] = mounted("/", "ext4", Some("md0"));
+    assert_eq!(first_of(&at).1, "", "nothing is done to it");
+    at.machine.disks.last_mut().unwrap().syncing = Some("check".to_owned());
+    let (cause, culprit, _) = first_of(&at);
+    assert_eq!(
+        (cause, culprit.as_str()),
+        (Cause::DeviceBusy, "md0's check")
+    );
+    at.disks[1].read_bytes = 300 * MB;
+    assert_eq!(first_of(&at).1, "", "all was for who uses it");
 }
 
 #[test]

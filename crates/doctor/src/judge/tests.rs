@@ -94,7 +94,7 @@ pub(crate) fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
             unanswered_ns: 0,
         }],
         groups: Vec::new(),
-        kernel_threads: Vec::new(),
+        kernel_blocked: BTreeMap::new(),
         held_up: Vec::new(),
         lost_events: 0,
         machine: Machine {

@@ -88,7 +88,7 @@ fn stutters() -> Observation {
             unanswered_ns: 0,
         }],
         groups: Vec::new(),
-        kernel_threads: Vec::new(),
+        kernel_blocked: BTreeMap::new(),
         held_up: vec![HeldUp {
             app: "app-notes.scope".to_owned(),
             io_ns: 19 * SECOND,
