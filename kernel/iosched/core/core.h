@@ -57,7 +57,7 @@
 #define OPEN_LIMIT_MIN		2U
 /* Rate before the first window: that of a slow card. */
 #define INITIAL_BYTES_PER_S	(32ULL << 20)
-#define INITIAL_DISCARD_NS	(500 * NSEC_PER_USEC)
+#define INITIAL_REQUEST_NS	(500 * NSEC_PER_USEC)
 /* Below this size the cost of a command outweighs the gain of a waiter. */
 #define MIN_SLICE_BYTES		(64U << 10)
 /* Longest slice while any cgroup has a role. */
@@ -84,7 +84,7 @@
  * Longest debt of a share, of the device's time: what a class of the background pays
  * until its share begins to grow, so that a device's stalls are paid in full.
  */
-#define DEBT_US_MAX		(240 * USEC_PER_MSEC)
+#define DEBT_NS_MAX		(240 * NSEC_PER_MSEC)
 /* 10 % are guaranteed; the rest compensates for rounding and timers. */
 #define DEFAULT_ASYNC_SHARE_PERCENT	14
 /*
@@ -189,7 +189,6 @@ struct frontrow_item {
 	u64 dispatched_ns;
 	u32 bytes;		/* that it transfers; see frontrow_cost_bytes() */
 	u32 charged_bytes;	/* charged to its payer's turn; 0: none */
-	u32 share_bytes;	/* charged to its class's share; 0: none */
 	u16 payer;		/* owner that is charged: a process or a file */
 	u16 owner;		/* its submitter's process */
 	u8 class;
@@ -237,8 +236,9 @@ struct frontrow_process {
 
 /* Account of a group. */
 struct frontrow_group {
-	s64 credit_bytes;	/* while closed it may dispatch if positive */
-	u64 served_bytes;	/* while open: the group with the least goes next */
+	s64 credit_ns;		/* of the device; while closed it may dispatch if positive */
+	u64 served_ns;		/* while open: the group with the least goes next */
+	u64 request_ns;		/* mean time of the device that its requests take */
 };
 
 /* Writes of one size, and the time that they took in the device. */
@@ -257,7 +257,6 @@ struct frontrow_budget {
 	u64 credit_updated_ns;
 	u64 completed_ns;	/* last completion of any request */
 	enum frontrow_class last_due;	/* group that used its share last */
-	u64 discard_ns;		/* mean time that a discard takes */
 
 	u64 written_since_ns;	/* start of the window of all writes */
 	u64 written_bytes;
@@ -308,7 +307,7 @@ struct frontrow_core {
 	unsigned int nr_awaited;	/* requests and waiting tasks of all levels but the background's */
 	unsigned int nr_waiters;	/* waiting tasks of all levels */
 	struct frontrow_group groups[FRONTROW_NR_GROUPS];
-	u64 served_floor_bytes;		/* of the open group that was served last */
+	u64 served_floor_ns;		/* of the open group that was served last */
 	struct frontrow_budget budget;
 
 	u64 idle_from_ns;		/* start of the present idle time; 0: none */

@@ -164,17 +164,17 @@ static enum frontrow_class class_whose_turn(struct frontrow_core *core,
 					    const struct frontrow_view *view)
 {
 	enum frontrow_class found = FRONTROW_NR_CLASSES;
-	u64 least_bytes = U64_MAX;
+	u64 least_ns = U64_MAX;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(in_turns); i++) {
 		const struct frontrow_group *group =
 			&core->groups[in_turns[i] - FRONTROW_FIRST_GROUP];
 
-		if (group->served_bytes >= least_bytes ||
+		if (group->served_ns >= least_ns ||
 		    !may_go(core, view, in_turns[i]))
 			continue;
-		least_bytes = group->served_bytes;
+		least_ns = group->served_ns;
 		found = in_turns[i];
 	}
 	return found;

@@ -46,8 +46,7 @@ void frontrow_insert(struct frontrow_core *core, struct frontrow_item *item,
 		struct frontrow_group *group =
 			&core->groups[class - FRONTROW_FIRST_GROUP];
 
-		group->served_bytes = max(group->served_bytes,
-					  core->served_floor_bytes);
+		group->served_ns = max(group->served_ns, core->served_floor_ns);
 	}
 	core->nr_owned[item->owner] += item->is_sync;
 	core->nr_queued++;
