@@ -16,7 +16,7 @@
  * positive, and pays the time that the device took for it. The share
  * grows with the age of the oldest request, so no request starves. It is
  * smaller while the foreground waits; a visible app has the share of its list
- * entry.
+ * entry. Writeback has half while a task is throttled that is as urgent.
  */
 #include "internal.h"
 
@@ -49,7 +49,10 @@ void frontrow_budget_init(struct frontrow_core *core, u64 now_ns)
 	budget->credit_updated_ns = now_ns;
 	core->slice_bytes = core->most_bytes;
 	for (nr = 0; nr < FRONTROW_NR_GROUPS; nr++)
-		core->groups[nr].request_ns = INITIAL_REQUEST_NS;
+		core->groups[nr] = (struct frontrow_group) {
+			.request_ns = INITIAL_REQUEST_NS,
+			.request_bytes = INITIAL_REQUEST_BYTES,
+		};
 }
 
 void frontrow_budget_full(struct frontrow_core *core)
@@ -66,6 +69,27 @@ static u64 oldest_ns(struct frontrow_core *core, enum frontrow_class class,
 }
 
 /*
+ * Whether somebody waits for writeback who is as urgent as whoever else waits. The
+ * foreground waits for its own.
+ */
+static bool is_awaited_by_equals(const struct frontrow_core *core,
+				 const struct frontrow_view *view,
+				 enum frontrow_class class)
+{
+	enum frontrow_level level;
+
+	if (view->who == FRONTROW_LEVEL_BULK)
+		return true;
+	if (view->who == FRONTROW_LEVEL_NONE || !frontrow_classes[class].is_async ||
+	    (view->who > FRONTROW_LEVEL_OTHER && class != FRONTROW_FG_ASYNC))
+		return false;
+	for (level = view->who; level < FRONTROW_NR_LEVELS; level++)
+		if (view->now_ns < core->throttled_until_ns[level])
+			return true;
+	return false;
+}
+
+/*
  * Discards have an account of their own, of half the size. Otherwise a
  * foreground that frees blocks would use up the background's share.
  */
@@ -79,8 +103,8 @@ static unsigned int base_percent(const struct frontrow_core *core,
 		return READ_ONCE(core->visible_share_percent[class - FRONTROW_VISIBLE_1]);
 	if (frontrow_is_long(class))
 		percent = READ_ONCE(core->background_share_percent);
-	else if (view->who == FRONTROW_LEVEL_BULK)
-		percent = max(percent, BESIDE_BULK_PERCENT);
+	else if (is_awaited_by_equals(core, view, class))
+		percent = max(percent, EQUAL_PERCENT);
 	else if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_LEVEL_OTHER)
 		percent = min(READ_ONCE(core->background_share_percent),
 			      READ_ONCE(core->background_most_percent));
@@ -310,7 +334,7 @@ static void adapt_slice(struct frontrow_core *core)
 	if (!READ_ONCE(core->slice_us) || mean_bytes < MIN_SLICE_BYTES / 2)
 		return;
 	bytes = rounddown_pow_of_two(wanted_bytes);
-	if (core->depth == 1)
+	if (core->is_serial)
 		bytes = efficient_bytes(core, bytes);
 	/* Keep the size if the measured one is only slightly smaller. */
 	if (bytes == core->slice_bytes ||
@@ -353,7 +377,7 @@ static void written(struct frontrow_core *core,
 	struct frontrow_budget *budget = &core->budget;
 	u64 elapsed_ns = now_ns - budget->written_since_ns;
 
-	if (core->depth == 1)
+	if (core->is_serial)
 		measure_size(core, item, now_ns);
 	budget->written_bytes += item->bytes;
 	if (elapsed_ns < WRITTEN_WINDOW_NS)
@@ -439,7 +463,8 @@ static void learn(struct frontrow_core *core, const struct frontrow_item *item, 
 
 	if (item->uses_share)
 		owe(core, item->class, ns);
-	group->request_ns = (3 * group->request_ns + ns) / 4;
+	group->request_ns = (7 * group->request_ns + ns) / 8;
+	group->request_bytes = (7 * group->request_bytes + item->bytes) / 8;
 	if (!budget->window_start_ns)
 		return;
 	/* The time that it took the device is no part of the window. */

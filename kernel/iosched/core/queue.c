@@ -2,7 +2,7 @@
 /* A request's way: queued, merged, moved to another class, dispatched, completed. */
 #include "internal.h"
 
-/* @core is zeroed, but for its device's depth and most_bytes. */
+/* @core is zeroed, but for what its device is: depth, is_serial and most_bytes. */
 void frontrow_core_init(struct frontrow_core *core, u64 now_ns)
 {
 	enum frontrow_class class;
