@@ -68,6 +68,17 @@ struct frontrow_data *frontrow_instance_of_id(u64 id)
 	return NULL;
 }
 
+/* Calls @visit for each instance on @q, or known to be below its device. */
+void frontrow_each_instance_below(const struct request_queue *q,
+				  void (*visit)(struct frontrow_data *fd))
+{
+	struct frontrow_data *fd;
+
+	list_for_each_entry_rcu(fd, &instances, instance)
+		if (fd->q == q || frontrow_is_below(fd, q))
+			visit(fd);
+}
+
 /* Queue of a file's block device or of a block device itself; NULL if none is named. */
 static struct request_queue *queue_of(struct inode *inode)
 {
@@ -185,6 +196,8 @@ bool frontrow_has_probes(void)
 
 int frontrow_detect_init(void)
 {
+	int err;
+
 	/*
 	 * Handlers run with preemption off, where PREEMPT_RT must not take its
 	 * sleeping spinlocks.
@@ -193,11 +206,15 @@ int frontrow_detect_init(void)
 		pr_err("frontrow: kernels with PREEMPT_RT are not supported: boot one without\n");
 		return -EOPNOTSUPP;
 	}
-	return frontrow_has_probes() ? frontrow_probes_init() : frontrow_tracepoints_init();
+	err = frontrow_has_probes() ? frontrow_probes_init() : frontrow_tracepoints_init();
+	if (!err)
+		frontrow_throttle_init();
+	return err;
 }
 
 void frontrow_detect_exit(void)
 {
+	frontrow_throttle_exit();
 	if (frontrow_has_probes())
 		frontrow_probes_exit();
 	else

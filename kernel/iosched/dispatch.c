@@ -5,7 +5,8 @@
  *
  * Lost wake-ups: whenever dispatch leaves requests queued, one of two events
  * runs the queue again. If the device has requests, it is the next completion,
- * for which the hardware queue is marked; so too if a driver has yet to begin what
+ * for which the hardware queue is marked, or one of the next that
+ * frontrow_finish_request() finds to be enough (frontrow_rests()); so too if a driver has yet to begin what
  * it was given. If the device is idle, it is the timer, which
  * is armed under fd->lock after the last check of the conditions, so no change
  * between check and arming is missed.
@@ -30,6 +31,9 @@ static void schedule_rerun(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx,
 {
 	u64 next_ns = frontrow_look_again_ns(&fd->core, view);
 
+	fd->rests = frontrow_rests(&fd->core, view);
+	if (fd->rests)
+		return;
 	fd->is_held = true;
 	blk_mq_sched_mark_restart_hctx(hctx);
 	if (next_ns != U64_MAX)

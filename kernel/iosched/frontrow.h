@@ -159,6 +159,7 @@ struct frontrow_data {
 	const void *uppers[NR_UPPERS];	/* of waits that had a write here */
 	unsigned int next_upper;
 	bool is_held;			/* the last dispatch left requests queued on purpose */
+	bool rests;			/* ... until some have completed (frontrow_rests()) */
 	struct hrtimer rerun;		/* runs the queue again */
 
 	struct work_struct resize;	/* applies core.slice_bytes to the queue */
@@ -270,6 +271,7 @@ bool frontrow_wait_begins_above(struct frontrow_waiter *waiter);
 bool frontrow_wait_begins_below(struct frontrow_data *fd,
 				struct frontrow_waiter *waiter, bool surely_writeback);
 void frontrow_wait_ended_above(struct frontrow_waiter *waiter);
+bool frontrow_is_below(const struct frontrow_data *fd, const void *upper);
 unsigned int frontrow_waits_not_copied(void);
 void frontrow_end_wait(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 		       u64 now_ns);
@@ -311,6 +313,8 @@ enum frontrow_dependency frontrow_whose_wait(enum frontrow_dependency usual);
 /* Both need rcu_read_lock(). */
 struct frontrow_data *frontrow_instance_on(const struct request_queue *q);
 struct frontrow_data *frontrow_instance_of_id(u64 id);
+void frontrow_each_instance_below(const struct request_queue *q,
+				  void (*visit)(struct frontrow_data *fd));
 
 /* probes.c: detection by return probes */
 #ifdef CONFIG_KRETPROBES
@@ -359,6 +363,10 @@ int frontrow_tracepoints_emit_hits(char *page, int length);
 void frontrow_end_written(struct frontrow_data *fd, u64 now_ns);
 void frontrow_free_slot(struct frontrow_waiter *waiter);
 #endif
+
+/* throttle.c: tasks that have dirtied too many pages */
+void frontrow_throttle_init(void);
+void frontrow_throttle_exit(void);
 
 /* main.c */
 void frontrow_flush_begun(struct frontrow_data *fd, struct request *rq);

@@ -224,6 +224,20 @@ static bool may_join_queued(const struct frontrow_data *fd,
 	       !(fr->item.under_handle || fd->discard_waiters);
 }
 
+/*
+ * Commands that the device holds at once, over all hardware queues. Of a SCSI host's
+ * tags a disk gets fewer than there are, and after a full queue fewer still. Beyond
+ * that requests lie on the dispatch list, in front of all that comes later.
+ */
+static unsigned int depth_of(const struct request_queue *q)
+{
+	const struct blk_mq_tag_set *set = q->tag_set;
+	unsigned int own_depth = READ_ONCE(q->queue_depth) ?: UINT_MAX;
+
+	return min(own_depth, set->flags & BLK_MQ_F_TAG_HCTX_SHARED ? set->queue_depth :
+			      set->queue_depth * q->nr_hw_queues);
+}
+
 static void insert_list(struct frontrow_data *fd, struct list_head *list,
 			    bool at_head)
 {
@@ -234,6 +248,7 @@ static void insert_list(struct frontrow_data *fd, struct list_head *list,
 
 	spin_lock_irqsave(&fd->lock, flags);
 	now_ns = ktime_get_ns();
+	fd->core.depth = depth_of(fd->q);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		struct frontrow_rq *fr = frontrow_rq(rq);
 
@@ -373,6 +388,10 @@ static void frontrow_finish_request(struct request *rq)
 	 */
 	if (fd->is_held && rq->q->nr_hw_queues > 1) {
 		fd->is_held = false;
+		runs_all = true;
+	}
+	if (fd->rests && frontrow_has_rested(&fd->core)) {
+		fd->rests = false;
 		runs_all = true;
 	}
 	spin_unlock_irqrestore(&fd->lock, flags);
@@ -536,15 +555,6 @@ static void wbt_as_it_was(struct request_queue *q, struct elevator_queue *eq)
 #endif
 }
 
-/* Commands that the device holds at once, over all hardware queues. */
-static unsigned int depth_of(const struct request_queue *q)
-{
-	const struct blk_mq_tag_set *set = q->tag_set;
-
-	return set->flags & BLK_MQ_F_TAG_HCTX_SHARED ? set->queue_depth :
-	       set->queue_depth * q->nr_hw_queues;
-}
-
 static struct frontrow_data *allocate_data(struct request_queue *q)
 {
 	struct frontrow_data *fd = kvzalloc_node(sizeof(*fd), GFP_KERNEL, q->node);
@@ -560,6 +570,7 @@ static struct frontrow_data *allocate_data(struct request_queue *q)
 	frontrow_rerun_init(fd);
 	frontrow_resize_init(fd);
 	fd->core.depth = depth_of(q);
+	fd->core.is_serial = fd->is_one_by_one || fd->core.depth == 1;
 	frontrow_core_init(&fd->core, ktime_get_ns());
 	return fd;
 }

@@ -141,6 +141,8 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 		length += emit_dependency(fd, page, length, i);
 	length += sysfs_emit_at(page, length, "idle_while_waiting_ns %llu\n",
 				READ_ONCE(fd->core.idle_ns));
+	length += sysfs_emit_at(page, length, "throttled %llu\n",
+				READ_ONCE(fd->core.nr_throttled));
 	length += sysfs_emit_at(page, length, "waits_not_seen %u\n",
 				frontrow_detect_missed());
 	length += frontrow_detect_emit_hits(page, length);

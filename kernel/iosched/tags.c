@@ -151,6 +151,16 @@ static bool is_awaited(struct frontrow_data *fd, const void *mapping)
 }
 
 /*
+ * A thread that submits for a whole device (dm-crypt's, a RAID's, XFS's log) has others'
+ * synchronous bios behind the one that it would sleep with. Those who wait are
+ * known, even where their files are not.
+ */
+static bool submits_for_waiters(const struct frontrow_data *fd)
+{
+	return frontrow_is_kernels_own(current) && READ_ONCE(fd->core.nr_waiters);
+}
+
+/*
  * A metadata buffer stays locked while its worker sleeps for a tag, and there
  * is a worker for each background cgroup.
  */
@@ -158,7 +168,7 @@ static bool somebody_depends_on(struct frontrow_data *fd, const struct sending *
 {
 	bool is_task = !(frontrow_flags(current) & PF_KTHREAD);
 
-	return (is_task && sent->role != FRONTROW_BACKGROUND) ||
+	return (is_task && sent->role != FRONTROW_BACKGROUND) || submits_for_waiters(fd) ||
 	       current->journal_info || (frontrow_flags(current) & PF_MEMALLOC) ||
 	       (sent->opf & REQ_SWAP) || READ_ONCE(fd->nr_unseen) ||
 	       ((sent->opf & REQ_META) && rcu_access_pointer(fd->roles)) ||
@@ -285,5 +295,6 @@ void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
 	fd->task_shallow_depth = eighths(counted, 6);
 	fd->half_shallow_depth = eighths(counted, 4);
 	fd->nr_many = max(MANY_OF_ONE_OWNER, depth / 64);
-	sbitmap_queue_min_shallow_depth(map, 1);
+	/* The least that anybody is limited to: with less, each free tag would wake a task. */
+	sbitmap_queue_min_shallow_depth(map, fd->worker_shallow_depth);
 }

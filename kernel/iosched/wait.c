@@ -149,7 +149,7 @@ static struct frontrow_waiter *noted(struct hlist_head *waiters,
 	return NULL;
 }
 
-static bool is_below(const struct frontrow_data *fd, const void *upper)
+bool frontrow_is_below(const struct frontrow_data *fd, const void *upper)
 {
 	unsigned int nr;
 
@@ -163,7 +163,7 @@ static bool is_below(const struct frontrow_data *fd, const void *upper)
 static void note_copy(struct frontrow_data *fd, const struct frontrow_waiter *copy)
 {
 	set_bit(fd->bit, &copy->original->known_to);
-	if (!is_below(fd, copy->upper))
+	if (!frontrow_is_below(fd, copy->upper))
 		WRITE_ONCE(fd->uppers[fd->next_upper++ % NR_UPPERS], copy->upper);
 }
 
@@ -366,7 +366,7 @@ bool frontrow_wait_begins_below(struct frontrow_data *fd,
 	if (!copy)
 		return false;
 	if (frontrow_wait_begins(fd, copy, surely_writeback &&
-				 is_below(fd, waiter->upper)))
+				 frontrow_is_below(fd, waiter->upper)))
 		return true;
 	kfree(copy);
 	return false;

@@ -7,6 +7,7 @@ use crate::backlog::{
     queue_metadata, set_mode, settled, sync, truncate, write,
 };
 use crate::failure::require;
+use crate::test_bed::with_dirty_limits;
 use crate::volume::{Layout, Volume};
 use crate::{Failure, Outcome, TestBed};
 use module::sched::{Counters, Dependency};
@@ -94,6 +95,7 @@ const CASES: [Case; 8] = [
 pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     bed.replace_device(SLOW)?;
     each_case(bed, &|_| true)?;
+    a_throttled_task_is_seen(bed)?;
     each_probe_was_hit(&bed.counters()?)?;
     bed.replace_device("")
 }
@@ -107,9 +109,26 @@ pub(crate) fn run_without_probes(bed: &TestBed) -> Outcome<()> {
     let is_detected =
         |case: &Case| matches!(case.dependency, Dependency::Data | Dependency::Journal);
     each_case(bed, &is_detected)?;
+    a_throttled_task_is_seen(bed)?;
     each_tracepoint_was_hit(&bed.counters()?)?;
     bed.replace_device("")?;
     bed.replace_scheduler(with_probes)
+}
+
+/// A task that dirties more pages than it may sleeps until some are written, for no file of its own.
+fn a_throttled_task_is_seen(bed: &TestBed) -> Outcome<()> {
+    let volume = Volume::with(bed, Layout::DEFAULT)?;
+    let file = create(&volume.path().join("dirty"), PAGE_BYTES)?;
+    let before = bed.counters()?;
+    with_dirty_limits("1048576", "2097152", || {
+        write(&file, volume.path(), BACKLOG_BYTES)
+    })?;
+    let counted = bed.counters()?.since(&before);
+    drop(file);
+    volume.unmount()?;
+    require(counted.all().get("throttled").is_some_and(|it| *it > 0), || {
+        format!("no task was throttled; counted were {:?}", counted.all())
+    })
 }
 
 /// Checks that waits for folios were detected, and that each fsync has an end.

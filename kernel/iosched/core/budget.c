@@ -12,11 +12,11 @@
  * can.
  *
  * While somebody waits, each class that is not open to that level earns credit
- * at a share of the device's time, in bytes at the measured rate, and
- * dispatches one request at a time while its credit is positive. The share
+ * at a share of the time, dispatches one request at a time while its credit is
+ * positive, and pays the time that the device took for it. The share
  * grows with the age of the oldest request, so no request starves. It is
  * smaller while the foreground waits; a visible app has the share of its list
- * entry.
+ * entry. Writeback has half while a task is throttled that is as urgent.
  */
 #include "internal.h"
 
@@ -41,13 +41,18 @@ static u64 slice_bytes(const struct frontrow_core *core)
 void frontrow_budget_init(struct frontrow_core *core, u64 now_ns)
 {
 	struct frontrow_budget *budget = &core->budget;
+	unsigned int nr;
 
 	budget->bytes_per_s = INITIAL_BYTES_PER_S;
 	budget->open_limit = OPEN_LIMIT_MIN;
-	budget->discard_ns = INITIAL_DISCARD_NS;
 	budget->last_due = FRONTROW_NR_CLASSES - 1;
 	budget->credit_updated_ns = now_ns;
 	core->slice_bytes = core->most_bytes;
+	for (nr = 0; nr < FRONTROW_NR_GROUPS; nr++)
+		core->groups[nr] = (struct frontrow_group) {
+			.request_ns = INITIAL_REQUEST_NS,
+			.request_bytes = INITIAL_REQUEST_BYTES,
+		};
 }
 
 void frontrow_budget_full(struct frontrow_core *core)
@@ -64,6 +69,27 @@ static u64 oldest_ns(struct frontrow_core *core, enum frontrow_class class,
 }
 
 /*
+ * Whether somebody waits for writeback who is as urgent as whoever else waits. The
+ * foreground waits for its own.
+ */
+static bool is_awaited_by_equals(const struct frontrow_core *core,
+				 const struct frontrow_view *view,
+				 enum frontrow_class class)
+{
+	enum frontrow_level level;
+
+	if (view->who == FRONTROW_LEVEL_BULK)
+		return true;
+	if (view->who == FRONTROW_LEVEL_NONE || !frontrow_classes[class].is_async ||
+	    (view->who > FRONTROW_LEVEL_OTHER && class != FRONTROW_FG_ASYNC))
+		return false;
+	for (level = view->who; level < FRONTROW_NR_LEVELS; level++)
+		if (view->now_ns < core->throttled_until_ns[level])
+			return true;
+	return false;
+}
+
+/*
  * Discards have an account of their own, of half the size. Otherwise a
  * foreground that frees blocks would use up the background's share.
  */
@@ -77,8 +103,8 @@ static unsigned int base_percent(const struct frontrow_core *core,
 		return READ_ONCE(core->visible_share_percent[class - FRONTROW_VISIBLE_1]);
 	if (frontrow_is_long(class))
 		percent = READ_ONCE(core->background_share_percent);
-	else if (view->who == FRONTROW_LEVEL_BULK)
-		percent = max(percent, BESIDE_BULK_PERCENT);
+	else if (is_awaited_by_equals(core, view, class))
+		percent = max(percent, EQUAL_PERCENT);
 	else if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_LEVEL_OTHER)
 		percent = min(READ_ONCE(core->background_share_percent),
 			      READ_ONCE(core->background_most_percent));
@@ -106,21 +132,19 @@ static struct frontrow_group *group_of(struct frontrow_core *core,
 	return &core->groups[class - FRONTROW_FIRST_GROUP];
 }
 
-/* Credit is limited to one request, so that no burst follows. */
+/* Credit is limited to one slice, so that no burst follows. */
 static void earn(struct frontrow_core *core, const struct frontrow_view *view)
 {
+	s64 most_ns = max(READ_ONCE(core->slice_us) * NSEC_PER_USEC, MIN_WAIT_NS);
 	struct frontrow_budget *budget = &core->budget;
-	u64 elapsed_us = div_u64(view->now_ns - budget->credit_updated_ns, NSEC_PER_USEC);
+	u64 elapsed_ns = min(view->now_ns - budget->credit_updated_ns, NSEC_PER_SEC);
 	enum frontrow_class class;
 
-	elapsed_us = min_t(u64, elapsed_us, USEC_PER_SEC);
 	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
-		u64 per_s = div_u64(budget->bytes_per_s *
-				    share_percent(core, view, class), 100);
-		u64 earned = div_u64(per_s * elapsed_us, USEC_PER_SEC);
-		s64 *credit = &group_of(core, class)->credit_bytes;
+		s64 *credit_ns = &group_of(core, class)->credit_ns;
 
-		*credit = min_t(s64, *credit + earned, slice_bytes(core));
+		*credit_ns = min_t(s64, *credit_ns + div_u64(elapsed_ns *
+					share_percent(core, view, class), 100), most_ns);
 	}
 	budget->credit_updated_ns = view->now_ns;
 }
@@ -130,7 +154,7 @@ static enum frontrow_class first_due(struct frontrow_core *core,
 				     enum frontrow_class class)
 {
 	for (; class < FRONTROW_NR_CLASSES; class++)
-		if (core->queued[class] && group_of(core, class)->credit_bytes > 0 &&
+		if (core->queued[class] && group_of(core, class)->credit_ns > 0 &&
 		    !frontrow_is_open(view, class))
 			break;
 	return class;
@@ -168,16 +192,14 @@ u64 frontrow_budget_wait_ns(const struct frontrow_core *core,
 	enum frontrow_class class;
 
 	for (class = FRONTROW_FIRST_GROUP; class < FRONTROW_NR_CLASSES; class++) {
-		s64 credit = core->groups[class - FRONTROW_FIRST_GROUP].credit_bytes;
-		u64 per_s = div_u64(core->budget.bytes_per_s *
-				    base_percent(core, view, class), 100);
+		s64 credit_ns = core->groups[class - FRONTROW_FIRST_GROUP].credit_ns;
 
 		if (!core->queued[class])
 			continue;
-		if (credit > 0)
+		if (credit_ns > 0)
 			return MIN_WAIT_NS;
-		wait_ns = min(wait_ns, div64_u64((u64)-credit * NSEC_PER_SEC,
-						 max(per_s, 1ULL)));
+		wait_ns = min(wait_ns, div64_u64((u64)-credit_ns * 100,
+						 max(base_percent(core, view, class), 1U)));
 	}
 	return max_t(u64, wait_ns, MIN_WAIT_NS);
 }
@@ -201,51 +223,30 @@ static bool shows_rate(const struct frontrow_item *item)
 	       (item->class == FRONTROW_BG_SYNC && item->is_background_write);
 }
 
-/* Cost in bytes; for a discard, which transfers none, the bytes of its time. */
-static u64 cost_bytes(const struct frontrow_core *core, const struct frontrow_item *item)
-{
-	const struct frontrow_budget *budget = &core->budget;
-
-	if (item->class != FRONTROW_DISCARD)
-		return item->bytes;
-	return min(slice_bytes(core),
-		   div_u64(div_u64(budget->bytes_per_s, USEC_PER_SEC) *
-			   budget->discard_ns, NSEC_PER_USEC));
-}
-
-/* Charges a request of a group at dispatch. */
+/* A request of a group is dispatched; one that uses a share pays when it has completed. */
 void frontrow_budget_charge(struct frontrow_core *core, struct frontrow_item *item,
 			    const struct frontrow_view *view)
 {
 	struct frontrow_group *group = group_of(core, item->class);
 	struct frontrow_budget *budget = &core->budget;
 	u64 now_ns = view->now_ns;
-	s64 cost;
 
-	item->share_bytes = 0;
 	item->uses_share = !frontrow_is_open(view, item->class);
 	if (item->uses_share) {
 		frontrow_budget_disturb(core);
-		/*
-		 * A request that was dispatched without credit, for a waiter
-		 * without requests, leaves no debt.
-		 */
-		if (!frontrow_is_long(item->class) || !item->is_read)
-			item->share_bytes = cost_bytes(core, item);
-		group->credit_bytes = max_t(s64, group->credit_bytes, 0) -
-				      item->share_bytes;
+		/* One without credit, for a waiter without requests, pays for itself only. */
+		group->credit_ns = max_t(s64, group->credit_ns, 0);
 		return;
 	}
 	/*
 	 * The next waiter waits for this request, and should not wait for
 	 * another one soon.
 	 */
-	cost = cost_bytes(core, item);
-	group->credit_bytes = -cost;
+	group->credit_ns = -(s64)group->request_ns;
 	if (frontrow_is_long(item->class))
 		return;
-	core->served_floor_bytes = group->served_bytes;
-	group->served_bytes += cost;
+	core->served_floor_ns = group->served_ns;
+	group->served_ns += group->request_ns;
 	/* Visible apps leave the time from which closed classes earn credit. */
 	if (frontrow_is_visible(item->class))
 		return;
@@ -333,7 +334,7 @@ static void adapt_slice(struct frontrow_core *core)
 	if (!READ_ONCE(core->slice_us) || mean_bytes < MIN_SLICE_BYTES / 2)
 		return;
 	bytes = rounddown_pow_of_two(wanted_bytes);
-	if (core->depth == 1)
+	if (core->is_serial)
 		bytes = efficient_bytes(core, bytes);
 	/* Keep the size if the measured one is only slightly smaller. */
 	if (bytes == core->slice_bytes ||
@@ -376,7 +377,7 @@ static void written(struct frontrow_core *core,
 	struct frontrow_budget *budget = &core->budget;
 	u64 elapsed_ns = now_ns - budget->written_since_ns;
 
-	if (core->depth == 1)
+	if (core->is_serial)
 		measure_size(core, item, now_ns);
 	budget->written_bytes += item->bytes;
 	if (elapsed_ns < WRITTEN_WINDOW_NS)
@@ -400,36 +401,16 @@ static void close_window(struct frontrow_core *core, u64 now_ns)
 }
 
 /*
- * A share is one of the device's time. Its bytes at the measured rate, which is
- * that of large writes, are less than what a small request or a flush takes.
- */
-static u64 time_bytes(const struct frontrow_core *core, u64 since_ns, u64 now_ns)
-{
-	u64 time_us = div_u64(frontrow_device_ns(core, since_ns, now_ns), NSEC_PER_USEC);
-
-	return div_u64(core->budget.bytes_per_s, USEC_PER_SEC) * time_us;
-}
-
-/*
  * Flushes are charged without being held up, so their debt must have an end:
  * other apps of the class would wait for it.
  */
-static void owe(struct frontrow_core *core, enum frontrow_class class, u64 bytes)
+static void owe(struct frontrow_core *core, enum frontrow_class class, u64 ns)
 {
-	u64 most = div_u64(core->budget.bytes_per_s, USEC_PER_SEC) * DEBT_US_MAX;
-	s64 *credit = &group_of(core, class)->credit_bytes;
+	s64 *credit_ns = &group_of(core, class)->credit_ns;
 
-	if (*credit > -(s64)most)
-		*credit = max_t(s64, *credit - (s64)min(bytes, most), -(s64)most);
-}
-
-static void charge_time(struct frontrow_core *core, const struct frontrow_item *item,
-			u64 now_ns)
-{
-	u64 bytes = time_bytes(core, item->dispatched_ns, now_ns);
-
-	if (bytes > item->share_bytes)
-		owe(core, item->class, bytes - item->share_bytes);
+	if (*credit_ns > -(s64)DEBT_NS_MAX)
+		*credit_ns = max_t(s64, *credit_ns - (s64)min(ns, DEBT_NS_MAX),
+				   -(s64)DEBT_NS_MAX);
 }
 
 /* Class that pays for what the kernel does for tasks of a level, if any. */
@@ -463,7 +444,7 @@ static void charge_kernel(struct frontrow_core *core,
 		return;
 	frontrow_look(core, now_ns, &view);
 	if (!frontrow_is_open(&view, class))
-		owe(core, class, time_bytes(core, since_ns, now_ns));
+		owe(core, class, frontrow_device_ns(core, since_ns, now_ns));
 }
 
 void frontrow_budget_flushed(struct frontrow_core *core,
@@ -474,21 +455,21 @@ void frontrow_budget_flushed(struct frontrow_core *core,
 }
 
 /* Measures a completed request of a group. */
-static void learn(struct frontrow_core *core,
-			   const struct frontrow_item *item, u64 now_ns)
+static void learn(struct frontrow_core *core, const struct frontrow_item *item, u64 now_ns)
 {
+	u64 ns = frontrow_device_ns(core, item->dispatched_ns, now_ns);
+	struct frontrow_group *group = group_of(core, item->class);
 	struct frontrow_budget *budget = &core->budget;
 
-	if (item->uses_share && item->class != FRONTROW_DISCARD)
-		charge_time(core, item, now_ns);
-	if (item->class == FRONTROW_DISCARD)
-		budget->discard_ns = (3 * budget->discard_ns +
-				      now_ns - item->dispatched_ns) / 4;
+	if (item->uses_share)
+		owe(core, item->class, ns);
+	group->request_ns = (7 * group->request_ns + ns) / 8;
+	group->request_bytes = (7 * group->request_bytes + item->bytes) / 8;
 	if (!budget->window_start_ns)
 		return;
 	/* The time that it took the device is no part of the window. */
 	if (!shows_rate(item)) {
-		budget->window_start_ns += frontrow_device_ns(core, item->dispatched_ns, now_ns);
+		budget->window_start_ns += ns;
 		return;
 	}
 	budget->window_bytes += item->bytes;

@@ -11,10 +11,12 @@
  *	frontrow_look()		who waits most urgently
  *	frontrow_next()		the request to dispatch, or NULL; then
  *				frontrow_look_again_ns() says when to ask again
- *				if no request completes before that
+ *				if no request completes before that, or
+ *				frontrow_rests() that a few have to
  *	frontrow_complete()	a dispatched request has completed
  *
  * frontrow_waiter_begins() and _ends() tell of tasks that wait,
+ * frontrow_throttled() of tasks that have dirtied more than they may, and
  * frontrow_flush_begins() and _ends() of requests that are in the block layer's
  * flush machinery.
  */
@@ -57,7 +59,8 @@
 #define OPEN_LIMIT_MIN		2U
 /* Rate before the first window: that of a slow card. */
 #define INITIAL_BYTES_PER_S	(32ULL << 20)
-#define INITIAL_DISCARD_NS	(500 * NSEC_PER_USEC)
+#define INITIAL_REQUEST_NS	(500 * NSEC_PER_USEC)
+#define INITIAL_REQUEST_BYTES	(16U << 10)
 /* Below this size the cost of a command outweighs the gain of a waiter. */
 #define MIN_SLICE_BYTES		(64U << 10)
 /* Longest slice while any cgroup has a role. */
@@ -73,8 +76,10 @@
 #define BULK_NS			(2000ULL * NSEC_PER_MSEC)
 #define USED_MOST_NS		(BULK_NS * 5 / 4)
 #define FORGIVEN		2
-/* The share of writeback beside bulk: nobody is preferred. */
-#define BESIDE_BULK_PERCENT	50U
+/* The share of writeback where as many wait for it as for others: nobody is preferred. */
+#define EQUAL_PERCENT		50U
+/* A throttled task sleeps at most this long (MAX_PAUSE), and then throttles again. */
+#define THROTTLED_NS		(200 * NSEC_PER_MSEC)
 /*
  * A closed class's share grows with the age of its oldest request, up to 100 %.
  */
@@ -84,7 +89,7 @@
  * Longest debt of a share, of the device's time: what a class of the background pays
  * until its share begins to grow, so that a device's stalls are paid in full.
  */
-#define DEBT_US_MAX		(240 * USEC_PER_MSEC)
+#define DEBT_NS_MAX		(240 * NSEC_PER_MSEC)
 /* 10 % are guaranteed; the rest compensates for rounding and timers. */
 #define DEFAULT_ASYNC_SHARE_PERCENT	14
 /*
@@ -189,7 +194,6 @@ struct frontrow_item {
 	u64 dispatched_ns;
 	u32 bytes;		/* that it transfers; see frontrow_cost_bytes() */
 	u32 charged_bytes;	/* charged to its payer's turn; 0: none */
-	u32 share_bytes;	/* charged to its class's share; 0: none */
 	u16 payer;		/* owner that is charged: a process or a file */
 	u16 owner;		/* its submitter's process */
 	u8 class;
@@ -230,15 +234,17 @@ struct frontrow_turns {
 
 /* A process's synchronous requests and its waiting tasks (process.c, turns.c). */
 struct frontrow_process {
-	u64 idle_since_ns;	/* end of the last one */
+	u64 idle_since_ns;	/* end of the last one; may be to come (frontrow_throttled()) */
 	u64 used_ns;		/* time of the device, less what pauses have forgiven */
 	u32 nr_here;
 };
 
 /* Account of a group. */
 struct frontrow_group {
-	s64 credit_bytes;	/* while closed it may dispatch if positive */
-	u64 served_bytes;	/* while open: the group with the least goes next */
+	s64 credit_ns;		/* of the device; while closed it may dispatch if positive */
+	u64 served_ns;		/* while open: the group with the least goes next */
+	u64 request_ns;		/* mean time of the device that its last requests took */
+	u64 request_bytes;	/* mean size of the same */
 };
 
 /* Writes of one size, and the time that they took in the device. */
@@ -257,7 +263,6 @@ struct frontrow_budget {
 	u64 credit_updated_ns;
 	u64 completed_ns;	/* last completion of any request */
 	enum frontrow_class last_due;	/* group that used its share last */
-	u64 discard_ns;		/* mean time that a discard takes */
 
 	u64 written_since_ns;	/* start of the window of all writes */
 	u64 written_bytes;
@@ -296,6 +301,8 @@ struct frontrow_core {
 	u16 nr_owned[1 << FRONTROW_OWNER_BITS];
 	struct frontrow_process processes[1 << FRONTROW_OWNER_BITS];
 	u64 each_waiter_ns;	/* time of the device that each waiting task has caused */
+	u64 throttled_until_ns[FRONTROW_NR_LEVELS]; /* tasks that wait for the page cache */
+	u64 nr_throttled;		/* times that a task was throttled */
 
 	unsigned int in_device[FRONTROW_NR_CLASSES];
 	unsigned int nr_in_device;
@@ -308,7 +315,7 @@ struct frontrow_core {
 	unsigned int nr_awaited;	/* requests and waiting tasks of all levels but the background's */
 	unsigned int nr_waiters;	/* waiting tasks of all levels */
 	struct frontrow_group groups[FRONTROW_NR_GROUPS];
-	u64 served_floor_bytes;		/* of the open group that was served last */
+	u64 served_floor_ns;		/* of the open group that was served last */
 	struct frontrow_budget budget;
 
 	u64 idle_from_ns;		/* start of the present idle time; 0: none */
@@ -318,7 +325,8 @@ struct frontrow_core {
 	u64 async_age_peak_ns;		/* longest time in the queue */
 
 	bool has_roles;			/* any cgroup has a role */
-	unsigned int depth;		/* commands that the device holds at once */
+	unsigned int depth;		/* commands that the device or its driver holds at once */
+	bool is_serial;			/* the device works on one at a time */
 	u64 most_bytes;			/* of a request, by the device's own limit */
 	u64 slice_bytes;		/* the limit that is wanted */
 	bool is_slice_new;		/* slice_bytes has changed; the caller resets it */
@@ -415,11 +423,17 @@ void frontrow_waiter_ends(struct frontrow_core *core, const struct frontrow_wait
 			  u64 now_ns);
 void frontrow_count_idle(struct frontrow_core *core, u64 now_ns);
 
+/* process.c */
+void frontrow_throttled(struct frontrow_core *core, enum frontrow_role role,
+			unsigned int owner, u64 bytes, u64 now_ns);
+
 /* pick.c: which request goes next, or none */
 struct frontrow_item *frontrow_next(struct frontrow_core *core,
 				    const struct frontrow_view *view);
 u64 frontrow_look_again_ns(const struct frontrow_core *core,
 			   const struct frontrow_view *view);
+bool frontrow_rests(const struct frontrow_core *core, const struct frontrow_view *view);
+bool frontrow_has_rested(const struct frontrow_core *core);
 bool frontrow_is_for_foreground(const struct frontrow_core *core,
 				const struct frontrow_item *item);
 

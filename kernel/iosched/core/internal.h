@@ -44,10 +44,16 @@ static inline void frontrow_process_uses(struct frontrow_core *core,
 		frontrow_owner_uses(core, item->owner, ns);
 }
 
+/* Of a process that has nothing here. */
+static inline u64 frontrow_pause_ns(const struct frontrow_process *process, u64 now_ns)
+{
+	return now_ns - min(process->idle_since_ns, now_ns);
+}
+
 static inline u64 frontrow_process_used_ns(const struct frontrow_process *process,
 					   u64 now_ns)
 {
-	u64 pause_ns = process->nr_here ? 0 : now_ns - process->idle_since_ns;
+	u64 pause_ns = process->nr_here ? 0 : frontrow_pause_ns(process, now_ns);
 
 	return process->used_ns - min(process->used_ns, FORGIVEN * pause_ns);
 }
@@ -69,12 +75,11 @@ static inline void frontrow_process_begins(struct frontrow_core *core,
 					   unsigned int owner, u64 now_ns)
 {
 	struct frontrow_process *process = &core->processes[owner];
-	u64 pause_ns;
 
 	if (process->nr_here++)
 		return;
-	pause_ns = now_ns - process->idle_since_ns;
-	process->used_ns -= min(process->used_ns, FORGIVEN * pause_ns);
+	process->used_ns -= min(process->used_ns,
+				FORGIVEN * frontrow_pause_ns(process, now_ns));
 }
 
 static inline void frontrow_process_ends(struct frontrow_core *core, unsigned int owner,
@@ -83,7 +88,7 @@ static inline void frontrow_process_ends(struct frontrow_core *core, unsigned in
 	struct frontrow_process *process = &core->processes[owner];
 
 	if (!--process->nr_here)
-		process->idle_since_ns = now_ns;
+		process->idle_since_ns = max(process->idle_since_ns, now_ns);
 }
 
 /* turns.c: which request of a class goes next */

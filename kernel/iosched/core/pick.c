@@ -54,11 +54,20 @@ static bool background_fits(const struct frontrow_core *core,
  * than it holds. A request without a driver tag would block the dispatch list,
  * and more urgent requests with it.
  */
+static unsigned int async_limit(const struct frontrow_core *core)
+{
+	return min(core->budget.open_limit, core->depth);
+}
+
+static unsigned int nr_async_in_device(const struct frontrow_core *core)
+{
+	return core->in_device[FRONTROW_FG_ASYNC] + core->in_device[FRONTROW_ASYNC] +
+	       core->in_device[FRONTROW_DISCARD];
+}
+
 static bool async_fits(struct frontrow_core *core)
 {
-	if (core->in_device[FRONTROW_FG_ASYNC] + core->in_device[FRONTROW_ASYNC] +
-	    core->in_device[FRONTROW_DISCARD] <
-	    min(core->budget.open_limit, core->depth))
+	if (nr_async_in_device(core) < async_limit(core))
 		return true;
 	frontrow_budget_full(core);
 	return false;
@@ -164,17 +173,17 @@ static enum frontrow_class class_whose_turn(struct frontrow_core *core,
 					    const struct frontrow_view *view)
 {
 	enum frontrow_class found = FRONTROW_NR_CLASSES;
-	u64 least_bytes = U64_MAX;
+	u64 least_ns = U64_MAX;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(in_turns); i++) {
 		const struct frontrow_group *group =
 			&core->groups[in_turns[i] - FRONTROW_FIRST_GROUP];
 
-		if (group->served_bytes >= least_bytes ||
+		if (group->served_ns >= least_ns ||
 		    !may_go(core, view, in_turns[i]))
 			continue;
-		least_bytes = group->served_bytes;
+		least_ns = group->served_ns;
 		found = in_turns[i];
 	}
 	return found;
@@ -268,6 +277,25 @@ struct frontrow_item *frontrow_next(struct frontrow_core *core,
 	frontrow_dequeue(core, item);
 	send(core, item, view);
 	return item;
+}
+
+/*
+ * Requests stay queued as nobody waits and the device has all that it can use. Each
+ * completion would make room for one, and a worker would run for each: nothing
+ * is gained by asking before frontrow_has_rested(), unless a request comes or a
+ * task begins to wait.
+ */
+bool frontrow_rests(const struct frontrow_core *core, const struct frontrow_view *view)
+{
+	return view->who == FRONTROW_LEVEL_NONE && !view->is_foreground_writing &&
+	       !READ_ONCE(core->has_roles) && nr_async_in_device(core) &&
+	       nr_async_in_device(core) >= async_limit(core);
+}
+
+/* At three quarters, so that the device does not run out of requests meanwhile. */
+bool frontrow_has_rested(const struct frontrow_core *core)
+{
+	return nr_async_in_device(core) <= async_limit(core) * 3 / 4;
 }
 
 /*

@@ -10,7 +10,8 @@
  * has nothing to do here is forgiven a multiple of its pause.
  *
  * What kernel threads do, above all the commit, and promoted writeback are for
- * the tasks that wait: each has caused its part.
+ * the tasks that wait: each has caused its part. A task that dirties pages uses
+ * what the device will take for them, from when it is throttled.
  */
 #include "internal.h"
 
@@ -32,4 +33,28 @@ void frontrow_process_waited(struct frontrow_core *core,
 {
 	frontrow_owner_uses(core, wait->owner, core->each_waiter_ns - wait->each_waiter_ns);
 	frontrow_process_ends(core, wait->owner, now_ns);
+}
+
+/*
+ * A task has dirtied @bytes since it was throttled last, and sleeps until pages of
+ * anybody's are written (balance_dirty_pages()). So it waits for all writeback,
+ * as urgently as for a request of its own.
+ */
+void frontrow_throttled(struct frontrow_core *core, enum frontrow_role role,
+			unsigned int owner, u64 bytes, u64 now_ns)
+{
+	const struct frontrow_group *writeback =
+		&core->groups[FRONTROW_ASYNC - FRONTROW_FIRST_GROUP];
+	struct frontrow_process *process = &core->processes[owner];
+	u64 until_ns = now_ns + THROTTLED_NS;
+	enum frontrow_level level;
+
+	frontrow_process_begins(core, owner, now_ns);
+	frontrow_owner_uses(core, owner, div64_u64(bytes * writeback->request_ns,
+						   max(writeback->request_bytes, 1ULL)));
+	level = frontrow_level_of(core, role, false, owner, now_ns);
+	frontrow_process_ends(core, owner, now_ns);
+	process->idle_since_ns = max(process->idle_since_ns, until_ns);
+	core->throttled_until_ns[level] = until_ns;
+	core->nr_throttled++;
 }

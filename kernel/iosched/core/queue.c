@@ -2,7 +2,7 @@
 /* A request's way: queued, merged, moved to another class, dispatched, completed. */
 #include "internal.h"
 
-/* @core is zeroed, but for its device's depth and most_bytes. */
+/* @core is zeroed, but for what its device is: depth, is_serial and most_bytes. */
 void frontrow_core_init(struct frontrow_core *core, u64 now_ns)
 {
 	enum frontrow_class class;
@@ -46,8 +46,7 @@ void frontrow_insert(struct frontrow_core *core, struct frontrow_item *item,
 		struct frontrow_group *group =
 			&core->groups[class - FRONTROW_FIRST_GROUP];
 
-		group->served_bytes = max(group->served_bytes,
-					  core->served_floor_bytes);
+		group->served_ns = max(group->served_ns, core->served_floor_ns);
 	}
 	core->nr_owned[item->owner] += item->is_sync;
 	core->nr_queued++;

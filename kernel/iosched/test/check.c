@@ -189,6 +189,60 @@ static void writeback_has_its_share_beside_a_busy_reader(void)
 	EXPECT(writeback->done_bytes * 100 <= served * 20);
 }
 
+/* A service that syncs, and writeback, for which a task of @role waits throttled. */
+static void run_throttled(enum frontrow_role role, u64 *percent)
+{
+	const struct actor *service, *writeback;
+
+	sim_init(&sim, &serial, 1);
+	service = sim_add(&sim, &(struct actor) {
+		.kind = SYNC_WRITE, .owner = 1, .depth = 4, .bytes = 64 << 10,
+	});
+	writeback = sim_add(&sim, &(struct actor) {
+		.kind = ASYNC_WRITE, .by_kernel_thread = true, .owner = 2, .depth = 64,
+		.bytes = 64 << 10,
+	});
+	sim_add(&sim, &(struct actor) {
+		.kind = DIRTY, .role = role, .owner = 3, .depth = 1, .bytes = 4096,
+		.think_ns = 50 * MS,
+	});
+	/* Named, so that the service stays what it is. */
+	sim.core.has_roles = true;
+	sim_run(&sim, 10 * SECOND);
+	EXPECT_SOUND(&sim);
+	*percent = writeback->done_bytes * 100 / (service->done_bytes + writeback->done_bytes);
+}
+
+static void writeback_has_half_while_a_task_as_urgent_is_throttled(void)
+{
+	u64 percent = 0;
+
+	run_throttled(FRONTROW_BACKGROUND, &percent);
+	EXPECT_NEAR(percent, DEFAULT_ASYNC_SHARE_PERCENT, 20);
+	/* The model's queue holds three, and writeback has one of them. */
+	run_throttled(FRONTROW_OTHER, &percent);
+	EXPECT_NEAR(percent, 33, 10);
+}
+
+/* A process that writes on and on is long, as one that reads on and on. */
+static void a_process_uses_what_the_device_will_take_for_its_dirty_pages(void)
+{
+	const unsigned int owner = 3;
+	u64 step_bytes, end_ns;
+
+	sim_init(&sim, &serial, 1);
+	/* What a device takes in 100 ms that has shown nothing yet. */
+	step_bytes = INITIAL_REQUEST_BYTES * 100 * MS / INITIAL_REQUEST_NS;
+	for (end_ns = sim.now_ns + 3 * SECOND; sim.now_ns < end_ns; sim.now_ns += 100 * MS)
+		frontrow_throttled(&sim.core, FRONTROW_OTHER, owner, step_bytes, sim.now_ns);
+	EXPECT(frontrow_level_of(&sim.core, FRONTROW_OTHER, false, owner, sim.now_ns) ==
+	       FRONTROW_LEVEL_BULK);
+	/* The pause begins when the last sleep ends at the latest. */
+	sim.now_ns += THROTTLED_NS + BULK_NS / FORGIVEN + 1;
+	EXPECT(frontrow_level_of(&sim.core, FRONTROW_OTHER, false, owner, sim.now_ns) ==
+	       FRONTROW_LEVEL_OTHER);
+}
+
 static void whoever_waits_for_a_write_comes_before_the_rest_of_writeback(void)
 {
 	const struct actor *waiting;
@@ -334,6 +388,23 @@ static void the_rate_of_writeback_and_the_requests_that_it_needs_are_learnt(void
 	EXPECT(sim.core.budget.open_limit >= 8 && sim.core.budget.open_limit <= 32);
 	/* 2.5 ms of that is more than the device's own limit. */
 	EXPECT(sim.slice_bytes >= sim.core.most_bytes);
+}
+
+/* A worker runs each time that the policy is asked. */
+static void while_nobody_waits_the_policy_is_not_asked_at_each_completion(void)
+{
+	const struct actor *writeback;
+
+	sim_init(&sim, &parallel, 1);
+	writeback = sim_add(&sim, &(struct actor) {
+		.kind = ASYNC_WRITE, .by_kernel_thread = true, .owner = 2, .depth = 400,
+		.bytes = 4096, .until_ns = sim.now_ns + 1,
+	});
+	sim.core.budget.open_limit = 32;
+	sim_run(&sim, 1 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT(writeback->done == 400);
+	EXPECT(sim.decisions < 400 + 400 / 4);
 }
 
 static void readers_do_not_change_the_rate_that_was_learnt(void)
@@ -554,6 +625,8 @@ static const struct test tests[] = {
 	TEST(the_background_pays_for_the_stalls_that_it_causes),
 	TEST(what_only_names_blocks_costs_no_more_than_a_small_write),
 	TEST(writeback_has_its_share_beside_a_busy_reader),
+	TEST(writeback_has_half_while_a_task_as_urgent_is_throttled),
+	TEST(a_process_uses_what_the_device_will_take_for_its_dirty_pages),
 	TEST(whoever_waits_for_a_write_comes_before_the_rest_of_writeback),
 	TEST(the_foreground_waits_for_a_slice_of_the_backgrounds),
 	TEST(asynchronous_requests_keep_their_order),
@@ -561,6 +634,7 @@ static const struct test tests[] = {
 	TEST(a_process_with_one_request_waits_for_one_of_each_other),
 	TEST(processes_have_equal_parts_whatever_the_size_of_their_requests),
 	TEST(the_rate_of_writeback_and_the_requests_that_it_needs_are_learnt),
+	TEST(while_nobody_waits_the_policy_is_not_asked_at_each_completion),
 	TEST(readers_do_not_change_the_rate_that_was_learnt),
 	TEST(a_serial_device_keeps_requests_that_its_rate_needs),
 	TEST(discards_that_come_late_take_turns_with_writeback),

@@ -30,6 +30,7 @@ void sim_init(struct sim *sim, const struct device *device, u64 seed)
 	sim->now_ns = NSEC_PER_SEC;
 	sim->look_again_ns = U64_MAX;
 	sim->core.depth = device->depth;
+	sim->core.is_serial = device->channels == 1;
 	sim->core.most_bytes = 1 << 20;
 	frontrow_core_init(&sim->core, sim->now_ns);
 	sim->slice_bytes = sim->core.slice_bytes;
@@ -117,6 +118,7 @@ static void send(struct sim *sim, struct actor *actor)
 	if (item->is_write && class >= FRONTROW_BOOSTED)
 		class = awaited(sim, item->mapping, class);
 	frontrow_insert(&sim->core, item, class, false);
+	sim->rests = false;
 	actor->nr_here++;
 }
 
@@ -164,6 +166,7 @@ static void wait_begins(struct sim *sim, struct actor *actor)
 					   sim->now_ns),
 	};
 	frontrow_waiter_begins(&sim->core, &actor->wait, sim->now_ns);
+	sim->rests = false;
 	promote(sim, actor);
 	actor->nr_here = 1;
 }
@@ -200,6 +203,13 @@ static void wait_ends(struct sim *sim, struct actor *actor)
 	actor->wait_until_ns = 0;
 	actor->nr_here = 0;
 	rest(sim, actor, sim->now_ns - actor->wait_from_ns);
+}
+
+static void dirty(struct sim *sim, struct actor *actor)
+{
+	frontrow_throttled(&sim->core, actor->role, actor->owner, actor->bytes, sim->now_ns);
+	rest(sim, actor, 0);
+	actor->next_ns = sim->now_ns + max(NSEC_PER_MSEC, actor->think_ns);
 }
 
 static void complete(struct sim *sim, struct sim_request *request)
@@ -329,12 +339,18 @@ static void dispatch(struct sim *sim)
 	bool is_overdue;
 
 	sim->look_again_ns = U64_MAX;
+	if (sim->rests && !frontrow_has_rested(&sim->core))
+		return work(sim);
+	sim->rests = false;
 	while (sim->core.nr_queued && sim->core.nr_in_device < sim->device.depth + 2) {
 		frontrow_look(&sim->core, sim->now_ns, &view);
 		is_overdue = any_is_overdue(sim);
 		item = frontrow_next(&sim->core, &view);
 		sim->decisions++;
 		if (!item) {
+			sim->rests = frontrow_rests(&sim->core, &view);
+			if (sim->rests)
+				break;
 			sim->look_again_ns = frontrow_look_again_ns(&sim->core, &view);
 			MUST(sim, sim->core.nr_in_device || sim->look_again_ns != U64_MAX);
 			MUST(sim, sim->look_again_ns > sim->now_ns);
@@ -373,6 +389,10 @@ static void act(struct sim *sim, u64 until_ns)
 		while (may_send(sim, actor, until_ns) && actor->next_ns <= sim->now_ns) {
 			if (actor->kind == FSYNC) {
 				wait_begins(sim, actor);
+				break;
+			}
+			if (actor->kind == DIRTY) {
+				dirty(sim, actor);
 				break;
 			}
 			send(sim, actor);

@@ -27,6 +27,7 @@ struct device {
 enum kind {
 	READ, SYNC_WRITE, ASYNC_WRITE, DISCARD,
 	FSYNC,	/* waits for one of the writes of another actor, and then flushes */
+	DIRTY,	/* dirties pages, and is throttled each time */
 	NR_KINDS,
 };
 
@@ -66,6 +67,7 @@ struct sim {
 	u64 now_ns;
 	u64 random;
 	u64 look_again_ns;	/* U64_MAX: at the next completion only */
+	bool rests;		/* not even then, but when enough have completed */
 	u64 slice_bytes;	/* the largest request, as the policy wants it */
 	u64 decisions;
 	u64 idle_longest_ns;	/* the device without a request, while some are queued */
