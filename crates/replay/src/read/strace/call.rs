@@ -1,21 +1,21 @@
 //! Parser of a call in strace's output: `NAME(ARGUMENT, …) = RESULT <SECONDS>`.
 
-use super::super::seconds;
+use super::super::{decimal, seconds};
 
 /// A call, split into its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Vec<&'a str>,
-    pub(super) result: Outcome,
+    pub(super) result: Outcome<'a>,
     pub(super) took_ns: u64,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum Outcome<'a> {
     /// A number; with the path of the file if it is a descriptor and strace names it (`-y`).
-    Number(i64, Option<Vec<u8>>),
+    Number(i64, Name<'a>),
     /// An error of the call.
     Failed,
     /// strace does not know the result and prints `?`.
@@ -32,7 +32,7 @@ pub(super) fn parse(text: &str) -> Result<Call<'_>, String> {
     if name.is_empty() || !name.bytes().all(is_name) {
         return Err(format!("'{name}' is no name of a call"));
     }
-    let (arguments, rest) = arguments(rest)?;
+    let (arguments, rest) = parts(rest, b')')?;
     let rest = rest.trim_start();
     let rest = rest.strip_prefix('=').ok_or("it has no result")?;
     let (result, took_ns) = duration(rest.trim())?;
@@ -44,11 +44,14 @@ pub(super) fn parse(text: &str) -> Result<Call<'_>, String> {
     })
 }
 
-/// Splits text up to the closing bracket at commas that are in no bracket, string or name of a
-/// file. Returns the arguments and the text after the bracket.
-fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
+/// Splits text up to the bracket that closes it at commas that are in no bracket, string or name of
+/// a file. Returns the parts and the text after the bracket.
+///
+/// # Errors
+/// A sentence that says what has no end.
+pub(super) fn parts(text: &str, closing: u8) -> Result<(Vec<&str>, &str), String> {
     let bytes = text.as_bytes();
-    let (mut arguments, mut begin, mut at) = (Vec::new(), 0, 0);
+    let (mut parts, mut begin, mut at) = (Vec::with_capacity(6), 0, 0);
     // The closing bracket of each open one.
     let mut open: Vec<u8> = Vec::new();
     while at < bytes.len() {
@@ -63,15 +66,15 @@ fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
             b'(' => open.push(b')'),
             b'[' => open.push(b']'),
             b'{' => open.push(b'}'),
-            b')' if open.is_empty() => {
+            last if last == closing && open.is_empty() => {
                 let last = text[begin..at].trim();
-                if !last.is_empty() || !arguments.is_empty() {
-                    arguments.push(last);
+                if !last.is_empty() || !parts.is_empty() {
+                    parts.push(last);
                 }
-                return Ok((arguments, &text[at + 1..]));
+                return Ok((parts, &text[at + 1..]));
             }
             b',' if open.is_empty() => {
-                arguments.push(text[begin..at].trim());
+                parts.push(text[begin..at].trim());
                 begin = at + 1;
             }
             closing @ (b')' | b']' | b'}') if open.pop() != Some(closing) => {
@@ -125,7 +128,7 @@ fn duration(text: &str) -> Result<(&str, u64), String> {
     }
 }
 
-fn outcome(text: &str) -> Result<Outcome, String> {
+fn outcome(text: &str) -> Result<Outcome<'_>, String> {
     if text.starts_with('?') {
         return Ok(Outcome::Unknown);
     }
@@ -142,11 +145,36 @@ fn outcome(text: &str) -> Result<Outcome, String> {
     Ok(Outcome::Number(value, named(rest)))
 }
 
+/// The name that `-y` gives a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name<'a> {
+    /// It has none: strace ran without `-y`.
+    None,
+    /// Path of a file, as strace escapes it.
+    Path(&'a str),
+    /// A socket, a pipe or another thing that is no file.
+    NoFile,
+}
+
 /// The path in `</path>`.
-fn named(text: &str) -> Option<Vec<u8>> {
-    let path = text.strip_prefix('<')?;
-    let path = &path[..path.find('>')?];
-    path.starts_with('/').then(|| unescape(path))
+fn named(text: &str) -> Name<'_> {
+    let Some(name) = text.strip_prefix('<') else {
+        return Name::None;
+    };
+    match name.starts_with('/') {
+        true => Name::Path(&name[..name.find('>').unwrap_or(name.len())]),
+        false => Name::NoFile,
+    }
+}
+
+impl Name<'_> {
+    /// The path, if it is one.
+    pub(super) fn path(self) -> Option<Vec<u8>> {
+        match self {
+            Name::Path(path) => Some(unescape(path)),
+            Name::None | Name::NoFile => None,
+        }
+    }
 }
 
 impl<'a> Call<'a> {
@@ -165,7 +193,23 @@ impl<'a> Call<'a> {
     /// The argument is not a number.
     pub(super) fn number(&self, index: usize) -> Result<u64, String> {
         let text = self.argument(index)?;
-        text.parse().map_err(|_| format!("'{text}' is no number"))
+        number_in(text).ok_or_else(|| format!("'{text}' is no number"))
+    }
+
+    /// The offset that an argument points to, as in `[4096]` and `[4096] => [8192]`; None for NULL.
+    ///
+    /// # Errors
+    /// The argument is neither of these.
+    pub(super) fn pointed(&self, index: usize) -> Result<Option<u64>, String> {
+        let text = self.argument(index)?;
+        if text == "NULL" {
+            return Ok(None);
+        }
+        let inner = text.strip_prefix('[').and_then(|it| it.split_once(']'));
+        let number = inner.and_then(|(number, _)| number_in(number));
+        number
+            .map(Some)
+            .ok_or_else(|| format!("'{text}' is no place in a file"))
     }
 
     /// The value of a string argument.
@@ -186,21 +230,33 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// The argument is neither of the two.
-    pub(super) fn descriptor(
-        &self,
-        index: usize,
-    ) -> Result<(Option<i32>, Option<Vec<u8>>), String> {
-        let text = self.argument(index)?;
-        let end = text.find('<').unwrap_or(text.len());
-        let (number, name) = text.split_at(end);
-        let number = match number {
-            "AT_FDCWD" => None,
-            digits => {
-                let parsed = digits.parse();
-                Some(parsed.map_err(|_| format!("'{digits}' is no descriptor"))?)
-            }
-        };
-        Ok((number, named(name)))
+    pub(super) fn descriptor(&self, index: usize) -> Result<(Option<i32>, Name<'a>), String> {
+        descriptor(self.argument(index)?)
+    }
+}
+
+/// The descriptor in a text such as `3</path>`, as [`Call::descriptor`].
+///
+/// # Errors
+/// As there.
+pub(super) fn descriptor(text: &str) -> Result<(Option<i32>, Name<'_>), String> {
+    let end = text.find('<').unwrap_or(text.len());
+    let (number, name) = text.split_at(end);
+    let number = match number {
+        "AT_FDCWD" => None,
+        digits => {
+            let parsed = digits.parse();
+            Some(parsed.map_err(|_| format!("'{digits}' is no descriptor"))?)
+        }
+    };
+    Ok((number, named(name)))
+}
+
+/// A number in decimal or hexadecimal digits.
+pub(super) fn number_in(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => decimal(text),
     }
 }
 
@@ -267,14 +323,11 @@ mod tests {
             call.arguments,
             ["AT_FDCWD</a,b(c>", "\"x\\\"),y\"", "O_RDONLY|O_CLOEXEC"]
         );
-        let named = Some(b"/a,b(c/x".to_vec());
+        let named = Name::Path("/a,b(c/x");
         assert_eq!(call.result, Outcome::Number(3, named));
         assert_eq!(call.took_ns, 12_000);
         assert_eq!(call.path(1).unwrap(), b"x\"),y");
-        assert_eq!(
-            call.descriptor(0).unwrap(),
-            (None, Some(b"/a,b(c".to_vec()))
-        );
+        assert_eq!(call.descriptor(0).unwrap(), (None, Name::Path("/a,b(c")));
     }
 
     #[test]
@@ -282,26 +335,26 @@ mod tests {
         for (text, result) in [
             (
                 "read(5<TCP:[10.0.0.1:1->10.0.0.2:2]>, \"a>b\"..., 10) = 3",
-                Outcome::Number(3, None),
+                Outcome::Number(3, Name::None),
             ),
             (
                 "fstat(3</x>, {st_mode=S_IFREG|0644, st_size=(1), ...}) = 0 <0.1>",
-                Outcome::Number(0, None),
+                Outcome::Number(0, Name::None),
             ),
             (
                 "execve(\"/bin/x\", [\"x\", \"]\"], 0x7f /* 5 vars, ) */) = 0",
-                Outcome::Number(0, None),
+                Outcome::Number(0, Name::None),
             ),
             (
                 "mmap(NULL, 8192) = 0x7f0000000000",
-                Outcome::Number(0x7f00_0000_0000, None),
+                Outcome::Number(0x7f00_0000_0000, Name::None),
             ),
             (
                 "open(\"x\", O_RDONLY) = -1 ENOENT (No such file or directory) <0.000010>",
                 Outcome::Failed,
             ),
             ("exit_group(0) = ?", Outcome::Unknown),
-            ("sync() = 0", Outcome::Number(0, None)),
+            ("sync() = 0", Outcome::Number(0, Name::None)),
         ] {
             assert_eq!(parse(text).unwrap().result, result, "{text}");
         }
