@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Operations of a block trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(usize)]
+#[repr(u8)]
 pub enum Kind {
     /// A read of data.
     Read,
@@ -174,6 +174,13 @@ impl Trace {
 
     /// Appends another trace, whose first operation happens at the time of this one's last.
     pub fn append(&mut self, next: Trace) {
+        if self.operations.is_empty() && self.lanes == 0 {
+            // A long trace is not copied.
+            let account = std::mem::take(&mut self.account);
+            *self = next;
+            self.account.merge(account);
+            return;
+        }
         let (begin_ns, lanes) = (self.duration_ns(), self.lanes);
         self.operations
             .extend(next.operations.into_iter().map(|it| Operation {

@@ -199,11 +199,12 @@ impl Stages {
             return Ok(());
         };
         let [issued, queued, completed] = device.played;
-        requests.operations.extend(match stage {
+        // They are taken over, not copied: a trace is long.
+        requests.operations = match stage {
             Stage::Issued => issued,
             Stage::Queued => queued,
             Stage::Completed => completed,
-        });
+        };
         let mut account = device.accounts[stage as usize].clone();
         account.leave_out("of other devices", others, 0);
         if let Some(note) = stage.note() {
