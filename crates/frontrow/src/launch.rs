@@ -16,7 +16,7 @@ use ::launch::profile::{PAGE_BYTES, Store, StoreError, Timing};
 use clap::{Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use sys::PathError;
 
 /// Start an app faster: load the pages that its start needs in a few large reads, then start it
