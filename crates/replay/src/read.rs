@@ -316,7 +316,7 @@ impl<R: BufRead> LineReader<R> {
         };
         let text = std::str::from_utf8(bytes);
         let text = text.map_err(|_| invalid(format!("line {number} is not text")))?;
-        Ok(text.trim())
+        Ok(text.trim_ascii())
     }
 }
 
@@ -336,6 +336,11 @@ struct Threads {
 impl Threads {
     /// Number of the thread with this key, which is called `name` when it is first met.
     fn number(&mut self, key: &str, name: &str) -> u32 {
+        self.number_of(key, || name)
+    }
+
+    /// As [`Threads::number`], with a name that is only looked for where it is needed.
+    fn number_of<'a>(&mut self, key: &str, name: impl FnOnce() -> &'a str) -> u32 {
         if self.last.0 == key && !self.names.is_empty() {
             return self.last.1;
         }
@@ -344,7 +349,7 @@ impl Threads {
             Some(number) => *number,
             None => {
                 self.numbers.insert(key.to_owned(), next);
-                self.names.push(name.to_owned());
+                self.names.push(name().to_owned());
                 next
             }
         };
@@ -365,30 +370,39 @@ fn decimal(text: &str) -> Option<u64> {
     if bytes.is_empty() || bytes.len() > 20 {
         return None;
     }
-    bytes.iter().try_fold(0u64, |value, digit| {
-        let digit = digit.wrapping_sub(b'0');
-        match digit {
-            0..=9 => value.checked_mul(10)?.checked_add(u64::from(digit)),
-            _ => None,
+    let mut value: u64 = 0;
+    for byte in bytes {
+        let digit = u64::from(byte.wrapping_sub(b'0'));
+        if digit > 9 {
+            return None;
         }
-    })
+        // Nineteen digits cannot overflow.
+        value = match bytes.len() < 20 {
+            true => value * 10 + digit,
+            false => value.checked_mul(10)?.checked_add(digit)?,
+        };
+    }
+    Some(value)
 }
 
 /// `1.25` s → 1,250,000,000 ns, exactly; digits below the nanosecond are dropped.
 fn seconds(text: &str) -> Option<u64> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let whole_ns = decimal(whole)?.checked_mul(1_000_000_000)?;
-    let mut part_ns = 0;
-    for (at, digit) in part.bytes().enumerate() {
+    let bytes = text.as_bytes();
+    let point = bytes
+        .iter()
+        .position(|it| *it == b'.')
+        .unwrap_or(bytes.len());
+    let mut ns = decimal(&text[..point])?.checked_mul(1_000_000_000)?;
+    for (at, digit) in bytes.iter().skip(point + 1).enumerate() {
         let digit = digit.wrapping_sub(b'0');
         if digit > 9 {
             return None;
         }
         if let Some(worth) = WORTH_NS.get(at) {
-            part_ns += u64::from(digit) * worth;
+            ns = ns.checked_add(u64::from(digit) * worth)?;
         }
     }
-    whole_ns.checked_add(part_ns)
+    Some(ns)
 }
 
 /// Nanoseconds that a digit after the point is worth, by its place.

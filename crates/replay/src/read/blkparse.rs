@@ -22,9 +22,9 @@ pub fn is_event(line: &str) -> bool {
 /// The device and the time, after which `fields` goes on.
 fn begin<'a>(fields: &mut impl Iterator<Item = &'a str>) -> Option<(&'a str, u64)> {
     let device = fields.next()?;
-    let (major, minor) = device.split_once(',')?;
-    decimal(major)?;
-    decimal(minor)?;
+    let comma = device.bytes().position(|it| it == b',')?;
+    decimal(&device[..comma])?;
+    decimal(&device[comma + 1..])?;
     decimal(fields.next()?)?;
     decimal(fields.next()?)?;
     Some((device, seconds(fields.next()?)?))
@@ -77,7 +77,7 @@ impl Reader {
         let extent = extent(&mut fields)?;
         let lane = match stage {
             Stage::Completed => 0,
-            _ => self.threads.number(pid, process(line)),
+            _ => self.threads.number_of(pid, || process(line)),
         };
         let request = of_event(time_ns, rwbs, extent, lane)?;
         self.stages.take(device, stage, request)
@@ -121,5 +121,6 @@ fn extent<'a>(fields: &mut impl Iterator<Item = &'a str>) -> Result<Option<(u64,
 /// The name in the brackets at the end.
 fn process(line: &str) -> &str {
     let inner = line.strip_suffix(']').unwrap_or(line);
-    inner.rsplit_once(" [").map_or("", |(_, name)| name)
+    let open = inner.bytes().rposition(|it| it == b'[');
+    open.map_or("", |open| &inner[open + 1..])
 }

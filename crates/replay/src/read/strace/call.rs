@@ -27,21 +27,105 @@ pub(super) enum Outcome<'a> {
 /// # Errors
 /// A sentence that names the missing part.
 pub(super) fn parse(text: &str) -> Result<Call<'_>, String> {
-    let (name, rest) = text.split_once('(').ok_or("it has no call")?;
+    let open = text
+        .bytes()
+        .position(|it| it == b'(')
+        .ok_or("it has no call")?;
+    let (name, rest) = (&text[..open], &text[open + 1..]);
     let is_name = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
     if name.is_empty() || !name.bytes().all(is_name) {
         return Err(format!("'{name}' is no name of a call"));
     }
+    if let (false, Some(result)) = (needs_arguments(name), last_result(rest)) {
+        let (result, took_ns) = duration(result.trim_ascii())?;
+        if let Ok(result) = outcome(result) {
+            return Ok(Call {
+                name,
+                arguments: Vec::new(),
+                result,
+                took_ns,
+            });
+        }
+    }
     let (arguments, rest) = parts(rest, b')')?;
-    let rest = rest.trim_start();
+    let rest = rest.trim_ascii_start();
     let rest = rest.strip_prefix('=').ok_or("it has no result")?;
-    let (result, took_ns) = duration(rest.trim())?;
+    let (result, took_ns) = duration(rest.trim_ascii())?;
     Ok(Call {
         name,
         arguments,
         result: outcome(result)?,
         took_ns,
     })
+}
+
+/// The text after the last `) = `, which is the result of a call whose arguments are of no interest.
+fn last_result(text: &str) -> Option<&str> {
+    let at = memchr::memrchr(b'=', text.as_bytes())?;
+    let before = text[..at].strip_suffix(' ')?.trim_ascii_end();
+    before.ends_with(')').then(|| &text[at + 1..])
+}
+
+/// Whether arguments of a call matter: it moves data, or changes names or what descriptors mean. Of all
+/// others only the name and the result are looked at.
+fn needs_arguments(name: &str) -> bool {
+    !matches!(
+        name,
+        "access"
+            | "arch_prctl"
+            | "brk"
+            | "clock_gettime"
+            | "clock_nanosleep"
+            | "epoll_ctl"
+            | "epoll_pwait"
+            | "epoll_wait"
+            | "exit"
+            | "exit_group"
+            | "faccessat"
+            | "faccessat2"
+            | "fstat"
+            | "fstat64"
+            | "fstatfs"
+            | "futex"
+            | "getcwd"
+            | "getdents64"
+            | "getpid"
+            | "getrandom"
+            | "getrlimit"
+            | "getsockname"
+            | "getsockopt"
+            | "gettid"
+            | "lstat"
+            | "madvise"
+            | "mprotect"
+            | "nanosleep"
+            | "newfstatat"
+            | "poll"
+            | "ppoll"
+            | "prctl"
+            | "prlimit64"
+            | "readlink"
+            | "readlinkat"
+            | "recvfrom"
+            | "recvmsg"
+            | "rseq"
+            | "rt_sigaction"
+            | "rt_sigprocmask"
+            | "rt_sigreturn"
+            | "sched_yield"
+            | "select"
+            | "sendmsg"
+            | "sendto"
+            | "set_robust_list"
+            | "set_tid_address"
+            | "setsockopt"
+            | "stat"
+            | "stat64"
+            | "statfs"
+            | "statx"
+            | "uname"
+            | "wait4"
+    )
 }
 
 /// Splits text up to the bracket that closes it at commas that are in no bracket, string or name of
@@ -67,14 +151,14 @@ pub(super) fn parts(text: &str, closing: u8) -> Result<(Vec<&str>, &str), String
             b'[' => open.push(b']'),
             b'{' => open.push(b'}'),
             last if last == closing && open.is_empty() => {
-                let last = text[begin..at].trim();
+                let last = text[begin..at].trim_ascii();
                 if !last.is_empty() || !parts.is_empty() {
                     parts.push(last);
                 }
                 return Ok((parts, &text[at + 1..]));
             }
             b',' if open.is_empty() => {
-                parts.push(text[begin..at].trim());
+                parts.push(text[begin..at].trim_ascii());
                 begin = at + 1;
             }
             closing @ (b')' | b']' | b'}') if open.pop() != Some(closing) => {
@@ -90,10 +174,13 @@ pub(super) fn parts(text: &str, closing: u8) -> Result<(Vec<&str>, &str), String
 /// Index of the closing quote of the string that begins at `at`.
 fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
-    while at < bytes.len() && bytes[at] != b'"' {
-        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        match bytes[at] {
+            b'"' => return Some(at),
+            _ => at += 2,
+        }
     }
-    (at < bytes.len()).then_some(at)
 }
 
 /// Whether a `<` after `before` opens the name of a descriptor's file.
@@ -118,11 +205,12 @@ fn duration(text: &str) -> Result<(&str, u64), String> {
     let Some(inner) = text.strip_suffix('>') else {
         return Ok((text, 0));
     };
-    let Some((result, took)) = inner.rsplit_once('<') else {
+    let Some(open) = memchr::memrchr(b'<', inner.as_bytes()) else {
         return Ok((text, 0));
     };
+    let (result, took) = (&inner[..open], &inner[open + 1..]);
     match seconds(took) {
-        Some(took_ns) => Ok((result.trim_end(), took_ns)),
+        Some(took_ns) => Ok((result.trim_ascii_end(), took_ns)),
         // The angle brackets hold the name of a file.
         None => Ok((text, 0)),
     }
@@ -132,11 +220,15 @@ fn outcome(text: &str) -> Result<Outcome<'_>, String> {
     if text.starts_with('?') {
         return Ok(Outcome::Unknown);
     }
-    let end = text.find([' ', '<']).unwrap_or(text.len());
+    let end = text.bytes().position(|it| it == b' ' || it == b'<');
+    let end = end.unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     let value = match number.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).map(|it| it as i64),
-        None => number.parse(),
+        None => match decimal(number) {
+            Some(value) => Ok(value as i64),
+            None => number.parse(),
+        },
     };
     let value = value.map_err(|_| format!("'{number}' is no result"))?;
     if value < 0 {
@@ -240,7 +332,7 @@ impl<'a> Call<'a> {
 /// # Errors
 /// As there.
 pub(super) fn descriptor(text: &str) -> Result<(Option<i32>, Name<'_>), String> {
-    let end = text.find('<').unwrap_or(text.len());
+    let end = text.bytes().position(|it| it == b'<').unwrap_or(text.len());
     let (number, name) = text.split_at(end);
     let number = match number {
         "AT_FDCWD" => None,

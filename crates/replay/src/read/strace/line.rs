@@ -53,7 +53,8 @@ const THREAD_LIMIT: u64 = 1 << 22;
 /// # Errors
 /// A sentence that says why it is not a line of strace.
 pub(super) fn parse(line: &str) -> Result<Line<'_>, String> {
-    if OWN.iter().any(|it| line.starts_with(it)) {
+    let is_own = |line: &str| OWN.iter().any(|it| line.starts_with(it));
+    if !line.starts_with(|it: char| it.is_ascii_digit()) && is_own(line) {
         return Ok(Line {
             thread: "",
             time: Time::None,
@@ -104,9 +105,12 @@ fn thread(line: &str) -> Result<(&str, &str), String> {
         let (number, rest) = rest.split_once(']').ok_or("its [pid has no end")?;
         return Ok((number_of(number.trim())?, rest.trim_start()));
     }
-    let Some((first, rest)) = line.split_once(' ') else {
+    let Some((first, rest)) = first_word(line) else {
         return Ok(("", line));
     };
+    if decimal(first).is_some_and(|it| it <= THREAD_LIMIT) {
+        return Ok((first, rest.trim_ascii_start()));
+    }
     // `-Y` adds the name of the thread, which may have blanks.
     if let Some((number, _)) = first.split_once('<')
         && number.bytes().all(|it| it.is_ascii_digit())
@@ -117,13 +121,16 @@ fn thread(line: &str) -> Result<(&str, &str), String> {
             .ok_or("its name of a thread has no end")?;
         return Ok((number_of(number)?, rest.trim_start()));
     }
-    if decimal(first).is_some_and(|it| it <= THREAD_LIMIT) {
-        return Ok((first, rest.trim_start()));
-    }
     match first.contains('(') || is_time(first) || first.starts_with(['[', '<', '+', '-']) {
         true => Ok(("", line)),
         false => Err(format!("'{first}' is no number of a thread")),
     }
+}
+
+/// The text before and after the first blank.
+fn first_word(text: &str) -> Option<(&str, &str)> {
+    let end = memchr::memchr(b' ', text.as_bytes())?;
+    Some((&text[..end], &text[end + 1..]))
 }
 
 fn is_time(text: &str) -> bool {
@@ -142,11 +149,14 @@ fn number_of(text: &str) -> Result<&str, String> {
 
 /// Splits off the time. `-r` beside `-t` prints a second one in brackets, which says no more.
 fn time(text: &str) -> Result<(Time, &str), String> {
-    let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+    if !text.starts_with(|it: char| it.is_ascii_digit()) {
+        return Ok((Time::None, text));
+    }
+    let (first, rest) = first_word(text).unwrap_or((text, ""));
     if first.is_empty() || !is_time(first) {
         return Ok((Time::None, text));
     }
-    let known = match first.contains(':') {
+    let known = match first.as_bytes().contains(&b':') {
         true => of_day(first).map(Time::OfDay),
         false => seconds(first).map(|ns| match ns < EARLIEST_NS {
             true => Time::Relative(ns),
@@ -154,7 +164,7 @@ fn time(text: &str) -> Result<(Time, &str), String> {
         }),
     };
     let time = known.ok_or_else(|| format!("'{first}' is no time"))?;
-    let rest = rest.trim_start();
+    let rest = rest.trim_ascii_start();
     let rest = match rest.strip_prefix("(+") {
         Some(rest) => rest
             .split_once(')')

@@ -21,26 +21,6 @@ const DISKS: [&[u8]; 12] = [
     b"ram",
 ];
 
-/// Calls whose result is a descriptor of something that is no file on a disk.
-const OPEN_NO_FILE: [&str; 16] = [
-    "accept",
-    "accept4",
-    "epoll_create",
-    "epoll_create1",
-    "eventfd",
-    "eventfd2",
-    "fanotify_init",
-    "inotify_init",
-    "inotify_init1",
-    "io_uring_setup",
-    "memfd_create",
-    "perf_event_open",
-    "pidfd_open",
-    "signalfd4",
-    "socket",
-    "timerfd_create",
-];
-
 /// Most threads that play what one thread has given to io_submit: programs that fetch results from
 /// the ring in their memory make no call that tells the end.
 const AIO_THREADS: u64 = 256;
@@ -90,6 +70,8 @@ pub(super) struct Processes {
     directories: Vec<Vec<u8>>,
     mappings: Vec<Mappings>,
     table_of: HashMap<String, Table>,
+    /// The last thread and its table: the next call is often its, too.
+    last: Option<(String, Table)>,
     inherited: usize,
     descriptions: Vec<Description>,
     /// Number of requests that each thread has given to io_submit and not got back.
@@ -126,9 +108,17 @@ impl Processes {
 
     /// The table of a thread; a thread without a known parent belongs to the first process.
     fn table(&mut self, thread: &str) -> Table {
-        if let Some(table) = self.table_of.get(thread) {
-            return *table;
+        match &self.last {
+            Some((last, table)) if last == thread => return *table,
+            _ => {}
         }
+        let known = self.table_of.get(thread).copied();
+        let table = known.unwrap_or_else(|| self.first_table(thread));
+        self.last = Some((thread.to_owned(), table));
+        table
+    }
+
+    fn first_table(&mut self, thread: &str) -> Table {
         if self.tables.is_empty() {
             self.tables.push(HashMap::new());
             self.directories.push(UNKNOWN_DIRECTORY.to_vec());
@@ -290,7 +280,11 @@ impl Processes {
             }
             "pipe" | "pipe2" => self.no_files(table, call, 0),
             "socketpair" => self.no_files(table, call, 3),
-            name if OPEN_NO_FILE.contains(&name) => {
+            // Their result is a descriptor of something that is no file on a disk.
+            name @ ("accept" | "accept4" | "epoll_create" | "epoll_create1" | "eventfd"
+            | "eventfd2" | "fanotify_init" | "inotify_init" | "inotify_init1"
+            | "io_uring_setup" | "memfd_create" | "perf_event_open" | "pidfd_open"
+            | "signalfd4" | "socket" | "timerfd_create") => {
                 self.describe_new(table, caller.result, Vec::new(), Meaning::NoFile, false);
                 Ok(Fate::left_out(name.to_owned()))
             }
@@ -317,6 +311,8 @@ impl Processes {
             }
         }
         self.table_of.insert(thread.to_string(), own);
+        // A number that was another thread's before means this one now.
+        self.last = None;
         Ok(())
     }
 
