@@ -19,6 +19,9 @@ pub fn is_header(line: &str) -> bool {
     time && fields.next() == Some("COMM") && line.contains("DISK")
 }
 
+/// Stands for the disk of lines that name none; they are no reason to ask which disk is meant.
+const NO_DISK: &str = "no disk";
+
 /// biosnoop's first words.
 pub fn is_remark(line: &str) -> bool {
     line.starts_with("Tracing block ")
@@ -80,6 +83,16 @@ impl Reader {
             return Err("its columns are not named before it".to_owned());
         };
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        if fields.len() + 1 == columns.count {
+            // The column of the disk is empty: a flush, or a command of a program to a drive.
+            return match milliseconds(fields[fields.len() - 1]) {
+                Some(_) => {
+                    let request = Request::LeftOut("requests of no disk", false);
+                    self.stages.take(NO_DISK, Stage::Completed, request)
+                }
+                None => Err("it has no latency: the trace is cut there".to_owned()),
+            };
+        }
         if fields.len() < columns.count {
             return Err(format!(
                 "it has {} of {} fields",

@@ -334,6 +334,17 @@ fn biosnoop_of_bcc_and_of_libbpf() {
         "{}",
         said(queued)
     );
+    // Lines of drives' own commands name no disk.
+    let driveless = "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  LAT(ms)\n\
+        0.000000    ?              0              R 0          8         4.04\n\
+        1.000000    jbd2/sda1-8    184    sda     W 2694656    12288     6.72\n\
+        2.000000    kworker/23:1   9126           R 18446744073709551615 0         0.61\n";
+    let trace = parse(driveless.as_bytes()).unwrap();
+    assert_eq!(
+        trace.operations(),
+        [operation(0, Kind::Write, 2_694_656, 24, 0)]
+    );
+    assert_eq!(trace.account().left_out["of other devices"], 2);
     let without = "TIME(s)     COMM           PID    DISK    T  BYTES\n1 a 1 sda R 512\n";
     assert!(said(without).contains("no SECTOR"), "{}", said(without));
 }
