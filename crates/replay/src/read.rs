@@ -387,26 +387,27 @@ fn decimal(text: &str) -> Option<u64> {
 
 /// `1.25` s → 1,250,000,000 ns, exactly; digits below the nanosecond are dropped.
 fn seconds(text: &str) -> Option<u64> {
-    let bytes = text.as_bytes();
-    let point = bytes
-        .iter()
-        .position(|it| *it == b'.')
-        .unwrap_or(bytes.len());
-    let mut ns = decimal(&text[..point])?.checked_mul(1_000_000_000)?;
-    for (at, digit) in bytes.iter().skip(point + 1).enumerate() {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        if let Some(worth) = WORTH_NS.get(at) {
-            ns = ns.checked_add(u64::from(digit) * worth)?;
-        }
+    let point = text.bytes().position(|it| it == b'.');
+    let (whole, part) = match point {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, ""),
+    };
+    let whole_ns = decimal(whole)?.checked_mul(1_000_000_000)?;
+    let kept = part.len().min(9);
+    let rest = part.as_bytes().get(kept..)?;
+    if !rest.iter().all(u8::is_ascii_digit) {
+        return None;
     }
-    Some(ns)
+    let part_ns = match part.get(..kept)? {
+        "" => 0,
+        digits => decimal(digits)? * UNIT_NS[kept],
+    };
+    whole_ns.checked_add(part_ns)
 }
 
-/// Nanoseconds that a digit after the point is worth, by its place.
-const WORTH_NS: [u64; 9] = [
+/// Nanoseconds of the last digit after the point, by the number of these digits.
+const UNIT_NS: [u64; 10] = [
+    1_000_000_000,
     100_000_000,
     10_000_000,
     1_000_000,
