@@ -93,7 +93,7 @@ impl Format {
 
     /// The format of a trace with this first line.
     fn of_line(line: &str) -> Option<Self> {
-        let tests: [(Format, fn(&str) -> bool); 7] = [
+        let tests: [(Format, FirstLine); 7] = [
             (Format::Phone, phone::is_header),
             (Format::Fio, |line| fio::version(line).is_some()),
             (Format::Blkparse, blkparse::is_event),
@@ -120,6 +120,9 @@ impl Format {
         Reader::Blocks(lines, Requests::default())
     }
 }
+
+/// Whether a line can be the first one of a format.
+type FirstLine = fn(&str) -> bool;
 
 /// Lines that tools print before a trace's first line.
 fn is_preamble(line: &str) -> bool {

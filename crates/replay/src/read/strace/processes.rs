@@ -656,8 +656,9 @@ impl Processes {
             Some(position) => position,
             // _llseek(2) gives the new position through a pointer; strace prints it in brackets.
             None => {
-                let places = (1..call.arguments.len()).filter_map(|at| call.pointed(at).ok()?);
-                places.last().ok_or("it tells no new position")?
+                let mut places =
+                    (1..call.arguments.len()).filter_map(|at| call.pointed(at).ok()?);
+                places.next_back().ok_or("it tells no new position")?
             }
         };
         Ok(match self.file(table, call.argument(0)?)? {
