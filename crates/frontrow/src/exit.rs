@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fmt, io};
 
 /// All codes with their meanings, for the man pages.
-pub const CODES: [(u8, &str); 11] = [
+pub const CODES: [(u8, &str); 12] = [
     (0, "done"),
     (
         1,
@@ -25,6 +25,7 @@ pub const CODES: [(u8, &str); 11] = [
     (7, "refused, because it would not be safe"),
     (8, "the kernel refuses tracing programs even to root"),
     (9, "there is no space left for what is to be written"),
+    (10, "more of a trace would be left out than is allowed"),
     (130, "interrupted"),
 ];
 
@@ -52,6 +53,9 @@ pub enum Exit {
     KernelRefuses = 8,
     /// No space left on the file system.
     DiskFull = 9,
+    /// More of a trace would be left out than the user allows.
+    #[cfg(feature = "lab")]
+    LeftOut = 10,
     /// Ended by Ctrl-C.
     Interrupted = 130,
 }

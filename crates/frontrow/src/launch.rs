@@ -5,6 +5,7 @@ mod calibrate;
 mod capture;
 mod exec;
 mod install;
+mod name;
 mod plan;
 mod record;
 mod start;
@@ -15,7 +16,7 @@ use ::launch::profile::{PAGE_BYTES, Store, StoreError, Timing};
 use clap::{Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use sys::PathError;
 
 /// Start an app faster: load the pages that its start needs in a few large reads, then start it
@@ -28,7 +29,7 @@ pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
 
-    /// Name of the profile [default: the program's name]
+    /// Name of the profile [default: what the app is, such as org.app.Id, snap.NAME or its program]
     #[arg(long)]
     name: Option<String>,
 
@@ -107,15 +108,14 @@ fn check_pages(page_bytes: u64) -> Result<(), Failure> {
     ))
 }
 
-/// Name of the profile: as given, or the program's file name.
-fn profile_name(name: Option<&str>, program: &OsString) -> Result<String, Failure> {
-    if let Some(name) = name {
-        return Ok(name.to_owned());
-    }
-    let file_name = Path::new(program).file_name();
-    file_name
-        .map(|it| it.to_string_lossy().into_owned())
-        .ok_or_else(|| Failure::new(Exit::Usage, "the app has no name: give one with --name"))
+/// Name of the profile: as given, or by what the app is.
+fn profile_name(name: Option<&str>, command: &[OsString]) -> Result<String, Failure> {
+    let name = name.map(str::to_owned).or_else(|| {
+        let words: Vec<_> = command.iter().map(|it| it.to_string_lossy()).collect();
+        let words: Vec<&str> = words.iter().map(|it| it.as_ref()).collect();
+        name::of(&words)
+    });
+    name.ok_or_else(|| Failure::new(Exit::Usage, "the app has no name: give one with --name"))
 }
 
 /// Path of a device's table of read times.

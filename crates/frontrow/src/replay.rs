@@ -1,5 +1,6 @@
 //! `frontrow-lab replay`: traces, played through the flash core, onto a device or in a directory.
 
+mod account;
 mod recorded;
 mod roles;
 
@@ -10,8 +11,8 @@ use crate::print::{json, plain, print_text};
 use crate::progress;
 use ::replay::flash::Counters;
 use ::replay::{
-    Calls, Config, Error, Fill, Format, OnDirectory, Pace, Part, Place, Recording, Target, Times,
-    Trace,
+    Account, Calls, Columns, Config, Error, Fill, Format, Input, OnDirectory, Options, Pace, Part,
+    Place, Recording, Target, Times, Trace,
 };
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -35,16 +36,36 @@ use sys::PathError;
 /// names. All paths of the trace are below it, and no other file is touched. Data that the trace
 /// reads before writing are written first. On a device or a file, the reads, writes and flushes of
 /// the calls are replayed without a cache.
+///
+/// Every result has one account of the trace: events that were read, played, changed and left out,
+/// by kind. Where too much of a trace is not played, nothing is.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Traces, played one after the other; gzip is supported
+    /// Traces, played one after the other; they may be pipes, - for standard input, and packed by gzip,
+    /// xz or zstd
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
 
-    /// Format of the traces: phone (MobileBlockIOTraces), blkparse (its text), fio (write_iolog) or
-    /// strace (-f -ttt -T -y) [default: found from the first line; iopro recordings are recognized]
+    /// Format of the traces: phone (MobileBlockIOTraces), blkparse (its text), fio (write_iolog), strace
+    /// (best with -f -ttt -T -y), biosnoop, ftrace (also of atrace and perf script) or csv
+    /// [default: found from the first line; iopro recordings are recognized]
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
+
+    /// Columns of a table in text, as time=COLUMN:UNIT,op=COLUMN,offset=COLUMN:UNIT,size=COLUMN:UNIT.
+    /// A column is its name in the first line, or its number. Also thread and device; units are s, ms,
+    /// us, ns, filetime, bytes, sectors, kb, pages. Or a public set: msr, spc, alibaba, cloudphysics
+    #[arg(long, value_name = "COLUMNS", value_parser = Columns::parse)]
+    columns: Option<Columns>,
+
+    /// Play the requests of this device of a trace that has several, as the trace writes it: 8,16 in
+    /// blkparse's
+    #[arg(long, value_name = "DEVICE")]
+    trace_device: Option<String>,
+
+    /// Refuse to play if more of the trace's reads, writes and flushes would be left out
+    #[arg(long, value_name = "PERCENT", default_value = "50%", value_parser = percent)]
+    allow_left_out: f64,
 
     /// When an operation is issued: when another one ends, at its time in the trace, or after the
     /// previous one of its thread
@@ -145,6 +166,13 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+fn percent(text: &str) -> Result<f64, String> {
+    match text.strip_suffix('%').unwrap_or(text).parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("give a share such as 1%, up to 100%".to_owned()),
+    }
+}
+
 fn speed(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(speed) if speed.is_finite() && (1e-6..=1e9).contains(&speed) => Ok(speed),
@@ -154,10 +182,12 @@ fn speed(text: &str) -> Result<f64, String> {
 
 /// Result of a replay through the flash core.
 #[derive(Serialize)]
-struct FlashReport {
+struct FlashReport<'a> {
     device: String,
     #[serde(flatten)]
     result: ::replay::OnFlash,
+    #[serde(flatten)]
+    account: &'a Account,
     /// Of this computer, without reading the trace.
     host_ns: u64,
     page_operations_per_host_s: f64,
@@ -167,10 +197,7 @@ struct FlashReport {
 pub fn run(args: Args) -> Result<(), Failure> {
     let mut recordings = Vec::new();
     for path in &args.traces {
-        recordings.push(match recorded::is_recording(path) {
-            true => Recording::Calls(recorded::read(path)?),
-            false => ::replay::read(path, args.format).map_err(failed)?,
-        });
+        recordings.push(read(path, &args)?);
     }
     let pace = match args.pace {
         PaceName::Closed => Pace::Closed { depth: args.depth },
@@ -196,11 +223,26 @@ pub fn run(args: Args) -> Result<(), Failure> {
         trace.append(recording.into_blocks());
     }
     let trace = in_window(trace, &args)?.at_speed(args.speed);
+    account::check(trace.account(), args.allow_left_out)?;
     let text = match &args.file.onto {
         Some(path) => onto_file(&trace, pace, &args, path)?,
         None => onto_flash(&trace, pace, &args)?,
     };
     print_text(&plain(&text))
+}
+
+/// Reads a trace, which is opened once: a pipe has each byte once.
+fn read(path: &Path, args: &Args) -> Result<Recording, Failure> {
+    let input = Input::open(path).map_err(|error| failed(error.into()))?;
+    if input.begins_with(recorded::MAGIC) {
+        return Ok(Recording::Calls(recorded::read(input)?));
+    }
+    let options = Options {
+        format: args.format,
+        columns: args.columns.clone(),
+        device: args.trace_device.clone(),
+    };
+    ::replay::read(input, &options).map_err(failed)
 }
 
 fn in_window(trace: Trace, args: &Args) -> Result<Trace, Failure> {
@@ -231,6 +273,13 @@ fn onto_directory(
             "in a directory, files are opened with the flags of the trace: omit --buffered",
         ));
     }
+    if args.from != 0.0 || args.length.is_some() {
+        return Err(Failure::new(
+            Exit::Usage,
+            "in a directory, calls depend on those before them: omit --from and --length, or play onto a file",
+        ));
+    }
+    account::check(calls.account(), args.allow_left_out)?;
     let place = Place {
         path: path.to_owned(),
         overwrite: args.file.overwrite,
@@ -245,10 +294,20 @@ fn onto_directory(
     let result = ::replay::on_directory(&calls, pace, args.loops, &place, &mut prepared, &stop);
     bar.finish_and_clear();
     let result = result.map_err(failed)?;
+    let account = calls.account();
     match args.json {
-        true => json(&result),
-        false => Ok(directory_text(&result, path)),
+        true => json(&Accounted { result, account }),
+        false => Ok(directory_text(&result, path) + &account::text(account)),
     }
+}
+
+/// A result with the account of its trace.
+#[derive(Serialize)]
+struct Accounted<'a, R> {
+    #[serde(flatten)]
+    result: R,
+    #[serde(flatten)]
+    account: &'a Account,
 }
 
 fn directory_text(result: &OnDirectory, path: &std::path::Path) -> String {
@@ -270,11 +329,6 @@ fn directory_text(result: &OnDirectory, path: &std::path::Path) -> String {
             "{} ended otherwise than in the trace, the first with {first}",
             count(result.unlike_operations as f64),
         );
-    }
-    if !result.left_out.is_empty() {
-        let one = |(what, count): (&String, &u64)| format!("{count} {what}");
-        let left: Vec<String> = result.left_out.iter().map(one).collect();
-        let _ = writeln!(text, "not replayed: {}", left.join(", "));
     }
     text
 }
@@ -308,10 +362,11 @@ fn onto_flash(trace: &Trace, pace: Pace, args: &Args) -> Result<String, Failure>
         page_operations_per_host_s: result.page_operations as f64 * 1e9 / host_ns as f64,
         host_ns,
         result,
+        account: trace.account(),
     };
     match args.json {
         true => json(&report),
-        false => Ok(flash_text(&report)),
+        false => Ok(flash_text(&report) + &account::text(trace.account())),
     }
 }
 
@@ -342,10 +397,11 @@ fn onto_file(
     let part = Part::all(trace);
     let result = ::replay::on_file(part, pace, args.loops, &target, || Ok(()), &stop);
     let result = result.map_err(failed)?;
-    if args.json {
-        return json(&result);
+    let account = trace.account();
+    match args.json {
+        true => json(&Accounted { result, account }),
+        false => Ok(file_text(&result, path) + &account::text(account)),
     }
-    Ok(file_text(&result, path))
 }
 
 /// Other commands accept `vda` for a disk; here it would be a file name.
@@ -386,7 +442,7 @@ fn late_text(text: &mut String, late_operations: u64, latest_ns: u64) {
     }
 }
 
-fn flash_text(report: &FlashReport) -> String {
+fn flash_text(report: &FlashReport<'_>) -> String {
     let result = &report.result;
     let counters = &result.counters;
     let mut text = String::new();

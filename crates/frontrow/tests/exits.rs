@@ -75,3 +75,30 @@ fn a_command_that_is_the_labs_now_says_so() {
         assert!(said.contains(new), "{said}");
     }
 }
+
+/// A foreground that the recording does not have would make a report of nobody, or of all.
+#[test]
+fn a_foreground_that_is_not_recorded_is_refused_with_those_that_are() {
+    let recording = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../iopro/tests/recordings/6.12.iopro"
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("tables.sqlite");
+    for foreground in ["nobody-at-all", "4194304", "/no/such.slice"] {
+        let report = ["report", recording, "--fg", foreground];
+        let to = ["--to", "sqlite", "-o", output.to_str().unwrap()];
+        let export = [&["export", recording, "--fg", foreground][..], &to].concat();
+        for arguments in [&report[..], &export] {
+            let ended = std::process::Command::new(env!("CARGO_BIN_EXE_frontrow"))
+                .arg("iopro")
+                .args(arguments)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(2), "{said}");
+            assert!(said.contains("name another with --fg, such as"), "{said}");
+            assert!(ended.stdout.is_empty() && !output.exists());
+        }
+    }
+}

@@ -90,6 +90,15 @@ const STRACE: &str = r#"execve("/bin/app", ["app"], 0x7ffd /* 9 vars */) = 0 <0.
 1700000000.000900 +++ exited with 0 +++
 "#;
 
+/// Played and left out are all that was read.
+fn accounted(report: &Value, events: u64) {
+    crate::schema::check("lab replay", report);
+    let left = report["left_out"].as_object().unwrap().values();
+    let left: u64 = left.map(|it| it.as_u64().unwrap()).sum();
+    assert_eq!(report["read_events"], events, "{report:#}");
+    assert_eq!(report["played_events"].as_u64().unwrap() + left, events);
+}
+
 fn strace(directory: &Path) -> String {
     let text = STRACE.replacen("execve", "1700000000.000001 execve", 1);
     written(directory, "app.strace", &text)
@@ -109,7 +118,9 @@ fn system_calls_are_made_again_below_a_directory_and_nowhere_else() {
     assert_eq!(report["unlike_operations"], 0);
     assert_eq!(report["prepared_bytes"], 8192);
     assert_eq!(report["times"]["write"]["pages"], 5);
-    assert_eq!(report["left_out"]["mmap"], 1);
+    let mapped = "mmap of a file: its page faults are not in the trace";
+    assert_eq!(report["left_out"][mapped], 1);
+    accounted(&report, 9);
     let size = |path: &str| sandbox.join(path).metadata().unwrap().len();
     assert_eq!(size("home/u/config"), 8192);
     assert_eq!(size("etc/passwd"), 20_000);
@@ -123,7 +134,10 @@ fn system_calls_are_made_again_below_a_directory_and_nowhere_else() {
     let again = replay(&[onto.as_slice(), &["--overwrite"]].concat());
     let text = String::from_utf8_lossy(&again.stdout);
     assert!(text.starts_with("7 calls in "), "{again:?}");
-    assert!(text.contains("not replayed: 1 execve, 1 mmap"), "{text}");
+    assert!(
+        text.contains("left out: 1 execve, 1 mmap of a file"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -135,6 +149,12 @@ fn without_a_directory_system_calls_are_what_they_read_write_and_flush() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["operations"], 3);
     assert_eq!(report["counters"]["host_write_pages"], 5);
+    accounted(&report, 9);
+    assert_eq!(report["left_out"]["open: no request of a device"], 3);
+    let file = directory.path().join("file");
+    let onto = ["--onto", file.to_str().unwrap(), "--buffered", "--json"];
+    let output = replay(&[&[trace.as_str()], onto.as_slice()].concat());
+    accounted(&serde_json::from_slice(&output.stdout).unwrap(), 9);
     let path = directory.path().to_str().unwrap();
     let output = replay(&[&trace, &trace, "--onto", path]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -157,7 +177,7 @@ fn what_iopro_recorded_is_replayed() {
     assert_eq!(report["times"]["write"]["count"], 63);
     assert_eq!(report["times"]["rename"]["count"], 1);
     assert_eq!(report["times"]["unlink"]["count"], 1);
-    assert_eq!(report["left_out"]["sendfile"], 6);
+    assert_eq!(report["changed"]["sendfile, as its write"], 6, "{report:#}");
 }
 
 #[test]
@@ -175,6 +195,11 @@ fn what_cannot_be_replayed_is_said_in_one_sentence_with_its_own_code() {
         (vec!["/nonexistent"], 2, "cannot read /nonexistent"),
         (vec![broken.as_str(), "--device", "tape"], 2, "line 4 of"),
         (vec![broken.as_str(), "--speed", "0"], 2, "give a number"),
+        (
+            vec![broken.as_str(), "--allow-left-out", "150%"],
+            2,
+            "give a share",
+        ),
     ] {
         let output = replay(&arguments);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -182,6 +207,112 @@ fn what_cannot_be_replayed_is_said_in_one_sentence_with_its_own_code() {
         assert!(said.contains(part), "{said}");
         assert!(output.stdout.is_empty());
     }
+}
+
+/// A program that writes by io_uring: strace shows its loader's reads.
+#[test]
+fn a_trace_of_which_most_would_be_left_out_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let ring = "7 1700000000.1 openat(AT_FDCWD, \"/lib/x.so\", O_RDONLY) = 3</lib/x.so> <0.1>\n\
+        7 1700000000.2 read(3</lib/x.so>, \"\"..., 832) = 832 <0.1>\n\
+        7 1700000000.3 io_uring_setup(4, {flags=0}) = 4<anon_inode:[io_uring]> <0.1>\n\
+        7 1700000000.4 io_uring_enter(4<anon_inode:[io_uring]>, 4, 0, 0, NULL, 8) = 4 <0.1>\n";
+    let trace = written(directory.path(), "ring", ring);
+    let file = directory.path().join("file");
+    let onto = ["--onto", file.to_str().unwrap(), "--buffered"];
+    for mode in [&[][..], &onto] {
+        let refused = replay(&[&[trace.as_str()], mode].concat());
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(10), "{said}");
+        assert!(
+            said.contains("80.0 % of the trace's reads, writes"),
+            "{said}"
+        );
+        assert!(
+            said.contains("1 io_uring_enter: strace does not show"),
+            "{said}"
+        );
+        assert!(!file.exists());
+        let allowed = replay(&[&[trace.as_str(), "--allow-left-out", "80%"], mode].concat());
+        let text = String::from_utf8_lossy(&allowed.stdout);
+        assert!(
+            text.contains("of the trace's 4 events 1 are played"),
+            "{text}"
+        );
+        assert!(text.contains("80.0 % are left out (4)"), "{text}");
+    }
+    let nothing = written(directory.path(), "nothing", ring.lines().last().unwrap());
+    let refused = replay(&[&nothing, "--allow-left-out", "100%"]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(10), "{said}");
+    assert!(
+        said.contains("nothing of the trace can be played"),
+        "{said}"
+    );
+}
+
+/// A pipe has each byte once.
+#[test]
+fn a_trace_comes_through_a_pipe_as_from_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let recording = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../iopro/tests/recordings/6.12.iopro"
+    );
+    let table = "128166372003061629,hm,1,Read,383496192,32768,1331\n";
+    let blkparse = "8,0 3 1 0.000000000 697 D WS 223490 + 8 [kjournald]\n";
+    let traces = [
+        TRACE,
+        PHONE,
+        table,
+        blkparse,
+        &std::fs::read_to_string(strace(directory.path())).unwrap(),
+    ];
+    let mut paths: Vec<String> = traces
+        .iter()
+        .enumerate()
+        .map(|(at, text)| written(directory.path(), &at.to_string(), text))
+        .collect();
+    paths.push(recording.to_owned());
+    for path in paths {
+        let of = |command: String| {
+            let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+            assert!(output.status.success(), "{command}: {output:?}");
+            let mut report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            report["host_ns"].take();
+            report["page_operations_per_host_s"].take();
+            report
+        };
+        let lab = env!("CARGO_BIN_EXE_frontrow-lab");
+        let whole = of(format!("{lab} replay {path} --json"));
+        assert_eq!(of(format!("cat {path} | {lab} replay - --json")), whole);
+        assert_eq!(
+            of(format!("cat {path} | {lab} replay /dev/stdin --json")),
+            whole
+        );
+    }
+}
+
+#[test]
+fn a_table_is_read_by_its_columns() {
+    let directory = tempfile::tempdir().unwrap();
+    let table = "op;at;length\nwrite;0;8\nwrite;8;8\nread;0;8\n";
+    let trace = written(directory.path(), "table", table);
+    let columns = [
+        "--columns",
+        "op=op,offset=at:sectors,size=length:sectors",
+        "--json",
+    ];
+    let output = replay(&[&[trace.as_str()], columns.as_slice()].concat());
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["counters"]["host_write_pages"], 2);
+    assert!(
+        report["notes"][0].as_str().unwrap().contains("no times"),
+        "{report:#}"
+    );
+    let wrong = replay(&[&trace, "--columns", "time=1"]);
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
 }
 
 /// Two threads of an app and one of the kernel's.
@@ -230,6 +361,7 @@ fn foreground_and_background_threads_are_two_processes_with_times_of_their_own()
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["front"]["operations"], 3);
     assert!(report["behind"].is_null());
+    accounted(&report, 6);
 }
 
 #[test]

@@ -234,6 +234,22 @@ impl Report {
     }
 }
 
+/// Whether a recording has a task of the foreground: not if it names what is not there.
+///
+/// # Errors
+/// The query of the database fails.
+pub fn has_foreground(store: &Store) -> Result<bool, Error> {
+    ask::has_foreground(store.database())
+}
+
+/// Names of processes that a report can be about, those with the most waits first; at most [`TOP`].
+///
+/// # Errors
+/// The query of the database fails.
+pub fn processes(store: &Store) -> Result<Vec<String>, Error> {
+    ask::processes(store.database())
+}
+
 /// Bytes of one file that the device read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRead {
@@ -264,8 +280,12 @@ pub struct CallOnFile {
     pub file: Option<u64>,
     /// Whether the file is a directory.
     pub is_directory: bool,
+    /// `file_id` of the file that is read, for calls on two files.
+    pub from: Option<u64>,
     /// Offset in the file; the new size for truncate.
     pub offset_bytes: Option<u64>,
+    /// Bytes that the call asked for.
+    pub size_bytes: Option<u64>,
     /// Return value: bytes, or a negative error number.
     pub result: i64,
     /// Begin of the call, in nanoseconds of CLOCK_MONOTONIC.

@@ -183,7 +183,9 @@ fn trace_of(request: &Request) -> Result<Option<Vec<u8>>, Error> {
 
 /// Checks the trace before any guest starts.
 fn check_trace(part: &TracePart, path: &Path) -> Result<(), Error> {
-    let recording = replay::read(path, None).map_err(|error| Error::Usage(error.to_string()))?;
+    let input = replay::Input::open(path).map_err(|error| Error::Usage(error.to_string()))?;
+    let recording = replay::read(input, &replay::Options::default());
+    let recording = recording.map_err(|error| Error::Usage(error.to_string()))?;
     let second_ns = 1_000_000_000;
     let window = recording
         .into_blocks()

@@ -15,6 +15,7 @@
 
 pub mod refresh;
 
+mod limit;
 mod need;
 mod touched;
 mod tracer;
@@ -25,12 +26,14 @@ use crate::residency::drop_caches;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use sys::knobs::{Home, Journal};
 
+pub use limit::supervise;
 pub use touched::Touched;
-pub use tracer::{ask_to_end, trace};
+pub use tracer::trace;
 
 /// Name of the journal with the knob that a recording changes.
 const JOURNAL: &str = "launch";
@@ -46,6 +49,16 @@ pub struct Request {
     pub runs: u32,
     /// Length of a start, after which the app gets SIGTERM.
     pub limit: Duration,
+    /// An app that fails by itself is recorded like any other.
+    pub failing: bool,
+}
+
+/// A start that was recorded.
+pub struct Started {
+    /// The pages that it touched.
+    pub touched: Touched,
+    /// How the app ended if it failed by itself.
+    pub failed: Option<ExitStatus>,
 }
 
 /// Reasons why there is no profile.
@@ -70,6 +83,11 @@ pub enum Error {
     /// A system call failed that does not fail in normal operation.
     #[error("recording failed: {0}")]
     System(#[from] io::Error),
+    /// The app failed before its time was over.
+    #[error(
+        "the app failed ({0}), so what it touched is no start of it: give what it needs, or record it with --failing"
+    )]
+    Failed(ExitStatus),
     /// The starts have no page in common that could be loaded.
     #[error(
         "the app touched no file on a disk, so there is nothing to load: was it started from a RAM file system?"
@@ -92,7 +110,7 @@ pub enum Error {
 pub fn record(
     request: &Request,
     stop: &AtomicBool,
-    mut watch: impl FnMut(&Request) -> Result<Touched, Error>,
+    mut watch: impl FnMut(&Request) -> Result<Started, Error>,
     mut progress: impl FnMut(u32, u32),
 ) -> Result<Profile, Error> {
     let journal = just_what_is_needed()?;
@@ -106,7 +124,7 @@ pub fn record(
 fn all_runs(
     request: &Request,
     stop: &AtomicBool,
-    watch: &mut impl FnMut(&Request) -> Result<Touched, Error>,
+    watch: &mut impl FnMut(&Request) -> Result<Started, Error>,
     progress: &mut impl FnMut(u32, u32),
 ) -> Result<Profile, Error> {
     let mut common: Option<Profile> = None;
@@ -114,11 +132,14 @@ fn all_runs(
         progress(run, request.runs);
         // Without the right to drop caches a warm start is recorded.
         let _ = drop_caches();
-        let touched = watch(request)?;
+        let started = watch(request)?;
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let profile = profile(request, touched);
+        if let (Some(status), false) = (started.failed, request.failing) {
+            return Err(Error::Failed(status));
+        }
+        let profile = profile(request, started.touched);
         common = Some(match common {
             None => profile,
             Some(before) => before.intersection(&profile),

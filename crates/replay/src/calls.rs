@@ -5,11 +5,11 @@
 
 mod build;
 
-pub use build::{Builder, Opening, When};
+pub use build::{Builder, Opening, When, pseudo};
 
+use crate::account::Account;
 use crate::schedule::Steps;
 use crate::trace::{Kind, Operation, Trace};
-use std::collections::BTreeMap;
 
 /// System calls that can be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,30 @@ pub enum Action {
         /// It is fdatasync(2), which skips the file's times.
         data_only: bool,
     },
+    /// syncfs(2) and sync(2).
+    SyncAll,
+    /// sync_file_range(2).
+    SyncRange {
+        /// Handle of the file.
+        handle: u32,
+        /// Offset in the file of the first byte.
+        offset: u64,
+        /// Number of bytes; 0 for all up to the end of the file.
+        bytes: u64,
+        /// Its flags, `SYNC_FILE_RANGE_…`.
+        flags: u32,
+    },
+    /// fallocate(2).
+    Allocate {
+        /// Handle of the file.
+        handle: u32,
+        /// Its mode, of `FALLOC_FL_…`.
+        mode: u32,
+        /// Offset in the file of the first byte.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
     /// ftruncate(2) and truncate(2).
     Truncate {
         /// Handle of the file.
@@ -82,8 +106,20 @@ pub enum Action {
 
 impl Action {
     /// Names of the actions, by [`Action::kind`].
-    pub const KINDS: [&'static str; 10] = [
-        "open", "close", "read", "write", "sync", "truncate", "rename", "unlink", "mkdir", "rmdir",
+    pub const KINDS: [&'static str; 13] = [
+        "open",
+        "close",
+        "read",
+        "write",
+        "sync",
+        "sync all",
+        "sync range",
+        "allocate",
+        "truncate",
+        "rename",
+        "unlink",
+        "mkdir",
+        "rmdir",
     ];
 
     /// Index of the action in [`Action::KINDS`].
@@ -94,12 +130,23 @@ impl Action {
             Action::Read { .. } => 2,
             Action::Write { .. } => 3,
             Action::Sync { .. } => 4,
-            Action::Truncate { .. } => 5,
-            Action::Rename { .. } => 6,
-            Action::Unlink { .. } => 7,
-            Action::MakeDirectory { .. } => 8,
-            Action::RemoveDirectory { .. } => 9,
+            Action::SyncAll => 5,
+            Action::SyncRange { .. } => 6,
+            Action::Allocate { .. } => 7,
+            Action::Truncate { .. } => 8,
+            Action::Rename { .. } => 9,
+            Action::Unlink { .. } => 10,
+            Action::MakeDirectory { .. } => 11,
+            Action::RemoveDirectory { .. } => 12,
         }
+    }
+
+    /// Whether it is a request of a device where there are neither names nor a page cache.
+    pub fn is_request(&self) -> bool {
+        matches!(
+            self,
+            Action::Read { .. } | Action::Write { .. } | Action::Sync { .. } | Action::SyncAll
+        )
     }
 }
 
@@ -153,8 +200,10 @@ pub struct Calls {
     before: Vec<Before>,
     /// Largest size of each file during the trace, by its number.
     sizes: Vec<u64>,
-    /// Number of calls that are not replayed, by name and reason.
-    left_out: BTreeMap<String, u64>,
+    /// The account of what was read, for a replay in a directory.
+    account: Account,
+    /// The same for a replay of block requests.
+    account_of_blocks: Account,
 }
 
 impl Calls {
@@ -179,9 +228,9 @@ impl Calls {
         &self.before
     }
 
-    /// Number of calls that are not replayed, by name and reason.
-    pub fn left_out(&self) -> &BTreeMap<String, u64> {
-        &self.left_out
+    /// The account of what was read, for a replay in a directory.
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// Divides all times of calls by `speed`; the durations of calls stay the same.
@@ -194,7 +243,7 @@ impl Calls {
     }
 
     /// The block trace that results if each file is contiguous on a device and nothing is cached.
-    /// Only reads, writes and syncs are in it.
+    /// Only reads, writes and flushes are in it.
     pub fn as_blocks(&self) -> Trace {
         let mut starts = Vec::with_capacity(self.sizes.len());
         let mut end: u64 = 0;
@@ -215,22 +264,28 @@ impl Calls {
                     offset,
                     bytes,
                 } => (Kind::Write, handle, offset, bytes),
-                Action::Sync { handle, .. } => (Kind::Flush, handle, 0, 0),
+                Action::Sync { .. } | Action::SyncAll => {
+                    return Some(Operation {
+                        time_ns: call.time_ns,
+                        kind: Kind::Flush,
+                        offset_bytes: 0,
+                        size_bytes: 0,
+                        lane: call.lane,
+                    });
+                }
                 _ => return None,
             };
             let start = starts[self.handles[handle as usize].file as usize];
             Some(Operation {
                 time_ns: call.time_ns,
                 kind,
-                offset_bytes: match kind {
-                    Kind::Flush => 0,
-                    _ => start + offset_bytes,
-                },
+                offset_bytes: start + offset_bytes,
                 size_bytes,
                 lane: call.lane,
             })
         };
-        Trace::new(self.calls.iter().filter_map(operation).collect())
+        let operations = self.calls.iter().filter_map(operation).collect();
+        Trace::new(operations).with_account(self.account_of_blocks.clone())
     }
 }
 

@@ -10,10 +10,12 @@
 //!
 //! Offsets and sizes in a trace are bytes; a replay works on whole pages of 4096 bytes.
 
+mod account;
 mod calls;
 mod crew;
 pub mod flash;
 pub mod history;
+mod input;
 mod on_directory;
 mod on_file;
 mod on_flash;
@@ -23,13 +25,15 @@ mod sandbox;
 mod schedule;
 mod trace;
 
-pub use calls::{Action, Before, Builder, Call, Calls, Handle, Opening, When};
+pub use account::{Account, Fate};
+pub use calls::{Action, Before, Builder, Call, Calls, Handle, Opening, When, pseudo};
 pub use flash::{Config, Counters, Error as FlashError};
+pub use input::Input;
 pub use on_directory::{OnDirectory, Place, on_directory};
 pub use on_file::{OnFile, Part, Target, on_file};
 pub use on_flash::{Fill, OnFlash, on_flash};
 pub use packing::Packing;
-pub use read::{Format, read};
+pub use read::{Columns, Format, Options, read};
 pub use schedule::{Pace, Schedule};
 pub use trace::{Kind, Operation, Trace};
 
@@ -48,6 +52,14 @@ pub enum Recording {
 }
 
 impl Recording {
+    /// The account of what was read, for a replay of it as it is.
+    pub fn account(&self) -> &Account {
+        match self {
+            Recording::Blocks(trace) => trace.account(),
+            Recording::Calls(calls) => calls.account(),
+        }
+    }
+
     /// The block trace; system calls become what they would be without names and a page cache.
     pub fn into_blocks(self) -> Trace {
         match self {
@@ -77,9 +89,17 @@ pub enum Error {
     },
     /// The format of a trace is not known; holds its path.
     #[error(
-        "{0} begins like no trace that is known: name its format with --format, or convert it to blkparse's text"
+        "{0} begins like no trace that is known: name its format with --format, or the columns of a table with --columns"
     )]
     Format(PathBuf),
+    /// It is not clear what a trace means as a whole.
+    #[error("{path}: {reason}")]
+    Trace {
+        /// Path of the trace.
+        path: PathBuf,
+        /// A sentence that says what is not clear.
+        reason: String,
+    },
     /// A trace has no operations; holds its path.
     #[error("{0} has no operations: record again, or check --format")]
     Empty(PathBuf),

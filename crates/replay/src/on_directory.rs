@@ -12,11 +12,13 @@ use crate::on_file::fill;
 use crate::sandbox::Sandbox;
 use crate::schedule::Pace;
 use crate::{Error, Times};
-use rustix::fs::Advice;
+use rustix::fs::{Advice, FallocateFlags, fallocate};
+use rustix::io::Errno;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,8 +58,6 @@ pub struct OnDirectory {
     pub first_unlike: Option<String>,
     /// Bytes written before the trace began, since the trace reads them.
     pub prepared_bytes: u64,
-    /// Number of calls of the trace that are not replayed, by name or reason.
-    pub left_out: BTreeMap<String, u64>,
 }
 
 /// Plays `calls` `loops` times. `prepared` is called with the number of prepared bytes and their
@@ -114,7 +114,6 @@ pub fn on_directory(
             .into_inner()
             .unwrap_or_else(|it| it.into_inner()),
         prepared_bytes,
-        left_out: calls.left_out().clone(),
     })
 }
 
@@ -306,6 +305,26 @@ impl Player<'_> {
                 }
                 Ok(0)
             }
+            Action::SyncAll => self.sandbox.sync_all().map(|()| 0),
+            Action::SyncRange {
+                handle,
+                offset,
+                bytes,
+                flags,
+            } => sync_range(&*self.file(handle)?, (offset, bytes), flags).map(|()| 0),
+            Action::Allocate {
+                handle,
+                mode,
+                offset,
+                bytes,
+            } => {
+                let mode = FallocateFlags::from_bits_retain(mode);
+                match fallocate(&*self.file(handle)?, mode, offset, bytes) {
+                    // This file system cannot allocate in this way, and the trace's could.
+                    Err(Errno::OPNOTSUPP) => Err(io::Error::from_raw_os_error(libc::EINVAL)),
+                    outcome => Ok(outcome.map(|()| 0)?),
+                }
+            }
             Action::Truncate { handle, bytes } => {
                 self.file(handle)?.set_len(bytes)?;
                 Ok(0)
@@ -348,11 +367,15 @@ impl Player<'_> {
             | Action::Read { handle, .. }
             | Action::Write { handle, .. }
             | Action::Sync { handle, .. }
+            | Action::SyncRange { handle, .. }
+            | Action::Allocate { handle, .. }
             | Action::Truncate { handle, .. } => self.calls.handles()[handle as usize].path,
             Action::Rename { from: path, .. }
             | Action::Unlink { path }
             | Action::MakeDirectory { path }
             | Action::RemoveDirectory { path } => path,
+            // It is of the whole directory.
+            Action::SyncAll => return b"",
         };
         &self.calls.paths()[number as usize]
     }
@@ -402,6 +425,16 @@ fn flags(opening: Opening, as_traced: bool) -> i32 {
         | flag(opening.direct, libc::O_DIRECT)
         | flag(opening.sync, libc::O_DSYNC)
         | flag(opening.directory, libc::O_DIRECTORY)
+}
+
+fn sync_range(file: &File, (offset, bytes): (u64, u64), flags: u32) -> io::Result<()> {
+    // SAFETY: takes numbers only; the descriptor is open.
+    let outcome =
+        unsafe { libc::sync_file_range(file.as_raw_fd(), offset as i64, bytes as i64, flags) };
+    match outcome {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Reads up to the end of the file, which may be less than in the trace.

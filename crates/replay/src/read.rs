@@ -1,20 +1,26 @@
 //! Readers of traces, one module a format.
 
+mod biosnoop;
 mod blkparse;
+mod csv;
 mod fio;
+mod ftrace;
 mod phone;
+mod stages;
 mod strace;
 
+pub use csv::Columns;
+
+use crate::account::{Account, Fate};
+use crate::input::Input;
 use crate::{Error, Kind, Operation, Recording, Trace};
-use flate2::bufread::MultiGzDecoder;
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufRead;
 use std::path::Path;
 use sys::PathError;
 
 /// Largest length of a line, of any format.
-const LINE_LIMIT_BYTES: u64 = 64 << 10;
+const LINE_LIMIT_BYTES: usize = 64 << 10;
 
 /// Largest number of operations, which take 2.4 GB of memory.
 const OPERATIONS_LIMIT: usize = 60_000_000;
@@ -22,7 +28,8 @@ const OPERATIONS_LIMIT: usize = 60_000_000;
 /// Size of a sector, whatever the device's own is (include/linux/blk_types.h).
 const SECTOR_BYTES: u64 = 512;
 
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// Note on a trace without times.
+const NO_TIMES: &str = "the trace has no times: it is played in order, as if all happened at once";
 
 /// Formats of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +40,38 @@ pub enum Format {
     Blkparse,
     /// fio's `write_iolog`, version 2 or 3.
     Fio,
-    /// The output of strace with `-f -ttt -T`; `-y` adds the names of files.
+    /// The output of strace, best with `-f -ttt -T -y`.
     Strace,
+    /// The output of biosnoop.
+    Biosnoop,
+    /// Tracepoints of the block layer as ftrace, trace-cmd, atrace and perf script print them.
+    Ftrace,
+    /// A table in text, whose columns [`Columns`] names.
+    Csv,
+}
+
+/// What a caller knows of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Its format; found from the first lines where it is not given.
+    pub format: Option<Format>,
+    /// The columns of a table.
+    pub columns: Option<Columns>,
+    /// The device whose requests are meant, as the trace writes it; needed for a trace of several.
+    pub device: Option<String>,
 }
 
 impl Format {
     /// All formats, in the order of their declaration.
-    pub const ALL: [Format; 4] = [Format::Phone, Format::Blkparse, Format::Fio, Format::Strace];
+    pub const ALL: [Format; 7] = [
+        Format::Phone,
+        Format::Blkparse,
+        Format::Fio,
+        Format::Strace,
+        Format::Biosnoop,
+        Format::Ftrace,
+        Format::Csv,
+    ];
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
@@ -48,6 +80,9 @@ impl Format {
             Format::Blkparse => "blkparse",
             Format::Fio => "fio",
             Format::Strace => "strace",
+            Format::Biosnoop => "biosnoop",
+            Format::Ftrace => "ftrace",
+            Format::Csv => "csv",
         }
     }
 
@@ -58,33 +93,46 @@ impl Format {
 
     /// The format of a trace with this first line.
     fn of_line(line: &str) -> Option<Self> {
-        if phone::is_header(line) {
-            return Some(Format::Phone);
-        }
-        if fio::version(line).is_some() {
-            return Some(Format::Fio);
-        }
-        if strace::is_line(line) {
-            return Some(Format::Strace);
-        }
-        blkparse::is_event(line).then_some(Format::Blkparse)
+        let tests: [(Format, FirstLine); 7] = [
+            (Format::Phone, phone::is_header),
+            (Format::Fio, |line| fio::version(line).is_some()),
+            (Format::Blkparse, blkparse::is_event),
+            (Format::Biosnoop, biosnoop::is_header),
+            (Format::Ftrace, ftrace::is_line),
+            (Format::Csv, |line| Columns::of_line(line).is_some()),
+            (Format::Strace, strace::is_line),
+        ];
+        let fits = tests.into_iter().find(|(_, fits)| fits(line));
+        fits.map(|(format, _)| format)
     }
 
-    fn reader(self) -> Reader {
+    fn reader(self, options: &Options) -> Reader {
+        let device = options.device.as_deref();
         let lines: Box<dyn Lines> = match self {
             Format::Phone => Box::<phone::Reader>::default(),
-            Format::Blkparse => Box::<blkparse::Reader>::default(),
+            Format::Blkparse => Box::new(blkparse::Reader::of(device)),
             Format::Fio => Box::<fio::Reader>::default(),
+            Format::Biosnoop => Box::new(biosnoop::Reader::of(device)),
+            Format::Ftrace => Box::new(ftrace::Reader::of(device)),
+            Format::Csv => Box::new(csv::Reader::of(options.columns.clone(), device)),
             Format::Strace => return Reader::Calls(Box::default()),
         };
-        Reader::Blocks(lines, Vec::new())
+        Reader::Blocks(lines, Requests::default())
     }
+}
+
+/// Whether a line can be the first one of a format.
+type FirstLine = fn(&str) -> bool;
+
+/// Lines that tools print before a trace's first line.
+fn is_preamble(line: &str) -> bool {
+    blkparse::is_remark(line) || biosnoop::is_remark(line)
 }
 
 /// The part of a trace that was read, by the kind of its format.
 enum Reader {
     /// A block trace: requests of a device.
-    Blocks(Box<dyn Lines>, Vec<Operation>),
+    Blocks(Box<dyn Lines>, Requests),
     /// A trace of system calls.
     Calls(Box<strace::Reader>),
 }
@@ -92,38 +140,65 @@ enum Reader {
 impl Reader {
     fn take(&mut self, line: &str) -> Result<(), String> {
         match self {
-            Reader::Blocks(lines, operations) => {
-                operations.extend(lines.take(line)?);
-                Ok(())
-            }
+            Reader::Blocks(lines, requests) => lines.take(line, requests),
             Reader::Calls(reader) => reader.take(line),
         }
     }
 
-    fn count(&self) -> usize {
+    /// Number of operations that are held in memory.
+    fn held(&self) -> usize {
         match self {
-            Reader::Blocks(_, operations) => operations.len(),
+            Reader::Blocks(lines, requests) => lines.held() + requests.operations.len(),
             Reader::Calls(reader) => reader.count(),
         }
     }
 
-    fn finish(self) -> Recording {
+    fn finish(self) -> Result<Recording, String> {
         match self {
-            Reader::Blocks(lines, operations) => {
-                Recording::Blocks(Trace::new(operations).with_names(lines.names()))
+            Reader::Blocks(mut lines, mut requests) => {
+                lines.finish(&mut requests)?;
+                let trace = Trace::new(requests.operations).with_names(lines.names());
+                Ok(Recording::Blocks(trace.with_account(requests.account)))
             }
-            Reader::Calls(reader) => Recording::Calls(reader.finish()),
+            Reader::Calls(reader) => Ok(Recording::Calls(reader.finish())),
         }
+    }
+}
+
+/// The requests of a block trace, and the account of them.
+#[derive(Default)]
+struct Requests {
+    operations: Vec<Operation>,
+    account: Account,
+}
+
+impl Requests {
+    fn play(&mut self, operation: Operation) {
+        self.account.count(&Fate::Played, 1);
+        self.operations.push(operation);
     }
 }
 
 /// The parser of a block format, which takes a trace line by line.
 trait Lines {
-    /// Parses a line; `None` if it has no operation.
+    /// Parses a line. It counts each request of it, and adds those that are played.
     ///
     /// # Errors
     /// A sentence that says why the format does not allow the line.
-    fn take(&mut self, line: &str) -> Result<Option<Operation>, String>;
+    fn take(&mut self, line: &str, requests: &mut Requests) -> Result<(), String>;
+
+    /// Number of operations that it holds back until the end.
+    fn held(&self) -> usize {
+        0
+    }
+
+    /// Adds what was held back, after the last line.
+    ///
+    /// # Errors
+    /// A sentence that says what is not clear about the trace.
+    fn finish(&mut self, _requests: &mut Requests) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Names of the threads by number; empty if the format has none.
     fn names(&self) -> Vec<String> {
@@ -131,39 +206,36 @@ trait Lines {
     }
 }
 
-/// Reads a trace in `format`, or in the format that its first line fits. It may be compressed by
-/// gzip.
+/// Reads a trace. It may be packed by gzip, xz or zstd.
 ///
 /// # Errors
-/// [`Error::Io`], [`Error::Format`], [`Error::Line`], [`Error::Empty`], [`Error::TooLong`]. A
-/// damaged trace is an error and never a shorter trace.
-pub fn read(path: &Path, format: Option<Format>) -> Result<Recording, Error> {
-    let failed = PathError::of("read", path);
-    let mut file = BufReader::new(File::open(path).map_err(&failed)?);
-    let is_gzip = file.fill_buf().map_err(&failed)?.starts_with(&GZIP_MAGIC);
-    match is_gzip {
-        true => read_lines(path, BufReader::new(MultiGzDecoder::new(file)), format),
-        false => read_lines(path, file, format),
-    }
+/// [`Error::Io`], [`Error::Format`], [`Error::Line`], [`Error::Trace`], [`Error::Empty`],
+/// [`Error::TooLong`]. A damaged trace is an error and never a shorter trace.
+pub fn read(input: Input, options: &Options) -> Result<Recording, Error> {
+    let path = input.path().to_owned();
+    let text = input.text().map_err(PathError::of("unpack", &path))?;
+    read_lines(&path, text, options)
 }
 
-fn read_lines(
-    path: &Path,
-    input: impl BufRead,
-    format: Option<Format>,
-) -> Result<Recording, Error> {
+fn read_lines(path: &Path, input: impl BufRead, options: &Options) -> Result<Recording, Error> {
     let mut input = LineReader::new(input);
     let failed = PathError::of("read", path);
-    let mut reader: Option<(Format, Reader)> = format.map(|it| (it, it.reader()));
-    while let Some(line) = input.next().map_err(&failed)? {
+    let given = match &options.columns {
+        Some(_) => Some(Format::Csv),
+        None => options.format,
+    };
+    let mut reader: Option<(Format, Reader)> = given.map(|it| (it, it.reader(options)));
+    while input.advance().map_err(&failed)? {
+        let line = input.line().map_err(&failed)?;
         if line.is_empty() {
             continue;
         }
         let (format, reader) = match &mut reader {
             Some(known) => known,
+            None if is_preamble(line) => continue,
             None => {
                 let format = Format::of_line(line).ok_or_else(|| Error::Format(path.to_owned()))?;
-                reader.insert((format, format.reader()))
+                reader.insert((format, format.reader(options)))
             }
         };
         reader.take(line).map_err(|reason| Error::Line {
@@ -172,23 +244,34 @@ fn read_lines(
             format: format.name(),
             reason,
         })?;
-        if reader.count() > OPERATIONS_LIMIT {
+        if reader.held() > OPERATIONS_LIMIT {
             return Err(Error::TooLong {
                 path: path.to_owned(),
                 limit: OPERATIONS_LIMIT,
             });
         }
     }
-    match reader {
-        Some((_, reader)) if reader.count() > 0 => Ok(reader.finish()),
-        _ => Err(Error::Empty(path.to_owned())),
+    let Some((_, reader)) = reader else {
+        return Err(Error::Empty(path.to_owned()));
+    };
+    let recording = reader.finish().map_err(|reason| Error::Trace {
+        path: path.to_owned(),
+        reason,
+    })?;
+    match recording.account().read_events {
+        0 => Err(Error::Empty(path.to_owned())),
+        _ => Ok(recording),
     }
 }
 
-/// Lines of bounded length.
+/// Lines of bounded length, each where the input's buffer has it. Only one that goes over the end
+/// of that buffer is copied.
 struct LineReader<R> {
     input: R,
-    bytes: Vec<u8>,
+    /// Bytes of the input's buffer that the current line has.
+    taken: usize,
+    /// A line that was copied; empty for one that is in the buffer.
+    copied: Vec<u8>,
     number: u64,
 }
 
@@ -196,64 +279,148 @@ impl<R: BufRead> LineReader<R> {
     fn new(input: R) -> Self {
         LineReader {
             input,
-            bytes: Vec::new(),
+            taken: 0,
+            copied: Vec::new(),
             number: 0,
         }
     }
 
-    /// The next line without its end and without blanks around it.
-    fn next(&mut self) -> std::io::Result<Option<&str>> {
-        let invalid = |text: String| std::io::Error::new(std::io::ErrorKind::InvalidData, text);
-        self.bytes.clear();
+    /// Goes to the next line; false at the end.
+    fn advance(&mut self) -> std::io::Result<bool> {
+        self.input.consume(std::mem::take(&mut self.taken));
+        self.copied.clear();
         self.number += 1;
-        let mut limited = self.input.by_ref().take(LINE_LIMIT_BYTES);
-        let length = limited.read_until(b'\n', &mut self.bytes)?;
-        if length == 0 {
-            return Ok(None);
+        loop {
+            let buffer = self.input.fill_buf()?;
+            let end = memchr::memchr(b'\n', buffer);
+            let length = end.map_or(buffer.len(), |end| end + 1);
+            if self.copied.len() + length > LINE_LIMIT_BYTES {
+                let number = self.number;
+                return Err(invalid(format!("line {number} is longer than any trace's")));
+            }
+            if self.copied.is_empty() && end.is_some() {
+                self.taken = length;
+                return Ok(true);
+            }
+            self.copied.extend_from_slice(&buffer[..length]);
+            self.input.consume(length);
+            if end.is_some() || length == 0 {
+                return Ok(!self.copied.is_empty());
+            }
         }
-        if length as u64 == LINE_LIMIT_BYTES {
-            let number = self.number;
-            return Err(invalid(format!("line {number} is longer than any trace's")));
-        }
-        let text = std::str::from_utf8(&self.bytes)
-            .map_err(|_| invalid(format!("line {} is not text", self.number)))?;
-        Ok(Some(text.trim()))
     }
+
+    /// The current line without its end and without blanks around it.
+    fn line(&mut self) -> std::io::Result<&str> {
+        let number = self.number;
+        let bytes = match self.taken {
+            0 => &self.copied,
+            taken => &self.input.fill_buf()?[..taken],
+        };
+        let text = std::str::from_utf8(bytes);
+        let text = text.map_err(|_| invalid(format!("line {number} is not text")))?;
+        Ok(text.trim_ascii())
+    }
+}
+
+fn invalid(text: String) -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::InvalidData, text)
 }
 
 /// Numbers threads in the order in which they appear.
 #[derive(Default)]
-struct Threads(HashMap<String, u32>);
+struct Threads {
+    numbers: HashMap<String, u32>,
+    names: Vec<String>,
+    /// The last thread, which is often the next one, too.
+    last: (String, u32),
+}
 
 impl Threads {
-    fn number(&mut self, name: &str) -> u32 {
-        if let Some(number) = self.0.get(name) {
-            return *number;
+    /// Number of the thread with this key, which is called `name` when it is first met.
+    fn number(&mut self, key: &str, name: &str) -> u32 {
+        self.number_of(key, || name)
+    }
+
+    /// As [`Threads::number`], with a name that is only looked for where it is needed.
+    fn number_of<'a>(&mut self, key: &str, name: impl FnOnce() -> &'a str) -> u32 {
+        if self.last.0 == key && !self.names.is_empty() {
+            return self.last.1;
         }
-        let number = self.0.len() as u32;
-        self.0.insert(name.to_owned(), number);
+        let next = self.names.len() as u32;
+        let number = match self.numbers.get(key) {
+            Some(number) => *number,
+            None => {
+                self.numbers.insert(key.to_owned(), next);
+                self.names.push(name().to_owned());
+                next
+            }
+        };
+        self.last.0.clear();
+        self.last.0.push_str(key);
+        self.last.1 = number;
         number
     }
 
     fn names(&self) -> Vec<String> {
-        let mut names: Vec<(&String, &u32)> = self.0.iter().collect();
-        names.sort_by_key(|(_, number)| **number);
-        names.into_iter().map(|(name, _)| name.clone()).collect()
+        self.names.clone()
     }
+}
+
+/// The value of decimal digits.
+fn decimal(text: &str) -> Option<u64> {
+    let bytes = text.as_bytes();
+    if bytes.is_empty() || bytes.len() > 20 {
+        return None;
+    }
+    let mut value: u64 = 0;
+    for byte in bytes {
+        let digit = u64::from(byte.wrapping_sub(b'0'));
+        if digit > 9 {
+            return None;
+        }
+        // Nineteen digits cannot overflow.
+        value = match bytes.len() < 20 {
+            true => value * 10 + digit,
+            false => value.checked_mul(10)?.checked_add(digit)?,
+        };
+    }
+    Some(value)
 }
 
 /// `1.25` s → 1,250,000,000 ns, exactly; digits below the nanosecond are dropped.
 fn seconds(text: &str) -> Option<u64> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let all_digits = |text: &str| text.bytes().all(|it| it.is_ascii_digit());
-    if whole.is_empty() || !all_digits(whole) || !all_digits(part) {
+    let point = text.bytes().position(|it| it == b'.');
+    let (whole, part) = match point {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, ""),
+    };
+    let whole_ns = decimal(whole)?.checked_mul(1_000_000_000)?;
+    let kept = part.len().min(9);
+    let rest = part.as_bytes().get(kept..)?;
+    if !rest.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let part = &part[..part.len().min(9)];
-    let part_ns: u64 = format!("{part:0<9}").parse().ok()?;
-    let whole: u64 = whole.parse().ok()?;
-    whole.checked_mul(1_000_000_000)?.checked_add(part_ns)
+    let part_ns = match part.get(..kept)? {
+        "" => 0,
+        digits => decimal(digits)? * UNIT_NS[kept],
+    };
+    whole_ns.checked_add(part_ns)
 }
+
+/// Nanoseconds of the last digit after the point, by the number of these digits.
+const UNIT_NS: [u64; 10] = [
+    1_000_000_000,
+    100_000_000,
+    10_000_000,
+    1_000_000,
+    100_000,
+    10_000,
+    1000,
+    100,
+    10,
+    1,
+];
 
 /// An operation of sectors.
 fn of_sectors(

@@ -34,6 +34,15 @@ impl Sandbox {
         Ok(fs::read_dir(path)?.next().is_none())
     }
 
+    /// Writes all of the directory's file system to the device, as syncfs(2) does.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(crate) fn sync_all(&self) -> io::Result<()> {
+        // SAFETY: takes an open descriptor.
+        outcome(unsafe { libc::syncfs(self.root.as_raw_fd()) })
+    }
+
     /// Opens a file or directory below.
     ///
     /// # Errors

@@ -1,11 +1,12 @@
 //! Block traces in memory.
 
+use crate::account::Account;
 use crate::schedule::Steps;
 use std::collections::HashMap;
 
 /// Operations of a block trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(usize)]
+#[repr(u8)]
 pub enum Kind {
     /// A read of data.
     Read,
@@ -71,12 +72,15 @@ pub struct Trace {
     lanes: u32,
     /// Name of each thread; empty if the format has none.
     names: Vec<String>,
+    account: Account,
 }
 
 impl Trace {
     /// Sorts the operations by time and shifts them, so that the first one happens at 0.
     pub fn new(mut operations: Vec<Operation>) -> Self {
-        operations.sort_by_key(|it| it.time_ns);
+        if !operations.is_sorted_by_key(|it| it.time_ns) {
+            operations.sort_by_key(|it| it.time_ns);
+        }
         let first_ns = operations.first().map_or(0, |it| it.time_ns);
         for operation in &mut operations {
             operation.time_ns -= first_ns;
@@ -86,7 +90,19 @@ impl Trace {
             operations,
             lanes,
             names: Vec::new(),
+            account: Account::default(),
         }
+    }
+
+    /// Sets the account of what was read to make the trace.
+    #[must_use]
+    pub fn with_account(self, account: Account) -> Self {
+        Trace { account, ..self }
+    }
+
+    /// The account of what was read to make the trace.
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// Sets the names of the threads, in the order of their numbers.
@@ -134,8 +150,12 @@ impl Trace {
     #[must_use]
     pub fn window(mut self, from_ns: u64, length_ns: u64) -> Self {
         let end_ns = from_ns.saturating_add(length_ns);
+        let before = self.operations.len();
         self.operations
             .retain(|it| (from_ns..end_ns).contains(&it.time_ns));
+        let outside = before - self.operations.len();
+        self.account
+            .unplay("outside of the chosen time", outside as u64);
         for operation in &mut self.operations {
             operation.time_ns -= from_ns;
         }
@@ -154,6 +174,13 @@ impl Trace {
 
     /// Appends another trace, whose first operation happens at the time of this one's last.
     pub fn append(&mut self, next: Trace) {
+        if self.operations.is_empty() && self.lanes == 0 {
+            // A long trace is not copied.
+            let account = std::mem::take(&mut self.account);
+            *self = next;
+            self.account.merge(account);
+            return;
+        }
         let (begin_ns, lanes) = (self.duration_ns(), self.lanes);
         self.operations
             .extend(next.operations.into_iter().map(|it| Operation {
@@ -164,6 +191,7 @@ impl Trace {
         self.names.resize(lanes as usize, String::new());
         self.names.extend(next.names);
         self.lanes += next.lanes;
+        self.account.merge(next.account);
     }
 
     /// Divides all times by `speed`.

@@ -69,7 +69,7 @@ const WARM: [Kind; 2] = [DEMAND, BEFORE];
 
 /// Runs the subcommand.
 pub fn run(args: &Bench) -> Result<(), Failure> {
-    let name = profile_name(args.name.as_deref(), &args.command[0])?;
+    let name = profile_name(args.name.as_deref(), &args.command)?;
     let store = Store::of_user()?;
     let mut profile = store.read(&name)?;
     let stop = catch_signals()?;

@@ -5,14 +5,15 @@ use ::iopro::capture::{self, Background, What as Whose};
 use ::iopro::event::{CallExit, CallKind, Event, FileId, ThreadInfo, What};
 use ::iopro::recording::Reader;
 use ::launch::profile::PAGE_BYTES;
-use ::launch::record::{Error, Request, Touched, ask_to_end, trace};
+use ::launch::record::{Error, Request, Started, Touched, supervise, trace};
 use ::sys::device::shown_at;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use sys::PathError;
 
 /// Source of the recorded accesses.
@@ -41,9 +42,9 @@ impl Watcher {
 
     /// Starts the app and returns the pages it touched. If the kernel refuses programs, this and
     /// later starts are traced by ptrace.
-    pub fn watch(&mut self, request: &Request) -> Result<Touched, Error> {
+    pub fn watch(&mut self, request: &Request, stop: &AtomicBool) -> Result<Started, Error> {
         if *self == Watcher::Iopro {
-            match by_iopro(request) {
+            match by_iopro(request, stop) {
                 Err(capture::Error::Command { command, source }) => {
                     return Err(Error::Start { command, source });
                 }
@@ -51,15 +52,15 @@ impl Watcher {
                     return Err(Error::Watcher(error.to_string()));
                 }
                 Err(error) => eprintln!("frontrow: the app is traced by ptrace instead: {error}"),
-                Ok(touched) => return Ok(touched),
+                Ok(started) => return Ok(started),
             }
         }
         *self = Watcher::Ptrace;
-        trace(request)
+        trace(request, stop)
     }
 }
 
-fn by_iopro(request: &Request) -> Result<Touched, capture::Error> {
+fn by_iopro(request: &Request, stop: &AtomicBool) -> Result<Started, capture::Error> {
     let failed = PathError::of("access", &std::env::temp_dir());
     let recording = tempfile::NamedTempFile::new().map_err(&failed)?;
     let running = Background::start(capture::Request {
@@ -67,19 +68,24 @@ fn by_iopro(request: &Request) -> Result<Touched, capture::Error> {
         what: Whose::System(None),
         btf: None,
     })?;
-    let app = run(request);
+    let app = run(request, stop);
     running.finish()?;
     let reader =
         Reader::open(recording.path()).map_err(|error| failed(std::io::Error::other(error)))?;
-    let mut start = Start::of(app?);
+    let (app, failed_with) = app?;
+    let mut start = Start::of(app);
     for event in reader.events() {
         start.see(&event.map_err(&failed)?);
     }
-    Ok(start.touched())
+    Ok(Started {
+        touched: start.touched(),
+        failed: failed_with,
+    })
 }
 
-/// Starts the app, asks it to end after the limit, and returns its process id.
-fn run(request: &Request) -> Result<u32, capture::Error> {
+/// Starts the app, asks it to end after the limit, and returns its process id and how it ended if it
+/// failed by itself.
+fn run(request: &Request, stop: &AtomicBool) -> Result<(u32, Option<ExitStatus>), capture::Error> {
     let name = request.command.first().cloned().unwrap_or_default();
     let failed = |source| capture::Error::Command {
         command: name.to_string_lossy().into_owned(),
@@ -90,11 +96,14 @@ fn run(request: &Request) -> Result<u32, capture::Error> {
         .args(request.command.iter().skip(1))
         .spawn()
         .map_err(&failed)?;
-    let over = ask_to_end(app.id() as i32, request.limit);
-    app.wait().map_err(&failed)?;
-    // Wake the waiting thread.
-    drop(over);
-    Ok(app.id())
+    let id = app.id();
+    let waited = supervise(id, request.limit, stop, |is_over| {
+        let status = app.wait();
+        (status, is_over.load(Ordering::Relaxed))
+    });
+    let (status, asked) = waited.map_err(&failed)?;
+    let status = status.map_err(&failed)?;
+    Ok((id, (!asked && !status.success()).then_some(status)))
 }
 
 /// Data gathered from the events of a start.

@@ -5,6 +5,7 @@
 //! What root installs runs as root at each start, so no other user may be able to change any of it:
 //! the entry, this program, the place, and every directory above them are root's alone.
 
+use super::name;
 use crate::exit::{Exit, Failure};
 use crate::print::{json, print_text};
 use serde_json::json;
@@ -197,7 +198,7 @@ fn desktop(text: &str, frontrow: &str) -> Result<String, Failure> {
     for line in text.lines() {
         if let Some(command) = line.strip_prefix("Exec=") {
             found = true;
-            let name = program_name(command);
+            let name = app_name(command);
             out += &format!("Exec={frontrow} launch --name {name} -- {command}\n");
         } else if line.starts_with("DBusActivatable=") {
             // Else Exec would not be used.
@@ -229,7 +230,7 @@ fn unit(text: &str, frontrow: &str) -> Result<String, Failure> {
         }
         found = true;
         let prefix = &command[..command.len() - bare.len()];
-        let name = program_name(bare);
+        let name = app_name(bare);
         out += &format!("ExecStart={prefix}{frontrow} launch --name {name} -- {bare}\n");
     }
     match found {
@@ -238,15 +239,11 @@ fn unit(text: &str, frontrow: &str) -> Result<String, Failure> {
     }
 }
 
-/// Program name in a command line, after `env` and its assignments.
-fn program_name(command: &str) -> String {
-    let mut words = command.split_whitespace().map(|it| it.trim_matches('"'));
-    let before = |word: &str| word == "env" || word.ends_with("/env") || word.contains('=');
-    let program = words.find(|word| !before(word)).unwrap_or_default();
-    let name = program.rsplit('/').next().unwrap_or_default();
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._+-@".contains(letter);
-    let or_line = |letter| if is_plain(letter) { letter } else { '_' };
-    name.chars().map(or_line).collect()
+/// Name of the profile of the app that a command line starts.
+fn app_name(command: &str) -> String {
+    let words = command.split_whitespace().map(|it| it.trim_matches('"'));
+    let words: Vec<&str> = words.collect();
+    name::of(&words).unwrap_or_default()
 }
 
 fn remove(target: &Path, json: bool) -> Result<(), Failure> {
@@ -328,8 +325,8 @@ mod tests {
         for program in ["/a\nExecStart=/b", "/a\"b", "/$a", "/a\\b", "/`a`"] {
             assert!(quoted(program).is_err(), "{program:?}");
         }
-        assert_eq!(program_name("\"/opt/%p\" -x"), "_p");
-        assert_eq!(program_name("/opt/a;reboot -x"), "a_reboot");
+        assert_eq!(app_name("\"/opt/%p\" -x"), "_p");
+        assert_eq!(app_name("/opt/a;reboot -x"), "a_reboot");
     }
 
     /// A file or directory above it that other users may write to.

@@ -28,7 +28,7 @@ pub struct Plan {
 
 /// Runs the subcommand.
 pub fn run(args: &Plan) -> Result<(), Failure> {
-    let name = profile_name(args.name.as_deref(), &args.app)?;
+    let name = profile_name(args.name.as_deref(), std::slice::from_ref(&args.app))?;
     let store = Store::of_user()?;
     let profile = store.read(&name)?;
     let mut set = WorkingSet::open(&profile.files);

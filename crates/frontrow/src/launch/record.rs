@@ -14,7 +14,7 @@ use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct Record {
-    /// Name of the profile [default: the program's name]
+    /// Name of the profile [default: what the app is, such as org.app.Id, snap.NAME or its program]
     #[arg(long)]
     name: Option<String>,
     /// Number of recorded starts; the profile has the pages that they have in common
@@ -23,6 +23,9 @@ pub struct Record {
     /// Duration of a start in seconds; then the app is asked to end
     #[arg(long, default_value = "10", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
+    /// Make a profile of an app that fails, too
+    #[arg(long)]
+    failing: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -33,7 +36,7 @@ pub struct Record {
 
 /// Runs the subcommand.
 pub fn run(args: Record) -> Result<(), Failure> {
-    let name = profile_name(args.name.as_deref(), &args.command[0])?;
+    let name = profile_name(args.name.as_deref(), &args.command)?;
     let store = Store::of_user()?;
     store.path(&name)?;
     let stop = catch_signals()?;
@@ -41,12 +44,13 @@ pub fn run(args: Record) -> Result<(), Failure> {
         command: args.command,
         runs: args.runs,
         limit: Duration::from_secs(args.seconds),
+        failing: args.failing,
     };
     let mut watcher = Watcher::best();
     let mut profile = record(
         &request,
         &stop,
-        |request| watcher.watch(request),
+        |request| watcher.watch(request, &stop),
         |run, runs| eprintln!("[{}/{runs}] {name} starts and is recorded", run + 1),
     )?;
     // Earlier measurements of the app remain valid.
@@ -98,6 +102,7 @@ impl From<Error> for Failure {
             Error::System(source) => source.into(),
             Error::Watcher(_) => Exit::Internal,
             Error::Nothing => Exit::Unsupported,
+            Error::Failed(_) => Exit::Refused,
             Error::Knob(_) => Exit::Internal,
             Error::Interrupted => Exit::Interrupted,
         };

@@ -24,7 +24,7 @@ pub fn run(
     timing: Option<Timing>,
     command: &[OsString],
 ) -> Result<(), Failure> {
-    let found = profile_name(name.as_deref(), &command[0]).and_then(|name| {
+    let found = profile_name(name.as_deref(), command).and_then(|name| {
         let store = Store::of_user()?;
         let profile = store.read(&name)?;
         Ok(Start {

@@ -5,26 +5,17 @@ use crate::exit::Failure;
 use crate::iopro::linked;
 use ::iopro::report::{CallOnFile, NameChange, calls_on_files, name_changes};
 use ::iopro::store::Store;
-use ::replay::{Builder, Calls, Opening, When};
+use ::replay::{Builder, Calls, Fate, Input, Opening, When, pseudo};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 
 /// Magic bytes of a recording, in all versions.
-const MAGIC: &[u8] = b"FRIOPRO";
-
-/// Whether the file is an IOPro recording; false if it cannot be read, which is reported later.
-pub(super) fn is_recording(path: &Path) -> bool {
-    let mut begin = [0; MAGIC.len()];
-    let read = File::open(path).and_then(|mut it| it.read_exact(&mut begin));
-    read.is_ok() && begin == MAGIC
-}
+pub(super) const MAGIC: &[u8] = b"FRIOPRO";
 
 /// The calls of a recording.
-pub(super) fn read(path: &Path) -> Result<Calls, Failure> {
+pub(super) fn read(input: Input) -> Result<Calls, Failure> {
     let store = Store::temporary().map_err(|error| linked::failed(&error))?;
-    let store = linked::link((linked::open(path)?, path), None, store)?;
+    let path = input.path().to_owned();
+    let store = linked::link_bytes(input.bytes(), &path, store)?;
     calls(&store).map_err(|error| linked::failed(&error))
 }
 
@@ -47,7 +38,7 @@ fn calls(store: &Store) -> Result<Calls, ::iopro::store::Error> {
     for change in changes {
         reader.renamed(&change);
     }
-    Ok(reader.builder.finish())
+    Ok(reader.finish())
 }
 
 #[derive(Default)]
@@ -58,9 +49,27 @@ struct Reader {
     names: HashMap<u64, String>,
     /// Handle of each file, by how it was opened.
     handles: HashMap<(u64, bool, bool), u32>,
+    /// Number of calls that renamed or removed something, less those whose change of names is known.
+    unnamed: u64,
 }
 
+const NO_NAME: &str = "on a file whose name is not known";
+
+/// Size of a page that a fault reads or makes writable.
+const PAGE_BYTES: u64 = 4096;
+
+/// All that sync_file_range(2) can be asked: its flags are not recorded.
+const SYNC_RANGE_FLAGS: u32 = 7;
+
 impl Reader {
+    fn finish(mut self) -> Calls {
+        for _ in 0..self.unnamed {
+            let what = "rename or removal of a name that is not known";
+            self.builder.event(&Fate::left_out(what));
+        }
+        self.builder.finish()
+    }
+
     fn when(&mut self, task: u64, time_ns: u64, took_ns: u64) -> When {
         let next = self.lanes.len() as u32;
         When {
@@ -68,14 +77,6 @@ impl Reader {
             took_ns,
             lane: *self.lanes.entry(task).or_insert(next),
         }
-    }
-
-    /// Drops, and counts, calls with an invalid or missing path.
-    fn counted<T>(&mut self, outcome: Result<T, String>) -> Option<T> {
-        if outcome.is_err() {
-            self.builder.leave_out("on a file whose name is not known");
-        }
-        outcome.ok()
     }
 
     fn renamed(&mut self, change: &NameChange) {
@@ -93,20 +94,39 @@ impl Reader {
             ("removed", _) if !change.by_rename => {
                 self.builder.unlink(when, path, change.is_directory)
             }
-            _ => Ok(()),
+            _ => return,
         };
-        self.counted(outcome);
+        self.unnamed = self.unnamed.saturating_sub(1);
+        let fate = outcome.unwrap_or_else(|_| Fate::left_out(NO_NAME));
+        self.builder.event(&fate);
     }
 
     fn called(&mut self, call: &CallOnFile) {
-        if call.unfinished {
-            self.builder.leave_out("unfinished at the end");
+        let is_done = !call.unfinished && call.result >= 0;
+        // These calls are replayed, and counted, by the changes of names.
+        let of_names = [
+            "rename",
+            "renameat",
+            "renameat2",
+            "unlink",
+            "unlinkat",
+            "rmdir",
+        ];
+        if is_done && of_names.contains(&call.kind.as_str()) {
+            self.unnamed += 1;
             return;
         }
-        if call.result < 0 {
-            self.builder.leave_out("failed in the trace");
-            return;
-        }
+        let fate = match (call.unfinished, call.result < 0) {
+            (true, _) => Fate::left_out("unfinished at the end"),
+            (_, true) => Fate::left_out("failed in the trace"),
+            // A call with an invalid path is left out.
+            _ => self.fate(call).unwrap_or_else(|_| Fate::lost(NO_NAME, 1)),
+        };
+        self.builder.event(&fate);
+    }
+
+    /// Adds the actions of a call.
+    fn fate(&mut self, call: &CallOnFile) -> Result<Fate, String> {
         let bytes = call.result as u64;
         let when = self.when(call.task, call.begin_ns, call.took_ns);
         match call.kind.as_str() {
@@ -115,20 +135,60 @@ impl Reader {
             | "io_uring:22" => self.transfer(call, when, bytes, Builder::read),
             "write" | "pwrite64" | "writev" | "pwritev" | "pwritev2" | "io_uring:2"
             | "io_uring:5" | "io_uring:23" => self.transfer(call, when, bytes, Builder::write),
-            "fsync" | "fdatasync" | "io_uring:3" => {
-                if let Some(handle) = self.handle(call) {
-                    self.builder.sync(when, handle, call.kind == "fdatasync");
-                }
+            "read-fault" => {
+                let fate = self.transfer(call, when, PAGE_BYTES, read_page)?;
+                Ok(as_changed(
+                    fate,
+                    "page fault of a read, as a read of its page",
+                ))
             }
+            "write-fault" => {
+                let fate = self.transfer(call, when, PAGE_BYTES, write_page)?;
+                Ok(as_changed(
+                    fate,
+                    "page fault of a store, as a write of its page",
+                ))
+            }
+            "copy_file_range" | "sendfile" | "splice" => self.copied(call, when, bytes),
+            "fsync" | "fdatasync" | "io_uring:3" | "msync" => Ok(match self.handle(call)? {
+                Ok(handle) => {
+                    let data_only = call.kind == "fdatasync";
+                    self.builder.sync(when, handle, data_only);
+                    Fate::Played
+                }
+                Err(fate) => fate,
+            }),
+            "sync" | "syncfs" => {
+                self.builder.sync_all(when);
+                Ok(Fate::Played)
+            }
+            "sync_file_range" | "io_uring:8" => Ok(match self.handle(call)? {
+                Ok(handle) => {
+                    let range = (call.offset_bytes.unwrap_or(0), call.size_bytes.unwrap_or(0));
+                    self.builder
+                        .sync_range(when, handle, range, SYNC_RANGE_FLAGS)?;
+                    Fate::changed("sync_file_range, with all its flags")
+                }
+                Err(fate) => fate,
+            }),
             "truncate" | "ftruncate" => {
-                if let (Some(handle), Some(size)) = (self.handle(call), call.offset_bytes) {
-                    let outcome = self.builder.truncate(when, handle, size);
-                    self.counted(outcome);
-                }
+                let handle = self.handle(call)?;
+                Ok(match (handle, call.offset_bytes) {
+                    (Ok(handle), Some(size)) => {
+                        self.builder.truncate(when, handle, size)?;
+                        Fate::Played
+                    }
+                    (Err(fate), _) => fate,
+                    (_, None) => Fate::left_out("truncate to a size that is not known"),
+                })
             }
-            // These calls are replayed from the changes of names.
-            "rename" | "renameat" | "renameat2" | "unlink" | "unlinkat" | "rmdir" => {}
-            other => self.builder.leave_out(other),
+            "io_uring_enter" => Ok(Fate::left_out(
+                "io_uring_enter: each of its requests is an event",
+            )),
+            // Its requests are not recorded for themselves.
+            "io_submit" => Ok(Fate::lost("io_submit", bytes)),
+            "readahead" => Ok(Fate::lost("readahead", 1)),
+            other => Ok(Fate::left_out(other.to_owned())),
         }
     }
 
@@ -148,41 +208,47 @@ impl Reader {
         call.file.map(|file| (file, call.direct, call.sync))
     }
 
-    fn opened(&mut self, call: &CallOnFile, when: When) {
+    fn opened(&mut self, call: &CallOnFile, when: When) -> Result<Fate, String> {
         let path = call.file.and_then(|it| self.names.get(&it)).cloned();
         let Some((path, key)) = path.zip(Self::key(call)) else {
-            self.builder.leave_out("on a file whose name is not known");
-            return;
+            return Ok(Fate::left_out(NO_NAME));
         };
         // Closings are not recorded: the last opening counts.
         if let Some(old) = self.handles.remove(&key) {
             self.builder.close(when, old);
         }
-        let outcome = self
+        let handle = self
             .builder
-            .open(when, path.as_bytes(), Self::opening(call));
-        if let Some(handle) = self.counted(outcome).flatten() {
-            self.handles.insert(key, handle);
-        }
+            .open(when, path.as_bytes(), Self::opening(call))?;
+        Ok(match handle {
+            Some(handle) => {
+                self.handles.insert(key, handle);
+                Fate::Played
+            }
+            None => pseudo(),
+        })
     }
 
-    /// None, and counted, for a call without a file or with an unnamed one.
-    fn handle(&mut self, call: &CallOnFile) -> Option<u32> {
+    /// The handle of a call's file, or what becomes of a call without one.
+    fn handle(&mut self, call: &CallOnFile) -> Result<Result<u32, Fate>, String> {
         let key = Self::key(call);
         if let Some(handle) = key.and_then(|it| self.handles.get(&it)) {
-            return Some(*handle);
+            return Ok(Ok(*handle));
         }
         let path = call.file.and_then(|it| self.names.get(&it)).cloned();
         let Some((path, key)) = path.zip(key) else {
-            self.builder.leave_out("on a file whose name is not known");
-            return None;
+            return Ok(Err(Fate::lost(NO_NAME, 1)));
         };
-        let outcome = self
+        let handle = self
             .builder
-            .found_open(path.as_bytes(), Self::opening(call));
-        let handle = self.counted(outcome).flatten()?;
-        self.handles.insert(key, handle);
-        Some(handle)
+            .found_open(path.as_bytes(), Self::opening(call))?;
+        Ok(match handle {
+            Some(handle) => {
+                self.handles.insert(key, handle);
+                Ok(handle)
+            }
+            None => Err(pseudo()),
+        })
     }
 
     fn transfer(
@@ -191,19 +257,64 @@ impl Reader {
         when: When,
         bytes: u64,
         put: fn(&mut Builder, When, u32, u64, u64) -> Result<(), String>,
-    ) {
+    ) -> Result<Fate, String> {
         if bytes == 0 {
-            self.builder.leave_out("moved nothing");
-            return;
+            return Ok(Fate::left_out("moved nothing"));
         }
-        let Some(handle) = self.handle(call) else {
-            return;
+        let handle = match self.handle(call)? {
+            Ok(handle) => handle,
+            Err(fate) => return Ok(fate),
         };
         let Some(offset) = call.offset_bytes else {
-            self.builder.leave_out("at a position that is not known");
-            return;
+            return Ok(Fate::lost("at a position that is not known", 1));
         };
-        let outcome = put(&mut self.builder, when, handle, offset, bytes);
-        self.counted(outcome);
+        put(&mut self.builder, when, handle, offset, bytes)?;
+        Ok(Fate::Played)
     }
+
+    /// Adds the write of a call on two files. Where it read is not recorded.
+    fn copied(&mut self, call: &CallOnFile, when: When, bytes: u64) -> Result<Fate, String> {
+        let reads = u64::from(call.from.is_some());
+        Ok(match self.transfer(call, when, bytes, Builder::write)? {
+            Fate::Played if reads > 0 => Fate::Changed {
+                how: format!("{}, as its write", call.kind).into(),
+                lost: reads,
+            },
+            Fate::LeftOut { lost: 1.., .. } => Fate::lost(call.kind.clone(), 1 + reads),
+            fate => fate,
+        })
+    }
+}
+
+fn as_changed(fate: Fate, how: &'static str) -> Fate {
+    match fate {
+        Fate::Played => Fate::changed(how),
+        fate => fate,
+    }
+}
+
+fn read_page(
+    builder: &mut Builder,
+    when: When,
+    handle: u32,
+    offset: u64,
+    bytes: u64,
+) -> Result<(), String> {
+    builder.read(when, handle, offset / PAGE_BYTES * PAGE_BYTES, bytes)
+}
+
+/// A store makes no file longer, as far as its size is known.
+fn write_page(
+    builder: &mut Builder,
+    when: When,
+    handle: u32,
+    offset: u64,
+    bytes: u64,
+) -> Result<(), String> {
+    let begin = offset / PAGE_BYTES * PAGE_BYTES;
+    let bytes = match builder.size(handle).saturating_sub(begin) {
+        0 => bytes,
+        rest => bytes.min(rest),
+    };
+    builder.write(when, handle, begin, bytes)
 }

@@ -5,11 +5,11 @@
 //! the same arguments after `--behind`. The background process reads the trace, writes `ready` to
 //! stdout, waits for a line on stdin, plays, and writes its result as JSON.
 
-use super::{failed, file_text};
+use super::{account, failed, file_text};
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::json;
-use ::replay::{Error, OnFile, Pace, Part, Target, Trace, on_file};
+use ::replay::{Account, Error, OnFile, Pace, Part, Target, Trace, on_file};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -71,6 +71,8 @@ struct Report {
     foreground: OnFile,
     #[serde(rename = "behind", skip_serializing_if = "Option::is_none")]
     background: Option<OnFile>,
+    #[serde(flatten)]
+    account: Account,
 }
 
 /// The trace and the parameters of its replay.
@@ -124,16 +126,27 @@ impl RoleArgs {
             }
             Ok(())
         };
-        let foreground = on_file(part, play.pace, play.loops, &play.target, begin, &stop);
+        let played = on_file(part, play.pace, play.loops, &play.target, begin, &stop);
         // After an error, dropping `other` ends the background process.
         let report = Report {
-            foreground: foreground.map_err(failed)?,
+            foreground: played.map_err(failed)?,
             background: other.map(|it| it.finish(&stop)).transpose()?,
+            account: self.account(play.trace, foreground),
         };
         match play.json {
             true => json(&report),
             false => Ok(report.text(&play.target.path)),
         }
+    }
+
+    /// The account of the trace, of which `--alone` leaves out the other threads.
+    fn account(&self, whole: &Trace, foreground: &Trace) -> Account {
+        let mut account = whole.account().clone();
+        if self.alone {
+            let others = whole.operations().len() - foreground.operations().len();
+            account.unplay("of other threads (--alone)", others as u64);
+        }
+        account
     }
 
     fn play_background(&self, play: &Play, background: &Trace) -> Result<String, Failure> {
@@ -165,7 +178,7 @@ impl Report {
         {
             let _ = write!(text, "{role}: {}", file_text(result, path));
         }
-        text
+        text + &account::text(&self.account)
     }
 }
 

@@ -402,6 +402,20 @@ pub fn layers_of_files(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+pub fn has_foreground(database: &Connection) -> Result<bool, Error> {
+    let query = "SELECT count(*) FROM tasks WHERE foreground";
+    Ok(database.query_row(query, [], |row| row.get::<_, u64>(0))? > 0)
+}
+
+pub fn processes(database: &Connection) -> Result<Vec<String>, Error> {
+    let query = format!(
+        "SELECT process_name FROM tasks LEFT JOIN waits USING (task_id)
+         WHERE NOT kernel AND process_name <> ''
+         GROUP BY process_name ORDER BY count(waits.task_id) DESC, process_name LIMIT {TOP}"
+    );
+    all(database, &query, |row| row.get(0))
+}
+
 pub fn reads_of_files(database: &Connection) -> Result<Vec<FileRead>, Error> {
     all(
         database,

@@ -11,7 +11,7 @@ pub fn calls_on_files(
 ) -> Result<(), Error> {
     let mut statement = database.prepare(
         "SELECT task_id, syscalls.kind, file_id, coalesce(files.kind, ''), offset_bytes, result,
-             begin_ns, end_ns, unfinished, direct, sync
+             begin_ns, end_ns, unfinished, direct, sync, from_file_id, size_bytes
          FROM syscalls LEFT JOIN files USING (file_id)
          WHERE syscalls.kind NOT IN ('kernel', 'unrecorded')
          ORDER BY end_ns, syscall_id",
@@ -32,6 +32,8 @@ pub fn calls_on_files(
             unfinished: row.get(8)?,
             direct: row.get(9)?,
             sync: row.get(10)?,
+            from: row.get(11)?,
+            size_bytes: row.get(12)?,
         });
     }
     Ok(())

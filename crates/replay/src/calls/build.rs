@@ -2,7 +2,8 @@
 //! what existed before the trace, and how large files become.
 
 use super::{Action, Before, Call, Calls, Handle};
-use std::collections::{BTreeMap, HashMap};
+use crate::account::{Account, Fate};
+use std::collections::HashMap;
 
 /// Limit of a file's size; no file system has larger files.
 const FILE_LIMIT_BYTES: u64 = 1 << 44;
@@ -113,7 +114,10 @@ pub struct Builder {
     names: HashMap<u32, Option<u32>>,
     /// Sum of the largest sizes of all files.
     all_bytes: u64,
-    left_out: BTreeMap<String, u64>,
+    account: Account,
+    account_of_blocks: Account,
+    /// Number of the calls that belong to events which were counted.
+    counted: usize,
 }
 
 impl Builder {
@@ -122,13 +126,33 @@ impl Builder {
         self.calls.len()
     }
 
-    /// Counts a call that is not replayed, by its name and reason.
-    pub fn leave_out(&mut self, what: impl Into<String>) {
-        *self.left_out.entry(what.into()).or_default() += 1;
+    /// Counts an event of the trace, whose actions are those that were added since the last one.
+    pub fn event(&mut self, fate: &Fate) {
+        let actions = &self.calls[self.counted..];
+        let requests = actions.iter().filter(|it| it.action.is_request()).count() as u64;
+        self.account.count(fate, requests);
+        match (fate, actions.first()) {
+            (Fate::Played | Fate::Changed { .. }, Some(first)) if requests == 0 => {
+                let kind = Action::KINDS[first.action.kind()];
+                let what = format!("{kind}: no request of a device");
+                let lost = match fate {
+                    Fate::Changed { lost, .. } => *lost,
+                    _ => 0,
+                };
+                self.account_of_blocks.leave_out(&what, 1, lost);
+            }
+            _ => self.account_of_blocks.count(fate, requests),
+        }
+        self.counted = self.calls.len();
     }
 
-    /// Adds an open and returns its handle. `None` for a file that is not on a disk; the call is
-    /// counted as left out.
+    /// Adds a note to the account.
+    pub fn note(&mut self, note: &str) {
+        self.account.note(note);
+        self.account_of_blocks.note(note);
+    }
+
+    /// Adds an open and returns its handle. `None` for a file that is not on a disk.
     ///
     /// # Errors
     /// A sentence that says why no machine has such a path.
@@ -300,17 +324,83 @@ impl Builder {
         file.size = bytes;
     }
 
-    /// Adds a rename(2).
+    /// Adds a syncfs(2) or sync(2).
+    pub fn sync_all(&mut self, when: When) {
+        self.push(when, Action::SyncAll);
+    }
+
+    /// Adds a sync_file_range(2) with its flags.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub fn sync_range(
+        &mut self,
+        when: When,
+        handle: u32,
+        (offset, bytes): (u64, u64),
+        flags: u32,
+    ) -> Result<(), String> {
+        if offset
+            .checked_add(bytes)
+            .is_none_or(|end| end > FILE_LIMIT_BYTES)
+        {
+            return Err("it ends beyond any file".to_owned());
+        }
+        self.push(
+            when,
+            Action::SyncRange {
+                handle,
+                offset,
+                bytes,
+                flags,
+            },
+        );
+        Ok(())
+    }
+
+    /// Adds a fallocate(2) with its mode; `grows` if it makes the file longer.
+    ///
+    /// # Errors
+    /// As [`Builder::read`].
+    pub fn allocate(
+        &mut self,
+        when: When,
+        handle: u32,
+        (offset, bytes): (u64, u64),
+        (mode, grows): (u32, bool),
+    ) -> Result<(), String> {
+        let end = offset
+            .checked_add(bytes)
+            .filter(|end| *end <= FILE_LIMIT_BYTES);
+        let end = end.ok_or("it ends beyond any file")?;
+        if grows {
+            self.grow(handle, end)?;
+            let file = self.file_of(handle);
+            file.size = file.size.max(end);
+        }
+        self.push(
+            when,
+            Action::Allocate {
+                handle,
+                mode,
+                offset,
+                bytes,
+            },
+        );
+        Ok(())
+    }
+
+    /// Adds a rename(2), unless a path is not on a disk.
     ///
     /// # Errors
     /// As [`Builder::open`].
-    pub fn rename(&mut self, when: When, from: &[u8], to: &[u8]) -> Result<(), String> {
+    pub fn rename(&mut self, when: When, from: &[u8], to: &[u8]) -> Result<Fate, String> {
         let (Some(from), Some(to)) = (self.path(from)?, self.path(to)?) else {
-            return Ok(());
+            return Ok(pseudo());
         };
         self.push(when, Action::Rename { from, to });
         self.move_names(from, to);
-        Ok(())
+        Ok(Fate::Played)
     }
 
     /// Moves the name of a file, or those of all files below a directory.
@@ -344,39 +434,39 @@ impl Builder {
         self.names.insert(from, None);
     }
 
-    /// Adds an unlink(2), or an rmdir(2) if `directory` is set.
+    /// Adds an unlink(2), or an rmdir(2) if `directory` is set, unless the path is not on a disk.
     ///
     /// # Errors
     /// As [`Builder::open`].
-    pub fn unlink(&mut self, when: When, path: &[u8], directory: bool) -> Result<(), String> {
+    pub fn unlink(&mut self, when: When, path: &[u8], directory: bool) -> Result<Fate, String> {
         let Some(path) = self.path(path)? else {
-            return Ok(());
+            return Ok(pseudo());
         };
         if directory {
             self.seen(path, First::Directory);
             self.names.insert(path, None);
             self.push(when, Action::RemoveDirectory { path });
-            return Ok(());
+            return Ok(Fate::Played);
         }
         if !self.names.contains_key(&path) {
             self.add_file(path, true);
         }
         self.names.insert(path, None);
         self.push(when, Action::Unlink { path });
-        Ok(())
+        Ok(Fate::Played)
     }
 
-    /// Adds a mkdir(2).
+    /// Adds a mkdir(2), unless the path is not on a disk.
     ///
     /// # Errors
     /// As [`Builder::open`].
-    pub fn make_directory(&mut self, when: When, path: &[u8]) -> Result<(), String> {
+    pub fn make_directory(&mut self, when: When, path: &[u8]) -> Result<Fate, String> {
         let Some(path) = self.path(path)? else {
-            return Ok(());
+            return Ok(pseudo());
         };
         self.seen(path, First::Nothing);
         self.push(when, Action::MakeDirectory { path });
-        Ok(())
+        Ok(Fate::Played)
     }
 
     /// The trace with all calls, in the order of their times.
@@ -407,7 +497,8 @@ impl Builder {
             calls: self.calls,
             handles: self.handles,
             paths: self.paths,
-            left_out: self.left_out,
+            account: self.account,
+            account_of_blocks: self.account_of_blocks,
         }
     }
 
@@ -446,13 +537,11 @@ impl Builder {
         &mut self.files[self.handles[handle as usize].file as usize]
     }
 
-    /// Number of an absolute path. `None` for a path of a pseudo file system, whose call is counted
-    /// as left out.
+    /// Number of an absolute path. `None` for a path of a pseudo file system.
     fn path(&mut self, absolute: &[u8]) -> Result<Option<u32>, String> {
         let path = inside(absolute)?;
         let top = path.split(|it| *it == b'/').next().unwrap_or_default();
         if PSEUDO.contains(&top) {
-            self.leave_out("of /proc, /sys and /dev");
             return Ok(None);
         }
         Ok(Some(self.number(path)))
@@ -468,6 +557,11 @@ impl Builder {
         self.path_numbers.insert(path, number);
         number
     }
+}
+
+/// What becomes of a call on a path of a pseudo file system.
+pub fn pseudo() -> Fate {
+    Fate::left_out("of /proc, /sys and /dev")
 }
 
 fn end(offset: u64, bytes: u64) -> Result<u64, String> {
@@ -626,8 +720,8 @@ mod tests {
         assert!(builder.read(at(1), handle, u64::MAX, 1).is_err());
         assert!(builder.write(at(1), handle, 0, u64::MAX).is_err());
         assert!(builder.truncate(at(1), handle, u64::MAX).is_err());
-        let calls = builder.finish();
-        assert_eq!(calls.left_out()["of /proc, /sys and /dev"], 2);
+        let moved = builder.rename(at(2), b"/f", b"/proc/f");
+        assert_eq!(moved, Ok(pseudo()));
     }
 
     proptest! {

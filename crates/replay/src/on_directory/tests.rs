@@ -148,7 +148,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn any_trace_ends_and_stays_inside(
-        steps in prop::collection::vec((0u8..9, 0usize..6, 0usize..6, 0u64..9000), 0..40),
+        steps in prop::collection::vec((0u8..12, 0usize..6, 0usize..6, 0u64..9000), 0..40),
         depth in 1u32..4,
     ) {
         let names = ["/a", "/b", "/d/c", "/d", "/d/../../x", "/e/f/g"];
@@ -161,12 +161,18 @@ proptest! {
             match (what, handle) {
                 (0, _) => handles.extend(builder.open(when, path, Opening::READ).unwrap()),
                 (1, _) => handles.extend(builder.open(when, path, Opening::CREATE).unwrap()),
-                (2, _) => builder.rename(when, path, to).unwrap(),
-                (3, _) => builder.unlink(when, path, number % 2 == 0).unwrap(),
-                (4, _) => builder.make_directory(when, path).unwrap(),
+                (2, _) => drop(builder.rename(when, path, to).unwrap()),
+                (3, _) => drop(builder.unlink(when, path, number % 2 == 0).unwrap()),
+                (4, _) => drop(builder.make_directory(when, path).unwrap()),
                 (5, Some(it)) => builder.read(when, it, number, number).unwrap(),
                 (6, Some(it)) => builder.write(when, it, number, number + 1).unwrap(),
                 (7, Some(it)) => builder.truncate(when, it, number).unwrap(),
+                (8, Some(it)) => builder.sync_range(when, it, (number, number), 7).unwrap(),
+                (9, Some(it)) => {
+                    let (range, mode) = ((number, number + 1), (number % 2) as u32);
+                    builder.allocate(when, it, range, (mode, mode == 0)).unwrap();
+                }
+                (10, _) => builder.sync_all(when),
                 (_, Some(it)) => builder.close(when, it),
                 _ => {}
             }

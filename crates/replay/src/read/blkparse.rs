@@ -4,109 +4,123 @@
 //! 8,0    3        1     0.000000000   697  D  WS 223490 + 8 [kjournald]
 //! ```
 //!
-//! The operations are the D events: requests that were sent to the driver. Their thread is the
-//! process that is printed with them. The summary at the end is ignored.
+//! The operations are the D events: requests that were sent to the driver. Without any, they are
+//! the Q events, and without those the C events. The summary at the end, and what blkparse prints
+//! with -q, are passed over.
 
-use super::{Lines, Threads, of_sectors, seconds};
-use crate::{Kind, Operation};
+use super::stages::{Stage, Stages, of_event};
+use super::{Lines, Requests, Threads, decimal, seconds};
 
 /// Number of fields before those of the event's kind.
 const FIELDS: usize = 7;
 
 /// Whether the line begins as an event does: `MAJOR,MINOR CPU SEQUENCE SECONDS …`.
 pub fn is_event(line: &str) -> bool {
-    let mut fields = line.split_ascii_whitespace();
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-    let device = fields.next().and_then(|it| it.split_once(','));
-    let is_device = device.is_some_and(|(major, minor)| is_number(major) && is_number(minor));
-    is_device
-        && fields.next().is_some_and(is_number)
-        && fields.next().is_some_and(is_number)
-        && fields.next().is_some_and(|it| seconds(it).is_some())
+    begin(&mut line.split_ascii_whitespace()).is_some()
 }
 
-#[derive(Default)]
+/// The device and the time, after which `fields` goes on.
+fn begin<'a>(fields: &mut impl Iterator<Item = &'a str>) -> Option<(&'a str, u64)> {
+    let device = fields.next()?;
+    let comma = device.bytes().position(|it| it == b',')?;
+    decimal(&device[..comma])?;
+    decimal(&device[comma + 1..])?;
+    decimal(fields.next()?)?;
+    decimal(fields.next()?)?;
+    Some((device, seconds(fields.next()?)?))
+}
+
+/// A line that blkparse prints among the events.
+pub fn is_remark(line: &str) -> bool {
+    line.starts_with("Input file ") && line.ends_with(" added")
+}
+
 pub struct Reader {
     threads: Threads,
     /// The summary at the end has begun.
     over: bool,
-    device: Option<String>,
-}
-
-impl Lines for Reader {
-    fn take(&mut self, line: &str) -> Result<Option<Operation>, String> {
-        if self.over {
-            return Ok(None);
-        }
-        // The summary begins with `CPU0 (8,0):` or `Total (8,0):`.
-        if line.ends_with("):") && !is_event(line) {
-            self.over = true;
-            return Ok(None);
-        }
-        if !is_event(line) {
-            return Err("it is neither an event nor the summary".to_owned());
-        }
-        self.event(line)
-    }
+    stages: Stages,
 }
 
 impl Reader {
-    fn event(&mut self, line: &str) -> Result<Option<Operation>, String> {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [device, _cpu, _sequence, time, pid, action, what, rest @ ..] = fields.as_slice()
-        else {
-            return Err(format!("it has {} of {FIELDS} fields", fields.len()));
+    pub fn of(device: Option<&str>) -> Self {
+        Reader {
+            threads: Threads::default(),
+            over: false,
+            stages: Stages::of(device),
+        }
+    }
+
+    fn event(&mut self, line: &str) -> Result<(), String> {
+        let mut fields = line.split_ascii_whitespace();
+        let Some((device, time_ns)) = begin(&mut fields) else {
+            // The summary begins with `CPU0 (8,0):` or `Total (8,0):`.
+            self.over = line.ends_with("):");
+            return match self.over || is_remark(line) {
+                true => Ok(()),
+                false => Err("it is neither an event nor the summary".to_owned()),
+            };
         };
-        if *action != "D" {
-            return Ok(None);
-        }
-        let Some(kind) = kind(what) else {
-            return Ok(None);
+        let missing = || format!("it has fewer than {FIELDS} fields: the trace is cut there");
+        let pid = fields.next().ok_or_else(missing)?;
+        let action = fields.next().ok_or_else(missing)?;
+        let stage = match action {
+            "D" => Stage::Issued,
+            "Q" => Stage::Queued,
+            "C" => Stage::Completed,
+            _ => return Ok(()),
         };
-        match &self.device {
-            Some(first) if first != device => {
-                return Err(format!(
-                    "it is of device {device}, and the trace began with {first}: \
-                     let blkparse print one device"
-                ));
-            }
-            Some(_) => {}
-            None => self.device = Some((*device).to_owned()),
+        let rwbs = fields.next().ok_or_else(missing)?;
+        if !line.ends_with(']') {
+            return Err("it ends before the name of a process: the trace is cut there".to_owned());
         }
-        let time_ns = seconds(time).ok_or("its time is no number of seconds")?;
-        let lane = self.threads.number(pid);
-        // The flush machinery has split requests by now (block/blk-flush.c). A request that asks
-        // for a flush and has no sector is only a flush.
-        match (kind, extent(rest)) {
-            (Kind::Flush, _) => of_sectors(time_ns, kind, 0, 0, lane).map(Some),
-            (_, Some((sector, sectors))) => {
-                of_sectors(time_ns, kind, sector, sectors, lane).map(Some)
-            }
-            (_, None) if what.starts_with('F') => {
-                of_sectors(time_ns, Kind::Flush, 0, 0, lane).map(Some)
-            }
-            (_, None) => Err("it has no SECTOR + SECTORS".to_owned()),
-        }
+        let extent = extent(&mut fields)?;
+        let lane = match stage {
+            Stage::Completed => 0,
+            _ => self.threads.number_of(pid, || process(line)),
+        };
+        let request = of_event(time_ns, rwbs, extent, lane)?;
+        self.stages.take(device, stage, request)
     }
 }
 
-/// First sector and number of sectors, as in `223490 + 8`.
-fn extent(fields: &[&str]) -> Option<(u64, u64)> {
-    match fields {
-        [sector, "+", sectors, ..] => Some((sector.parse().ok()?, sectors.parse().ok()?)),
-        _ => None,
+impl Lines for Reader {
+    fn take(&mut self, line: &str, _requests: &mut Requests) -> Result<(), String> {
+        match self.over {
+            true => Ok(()),
+            false => self.event(line),
+        }
+    }
+
+    fn held(&self) -> usize {
+        self.stages.held()
+    }
+
+    fn finish(&mut self, requests: &mut Requests) -> Result<(), String> {
+        self.stages.finish(requests)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.threads.names()
     }
 }
 
-/// Kind of operation in an RWBS field (`blk_fill_rwbs` in kernel/trace/blktrace.c). An F in the
-/// first place is a flush; one after the direction is FUA. `None` for a request that moves no data.
-fn kind(rwbs: &str) -> Option<Kind> {
-    let rest = rwbs.strip_prefix('F').unwrap_or(rwbs);
-    match rest.chars().next() {
-        Some('R') => Some(Kind::Read),
-        Some('W') => Some(Kind::Write),
-        Some('D') => Some(Kind::Discard),
-        _ if rwbs.starts_with('F') => Some(Kind::Flush),
-        _ => None,
+/// First sector and number of sectors, as in `223490 + 8`; None for a passthrough request, which has
+/// its bytes there.
+fn extent<'a>(fields: &mut impl Iterator<Item = &'a str>) -> Result<Option<(u64, u64)>, String> {
+    let (Some(first), Some("+")) = (fields.next(), fields.next()) else {
+        return Ok(None);
+    };
+    let sectors = fields.next().and_then(decimal);
+    match decimal(first).zip(sectors) {
+        Some(extent) => Ok(Some(extent)),
+        None => Err("its SECTOR + SECTORS are no numbers".to_owned()),
     }
+}
+
+/// The name in the brackets at the end.
+fn process(line: &str) -> &str {
+    let inner = line.strip_suffix(']').unwrap_or(line);
+    let open = inner.bytes().rposition(|it| it == b'[');
+    open.map_or("", |open| &inner[open + 1..])
 }

@@ -1,8 +1,8 @@
 //! Reader of fio's I/O log (`write_iolog`; HOWTO, "Trace file format"). Version 2 has `FILE ACTION
 //! [OFFSET BYTES]` and `FILE wait MICROSECONDS`. Version 3 has the time in µs before each of these.
 
-use super::{Lines, of_bytes};
-use crate::{Kind, Operation};
+use super::{Lines, Requests, of_bytes};
+use crate::Kind;
 
 const VERSION_2: &str = "fio version 2 iolog";
 const VERSION_3: &str = "fio version 3 iolog";
@@ -32,11 +32,11 @@ pub struct Reader {
 }
 
 impl Lines for Reader {
-    fn take(&mut self, line: &str) -> Result<Option<Operation>, String> {
+    fn take(&mut self, line: &str, requests: &mut Requests) -> Result<(), String> {
         let Some(version) = self.version else {
             self.version = version(line);
             return match self.version {
-                Some(_) => Ok(None),
+                Some(_) => Ok(()),
                 None => Err(format!(
                     "the first line is neither '{VERSION_2}' nor '{VERSION_3}'"
                 )),
@@ -55,24 +55,23 @@ impl Lines for Reader {
             "write" => Kind::Write,
             "trim" => Kind::Discard,
             "sync" | "datasync" => Kind::Flush,
-            "add" | "open" | "close" => return Ok(None),
+            "add" | "open" | "close" => return Ok(()),
             "wait" if version == Version::Two => {
                 let wait_us = number(fields.next())?;
                 let waited_us = self.waited_us.checked_add(wait_us);
                 self.waited_us = waited_us.ok_or("it waits for ever")?;
-                return Ok(None);
+                return Ok(());
             }
             other => return Err(format!("'{other}' is no action that is known")),
         };
         let time_us = stamp_us.unwrap_or(self.waited_us);
         let time_ns = time_us.checked_mul(1000).ok_or("its time is too large")?;
-        match kind {
-            Kind::Flush => of_bytes(time_ns, kind, 0, 0, 0).map(Some),
-            _ => {
-                let (offset, size) = (number(fields.next())?, number(fields.next())?);
-                of_bytes(time_ns, kind, offset, size, 0).map(Some)
-            }
-        }
+        let (offset, size) = match kind {
+            Kind::Flush => (0, 0),
+            _ => (number(fields.next())?, number(fields.next())?),
+        };
+        requests.play(of_bytes(time_ns, kind, offset, size, 0)?);
+        Ok(())
     }
 }
 

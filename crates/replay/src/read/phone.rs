@@ -1,8 +1,8 @@
 //! Reader of the set MobileBlockIOTraces (acsl-technion). A header is followed by lines
 //! `NAME-TID,DEVICE,R|W,SECTOR,SECTORS,SECONDS`. The name of a thread may contain commas.
 
-use super::{Lines, Threads, of_sectors, seconds};
-use crate::{Kind, Operation};
+use super::{Lines, Requests, Threads, decimal, of_sectors, seconds};
+use crate::Kind;
 
 /// The header as the set spells it, and with the correct spelling.
 const HEADERS: [&str; 2] = [
@@ -22,9 +22,9 @@ pub struct Reader {
 }
 
 impl Lines for Reader {
-    fn take(&mut self, line: &str) -> Result<Option<Operation>, String> {
+    fn take(&mut self, line: &str, requests: &mut Requests) -> Result<(), String> {
         if is_header(line) {
-            return Ok(None);
+            return Ok(());
         }
         let fields: Vec<&str> = line.rsplitn(FIELDS, ',').collect();
         let [time, sectors, sector, direction, _device, thread] = fields.as_slice() else {
@@ -37,21 +37,16 @@ impl Lines for Reader {
             other => return Err(format!("'{other}' is neither R, W nor D")),
         };
         let time_ns = seconds(time).ok_or_else(|| format!("'{time}' is no time in seconds"))?;
-        let number = |text: &str| {
-            text.parse::<u64>()
-                .map_err(|_| format!("'{text}' is no number"))
-        };
-        let lane = self.threads.number(thread);
-        of_sectors(time_ns, kind, number(sector)?, number(sectors)?, lane).map(Some)
+        let number = |text: &str| decimal(text).ok_or_else(|| format!("'{text}' is no number"));
+        // The thread's number follows the last hyphen.
+        let name = thread.rsplit_once('-').map_or(*thread, |(name, _)| name);
+        let lane = self.threads.number(thread, name);
+        let operation = of_sectors(time_ns, kind, number(sector)?, number(sectors)?, lane)?;
+        requests.play(operation);
+        Ok(())
     }
 
-    /// Removes the thread's number, which follows the last hyphen.
     fn names(&self) -> Vec<String> {
-        let names = self.threads.names().into_iter();
-        let name = |it: String| {
-            it.rsplit_once('-')
-                .map_or(it.clone(), |(name, _)| name.to_owned())
-        };
-        names.map(name).collect()
+        self.threads.names()
     }
 }

@@ -1,13 +1,18 @@
-//! Reader of strace's output (strace(1)) with `-f -ttt -T`. With `-y` strace also names the file of
-//! each descriptor. A call may be split into two lines, if another thread's line came between.
+//! Reader of strace's output (strace(1)), best with `-f -ttt -T -y`: `-y` names the file of each
+//! descriptor. A call may be split into two lines, if another thread's line came between.
 
+mod aio;
 mod call;
+mod clock;
 mod line;
+mod mappings;
 mod processes;
 
-use self::line::Line;
+use self::clock::Clock;
+use self::line::What;
 use self::processes::Processes;
 use super::Threads;
+use crate::account::Fate;
 use crate::calls::Calls;
 use std::collections::HashMap;
 
@@ -16,7 +21,14 @@ const UNFINISHED_LIMIT: usize = 1 << 16;
 
 /// Whether a trace that begins with this line has the format.
 pub(super) fn is_line(line: &str) -> bool {
-    line::parse(line).is_ok()
+    let Ok(line) = line::parse(line) else {
+        return false;
+    };
+    match line.what {
+        What::Call(text) => line::is_call(text),
+        What::Unfinished(text) => line::is_call(&format!("{text} = ")),
+        What::Resumed { .. } | What::Remark => true,
+    }
 }
 
 /// Reads a trace line by line.
@@ -25,49 +37,59 @@ pub(super) struct Reader {
     threads: Threads,
     unfinished: HashMap<String, (u64, String)>,
     processes: Processes,
+    clock: Clock,
 }
 
 impl Reader {
     /// # Errors
     /// A sentence that says why it is not a line of strace.
     pub(super) fn take(&mut self, line: &str) -> Result<(), String> {
-        match line::parse(line)? {
-            Line::Remark => Ok(()),
-            Line::Call {
-                thread,
-                time_ns,
-                text,
-            } => self.call(thread, time_ns, text),
-            Line::Unfinished {
-                thread,
-                time_ns,
-                text,
-            } => {
+        let line = line::parse(line)?;
+        if line.what == What::Remark {
+            self.clock.pass(line.time);
+            return Ok(());
+        }
+        let time_ns = self.clock.at(line.time)?;
+        match line.what {
+            What::Remark => Ok(()),
+            What::Call(text) => self.call(line.thread, time_ns, text),
+            What::Unfinished(text) => {
                 if self.unfinished.len() >= UNFINISHED_LIMIT {
                     return Err("more calls are under way than there can be threads".to_owned());
                 }
                 let begun = (time_ns, text.to_owned());
-                self.unfinished.insert(thread.to_owned(), begun);
+                if self
+                    .unfinished
+                    .insert(line.thread.to_owned(), begun)
+                    .is_some()
+                {
+                    self.processes.event(&unfinished());
+                }
                 Ok(())
             }
-            Line::Resumed { thread, name, text } => {
+            What::Resumed { name, text } => {
                 // A call without its begin began before strace was attached.
-                let Some((time_ns, begun)) = self.unfinished.remove(thread) else {
-                    self.processes.leave_out(name);
+                let Some((time_ns, begun)) = self.unfinished.remove(line.thread) else {
+                    let what = format!("{name}, whose begin is not in the trace");
+                    self.processes.event(&Fate::left_out(what));
                     return Ok(());
                 };
                 if !begun.starts_with(name) {
                     return Err(format!("{name} goes on, and {begun} was under way"));
                 }
-                self.call(thread, time_ns, &(begun + text))
+                self.call(line.thread, time_ns, &(begun + text))
             }
         }
     }
 
     fn call(&mut self, thread: &str, time_ns: u64, text: &str) -> Result<(), String> {
         let call = call::parse(text)?;
-        let lane = self.threads.number(thread);
-        self.processes.call(thread, lane, time_ns, &call)
+        let lane = self.threads.number(thread, "");
+        let fate = self
+            .processes
+            .call((thread, lane), time_ns, &call, &mut self.threads)?;
+        self.processes.event(&fate);
+        Ok(())
     }
 
     /// Number of calls so far.
@@ -77,10 +99,17 @@ impl Reader {
 
     pub(super) fn finish(mut self) -> Calls {
         for _ in 0..self.unfinished.len() {
-            self.processes.leave_out("unfinished at the end");
+            self.processes.event(&unfinished());
+        }
+        if let Some(note) = self.clock.note() {
+            self.processes.note(note);
         }
         self.processes.finish()
     }
+}
+
+fn unfinished() -> Fate {
+    Fate::left_out("unfinished at the end")
 }
 
 #[cfg(test)]

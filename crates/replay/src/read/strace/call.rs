@@ -1,21 +1,21 @@
 //! Parser of a call in strace's output: `NAME(ARGUMENT, …) = RESULT <SECONDS>`.
 
-use super::super::seconds;
+use super::super::{decimal, seconds};
 
 /// A call, split into its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Vec<&'a str>,
-    pub(super) result: Outcome,
+    pub(super) result: Outcome<'a>,
     pub(super) took_ns: u64,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum Outcome<'a> {
     /// A number; with the path of the file if it is a descriptor and strace names it (`-y`).
-    Number(i64, Option<Vec<u8>>),
+    Number(i64, Name<'a>),
     /// An error of the call.
     Failed,
     /// strace does not know the result and prints `?`.
@@ -27,15 +27,30 @@ pub(super) enum Outcome {
 /// # Errors
 /// A sentence that names the missing part.
 pub(super) fn parse(text: &str) -> Result<Call<'_>, String> {
-    let (name, rest) = text.split_once('(').ok_or("it has no call")?;
+    let open = text
+        .bytes()
+        .position(|it| it == b'(')
+        .ok_or("it has no call")?;
+    let (name, rest) = (&text[..open], &text[open + 1..]);
     let is_name = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
     if name.is_empty() || !name.bytes().all(is_name) {
         return Err(format!("'{name}' is no name of a call"));
     }
-    let (arguments, rest) = arguments(rest)?;
-    let rest = rest.trim_start();
+    if let (false, Some(result)) = (needs_arguments(name), last_result(rest)) {
+        let (result, took_ns) = duration(result.trim_ascii())?;
+        if let Ok(result) = outcome(result) {
+            return Ok(Call {
+                name,
+                arguments: Vec::new(),
+                result,
+                took_ns,
+            });
+        }
+    }
+    let (arguments, rest) = parts(rest, b')')?;
+    let rest = rest.trim_ascii_start();
     let rest = rest.strip_prefix('=').ok_or("it has no result")?;
-    let (result, took_ns) = duration(rest.trim())?;
+    let (result, took_ns) = duration(rest.trim_ascii())?;
     Ok(Call {
         name,
         arguments,
@@ -44,11 +59,83 @@ pub(super) fn parse(text: &str) -> Result<Call<'_>, String> {
     })
 }
 
-/// Splits text up to the closing bracket at commas that are in no bracket, string or name of a
-/// file. Returns the arguments and the text after the bracket.
-fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
+/// The text after the last `) = `, which is the result of a call whose arguments are of no interest.
+fn last_result(text: &str) -> Option<&str> {
+    let at = memchr::memrchr(b'=', text.as_bytes())?;
+    let before = text[..at].strip_suffix(' ')?.trim_ascii_end();
+    before.ends_with(')').then(|| &text[at + 1..])
+}
+
+/// Whether arguments of a call matter: it moves data, or changes names or what descriptors mean. Of all
+/// others only the name and the result are looked at.
+fn needs_arguments(name: &str) -> bool {
+    !matches!(
+        name,
+        "access"
+            | "arch_prctl"
+            | "brk"
+            | "clock_gettime"
+            | "clock_nanosleep"
+            | "epoll_ctl"
+            | "epoll_pwait"
+            | "epoll_wait"
+            | "exit"
+            | "exit_group"
+            | "faccessat"
+            | "faccessat2"
+            | "fstat"
+            | "fstat64"
+            | "fstatfs"
+            | "futex"
+            | "getcwd"
+            | "getdents64"
+            | "getpid"
+            | "getrandom"
+            | "getrlimit"
+            | "getsockname"
+            | "getsockopt"
+            | "gettid"
+            | "lstat"
+            | "madvise"
+            | "mprotect"
+            | "nanosleep"
+            | "newfstatat"
+            | "poll"
+            | "ppoll"
+            | "prctl"
+            | "prlimit64"
+            | "readlink"
+            | "readlinkat"
+            | "recvfrom"
+            | "recvmsg"
+            | "rseq"
+            | "rt_sigaction"
+            | "rt_sigprocmask"
+            | "rt_sigreturn"
+            | "sched_yield"
+            | "select"
+            | "sendmsg"
+            | "sendto"
+            | "set_robust_list"
+            | "set_tid_address"
+            | "setsockopt"
+            | "stat"
+            | "stat64"
+            | "statfs"
+            | "statx"
+            | "uname"
+            | "wait4"
+    )
+}
+
+/// Splits text up to the bracket that closes it at commas that are in no bracket, string or name of
+/// a file. Returns the parts and the text after the bracket.
+///
+/// # Errors
+/// A sentence that says what has no end.
+pub(super) fn parts(text: &str, closing: u8) -> Result<(Vec<&str>, &str), String> {
     let bytes = text.as_bytes();
-    let (mut arguments, mut begin, mut at) = (Vec::new(), 0, 0);
+    let (mut parts, mut begin, mut at) = (Vec::with_capacity(6), 0, 0);
     // The closing bracket of each open one.
     let mut open: Vec<u8> = Vec::new();
     while at < bytes.len() {
@@ -63,15 +150,15 @@ fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
             b'(' => open.push(b')'),
             b'[' => open.push(b']'),
             b'{' => open.push(b'}'),
-            b')' if open.is_empty() => {
-                let last = text[begin..at].trim();
-                if !last.is_empty() || !arguments.is_empty() {
-                    arguments.push(last);
+            last if last == closing && open.is_empty() => {
+                let last = text[begin..at].trim_ascii();
+                if !last.is_empty() || !parts.is_empty() {
+                    parts.push(last);
                 }
-                return Ok((arguments, &text[at + 1..]));
+                return Ok((parts, &text[at + 1..]));
             }
             b',' if open.is_empty() => {
-                arguments.push(text[begin..at].trim());
+                parts.push(text[begin..at].trim_ascii());
                 begin = at + 1;
             }
             closing @ (b')' | b']' | b'}') if open.pop() != Some(closing) => {
@@ -87,10 +174,13 @@ fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
 /// Index of the closing quote of the string that begins at `at`.
 fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
-    while at < bytes.len() && bytes[at] != b'"' {
-        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        match bytes[at] {
+            b'"' => return Some(at),
+            _ => at += 2,
+        }
     }
-    (at < bytes.len()).then_some(at)
 }
 
 /// Whether a `<` after `before` opens the name of a descriptor's file.
@@ -115,25 +205,30 @@ fn duration(text: &str) -> Result<(&str, u64), String> {
     let Some(inner) = text.strip_suffix('>') else {
         return Ok((text, 0));
     };
-    let Some((result, took)) = inner.rsplit_once('<') else {
+    let Some(open) = memchr::memrchr(b'<', inner.as_bytes()) else {
         return Ok((text, 0));
     };
+    let (result, took) = (&inner[..open], &inner[open + 1..]);
     match seconds(took) {
-        Some(took_ns) => Ok((result.trim_end(), took_ns)),
+        Some(took_ns) => Ok((result.trim_ascii_end(), took_ns)),
         // The angle brackets hold the name of a file.
         None => Ok((text, 0)),
     }
 }
 
-fn outcome(text: &str) -> Result<Outcome, String> {
+fn outcome(text: &str) -> Result<Outcome<'_>, String> {
     if text.starts_with('?') {
         return Ok(Outcome::Unknown);
     }
-    let end = text.find([' ', '<']).unwrap_or(text.len());
+    let end = text.bytes().position(|it| it == b' ' || it == b'<');
+    let end = end.unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     let value = match number.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).map(|it| it as i64),
-        None => number.parse(),
+        None => match decimal(number) {
+            Some(value) => Ok(value as i64),
+            None => number.parse(),
+        },
     };
     let value = value.map_err(|_| format!("'{number}' is no result"))?;
     if value < 0 {
@@ -142,11 +237,36 @@ fn outcome(text: &str) -> Result<Outcome, String> {
     Ok(Outcome::Number(value, named(rest)))
 }
 
+/// The name that `-y` gives a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name<'a> {
+    /// It has none: strace ran without `-y`.
+    None,
+    /// Path of a file, as strace escapes it.
+    Path(&'a str),
+    /// A socket, a pipe or another thing that is no file.
+    NoFile,
+}
+
 /// The path in `</path>`.
-fn named(text: &str) -> Option<Vec<u8>> {
-    let path = text.strip_prefix('<')?;
-    let path = &path[..path.find('>')?];
-    path.starts_with('/').then(|| unescape(path))
+fn named(text: &str) -> Name<'_> {
+    let Some(name) = text.strip_prefix('<') else {
+        return Name::None;
+    };
+    match name.starts_with('/') {
+        true => Name::Path(&name[..name.find('>').unwrap_or(name.len())]),
+        false => Name::NoFile,
+    }
+}
+
+impl Name<'_> {
+    /// The path, if it is one.
+    pub(super) fn path(self) -> Option<Vec<u8>> {
+        match self {
+            Name::Path(path) => Some(unescape(path)),
+            Name::None | Name::NoFile => None,
+        }
+    }
 }
 
 impl<'a> Call<'a> {
@@ -165,7 +285,23 @@ impl<'a> Call<'a> {
     /// The argument is not a number.
     pub(super) fn number(&self, index: usize) -> Result<u64, String> {
         let text = self.argument(index)?;
-        text.parse().map_err(|_| format!("'{text}' is no number"))
+        number_in(text).ok_or_else(|| format!("'{text}' is no number"))
+    }
+
+    /// The offset that an argument points to, as in `[4096]` and `[4096] => [8192]`; None for NULL.
+    ///
+    /// # Errors
+    /// The argument is neither of these.
+    pub(super) fn pointed(&self, index: usize) -> Result<Option<u64>, String> {
+        let text = self.argument(index)?;
+        if text == "NULL" {
+            return Ok(None);
+        }
+        let inner = text.strip_prefix('[').and_then(|it| it.split_once(']'));
+        let number = inner.and_then(|(number, _)| number_in(number));
+        number
+            .map(Some)
+            .ok_or_else(|| format!("'{text}' is no place in a file"))
     }
 
     /// The value of a string argument.
@@ -186,21 +322,33 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// The argument is neither of the two.
-    pub(super) fn descriptor(
-        &self,
-        index: usize,
-    ) -> Result<(Option<i32>, Option<Vec<u8>>), String> {
-        let text = self.argument(index)?;
-        let end = text.find('<').unwrap_or(text.len());
-        let (number, name) = text.split_at(end);
-        let number = match number {
-            "AT_FDCWD" => None,
-            digits => {
-                let parsed = digits.parse();
-                Some(parsed.map_err(|_| format!("'{digits}' is no descriptor"))?)
-            }
-        };
-        Ok((number, named(name)))
+    pub(super) fn descriptor(&self, index: usize) -> Result<(Option<i32>, Name<'a>), String> {
+        descriptor(self.argument(index)?)
+    }
+}
+
+/// The descriptor in a text such as `3</path>`, as [`Call::descriptor`].
+///
+/// # Errors
+/// As there.
+pub(super) fn descriptor(text: &str) -> Result<(Option<i32>, Name<'_>), String> {
+    let end = text.bytes().position(|it| it == b'<').unwrap_or(text.len());
+    let (number, name) = text.split_at(end);
+    let number = match number {
+        "AT_FDCWD" => None,
+        digits => {
+            let parsed = digits.parse();
+            Some(parsed.map_err(|_| format!("'{digits}' is no descriptor"))?)
+        }
+    };
+    Ok((number, named(name)))
+}
+
+/// A number in decimal or hexadecimal digits.
+pub(super) fn number_in(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => decimal(text),
     }
 }
 
@@ -267,14 +415,11 @@ mod tests {
             call.arguments,
             ["AT_FDCWD</a,b(c>", "\"x\\\"),y\"", "O_RDONLY|O_CLOEXEC"]
         );
-        let named = Some(b"/a,b(c/x".to_vec());
+        let named = Name::Path("/a,b(c/x");
         assert_eq!(call.result, Outcome::Number(3, named));
         assert_eq!(call.took_ns, 12_000);
         assert_eq!(call.path(1).unwrap(), b"x\"),y");
-        assert_eq!(
-            call.descriptor(0).unwrap(),
-            (None, Some(b"/a,b(c".to_vec()))
-        );
+        assert_eq!(call.descriptor(0).unwrap(), (None, Name::Path("/a,b(c")));
     }
 
     #[test]
@@ -282,26 +427,26 @@ mod tests {
         for (text, result) in [
             (
                 "read(5<TCP:[10.0.0.1:1->10.0.0.2:2]>, \"a>b\"..., 10) = 3",
-                Outcome::Number(3, None),
+                Outcome::Number(3, Name::None),
             ),
             (
                 "fstat(3</x>, {st_mode=S_IFREG|0644, st_size=(1), ...}) = 0 <0.1>",
-                Outcome::Number(0, None),
+                Outcome::Number(0, Name::None),
             ),
             (
                 "execve(\"/bin/x\", [\"x\", \"]\"], 0x7f /* 5 vars, ) */) = 0",
-                Outcome::Number(0, None),
+                Outcome::Number(0, Name::None),
             ),
             (
                 "mmap(NULL, 8192) = 0x7f0000000000",
-                Outcome::Number(0x7f00_0000_0000, None),
+                Outcome::Number(0x7f00_0000_0000, Name::None),
             ),
             (
                 "open(\"x\", O_RDONLY) = -1 ENOENT (No such file or directory) <0.000010>",
                 Outcome::Failed,
             ),
             ("exit_group(0) = ?", Outcome::Unknown),
-            ("sync() = 0", Outcome::Number(0, None)),
+            ("sync() = 0", Outcome::Number(0, Name::None)),
         ] {
             assert_eq!(parse(text).unwrap().result, result, "{text}");
         }
