@@ -91,14 +91,19 @@ struct Limit {
     #[serde(default)]
     of: Reference,
     /// Largest ratio, turned so that above 1 is worse; of the figure itself without a reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
     at_most: Option<Factor>,
     /// The ratio is less than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
     below: Option<f64>,
     /// Smallest ratio as it is, whether more is better or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
     at_least: Option<f64>,
     /// Part of the reference by which the figure may be off.
+    #[serde(skip_serializing_if = "Option::is_none")]
     within: Option<f64>,
     /// What the figure may exceed the reference by, where that is more than the factor allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
     or_plus: Option<Amount>,
     /// Whether the ratio is told as a change in per cent.
     #[serde(default)]
@@ -181,6 +186,16 @@ impl Reference {
     fn is_stock(&self) -> bool {
         use Reference::{Best, BestStock, Loss, Unloaded};
         matches!(self, Unloaded | Best | BestStock | Loss)
+    }
+
+    /// What a ratio is of, where a figure has several.
+    fn told(&self) -> Option<String> {
+        match self {
+            Reference::Unloaded => Some(" unloaded".to_owned()),
+            Reference::BestStock => Some(" best stock".to_owned()),
+            Reference::Policy(name) => Some(format!(" against {name}")),
+            _ => None,
+        }
     }
 
     fn policies(&self) -> &[String] {
@@ -366,11 +381,12 @@ fn verdicts(bar: &Bar, policy: &str, summary: &Summary) -> Vec<Verdict> {
 /// Whether one of the bar's limits is kept, and the value that was compared: that of the limit which is
 /// kept, or of all. `None` if a figure that it needs was not measured.
 fn any_of(bar: &Bar, policy: &str, summary: &Summary, figure: &Figure) -> Option<(bool, String)> {
-    let judged = bar
-        .rule
-        .iter()
-        .map(|limit| limit.judge(summary, figure, policy));
-    let judged: Vec<_> = judged.collect();
+    let told = |limit: &Limit| {
+        let (kept, text) = limit.judge(summary, figure, policy)?;
+        let of = limit.of.told().filter(|_| bar.rule.len() > 1);
+        Some((kept, text + &of.unwrap_or_default()))
+    };
+    let judged: Vec<_> = bar.rule.iter().map(told).collect();
     if let Some(kept) = judged.iter().flatten().find(|(kept, _)| *kept) {
         return Some(kept.clone());
     }
