@@ -14,7 +14,7 @@ pub struct Modules {
 
 impl Modules {
     /// The policy with this name, whose scheduler may be in one of the modules.
-    pub fn policy(&self, name: &String) -> Result<Policy, Failure> {
+    pub fn policy(&self, name: &str) -> Result<Policy, Failure> {
         Policy::with_modules(name, &self.paths).map_err(|error| Failure::new(Exit::Usage, error))
     }
 
