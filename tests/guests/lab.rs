@@ -234,6 +234,55 @@ fn experiment(limit_virtual_s: u64, writes: &str) -> String {
     )
 }
 
+/// The sources of our scheduler as if they were another's, which registers `theirs`.
+fn scheduler_of_others(dir: &Path) {
+    let kernel = lab::Kernel::find(&lab::Cache::of_user().unwrap(), "6.12", None).unwrap();
+    let (btf, headers) = (&kernel.tree.btf, Some(kernel.tree.headers.as_path()));
+    let header = module::sched::build::header(btf, headers).unwrap();
+    let source = module::sched::build::source().with(module::sched::build::HEADER, header);
+    for (path, content) in source.files {
+        let path = dir.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = String::from_utf8(content).unwrap();
+        let name = ".elevator_name = \"frontrow\"";
+        fs::write(path, text.replace(name, ".elevator_name = \"theirs\"")).unwrap();
+    }
+}
+
+#[test]
+fn a_scheduler_of_others_has_its_own_name_and_is_not_stock() {
+    let dir = tempfile::tempdir().unwrap();
+    scheduler_of_others(&dir.path().join("theirs"));
+    let file = dir.path().join("any.toml");
+    let experiment = "name = 'mine'\ntitle = 'x'\nmemory_mib = 512\nlimit_virtual_s = 60\n\
+        policies = ['frontrow', { name = 'other', scheduler = 'theirs', modules = ['theirs'] }]\n\
+        runs = [{ workload = 'm1' }]\n[[bars]]\ntitle = 'total'\ndemand = '≤ 9 × other'\n\
+        figures = { metric = 'total_ms' }\nrule = [{ at_most = 9.0, of = { policy = 'other' } }]\n";
+    fs::write(&file, experiment).unwrap();
+    let arguments = [file.to_str().unwrap(), "--seeds", "1"];
+    let result = result(&arguments, &dir.path().join("out"));
+    let found: Value = serde_json::from_slice(&result).unwrap();
+    assert_eq!(found["bars"][0]["policy"], "frontrow");
+    let rows = rows(&result);
+    let policies: BTreeSet<_> = rows.all().iter().map(|it| it["policy"].as_str()).collect();
+    assert!(policies.into_iter().eq([Some("frontrow"), Some("other")]));
+    let shown = succeeds(&mut lab(&[
+        "show",
+        dir.path().join("out").to_str().unwrap(),
+        "--details",
+    ]));
+    assert!(shown.stdout.contains("1 of 1 bars met"), "{}", shown.stdout);
+    assert!(!shown.stdout.contains("stock"), "{}", shown.stdout);
+
+    let theirs = dir.path().join("theirs");
+    let options = ["--policy", "theirs", "--module", theirs.to_str().unwrap()];
+    let said = succeeds(&mut exec(
+        &options,
+        "cat /sys/block/simflash0/queue/scheduler",
+    ));
+    assert!(said.stdout.contains("[theirs]"), "{}", said.stdout);
+}
+
 #[test]
 fn a_panic_is_told_with_the_end_of_the_console() {
     let said = Checkout::new(&experiment(60, "\"/proc/sysrq-trigger\" = \"c\"")).failure();
@@ -294,6 +343,10 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     for (arguments, expected) in [
         (&["nope"][..], "there is no experiment 'nope': give one of"),
         (&["smoke", "--policy", "fastest"], "fastest"),
+        (
+            &["smoke", "--module", CHECKOUT],
+            "no policy is a scheduler of --module",
+        ),
         (
             &["smoke", "--device", "floppy"],
             "there is no device 'floppy': give one of emmc",

@@ -167,6 +167,8 @@ fn of_rows(rows: Vec<Row>, target: &Target, options: &Options) -> ResultFile {
         device: target.device.clone(),
         scale: options.scale,
         stock_default: target.stock_default.clone(),
+        baselines: Vec::new(),
+        bars: Vec::new(),
         inputs: Inputs {
             items: target.inputs(),
         },
@@ -329,7 +331,7 @@ fn perform_one(
         seed,
         scale: options.scale,
         loader: workload::Loader::Demand,
-        upkeep: workload::Upkeep::None,
+        upkeep: workload::Upkeep::NoDefrag,
         tracefs: tracefs(),
         background_cgroups: &[],
         background_is_idle_class: false,

@@ -4,6 +4,7 @@ mod ageing;
 pub(crate) mod device;
 pub mod exec;
 mod kernel;
+mod modules;
 pub mod powercut;
 pub mod torture;
 
@@ -19,6 +20,7 @@ use ageing::Ageing;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use kernel::Choice as KernelChoice;
 use liblzma::read::XzDecoder;
+use modules::Modules;
 use record::{
     Experiment, Policy, ResultFile, Scale, Summary, html, markdown, picture, repeat, table,
 };
@@ -40,8 +42,8 @@ pub struct List {
 /// Show an experiment or a result
 #[derive(clap::Args)]
 pub struct Show {
-    /// Name of an experiment, a directory with a result.json, or a result file, also compressed by
-    /// xz
+    /// Name of an experiment or path of its .toml file, a directory with a result.json, or a result
+    /// file, also compressed by xz
     what: String,
     /// Print JSON
     #[arg(long)]
@@ -78,15 +80,18 @@ pub struct OpenShell {
 /// Run an experiment and print its table
 #[derive(clap::Args)]
 pub struct Run {
-    /// Name of the experiment; `frontrow-lab list` shows all
+    /// Name of the experiment, of which `frontrow-lab list` shows all, or the path of a file that
+    /// ends in .toml
     experiment: String,
     #[command(flatten)]
     kernel: KernelChoice,
     #[arg(long, help = device::values_or_fresh() + " [default: the experiment's]")]
     device: Option<String>,
-    /// Run only these policies
+    /// Run these policies instead of the experiment's
     #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
-    policy: Vec<Policy>,
+    policy: Vec<String>,
+    #[command(flatten)]
+    modules: Modules,
     /// Run one guest for each policy and each of these seeds: A..B (inclusive), or one number
     #[arg(long, default_value = "1..5", value_name = "A..B")]
     seeds: Seeds,
@@ -133,6 +138,7 @@ const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 pub fn run(args: Run) -> Result<(), Failure> {
     let sources = Sources::here();
     let experiment = chosen(sources.experiment(&args.experiment)?, &args)?;
+    args.modules.refuse_unused(&experiment.policies)?;
     let device = sources.device(args.device.as_ref().unwrap_or(&experiment.device))?;
     if let Some(out) = &args.out {
         // Better now than after minutes.
@@ -210,7 +216,10 @@ pub fn open_shell(args: OpenShell) -> Result<(), Failure> {
 /// The experiment, restricted by the command line.
 fn chosen(mut experiment: Experiment, args: &Run) -> Result<Experiment, Failure> {
     if !args.policy.is_empty() {
-        experiment.policies.clone_from(&args.policy);
+        let policies = args.policy.iter().map(|name| args.modules.policy(name));
+        experiment.policies = policies.collect::<Result<_, _>>()?;
+        let runs = |name: &String| experiment.policies.iter().any(|it| it.name() == name);
+        experiment.baselines.retain(runs);
     }
     let wanted =
         |names: &[String], name: &str| names.is_empty() || names.iter().any(|it| it == name);
@@ -263,13 +272,19 @@ fn print(result: &ResultFile, json: bool, details: bool) -> Result<(), Failure> 
 
 /// Prints the experiments.
 pub fn list(args: List) -> Result<(), Failure> {
-    let experiments = Sources::here().experiments()?;
+    let (experiments, unreadable) = Sources::here().experiments()?;
     if args.json {
-        return print_text(&json_of(&experiments)?);
+        print_text(&json_of(&experiments)?)?;
+    } else {
+        let lines = experiments.iter();
+        let lines = lines.map(|it| format!("{:12} {}\n", it.name, it.title));
+        print_text(&lines.collect::<String>())?;
     }
-    let lines = experiments.iter();
-    let lines = lines.map(|it| format!("{:12} {}\n", it.name, it.title));
-    print_text(&lines.collect::<String>())
+    let errors: Vec<String> = unreadable.iter().map(Error::to_string).collect();
+    match errors.as_slice() {
+        [] => Ok(()),
+        errors => Err(Failure::new(Exit::Usage, errors.join("\n"))),
+    }
 }
 
 /// Prints an experiment or a result.
@@ -323,6 +338,13 @@ fn description(experiment: &Experiment) -> String {
     lines.extend(set.map(|(name, value)| format!("set:      {name} = {value}")));
     let runs = experiment.runs.iter();
     lines.extend(runs.map(|run| format!("run:      {} {}", run.workload, run.load)));
+    let mut told: Vec<&str> = Vec::new();
+    for run in &experiment.runs {
+        if !told.contains(&run.workload.name) {
+            told.push(run.workload.name);
+            lines.push(format!("{}: {}", run.workload, run.workload.title));
+        }
+    }
     lines.join("\n") + "\n"
 }
 

@@ -116,13 +116,23 @@ impl Program {
             .max_term_width(100)
             .subcommand_required(true)
             .arg_required_else_help(true)
-            .subcommands(described.map(|it| (it.describe)(Command::new(it.name))))
+            .subcommands(described.map(|it| with_aliases((it.describe)(Command::new(it.name)))))
     }
 
     /// Definition of all commands, with examples.
     pub(crate) fn whole_line(&self) -> Command {
         examples::add_to(self.line(None), self)
     }
+}
+
+/// The place of what a command writes is `--out` or `--output`, whichever its user tries.
+fn with_aliases(command: Command) -> Command {
+    let command = command.mut_args(|arg| match arg.get_long() {
+        Some("out") => arg.alias("output"),
+        Some("output") => arg.alias("out"),
+        _ => arg,
+    });
+    command.mut_subcommands(with_aliases)
 }
 
 /// Whether the command line asks for help, or prints it for lack of arguments.

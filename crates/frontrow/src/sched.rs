@@ -489,7 +489,7 @@ pub(crate) fn unit_of(disk: &str) -> String {
 pub(crate) fn failure(error: Error) -> Failure {
     let exit = match &error {
         error if error.is_permission() => Exit::Permission,
-        Error::UnknownPolicy(_) | Error::UnknownBoost(_) => Exit::Usage,
+        Error::UnknownPolicy { .. } | Error::UnknownBoost(_) => Exit::Usage,
         Error::Device(sys::device::Error::NotFound(_)) => Exit::Usage,
         Error::Device(sys::device::Error::NoDevice { .. })
         | Error::NoScheduler { .. }

@@ -95,3 +95,28 @@ fn every_page_of_docs_is_in_its_contents_once() {
         assert_eq!(named, 1, "docs/SUMMARY.md names {}", below.display());
     }
 }
+
+/// Lists that a table of the program has are whole in the pages.
+#[test]
+fn pages_name_all_that_the_tables_have() {
+    let kernels = lab::Kernel::names();
+    let devices = lab::Sources::embedded().device_names();
+    let loads = record::load::listed().map(|(name, _)| name.to_owned());
+    let workloads = record::workload::WORKLOADS
+        .iter()
+        .map(|it| it.name.to_owned());
+    for (page, names) in [
+        (
+            "docs/lab.md",
+            kernels.split(", ").map(str::to_owned).collect(),
+        ),
+        ("docs/simflash.md", devices),
+        ("docs/bench-workloads.md", workloads.chain(loads).collect()),
+    ] as [(&str, Vec<String>); 3]
+    {
+        let text = text_of(Path::new(page));
+        let is_named = |name: &&String| text.contains(&format!("`{name}`"));
+        let missing: Vec<_> = names.iter().filter(|it| !is_named(it)).collect();
+        assert!(missing.is_empty(), "{page} lacks {missing:?}");
+    }
+}

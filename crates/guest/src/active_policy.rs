@@ -6,7 +6,8 @@ use super::{Outcome, write};
 use foreground::{Cgroup, Parts, Roles, WriterLimits};
 use record::GuestSpec;
 use record::Policy;
-use record::policy::KernelSettings;
+use record::policy::{Part, Setting};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{PipeWriter, pipe};
 use std::os::fd::AsFd;
@@ -63,24 +64,23 @@ impl Limiting {
 /// Settings that follow the creation of the cgroups.
 enum Kind {
     FastTrack(Parts),
-    KernelSettings(KernelSettings),
+    KernelSettings(BTreeSet<Setting>),
     WriterLimits,
 }
 
 impl Kind {
     /// `None` for a policy that changes nothing.
     fn of_policy(policy: &Policy) -> Option<Self> {
-        if let Some(settings) = policy.kernel_settings {
-            return Some(Kind::KernelSettings(settings));
+        if !policy.settings.is_empty() {
+            return Some(Kind::KernelSettings(policy.settings.clone()));
         }
         if policy.limits_writers {
             return Some(Kind::WriterLimits);
         }
-        let parts = policy.fasttrack?;
         let parts = Parts {
-            allocator: parts.allocator,
-            reclaimer: parts.reclaimer,
-            dispatcher: parts.dispatcher,
+            allocator: policy.has_part(Part::Allocator),
+            reclaimer: policy.has_part(Part::Reclaimer),
+            dispatcher: policy.has_part(Part::Dispatcher),
         };
         (parts.allocator || parts.reclaimer || parts.dispatcher).then_some(Kind::FastTrack(parts))
     }
@@ -96,7 +96,7 @@ impl ActivePolicy {
         let mut active = ActivePolicy::make_cgroups(apps)?;
         match kind {
             Kind::FastTrack(parts) => active.apply(parts)?,
-            Kind::KernelSettings(settings) => active.set(settings, spec)?,
+            Kind::KernelSettings(settings) => active.set(&settings, spec)?,
             Kind::WriterLimits => active.limiting = Some(Limiting::start()?),
         }
         Ok(Some(active))
@@ -141,18 +141,18 @@ impl ActivePolicy {
         active.map(drop).map_err(|error| error.to_string())
     }
 
-    fn set(&mut self, settings: KernelSettings, spec: &GuestSpec) -> Outcome<()> {
-        if settings.memory_low {
+    fn set(&mut self, settings: &BTreeSet<Setting>, spec: &GuestSpec) -> Outcome<()> {
+        if settings.contains(&Setting::MemoryLow) {
             self.apply(Parts {
                 allocator: false,
                 reclaimer: true,
                 dispatcher: false,
             })?;
         }
-        if settings.bfq_weight {
+        if settings.contains(&Setting::BfqWeight) {
             self.weigh("io.bfq.weight")?;
         }
-        if settings.io_cost {
+        if settings.contains(&Setting::IoCost) {
             let number = device_number(&spec.device)?;
             let hierarchy = Path::new(HIERARCHY);
             let model = format!("{number} ctrl=user model=linear {}", spec.io_cost_model);

@@ -22,6 +22,7 @@ mod trace;
 use ::torture::Report;
 use active_policy::ActivePolicy;
 use port::Port;
+use record::policy::Setting;
 use record::{GuestSpec, Message, Row, Run, Task};
 use snapshot::Snapshot;
 use std::fs;
@@ -235,7 +236,7 @@ fn measure_run(
         upkeep: spec.policy.upkeep.unwrap_or_default(),
         tracefs: Some(Path::new(TRACEFS)),
         background_cgroups: active.as_ref().map_or(&[], ActivePolicy::background),
-        background_is_idle_class: spec.policy.kernel_settings.is_some_and(|it| it.idle_class),
+        background_is_idle_class: spec.policy.settings.contains(&Setting::IdleClass),
         stop: &AtomicBool::new(false),
         observer: listener,
     };

@@ -15,7 +15,7 @@ const RECORDING: &str = "/tmp/load.iopro";
 
 /// Whether all of the run is recorded, for where its calls spend their time.
 pub fn tells_layers(run: &Run) -> bool {
-    run.workload.name == "pieces"
+    workload::tells_layers(run.workload)
 }
 
 /// The run without iopro.

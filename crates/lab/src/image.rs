@@ -6,9 +6,10 @@ use crate::kernel::Kernel;
 use crate::modules::Modules;
 use crate::past::{self, Past};
 use crate::sources::Sources;
-use crate::{Error, elf, tool, toolchain, tools};
+use crate::{Error, elf, foreign, tool, toolchain, tools};
 use guest::SPEC_PATH;
 use module::kmod::{Source, Tree};
+use record::policy::{Part, Scheduler};
 use record::{GuestSpec, Policy};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -23,9 +24,6 @@ const MOUNT_POINTS: [&str; 6] = ["dev", "proc", "sys", "tmp", "run", "mnt"];
 
 /// The scheduler's module in the image.
 const SCHEDULER_MODULE: &str = "/modules/frontrow_iosched.ko";
-
-/// Module of policies whose scheduler is ours.
-const OURS: &str = "frontrow";
 
 /// simflash's `policy` that serves the foreground first (`enum ftl_policy`).
 const FG_AWARE: u64 = 2;
@@ -92,13 +90,16 @@ impl Image {
         let modules = Modules::of(kernel)?;
         image.file_system_modules = put_stock(&mut archive, &modules, "ext4")?;
         for policy in policies {
-            let mut paths = match policy.scheduler.module() {
-                "none" => Vec::new(),
-                OURS => {
+            let mut paths = match &policy.scheduler {
+                Scheduler::Stock("none") => Vec::new(),
+                Scheduler::Stock(name) => put_stock(&mut archive, &modules, name)?,
+                Scheduler::Frontrow | Scheduler::Ablation(_) => {
                     let source = scheduler(sources, &kernel.tree)?;
                     vec![put_own(cache, &mut archive, kernel, &source)?]
                 }
-                stock => put_stock(&mut archive, &modules, stock)?,
+                Scheduler::Foreign { modules: paths, .. } => {
+                    put_foreign(cache, &mut archive, &modules, paths)?
+                }
             };
             if let Some(later) = policy.chosen_later() {
                 paths.extend(put_stock(&mut archive, &modules, later)?);
@@ -185,7 +186,7 @@ impl Image {
     pub fn modules(&self, policy: &Policy, flash: &BTreeMap<String, u64>) -> Vec<record::Module> {
         let schedulers = self.scheduler_modules.get(policy.name());
         let mut flash = flash.clone();
-        if policy.fasttrack.is_some_and(|parts| parts.device) {
+        if policy.has_part(Part::Device) {
             flash.insert("policy".to_owned(), FG_AWARE);
         }
         let mut modules = self.in_order(schedulers.into_iter().flatten(), &flash);
@@ -239,8 +240,12 @@ pub(crate) fn prepare(
     others.retain(|it| ![FRONTROW, FRONTROW_LAB].contains(it));
     tools::add(cache, &mut Archive::new(), tree.arch, &others)?;
     built(cache, tree, &sources.flash()?)?;
-    if policies.iter().any(|it| it.scheduler.module() == OURS) {
+    if policies.iter().any(|it| it.scheduler.is_ours()) {
         built(cache, tree, &scheduler(sources, tree)?)?;
+    }
+    let foreign = policies.iter().flat_map(|it| it.modules());
+    for path in foreign.filter(|path| path.is_dir()) {
+        built(cache, tree, &foreign::source(path)?)?;
     }
     Ok(())
 }
@@ -338,18 +343,40 @@ fn put_own(
     kernel: &Kernel,
     source: &Source,
 ) -> Result<String, Error> {
-    let built = built(cache, &kernel.tree, source)?;
-    let name = built
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let (name, module) = own_module(cache, &kernel.tree, source)?;
+    Ok(put(archive, &name, module))
+}
+
+/// The module's name and content.
+fn own_module(cache: &Cache, tree: &Tree, source: &Source) -> Result<(String, Vec<u8>), Error> {
+    let built = built(cache, tree, source)?;
     let module = fs::read(&built).map_err(Error::file(&built))?;
-    Ok(put(
-        archive,
-        &name,
-        stripped(kernel.tree.arch, &module, &["--strip-debug", NO_BUILD_ID])?,
-    ))
+    let module = stripped(tree.arch, &module, &["--strip-debug", NO_BUILD_ID])?;
+    Ok((foreign::stem(&built), module))
+}
+
+/// Modules of others, and what they need of the kernel's own, in loading order.
+fn put_foreign(
+    cache: &Cache,
+    archive: &mut Archive,
+    modules: &Modules,
+    paths: &[PathBuf],
+) -> Result<Vec<String>, Error> {
+    let tree = &modules.kernel().tree;
+    let mut put_in = Vec::new();
+    for path in paths {
+        let (name, content) = match path.is_dir() {
+            true => own_module(cache, tree, &foreign::source(path)?)?,
+            false => foreign::module(path, &tree.release)?,
+        };
+        for (name, content) in modules.needed_by(&content)? {
+            put_in.push(put(archive, &name, content));
+        }
+        // Two may have the same name: a copy of ours, and ours.
+        let digest = hex(&Sha256::digest(&content));
+        put_in.push(put(archive, &format!("{name}-{}", &digest[..16]), content));
+    }
+    Ok(put_in)
 }
 
 fn put(archive: &mut Archive, name: &str, content: Vec<u8>) -> String {

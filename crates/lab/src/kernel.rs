@@ -84,11 +84,18 @@ pub struct Kernel {
 impl Kernel {
     /// A name such as `6.12`, `newest` or `debug`, or a path: an unpacked tree with `boot/vmlinuz-RELEASE`,
     /// `lib/modules/RELEASE` and the headers at `lib/modules/RELEASE/build`, or
-    /// the image in such a tree. What `arch` is not given of is for x86-64, but for a path.
+    /// the image in such a tree. Without `arch`, named kernels are x86-64; a path keeps its own.
     pub fn find(cache: &Cache, name: &str, arch: Option<Arch>) -> Result<Kernel, Error> {
         let kernel = Kernel::named(cache, name, arch.unwrap_or(sys::arch::X86_64))?;
         refuse_but(kernel.tree.arch, arch.unwrap_or(kernel.tree.arch), name)?;
         Ok(kernel)
+    }
+
+    /// Names that [`Kernel::find`] takes.
+    pub fn names() -> String {
+        let of_debian = DEBIAN_KERNELS.iter().map(|it| it.name);
+        let built = FLAVOURS.iter().map(|it| it.name);
+        of_debian.chain(built).collect::<Vec<_>>().join(", ")
     }
 
     fn named(cache: &Cache, name: &str, arch: Arch) -> Result<Kernel, Error> {
@@ -112,9 +119,8 @@ impl Kernel {
             return Kernel::of_image(path);
         }
         Err(Error::Usage(format!(
-            "there is no kernel '{name}': give {}, {}, or the path of an unpacked kernel or of a vmlinuz",
-            DEBIAN_KERNELS.map(|it| it.name).join(", "),
-            FLAVOURS.map(|it| it.name).join(", ")
+            "there is no kernel '{name}': give {}, or the path of an unpacked kernel or of a vmlinuz",
+            Kernel::names()
         )))
     }
 

@@ -14,6 +14,7 @@ mod elf;
 mod emulator;
 mod error;
 mod exec;
+mod foreign;
 mod host_cpu;
 mod image;
 mod kept;

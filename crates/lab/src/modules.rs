@@ -45,6 +45,20 @@ impl<'a> Modules<'a> {
         Ok(ordered)
     }
 
+    /// What a module of others depends on, likewise.
+    pub fn needed_by(&self, module: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let mut ordered = Vec::new();
+        for needed in dependencies(module) {
+            self.add(&needed, &mut ordered)?;
+        }
+        Ok(ordered)
+    }
+
+    /// The kernel that they are of.
+    pub fn kernel(&self) -> &Kernel {
+        self.kernel
+    }
+
     fn add(&self, name: &str, ordered: &mut Vec<(String, Vec<u8>)>) -> Result<(), Error> {
         if ordered.iter().any(|(known, _)| known == name) || self.kernel.has_built_in(name)? {
             return Ok(());
@@ -119,7 +133,7 @@ fn soft_dependencies(module: &[u8]) -> Vec<String> {
 }
 
 /// What a module says of itself after `key`, of each time that it does.
-fn information(module: &[u8], key: &str) -> Vec<String> {
+pub(crate) fn information(module: &[u8], key: &str) -> Vec<String> {
     let section = elf::section(module, ".modinfo").unwrap_or_default();
     let entries = section.split(|byte| *byte == 0);
     let values = entries.filter_map(|entry| entry.strip_prefix(key.as_bytes()));

@@ -293,6 +293,11 @@ impl Lab<'_> {
             device: request.device.name.clone(),
             scale: request.scale,
             stock_default: policy::kernel_default(1).to_owned(),
+            baselines: request.experiment.baselines.clone(),
+            bars: match Experiment::embedded(&request.experiment.name) {
+                Some(_) => Vec::new(),
+                None => request.experiment.bars.clone(),
+            },
             inputs: self.inputs.clone(),
             rows: record::isolation::add(rows),
         }

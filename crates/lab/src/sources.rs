@@ -36,29 +36,34 @@ impl Sources {
         Sources { checkout: None }
     }
 
-    /// All experiments, by name.
-    pub fn experiments(&self) -> Result<Vec<Experiment>, Error> {
+    /// All experiments, by name, and why any of their files cannot be read.
+    pub fn experiments(&self) -> Result<(Vec<Experiment>, Vec<Error>), Error> {
         let files = self.files("experiments")?;
         let tomls = files.iter().filter(|(path, _)| is_toml(path));
-        tomls
-            .map(|(path, text)| {
-                let experiment = Experiment::read(&String::from_utf8_lossy(text));
-                let experiment = experiment.map_err(|error| unreadable(path, &error))?;
-                named(path, experiment, |it| &it.name)
-            })
-            .collect()
+        let read = tomls.map(|(path, text)| read_experiment(path, text));
+        let (good, bad): (Vec<_>, Vec<_>) = read.partition(Result::is_ok);
+        Ok((
+            good.into_iter().flatten().collect(),
+            bad.into_iter().filter_map(Result::err).collect(),
+        ))
     }
 
-    /// The experiment `name`.
+    /// The experiment `name`, or the one in the file `name`, which ends in `.toml`.
     pub fn experiment(&self, name: &str) -> Result<Experiment, Error> {
-        let all = self.experiments()?;
-        let names: Vec<_> = all.iter().map(|it| it.name.clone()).collect();
-        all.into_iter().find(|it| it.name == name).ok_or_else(|| {
-            Error::Usage(format!(
-                "there is no experiment '{name}': give one of {}",
-                names.join(", ")
-            ))
-        })
+        if name.ends_with(".toml") {
+            return experiment_at(Path::new(name));
+        }
+        let files = self.files("experiments")?;
+        let file = format!("{name}.toml");
+        if let Some(text) = files.get(&file).filter(|_| is_toml(&file)) {
+            return read_experiment(&file, text);
+        }
+        let tomls = files.keys().filter(|path| is_toml(path));
+        let names: Vec<_> = tomls.filter_map(|it| it.strip_suffix(".toml")).collect();
+        Err(Error::Usage(format!(
+            "there is no experiment '{name}': give one of {}, or the path of a file that ends in .toml",
+            names.join(", ")
+        )))
     }
 
     /// The profile `name`, or the one in the file `name`.
@@ -160,6 +165,25 @@ fn is_toml(path: &str) -> bool {
     path.ends_with(".toml") && !path.contains('/')
 }
 
+fn read_experiment(path: &str, text: &[u8]) -> Result<Experiment, Error> {
+    let experiment = Experiment::read(&String::from_utf8_lossy(text));
+    let experiment = experiment.map_err(|error| unreadable(path, &error))?;
+    named(path, experiment, |it| &it.name)
+}
+
+/// The experiment in a file of the user's, whose modules are beside it unless their paths say more.
+fn experiment_at(path: &Path) -> Result<Experiment, Error> {
+    let text = fs::read_to_string(path).map_err(Error::file(path))?;
+    let read = Experiment::read(&text);
+    let mut experiment = read.map_err(|error| unreadable(&path.display().to_string(), &error))?;
+    let beside = path.parent().unwrap_or(Path::new(""));
+    let policies = experiment.policies.into_iter();
+    experiment.policies = policies
+        .map(|it| it.with_paths(|module| beside.join(module)))
+        .collect();
+    Ok(experiment)
+}
+
 /// The value, if the file at `path` is called after its name.
 fn named<T>(path: &str, value: T, name: impl Fn(&T) -> &str) -> Result<T, Error> {
     if format!("{}.toml", name(&value)) != path {
@@ -185,10 +209,52 @@ mod tests {
 
     #[test]
     fn all_experiments_and_their_default_device_can_be_read() {
-        let experiments = Sources::embedded().experiments().unwrap();
+        let (experiments, bad) = Sources::embedded().experiments().unwrap();
+        assert!(bad.is_empty());
         assert!(experiments.iter().any(|it| it.name == "smoke"));
         assert!(experiments.iter().any(|it| it.name == "qasio"));
         Sources::embedded().device("emmc").unwrap();
+    }
+
+    #[test]
+    fn a_bad_file_breaks_only_itself() {
+        let checkout = tempfile::tempdir().unwrap();
+        let experiments = checkout.path().join("experiments");
+        fs::create_dir(&experiments).unwrap();
+        let good = "name = 'good'\ntitle = 'x'\npolicies = ['none']\nmemory_mib = 1\n\
+                    limit_virtual_s = 1\nruns = [{ workload = 'm1' }]\n";
+        fs::write(experiments.join("good.toml"), good).unwrap();
+        fs::write(experiments.join("bad.toml"), "name = 'bad'\n").unwrap();
+        let sources = Sources {
+            checkout: Some(checkout.path().to_owned()),
+        };
+        assert_eq!(sources.experiment("good").unwrap().name, "good");
+        let (good, bad) = sources.experiments().unwrap();
+        assert_eq!((good.len(), bad.len()), (1, 1));
+        assert!(bad[0].to_string().contains("bad.toml"), "{}", bad[0]);
+        assert!(sources.experiment("bad").is_err());
+        let error = sources.experiment("devices/emmc").unwrap_err().to_string();
+        assert!(error.contains("bad, good"), "{error}");
+    }
+
+    #[test]
+    fn a_file_of_ones_own_has_its_modules_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("any.toml");
+        let text = "name = 'mine'\ntitle = 'x'\nmemory_mib = 1\nlimit_virtual_s = 1\n\
+                    policies = ['bfq', { name = 'adios', scheduler = 'adios', modules = ['a'] }]\n\
+                    baselines = ['bfq', 'adios']\nruns = [{ workload = 'm1' }]\n";
+        fs::write(&path, text).unwrap();
+        let name = path.to_str().unwrap();
+        let experiment = Sources::embedded().experiment(name).unwrap();
+        assert_eq!(experiment.policies[1].modules(), [dir.path().join("a")]);
+        assert_eq!(experiment.baselines, ["bfq", "adios"]);
+        fs::write(&path, text.replace("['bfq', 'adios']", "['kyber']")).unwrap();
+        let error = Sources::embedded()
+            .experiment(name)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("kyber"), "{error}");
     }
 
     #[test]

@@ -61,11 +61,16 @@ pub enum Error {
         /// Names of the disks below it.
         below: Vec<String>,
     },
-    /// A policy's name that is not one.
+    /// A scheduler that the kernel does not have.
     #[error(
-        "there is no policy {0:?}: use none, mq-deadline, kyber, bfq, frontrow, or frontrow:WHAT with WHAT as for --boost"
+        "the kernel has no scheduler {name:?}: its modules registered {offered}; use one of these, or load the module of the other"
     )]
-    UnknownPolicy(String),
+    UnknownPolicy {
+        /// Name of the scheduler.
+        name: String,
+        /// Names of the schedulers that the device can have.
+        offered: String,
+    },
     /// A promotion's name that is not one.
     #[error(
         "there is nothing to boost called {0:?}: use all, none, or some of meta, data, journal and discard, separated by commas"

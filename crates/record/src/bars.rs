@@ -2,32 +2,39 @@
 //! terminal table, the report and the documents all use this.
 
 use crate::experiment::{Experiment, Names};
-use crate::policy::{FRONTROW, Policy};
+use crate::name::Unknown;
+use crate::policy::FRONTROW;
+use crate::statistics::Statistics;
 use crate::summary::{Cell, Figure, Summary, paired_ratio};
 use crate::{Load, Workload, matrix, metric, number, title};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One demand on some figures of an experiment: an entry `[[bars]]` of its file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
     /// Device profile whose results it judges; `None` for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Name of the judged figures in words.
     pub title: String,
     /// The demand in words.
     pub demand: String,
     /// Policy whose figures are judged.
-    #[serde(default = "Policy::frontrow")]
-    policy: Policy,
+    #[serde(default = "frontrow")]
+    policy: String,
     figures: Figures,
-    rule: Rule,
+    /// Limits of which one has to be kept.
+    rule: Vec<Limit>,
+}
+
+fn frontrow() -> String {
+    FRONTROW.to_owned()
 }
 
 /// The figures that a bar judges.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Figures {
     /// This statistic (`mean`, `max`) of these workloads' key operations under load.
@@ -53,126 +60,168 @@ enum Figures {
 }
 
 /// Names of workloads, or `all`.
-#[derive(Clone, Debug)]
-struct Workloads(Option<Vec<&'static Workload>>);
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Names")]
+struct Workloads(Names);
 
-impl<'de> Deserialize<'de> for Workloads {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Names::deserialize(deserializer)? {
-            Names::One(name) if name == "all" => Ok(Workloads(None)),
-            names => {
-                let found = names.all().iter().map(|name| name.parse());
-                let found: Result<_, _> = found.collect();
-                found
-                    .map(|it| Workloads(Some(it)))
-                    .map_err(D::Error::custom)
-            }
-        }
+const ALL: &str = "all";
+
+impl TryFrom<Names> for Workloads {
+    type Error = Unknown;
+
+    fn try_from(names: Names) -> Result<Self, Unknown> {
+        let mut named = names.all().iter().filter(|it| *it != ALL);
+        named.try_for_each(|it| it.parse::<&Workload>().map(drop))?;
+        Ok(Workloads(names))
     }
 }
 
 impl Workloads {
     fn has(&self, name: &str) -> bool {
-        let Workloads(named) = self;
-        named
-            .as_ref()
-            .is_none_or(|them| them.iter().any(|it| it.name == name))
+        self.0.all().iter().any(|it| it == name || it == ALL)
     }
 }
 
-/// What a bar demands of its policy. Ratios are turned so that above 1 is worse, and are paired by
-/// seed.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Rule {
-    /// The mean is at most this many times the unloaded one.
-    OverUnloaded(f64),
-    /// The ratio to the best policy of today has an interval whose upper end is at most this. For
-    /// `frontrow` these are the stock schedulers, for FastTrack also what a user would try.
-    IntervalOverBest(f64),
-    /// The mean is at least this part as good as the best stock scheduler's.
-    OfBestStock(f64),
-    /// The mean is at most this many times another policy's.
-    Over { other: Policy, most: f64 },
-    /// The mean is at most the larger of these multiples of best stock and unloaded.
-    LargerOf { best_stock: f64, unloaded: f64 },
-    /// The worst case is at most this many times unloaded, or is reduced against mq-deadline by
-    /// these parts, each of a workload's operation (`m1_creat`).
-    Worst {
-        unloaded: f64,
-        reduced: BTreeMap<String, f64>,
-    },
-    /// The mean is at most the unloaded one plus the value of this metric.
-    UnloadedPlus(String),
-    /// This share of the stock default's loss is won back, or the mean is at most this many times
-    /// unloaded.
-    WonBack { share: f64, unloaded: f64 },
-    /// The mean is at least this.
-    AtLeast(f64),
-    /// The mean is at most this.
-    AtMost(f64),
-    /// The figure is at most this in every run.
-    NeverAbove(f64),
-    /// As [`Rule::Over`], told as a change in per cent.
-    ChangeOver { other: Policy, most: f64 },
-    /// The value is at least this many times another policy's.
-    Times { other: Policy, least: f64 },
-    /// The mean is below that of each of these policies.
-    BelowAll(Vec<Policy>),
-    /// The gain over this policy is at least as large as on an idle device.
-    GainAsIdle(Policy),
-    /// The mean is at most this many times another policy's on an idle device, which is what the
-    /// foreground takes alone.
-    OverAlone { alone: Policy, most: f64 },
-    /// The mean ratio to another policy, averaged over all figures of the bar, is at most this.
-    AverageOver { other: Policy, most: f64 },
-    /// The geometric mean of the ratios to unloaded over all figures of the bar is at most this.
-    AverageOverUnloaded(f64),
-    /// The worst run is at most this many times the worst unloaded one, or this much longer.
-    WorstOverUnloaded { times: f64, more_ms: f64 },
-    /// The figure is within this part of one that was measured on a real device. Any policy will
-    /// do, since the emulated device is judged.
-    Near { figure: f64, part: f64 },
+/// A limit: a statistic of the judged figure over a reference is at most, or at least, a factor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limit {
+    #[serde(default)]
+    statistic: Statistic,
+    #[serde(default)]
+    of: Reference,
+    /// Largest ratio, turned so that above 1 is worse; of the figure itself without a reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_most: Option<Factor>,
+    /// The ratio is less than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    below: Option<f64>,
+    /// Smallest ratio as it is, whether more is better or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_least: Option<f64>,
+    /// Part of the reference by which the figure may be off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    within: Option<f64>,
+    /// What the figure may exceed the reference by, where that is more than the factor allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    or_plus: Option<Amount>,
+    /// Whether the ratio is told as a change in per cent.
+    #[serde(default)]
+    as_change: bool,
 }
 
-impl Rule {
-    /// Whether the rule compares `frontrow` with the kernel's own schedulers.
-    fn is_over_stock(&self) -> bool {
-        matches!(
-            self,
-            Rule::OverUnloaded(_)
-                | Rule::IntervalOverBest(_)
-                | Rule::OfBestStock(_)
-                | Rule::Over { .. }
-                | Rule::LargerOf { .. }
-                | Rule::Worst { .. }
-                | Rule::UnloadedPlus(_)
-                | Rule::WonBack { .. }
-        )
-    }
+/// What of a figure's values is compared. Ratios to other policies are paired by seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Statistic {
+    #[default]
+    Mean,
+    /// The worst run.
+    Worst,
+    /// Upper end of the mean ratio's interval.
+    Interval,
+    /// Mean of the ratios of all figures of the bar.
+    Average,
+    /// The same, geometric.
+    GeometricMean,
+}
 
-    /// Policies that the judged one is compared with.
-    fn others(&self) -> &[Policy] {
+/// What a figure is compared with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Reference {
+    /// Nothing: the figure itself is judged.
+    #[default]
+    Nothing,
+    /// A figure of a real device. Any policy will do, since the emulated device is judged.
+    Number(f64),
+    /// The figure on an idle device, with the best stock scheduler.
+    Unloaded,
+    /// The best policy of today. For `frontrow` these are the stock schedulers, for FastTrack also
+    /// what a user would try.
+    Best,
+    BestStock,
+    /// What the kernel's default policy loses against unloaded.
+    Loss,
+    Policy(String),
+    /// Another policy's figure on an idle device, which is what the foreground takes alone.
+    Alone(String),
+    /// The lowest figure of these policies.
+    Lowest(Vec<String>),
+    /// The ratio to this policy on an idle device.
+    RatioAlone(String),
+}
+
+/// One factor for all figures, or one for each of a workload's operations (`m1_creat`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Factor {
+    Same(f64),
+    OfOperation(BTreeMap<String, f64>),
+}
+
+impl Factor {
+    fn of(&self, figure: &Figure) -> Option<f64> {
         match self {
-            Rule::Over { other, .. }
-            | Rule::ChangeOver { other, .. }
-            | Rule::Times { other, .. }
-            | Rule::AverageOver { other, .. }
-            | Rule::GainAsIdle(other)
-            | Rule::OverAlone { alone: other, .. } => std::slice::from_ref(other),
-            Rule::BelowAll(others) => others,
+            Factor::Same(factor) => Some(*factor),
+            Factor::OfOperation(factors) => {
+                let operation = metric::operation(&figure.metric)?;
+                let name = format!("{}_{operation}", figure.workload);
+                factors.get(&name).copied()
+            }
+        }
+    }
+}
+
+/// A number in the figure's unit, or the value of a metric beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Amount {
+    Number(f64),
+    Metric(String),
+}
+
+impl Reference {
+    /// Whether the kernel's own schedulers have to be there.
+    fn is_stock(&self) -> bool {
+        use Reference::{Best, BestStock, Loss, Unloaded};
+        matches!(self, Unloaded | Best | BestStock | Loss)
+    }
+
+    /// What a ratio is of, where a figure has several.
+    fn told(&self) -> Option<String> {
+        match self {
+            Reference::Unloaded => Some(" unloaded".to_owned()),
+            Reference::BestStock => Some(" best stock".to_owned()),
+            Reference::Policy(name) => Some(format!(" against {name}")),
+            _ => None,
+        }
+    }
+
+    fn policies(&self) -> &[String] {
+        match self {
+            Reference::Policy(name) | Reference::Alone(name) | Reference::RatioAlone(name) => {
+                std::slice::from_ref(name)
+            }
+            Reference::Lowest(names) => names,
             _ => &[],
         }
     }
 }
 
 impl Bar {
+    /// Whether the emulated device is judged, and not a policy.
+    fn is_of_device(&self) -> bool {
+        let mut limits = self.rule.iter();
+        limits.any(|it| matches!(it.of, Reference::Number(_)))
+    }
+
     /// The policy whose figures are judged; None if it did not run.
     fn subject<'a>(&self, summary: &'a Summary) -> Option<&'a str> {
         let mut policies = summary.policies.iter().map(String::as_str);
-        match self.rule {
-            Rule::Near { .. } => policies.next(),
-            _ => policies.find(|name| *name == self.policy.name()),
+        match self.is_of_device() {
+            true => policies.next(),
+            false => policies.find(|name| *name == self.policy),
         }
     }
 
@@ -180,25 +229,29 @@ impl Bar {
     pub(crate) fn check(&self, experiment: &Experiment) -> Result<(), String> {
         let missing =
             |what: String| Err(format!("bar '{} {}' needs {what}", self.title, self.demand));
-        let has = |policy: &Policy| experiment.policies.contains(policy);
-        let subject = (!matches!(self.rule, Rule::Near { .. })).then_some(&self.policy);
-        let mut needed = subject.into_iter().chain(self.rule.others());
-        if let Some(policy) = needed.find(|it| !has(it)) {
+        let is_bound = |it: &Limit| {
+            it.at_most.is_some()
+                || [it.below, it.at_least, it.within]
+                    .iter()
+                    .any(Option::is_some)
+        };
+        if self.rule.is_empty() || !self.rule.iter().all(is_bound) {
+            return missing("at_most, below, at_least or within in each of its rules".to_owned());
+        }
+        let has = |name: &String| experiment.policies.iter().any(|it| it.name() == name);
+        let subject = (!self.is_of_device()).then_some(&self.policy);
+        let others = self.rule.iter().flat_map(|it| it.of.policies());
+        if let Some(policy) = subject.into_iter().chain(others).find(|it| !has(it)) {
             return missing(format!("policy {policy}, which does not run"));
         }
         if let Some(name) = self.metrics().find(|it| metric::Metric::find(it).is_none()) {
             return missing(format!("metric {name}, which is none"));
         }
-        let runs = |workload: &str| {
-            experiment
-                .runs
-                .iter()
-                .any(|it| it.workload.name == workload)
-        };
+        let runs = |name: &str| experiment.runs.iter().any(|it| it.workload.name == name);
         match &self.figures {
             Figures::Operations { workloads, .. } | Figures::Headline(workloads) => {
-                let named = workloads.0.iter().flatten();
-                match named.into_iter().find(|it| !runs(it.name)) {
+                let mut named = workloads.0.all().iter().filter(|it| *it != ALL);
+                match named.find(|it| !runs(it)) {
                     Some(workload) => missing(format!("workload {workload}, which does not run")),
                     None => Ok(()),
                 }
@@ -221,11 +274,11 @@ impl Bar {
             | Figures::Under { metric, .. } => Some(metric.as_str()),
             _ => None,
         };
-        let allowance = match &self.rule {
-            Rule::UnloadedPlus(metric) => Some(metric.as_str()),
+        let more = self.rule.iter().filter_map(|it| match &it.or_plus {
+            Some(Amount::Metric(metric)) => Some(metric.as_str()),
             _ => None,
-        };
-        judged.into_iter().chain(allowance)
+        });
+        judged.into_iter().chain(more)
     }
 }
 
@@ -278,18 +331,19 @@ impl Judged {
     }
 }
 
-/// Evaluates the bars of a result's experiment, as it was when this program was built. A bar on a
-/// policy that did not run is left out.
+/// Evaluates the bars that the result brings, or else those of its experiment as it was when this
+/// program was built. A bar on a policy that did not run is left out.
 pub fn judge(summary: &Summary) -> Vec<Judged> {
-    let experiment = Experiment::embedded(&summary.experiment);
-    let bars = experiment.map_or_else(Vec::new, |it| it.bars);
+    let bars = match summary.bars.as_slice() {
+        [] => Experiment::embedded(&summary.experiment).map_or_else(Vec::new, |it| it.bars),
+        own => own.to_vec(),
+    };
     let is_of = |device: &String| *device == summary.device;
     bars.into_iter()
         .filter(|bar| bar.device.as_ref().is_none_or(is_of))
-        .filter(|bar| bar.subject(summary).is_some())
-        .map(|bar| Judged {
-            verdicts: verdicts(&bar, summary),
-            bar,
+        .filter_map(|bar| {
+            let verdicts = verdicts(&bar, bar.subject(summary)?, summary);
+            Some(Judged { bar, verdicts })
         })
         .collect()
 }
@@ -305,42 +359,260 @@ pub fn count(judged: &[Judged]) -> String {
     text
 }
 
-fn verdicts(bar: &Bar, summary: &Summary) -> Vec<Verdict> {
+fn verdicts(bar: &Bar, policy: &str, summary: &Summary) -> Vec<Verdict> {
     let figures = select(&bar.figures, summary);
-    let policy = bar.policy.name();
-    match &bar.rule {
-        Rule::AverageOver { other, most } => {
-            let ratio = average_over(summary, &figures, policy, other.name());
-            let found = ratio.map(|it| (it <= *most, number::change(it - 1.0)));
-            vec![verdict("average".to_owned(), found)]
+    if let [limit] = bar.rule.as_slice()
+        && let Some((label, combine)) = limit.statistic.over_all()
+    {
+        return vec![verdict(
+            label.to_owned(),
+            limit.judge_all(summary, &figures, policy, combine),
+        )];
+    }
+    let judge = |figure| {
+        verdict(
+            label(bar, summary, figure),
+            any_of(bar, policy, summary, figure),
+        )
+    };
+    figures.into_iter().map(judge).collect()
+}
+
+/// Whether one of the bar's limits is kept, and the value that was compared: that of the limit which is
+/// kept, or of all. `None` if a figure that it needs was not measured.
+fn any_of(bar: &Bar, policy: &str, summary: &Summary, figure: &Figure) -> Option<(bool, String)> {
+    let told = |limit: &Limit| {
+        let (kept, text) = limit.judge(summary, figure, policy)?;
+        let of = limit.of.told().filter(|_| bar.rule.len() > 1);
+        Some((kept, text + &of.unwrap_or_default()))
+    };
+    let judged: Vec<_> = bar.rule.iter().map(told).collect();
+    if let Some(kept) = judged.iter().flatten().find(|(kept, _)| *kept) {
+        return Some(kept.clone());
+    }
+    let missed: Option<Vec<_>> = judged.into_iter().collect();
+    let texts: Vec<_> = missed?.into_iter().map(|(_, text)| text).collect();
+    Some((false, texts.join(", ")))
+}
+
+type Combine = fn(&[f64]) -> Option<f64>;
+
+impl Statistic {
+    /// How a statistic of all figures together is called and computed.
+    fn over_all(self) -> Option<(&'static str, Combine)> {
+        let mean = |ratios: &[f64]| Statistics::of(ratios).map(|it| it.mean);
+        let geometric = |ratios: &[f64]| {
+            let logarithms: Vec<f64> = ratios.iter().map(|it| it.ln()).collect();
+            Statistics::of(&logarithms).map(|it| it.mean.exp())
+        };
+        match self {
+            Statistic::Average => Some(("average", mean)),
+            Statistic::GeometricMean => Some(("geometric mean", geometric)),
+            _ => None,
         }
-        Rule::AverageOverUnloaded(most) => {
-            let average = average_over_unloaded(summary, &figures, policy);
-            let found = average.map(|it| (it <= *most, number::times(it)));
-            vec![verdict("geometric mean".to_owned(), found)]
-        }
-        _ => {
-            let judge = |figure| verdict(label(bar, summary, figure), apply(bar, summary, figure));
-            figures.into_iter().map(judge).collect()
+    }
+
+    fn of(self, cell: &Cell) -> f64 {
+        match self {
+            Statistic::Worst => cell.worst(),
+            _ => cell.mean(),
         }
     }
 }
 
-/// Mean over the figures of one policy's mean ratio to another's; `None` if any is missing.
-fn average_over(summary: &Summary, figures: &[&Figure], policy: &str, other: &str) -> Option<f64> {
-    let ratio = |figure: &&Figure| {
-        let (ours, theirs) = (summary.cell(figure, policy)?, summary.cell(figure, other)?);
-        Some(over(figure, ours, theirs)?.mean)
-    };
-    let ratios = figures.iter().map(ratio).collect::<Option<Vec<_>>>()?;
-    crate::statistics::Statistics::of(&ratios).map(|it| it.mean)
+/// A ratio that a limit holds against its factor, and how a person is told of it.
+struct Compared {
+    ratio: f64,
+    text: String,
 }
 
-/// Geometric mean over the figures of the ratios to unloaded; `None` if a figure is missing.
-fn average_over_unloaded(summary: &Summary, figures: &[&Figure], policy: &str) -> Option<f64> {
-    let slowdown = |figure: &&Figure| Some(summary.slowdown(figure, policy)?.ln());
-    let logarithms = figures.iter().map(slowdown).collect::<Option<Vec<_>>>()?;
-    crate::statistics::Statistics::of(&logarithms).map(|it| it.mean.exp())
+impl Limit {
+    fn judge(&self, summary: &Summary, figure: &Figure, policy: &str) -> Option<(bool, String)> {
+        let most = match &self.at_most {
+            Some(factor) => Some(factor.of(figure)?),
+            None => None,
+        };
+        let Compared { ratio, text } = self.compare(summary, figure, policy, most)?;
+        Some((self.holds(ratio, most), text))
+    }
+
+    fn judge_all(
+        &self,
+        summary: &Summary,
+        figures: &[&Figure],
+        policy: &str,
+        combine: Combine,
+    ) -> Option<(bool, String)> {
+        let compared = figures.iter();
+        let compared = compared.map(|it| Some(self.compare(summary, it, policy, None)?.ratio));
+        let ratio = combine(&compared.collect::<Option<Vec<_>>>()?)?;
+        let most = figures.first().and_then(|it| self.at_most.as_ref()?.of(it));
+        Some((self.holds(ratio, most), self.told(ratio)))
+    }
+
+    fn holds(&self, ratio: f64, most: Option<f64>) -> bool {
+        most.is_none_or(|it| ratio <= it)
+            && self.below.is_none_or(|it| ratio < it)
+            && self.at_least.is_none_or(|it| ratio >= it)
+            && self.within.is_none_or(|it| (ratio - 1.0).abs() <= it)
+    }
+
+    fn told(&self, ratio: f64) -> String {
+        match self.as_change {
+            true => number::change(ratio - 1.0),
+            false => number::times(ratio),
+        }
+    }
+
+    fn ratio(&self, ratio: f64) -> Option<Compared> {
+        let text = self.told(ratio);
+        Some(Compared { ratio, text })
+    }
+
+    /// The figure over the limit's reference; `None` if either was not measured.
+    fn compare(
+        &self,
+        summary: &Summary,
+        figure: &Figure,
+        policy: &str,
+        most: Option<f64>,
+    ) -> Option<Compared> {
+        let ours = summary.cell(figure, policy)?;
+        if self.of.is_stock() && policy == FRONTROW && !summary.has_stock() {
+            return None;
+        }
+        let value = self.statistic.of(ours);
+        let of = |name: &String| summary.cell(figure, name);
+        match &self.of {
+            Reference::Nothing => Some(Compared {
+                ratio: value,
+                text: figure.text(value),
+            }),
+            Reference::Number(wanted) => Some(Compared {
+                ratio: value / wanted,
+                text: format!(
+                    "{} ({})",
+                    figure.text(value),
+                    number::change(value / wanted - 1.0)
+                ),
+            }),
+            Reference::Unloaded => self.over_unloaded(summary, figure, policy, most),
+            Reference::Best => {
+                let (_, ratio) = matrix::best_of_others(summary, figure, policy)?;
+                self.over(ratio)
+            }
+            Reference::BestStock => {
+                self.over_policy(figure, ours, summary.best_stock(figure)?.cell)
+            }
+            Reference::Policy(name) => self.over_policy(figure, ours, of(name)?),
+            Reference::Loss => self.over_loss(summary, figure, policy),
+            Reference::Alone(name) => {
+                self.ratio(value / summary.cell(&figure.idle(), name)?.mean())
+            }
+            Reference::Lowest(names) => {
+                let means = names.iter().map(|name| Some(of(name)?.mean()));
+                let means: Vec<f64> = means.collect::<Option<_>>()?;
+                let least = means.into_iter().fold(f64::INFINITY, f64::min);
+                Some(beside(figure, value, least))
+            }
+            Reference::RatioAlone(name) => {
+                let ratio = |figure: &Figure| {
+                    let (ours, theirs) =
+                        (summary.cell(figure, policy)?, summary.cell(figure, name)?);
+                    Some(over(figure, ours, theirs)?.mean)
+                };
+                let (loaded, idle) = (ratio(figure)?, ratio(&figure.idle())?);
+                let change = |ratio| number::change(ratio - 1.0);
+                Some(Compared {
+                    ratio: loaded / idle,
+                    text: format!("{} (idle {})", change(loaded), change(idle)),
+                })
+            }
+        }
+    }
+
+    fn over_policy(&self, figure: &Figure, ours: &Cell, theirs: &Cell) -> Option<Compared> {
+        match self.at_least {
+            Some(_) => self.over(paired_ratio(ours, theirs)?),
+            None => self.over(over(figure, ours, theirs)?),
+        }
+    }
+
+    fn over(&self, ratio: Statistics) -> Option<Compared> {
+        if self.statistic != Statistic::Interval {
+            return self.ratio(ratio.mean);
+        }
+        let interval = ratio.interval.as_ref();
+        let text = interval.map_or(String::new(), |it| {
+            format!(" ({}–{})", number::factor(it.low), number::factor(it.high))
+        });
+        Some(Compared {
+            ratio: interval.map_or(ratio.mean, |it| it.high),
+            text: number::times(ratio.mean) + &text,
+        })
+    }
+
+    /// A figure that may exceed the reference by an amount is held against what is allowed.
+    fn over_unloaded(
+        &self,
+        summary: &Summary,
+        figure: &Figure,
+        policy: &str,
+        most: Option<f64>,
+    ) -> Option<Compared> {
+        let alone = self.statistic.of(summary.unloaded(figure)?.cell);
+        let value = self.statistic.of(summary.cell(figure, policy)?);
+        let Some(amount) = &self.or_plus else {
+            return self.ratio(figure.direction().times_worse(value, alone)?);
+        };
+        let amount = match amount {
+            Amount::Number(amount) => *amount,
+            Amount::Metric(name) => {
+                let beside = summary.figure(&figure.workload, &figure.load, name)?;
+                summary.cell(beside, policy)?.mean()
+            }
+        };
+        let most = most?;
+        let allowed = (alone * most).max(alone + amount);
+        let compared = beside(figure, value, allowed);
+        Some(Compared {
+            ratio: compared.ratio * most,
+            ..compared
+        })
+    }
+
+    /// The part of the stock default's loss that is left.
+    fn over_loss(&self, summary: &Summary, figure: &Figure, policy: &str) -> Option<Compared> {
+        let slowdown = summary.slowdown(figure, policy)?;
+        let stock = summary.slowdown(figure, &summary.stock_default)?;
+        if stock <= 1.0 {
+            return Some(Compared {
+                ratio: f64::INFINITY,
+                text: "nothing to win back".to_owned(),
+            });
+        }
+        let left = (slowdown - 1.0) / (stock - 1.0);
+        Some(Compared {
+            ratio: left,
+            text: format!("{} won back", number::percent(1.0 - left)),
+        })
+    }
+}
+
+fn beside(figure: &Figure, value: f64, most: f64) -> Compared {
+    Compared {
+        ratio: value / most,
+        text: format!("{} of {}", figure.text(value), figure.text(most)),
+    }
+}
+
+/// Ratio of `ours` to `theirs` by seed, turned so that above 1 is worse.
+fn over(figure: &Figure, ours: &Cell, theirs: &Cell) -> Option<Statistics> {
+    match figure.direction() {
+        metric::Direction::Lower => paired_ratio(ours, theirs),
+        metric::Direction::Higher => paired_ratio(theirs, ours),
+        metric::Direction::Neither => None,
+    }
 }
 
 fn select<'a>(figures: &Figures, summary: &'a Summary) -> Vec<&'a Figure> {
@@ -406,172 +678,4 @@ fn label(bar: &Bar, summary: &Summary, figure: &Figure) -> String {
         (Figures::IdleThroughput, _) => format!("{place} {}", metric::label(&figure.metric)),
         _ => place,
     }
-}
-
-/// Whether the rule holds, and the value that it compared. `None` if a figure that it needs was not
-/// measured.
-fn apply(bar: &Bar, summary: &Summary, figure: &Figure) -> Option<(bool, String)> {
-    let policy = bar.subject(summary)?;
-    let ours = summary.cell(figure, policy)?;
-    let needs_stock = bar.rule.is_over_stock() && policy == FRONTROW;
-    if needs_stock && !summary.has_stock() {
-        return None;
-    }
-    let of = |other: &Policy| summary.cell(figure, other.name());
-    match &bar.rule {
-        Rule::OverUnloaded(most) => {
-            let slowdown = summary.slowdown(figure, policy)?;
-            Some((slowdown <= *most, number::times(slowdown)))
-        }
-        Rule::IntervalOverBest(most) => {
-            let (_, ratio) = matrix::best_of_others(summary, figure, policy)?;
-            Some(interval_within(ratio, *most))
-        }
-        Rule::WorstOverUnloaded { times, more_ms } => {
-            let alone_ms = summary.unloaded(figure)?.cell.worst();
-            let most_ms = (alone_ms * times).max(alone_ms + more_ms);
-            let text = format!("{} of {}", figure.text(ours.worst()), figure.text(most_ms));
-            Some((ours.worst() <= most_ms, text))
-        }
-        Rule::OfBestStock(least) => {
-            let ratio = over(figure, ours, summary.best_stock(figure)?.cell)?.mean;
-            Some((ratio <= 1.0 / least, number::times(ratio)))
-        }
-        Rule::Over { other, most } => {
-            let ratio = over(figure, ours, of(other)?)?.mean;
-            Some((ratio <= *most, number::times(ratio)))
-        }
-        Rule::LargerOf {
-            best_stock,
-            unloaded,
-        } => {
-            let of_stock = best_stock * summary.best_stock(figure)?.cell.mean();
-            let of_unloaded = unloaded * summary.unloaded(figure)?.cell.mean();
-            Some(against(figure, ours, of_stock.max(of_unloaded)))
-        }
-        Rule::Worst { unloaded, reduced } => worst(summary, figure, *unloaded, reduced),
-        Rule::UnloadedPlus(allowance) => {
-            let allowance = summary.figure(&figure.workload, &figure.load, allowance)?;
-            let allowance = summary.cell(allowance, policy)?.mean();
-            let most = summary.unloaded(figure)?.cell.mean() + allowance;
-            Some(against(figure, ours, most))
-        }
-        Rule::WonBack { share, unloaded } => won_back(summary, figure, *share, *unloaded),
-        Rule::ChangeOver { other, most } => {
-            let ratio = over(figure, ours, of(other)?)?.mean;
-            Some((ratio <= *most, number::change(ratio - 1.0)))
-        }
-        Rule::Times { other, least } => {
-            let times = paired_ratio(ours, of(other)?)?.mean;
-            Some((times >= *least, number::times(times)))
-        }
-        Rule::BelowAll(others) => {
-            let mut least = f64::INFINITY;
-            for other in others {
-                least = least.min(of(other)?.mean());
-            }
-            let text = format!("{} of {}", figure.text(ours.mean()), figure.text(least));
-            Some((ours.mean() < least, text))
-        }
-        Rule::NeverAbove(most) => {
-            let worst = ours.worst();
-            Some((worst <= *most, figure.text(worst)))
-        }
-        Rule::OverAlone { alone, most } => {
-            let alone = summary.cell(&figure.idle(), alone.name())?.mean();
-            let times = ours.mean() / alone;
-            Some((times <= *most, number::times(times)))
-        }
-        // These rules are on all figures together, see `verdicts`.
-        Rule::AverageOver { .. } | Rule::AverageOverUnloaded(_) => None,
-        Rule::GainAsIdle(other) => {
-            let gain = |figure: &Figure| {
-                let ours = summary.cell(figure, policy)?;
-                Some(1.0 - over(figure, ours, summary.cell(figure, other.name())?)?.mean)
-            };
-            let (loaded, idle) = (gain(figure)?, gain(&figure.idle())?);
-            let text = format!(
-                "{} (idle {})",
-                number::change(-loaded),
-                number::change(-idle)
-            );
-            Some((loaded >= idle, text))
-        }
-        Rule::AtLeast(least) => Some((ours.mean() >= *least, figure.text(ours.mean()))),
-        Rule::AtMost(most) => Some((ours.mean() <= *most, figure.text(ours.mean()))),
-        Rule::Near {
-            figure: wanted,
-            part,
-        } => {
-            let off = ours.mean() / wanted - 1.0;
-            let text = format!("{} ({})", figure.text(ours.mean()), number::change(off));
-            Some((off.abs() <= *part, text))
-        }
-    }
-}
-
-/// Whether the interval's upper end is at most `most`; and the mean with its interval in words.
-fn interval_within(ratio: crate::statistics::Statistics, most: f64) -> (bool, String) {
-    let upper = ratio.interval.map_or(ratio.mean, |interval| interval.high);
-    let interval = ratio.interval.map_or(String::new(), |interval| {
-        format!(
-            " ({}–{})",
-            number::factor(interval.low),
-            number::factor(interval.high)
-        )
-    });
-    (upper <= most, number::times(ratio.mean) + &interval)
-}
-
-/// Ratio of `ours` to `theirs` by seed, turned so that above 1 is worse.
-fn over(figure: &Figure, ours: &Cell, theirs: &Cell) -> Option<crate::statistics::Statistics> {
-    match figure.direction() {
-        metric::Direction::Lower => paired_ratio(ours, theirs),
-        metric::Direction::Higher => paired_ratio(theirs, ours),
-        metric::Direction::Neither => None,
-    }
-}
-
-fn against(figure: &Figure, ours: &Cell, most: f64) -> (bool, String) {
-    let text = format!("{} of {}", figure.text(ours.mean()), figure.text(most));
-    (ours.mean() <= most, text)
-}
-
-fn worst(
-    summary: &Summary,
-    figure: &Figure,
-    unloaded: f64,
-    reduced: &BTreeMap<String, f64>,
-) -> Option<(bool, String)> {
-    let slowdown = summary.slowdown(figure, FRONTROW)?;
-    if slowdown <= unloaded {
-        return Some((true, format!("{} unloaded", number::times(slowdown))));
-    }
-    let operation = metric::operation(&figure.metric)?;
-    let paper = reduced.get(&format!("{}_{operation}", figure.workload))?;
-    let stock = summary.cell(figure, "mq-deadline")?.mean();
-    let reduction = 1.0 - summary.cell(figure, FRONTROW)?.mean() / stock;
-    let text = format!(
-        "{} unloaded, {} (paper {})",
-        number::times(slowdown),
-        number::change(-reduction),
-        number::change(-paper)
-    );
-    Some((reduction >= *paper, text))
-}
-
-fn won_back(
-    summary: &Summary,
-    figure: &Figure,
-    share: f64,
-    unloaded: f64,
-) -> Option<(bool, String)> {
-    let slowdown = summary.slowdown(figure, FRONTROW)?;
-    let stock = summary.slowdown(figure, &summary.stock_default)?;
-    if slowdown <= unloaded || stock <= 1.0 {
-        let met = slowdown <= unloaded;
-        return Some((met, format!("{} unloaded", number::times(slowdown))));
-    }
-    let back = (stock - slowdown) / (stock - 1.0);
-    Some((back >= share, number::percent(back)))
 }

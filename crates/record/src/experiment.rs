@@ -17,6 +17,10 @@ pub struct Experiment {
     pub title: String,
     /// Policies to compare, in the order of the table's columns.
     pub policies: Vec<Policy>,
+    /// Policies of today, with the best of which figures are compared; without any these are the
+    /// kernel's own schedulers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<String>,
     /// Device profile that is used when none is requested.
     #[serde(default = "emmc")]
     pub device: String,
@@ -63,6 +67,12 @@ impl Experiment {
     /// A sentence that names what is wrong, with the nearest of the known names.
     pub fn read(text: &str) -> Result<Experiment, String> {
         let experiment: Experiment = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut policies = experiment.policies.iter();
+        policies.try_for_each(Policy::check)?;
+        let runs = |name: &&String| experiment.policies.iter().any(|it| it.name() == *name);
+        if let Some(name) = experiment.baselines.iter().find(|it| !runs(it)) {
+            return Err(format!("the baseline {name} is no policy that runs"));
+        }
         let mut bars = experiment.bars.iter();
         bars.try_for_each(|bar| bar.check(&experiment))?;
         Ok(experiment)
@@ -134,7 +144,7 @@ struct Entry {
     load: Names,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Names {
     One(String),
@@ -240,36 +250,47 @@ mod tests {
             Experiment::read(&format!("{head}[[bars]]\ntitle = 'a'\ndemand = 'b'\n{bar}"))
         };
         let headline = "figures = { chief = 'all' }\n";
-        read(&format!("{headline}rule = {{ over_unloaded = 1.5 }}")).unwrap();
+        read(&format!(
+            "{headline}rule = [{{ at_most = 1.5, of = \"unloaded\" }}]"
+        ))
+        .unwrap();
         for (bar, said) in [
             (
-                "figures = { metric = 'total' }\nrule = { at_most = 1 }",
+                "figures = { metric = 'total' }\nrule = [{ at_most = 1 }]",
                 "metric total",
             ),
             (
-                "figures = { chief = ['m2'] }\nrule = { at_most = 1 }",
+                "figures = { chief = ['m2'] }\nrule = [{ at_most = 1 }]",
                 "workload m2",
             ),
             (
-                "figures = { chief = ['galery'] }\nrule = { at_most = 1 }",
+                "figures = { chief = ['galery'] }\nrule = [{ at_most = 1 }]",
                 "did you mean 'gallery'?",
             ),
             (
                 "figures = { under = { load = 'writer', metric = 'total_ms' } }\n\
-                 rule = { at_most = 1 }",
+                 rule = [{ at_most = 1 }]",
                 "load writer",
             ),
             (
-                "policy = 'fastt'\nfigures = { chief = 'all' }\nrule = { at_most = 1 }",
+                "policy = 'fastt'\nfigures = { chief = 'all' }\nrule = [{ at_most = 1 }]",
                 "policy fastt",
             ),
             (
-                "figures = { chief = 'all' }\nrule = { below_all = ['bfq'] }",
+                "figures = { chief = 'all' }\nrule = [{ below = 1, of = { lowest = ['bfq'] } }]",
                 "policy bfq",
             ),
             (
-                "figures = { chief = 'all' }\nrule = { at_moost = 1 }",
+                "figures = { chief = 'all' }\nrule = [{ at_moost = 1 }]",
                 "at_moost",
+            ),
+            (
+                "figures = { chief = 'all' }\nrule = [{ of = 'unloaded' }]",
+                "at_most, below",
+            ),
+            (
+                "figures = { chief = 'all' }\nrule = [{ at_most = 1, of = 'unladen' }]",
+                "unladen",
             ),
         ] {
             let error = read(bar).unwrap_err();

@@ -44,7 +44,7 @@ impl GuestSpec {
     pub fn new(experiment: &str, policy: Policy, modules: Vec<Module>, task: Task) -> Self {
         GuestSpec {
             experiment: experiment.to_owned(),
-            policy,
+            policy: policy.in_guest(),
             seed: 1,
             scale: Scale::Demo,
             modules,

@@ -123,14 +123,13 @@ pub fn best_of_others<'a>(
     policy: &str,
 ) -> Option<(&'a str, Statistics)> {
     let known = |name: &str| summary.policy(name);
-    let is_named = known(policy).is_some_and(|it| it.fasttrack.is_some());
+    let is_named = known(policy).is_some_and(|it| it.parts.is_some());
     if !is_named && policy != FRONTROW {
         return None;
     }
     let ours = summary.cell(figure, policy)?;
     let others = summary.policies.iter().map(String::as_str);
-    let has_kernel_settings =
-        |name: &str| known(name).is_some_and(|it| it.kernel_settings.is_some());
+    let has_kernel_settings = |name: &str| known(name).is_some_and(|it| !it.settings.is_empty());
     let others =
         others.filter(|name| summary.is_stock(name) || is_named && has_kernel_settings(name));
     let mut best: Option<(&str, f64)> = None;

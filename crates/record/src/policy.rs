@@ -7,20 +7,26 @@
 //! | `frontrow:no-probes` | ours on a kernel without return probes |
 //! | `padded`, `padded+bfq` | a loader of apps, above a scheduler |
 //! | `fastt`, `pa+id` | parts of FastTrack |
-//! | `janusd-l`, `janusd-l+fastt` | an upkeep of files, before parts of FastTrack |
+//! | `janusd-l`, `janusd-l+fastt` | an upkeep of files, beside parts of FastTrack |
 //! | `bfq-weight`, `all-means` | the kernel's own settings for a foreground |
 //! | `ahead`, `ahead+kyber` | limits for who writes far ahead, above a scheduler |
 //!
-//! Add a policy to the table of its kind, here; what a guest does for it is in `crates/guest/src/active_policy.rs`
-//! (cgroups), `crates/workload/src/loader.rs` or `upkeep.rs`.
+//! A name is made of words of one table, joined by `+`; each word sets one field. An experiment's file
+//! may state the fields instead, and give the policy any name. What a guest does for a field is in
+//! `crates/guest/src/active_policy.rs` (cgroups), `crates/workload/src/loader.rs` or `upkeep.rs`.
 
 use crate::metric::DEPENDENCIES;
 use crate::name::Unknown;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeSet;
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Schedulers of the kernel itself; *best stock* is the best of them.
+/// Schedulers of the kernel itself; *best stock* is the best of them, unless an experiment names
+/// other baselines.
 pub const STOCK: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
 /// Policy whose figures are judged.
@@ -32,54 +38,74 @@ pub const DEFAULT: &str = "stock";
 /// Reference policies for an app alone; the first that ran is used.
 pub const REFERENCES: [&str; 2] = ["unaged", DEFAULT];
 
-/// `frontrowd`'s rule without a foreground: an app that writes far ahead of the disk gets a dirty limit
-/// of its own.
-const AHEAD: &str = "ahead";
+/// The scheduler that a kernel chooses for the lab's devices, which have one hardware queue.
+const KERNEL_DEFAULT: &str = "mq-deadline";
 
-/// Loaders of an app's pages in the launch experiment, the kernel alone first.
-const LOADERS: [(&str, Loader); 6] = [
-    ("demand", Loader::Demand),
-    ("first-access", Loader::FirstAccess),
-    ("lba-order", Loader::LbaOrder),
-    ("whole-file", Loader::WholeFile),
-    ("merged", Loader::Merged),
-    ("padded", Loader::Padded),
-];
+/// A word of a policy's name.
+enum Word {
+    Scheduler,
+    Parts(&'static [Part]),
+    /// FastTrack where no module can be loaded: the kernel's own settings replace the dispatcher.
+    PartsWithoutModule(&'static [Part]),
+    Upkeep(Upkeep),
+    /// A scheduler, and settings of the kernel's own.
+    Settings(&'static str, &'static [Setting]),
+    Loader(Loader),
+    LimitsWriters,
+}
 
-/// Upkeeps of the phone in the janusd experiment, none first.
-const UPKEEPS: [(&str, Upkeep); 6] = [
-    ("no-defrag", Upkeep::None),
-    ("e4defrag-1w", Upkeep::E4defrag),
-    ("copy-1w", Upkeep::Copy),
-    ("janusd-l", Upkeep::Remap),
-    ("janusd", Upkeep::RemapAndSpread),
-    ("unaged", Upkeep::Unaged),
-];
+use Part::{Allocator, Device, Dispatcher, Reclaimer};
+use Setting::{BfqWeight, IdleClass, IoCost, MemoryLow};
 
-/// Names of FastTrack's parts, as policies have them.
-const PARTS: [&str; 4] = ["pa", "pr", "id", "ds"];
-
-/// FastTrack's policies with names of their own, and their parts. Others are parts joined by `+`.
-const FASTTRACK: [(&str, &str); 4] = [
-    (DEFAULT, ""),
-    ("fastt-", "pa+pr+id"),
-    ("fastt", "pa+pr+id+ds"),
-    (NO_MODULE, "pa+pr+id"),
-];
-
-/// FastTrack where no module can be loaded: the kernel's own settings replace the dispatcher.
-const NO_MODULE: &str = "no-module";
-
-/// Policies of the kernel's own settings for a foreground: name, scheduler, and the settings besides.
-const KERNEL_SETTINGS: [(&str, (&str, &str)); 5] = [
-    ("bfq-weight", ("bfq", "io.bfq.weight")),
-    ("bfq-idle", ("bfq", "ionice")),
-    ("mq-deadline-idle", ("mq-deadline", "ionice")),
-    ("io-cost", ("mq-deadline", "io.cost")),
+/// All words: add one here.
+const WORDS: [(&str, Word); 35] = [
+    ("none", Word::Scheduler),
+    ("mq-deadline", Word::Scheduler),
+    ("kyber", Word::Scheduler),
+    ("bfq", Word::Scheduler),
+    ("frontrow:none", Word::Scheduler),
+    ("frontrow:data", Word::Scheduler),
+    ("frontrow:meta", Word::Scheduler),
+    ("frontrow:discard", Word::Scheduler),
+    (FRONTROW, Word::Scheduler),
+    (DEFAULT, Word::Parts(&[])),
+    ("fastt-", Word::Parts(&[Allocator, Reclaimer, Dispatcher])),
+    (
+        "fastt",
+        Word::Parts(&[Allocator, Reclaimer, Dispatcher, Device]),
+    ),
+    (
+        "no-module",
+        Word::PartsWithoutModule(&[Allocator, Reclaimer, Dispatcher]),
+    ),
+    ("pa", Word::Parts(&[Allocator])),
+    ("pr", Word::Parts(&[Reclaimer])),
+    ("id", Word::Parts(&[Dispatcher])),
+    ("ds", Word::Parts(&[Device])),
+    ("no-defrag", Word::Upkeep(Upkeep::NoDefrag)),
+    ("e4defrag-1w", Word::Upkeep(Upkeep::E4defrag)),
+    ("copy-1w", Word::Upkeep(Upkeep::Copy)),
+    ("janusd-l", Word::Upkeep(Upkeep::Remap)),
+    ("janusd", Word::Upkeep(Upkeep::RemapAndSpread)),
+    ("unaged", Word::Upkeep(Upkeep::Unaged)),
+    ("bfq-weight", Word::Settings("bfq", &[BfqWeight])),
+    ("bfq-idle", Word::Settings("bfq", &[IdleClass])),
+    (
+        "mq-deadline-idle",
+        Word::Settings("mq-deadline", &[IdleClass]),
+    ),
+    ("io-cost", Word::Settings("mq-deadline", &[IoCost])),
     (
         "all-means",
-        ("bfq", "io.bfq.weight io.cost ionice memory.low"),
+        Word::Settings("bfq", &[BfqWeight, IoCost, IdleClass, MemoryLow]),
     ),
+    ("demand", Word::Loader(Loader::Demand)),
+    ("first-access", Word::Loader(Loader::FirstAccess)),
+    ("lba-order", Word::Loader(Loader::LbaOrder)),
+    ("whole-file", Word::Loader(Loader::WholeFile)),
+    ("merged", Word::Loader(Loader::Merged)),
+    ("padded", Word::Loader(Loader::Padded)),
+    ("ahead", Word::LimitsWriters),
 ];
 
 /// Ours as it is on a kernel without return probes: its module is loaded with `probes=0`.
@@ -94,23 +120,23 @@ const ABLATIONS: [(&str, &str); 5] = [
     (FRONTROW, "ALL"),
 ];
 
-/// A policy by its parts. Its name is read by [`FromStr`] and given back by [`Display`](std::fmt::Display).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+/// A policy by its parts. Its name is for display, and names its rows in results.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     name: String,
     /// I/O scheduler of the device. It is the kernel's default for a loader that names none, for
     /// FastTrack without its dispatcher, and for an upkeep.
     pub scheduler: Scheduler,
     /// Parts of FastTrack; None for policies without a foreground.
-    pub fasttrack: Option<FastTrack>,
+    pub parts: Option<BTreeSet<Part>>,
     /// Loader of an app's pages.
     pub loader: Option<Loader>,
     /// Upkeep of files.
     pub upkeep: Option<Upkeep>,
     /// Settings of the kernel's own for a foreground and a background.
-    pub kernel_settings: Option<KernelSettings>,
-    /// Whether who writes far ahead of the disk has a limit of its own.
+    pub settings: BTreeSet<Setting>,
+    /// Whether who writes far ahead of the disk has a limit of its own: `frontrowd`'s rule without a
+    /// foreground.
     pub limits_writers: bool,
 }
 
@@ -123,42 +149,53 @@ pub enum Scheduler {
     Frontrow,
     /// Ours with some promotions switched off; holds the whole name, such as `frontrow:meta`.
     Ablation(String),
+    /// One that comes in modules of others.
+    Foreign {
+        /// Name that the module registers.
+        name: String,
+        /// Modules to load: each a `.ko`, or a directory of sources. A guest's own copy has none.
+        modules: Vec<PathBuf>,
+    },
 }
 
-/// Parts of FastTrack that a policy has ("002", 5.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FastTrack {
+/// Parts of FastTrack ("002", 5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Part {
     /// PA: the page allocator.
-    pub allocator: bool,
+    #[serde(rename = "pa")]
+    Allocator,
     /// PR: the page reclaimer.
-    pub reclaimer: bool,
-    /// ID: the I/O dispatcher.
-    pub dispatcher: bool,
+    #[serde(rename = "pr")]
+    Reclaimer,
+    /// ID: the I/O dispatcher. Below another scheduler than ours the kernel's own settings replace it.
+    #[serde(rename = "id")]
+    Dispatcher,
     /// DS: the device's own scheduler.
-    pub device: bool,
-    /// Whether Frontrow's scheduler, the dispatcher, can be loaded. Without it the kernel's own
-    /// settings replace the dispatcher.
-    pub module: bool,
+    #[serde(rename = "ds")]
+    Device,
 }
 
-/// What a user can do today with the kernel alone: a cgroup for the foreground, one for the
-/// background, and these settings. Memory protection alone is FastTrack's `pr`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelSettings {
-    /// I/O scheduler of the device.
-    pub scheduler: &'static str,
-    /// Whether both cgroups have an `io.bfq.weight`.
-    pub bfq_weight: bool,
-    /// Whether both cgroups have an `io.weight`, and io.cost is enabled for the device.
-    pub io_cost: bool,
-    /// Whether the background has `ionice -c idle`.
-    pub idle_class: bool,
-    /// Whether the foreground's cgroup has a `memory.low`.
-    pub memory_low: bool,
+/// Settings that a user can make today with the kernel alone: a cgroup for the foreground, and one
+/// for the background. Memory protection alone is FastTrack's `pr`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Setting {
+    /// Both cgroups have an `io.bfq.weight`.
+    #[serde(rename = "io.bfq.weight")]
+    BfqWeight,
+    /// Both cgroups have an `io.weight`, and io.cost is enabled for the device.
+    #[serde(rename = "io.cost")]
+    IoCost,
+    /// The background has `ionice -c idle`.
+    #[serde(rename = "ionice")]
+    IdleClass,
+    /// The foreground's cgroup has a `memory.low`.
+    #[serde(rename = "memory.low")]
+    MemoryLow,
 }
 
 /// Loader of an app's pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Loader {
     /// None: the app waits for each read, and the kernel reads ahead.
     #[default]
@@ -176,18 +213,23 @@ pub enum Loader {
 }
 
 /// Ways to defragment the phone's files, once a week.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Upkeep {
     /// Files are not defragmented.
     #[default]
-    None,
+    NoDefrag,
     /// e4defrag of e2fsprogs on all files.
+    #[serde(rename = "e4defrag-1w")]
     E4defrag,
     /// `frontrow defrag --mode copy`.
+    #[serde(rename = "copy-1w")]
     Copy,
     /// `frontrow defrag` on a device that remaps (janusdL).
+    #[serde(rename = "janusd-l")]
     Remap,
     /// `frontrow defrag` on a device that remaps, then `frontrow defrag --mode physical` (janusdP).
+    #[serde(rename = "janusd")]
     RemapAndSpread,
     /// No defragmentation, as the aged apps' files are written without fragmentation.
     Unaged,
@@ -196,87 +238,123 @@ pub enum Upkeep {
 /// The policy that a kernel gives a device by default (`elevator_get_default` in block/elevator.c).
 pub fn kernel_default(hardware_queues: u64) -> &'static str {
     match hardware_queues {
-        1 => "mq-deadline",
+        1 => KERNEL_DEFAULT,
         _ => "none",
     }
+}
+
+/// A policy's fields as an experiment's file states them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Fields {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduler: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    modules: Vec<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<BTreeSet<Part>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loader: Option<Loader>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upkeep: Option<Upkeep>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    settings: BTreeSet<Setting>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    limits_writers: bool,
+}
+
+impl Fields {
+    /// Sets what `word` stands for. `None` if the word is not known, or its field is set already.
+    fn set(&mut self, word: &str) -> Option<()> {
+        let known = WORDS.iter().find(|(known, _)| *known == word);
+        match known.map_or(&Word::Scheduler, |(_, it)| it) {
+            Word::Scheduler => once(&mut self.scheduler, word.to_owned()),
+            Word::Parts(parts) => {
+                self.parts.get_or_insert_default().extend(*parts);
+                Some(())
+            }
+            Word::PartsWithoutModule(parts) => {
+                self.parts.get_or_insert_default().extend(*parts);
+                once(&mut self.scheduler, KERNEL_DEFAULT.to_owned())
+            }
+            Word::Settings(scheduler, settings) => {
+                self.settings.extend(*settings);
+                once(&mut self.scheduler, (*scheduler).to_owned())
+            }
+            Word::Upkeep(upkeep) => once(&mut self.upkeep, *upkeep),
+            Word::Loader(loader) => once(&mut self.loader, *loader),
+            Word::LimitsWriters => {
+                self.limits_writers = true;
+                Some(())
+            }
+        }
+    }
+
+    /// Without a scheduler it is ours where ours does something, else the kernel's choice.
+    fn scheduler(&self) -> Scheduler {
+        let is_dispatched = |parts: &BTreeSet<Part>| parts.contains(&Dispatcher);
+        let needs_ours = self.limits_writers || self.parts.as_ref().is_some_and(is_dispatched);
+        let Some(name) = &self.scheduler else {
+            return match needs_ours {
+                true => Scheduler::Frontrow,
+                false => Scheduler::Stock(KERNEL_DEFAULT),
+            };
+        };
+        let known = Scheduler::known(name).filter(|_| self.modules.is_empty());
+        known.unwrap_or_else(|| Scheduler::Foreign {
+            name: name.clone(),
+            modules: self.modules.clone(),
+        })
+    }
+
+    fn policy(self) -> Policy {
+        Policy {
+            scheduler: self.scheduler(),
+            name: self.name,
+            parts: self.parts,
+            loader: self.loader,
+            upkeep: self.upkeep,
+            settings: self.settings,
+            limits_writers: self.limits_writers,
+        }
+    }
+}
+
+fn once<T>(field: &mut Option<T>, value: T) -> Option<()> {
+    field.replace(value).is_none().then_some(())
 }
 
 impl FromStr for Policy {
     type Err = Unknown;
 
     fn from_str(name: &str) -> Result<Self, Unknown> {
-        let policy = Policy::of_means(name)
-            .or_else(|| Policy::of_loader(name))
-            .or_else(|| Policy::of_limits(name))
-            .or_else(|| Policy::of_fasttrack(name))
-            .or_else(|| Scheduler::named(name).map(Policy::of_scheduler))
-            .ok_or_else(|| unknown(name))?;
-        Ok(Policy {
-            name: name.to_owned(),
-            ..policy
-        })
+        Policy::with_modules(name, &[])
     }
 }
 
 impl Policy {
-    fn of_scheduler(scheduler: Scheduler) -> Policy {
-        Policy {
-            name: scheduler.to_string(),
-            scheduler,
-            fasttrack: None,
-            loader: None,
-            upkeep: None,
-            kernel_settings: None,
-            limits_writers: false,
+    /// The policy with this name, whose scheduler may come in one of `modules`.
+    ///
+    /// # Errors
+    /// [`Unknown`]: a word that is none and, without modules, no scheduler either.
+    pub fn with_modules(name: &str, modules: &[PathBuf]) -> Result<Self, Unknown> {
+        let mut fields = Fields {
+            name: name.to_owned(),
+            modules: modules.to_vec(),
+            ..Fields::default()
+        };
+        let set = name.split('+').try_for_each(|word| fields.set(word));
+        set.ok_or_else(|| unknown(name))?;
+        let is_known = |it: &String| Scheduler::known(it).is_some();
+        if fields.scheduler.as_ref().is_none_or(is_known) {
+            fields.modules.clear();
         }
-    }
-
-    fn of_means(name: &str) -> Option<Policy> {
-        let settings = KernelSettings::named(name)?;
-        Some(Policy {
-            kernel_settings: Some(settings),
-            ..Policy::of_scheduler(Scheduler::Stock(settings.scheduler))
-        })
-    }
-
-    fn of_loader(name: &str) -> Option<Policy> {
-        let (loader, scheduler) = split(name);
-        let loader = named(&LOADERS, loader)?;
-        let scheduler = scheduler.map_or(Some(Scheduler::DEFAULT), Scheduler::named)?;
-        Some(Policy {
-            loader: Some(loader),
-            ..Policy::of_scheduler(scheduler)
-        })
-    }
-
-    fn of_limits(name: &str) -> Option<Policy> {
-        let (ahead, scheduler) = split(name);
-        let scheduler = scheduler.map_or(Some(Scheduler::Frontrow), Scheduler::named)?;
-        (ahead == AHEAD).then(|| Policy {
-            limits_writers: true,
-            ..Policy::of_scheduler(scheduler)
-        })
-    }
-
-    /// An upkeep, parts of FastTrack, or both.
-    fn of_fasttrack(name: &str) -> Option<Policy> {
-        let (first, rest) = split(name);
-        let upkeep = named(&UPKEEPS, first);
-        let fasttrack = match (upkeep, rest) {
-            (None, _) => Some(FastTrack::named(name)?),
-            (Some(_), Some(parts)) => Some(FastTrack::named(parts)?),
-            (Some(_), None) => None,
-        };
-        let ours = fasttrack.is_some_and(|parts| parts.dispatcher && parts.module);
-        let scheduler = match ours {
-            true => Scheduler::Frontrow,
-            false => Scheduler::DEFAULT,
-        };
-        Some(Policy {
-            fasttrack,
-            upkeep,
-            ..Policy::of_scheduler(scheduler)
-        })
+        let policy = fields.policy();
+        match policy.is_whole() {
+            true => Ok(policy),
+            false => Err(unknown(name)),
+        }
     }
 
     /// The policies of all the kernel's schedulers and of ours.
@@ -286,6 +364,18 @@ impl Policy {
         all.map(Policy::of_scheduler).collect()
     }
 
+    fn of_scheduler(scheduler: Scheduler) -> Policy {
+        Policy {
+            name: scheduler.to_string(),
+            scheduler,
+            parts: None,
+            loader: None,
+            upkeep: None,
+            settings: BTreeSet::new(),
+            limits_writers: false,
+        }
+    }
+
     /// The policy `frontrow`.
     pub fn frontrow() -> Policy {
         Policy::of_scheduler(Scheduler::Frontrow)
@@ -293,7 +383,7 @@ impl Policy {
 
     /// The policy that the kernel gives a device with one hardware queue.
     pub fn kernel_default() -> Policy {
-        Policy::of_scheduler(Scheduler::DEFAULT)
+        Policy::of_scheduler(Scheduler::Stock(KERNEL_DEFAULT))
     }
 
     /// Name in experiments, on the command line and in results.
@@ -325,20 +415,124 @@ impl Policy {
         }
     }
 
+    /// Whether FastTrack has this part.
+    pub fn has_part(&self, part: Part) -> bool {
+        self.parts.as_ref().is_some_and(|it| it.contains(&part))
+    }
+
     /// Another scheduler that a guest needs, which is selected once there is a foreground.
     pub fn chosen_later(&self) -> Option<&'static str> {
-        let parts = self.fasttrack?;
-        (!parts.module).then_some("bfq")
+        (self.has_part(Dispatcher) && !self.scheduler.is_ours()).then_some("bfq")
+    }
+
+    /// Modules that come from outside.
+    pub fn modules(&self) -> &[PathBuf] {
+        match &self.scheduler {
+            Scheduler::Foreign { modules, .. } => modules,
+            _ => &[],
+        }
+    }
+
+    /// Whether there is a module for its scheduler, and a name that the kernel takes.
+    fn is_whole(&self) -> bool {
+        match &self.scheduler {
+            Scheduler::Foreign { name, modules } => {
+                !modules.is_empty() && is_name_of_scheduler(name)
+            }
+            _ => true,
+        }
+    }
+
+    /// The same with paths of modules from `change`.
+    pub fn with_paths(mut self, change: impl Fn(&PathBuf) -> PathBuf) -> Policy {
+        if let Scheduler::Foreign { modules, .. } = &mut self.scheduler {
+            *modules = modules.iter().map(change).collect();
+        }
+        self
+    }
+
+    /// The same for a guest, which has the modules elsewhere.
+    pub(crate) fn in_guest(mut self) -> Policy {
+        if let Scheduler::Foreign { modules, .. } = &mut self.scheduler {
+            modules.clear();
+        }
+        self
+    }
+
+    /// Refuses a scheduler that nobody has, and another policy's name.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let name = &self.name;
+        if name.is_empty() || name.contains(|it: char| it == ',' || it.is_whitespace()) {
+            return Err(format!(
+                "{name:?} is no name of a policy: omit blanks and commas"
+            ));
+        }
+        if !self.is_whole() {
+            return Err(unknown(&self.scheduler.to_string()).to_string());
+        }
+        match name.parse::<Policy>() {
+            Ok(known) if known != *self => Err(format!(
+                "the policy {name} has other fields in this file than {name} has elsewhere: give it another name"
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
-crate::name::written_as_its_name!(Policy);
+impl fmt::Display for Policy {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(&self.name)
+    }
+}
+
+/// As its name, or as its fields where the name does not tell them.
+impl Serialize for Policy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.name.parse().is_ok_and(|known: Policy| known == *self) {
+            return serializer.serialize_str(&self.name);
+        }
+        let fields = Fields {
+            name: self.name.clone(),
+            scheduler: Some(self.scheduler.to_string()),
+            modules: self.modules().to_vec(),
+            parts: self.parts.clone(),
+            loader: self.loader,
+            upkeep: self.upkeep,
+            settings: self.settings.clone(),
+            limits_writers: self.limits_writers,
+        };
+        fields.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Policy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Written)
+    }
+}
+
+/// Reads a policy's name, or its fields.
+struct Written;
+
+impl<'de> Visitor<'de> for Written {
+    type Value = Policy;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a policy's name, or a table such as { name = \"padded-bfq\", loader = \"padded\", scheduler = \"bfq\" }")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Policy, E> {
+        name.parse().map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Policy, A::Error> {
+        Ok(Fields::deserialize(MapAccessDeserializer::new(map))?.policy())
+    }
+}
 
 impl Scheduler {
-    /// The kernel's choice for the lab's devices, which have one hardware queue.
-    const DEFAULT: Scheduler = Scheduler::Stock("mq-deadline");
-
-    fn named(name: &str) -> Option<Scheduler> {
+    /// One of the kernel's own, or ours.
+    fn known(name: &str) -> Option<Scheduler> {
         if let Some(stock) = STOCK.into_iter().find(|stock| *stock == name) {
             return Some(Scheduler::Stock(stock));
         }
@@ -352,19 +546,16 @@ impl Scheduler {
         all_known.then(|| Scheduler::Ablation(name.to_owned()))
     }
 
-    /// Parameters of [`Scheduler::module`].
+    /// Whether it is Frontrow's.
+    pub fn is_ours(&self) -> bool {
+        matches!(self, Scheduler::Frontrow | Scheduler::Ablation(_))
+    }
+
+    /// Parameters of our module.
     pub fn module_parameters(&self) -> &'static str {
         match self {
             Scheduler::Ablation(name) if name.ends_with(NO_PROBES) => "probes=0",
             _ => "",
-        }
-    }
-
-    /// Kernel module of the scheduler; `none` needs no module.
-    pub fn module(&self) -> &'static str {
-        match self {
-            Scheduler::Stock(name) => name,
-            Scheduler::Frontrow | Scheduler::Ablation(_) => FRONTROW,
         }
     }
 }
@@ -374,70 +565,21 @@ impl fmt::Display for Scheduler {
         out.write_str(match self {
             Scheduler::Stock(name) => name,
             Scheduler::Frontrow => FRONTROW,
-            Scheduler::Ablation(name) => name,
+            Scheduler::Ablation(name) | Scheduler::Foreign { name, .. } => name,
         })
     }
 }
 
-impl FastTrack {
-    fn named(name: &str) -> Option<FastTrack> {
-        let parts: Vec<&str> = match named(&FASTTRACK, name) {
-            Some("") => Vec::new(),
-            Some(parts) => parts.split('+').collect(),
-            None => name.split('+').collect(),
-        };
-        let has = |part| parts.contains(&part);
-        let all_known = parts.iter().all(|part| PARTS.contains(part));
-        all_known.then(|| FastTrack {
-            allocator: has("pa"),
-            reclaimer: has("pr"),
-            dispatcher: has("id"),
-            device: has("ds"),
-            module: name != NO_MODULE,
-        })
-    }
-}
-
-impl KernelSettings {
-    fn named(name: &str) -> Option<KernelSettings> {
-        let (scheduler, set) = named(&KERNEL_SETTINGS, name)?;
-        let has = |what| set.split(' ').any(|it| it == what);
-        Some(KernelSettings {
-            scheduler,
-            bfq_weight: has("io.bfq.weight"),
-            io_cost: has("io.cost"),
-            idle_class: has("ionice"),
-            memory_low: has("memory.low"),
-        })
-    }
-}
-
-fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
-    let found = table.iter().find(|(known, _)| *known == name);
-    found.map(|(_, it)| *it)
-}
-
-/// A name's first part, and the rest after `+`.
-fn split(name: &str) -> (&str, Option<&str>) {
-    match name.split_once('+') {
-        Some((first, rest)) => (first, Some(rest)),
-        None => (name, None),
-    }
+/// Whether a kernel's module may register a scheduler under this name (`ELV_NAME_MAX`).
+fn is_name_of_scheduler(name: &str) -> bool {
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-_.".contains(&it);
+    (1..16).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
 fn unknown(name: &str) -> Unknown {
-    let known = STOCK
-        .into_iter()
-        .chain(ABLATIONS.map(|(name, _)| name))
-        .chain(FASTTRACK.map(|(name, _)| name))
-        .chain(PARTS)
-        .chain(UPKEEPS.map(|(name, _)| name))
-        .chain(KERNEL_SETTINGS.map(|(name, _)| name))
-        .chain(LOADERS.map(|(name, _)| name))
-        .chain([AHEAD]);
-    Unknown::new(name, "a policy", known).with(
-        "; pa, pr, id and ds may be joined by '+', also behind janusd-l and the like, and a scheduler \
-         may be behind a loader or ahead, such as padded+bfq",
+    Unknown::new(name, "a policy", WORDS.iter().map(|(word, _)| *word)).with(
+        "; words that set different things may be joined by '+', such as pa+id, padded+bfq or \
+         janusd-l+fastt; --module names the module of another scheduler",
     )
 }
 
@@ -480,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upkeep_stands_alone_or_before_parts_of_fasttrack() {
+    fn an_upkeep_stands_alone_or_beside_parts_of_fasttrack() {
         for (name, expected) in [
             ("janusd-l", Some(Upkeep::Remap)),
             ("janusd-l+fastt", Some(Upkeep::Remap)),
@@ -490,20 +632,22 @@ mod tests {
         ] {
             assert_eq!(policy(name).upkeep, expected, "{name}");
         }
-        let parts = policy("janusd-l+fastt").fasttrack.unwrap();
-        assert!(parts.allocator && parts.reclaimer && parts.dispatcher && parts.device);
+        let parts = policy("janusd-l+fastt").parts.unwrap();
+        assert!(
+            parts
+                .into_iter()
+                .eq([Allocator, Reclaimer, Dispatcher, Device])
+        );
         assert_eq!(policy("e4defrag-1w+pa").programs(), ["e4defrag"]);
     }
 
     #[test]
     fn all_means_are_all_and_others_one() {
-        let settings = |name| policy(name).kernel_settings.unwrap();
-        let all = settings("all-means");
-        assert!(all.bfq_weight && all.io_cost && all.idle_class && all.memory_low);
-        let idle = settings("bfq-idle");
-        assert!(idle.idle_class && !idle.bfq_weight && !idle.io_cost && !idle.memory_low);
-        assert_eq!(policy("fastt-").kernel_settings, None);
-        assert!(!policy("fastt-").fasttrack.unwrap().device);
+        let settings = |name| policy(name).settings.into_iter();
+        assert!(settings("all-means").eq([BfqWeight, IoCost, IdleClass, MemoryLow]));
+        assert!(settings("bfq-idle").eq([IdleClass]));
+        assert_eq!(settings("fastt-").count(), 0);
+        assert!(!policy("fastt-").has_part(Device) && policy("fastt").has_part(Device));
     }
 
     #[test]
@@ -511,7 +655,7 @@ mod tests {
         let ablation = policy("frontrow:meta");
         assert!(ablation.is_ablation() && !ablation.is_stock());
         assert_eq!(ablation.ablation(), Some((2, "D_meta")));
-        assert_eq!(ablation.scheduler.module(), "frontrow");
+        assert!(ablation.scheduler.is_ours());
         assert_eq!(ablation.scheduler.module_parameters(), "");
         let without_probes = policy("frontrow:no-probes");
         assert!(without_probes.is_ablation() && without_probes.ablation().is_none());
@@ -529,8 +673,9 @@ mod tests {
             ("monthly", None),
             ("aheadx", Some("ahead")),
             ("ahead+", Some("ahead")),
-            ("janusd-l+bfq", None),
+            ("bfq+kyber", None),
             ("janusd-l+fastest", None),
+            ("janusd-l+janusd", None),
             ("frontrow:colour", None),
             ("pa+", Some("pa")),
             ("", None),
@@ -545,6 +690,74 @@ mod tests {
                 suggested.is_none_or(|it| error.contains(&it)),
                 "{name}: {error}"
             );
+        }
+    }
+
+    #[test]
+    fn another_scheduler_comes_with_its_module_and_is_never_stock() {
+        let modules = [PathBuf::from("adios.ko")];
+        let adios = Policy::with_modules("padded+adios", &modules).unwrap();
+        assert_eq!(adios.modules(), modules);
+        assert_eq!(adios.loader, Some(Loader::Padded));
+        assert!(!adios.is_stock() && !adios.scheduler.is_ours());
+        // A name that is known stays what it is, whatever modules there are.
+        let known = Policy::with_modules("kyber", &modules).unwrap();
+        assert_eq!(known, policy("kyber"));
+        for name in [
+            "adios+other",
+            "two words",
+            "a-name-that-is-too-long",
+            "adios+kyber",
+        ] {
+            assert!(Policy::with_modules(name, &modules).is_err(), "{name}");
+        }
+        let sent = serde_json::to_string(&adios.clone().in_guest()).unwrap();
+        let there: Policy = serde_json::from_str(&sent).unwrap();
+        assert_eq!(there, adios.in_guest());
+        assert_eq!(
+            serde_json::to_string(&policy("fastt")).unwrap(),
+            "\"fastt\""
+        );
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct File {
+        policies: Vec<Policy>,
+    }
+
+    fn written(policy: &str) -> Result<Policy, String> {
+        let file: Result<File, _> = toml::from_str(&format!("policies = [{policy}]"));
+        let mut policies = file.map_err(|error| error.to_string())?.policies;
+        let policy = policies.remove(0);
+        policy.check().map(|()| policy)
+    }
+
+    #[test]
+    fn a_file_may_state_the_fields() {
+        let stated = written(
+            "{ name = 'mine', scheduler = 'bfq', loader = 'padded', parts = ['pa'], settings = ['ionice'] }",
+        );
+        let stated = stated.unwrap();
+        assert_eq!(stated.to_string(), "mine");
+        assert_eq!(stated.scheduler, Scheduler::Stock("bfq"));
+        assert_eq!(stated.loader, Some(Loader::Padded));
+        assert!(stated.has_part(Allocator) && stated.settings.contains(&IdleClass));
+        assert!(!stated.is_stock());
+        let same = "{ name = 'padded+bfq', scheduler = 'bfq', loader = 'padded' }";
+        assert_eq!(written(same).unwrap(), policy("padded+bfq"));
+        let patched = written("{ name = 'bfq-mine', scheduler = 'bfq', modules = ['m'] }").unwrap();
+        assert_eq!(patched.modules(), [PathBuf::from("m")]);
+        for (policy, said) in [
+            ("{ name = 'bfq', loader = 'padded' }", "another name"),
+            ("{ name = 'x', scheduler = 'bqf' }", "did you mean 'bfq'?"),
+            ("{ name = 'x', lodaer = 'padded' }", "lodaer"),
+            ("{ name = 'x', loader = 'paded' }", "paded"),
+            ("{ name = 'a b' }", "omit blanks"),
+            ("{ loader = 'padded' }", "no name"),
+            ("1", "a policy's name"),
+        ] {
+            let error = written(policy).unwrap_err();
+            assert!(error.contains(said), "{policy}: {error}");
         }
     }
 }

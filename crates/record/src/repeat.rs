@@ -147,6 +147,8 @@ mod tests {
             device: "emmc".to_owned(),
             scale: Scale::Demo,
             stock_default: "mq-deadline".to_owned(),
+            baselines: Vec::new(),
+            bars: Vec::new(),
             inputs: crate::Inputs {
                 items: inputs.into_iter().collect(),
             },

@@ -1,5 +1,6 @@
 //! Rows and files of results.
 
+use crate::bars::Bar;
 use crate::{Histogram, Scale, Series};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -52,6 +53,13 @@ pub struct ResultFile {
     /// its number of hardware queues.
     #[serde(default = "single_queue_default")]
     pub stock_default: String,
+    /// Policies of today, where the experiment names them; without any these are the kernel's own
+    /// schedulers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<String>,
+    /// What the experiment's results must show, if this program does not know the experiment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bars: Vec<Bar>,
     /// Inputs that the bytes depend on.
     pub inputs: Inputs,
     /// Rows by policy in the experiment's order, then by seed, then in the order of measurement.

@@ -1,6 +1,7 @@
 //! Figures of a result file: means over seeds, unloaded and best stock references, and ratios
 //! paired by seed.
 
+use crate::bars::Bar;
 use crate::metric::{self, Direction, Metric};
 use crate::statistics::Statistics;
 use crate::{Histogram, Policy, ResultFile, Row, Workload};
@@ -58,6 +59,10 @@ pub struct Summary {
     pub seeds: Vec<u64>,
     /// Policy that the kernel gives this device by default.
     pub stock_default: String,
+    /// Policies of today that the result's experiment names.
+    baselines: Vec<String>,
+    /// Bars that the result brings.
+    pub(crate) bars: Vec<Bar>,
     /// Policies that this program knows, by name. A result of `frontrow bench` may have others.
     known: BTreeMap<String, Policy>,
     cells: BTreeMap<(Figure, String), Cell>,
@@ -104,6 +109,8 @@ impl Summary {
             policies,
             seeds,
             stock_default: result.stock_default.clone(),
+            baselines: result.baselines.clone(),
+            bars: result.bars.clone(),
             cells: gathered
                 .into_iter()
                 .filter_map(|(key, gathered)| Some((key, gathered.cell()?)))
@@ -132,9 +139,13 @@ impl Summary {
         self.known.get(name)
     }
 
-    /// Whether it is one of the kernel's own schedulers.
+    /// Whether it is a policy of today: one of the result's baselines, or without any one of the
+    /// kernel's own schedulers.
     pub fn is_stock(&self, name: &str) -> bool {
-        self.policy(name).is_some_and(Policy::is_stock)
+        match self.baselines.as_slice() {
+            [] => self.policy(name).is_some_and(Policy::is_stock),
+            named => named.iter().any(|it| it == name),
+        }
     }
 
     /// Whether it is `frontrow` with some promotions switched off.

@@ -32,6 +32,8 @@ fn result(experiment: &str, figures: &[Figures]) -> ResultFile {
         device: "emmc".to_owned(),
         scale: Scale::Demo,
         stock_default: "mq-deadline".to_owned(),
+        baselines: Vec::new(),
+        bars: Vec::new(),
         inputs: Inputs::default(),
         rows,
     }

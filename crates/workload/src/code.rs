@@ -21,6 +21,10 @@ pub(crate) struct Code {
     pub(crate) footprint: fn(&Sizes) -> Footprint,
     /// Size of a load's sequential file beside the workload.
     pub(crate) writer_bytes: fn(&Sizes) -> u64,
+    /// Whether its figures include the time that a commit of the journal may take.
+    pub(crate) allows_commit: bool,
+    /// Whether a recording tells in which layer its calls spend their time.
+    pub(crate) tells_layers: bool,
 }
 
 /// Kinds of workloads.
@@ -48,6 +52,8 @@ impl Code {
             start,
             footprint,
             writer_bytes: |sizes| sizes.writer_bytes,
+            allows_commit: false,
+            tells_layers: false,
         }
     }
 
@@ -57,6 +63,18 @@ impl Code {
         footprint: fn(&Sizes) -> Footprint,
     ) -> Self {
         Code::new(Start::App(start), footprint)
+    }
+
+    /// The same code, whose fsync is compared with what its commit takes.
+    pub(crate) const fn allowing_commit(mut self) -> Self {
+        self.allows_commit = true;
+        self
+    }
+
+    /// The same code, recorded as a whole under the load `recorded`.
+    pub(crate) const fn telling_layers(mut self) -> Self {
+        self.tells_layers = true;
+        self
     }
 
     /// The same code beside a sequential file of this size.

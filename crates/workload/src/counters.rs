@@ -1,5 +1,6 @@
 //! What the scheduler counted during a run, as figures beside the workload's own.
 
+use crate::code::Code;
 use crate::{Measurement, Observer};
 use module::sched::{Counters, Dependency};
 use record::Run;
@@ -65,7 +66,7 @@ impl Watch {
                 age_ns / NS_PER_MS,
             ));
         }
-        if run.workload.name == "m5" {
+        if Code::of(run.workload).allows_commit {
             figures.extend(self.commit_allowance(reading));
         }
         figures

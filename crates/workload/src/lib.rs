@@ -166,6 +166,11 @@ pub fn surface(workload: &Workload) -> Surface {
     }
 }
 
+/// Whether a recording of `workload` tells in which layer its calls spend their time.
+pub fn tells_layers(workload: &Workload) -> bool {
+    Code::of(workload).tells_layers
+}
+
 /// Program of Debian that `workload` starts, by its name in the lab's guests. None for other
 /// workloads.
 pub fn program(workload: &Workload) -> Option<&'static str> {

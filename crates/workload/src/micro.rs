@@ -33,7 +33,8 @@ pub(crate) const M4: Code = Code::app(
 pub(crate) const M5: Code = Code::app(
     |_, context| Box::new(NewFile::m5(context)),
     |sizes| Footprint::of(sizes.m5_iterations * (4 << 10), 0),
-);
+)
+.allowing_commit();
 
 /// M1 and M2: creat, one write, fsync and close of the same file.
 pub(crate) struct Recreate {

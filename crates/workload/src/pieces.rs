@@ -46,7 +46,7 @@ const BLOCK_BYTES: u64 = PAGE_BYTES as u64;
 const PIECE_PAGES: u64 = 25;
 
 pub(crate) const GRID: Code =
-    Code::app(|_, context| Box::new(Grid::new(context)), sqlite::footprint);
+    Code::app(|_, context| Box::new(Grid::new(context)), sqlite::footprint).telling_layers();
 
 /// All files, by their DoF_L and DoF_P.
 pub(crate) struct Grid {

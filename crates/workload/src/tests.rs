@@ -46,7 +46,7 @@ fn tiny_observed(
         seed: 1,
         scale: Scale::Demo,
         loader: Loader::Demand,
-        upkeep: Upkeep::None,
+        upkeep: Upkeep::NoDefrag,
         tracefs: None,
         background_cgroups: &[],
         background_is_idle_class: false,

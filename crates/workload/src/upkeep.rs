@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 /// Performs the upkeep on all files below `directory`.
 pub(crate) fn perform(upkeep: Upkeep, directory: &Path, stop: &AtomicBool) -> Result<(), Error> {
     match upkeep {
-        Upkeep::None => Ok(()),
+        Upkeep::NoDefrag => Ok(()),
         Upkeep::E4defrag => e4defrag(directory),
         Upkeep::Copy => repair(directory, None, stop),
         Upkeep::Remap => remap(directory, stop),

@@ -3,13 +3,13 @@
 use super::ageing::Ageing;
 use super::device;
 use super::kernel::Choice;
+use super::modules::Modules;
 use super::tell_that_it_was_kept;
 use crate::atomic_file;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
 use crate::print::print_bytes;
 use ::lab::{Cache, CommandOutput, Keep, Sources};
-use record::Policy;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,9 @@ pub struct Exec {
     second: Option<String>,
     /// Policy of the first device
     #[arg(long, default_value = "mq-deadline")]
-    policy: Policy,
+    policy: String,
+    #[command(flatten)]
+    foreign: Modules,
     /// Additional programs, such as fio,blktrace,strace
     #[arg(long, value_delimiter = ',', value_name = "PROGRAM,…")]
     with: Vec<String>,
@@ -65,13 +67,15 @@ pub fn run(args: Exec) -> Result<(), Failure> {
         // Fail before the guest runs, not after.
         fs::create_dir_all(out).map_err(|error| Failure::unwritable(out, &error))?;
     }
+    let policy = args.foreign.policy(&args.policy)?;
+    args.foreign.refuse_unused(std::slice::from_ref(&policy))?;
     let (sources, cache) = (Sources::here(), Cache::of_user()?);
     let stop = catch_signals()?;
     let exec = ::lab::Exec {
         kernel: args.kernel.find(&cache)?,
         device: sources.device(&args.device)?,
         second: args.second.map(|it| sources.device(&it)).transpose()?,
-        policy: args.policy,
+        policy,
         programs: args.with,
         modules: args.modules,
         cpus: args.cpus,

@@ -5,8 +5,10 @@ use sys::arch::Arch;
 
 #[derive(clap::Args)]
 pub struct Choice {
-    /// 6.12, 6.1, 6.12-deb13, 7.2, 7.3, newest, desktop, rt, 16k (arm64 with such pages), debug or kcsan (built once), or the path of an unpacked kernel or of its vmlinuz
-    #[arg(long, default_value = "6.12")]
+    #[arg(long, default_value = "6.12", help = format!(
+        "{}, or the path of an unpacked kernel or of its vmlinuz",
+        Kernel::names()
+    ))]
     kernel: String,
     /// Architecture of the kernel: x86-64 or arm64 [default: x86-64, or that of the kernel at the
     /// path]

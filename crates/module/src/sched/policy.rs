@@ -1,20 +1,20 @@
 //! A device's policy by its name in experiments: `mq-deadline`, `frontrow`, `frontrow:meta`.
 
-use crate::sched::enable::change;
+use crate::sched::enable::{change, schedulers};
 use crate::sched::{Boost, Error, Module};
 use std::path::Path;
 use std::str::FromStr;
 use sys::device::Device;
 use sys::knobs::Change;
 
-/// The kernel's own schedulers.
+/// The kernel's own schedulers, which it loads itself when they are asked for.
 const STOCK: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
 /// Policy for a device's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// A scheduler of the kernel, with default settings.
-    Stock(String),
+    /// A scheduler of the kernel or of another module, with default settings.
+    Other(String),
     /// Ours, with these waits promoting.
     Frontrow(Boost),
 }
@@ -27,20 +27,17 @@ impl FromStr for Policy {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        if STOCK.contains(&text) {
-            return Ok(Self::Stock(text.to_owned()));
-        }
         match text.split_once(':') {
             None if text == crate::sched::SCHEDULER => Ok(Self::Frontrow(Boost::all())),
             Some((crate::sched::SCHEDULER, NO_PROBES)) => Ok(Self::Frontrow(Boost::all())),
             Some((crate::sched::SCHEDULER, boost)) => Ok(Self::Frontrow(boost.parse()?)),
-            _ => Err(Error::UnknownPolicy(text.to_owned())),
+            _ => Ok(Self::Other(text.to_owned())),
         }
     }
 }
 
-/// Applies `policy` to `device` after undoing an earlier one. A stock policy sets only the
-/// scheduler.
+/// Applies `policy` to `device` after undoing an earlier one. A policy that is not ours sets only
+/// the scheduler.
 ///
 /// # Errors
 /// [`Error`]: the device, the name, the module, or a knob.
@@ -49,7 +46,14 @@ pub fn apply(root: &Path, device: &str, policy: &str) -> Result<Vec<Change>, Err
     let device = Device::resolve(root, device)?;
     match policy {
         Policy::Frontrow(boost) => crate::sched::enable(root, &device, &boost, &Module::Installed),
-        Policy::Stock(scheduler) => {
+        Policy::Other(scheduler) => {
+            let offered = schedulers(&device)?.available;
+            if !STOCK.contains(&scheduler.as_str()) && !offered.contains(&scheduler) {
+                return Err(Error::UnknownPolicy {
+                    name: scheduler,
+                    offered: offered.join(", "),
+                });
+            }
             crate::sched::disable(root, &device)?;
             change(root, &device, |journal| {
                 let path = device.queue_attribute("scheduler");

@@ -94,6 +94,8 @@ pub fn result(policies: &[&str], seeds: &[u64]) -> ResultFile {
         device: "emmc".to_owned(),
         scale: Scale::Demo,
         stock_default: "mq-deadline".to_owned(),
+        baselines: Vec::new(),
+        bars: Vec::new(),
         inputs: Inputs {
             items: items
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
