@@ -79,7 +79,7 @@ const SLEEP: &str = "becomes frontrow
     is_well hibernation
     kill $writer $saver
     wait $writer $saver || true
-    umount /data
+    until_so 'umount /data'
     e2fsck -fn /dev/nvme0n1
     mount /dev/nvme0n1 /data
     sha256sum -c /root/sums

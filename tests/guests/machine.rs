@@ -121,7 +121,6 @@ impl Machine {
 
     /// Runs the machine until it is off; its console.
     fn run(&self) -> String {
-        let root = self.file("root.img");
         let drive = |name: &str| format!("file={},format=raw,if=virtio", self.file(name).display());
         let mut machine = Command::new("qemu-system-x86_64");
         machine.args(["-M", "q35", "-m", "1024", "-nographic", "-no-reboot"]);
