@@ -36,7 +36,7 @@ const APPS: &str = "mkfs.ext4 -q /dev/nvme0n1
 const PRIORITIES: &str = "app game sh /data/save
     until_so \"test -d /sys/fs/cgroup$(unit game)\"
     grows sync_write
-    idle() { for pid in $(cat /sys/fs/cgroup$(unit game)/cgroup.procs); do renice -n 19 -p $pid; ionice -c 3 -p $pid; done; }
+    idle() { for pid in $(cat /sys/fs/cgroup$(unit game)/cgroup.procs); do renice -n 19 -p $pid && ionice -c 3 -p $pid || true; done; }
     idle
     grows bg_sync
     frontrow fg set $(unit game)
