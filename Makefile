@@ -254,8 +254,8 @@ stress-kernels: TAKES = every kernel in Debian's archive: half an hour
 stress-races: STRESS = --ignored stress::
 stress-races: TAKES = two debug kernels, half an hour to build and two hours of trials
 # Each has a Debian to itself, and time limits of the host's clock.
-stress-machines: STRESS = --ignored hosts:: life::
-stress-machines: TAKES = new Debians from nothing, and a machine's life: four hours
+stress-machines: STRESS = --ignored beside:: hosts:: life::
+stress-machines: TAKES = new Debians from nothing, a machine's life, and other programs beside it: four hours
 stress-machines: export TEST_THREADS = 1
 STRESS_TARGETS := $(STRESS_PARTS:%=stress-%)
 .PHONY: $(STRESS_TARGETS) build-arm64-guest

@@ -8,13 +8,14 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Compositors of Debian's, each with its packages.
-const COMPOSITORS: [(&str, &str); 6] = [
+const COMPOSITORS: [(&str, &str); 7] = [
     ("sway", "sway"),
     ("labwc", "labwc"),
     ("kwin", "kwin-wayland"),
     ("openbox", "openbox"),
     ("icewm", "icewm"),
     ("xfwm4", "xfwm4"),
+    ("gnome", "gnome-shell"),
 ];
 
 const CHANGES: u64 = 100;

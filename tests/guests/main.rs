@@ -5,6 +5,7 @@
 
 mod android;
 mod arm64;
+mod beside;
 mod confined;
 mod defrag;
 mod desktops;
@@ -22,6 +23,7 @@ mod kernels;
 mod lab;
 mod launch;
 mod life;
+mod machine;
 mod new_debian;
 mod packages;
 mod powercut;

@@ -4,7 +4,7 @@
 use crate::applied::{self, AppliedPolicy};
 use crate::cost::{Cost, Meter};
 use crate::policy::{Pace, Parts, Roles, Visible};
-use crate::{Cgroup, Error, bfq};
+use crate::{Cgroup, Error, Helped, bfq};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const SETTLES_AFTER: Duration = Duration::from_secs(1);
 
 /// Time without a focused app until the settings are undone: one app loses the focus before the next
 /// gets it.
-const FOCUS_GRACE: Duration = Duration::from_millis(200);
+pub const FOCUS_GRACE: Duration = Duration::from_millis(200);
 
 /// Least time between two changes of disks' schedulers, and from the end of a foreground to one: each
 /// freezes and drains the disk for all its users, and users set and release as they like.
@@ -100,6 +100,9 @@ pub struct Status {
     /// Seconds until disks may change their scheduler; 0 if they may now.
     #[serde(default)]
     pub switch_in_s: u64,
+    /// Waits of the last hour, by the app that was the foreground meanwhile.
+    #[serde(default)]
+    pub helped: Vec<Helped>,
 }
 
 impl Status {
@@ -409,6 +412,7 @@ impl Arbiter {
             writers: Vec::new(),
             kept: self.kept_schedulers().cloned().collect(),
             switch_in_s: self.switch_in(now).as_secs_f64().ceil() as u64,
+            helped: Vec::new(),
         })
     }
 

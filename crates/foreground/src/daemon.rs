@@ -4,6 +4,7 @@ use crate::arbiter::{Arbiter, Order};
 use crate::bus::{Bus, Caller, Method};
 use crate::detect::{Detector, Scopes, TopApp};
 use crate::dirty::DirtyLimits;
+use crate::helped::Account;
 use crate::life::Life;
 use crate::rate::Rates;
 use crate::seats::Seats;
@@ -37,6 +38,7 @@ pub struct Daemon<'a> {
     /// None if the kernel has no dirty limits for disks.
     limits: Option<DirtyLimits>,
     writers: WriterLimits,
+    helped: Account,
     detectors: Vec<Box<dyn Detector>>,
     seats: Seats,
     rates: Rates,
@@ -79,6 +81,7 @@ impl<'a> Daemon<'a> {
             arbiter,
             limits: limits(root, log),
             writers: WriterLimits::start(root, Instant::now())?,
+            helped: Account::new(root, Instant::now()),
             detectors,
             seats: Seats::new(root)?,
             rates: Rates::default(),
@@ -115,6 +118,8 @@ impl<'a> Daemon<'a> {
         loop {
             self.follow()?;
             self.write_log(woken);
+            let foreground = &self.arbiter.roles().foreground;
+            self.helped.follow(foreground, Instant::now());
             if self.wait(stop)? {
                 return Ok(());
             }
@@ -421,6 +426,9 @@ impl<'a> Daemon<'a> {
                 let limits = self.limits.iter().flat_map(|it| it.kept.changes());
                 status.limits = limits.cloned().collect();
                 status.writers = self.writers.kept.changes().to_vec();
+                status.helped = self.helped.told(now);
+                let is_told = |of: u32| is_above_all(uid) || of == uid;
+                status.helped.retain(|it| is_told(it.user));
                 let knows_when = is_above_all(uid) || self.arbiter.was_changed_for(uid);
                 let told = status.told_of(knows_when, |cgroup| self.may(uid, cgroup));
                 Ok(Reply::Status(Box::new(told)))

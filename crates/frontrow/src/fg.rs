@@ -50,7 +50,7 @@ enum Action {
     Daemon(daemon::Options),
     /// Tell frontrowd which app of this session has the focus
     ///
-    /// For desktops that do not report the focus (GNOME does). It runs as the session's user, from
+    /// For desktops that do not report the focus. GNOME does, and there it ends at once. It runs as the session's user, from
     /// the session's autostart or by `systemctl --user enable --now frontrow-follow`. It asks sway,
     /// Hyprland and niri by their sockets, KWin by a script that it loads, and X servers and
     /// gamescope by properties of the root window. COSMIC and other Wayland compositors are asked

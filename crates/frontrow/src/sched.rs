@@ -322,6 +322,8 @@ fn keep(root: &Path, action: &Keep) -> Result<(), Failure> {
 }
 
 fn count(root: &Path) -> Result<(), Failure> {
+    // The daemon writes down the last minutes, too, when it is asked. It may not run.
+    let _ = foreground::ask(root, &foreground::Request::Status);
     hour::count(root, &schedulable(root)?).map_err(failure)
 }
 

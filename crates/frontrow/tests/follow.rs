@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
+use std::thread;
 
 /// Variables of a real session that a test may run in.
 const OF_SESSIONS: [&str; 7] = [
@@ -311,6 +312,63 @@ fn it_explains_what_it_sees_and_tells_nobody() {
         follow.signal(rustix::process::Signal::TERM);
         assert_eq!(follow.wait(), Some(0));
     }
+}
+
+/// In a session whose compositor tells no program of windows, in whichever way it is asked.
+fn follow_gnome(system: &System, arguments: &[&str]) -> Daemon {
+    let compositor = Compositor::new(system);
+    let mut follow = follow_wayland(system, arguments);
+    follow.env("XDG_CURRENT_DESKTOP", "ubuntu:GNOME");
+    follow.stdout(Stdio::piped());
+    thread::spawn(move || {
+        let mut says = Vec::new();
+        for client in compositor.listener.incoming() {
+            let (say, said) = channel();
+            crate::compositor::play(client.unwrap(), Vec::new(), said, false);
+            says.push(say);
+        }
+    });
+    started(follow)
+}
+
+/// It is no failure, of which a desktop would show a unit.
+#[test]
+fn under_gnome_there_is_nothing_to_follow() {
+    let system = System::new();
+    let mut follow = follow_gnome(&system, &[]);
+    assert_eq!(follow.wait(), Some(0));
+    assert!(stderr(&mut follow).contains("GNOME tells frontrowd the focus"));
+}
+
+/// GNOME Shell tells no program of windows: the attribute that the daemon goes by is explained.
+#[test]
+fn under_gnome_it_explains_whom_the_daemon_takes_the_focus_for() {
+    let system = System::new();
+    let apps = ["app-gnome-foot-1.scope", "app-flatpak-org.test.Pak-2.scope"];
+    let apps = apps.map(|name| unit(&system, name, 1));
+    let mark = |app: &str, since: &str| {
+        let directory = system.root().join("sys/fs/cgroup").join(&app[1..]);
+        let flags = rustix::fs::XattrFlags::empty();
+        let name = "user.xdg.inactive-since";
+        rustix::fs::setxattr(directory, name, since.as_bytes(), flags).unwrap();
+    };
+    let mut follow = follow_gnome(&system, &["--explain", "--json"]);
+    let mut lines = BufReader::new(follow.0.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let nobody = next();
+    crate::schema::check("fg follow", &nobody);
+    assert_eq!(nobody["foreground"]["units"], serde_json::json!([]));
+    let [one, other] = &apps;
+    mark(one, "-1");
+    assert_eq!(next()["foreground"]["units"][0], **one);
+    // One loses the focus before the next gets it, and the last one for good.
+    mark(one, "1000");
+    mark(other, "-1");
+    assert_eq!(next()["foreground"]["units"][0], **other);
+    mark(other, "2000");
+    assert_eq!(next()["foreground"]["units"], serde_json::json!([]));
+    follow.signal(rustix::process::Signal::TERM);
+    assert_eq!(follow.wait(), Some(0));
 }
 
 #[test]

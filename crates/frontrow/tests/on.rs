@@ -170,6 +170,21 @@ fn collect(root: &Path, directory: &Path, state: &mut BTreeMap<String, String>) 
     }
 }
 
+/// The kernel calls them rotating, as they do not say that they are not; a disc and a USB hard disk are.
+#[test]
+fn sticks_get_the_scheduler_and_discs_and_usb_hard_disks_do_not() {
+    let machine = Machine::with_systemd();
+    for (name, removable, kind) in [("sdb", "1", "0"), ("sdc", "0", "0"), ("sr0", "1", "5")] {
+        machine.disk(name, "[mq-deadline] none frontrow", "2", 1);
+        machine.write(&format!("sys/block/{name}/queue/rotational"), "1");
+        machine.write(&format!("sys/block/{name}/removable"), removable);
+        machine.write(&format!("sys/block/{name}/device/type"), kind);
+    }
+    assert_eq!(machine.frontrow(&["on"]).code, 0);
+    let on = ["sdb", "sdc", "sr0"].map(|it| machine.is_on(it));
+    assert_eq!(on, [true, false, false]);
+}
+
 #[test]
 fn on_says_what_it_changed_and_off_leaves_the_state_of_before() {
     let machine = Machine::with_systemd();

@@ -23,7 +23,7 @@ pub use counters::{Counters, Dependency, Waits};
 pub use enable::{NR_REQUESTS, SCHEDULER, changes, disable, enable};
 pub use fit::{Unfit, unfit};
 pub use module::Module;
-pub use status::{Status, status};
+pub use status::{Status, counters_of, status};
 pub use takers::{OWN_RULE, Taker};
 
 use std::io;

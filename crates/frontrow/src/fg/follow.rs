@@ -1,5 +1,6 @@
 //! `frontrow fg follow`: a session tells frontrowd which app has the focus.
 
+mod attribute;
 mod explain;
 mod seen;
 mod teller;
@@ -70,7 +71,13 @@ pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
         true => None,
         false => only_one(options)?,
     };
-    let followed = follow(root, options, &stop, listener.as_mut());
+    let followed = match session(options) {
+        Err(Error::NoWindows) if is_desktop("GNOME") => {
+            attribute::explain_or_leave(root, options.explain, &stop, listener.as_mut())
+        }
+        Err(error) => Err(lost(error)),
+        Ok(source) => follow(root, options, source, &stop, listener.as_mut()),
+    };
     let released = listener.end();
     followed.and(released)
 }
@@ -79,11 +86,11 @@ pub fn run(root: &Path, options: &Options) -> Result<(), Failure> {
 fn follow(
     root: &Path,
     options: &Options,
+    mut source: Box<dyn Source>,
     stop: &UnixStream,
     listener: &mut dyn Listener,
 ) -> Result<(), Failure> {
     let user = rustix::process::getuid().as_raw();
-    let mut source = session(options).map_err(lost)?;
     loop {
         let finder = Finder::new(root, user, source.compositor());
         let error = match watch(source.as_mut(), &finder, stop, listener)? {
@@ -186,8 +193,13 @@ fn session(options: &Options) -> Result<Box<dyn Source>, Error> {
 }
 
 fn is_kde() -> bool {
+    is_desktop("KDE")
+}
+
+/// Whether the session is of this desktop, or of one made of it, as `ubuntu:GNOME`.
+fn is_desktop(name: &str) -> bool {
     let desktops = std::env::var("XDG_CURRENT_DESKTOP").unwrap_or_default();
-    desktops.split(':').any(|it| it == "KDE")
+    desktops.split(':').any(|it| it == name)
 }
 
 /// A lock against a second process that follows the same display; `None` where there is no place for it.

@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::print::{json_line, plain, print_text};
 use crate::sched::failure;
 use clap::Args;
-use foreground::{Reply, Request};
+use foreground::{Helped, Reply, Request};
 use module::sched::taken::{self, Taken};
 use module::sched::{self, Error, SCHEDULER, boot, hour};
 use serde_json::{Value, json};
@@ -200,6 +200,7 @@ fn front_in_words(front: &Option<Result<Box<foreground::Status>, String>>) -> Ve
             status.background.len()
         ),
     }];
+    lines.extend(helped_in_words(&status.helped));
     let limited = status.limits.len() + status.writers.len();
     if limited > 0 {
         lines.push(format!(
@@ -207,6 +208,28 @@ fn front_in_words(front: &Option<Result<Box<foreground::Status>, String>>) -> Ve
         ));
     }
     lines
+}
+
+/// The apps that were the foreground while most waits were shortened.
+fn helped_in_words(helped: &[Helped]) -> Option<String> {
+    const MOST: usize = 5;
+    let (first, rest) = helped.split_at(MOST.min(helped.len()));
+    let each = first.iter().filter(|it| it.waits > 0).map(|it| {
+        format!(
+            "{} {} of {} ({} in the foreground)",
+            sys::knobs::shown(&it.app),
+            it.shortened,
+            it.waits,
+            time(it.foreground_ms / 1000)
+        )
+    });
+    let each: Vec<_> = each.collect();
+    let more = match rest.len() {
+        0 => String::new(),
+        more => format!("; {more} more apps: `frontrow status --json`"),
+    };
+    let begin = "Waits shortened in the last hour, by the app in the foreground meanwhile";
+    (!each.is_empty()).then(|| format!("{begin}: {}{more}", each.join(", ")))
 }
 
 fn in_json(
@@ -239,7 +262,7 @@ fn in_json(
         "on": is_on,
         "disks": disks.iter().map(disk).collect::<Vec<_>>(),
         "front": front.map(|it| json!({
-            "cgroups": it.foreground, "why": it.why, "since_s": it.since_s,
+            "cgroups": it.foreground, "why": it.why, "since_s": it.since_s, "helped": it.helped,
         })),
         "left_out": left_out.iter().map(LeftOut::in_json).collect::<Vec<_>>(),
     })

@@ -60,5 +60,5 @@ pub fn unfit(device: &Device) -> Result<Option<Unfit>, Error> {
     if device.is_read_only()? {
         return Ok(Some(Unfit::ReadOnly));
     }
-    Ok(device.identity()?.rotational.then_some(Unfit::Rotating))
+    Ok(device.rotates()?.then_some(Unfit::Rotating))
 }

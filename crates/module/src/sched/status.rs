@@ -40,25 +40,37 @@ pub fn status(root: &Path, device: &Device) -> Result<Status, Error> {
             counters: None,
         });
     }
-    let attribute = |name: &str| {
-        let path = device.queue_attribute(name);
-        root.join(path.strip_prefix("/").unwrap_or(&path))
-    };
-    let boost = sys::knobs::read(&attribute("iosched/boost"))?.parse()?;
+    let boost = sys::knobs::read(&attribute(root, device, "iosched/boost"))?.parse()?;
     Ok(Status {
         scheduler,
         changes,
         boost: Some(boost),
-        counters: Some(counters(attribute)?),
+        counters: Some(counters(root, device)?),
     })
+}
+
+/// The counters of `device` since its scheduler was set; `None` under another one.
+///
+/// # Errors
+/// As of [`status`].
+pub fn counters_of(root: &Path, device: &Device) -> Result<Option<Counters>, Error> {
+    match schedulers(device)?.active == SCHEDULER {
+        true => counters(root, device).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn attribute(root: &Path, device: &Device, name: &str) -> PathBuf {
+    let path = device.queue_attribute(name);
+    root.join(path.strip_prefix("/").unwrap_or(&path))
 }
 
 /// All counters that this user may read: those of the classes tell when the foreground app does I/O,
 /// and are root's. Older modules have none, or all in one file.
-fn counters(attribute: impl Fn(&str) -> PathBuf) -> Result<Counters, Error> {
+fn counters(root: &Path, device: &Device) -> Result<Counters, Error> {
     let mut text = String::new();
     for (name, is_roots) in [("iosched/stats", false), ("iosched/dispatched", true)] {
-        let path = attribute(name);
+        let path = attribute(root, device, name);
         match fs::read_to_string(&path) {
             Ok(lines) => text.push_str(&lines),
             Err(error) if error.kind() == ErrorKind::NotFound => {}

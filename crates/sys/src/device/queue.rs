@@ -45,6 +45,18 @@ impl Device {
         Ok(by_its_word || parents.any(|name| name.to_string_lossy().starts_with("usb")))
     }
 
+    /// Whether seeks cost time. The kernel takes a SCSI disk for rotating until it says that it is not, which
+    /// USB sticks and card readers never say. But no rotating disk has a removable medium.
+    ///
+    /// # Errors
+    /// [`Error::Read`] or [`Error::NotANumber`].
+    pub fn rotates(&self) -> Result<bool, Error> {
+        const SCSI_DISK: &str = "0";
+        let has = |path, value| Ok(self.text_if_any(path)?.as_deref() == Some(value));
+        let is_flash = has("removable", "1")? && has("device/type", SCSI_DISK)?;
+        Ok(self.number("queue/rotational")? == 1 && !is_flash)
+    }
+
     /// Whether the kernel takes no writes for it, as for the boot partitions of an eMMC.
     ///
     /// # Errors

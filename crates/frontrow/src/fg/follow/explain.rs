@@ -76,6 +76,9 @@ fn words(seen: &Seen) -> String {
 }
 
 fn name(window: &Window) -> String {
+    if *window == Window::default() {
+        return "not told".to_owned();
+    }
     let process = match window.process {
         Some(Process::Pid(pid)) => format!("process {pid}"),
         Some(Process::ClaimedPid(pid)) => format!("process {pid} by its own word"),

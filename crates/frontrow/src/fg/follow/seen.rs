@@ -49,6 +49,11 @@ impl Seen {
         }
     }
 
+    /// Whether an app has the focus.
+    pub fn has_units(&self) -> bool {
+        matches!(&self.focus, Focused::Window(taken) if !taken.found.units.is_empty())
+    }
+
     /// The order to give, or `None` if no app is foreground; the outer `None` if all stays as it is.
     pub fn order(&self) -> Option<Option<Order>> {
         let foreground = match &self.focus {
