@@ -54,11 +54,15 @@ fn main() {
         measure("random 4 KB writes and reads", &random());
     }
     for path in paths {
-        match replay::read(Path::new(&path), None) {
+        match read(Path::new(&path)) {
             Ok(recording) => measure(&path, &recording.into_blocks()),
             Err(error) => eprintln!("{error}"),
         }
     }
+}
+
+fn read(path: &Path) -> Result<replay::Recording, replay::Error> {
+    replay::read(replay::Input::open(path)?, &replay::Options::default())
 }
 
 /// Half a million single pages of a gigabyte, with two writes for each read.

@@ -126,9 +126,10 @@ fn a_throttled_task_is_seen(bed: &TestBed) -> Outcome<()> {
     let counted = bed.counters()?.since(&before);
     drop(file);
     volume.unmount()?;
-    require(counted.all().get("throttled").is_some_and(|it| *it > 0), || {
-        format!("no task was throttled; counted were {:?}", counted.all())
-    })
+    require(
+        counted.all().get("throttled").is_some_and(|it| *it > 0),
+        || format!("no task was throttled; counted were {:?}", counted.all()),
+    )
 }
 
 /// Checks that waits for folios were detected, and that each fsync has an end.

@@ -79,16 +79,38 @@ struct Measured {
 fn measure(bed: &TestBed, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
     let background = file(directory, "background", 0)?;
     fill(&file(directory, "foreground", 0)?, FOREGROUND_PAGES)?;
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let writer = scope.spawn(|| write_on(&background, &stop));
-        let measured = in_phases(bed, directory, join);
-        stop.store(true, Ordering::Relaxed);
-        let wrote = writer
-            .join()
-            .unwrap_or_else(|_| Err(Failure::new("the background died")));
-        wrote.and(measured)
-    })
+    let writer = Writer::start(&background)?;
+    let measured = in_phases(bed, directory, join);
+    writer.stop()?;
+    measured
+}
+
+/// Writes in a process of its own: what one thread dirties counts as use by its whole process.
+struct Writer(libc::pid_t);
+
+impl Writer {
+    fn start(file: &File) -> Outcome<Self> {
+        // SAFETY: the child only allocates, which the C library allows, and writes to a file.
+        match unsafe { libc::fork() } {
+            -1 => Err(Failure::io("begin", Path::new("a process"))(
+                std::io::Error::last_os_error(),
+            )),
+            0 => std::process::exit(write_on(file).is_err().into()),
+            child => Ok(Self(child)),
+        }
+    }
+
+    /// Fails if it has ended by itself, which is a failed write.
+    fn stop(self) -> Outcome<()> {
+        let mut status = 0;
+        // SAFETY: the child is ours and not yet waited for; `status` outlives the call.
+        let waited = unsafe {
+            libc::kill(self.0, libc::SIGKILL);
+            libc::waitpid(self.0, &mut status, 0)
+        };
+        let is_killed = waited == self.0 && libc::WIFSIGNALED(status);
+        require(is_killed, || "the background could not write".into())
+    }
 }
 
 fn in_phases(bed: &TestBed, directory: &Path, join: fn() -> Outcome<()>) -> Outcome<Measured> {
@@ -141,14 +163,15 @@ fn fill(file: &File, pages: usize) -> Outcome<()> {
     file.sync_all().map_err(failed())
 }
 
-/// Overwrites a file sequentially and repeatedly; the kernel throttles it.
-fn write_on(file: &File, stop: &AtomicBool) -> Outcome<()> {
+/// Overwrites a file sequentially and without end; the kernel throttles it.
+fn write_on(file: &File) -> Outcome<()> {
     let chunk = vec![6; 64 * PAGE_BYTES];
-    let mut at = 0;
-    while !stop.load(Ordering::Relaxed) {
+    for at in (0..BACKGROUND_PAGES * PAGE_BYTES)
+        .step_by(chunk.len())
+        .cycle()
+    {
         file.write_all_at(&chunk, at as u64)
             .map_err(Failure::io("write", Path::new("the background's file")))?;
-        at = (at + chunk.len()) % (BACKGROUND_PAGES * PAGE_BYTES);
     }
     Ok(())
 }

@@ -364,6 +364,8 @@ mod tests {
             device: "sda".to_owned(),
             scale: Scale::Demo,
             stock_default: "mq-deadline".to_owned(),
+            baselines: Vec::new(),
+            bars: Vec::new(),
             inputs: Inputs::default(),
             rows: values
                 .iter()

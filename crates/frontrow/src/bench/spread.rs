@@ -81,6 +81,8 @@ mod tests {
             device: "sda".to_owned(),
             scale: Scale::Demo,
             stock_default: "none".to_owned(),
+            baselines: Vec::new(),
+            bars: Vec::new(),
             inputs: Inputs::default(),
             rows: (1..).zip(values).map(row).collect(),
         }
