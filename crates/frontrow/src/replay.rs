@@ -47,8 +47,8 @@ pub struct Args {
     traces: Vec<PathBuf>,
 
     /// Format of the traces: phone (MobileBlockIOTraces), blkparse (its text), fio (write_iolog), strace
-    /// (best with -f -ttt -T -y), biosnoop, ftrace (also of atrace and perf script) or csv
-    /// [default: found from the first line; iopro recordings are recognized]
+    /// (best with -f -ttt -T -y), biosnoop, ftrace (also of atrace and perf script) or csv.
+    /// Without it the first line tells; iopro recordings are recognized
     #[arg(long, value_parser = formats())]
     format: Option<Format>,
 

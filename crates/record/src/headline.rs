@@ -3,7 +3,6 @@
 
 use crate::Workload;
 use crate::policy::FRONTROW;
-use crate::statistics::Statistics;
 use crate::summary::{IDLE, Summary};
 use crate::{number, title};
 
@@ -46,7 +45,7 @@ impl Headline {
                 .situations()
                 .into_iter()
                 .find(|(name, load)| name == workload && *load != IDLE)?;
-            let per_operation = |load, policy| mean_ms(summary, (workload, load), policy);
+            let per_operation = |load, policy| median_ms(summary, (workload, load), policy);
             let unloaded_ms = summary
                 .policies
                 .iter()
@@ -81,7 +80,7 @@ impl Headline {
 
     /// Mean time of the operation under another policy, ms; None if it was not measured.
     pub fn of_policy(&self, summary: &Summary, policy: &str) -> Option<f64> {
-        mean_ms(summary, (&self.workload, &self.load), policy)
+        median_ms(summary, (&self.workload, &self.load), policy)
     }
 
     /// The load as the begin of a sentence, such as `While a big file is being written`.
@@ -95,8 +94,9 @@ impl Headline {
     }
 }
 
-/// Sum of the workload's key operations, each as the mean over seeds of its mean.
-fn mean_ms(summary: &Summary, (workload, load): (&str, &str), policy: &str) -> Option<f64> {
+/// Sum of the workload's key operations' means, as its median over seeds: one run that went badly
+/// moves the mean of five to where no run was.
+fn median_ms(summary: &Summary, (workload, load): (&str, &str), policy: &str) -> Option<f64> {
     let cells = Workload::find(workload)?
         .operations?
         .iter()
@@ -106,10 +106,11 @@ fn mean_ms(summary: &Summary, (workload, load): (&str, &str), policy: &str) -> O
         })
         .collect::<Option<Vec<_>>>()?;
     let first = cells.first()?;
-    let sums: Vec<f64> = first
+    let mut sums: Vec<f64> = first
         .by_seed
         .keys()
         .filter_map(|seed| cells.iter().map(|cell| cell.by_seed.get(seed)).sum())
         .collect();
-    Some(Statistics::of(&sums)?.mean)
+    sums.sort_by(f64::total_cmp);
+    sums.get(sums.len() / 2).copied()
 }

@@ -29,7 +29,7 @@ pub fn render(summary: &Summary) -> Option<String> {
     let bars = bars(summary, &headline);
     let longest_ms = bars.iter().map(|bar| bar.value_ms).fold(0.0, f64::max);
     let height = TITLE_HEIGHT + LINE_HEIGHT * bars.len() as u32 + 8;
-    let title = format!("{}: {}, mean", headline.situation(), headline.doing);
+    let title = format!("{}: {}, median", headline.situation(), headline.doing);
     let said: Vec<String> = bars.iter().map(Bar::said).collect();
     let picture = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (height) }

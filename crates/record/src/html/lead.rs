@@ -78,7 +78,7 @@ fn of_headline(headline: &Headline) -> Markup {
                 class: "unloaded",
                 text: milliseconds(headline.unloaded_ms),
                 value: headline.unloaded_ms,
-                below: "mean of one operation".to_owned(),
+                below: "mean of one operation, median of the runs".to_owned(),
             },
             Tile {
                 name: headline.stock_default.clone(),
