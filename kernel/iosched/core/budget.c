@@ -84,7 +84,7 @@ static bool is_awaited_by_equals(const struct frontrow_core *core,
 	    (view->who > FRONTROW_LEVEL_OTHER && class != FRONTROW_FG_ASYNC))
 		return false;
 	for (level = view->who; level < FRONTROW_NR_LEVELS; level++)
-		if (view->now_ns < core->throttled_until_ns[level])
+		if (view->now_ns < core->throttled[level].until_ns)
 			return true;
 	return false;
 }

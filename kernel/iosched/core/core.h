@@ -301,7 +301,11 @@ struct frontrow_core {
 	u16 nr_owned[1 << FRONTROW_OWNER_BITS];
 	struct frontrow_process processes[1 << FRONTROW_OWNER_BITS];
 	u64 each_waiter_ns;	/* time of the device that each waiting task has caused */
-	u64 throttled_until_ns[FRONTROW_NR_LEVELS]; /* tasks that wait for the page cache */
+	/* The last task of each level that waits for the page cache. */
+	struct {
+		u64 until_ns;
+		u16 owner;
+	} throttled[FRONTROW_NR_LEVELS];
 	u64 nr_throttled;		/* times that a task was throttled */
 
 	unsigned int in_device[FRONTROW_NR_CLASSES];

@@ -12,6 +12,8 @@ void frontrow_process_waits(struct frontrow_core *core, struct frontrow_wait *wa
 void frontrow_process_waited(struct frontrow_core *core,
 			     const struct frontrow_wait *wait, u64 now_ns);
 
+void frontrow_throttled_wakes(struct frontrow_core *core, unsigned int owner, u64 now_ns);
+
 static inline void frontrow_owner_uses(struct frontrow_core *core, unsigned int owner,
 				       u64 ns)
 {
@@ -76,6 +78,8 @@ static inline void frontrow_process_begins(struct frontrow_core *core,
 {
 	struct frontrow_process *process = &core->processes[owner];
 
+	if (process->idle_since_ns > now_ns)
+		frontrow_throttled_wakes(core, owner, now_ns);
 	if (process->nr_here++)
 		return;
 	process->used_ns -= min(process->used_ns,

@@ -35,6 +35,17 @@ void frontrow_process_waited(struct frontrow_core *core,
 	frontrow_process_ends(core, wait->owner, now_ns);
 }
 
+/* A process with a request or a wait sleeps for the page cache no longer. */
+void frontrow_throttled_wakes(struct frontrow_core *core, unsigned int owner, u64 now_ns)
+{
+	enum frontrow_level level;
+
+	core->processes[owner].idle_since_ns = now_ns;
+	for (level = 0; level < FRONTROW_NR_LEVELS; level++)
+		if (core->throttled[level].owner == owner)
+			core->throttled[level].until_ns = 0;
+}
+
 /*
  * A task has dirtied @bytes since it was throttled last, and sleeps until pages of
  * anybody's are written (balance_dirty_pages()). So it waits for all writeback,
@@ -55,6 +66,7 @@ void frontrow_throttled(struct frontrow_core *core, enum frontrow_role role,
 	level = frontrow_level_of(core, role, false, owner, now_ns);
 	frontrow_process_ends(core, owner, now_ns);
 	process->idle_since_ns = max(process->idle_since_ns, until_ns);
-	core->throttled_until_ns[level] = until_ns;
+	core->throttled[level].until_ns = until_ns;
+	core->throttled[level].owner = owner;
 	core->nr_throttled++;
 }

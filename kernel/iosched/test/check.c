@@ -224,6 +224,34 @@ static void writeback_has_half_while_a_task_as_urgent_is_throttled(void)
 	EXPECT_NEAR(percent, 33, 10);
 }
 
+static struct frontrow_item dispatched(struct frontrow_item item)
+{
+	static struct frontrow_item kept;
+	struct frontrow_view view;
+
+	kept = item;
+	kept.inserted_ns = sim.now_ns;
+	frontrow_identify(&sim.core, &kept, sim.now_ns);
+	frontrow_insert(&sim.core, &kept, kept.own_class, false);
+	frontrow_look(&sim.core, sim.now_ns, &view);
+	frontrow_next(&sim.core, &view);
+	sim.now_ns += 10 * MS;
+	frontrow_complete(&sim.core, &kept, sim.now_ns);
+	return kept;
+}
+
+/* What a task waits for after its sleep must not be held up by what it waited for in it. */
+static void a_throttled_task_that_has_a_request_is_awake(void)
+{
+	struct frontrow_item read = { .is_read = true, .is_sync = true, .bytes = 4096, .owner = 3 };
+
+	sim_init(&sim, &serial, 1);
+	frontrow_throttled(&sim.core, FRONTROW_OTHER, read.owner, 4096, sim.now_ns);
+	EXPECT(sim.core.throttled[FRONTROW_LEVEL_OTHER].until_ns > sim.now_ns);
+	dispatched(read);
+	EXPECT(sim.core.throttled[FRONTROW_LEVEL_OTHER].until_ns == 0);
+}
+
 /* A process that writes on and on is long, as one that reads on and on. */
 static void a_process_uses_what_the_device_will_take_for_its_dirty_pages(void)
 {
@@ -481,22 +509,6 @@ static void a_visible_app_has_its_share_beside_the_foreground(void)
 	EXPECT_NEAR(visible->done_bytes * 100 / all_bytes, 30, 15);
 }
 
-static struct frontrow_item dispatched(struct frontrow_item item)
-{
-	static struct frontrow_item kept;
-	struct frontrow_view view;
-
-	kept = item;
-	kept.inserted_ns = sim.now_ns;
-	frontrow_identify(&sim.core, &kept, sim.now_ns);
-	frontrow_insert(&sim.core, &kept, kept.own_class, false);
-	frontrow_look(&sim.core, sim.now_ns, &view);
-	frontrow_next(&sim.core, &view);
-	sim.now_ns += 10 * MS;
-	frontrow_complete(&sim.core, &kept, sim.now_ns);
-	return kept;
-}
-
 /* What the kernel does while several wait is divided among them, to the nanosecond. */
 static void tasks_that_wait_pay_for_what_the_kernel_does_meanwhile(void)
 {
@@ -626,6 +638,7 @@ static const struct test tests[] = {
 	TEST(what_only_names_blocks_costs_no_more_than_a_small_write),
 	TEST(writeback_has_its_share_beside_a_busy_reader),
 	TEST(writeback_has_half_while_a_task_as_urgent_is_throttled),
+	TEST(a_throttled_task_that_has_a_request_is_awake),
 	TEST(a_process_uses_what_the_device_will_take_for_its_dirty_pages),
 	TEST(whoever_waits_for_a_write_comes_before_the_rest_of_writeback),
 	TEST(the_foreground_waits_for_a_slice_of_the_backgrounds),
