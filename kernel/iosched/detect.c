@@ -68,15 +68,28 @@ struct frontrow_data *frontrow_instance_of_id(u64 id)
 	return NULL;
 }
 
-/* Calls @visit for each instance on @q, or known to be below its device. */
-void frontrow_each_instance_below(const struct request_queue *q,
-				  void (*visit)(struct frontrow_data *fd))
+static void throttled(struct frontrow_data *fd)
+{
+	enum frontrow_role role = frontrow_role_of(fd, current);
+	u64 bytes = (u64)current->nr_dirtied << PAGE_SHIFT;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	frontrow_throttled(&fd->core, role, frontrow_owner_of(current), bytes,
+			   ktime_get_ns());
+	spin_unlock_irqrestore(&fd->lock, flags);
+}
+
+/* The current task is throttled for the device of @q. */
+void frontrow_detect_throttled(const struct request_queue *q)
 {
 	struct frontrow_data *fd;
 
+	rcu_read_lock();
 	list_for_each_entry_rcu(fd, &instances, instance)
 		if (fd->q == q || frontrow_is_below(fd, q))
-			visit(fd);
+			throttled(fd);
+	rcu_read_unlock();
 }
 
 /* Queue of a file's block device or of a block device itself; NULL if none is named. */

@@ -300,6 +300,7 @@ extern const char *const frontrow_dependency_names[FRONTROW_NR_DEPENDENCIES];
 int frontrow_detect_init(void);
 void frontrow_detect_exit(void);
 bool frontrow_has_probes(void);
+void frontrow_detect_throttled(const struct request_queue *q);
 void frontrow_detect_add(struct frontrow_data *fd);
 void frontrow_detect_del(struct frontrow_data *fd);
 unsigned int frontrow_detect_missed(void);
@@ -313,8 +314,6 @@ enum frontrow_dependency frontrow_whose_wait(enum frontrow_dependency usual);
 /* Both need rcu_read_lock(). */
 struct frontrow_data *frontrow_instance_on(const struct request_queue *q);
 struct frontrow_data *frontrow_instance_of_id(u64 id);
-void frontrow_each_instance_below(const struct request_queue *q,
-				  void (*visit)(struct frontrow_data *fd));
 
 /* probes.c: detection by return probes */
 #ifdef CONFIG_KRETPROBES
@@ -365,8 +364,13 @@ void frontrow_free_slot(struct frontrow_waiter *waiter);
 #endif
 
 /* throttle.c: tasks that have dirtied too many pages */
+#ifdef FRONTROW_ABI_NO_TRACEPOINT_NOTIFIER
+static inline void frontrow_throttle_init(void) {}
+static inline void frontrow_throttle_exit(void) {}
+#else
 void frontrow_throttle_init(void);
 void frontrow_throttle_exit(void);
+#endif
 
 /* main.c */
 void frontrow_flush_begun(struct frontrow_data *fd, struct request *rq);

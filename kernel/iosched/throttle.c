@@ -14,19 +14,9 @@
 
 #include "frontrow.h"
 
+#ifndef FRONTROW_ABI_NO_TRACEPOINT_NOTIFIER
+
 static struct tracepoint *throttles;	/* NULL: the kernel has none */
-
-static void throttled(struct frontrow_data *fd)
-{
-	enum frontrow_role role = frontrow_role_of(fd, current);
-	u64 bytes = (u64)current->nr_dirtied << PAGE_SHIFT;
-	unsigned long flags;
-
-	spin_lock_irqsave(&fd->lock, flags);
-	frontrow_throttled(&fd->core, role, frontrow_owner_of(current), bytes,
-			   ktime_get_ns());
-	spin_unlock_irqrestore(&fd->lock, flags);
-}
 
 /* Runs with preemption off. */
 static void on_throttle(void *data, struct bdi_writeback *wb)
@@ -36,9 +26,7 @@ static void on_throttle(void *data, struct bdi_writeback *wb)
 	/* Without one it is no disk: a network's file system, or FUSE. */
 	if (!owner || frontrow_flags(current) & PF_KTHREAD)
 		return;
-	rcu_read_lock();
-	frontrow_each_instance_below(dev_to_disk(owner)->queue, throttled);
-	rcu_read_unlock();
+	frontrow_detect_throttled(dev_to_disk(owner)->queue);
 }
 
 static void find(struct tracepoint *found, void *unused)
@@ -70,3 +58,5 @@ void frontrow_throttle_exit(void)
 	tracepoint_probe_unregister(throttles, on_throttle, NULL);
 	tracepoint_synchronize_unregister();
 }
+
+#endif /* FRONTROW_ABI_NO_TRACEPOINT_NOTIFIER */
