@@ -315,7 +315,7 @@ impl Bytes {
             self.others.insert(user.name.clone(), bytes);
             return;
         }
-        // What each of the processes with this name reads is not kept.
+        // Reads are kept by name, not by process.
         let is_peer = |it: &u32| *it == wait.process || peers.contains(&(&wait.who, *it));
         let known = user.written_by.iter().filter(|it| is_peer(it.0));
         let known: Vec<u64> = known.map(|it| *it.1).collect();
@@ -350,7 +350,7 @@ fn kernels_own(wait: &Wait, seen: &Observation) -> Option<(Party, f64)> {
     Some((kernels(name.clone()), seen.share(*ns).min(1.0)))
 }
 
-/// What the kernel does of its own accord to the disks below a volume.
+/// The kernel's own work on the disks below a volume: a RAID's check, a snapshot's copies.
 fn volumes_own(volume: &str, seen: &Observation) -> Option<Party> {
     let stack = seen.machine.stack(volume);
     let disks = || stack.iter().filter_map(|it| seen.machine.disk(it));

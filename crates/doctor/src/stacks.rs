@@ -122,7 +122,7 @@ struct Key {
     told: Told,
     /// The file that is read.
     file: Option<String>,
-    /// Who holds the lock that it waits for, and the class of that one's wait.
+    /// The holder of the lock that it waits for, and the class of the holder's own wait.
     holder: Option<(String, Class)>,
 }
 
@@ -401,8 +401,8 @@ impl Stacks {
     }
 }
 
-/// Who holds the lock of the file that the task at this place waits for: it is in a call that needs this
-/// lock, and waits for something else there.
+/// The holder of the file's lock that the task at this place waits for: a task in a call that needs the
+/// lock, which waits for something else there.
 fn holder(place: usize, all: &[Blocked]) -> Option<&Blocked> {
     let task = &all[place];
     let file = task

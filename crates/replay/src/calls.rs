@@ -51,7 +51,7 @@ pub enum Action {
     },
     /// syncfs(2) and sync(2).
     SyncAll,
-    /// sync_file_range(2).
+    /// Begins writeback of a range of a file, or waits for it, as sync_file_range(2).
     SyncRange {
         /// Handle of the file.
         handle: u32,
@@ -62,7 +62,7 @@ pub enum Action {
         /// Its flags, `SYNC_FILE_RANGE_…`.
         flags: u32,
     },
-    /// fallocate(2).
+    /// Reserves, frees or zeroes a range of a file, as fallocate(2).
     Allocate {
         /// Handle of the file.
         handle: u32,

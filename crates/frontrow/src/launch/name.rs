@@ -1,5 +1,5 @@
-//! What an app is, by its command line: the name of its profile. Two apps must not share one, so a program
-//! that only runs others does not give its own name.
+//! The name of an app's profile, by its command line. Two apps must not share one, so a program that only
+//! runs others does not give its own name.
 
 use std::path::Path;
 

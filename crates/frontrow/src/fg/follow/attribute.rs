@@ -1,5 +1,5 @@
-//! What frontrowd sees under GNOME, which tells no program of windows: the units with the attribute of the
-//! app with the focus.
+//! Under GNOME, which tells no program of windows, frontrowd sees the units with the attribute of the app
+//! with the focus.
 
 use super::seen::{Focused, Seen, Taken};
 use super::{Listener, is_readable};
