@@ -295,6 +295,5 @@ void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
 	fd->task_shallow_depth = eighths(counted, 6);
 	fd->half_shallow_depth = eighths(counted, 4);
 	fd->nr_many = max(MANY_OF_ONE_OWNER, depth / 64);
-	/* The least that anybody is limited to: with less, each free tag would wake a task. */
-	sbitmap_queue_min_shallow_depth(map, fd->worker_shallow_depth);
+	sbitmap_queue_min_shallow_depth(map, 1);
 }

@@ -199,13 +199,13 @@ fn attacked(seconds: &str, names: &[&str]) -> Vec<Value> {
     succeeds(lab(&["exec"]).args(attacks)).values()
 }
 
-/// In order of arrival the creations fall to a thirtieth; by turns to a third or a quarter.
+/// In order of arrival the creations fall to a thirtieth.
 #[test]
 fn who_syncs_scattered_pages_takes_turns_with_others() {
     let attacks = attacked("2", &["nobody", "fsync of 2 MB"]);
     let rate = |index: usize, victim: &str| attacks[index][victim].as_f64().unwrap();
     for victim in ["creates_per_s", "reads_per_s"] {
-        assert!(rate(1, victim) >= rate(0, victim) / 5.0, "{attacks:?}");
+        assert!(rate(1, victim) >= rate(0, victim) / 3.0, "{attacks:?}");
     }
 }
 
