@@ -27,14 +27,17 @@
  * Smaller while roles are in use, since the foreground should wait less than an
  * app among equals.
  */
+static unsigned int slice_us(const struct frontrow_core *core)
+{
+	unsigned int us = READ_ONCE(core->slice_us);
+
+	return READ_ONCE(core->has_roles) ? min(us, ROLES_SLICE_US) : us;
+}
+
 static u64 slice_bytes(const struct frontrow_core *core)
 {
-	unsigned int slice_us = READ_ONCE(core->slice_us);
-	u64 bytes;
+	u64 bytes = div_u64(core->budget.bytes_per_s, USEC_PER_SEC) * slice_us(core);
 
-	if (READ_ONCE(core->has_roles))
-		slice_us = min(slice_us, ROLES_SLICE_US);
-	bytes = div_u64(core->budget.bytes_per_s, USEC_PER_SEC) * slice_us;
 	return max_t(u64, bytes, MIN_SLICE_BYTES);
 }
 
@@ -89,6 +92,16 @@ static bool is_awaited_by_equals(const struct frontrow_core *core,
 	return false;
 }
 
+/* Of the background as a whole: its requests and writeback divide it while both have any. */
+static unsigned int background_percent(const struct frontrow_core *core)
+{
+	unsigned int percent = min(READ_ONCE(core->background_share_percent),
+				   READ_ONCE(core->background_most_percent));
+
+	return core->queued[FRONTROW_BG_SYNC] && core->queued[FRONTROW_ASYNC] ?
+	       max(1U, percent / 2) : percent;
+}
+
 /*
  * Discards have an account of their own, of half the size. Otherwise a
  * foreground that frees blocks would use up the background's share.
@@ -106,8 +119,7 @@ static unsigned int base_percent(const struct frontrow_core *core,
 	else if (is_awaited_by_equals(core, view, class))
 		percent = max(percent, EQUAL_PERCENT);
 	else if (class != FRONTROW_FG_ASYNC && view->who > FRONTROW_LEVEL_OTHER)
-		percent = min(READ_ONCE(core->background_share_percent),
-			      READ_ONCE(core->background_most_percent));
+		percent = background_percent(core);
 	return class == FRONTROW_DISCARD ? max(1U, percent / 2) : percent;
 }
 
@@ -135,7 +147,7 @@ static struct frontrow_group *group_of(struct frontrow_core *core,
 /* Credit is limited to one slice, so that no burst follows. */
 static void earn(struct frontrow_core *core, const struct frontrow_view *view)
 {
-	s64 most_ns = max(READ_ONCE(core->slice_us) * NSEC_PER_USEC, MIN_WAIT_NS);
+	s64 most_ns = max(slice_us(core) * NSEC_PER_USEC, MIN_WAIT_NS);
 	struct frontrow_budget *budget = &core->budget;
 	u64 elapsed_ns = min(view->now_ns - budget->credit_updated_ns, NSEC_PER_SEC);
 	enum frontrow_class class;

@@ -189,6 +189,33 @@ static void writeback_has_its_share_beside_a_busy_reader(void)
 	EXPECT(writeback->done_bytes * 100 <= served * 20);
 }
 
+/* The foreground yields one share to the background, not one to each kind of its requests. */
+static void the_backgrounds_requests_and_writeback_divide_one_share(void)
+{
+	const struct actor *foreground, *reader, *writeback;
+	u64 served;
+
+	sim_init(&sim, &serial, 1);
+	foreground = sim_add(&sim, &(struct actor) {
+		.kind = READ, .role = FRONTROW_FOREGROUND, .owner = 1, .depth = 4,
+		.bytes = 128 << 10,
+	});
+	reader = sim_add(&sim, &(struct actor) {
+		.kind = READ, .role = FRONTROW_BACKGROUND, .owner = 2, .depth = 4,
+		.bytes = 128 << 10,
+	});
+	writeback = sim_add(&sim, &(struct actor) {
+		.kind = ASYNC_WRITE, .role = FRONTROW_BACKGROUND, .by_kernel_thread = true,
+		.owner = 3, .depth = 64, .bytes = 128 << 10,
+	});
+	sim_run(&sim, 30 * SECOND);
+	EXPECT_SOUND(&sim);
+	served = foreground->done_bytes + reader->done_bytes + writeback->done_bytes;
+	EXPECT_NEAR((reader->done_bytes + writeback->done_bytes) * 100 / served,
+		    DEFAULT_BACKGROUND_SHARE_PERCENT, 25);
+	EXPECT_NEAR(reader->done_bytes * 100 / writeback->done_bytes, 100, 50);
+}
+
 /* A service that syncs, and writeback, for which a task of @role waits throttled. */
 static void run_throttled(enum frontrow_role role, u64 *percent)
 {
@@ -637,6 +664,7 @@ static const struct test tests[] = {
 	TEST(the_background_pays_for_the_stalls_that_it_causes),
 	TEST(what_only_names_blocks_costs_no_more_than_a_small_write),
 	TEST(writeback_has_its_share_beside_a_busy_reader),
+	TEST(the_backgrounds_requests_and_writeback_divide_one_share),
 	TEST(writeback_has_half_while_a_task_as_urgent_is_throttled),
 	TEST(a_throttled_task_that_has_a_request_is_awake),
 	TEST(a_process_uses_what_the_device_will_take_for_its_dirty_pages),
