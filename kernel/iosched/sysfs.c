@@ -154,7 +154,7 @@ static ssize_t stats_show(struct elevator_queue *e, char *page)
 	length += sysfs_emit_at(page, length, "now_async_bytes_per_s %llu\n",
 				READ_ONCE(fd->core.budget.bytes_per_s));
 	length += sysfs_emit_at(page, length, "now_async_limit %u\n",
-				READ_ONCE(fd->core.budget.open_limit));
+				frontrow_async_limit(&fd->core));
 	length += sysfs_emit_at(page, length, "now_async_tags %u\n",
 				READ_ONCE(fd->worker_tags));
 	length += sysfs_emit_at(page, length, "now_max_request_bytes %u\n",

@@ -3,9 +3,8 @@
  * Limit of asynchronous work in the device, measured at run time.
  *
  * While nobody waits, windows of undisturbed writeback measure the rate at
- * which the device takes writes; the number of requests that it can use, beyond
- * which their mean time in the device exceeds a target; and so the largest
- * request that it can complete within slice_us. A synchronous request that
+ * which the device takes writes, and so the largest request that it can complete
+ * within slice_us. What requests take of its time tells how many it can use. A synchronous request that
  * arrives at the worst moment waits for about that time. A device that takes
  * one request at a time has larger ones if its rate needs them. Where somebody
  * always waits, what the device has taken of all writes is the least that it
@@ -47,7 +46,6 @@ void frontrow_budget_init(struct frontrow_core *core, u64 now_ns)
 	unsigned int nr;
 
 	budget->bytes_per_s = INITIAL_BYTES_PER_S;
-	budget->open_limit = OPEN_LIMIT_MIN;
 	budget->last_due = FRONTROW_NR_CLASSES - 1;
 	budget->credit_updated_ns = now_ns;
 	core->slice_bytes = core->most_bytes;
@@ -56,11 +54,6 @@ void frontrow_budget_init(struct frontrow_core *core, u64 now_ns)
 			.request_ns = INITIAL_REQUEST_NS,
 			.request_bytes = INITIAL_REQUEST_BYTES,
 		};
-}
-
-void frontrow_budget_full(struct frontrow_core *core)
-{
-	core->budget.window_full = true;
 }
 
 static u64 oldest_ns(struct frontrow_core *core, enum frontrow_class class,
@@ -136,6 +129,22 @@ static unsigned int share_percent(struct frontrow_core *core,
 		return 100;
 	return base + div64_u64((100 - base) * (age_ns - AGE_RAMP_BEGIN_NS),
 				AGE_RAMP_END_NS - AGE_RAMP_BEGIN_NS);
+}
+
+/*
+ * Most asynchronous requests in the device while nobody waits, and no more than it
+ * holds: one without a driver tag would block the dispatch list, and more urgent
+ * ones with it. Each takes request_ns of the device's time, so this many are in it for
+ * OPEN_LATENCY_NS (Little's law). One more shows whether a device that works on
+ * several at once would do so with more.
+ */
+unsigned int frontrow_async_limit(const struct frontrow_core *core)
+{
+	const struct frontrow_group *group =
+		&core->groups[FRONTROW_ASYNC - FRONTROW_FIRST_GROUP];
+	u64 limit = div64_u64(OPEN_LATENCY_NS, max(group->request_ns, 1ULL)) + 1;
+
+	return min_t(u64, max_t(u64, limit, OPEN_LIMIT_MIN), core->depth);
 }
 
 static struct frontrow_group *group_of(struct frontrow_core *core,
@@ -267,22 +276,8 @@ void frontrow_budget_charge(struct frontrow_core *core, struct frontrow_item *it
 	    (item->class != FRONTROW_BG_SYNC || item->is_background_write)) {
 		budget->window_start_ns = now_ns;
 		budget->window_bytes = 0;
-		budget->window_latency_ns = 0;
 		budget->window_requests = 0;
-		budget->window_full = false;
 	}
-}
-
-static void adapt_open_limit(struct frontrow_core *core)
-{
-	struct frontrow_budget *budget = &core->budget;
-	u64 latency_ns = div_u64(budget->window_latency_ns, budget->window_requests);
-
-	if (latency_ns > OPEN_LATENCY_NS)
-		budget->open_limit = max(OPEN_LIMIT_MIN, budget->open_limit * 3 / 4);
-	else if (budget->window_full)
-		budget->open_limit = min(core->depth, budget->open_limit +
-					 max(1U, budget->open_limit / 4));
 }
 
 static u64 bytes_per_s(u64 bytes, u64 elapsed_ns)
@@ -407,7 +402,6 @@ static void close_window(struct frontrow_core *core, u64 now_ns)
 
 	budget->bytes_per_s = max_t(u64, (3 * budget->bytes_per_s + rate) / 4,
 				    MIN_SLICE_BYTES);
-	adapt_open_limit(core);
 	adapt_slice(core);
 	frontrow_budget_disturb(core);
 }
@@ -485,7 +479,6 @@ static void learn(struct frontrow_core *core, const struct frontrow_item *item, 
 		return;
 	}
 	budget->window_bytes += item->bytes;
-	budget->window_latency_ns += now_ns - item->dispatched_ns;
 	budget->window_requests++;
 
 	/* The device ran out of requests, so its rate is unknown. */

@@ -259,7 +259,6 @@ struct frontrow_size {
  */
 struct frontrow_budget {
 	u64 bytes_per_s;	/* of large writes */
-	unsigned int open_limit; /* most async requests in the device while nobody waits */
 	u64 credit_updated_ns;
 	u64 completed_ns;	/* last completion of any request */
 	enum frontrow_class last_due;	/* group that used its share last */
@@ -269,9 +268,7 @@ struct frontrow_budget {
 
 	u64 window_start_ns;	/* 0: no undisturbed window is running */
 	u64 window_bytes;
-	u64 window_latency_ns;
 	unsigned int window_requests;
-	bool window_full;	/* open_limit was reached in this window */
 
 	struct frontrow_size sizes[NR_SIZES];	/* of a device that takes one request */
 	u64 sizes_ns;		/* since they were forgotten */
@@ -401,6 +398,9 @@ enum frontrow_class frontrow_class_for_waiter(enum frontrow_role role,
 					      bool is_for_all);
 void frontrow_identify(const struct frontrow_core *core, struct frontrow_item *item,
 		       u64 now_ns);
+
+/* budget.c */
+unsigned int frontrow_async_limit(const struct frontrow_core *core);
 
 /* queue.c: a request's way from its insertion to its completion */
 void frontrow_core_init(struct frontrow_core *core, u64 now_ns);

@@ -121,7 +121,6 @@ static inline void frontrow_budget_disturb(struct frontrow_core *core)
 }
 
 void frontrow_budget_init(struct frontrow_core *core, u64 now_ns);
-void frontrow_budget_full(struct frontrow_core *core);
 void frontrow_budget_charge(struct frontrow_core *core, struct frontrow_item *item,
 			    const struct frontrow_view *view);
 void frontrow_budget_complete(struct frontrow_core *core,

@@ -49,28 +49,15 @@ static bool background_fits(const struct frontrow_core *core,
 		frontrow_budget_has_room(core, item->bytes));
 }
 
-/*
- * Limit while nobody waits: as many requests as the device can use, and no more
- * than it holds. A request without a driver tag would block the dispatch list,
- * and more urgent requests with it.
- */
-static unsigned int async_limit(const struct frontrow_core *core)
-{
-	return min(core->budget.open_limit, core->depth);
-}
-
 static unsigned int nr_async_in_device(const struct frontrow_core *core)
 {
 	return core->in_device[FRONTROW_FG_ASYNC] + core->in_device[FRONTROW_ASYNC] +
 	       core->in_device[FRONTROW_DISCARD];
 }
 
-static bool async_fits(struct frontrow_core *core)
+static bool async_fits(const struct frontrow_core *core)
 {
-	if (nr_async_in_device(core) < async_limit(core))
-		return true;
-	frontrow_budget_full(core);
-	return false;
+	return nr_async_in_device(core) < frontrow_async_limit(core);
 }
 
 /* Whether the first request of a class may be dispatched, but for the background's limits. */
@@ -289,13 +276,13 @@ bool frontrow_rests(const struct frontrow_core *core, const struct frontrow_view
 {
 	return view->who == FRONTROW_LEVEL_NONE && !view->is_foreground_writing &&
 	       !READ_ONCE(core->has_roles) && nr_async_in_device(core) &&
-	       nr_async_in_device(core) >= async_limit(core);
+	       !async_fits(core);
 }
 
 /* At three quarters, so that the device does not run out of requests meanwhile. */
 bool frontrow_has_rested(const struct frontrow_core *core)
 {
-	return nr_async_in_device(core) <= async_limit(core) * 3 / 4;
+	return nr_async_in_device(core) <= frontrow_async_limit(core) * 3 / 4;
 }
 
 /*

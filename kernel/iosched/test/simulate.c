@@ -317,7 +317,7 @@ static void check_chosen(struct sim *sim, const struct frontrow_item *item,
 	MUST(sim, item->state == FRONTROW_RQ_IN_DEVICE);
 	/* Beyond that they would wait in front of what is more urgent and comes later. */
 	if (frontrow_classes[item->class].is_async && is_open)
-		MUST(sim, async <= min(core->budget.open_limit, core->depth));
+		MUST(sim, async <= frontrow_async_limit(core));
 	/* But for those that are overdue. */
 	if (item->role != FRONTROW_BACKGROUND || !is_open || !frontrow_is_group(item->class) ||
 	    is_overdue)
