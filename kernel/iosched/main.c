@@ -207,6 +207,7 @@ static void identify(struct frontrow_data *fd, struct frontrow_rq *fr,
 	item->is_discard = req_op(rq) == REQ_OP_DISCARD ||
 			   req_op(rq) == REQ_OP_SECURE_ERASE;
 	item->is_sync = rq_is_sync(rq);
+	item->precedes_flush = rq->rq_flags & RQF_FLUSH_SEQ;
 	item->is_realtime = is_realtime(fr);
 	item->is_awaited_unseen = is_awaited_unseen(fr);
 	set_bytes(fr);
@@ -365,6 +366,18 @@ static void complete_tracked(struct frontrow_data *fd, struct frontrow_rq *fr, u
 	schedule_work(&fd->resize);
 }
 
+/* The data of a flush sequence are written; its flush is to come. */
+static noinline void data_completed(struct frontrow_data *fd, struct frontrow_rq *fr)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&fd->lock, flags);
+	complete_tracked(fd, fr, fr->completed_ns);
+	frontrow_flush_begins(&fd->core, &fr->item, fr->completed_ns);
+	frontrow_count_idle(&fd->core, fr->completed_ns);
+	spin_unlock_irqrestore(&fd->lock, flags);
+}
+
 static void frontrow_finish_request(struct request *rq)
 {
 	struct frontrow_rq *fr = frontrow_rq(rq);
@@ -437,6 +450,8 @@ static void frontrow_completed_request(struct request *rq, u64 now)
 	fr->completed_ns = max(now, fr->item.dispatched_ns);
 	if (fr->item.state == FRONTROW_RQ_FLUSHING)
 		flush_completed(data_of(rq->q), fr);
+	else if (fr->item.state == FRONTROW_RQ_IN_DEVICE && fr->item.precedes_flush)
+		data_completed(data_of(rq->q), fr);
 }
 
 /*

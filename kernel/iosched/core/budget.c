@@ -107,7 +107,8 @@ static unsigned int base_percent(const struct frontrow_core *core,
 
 	if (frontrow_is_visible(class))
 		return READ_ONCE(core->visible_share_percent[class - FRONTROW_VISIBLE_1]);
-	if (frontrow_is_long(class))
+	if (frontrow_is_long(class) ||
+	    (class == FRONTROW_BG_SYNC && view->who <= FRONTROW_LEVEL_OTHER))
 		percent = READ_ONCE(core->background_share_percent);
 	else if (is_awaited_by_equals(core, view, class))
 		percent = max(percent, EQUAL_PERCENT);

@@ -166,12 +166,12 @@ void frontrow_look(const struct frontrow_core *core, u64 now_ns,
 
 	*view = (struct frontrow_view) {
 		.now_ns = now_ns,
+		.has_roles = READ_ONCE(core->has_roles),
 		.is_foreground_writing = core->queued[FRONTROW_FG_ASYNC] +
 				    core->in_device[FRONTROW_FG_ASYNC],
 		.next_event_ns = U64_MAX,
 	};
-	level = READ_ONCE(core->has_roles) ? FRONTROW_LEVEL_FOREGROUND :
-						FRONTROW_LEVEL_OTHER;
+	level = view->has_roles ? FRONTROW_LEVEL_FOREGROUND : FRONTROW_LEVEL_OTHER;
 	for (; level > FRONTROW_LEVEL_NONE; level--) {
 		const struct frontrow_chain *chain = &core->chains[level];
 		u64 end_ns = chain->window_ns;

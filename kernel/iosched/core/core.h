@@ -187,6 +187,7 @@ enum frontrow_state {
 struct frontrow_item {
 	struct rb_node in_class;	/* while queued: by turn */
 	struct list_head by_age;	/* ... and by in_class_since_ns */
+	struct list_head before_flush;	/* ... if it precedes_flush and its class is a group */
 	const void *mapping;	/* of its first page; an opaque key, NULL for a read */
 	u64 turn;		/* smallest goes first in its class */
 	u64 inserted_ns;	/* or begin of its flush sequence */
@@ -212,6 +213,7 @@ struct frontrow_item {
 	bool under_handle;	/* its submitter holds a journal handle */
 	bool by_kernel;		/* its submitter is a kernel thread, jbd2 for one */
 	bool by_kernel_thread;	/* ... or a worker */
+	bool precedes_flush;	/* each flush of the block layer waits until it has completed */
 	bool is_awaited_unseen;	/* somebody may wait for this write, and nobody will say so */
 };
 
@@ -308,6 +310,8 @@ struct frontrow_core {
 	unsigned int in_device[FRONTROW_NR_CLASSES];
 	unsigned int nr_in_device;
 	unsigned int nr_flushing;	/* requests that wait for a flush */
+	unsigned int nr_flushing_awaited; /* ... for which not only the background waits */
+	struct list_head before_flush;	/* frontrow_item, oldest first */
 	u32 background_bytes;		/* writes of the background in the device */
 	enum frontrow_class last_class;	/* of the request that was dispatched last */
 	bool other_turn;		/* toggles: see pick.c */
@@ -343,6 +347,7 @@ struct frontrow_core {
 struct frontrow_view {
 	u64 now_ns;
 	enum frontrow_level who;
+	bool has_roles;
 	bool is_searching;	/* the waiter has had no request here for longer than a window */
 	bool is_foreground_writing;	/* its asynchronous writes are here */
 	u64 next_event_ns;	/* time at which the view changes without an event, or U64_MAX */
@@ -363,9 +368,15 @@ static inline struct frontrow_item *frontrow_oldest(const struct frontrow_core *
 	return list_first_entry_or_null(&core->by_age[class], struct frontrow_item, by_age);
 }
 
+/*
+ * The background of names is equal to services that have none. Without names it is
+ * who has the idle class, and comes after all others.
+ */
 static inline bool frontrow_is_open(const struct frontrow_view *view,
 				    enum frontrow_class class)
 {
+	if (class == FRONTROW_BG_SYNC && !view->has_roles)
+		return view->who == FRONTROW_LEVEL_NONE;
 	return view->who <= frontrow_classes[class].open_to &&
 	       !(view->is_foreground_writing && class > FRONTROW_FG_ASYNC);
 }

@@ -155,6 +155,33 @@ static enum frontrow_class searched_class(struct frontrow_core *core,
 	return found;
 }
 
+static bool is_flush_awaited(const struct frontrow_core *core)
+{
+	enum frontrow_level level;
+
+	for (level = FRONTROW_LEVEL_BULK; core->nr_flushing && level < FRONTROW_NR_LEVELS; level++)
+		if (core->chains[level].nr_fsyncs)
+			return true;
+	return core->nr_flushing_awaited;
+}
+
+/*
+ * A device without FUA flushes after such a write, and the block layer begins no flush
+ * while one has come and is not written (blk_kick_flush()): whoever waits for
+ * a flush waits for those that are held back here.
+ */
+static enum frontrow_class class_before_flush(struct frontrow_core *core)
+{
+	struct frontrow_item *item = list_first_entry_or_null(&core->before_flush,
+							      struct frontrow_item,
+							      before_flush);
+
+	if (!item || !is_flush_awaited(core))
+		return FRONTROW_NR_CLASSES;
+	frontrow_go_first(core, item);
+	return item->class;
+}
+
 /* The open group that was served least. */
 static enum frontrow_class class_whose_turn(struct frontrow_core *core,
 					    const struct frontrow_view *view)
@@ -206,7 +233,9 @@ static enum frontrow_class pick(struct frontrow_core *core,
 	usual = usual_class(core, view);
 	core->other_turn = !core->other_turn;
 	if (core->other_turn && core->nr_queued > 1) {
-		class = overdue_class(core, view, usual);
+		class = class_before_flush(core);
+		if (class == FRONTROW_NR_CLASSES)
+			class = overdue_class(core, view, usual);
 		if (class == FRONTROW_NR_CLASSES)
 			class = searched_class(core, view);
 		if (class != FRONTROW_NR_CLASSES)
@@ -215,6 +244,8 @@ static enum frontrow_class pick(struct frontrow_core *core,
 	if (usual != FRONTROW_NR_CLASSES || !core->nr_grouped)
 		return usual;
 	class = class_whose_turn(core, view);
+	if (class == FRONTROW_NR_CLASSES)
+		class = class_before_flush(core);
 	return class != FRONTROW_NR_CLASSES ? class : searched_class(core, view);
 }
 

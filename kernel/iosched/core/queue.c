@@ -10,8 +10,11 @@ void frontrow_core_init(struct frontrow_core *core, u64 now_ns)
 
 	for (class = 0; class < FRONTROW_NR_CLASSES; class++) {
 		core->by_turn[class] = RB_ROOT_CACHED;
+		/* Turn 0 is that of frontrow_go_first(). */
+		core->turns[class].now = 1;
 		INIT_LIST_HEAD(&core->by_age[class]);
 	}
+	INIT_LIST_HEAD(&core->before_flush);
 	frontrow_chains_init(core);
 	core->async_share_percent = DEFAULT_ASYNC_SHARE_PERCENT;
 	core->background_share_percent = DEFAULT_BACKGROUND_SHARE_PERCENT;
@@ -30,6 +33,9 @@ static void enter(struct frontrow_core *core, struct frontrow_item *item,
 	core->queued[class]++;
 	core->nr_grouped += frontrow_is_group(class);
 	list_add_tail(&item->by_age, &core->by_age[class]);
+	INIT_LIST_HEAD(&item->before_flush);
+	if (item->precedes_flush && frontrow_is_group(class))
+		list_add_tail(&item->before_flush, &core->before_flush);
 	frontrow_take_turn(core, item);
 }
 
@@ -62,6 +68,7 @@ void frontrow_reclass(struct frontrow_core *core, struct frontrow_item *item,
 	core->queued[item->class]--;
 	core->nr_grouped -= frontrow_is_group(item->class);
 	list_del(&item->by_age);
+	list_del(&item->before_flush);
 	frontrow_leave_turn(core, item);
 	item->in_class_since_ns = now_ns;
 	enter(core, item, class);
@@ -71,6 +78,7 @@ void frontrow_reclass(struct frontrow_core *core, struct frontrow_item *item,
 static void leave_queue(struct frontrow_core *core, struct frontrow_item *item)
 {
 	list_del(&item->by_age);
+	list_del(&item->before_flush);
 	core->queued[item->class]--;
 	core->nr_queued--;
 	core->nr_grouped -= frontrow_is_group(item->class);
@@ -147,6 +155,7 @@ void frontrow_flush_begins(struct frontrow_core *core, struct frontrow_item *ite
 	item->inserted_ns = now_ns;
 	item->state = FRONTROW_RQ_FLUSHING;
 	core->nr_flushing++;
+	core->nr_flushing_awaited += item->level > FRONTROW_LEVEL_NONE;
 }
 
 /* @is_complete: its flush is done; otherwise it is queued as an ordinary write. */
@@ -157,6 +166,7 @@ void frontrow_flush_ends(struct frontrow_core *core, struct frontrow_item *item,
 		frontrow_process_uses(core, item, item->inserted_ns, now_ns);
 	item->state = FRONTROW_RQ_IDLE;
 	core->nr_flushing--;
+	core->nr_flushing_awaited -= item->level > FRONTROW_LEVEL_NONE;
 	frontrow_request_ends(core, item, now_ns);
 	if (is_complete)
 		frontrow_budget_flushed(core, item, now_ns);

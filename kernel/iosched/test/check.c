@@ -216,6 +216,56 @@ static void the_backgrounds_requests_and_writeback_divide_one_share(void)
 	EXPECT_NEAR(reader->done_bytes * 100 / writeback->done_bytes, 100, 50);
 }
 
+/* Whoever has the idle class comes after all others, however many requests it has. */
+static void without_names_the_idle_class_has_the_backgrounds_share(void)
+{
+	const struct actor *reader, *idle;
+
+	sim_init(&sim, &serial, 1);
+	reader = sim_add(&sim, &(struct actor) {
+		.kind = READ, .owner = 1, .depth = 2, .bytes = 64 << 10,
+	});
+	idle = sim_add(&sim, &(struct actor) {
+		.kind = SYNC_WRITE, .role = FRONTROW_BACKGROUND, .owner = 2, .depth = 64,
+		.bytes = 64 << 10,
+	});
+	sim.core.has_roles = false;
+	sim_run(&sim, 30 * SECOND);
+	EXPECT_SOUND(&sim);
+	EXPECT_NEAR(idle->done_bytes * 100 / (idle->done_bytes + reader->done_bytes),
+		    DEFAULT_BACKGROUND_SHARE_PERCENT, 40);
+}
+
+/* The block layer begins no flush while data with a flush of their own have come. */
+static void whoever_waits_for_a_flush_waits_for_no_share(void)
+{
+	struct frontrow_item held[2] = {}, reading = { .is_read = true, .is_sync = true };
+	struct frontrow_item commit = { .role = FRONTROW_OTHER, .owner = 3, .is_sync = true };
+	struct frontrow_view view;
+	unsigned int i;
+
+	sim_init(&sim, &serial, 1);
+	reading.owner = 1;
+	frontrow_identify(&sim.core, &reading, sim.now_ns);
+	frontrow_insert(&sim.core, &reading, reading.own_class, false);
+	frontrow_look(&sim.core, sim.now_ns, &view);
+	EXPECT(frontrow_next(&sim.core, &view) == &reading);
+	for (i = 0; i < 2; i++) {
+		held[i] = (struct frontrow_item) {
+			.role = FRONTROW_BACKGROUND, .owner = 2, .bytes = 4096, .is_write = true,
+			.is_sync = true, .precedes_flush = i, .inserted_ns = sim.now_ns,
+		};
+		frontrow_identify(&sim.core, &held[i], sim.now_ns);
+		frontrow_insert(&sim.core, &held[i], held[i].own_class, false);
+	}
+	frontrow_look(&sim.core, sim.now_ns, &view);
+	EXPECT(!frontrow_next(&sim.core, &view));
+	frontrow_flush_begins(&sim.core, &commit, sim.now_ns);
+	frontrow_look(&sim.core, sim.now_ns, &view);
+	EXPECT(frontrow_next(&sim.core, &view) == &held[1]);
+	EXPECT(!frontrow_next(&sim.core, &view));
+}
+
 /* A service that syncs, and writeback, for which a task of @role waits throttled. */
 static void run_throttled(enum frontrow_role role, u64 *percent)
 {
@@ -664,6 +714,8 @@ static const struct test tests[] = {
 	TEST(what_only_names_blocks_costs_no_more_than_a_small_write),
 	TEST(writeback_has_its_share_beside_a_busy_reader),
 	TEST(the_backgrounds_requests_and_writeback_divide_one_share),
+	TEST(without_names_the_idle_class_has_the_backgrounds_share),
+	TEST(whoever_waits_for_a_flush_waits_for_no_share),
 	TEST(writeback_has_half_while_a_task_as_urgent_is_throttled),
 	TEST(a_throttled_task_that_has_a_request_is_awake),
 	TEST(a_process_uses_what_the_device_will_take_for_its_dirty_pages),
