@@ -224,9 +224,14 @@ static inline unsigned int frontrow_mapping_hash(const void *mapping)
 	return hash_ptr(mapping, FRONTROW_MAPPING_BITS);
 }
 
+/*
+ * The address alone is often that of a process that has just ended, whose use of
+ * the device would count for the new one.
+ */
 static inline unsigned int frontrow_owner_of(const struct task_struct *task)
 {
-	return hash_ptr(task->signal, FRONTROW_OWNER_BITS);
+	return hash_64((uintptr_t)task->signal + task->group_leader->start_time,
+		       FRONTROW_OWNER_BITS);
 }
 
 /* role.c: roles of cgroups */

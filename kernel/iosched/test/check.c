@@ -661,13 +661,18 @@ static void add_any(void)
 		FRONTROW_OTHER, FRONTROW_OTHER, FRONTROW_FOREGROUND, FRONTROW_BACKGROUND,
 		FRONTROW_VISIBLE, FRONTROW_VISIBLE + 1, FRONTROW_VISIBLE + 2,
 	};
+	/* Without names the idle class is the background. */
+	static const enum frontrow_role unnamed[] = {
+		FRONTROW_OTHER, FRONTROW_OTHER, FRONTROW_OTHER, FRONTROW_BACKGROUND,
+	};
 	bool are_named = sim_below(&sim, 2);
 	unsigned int nr = 1 + sim_below(&sim, 8);
 
 	while (nr--)
 		sim_add(&sim, &(struct actor) {
 			.kind = sim_below(&sim, NR_KINDS),
-			.role = roles[are_named ? sim_below(&sim, ARRAY_SIZE(roles)) : 0],
+			.role = are_named ? roles[sim_below(&sim, ARRAY_SIZE(roles))] :
+					    unnamed[sim_below(&sim, ARRAY_SIZE(unnamed))],
 			.owner = sim_below(&sim, 20),
 			.by_kernel_thread = !sim_below(&sim, 4),
 			.depth = 1 + sim_below(&sim, sim_below(&sim, 2) ? 2 : 40),
@@ -677,6 +682,7 @@ static void add_any(void)
 			.from_ns = sim_below(&sim, 2 * SECOND),
 			.until_ns = sim_below(&sim, 2) ? 0 : sim_below(&sim, 10 * SECOND),
 		});
+	sim.core.has_roles = are_named;
 }
 
 static void nobody_starves_and_nothing_is_lost_whatever_comes(void)
