@@ -71,9 +71,9 @@ static bool frontrow_bio_merge(struct request_queue *q, struct bio *bio,
 }
 
 /*
- * The core finds back merges by its hash. A front merge is found only with the
- * last request that can be merged: a tree by sector would find more, at a cost
- * for each request.
+ * The block layer finds back merges by its hash. A front merge is found only
+ * with the last request that can be merged: a tree by sector would find more, at a
+ * cost for each request.
  */
 static void frontrow_request_merged(struct request_queue *q, struct request *rq,
 				    enum elv_merge type)
