@@ -35,6 +35,7 @@ static void set_bytes(struct frontrow_rq *fr)
 /* Removes @fr from where the block layer and waits look for it. */
 static void forget(struct frontrow_data *fd, struct frontrow_rq *fr)
 {
+	lockdep_assert_held(&fd->lock);
 	hlist_del_init(&fr->by_mapping);
 	if (fr->file_async_bytes)
 		frontrow_file_sub(fd, fr);
@@ -43,6 +44,7 @@ static void forget(struct frontrow_data *fd, struct frontrow_rq *fr)
 /* @rq leaves the queue: nothing is merged into it any more. */
 void frontrow_leave_merging(struct frontrow_data *fd, struct request *rq)
 {
+	lockdep_assert_held(&fd->lock);
 	elv_rqhash_del(fd->q, rq);
 	if (fd->q->last_merge == rq)
 		fd->q->last_merge = NULL;
@@ -154,6 +156,7 @@ static void insert_tracked(struct frontrow_data *fd, struct frontrow_rq *fr)
 	struct request *rq = fr->rq;
 	bool has_page = false;
 
+	lockdep_assert_held(&fd->lock);
 	if (class == FRONTROW_DISCARD)
 		class = frontrow_discard_is_awaited(fd, fr) ? FRONTROW_BOOSTED : class;
 	else if (class >= FRONTROW_BOOSTED && rq_data_dir(rq) == WRITE)
@@ -358,6 +361,7 @@ static void leave_device(struct frontrow_data *fd, struct frontrow_rq *fr)
 
 static void complete_tracked(struct frontrow_data *fd, struct frontrow_rq *fr, u64 now_ns)
 {
+	lockdep_assert_held(&fd->lock);
 	leave_device(fd, fr);
 	frontrow_complete(&fd->core, &fr->item, now_ns);
 	if (!fd->core.is_slice_new)

@@ -58,12 +58,13 @@ void frontrow_free_slot(struct frontrow_waiter *waiter)
 
 /*
  * Ends the waits for folios that are written. A slot with this fd is in use, and
- * changes under fd->lock only, which the caller holds.
+ * changes under fd->lock only.
  */
 void frontrow_end_written(struct frontrow_data *fd, u64 now_ns)
 {
 	unsigned int nr;
 
+	lockdep_assert_held(&fd->lock);
 	for_each_set_bit(nr, used, NR_SLOTS) {
 		struct frontrow_waiter *waiter = &slots[nr];
 

@@ -59,6 +59,7 @@ static bool has_pages(const struct frontrow_rq *fr, pgoff_t first, pgoff_t last)
 static void promote(struct frontrow_data *fd, struct frontrow_rq *fr,
 		    const struct frontrow_waiter *waiter, struct findings *found)
 {
+	lockdep_assert_held(&fd->lock);
 	if (frontrow_classes[fr->item.class].is_async)
 		found->promoted++;
 	else
@@ -167,10 +168,11 @@ static void note_copy(struct frontrow_data *fd, const struct frontrow_waiter *co
 		WRITE_ONCE(fd->uppers[fd->next_upper++ % NR_UPPERS], copy->upper);
 }
 
-/* Registers @waiter. Called under fd->lock. */
+/* From now on requests are looked at for @waiter. */
 static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 		 u64 now_ns)
 {
+	lockdep_assert_held(&fd->lock);
 	hlist_add_head(&waiter->node,
 		       &fd->waiters[frontrow_mapping_hash(waiter->mapping)]);
 	WRITE_ONCE(waiter->fd, fd);
@@ -183,8 +185,7 @@ static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 }
 
 /*
- * Unregisters @waiter, under the lock of waiter->fd, and frees it if it is a
- * copy. Otherwise the last store returns it to its task, which checks without
+ * Forgets @waiter, whose waiter->fd is @fd, and frees it if it is a copy. Otherwise the last store returns it to its task, which checks without
  * the lock and may reuse the memory for another wait at once. Pairs with the
  * load in frontrow_detect_wait_ended().
  */
@@ -193,6 +194,7 @@ static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 {
 	bool has_slot = waiter->folio;
 
+	lockdep_assert_held(&fd->lock);
 	hlist_del_init(&waiter->node);
 	fd->nr_unseen -= waiter->unseen;
 	frontrow_waiter_ends(&fd->core, &waiter->wait, now_ns);
@@ -470,6 +472,7 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 	enum frontrow_class own = class;
 	struct frontrow_waiter *waiter;
 
+	lockdep_assert_held(&fd->lock);
 	if (!fr->item.mapping)
 		return class;
 	if (atomic_read(&nr_above) && fd->bit < NR_BELOW_STACKS)
@@ -501,6 +504,7 @@ bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping)
 {
 	const struct frontrow_waiter *waiter;
 
+	lockdep_assert_held(&fd->lock);
 	hlist_for_each_entry(waiter, &fd->waiters[frontrow_mapping_hash(mapping)],
 			     node)
 		if (waiter->mapping == mapping)
@@ -559,6 +563,7 @@ void frontrow_demote(struct frontrow_data *fd, u64 now_ns)
 	unsigned int left = MAX_WAITERS_LOOKED_AT;
 	enum frontrow_class class;
 
+	lockdep_assert_held(&fd->lock);
 	for (class = FRONTROW_FG_WRITE; class < FRONTROW_ASYNC; class++)
 		demote_from(fd, class, &left);
 	fd->any_promoted = fd->core.nr_waiters || fd->discard_waiters;
@@ -570,6 +575,7 @@ static unsigned int promote_discards(struct frontrow_data *fd)
 	struct frontrow_item *item;
 	unsigned int promoted = 0;
 
+	lockdep_assert_held(&fd->lock);
 	while ((item = frontrow_first(&fd->core, FRONTROW_DISCARD))) {
 		frontrow_reclass(&fd->core, item, FRONTROW_BOOSTED, ktime_get_ns());
 		promoted++;
