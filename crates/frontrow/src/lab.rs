@@ -115,8 +115,8 @@ pub struct Run {
     /// interruption
     #[arg(long)]
     keep: bool,
-    /// Run only every Nth guest, from the Ith on, and write their figures to --out for
-    /// `frontrow-lab join`; a guest that fails is written down, and the others go on
+    /// Run only every Nth guest, from the Ith on, and write the figures to --out for
+    /// `frontrow-lab join`; when a guest fails, the others go on
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with_all = ["json", "early", "details", "prepare"])]
     shard: Option<Shard>,
     /// Only fetch and build what the guests need, such as the kernel; start none

@@ -14,6 +14,7 @@ mod doctor;
 mod examples;
 mod exit;
 mod fg;
+mod fleet;
 mod iopro;
 #[cfg(feature = "lab")]
 mod lab;
