@@ -87,12 +87,15 @@ impl Lines for Reader {
             };
         };
         let cut = || "it ends before the name of a process: the trace is cut there".to_owned();
-        let arguments = event
-            .arguments
-            .trim_end()
-            .strip_suffix(']')
-            .ok_or_else(cut)?;
-        let (arguments, process) = arguments.rsplit_once(" [").ok_or_else(cut)?;
+        let arguments = event.arguments.trim_end();
+        let (arguments, process) = match event.stage {
+            // Perfetto's text of this event lacks the bracket at the end.
+            None => (arguments.rsplit_once(" [").map_or(arguments, |it| it.0), ""),
+            Some(_) => arguments
+                .strip_suffix(']')
+                .and_then(|it| it.rsplit_once(" ["))
+                .ok_or_else(cut)?,
+        };
         let mut fields = arguments.split_ascii_whitespace();
         let device = fields.next().ok_or_else(cut)?;
         let rwbs = fields.next().ok_or_else(cut)?;

@@ -197,7 +197,7 @@ fn a_request_that_is_put_back_is_played_once() {
         8,0 1 5 0.000003000 590 D WS 96 + 8 [app]\n";
     let ftrace = "# tracer: nop\n\
         app-590 [001] ..... 1.000000: block_rq_issue: 8,0 WS 4096 () 96 + 8 [app]\n\
-        app-590 [001] ..... 1.000001: block_rq_requeue: 8,0 WS () 96 + 8 [0]\n\
+        app-590 [001] ..... 1.000001: block_rq_requeue: 8,0 WS () 96 + 8 [0\n\
         app-590 [001] ..... 1.000001: block_rq_issue: 8,0 R 4096 () 512 + 8 [app]\n\
         app-590 [001] ..... 1.000002: block_rq_issue: 8,0 WS 4096 () 96 + 8 [app]\n\
         app-590 [001] ..... 1.000003: block_rq_issue: 8,0 WS 4096 () 96 + 8 [app]\n";
