@@ -18,10 +18,30 @@ for argument; do
     file:*) console=${argument#file:};;
     *id=port,path=*) port=${argument#*path=};;
     esac
+    [ "$last" = -initrd ] && orders=$argument
+    last=$argument
 done
 "#;
 
 const ROW: &str = r#"{"message":"row","workload":"m1","load":"idle","policy":"none","metric":"total_ms","unit":"ms","seed":1,"value":1.5}"#;
+
+/// Figures that follow from the guest's orders, as a guest's do, with all digits that a figure may have.
+const FIGURES: &str = r#"
+of() { tail -c 16384 "$orders" | grep -ao "\"$1\":[^,]*" | head -n 1 | cut -d : -f 2; }
+seed=$(of seed) policy=$(of policy)
+figure() {
+    printf '{"message":"row","workload":"m1","load":"%s","policy":%s,"metric":"%s","unit":"ms","seed":%s,"value":%s' \
+        "$1" "$policy" "$2" "$seed" "$(awk "BEGIN { printf \"%.17g\", $3 * ($seed + 0.1) / 3 }")"
+    [ -z "$4" ] || printf ',"series":{"values":[%s]}' "$4"
+    echo '}'
+}
+answer() {
+    figure idle step_mean_ms 0.7 1.25,2.5
+    figure writer step_mean_ms 2.9 "$seed.5,7.75"
+    figure writer background_mb_s 1.3
+    echo '{"message":"done","rows":3}'
+}
+"#;
 
 struct Pretended {
     root: TempDir,
@@ -53,6 +73,36 @@ impl Pretended {
             .arg(self.out())
             .env("PATH", paths);
         run
+    }
+
+    /// A run of eight guests, of the whole or of a shard.
+    fn campaign(&self, shard: &[&str], out: &str) -> Command {
+        let mut run = lab(&["run", "smoke", "--policy", "stock,none", "--seeds", "1..4"]);
+        run.args(shard)
+            .arg("--out")
+            .arg(self.root.path().join(out))
+            .env(
+                "PATH",
+                self.run()
+                    .get_envs()
+                    .find(|it| it.0 == "PATH")
+                    .unwrap()
+                    .1
+                    .unwrap(),
+            );
+        run
+    }
+
+    fn join(&self, directories: &[&str], out: &str) -> Command {
+        let root = self.root.path();
+        let mut join = lab(&["join"]);
+        join.args(directories.iter().map(|it| root.join(it)));
+        join.arg("--out").arg(root.join(out));
+        join
+    }
+
+    fn written(&self, path: &str) -> String {
+        fs::read_to_string(self.root.path().join(path)).unwrap()
     }
 
     /// The error of a run that has to fail because of its guest.
@@ -115,6 +165,72 @@ fn an_emulator_that_fails_is_told_with_its_complaint() {
         said.contains("QEMU failed (exit status: 1): no memory left"),
         "{said}"
     );
+}
+
+#[test]
+fn joined_shards_are_the_undivided_result_to_the_byte() {
+    let guests = Pretended::guest(&format!("{FIGURES} answer > $port"));
+    succeeds(&mut guests.campaign(&[], "whole"));
+    assert!(guests.written("whole/result.json").contains("isolation_05"));
+    for (number, out) in [(5, "b"), (3, "a"), (1, "a"), (2, "a"), (4, "b")] {
+        let shard = format!("{number}/5");
+        let run = succeeds(&mut guests.campaign(&["--shard", &shard, "--keep"], out));
+        assert!(run.stdout.is_empty());
+    }
+    succeeds(&mut guests.join(&["b", "a"], "joined"));
+    for file in ["result.json", "report.html"] {
+        let of = |directory: &str| guests.written(&format!("{directory}/{file}"));
+        assert!(of("joined") == of("whole"), "{file} differs");
+    }
+}
+
+#[test]
+fn a_shard_writes_down_who_failed_and_is_run_again() {
+    let fails = "[ -e \"$0\".repaired ] || [ \"$seed\" != 3 ] || exec echo '{\"message\":\"failed\",\"reason\":\"the disk is away\"}' > $port";
+    let guests = Pretended::guest(&format!("{FIGURES} {fails}; answer > $port"));
+    let shard = |number: &str| output(&mut guests.campaign(&["--shard", number], "campaign"));
+    assert_eq!(code(&shard("1/2")), 6);
+    let even = shard("2/2");
+    assert_eq!(code(&even), 0, "{}", stderr(&even));
+    let written = guests.written("campaign/shard-1-of-2.json");
+    assert!(written.contains("the disk is away"));
+    assert_eq!(written.matches("\"failure\"").count(), 2);
+    assert_eq!(
+        written.matches("\"rows\": [").count(),
+        3,
+        "two guests', and the result's"
+    );
+
+    let refused = output(&mut guests.join(&["campaign"], "joined"));
+    assert_eq!(code(&refused), 12);
+    let said = stderr(&refused);
+    assert!(said.contains("lack figures: 1 (2 guests of"), "{said}");
+    assert!(!guests.root.path().join("joined").exists());
+
+    fs::write(guests.root.path().join("qemu-system-x86_64.repaired"), "").unwrap();
+    assert_eq!(code(&shard("1/2")), 0);
+    succeeds(&mut guests.join(&["campaign"], "joined"));
+}
+
+#[test]
+fn shards_of_other_inputs_are_not_joined() {
+    let guests = Pretended::guest(&format!("{FIGURES} answer > $port"));
+    succeeds(&mut guests.campaign(&["--shard", "1/2"], "a"));
+    for (changed, said) in [
+        (["--device", "sd"], "device sd for emmc"),
+        (["--scale", "0.5"], "scale 0.5 for demo"),
+        (["--workload", "m1"], ""),
+        (["--load", "writer"], "seeds, workloads or settings"),
+    ] {
+        let of_other = [&["--shard", "2/2"][..], &changed].concat();
+        succeeds(&mut guests.campaign(&of_other, "b"));
+        let joined = output(&mut guests.join(&["a", "b"], "joined"));
+        let expected = if said.is_empty() { 0 } else { 11 };
+        assert_eq!(code(&joined), expected, "{}", stderr(&joined));
+        assert!(stderr(&joined).contains(said), "{}", stderr(&joined));
+    }
+    let empty = output(&mut guests.join(&["."], "joined"));
+    assert_eq!(code(&empty), 12, "{}", stderr(&empty));
 }
 
 #[test]

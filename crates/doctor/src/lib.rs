@@ -7,6 +7,7 @@
 mod account;
 mod apps;
 pub mod cause;
+pub mod fleet;
 pub mod groups;
 pub mod html;
 pub mod judge;

@@ -9,9 +9,11 @@ mod target;
 
 use crate::atomic_file::AtomicFile;
 use crate::exit::{Exit, Failure};
+use crate::fleet::Fleet;
 use crate::print::{json, print_text, table_options};
 use crate::progress::left;
 use crate::seeds::Seeds;
+use ::doctor::fleet;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use place::Place;
 use record::workload::WORKLOADS;
@@ -81,12 +83,15 @@ struct Options {
 
     /// Run everything with `frontrow on` and with `frontrow off`, in turns, and compare the two. It needs
     /// root, and is on or off afterwards as before
-    #[arg(long = "with", value_name = "on,off", value_parser = ["on,off", "off,on"], conflicts_with = "out")]
+    #[arg(long = "with", value_name = "on,off", value_parser = ["on,off", "off,on"], conflicts_with_all = ["out", "fleet"])]
     sides: Option<String>,
 
     /// Also write the result to this file, for `compare`
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    #[command(flatten)]
+    fleet: Fleet,
 
     /// Do not ask before writing many bytes
     #[arg(long)]
@@ -124,6 +129,7 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
         footprint.written_bytes *= 2;
     }
     let out = options.out.as_deref().map(AtomicFile::create).transpose()?;
+    let partition = options.fleet.begin(Path::new("/"), [&fleet::BENCH])?;
     check_space(directory, &target, footprint)?;
     let place = Place::create(directory)?;
     announce(&target, footprint, options);
@@ -154,6 +160,10 @@ fn measure(directory: &Path, options: &Options) -> Result<(), Failure> {
         );
     }
 
+    if let Some(partition) = partition {
+        let rows = fleet::bench(&result, &partition.origin);
+        partition.write([rows])?;
+    }
     if let Some(out) = out {
         out.write(json(&result)?)?;
     }

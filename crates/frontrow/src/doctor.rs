@@ -9,13 +9,14 @@ use self::linked::{Unlinked, link};
 use crate::atomic_file::{AtomicFile, unwritable};
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
+use crate::fleet::Fleet;
 use crate::iopro::scope::{duration, running_btf};
 use crate::print::{json, plain, print_text};
 use crate::progress;
 use clap::builder::ArgPredicate;
 use doctor::stall::{Ended, Next, Stall};
 use doctor::watch::Watch;
-use doctor::{Error, Level, Machine, Observation, html, judge, machine, page};
+use doctor::{Error, Level, Machine, Observation, fleet, html, judge, machine, page};
 use iopro::capture::{self, Loaded};
 use std::io::{self, IsTerminal};
 use std::ops::RangeInclusive;
@@ -66,6 +67,8 @@ pub struct Args {
     /// Also write the result to this file, as an HTML page with pictures
     #[arg(long, value_name = "FILE", conflicts_with_all = ["study", "undo"])]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    fleet: Fleet,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -94,7 +97,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let stop = catch_signals()?;
     if let Some(length) = args.study.study {
-        return study::run(root, &args.study, length, btf, args.json, &stop);
+        let partition = args.fleet.begin(root, [&fleet::APPS])?;
+        return study::run(root, &args.study, length, btf, args.json, partition, &stop);
     }
     let machine = Machine::look(root).map_err(failure)?;
     let length = Duration::from_secs(args.seconds);
@@ -103,6 +107,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let page_file = page_file.transpose()?;
     let recording = args.recording.as_deref().map(AtomicFile::create_private);
     let mut recording = recording.transpose()?;
+    let partitions = args.fleet.begin(root, [&fleet::STALLS, &fleet::DISKS])?;
     let watching = match args.until_stall {
         Some(_) => progress::waiting_for("Watching until the next stall"),
         None => progress::watching(length),
@@ -135,6 +140,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
     diagnosis.until_stall = ended;
     if stop.load(Ordering::Relaxed) {
         diagnosis.ended_early_of_ns = Some(length.as_nanos() as u64);
+    }
+    if let Some(partitions) = partitions {
+        let origin = partitions.origin.clone();
+        let stalls = fleet::stalls(&diagnosis, &seen.machine, &origin);
+        let disks = fleet::disks(&diagnosis, &seen.machine, &origin);
+        partitions.write([stalls, disks])?;
     }
     match args.json {
         true => print_text(&json(&diagnosis)?)?,

@@ -40,10 +40,11 @@ pub(crate) const FRONTROW: [&str; 30] = [
 
 /// Examples of `frontrow-lab`.
 #[cfg(feature = "lab")]
-pub(crate) const FRONTROW_LAB: [&str; 10] = [
+pub(crate) const FRONTROW_LAB: [&str; 11] = [
     "frontrow-lab age /mnt/phone --days 30",
     "frontrow-lab completions bash",
     "frontrow-lab exec --policy frontrow --with fio -- fio --name=a --rw=write --size=16M",
+    "frontrow-lab join campaign --out result",
     "frontrow-lab list",
     "frontrow-lab powercut --days 1 --points 200",
     "frontrow-lab replay phone.trace",

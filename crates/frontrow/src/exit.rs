@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fmt, io};
 
 /// All codes with their meanings, for the man pages.
-pub const CODES: [(u8, &str); 12] = [
+pub const CODES: [(u8, &str); 14] = [
     (0, "done"),
     (
         1,
@@ -26,6 +26,8 @@ pub const CODES: [(u8, &str); 12] = [
     (8, "the kernel refuses tracing programs even to root"),
     (9, "there is no space left for what is to be written"),
     (10, "more of a trace would be left out than is allowed"),
+    (11, "shards are not of one campaign"),
+    (12, "shards of a campaign lack figures"),
     (130, "interrupted"),
 ];
 
@@ -56,6 +58,12 @@ pub enum Exit {
     /// More of a trace would be left out than the user allows.
     #[cfg(feature = "lab")]
     LeftOut = 10,
+    /// Shards differ in what went in.
+    #[cfg(feature = "lab")]
+    Apart = 11,
+    /// Shards are missing, or have guests without figures.
+    #[cfg(feature = "lab")]
+    Incomplete = 12,
     /// Ended by Ctrl-C.
     Interrupted = 130,
 }

@@ -6,12 +6,13 @@ pub mod exec;
 mod kernel;
 mod modules;
 pub mod powercut;
+pub mod shard;
 pub mod torture;
 
 use crate::atomic_file;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};
-use crate::print::{json as json_of, print_text, table_options};
+use crate::print::{json as json_of, plain, print_text, table_options};
 use crate::program::own_commit;
 use crate::progress;
 use crate::seeds::Seeds;
@@ -22,7 +23,7 @@ use kernel::Choice as KernelChoice;
 use liblzma::read::XzDecoder;
 use modules::Modules;
 use record::{
-    Experiment, Policy, ResultFile, Scale, Summary, html, markdown, picture, repeat, table,
+    Experiment, Policy, ResultFile, Scale, Shard, Summary, html, markdown, picture, repeat, table,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -114,6 +115,10 @@ pub struct Run {
     /// interruption
     #[arg(long)]
     keep: bool,
+    /// Run only every Nth guest, from the Ith on, and write the figures to --out for
+    /// `frontrow-lab join`; when a guest fails, the others go on
+    #[arg(long, value_name = "I/N", requires = "out", conflicts_with_all = ["json", "early", "details", "prepare"])]
+    shard: Option<Shard>,
     /// Only fetch and build what the guests need, such as the kernel; start none
     #[arg(long)]
     prepare: bool,
@@ -155,7 +160,9 @@ pub fn run(args: Run) -> Result<(), Failure> {
         jobs: args.jobs.map_or_else(cores, Into::into),
         trace: args.trace,
     };
-    let keep = Keep::new(&cache, &tell_that_it_was_kept);
+    let guests = request.seeds.len() * request.experiment.policies.len();
+    let keep = Keep::new(&cache, &tell_that_it_was_kept).with_room_for(guests);
+    let keep = args.keep.then_some(&keep);
     let progress = Progress::new(args.early.then_some(Early {
         out: args.out.as_deref(),
         details: args.details,
@@ -164,23 +171,27 @@ pub fn run(args: Run) -> Result<(), Failure> {
         let prepared = ::lab::prepare(&cache, &sources, &request, &progress, &stop);
         return Ok(prepared?);
     }
-    let result = ::lab::run(
-        &cache,
-        &sources,
-        &request,
-        args.keep.then_some(&keep),
-        &progress,
-        &stop,
-    );
+    if let (Some(shard), Some(out)) = (args.shard, &args.out) {
+        let file = ::lab::run_shard(&cache, &sources, &request, shard, keep, &progress, &stop);
+        progress.end();
+        let mut file = file?;
+        name_commit(&mut file.result);
+        return shard::finish(out, &file);
+    }
+    let result = ::lab::run(&cache, &sources, &request, keep, &progress, &stop);
     progress.end();
     let mut result = result?;
-    if let Some(commit) = own_commit() {
-        result.inputs.items.insert("commit".to_owned(), commit);
-    }
+    name_commit(&mut result);
     if let Some(out) = &args.out {
         write(out, &result)?;
     }
     print(&result, args.json, args.details)
+}
+
+fn name_commit(result: &mut ResultFile) {
+    if let Some(commit) = own_commit() {
+        result.inputs.items.insert("commit".to_owned(), commit);
+    }
 }
 
 /// Says that a guest was not run, as the same had run before.
@@ -504,6 +515,15 @@ impl Watcher for Progress<'_> {
             let (done, all) = (self.total.position(), self.total.length().unwrap_or(0));
             eprintln!("[{done}/{all}] {}: {rows} figures", label(guest));
         }
+    }
+
+    fn failed(&self, guest: &Name, error: &Error) {
+        if let Some(bar) = self.bar(guest) {
+            bar.finish_and_clear();
+        }
+        self.total.inc(1);
+        let said = plain(&error.to_string());
+        self.bars.suspend(|| eprintln!("{}: {said}", label(guest)));
     }
 
     fn first_seed(&self, result: &ResultFile) {

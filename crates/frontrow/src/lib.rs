@@ -14,6 +14,7 @@ mod doctor;
 mod examples;
 mod exit;
 mod fg;
+mod fleet;
 mod iopro;
 #[cfg(feature = "lab")]
 mod lab;
@@ -82,6 +83,7 @@ static FRONTROW_LAB: Program = Program {
         "age": age::Args => age::run,
         "completions": completions::Completions => completions::run,
         "exec": lab::exec::Exec => lab::exec::run,
+        "join": lab::shard::Join => lab::shard::join,
         "list": lab::List => lab::list,
         "man": man::Pages => man::run,
         "powercut": lab::powercut::PowerCut => lab::powercut::run,

@@ -136,7 +136,9 @@ fn failed(error: Error) -> Failure {
     let exit = match &error {
         Error::Interrupted => Exit::Interrupted,
         Error::NoFilesystem(_) => Exit::Unsupported,
-        Error::Mounted(_) | Error::Exists(_) | Error::TooSmall { .. } => Exit::Refused,
+        Error::Mounted(_) | Error::Unsound(_) | Error::Exists(_) | Error::TooSmall { .. } => {
+            Exit::Refused
+        }
         Error::Damaged { .. } => Exit::Usage,
         Error::TooMuch { .. } | Error::Exhausted => Exit::Refused,
         Error::NoTool(_) => Exit::Missing,

@@ -236,6 +236,24 @@ fn an_empty_directory_is_not_fragmented() {
     assert!(text.contains("Nothing is fragmented."), "{text}");
 }
 
+/// The kernel gives such data their place only when it writes them.
+#[test]
+fn a_file_just_written_is_looked_at_whole() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().join("file");
+    fs::write(&path, vec![1; 3 << 20]).unwrap();
+    let output = defrag(&["--check", "--json", path.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    // A file system without FIEMAP says so.
+    if output.status.code() == Some(3) {
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let checked: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let whole = checked["all"]["bytes"].as_u64();
+    assert_eq!(whole, Some(3 << 20), "{checked}");
+}
+
 #[test]
 fn a_check_changes_nothing() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -9,14 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-fn write(root: &Path, path: &str, text: &str) {
+pub(crate) fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
 /// One disk, and a process that is blocked in an fsync all the time.
-fn machine() -> TempDir {
+pub(crate) fn machine() -> TempDir {
     let root = tempfile::tempdir().unwrap();
     let at = |path: &str, text: &str| write(root.path(), path, text);
     at("proc/stat", "cpu 1 0 1 100 0 0 0 0 0 0\n");
@@ -39,7 +39,7 @@ fn machine() -> TempDir {
     root
 }
 
-fn doctor(root: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn doctor(root: &Path, arguments: &[&str]) -> Output {
     let child = Command::new(env!("CARGO_BIN_EXE_frontrow"))
         .args(["doctor", "--sysroot"])
         .arg(root)

@@ -272,6 +272,70 @@ fn a_menu_entry_is_installed_and_removed_and_another_one_left_alone() {
     );
 }
 
+#[test]
+fn an_app_of_flatpak_or_snap_is_installed_by_its_name_and_a_game_says_how() {
+    let home = home();
+    let share = home.path().join("share");
+    let entries = share.join("applications");
+    fs::create_dir_all(&entries).unwrap();
+    let flatpak = "/usr/bin/flatpak run --branch=stable --command=maps org.gnome.Maps @@u %U @@";
+    let snap = "env BAMF_DESKTOP_FILE_HINT=/x.desktop /snap/bin/firefox %u";
+    let joplin = "env BAMF_DESKTOP_FILE_HINT=/x.desktop /snap/bin/joplin-james-carroll.joplin";
+    let game = "steam steam://rungameid/570";
+    for (name, command) in [
+        ("org.gnome.Maps", flatpak),
+        ("firefox_firefox", snap),
+        ("joplin-james-carroll_joplin", joplin),
+        ("Dota 2", game),
+    ] {
+        let text = format!("[Desktop Entry]\nExec={command}\nDBusActivatable=true\n");
+        fs::write(entries.join(format!("{name}.desktop")), text).unwrap();
+    }
+    let run = |arguments: &[&str]| {
+        let mut command = launch(&home, &["install"]);
+        command.args(arguments).env("HOME", home.path());
+        command.env("XDG_DATA_DIRS", &share).output().unwrap()
+    };
+    for (app, file, expected) in [
+        (
+            "org.gnome.Maps",
+            "org.gnome.Maps",
+            format!("launch --name org.gnome.Maps -- {flatpak}"),
+        ),
+        (
+            "firefox",
+            "firefox_firefox",
+            format!("launch --name snap.firefox -- {snap}"),
+        ),
+        (
+            "joplin-james-carroll.joplin",
+            "joplin-james-carroll_joplin",
+            format!("launch --name snap.joplin-james-carroll.joplin -- {joplin}"),
+        ),
+    ] {
+        let output = run(&[app]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let installed = home.path().join(format!("applications/{file}.desktop"));
+        let text = fs::read_to_string(&installed).unwrap();
+        assert!(text.contains(&expected), "{text}");
+        assert!(run(&[app, "--remove"]).status.success());
+        assert!(!installed.exists());
+    }
+    // Steam's own shortcuts lie where ours would.
+    let own = home.path().join("applications/CrossCode.desktop");
+    fs::write(own, format!("[Desktop Entry]\nExec={game}\n")).unwrap();
+    for game in ["steam://rungameid/570", "Dota 2", "CrossCode"] {
+        let output = run(&[game]);
+        assert_eq!(output.status.code(), Some(7));
+        let said = stderr(&output);
+        assert!(
+            said.contains("launch --name steam.570 -- %command%`"),
+            "{said}"
+        );
+    }
+    assert_eq!(run(&["org.example.None"]).status.code(), Some(2));
+}
+
 /// The attack: root runs a user's own build, which the user changes afterwards.
 #[test]
 fn root_installs_no_program_that_a_user_may_change() {

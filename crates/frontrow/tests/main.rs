@@ -17,6 +17,7 @@ mod doctor;
 mod events;
 mod exits;
 mod fg;
+mod fleet;
 mod flood;
 mod follow;
 mod guest_sources;

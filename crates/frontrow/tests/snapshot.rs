@@ -166,6 +166,20 @@ fn a_snapshot_that_is_damaged_restores_nothing() {
 }
 
 #[test]
+fn a_damaged_file_system_is_refused_with_what_repairs_it() {
+    let aged = Aged::new();
+    let image = aged.text("aged");
+    // The directory lost+found, whose entry in the root stays.
+    tool("debugfs", &["-w", "-R", "clri <11>", image]);
+    let saved = aged.path("saved");
+    let output = frontrow(&[Path::new("save"), &aged.image, &saved]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{text}");
+    assert!(text.contains(&format!("`e2fsck -f {image}`")), "{text}");
+    assert!(!saved.exists());
+}
+
+#[test]
 fn nothing_that_is_there_is_overwritten_and_reasons_are_said() {
     let aged = Aged::new();
     let snapshot = aged.snapshot();

@@ -200,6 +200,7 @@ fn create(table: &Table) -> String {
     let columns = table.columns.iter().enumerate().map(|(place, column)| {
         let kind = match column.kind {
             Kind::Integer | Kind::Boolean => "INTEGER",
+            Kind::Real => "REAL",
             Kind::Text => "TEXT",
         };
         let own_number = place == 0 && has_own_number(table);

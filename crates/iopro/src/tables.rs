@@ -16,6 +16,8 @@ pub enum Kind {
     Integer,
     /// A truth value: 0 or 1 in SQLite and CSV.
     Boolean,
+    /// A number of 64 bits with a binary point.
+    Real,
     /// Text in UTF-8.
     Text,
 }

@@ -215,7 +215,7 @@ impl<'a> Fields<'a> {
     fn comm(&mut self) -> Option<String> {
         let comm = self.take::<16>()?;
         let name = comm.split(|&byte| byte == 0).next().unwrap_or_default();
-        Some(String::from_utf8_lossy(name).into_owned())
+        Some(text(name))
     }
 
     fn what(&mut self, head: &Head) -> Option<(What, Option<Segment>)> {
@@ -291,7 +291,7 @@ impl<'a> Fields<'a> {
                 let id = self.u64()?;
                 let length = self.u32()?;
                 self.u32()?;
-                let path = String::from_utf8_lossy(self.bytes(length)?).into_owned();
+                let path = text(self.bytes(length)?);
                 What::Cgroup { id, path }
             }
             Kind::Stack => self.stack()?,
@@ -518,13 +518,23 @@ impl<'a> Fields<'a> {
         let names = self.bytes(length)?.split_inclusive(|&byte| byte == 0);
         let functions = names.map(|name| {
             let name = name.strip_suffix(&[0]).unwrap_or(name);
-            String::from_utf8_lossy(name).into_owned()
+            text(name)
         });
         Some(What::Stack {
             id,
             functions: functions.collect(),
         })
     }
+}
+
+/// A name as text, of which bytes that are no UTF-8 are written as `\xff`: so two names stay two.
+fn text(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    text
 }
 
 /// Components are ordered from the file upwards, each with a NUL after it.
@@ -538,7 +548,7 @@ fn path(components: &[u8], cut: bool) -> String {
         path.push('/');
         // The name of the root directory's dentry is a slash.
         if component != b"/" {
-            path.push_str(&String::from_utf8_lossy(component));
+            path.push_str(&text(component));
         }
     }
     path
@@ -685,6 +695,14 @@ mod tests {
     }
 
     #[test]
+    fn names_that_are_no_text_stay_different() {
+        let of = |name: &[u8]| path(name, false);
+        assert_eq!(of("é\0".as_bytes()), "/é");
+        assert_eq!(of(b"a\xff\0"), "/a\\xff");
+        assert_eq!(of(b"a\xfe\xc3\0"), "/a\\xfe\\xc3");
+    }
+
+    #[test]
     fn a_call_is_decoded_with_what_is_known_of_it() {
         let dev = 8u64 << 20 | 1;
         let has = u64::from(CALL_HAS_FILE | CALL_HAS_OFFSET);
@@ -796,7 +814,7 @@ mod tests {
         assert_eq!(path(b"file\0dir\0", true), "…/dir/file");
         assert_eq!(path(b"/\0", false), "/");
         assert_eq!(path(b"", false), "");
-        assert_eq!(path(b"\xff\0", false), "/\u{fffd}");
+        assert_eq!(path(b"\xff\0", false), "/\\xff");
     }
 
     #[test]

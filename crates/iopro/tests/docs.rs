@@ -14,6 +14,7 @@ fn schema() -> String {
             let kind = match column.kind {
                 Kind::Integer => "integer",
                 Kind::Boolean => "boolean",
+                Kind::Real => "real",
                 Kind::Text => "text",
             };
             let nullable = if column.nullable { " or NULL" } else { "" };

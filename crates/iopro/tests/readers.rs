@@ -93,7 +93,7 @@ fn duckdb(question: &str) -> String {
 fn columns(table: &Table) -> String {
     let columns = table.columns.iter().map(|column| match column.kind {
         Kind::Text => format!("'<' || coalesce({}, '') || '>'", column.name),
-        Kind::Integer => format!("coalesce(CAST({} AS VARCHAR), '-')", column.name),
+        Kind::Integer | Kind::Real => format!("coalesce(CAST({} AS VARCHAR), '-')", column.name),
         Kind::Boolean => format!("CAST({} AS INTEGER)", column.name),
     });
     columns.collect::<Vec<_>>().join(", ")

@@ -69,6 +69,23 @@ impl Cache {
         File::create(&path).map_err(Error::file(&path))
     }
 
+    /// Number of entries that `parent` has room for: `asked`, or as many as an earlier caller asked for.
+    pub fn room(&self, parent: &str, asked: usize) -> Result<usize, Error> {
+        let path = with_ending(&self.root.join(parent), ROOM);
+        // It is held until the file is closed.
+        let lock = self.lock_file(parent)?;
+        lock.lock().map_err(Error::file(&path))?;
+        let earlier = match fs::read_to_string(&path) {
+            Ok(text) => text.trim().parse().unwrap_or_default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(Error::file(&path)(error)),
+        };
+        if asked > earlier {
+            fs::write(&path, asked.to_string()).map_err(Error::file(&path))?;
+        }
+        Ok(asked.max(earlier))
+    }
+
     /// Removes the directories in `parent` whose names begin with `prefix`, but
     /// for the `count` that were used last.
     pub fn keep_latest(&self, parent: &str, prefix: &str, count: usize) -> Result<(), Error> {
@@ -98,6 +115,7 @@ impl Cache {
 }
 
 const LOCK: &str = ".lock";
+const ROOM: &str = ".room";
 const UNFINISHED: &str = ".unfinished";
 
 /// A directory's own time is that of its last use.

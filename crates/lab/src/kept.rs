@@ -6,7 +6,7 @@ use crate::image::hex;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// Guests that stay in the cache.
+/// Guests that stay in the cache, unless a run asks for more.
 const KEPT: usize = 1000;
 
 const DIRECTORY: &str = "guests";
@@ -16,6 +16,7 @@ const DIRECTORY: &str = "guests";
 pub struct Keep<'a> {
     cache: &'a Cache,
     recalled: &'a (dyn Fn() + Sync),
+    room: usize,
 }
 
 /// All inputs that determine what a guest does and leaves.
@@ -42,7 +43,17 @@ impl Everything<'_> {
 impl<'a> Keep<'a> {
     /// Keeps in `cache`; `recalled` hears of each guest that is not run for that reason.
     pub fn new(cache: &'a Cache, recalled: &'a (dyn Fn() + Sync)) -> Keep<'a> {
-        Keep { cache, recalled }
+        Keep {
+            cache,
+            recalled,
+            room: KEPT,
+        }
+    }
+
+    /// Makes room for as many guests as a run has, which later runs leave.
+    pub fn with_room_for(self, guests: usize) -> Keep<'a> {
+        let room = KEPT.max(guests);
+        Keep { room, ..self }
     }
 
     /// The directory of what this guest left, and what `run` gave, which fills it; None if it was
@@ -61,7 +72,8 @@ impl<'a> Keep<'a> {
         if ran.is_none() {
             (self.recalled)();
         }
-        self.cache.keep_latest(DIRECTORY, "", KEPT)?;
+        let room = self.cache.room(DIRECTORY, self.room)?;
+        self.cache.keep_latest(DIRECTORY, "", room)?;
         Ok((place, ran))
     }
 }
@@ -71,6 +83,35 @@ mod tests {
     use super::*;
     use std::cell::Cell;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// What a campaign of many guests left is there when it goes on, though a small run came between.
+    #[test]
+    fn the_cache_holds_as_many_guests_as_a_run_asked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path().join("cache"));
+        let recalled = AtomicUsize::new(0);
+        let count = || {
+            recalled.fetch_add(1, Ordering::Relaxed);
+        };
+        let keep = |guests| Keep::new(&cache, &count).with_room_for(guests);
+        let run = |keep: &Keep, number: usize| {
+            let machine = number.to_string();
+            let guest = Everything {
+                initramfs: b"",
+                kernel: b"",
+                machine: &machine,
+            };
+            keep.guest(&guest, |_| Ok(())).unwrap();
+        };
+        let campaign = keep(KEPT + 20);
+        for number in 0..KEPT + 15 {
+            run(&campaign, number);
+        }
+        run(&keep(1), KEPT + 15);
+        assert_eq!(recalled.load(Ordering::Relaxed), 0);
+        (0..KEPT + 16).for_each(|number| run(&campaign, number));
+        assert_eq!(recalled.load(Ordering::Relaxed), KEPT + 16);
+    }
 
     #[test]
     fn a_guest_runs_once_and_another_runs_too() {

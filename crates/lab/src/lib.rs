@@ -40,7 +40,7 @@ pub use kept::Keep;
 pub use kernel::{Image as KernelImage, Kernel, images as kernel_images};
 pub use past::Ageing;
 pub use powercut::{PowerCut, record_stream};
-pub use run::{Name, Request, Watcher, prepare, run};
+pub use run::{Name, Request, Watcher, prepare, run, run_shard};
 pub use shell::{Shell, shell};
 pub use sources::Sources;
 pub use torture::{Torture, torture};

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::cache::Cache;
 use crate::emulator;
-use crate::image::{self, FRONTROW, FRONTROW_LAB, Image};
+use crate::image::{self, FRONTROW, FRONTROW_LAB, Image, hex};
 use crate::kept::Keep;
 use crate::kernel::Kernel;
 use crate::past::Past;
@@ -11,9 +11,12 @@ use crate::qemu::Clock;
 use crate::session::{Owner, Session};
 use crate::sources::Sources;
 use guest::TRACE_PATH;
+use record::shard::{End, Outcome};
 use record::{
-    Device, Experiment, GuestSpec, Inputs, Policy, ResultFile, Row, Scale, Task, TracePart, policy,
+    Device, Experiment, GuestSpec, Inputs, Policy, ResultFile, Row, Scale, Shard, ShardFile, Task,
+    TracePart, policy,
 };
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,6 +55,8 @@ pub trait Watcher: Sync {
     fn progress(&self, _guest: &Name, _index: usize, _count: usize, _text: &str) {}
     /// A guest has sent all it had.
     fn done(&self, _guest: &Name, _rows: usize) {}
+    /// A guest of a shard failed; the others go on.
+    fn failed(&self, _guest: &Name, _error: &Error) {}
     /// All guests of the first of several seeds are done, with this result.
     fn first_seed(&self, _result: &ResultFile) {}
 }
@@ -79,45 +84,113 @@ pub fn run(
     watcher: &dyn Watcher,
     stop: &AtomicBool,
 ) -> Result<ResultFile, Error> {
-    let experiment = &request.experiment;
-    let mut programs = programs(experiment);
-    let trace = trace_of(request)?;
-    programs.extend(trace.is_some().then_some(FRONTROW_LAB));
-    let device = device_of(request);
-    let past = Past::of(cache, &device, &|done, all| watcher.ages(done, all), stop)?;
-    let mut image = Image::make(
-        cache,
-        sources,
-        &request.kernel,
-        &experiment.policies,
-        &programs,
-    )?;
-    if let Some(content) = trace {
-        image.add_file(TRACE_PATH.trim_start_matches('/'), content);
-    }
-    let (flash_image, more_memory_mib) = (past.path(), past.memory_mib());
-    image.add_past(past);
-    let mut inputs = Inputs {
-        items: image.inputs.clone(),
-    };
-    let qemu = emulator::version(request.kernel.tree.arch)?;
-    inputs.items.insert("qemu".to_owned(), qemu);
-    let guests = guests(request);
-    watcher.begins(guests.len());
+    let prepared = Prepared::of(cache, sources, request, watcher, stop)?;
     let lab = Lab {
         cache,
         keep,
         request,
-        device,
-        flash_image,
-        memory_mib: experiment.memory_mib + more_memory_mib,
-        image: &image,
-        inputs,
+        prepared: &prepared,
         watcher,
         stop,
+        goes_on: false,
         given_up: AtomicBool::new(false),
     };
-    Ok(lab.result(lab.all(&guests)?))
+    let guests = guests(request);
+    let outcomes = lab.run(&guests, &by_seed(&guests));
+    let missing = outcomes.len() < guests.len();
+    let rows = collect(outcomes)?;
+    match missing {
+        true => Err(Error::Interrupted),
+        false => Ok(lab.result(rows)),
+    }
+}
+
+/// Runs the guests of one shard. Those that fail are written down, and the others go on.
+pub fn run_shard(
+    cache: &Cache,
+    sources: &Sources,
+    request: &Request,
+    shard: Shard,
+    keep: Option<&Keep>,
+    watcher: &dyn Watcher,
+    stop: &AtomicBool,
+) -> Result<ShardFile, Error> {
+    let prepared = Prepared::of(cache, sources, request, watcher, stop)?;
+    let lab = Lab {
+        cache,
+        keep,
+        request,
+        prepared: &prepared,
+        watcher,
+        stop,
+        goes_on: true,
+        given_up: AtomicBool::new(false),
+    };
+    let guests = guests(request);
+    let mut order = by_seed(&guests);
+    order.retain(|place| shard.has(*place));
+    let outcomes = lab.run(&guests, &order);
+    let is_cut = |it: &Result<_, Error>| matches!(it, Err(Error::Interrupted));
+    if outcomes.len() < order.len() || outcomes.values().any(is_cut) {
+        return Err(Error::Interrupted);
+    }
+    let ended = |(place, outcome): (usize, Result<Vec<Row>, Error>)| Outcome {
+        place,
+        policy: guests[place].policy.name().to_owned(),
+        seed: guests[place].seed,
+        end: match outcome {
+            Ok(rows) => End::Rows(rows),
+            Err(error) => End::Failure(error.to_string()),
+        },
+    };
+    Ok(ShardFile {
+        shard,
+        guests: guests.len(),
+        orders_sha256: lab.orders_sha256(&guests)?,
+        result: lab.result(Vec::new()),
+        outcomes: outcomes.into_iter().map(ended).collect(),
+    })
+}
+
+/// What all guests of a run share.
+struct Prepared {
+    device: Device,
+    flash_image: Option<String>,
+    memory_mib: u64,
+    image: Image,
+    inputs: Inputs,
+}
+
+impl Prepared {
+    fn of(
+        cache: &Cache,
+        sources: &Sources,
+        request: &Request,
+        watcher: &dyn Watcher,
+        stop: &AtomicBool,
+    ) -> Result<Prepared, Error> {
+        let (experiment, kernel) = (&request.experiment, &request.kernel);
+        let mut programs = programs(experiment);
+        let trace = trace_of(request)?;
+        programs.extend(trace.is_some().then_some(FRONTROW_LAB));
+        let device = device_of(request);
+        let past = Past::of(cache, &device, &|done, all| watcher.ages(done, all), stop)?;
+        let mut image = Image::make(cache, sources, kernel, &experiment.policies, &programs)?;
+        if let Some(content) = trace {
+            image.add_file(TRACE_PATH.trim_start_matches('/'), content);
+        }
+        let (flash_image, more_memory_mib) = (past.path(), past.memory_mib());
+        image.add_past(past);
+        let mut items = image.inputs.clone();
+        items.insert("qemu".to_owned(), emulator::version(kernel.tree.arch)?);
+        Ok(Prepared {
+            device,
+            flash_image,
+            memory_mib: experiment.memory_mib + more_memory_mib,
+            image,
+            inputs: Inputs { items },
+        })
+    }
 }
 
 /// Puts into the cache what the guests of `request` need besides programs of our own, so that
@@ -235,25 +308,24 @@ struct Lab<'a> {
     cache: &'a Cache,
     keep: Option<&'a Keep<'a>>,
     request: &'a Request,
-    device: Device,
-    flash_image: Option<String>,
-    memory_mib: u64,
-    image: &'a Image,
-    inputs: Inputs,
+    prepared: &'a Prepared,
     watcher: &'a dyn Watcher,
     stop: &'a AtomicBool,
+    /// Whether a failure leaves the other guests running.
+    goes_on: bool,
     given_up: AtomicBool,
 }
 
 impl Lab<'_> {
-    /// The rows of all guests, in the order of `guests`.
-    fn all(&self, guests: &[Name]) -> Result<Vec<Row>, Error> {
-        let (order, next) = (by_seed(guests), AtomicUsize::new(0));
+    /// How the guests at these places of `guests` ended, which start in this order.
+    fn run(&self, guests: &[Name], order: &[usize]) -> Outcomes {
+        self.watcher.begins(order.len());
+        let next = AtomicUsize::new(0);
         let (ended, receiver) = mpsc::channel();
         let mut outcomes = Outcomes::new();
         thread::scope(|scope| {
-            for _ in 0..self.request.jobs.clamp(1, guests.len().max(1)) {
-                let (ended, order, next) = (ended.clone(), &order, &next);
+            for _ in 0..self.request.jobs.clamp(1, order.len().max(1)) {
+                let (ended, next) = (ended.clone(), &next);
                 scope.spawn(move || self.one_after_another(guests, order, next, &ended));
             }
             drop(ended);
@@ -262,13 +334,7 @@ impl Lab<'_> {
                 self.tell_first_seed(guests, place, &outcomes);
             }
         });
-        let missing = outcomes.len() < guests.len();
-        let rows = collect(outcomes)?;
-        if missing {
-            Err(Error::Interrupted)
-        } else {
-            Ok(rows)
-        }
+        outcomes
     }
 
     /// Tells the first seed's result if the guest at `place` was the last that it lacked.
@@ -298,7 +364,7 @@ impl Lab<'_> {
                 Some(_) => Vec::new(),
                 None => request.experiment.bars.clone(),
             },
-            inputs: self.inputs.clone(),
+            inputs: self.prepared.inputs.clone(),
             rows: record::isolation::add(rows),
         }
     }
@@ -316,8 +382,10 @@ impl Lab<'_> {
             };
             let guest = &guests[place];
             let outcome = self.one(guest);
-            if outcome.is_err() {
-                self.given_up.store(true, Ordering::Relaxed);
+            match &outcome {
+                Err(error) if self.goes_on => self.watcher.failed(guest, error),
+                Err(_) => self.given_up.store(true, Ordering::Relaxed),
+                Ok(_) => {}
             }
             // The receiver lives until all threads have ended.
             let _ = ended.send((place, outcome));
@@ -326,14 +394,24 @@ impl Lab<'_> {
 
     fn one(&self, guest: &Name) -> Result<Vec<Row>, Error> {
         let spec = self.spec(guest);
-        let image = self.image.with_spec(&spec)?;
+        let image = self.prepared.image.with_spec(&spec)?;
         let kernel = &self.request.kernel;
         let owner = Attendant { lab: self, guest };
         let mut session = Session::new(self.cache, &spec, &owner, &image)?;
         session.keep(self.keep);
-        let rows = session.run(kernel, self.memory_mib, Clock::Instructions)?;
+        let rows = session.run(kernel, self.prepared.memory_mib, Clock::Instructions)?;
         self.watcher.done(guest, rows.len());
         Ok(rows)
+    }
+
+    /// Digest of all that guests are told, and of their memory.
+    fn orders_sha256(&self, guests: &[Name]) -> Result<String, Error> {
+        let mut digest = Sha256::new();
+        digest.update(self.prepared.memory_mib.to_le_bytes());
+        for guest in guests {
+            digest.update(serde_json::to_vec(&self.spec(guest))?);
+        }
+        Ok(hex(&digest.finalize()))
     }
 
     fn is_over(&self) -> bool {
@@ -342,12 +420,13 @@ impl Lab<'_> {
 
     fn spec(&self, guest: &Name) -> GuestSpec {
         let experiment = &self.request.experiment;
-        let modules = self.image.modules(&guest.policy, &self.device.simflash);
+        let Prepared { image, device, .. } = self.prepared;
+        let modules = image.modules(&guest.policy, &device.simflash);
         GuestSpec {
             seed: guest.seed,
             scale: self.request.scale,
-            flash_image: self.flash_image.clone(),
-            io_cost_model: io_cost_model(&self.device),
+            flash_image: self.prepared.flash_image.clone(),
+            io_cost_model: io_cost_model(device),
             sysctls: experiment.sysctls.clone(),
             writes: experiment.writes.clone(),
             mount_options: experiment.mount_options.clone(),

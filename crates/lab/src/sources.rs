@@ -221,7 +221,7 @@ mod tests {
         let checkout = tempfile::tempdir().unwrap();
         let experiments = checkout.path().join("experiments");
         fs::create_dir(&experiments).unwrap();
-        let good = "name = 'good'\ntitle = 'x'\npolicies = ['none']\nmemory_mib = 1\n\
+        let good = "name = 'good'\ntitle = 'x'\npolicies = ['none']\nmemory_mib = 512\n\
                     limit_virtual_s = 1\nruns = [{ workload = 'm1' }]\n";
         fs::write(experiments.join("good.toml"), good).unwrap();
         fs::write(experiments.join("bad.toml"), "name = 'bad'\n").unwrap();
@@ -241,7 +241,7 @@ mod tests {
     fn a_file_of_ones_own_has_its_modules_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("any.toml");
-        let text = "name = 'mine'\ntitle = 'x'\nmemory_mib = 1\nlimit_virtual_s = 1\n\
+        let text = "name = 'mine'\ntitle = 'x'\nmemory_mib = 512\nlimit_virtual_s = 1\n\
                     policies = ['bfq', { name = 'adios', scheduler = 'adios', modules = ['a'] }]\n\
                     baselines = ['bfq', 'adios']\nruns = [{ workload = 'm1' }]\n";
         fs::write(&path, text).unwrap();

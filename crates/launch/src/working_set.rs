@@ -111,6 +111,14 @@ impl WorkingSet {
         self.files.iter().map(|it| count(&it.pages)).sum()
     }
 
+    /// Files with pages to load whose places on a device are not known, and the reason why.
+    pub fn unplaced(&self) -> Vec<(&Path, &'static str)> {
+        let missing = self.files.iter().filter(|it| !it.missing.is_empty());
+        missing
+            .filter_map(|it| Some((it.path.as_path(), unplaced(&it.file)?)))
+            .collect()
+    }
+
     /// The places of missing pages, by the file system's device. Files without known places are
     /// left to demand paging.
     pub fn by_device(&self) -> BTreeMap<u64, DevicePieces> {
@@ -134,6 +142,22 @@ impl WorkingSet {
         devices
     }
 }
+
+/// Why none of a file's data has a place on a device; None if some has.
+fn unplaced(file: &File) -> Option<&'static str> {
+    let is_placed = |layout: Layout| !layout.written().is_empty();
+    if Layout::of(file, false).is_ok_and(is_placed) {
+        return None;
+    }
+    let magic = rustix::fs::fstatfs(file).map_or(0, |it| it.f_type);
+    Some(match magic {
+        SQUASHFS => "squashfs unpacks it from its image when it is read",
+        _ => "its file system does not tell where it lies",
+    })
+}
+
+/// `SQUASHFS_MAGIC` of include/uapi/linux/magic.h: what Snaps and AppImages are mounted from.
+const SQUASHFS: rustix::fs::FsWord = 0x7371_7368;
 
 /// Requests the first missing pages, at most `most`, and returns their number.
 fn begin(opened: &mut Opened, most: u64) -> u64 {
@@ -248,4 +272,28 @@ fn pieces(pages: Pages, extents: &[Extent], file: usize) -> impl Iterator<Item =
             },
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_without_a_place_on_a_device_is_told() {
+        let mut file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+        file.write_all(&[1; 9000]).unwrap();
+        let profiled = ProfiledFile {
+            path: file.path().to_owned(),
+            identity: Identity::of(file.as_file()).unwrap(),
+            pages: vec![Pages { first: 0, count: 2 }],
+            late: Default::default(),
+        };
+        let mut set = WorkingSet::open(&[profiled]);
+        assert!(set.unplaced().is_empty(), "it is in memory");
+        set.files[0].missing = set.files[0].pages.clone();
+        let reason = "its file system does not tell where it lies";
+        assert_eq!(set.unplaced(), [(file.path(), reason)]);
+        assert!(set.by_device().is_empty());
+    }
 }

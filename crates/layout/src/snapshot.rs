@@ -46,6 +46,11 @@ pub enum Error {
     /// The file system is mounted for writing, and so may change.
     #[error("{0} is mounted for writing: unmount it, or mount it read-only, and save then")]
     Mounted(PathBuf),
+    /// The file system's metadata contradict each other.
+    #[error(
+        "{0} is damaged, and a snapshot of it would be, too: repair it with `e2fsck -f {0}`, and save then"
+    )]
+    Unsound(PathBuf),
     /// A file exists at the path of the snapshot.
     #[error("{0} is there already: give another name, or remove it first")]
     Exists(PathBuf),

@@ -67,6 +67,7 @@ impl Experiment {
     /// A sentence that names what is wrong, with the nearest of the known names.
     pub fn read(text: &str) -> Result<Experiment, String> {
         let experiment: Experiment = toml::from_str(text).map_err(|error| error.to_string())?;
+        experiment.check_sizes_and_settings()?;
         let mut policies = experiment.policies.iter();
         policies.try_for_each(Policy::check)?;
         let runs = |name: &&String| experiment.policies.iter().any(|it| it.name() == *name);
@@ -78,11 +79,59 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// Refuses what no guest can have, before any is started.
+    fn check_sizes_and_settings(&self) -> Result<(), String> {
+        let lists = [
+            ("policies", self.policies.is_empty()),
+            ("runs", self.runs.is_empty()),
+        ];
+        if let Some((name, _)) = lists.iter().find(|(_, is_empty)| *is_empty) {
+            return Err(format!("{name} is empty: name at least one"));
+        }
+        if self.memory_mib < LEAST_MEMORY_MIB {
+            return Err(format!(
+                "memory_mib is {}: a guest needs {LEAST_MEMORY_MIB} or more",
+                self.memory_mib
+            ));
+        }
+        if self.limit_virtual_s == 0 {
+            return Err("limit_virtual_s is 0: give seconds of the guest's time".to_owned());
+        }
+        if let Some(name) = self.sysctls.keys().find(|name| !is_sysctl(name)) {
+            return Err(format!(
+                "sysctls has {name:?}: write it as `sysctl -a` does, such as vm.dirty_ratio"
+            ));
+        }
+        if let Some(path) = self.writes.keys().find(|path| !path.starts_with('/')) {
+            return Err(format!("writes has {path:?}: give a path from / on"));
+        }
+        let is_option = |it: &&String| !it.is_empty() && !it.contains([',', ' ', '\n']);
+        match self.mount_options.iter().find(|it| !is_option(it)) {
+            Some(option) => Err(format!(
+                "mount_options has {option:?}: give each option apart, such as \"discard\""
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// The experiment with this name as it was when this program was built; None if there was none.
     pub fn embedded(name: &str) -> Option<Experiment> {
         let (_, text) = EXPERIMENTS.iter().find(|(known, _)| *known == name)?;
         Experiment::read(text).ok()
     }
+}
+
+/// Memory in which a guest boots with the lab's kernels and an empty device, in MiB.
+const LEAST_MEMORY_MIB: u64 = 128;
+
+/// Whether it is the name of a setting below /proc/sys, with dots or slashes.
+fn is_sysctl(name: &str) -> bool {
+    let mut parts = name.split(['.', '/']);
+    let is_part = |part: &str| {
+        let is_in_name = |it: char| it.is_ascii_alphanumeric() || "_-:@".contains(it);
+        !part.is_empty() && part.chars().all(is_in_name)
+    };
+    name.contains(['.', '/']) && parts.all(is_part)
 }
 
 /// A part of a block trace; the trace itself is the user's.
@@ -243,8 +292,48 @@ mod tests {
     }
 
     #[test]
+    fn sizes_and_settings_that_no_guest_can_have_are_refused() {
+        let good = [
+            "policies = ['none']",
+            "memory_mib = 1024",
+            "limit_virtual_s = 60",
+            "mount_options = ['discard', 'commit=30']",
+            "sysctls = { 'vm.dirty_ratio' = '5', 'net/ipv4/tcp_rmem' = '1' }",
+            "writes = { '/sys/block/simflash0/queue/nr_requests' = '4' }",
+            "runs = [{ workload = 'm1' }]",
+        ];
+        let read = |changed: Option<&str>| {
+            let key = changed.map(|it| it.split(' ').next().unwrap());
+            let others = good
+                .iter()
+                .copied()
+                .filter(|it| it.split(' ').next() != key);
+            let lines: Vec<&str> = others.chain(changed).collect();
+            Experiment::read(&format!("name = 'x'\ntitle = 'x'\n{}", lines.join("\n")))
+        };
+        read(None).unwrap();
+        for changed in [
+            "policies = []",
+            "runs = []",
+            "memory_mib = 0",
+            "memory_mib = 16",
+            "limit_virtual_s = 0",
+            "mount_options = ['discard,noatime']",
+            "mount_options = ['']",
+            "sysctls = { 'dirty ratio' = '5' }",
+            "sysctls = { 'vm.dirty_ratio ' = '5' }",
+            "sysctls = { 'vm..dirty_ratio' = '5' }",
+            "writes = { 'sys/block' = '1' }",
+        ] {
+            let key = changed.split(' ').next().unwrap();
+            let said = read(Some(changed)).unwrap_err();
+            assert!(said.starts_with(key), "{changed}: {said}");
+        }
+    }
+
+    #[test]
     fn a_bar_on_what_does_not_run_is_refused() {
-        let head = "name = 'x'\ntitle = 'x'\npolicies = ['none', 'frontrow']\nmemory_mib = 1\n\
+        let head = "name = 'x'\ntitle = 'x'\npolicies = ['none', 'frontrow']\nmemory_mib = 512\n\
                     limit_virtual_s = 1\n[[runs]]\nworkload = 'm1'\n";
         let read = |bar: &str| {
             Experiment::read(&format!("{head}[[bars]]\ntitle = 'a'\ndemand = 'b'\n{bar}"))

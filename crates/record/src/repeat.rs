@@ -82,7 +82,7 @@ fn values(rows: &[Row]) -> BTreeMap<Key<'_>, f64> {
 
 /// Inputs with another value, or that only one of them has. The commit and the image, which follows
 /// from the others, come last.
-fn differences(result: &ResultFile, earlier: &ResultFile) -> Vec<String> {
+pub(crate) fn differences(result: &ResultFile, earlier: &ResultFile) -> Vec<String> {
     let with_device = |it: &ResultFile| {
         let mut items = it.inputs.items.clone();
         items.insert("device".to_owned(), it.device.clone());
@@ -109,7 +109,8 @@ fn differences(result: &ResultFile, earlier: &ResultFile) -> Vec<String> {
         .collect()
 }
 
-fn named(inputs: &[String]) -> String {
+/// The first of them, and how many more there are.
+pub(crate) fn named(inputs: &[String]) -> String {
     let more = inputs.len().saturating_sub(MOST_NAMED);
     let mut named = inputs[..inputs.len() - more].join("; ");
     if more > 0 {

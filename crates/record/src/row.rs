@@ -22,7 +22,7 @@ pub struct Row {
     pub seed: u64,
     /// The value in `unit`.
     pub value: f64,
-    /// Distribution that the value comes from; None without one.
+    /// Distribution that the value comes from, in nanoseconds whatever `unit` is; None without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,
     /// Values whose mean the figure is; None unless their order matters.

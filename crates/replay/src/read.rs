@@ -464,4 +464,6 @@ fn of_bytes(
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

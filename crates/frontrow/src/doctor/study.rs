@@ -3,11 +3,12 @@
 use super::{How, WATCHES, observe};
 use crate::atomic_file::{unwritable, write_private_in};
 use crate::exit::{Exit, Failure};
+use crate::fleet::Partitions;
 use crate::iopro::scope::duration;
 use crate::print::{json, plain, print_text};
 use crate::progress;
-use doctor::Machine;
 use doctor::study::{page, study};
+use doctor::{Machine, fleet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub fn run(
     length: Duration,
     btf: Option<&[u8]>,
     as_json: bool,
+    partition: Option<Partitions<1>>,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let out = &options.out;
@@ -66,6 +68,10 @@ pub fn run(
     write("study.json", text.as_bytes())?;
     write("study.html", page(&found).as_bytes())?;
     write("study.parquet", &parquet)?;
+    if let Some(partition) = partition {
+        let apps = fleet::apps(&found, &partition.origin);
+        partition.write([apps])?;
+    }
     match as_json {
         true => print_text(&text),
         false => print_text(&plain(&format!(

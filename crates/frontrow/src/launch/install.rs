@@ -20,7 +20,8 @@ const MARK: &str = "# written by `frontrow launch install`";
 
 #[derive(clap::Args)]
 pub struct Install {
-    /// Menu entry (NAME.desktop) or unit (NAME.service), or its path
+    /// Menu entry (NAME.desktop) or unit (NAME.service), its path, or the name of an app: a Flatpak's
+    /// such as org.gnome.Maps, a Snap's such as firefox
     #[arg(value_name = "ENTRY")]
     entry: PathBuf,
     /// Remove the installed files
@@ -34,33 +35,36 @@ pub struct Install {
 /// Runs the subcommand.
 pub fn run(args: &Install) -> Result<(), Failure> {
     let home = home()?;
-    let file_name = args.entry.file_name().map(PathBuf::from);
-    let file_name = file_name.ok_or_else(|| unknown(&args.entry))?;
-    let is = |extension: &str| file_name.extension().is_some_and(|it| it == extension);
-    let (target, places, rewrite): (_, _, Rewrite) = match (is("desktop"), is("service")) {
-        (true, _) => {
-            let own = home.data.join("applications");
-            (own.join(&file_name), desktop_places(), desktop)
-        }
-        (_, true) => {
-            let own = home.units.join(file_name.with_extension("service.d"));
-            (own.join("frontrow.conf"), home.unit_places.clone(), unit)
-        }
-        _ => return Err(unknown(&args.entry)),
-    };
-    refuse_foreign(&target)?;
-    if args.remove {
-        return remove(&target, args.json);
-    }
-    let source = match args.entry.components().count() {
-        1 => places
-            .iter()
-            .map(|place| place.join(&file_name))
-            .find(|path| path.is_file())
-            .ok_or_else(|| unknown(&args.entry))?,
-        _ => args.entry.clone(),
-    };
     let program = env::current_exe().map_err(failed("find", Path::new("frontrow")))?;
+    if let Some(link) = args.entry.to_str().filter(|it| it.starts_with(STEAM)) {
+        return Err(steam(&program, game(link)));
+    }
+    let candidates: Vec<Entry> = file_names(&args.entry)
+        .iter()
+        .filter_map(|name| home.entry(name))
+        .collect();
+    if args.remove {
+        let installed = candidates.iter().find(|it| it.target.exists());
+        let entry = installed.or(candidates.first());
+        let target = &entry.ok_or_else(|| unknown(&args.entry))?.target;
+        refuse_foreign(target, &program)?;
+        return remove(target, args.json);
+    }
+    for candidate in &candidates {
+        refuse_foreign(&candidate.target, &program)?;
+    }
+    let is_path = args.entry.components().count() > 1;
+    let found = candidates.into_iter().find_map(|entry| {
+        let source = match is_path {
+            true => Some(args.entry.clone()),
+            false => entry.find(),
+        };
+        Some((source?, entry))
+    });
+    let (source, entry) = found.ok_or_else(|| unknown(&args.entry))?;
+    let Entry {
+        target, rewrite, ..
+    } = entry;
     let directory = target.parent().unwrap_or(Path::new("/"));
     let text = match is_root() {
         true => read_roots_alone(&source, &program, directory)?,
@@ -73,6 +77,52 @@ pub fn run(args: &Install) -> Result<(), Failure> {
     let text = rewrite(&text, &quoted(program)?)?;
     put(directory, &target, &format!("{MARK}\n{text}")).map_err(failed("write", &target))?;
     tell(args.json, "written", &target)
+}
+
+/// What Steam's menu entries open, before the game's number.
+const STEAM: &str = "steam://rungameid/";
+
+/// Steam starts its games itself, so that an entry that opens a link of Steam's would start none of them.
+fn steam(program: &Path, game: &str) -> Failure {
+    let name = name::of(&["steam", &format!("{STEAM}{game}")]).unwrap_or_default();
+    refused(format_args!(
+        "Steam starts its games itself: set the game's launch options (in its properties) to `{} launch --name {name} -- %command%`",
+        program.display()
+    ))
+}
+
+/// The game's number in the first link of Steam's.
+fn game(text: &str) -> &str {
+    let after = text.split_once(STEAM).map_or("", |(_, after)| after);
+    after
+        .split(|it: char| !it.is_ascii_digit())
+        .next()
+        .unwrap_or_default()
+}
+
+/// Names of files that an entry may have. Flatpak's is the app's name; Snap's is `PACKAGE_APP`, of an app that
+/// is run as `PACKAGE.APP`, or as `APP` if both are one.
+fn file_names(entry: &Path) -> Vec<PathBuf> {
+    let Some(name) = entry.file_name() else {
+        return Vec::new();
+    };
+    let is_one = |extension| {
+        Path::new(name)
+            .extension()
+            .is_some_and(|it| it == extension)
+    };
+    if is_one("desktop") || is_one("service") || entry.components().count() > 1 {
+        return vec![name.into()];
+    }
+    let name = name.to_string_lossy();
+    [
+        format!("{name}.desktop"),
+        format!("{name}_{name}.desktop"),
+        format!("{}.desktop", name.replacen('.', "_", 1)),
+        format!("{name}.service"),
+    ]
+    .map(PathBuf::from)
+    .into()
 }
 
 fn is_root() -> bool {
@@ -150,6 +200,63 @@ struct Home {
     unit_places: Vec<PathBuf>,
 }
 
+/// A menu entry or unit, and what replaces it.
+struct Entry {
+    file_name: PathBuf,
+    target: PathBuf,
+    places: Vec<PathBuf>,
+    rewrite: Rewrite,
+}
+
+impl Entry {
+    /// The entry that the distribution, Flatpak or Snap installed.
+    fn find(&self) -> Option<PathBuf> {
+        let paths = self.places.iter().map(|place| place.join(&self.file_name));
+        paths.into_iter().find(|path| path.is_file())
+    }
+}
+
+impl Home {
+    /// None if a file of this name is neither a menu entry nor a unit.
+    fn entry(&self, file_name: &Path) -> Option<Entry> {
+        let is = |extension: &str| file_name.extension().is_some_and(|it| it == extension);
+        let (target, places, rewrite): (_, _, Rewrite) = match (is("desktop"), is("service")) {
+            (true, _) => {
+                let own = self.data.join("applications");
+                (own.join(file_name), self.desktop_places(), desktop)
+            }
+            (_, true) => {
+                let own = self.units.join(file_name.with_extension("service.d"));
+                (own.join("frontrow.conf"), self.unit_places.clone(), unit)
+            }
+            _ => return None,
+        };
+        Some(Entry {
+            file_name: file_name.to_owned(),
+            target,
+            places,
+            rewrite,
+        })
+    }
+
+    /// Where menu entries are installed, those of Flatpak and Snap even if the session does not name them.
+    fn desktop_places(&self) -> Vec<PathBuf> {
+        let named = env::var("XDG_DATA_DIRS").unwrap_or_default();
+        let named = match named.is_empty() {
+            true => "/usr/local/share:/usr/share",
+            false => &named,
+        };
+        let mut places: Vec<PathBuf> = named.split(':').map(PathBuf::from).collect();
+        if !is_root() {
+            places.push(self.data.join("flatpak/exports/share"));
+        }
+        places.extend(
+            ["/var/lib/flatpak/exports/share", "/var/lib/snapd/desktop"].map(PathBuf::from),
+        );
+        places.iter().map(|it| it.join("applications")).collect()
+    }
+}
+
 fn home() -> Result<Home, Failure> {
     let absolute = |name: &str| {
         env::var_os(name)
@@ -164,6 +271,9 @@ fn home() -> Result<Home, Failure> {
         false => (config.join("systemd/user"), "user"),
     };
     let mut unit_places = vec![units.clone()];
+    if !is_root() {
+        unit_places.push(data.join("systemd/user"));
+    }
     for place in [
         "/etc/systemd",
         "/run/systemd",
@@ -179,18 +289,6 @@ fn home() -> Result<Home, Failure> {
     })
 }
 
-fn desktop_places() -> Vec<PathBuf> {
-    let places = env::var("XDG_DATA_DIRS").unwrap_or_default();
-    let places = match places.is_empty() {
-        true => "/usr/local/share:/usr/share",
-        false => &places,
-    };
-    places
-        .split(':')
-        .map(|place| Path::new(place).join("applications"))
-        .collect()
-}
-
 /// The entry with `frontrow launch` before each program.
 fn desktop(text: &str, frontrow: &str) -> Result<String, Failure> {
     let mut found = false;
@@ -198,6 +296,9 @@ fn desktop(text: &str, frontrow: &str) -> Result<String, Failure> {
     for line in text.lines() {
         if let Some(command) = line.strip_prefix("Exec=") {
             found = true;
+            if command.contains(STEAM) {
+                return Err(steam(Path::new(frontrow), game(command)));
+            }
             let name = app_name(command);
             out += &format!("Exec={frontrow} launch --name {name} -- {command}\n");
         } else if line.starts_with("DBusActivatable=") {
@@ -258,8 +359,11 @@ fn remove(target: &Path, json: bool) -> Result<(), Failure> {
 }
 
 /// An entry or link of another program is left alone.
-fn refuse_foreign(target: &Path) -> Result<(), Failure> {
+fn refuse_foreign(target: &Path, program: &Path) -> Result<(), Failure> {
     match fs::read_to_string(target) {
+        Ok(text) if !text.starts_with(MARK) && text.contains(STEAM) => {
+            Err(steam(program, game(&text)))
+        }
         Ok(text) if !text.starts_with(MARK) || target.is_symlink() => Err(refused(format_args!(
             "{} is not from `frontrow launch install`: edit it yourself, or move it away",
             target.display()
@@ -280,7 +384,9 @@ fn unknown(entry: &Path) -> Failure {
     let entry = entry.display();
     Failure::new(
         Exit::Usage,
-        format_args!("{entry} is no menu entry or unit: give NAME.desktop, NAME.service or a path"),
+        format_args!(
+            "{entry} is no menu entry, unit or app: give NAME.desktop, NAME.service, a path, or the name of a Flatpak or Snap"
+        ),
     )
 }
 

@@ -58,6 +58,9 @@ fn in_words(profile: &Profile, set: &WorkingSet, plans: &[DevicePlan]) -> String
             sys::plain::path(path)
         );
     }
+    for (path, reason) in set.unplaced() {
+        text += &format!("not loaded, {reason}: {}\n", sys::plain::path(path));
+    }
     for plan in plans {
         let Sums {
             bytes,
@@ -95,6 +98,7 @@ fn as_json(set: &WorkingSet, plans: &[DevicePlan]) -> serde_json::Value {
         "profiled_pages": set.profiled_pages,
         "valid_pages": set.valid_pages(),
         "dropped": set.dropped.iter().map(|(path, _)| path).collect::<Vec<_>>(),
+        "unplaced": set.unplaced().iter().map(|(path, _)| path).collect::<Vec<_>>(),
         "devices": devices.collect::<Vec<_>>(),
     })
 }

@@ -40,7 +40,8 @@ fn header(writer: &mut vcd::Writer<impl Write>) -> std::io::Result<Vec<IdCode>> 
     writer.timescale(1, TimescaleUnit::NS)?;
     writer.add_module("storage")?;
     let lines = LANES.iter().map(|(name, _)| {
-        let name = name.replace(' ', "_");
+        // GTKWave takes a slash for the end of a scope.
+        let name = name.replace(|it: char| !it.is_ascii_alphanumeric(), "_");
         writer.add_var(VarType::Wire, WIDTH, &name, None)
     });
     let lines = lines.collect::<std::io::Result<Vec<IdCode>>>()?;
@@ -79,4 +80,24 @@ fn bits(level: i64) -> impl Iterator<Item = Value> {
         0 => Value::V0,
         _ => Value::V1,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_lines_are_one_word_without_a_slash() {
+        let mut written = Vec::new();
+        header(&mut vcd::Writer::new(&mut written)).unwrap();
+        let written = String::from_utf8(written).unwrap();
+        let names = written.lines().filter(|line| line.starts_with("$var"));
+        let names: Vec<&str> = names.filter_map(|line| line.split(' ').nth(4)).collect();
+        assert_eq!(names.len(), LANES.len());
+        let is_word = |name: &&str| {
+            name.bytes()
+                .all(|it| it == b'_' || it.is_ascii_alphanumeric())
+        };
+        assert!(names.iter().all(is_word), "{names:?}");
+    }
 }

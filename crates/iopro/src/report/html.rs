@@ -31,7 +31,7 @@ pub fn render(report: &Report) -> String {
             @for reason in sentences::reasons(waiting) { p.lead { (reason) } }
             @if let Some(fragmented) = sentences::fragmented(report) { p.lead { (fragmented) } }
         }
-        (timeline(&report.timeline))
+        (timeline(&report.timeline, report.recording.duration_ns))
         (table(&format!("Why {who} waited"), "", &rows::classes(waiting)))
         (table("The longest waits in sum", "", &rows::top(waiting)))
         (table("Where the calls spent their time", "", &rows::layers(&report.layers)))
@@ -52,7 +52,7 @@ pub fn render(report: &Report) -> String {
 
 /// The lanes' names and values are text of the page, so that they can be read at any width: only
 /// the pictures are as wide as there is room.
-fn timeline(timeline: &Timeline) -> Markup {
+fn timeline(timeline: &Timeline, recorded_ns: u64) -> Markup {
     let bins = timeline.lanes.first().map_or(0, |lane| lane.mean.len());
     let end_ns = timeline.bin_ns * bins as u64;
     html! {
@@ -62,6 +62,9 @@ fn timeline(timeline: &Timeline) -> Markup {
                 "How many there were at once, on average; the number beside a lane is its highest. "
                 "Waits are the foreground's, the lanes below are everybody's. The time goes from 0 to "
                 (time(end_ns)) "."
+                @if end_ns < recorded_ns {
+                    " After that nothing happened until the recording ended, at " (time(recorded_ns)) "."
+                }
             }
             figure.card.lanes {
                 @for (place, lane) in timeline.lanes.iter().enumerate() { (draw(lane, place)) }

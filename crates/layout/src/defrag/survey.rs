@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use sys::PathError;
-use sys::device::Layout;
+use sys::device::{Layout, State};
 
 /// A file in more pieces than necessary, or on fewer of the device's dies than possible.
 #[derive(Clone, Debug, Serialize)]
@@ -225,7 +225,7 @@ impl Walk<'_> {
                 return Ok(());
             }
         };
-        let layout = match Layout::of(&file, false) {
+        let layout = match placed(&file) {
             Ok(layout) => layout,
             Err(error) if is_unsupported(&error) => {
                 return Err(Error::NoLayout {
@@ -287,4 +287,14 @@ fn is_unsupported(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::ENOSYS)
     )
+}
+
+/// The file's extents. Data that have no place yet are written first, as is soon done anyway.
+fn placed(file: &File) -> io::Result<Layout> {
+    let layout = Layout::of(file, false)?;
+    let waits = layout.extents().iter().any(|it| it.state == State::Pending);
+    match waits {
+        true => Layout::of(file, true),
+        false => Ok(layout),
+    }
 }

@@ -65,9 +65,10 @@ impl Reader {
         let pid = fields.next().ok_or_else(missing)?;
         let action = fields.next().ok_or_else(missing)?;
         let stage = match action {
-            "D" => Stage::Issued,
-            "Q" => Stage::Queued,
-            "C" => Stage::Completed,
+            "D" => Some(Stage::Issued),
+            "Q" => Some(Stage::Queued),
+            "C" => Some(Stage::Completed),
+            "R" => None,
             _ => return Ok(()),
         };
         let rwbs = fields.next().ok_or_else(missing)?;
@@ -76,11 +77,14 @@ impl Reader {
         }
         let extent = extent(&mut fields)?;
         let lane = match stage {
-            Stage::Completed => 0,
+            None | Some(Stage::Completed) => 0,
             _ => self.threads.number_of(pid, || process(line)),
         };
         let request = of_event(time_ns, rwbs, extent, lane)?;
-        self.stages.take(device, stage, request)
+        match stage {
+            Some(stage) => self.stages.take(device, stage, request),
+            None => self.stages.put_back(device, request),
+        }
     }
 }
 

@@ -9,12 +9,13 @@
 use super::stages::{Stage, Stages, of_event};
 use super::{Lines, Requests, Threads, decimal, seconds};
 
-/// Tracepoints that tell a request, with its stage.
-const TRACEPOINTS: [(&str, Stage); 4] = [
-    ("block_rq_issue: ", Stage::Issued),
-    ("block_bio_queue: ", Stage::Queued),
-    ("block_rq_complete: ", Stage::Completed),
-    ("block_bio_complete: ", Stage::Completed),
+/// Tracepoints that tell a request, with its stage; None for one that the driver puts back.
+const TRACEPOINTS: [(&str, Option<Stage>); 5] = [
+    ("block_rq_issue: ", Some(Stage::Issued)),
+    ("block_bio_queue: ", Some(Stage::Queued)),
+    ("block_rq_complete: ", Some(Stage::Completed)),
+    ("block_bio_complete: ", Some(Stage::Completed)),
+    ("block_rq_requeue: ", None),
 ];
 
 /// First lines of what ftrace and atrace print.
@@ -29,7 +30,7 @@ pub fn is_line(line: &str) -> bool {
 struct Event<'a> {
     head: &'a str,
     time_ns: u64,
-    stage: Stage,
+    stage: Option<Stage>,
     arguments: &'a str,
 }
 
@@ -86,22 +87,28 @@ impl Lines for Reader {
             };
         };
         let cut = || "it ends before the name of a process: the trace is cut there".to_owned();
-        let arguments = event
-            .arguments
-            .trim_end()
-            .strip_suffix(']')
-            .ok_or_else(cut)?;
-        let (arguments, process) = arguments.rsplit_once(" [").ok_or_else(cut)?;
+        let arguments = event.arguments.trim_end();
+        let (arguments, process) = match event.stage {
+            // Perfetto's text of this event lacks the bracket at the end.
+            None => (arguments.rsplit_once(" [").map_or(arguments, |it| it.0), ""),
+            Some(_) => arguments
+                .strip_suffix(']')
+                .and_then(|it| it.rsplit_once(" ["))
+                .ok_or_else(cut)?,
+        };
         let mut fields = arguments.split_ascii_whitespace();
         let device = fields.next().ok_or_else(cut)?;
         let rwbs = fields.next().ok_or_else(cut)?;
         let extent = extent(arguments)?;
         let lane = match event.stage {
-            Stage::Completed => 0,
+            None | Some(Stage::Completed) => 0,
             _ => self.threads.number(thread(event.head), process),
         };
         let request = of_event(event.time_ns, rwbs, extent, lane)?;
-        self.stages.take(device, event.stage, request)
+        match event.stage {
+            Some(stage) => self.stages.take(device, stage, request),
+            None => self.stages.put_back(device, request),
+        }
     }
 
     fn held(&self) -> usize {

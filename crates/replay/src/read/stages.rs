@@ -65,7 +65,13 @@ struct Device {
     counts: [u64; 3],
     played: [Vec<Operation>; 3],
     accounts: [Account; 3],
+    /// Kind, offset and size of requests that the driver put back and has not got again.
+    put_back: Vec<(Kind, u64, u64)>,
 }
+
+/// Account of the second issue of such a request.
+const ISSUED_AGAIN: &str =
+    "issued again after the driver put them back, played at their first issue";
 
 impl Device {
     fn stage(&self) -> Option<Stage> {
@@ -73,6 +79,27 @@ impl Device {
             .into_iter()
             .find(|it| self.counts[*it as usize] > 0)
     }
+
+    /// Whether the driver put this request back before. It has few of them at a time.
+    fn takes_again(&mut self, operation: &Operation) -> bool {
+        let extent = extent_of(operation);
+        let at = self.put_back.iter().position(|it| *it == extent);
+        let Some(at) = at else {
+            return false;
+        };
+        self.put_back.swap_remove(at);
+        true
+    }
+}
+
+fn extent_of(operation: &Operation) -> (Kind, u64, u64) {
+    let Operation {
+        kind,
+        offset_bytes,
+        size_bytes,
+        ..
+    } = *operation;
+    (kind, offset_bytes, size_bytes)
 }
 
 impl Stages {
@@ -109,6 +136,11 @@ impl Stages {
             return Ok(());
         }
         match request {
+            Request::Played(operation)
+                if stage == Stage::Issued && device.takes_again(&operation) =>
+            {
+                device.accounts[stage as usize].leave_out(ISSUED_AGAIN, 1, 0);
+            }
             Request::Played(operation) => {
                 device.accounts[stage as usize].count(&Fate::Played, 1);
                 device.played[stage as usize].push(operation);
@@ -116,6 +148,21 @@ impl Stages {
             Request::LeftOut(reason, moves) => {
                 device.accounts[stage as usize].leave_out(reason, 1, u64::from(moves));
             }
+        }
+        Ok(())
+    }
+
+    /// Hears that the driver put a request back, which the trace has once more when the driver gets it again.
+    ///
+    /// # Errors
+    /// As [`Stages::take`].
+    pub(super) fn put_back(&mut self, device: &str, request: Request) -> Result<(), String> {
+        let at = self.index(device)?;
+        let device = &mut self.devices[at];
+        if let Request::Played(operation) = request
+            && device.counts[Stage::Issued as usize] > 0
+        {
+            device.put_back.push(extent_of(&operation));
         }
         Ok(())
     }
@@ -161,8 +208,9 @@ impl Stages {
 
     /// Number of operations that are held.
     pub(super) fn held(&self) -> usize {
-        let all = self.devices.iter().flat_map(|it| &it.played);
-        all.map(Vec::len).max().unwrap_or(0)
+        let played = self.devices.iter().flat_map(|it| &it.played);
+        let put_back = self.devices.iter().map(|it| it.put_back.len());
+        played.map(Vec::len).chain(put_back).max().unwrap_or(0)
     }
 
     /// Hands over the requests of the one device that is meant.

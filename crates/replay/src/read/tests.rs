@@ -187,6 +187,33 @@ fn what_is_no_trace_is_refused() {
     ));
 }
 
+/// A driver without room puts a request back, and gets it again.
+#[test]
+fn a_request_that_is_put_back_is_played_once() {
+    let blkparse = "8,0 1 1 0.000000000 590 D WS 96 + 8 [app]\n\
+        8,0 1 2 0.000000500 590 R WS 96 + 8 [0]\n\
+        8,0 1 3 0.000001000 590 D R 512 + 8 [app]\n\
+        8,0 1 4 0.000002000 590 D WS 96 + 8 [app]\n\
+        8,0 1 5 0.000003000 590 D WS 96 + 8 [app]\n";
+    let ftrace = "# tracer: nop\n\
+        app-590 [001] ..... 1.000000: block_rq_issue: 8,0 WS 4096 () 96 + 8 [app]\n\
+        app-590 [001] ..... 1.000001: block_rq_requeue: 8,0 WS () 96 + 8 [0\n\
+        app-590 [001] ..... 1.000001: block_rq_issue: 8,0 R 4096 () 512 + 8 [app]\n\
+        app-590 [001] ..... 1.000002: block_rq_issue: 8,0 WS 4096 () 96 + 8 [app]\n\
+        app-590 [001] ..... 1.000003: block_rq_issue: 8,0 WS 4096 () 96 + 8 [app]\n";
+    for text in [blkparse, ftrace] {
+        let trace = parse(text.as_bytes()).unwrap();
+        let extents: Vec<_> = trace
+            .operations()
+            .iter()
+            .map(|it| it.offset_bytes / 512)
+            .collect();
+        assert_eq!(extents, [96, 512, 96], "{text}");
+        let left_out: u64 = trace.account().left_out.values().sum();
+        assert_eq!((left_out, trace.account().read_events), (1, 4));
+    }
+}
+
 /// As `../shared/files` has them: what blkparse prints for disks that are in use.
 #[test]
 fn blkparse_as_it_really_comes() {

@@ -2,7 +2,7 @@
 //!
 //! After the magic number come row groups. Each has one chunk a column, and each chunk has one
 //! page. A page has a bit for each row that says whether it has a value, and then the values; gzip
-//! packs it. At the end are the footer, its length, and the magic number again. The footer
+//! packs it. A chunk has its smallest and largest value, by which readers leave out groups. At the end are the footer, its length, and the magic number again. The footer
 //! describes the columns and tells where the chunks are.
 //!
 //! Numbers of fields and values of enumerations are those of `parquet.thrift` in the format's
@@ -83,12 +83,16 @@ impl<W: Write> Writer<W> {
     fn end_group(&mut self) -> io::Result<()> {
         let (mut columns, mut bytes) = (Vec::new(), 0);
         for (index, column) in self.table.columns.iter().enumerate() {
-            let chunk = std::mem::take(&mut self.chunks[index]);
+            let mut chunk = std::mem::take(&mut self.chunks[index]);
+            let range = chunk.range.take();
+            let nulls = chunk.nulls;
             let at = self.written;
             let page = chunk.page(column);
             let header = self.put_page(&page)?;
             let (unpacked, packed) = (header + page.len() as i64, self.written - at);
-            columns.push(chunk_metadata(column, self.rows, at, unpacked, packed));
+            let statistics = statistics(nulls, range);
+            let place = [self.rows as i64, unpacked, packed, at];
+            columns.push(chunk_metadata(column, place, statistics));
             bytes += unpacked;
         }
         let group = Struct::default().structs(1, &columns).i64(2, bytes);
@@ -130,6 +134,7 @@ impl<W: Write> Writer<W> {
             .i64(3, self.all_rows as i64)
             .structs(4, &self.groups)
             .text(6, concat!("frontrow version ", env!("CARGO_PKG_VERSION")))
+            .structs(7, &vec![order_of_type(); self.table.columns.len()])
             .end();
         self.put(&footer)?;
         self.put(&length(&footer)?.to_le_bytes())?;
@@ -153,6 +158,43 @@ struct Chunk {
     booleans: Bits,
     /// Values of the other kinds, in the encoding PLAIN.
     plain: Vec<u8>,
+    nulls: i64,
+    /// The smallest and the largest value.
+    range: Option<Range>,
+}
+
+/// Longest text that is kept as the smallest or largest one.
+const LONGEST_BOUND: usize = 64;
+
+/// The smallest and the largest value of a column in a row group.
+enum Range {
+    Integers(i64, i64),
+    Texts(Vec<u8>, Vec<u8>),
+}
+
+impl Range {
+    fn of_integers(so_far: Option<Range>, number: i64) -> Range {
+        match so_far {
+            Some(Range::Integers(least, most)) => {
+                Range::Integers(least.min(number), most.max(number))
+            }
+            _ => Range::Integers(number, number),
+        }
+    }
+
+    /// Texts are ordered by their bytes.
+    fn of_texts(so_far: Option<Range>, text: &[u8]) -> Range {
+        match so_far {
+            Some(Range::Texts(least, most)) if text < least.as_slice() => {
+                Range::Texts(text.to_owned(), most)
+            }
+            Some(Range::Texts(least, most)) if text > most.as_slice() => {
+                Range::Texts(least, text.to_owned())
+            }
+            Some(range) => range,
+            None => Range::Texts(text.to_owned(), text.to_owned()),
+        }
+    }
 }
 
 impl Chunk {
@@ -162,17 +204,24 @@ impl Chunk {
             (Kind::Boolean, ValueRef::Integer(number)) => self.booleans.push(number != 0),
             (Kind::Integer, ValueRef::Integer(number)) => {
                 self.plain.extend_from_slice(&number.to_le_bytes());
+                self.range = Some(Range::of_integers(self.range.take(), number));
+            }
+            (Kind::Real, ValueRef::Real(number)) => {
+                self.plain.extend_from_slice(&number.to_le_bytes());
             }
             (Kind::Text, ValueRef::Text(text)) => {
                 self.plain.extend_from_slice(&length(text)?.to_le_bytes());
                 self.plain.extend_from_slice(text);
+                self.range = Some(Range::of_texts(self.range.take(), text));
             }
             _ => {
                 let what = format!("{} cannot hold {}", column.name, cell.data_type());
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
         }
-        self.there.push(!matches!(cell, ValueRef::Null));
+        let is_null = matches!(cell, ValueRef::Null);
+        self.nulls += i64::from(is_null);
+        self.there.push(!is_null);
         Ok(())
     }
 
@@ -233,7 +282,7 @@ fn schema(table: &Table) -> Vec<Vec<u8>> {
                 let string = Struct::default().nested(1, Struct::default());
                 element.i32(6, UTF8).nested(10, string)
             }
-            Kind::Integer | Kind::Boolean => element,
+            Kind::Integer | Kind::Real | Kind::Boolean => element,
         }
         .end()
     }));
@@ -245,23 +294,46 @@ fn physical_type(kind: Kind) -> i32 {
     match kind {
         Kind::Boolean => 0,
         Kind::Integer => 2,
+        Kind::Real => 5,
         Kind::Text => 6,
     }
 }
 
-/// Metadata in the footer of a chunk at offset `at`; `unpacked` and `packed` are the bytes of its
-/// page with the header.
-fn chunk_metadata(column: &Column, rows: u64, at: i64, unpacked: i64, packed: i64) -> Vec<u8> {
+/// Metadata in the footer of a chunk: its number of rows, the bytes of its page with the header before and after it
+/// is packed, and its offset.
+fn chunk_metadata(column: &Column, place: [i64; 4], statistics: Struct) -> Vec<u8> {
+    let [rows, unpacked, packed, at] = place;
     let metadata = Struct::default()
         .i32(1, physical_type(column.kind))
         .i32s(2, &[PLAIN, RLE])
         .text_list(3, column.name)
         .i32(4, GZIP)
-        .i64(5, rows as i64)
+        .i64(5, rows)
         .i64(6, unpacked)
         .i64(7, packed)
-        .i64(9, at);
+        .i64(9, at)
+        .nested(12, statistics);
     Struct::default().i64(2, 0).nested(3, metadata).end()
+}
+
+/// The struct `Statistics`. Truth values and real numbers have no bounds in it: two values need none, and NaN
+/// has no order.
+fn statistics(nulls: i64, range: Option<Range>) -> Struct {
+    let statistics = Struct::default().i64(3, nulls);
+    match range {
+        Some(Range::Integers(least, most)) => statistics
+            .bytes(5, &most.to_le_bytes())
+            .bytes(6, &least.to_le_bytes()),
+        Some(Range::Texts(least, most)) if least.len().max(most.len()) <= LONGEST_BOUND => {
+            statistics.bytes(5, &most).bytes(6, &least)
+        }
+        _ => statistics,
+    }
+}
+
+/// A column's `ColumnOrder`: that of its type, without which readers ignore bounds.
+fn order_of_type() -> Vec<u8> {
+    Struct::default().nested(1, Struct::default()).end()
 }
 
 /// Length as the format stores it; an error if it exceeds `i32`.

@@ -39,9 +39,14 @@ impl Struct {
     }
 
     /// Adds a field of type string.
-    pub fn text(mut self, field: u8, text: &str) -> Struct {
+    pub fn text(self, field: u8, text: &str) -> Struct {
+        self.bytes(field, text.as_bytes())
+    }
+
+    /// Adds a field of type binary.
+    pub fn bytes(mut self, field: u8, bytes: &[u8]) -> Struct {
         self.header(field, BINARY);
-        binary(&mut self.bytes, text);
+        binary(&mut self.bytes, bytes);
         self
     }
 
@@ -69,7 +74,7 @@ impl Struct {
     /// Adds a field with a list of one string.
     pub fn text_list(self, field: u8, text: &str) -> Struct {
         let mut element = Vec::new();
-        binary(&mut element, text);
+        binary(&mut element, text.as_bytes());
         self.list(field, BINARY, 1, &element)
     }
 
@@ -97,9 +102,9 @@ impl Struct {
     }
 }
 
-fn binary(bytes: &mut Vec<u8>, text: &str) {
-    varint(bytes, text.len() as u64);
-    bytes.extend_from_slice(text.as_bytes());
+fn binary(bytes: &mut Vec<u8>, value: &[u8]) {
+    varint(bytes, value.len() as u64);
+    bytes.extend_from_slice(value);
 }
 
 /// Zigzag encoding: numbers close to 0 become small, whatever their sign.

@@ -3,6 +3,7 @@
 use super::*;
 use ::parquet::basic::{ConvertedType, LogicalType, Repetition};
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::file::statistics::Statistics;
 use ::parquet::record::Field;
 use proptest::prelude::*;
 use rusqlite::types::Value;
@@ -27,7 +28,7 @@ const COLUMNS: [Column; 18] = [
     column("i", Kind::Integer, true),
     column("j", Kind::Integer, true),
     column("k", Kind::Integer, true),
-    column("l", Kind::Integer, true),
+    column("l", Kind::Real, true),
 ];
 
 const fn column(name: &'static str, kind: Kind, nullable: bool) -> Column {
@@ -80,6 +81,7 @@ fn cell(field: &Field) -> Value {
         Field::Null => Value::Null,
         Field::Bool(value) => Value::Integer((*value).into()),
         Field::Long(number) => Value::Integer(*number),
+        Field::Double(number) => Value::Real(*number),
         Field::Str(text) => Value::Text(text.clone()),
         other => panic!("{other}"),
     }
@@ -90,6 +92,7 @@ fn any_cell(column: &Column) -> BoxedStrategy<Value> {
         Kind::Boolean => any::<bool>()
             .prop_map(|it| Value::Integer(it.into()))
             .boxed(),
+        Kind::Real => any::<f64>().prop_map(Value::Real).boxed(),
         Kind::Text => any::<String>().prop_map(Value::Text).boxed(),
         Kind::Integer => prop_oneof![
             any::<i64>(),
@@ -114,6 +117,37 @@ fn any_rows() -> impl Strategy<Value = (&'static Table, Vec<Vec<Value>>)> {
     })
 }
 
+type Bounds = Option<(Vec<u8>, Vec<u8>)>;
+
+fn bounds(statistics: &Statistics) -> Bounds {
+    let (least, most) = (statistics.min_bytes_opt()?, statistics.max_bytes_opt()?);
+    Some((least.to_owned(), most.to_owned()))
+}
+
+/// The smallest and the largest value, which texts beyond 64 bytes lack.
+fn expected_bounds(column: &Column, cells: &[&Value]) -> Bounds {
+    let integers = cells.iter().filter_map(|it| match it {
+        Value::Integer(number) => Some(*number),
+        _ => None,
+    });
+    let texts = cells.iter().filter_map(|it| match it {
+        Value::Text(text) => Some(text.as_bytes()),
+        _ => None,
+    });
+    match column.kind {
+        Kind::Boolean | Kind::Real => None,
+        Kind::Integer => {
+            let (least, most) = (integers.clone().min()?, integers.max()?);
+            Some((least.to_le_bytes().into(), most.to_le_bytes().into()))
+        }
+        Kind::Text => {
+            let (least, most) = (texts.clone().min()?, texts.max()?);
+            let is_short = least.len().max(most.len()) <= LONGEST_BOUND;
+            is_short.then(|| (least.to_owned(), most.to_owned()))
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn what_was_written_is_read_back((table, rows) in any_rows(), rows_per_group in 1..50_u64) {
@@ -121,6 +155,16 @@ proptest! {
         prop_assert_eq!(found, rows.as_slice());
         let metadata = reader.metadata();
         prop_assert_eq!(metadata.file_metadata().num_rows() as usize, rows.len());
+        for (column, place) in table.columns.iter().zip(0..) {
+            let groups = rows.chunks(rows_per_group as usize).zip(metadata.row_groups());
+            for (group, metadata) in groups {
+                let cells: Vec<&Value> = group.iter().map(|row| &row[place]).collect();
+                let found = metadata.column(place).statistics().unwrap();
+                prop_assert_eq!(bounds(found), expected_bounds(column, &cells));
+                let nulls = cells.iter().filter(|it| ***it == Value::Null).count();
+                prop_assert_eq!(found.null_count_opt(), Some(nulls as u64));
+            }
+        }
         prop_assert_eq!(metadata.num_row_groups() as u64, (rows.len() as u64).div_ceil(rows_per_group));
     }
 }
