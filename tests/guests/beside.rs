@@ -56,6 +56,14 @@ const GAMEMODE: &str = "as systemctl --user stop app-test-game-1.scope
     grows fg_write
     ";
 
+/// Status tells for whom waits were shortened, beside an app that writes a big file.
+const HELPED: &str = "echo 'while :; do dd if=/dev/zero of=/data/big bs=1M count=96 conv=notrunc; done 2> /dev/null' > /data/write
+    app writer sh /data/write
+    until_so \"frontrow status | grep 'by the app in the foreground meanwhile: game [1-9][0-9]* of '\"
+    frontrow status
+    as systemctl --user stop app-test-writer-1.scope
+    ";
+
 /// uresourced weighs the active user's slice and, by the focus, apps. Both are beside what frontrowd sets.
 const URESOURCED: &str =
     "systemctl set-property --runtime user-1000.slice CPUWeight=500 IOWeight=500 MemoryLow=250M
@@ -165,7 +173,7 @@ fn what_other_programs_set_is_left_and_who_wins_is_as_the_page_says() {
     let _alone = Machine::alone();
     let machine = Machine::install("trixie", PACKAGES);
     let steps = [
-        WORDS, APPS, PRIORITIES, GAMEMODE, URESOURCED, PROFILES, ELEVATOR, WEIGHTS,
+        WORDS, APPS, PRIORITIES, GAMEMODE, HELPED, URESOURCED, PROFILES, ELEVATOR, WEIGHTS,
     ];
     machine.boot(&steps.concat());
     machine.boot(&[WORDS, RULES].concat().replace("RULE", RULE));
