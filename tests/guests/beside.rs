@@ -47,7 +47,7 @@ const PRIORITIES: &str = "app game sh /data/save
 
 /// gamemode gives a game the highest level of best effort, which no class of ours looks at.
 const GAMEMODE: &str = "as systemctl --user stop app-test-game-1.scope
-    app game gamemoderun sh /data/save
+    app game /usr/games/gamemoderun sh /data/save
     until_so \"grep -q . /sys/fs/cgroup$(unit game)/cgroup.procs\"
     first() { head -n 1 /sys/fs/cgroup$(unit game)/cgroup.procs; }
     until_so \"ionice -p $(first) | grep -q 'best-effort: prio 0'\"
@@ -165,7 +165,7 @@ const RULES: &str = "umount /data || true
     frontrow off
     is_as_before";
 
-const RULE: &str = "/etc/udev/rules.d/60-ioschedulers.rules";
+const RULE: &str = "/etc/udev/rules.d/99-local.rules";
 
 #[test]
 #[ignore = "takes the network and root: make stress-machines"]
