@@ -250,7 +250,9 @@ impl Cgroup {
             let Some(Ok(mut switch)) = switched else {
                 return;
             };
-            if write!(switch, "+{controller}").is_err() {
+            // In one piece: the kernel takes each write for a whole list.
+            let on = format!("+{controller}");
+            if switch.write_all(on.as_bytes()).is_err() {
                 return;
             }
         }
