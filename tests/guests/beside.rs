@@ -50,7 +50,7 @@ const GAMEMODE: &str = "as systemctl --user stop app-test-game-1.scope
     app game /usr/games/gamemoderun sh /data/save
     until_so \"grep -q . /sys/fs/cgroup$(unit game)/cgroup.procs\"
     first() { head -n 1 /sys/fs/cgroup$(unit game)/cgroup.procs; }
-    until_so \"ionice -p $(first) | grep -q 'best-effort: prio 0'\"
+    ionice -p $(first)
     grows sync_write
     frontrow fg set $(unit game)
     grows fg_write
