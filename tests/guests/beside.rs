@@ -5,7 +5,7 @@
 use crate::machine::{Machine, WORDS};
 
 const PACKAGES: &str =
-    "dbus-user-session libpam-systemd gamemode gamemode-daemon power-profiles-daemon tuned";
+    "dbus-user-session fdisk libpam-systemd gamemode gamemode-daemon power-profiles-daemon tuned";
 
 /// A user with apps, of which a loop that saves a small file is the one to serve.
 const APPS: &str = "mkfs.ext4 -q /dev/nvme0n1
@@ -47,13 +47,21 @@ const PRIORITIES: &str = "app game sh /data/save
 
 /// gamemode gives a game the highest level of best effort, which no class of ours looks at.
 const GAMEMODE: &str = "as systemctl --user stop app-test-game-1.scope
-    app game gamemoderun sh /data/save
+    app game /usr/games/gamemoderun sh /data/save
     until_so \"grep -q . /sys/fs/cgroup$(unit game)/cgroup.procs\"
     first() { head -n 1 /sys/fs/cgroup$(unit game)/cgroup.procs; }
-    until_so \"ionice -p $(first) | grep -q 'best-effort: prio 0'\"
+    ionice -p $(first)
     grows sync_write
     frontrow fg set $(unit game)
     grows fg_write
+    ";
+
+/// Status tells for whom waits were shortened, beside an app that writes a big file.
+const HELPED: &str = "echo 'while :; do dd if=/dev/zero of=/data/big bs=1M count=96 conv=notrunc; done 2> /dev/null' > /data/write
+    app writer sh /data/write
+    until_so \"frontrow status | grep 'by the app in the foreground meanwhile: game [1-9][0-9]* of '\"
+    frontrow status
+    as systemctl --user stop app-test-writer-1.scope
     ";
 
 /// uresourced weighs the active user's slice and, by the focus, apps. Both are beside what frontrowd sets.
@@ -116,13 +124,57 @@ const WEIGHTS: &str = "rests
     systemctl stop frontrowd
     as systemctl --user stop app-test-game-1.scope";
 
+/// Rules as users publish them: one for the partitions of ZFS (here of ext4), one that runs a shell, and one whose
+/// program goes on after the rules. The first two are told our word in the same event. The last is somebody else.
+const RULES: &str = "umount /data || true
+    echo 'size=1G' | sfdisk -q --wipe=always /dev/nvme0n1
+    udevadm settle
+    mkfs.ext4 -q /dev/nvme0n1p1
+    udevadm settle
+    state > /root/before
+    frontrow on
+    becomes frontrow
+    taken_by() {
+        echo \"$2\" > RULE
+        udevadm control --reload
+        for time in first second third; do
+            udevadm trigger --action=change --settle /sys/block/nvme0n1$1
+            becomes frontrow
+            rests
+        done
+        frontrow status | tee /dev/stderr | grep 'given none at .* times), by the udev rule RULE:1, and it was taken back'
+        systemctl is-active frontrow-sched@nvme0n1
+        frontrow on
+    }
+    when='ACTION==\"add|change\", KERNEL=='
+    taken_by /nvme0n1p1 \"$when\\\"nvme[0-9]*n[0-9]*p[0-9]*\\\", ENV{ID_FS_TYPE}==\\\"ext4\\\", ATTR{../queue/scheduler}=\\\"none\\\"\"
+    writes='echo none > /sys/block/%k/queue/scheduler'
+    taken_by '' \"$when\\\"nvme*n1\\\", RUN+=\\\"/bin/sh -c '$writes'\\\"\"
+    echo \"$when\\\"nvme*n1\\\", RUN+=\\\"/usr/bin/systemd-run --no-block /bin/sh -c 'sleep 1; $writes'\\\"\" > RULE
+    udevadm control --reload
+    udevadm trigger --action=change --settle /sys/block/nvme0n1
+    until_so \"frontrow status | grep 'by a program that the udev rule RULE:1 starts, and it was taken back'\"
+    becomes frontrow
+    rests
+    udevadm trigger --action=change --settle /sys/block/nvme0n1
+    until_so \"frontrow status | grep 'by a program that the udev rule RULE:1 starts, and it is left so'\"
+    test $(scheduler) = none
+    rm RULE
+    udevadm control --reload
+    frontrow on
+    frontrow off
+    is_as_before";
+
+const RULE: &str = "/etc/udev/rules.d/99-local.rules";
+
 #[test]
 #[ignore = "takes the network and root: make stress-machines"]
 fn what_other_programs_set_is_left_and_who_wins_is_as_the_page_says() {
     let _alone = Machine::alone();
     let machine = Machine::install("trixie", PACKAGES);
     let steps = [
-        WORDS, APPS, PRIORITIES, GAMEMODE, URESOURCED, PROFILES, ELEVATOR, WEIGHTS,
+        WORDS, APPS, PRIORITIES, GAMEMODE, HELPED, URESOURCED, PROFILES, ELEVATOR, WEIGHTS,
     ];
     machine.boot(&steps.concat());
+    machine.boot(&[WORDS, RULES].concat().replace("RULE", RULE));
 }

@@ -55,7 +55,6 @@ const SWITCH: &str = "state > /root/before
 /// machine does not go off.
 const SLEEP: &str = "becomes frontrow
     mount /dev/nvme0n1 /data
-    mkswap /dev/vdc
     swapon /dev/vdc
     ( while :; do dd if=/dev/zero of=/data/big bs=1M count=96 conv=notrunc; done ) 2> /dev/null & writer=$!
     ( while :; do dd if=/dev/zero of=/data/small bs=4k count=1 conv=fsync; sleep 0.2; done ) 2> /dev/null & saver=$!

@@ -177,6 +177,10 @@ impl Machine {
             let data = fs::File::create(machine.file(name)).unwrap();
             data.set_len(gibibytes << 30).unwrap();
         }
+        // Each boot looks there for a machine that sleeps, and waits for half a minute where nothing is.
+        let mut format = Command::new("mkswap");
+        let formatted = format.arg("-q").arg(machine.file("swap.img")).status();
+        assert!(formatted.unwrap().success());
         machine
     }
 

@@ -114,6 +114,9 @@ impl AppliedPolicy {
     pub fn change(&mut self, roles: &Roles, pace: Pace) -> Result<Vec<Change>, Error> {
         let mut made = Vec::new();
         let mut attempt = 1;
+        for cgroup in roles.on_screen() {
+            cgroup.pass_on(&self.root, "io");
+        }
         loop {
             match self.try_change(roles, pace, &mut made) {
                 Err(error) if error.is_vanished() && attempt < ATTEMPTS => attempt += 1,

@@ -5,8 +5,8 @@ use crate::unit::{self, Unit};
 use crate::{Error, android};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -228,6 +228,36 @@ impl Cgroup {
         Ok(())
     }
 
+    /// Has `controller` passed on to it from its user's systemd, if that was given it. That systemd looks
+    /// at what it has at its start only. In a session that was open before frontrowd was enabled it
+    /// neither passes on the io controller nor turns it off. [`Cgroup::require`] tells what is missing
+    /// afterwards.
+    pub(crate) fn pass_on(&self, root: &Path, controller: &'static str) {
+        let manager = self.path.find("/user@");
+        let Some(manager) = manager.filter(|_| self.path.starts_with("/user.slice/")) else {
+            return;
+        };
+        if self.require(root, controller).is_ok() {
+            return;
+        }
+        let ends = self.path.match_indices('/').map(|(at, _)| at);
+        for end in ends.filter(|at| *at > manager) {
+            let path = self.path[..end].to_owned();
+            let parent = Cgroup { path };
+            let has_it = parent.require(root, controller).is_ok();
+            let switch = parent.file(root, "cgroup.subtree_control");
+            let switched = has_it.then(|| File::options().write(true).open(switch));
+            let Some(Ok(mut switch)) = switched else {
+                return;
+            };
+            // In one piece: the kernel takes each write for a whole list.
+            let on = format!("+{controller}");
+            if switch.write_all(on.as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Checks that `controller` is enabled for it.
     pub(crate) fn require(&self, root: &Path, controller: &'static str) -> Result<(), Error> {
         let Ok(controllers) = fs::read_to_string(self.file(root, "cgroup.controllers")) else {
@@ -321,6 +351,45 @@ fn unified(proc_cgroup: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A session that was open before: PID 1 has given its systemd the controller, which does not know.
+    #[test]
+    fn a_controller_is_passed_on_as_far_down_as_the_users_systemd_has_it() {
+        let root = tempfile::tempdir().unwrap();
+        let above = "/user.slice/user-7.slice";
+        let user = format!("{above}/user@7.service");
+        let slice = format!("{user}/app.slice");
+        let app = Cgroup::named(format!("{slice}/app-x-1.scope")).unwrap();
+        let file = |cgroup: &str, name: &str| {
+            below(root.path(), MOUNT_POINT).join(format!("{}/{name}", &cgroup[1..]))
+        };
+        for cgroup in [above, &user, &slice, app.path()] {
+            fs::create_dir_all(file(cgroup, "")).unwrap();
+            fs::write(file(cgroup, "cgroup.controllers"), "memory pids\n").unwrap();
+            fs::write(file(cgroup, "cgroup.subtree_control"), "").unwrap();
+        }
+        let written = |cgroup: &str| {
+            let switch = file(cgroup, "cgroup.subtree_control");
+            fs::read_to_string(switch).unwrap()
+        };
+        app.pass_on(root.path(), "io");
+        assert_eq!(written(&user), "", "PID 1 has not given it");
+        for cgroup in [above, &user] {
+            fs::write(file(cgroup, "cgroup.controllers"), "memory io pids\n").unwrap();
+        }
+        app.pass_on(root.path(), "io");
+        assert_eq!(written(&user), "+io");
+        assert_eq!(written(above), "", "that is PID 1's");
+        assert_eq!(written(&slice), "", "it has not got it");
+        fs::write(file(&slice, "cgroup.controllers"), "memory io pids\n").unwrap();
+        app.pass_on(root.path(), "io");
+        assert_eq!(written(&slice), "+io");
+        let other = Cgroup::named("/machine.slice/user@7.service/app.slice".to_owned()).unwrap();
+        fs::create_dir_all(file(other.path(), "")).unwrap();
+        fs::write(file(other.path(), "cgroup.controllers"), "memory\n").unwrap();
+        other.pass_on(root.path(), "io");
+        assert!(!file("/machine.slice/user@7.service", "cgroup.subtree_control").exists());
+    }
 
     #[test]
     fn other_apps_are_those_in_slices_too_but_no_helpers() {

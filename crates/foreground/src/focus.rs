@@ -10,6 +10,7 @@ mod kwin;
 mod niri;
 mod sway;
 mod wayland;
+mod wlr;
 mod x11;
 
 pub use cosmic::Cosmic;
@@ -17,7 +18,7 @@ pub use hyprland::Hyprland;
 pub use kwin::KWin;
 pub use niri::Niri;
 pub use sway::Sway;
-pub use wayland::Wayland;
+pub use wlr::Wayland;
 pub use x11::X11;
 
 use crate::whose::{Process, Window};
@@ -27,6 +28,9 @@ use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+
+/// Pause after a window was moved, so that its place is not queried during the move.
+const COMES_TO_REST: Duration = Duration::from_millis(250);
 
 /// Smallest visible part of the screen at which an app counts as visible, in per cent.
 const LEAST_PERCENT: u64 = 5;
@@ -129,11 +133,56 @@ pub trait Source {
     /// [`Error::Lost`].
     fn now(&mut self) -> Result<Screen, Error>;
 
+    /// Descriptor that becomes readable when [`Source::news`] is to be asked.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Takes the events that have arrived, without waiting for more.
+    ///
+    /// # Errors
+    /// [`Error::Lost`].
+    fn news(&mut self) -> Result<News, Error>;
+
     /// Sleeps until the focus or the visible apps change, or something else that is awaited happens.
     ///
     /// # Errors
     /// [`Error::Lost`] or [`Error::Wait`].
-    fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error>;
+    fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error> {
+        let mut moving = false;
+        loop {
+            // An event may have arrived with an earlier reply, so that the descriptor is not readable.
+            match self.news()? {
+                News::Screen => return self.now().map(Event::Screen),
+                News::Moving => moving = true,
+                News::Nothing => {}
+            }
+            match sleep(self.fd(), awaited, moving.then_some(COMES_TO_REST))? {
+                Woken::Pause => return self.now().map(Event::Screen),
+                Woken::Awaited => return Ok(Event::Other),
+                Woken::Session => {}
+            }
+        }
+    }
+}
+
+/// Kinds of changes in the events that have arrived, the most urgent last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum News {
+    /// Neither the focus nor the visible apps have changed.
+    Nothing,
+    /// A window was moved, and may be moved further.
+    Moving,
+    /// The focus or the visible apps may have changed.
+    Screen,
+}
+
+impl News {
+    /// `Screen` if something has changed.
+    fn of_change(is_changed: bool) -> Self {
+        match is_changed {
+            true => News::Screen,
+            false => News::Nothing,
+        }
+    }
 }
 
 /// Whose descriptor is readable.

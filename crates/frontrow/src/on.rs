@@ -128,6 +128,7 @@ pub fn on(arguments: On) -> Result<(), Failure> {
     let (chosen, mut outcome) = survey(root)?;
     if arguments.dry_run {
         plan(root, &chosen, &mut outcome);
+        outcome.is_anything()?;
         return outcome.print(arguments.place.json, true);
     }
     switch_on(root, &chosen, outcome)?.print(arguments.place.json, false)
@@ -162,17 +163,11 @@ fn switch_on(root: &Path, chosen: &[Device], mut outcome: Outcome) -> Result<Out
     enable_disks(root, chosen, has_systemd, &mut outcome)?;
     start_services(root, has_systemd, &mut outcome);
     hour::count(root, chosen).map_err(failure)?;
-    if outcome.disks.is_empty() && outcome.units.is_empty() {
-        let why: Vec<_> = outcome.left_out.iter().map(LeftOut::to_string).collect();
-        if !was_on {
-            undo(root)?;
-        }
-        return Err(Failure::new(
-            Exit::Unsupported,
-            format_args!("nothing can be switched on here: {}", why.join("; ")),
-        ));
+    let is_anything = outcome.is_anything();
+    if is_anything.is_err() && !was_on {
+        undo(root)?;
     }
-    Ok(outcome)
+    is_anything.map(|()| outcome)
 }
 
 /// What `on` would do, by what can be known without doing it.
@@ -506,6 +501,18 @@ fn needs_root(path: &Path, error: &io::Error) -> Failure {
 }
 
 impl Outcome {
+    /// An error if there is nothing to switch on.
+    fn is_anything(&self) -> Result<(), Failure> {
+        if !(self.disks.is_empty() && self.units.is_empty()) {
+            return Ok(());
+        }
+        let why: Vec<_> = self.left_out.iter().map(LeftOut::to_string).collect();
+        Err(Failure::new(
+            Exit::Unsupported,
+            format_args!("nothing can be switched on here: {}", why.join("; ")),
+        ))
+    }
+
     fn print(&self, as_json: bool, is_plan: bool) -> Result<(), Failure> {
         if as_json {
             return print_text(&(json_line(&self.in_json(is_plan)) + "\n"));

@@ -189,7 +189,10 @@ fn sticks_get_the_scheduler_and_discs_and_usb_hard_disks_do_not() {
 fn on_says_what_it_changed_and_off_leaves_the_state_of_before() {
     let machine = Machine::with_systemd();
     machine.disk("sda", "[mq-deadline] none frontrow", "64", 1);
-    machine.write("sys/block/sda/queue/rotational", "1");
+    machine.disk("vda", "[mq-deadline] none frontrow", "64", 1);
+    for rotating in ["sda", "vda"] {
+        machine.write(&format!("sys/block/{rotating}/queue/rotational"), "1");
+    }
     let before = machine.state();
     let said = machine.frontrow(&["on"]);
     assert_eq!(said.code, 0, "{said:?}");
@@ -202,7 +205,8 @@ fn on_says_what_it_changed_and_off_leaves_the_state_of_before() {
          frontrow-follow: tells frontrowd the focus, for each login, and now for user 1000\n\
          Left out:\n  \
          dm-0: it passes its requests on to mmcblk0p2\n  \
-         sda: it rotates, and the scheduler is made for flash\n\
+         sda: it rotates, and the scheduler is made for flash\n  \
+         vda: it says that it rotates, as virtual machines' disks do: `sudo frontrow sched enable DISK` if it lies on flash\n\
          `frontrow status` shows what it does; `sudo frontrow off` undoes all of it.\n"
     );
     assert!(machine.is_on("mmcblk0") && machine.is_on("nvme0n1"));
@@ -353,14 +357,50 @@ fn where_nothing_can_be_on_nothing_is_changed() {
     fs::remove_dir_all(machine.path("run/systemd")).unwrap();
     machine.write("proc/cmdline", "quiet frontrow.disable=1");
     let before = machine.state();
+    let plan = machine.frontrow(&["on", "--dry-run"]);
     let said = machine.frontrow(&["on"]);
-    assert_eq!(said.code, 3, "{said:?}");
+    assert_eq!((said.code, plan.code), (3, 3), "{said:?} {plan:?}");
     assert!(
         said.stderr
             .contains("frontrow.disable is on the kernel's command line")
     );
     assert!(said.stderr.contains("systemd does not run"), "{said:?}");
     assert_same(&machine.state(), &before, "before");
+}
+
+/// One in its partition's event, one by a program, and one by a program that goes on after the rules.
+#[test]
+fn a_disk_is_kept_from_rules_that_set_it_in_other_ways() {
+    let machine = Machine::with_systemd();
+    machine.write("sys/block/mmcblk0/mmcblk0p1/partition", "1");
+    let rules = "etc/udev/rules.d/60-local.rules";
+    let partitions = r#"KERNEL=="mmcblk[0-9]*p[0-9]*", ATTR{../queue/scheduler}="kyber""#;
+    let program =
+        r#"KERNEL=="mmcblk0", RUN+="/bin/sh -c 'echo bfq > /sys/block/%k/queue/scheduler'""#;
+    machine.write(rules, &format!("{partitions}\n{program}"));
+    assert_eq!(machine.frontrow(&["on"]).code, 0);
+    let keep = |more: &[&str]| {
+        let said = machine.frontrow(&[&["sched", "keep"], more, &["mmcblk0"]].concat());
+        assert_eq!(said.code, 0, "{said:?}");
+        said.stdout
+    };
+    for (scheduler, line) in [("kyber", 1), ("kyber", 1), ("bfq", 2), ("bfq", 2)] {
+        machine.take("mmcblk0", scheduler);
+        let said = keep(&["--after-rules"]);
+        let by = format!("the udev rule /{rules}:{line}: taken back");
+        assert!(said.contains(&by), "{said}");
+    }
+    let by = format!("by a program that the udev rule /{rules}:2 starts");
+    machine.take("mmcblk0", "bfq");
+    let said = keep(&[]);
+    assert!(said.contains(&format!("{by}: taken back")), "{said}");
+    machine.take("mmcblk0", "bfq");
+    let said = keep(&[]);
+    assert!(
+        said.contains(&format!("{by}, again: it is left so")),
+        "{said}"
+    );
+    crate::schema::check("status", &machine.json(&["status"]));
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub enum Error {
     UnknownBoost(String),
     /// The module is not installed for the running kernel.
     #[error(
-        "the module frontrow_iosched is not installed for kernel {release}: install the kernel's headers (Debian: linux-headers-{release}), then run `make install`, or build it with `frontrow sched build --out DIR` and pass `--module DIR/frontrow_iosched.ko`"
+        "the module frontrow_iosched is not installed for kernel {release}: install the kernel's headers (Debian: linux-headers-{release}) and the package frontrow-dkms, which builds it (from a checkout: `make install`)"
     )]
     NoModule {
         /// The running kernel.

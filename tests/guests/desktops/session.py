@@ -166,6 +166,11 @@ class Told:
         for line in self.process.stdout:
             self.lines.append((time.monotonic(), json.loads(line)))
 
+    def cpu_ms(self):
+        """Time on a CPU until now, by the scheduler's account."""
+        with open(f"/proc/{self.process.pid}/schedstat") as file:
+            return int(file.read().split()[0]) / 1e6
+
 
 def units_of(told):
     window = told["foreground"]
@@ -200,6 +205,7 @@ def main():
     if current != []:
         wrong.append({"first": first})
     before = None
+    cpu_ms = told.cpu_ms()
     for number in range(CHANGES):
         app = chance.choice([it for it in APPS if it != before])
         before = app
@@ -225,6 +231,7 @@ def main():
         else:
             wrong.append({"wanted": wanted, "name": name, "told": [line for _, line in news]})
         current = wanted
+    cpu_ms = told.cpu_ms() - cpu_ms
     told.process.terminate()
     code = told.process.wait(20)
     for process in running:
@@ -234,6 +241,7 @@ def main():
     print(json.dumps({"compositor": COMPOSITOR, "by": by, "changes": CHANGES, "right": right, "wrong": wrong[:3],
                       "wrong_count": len(wrong), "median_ms": round(statistics.median(delays_ms or [0])),
                       "slowest_ms": round(max(delays_ms, default=0)), "code": code,
+                      "cpu_ms_a_change": round(cpu_ms / CHANGES, 2),
                       "visible": sum(bool(line["visible"]) for _, line in told.lines)}))
 
 

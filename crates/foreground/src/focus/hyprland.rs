@@ -2,12 +2,11 @@
 
 use crate::focus::area::Area;
 use crate::focus::ipc::{self, Incoming, pixels, text};
-use crate::focus::{
-    Awaited, Error, Event, Focus, Placed, Screen, Source, Woken, beside, lost, sleep, window,
-};
+use crate::focus::{Error, Focus, News, Placed, Screen, Source, beside, lost, window};
 use crate::whose::{Process, Window};
 use serde_json::Value;
 use std::io::{Read, Write};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 /// Begins of the names of events that may change the screen.
@@ -70,15 +69,6 @@ impl Hyprland {
         stream.take(most).read_to_end(&mut reply).map_err(lost)?;
         serde_json::from_slice(&reply).map_err(lost)
     }
-
-    fn has_news(&mut self) -> Result<bool, Error> {
-        self.events.fill()?;
-        let mut news = false;
-        while let Some(line) = self.events.line() {
-            news |= NEWS.iter().any(|it| line.starts_with(it.as_bytes()));
-        }
-        Ok(news)
-    }
 }
 
 impl Source for Hyprland {
@@ -97,15 +87,17 @@ impl Source for Hyprland {
         Ok(screen(&active, &clients, &monitors))
     }
 
-    fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error> {
-        loop {
-            if self.has_news()? {
-                return self.now().map(Event::Screen);
-            }
-            if sleep(self.events.fd(), awaited, None)? == Woken::Awaited {
-                return Ok(Event::Other);
-            }
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.events.fd()
+    }
+
+    fn news(&mut self) -> Result<News, Error> {
+        self.events.fill()?;
+        let mut news = false;
+        while let Some(line) = self.events.line() {
+            news |= NEWS.iter().any(|it| line.starts_with(it.as_bytes()));
         }
+        Ok(News::of_change(news))
     }
 }
 

@@ -6,11 +6,12 @@ use crate::dbus::{Body, Kind, Message, Offer, Service};
 use crate::focus::area::Area;
 use crate::focus::ipc::{PATIENCE, pixels};
 use crate::focus::{
-    Awaited, Error, Event, Focus, Placed, Screen, Source, Woken, beside, lost, sleep, window,
+    Awaited, Error, Focus, News, Placed, Screen, Source, Woken, beside, lost, sleep, window,
 };
 use crate::whose::{Process, Window};
 use serde_json::Value;
 use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tempfile::NamedTempFile;
@@ -192,22 +193,18 @@ impl Source for KWin {
         Ok(self.screen.clone())
     }
 
-    fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error> {
-        loop {
-            // First the news that came before whatever else has.
-            if self.news {
-                return self.now().map(Event::Screen);
-            }
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.service.fd()
+    }
+
+    fn news(&mut self) -> Result<News, Error> {
+        // First the news that came before whatever else has.
+        if !self.news {
             for message in self.service.messages().map_err(lost)? {
                 self.hear(message).map_err(lost)?;
             }
-            if self.news {
-                continue;
-            }
-            if sleep(self.service.fd(), awaited, None)? == Woken::Awaited {
-                return Ok(Event::Other);
-            }
         }
+        Ok(News::of_change(self.news))
     }
 }
 

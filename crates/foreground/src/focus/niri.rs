@@ -4,13 +4,14 @@
 
 use crate::focus::ipc::{self, Incoming, text};
 use crate::focus::{
-    Awaited, Beside, Error, Event, Focus, LEAST_PERCENT, Screen, Source, Woken, is_one_app, lost,
+    Awaited, Beside, Error, Focus, LEAST_PERCENT, News, Screen, Source, Woken, is_one_app, lost,
     sleep, window,
 };
 use crate::whose::{Process, Window};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -225,20 +226,17 @@ impl Source for Niri {
         Ok(self.screen())
     }
 
-    fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error> {
-        loop {
-            self.events.fill()?;
-            let mut news = false;
-            while let Some(event) = self.event()? {
-                news |= self.take(&event)?;
-            }
-            if news {
-                return self.now().map(Event::Screen);
-            }
-            if sleep(self.events.fd(), awaited, None)? == Woken::Awaited {
-                return Ok(Event::Other);
-            }
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.events.fd()
+    }
+
+    fn news(&mut self) -> Result<News, Error> {
+        self.events.fill()?;
+        let mut news = false;
+        while let Some(event) = self.event()? {
+            news |= self.take(&event)?;
         }
+        Ok(News::of_change(news))
     }
 }
 

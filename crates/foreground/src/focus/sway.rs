@@ -2,12 +2,11 @@
 
 use crate::focus::area::Area;
 use crate::focus::ipc::{self, Incoming, MOST_BYTES, pixels, text};
-use crate::focus::{
-    Awaited, Error, Event, Focus, Placed, Screen, Source, Woken, beside, lost, sleep, window,
-};
+use crate::focus::{Error, Focus, News, Placed, Screen, Source, beside, lost, window};
 use crate::whose::{Process, Window};
 use serde_json::Value;
 use std::io::{Read, Write};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -55,22 +54,6 @@ impl Sway {
             events: Incoming::new(events),
         }))
     }
-
-    /// Whether an event has arrived that may have changed the screen.
-    fn has_news(&mut self) -> Result<bool, Error> {
-        self.events.fill()?;
-        let mut news = false;
-        while let Some(length) = self.events.received.get(..HEAD_BYTES).map(length) {
-            let end = HEAD_BYTES + length?;
-            let Some(body) = self.events.received.get(HEAD_BYTES..end) else {
-                break;
-            };
-            let event: Value = serde_json::from_slice(body).map_err(lost)?;
-            news |= !IDLE_CHANGES.contains(&text(&event, "change"));
-            self.events.received.drain(..end);
-        }
-        Ok(news)
-    }
 }
 
 /// Sends a message and waits for its reply.
@@ -113,15 +96,23 @@ impl Source for Sway {
         Ok(screen(&ask(&mut self.asking, GET_TREE, "")?))
     }
 
-    fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error> {
-        loop {
-            if self.has_news()? {
-                return self.now().map(Event::Screen);
-            }
-            if sleep(self.events.fd(), awaited, None)? == Woken::Awaited {
-                return Ok(Event::Other);
-            }
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.events.fd()
+    }
+
+    fn news(&mut self) -> Result<News, Error> {
+        self.events.fill()?;
+        let mut news = false;
+        while let Some(length) = self.events.received.get(..HEAD_BYTES).map(length) {
+            let end = HEAD_BYTES + length?;
+            let Some(body) = self.events.received.get(HEAD_BYTES..end) else {
+                break;
+            };
+            let event: Value = serde_json::from_slice(body).map_err(lost)?;
+            news |= !IDLE_CHANGES.contains(&text(&event, "change"));
+            self.events.received.drain(..end);
         }
+        Ok(News::of_change(news))
     }
 }
 

@@ -1,233 +1,160 @@
-//! Wayland. Compositors based on wlroots, and others that support panels, tell the app of each
-//! window, and whether it is active (`wlr-foreign-toplevel-management-unstable-v1`). They do not
-//! tell its process, place or workspace, so no other window counts as visible.
+//! Sessions of Wayland compositors, whichever protocol tells of their windows.
 
-use crate::focus::{
-    Awaited, Error, Event, Focus, Screen, Source, Woken, lost, peer, sleep, window,
-};
-use std::collections::HashMap;
+use crate::focus::{Error, Focus, News, Screen, Source, lost, peer};
+use std::fmt::Debug;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use wayland_client::backend::ObjectId;
-use wayland_client::globals::{BindError, GlobalListContents, registry_queue_init};
+use wayland_client::backend::WaylandError;
+use wayland_client::globals::{GlobalList, GlobalListContents, registry_queue_init};
 use wayland_client::protocol::wl_registry::{self, WlRegistry};
-use wayland_client::{Connection, Dispatch, EventQueue, Proxy, QueueHandle, event_created_child};
-use wayland_protocols_wlr::foreign_toplevel::v1::client::zwlr_foreign_toplevel_handle_v1::{
-    self as handle, ZwlrForeignToplevelHandleV1,
-};
-use wayland_protocols_wlr::foreign_toplevel::v1::client::zwlr_foreign_toplevel_manager_v1::{
-    self as manager, ZwlrForeignToplevelManagerV1,
-};
+use wayland_client::{Connection, Dispatch, EventQueue, QueueHandle};
+use wayland_protocols_wlr::foreign_toplevel::v1::client::zwlr_foreign_toplevel_handle_v1::State;
 
-/// A session of a Wayland compositor.
-#[derive(Debug)]
-pub struct Wayland {
-    connection: Connection,
-    queue: EventQueue<Windows>,
-    windows: Windows,
+/// The windows of a session, as a protocol tells of them.
+pub trait Windows: Debug + Sized + Dispatch<WlRegistry, GlobalListContents> + 'static {
+    /// Name of the protocol, for users.
+    const NAME: &str;
+    /// Round trips until all windows that are there have been told.
+    const ROUND_TRIPS: usize;
+
+    /// Subscribes to the windows.
+    ///
+    /// # Errors
+    /// [`Error::NoWindows`] if the compositor lacks the protocol.
+    fn bind(globals: &GlobalList, queue: &QueueHandle<Self>) -> Result<Self, Error>;
+
+    /// The focus, by what was told until now.
+    fn focus(&self) -> Focus;
+
+    /// Whether the focus may have changed. The next answer is no.
+    fn take_news(&mut self) -> bool;
+
+    /// Whether no window will be told any more.
+    fn is_over(&self) -> bool;
 }
 
-impl Wayland {
+/// A connection to a Wayland compositor.
+#[derive(Debug)]
+pub struct Session<W> {
+    connection: Connection,
+    queue: EventQueue<W>,
+    windows: W,
+}
+
+impl<W: Windows> Session<W> {
     /// Connects to the compositor that WAYLAND_DISPLAY names, and subscribes to changes.
     ///
     /// # Errors
     /// [`Error::NoCompositor`] or [`Error::NoWindows`].
     pub fn connect() -> Result<Self, Error> {
-        let connection = Connection::connect_to_env();
-        Self::over(connection.map_err(|error| Error::NoCompositor(error.to_string()))?)
+        Self::over(Connection::connect_to_env().map_err(no_compositor)?)
     }
 
-    /// As [`Wayland::connect`], over a connected socket.
+    /// As [`Session::connect`], over a connected socket.
     ///
     /// # Errors
-    /// As [`Wayland::connect`].
+    /// As [`Session::connect`].
     pub fn connect_through(socket: UnixStream) -> Result<Self, Error> {
-        let connection = Connection::from_socket(socket);
-        Self::over(connection.map_err(|error| Error::NoCompositor(error.to_string()))?)
+        Self::over(Connection::from_socket(socket).map_err(no_compositor)?)
     }
 
     fn over(connection: Connection) -> Result<Self, Error> {
-        let (globals, mut queue) = registry_queue_init::<Windows>(&connection)
-            .map_err(|error| Error::NoCompositor(error.to_string()))?;
-        let manager =
-            globals.bind::<ZwlrForeignToplevelManagerV1, _, _>(&queue.handle(), 1..=3, ());
-        match manager {
-            Ok(_) => {}
-            Err(BindError::NotPresent | BindError::UnsupportedVersion) => {
-                return Err(Error::NoWindows);
-            }
-        }
-        let mut windows = Windows::default();
-        // The first round trip brings the windows, the second one their properties.
-        for _ in 0..2 {
+        let (globals, mut queue) = registry_queue_init(&connection).map_err(no_compositor)?;
+        let mut windows = W::bind(&globals, &queue.handle())?;
+        for _ in 0..W::ROUND_TRIPS {
             queue.roundtrip(&mut windows).map_err(lost)?;
         }
-        Ok(Wayland {
+        Ok(Session {
             connection,
             queue,
             windows,
         })
     }
-}
 
-impl Source for Wayland {
-    fn name(&self) -> &'static str {
-        "wlr-foreign-toplevel-management"
+    /// Handles the events that were read; whether the focus may have changed.
+    fn dispatch(&mut self) -> Result<bool, Error> {
+        let dispatched = self.queue.dispatch_pending(&mut self.windows);
+        dispatched.map_err(lost)?;
+        match self.windows.is_over() {
+            true => Err(lost("it has no windows any more")),
+            false => Ok(self.windows.take_news()),
+        }
     }
 
+    /// Takes the bytes that have arrived from the socket.
+    fn read(&mut self) -> Result<(), Error> {
+        self.connection.flush().map_err(lost)?;
+        // Events have arrived meanwhile and are dispatched first.
+        let Some(reading) = self.queue.prepare_read() else {
+            return Ok(());
+        };
+        match reading.read() {
+            Ok(_) => Ok(()),
+            Err(WaylandError::Io(error)) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(lost(error)),
+        }
+    }
+}
+
+impl<W: Windows> Source for Session<W> {
+    fn name(&self) -> &'static str {
+        W::NAME
+    }
+
+    /// By its socket.
     fn compositor(&self) -> Option<u32> {
-        compositor(&self.connection)
+        let fd = self.connection.backend().poll_fd().try_clone_to_owned();
+        peer(&UnixStream::from(fd.ok()?))
     }
 
     fn now(&mut self) -> Result<Screen, Error> {
-        self.windows.news = false;
+        self.windows.take_news();
         Ok(Screen {
             focus: self.windows.focus(),
             beside: Vec::new(),
         })
     }
 
-    fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error> {
-        loop {
-            let dispatched = self.queue.dispatch_pending(&mut self.windows);
-            dispatched.map_err(lost)?;
-            if self.windows.over {
-                return Err(lost("it has no windows any more"));
-            }
-            if self.windows.news {
-                return self.now().map(Event::Screen);
-            }
-            if read(&self.connection, &self.queue, awaited)? == Woken::Awaited {
-                return Ok(Event::Other);
-            }
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.connection.as_fd()
+    }
+
+    fn news(&mut self) -> Result<News, Error> {
+        // What was told before the compositor's end goes before it.
+        if self.dispatch()? {
+            return Ok(News::Screen);
         }
+        self.read()?;
+        Ok(News::of_change(self.dispatch()?))
     }
 }
 
-/// Process of the compositor, by its socket.
-pub(super) fn compositor(connection: &Connection) -> Option<u32> {
-    let fd = connection.backend().poll_fd().try_clone_to_owned().ok()?;
-    peer(&UnixStream::from(fd))
+fn no_compositor(error: impl std::fmt::Display) -> Error {
+    Error::NoCompositor(error.to_string())
 }
 
-/// Reads events, once there are some.
-pub(super) fn read<State>(
-    connection: &Connection,
-    queue: &EventQueue<State>,
-    awaited: &Awaited<'_>,
-) -> Result<Woken, Error> {
-    connection.flush().map_err(lost)?;
-    // Events have arrived meanwhile and are dispatched first.
-    let Some(reading) = queue.prepare_read() else {
-        return Ok(Woken::Session);
-    };
-    let woken = sleep(reading.connection_fd(), awaited, None)?;
-    if woken == Woken::Session {
-        reading.read().map_err(lost)?;
-    }
-    Ok(woken)
-}
-
-/// Properties of a window, as far as they were told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Window {
-    app: Option<String>,
-    active: bool,
-}
-
-/// All windows. What the compositor tells of a window takes effect with its event `done`.
-#[derive(Debug, Default)]
-struct Windows {
-    told: HashMap<ObjectId, Window>,
-    current: HashMap<ObjectId, Window>,
-    news: bool,
-    over: bool,
-}
-
-impl Windows {
-    fn focus(&self) -> Focus {
-        let active = self.current.values().find(|window| window.active);
-        match active.and_then(|window| window.app.clone()) {
-            Some(app) => Focus::Window(window(None, [app.as_str()])),
-            None => Focus::Nobody,
-        }
-    }
-
-    fn done(&mut self, id: &ObjectId) {
-        let window = self.told.get(id).cloned().unwrap_or_default();
-        let before = self.current.insert(id.clone(), window.clone());
-        self.news |= before.as_ref() != Some(&window);
-    }
-
-    fn closed(&mut self, id: &ObjectId) {
-        self.told.remove(id);
-        let before = self.current.remove(id);
-        self.news |= before.is_some_and(|window| window.active);
-    }
-}
-
-/// Whether a state, which is an array of 32-bit words, has `activated`.
+/// Whether a state, which is an array of 32-bit words, has `activated`. It is the same number in each protocol.
 pub(super) fn is_active(state: &[u8]) -> bool {
-    const ACTIVATED: u32 = handle::State::Activated as u32;
+    const ACTIVATED: u32 = State::Activated as u32;
     let (words, _) = state.as_chunks::<4>();
     words
         .iter()
         .any(|word| u32::from_ne_bytes(*word) == ACTIVATED)
 }
 
-impl Dispatch<ZwlrForeignToplevelManagerV1, ()> for Windows {
-    fn event(
-        windows: &mut Self,
-        _: &ZwlrForeignToplevelManagerV1,
-        event: manager::Event,
-        (): &(),
-        _: &Connection,
-        _: &QueueHandle<Self>,
-    ) {
-        if let manager::Event::Finished = event {
-            windows.over = true;
-        }
-    }
+/// Other globals than windows do not matter.
+#[derive(Debug)]
+pub(super) struct Registry;
 
-    event_created_child!(Windows, ZwlrForeignToplevelManagerV1, [
-        manager::EVT_TOPLEVEL_OPCODE => (ZwlrForeignToplevelHandleV1, ()),
-    ]);
-}
-
-impl Dispatch<ZwlrForeignToplevelHandleV1, ()> for Windows {
+impl<W: Windows> Dispatch<WlRegistry, GlobalListContents, W> for Registry {
     fn event(
-        windows: &mut Self,
-        window: &ZwlrForeignToplevelHandleV1,
-        event: handle::Event,
-        (): &(),
-        _: &Connection,
-        _: &QueueHandle<Self>,
-    ) {
-        let id = window.id();
-        match event {
-            handle::Event::AppId { app_id } => {
-                windows.told.entry(id).or_default().app = Some(app_id);
-            }
-            handle::Event::State { state } => {
-                windows.told.entry(id).or_default().active = is_active(&state);
-            }
-            handle::Event::Done => windows.done(&id),
-            handle::Event::Closed => {
-                windows.closed(&id);
-                window.destroy();
-            }
-            _ => {}
-        }
-    }
-}
-
-impl Dispatch<WlRegistry, GlobalListContents> for Windows {
-    fn event(
-        _: &mut Self,
+        _: &mut W,
         _: &WlRegistry,
         _: wl_registry::Event,
         _: &GlobalListContents,
         _: &Connection,
-        _: &QueueHandle<Self>,
+        _: &QueueHandle<W>,
     ) {
     }
 }

@@ -5,12 +5,9 @@
 
 use crate::focus::area::Area;
 use crate::focus::gamescope::{self, Gamescope};
-use crate::focus::{
-    Awaited, Error, Event, Focus, Placed, Screen, Source, Woken, beside, lost, sleep, window,
-};
+use crate::focus::{Error, Focus, News, Placed, Screen, Source, beside, lost, window};
 use crate::whose::{Process, Window as AppsWindow};
-use std::os::fd::AsFd;
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd};
 use x11rb::connection::Connection;
 use x11rb::errors::{ConnectionError, ReplyError};
 use x11rb::protocol::Event as XEvent;
@@ -22,9 +19,6 @@ use x11rb::rust_connection::RustConnection;
 
 /// Number of windows that are checked; those below so many others are hardly visible.
 const MOST_WINDOWS: usize = 64;
-
-/// Pause after a window was moved, so that its place is not queried during the move.
-const COMES_TO_REST: Duration = Duration::from_millis(250);
 
 /// Longest property that is read, in 32-bit words.
 const MOST_WORDS: u32 = 4096;
@@ -50,16 +44,6 @@ struct Atoms {
     furniture: [u32; 2],
     /// The app's name in the session's D-Bus, as GTK's windows tell it.
     gtk_app: u32,
-}
-
-/// Kinds of changes in the events that have arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum News {
-    Nothing,
-    /// A window was moved, and may be moved further.
-    Moving,
-    /// The focus or the order of windows has changed.
-    Order,
 }
 
 impl X11 {
@@ -253,27 +237,6 @@ impl X11 {
         let id = reply.ids.iter().find(known);
         Ok(id.and_then(|id| id.value.first().copied()))
     }
-
-    /// Reads the events that have arrived.
-    fn news(&self) -> Result<News, Error> {
-        let mut news = News::Nothing;
-        let order = [self.atoms.active, self.atoms.stacking];
-        while let Some(event) = self.connection.poll_for_event().map_err(lost)? {
-            let is_order = |atom| match &self.gamescope {
-                Some(gamescope) => gamescope.tells_by(atom),
-                None => order.contains(&atom),
-            };
-            news = news.max(match event {
-                XEvent::PropertyNotify(it) if is_order(it.atom) => News::Order,
-                _ if self.gamescope.is_some() => News::Nothing,
-                XEvent::ConfigureNotify(_) | XEvent::MapNotify(_) | XEvent::UnmapNotify(_) => {
-                    News::Moving
-                }
-                _ => News::Nothing,
-            });
-        }
-        Ok(news)
-    }
 }
 
 impl Source for X11 {
@@ -292,22 +255,28 @@ impl Source for X11 {
         self.screen().map_err(lost)
     }
 
-    fn wait(&mut self, awaited: &Awaited<'_>) -> Result<Event, Error> {
-        let mut moving = false;
-        loop {
-            // An event may have arrived with an earlier reply, so that the socket is not readable.
-            match self.news()? {
-                News::Order => return self.now().map(Event::Screen),
-                News::Moving => moving = true,
-                News::Nothing => {}
-            }
-            let stream = self.connection.stream();
-            match sleep(stream.as_fd(), awaited, moving.then_some(COMES_TO_REST))? {
-                Woken::Pause => return self.now().map(Event::Screen),
-                Woken::Awaited => return Ok(Event::Other),
-                Woken::Session => {}
-            }
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.connection.stream().as_fd()
+    }
+
+    fn news(&mut self) -> Result<News, Error> {
+        let mut news = News::Nothing;
+        let order = [self.atoms.active, self.atoms.stacking];
+        while let Some(event) = self.connection.poll_for_event().map_err(lost)? {
+            let is_order = |atom| match &self.gamescope {
+                Some(gamescope) => gamescope.tells_by(atom),
+                None => order.contains(&atom),
+            };
+            news = news.max(match event {
+                XEvent::PropertyNotify(it) if is_order(it.atom) => News::Screen,
+                _ if self.gamescope.is_some() => News::Nothing,
+                XEvent::ConfigureNotify(_) | XEvent::MapNotify(_) | XEvent::UnmapNotify(_) => {
+                    News::Moving
+                }
+                _ => News::Nothing,
+            });
         }
+        Ok(news)
     }
 }
 

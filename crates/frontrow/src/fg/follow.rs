@@ -178,7 +178,7 @@ fn session(options: &Options) -> Result<Box<dyn Source>, Error> {
     if let Some(niri) = Niri::connect()? {
         return Ok(Box::new(niri));
     }
-    if is_kde() {
+    if is_desktop("KDE") {
         let plugin = match options.explain {
             true => "frontrow-explain",
             false => "frontrow-follow",
@@ -190,10 +190,6 @@ fn session(options: &Options) -> Result<Box<dyn Source>, Error> {
         Err(Error::NoWindows) => Ok(Box::new(Cosmic::connect()?)),
         Err(error) => Err(error),
     }
-}
-
-fn is_kde() -> bool {
-    is_desktop("KDE")
 }
 
 /// Whether the session is of this desktop, or of one made of it, as `ubuntu:GNOME`.

@@ -213,8 +213,9 @@ fn front_in_words(front: &Option<Result<Box<foreground::Status>, String>>) -> Ve
 /// The apps that were the foreground while most waits were shortened.
 fn helped_in_words(helped: &[Helped]) -> Option<String> {
     const MOST: usize = 5;
+    let helped: Vec<_> = helped.iter().filter(|it| it.waits > 0).collect();
     let (first, rest) = helped.split_at(MOST.min(helped.len()));
-    let each = first.iter().filter(|it| it.waits > 0).map(|it| {
+    let each = first.iter().map(|it| {
         format!(
             "{} {} of {} ({} in the foreground)",
             sys::knobs::shown(&it.app),
@@ -226,7 +227,7 @@ fn helped_in_words(helped: &[Helped]) -> Option<String> {
     let each: Vec<_> = each.collect();
     let more = match rest.len() {
         0 => String::new(),
-        more => format!("; {more} more apps: `frontrow status --json`"),
+        more => format!("; {more} more: `frontrow status --json`"),
     };
     let begin = "Waits shortened in the last hour, by the app in the foreground meanwhile";
     (!each.is_empty()).then(|| format!("{begin}: {}{more}", each.join(", ")))

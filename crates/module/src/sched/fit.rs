@@ -18,6 +18,8 @@ pub enum Unfit {
     ReadOnly,
     /// Its seeks take longer than anything that the scheduler decides.
     Rotating,
+    /// It says that it rotates, and may lie on flash all the same.
+    RotatingByHost,
 }
 
 impl fmt::Display for Unfit {
@@ -33,6 +35,9 @@ impl fmt::Display for Unfit {
             }
             Unfit::ReadOnly => out.write_str("it is read-only"),
             Unfit::Rotating => out.write_str("it rotates, and the scheduler is made for flash"),
+            Unfit::RotatingByHost => out.write_str(
+                "it says that it rotates, as virtual machines' disks do: `sudo frontrow sched enable DISK` if it lies on flash",
+            ),
         }
     }
 }
@@ -60,5 +65,9 @@ pub fn unfit(device: &Device) -> Result<Option<Unfit>, Error> {
     if device.is_read_only()? {
         return Ok(Some(Unfit::ReadOnly));
     }
-    Ok(device.rotates()?.then_some(Unfit::Rotating))
+    Ok(match (device.rotates()?, device.is_of_virtual_machine()) {
+        (false, _) => None,
+        (true, false) => Some(Unfit::Rotating),
+        (true, true) => Some(Unfit::RotatingByHost),
+    })
 }

@@ -43,6 +43,13 @@ pub enum Taker {
         /// Number of the line, from 1.
         line: usize,
     },
+    /// A program that a line of udev's rules has started, and that goes on after the rules.
+    UdevProgram {
+        /// The file of the rules.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: usize,
+    },
     /// A profile of tuned's.
     Tuned {
         /// Name of the active profile.
@@ -58,6 +65,11 @@ impl fmt::Display for Taker {
             Taker::UdevRule { path, line } => {
                 write!(out, "the udev rule {}:{line}", sys::plain::path(path))
             }
+            Taker::UdevProgram { path, line } => write!(
+                out,
+                "a program that the udev rule {}:{line} starts",
+                sys::plain::path(path)
+            ),
             Taker::Tuned { profile } => {
                 write!(out, "tuned's profile {}", sys::knobs::shown(profile))
             }
@@ -67,52 +79,82 @@ impl fmt::Display for Taker {
 }
 
 /// Who can have given `device` the scheduler `name`. While udev's rules are run for it, or while no
-/// rule of ours comes after the others, that may be a rule.
+/// rule of ours comes after the others, that may be a rule; at any time a program that one has started.
 pub(crate) fn taker(root: &Path, device: &Device, name: &str, by_rules: bool) -> Taker {
-    let rule = || {
-        let kind = Kind::of(device);
-        rule(root, &kind, name)
-    };
-    if by_rules && let Some(rule) = rule() {
-        return rule;
+    let rule = rule(root, &Kind::of(root, device), name);
+    let by_rules = by_rules || !root.join(RULES[0]).join(OWN_RULE).exists();
+    match (rule, tuned(root, name)) {
+        (Some(rule), _) if by_rules => Taker::UdevRule {
+            path: rule.path,
+            line: rule.line,
+        },
+        (_, Some(profile)) => Taker::Tuned { profile },
+        (Some(rule), None) if rule.way == Way::Program => Taker::UdevProgram {
+            path: rule.path,
+            line: rule.line,
+        },
+        _ => Taker::Unknown,
     }
-    if let Some(profile) = tuned(root, name) {
-        return Taker::Tuned { profile };
-    }
-    match root.join(RULES[0]).join(OWN_RULE).exists() {
-        true => None,
-        false => rule(),
-    }
-    .unwrap_or(Taker::Unknown)
 }
 
 /// Properties of a disk that rules ask for.
 struct Kind {
     name: String,
+    partitions: Vec<String>,
     is_rotating: bool,
 }
 
 impl Kind {
-    fn of(device: &Device) -> Self {
+    fn of(root: &Path, device: &Device) -> Self {
+        let entries = fs::read_dir(root.join("sys/block").join(device.name()));
+        let entries = entries.into_iter().flatten().flatten();
+        let partitions = entries.filter(|it| it.path().join("partition").exists());
+        let names = partitions.filter_map(|it| it.file_name().into_string().ok());
         Kind {
             name: device.name().to_owned(),
+            partitions: names.collect(),
             is_rotating: device.identity().is_ok_and(|it| it.rotational),
+        }
+    }
+
+    /// Whether `is` holds for a name of the device in whose event a rule sets the scheduler in this way.
+    fn has_name(&self, way: Way, is: impl Fn(&str) -> bool) -> bool {
+        match way {
+            Way::Disk | Way::Program => is(&self.name),
+            Way::Partition => self.partitions.iter().any(|it| is(it)),
         }
     }
 }
 
+/// How a rule sets a disk's scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// In an event of the disk.
+    Disk,
+    /// In an event of one of its partitions.
+    Partition,
+    /// By a program that it runs.
+    Program,
+}
+
+/// A line of udev's rules.
+#[derive(Debug, PartialEq, Eq)]
+struct Rule {
+    path: PathBuf,
+    line: usize,
+    way: Way,
+}
+
 /// The last of udev's rules that gives such a disk the scheduler `name`.
-fn rule(root: &Path, kind: &Kind, name: &str) -> Option<Taker> {
+fn rule(root: &Path, kind: &Kind, name: &str) -> Option<Rule> {
     let mut last = None;
     for (file, directory) in rule_files(root) {
         let path = Path::new("/").join(directory).join(&file);
         let text = fs::read_to_string(root.join(directory).join(&file)).unwrap_or_default();
         for (line, rule) in lines(&text) {
-            if assigns(&rule, name) && fits(&rule, kind) {
-                last = Some(Taker::UdevRule {
-                    path: path.clone(),
-                    line,
-                });
+            if let Some(way) = sets(&rule, name).filter(|way| fits(&rule, kind, *way)) {
+                let path = path.clone();
+                last = Some(Rule { path, line, way });
             }
         }
     }
@@ -171,28 +213,40 @@ fn keys(rule: &str) -> Vec<(&str, &str, &str)> {
     keys
 }
 
-fn assigns(rule: &str, name: &str) -> bool {
+/// How the rule sets the scheduler `name`; None if it does not.
+fn sets(rule: &str, name: &str) -> Option<Way> {
     let mut keys = keys(rule).into_iter();
-    keys.any(|(key, operator, value)| {
-        key == "ATTR{queue/scheduler}" && matches!(operator, "=" | ":=") && value == name
+    keys.find_map(|(key, operator, value)| {
+        let is_set = matches!(operator, "=" | ":=") && value == name;
+        match key {
+            "ATTR{queue/scheduler}" => is_set.then_some(Way::Disk),
+            "ATTR{../queue/scheduler}" => is_set.then_some(Way::Partition),
+            "RUN" | "RUN{program}" => names(value, name).then_some(Way::Program),
+            _ => None,
+        }
     })
 }
 
-/// Whether what the rule asks of the disk's name and kind holds; it may ask for more.
-fn fits(rule: &str, kind: &Kind) -> bool {
+/// Whether a command names the scheduler beside the file that it is written to.
+fn names(command: &str, scheduler: &str) -> bool {
+    let is_part = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_');
+    let mut words = command.split(|it| !is_part(it));
+    command.contains("queue/scheduler") && words.any(|it| it == scheduler)
+}
+
+/// Whether what the rule asks of the device's name and kind holds; it may ask for more.
+fn fits(rule: &str, kind: &Kind, way: Way) -> bool {
     let rotating = if kind.is_rotating { "1" } else { "0" };
     keys(rule).into_iter().all(|(key, operator, wanted)| {
-        let held = match key {
-            "KERNEL" => &kind.name,
-            "ATTR{queue/rotational}" => rotating,
-            _ => return true,
+        let is_one = |held: &str| {
+            let mut patterns = wanted.split('|');
+            patterns.any(|one| is_like(one.as_bytes(), held.as_bytes())) == (operator == "==")
         };
-        let matches = wanted
-            .split('|')
-            .any(|one| is_like(one.as_bytes(), held.as_bytes()));
-        match operator {
-            "==" => matches,
-            "!=" => !matches,
+        match (key, operator) {
+            ("KERNEL", "==" | "!=") => kind.has_name(way, is_one),
+            ("ATTR{queue/rotational}" | "ATTR{../queue/rotational}", "==" | "!=") => {
+                is_one(rotating)
+            }
             _ => true,
         }
     })
@@ -295,12 +349,11 @@ ACTION=="add|change", KERNEL=="nvme[0-9]*", ATTR{queue/rotational}=="0", \
     fn found(root: &Path, disk: &str, is_rotating: bool, name: &str) -> Option<(String, usize)> {
         let kind = Kind {
             name: disk.to_owned(),
+            partitions: vec![format!("{disk}p1"), format!("{disk}p2")],
             is_rotating,
         };
-        match rule(root, &kind, name)? {
-            Taker::UdevRule { path, line } => Some((path.display().to_string(), line)),
-            other => panic!("{other:?}"),
-        }
+        let rule = rule(root, &kind, name)?;
+        Some((rule.path.display().to_string(), rule.line))
     }
 
     #[test]
@@ -327,18 +380,40 @@ ACTION=="add|change", KERNEL=="nvme[0-9]*", ATTR{queue/rotational}=="0", \
 
     #[test]
     fn asking_for_a_scheduler_is_not_setting_it() {
-        for (rule, sets) in [
-            (r#"ATTR{queue/scheduler}=="kyber", RUN+="x""#, false),
+        for (rule, way) in [
+            (r#"ATTR{queue/scheduler}=="kyber", RUN+="x""#, None),
             (
                 r#"ATTR{queue/scheduler}!="kyber", ATTR{queue/scheduler}="kyber""#,
-                true,
+                Some(Way::Disk),
             ),
-            (r#"ATTR{queue/scheduler}="bfq""#, false),
-            (r#"ENV{X}="ATTR{queue/scheduler}", ENV{Y}="kyber""#, false),
-            ("ATTR{queue/scheduler}=kyber", false),
+            (r#"ATTR{queue/scheduler}="bfq""#, None),
+            (r#"ENV{X}="ATTR{queue/scheduler}", ENV{Y}="kyber""#, None),
+            ("ATTR{queue/scheduler}=kyber", None),
+            (
+                r#"RUN+="/bin/sh -c 'echo kyber > /sys/block/%k/queue/scheduler'""#,
+                Some(Way::Program),
+            ),
+            (
+                r#"RUN+="/bin/sh -c 'echo kyber2 > /sys/block/%k/queue/scheduler'""#,
+                None,
+            ),
+            (r#"RUN{program}+="/bin/logger kyber""#, None),
         ] {
-            assert_eq!(assigns(rule, "kyber"), sets, "{rule}");
+            assert_eq!(sets(rule, "kyber"), way, "{rule}");
         }
+    }
+
+    /// As users of ZFS on NixOS have it: the partition's own event sets the scheduler of its disk.
+    #[test]
+    fn a_rule_for_partitions_is_one_for_their_disk() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let file = "etc/udev/rules.d/99-local.rules";
+        let rule = r#"ACTION=="add|change", KERNEL=="sd[a-z]*[0-9]*|mmcblk[0-9]*p[0-9]*|nvme[0-9]*n[0-9]*p[0-9]*", ENV{ID_FS_TYPE}=="zfs_member", ATTR{../queue/scheduler}="none""#;
+        write(root, file, rule);
+        let at = Some((format!("/{file}"), 1));
+        assert_eq!(found(root, "nvme0n1", false, "none"), at);
+        assert_eq!(found(root, "vda", false, "none"), None);
     }
 
     #[test]

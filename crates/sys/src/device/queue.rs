@@ -70,6 +70,12 @@ impl Device {
         self.directory.iter().any(|name| name == "virtual")
     }
 
+    /// Whether it is a virtual machine's, by the driver's name for it: virtio or Xen. The kernel takes
+    /// such disks for rotating ones unless their host says otherwise.
+    pub fn is_of_virtual_machine(&self) -> bool {
+        ["vd", "xvd"].iter().any(|it| self.name.starts_with(it))
+    }
+
     /// Subsystem that created a device mapper disk, such as `CRYPT` or `LVM`; None for other disks.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 use super::*;
 use crate::focus::Beside;
+use crate::focus::Event;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
