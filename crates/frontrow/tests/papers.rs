@@ -80,11 +80,11 @@ fn code(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Targets of the links in a cell.
+/// Files that the links in a cell lead to.
 fn links(cell: &str) -> impl Iterator<Item = &str> {
     cell.split("](")
         .skip(1)
-        .filter_map(|it| it.split(')').next())
+        .filter_map(|it| it.split([')', '#']).next())
 }
 
 /// What is wrong with the arguments of a `frontrow-lab run`.
