@@ -469,4 +469,12 @@ fn large_reads_of_a_file_in_pieces_take_longer_than_of_one_in_one_piece() {
         result.value(&[("workload", workload), metric])
     });
     assert!(pieces_ms > 1.5 * whole_ms, "{pieces_ms}, {whole_ms} in one");
+    // One direct read at a time leaves the only CPU nothing to do but to wait.
+    let shares = ["iowait_share", "user_share", "system_share"].map(|metric| {
+        let workload = ("workload", "storage-seq-read");
+        result.value(&[workload, ("metric", metric)])
+    });
+    let [iowait, user, system] = shares;
+    assert!((iowait + user + system - 1.0).abs() < 1e-9, "{shares:?}");
+    assert!(iowait > 0.5, "{shares:?}");
 }

@@ -26,6 +26,7 @@ mod launch;
 mod on;
 mod output;
 mod pages;
+mod papers;
 mod prose;
 mod replay;
 mod reports;

@@ -100,6 +100,10 @@ const METRICS: &[Metric] = &[
     share(BACKGROUND_KEPT, Direction::Higher),
     share("isolation_*", Direction::Higher),
     share("latency_impact_*", Direction::Lower),
+    // The CPUs' time that is not idle.
+    share("iowait_share", Direction::Neither),
+    share("user_share", Direction::Neither),
+    share("system_share", Direction::Neither),
     // The scheduler's counters. Idle time has a limit and no comparison: without load there is
     // hardly any.
     neither("idle_while_waiting_ms", "ms"),
@@ -229,7 +233,7 @@ pub fn rank(metric: &str) -> u8 {
 
 /// Whether a brief table shows this metric.
 pub fn is_headline(workload: &str, metric: &str) -> bool {
-    if dependency(metric).is_some() {
+    if dependency(metric).is_some() || matches!(metric, "user_share" | "system_share") {
         return false;
     }
     let workload = Workload::find(workload);
@@ -296,6 +300,7 @@ mod tests {
         assert!(is_headline("m1", "total_ms"));
         assert!(!is_headline("m1", "close_mean_ms"));
         assert!(!is_headline("m1", "meta_waits"));
+        assert!(is_headline("m1", "iowait_share") && !is_headline("m1", "user_share"));
         assert!(is_headline("rand-read-1", "read_mb_s") && !is_headline("rand-read-1", "total_ms"));
         assert!(is_headline("fio", "anything_mean_ms"));
     }

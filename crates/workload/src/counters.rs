@@ -1,6 +1,7 @@
-//! What the scheduler counted during a run, as figures beside the workload's own.
+//! What scheduler and kernel counted during a run, as figures beside the workload's own.
 
 use crate::code::Code;
+use crate::cpu_time::CpuTime;
 use crate::{Measurement, Observer};
 use module::sched::{Counters, Dependency};
 use record::Run;
@@ -9,11 +10,13 @@ use std::fs;
 const BLOCK_BYTES: f64 = 4096.0;
 const NS_PER_MS: f64 = 1e6;
 
-/// Reads the counters just before and after the measured part. Under a stock
-/// scheduler there are none, and no figures.
+/// Reads the counters just before and after the measured part. A stock scheduler has none, so then
+/// there are the kernel's figures alone.
 pub struct Watch {
     stats: String,
     journals: String,
+    cpu_before: Option<CpuTime>,
+    cpu_after: Option<CpuTime>,
     before: Option<Counters>,
     after: Option<Counters>,
     journal_blocks: Option<f64>,
@@ -25,6 +28,8 @@ impl Watch {
         Watch {
             stats: format!("/sys/block/{device}/queue/iosched/stats"),
             journals: format!("/proc/fs/jbd2/{device}-"),
+            cpu_before: None,
+            cpu_after: None,
             before: None,
             after: None,
             journal_blocks: None,
@@ -48,6 +53,19 @@ impl Watch {
 
     /// The counters' growth, and what the bars need besides.
     pub fn figures(&self, run: &Run) -> Vec<Measurement> {
+        let mut figures = self.cpu_shares();
+        figures.extend(self.of_scheduler(run));
+        figures
+    }
+
+    fn cpu_shares(&self) -> Vec<Measurement> {
+        match (&self.cpu_before, &self.cpu_after) {
+            (Some(before), Some(after)) => after.shares_since(before),
+            _ => Vec::new(),
+        }
+    }
+
+    fn of_scheduler(&self, run: &Run) -> Vec<Measurement> {
         let (Some(before), Some(after)) = (&self.before, &self.after) else {
             return Vec::new();
         };
@@ -89,9 +107,11 @@ impl Watch {
 impl Observer for Watch {
     fn before(&mut self) {
         self.before = self.read();
+        self.cpu_before = CpuTime::now();
     }
 
     fn after(&mut self) {
+        self.cpu_after = CpuTime::now();
         self.after = self.read();
         self.journal_blocks = self.blocks_per_commit();
     }

@@ -13,6 +13,7 @@ mod code;
 mod cold;
 mod content;
 mod counters;
+mod cpu_time;
 mod database;
 mod device;
 pub mod direct;
