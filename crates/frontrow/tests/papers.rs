@@ -110,8 +110,8 @@ fn wrong_arguments(arguments: &str, sources: &Sources) -> Option<String> {
 
 /// What is wrong with a row of a page in `docs`.
 fn wrong(row: &Row, sources: &Sources) -> Option<String> {
-    let runs = code(&row.command).filter_map(|it| it.strip_prefix(RUN));
-    if let Some(error) = runs.into_iter().find_map(|it| wrong_arguments(it, sources)) {
+    let mut runs = code(&row.command).filter_map(|it| it.strip_prefix(RUN));
+    if let Some(error) = runs.find_map(|it| wrong_arguments(it, sources)) {
         return Some(error);
     }
     let docs = Path::new(ROOT).join("docs");
