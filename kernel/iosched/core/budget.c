@@ -136,14 +136,15 @@ static unsigned int share_percent(struct frontrow_core *core,
  * Most asynchronous requests in the device while nobody waits, and no more than it
  * holds: one without a driver tag would block the dispatch list, and more urgent
  * ones with it. Each takes request_ns of the device's time, so this many are in it for
- * OPEN_LATENCY_NS (Little's law). One more shows whether a device that works on
- * several at once would do so with more.
+ * two slices (Little's law), one that it works on and one that follows. One more shows
+ * whether a device that works on several at once would do so with more.
  */
 unsigned int frontrow_async_limit(const struct frontrow_core *core)
 {
 	const struct frontrow_group *group =
 		&core->groups[FRONTROW_ASYNC - FRONTROW_FIRST_GROUP];
-	u64 limit = div64_u64(OPEN_LATENCY_NS, max(group->request_ns, 1ULL)) + 1;
+	u64 target_ns = 2 * NSEC_PER_USEC * (slice_us(core) ?: DEFAULT_SLICE_US);
+	u64 limit = div64_u64(target_ns, max(group->request_ns, 1ULL)) + 1;
 
 	return min_t(u64, max_t(u64, limit, OPEN_LIMIT_MIN), core->depth);
 }

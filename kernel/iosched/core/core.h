@@ -53,8 +53,6 @@
  * MiB changes little.
  */
 #define WRITTEN_WINDOW_NS	(100 * NSEC_PER_MSEC)
-/* At this mean latency, more requests only queue up inside the device. */
-#define OPEN_LATENCY_NS		(5 * NSEC_PER_MSEC)
 /* One request in the device and one that its driver prepares. */
 #define OPEN_LIMIT_MIN		2U
 /* Rate before the first window: that of a slow card. */
