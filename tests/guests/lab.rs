@@ -310,7 +310,12 @@ fn no_snapshot_is_taken_of_an_image_that_is_mounted_for_writing() {
         frontrow snapshot save image snapshot; echo written: $?
         mount -o remount,ro /tmp/image
         frontrow snapshot save image snapshot > /dev/null; echo read: $?";
-    let with = ["--with", "mke2fs,e2image,e2fsck,busybox", "--modules", "loop"];
+    let with = [
+        "--with",
+        "mke2fs,e2image,e2fsck,busybox",
+        "--modules",
+        "loop",
+    ];
     let said = succeeds(&mut exec(&with, script));
     assert_eq!(said.stdout, "written: 7\nread: 0\n", "{}", said.stderr);
     assert!(said.stderr.contains("is mounted for writing"));
