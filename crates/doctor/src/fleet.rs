@@ -1,7 +1,7 @@
 //! Tables of many machines: what a study, a diagnosis and a benchmark of one machine add to them.
 //! docs/fleet.md says what the columns mean.
 
-use crate::study::Study;
+use crate::study::{Study, column, number};
 use crate::{Diagnosis, Machine};
 use iopro::tables::{Column, Kind, Of, Table};
 use record::ResultFile;
@@ -98,15 +98,6 @@ const fn table(name: &'static str, columns: &'static [Column]) -> Table {
         doc: &[],
         columns,
         indices: &[],
-    }
-}
-
-const fn column(name: &'static str, kind: Kind) -> Column {
-    Column {
-        name,
-        kind,
-        nullable: false,
-        doc: &[],
     }
 }
 
@@ -226,8 +217,4 @@ impl Origin {
 
 fn text(value: impl ToString) -> Value {
     Value::Text(value.to_string())
-}
-
-fn number(value: u64) -> Value {
-    Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
 }

@@ -169,11 +169,13 @@ impl Study {
     }
 }
 
-fn number(value: u64) -> Value {
+/// A count in a table, whose integers have a sign.
+pub(crate) fn number(value: u64) -> Value {
     Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-const fn column(name: &'static str, kind: Kind) -> Column {
+/// A column whose meaning docs tell.
+pub(crate) const fn column(name: &'static str, kind: Kind) -> Column {
     Column {
         name,
         kind,

@@ -100,6 +100,12 @@ impl Failure {
         }
     }
 
+    /// Error of reading `path`.
+    pub fn unreadable(path: &Path, error: &io::Error) -> Self {
+        let path = path.display();
+        Failure::new(error.into(), format_args!("cannot read {path}: {error}"))
+    }
+
     /// Error of writing to `path`.
     pub fn unwritable(path: &Path, error: &io::Error) -> Self {
         let path = path.display();

@@ -6,7 +6,6 @@ use ::doctor::fleet::{Origin, Rows};
 use ::iopro::export::parquet;
 use ::iopro::tables::Table;
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sys::output::Directory;
@@ -67,7 +66,7 @@ impl Fleet {
 
 /// Files that are being made, one for each of N tables.
 pub struct Partitions<const N: usize> {
-    /// The run.
+    /// The run that the rows come from.
     pub origin: Origin,
     files: [(&'static Table, AtomicFile); N],
 }
@@ -94,14 +93,10 @@ fn make(directory: &Path) -> Result<(), Failure> {
         .map_err(unwritable(directory))
 }
 
-/// What the kernel says of itself in /proc/sys/kernel.
+/// The value of a file in /proc/sys/kernel.
 fn told(root: &Path, name: &str) -> Result<String, Failure> {
     let path = root.join("proc/sys/kernel").join(name);
-    let text = fs::read_to_string(&path).map_err(|error| {
-        let sentence = format_args!("cannot read {}: {error}", path.display());
-        Failure::new(Exit::Internal, sentence)
-    })?;
-    Ok(text.trim().to_owned())
+    sys::knobs::read(&path).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
 /// A value in the name of a partition: other bytes than of host names are escaped as in URLs.

@@ -125,6 +125,13 @@ pub struct Run {
     /// Print the table, and write picture.svg, also when the first seed's guests are done
     #[arg(long, conflicts_with = "json")]
     early: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Where a result goes.
+#[derive(clap::Args)]
+struct Output {
     /// Write result.json, report.html and picture.svg to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -136,6 +143,23 @@ pub struct Run {
     details: bool,
 }
 
+impl Output {
+    fn make_directory(&self) -> Result<(), Failure> {
+        match &self.out {
+            Some(out) => fs::create_dir_all(out).map_err(|error| Failure::unwritable(out, &error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the result to --out, and prints it.
+    fn deliver(&self, result: &ResultFile) -> Result<(), Failure> {
+        if let Some(out) = &self.out {
+            write(out, result)?;
+        }
+        print(result, self.json, self.details)
+    }
+}
+
 /// Magic bytes of an xz file.
 const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 
@@ -145,10 +169,8 @@ pub fn run(args: Run) -> Result<(), Failure> {
     let experiment = chosen(sources.experiment(&args.experiment)?, &args)?;
     args.modules.refuse_unused(&experiment.policies)?;
     let device = sources.device(args.device.as_ref().unwrap_or(&experiment.device))?;
-    if let Some(out) = &args.out {
-        // Better now than after minutes.
-        fs::create_dir_all(out).map_err(|error| Failure::unwritable(out, &error))?;
-    }
+    // Better now than after minutes.
+    args.output.make_directory()?;
     let stop = catch_signals()?;
     let cache = Cache::of_user()?;
     let request = Request {
@@ -164,14 +186,14 @@ pub fn run(args: Run) -> Result<(), Failure> {
     let keep = Keep::new(&cache, &tell_that_it_was_kept).with_room_for(guests);
     let keep = args.keep.then_some(&keep);
     let progress = Progress::new(args.early.then_some(Early {
-        out: args.out.as_deref(),
-        details: args.details,
+        out: args.output.out.as_deref(),
+        details: args.output.details,
     }));
     if args.prepare {
         let prepared = ::lab::prepare(&cache, &sources, &request, &progress, &stop);
         return Ok(prepared?);
     }
-    if let (Some(shard), Some(out)) = (args.shard, &args.out) {
+    if let (Some(shard), Some(out)) = (args.shard, &args.output.out) {
         let file = ::lab::run_shard(&cache, &sources, &request, shard, keep, &progress, &stop);
         progress.end();
         let mut file = file?;
@@ -182,10 +204,7 @@ pub fn run(args: Run) -> Result<(), Failure> {
     progress.end();
     let mut result = result?;
     name_commit(&mut result);
-    if let Some(out) = &args.out {
-        write(out, &result)?;
-    }
-    print(&result, args.json, args.details)
+    args.output.deliver(&result)
 }
 
 fn name_commit(result: &mut ResultFile) {
@@ -376,13 +395,10 @@ fn result_of(what: &Path) -> Option<PathBuf> {
 }
 
 fn read_result(path: &Path) -> Result<ResultFile, Failure> {
-    let path_shown = path.display();
-    let text = read_unpacked(path).map_err(|error| {
-        let sentence = format_args!("cannot read {path_shown}: {error}");
-        Failure::new(Exit::from(&error), sentence)
-    })?;
+    let text = read_unpacked(path).map_err(|error| Failure::unreadable(path, &error))?;
     serde_json::from_slice(&text).map_err(|error| {
-        let sentence = format_args!("{path_shown} is no result of an experiment: {error}");
+        let shown = path.display();
+        let sentence = format_args!("{shown} is no result of an experiment: {error}");
         Failure::new(Exit::Usage, sentence)
     })
 }

@@ -87,7 +87,7 @@ fn links(cell: &str) -> impl Iterator<Item = &str> {
         .filter_map(|it| it.split([')', '#']).next())
 }
 
-/// What is wrong with the arguments of a `frontrow-lab run`.
+/// The fault in the arguments of a `frontrow-lab run`.
 fn wrong_arguments(arguments: &str, sources: &Sources) -> Option<String> {
     let mut words = arguments.split_whitespace();
     if let Err(error) = sources.experiment(words.next().unwrap_or_default()) {
@@ -108,7 +108,7 @@ fn wrong_arguments(arguments: &str, sources: &Sources) -> Option<String> {
     None
 }
 
-/// What is wrong with a row of a page in `docs`.
+/// The fault in a row of a page in `docs`.
 fn wrong(row: &Row, sources: &Sources) -> Option<String> {
     let mut runs = code(&row.command).filter_map(|it| it.strip_prefix(RUN));
     if let Some(error) = runs.find_map(|it| wrong_arguments(it, sources)) {

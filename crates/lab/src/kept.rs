@@ -84,7 +84,7 @@ mod tests {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// What a campaign of many guests left is there when it goes on, though a small run came between.
+    /// A campaign that goes on finds its guests, though a small run came between.
     #[test]
     fn the_cache_holds_as_many_guests_as_a_run_asked_for() {
         let dir = tempfile::tempdir().unwrap();

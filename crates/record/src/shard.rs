@@ -13,7 +13,7 @@ use std::str::FromStr;
 #[serde(try_from = "String", into = "String")]
 pub struct Shard {
     count: NonZeroUsize,
-    /// From 0.
+    /// Place among the shards, from 0.
     index: usize,
 }
 
@@ -106,9 +106,9 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// Its rows.
+    /// The rows that the guest measured.
     Rows(Vec<Row>),
-    /// A sentence.
+    /// The sentence that says why it failed.
     Failure(String),
 }
 
@@ -121,7 +121,7 @@ impl ShardFile {
         })
     }
 
-    /// What differs between the inputs of two files, as words; empty for shards of one campaign.
+    /// Differences between the inputs of two files, as words; empty for shards of one campaign.
     fn differences(&self, other: &ShardFile) -> Vec<String> {
         let (mine, theirs) = (&self.result, &other.result);
         let mut differ = Vec::new();
@@ -154,13 +154,13 @@ pub enum Apart {
         first: String,
         /// Name of the file that differs from it.
         other: String,
-        /// What differs.
+        /// The inputs that differ, as words.
         differences: String,
     },
     /// Two files are of one shard, and differ.
     #[error("{first} and {other} are both of shard {shard}, and differ: remove one of them")]
     Twice {
-        /// The shard.
+        /// The shard of both, as `3/16`.
         shard: String,
         /// Name of the first file.
         first: String,

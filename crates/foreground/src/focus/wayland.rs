@@ -54,7 +54,7 @@ impl<W: Windows> Session<W> {
     /// As [`Session::connect`], over a connected socket.
     ///
     /// # Errors
-    /// As [`Session::connect`].
+    /// The same as those of [`Session::connect`].
     pub fn connect_through(socket: UnixStream) -> Result<Self, Error> {
         Self::over(Connection::from_socket(socket).map_err(no_compositor)?)
     }
@@ -121,7 +121,7 @@ impl<W: Windows> Source for Session<W> {
     }
 
     fn news(&mut self) -> Result<News, Error> {
-        // What was told before the compositor's end goes before it.
+        // Events that came before the compositor's end go before it.
         if self.dispatch()? {
             return Ok(News::Screen);
         }

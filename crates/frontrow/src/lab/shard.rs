@@ -1,6 +1,6 @@
 //! `frontrow-lab run --shard`, and `frontrow-lab join`.
 
-use super::{print, write};
+use super::Output;
 use crate::atomic_file;
 use crate::exit::{Exit, Failure};
 use crate::print::json as json_of;
@@ -18,37 +18,24 @@ pub struct Join {
     /// Directories that `frontrow-lab run --shard` wrote to with --out
     #[arg(required = true, value_name = "DIR")]
     directories: Vec<PathBuf>,
-    /// Write result.json, report.html and picture.svg to this directory
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Print the result as JSON instead of the table
-    #[arg(long)]
-    json: bool,
-    /// Print all figures and bars
-    #[arg(long, conflicts_with = "json")]
-    details: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
-/// Joins shards.
+/// Makes the result of the shards in these directories.
 pub fn join(args: Join) -> Result<(), Failure> {
     let mut files = Vec::new();
     for directory in &args.directories {
         files.extend(files_of(directory)?);
     }
     let result = shard::join(files)?;
-    if let Some(out) = &args.out {
-        fs::create_dir_all(out).map_err(|error| Failure::unwritable(out, &error))?;
-        write(out, &result)?;
-    }
-    print(&result, args.json, args.details)
+    args.output.make_directory()?;
+    args.output.deliver(&result)
 }
 
 /// Shards' files in a directory, in the order of their names.
 fn files_of(directory: &Path) -> Result<Vec<(String, ShardFile)>, Failure> {
-    let unreadable = |error: std::io::Error| {
-        let sentence = format_args!("cannot read {}: {error}", directory.display());
-        Failure::new(Exit::from(&error), sentence)
-    };
+    let unreadable = |error| Failure::unreadable(directory, &error);
     let entries = fs::read_dir(directory).map_err(unreadable)?;
     let entries: Result<Vec<_>, _> = entries.collect();
     let mut paths: Vec<PathBuf> = entries
@@ -62,11 +49,8 @@ fn files_of(directory: &Path) -> Result<Vec<(String, ShardFile)>, Failure> {
 }
 
 fn read(path: &Path) -> Result<(String, ShardFile), Failure> {
+    let text = fs::read(path).map_err(|error| Failure::unreadable(path, &error))?;
     let shown = path.display();
-    let text = fs::read(path).map_err(|error| {
-        let sentence = format_args!("cannot read {shown}: {error}");
-        Failure::new(Exit::from(&error), sentence)
-    })?;
     let file = serde_json::from_slice(&text).map_err(|error| {
         let sentence = format_args!("{shown} is no shard of an experiment: {error}; run it again");
         Failure::new(Exit::Usage, sentence)

@@ -79,7 +79,7 @@ pub fn run(args: &Install) -> Result<(), Failure> {
     tell(args.json, "written", &target)
 }
 
-/// What Steam's menu entries open, before the game's number.
+/// The link of Steam's menu entries, before the game's number.
 const STEAM: &str = "steam://rungameid/";
 
 /// Steam starts its games itself, so that an entry that opens a link of Steam's would start none of them.
