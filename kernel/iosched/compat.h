@@ -36,6 +36,53 @@ static inline void frontrow_run_queues(struct request_queue *q)
 #endif
 }
 
+/*
+ * Whoever changes another limit copies all of them and writes them back, so one that
+ * changes meanwhile would be lost. Does not wait: the owner of the lock may wait until
+ * the queue is frozen, which is how schedulers are changed.
+ */
+#ifdef FRONTROW_ABI_LIMITS_LOCK
+static inline bool frontrow_trylock_limits(struct request_queue *q)
+{
+	return mutex_trylock(&q->limits_lock);
+}
+
+static inline void frontrow_unlock_limits(struct request_queue *q)
+{
+	mutex_unlock(&q->limits_lock);
+}
+#else
+static inline bool frontrow_trylock_limits(struct request_queue *q)
+{
+	return true;
+}
+
+static inline void frontrow_unlock_limits(struct request_queue *q) {}
+#endif
+
+/*
+ * Most asynchronous requests that root wants here (queue/async_depth). Each scheduler
+ * sets it when it begins.
+ */
+#ifdef FRONTROW_ABI_ASYNC_DEPTH
+static inline void frontrow_async_depth_init(struct request_queue *q)
+{
+	q->async_depth = q->nr_requests;
+}
+
+static inline unsigned int frontrow_async_depth(const struct request_queue *q)
+{
+	return q->async_depth;
+}
+#else
+static inline void frontrow_async_depth_init(struct request_queue *q) {}
+
+static inline unsigned int frontrow_async_depth(const struct request_queue *q)
+{
+	return UINT_MAX;
+}
+#endif
+
 /* Tells blktrace of a request that is inserted. */
 #ifdef FRONTROW_ABI_NO_TRACE_RQ_INSERT
 static inline void frontrow_trace_insert(struct request *rq) {}

@@ -176,6 +176,7 @@ void frontrow_detect_wait_ended(struct frontrow_waiter *waiter)
 		frontrow_wait_ended_above(waiter);
 		list_for_each_entry_rcu(fd, &instances, instance)
 			frontrow_wait_ended(fd, waiter);
+		waiter->is_above = false;
 	} else {
 		fd = smp_load_acquire(&waiter->fd);
 		if (fd)

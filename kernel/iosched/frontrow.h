@@ -89,9 +89,13 @@ struct frontrow_rq {
 	bool is_realtime;	/* its submitter has the realtime class itself */
 };
 
-struct frontrow_hctx {
+/*
+ * Those of the scheduler tags of a hardware queue, or of all hardware queues where they
+ * share their tags.
+ */
+struct frontrow_rqs {
 	unsigned int nr;
-	struct frontrow_rq *rqs;
+	struct frontrow_rq *rq;
 };
 
 /*
@@ -153,6 +157,7 @@ struct frontrow_data {
 	struct frontrow_core core;
 	bool is_one_by_one;		/* its driver may sleep (dispatch.c) */
 	const struct frontrow_rq *handed_on;	/* to such a driver, last; NULL: it has ended */
+	struct frontrow_rqs shared_rqs;	/* of tags that all hardware queues share */
 	struct list_head head;		/* inserted at head: before all classes */
 	struct hlist_head by_mapping[FRONTROW_MIXED + 1]; /* frontrow_rq */
 	struct hlist_head waiters[FRONTROW_MIXED];
@@ -192,11 +197,11 @@ struct frontrow_data {
 
 static inline struct frontrow_rq *frontrow_rq(struct request *rq)
 {
-	struct frontrow_hctx *fh = rq->mq_hctx->sched_data;
+	struct frontrow_rqs *rqs = rq->mq_hctx->sched_data;
 
-	if (rq->internal_tag < 0 || (unsigned int)rq->internal_tag >= fh->nr)
+	if (rq->internal_tag < 0 || (unsigned int)rq->internal_tag >= rqs->nr)
 		return NULL;
-	return &fh->rqs[rq->internal_tag];
+	return &rqs->rq[rq->internal_tag];
 }
 
 /*

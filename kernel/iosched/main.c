@@ -132,7 +132,7 @@ static bool frontrow_allow_merge(struct request_queue *q, struct request *rq,
 {
 	const struct frontrow_rq *fr = frontrow_rq(rq);
 
-	if (op_is_sync(bio->bi_opf) != rq_is_sync(rq) || fr->item.class < fr->item.own_class ||
+	if (op_is_sync(bio->bi_opf) != rq_is_sync(rq) || frontrow_is_promoted(&fr->item) ||
 	    fr->item.role != role_of_sent(data_of(q), bio) ||
 	    (frontrow_is_long(fr->item.class) && fr->item.owner != frontrow_owner_of(current)))
 		return false;
@@ -159,7 +159,7 @@ static void insert_tracked(struct frontrow_data *fd, struct frontrow_rq *fr)
 	lockdep_assert_held(&fd->lock);
 	if (class == FRONTROW_DISCARD)
 		class = frontrow_discard_is_awaited(fd, fr) ? FRONTROW_BOOSTED : class;
-	else if (class >= FRONTROW_BOOSTED && rq_data_dir(rq) == WRITE)
+	else if (frontrow_may_be_promoted(class) && rq_data_dir(rq) == WRITE)
 		class = frontrow_class_awaited(fd, fr, class, &has_page);
 	frontrow_insert(&fd->core, &fr->item, class, has_page);
 	fr->file_async_bytes = 0;
@@ -462,21 +462,24 @@ static void frontrow_completed_request(struct request *rq, u64 now)
  * Set-up and tear-down of a queue and its hardware contexts
  */
 
-/* Runs with the queue frozen: no request holds a frontrow_rq. */
+/*
+ * Runs with the queue frozen: no request holds a frontrow_rq. As with all memory that is
+ * taken meanwhile, reclaim must not write to this queue.
+ */
 static int allocate_rqs(struct blk_mq_hw_ctx *hctx)
 {
-	struct frontrow_hctx *fh = hctx->sched_data;
+	struct frontrow_rqs *rqs = hctx->sched_data;
 	unsigned int nr = hctx->sched_tags->nr_tags;
-	struct frontrow_rq *rqs;
+	struct frontrow_rq *rq;
 
-	if (nr <= fh->nr)
+	if (nr <= rqs->nr)
 		return 0;
-	rqs = kvcalloc(nr, sizeof(*rqs), GFP_NOIO);
-	if (!rqs)
+	rq = kvcalloc(nr, sizeof(*rq), GFP_NOIO);
+	if (!rq)
 		return -ENOMEM;
-	kvfree(fh->rqs);
-	fh->rqs = rqs;
-	fh->nr = nr;
+	kvfree(rqs->rq);
+	rqs->rq = rq;
+	rqs->nr = nr;
 	return 0;
 }
 
@@ -504,32 +507,47 @@ static void frontrow_depth_updated(struct blk_mq_hw_ctx *hctx)
 }
 #endif
 
+static void free_rqs(struct frontrow_data *fd, struct frontrow_rqs *rqs)
+{
+	if (rqs == &fd->shared_rqs)
+		return;
+	kvfree(rqs->rq);
+	kfree(rqs);
+}
+
+/* The 2,048 tags of a SCSI host would take half a MB for each of its hardware queues. */
+static struct frontrow_rqs *rqs_for(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
+{
+	if (hctx->flags & BLK_MQ_F_TAG_HCTX_SHARED)
+		return &fd->shared_rqs;
+	return kzalloc_node(sizeof(struct frontrow_rqs), GFP_NOIO, hctx->numa_node);
+}
+
 static int frontrow_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
-	struct frontrow_hctx *fh;
+	struct frontrow_data *fd = data_of(hctx->queue);
+	struct frontrow_rqs *rqs = rqs_for(fd, hctx);
 	int err;
 
-	fh = kzalloc_node(sizeof(*fh), GFP_KERNEL, hctx->numa_node);
-	if (!fh)
+	if (!rqs)
 		return -ENOMEM;
-	hctx->sched_data = fh;
+	hctx->sched_data = rqs;
 	err = allocate_rqs(hctx);
 	if (err) {
 		hctx->sched_data = NULL;
-		kfree(fh);
+		free_rqs(fd, rqs);
 		return err;
 	}
-	frontrow_tags_updated(data_of(hctx->queue), hctx);
+	frontrow_tags_updated(fd, hctx);
 	return 0;
 }
 
 static void frontrow_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
-	struct frontrow_hctx *fh = hctx->sched_data;
+	struct frontrow_rqs *rqs = hctx->sched_data;
 
 	hctx->sched_data = NULL;
-	kvfree(fh->rqs);
-	kfree(fh);
+	free_rqs(data_of(hctx->queue), rqs);
 }
 
 /*
@@ -576,7 +594,7 @@ static void wbt_as_it_was(struct request_queue *q, struct elevator_queue *eq)
 
 static struct frontrow_data *allocate_data(struct request_queue *q)
 {
-	struct frontrow_data *fd = kvzalloc_node(sizeof(*fd), GFP_KERNEL, q->node);
+	struct frontrow_data *fd = kvzalloc_node(sizeof(*fd), GFP_NOIO, q->node);
 
 	if (!fd)
 		return NULL;
@@ -619,6 +637,7 @@ static int frontrow_init_sched(struct request_queue *q, struct elevator_type *ty
 	q->elevator = eq;
 	/* One lock and one set of lists serve all hardware queues. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	frontrow_async_depth_init(q);
 	wbt_off(q, eq);
 	frontrow_detect_add(fd);
 	return 0;
@@ -634,6 +653,7 @@ static void frontrow_exit_sched(struct elevator_queue *eq)
 	frontrow_roles_exit(fd);
 	wbt_as_it_was(fd->q, eq);
 	WARN_ON_ONCE(fd->core.nr_in_device);
+	kvfree(fd->shared_rqs.rq);
 	kvfree(fd);
 }
 

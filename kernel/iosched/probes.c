@@ -40,6 +40,19 @@ struct discard_wait {
 };
 
 /*
+ * A probe's instance, to be filled in. An oops in the probed function ends its task, and
+ * nobody reports the end of the wait: it ends before the instance has another's.
+ */
+static struct frontrow_waiter *waiter_in(struct kretprobe_instance *ri)
+{
+	struct frontrow_waiter *waiter = (struct frontrow_waiter *)ri->data;
+
+	if (waiter->is_above || READ_ONCE(waiter->fd))
+		frontrow_detect_wait_ended(waiter);
+	return waiter;
+}
+
+/*
  * Returns 0 if the wait is for one of our queues and its end must be reported.
  */
 static int begin(struct frontrow_waiter *waiter, struct address_space *mapping,
@@ -51,7 +64,7 @@ static int begin(struct frontrow_waiter *waiter, struct address_space *mapping,
 static int wait_begins(struct kretprobe_instance *ri, struct folio *folio,
 		       enum frontrow_dependency dependency, bool surely_writeback)
 {
-	struct frontrow_waiter *waiter = (struct frontrow_waiter *)ri->data;
+	struct frontrow_waiter *waiter = waiter_in(ri);
 
 	*waiter = (struct frontrow_waiter) {
 		.first_page = folio->index,
@@ -96,7 +109,7 @@ static int buffer_write_begins(struct kretprobe_instance *ri, struct pt_regs *re
 
 static int file_sync_begins(struct kretprobe_instance *ri, struct file *file)
 {
-	struct frontrow_waiter *waiter = (struct frontrow_waiter *)ri->data;
+	struct frontrow_waiter *waiter = waiter_in(ri);
 
 	*waiter = (struct frontrow_waiter) {
 		.last_page = ULONG_MAX,

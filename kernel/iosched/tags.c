@@ -23,6 +23,9 @@
  *						nobody depends on,
  *	metadata while roles are in use		three quarters.
  *
+ * Of asynchronous requests there are no more than queue/async_depth, where the kernel
+ * has that (7.x), but for the foreground's.
+ *
  * A worker also submits no more of one file than the device takes in
  * FILE_LIMIT_MS.
  *
@@ -286,13 +289,14 @@ void frontrow_tags_updated(struct frontrow_data *fd, struct blk_mq_hw_ctx *hctx)
 {
 	struct sbitmap_queue *map = &hctx->sched_tags->bitmap_tags;
 	unsigned int depth = map->sb.depth;
+	unsigned int async_depth = frontrow_async_depth(fd->q);
 	unsigned int counted = depth;
 
 	if (depth_counts_per_word)
 		counted = min(depth, 1U << map->sb.shift);
-	WRITE_ONCE(fd->worker_tags, eighths(depth, 1));
-	fd->worker_shallow_depth = eighths(counted, 1);
-	fd->task_shallow_depth = eighths(counted, 6);
+	WRITE_ONCE(fd->worker_tags, min(eighths(depth, 1), async_depth));
+	fd->worker_shallow_depth = min(eighths(counted, 1), async_depth);
+	fd->task_shallow_depth = min(eighths(counted, 6), async_depth);
 	fd->half_shallow_depth = eighths(counted, 4);
 	fd->nr_many = max(MANY_OF_ONE_OWNER, depth / 64);
 	sbitmap_queue_min_shallow_depth(map, 1);

@@ -72,7 +72,7 @@ static void look_at(struct frontrow_data *fd, struct frontrow_rq *fr,
 		    const struct frontrow_waiter *waiter, struct findings *found)
 {
 	bool is_async = frontrow_classes[fr->item.class].is_async;
-	bool is_boosted = fr->item.class < fr->item.own_class;
+	bool is_boosted = frontrow_is_promoted(&fr->item);
 
 	if (!frontrow_may_hold(fr, waiter->mapping))
 		return;
@@ -81,8 +81,8 @@ static void look_at(struct frontrow_data *fd, struct frontrow_rq *fr,
 		found->async_in_device |= is_async || is_boosted;
 	} else {
 		found->boosted_before |= is_boosted;
-		if (waiter->may_promote && fr->item.class >= FRONTROW_BOOSTED &&
-		    fr->item.class > waiter->class)
+		if (waiter->may_promote && frontrow_may_be_promoted(fr->item.class) &&
+		    frontrow_is_more_urgent(waiter->class, fr->item.class))
 			promote(fd, fr, waiter, found);
 	}
 	if (waiter->wait.is_fsync || !has_pages(fr, waiter->first_page, waiter->last_page))
@@ -96,17 +96,34 @@ static void look_at(struct frontrow_data *fd, struct frontrow_rq *fr,
 		frontrow_go_first(&fd->core, &fr->item);
 }
 
-/* At most nr_requests steps with interrupts off: about 20 us at 512. */
+/*
+ * Most requests and waiters that a search or a demotion looks at, with interrupts off:
+ * about 160 us. Users choose how many meet in one bucket, and each hardware queue has
+ * nr_requests. What is left keeps its class until the next one, or is served in it.
+ */
+#define MAX_LOOKED_AT 4096
+
+static void search_bucket(struct frontrow_data *fd, unsigned int bucket,
+			  const struct frontrow_waiter *waiter, struct findings *found,
+			  unsigned int *left)
+{
+	struct frontrow_rq *fr;
+
+	hlist_for_each_entry(fr, &fd->by_mapping[bucket], by_mapping) {
+		if (!*left)
+			return;
+		--*left;
+		look_at(fd, fr, waiter, found);
+	}
+}
+
 static void search(struct frontrow_data *fd, const struct frontrow_waiter *waiter,
 		   struct findings *found)
 {
-	unsigned int bucket = frontrow_mapping_hash(waiter->mapping);
-	struct frontrow_rq *fr;
+	unsigned int left = MAX_LOOKED_AT;
 
-	hlist_for_each_entry(fr, &fd->by_mapping[bucket], by_mapping)
-		look_at(fd, fr, waiter, found);
-	hlist_for_each_entry(fr, &fd->by_mapping[FRONTROW_MIXED], by_mapping)
-		look_at(fd, fr, waiter, found);
+	search_bucket(fd, frontrow_mapping_hash(waiter->mapping), waiter, found, &left);
+	search_bucket(fd, FRONTROW_MIXED, waiter, found, &left);
 }
 
 static enum frontrow_outcome outcome_of(const struct findings *found)
@@ -168,11 +185,20 @@ static void note_copy(struct frontrow_data *fd, const struct frontrow_waiter *co
 		WRITE_ONCE(fd->uppers[fd->next_upper++ % NR_UPPERS], copy->upper);
 }
 
-/* From now on requests are looked at for @waiter. */
-static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
+/*
+ * From now on requests are looked at for @waiter. A copy is on the stack so far; false
+ * if there is no memory for it: then the instance does not know of the wait.
+ */
+static bool note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 		 u64 now_ns)
 {
 	lockdep_assert_held(&fd->lock);
+	if (waiter->original)
+		waiter = kmemdup(waiter, sizeof(*waiter), GFP_ATOMIC | __GFP_NOWARN);
+	if (!waiter) {
+		atomic_inc(&nr_not_copied);
+		return false;
+	}
 	hlist_add_head(&waiter->node,
 		       &fd->waiters[frontrow_mapping_hash(waiter->mapping)]);
 	WRITE_ONCE(waiter->fd, fd);
@@ -182,12 +208,13 @@ static void note(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 	fd->nr_unseen += waiter->unseen;
 	frontrow_waiter_begins(&fd->core, &waiter->wait, now_ns);
 	frontrow_count_idle(&fd->core, now_ns);
+	return true;
 }
 
 /*
- * Forgets @waiter, whose waiter->fd is @fd, and frees it if it is a copy. Otherwise the last store returns it to its task, which checks without
- * the lock and may reuse the memory for another wait at once. Pairs with the
- * load in frontrow_detect_wait_ended().
+ * Forgets @waiter, whose waiter->fd is @fd, and frees it if it is a copy. Otherwise the
+ * last store returns it to its task, which checks without the lock and may reuse the
+ * memory for another wait at once. Pairs with the load in frontrow_detect_wait_ended().
  */
 static void drop(struct frontrow_data *fd, struct frontrow_waiter *waiter,
 		 u64 now_ns)
@@ -282,9 +309,8 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 	outcome = outcome_of(&found);
 	if (is_fsync) {
 		fd->counters[waiter->dependency].requests += found.promoted;
-		is_shared = surely_writeback || outcome != FRONTROW_WAIT_PENDING;
-		if (is_shared)
-			note(fd, waiter, now_ns);
+		is_shared = (surely_writeback || outcome != FRONTROW_WAIT_PENDING) &&
+			    note(fd, waiter, now_ns);
 		goto unlock;
 	}
 	if (outcome == FRONTROW_WAIT_PENDING && !surely_writeback)
@@ -296,9 +322,8 @@ bool frontrow_wait_begins(struct frontrow_data *fd,
 	waiter->pending = outcome == FRONTROW_WAIT_PENDING;
 	waiter->unseen = !found.has_page;
 	waiter->is_counted = outcome != FRONTROW_WAIT_SYNC;
-	note(fd, waiter, now_ns);
+	is_shared = note(fd, waiter, now_ns);
 	frontrow_await_written(fd, now_ns);
-	is_shared = true;
 unlock:
 	spin_unlock_irqrestore(&fd->lock, flags);
 	if (!is_fsync || found.promoted)
@@ -310,20 +335,12 @@ unlock:
 	return is_shared;
 }
 
-/* NULL if memory is short: then an instance does not know of the wait. */
-static struct frontrow_waiter *copy_of(struct frontrow_waiter *waiter)
+static struct frontrow_waiter copy_of(struct frontrow_waiter *waiter)
 {
-	struct frontrow_waiter *copy;
+	struct frontrow_waiter copy = *waiter;
 
-	copy = kmalloc(sizeof(*copy), GFP_ATOMIC | __GFP_NOWARN);
-	if (!copy) {
-		atomic_inc(&nr_not_copied);
-		return NULL;
-	}
-	*copy = *waiter;
-	INIT_HLIST_NODE(&copy->node);
-	copy->original = waiter;
-	copy->is_above = false;
+	copy.original = waiter;
+	copy.is_above = false;
 	return copy;
 }
 
@@ -360,38 +377,29 @@ bool frontrow_wait_begins_above(struct frontrow_waiter *waiter)
 bool frontrow_wait_begins_below(struct frontrow_data *fd,
 				struct frontrow_waiter *waiter, bool surely_writeback)
 {
-	struct frontrow_waiter *copy;
+	struct frontrow_waiter copy = copy_of(waiter);
 
-	if (fd->bit >= NR_BELOW_STACKS)
-		return false;
-	copy = copy_of(waiter);
-	if (!copy)
-		return false;
-	if (frontrow_wait_begins(fd, copy, surely_writeback &&
-				 frontrow_is_below(fd, waiter->upper)))
-		return true;
-	kfree(copy);
-	return false;
+	return fd->bit < NR_BELOW_STACKS &&
+	       frontrow_wait_begins(fd, &copy, surely_writeback &&
+				    frontrow_is_below(fd, waiter->upper));
 }
 
 /* Copies waiters above to @fd, which gets a write of @mapping. */
 static void copy_from_above(struct frontrow_data *fd, const void *mapping, u64 now_ns)
 {
-	struct frontrow_waiter *waiter, *copy;
+	struct frontrow_waiter *waiter, copy;
 
 	spin_lock(&above_lock);
 	hlist_for_each_entry(waiter, &above[frontrow_mapping_hash(mapping)], node) {
 		if (waiter->mapping != mapping || test_bit(fd->bit, &waiter->known_to))
 			continue;
 		copy = copy_of(waiter);
-		if (!copy)
-			continue;
-		identify(fd, copy, now_ns);
-		if (!copy->wait.is_fsync) {
-			copy->pending = copy->is_counted = true;
-			count_wait(fd, copy->dependency, FRONTROW_WAIT_PENDING, 0);
+		identify(fd, &copy, now_ns);
+		if (!copy.wait.is_fsync) {
+			copy.pending = copy.is_counted = true;
+			count_wait(fd, copy.dependency, FRONTROW_WAIT_PENDING, 0);
 		}
-		note(fd, copy, now_ns);
+		note(fd, &copy, now_ns);
 	}
 	spin_unlock(&above_lock);
 }
@@ -488,7 +496,7 @@ enum frontrow_class frontrow_class_awaited(struct frontrow_data *fd,
 			fd->nr_unseen--;
 			waiter->unseen = false;
 		}
-		if (waiter->class >= own)
+		if (!frontrow_is_more_urgent(waiter->class, own))
 			continue;
 		class = min_t(enum frontrow_class, class, waiter->class);
 		fd->any_promoted = true;
@@ -511,13 +519,6 @@ bool frontrow_is_awaited(struct frontrow_data *fd, const void *mapping)
 			return true;
 	return false;
 }
-
-/*
- * Most waiters that one demotion looks at, with interrupts off. Users choose
- * how many requests and waiters meet in one bucket. What is left keeps its
- * class until the next demotion, or is served in it.
- */
-#define MAX_WAITERS_LOOKED_AT 4096
 
 /* Counts @left down by the waiters looked at; with none left it is true. */
 static bool is_still_awaited(struct frontrow_data *fd, const struct frontrow_rq *fr,
@@ -548,25 +549,25 @@ static void demote_from(struct frontrow_data *fd, enum frontrow_class class,
 		struct frontrow_rq *fr = rb_entry(node, struct frontrow_rq, item.in_class);
 
 		next = rb_next(node);
-		if (fr->item.own_class > class && !is_still_awaited(fd, fr, left))
+		--*left;
+		if (frontrow_is_promoted(&fr->item) && !is_still_awaited(fd, fr, left))
 			frontrow_reclass(&fd->core, &fr->item, fr->item.own_class, ktime_get_ns());
 	}
 }
 
 /*
  * Demotes requests that no task waits for. Runs at most every NEXT_WAIT_NS,
- * since a waiter needs that time to ask for the next page of a promoted range;
- * at most nr_requests and MAX_WAITERS_LOOKED_AT steps.
+ * since a waiter needs that time to ask for the next page of a promoted range.
  */
 void frontrow_demote(struct frontrow_data *fd, u64 now_ns)
 {
-	unsigned int left = MAX_WAITERS_LOOKED_AT;
+	unsigned int left = MAX_LOOKED_AT;
 	enum frontrow_class class;
 
 	lockdep_assert_held(&fd->lock);
-	for (class = FRONTROW_FG_WRITE; class < FRONTROW_ASYNC; class++)
+	for (class = FRONTROW_FG_WRITE; frontrow_is_more_urgent(class, FRONTROW_ASYNC); class++)
 		demote_from(fd, class, &left);
-	fd->any_promoted = fd->core.nr_waiters || fd->discard_waiters;
+	fd->any_promoted = fd->core.nr_waiters || fd->discard_waiters || !left;
 	fd->demote_ns = now_ns + NEXT_WAIT_NS;
 }
 
@@ -576,7 +577,8 @@ static unsigned int promote_discards(struct frontrow_data *fd)
 	unsigned int promoted = 0;
 
 	lockdep_assert_held(&fd->lock);
-	while ((item = frontrow_first(&fd->core, FRONTROW_DISCARD))) {
+	while (promoted < MAX_LOOKED_AT &&
+	       (item = frontrow_first(&fd->core, FRONTROW_DISCARD))) {
 		frontrow_reclass(&fd->core, item, FRONTROW_BOOSTED, ktime_get_ns());
 		promoted++;
 	}

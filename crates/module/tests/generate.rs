@@ -35,6 +35,7 @@ impl BlockLayer {
                     "type: struct elevator_type *; elevator_data: void *; kobj: struct kobject; hash: struct hlist_head[64]",
                 ),
                 structure("request", "tag: int; ioprio: unsigned short"),
+                structure("request_queue", "nr_requests: unsigned long"),
                 structure(
                     "blkcg_gq",
                     "q: struct request_queue *; blkcg: struct blkcg *",
@@ -54,6 +55,7 @@ impl BlockLayer {
             "void (struct blk_mq_hw_ctx *, struct list_head *, blk_insert_t)",
         );
         layer.member("elevator_queue", "flags", "unsigned long");
+        layer.member("request_queue", "limits_lock", "struct mutex");
         layer.structures.retain(|(name, _)| name != "request");
         layer.structures.push(structure("request", "tag: int"));
         for name in ["wbt_disable_default", "wbt_enable_default"] {
@@ -62,7 +64,7 @@ impl BlockLayer {
         layer
     }
 
-    /// As in 6.17.
+    /// As in 7.0.
     fn newest() -> Self {
         let mut layer = Self::flagged();
         layer.operation(
@@ -72,6 +74,7 @@ impl BlockLayer {
         layer.operation("depth_updated", "void (struct request_queue *)");
         layer.operation("alloc_sched_data", "void *(struct request_queue *)");
         layer.member("elevator_queue", "et", "struct elevator_tags *");
+        layer.member("request_queue", "async_depth", "unsigned int");
         layer.set_function(
             "elevator_alloc",
             "struct elevator_queue *(struct request_queue *, struct elevator_type *, struct elevator_resources *)",
@@ -198,17 +201,20 @@ fn each_known_block_layer_gets_its_macros() {
             "ELEVATOR_FLAGS",
             "HAS_WBT",
             "INSERT_BLK_FLAGS",
+            "LIMITS_LOCK",
             "WBT_GENDISK"
         ]
     );
     assert_eq!(
         macros(&BlockLayer::newest().header()),
         [
+            "ASYNC_DEPTH",
             "DEPTH_UPDATED_QUEUE",
             "HAS_HRTIMER_SETUP",
             "HAS_WBT",
             "INIT_SCHED_EQ",
             "INSERT_BLK_FLAGS",
+            "LIMITS_LOCK",
             "QUEUE_FLAG_DISABLE_WBT",
             "WBT_GENDISK"
         ]

@@ -2,13 +2,13 @@
 /*
  * Limit of asynchronous work in the device, measured at run time.
  *
- * While nobody waits, windows of undisturbed writeback measure the rate at
- * which the device takes writes, and so the largest request that it can complete
- * within slice_us. What requests take of its time tells how many it can use. A synchronous request that
- * arrives at the worst moment waits for about that time. A device that takes
- * one request at a time has larger ones if its rate needs them. Where somebody
- * always waits, what the device has taken of all writes is the least that it
- * can.
+ * While nobody waits, windows of undisturbed writeback measure the rate at which the
+ * device takes writes, and so the largest request that it can complete within
+ * slice_us. A synchronous request that arrives at the worst moment waits for about that
+ * time. A device that takes one request at a time has larger ones if its rate needs
+ * them. Where somebody always waits, what the device has taken of all writes is the
+ * least that it can. The time that requests take in the device tells how many of them
+ * it can use.
  *
  * While somebody waits, each class that is not open to that level earns credit
  * at a share of the time, dispatches one request at a time while its credit is
@@ -23,8 +23,8 @@
 #define READ_BYTES	(128ULL << 10)
 
 /*
- * Smaller while roles are in use, since the foreground should wait less than an
- * app among equals.
+ * Longest time of a request in the device. Smaller while roles are in use, since the
+ * foreground should wait less than an app among equals.
  */
 static unsigned int slice_us(const struct frontrow_core *core)
 {
@@ -424,16 +424,11 @@ static void owe(struct frontrow_core *core, enum frontrow_class class, u64 ns)
 /* Class that pays for what the kernel does for tasks of a level, if any. */
 static enum frontrow_class payer_of(enum frontrow_level level)
 {
-	switch (level) {
-	case FRONTROW_LEVEL_NONE:
-		return FRONTROW_BG_SYNC;
-	case FRONTROW_LEVEL_BULK:
-		return FRONTROW_BULK;
-	case FRONTROW_LEVEL_LONG:
-		return FRONTROW_LONG;
-	default:
-		return FRONTROW_NR_CLASSES;
-	}
+	enum frontrow_class class = FRONTROW_FIRST_GROUP;
+
+	while (class < FRONTROW_NR_CLASSES && !(frontrow_classes[class].pays_for & BIT(level)))
+		class++;
+	return class;
 }
 
 /*

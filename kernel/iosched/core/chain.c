@@ -99,24 +99,12 @@ void frontrow_request_ends(struct frontrow_core *core, struct frontrow_item *ite
 	chain->quiet_since_ns = now_ns;
 }
 
-/* Classes that may hold the request that a task of the level waits for. */
-static const u16 served_in[FRONTROW_NR_LEVELS] = {
-	[FRONTROW_LEVEL_BULK] = BIT(FRONTROW_BULK) | BIT(FRONTROW_BOOSTED),
-	[FRONTROW_LEVEL_LONG] = BIT(FRONTROW_LONG) | BIT(FRONTROW_BOOSTED),
-	[FRONTROW_LEVEL_OTHER] = BIT(FRONTROW_SYNC_READ) | BIT(FRONTROW_SYNC_WRITE) |
-			     BIT(FRONTROW_BOOSTED),
-	[FRONTROW_LEVEL_VISIBLE] = BIT(FRONTROW_VISIBLE_1) | BIT(FRONTROW_VISIBLE_2) |
-			  BIT(FRONTROW_VISIBLE_3) | BIT(FRONTROW_BOOSTED),
-	[FRONTROW_LEVEL_FOREGROUND] = BIT(FRONTROW_FG_READ) | BIT(FRONTROW_FG_WRITE) |
-			   BIT(FRONTROW_BOOSTED),
-};
-
 static bool is_served(const struct frontrow_core *core, enum frontrow_level level)
 {
 	enum frontrow_class class;
 
 	for (class = 0; class < FRONTROW_NR_CLASSES; class++)
-		if ((served_in[level] & BIT(class)) &&
+		if ((frontrow_classes[class].serves & BIT(level)) &&
 		    (core->queued[class] || core->in_device[class]))
 			return true;
 	return false;
@@ -129,7 +117,7 @@ void frontrow_class_done(struct frontrow_core *core, enum frontrow_class class,
 	enum frontrow_level level;
 
 	for (level = FRONTROW_LEVEL_BULK; level < FRONTROW_NR_LEVELS; level++)
-		if (served_in[level] & BIT(class))
+		if (frontrow_classes[class].serves & BIT(level))
 			core->chains[level].quiet_since_ns = now_ns;
 }
 

@@ -5,22 +5,51 @@
  */
 #include "internal.h"
 
+#define NONE	BIT(FRONTROW_LEVEL_NONE)
+#define BULK	BIT(FRONTROW_LEVEL_BULK)
+#define LONG	BIT(FRONTROW_LEVEL_LONG)
+#define OTHER	BIT(FRONTROW_LEVEL_OTHER)
+#define VISIBLE	BIT(FRONTROW_LEVEL_VISIBLE)
+#define FRONT	BIT(FRONTROW_LEVEL_FOREGROUND)
+
 const struct frontrow_class_rules frontrow_classes[FRONTROW_NR_CLASSES] = {
-	[FRONTROW_FG_READ]	= { "fg_read",	FRONTROW_LEVEL_FOREGROUND },
-	[FRONTROW_FG_WRITE]	= { "fg_write",	FRONTROW_LEVEL_FOREGROUND, .deadline_ms = 100 },
-	[FRONTROW_SYNC_READ]	= { "sync_read", FRONTROW_LEVEL_FOREGROUND, .deadline_ms = 200 },
-	[FRONTROW_SYNC_WRITE]	= { "sync_write", FRONTROW_LEVEL_FOREGROUND, .deadline_ms = 100 },
-	[FRONTROW_BOOSTED]	= { "boosted",	FRONTROW_LEVEL_FOREGROUND, .deadline_ms = 50 },
-	[FRONTROW_VISIBLE_1]	= { "visible_1", FRONTROW_LEVEL_VISIBLE, .deadline_ms = 200 },
-	[FRONTROW_VISIBLE_2]	= { "visible_2", FRONTROW_LEVEL_VISIBLE, .deadline_ms = 200 },
-	[FRONTROW_VISIBLE_3]	= { "visible_3", FRONTROW_LEVEL_VISIBLE, .deadline_ms = 200 },
+	[FRONTROW_FG_READ]	= { "fg_read",	FRONTROW_LEVEL_FOREGROUND, .serves = FRONT },
+	[FRONTROW_FG_WRITE]	= { "fg_write",	FRONTROW_LEVEL_FOREGROUND, .serves = FRONT,
+				    .deadline_ms = 100 },
+	[FRONTROW_SYNC_READ]	= { "sync_read", FRONTROW_LEVEL_FOREGROUND, .serves = OTHER,
+				    .deadline_ms = 200 },
+	[FRONTROW_SYNC_WRITE]	= { "sync_write", FRONTROW_LEVEL_FOREGROUND, .serves = OTHER,
+				    .deadline_ms = 100 },
+	[FRONTROW_BOOSTED]	= { "boosted",	FRONTROW_LEVEL_FOREGROUND,
+				    .serves = BULK | LONG | OTHER | VISIBLE | FRONT,
+				    .deadline_ms = 50 },
+	[FRONTROW_VISIBLE_1]	= { "visible_1", FRONTROW_LEVEL_VISIBLE, .serves = VISIBLE,
+				    .deadline_ms = 200 },
+	[FRONTROW_VISIBLE_2]	= { "visible_2", FRONTROW_LEVEL_VISIBLE, .serves = VISIBLE,
+				    .deadline_ms = 200 },
+	[FRONTROW_VISIBLE_3]	= { "visible_3", FRONTROW_LEVEL_VISIBLE, .serves = VISIBLE,
+				    .deadline_ms = 200 },
 	[FRONTROW_FG_ASYNC]	= { "fg_async",	FRONTROW_LEVEL_OTHER, .is_async = true,
 				    .deadline_ms = AGE_RAMP_BEGIN_NS / NSEC_PER_MSEC },
-	[FRONTROW_BG_SYNC]	= { "bg_sync",	FRONTROW_LEVEL_OTHER, .deadline_ms = 200 },
-	[FRONTROW_LONG]		= { "long",	FRONTROW_LEVEL_LONG, .deadline_ms = 200 },
-	[FRONTROW_BULK]		= { "bulk",	FRONTROW_LEVEL_BULK, .deadline_ms = 200 },
+	[FRONTROW_BG_SYNC]	= { "bg_sync",	FRONTROW_LEVEL_OTHER, .pays_for = NONE,
+				    .deadline_ms = 200 },
+	[FRONTROW_LONG]		= { "long",	FRONTROW_LEVEL_LONG, .serves = LONG,
+				    .pays_for = LONG, .deadline_ms = 200 },
+	[FRONTROW_BULK]		= { "bulk",	FRONTROW_LEVEL_BULK, .serves = BULK,
+				    .pays_for = BULK, .deadline_ms = 200 },
 	[FRONTROW_ASYNC]	= { "async",	FRONTROW_LEVEL_NONE, .is_async = true },
 	[FRONTROW_DISCARD]	= { "discard",	FRONTROW_LEVEL_NONE, .is_async = true },
+};
+
+const enum frontrow_class frontrow_in_order[FRONTROW_NR_IN_ORDER] = {
+	FRONTROW_FG_READ, FRONTROW_FG_WRITE,
+	FRONTROW_VISIBLE_1, FRONTROW_VISIBLE_2, FRONTROW_VISIBLE_3,
+	FRONTROW_SYNC_READ, FRONTROW_SYNC_WRITE, FRONTROW_BOOSTED,
+	FRONTROW_FG_ASYNC, FRONTROW_LONG, FRONTROW_BULK,
+};
+
+const enum frontrow_class frontrow_in_turns[FRONTROW_NR_IN_TURNS] = {
+	FRONTROW_BG_SYNC, FRONTROW_ASYNC, FRONTROW_DISCARD,
 };
 
 /* Classes by role: read, synchronous write, asynchronous write. */

@@ -102,10 +102,11 @@
 #define DEFAULT_SLICE_US	2500
 
 /*
- * Dispatch classes, in the order of statistics and traces. "boosted" holds
- * asynchronous writes that a task waits for; it comes after all synchronous
- * classes (QASIO, section 5.3). Each visible app has a class of its own, up to
- * three.
+ * Dispatch classes, in the order of statistics and traces, which is that of their
+ * urgency: first those that are open to more levels, of equals those that are
+ * dispatched first. "boosted" holds asynchronous writes that a task waits for; it comes
+ * after all synchronous classes (QASIO, section 5.3). Each visible app has a class of
+ * its own, up to three.
  */
 enum frontrow_class {
 	FRONTROW_FG_READ,
@@ -141,14 +142,38 @@ enum frontrow_level {
 	FRONTROW_NR_LEVELS,
 };
 
+/* All that is particular to a class (classes.c), but for its share (budget.c). */
 struct frontrow_class_rules {
 	const char *name;
 	u8 open_to;		/* highest level of waiters at which it is open */
+	u8 serves;		/* levels whose tasks may wait for a request of it: a bit each */
+	u8 pays_for;		/* levels for whose tasks the kernel works at its expense */
 	bool is_async;
-	u16 deadline_ms;	/* after this time it gets every other dispatch */
+	u16 deadline_ms;	/* after this time it gets every other dispatch; 0: never */
 };
 
 extern const struct frontrow_class_rules frontrow_classes[FRONTROW_NR_CLASSES];
+
+/* Strict priority among open classes; those in turns come last, the least served first. */
+#define FRONTROW_NR_IN_TURNS 3
+#define FRONTROW_NR_IN_ORDER (FRONTROW_NR_CLASSES - FRONTROW_NR_IN_TURNS)
+extern const enum frontrow_class frontrow_in_order[FRONTROW_NR_IN_ORDER];
+extern const enum frontrow_class frontrow_in_turns[FRONTROW_NR_IN_TURNS];
+
+static inline bool frontrow_is_more_urgent(enum frontrow_class class,
+					   enum frontrow_class other)
+{
+	return class < other;
+}
+
+/*
+ * Not where whoever waits has sent the request himself. Those of groups may be held
+ * up, and of boosted ones somebody more urgent may wait for some.
+ */
+static inline bool frontrow_may_be_promoted(enum frontrow_class class)
+{
+	return class >= FRONTROW_BOOSTED;
+}
 
 static inline bool frontrow_is_group(enum frontrow_class class)
 {
@@ -376,7 +401,14 @@ static inline bool frontrow_is_open(const struct frontrow_view *view,
 	if (class == FRONTROW_BG_SYNC && !view->has_roles)
 		return view->who == FRONTROW_LEVEL_NONE;
 	return view->who <= frontrow_classes[class].open_to &&
-	       !(view->is_foreground_writing && class > FRONTROW_FG_ASYNC);
+	       !(view->is_foreground_writing &&
+		 frontrow_is_more_urgent(FRONTROW_FG_ASYNC, class));
+}
+
+/* It is served in a more urgent class than its own, since a task waits for it. */
+static inline bool frontrow_is_promoted(const struct frontrow_item *item)
+{
+	return item->class != item->own_class;
 }
 
 /*

@@ -15,18 +15,6 @@
  */
 #include "internal.h"
 
-/* Strict priority among open classes; all later classes take turns. */
-static const enum frontrow_class order[] = {
-	FRONTROW_FG_READ, FRONTROW_FG_WRITE,
-	FRONTROW_VISIBLE_1, FRONTROW_VISIBLE_2, FRONTROW_VISIBLE_3,
-	FRONTROW_SYNC_READ, FRONTROW_SYNC_WRITE, FRONTROW_BOOSTED,
-	FRONTROW_FG_ASYNC, FRONTROW_LONG, FRONTROW_BULK,
-};
-
-static const enum frontrow_class in_turns[] = {
-	FRONTROW_BG_SYNC, FRONTROW_ASYNC, FRONTROW_DISCARD,
-};
-
 static bool is_background_write(const struct frontrow_item *item)
 {
 	return item->role == FRONTROW_BACKGROUND && item->is_write;
@@ -95,7 +83,6 @@ static u64 overdue_since_ns(struct frontrow_core *core, const struct frontrow_vi
 /*
  * Class whose oldest request has been overdue for longest, but for @usual, which is
  * served anyway: it would take this turn as well and starve all others.
- * Foreground reads have no deadline.
  */
 static enum frontrow_class overdue_class(struct frontrow_core *core,
 					 const struct frontrow_view *view,
@@ -105,7 +92,7 @@ static enum frontrow_class overdue_class(struct frontrow_core *core,
 	enum frontrow_class class;
 	u64 longest_ns = U64_MAX;
 
-	for (class = FRONTROW_FG_WRITE; class <= FRONTROW_BULK; class++) {
+	for (class = 0; class < FRONTROW_NR_CLASSES; class++) {
 		u64 since_ns = class == usual ? U64_MAX : overdue_since_ns(core, view, class);
 
 		if (since_ns >= longest_ns)
@@ -190,15 +177,15 @@ static enum frontrow_class class_whose_turn(struct frontrow_core *core,
 	u64 least_ns = U64_MAX;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(in_turns); i++) {
+	for (i = 0; i < FRONTROW_NR_IN_TURNS; i++) {
+		enum frontrow_class class = frontrow_in_turns[i];
 		const struct frontrow_group *group =
-			&core->groups[in_turns[i] - FRONTROW_FIRST_GROUP];
+			&core->groups[class - FRONTROW_FIRST_GROUP];
 
-		if (group->served_ns >= least_ns ||
-		    !may_go(core, view, in_turns[i]))
+		if (group->served_ns >= least_ns || !may_go(core, view, class))
 			continue;
 		least_ns = group->served_ns;
-		found = in_turns[i];
+		found = class;
 	}
 	return found;
 }
@@ -209,9 +196,12 @@ static enum frontrow_class usual_class(struct frontrow_core *core,
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(order); i++)
-		if (core->queued[order[i]] && may_go(core, view, order[i]))
-			return order[i];
+	for (i = 0; i < FRONTROW_NR_IN_ORDER; i++) {
+		enum frontrow_class class = frontrow_in_order[i];
+
+		if (core->queued[class] && may_go(core, view, class))
+			return class;
+	}
 	return FRONTROW_NR_CLASSES;
 }
 

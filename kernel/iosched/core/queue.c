@@ -114,7 +114,7 @@ void frontrow_merge_into(struct frontrow_core *core, struct frontrow_item *item,
 		item->level = next->level;
 		frontrow_request_begins(core, item, now_ns);
 	}
-	if (class >= item->class)
+	if (!frontrow_is_more_urgent(class, item->class))
 		return;
 	item->role = next->role;
 	frontrow_reclass(core, item, class, now_ns);
@@ -125,7 +125,7 @@ void frontrow_return(struct frontrow_core *core, struct frontrow_item *item, u64
 {
 	core->nr_in_device--;
 	core->in_device[item->class]--;
-	if (item->class < FRONTROW_ASYNC)
+	if (frontrow_is_more_urgent(item->class, FRONTROW_ASYNC))
 		frontrow_process_uses(core, item, item->dispatched_ns, now_ns);
 	if (item->is_background_write)
 		core->background_bytes -= item->bytes;

@@ -711,7 +711,31 @@ static void nobody_starves_and_nothing_is_lost_whatever_comes(void)
 	printf("       %llu decisions in %u runs\n", (unsigned long long)decisions, seed - 1);
 }
 
+static unsigned int place_of(enum frontrow_class class)
+{
+	unsigned int place = 0;
+
+	while (place < FRONTROW_NR_IN_ORDER && frontrow_in_order[place] != class)
+		place++;
+	return place;
+}
+
+/* Promotions and merges compare classes: what opens and orders them has to agree. */
+static void classes_are_in_the_order_of_their_urgency(void)
+{
+	enum frontrow_class class;
+
+	for (class = 1; class < FRONTROW_NR_CLASSES; class++) {
+		const struct frontrow_class_rules *rules = &frontrow_classes[class];
+
+		EXPECT(rules[-1].open_to >= rules->open_to);
+		if (rules[-1].open_to == rules->open_to)
+			EXPECT(place_of(class - 1) <= place_of(class));
+	}
+}
+
 static const struct test tests[] = {
+	TEST(classes_are_in_the_order_of_their_urgency),
 	TEST(a_sync_write_is_served_beside_any_number_of_readers),
 	TEST(a_service_reads_beside_a_foreground_that_syncs),
 	TEST(a_reader_of_the_background_does_not_starve_writeback),

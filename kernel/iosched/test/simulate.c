@@ -115,7 +115,7 @@ static void send(struct sim *sim, struct actor *actor)
 					  !item->is_discard);
 	frontrow_identify(&sim->core, item, sim->now_ns);
 	class = item->own_class;
-	if (item->is_write && class >= FRONTROW_BOOSTED)
+	if (item->is_write && frontrow_may_be_promoted(class))
 		class = awaited(sim, item->mapping, class);
 	frontrow_insert(&sim->core, item, class, false);
 	sim->rests = false;
@@ -143,8 +143,9 @@ static void promote(struct sim *sim, const struct actor *actor)
 		struct frontrow_item *item = &sim->requests[i].item;
 
 		if (sim->requests[i].actor && item->state == FRONTROW_RQ_QUEUED &&
-		    item->mapping == mapping_of(actor) && item->class >= FRONTROW_BOOSTED &&
-		    item->class > class)
+		    item->mapping == mapping_of(actor) &&
+		    frontrow_may_be_promoted(item->class) &&
+		    frontrow_is_more_urgent(class, item->class))
 			frontrow_reclass(&sim->core, item, class, sim->now_ns);
 	}
 }

@@ -280,6 +280,7 @@ pub fn header(btf: &Btf, exports: Option<&Exports>) -> Result<String, Error> {
     }
     header.writeback_throttling()?;
     header.request_priority()?;
+    header.queue_members()?;
     header.timers()?;
     header.dispensable()?;
     Ok(header.text())
@@ -458,6 +459,22 @@ impl<'a> Header<'a> {
         let request = self.find_structure("request")?;
         if self.member_names(&request)?.contains("ioprio") {
             self.macros.insert("FRONTROW_ABI_REQUEST_IOPRIO");
+        }
+        Ok(())
+    }
+
+    /// A lock of the queue's limits (6.9), and a limit of asynchronous requests that root
+    /// sets for every scheduler (7.x).
+    fn queue_members(&mut self) -> Result<(), Error> {
+        let queue = self.find_structure("request_queue")?;
+        let names = self.member_names(&queue)?;
+        for (name, told) in [
+            ("limits_lock", "FRONTROW_ABI_LIMITS_LOCK"),
+            ("async_depth", "FRONTROW_ABI_ASYNC_DEPTH"),
+        ] {
+            if names.contains(name) {
+                self.macros.insert(told);
+            }
         }
         Ok(())
     }
