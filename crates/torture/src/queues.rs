@@ -1,5 +1,5 @@
 //! Queues of null_blk with other shapes than the device's: one tag, a changing number of hardware
-//! queues, and tags that two disks share. (blktests: block/005, 020, 021, 035, 040, 047.)
+//! queues, and tags that two disks or all hardware queues share. (blktests: block/005, 020, 021, 035, 040, 047.)
 
 use crate::failure::require;
 use crate::fio;
@@ -44,6 +44,7 @@ pub(crate) fn run(bed: &TestBed) -> Outcome<()> {
     with_one_tag(bed)?;
     while_queues_come_and_go(bed)?;
     from_two_sides(bed)?;
+    with_one_bitmap(bed)?;
     with_shared_tags(bed)
 }
 
@@ -114,12 +115,56 @@ impl Drop for Disk {
 fn with_one_tag(bed: &TestBed) -> Outcome<()> {
     let shape = [("submit_queues", "1"), ("hw_queue_depth", "1")];
     let disk = Disk::needed(bed, NAMES[0], &shape)?;
+    under_load(bed, &disk, |load| {
+        for nr_requests in TAGS {
+            disk.bed.set("nr_requests", nr_requests)?;
+            load.goes_on(20)?;
+        }
+        workers_have_no_more_than_root_lets_them(&disk.bed)
+    })
+}
+
+/// All hardware queues have one set of tags, as those of a SCSI host.
+fn with_one_bitmap(bed: &TestBed) -> Outcome<()> {
+    let shape = [MANY_QUEUES.as_slice(), &[("shared_tag_bitmap", "1")]].concat();
+    let Some(disk) = Disk::make(bed, NAMES[0], &shape)? else {
+        return Ok(());
+    };
+    let others = disk.bed.schedulers()?;
+    under_load(bed, &disk, |load| {
+        for (index, nr_requests) in TAGS.iter().enumerate() {
+            disk.bed.set("scheduler", FRONTROW)?;
+            disk.bed.set("nr_requests", nr_requests)?;
+            load.goes_on(20)?;
+            disk.bed.set("scheduler", &others[index % others.len()])?;
+        }
+        disk.bed.set("scheduler", FRONTROW)
+    })
+}
+
+/// The limit of asynchronous requests that newer kernels (7.x) have for every scheduler.
+fn workers_have_no_more_than_root_lets_them(bed: &TestBed) -> Outcome<()> {
+    if !bed.queue_attribute("async_depth").exists() {
+        return Ok(());
+    }
+    for most in [3, 5] {
+        bed.set("async_depth", &most.to_string())?;
+        let tags = bed.counters()?.all().get("now_async_tags").copied();
+        require(tags == Some(most), || {
+            format!("async_depth is {most}, and workers have {tags:?} tags")
+        })?;
+    }
+    Ok(())
+}
+
+fn under_load(
+    bed: &TestBed,
+    disk: &Disk,
+    change: impl FnOnce(&Load) -> Outcome<()>,
+) -> Outcome<()> {
     let volume = Volume::make(&disk.bed)?;
     let load = Load::start(volume.path(), bed.seed);
-    for nr_requests in TAGS {
-        disk.bed.set("nr_requests", nr_requests)?;
-        load.goes_on(20)?;
-    }
+    change(&load)?;
     load.end()?;
     volume.unmount()
 }
@@ -127,19 +172,18 @@ fn with_one_tag(bed: &TestBed) -> Outcome<()> {
 /// Changes the number of hardware queues and the scheduler at the same time.
 fn while_queues_come_and_go(bed: &TestBed) -> Outcome<()> {
     let disk = Disk::needed(bed, NAMES[0], &MANY_QUEUES)?;
-    let volume = Volume::make(&disk.bed)?;
-    let load = Load::start(volume.path(), bed.seed);
     let others = disk.bed.schedulers()?;
-    for switch in 0..SWITCHES * u64::from(bed.rounds) {
-        let index = switch as usize;
-        disk.set("submit_queues", ["1", "2"][index % 2])?;
-        disk.bed.set("scheduler", FRONTROW)?;
-        disk.bed.set("nr_requests", TAGS[index % TAGS.len()])?;
-        load.goes_on(2)?;
-        disk.bed.set("scheduler", &others[index % others.len()])?;
-    }
-    load.end()?;
-    volume.unmount()
+    under_load(bed, &disk, |load| {
+        for switch in 0..SWITCHES * u64::from(bed.rounds) {
+            let index = switch as usize;
+            disk.set("submit_queues", ["1", "2"][index % 2])?;
+            disk.bed.set("scheduler", FRONTROW)?;
+            disk.bed.set("nr_requests", TAGS[index % TAGS.len()])?;
+            load.goes_on(2)?;
+            disk.bed.set("scheduler", &others[index % others.len()])?;
+        }
+        Ok(())
+    })
 }
 
 /// Changes the scheduler in two threads at once; the kernel decides which one wins.
