@@ -133,6 +133,8 @@ const char *ftl_config_error(const struct ftl_config *config)
 		return "the largest request must be 4 KiB to 4 MiB";
 	if (config->policy >= FTL_POLICIES)
 		return "policy must be 0 (fifo), 1 (read-first) or 2 (foreground-aware)";
+	if ((config->collect_yields || config->front_rows) && config->policy != FTL_FG_AWARE)
+		return "collect_yields and front_rows need policy 2: no other one knows the foreground";
 	if (config->suspend_ns && config->policy == FTL_FIFO)
 		return "suspend_ns needs policy 1 or 2: reads that wait their turn suspend nothing";
 	if (config->victim >= FTL_VICTIMS)

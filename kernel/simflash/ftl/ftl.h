@@ -93,6 +93,8 @@ struct ftl_config {
 	 */
 	uint32_t power_loss;
 	uint32_t link_duplex;		/* reads and writes cross it side by side */
+	uint32_t collect_yields;	/* FTL_FG_AWARE: to the foreground's programs */
+	uint32_t front_rows;		/* FTL_FG_AWARE: only the foreground's writes take them */
 
 	uint64_t read_ns;		/* a row, cells to the die's register */
 	uint64_t read_upper_ns;		/* every other row; 0: read_ns */
@@ -226,6 +228,8 @@ struct ftl_stats {
 	uint64_t collect_page_programs;
 	uint64_t collected_blocks;		/* read to their end */
 	uint64_t level_blocks;			/* of them, only to level wear */
+	uint64_t collect_passed_over;		/* programs that urgent collection made way for */
+	uint64_t held_writes;			/* of the background, until more rows were free */
 	uint64_t unit_merges;
 	uint64_t map_look_ups;			/* pages of the map that reads asked for */
 	uint64_t map_misses;			/* ... that were not in RAM */

@@ -58,12 +58,14 @@ struct ftl_block_list {
 
 /*
  * Served in this order by FTL_READ_FIRST; background work always comes last. The
- * foreground's reads have a queue of their own under FTL_FG_AWARE.
+ * foreground's reads have a queue of their own under FTL_FG_AWARE, and urgent
+ * collection has one where it yields.
  */
 enum ftl_class {
 	FTL_CLASS_FRONT_READ,
 	FTL_CLASS_READ,
 	FTL_CLASS_PROGRAM,
+	FTL_CLASS_COLLECT,
 	FTL_CLASS_BACKGROUND,
 	FTL_CLASSES,
 };
@@ -134,6 +136,7 @@ struct ftl_collector {
 	struct ftl_operation operation;
 	bool busy;			/* the operation is queued or being served */
 	enum ftl_class class;		/* and in which queue */
+	uint32_t may_pass;		/* rows that can be programmed before it, at most */
 	uint32_t victim;		/* block being read, FTL_NONE if none */
 	uint32_t next;			/* page of it to look at */
 	bool found;			/* it had a page to move */
@@ -483,6 +486,8 @@ struct ftl {
 	uint32_t link_write;		/* pages of writes' head on the link, or 0 */
 	uint32_t discarded;		/* pages of arrived's head */
 	uint32_t in_service;		/* commands that have begun and not been answered */
+	bool held;			/* writes of the background wait for rows (front_rows) */
+	uint64_t promised_rows;		/* to writes of the background that have begun */
 	uint32_t unanswered;
 
 	struct ftl_stats stats;
@@ -591,6 +596,8 @@ uint32_t ftl_store_lba(const struct ftl *ftl, uint32_t physical);
 uint64_t ftl_store_sequence(const struct ftl *ftl, uint32_t physical);
 void ftl_store_read(const struct ftl *ftl, uint32_t physical, void *memory);
 struct ftl_die *ftl_die_of(struct ftl *ftl, uint32_t physical);
+/* Rows that the host can be given of the die without another block, at most. */
+uint32_t ftl_store_rows(const struct ftl *ftl, const struct ftl_die *die);
 /* Blocks of a die that hold nothing and can be opened. */
 uint32_t ftl_store_free_blocks(const struct ftl_die *die);
 /* The first physical page of a row for the collector; false if there is none now. */
@@ -678,6 +685,8 @@ void ftl_collect_run(struct ftl *ftl);		/* all that were woken */
 void ftl_collect_idle(struct ftl *ftl);		/* the host has been, for long enough */
 void ftl_collect_done(struct ftl *ftl, struct ftl_die *die);
 bool ftl_collect_goes_on(struct ftl *ftl);	/* space will come of it */
+bool ftl_collect_is_at_work(const struct ftl *ftl);
+void ftl_collect_hurry(struct ftl *ftl);	/* writes are held until there is space */
 
 /* map.c: from LBA to physical page */
 

@@ -30,6 +30,10 @@
 	X(request_kib, KIB, command_pages, 512, "largest read or write, KiB")	\
 	X(policy, NUMBER, policy, 0,						\
 	  "a die serves: 0 in order of arrival, 1 reads first, 2 the foreground first") \
+	X(collect_yields, NUMBER, collect_yields, 0,				\
+	  "1: at a die, the foreground's programs go before garbage collection") \
+	X(front_rows, NUMBER, front_rows, 0,					\
+	  "free rows that writes of the background leave to the foreground")	\
 	X(victim, NUMBER, victim, 0,						\
 	  "garbage collection empties: 0 the block with fewest valid pages, 1 by cost and benefit") \
 	X(wear_gap, NUMBER, wear_gap, 0,					\

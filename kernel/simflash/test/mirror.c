@@ -273,6 +273,7 @@ static void write_pages(struct mirror *mirror, uint32_t lba, uint32_t pages, boo
 	}
 	cmd = device_command(&mirror->device, FTL_WRITE, lba, pages, memory);
 	cmd->fua = fua;
+	cmd->foreground = lba % 2;
 	if (!ended(mirror, run(mirror, cmd)))
 		return;
 	for (i = 0; fua && i < pages; i++)
@@ -470,6 +471,7 @@ static void add_counts(const struct mirror *mirror, uint64_t steps, struct mirro
 	counts->folded_pages += stats.folded_pages;
 	counts->suspensions += stats.suspensions;
 	counts->unit_merges += stats.unit_merges;
+	counts->held_writes += stats.held_writes;
 }
 
 const char *mirror_play(const uint8_t *bytes, size_t count, struct mirror_counts *counts)

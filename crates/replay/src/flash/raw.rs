@@ -32,7 +32,7 @@ pub struct Ftl {
 }
 
 /// Size of `struct ftl_config` in words; only the core knows its members.
-const CONFIG_WORDS: usize = 29;
+const CONFIG_WORDS: usize = 30;
 
 /// `struct ftl_config`, opaque here.
 #[repr(C)]
@@ -112,6 +112,8 @@ pub struct Stats {
     pub collect_page_programs: u64,
     pub collected_blocks: u64,
     pub level_blocks: u64,
+    pub collect_passed_over: u64,
+    pub held_writes: u64,
     pub unit_merges: u64,
     pub map_look_ups: u64,
     pub map_misses: u64,
