@@ -82,6 +82,7 @@ static FRONTROW_LAB: Program = Program {
     commands: commands! {
         "age": age::Args => age::run,
         "completions": completions::Completions => completions::run,
+        "collect": lab::collect::Collect => lab::collect::run,
         "exec": lab::exec::Exec => lab::exec::run,
         "join": lab::shard::Join => lab::shard::join,
         "list": lab::List => lab::list,

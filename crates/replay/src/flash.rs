@@ -84,6 +84,17 @@ impl Config {
         unsafe { raw::ftl_config_number(&self.0, parameter_index(name)) }
     }
 
+    /// The device with some parameters changed, by the names of a profile.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`], [`Error::TooLarge`].
+    pub fn with(mut self, parameters: &[(&str, u64)]) -> Result<Self, Error> {
+        for (name, value) in parameters {
+            self.set(name, *value)?;
+        }
+        Ok(self)
+    }
+
     /// The device with another capacity, and with spare flash of so many per cent of it.
     #[must_use]
     pub fn sized(mut self, capacity_pages: u32, spare_percent: u32) -> Self {
@@ -248,6 +259,17 @@ impl Flash {
         &mut self,
         command: Command,
         now_ns: u64,
+        word: impl FnMut(u32) -> u64,
+    ) -> Option<u32> {
+        self.submit_of(false, command, now_ns, word)
+    }
+
+    /// [`Flash::submit`] of a command of the foreground, or of the background.
+    pub fn submit_of(
+        &mut self,
+        foreground: bool,
+        command: Command,
+        now_ns: u64,
         mut word: impl FnMut(u32) -> u64,
     ) -> Option<u32> {
         let (op, lba, pages, fua) = match command {
@@ -277,7 +299,7 @@ impl Flash {
             let cmd = raw::ftl_command(self.ftl.as_ptr(), slot);
             (*cmd).op = op;
             (*cmd).fua = fua;
-            (*cmd).foreground = false;
+            (*cmd).foreground = foreground;
             (*cmd).lba = lba;
             (*cmd).pages = pages;
             (*cmd).owner = slot as usize as *mut c_void;
@@ -348,6 +370,16 @@ impl Flash {
     /// Counters of the device's operations.
     pub fn counters(&mut self) -> Counters {
         Counters::of(&self.stats())
+    }
+
+    /// Rows that can still be written before another block must be freed.
+    pub fn free_rows(&self) -> u64 {
+        // SAFETY: all of the structure's fields are integers, and the core fills in all.
+        unsafe {
+            let mut usage: raw::Usage = std::mem::zeroed();
+            raw::ftl_read_usage(self.ftl.as_ptr(), &mut usage);
+            usage.free_rows
+        }
     }
 
     fn stats(&mut self) -> raw::Stats {
@@ -431,6 +463,31 @@ impl Counters {
             padded_pages: stats.padded_pages,
             erases: stats.erases + stats.log_erases,
         }
+    }
+
+    /// Adds the counters of another run.
+    pub fn add(&mut self, other: &Counters) {
+        for (mine, theirs) in self.all_mut().into_iter().zip({ *other }.all_mut()) {
+            *mine += *theirs;
+        }
+    }
+
+    fn all_mut(&mut self) -> [&mut u64; 13] {
+        [
+            &mut self.host_write_pages,
+            &mut self.cache_overwrite_pages,
+            &mut self.programmed_pages,
+            &mut self.collected_pages,
+            &mut self.log_pages,
+            &mut self.map_pages,
+            &mut self.map_look_ups,
+            &mut self.map_misses,
+            &mut self.buffered_pages,
+            &mut self.folded_pages,
+            &mut self.suspensions,
+            &mut self.padded_pages,
+            &mut self.erases,
+        ]
     }
 
     /// Pages programmed, with padding, for each page that the host wrote; `None` if it wrote none.

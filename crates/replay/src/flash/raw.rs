@@ -141,6 +141,23 @@ pub struct Stats {
     pub busy_ns: [u64; MAX_DIES + 1],
 }
 
+/// `struct ftl_usage`: what the device holds.
+#[repr(C)]
+pub struct Usage {
+    pub mapped_pages: u64,
+    pub buffered_pages: u64,
+    pub free_rows: u64,
+    pub total_rows: u64,
+    pub cached_pages: u64,
+    pub remapped_now: u64,
+    pub log_live_pages: u64,
+    pub log_buffered_entries: u64,
+    pub erases_min: u32,
+    pub erases_max: u32,
+    pub erases_sum: u64,
+    pub blocks: u32,
+}
+
 unsafe extern "C" {
     pub fn ftl_parameters() -> u32;
     pub fn ftl_parameter_name(index: u32) -> *const c_char;
@@ -159,6 +176,7 @@ unsafe extern "C" {
     pub fn ftl_take_done(ftl: *mut Ftl) -> *mut Cmd;
     pub fn ftl_read_stats(ftl: *mut Ftl, stats: *mut Stats);
     pub fn ftl_reset_stats(ftl: *mut Ftl);
+    pub fn ftl_read_usage(ftl: *const Ftl, usage: *mut Usage);
     pub fn ftl_prepare_remap(ftl: *mut Ftl) -> bool;
     pub fn ftl_cut_power(ftl: *mut Ftl, operations: u64, seed: u64);
     pub fn ftl_power_is_off(ftl: *const Ftl) -> bool;
@@ -180,7 +198,7 @@ mod tests {
     use std::mem::offset_of;
 
     unsafe extern "C" {
-        static frontrow_ftl_layout: [usize; 21];
+        static frontrow_ftl_layout: [usize; 23];
     }
 
     #[test]
@@ -209,6 +227,8 @@ mod tests {
             MAX_DIES,
             PAGE_BYTES,
             FG_AWARE as usize,
+            size_of::<Usage>(),
+            offset_of!(Usage, free_rows),
         ];
         assert_eq!(rust, c);
     }
