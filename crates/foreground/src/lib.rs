@@ -30,6 +30,7 @@ mod bus;
 mod cgroup;
 mod cost;
 mod daemon;
+pub mod demand;
 pub mod dbus;
 mod desktop_files;
 mod detect;

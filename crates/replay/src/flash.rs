@@ -322,6 +322,56 @@ impl Flash {
         Some(slot)
     }
 
+    /// Announces that so many pages will be written within this time, in place of what was announced
+    /// before. `false` if the previous announcement has not ended.
+    pub fn reserve(&mut self, pages: u32, within_ns: u64, now_ns: u64) -> bool {
+        let ranges = Arc::default();
+        self.announce(raw::RESERVE, pages, ranges, within_ns, now_ns)
+    }
+
+    /// Announces that the `src` pages of the ranges will be overwritten or discarded within this
+    /// time; no ranges take back all such announcements. `false` if the previous announcement has
+    /// not ended, or memory is short.
+    pub fn soon_invalid(&mut self, ranges: &[Range], within_ns: u64, now_ns: u64) -> bool {
+        let pages = ranges.iter().map(|range| range.pages).sum();
+        self.announce(raw::SOON_INVALID, pages, ranges.into(), within_ns, now_ns)
+    }
+
+    fn announce(
+        &mut self,
+        op: u32,
+        pages: u32,
+        ranges: Arc<[Range]>,
+        within_ns: u64,
+        now_ns: u64,
+    ) -> bool {
+        let slot = self.queue_depth;
+        if !self.free.contains(&slot) {
+            return false;
+        }
+        self.ranges = ranges;
+        let _memory = enter(self.arena.as_deref_mut());
+        // SAFETY: the control slot is free; its ranges live as long as it is not.
+        unsafe {
+            if !raw::ftl_prepare_hints(self.ftl.as_ptr()) {
+                return false;
+            }
+            let cmd = raw::ftl_command(self.ftl.as_ptr(), slot);
+            (*cmd).op = op;
+            (*cmd).fua = false;
+            (*cmd).foreground = false;
+            (*cmd).lba = 0;
+            (*cmd).pages = pages;
+            (*cmd).owner = slot as usize as *mut c_void;
+            (*cmd).range = self.ranges.as_ptr().cast();
+            (*cmd).ranges = self.ranges.len() as u32;
+            (*cmd).within_ns = within_ns;
+            raw::ftl_submit(self.ftl.as_ptr(), cmd, now_ns);
+        }
+        self.free.retain(|it| *it != slot);
+        true
+    }
+
     /// Takes back a command that has ended: its slot, and whether it succeeded.
     pub fn take_done(&mut self) -> Option<(u32, bool)> {
         let _memory = enter(self.arena.as_deref_mut());

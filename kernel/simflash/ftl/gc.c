@@ -52,9 +52,25 @@ static bool hurries(const struct ftl *ftl, const struct ftl_die *die)
 	return urgent(die) || ftl->held;
 }
 
+/* Blocks of a die that are free when it has rested. */
+static uint32_t idle_blocks(const struct ftl *ftl)
+{
+	uint64_t spare_pages;
+
+	if (!ftl->config.idle_percent)
+		return IDLE_BLOCKS + ftl->main_blocks / IDLE_SHARE;
+	spare_pages = (uint64_t)ftl->config.capacity_pages * ftl->config.spare_percent / 100;
+	return FTL_RESERVED_BLOCKS + spare_pages * ftl->config.idle_percent / 100 /
+				     ftl->config.block_pages / ftl->dies;
+}
+
 static bool wanted(const struct ftl *ftl, const struct ftl_die *die)
 {
-	return ftl_store_free_blocks(die) <= IDLE_BLOCKS + ftl->main_blocks / IDLE_SHARE;
+	uint32_t rows;
+
+	if (ftl_hints_reserve(ftl, &rows))
+		return urgent(die) || ftl_store_main_rows(ftl, die) < rows;
+	return ftl_store_free_blocks(die) <= idle_blocks(ftl);
 }
 
 /* The host is idle, and the write buffer has blocks to be emptied. */
@@ -85,19 +101,32 @@ void ftl_collect_wake_waiting(struct ftl *ftl)
 	ftl->collect_waits = 0;
 }
 
-static uint32_t oldest(const struct ftl_die *die, uint32_t valid)
+/* A block some pages of which are soon invalid will be cheaper, or free by itself. */
+static bool is_left_alone(const struct ftl *ftl, const struct ftl_die *die, uint32_t block)
 {
-	return die->candidates[valid].count ? die->candidates[valid].head : FTL_NONE;
+	return ftl_hints_avoid(ftl) && !hurries(ftl, die) && ftl_hints_marks_in(ftl, block);
+}
+
+static uint32_t oldest(const struct ftl *ftl, const struct ftl_die *die, uint32_t valid)
+{
+	const struct ftl_block_list *list = &die->candidates[valid];
+	uint32_t block = list->count ? list->head : FTL_NONE;
+
+	while (block != FTL_NONE && is_left_alone(ftl, die, block))
+		block = ftl->block[block].next;
+	return block;
 }
 
 /* Blocks without valid pages are left out: they are given back by themselves. */
-static uint32_t greedy(const struct ftl_die *die, uint32_t most_valid)
+static uint32_t greedy(const struct ftl *ftl, const struct ftl_die *die, uint32_t most_valid)
 {
 	uint32_t valid;
 
 	for (valid = 1; valid <= most_valid; valid++) {
-		if (die->candidates[valid].count)
-			return die->candidates[valid].head;
+		uint32_t block = oldest(ftl, die, valid);
+
+		if (block != FTL_NONE)
+			return block;
 	}
 	return FTL_NONE;
 }
@@ -115,7 +144,7 @@ static uint32_t cost_benefit(const struct ftl *ftl, const struct ftl_die *die,
 	uint32_t valid;
 
 	for (valid = 1; valid <= most_valid; valid++) {
-		uint32_t block = oldest(die, valid);
+		uint32_t block = oldest(ftl, die, valid);
 		uint64_t benefit;
 
 		if (block == FTL_NONE)
@@ -171,7 +200,7 @@ static uint32_t choose(struct ftl *ftl, struct ftl_die *die)
 		return worn_least;
 	if (wanted(ftl, die))
 		block = ftl->config.victim == FTL_COST_BENEFIT ?
-			cost_benefit(ftl, die, most_valid) : greedy(die, most_valid);
+			cost_benefit(ftl, die, most_valid) : greedy(ftl, die, most_valid);
 	if (block == FTL_NONE && folds(ftl, die))
 		block = die->buffer.closed.head;
 	return block;

@@ -43,6 +43,8 @@ static void take_foreground(struct bytes *bytes, struct ftl_config *config)
 {
 	uint32_t yields = bytes_below(bytes, 2), rows = bytes_below(bytes, 24);
 
+	config->idle_percent = bytes_below(bytes, 2) * bytes_below(bytes, 200);
+
 	if (config->policy != FTL_FG_AWARE)
 		return;
 	config->collect_yields = yields;

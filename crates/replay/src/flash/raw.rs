@@ -15,6 +15,10 @@ pub const WRITE: u32 = 1;
 pub const FLUSH: u32 = 2;
 pub const DISCARD: u32 = 3;
 
+/// Announcements of the host in `enum ftl_op`.
+pub const RESERVE: u32 = 11;
+pub const SOON_INVALID: u32 = 12;
+
 /// Success in `enum ftl_status`.
 pub const OK: u32 = 0;
 
@@ -32,7 +36,7 @@ pub struct Ftl {
 }
 
 /// Size of `struct ftl_config` in words; only the core knows its members.
-const CONFIG_WORDS: usize = 30;
+const CONFIG_WORDS: usize = 31;
 
 /// `struct ftl_config`, opaque here.
 #[repr(C)]
@@ -84,6 +88,7 @@ pub struct Cmd {
     pub page: *mut CommandPage,
     pub range: *const c_void,
     pub ranges: u32,
+    pub within_ns: u64,
 }
 
 /// `struct ftl_stats`: the core's counters.
@@ -114,6 +119,8 @@ pub struct Stats {
     pub level_blocks: u64,
     pub collect_passed_over: u64,
     pub held_writes: u64,
+    pub reserves: u64,
+    pub announced_invalid_pages: u64,
     pub unit_merges: u64,
     pub map_look_ups: u64,
     pub map_misses: u64,
@@ -178,6 +185,7 @@ unsafe extern "C" {
     pub fn ftl_reset_stats(ftl: *mut Ftl);
     pub fn ftl_read_usage(ftl: *const Ftl, usage: *mut Usage);
     pub fn ftl_prepare_remap(ftl: *mut Ftl) -> bool;
+    pub fn ftl_prepare_hints(ftl: *mut Ftl) -> bool;
     pub fn ftl_cut_power(ftl: *mut Ftl, operations: u64, seed: u64);
     pub fn ftl_power_is_off(ftl: *const Ftl) -> bool;
     pub fn ftl_power_on(ftl: *mut Ftl, now_ns: u64) -> bool;
@@ -198,7 +206,7 @@ mod tests {
     use std::mem::offset_of;
 
     unsafe extern "C" {
-        static frontrow_ftl_layout: [usize; 23];
+        static frontrow_ftl_layout: [usize; 26];
     }
 
     #[test]
@@ -229,6 +237,9 @@ mod tests {
             FG_AWARE as usize,
             size_of::<Usage>(),
             offset_of!(Usage, free_rows),
+            offset_of!(Cmd, within_ns),
+            RESERVE as usize,
+            SOON_INVALID as usize,
         ];
         assert_eq!(rust, c);
     }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 /// A device of 1 MB with two dies, little spare flash and a small log. The numbers are in the order
 /// of `ftl/parameters.h`.
-const CONFIG: [u64; 42] = [
-    256, 20, 2, 1, 16, 2, 16, 4, 0, 16, 0, 0, 0, 0, 0, 16, 100, 0, 1024, 0, 0, 4, 1, 0, 90_000, 0,
+const CONFIG: [u64; 43] = [
+    256, 20, 2, 1, 16, 2, 16, 4, 0, 16, 0, 0, 0, 0, 0, 0, 16, 100, 0, 1024, 0, 0, 4, 1, 0, 90_000, 0,
     1_120_000, 0, 3_000_000, 0, 0, 0, 0, 0, 20_000, 20_000, 29_000, 34_000, 10_000, 30_000, 5_000,
     1_000,
 ];
