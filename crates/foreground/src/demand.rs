@@ -192,7 +192,7 @@ mod tests {
         // 7, 50, 10, 40, 20 and 30.
         assert_eq!(direct.expected(60), 40);
         // Horizons without writes count, too.
-        assert_eq!(direct.expected(400), 7);
+        assert_eq!(direct.expected(400), 0);
     }
 
     #[test]
@@ -218,7 +218,10 @@ mod tests {
         assert_eq!(advise(500, 100, rates, horizon_ns), Advice::Wait);
         assert_eq!(advise(500, 80, rates, horizon_ns), Advice::Collect(20));
         // The writes alone take longer than there is.
-        assert_eq!(advise(2_000, 1_900, rates, horizon_ns), Advice::Collect(100));
+        assert_eq!(
+            advise(2_000, 1_900, rates, horizon_ns),
+            Advice::Collect(100)
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `frontrow-lab`: experiments on stock kernels in emulated machines.
 
 mod ageing;
+pub mod ahead;
 pub mod collect;
 pub(crate) mod device;
 pub mod exec;

@@ -119,6 +119,25 @@ impl Config {
         self.number("capacity_mib") as u32
     }
 
+    /// Size of a row, in bytes.
+    pub fn row_bytes(&self) -> u64 {
+        self.number("row_pages") * PAGE_BYTES
+    }
+
+    /// Rate at which all dies program, in bytes a second; 0 if that takes no time.
+    pub fn program_bytes_per_s(&self) -> f64 {
+        let lower_ns = self.number("program_ns");
+        let upper_ns = match self.number("program_upper_ns") {
+            0 => lower_ns,
+            upper_ns => upper_ns,
+        };
+        let dies = self.number("channels") * self.number("dies_per_channel");
+        match lower_ns + upper_ns {
+            0 => 0.0,
+            both_ns => (dies * self.row_bytes()) as f64 * 2e9 / both_ns as f64,
+        }
+    }
+
     /// Largest read or write, in pages.
     pub fn command_pages(&self) -> u32 {
         self.number("request_kib") as u32
