@@ -121,24 +121,37 @@ pub enum Advice {
     Collect(u64),
 }
 
-/// Advice for a horizon in which `required_bytes` will be written, with `free_bytes` now.
+/// Advice at a step, when `buffered` bytes will be written in each step from this one on, and
+/// `direct_bytes` evenly over all of them, with `free_bytes` now.
 ///
-/// T_gc is the time that collecting what is missing takes, T_idle what the writes leave of the
-/// horizon. What T_idle has no time for is collected now, and at most what is missing.
-pub fn advise(required_bytes: u64, free_bytes: u64, rates: Rates, horizon_ns: u64) -> Advice {
-    let missing = required_bytes.saturating_sub(free_bytes) as f64;
-    if missing == 0.0 {
-        return Advice::Enough;
-    }
+/// For the writes up to each step, T_gc is the time that collecting what is missing takes, and T_idle
+/// what earlier writes leave of the time between the next step and that one: a host that waits can
+/// decide again at the next step. What T_idle has no time for is collected now.
+pub fn advise(
+    buffered: &[u64],
+    direct_bytes: u64,
+    free_bytes: u64,
+    rates: Rates,
+    step_ns: u64,
+) -> Advice {
     let collect_bytes_per_s = rates.collect_bytes_per_s.max(1.0);
-    let collect_s = missing / collect_bytes_per_s;
-    let write_s = required_bytes as f64 / rates.write_bytes_per_s.max(1.0);
-    let idle_s = (horizon_ns as f64 / 1e9 - write_s).max(0.0);
-    if collect_s <= idle_s {
-        return Advice::Wait;
+    let step_s = step_ns as f64 / 1e9;
+    let direct_of_step = direct_bytes as f64 / buffered.len().max(1) as f64;
+    let mut before = 0.0;
+    let mut now: f64 = 0.0;
+    for (step, bytes) in buffered.iter().enumerate() {
+        let required = before + *bytes as f64 + direct_of_step;
+        let missing = (required - free_bytes as f64).max(0.0);
+        let write_s = before / rates.write_bytes_per_s.max(1.0);
+        let idle_s = (step.saturating_sub(1) as f64 * step_s - write_s).max(0.0);
+        now = now.max(missing - idle_s * collect_bytes_per_s);
+        before = required;
     }
-    let now = (collect_s - idle_s) * collect_bytes_per_s;
-    Advice::Collect(now.min(missing).ceil() as u64)
+    match (now > 0.0, before <= free_bytes as f64) {
+        (true, _) => Advice::Collect(now.ceil() as u64),
+        (false, true) => Advice::Enough,
+        (false, false) => Advice::Wait,
+    }
 }
 
 #[cfg(test)]
@@ -206,30 +219,44 @@ mod tests {
         assert_eq!(direct.past.len(), REMEMBERED);
     }
 
-    #[test]
-    fn space_is_made_only_when_there_will_be_no_time_for_it() {
-        let rates = Rates {
-            write_bytes_per_s: 50.0,
-            collect_bytes_per_s: 20.0,
-        };
-        let horizon_ns = 30 * SECOND_NS;
-        assert_eq!(advise(100, 100, rates, horizon_ns), Advice::Enough);
-        // 400 bytes take 20 s, and 500 are written in 10.
-        assert_eq!(advise(500, 100, rates, horizon_ns), Advice::Wait);
-        assert_eq!(advise(500, 80, rates, horizon_ns), Advice::Collect(20));
-        // The writes alone take longer than there is.
-        assert_eq!(
-            advise(2_000, 1_900, rates, horizon_ns),
-            Advice::Collect(100)
-        );
+    const RATES: Rates = Rates {
+        write_bytes_per_s: 100.0,
+        collect_bytes_per_s: 20.0,
+    };
+
+    fn advised(buffered: [u64; 4], direct: u64, free: u64) -> Advice {
+        advise(&buffered, direct, free, RATES, 5 * SECOND_NS)
     }
 
     #[test]
-    fn a_device_without_rates_is_asked_for_all_that_is_missing() {
+    fn space_is_made_only_when_there_will_be_no_time_for_it() {
+        assert_eq!(advised([0, 0, 0, 500], 0, 500), Advice::Enough);
+        // Between the next step and the last are 10 s, in which 200 bytes are made free.
+        assert_eq!(advised([0, 0, 0, 500], 0, 300), Advice::Wait);
+        assert_eq!(advised([0, 0, 0, 500], 0, 280), Advice::Collect(20));
+        // What is written in between takes time, too.
+        assert_eq!(advised([0, 300, 0, 500], 0, 600), Advice::Collect(60));
+    }
+
+    #[test]
+    fn what_is_written_soon_has_no_time() {
+        assert_eq!(advised([0, 50, 0, 0], 0, 20), Advice::Collect(30));
+        assert_eq!(advised([50, 0, 0, 0], 0, 20), Advice::Collect(30));
+    }
+
+    #[test]
+    fn direct_writes_come_evenly() {
+        assert_eq!(advised([0; 4], 400, 400), Advice::Enough);
+        assert_eq!(advised([0; 4], 400, 200), Advice::Collect(60));
+    }
+
+    #[test]
+    fn a_device_without_rates_and_a_host_without_steps_get_advice() {
         let none = Rates {
             write_bytes_per_s: 0.0,
             collect_bytes_per_s: 0.0,
         };
-        assert_eq!(advise(50, 20, none, SECOND_NS), Advice::Collect(30));
+        assert_eq!(advise(&[50], 0, 20, none, SECOND_NS), Advice::Collect(30));
+        assert_eq!(advise(&[], 0, 20, none, SECOND_NS), Advice::Enough);
     }
 }

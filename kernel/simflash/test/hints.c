@@ -101,7 +101,7 @@ static void rows_that_were_written_are_not_collected_for_again(void)
 	device_drain(&device);
 	before = collected(&device);
 	EXPECT(before);
-	for (lba = 0; lba < 80; lba += 4)
+	for (lba = 0; lba < 400; lba += 4)
 		write_pages(&device, lba, 4);
 	device_drain(&device);
 	EXPECT(collected(&device) == before);

@@ -164,13 +164,14 @@ impl Host {
             bytes: it.bytes,
         });
         let dirty: Vec<Dirty> = dirty.collect();
-        let buffered: u64 = self.writeback.buffered(view.now_ns, &dirty).iter().sum();
-        let expected_bytes = buffered + self.direct.expected(view.now_ns);
-        let horizon_ns = self.writeback.expire_ns;
-        let now = match advise(expected_bytes, view.free_bytes, self.rates, horizon_ns) {
+        let buffered = self.writeback.buffered(view.now_ns, &dirty);
+        let direct = self.direct.expected(view.now_ns);
+        let step_ns = self.writeback.step_ns;
+        let now = match advise(&buffered, direct, view.free_bytes, self.rates, step_ns) {
             Advice::Enough | Advice::Wait => 0,
             Advice::Collect(bytes) => view.free_bytes + bytes,
         };
+        let expected_bytes = buffered.iter().sum::<u64>() + direct;
         Announced {
             expected_bytes,
             reserve_bytes: self.announces.then_some(now),
