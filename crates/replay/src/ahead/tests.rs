@@ -82,8 +82,9 @@ fn a_reserve_has_the_device_collect_and_none_has_it_rest() {
         let used = play(&config, &image, &one_file(), LINUX, &mut host, &none).unwrap();
         used.counters.collected_pages
     };
-    assert_eq!(collected(None), 0);
-    assert!(collected(Some(1 << 20)) > 0);
+    // A row may be on its way before the first announcement comes.
+    assert!(collected(None) <= 4);
+    assert!(collected(Some(1 << 20)) > 64);
 }
 
 #[test]
