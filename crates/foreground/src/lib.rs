@@ -31,6 +31,7 @@ mod cgroup;
 mod cost;
 mod daemon;
 pub mod dbus;
+pub mod demand;
 mod desktop_files;
 mod detect;
 mod dirty;

@@ -1,6 +1,8 @@
 //! `frontrow-lab`: experiments on stock kernels in emulated machines.
 
 mod ageing;
+pub mod ahead;
+pub mod collect;
 pub(crate) mod device;
 pub mod exec;
 mod kernel;

@@ -81,6 +81,8 @@ static FRONTROW_LAB: Program = Program {
     moved: &[],
     commands: commands! {
         "age": age::Args => age::run,
+        "ahead": lab::ahead::Ahead => lab::ahead::run,
+        "collect": lab::collect::Collect => lab::collect::run,
         "completions": completions::Completions => completions::run,
         "exec": lab::exec::Exec => lab::exec::run,
         "join": lab::shard::Join => lab::shard::join,

@@ -10,6 +10,24 @@ const SAMPLES: &str = include_str!("schema/samples.json");
 
 const TRACE: &str = "fio version 3 iolog\n0 d write 0 65536\n10 d read 0 4096\n";
 
+/// A device that is aged in a moment.
+const SMALL_DEVICE: &str = r#"
+name = "small"
+title = "a small device"
+[simflash]
+capacity_mib = 128
+spare_percent = 7
+block_pages = 64
+read_ns = 90000
+program_ns = 1120000
+erase_ns = 3000000
+link_mb_s = 200
+write_command_ns = 50000
+[aged]
+filled_percent = 80
+overwritten_percent = 50
+"#;
+
 /// Runs a command of `frontrow`, or with `lab` before it of `frontrow-lab`.
 fn frontrow(home: &Path, words: &[&str]) -> Output {
     let (program, arguments) = match words {
@@ -138,6 +156,43 @@ fn recordings_and_replays_are_as_described() {
         home,
         "lab replay",
         &[recording, "--onto", onto.to_str().unwrap()],
+    );
+}
+
+#[test]
+fn collections_are_as_described() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let profile = home.join("small.toml");
+    fs::write(&profile, SMALL_DEVICE).unwrap();
+    let device = profile.to_str().unwrap();
+    let collect = [
+        "--device",
+        device,
+        "--seeds",
+        "1",
+        "--seconds",
+        "2",
+        "--front-rows",
+        "16",
+    ];
+    printed(home, "lab collect", &collect);
+    let picture = home.join("picture.svg");
+    let picture = picture.to_str().unwrap();
+    let ahead = ["--device", device, "--minutes", "3", "--picture", picture];
+    printed(home, "lab ahead", &ahead);
+    let drawn = fs::read_to_string(picture).unwrap();
+    assert!(drawn.starts_with("<svg") && drawn.contains("polyline"));
+    let trace = home.join("trace");
+    fs::write(&trace, TRACE).unwrap();
+    let ahead = [trace.to_str().unwrap(), "--device", device];
+    printed(home, "lab ahead", &ahead);
+    let new = frontrow(home, &["lab", "collect", "--device", "usb-stick"]);
+    assert_eq!(new.status.code(), Some(2), "{new:?}");
+    let said = String::from_utf8_lossy(&new.stderr);
+    assert!(
+        said.contains("choose a device whose profile has [aged]"),
+        "{said}"
     );
 }
 

@@ -84,6 +84,17 @@ impl Config {
         unsafe { raw::ftl_config_number(&self.0, parameter_index(name)) }
     }
 
+    /// The device with some parameters changed, by the names of a profile.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`], [`Error::TooLarge`].
+    pub fn with(mut self, parameters: &[(&str, u64)]) -> Result<Self, Error> {
+        for (name, value) in parameters {
+            self.set(name, *value)?;
+        }
+        Ok(self)
+    }
+
     /// The device with another capacity, and with spare flash of so many per cent of it.
     #[must_use]
     pub fn sized(mut self, capacity_pages: u32, spare_percent: u32) -> Self {
@@ -106,6 +117,25 @@ impl Config {
     /// Capacity that the host sees, in pages.
     pub fn capacity_pages(&self) -> u32 {
         self.number("capacity_mib") as u32
+    }
+
+    /// Size of a row, in bytes.
+    pub fn row_bytes(&self) -> u64 {
+        self.number("row_pages") * PAGE_BYTES
+    }
+
+    /// Rate at which all dies program, in bytes a second; 0 if that takes no time.
+    pub fn program_bytes_per_s(&self) -> f64 {
+        let lower_ns = self.number("program_ns");
+        let upper_ns = match self.number("program_upper_ns") {
+            0 => lower_ns,
+            upper_ns => upper_ns,
+        };
+        let dies = self.number("channels") * self.number("dies_per_channel");
+        match lower_ns + upper_ns {
+            0 => 0.0,
+            both_ns => (dies * self.row_bytes()) as f64 * 2e9 / both_ns as f64,
+        }
     }
 
     /// Largest read or write, in pages.
@@ -248,6 +278,17 @@ impl Flash {
         &mut self,
         command: Command,
         now_ns: u64,
+        word: impl FnMut(u32) -> u64,
+    ) -> Option<u32> {
+        self.submit_of(false, command, now_ns, word)
+    }
+
+    /// [`Flash::submit`] of a command of the foreground, or of the background.
+    pub fn submit_of(
+        &mut self,
+        foreground: bool,
+        command: Command,
+        now_ns: u64,
         mut word: impl FnMut(u32) -> u64,
     ) -> Option<u32> {
         let (op, lba, pages, fua) = match command {
@@ -277,7 +318,7 @@ impl Flash {
             let cmd = raw::ftl_command(self.ftl.as_ptr(), slot);
             (*cmd).op = op;
             (*cmd).fua = fua;
-            (*cmd).foreground = false;
+            (*cmd).foreground = foreground;
             (*cmd).lba = lba;
             (*cmd).pages = pages;
             (*cmd).owner = slot as usize as *mut c_void;
@@ -298,6 +339,56 @@ impl Flash {
             raw::ftl_submit(self.ftl.as_ptr(), cmd, now_ns);
         }
         Some(slot)
+    }
+
+    /// Announces that so many pages will be written within this time, in place of what was announced
+    /// before. `false` if the previous announcement has not ended.
+    pub fn reserve(&mut self, pages: u32, within_ns: u64, now_ns: u64) -> bool {
+        let ranges = Arc::default();
+        self.announce(raw::RESERVE, pages, ranges, within_ns, now_ns)
+    }
+
+    /// Announces that the `src` pages of the ranges will be overwritten or discarded within this
+    /// time; no ranges take back all such announcements. `false` if the previous announcement has
+    /// not ended, or memory is short.
+    pub fn soon_invalid(&mut self, ranges: &[Range], within_ns: u64, now_ns: u64) -> bool {
+        let pages = ranges.iter().map(|range| range.pages).sum();
+        self.announce(raw::SOON_INVALID, pages, ranges.into(), within_ns, now_ns)
+    }
+
+    fn announce(
+        &mut self,
+        op: u32,
+        pages: u32,
+        ranges: Arc<[Range]>,
+        within_ns: u64,
+        now_ns: u64,
+    ) -> bool {
+        let slot = self.queue_depth;
+        if !self.free.contains(&slot) {
+            return false;
+        }
+        self.ranges = ranges;
+        let _memory = enter(self.arena.as_deref_mut());
+        // SAFETY: the control slot is free; its ranges live as long as it is not.
+        unsafe {
+            if !raw::ftl_prepare_hints(self.ftl.as_ptr()) {
+                return false;
+            }
+            let cmd = raw::ftl_command(self.ftl.as_ptr(), slot);
+            (*cmd).op = op;
+            (*cmd).fua = false;
+            (*cmd).foreground = false;
+            (*cmd).lba = 0;
+            (*cmd).pages = pages;
+            (*cmd).owner = slot as usize as *mut c_void;
+            (*cmd).range = self.ranges.as_ptr().cast();
+            (*cmd).ranges = self.ranges.len() as u32;
+            (*cmd).within_ns = within_ns;
+            raw::ftl_submit(self.ftl.as_ptr(), cmd, now_ns);
+        }
+        self.free.retain(|it| *it != slot);
+        true
     }
 
     /// Takes back a command that has ended: its slot, and whether it succeeded.
@@ -348,6 +439,16 @@ impl Flash {
     /// Counters of the device's operations.
     pub fn counters(&mut self) -> Counters {
         Counters::of(&self.stats())
+    }
+
+    /// Rows that can still be written before another block must be freed.
+    pub fn free_rows(&self) -> u64 {
+        // SAFETY: all of the structure's fields are integers, and the core fills in all.
+        unsafe {
+            let mut usage: raw::Usage = std::mem::zeroed();
+            raw::ftl_read_usage(self.ftl.as_ptr(), &mut usage);
+            usage.free_rows
+        }
     }
 
     fn stats(&mut self) -> raw::Stats {
@@ -431,6 +532,31 @@ impl Counters {
             padded_pages: stats.padded_pages,
             erases: stats.erases + stats.log_erases,
         }
+    }
+
+    /// Adds the counters of another run.
+    pub fn add(&mut self, other: &Counters) {
+        for (mine, theirs) in self.all_mut().into_iter().zip({ *other }.all_mut()) {
+            *mine += *theirs;
+        }
+    }
+
+    fn all_mut(&mut self) -> [&mut u64; 13] {
+        [
+            &mut self.host_write_pages,
+            &mut self.cache_overwrite_pages,
+            &mut self.programmed_pages,
+            &mut self.collected_pages,
+            &mut self.log_pages,
+            &mut self.map_pages,
+            &mut self.map_look_ups,
+            &mut self.map_misses,
+            &mut self.buffered_pages,
+            &mut self.folded_pages,
+            &mut self.suspensions,
+            &mut self.padded_pages,
+            &mut self.erases,
+        ]
     }
 
     /// Pages programmed, with padding, for each page that the host wrote; `None` if it wrote none.

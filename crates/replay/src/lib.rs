@@ -11,6 +11,8 @@
 //! Offsets and sizes in a trace are bytes; a replay works on whole pages of 4096 bytes.
 
 mod account;
+pub mod ahead;
+pub mod beside;
 mod calls;
 mod crew;
 pub mod flash;
@@ -190,6 +192,15 @@ impl Stopwatch {
         recorded.expect("it grows with what it counts");
         self.max_ns = self.max_ns.max(took_ns);
         self.pages += pages;
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        !self.histogram.is_empty()
+    }
+
+    /// The time that this share of the operations did not exceed.
+    pub(crate) fn quantile_ns(&self, share: f64) -> u64 {
+        self.histogram.value_at_quantile(share)
     }
 
     pub(crate) fn times(&self) -> Times {

@@ -11,6 +11,10 @@
  * Under FTL_FG_AWARE the foreground's reads and writes overtake those of others
  * that wait for the controller or the link, but not what has begun or is of the
  * same LBAs, and none for ever.
+ *
+ * With front_rows, writes of the background do not begin while only so many rows
+ * would be left: they are *held*, and what does not depend on them passes. They go on
+ * when collection has made room, or has come to rest.
  */
 #include "internal.h"
 
@@ -258,8 +262,20 @@ static uint32_t next_piece(struct ftl *ftl)
 	return pages <= ftl->cache.free_count ? pages : 0;
 }
 
+static uint32_t rows_of(const struct ftl *ftl, const struct ftl_cmd *cmd)
+{
+	return (cmd->pages + ftl->config.row_pages - 1) / ftl->config.row_pages;
+}
+
+static bool may_be_held(const struct ftl *ftl, const struct ftl_cmd *cmd)
+{
+	return ftl->config.front_rows && cmd->op == FTL_WRITE && !ftl_command_is_front(ftl, cmd);
+}
+
 static void end_write(struct ftl *ftl, struct ftl_cmd *cmd)
 {
+	if (may_be_held(ftl, cmd))
+		ftl->promised_rows -= rows_of(ftl, cmd);
 	ftl_commands_pop(&ftl->writes);
 	for (; cmd->moved < cmd->pages; cmd->moved++)
 		ftl_content_drop(&cmd->page[cmd->moved].content);
@@ -376,6 +392,8 @@ void ftl_link_start(struct ftl *ftl)
 	bool reads = ftl->front_reads.head || ftl->reads.head;
 	uint32_t pages;
 
+	if (ftl->held)
+		controller_start(ftl);
 	if (!ftl->config.link_duplex && (ftl->link_read || ftl->link_write))
 		return;
 	pages = ftl->link_write ? 0 : next_piece(ftl);
@@ -435,14 +453,66 @@ static bool controller_is_free(const struct ftl *ftl)
 	return ftl->due_ns[FTL_DUE_CONTROLLER] == FTL_NEVER;
 }
 
+/* It would leave the foreground too few rows, and there will be more. */
+static bool is_held(const struct ftl *ftl, const struct ftl_cmd *cmd)
+{
+	return ftl->free_rows < ftl->config.front_rows + ftl->promised_rows + rows_of(ftl, cmd) &&
+	       ftl_collect_is_at_work(ftl);
+}
+
+static bool passes(const struct ftl *ftl, const struct ftl_cmd *cmd)
+{
+	const struct ftl_cmd *each;
+
+	if (cmd->op >= FTL_OPS)
+		return false;
+	for (each = ftl->arrived.head; each != cmd; each = each->next) {
+		if (!independent(cmd, each))
+			return false;
+	}
+	return true;
+}
+
+/* Moves the first command that may begin to the head; false if there is none. */
+static bool pass_held(struct ftl *ftl)
+{
+	struct ftl_cmd *cmd, *before = NULL;
+	bool held = false;
+
+	for (cmd = ftl->arrived.head; cmd; before = cmd, cmd = cmd->next) {
+		if (may_be_held(ftl, cmd) && (held || is_held(ftl, cmd)))
+			held = true;
+		else if (!held || passes(ftl, cmd))
+			break;
+	}
+	if (held && !ftl->held) {
+		ftl->stats.held_writes++;
+		ftl->held = true;
+		ftl_collect_hurry(ftl);
+	}
+	ftl->held = held;
+	if (!cmd || !before)
+		return cmd;
+	before->next = cmd->next;
+	if (!cmd->next)
+		ftl->arrived.tail = before;
+	ftl_commands_insert(&ftl->arrived, NULL, cmd);
+	return true;
+}
+
 /* Begins the next command, where one more may be in service. */
 static void controller_start(struct ftl *ftl)
 {
-	struct ftl_cmd *cmd = ftl->arrived.head;
+	struct ftl_cmd *cmd;
 
-	if (!cmd || !controller_is_free(ftl) ||
+	if (!ftl->arrived.head || !controller_is_free(ftl) ||
 	    (ftl->config.commands_at_once && ftl->in_service >= ftl->config.commands_at_once))
 		return;
+	if (ftl->config.front_rows && !pass_held(ftl))
+		return;
+	cmd = ftl->arrived.head;
+	if (may_be_held(ftl, cmd))
+		ftl->promised_rows += rows_of(ftl, cmd);
 	ftl->in_service++;
 	ftl->discarded = 0;
 	ftl->due_ns[FTL_DUE_CONTROLLER] =
@@ -592,6 +662,8 @@ void ftl_command_power_lost(struct ftl *ftl)
 	ftl->link_read = NULL;
 	ftl->link_write = 0;
 	ftl->in_service = ftl->unanswered = 0;
+	ftl->held = false;
+	ftl->promised_rows = 0;
 	ftl->due_ns[FTL_DUE_IDLE] = FTL_NEVER;
 	ftl->due_ns[FTL_DUE_CONTROLLER] = FTL_NEVER;
 	ftl->due_ns[FTL_DUE_LINK_READ] = FTL_NEVER;
@@ -622,6 +694,8 @@ void ftl_submit(struct ftl *ftl, struct ftl_cmd *cmd, uint64_t now_ns)
 	ftl->due_ns[FTL_DUE_IDLE] = FTL_NEVER;
 	queue_command(ftl, &ftl->arrived, cmd, !controller_is_free(ftl));
 	controller_start(ftl);
+	if (ftl->collect)
+		ftl_collect_run(ftl);
 	ftl_run(ftl, now_ns);
 }
 

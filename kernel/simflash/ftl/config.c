@@ -133,10 +133,14 @@ const char *ftl_config_error(const struct ftl_config *config)
 		return "the largest request must be 4 KiB to 4 MiB";
 	if (config->policy >= FTL_POLICIES)
 		return "policy must be 0 (fifo), 1 (read-first) or 2 (foreground-aware)";
+	if ((config->collect_yields || config->front_rows) && config->policy != FTL_FG_AWARE)
+		return "collect_yields and front_rows need policy 2: no other one knows the foreground";
 	if (config->suspend_ns && config->policy == FTL_FIFO)
 		return "suspend_ns needs policy 1 or 2: reads that wait their turn suspend nothing";
 	if (config->victim >= FTL_VICTIMS)
 		return "victim must be 0 (greedy) or 1 (cost-benefit)";
+	if (config->idle_percent > 1000)
+		return "idle_percent must be at most 1000";
 	if (config->unit_pages && (!config->open_units || config->open_units > FTL_MAX_OPEN_UNITS))
 		return "open_units must be 1 to 16";
 	if (config->map_cache_pages && (!config->map_page_lbas || config->map_page_lbas > 4096))

@@ -5,6 +5,7 @@
 void ftl_destroy(struct ftl *ftl)
 {
 	ftl_command_destroy(ftl);
+	ftl_hints_destroy(ftl);
 	ftl_log_destroy(ftl);
 	ftl_system_destroy(ftl);
 	ftl_cache_destroy(ftl);

@@ -29,11 +29,29 @@ static void set_due(struct ftl *ftl, struct ftl_die *die, enum ftl_phase phase, 
 	ftl->due_ns[FTL_DUE_DIE + die_index(ftl, die)] = ftl->now_ns + ns;
 }
 
-/* Programs keep their order, which is that of the rows of a block. */
-static bool read_goes_first(struct ftl *ftl, const struct ftl_die *die, enum ftl_class class)
+/*
+ * Which of the programs is next. Programs keep their order, which is that of the rows of
+ * a block: before a program of the foreground go those that were queued before it.
+ * Collection that yields is passed over by all of these, and else in order of arrival.
+ */
+static enum ftl_class next_programs(const struct ftl_die *die)
 {
-	const struct ftl_operation *read = die->queue[class].head;
 	const struct ftl_operation *program = die->queue[FTL_CLASS_PROGRAM].head;
+	const struct ftl_operation *collect = die->queue[FTL_CLASS_COLLECT].head;
+
+	if (!collect)
+		return FTL_CLASS_PROGRAM;
+	if (!program)
+		return FTL_CLASS_COLLECT;
+	return die->front_programs || program->arrival < collect->arrival ? FTL_CLASS_PROGRAM :
+									    FTL_CLASS_COLLECT;
+}
+
+static bool read_goes_first(struct ftl *ftl, const struct ftl_die *die, enum ftl_class reads,
+			    enum ftl_class programs)
+{
+	const struct ftl_operation *read = die->queue[reads].head;
+	const struct ftl_operation *program = die->queue[programs].head;
 
 	if (!read || !program)
 		return read;
@@ -41,7 +59,7 @@ static bool read_goes_first(struct ftl *ftl, const struct ftl_die *die, enum ftl
 		return read->arrival < program->arrival;
 	if (die->passed_over >= MAX_PASSED_OVER)
 		return false;
-	return class == FTL_CLASS_FRONT_READ || !die->front_programs;
+	return reads == FTL_CLASS_FRONT_READ || !die->front_programs;
 }
 
 /* Which of the reads is next, if a read is. */
@@ -54,13 +72,27 @@ static enum ftl_class next_reads(const struct ftl_die *die)
 	return die->reads_passed_over < MAX_PASSED_OVER ? FTL_CLASS_FRONT_READ : FTL_CLASS_READ;
 }
 
+/* No more of them than there are rows for: what waits is what makes the next ones. */
+static void pass_over_collection(struct ftl *ftl, struct ftl_die *die,
+				 const struct ftl_operation *program)
+{
+	const struct ftl_operation *collect = die->queue[FTL_CLASS_COLLECT].head;
+
+	if (!collect || collect->arrival > program->arrival || program->kind == FTL_SYSTEM_PROGRAM)
+		return;
+	ftl_invariant(die->collector.may_pass);
+	die->collector.may_pass--;
+	ftl->stats.collect_passed_over++;
+}
+
 static struct ftl_operation *next_operation(struct ftl *ftl, struct ftl_die *die)
 {
 	enum ftl_class reads = next_reads(die);
+	enum ftl_class programs = next_programs(die);
 	struct ftl_operation *operation;
 
-	if (read_goes_first(ftl, die, reads)) {
-		if (die->queue[FTL_CLASS_PROGRAM].head)
+	if (read_goes_first(ftl, die, reads, programs)) {
+		if (die->queue[programs].head)
 			die->passed_over++;
 		if (reads == FTL_CLASS_READ)
 			die->reads_passed_over = 0;
@@ -68,9 +100,11 @@ static struct ftl_operation *next_operation(struct ftl *ftl, struct ftl_die *die
 			die->reads_passed_over++;
 		return ftl_queue_pop(&die->queue[reads]);
 	}
-	operation = ftl_queue_pop(&die->queue[FTL_CLASS_PROGRAM]);
+	operation = ftl_queue_pop(&die->queue[programs]);
 	if (!operation)
 		return ftl_queue_pop(&die->queue[FTL_CLASS_BACKGROUND]);
+	if (programs == FTL_CLASS_PROGRAM)
+		pass_over_collection(ftl, die, operation);
 	die->passed_over = 0;
 	die->front_programs -= operation->foreground;
 	return operation;

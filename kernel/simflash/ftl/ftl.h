@@ -93,6 +93,9 @@ struct ftl_config {
 	 */
 	uint32_t power_loss;
 	uint32_t link_duplex;		/* reads and writes cross it side by side */
+	uint32_t collect_yields;	/* FTL_FG_AWARE: to the foreground's programs */
+	uint32_t front_rows;		/* FTL_FG_AWARE: only the foreground's writes take them */
+	uint32_t idle_percent;		/* of the spare flash, kept free while idle; 0: a 64th */
 
 	uint64_t read_ns;		/* a row, cells to the die's register */
 	uint64_t read_upper_ns;		/* every other row; 0: read_ns */
@@ -132,11 +135,18 @@ struct ftl_config {
  * FTL_LOG_COMMIT	... and what was remapped stays: the completion flag.
  * FTL_LOG_DISCARD	what was remapped since the last commit is undone.
  * FTL_CHECKPOINT	before power-off: the next mount reads the map, and scans nothing.
+ *
+ * What the host announces (hints.c) goes the same way:
+ *
+ * FTL_RESERVE	it will write `pages` pages within `within_ns`. The device collects as much
+ *		ahead while it is idle, and no more. Replaces what was announced before.
+ * FTL_SOON_INVALID	src of the ranges is about to be overwritten or dropped, within
+ *		`within_ns`. With no ranges: forget all that was announced.
  */
 enum ftl_op {
 	FTL_READ, FTL_WRITE, FTL_FLUSH, FTL_DISCARD, FTL_OPS,
 	FTL_REMAP = FTL_OPS, FTL_SPREAD, FTL_ARM, FTL_LOG_FLUSH, FTL_LOG_COMMIT,
-	FTL_LOG_DISCARD, FTL_CHECKPOINT,
+	FTL_LOG_DISCARD, FTL_CHECKPOINT, FTL_RESERVE, FTL_SOON_INVALID,
 };
 
 enum ftl_status {
@@ -188,6 +198,7 @@ struct ftl_cmd {
 	struct ftl_command_page *page;	/* command_pages of them */
 	const struct ftl_range *range;	/* of a Janus command, until it is done */
 	uint32_t ranges;		/* and `pages` is the sum of theirs */
+	uint64_t within_ns;		/* of FTL_RESERVE and FTL_SOON_INVALID */
 
 	/* private */
 	struct ftl_cmd *next;
@@ -226,6 +237,10 @@ struct ftl_stats {
 	uint64_t collect_page_programs;
 	uint64_t collected_blocks;		/* read to their end */
 	uint64_t level_blocks;			/* of them, only to level wear */
+	uint64_t collect_passed_over;		/* programs that urgent collection made way for */
+	uint64_t held_writes;			/* of the background, until more rows were free */
+	uint64_t reserves;			/* announcements of writes */
+	uint64_t announced_invalid_pages;
 	uint64_t unit_merges;
 	uint64_t map_look_ups;			/* pages of the map that reads asked for */
 	uint64_t map_misses;			/* ... that were not in RAM */
@@ -322,6 +337,9 @@ struct ftl_cmd *ftl_take_done(struct ftl *ftl);
  * called without the lock, by one caller at a time.
  */
 bool ftl_prepare_remap(struct ftl *ftl);
+
+/* The same for FTL_SOON_INVALID. */
+bool ftl_prepare_hints(struct ftl *ftl);
 
 /* check(): whether all that was remapped is committed. */
 bool ftl_log_committed(const struct ftl *ftl);

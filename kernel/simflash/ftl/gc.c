@@ -18,7 +18,9 @@
  * to an end.
  *
  * Space is wanted at once when the host can open no further block on the die;
- * then the collector's operations queue with the host's. Some more is wanted
+ * then the collector's operations queue with the host's, or yield to programs of
+ * the foreground (collect_yields). That cannot go on for ever: these have rows
+ * already, and while the die gets no block back its rows come to an end. Some more is wanted
  * while the die has nothing else to do, and only from blocks that are worth
  * it. On a device that never fills up, neither happens.
  *
@@ -44,9 +46,31 @@ static bool urgent(const struct ftl_die *die)
 	return ftl_store_free_blocks(die) <= FTL_RESERVED_BLOCKS;
 }
 
+/* Somebody waits for the space. */
+static bool hurries(const struct ftl *ftl, const struct ftl_die *die)
+{
+	return urgent(die) || ftl->held;
+}
+
+/* Blocks of a die that are free when it has rested. */
+static uint32_t idle_blocks(const struct ftl *ftl)
+{
+	uint64_t spare_pages;
+
+	if (!ftl->config.idle_percent)
+		return IDLE_BLOCKS + ftl->main_blocks / IDLE_SHARE;
+	spare_pages = (uint64_t)ftl->config.capacity_pages * ftl->config.spare_percent / 100;
+	return FTL_RESERVED_BLOCKS + spare_pages * ftl->config.idle_percent / 100 /
+				     ftl->config.block_pages / ftl->dies;
+}
+
 static bool wanted(const struct ftl *ftl, const struct ftl_die *die)
 {
-	return ftl_store_free_blocks(die) <= IDLE_BLOCKS + ftl->main_blocks / IDLE_SHARE;
+	uint32_t rows;
+
+	if (ftl_hints_reserve(ftl, &rows))
+		return urgent(die) || ftl_store_main_rows(ftl, die) < rows;
+	return ftl_store_free_blocks(die) <= idle_blocks(ftl);
 }
 
 /* The host is idle, and the write buffer has blocks to be emptied. */
@@ -77,19 +101,32 @@ void ftl_collect_wake_waiting(struct ftl *ftl)
 	ftl->collect_waits = 0;
 }
 
-static uint32_t oldest(const struct ftl_die *die, uint32_t valid)
+/* A block some pages of which are soon invalid will be cheaper, or free by itself. */
+static bool is_left_alone(const struct ftl *ftl, const struct ftl_die *die, uint32_t block)
 {
-	return die->candidates[valid].count ? die->candidates[valid].head : FTL_NONE;
+	return ftl_hints_avoid(ftl) && !hurries(ftl, die) && ftl_hints_marks_in(ftl, block);
+}
+
+static uint32_t oldest(const struct ftl *ftl, const struct ftl_die *die, uint32_t valid)
+{
+	const struct ftl_block_list *list = &die->candidates[valid];
+	uint32_t block = list->count ? list->head : FTL_NONE;
+
+	while (block != FTL_NONE && is_left_alone(ftl, die, block))
+		block = ftl->block[block].next;
+	return block;
 }
 
 /* Blocks without valid pages are left out: they are given back by themselves. */
-static uint32_t greedy(const struct ftl_die *die, uint32_t most_valid)
+static uint32_t greedy(const struct ftl *ftl, const struct ftl_die *die, uint32_t most_valid)
 {
 	uint32_t valid;
 
 	for (valid = 1; valid <= most_valid; valid++) {
-		if (die->candidates[valid].count)
-			return die->candidates[valid].head;
+		uint32_t block = oldest(ftl, die, valid);
+
+		if (block != FTL_NONE)
+			return block;
 	}
 	return FTL_NONE;
 }
@@ -107,7 +144,7 @@ static uint32_t cost_benefit(const struct ftl *ftl, const struct ftl_die *die,
 	uint32_t valid;
 
 	for (valid = 1; valid <= most_valid; valid++) {
-		uint32_t block = oldest(die, valid);
+		uint32_t block = oldest(ftl, die, valid);
 		uint64_t benefit;
 
 		if (block == FTL_NONE)
@@ -152,7 +189,7 @@ static uint32_t least_worn(const struct ftl *ftl, const struct ftl_die *die)
 static uint32_t choose(struct ftl *ftl, struct ftl_die *die)
 {
 	uint32_t pages = ftl->config.block_pages;
-	uint32_t most_valid = urgent(die) ? pages - 1 : IDLE_VALID(pages);
+	uint32_t most_valid = hurries(ftl, die) ? pages - 1 : IDLE_VALID(pages);
 	uint32_t worn_least = least_worn(ftl, die);
 	uint32_t block = FTL_NONE;
 
@@ -163,7 +200,7 @@ static uint32_t choose(struct ftl *ftl, struct ftl_die *die)
 		return worn_least;
 	if (wanted(ftl, die))
 		block = ftl->config.victim == FTL_COST_BENEFIT ?
-			cost_benefit(ftl, die, most_valid) : greedy(die, most_valid);
+			cost_benefit(ftl, die, most_valid) : greedy(ftl, die, most_valid);
 	if (block == FTL_NONE && folds(ftl, die))
 		block = die->buffer.closed.head;
 	return block;
@@ -184,6 +221,29 @@ static bool take_victim(struct ftl *ftl, struct ftl_die *die)
 	return true;
 }
 
+static uint32_t queued(const struct ftl_queue *queue)
+{
+	const struct ftl_operation *each;
+	uint32_t count = 0;
+
+	for (each = queue->head; each; each = each->next)
+		count++;
+	return count;
+}
+
+static void queue_urgent(struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_collector *collector = &die->collector;
+
+	collector->class = FTL_CLASS_PROGRAM;
+	if (ftl->config.collect_yields) {
+		collector->class = FTL_CLASS_COLLECT;
+		collector->may_pass = queued(&die->queue[FTL_CLASS_PROGRAM]) +
+				      ftl_store_rows(ftl, die);
+	}
+	ftl_die_queue(ftl, die, &collector->operation, collector->class);
+}
+
 static void queue(struct ftl *ftl, struct ftl_die *die, enum ftl_kind kind, uint32_t physical,
 		  uint32_t pages)
 {
@@ -193,7 +253,11 @@ static void queue(struct ftl *ftl, struct ftl_die *die, enum ftl_kind kind, uint
 	collector->operation.physical = physical;
 	collector->operation.pages = pages;
 	collector->busy = true;
-	collector->class = urgent(die) ? FTL_CLASS_PROGRAM : FTL_CLASS_BACKGROUND;
+	if (hurries(ftl, die)) {
+		queue_urgent(ftl, die);
+		return;
+	}
+	collector->class = FTL_CLASS_BACKGROUND;
 	ftl_die_queue(ftl, die, &collector->operation, collector->class);
 }
 
@@ -202,11 +266,10 @@ static void hurry(struct ftl *ftl, struct ftl_die *die)
 {
 	struct ftl_collector *collector = &die->collector;
 
-	if (collector->class != FTL_CLASS_BACKGROUND || !urgent(die) ||
+	if (collector->class != FTL_CLASS_BACKGROUND || !hurries(ftl, die) ||
 	    !ftl_die_cancel(die, &collector->operation, FTL_CLASS_BACKGROUND))
 		return;
-	collector->class = FTL_CLASS_PROGRAM;
-	ftl_die_queue(ftl, die, &collector->operation, FTL_CLASS_PROGRAM);
+	queue_urgent(ftl, die);
 }
 
 /*
@@ -481,7 +544,7 @@ static bool step(struct ftl *ftl, struct ftl_die *die)
 		return true;
 	if (collector->gathered >= ftl->config.row_pages)
 		return program(ftl, die);
-	if (!urgent(die) && !from_buffer(ftl, collector))
+	if (!hurries(ftl, die) && !from_buffer(ftl, collector))
 		return false;
 	sift(ftl, collector);
 	return collector->gathered && padding_pays(ftl, collector) && program(ftl, die);
@@ -513,22 +576,36 @@ void ftl_collect_run(struct ftl *ftl)
 	ftl_link_start(ftl);
 }
 
-/*
- * Space will come: of a collector at work, or of what holds invalid pages
- * until it ends, if need be because it is asked to.
- */
-bool ftl_collect_goes_on(struct ftl *ftl)
+bool ftl_collect_is_at_work(const struct ftl *ftl)
 {
 	uint32_t i;
 
-	if (ftl->log.buffered_entries && ftl_store_is_held(ftl))
-		ftl_log_flush(ftl);
-	if (ftl->collect || ftl->cache.oldest || ftl->pins || ftl_store_is_held(ftl) ||
-	    ftl_log_wants_quiet(ftl))
+	if (ftl->collect)
 		return true;
 	for (i = 0; i < ftl->dies; i++) {
 		if (ftl->die[i].collector.busy)
 			return true;
 	}
 	return false;
+}
+
+void ftl_collect_hurry(struct ftl *ftl)
+{
+	uint32_t i;
+
+	/* Each of them: one that needs no more may have an operation queued that waits for rest. */
+	for (i = 0; i < ftl->dies; i++)
+		ftl->collect |= 1ull << i;
+}
+
+/*
+ * Space will come: of a collector at work, or of what holds invalid pages
+ * until it ends, if need be because it is asked to.
+ */
+bool ftl_collect_goes_on(struct ftl *ftl)
+{
+	if (ftl->log.buffered_entries && ftl_store_is_held(ftl))
+		ftl_log_flush(ftl);
+	return ftl->cache.oldest || ftl->pins || ftl_store_is_held(ftl) ||
+	       ftl_log_wants_quiet(ftl) || ftl_collect_is_at_work(ftl);
 }

@@ -58,12 +58,14 @@ struct ftl_block_list {
 
 /*
  * Served in this order by FTL_READ_FIRST; background work always comes last. The
- * foreground's reads have a queue of their own under FTL_FG_AWARE.
+ * foreground's reads have a queue of their own under FTL_FG_AWARE, and urgent
+ * collection has one where it yields.
  */
 enum ftl_class {
 	FTL_CLASS_FRONT_READ,
 	FTL_CLASS_READ,
 	FTL_CLASS_PROGRAM,
+	FTL_CLASS_COLLECT,
 	FTL_CLASS_BACKGROUND,
 	FTL_CLASSES,
 };
@@ -134,6 +136,7 @@ struct ftl_collector {
 	struct ftl_operation operation;
 	bool busy;			/* the operation is queued or being served */
 	enum ftl_class class;		/* and in which queue */
+	uint32_t may_pass;		/* rows that can be programmed before it, at most */
 	uint32_t victim;		/* block being read, FTL_NONE if none */
 	uint32_t next;			/* page of it to look at */
 	bool found;			/* it had a page to move */
@@ -406,6 +409,16 @@ struct ftl_spread {
 	uint32_t physical[FTL_MAX_ROW_PAGES];
 };
 
+/* hints.c */
+struct ftl_hints {
+	uint64_t rows;			/* that the host is still to be given */
+	uint64_t reserved_until_ns;
+	uint32_t *marked;		/* one bit an LBA: its data is soon invalid */
+	uint32_t *in_block;		/* marked LBAs that are mapped there */
+	uint64_t marks;
+	uint64_t marked_until_ns;
+};
+
 struct ftl_power {
 	uint64_t cut_in;		/* operations until the cut, 0: none is to come */
 	uint64_t seed;
@@ -447,6 +460,7 @@ struct ftl {
 	struct ftl_system system;
 	struct ftl_log log;
 	struct ftl_spread spread;
+	struct ftl_hints hints;
 	struct ftl_power power;
 
 	/* map.c */
@@ -483,6 +497,8 @@ struct ftl {
 	uint32_t link_write;		/* pages of writes' head on the link, or 0 */
 	uint32_t discarded;		/* pages of arrived's head */
 	uint32_t in_service;		/* commands that have begun and not been answered */
+	bool held;			/* writes of the background wait for rows (front_rows) */
+	uint64_t promised_rows;		/* to writes of the background that have begun */
 	uint32_t unanswered;
 
 	struct ftl_stats stats;
@@ -591,6 +607,9 @@ uint32_t ftl_store_lba(const struct ftl *ftl, uint32_t physical);
 uint64_t ftl_store_sequence(const struct ftl *ftl, uint32_t physical);
 void ftl_store_read(const struct ftl *ftl, uint32_t physical, void *memory);
 struct ftl_die *ftl_die_of(struct ftl *ftl, uint32_t physical);
+/* Rows that the host can be given of the die without another block, at most. */
+uint32_t ftl_store_rows(const struct ftl *ftl, const struct ftl_die *die);
+uint32_t ftl_store_main_rows(const struct ftl *ftl, const struct ftl_die *die); /* without the buffer's */
 /* Blocks of a die that hold nothing and can be opened. */
 uint32_t ftl_store_free_blocks(const struct ftl_die *die);
 /* The first physical page of a row for the collector; false if there is none now. */
@@ -666,6 +685,18 @@ void ftl_janus_go_on(struct ftl *ftl);	/* the cache has room */
 bool ftl_janus_elide(struct ftl *ftl, uint32_t lba, const struct ftl_content *content,
 		     uint32_t *physical);	/* the page it was compared with */
 
+/* hints.c: what the host announces */
+void ftl_hints_destroy(struct ftl *ftl);
+void ftl_hints_power_lost(struct ftl *ftl);
+void ftl_hints_start(struct ftl *ftl, struct ftl_cmd *cmd);
+/* Entries of the map, before and after. */
+void ftl_hints_mapped(struct ftl *ftl, uint32_t lba, uint32_t before, uint32_t after);
+bool ftl_hints_is_marked(const struct ftl *ftl, uint32_t lba);
+uint32_t ftl_hints_marks_in(const struct ftl *ftl, uint32_t block);
+bool ftl_hints_avoid(const struct ftl *ftl);	/* blocks with marked pages are left alone */
+/* False without an announcement; else the rows that each die is to have free. */
+bool ftl_hints_reserve(const struct ftl *ftl, uint32_t *rows_of_die);
+
 /* power.c */
 bool ftl_power_cut_now(struct ftl *ftl);	/* instead of an operation's end */
 enum ftl_fate ftl_power_fate(struct ftl *ftl);
@@ -678,6 +709,8 @@ void ftl_collect_run(struct ftl *ftl);		/* all that were woken */
 void ftl_collect_idle(struct ftl *ftl);		/* the host has been, for long enough */
 void ftl_collect_done(struct ftl *ftl, struct ftl_die *die);
 bool ftl_collect_goes_on(struct ftl *ftl);	/* space will come of it */
+bool ftl_collect_is_at_work(const struct ftl *ftl);
+void ftl_collect_hurry(struct ftl *ftl);	/* writes are held until there is space */
 
 /* map.c: from LBA to physical page */
 

@@ -513,6 +513,10 @@ void ftl_janus_start(struct ftl *ftl, struct ftl_cmd *cmd)
 		return;
 	}
 	switch (cmd->op) {
+	case FTL_RESERVE:
+	case FTL_SOON_INVALID:
+		ftl_hints_start(ftl, cmd);
+		return;
 	case FTL_SPREAD:
 		spread_start(ftl, cmd);
 		return;

@@ -29,6 +29,7 @@ void ftl_map_power_lost(struct ftl *ftl)
 	ftl->mapped_pages = 0;
 	ftl_pairs_clear(&ftl->alias);
 	ftl_pairs_clear(&ftl->armed);
+	ftl_hints_power_lost(ftl);
 }
 
 bool ftl_map_find(const struct ftl *ftl, uint32_t lba, uint32_t *physical)
@@ -41,6 +42,8 @@ bool ftl_map_find(const struct ftl *ftl, uint32_t lba, uint32_t *physical)
 
 static void set(struct ftl *ftl, uint32_t lba, uint32_t entry)
 {
+	if (ftl->hints.marks)
+		ftl_hints_mapped(ftl, lba, ftl->map[lba], entry);
 	ftl->map[lba] = entry;
 	ftl_mapcache_changed(ftl, lba);
 }

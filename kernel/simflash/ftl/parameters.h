@@ -30,8 +30,14 @@
 	X(request_kib, KIB, command_pages, 512, "largest read or write, KiB")	\
 	X(policy, NUMBER, policy, 0,						\
 	  "a die serves: 0 in order of arrival, 1 reads first, 2 the foreground first") \
+	X(collect_yields, NUMBER, collect_yields, 0,				\
+	  "1: at a die, the foreground's programs go before garbage collection") \
+	X(front_rows, NUMBER, front_rows, 0,					\
+	  "free rows that writes of the background leave to the foreground")	\
 	X(victim, NUMBER, victim, 0,						\
 	  "garbage collection empties: 0 the block with fewest valid pages, 1 by cost and benefit") \
+	X(idle_percent, NUMBER, idle_percent, 0,				\
+	  "kept free while the device is idle, percent of the spare flash; 0: a 64th of the blocks") \
 	X(wear_gap, NUMBER, wear_gap, 0,					\
 	  "difference in erases at which cold data are moved to worn blocks; 0: never") \
 	X(log_kib, KIB, log_pages, 10240, "the defrag log at its largest, KiB")	\

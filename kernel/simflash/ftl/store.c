@@ -93,6 +93,25 @@ static uint32_t spare_rows(const struct ftl *ftl, const struct ftl_die *die)
 	return blocks > FTL_RESERVED_BLOCKS ? (blocks - FTL_RESERVED_BLOCKS) * ftl->rows_per_block : 0;
 }
 
+uint32_t ftl_store_main_rows(const struct ftl *ftl, const struct ftl_die *die)
+{
+	uint32_t rows = spare_rows(ftl, die);
+
+	if (die->open != FTL_NONE)
+		rows += ftl->rows_per_block - die->open_rows;
+	return rows;
+}
+
+uint32_t ftl_store_rows(const struct ftl *ftl, const struct ftl_die *die)
+{
+	uint32_t buffer = die->buffer.erased.count + die->buffer.invalid.count + die->erase_pending;
+	uint32_t rows = ftl_store_main_rows(ftl, die) + buffer * ftl->rows_per_block;
+
+	if (die->buffer.open != FTL_NONE)
+		rows += ftl->rows_per_block - die->buffer.open_rows;
+	return rows;
+}
+
 /* Where a closed block waits for the collector. */
 static struct ftl_block_list *candidates_of(struct ftl *ftl, uint32_t index)
 {
@@ -289,6 +308,7 @@ static void release(struct ftl *ftl, uint32_t index)
 	list_push(ftl, invalid_of(ftl, index), index);
 	if (!is_buffer(ftl, index) && ftl_store_free_blocks(die) > FTL_RESERVED_BLOCKS)
 		ftl->free_rows += ftl->rows_per_block;
+	die->collector.may_pass += ftl->rows_per_block;
 	erase_ahead(ftl, die);
 	ftl_collect_wake(ftl, die);
 }
@@ -451,6 +471,8 @@ bool ftl_store_reserve_row(struct ftl *ftl)
 	if (!ftl->free_rows)
 		return false;
 	ftl->free_rows--;
+	if (ftl->hints.rows)
+		ftl->hints.rows--;
 	return true;
 }
 

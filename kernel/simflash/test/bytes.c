@@ -39,6 +39,18 @@ static void take_units(struct bytes *bytes, struct ftl_config *config)
 	config->merge_ns = 5000;
 }
 
+static void take_foreground(struct bytes *bytes, struct ftl_config *config)
+{
+	uint32_t yields = bytes_below(bytes, 2), rows = bytes_below(bytes, 24);
+
+	config->idle_percent = bytes_below(bytes, 2) * bytes_below(bytes, 200);
+
+	if (config->policy != FTL_FG_AWARE)
+		return;
+	config->collect_yields = yields;
+	config->front_rows = rows < 12 ? rows : 0;
+}
+
 void bytes_config(struct bytes *bytes, struct ftl_config *config)
 {
 	config->channels = 1 + bytes_below(bytes, 3);
@@ -57,6 +69,7 @@ void bytes_config(struct bytes *bytes, struct ftl_config *config)
 	take_map(bytes, config);
 	take_buffer(bytes, config);
 	take_units(bytes, config);
+	take_foreground(bytes, config);
 }
 
 /* xorshift64* */

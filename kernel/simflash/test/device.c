@@ -104,6 +104,7 @@ struct ftl_cmd *device_control(struct device *device, enum ftl_op op,
 	cmd->lba = 0;
 	cmd->pages = 0;
 	cmd->range = range;
+	cmd->within_ns = 0;
 	cmd->ranges = ranges;
 	for (i = 0; i < ranges; i++)
 		cmd->pages += range[i].pages;

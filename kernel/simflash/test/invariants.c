@@ -120,6 +120,26 @@ static const char *check_blocks(const struct ftl *ftl, uint64_t mapped)
 	return buffered == ftl->buffered_pages ? NULL : "buffered_pages is miscounted";
 }
 
+/* Marks are of mapped LBAs, and counted where these are. */
+static const char *check_hints(const struct ftl *ftl)
+{
+	uint64_t marks = 0, in_blocks = 0;
+	uint32_t lba, i, physical;
+
+	for (lba = 0; lba < ftl->lbas; lba++) {
+		if (!ftl_hints_is_marked(ftl, lba))
+			continue;
+		if (!ftl_map_find(ftl, lba, &physical))
+			return "an LBA without data is soon invalid";
+		if (!ftl_hints_marks_in(ftl, physical / ftl->config.block_pages))
+			return "a block has more marked pages than it counts";
+		marks++;
+	}
+	for (i = 0; i < ftl->blocks; i++)
+		in_blocks += ftl_hints_marks_in(ftl, i);
+	return marks == ftl->hints.marks && in_blocks == marks ? NULL : "marks are miscounted";
+}
+
 static const char *check_cache(const struct ftl *ftl)
 {
 	const struct ftl_cache *cache = &ftl->cache;
@@ -145,5 +165,7 @@ const char *broken_invariant(const struct ftl *ftl)
 		broken = "an alias is not in the map";
 	if (!broken)
 		broken = check_blocks(ftl, mapped);
+	if (!broken)
+		broken = check_hints(ftl);
 	return broken ? broken : check_cache(ftl);
 }

@@ -273,6 +273,7 @@ static void write_pages(struct mirror *mirror, uint32_t lba, uint32_t pages, boo
 	}
 	cmd = device_command(&mirror->device, FTL_WRITE, lba, pages, memory);
 	cmd->fua = fua;
+	cmd->foreground = lba % 2;
 	if (!ended(mirror, run(mirror, cmd)))
 		return;
 	for (i = 0; fua && i < pages; i++)
@@ -393,6 +394,20 @@ static void log_flush(struct mirror *mirror, enum ftl_op op)
 		everything_is_certain(mirror, true);
 }
 
+/* The host announces what may not come: that must cost no data. */
+static void announce(struct mirror *mirror, uint32_t lba, uint32_t pages)
+{
+	struct ftl_range range = { .src = lba, .pages = pages };
+	bool writes = bytes_take(&mirror->bytes) & 1;
+	struct ftl_cmd *cmd = device_control(&mirror->device,
+					     writes ? FTL_RESERVE : FTL_SOON_INVALID, &range,
+					     bytes_take(&mirror->bytes) % 4 != 0);
+
+	cmd->pages = writes ? bytes_below(&mirror->bytes, 64) : pages;
+	cmd->within_ns = bytes_below(&mirror->bytes, 50000);
+	ended(mirror, run(mirror, cmd));
+}
+
 /* Nobody asks for anything: the write buffer is emptied, until the power fails or he does. */
 static void rest(struct mirror *mirror)
 {
@@ -452,6 +467,9 @@ static void step(struct mirror *mirror)
 	case 13:
 		rest(mirror);
 		return;
+	case 14:
+		announce(mirror, lba, pages);
+		return;
 	default:
 		check_lba(mirror, lba);
 	}
@@ -470,6 +488,7 @@ static void add_counts(const struct mirror *mirror, uint64_t steps, struct mirro
 	counts->folded_pages += stats.folded_pages;
 	counts->suspensions += stats.suspensions;
 	counts->unit_merges += stats.unit_merges;
+	counts->held_writes += stats.held_writes;
 }
 
 const char *mirror_play(const uint8_t *bytes, size_t count, struct mirror_counts *counts)
@@ -484,6 +503,7 @@ const char *mirror_play(const uint8_t *bytes, size_t count, struct mirror_counts
 	read_config(mirror, &config);
 	device_open(&mirror->device, &config);
 	ftl_prepare_remap(mirror->device.ftl);
+	ftl_prepare_hints(mirror->device.ftl);
 	for (lba = 0; lba < mirror->lbas; lba++)
 		certain(mirror, lba, 0);
 	while (mirror->bytes.left && !mirror->broken) {

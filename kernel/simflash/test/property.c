@@ -66,6 +66,7 @@ static void power_cuts_lose_nothing_in_short_streams(void)
 	EXPECT(counts.folded_pages > 500);
 	EXPECT(counts.suspensions > 500);
 	EXPECT(counts.unit_merges > 500);
+	EXPECT(counts.held_writes > 20);
 }
 
 static void power_cuts_lose_nothing_in_long_streams(void)

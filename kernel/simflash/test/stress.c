@@ -31,9 +31,10 @@ int main(int arguments, char **argument)
 		return EXIT_FAILURE;
 	}
 	printf("%" PRIu64 " operations, %" PRIu64 " power cuts, %" PRIu64 " map pages written, %"
-	       PRIu64 " pages folded, %" PRIu64 " suspensions, %" PRIu64 " units merged\n"
+	       PRIu64 " pages folded, %" PRIu64 " suspensions, %" PRIu64 " units merged, %" PRIu64 " writes held\n"
 	       "1 passed, 0 failed\n", counts.operations, counts.cuts, counts.map_pages,
-	       counts.folded_pages, counts.suspensions, counts.unit_merges);
+	       counts.folded_pages, counts.suspensions, counts.unit_merges,
+	       counts.held_writes);
 	free(bytes);
 	return EXIT_SUCCESS;
 }

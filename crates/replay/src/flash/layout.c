@@ -26,4 +26,9 @@ const size_t frontrow_ftl_layout[] = {
 	FTL_MAX_DIES,
 	FTL_PAGE_BYTES,
 	FTL_FG_AWARE,
+	sizeof(struct ftl_usage),
+	offsetof(struct ftl_usage, free_rows),
+	offsetof(struct ftl_cmd, within_ns),
+	FTL_RESERVE,
+	FTL_SOON_INVALID,
 };

@@ -15,6 +15,10 @@ pub const WRITE: u32 = 1;
 pub const FLUSH: u32 = 2;
 pub const DISCARD: u32 = 3;
 
+/// Announcements of the host in `enum ftl_op`.
+pub const RESERVE: u32 = 11;
+pub const SOON_INVALID: u32 = 12;
+
 /// Success in `enum ftl_status`.
 pub const OK: u32 = 0;
 
@@ -32,7 +36,7 @@ pub struct Ftl {
 }
 
 /// Size of `struct ftl_config` in words; only the core knows its members.
-const CONFIG_WORDS: usize = 29;
+const CONFIG_WORDS: usize = 31;
 
 /// `struct ftl_config`, opaque here.
 #[repr(C)]
@@ -84,6 +88,7 @@ pub struct Cmd {
     pub page: *mut CommandPage,
     pub range: *const c_void,
     pub ranges: u32,
+    pub within_ns: u64,
 }
 
 /// `struct ftl_stats`: the core's counters.
@@ -112,6 +117,10 @@ pub struct Stats {
     pub collect_page_programs: u64,
     pub collected_blocks: u64,
     pub level_blocks: u64,
+    pub collect_passed_over: u64,
+    pub held_writes: u64,
+    pub reserves: u64,
+    pub announced_invalid_pages: u64,
     pub unit_merges: u64,
     pub map_look_ups: u64,
     pub map_misses: u64,
@@ -139,6 +148,23 @@ pub struct Stats {
     pub busy_ns: [u64; MAX_DIES + 1],
 }
 
+/// `struct ftl_usage`: what the device holds.
+#[repr(C)]
+pub struct Usage {
+    pub mapped_pages: u64,
+    pub buffered_pages: u64,
+    pub free_rows: u64,
+    pub total_rows: u64,
+    pub cached_pages: u64,
+    pub remapped_now: u64,
+    pub log_live_pages: u64,
+    pub log_buffered_entries: u64,
+    pub erases_min: u32,
+    pub erases_max: u32,
+    pub erases_sum: u64,
+    pub blocks: u32,
+}
+
 unsafe extern "C" {
     pub fn ftl_parameters() -> u32;
     pub fn ftl_parameter_name(index: u32) -> *const c_char;
@@ -157,7 +183,9 @@ unsafe extern "C" {
     pub fn ftl_take_done(ftl: *mut Ftl) -> *mut Cmd;
     pub fn ftl_read_stats(ftl: *mut Ftl, stats: *mut Stats);
     pub fn ftl_reset_stats(ftl: *mut Ftl);
+    pub fn ftl_read_usage(ftl: *const Ftl, usage: *mut Usage);
     pub fn ftl_prepare_remap(ftl: *mut Ftl) -> bool;
+    pub fn ftl_prepare_hints(ftl: *mut Ftl) -> bool;
     pub fn ftl_cut_power(ftl: *mut Ftl, operations: u64, seed: u64);
     pub fn ftl_power_is_off(ftl: *const Ftl) -> bool;
     pub fn ftl_power_on(ftl: *mut Ftl, now_ns: u64) -> bool;
@@ -178,7 +206,7 @@ mod tests {
     use std::mem::offset_of;
 
     unsafe extern "C" {
-        static frontrow_ftl_layout: [usize; 21];
+        static frontrow_ftl_layout: [usize; 26];
     }
 
     #[test]
@@ -207,6 +235,11 @@ mod tests {
             MAX_DIES,
             PAGE_BYTES,
             FG_AWARE as usize,
+            size_of::<Usage>(),
+            offset_of!(Usage, free_rows),
+            offset_of!(Cmd, within_ns),
+            RESERVE as usize,
+            SOON_INVALID as usize,
         ];
         assert_eq!(rust, c);
     }
