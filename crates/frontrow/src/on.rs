@@ -405,7 +405,7 @@ fn disable_disks(root: &Path, record: &Record, undone: &mut Vec<String>) -> Resu
         if record.had_scheduler(root, device.name())? || is_users(&unit_of(device.name())) {
             continue;
         }
-        if sched::changes(root, &device).map_err(failure)?.is_empty() {
+        if !sched::is_enabled(root, &device).map_err(failure)? {
             continue;
         }
         let changes = sched::disable(root, &device).map_err(failure)?;
@@ -505,7 +505,7 @@ fn forget(root: &Path, _: &Record, _: &mut Vec<String>) -> Result<(), Failure> {
             stop(timer)?;
         }
     }
-    taken::forgive(root).map_err(failure)?;
+    taken::forget(root).map_err(failure)?;
     hour::forget(root).map_err(failure)?;
     boot::settle(root).map_err(failure)
 }

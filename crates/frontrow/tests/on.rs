@@ -517,6 +517,36 @@ fn a_disk_is_kept_from_rules_and_taken_back_once_from_others() {
     assert!(!machine.has(RECORD));
 }
 
+/// tuned saves the scheduler that it finds, and puts that back when it stops: ours.
+#[test]
+fn off_gives_a_disk_back_that_its_taker_has_given_back() {
+    for switches_on_again in [false, true] {
+        let machine = Machine::with_systemd();
+        let before = machine.state();
+        assert_eq!(machine.frontrow(&["on"]).code, 0);
+        for _ in ["taken back", "left"] {
+            machine.take("mmcblk0", "bfq");
+            assert_eq!(machine.frontrow(&["sched", "keep", "mmcblk0"]).code, 0);
+        }
+        assert!(!machine.is_on("mmcblk0"));
+        machine.write("sys/block/mmcblk0/queue/scheduler", "[frontrow] none bfq");
+        machine.write("sys/block/mmcblk0/queue/nr_requests", "4");
+        if switches_on_again {
+            assert_eq!(machine.frontrow(&["on"]).code, 0);
+        }
+        let said = machine.frontrow(&["off"]);
+        assert_eq!(said.code, 0, "{said:?}");
+        let given = "/sys/block/mmcblk0/queue/scheduler: frontrow -> mq-deadline";
+        assert!(said.stdout.contains(given), "{said:?}");
+        assert!(!machine.is_on("mmcblk0"));
+        let mut after = machine.state();
+        // The kernel gives tags anew with a scheduler; these files do not.
+        let tags = "sys/block/mmcblk0/queue/nr_requests";
+        after.insert(tags.to_owned(), before[tags].clone());
+        assert_same(&after, &before, "before");
+    }
+}
+
 #[test]
 fn only_root_switches_it() {
     let machine = Machine::with_systemd();
