@@ -123,7 +123,8 @@ const ELEVATOR: &str = "mkdir -p /etc/tuned/profiles/desk /etc/tuned/desk
     ";
 
 /// `IOWeight=` is bfq's alone, and a session's systemd writes it only where it was given the io controller. Debian
-/// gives it none. The last writer of a weight wins, and frontrowd leaves what is not its own.
+/// gives it none: there the property may set our weight back to the default, and the next order sets it again.
+/// The last writer of a weight wins, and frontrowd leaves what is not its own.
 const WEIGHTS: &str = "rests
     frontrow off
     test $(scheduler) != frontrow
@@ -135,6 +136,9 @@ const WEIGHTS: &str = "rests
     until_so 'frontrow fg status | grep io.bfq.weight'
     test $(weight) = 1000
     as systemctl --user set-property --runtime app-test-game-1.scope IOWeight=200
+    test \"$(weight)\" != 200
+    frontrow fg release
+    frontrow fg set $(unit game)
     test $(weight) = 1000
     echo 200 > /sys/fs/cgroup$(unit game)/io.bfq.weight
     frontrow fg release
