@@ -64,7 +64,7 @@ const SLEEP: &str = "becomes frontrow
         test $(scheduler) = frontrow
         systemctl is-active frontrowd frontrow-sched@nvme0n1 frontrow-watch@nvme0n1.path
         frontrow status
-        test -z \"$(dmesg | grep -E 'I/O error|blocked for more than|nvme.*(timeout|reset)|PM:.*(error|failed)')\"
+        test -z \"$(dmesg | grep -v 'ommand line: ' | grep -E 'I/O error|blocked for more than|nvme.*(timeout|reset)|PM:.*(error|failed)')\"
         test -z \"$(systemctl list-units --failed --plain --no-legend)\"
     }
     is_well awake

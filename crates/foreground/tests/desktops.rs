@@ -291,4 +291,10 @@ fn niri_tells_each_windows_process_and_what_is_surely_visible() {
     assert_eq!(beside(&screen).len(), 2);
     let screen = says(&mut session, json!({"WindowClosed": {"id": 5}}));
     assert_eq!(screen.focus, Focus::Nobody);
+    // Its last event and its end arrive together.
+    let last = json!({"WindowFocusChanged": {"id": 2}}).to_string() + "\n";
+    events.write_all(last.as_bytes()).unwrap();
+    drop(events);
+    assert_eq!(next(&mut session).focus, focus(2));
+    assert!(session.wait(&Awaited::default()).is_err());
 }

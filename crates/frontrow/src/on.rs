@@ -66,6 +66,27 @@ struct Place {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// A disk, which is for the commands of single disks
+    #[arg(hide = true)]
+    disk: Option<String>,
+}
+
+impl Place {
+    /// # Errors
+    /// [`Exit::Usage`] if a disk is named: who knows one name is told the command for it.
+    fn is_all(&self, for_one: &str) -> Result<(), Failure> {
+        let Some(disk) = &self.disk else {
+            return Ok(());
+        };
+        let disk = disk.trim_start_matches("/dev/");
+        Err(Failure::new(
+            Exit::Usage,
+            format_args!(
+                "this is for the whole machine, and takes no `{disk}`: \
+                 for one disk there is `{for_one} {disk}`"
+            ),
+        ))
+    }
 }
 
 /// Whether `on`, which is in force, did not find that disk under the scheduler. At boot there may be no
@@ -124,6 +145,7 @@ pub(crate) fn switch(root: &Path, to_on: bool) -> Result<(), Failure> {
 
 /// Switches everything on.
 pub fn on(arguments: On) -> Result<(), Failure> {
+    arguments.place.is_all("sudo frontrow sched enable")?;
     let root = &arguments.place.sysroot;
     let (chosen, mut outcome) = survey(root)?;
     if arguments.dry_run {
@@ -319,6 +341,7 @@ fn start_services(root: &Path, has_systemd: bool, outcome: &mut Outcome) {
 
 /// Puts everything back.
 pub fn off(arguments: Off) -> Result<(), Failure> {
+    arguments.place.is_all("sudo frontrow sched disable")?;
     let root = &arguments.place.sysroot;
     let undone = undo(root)?;
     if arguments.place.json {
@@ -382,7 +405,7 @@ fn disable_disks(root: &Path, record: &Record, undone: &mut Vec<String>) -> Resu
         if record.had_scheduler(root, device.name())? || is_users(&unit_of(device.name())) {
             continue;
         }
-        if sched::changes(root, &device).map_err(failure)?.is_empty() {
+        if !sched::is_enabled(root, &device).map_err(failure)? {
             continue;
         }
         let changes = sched::disable(root, &device).map_err(failure)?;
@@ -482,7 +505,7 @@ fn forget(root: &Path, _: &Record, _: &mut Vec<String>) -> Result<(), Failure> {
             stop(timer)?;
         }
     }
-    taken::forgive(root).map_err(failure)?;
+    taken::forget(root).map_err(failure)?;
     hour::forget(root).map_err(failure)?;
     boot::settle(root).map_err(failure)
 }

@@ -293,6 +293,45 @@ fn whenever_it_is_killed_off_undoes_it() {
     }
 }
 
+/// Each word is for the whole machine: who names a disk is told the command for one, and nothing is changed.
+#[test]
+fn who_names_a_disk_is_told_the_command_for_one() {
+    let machine = Machine::with_systemd();
+    let before = machine.state();
+    let commands = [
+        ("on", "sudo frontrow sched enable nvme0n1"),
+        ("off", "sudo frontrow sched disable nvme0n1"),
+        ("status", "frontrow sched status nvme0n1"),
+    ];
+    for (word, for_one) in commands {
+        for disk in ["nvme0n1", "/dev/nvme0n1"] {
+            let said = machine.frontrow(&[word, disk]);
+            assert_eq!(said.code, 2, "{said:?}");
+            assert!(said.stderr.contains(&format!("`{for_one}`")), "{said:?}");
+        }
+    }
+    assert_same(&machine.state(), &before, "before");
+}
+
+/// The sentence on a record that cannot be read is one to go by.
+#[test]
+fn a_record_that_is_broken_is_deleted_and_then_off_switches_everything_off() {
+    let machine = Machine::with_systemd();
+    assert_eq!(machine.frontrow(&["on"]).code, 0);
+    machine.write(RECORD, "{");
+    for word in ["on", "off", "status"] {
+        let said = machine.frontrow(&[word]);
+        assert_eq!(said.code, 1, "{said:?}");
+        let todo = "delete it, and `sudo frontrow off` switches everything off";
+        assert!(said.stderr.contains(todo), "{said:?}");
+    }
+    assert!(machine.is_on("nvme0n1"));
+    fs::remove_file(machine.path(RECORD)).unwrap();
+    assert_eq!(machine.frontrow(&["off"]).code, 0);
+    let wants = "etc/systemd/system/multi-user.target.wants/frontrowd.service";
+    assert!(!machine.is_on("nvme0n1") && !machine.has(RULE) && !machine.has(wants));
+}
+
 #[test]
 fn what_a_user_had_on_by_hand_stays() {
     let machine = Machine::with_systemd();
@@ -476,6 +515,36 @@ fn a_disk_is_kept_from_rules_and_taken_back_once_from_others() {
     assert_eq!(after["sys/block/nvme0n1/queue/scheduler"], "none");
     assert!(before.keys().all(|it| after.contains_key(it)));
     assert!(!machine.has(RECORD));
+}
+
+/// tuned saves the scheduler that it finds, and puts that back when it stops: ours.
+#[test]
+fn off_gives_a_disk_back_that_its_taker_has_given_back() {
+    for switches_on_again in [false, true] {
+        let machine = Machine::with_systemd();
+        let before = machine.state();
+        assert_eq!(machine.frontrow(&["on"]).code, 0);
+        for _ in ["taken back", "left"] {
+            machine.take("mmcblk0", "bfq");
+            assert_eq!(machine.frontrow(&["sched", "keep", "mmcblk0"]).code, 0);
+        }
+        assert!(!machine.is_on("mmcblk0"));
+        machine.write("sys/block/mmcblk0/queue/scheduler", "[frontrow] none bfq");
+        machine.write("sys/block/mmcblk0/queue/nr_requests", "4");
+        if switches_on_again {
+            assert_eq!(machine.frontrow(&["on"]).code, 0);
+        }
+        let said = machine.frontrow(&["off"]);
+        assert_eq!(said.code, 0, "{said:?}");
+        let given = "/sys/block/mmcblk0/queue/scheduler: frontrow -> mq-deadline";
+        assert!(said.stdout.contains(given), "{said:?}");
+        assert!(!machine.is_on("mmcblk0"));
+        let mut after = machine.state();
+        // The kernel gives tags anew with a scheduler; these files do not.
+        let tags = "sys/block/mmcblk0/queue/nr_requests";
+        after.insert(tags.to_owned(), before[tags].clone());
+        assert_same(&after, &before, "before");
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ mod takers;
 
 pub use boost::Boost;
 pub use counters::{Counters, Dependency, Waits};
-pub use enable::{NR_REQUESTS, SCHEDULER, changes, disable, enable};
+pub use enable::{NR_REQUESTS, SCHEDULER, changes, disable, enable, is_enabled};
 pub use fit::{Unfit, unfit};
 pub use module::Module;
 pub use status::{Status, counters_of, status};

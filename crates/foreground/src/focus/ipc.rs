@@ -39,20 +39,29 @@ impl Incoming {
         peer(&self.stream)
     }
 
-    /// Takes what has arrived, without waiting.
+    /// Takes the bytes that have arrived, without waiting. The socket's end is an error only when nothing came
+    /// before it: what did is for the caller to read first, and the next call finds the end again.
     pub fn fill(&mut self) -> Result<(), Error> {
+        let known_bytes = self.received.len();
         let mut buffer = [0; 64 << 10];
         loop {
-            match rustix::net::recv(&self.stream, &mut buffer, RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => return Err(lost("the compositor has closed its socket")),
-                Ok((_, length)) => self.received.extend(&buffer[..length]),
+            let end = match rustix::net::recv(&self.stream, &mut buffer, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => lost("the compositor has closed its socket"),
+                Ok((_, length)) => {
+                    self.received.extend(&buffer[..length]);
+                    if self.received.len() > MOST_BYTES {
+                        return Err(lost("it says too much at once"));
+                    }
+                    continue;
+                }
                 Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(lost(errno)),
-            }
-            if self.received.len() > MOST_BYTES {
-                return Err(lost("it says too much at once"));
-            }
+                Err(Errno::INTR) => continue,
+                Err(errno) => lost(errno),
+            };
+            return match self.received.len() > known_bytes {
+                true => Ok(()),
+                false => Err(end),
+            };
         }
     }
 

@@ -56,7 +56,8 @@ impl Record {
         };
         serde_json::from_str(&text).map(Some).map_err(|error| {
             failed(&format_args!(
-                "{error}: compare what it names with the machine, then delete it"
+                "{error}: delete it, and `sudo frontrow off` switches everything off, \
+                 also units that were enabled by hand before"
             ))
         })
     }

@@ -39,6 +39,7 @@ struct Disk {
 
 /// Prints the screen.
 pub fn run(arguments: Status) -> Result<(), Failure> {
+    arguments.place.is_all("frontrow sched status")?;
     let root = &arguments.place.sysroot;
     let is_on = Record::read(root)?.is_some();
     let all = choose(root)?;

@@ -1,6 +1,6 @@
 //! Putting a device under the scheduler, and back.
 
-use crate::sched::{Boost, Error, Module};
+use crate::sched::{Boost, Error, Module, taken};
 use std::path::Path;
 use sys::device::{Device, Schedulers};
 use sys::knobs::{Change, Home, Journal, Restored, Standing};
@@ -45,6 +45,9 @@ pub fn enable(
 /// [`Error::NotOurs`] for a device that something else put under the scheduler.
 pub fn disable(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
     let changes = Journal::peek(root, Home::Tools, &journal_name(device)?)?;
+    if let Some(before) = taken::before_given_back(root, device, &changes)? {
+        return give_back(root, device, &before).map_err(|error| refused(device, error));
+    }
     if changes.is_empty() {
         let active = device.schedulers()?.map(|schedulers| schedulers.active);
         if active.as_deref() == Some(SCHEDULER) {
@@ -65,6 +68,28 @@ pub fn disable(root: &Path, device: &Device) -> Result<Vec<Change>, Error> {
     let still_there = |change: &Change| root.join(strip_root(&change.path)).exists();
     let put_back = |change: &Change| is_put_back(&restored, &change.path);
     Ok(turned.filter(still_there).filter(put_back).collect())
+}
+
+/// Gives `device` the scheduler `before`. The number of tags is the one that the kernel gives with it.
+fn give_back(root: &Path, device: &Device, before: &str) -> Result<Vec<Change>, Error> {
+    let mut journal = Journal::open(root, Home::Tools, &journal_name(device)?)?;
+    let path = device.queue_attribute("scheduler");
+    journal.set(&path, before, "as before it was left to another program")?;
+    let given: Vec<_> = journal.changes().last().cloned().into_iter().collect();
+    journal.forget(&path);
+    journal.forget(&device.queue_attribute("nr_requests"));
+    journal.restore()?;
+    Ok(given)
+}
+
+/// Whether [`disable`] would change something.
+///
+/// # Errors
+/// [`Error::Device`], [`Error::File`] or [`Error::Knobs`].
+pub fn is_enabled(root: &Path, device: &Device) -> Result<bool, Error> {
+    let changes = Journal::peek(root, Home::Tools, &journal_name(device)?)?;
+    let is_changed = !sys::knobs::net(root, &changes)?.is_empty();
+    Ok(is_changed || taken::before_given_back(root, device, &changes)?.is_some())
 }
 
 /// Changes of [`enable`] that are in force.

@@ -8,12 +8,15 @@
 use crate::sched::enable::{journal_name, schedulers};
 use crate::sched::{Boost, Error, Module, SCHEDULER, Taker, disable, enable, state, takers};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use sys::device::Device;
 use sys::knobs::{Change, Home, Journal};
 
 const STATE: &str = "taken";
+/// For each disk that was taken, by the name of its journal, the scheduler that it had before ours.
+const BEFORE: &str = "before";
 /// How often a disk is taken back from whom its rules do not name.
 const TAKEN_BACK: u32 = 1;
 
@@ -76,6 +79,7 @@ pub fn keep(root: &Path, device: &Device, after_rules: bool) -> Result<Kept, Err
         let is_last_word = after_rules && matches!(by, Taker::UdevRule { .. });
         let left = !is_last_word && taken_before >= TAKEN_BACK;
         let mut taken = note(all, device.name(), sequence, active, by, left);
+        remember_before(root, device, &changes)?;
         if left {
             disable(root, device)?;
             return Ok(Ok(Kept::Left(taken)));
@@ -123,12 +127,52 @@ pub fn is_left(root: &Path, device: &Device) -> Result<bool, Error> {
     Ok(all(root)?.iter().any(is_so))
 }
 
-/// Forgets what was taken: a user wants it back, or all of it off.
+/// Forgets what was taken, as a user wants it back.
 ///
 /// # Errors
 /// [`Error::File`].
 pub fn forgive(root: &Path) -> Result<(), Error> {
     state::forget(root, STATE)
+}
+
+/// Forgets what was taken, and what was there before ours, as all of it is off.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn forget(root: &Path) -> Result<(), Error> {
+    forgive(root)?;
+    state::forget(root, BEFORE)
+}
+
+/// A disk's journal ends when it is taken, and its taker may put ours back: tuned does at its end.
+fn remember_before(root: &Path, device: &Device, changes: &[Change]) -> Result<(), Error> {
+    let path = device.queue_attribute("scheduler");
+    let Some(first) = changes.iter().find(|it| it.path == path) else {
+        return Ok(());
+    };
+    let name = journal_name(device)?;
+    state::change(root, BEFORE, |before: &mut BTreeMap<String, String>| {
+        before.entry(name).or_insert_with(|| first.before.clone());
+        Ok(())
+    })
+}
+
+/// The scheduler that `device` had before ours, if it was taken since, and has ours from its taker.
+///
+/// # Errors
+/// [`Error::File`] or [`Error::Device`].
+pub(crate) fn before_given_back(
+    root: &Path,
+    device: &Device,
+    changes: &[Change],
+) -> Result<Option<String>, Error> {
+    let path = device.queue_attribute("scheduler");
+    let active = device.schedulers()?.map(|it| it.active);
+    if active.as_deref() != Some(SCHEDULER) || changes.iter().any(|it| it.path == path) {
+        return Ok(None);
+    }
+    let mut before: BTreeMap<String, String> = state::read(root, BEFORE)?;
+    Ok(before.remove(&journal_name(device)?))
 }
 
 fn note(
