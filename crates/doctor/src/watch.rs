@@ -335,6 +335,10 @@ impl Watch {
                 ..Default::default()
             });
             known.parent = parent;
+            // A shell moves itself to a group before it becomes what it starts.
+            if known.lives && known.end.name != used.name {
+                known.cgroup = cgroup_of(&self.root, key.0).or(known.cgroup.take());
+            }
             let since = used.written_bytes.saturating_sub(known.end.written_bytes);
             if !is_first && since >= ASKED_BYTES {
                 known.writes_to.extend(open_to_write(&self.root, key.0));
@@ -761,6 +765,25 @@ mod tests {
                 assert!((0.97..1.03).contains(&every_ms), "{every_ms}");
             }
         }
+    }
+
+    #[test]
+    fn a_process_that_was_met_as_a_shell_is_in_the_group_that_it_was_moved_to() {
+        let root = tempfile::tempdir().unwrap();
+        let is = |name: &str, group: &str| {
+            let process = root.path().join("proc/7");
+            fs::create_dir_all(&process).unwrap();
+            let stat = format!("7 ({name}) S 1{}", " 0".repeat(48));
+            fs::write(process.join("stat"), stat).unwrap();
+            fs::write(process.join("cgroup"), format!("0::{group}\n")).unwrap();
+        };
+        is("sh", "/");
+        let mut watch = Watch::begin(root.path());
+        is("cat", "/small");
+        watch.look(false);
+        let met = watch.processes.values().next().unwrap();
+        assert_eq!(met.end.name, "cat");
+        assert_eq!(met.cgroup.as_deref(), Some("/small"));
     }
 
     fn wrote(name: &str, bytes: u64) -> Used {
