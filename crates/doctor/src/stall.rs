@@ -63,6 +63,12 @@ impl Stall {
         }
     }
 
+    /// The stall may be under way: some task was held up for this time right before.
+    pub fn begun_before(mut self, held_up: Duration) -> Stall {
+        self.stretch = held_up;
+        self
+    }
+
     /// Looks at the I/O pressure, if that is due.
     pub fn turn(&mut self, elapsed: Duration, pressure_ns: impl FnOnce() -> u64) -> Next {
         let step = elapsed.saturating_sub(self.looked);
@@ -161,6 +167,17 @@ mod tests {
             assert_eq!(ended.stalled_ns, Some(500_000_000), "{before_ms}");
             assert!(matches!(told[..], [(10 | 11, Next::End)]), "{told:?}");
         }
+    }
+
+    #[test]
+    fn a_stall_that_began_before_the_watching_is_as_long_as_both_parts() {
+        let mut stall = Stall::of(ASKED, 0).begun_before(Duration::from_millis(90));
+        let turns = (1..=5).map(|tenth: u64| {
+            let io_ns = (100_000_000 * tenth).min(410_000_000);
+            stall.turn(Duration::from_millis(100 * tenth), || io_ns)
+        });
+        assert_eq!(turns.last(), Some(Next::End));
+        assert_eq!(stall.end(ASKED).stalled_ns, Some(500_000_000));
     }
 
     #[test]

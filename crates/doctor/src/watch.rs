@@ -230,9 +230,14 @@ impl Watch {
         self.begun.elapsed()
     }
 
+    /// I/O pressure of the system from its start to the begin of the observation, in nanoseconds.
+    pub fn first_io_pressure_ns(&self) -> u64 {
+        self.before.pressure.io_ns
+    }
+
     /// I/O pressure of the system since its start, in nanoseconds.
     pub fn io_pressure_ns(&self) -> u64 {
-        pressure(&self.root, "io")
+        io_pressure_ns(&self.root)
     }
 
     /// Reads what is due. While iopro tells of waits, tasks are sampled for those it does not tell
@@ -453,7 +458,7 @@ fn pause(mean: Duration, chance: &mut Random) -> Duration {
 }
 
 /// CPU time of this thread.
-fn cpu_time() -> Duration {
+pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -627,6 +632,11 @@ fn counters(root: &Path) -> Counters {
         held_up: apps::held_up(root),
         groups: Groups::look(root),
     }
+}
+
+/// I/O pressure of the system below `root` since its start, in nanoseconds.
+pub fn io_pressure_ns(root: &Path) -> u64 {
+    pressure(root, "io")
 }
 
 fn all_pressure(root: &Path) -> Pressure {

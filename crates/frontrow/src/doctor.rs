@@ -15,7 +15,7 @@ use crate::print::{json, plain, print_text};
 use crate::progress;
 use clap::builder::ArgPredicate;
 use doctor::stall::{Ended, Next, Stall};
-use doctor::watch::Watch;
+use doctor::watch::{Watch, cpu_time};
 use doctor::{Error, Level, Machine, Observation, fleet, html, judge, machine, metrics, page};
 use iopro::capture::{self, Loaded};
 use std::io::{self, IsTerminal};
@@ -331,6 +331,8 @@ pub(crate) struct Watching<'a> {
     root: &'a Path,
     watch: Watch,
     begun: Instant,
+    /// CPU time of this thread by then.
+    cpu_begun: Duration,
     stall: Option<Stall>,
     /// Whether iopro tells of waits now.
     is_linking: bool,
@@ -338,13 +340,25 @@ pub(crate) struct Watching<'a> {
 
 impl Watching<'_> {
     pub(crate) fn begin(root: &Path, until_stall: Option<Duration>) -> Watching<'_> {
+        // Before the counters are read: a stall goes on while they are.
+        let (begun, cpu_begun) = (Instant::now(), cpu_time());
         let watch = Watch::begin(root);
         Watching {
             root,
-            begun: Instant::now(),
-            stall: until_stall.map(|it| Stall::of(it, watch.io_pressure_ns())),
+            begun,
+            cpu_begun,
+            stall: until_stall.map(|it| Stall::of(it, watch.first_io_pressure_ns())),
             is_linking: false,
             watch,
+        }
+    }
+
+    /// As [`Watching::begin`], within a stall: some task was held up for this time right before.
+    pub(crate) fn begin_within(root: &Path, asked: Duration, held_up: Duration) -> Watching<'_> {
+        let watching = Watching::begin(root, Some(asked));
+        Watching {
+            stall: watching.stall.map(|it| it.begun_before(held_up)),
+            ..watching
         }
     }
 
@@ -363,7 +377,10 @@ impl Watching<'_> {
         let Some(stall) = &mut self.stall else {
             return Next::GoOn;
         };
-        let next = stall.turn(self.begun.elapsed(), || self.watch.io_pressure_ns());
+        // While this thread has a CPU, who was held up may wait for that, which is no pressure of I/O.
+        let own = cpu_time().saturating_sub(self.cpu_begun);
+        let elapsed = self.begun.elapsed().saturating_sub(own);
+        let next = stall.turn(elapsed, || self.watch.io_pressure_ns());
         if next == Next::BeginAnew {
             self.watch = Watch::begin(self.root);
             if self.is_linking {

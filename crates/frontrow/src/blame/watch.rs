@@ -6,13 +6,13 @@ use crate::doctor::{Watching, failure, give_up};
 use crate::exit::{Exit, Failure};
 use doctor::noted::{Ledger, Noted};
 use doctor::stall::Next;
+use doctor::watch::io_pressure_ns;
 use doctor::{Level, Machine, judge, machine};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{self, PipeReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +26,7 @@ const SHORTEST: Duration = Duration::from_millis(200);
 /// PSI trigger: some task held up by I/O for 10 of 500 ms, the shortest window. The kernel looks ten times
 /// in a window, so it reports a stall 50 to 100 ms after its begin.
 const TRIGGER: &[u8] = b"some 10000 500000\0";
+const REPORTED_IN: Duration = Duration::from_millis(100);
 /// Time without pressure after which it sleeps again.
 const CALM: Duration = Duration::from_secs(1);
 /// Most stalls that wait for room on the disk.
@@ -70,22 +71,26 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         waiting: VecDeque::new(),
         has_failed: false,
     };
+    let mut io_ns = io_pressure_ns(root);
     while sleep(&trigger, &ended)? == Woken::Pressure {
-        watch(root, &stop, &mut notes)?;
+        // While it slept, pressure that was not reported was little in each window.
+        let since = Duration::from_nanos(io_pressure_ns(root).saturating_sub(io_ns));
+        watch(root, since.min(REPORTED_IN), &stop, &mut notes)?;
+        io_ns = io_pressure_ns(root);
     }
     notes.write();
     Ok(())
 }
 
-/// A stream that can be read once a signal has come.
-fn woken_by_signals() -> Result<UnixStream, Failure> {
+/// A pipe that can be read once a signal has come. Sockets are forbidden from then on.
+fn woken_by_signals() -> Result<PipeReader, Failure> {
     let failed = |error: io::Error| {
         Failure::new(
             Exit::Internal,
             format_args!("cannot catch signals: {error}"),
         )
     };
-    let (ended, begin) = UnixStream::pair().map_err(failed)?;
+    let (ended, begin) = io::pipe().map_err(failed)?;
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let begin = begin.try_clone().map_err(failed)?;
         signal_hook::low_level::pipe::register(signal, begin).map_err(failed)?;
@@ -117,7 +122,7 @@ enum Woken {
 }
 
 /// Sleeps until there is pressure, or all is over.
-fn sleep(trigger: &File, ended: &UnixStream) -> Result<Woken, Failure> {
+fn sleep(trigger: &File, ended: &PipeReader) -> Result<Woken, Failure> {
     loop {
         let mut fds = [
             PollFd::new(trigger, PollFlags::PRI),
@@ -147,8 +152,13 @@ fn sleep(trigger: &File, ended: &UnixStream) -> Result<Woken, Failure> {
 }
 
 /// Watches as the doctor does, until there was no pressure for a while.
-fn watch(root: &Path, stop: &Arc<AtomicBool>, notes: &mut Notes<'_>) -> Result<(), Failure> {
-    let mut watching = Watching::begin(root, Some(SHORTEST));
+fn watch(
+    root: &Path,
+    held_up: Duration,
+    stop: &Arc<AtomicBool>,
+    notes: &mut Notes<'_>,
+) -> Result<(), Failure> {
+    let mut watching = Watching::begin_within(root, SHORTEST, held_up);
     let (mut io_ns, mut pressed) = (watching.io_pressure_ns(), Instant::now());
     while pressed.elapsed() < CALM && !stop.load(Ordering::Relaxed) {
         if watching.turn() == Next::End {
