@@ -5,7 +5,7 @@
 //! written over the oldest, in one call at a place of its own: a process that is killed leaves whole lines, and
 //! a machine that loses its power one bad line at most, which readers leave out.
 
-use crate::judge::{Confidence, Verdict};
+use crate::judge::Verdict;
 use crate::{Diagnosis, page};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use serde::{Deserialize, Serialize};
@@ -67,15 +67,11 @@ impl Blamed {
             disk: verdict.disk.clone(),
             file: verdict.file.clone(),
             lost_ns: verdict.lost_ns,
-            confidence: sure(verdict.confidence).to_owned(),
+            confidence: page::sure(verdict.confidence).to_owned(),
             sentence: page::sentence(verdict),
             to_do: advised.or_else(|| verdict.to_do.clone()),
         }
     }
-}
-
-fn sure(confidence: Confidence) -> &'static str {
-    page::sure(confidence)
 }
 
 impl Noted {
@@ -125,7 +121,7 @@ impl Ledger {
     pub fn open(path: &Path) -> io::Result<Ledger> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).mode(0o600);
-        let mut file = options.custom_flags(libc_nofollow()).open(path)?;
+        let mut file = options.custom_flags(no_links()).open(path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let bytes = PLACES * PLACE_BYTES as u64;
         if file.metadata()?.len() != bytes {
@@ -155,7 +151,7 @@ impl Ledger {
     }
 }
 
-fn libc_nofollow() -> i32 {
+fn no_links() -> i32 {
     rustix::fs::OFlags::NOFOLLOW.bits() as i32
 }
 
