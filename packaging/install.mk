@@ -10,7 +10,7 @@ GUEST_BINARY = $(BINARY:%=%-guest)
 MODULE = target/modules/$(KERNEL)/frontrow_iosched.ko
 SOURCES = $(DESTDIR)/usr/src/frontrow-$(VERSION)
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
-SYSTEM_UNITS = frontrow-sched@.service frontrow-watch@.path frontrow-watch@.service frontrowd.service \
+SYSTEM_UNITS = frontrow-sched@.service frontrow-watch@.path frontrow-watch@.service frontrow-watch.service frontrowd.service \
 	frontrow-settled.service frontrow-settled.timer frontrow-counted.service frontrow-counted.timer
 SESSION_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
 DELEGATION = $(DESTDIR)$(PREFIX)/lib/systemd/system-generators/frontrow-delegate
@@ -75,7 +75,7 @@ install-without-dkms: install-files modules
 # Without the program nothing could put the disks back: if this fails, all stays installed.
 put-back:
 	test ! -x $(PREFIX)/bin/frontrow || $(PREFIX)/bin/frontrow off
-	units="$$(systemctl list-units --all --plain --no-legend 'frontrow-sched@*' frontrow-settled.timer frontrowd.service | cut -d' ' -f1)"; \
+	units="$$(systemctl list-units --all --plain --no-legend 'frontrow-sched@*' frontrow-settled.timer frontrow-watch.service frontrowd.service | cut -d' ' -f1)"; \
 		test -z "$$units" || systemctl disable --now $$units
 	test ! -x $(PREFIX)/bin/frontrow || $(PREFIX)/bin/frontrow sched disable
 	test ! -d /sys/module/frontrow_iosched || modprobe -r frontrow_iosched

@@ -2,6 +2,7 @@
 //! hog, and nobody.
 
 mod known;
+mod noted;
 mod reports;
 mod trials;
 

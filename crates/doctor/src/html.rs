@@ -28,6 +28,7 @@ pub fn page(diagnosis: &Diagnosis, again: &str) -> String {
                 "frontrow doctor · watched " (watched_time(diagnosis)) " at level "
                 (diagnosis.level.number()) " of 3"
             }
+            @for failing in &diagnosis.failing { p.failing { strong { (failing) "." } } }
             @match diagnosis.verdicts.first() {
                 Some(first) => (answer(diagnosis, first)),
                 None => (no_answer(diagnosis)),

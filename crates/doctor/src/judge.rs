@@ -128,6 +128,8 @@ pub struct Finding {
 /// Content of the page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
+    /// Disks that report errors or are worn out, one sentence each: they come before all else.
+    pub failing: Vec<String>,
     /// Level of observation.
     pub level: Level,
     /// Limits of this level, and what would remove them.
@@ -196,6 +198,7 @@ pub fn judge(seen: &Observation) -> Diagnosis {
         ));
     }
     Diagnosis {
+        failing: seen.machine.failing.clone(),
         level: seen.level,
         cannot_see,
         watched_ns: seen.watched_ns,

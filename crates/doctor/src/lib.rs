@@ -14,6 +14,8 @@ pub mod judge;
 mod kernel_threads;
 pub mod live;
 pub mod machine;
+pub mod metrics;
+pub mod noted;
 pub mod observe;
 mod over_time;
 pub mod page;
@@ -41,7 +43,7 @@ pub enum Error {
     NoProc(String),
     /// This is a container, where only its own processes are visible.
     #[error(
-        "this is a container, which sees neither who else uses the disk nor how it is set: run frontrow doctor on its host"
+        "this is a container, which sees neither who else uses the disk nor how it is set: run frontrow doctor on its host, or in a container with its PID namespace and privileges (docker run --privileged --pid=host)"
     )]
     Container,
     /// The kernel has no pressure files (PSI).

@@ -1,5 +1,6 @@
 //! Configuration of the machine: disks, mounts, and what prevents an observation.
 
+mod failing;
 mod servers;
 mod stack;
 mod untrimmed;
@@ -121,6 +122,8 @@ pub struct Machine {
     pub untrimmed: Vec<String>,
     /// Limits of observation on this machine, one sentence each.
     pub hidden: Vec<String>,
+    /// Disks that report errors or are worn out, one sentence each.
+    pub failing: Vec<String>,
 }
 
 /// Checks that the machine can be observed.
@@ -238,7 +241,19 @@ impl Machine {
             scheduler_rules: scheduler_rules(root),
             hidden,
             disks,
+            failing: Vec::new(),
         })
+    }
+
+    /// Asks disks how worn they are. That starts smartctl, if it is installed.
+    pub fn look_for_wear(&mut self, root: &Path) {
+        self.failing.extend(failing::worn(root, self));
+    }
+
+    /// Looks in the kernel's log for requests that failed since boot.
+    pub fn look_for_errors(&mut self, root: &Path) {
+        let failed = failing::failed(root, self);
+        self.failing.splice(..0, failed);
     }
 
     /// Mount that has the file.
@@ -422,6 +437,11 @@ mod tests {
         assert!(matches!(check(root.path()), Err(Error::OldCgroups)));
         write(root.path().join(".dockerenv"), "").unwrap();
         assert!(matches!(check(root.path()), Err(Error::Container)));
+        // Installed from a container's image, or in a container with the host's processes.
+        let namespace = root.path().join("proc/self/ns/pid");
+        create_dir_all(namespace.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(FIRST_NAMESPACE, namespace).unwrap();
+        assert!(matches!(check(root.path()), Err(Error::OldCgroups)));
         fs::remove_file(root.path().join("proc/stat")).unwrap();
         assert!(matches!(check(root.path()), Err(Error::NoProc(_))));
     }

@@ -12,7 +12,9 @@ pub(crate) fn time(ns: u64) -> String {
 pub fn text(diagnosis: &Diagnosis) -> String {
     let watched = diagnosis.watched_ns.max(1) as f64;
     let percent = |ns: u64| number::percent(ns as f64 / watched);
-    let mut text = format!("{}\n", headline(diagnosis));
+    let failing = diagnosis.failing.iter();
+    let mut text: String = failing.map(|it| format!("{it}.\n")).collect();
+    text += &format!("{}\n", headline(diagnosis));
     if let Some(first) = diagnosis.verdicts.first() {
         text += &answer(first);
     }
@@ -69,7 +71,7 @@ fn answer(first: &Verdict) -> String {
 }
 
 /// Who waited, for what, and because of whom, without the dot.
-fn sentence(verdict: &Verdict) -> String {
+pub(crate) fn sentence(verdict: &Verdict) -> String {
     let (who, waited) = (&verdict.who, time(verdict.who_ns));
     let mut text = format!("{who} waited {waited} {}", verdict.cause.row().meaning);
     if let Some(culprit) = &verdict.culprit {

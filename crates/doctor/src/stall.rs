@@ -40,8 +40,10 @@ pub struct Stall {
     asked: Duration,
     looked: Duration,
     io_ns: u64,
-    /// Begin of the stall that may be under way.
-    since: Duration,
+    /// Time held up in the stretch that may be a stall under way, parts of intervals at its edges included;
+    /// while there is none, in the last interval.
+    stretch: Duration,
+    is_stretch: bool,
     /// Begin of the time that is told of.
     from: Duration,
     stalled: Option<Duration>,
@@ -54,10 +56,17 @@ impl Stall {
             asked,
             looked: Duration::ZERO,
             io_ns,
-            since: Duration::ZERO,
+            stretch: Duration::ZERO,
+            is_stretch: false,
             from: Duration::ZERO,
             stalled: None,
         }
+    }
+
+    /// The stall may be under way: some task was held up for this time right before.
+    pub fn begun_before(mut self, held_up: Duration) -> Stall {
+        self.stretch = held_up;
+        self
     }
 
     /// Looks at the I/O pressure, if that is due.
@@ -70,13 +79,19 @@ impl Stall {
         let io_ns = pressure_ns();
         let held_up_ns = io_ns.saturating_sub(std::mem::replace(&mut self.io_ns, io_ns));
         let goes_on = held_up_ns as f64 >= HELD_UP * step.as_nanos() as f64;
-        let length = elapsed - self.since;
-        if goes_on && length >= self.asked {
+        let held_up = Duration::from_nanos(held_up_ns);
+        // No stall begins or ends with an interval: what is before it and after it belongs to it.
+        let is_part = self.is_stretch || goes_on;
+        let length = if is_part {
+            self.stretch + held_up
+        } else {
+            held_up
+        };
+        if is_part && length >= self.asked {
             self.stalled = Some(length);
         }
-        if !goes_on {
-            self.since = elapsed;
-        }
+        self.stretch = if goes_on { length } else { held_up };
+        self.is_stretch = goes_on;
         match self.stalled {
             Some(length) if !goes_on || length >= self.asked + AT_MOST => Next::End,
             Some(_) => Next::GoOn,
@@ -126,7 +141,8 @@ mod tests {
     fn it_ends_when_a_stall_is_over() {
         let (told, ended) = watch(100, |it| if (30..37).contains(&it) { 100 } else { 20 });
         assert_eq!(told, [(37, Next::End)]);
-        assert_eq!(ended.stalled_ns, Some(700_000_000));
+        // With the fifths of an interval before it and after it.
+        assert_eq!(ended.stalled_ns, Some(740_000_000));
         assert_eq!(ended.awaited_ns, 3_700_000_000);
     }
 
@@ -136,6 +152,32 @@ mod tests {
         assert_eq!((told, ended.stalled_ns), (Vec::new(), None));
         let (_, ended) = watch(90, |_| 80);
         assert_eq!(ended.stalled_ns, None);
+    }
+
+    /// Stalls of 500 ms that begin anywhere in an interval.
+    #[test]
+    fn a_stall_of_the_asked_length_is_found_wherever_it_begins() {
+        for before_ms in 0..100 {
+            let (told, ended) = watch(20, |it| match it {
+                5 => 100 - before_ms,
+                6..10 => 100,
+                10 => before_ms,
+                _ => 0,
+            });
+            assert_eq!(ended.stalled_ns, Some(500_000_000), "{before_ms}");
+            assert!(matches!(told[..], [(10 | 11, Next::End)]), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_stall_that_began_before_the_watching_is_as_long_as_both_parts() {
+        let mut stall = Stall::of(ASKED, 0).begun_before(Duration::from_millis(90));
+        let turns = (1..=5).map(|tenth: u64| {
+            let io_ns = (100_000_000 * tenth).min(410_000_000);
+            stall.turn(Duration::from_millis(100 * tenth), || io_ns)
+        });
+        assert_eq!(turns.last(), Some(Next::End));
+        assert_eq!(stall.end(ASKED).stalled_ns, Some(500_000_000));
     }
 
     #[test]

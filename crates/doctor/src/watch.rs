@@ -230,9 +230,14 @@ impl Watch {
         self.begun.elapsed()
     }
 
+    /// I/O pressure of the system from its start to the begin of the observation, in nanoseconds.
+    pub fn first_io_pressure_ns(&self) -> u64 {
+        self.before.pressure.io_ns
+    }
+
     /// I/O pressure of the system since its start, in nanoseconds.
     pub fn io_pressure_ns(&self) -> u64 {
-        pressure(&self.root, "io")
+        io_pressure_ns(&self.root)
     }
 
     /// Reads what is due. While iopro tells of waits, tasks are sampled for those it does not tell
@@ -335,6 +340,10 @@ impl Watch {
                 ..Default::default()
             });
             known.parent = parent;
+            // A shell moves itself to a group before it becomes what it starts.
+            if known.lives && known.end.name != used.name {
+                known.cgroup = cgroup_of(&self.root, key.0).or(known.cgroup.take());
+            }
             let since = used.written_bytes.saturating_sub(known.end.written_bytes);
             if !is_first && since >= ASKED_BYTES {
                 known.writes_to.extend(open_to_write(&self.root, key.0));
@@ -449,7 +458,7 @@ fn pause(mean: Duration, chance: &mut Random) -> Duration {
 }
 
 /// CPU time of this thread.
-fn cpu_time() -> Duration {
+pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
@@ -625,6 +634,11 @@ fn counters(root: &Path) -> Counters {
     }
 }
 
+/// I/O pressure of the system below `root` since its start, in nanoseconds.
+pub fn io_pressure_ns(root: &Path) -> u64 {
+    pressure(root, "io")
+}
+
 fn all_pressure(root: &Path) -> Pressure {
     Pressure {
         io_ns: pressure(root, "io"),
@@ -761,6 +775,25 @@ mod tests {
                 assert!((0.97..1.03).contains(&every_ms), "{every_ms}");
             }
         }
+    }
+
+    #[test]
+    fn a_process_that_was_met_as_a_shell_is_in_the_group_that_it_was_moved_to() {
+        let root = tempfile::tempdir().unwrap();
+        let is = |name: &str, group: &str| {
+            let process = root.path().join("proc/7");
+            fs::create_dir_all(&process).unwrap();
+            let stat = format!("7 ({name}) S 1{}", " 0".repeat(48));
+            fs::write(process.join("stat"), stat).unwrap();
+            fs::write(process.join("cgroup"), format!("0::{group}\n")).unwrap();
+        };
+        is("sh", "/");
+        let mut watch = Watch::begin(root.path());
+        is("cat", "/small");
+        watch.look(false);
+        let met = watch.processes.values().next().unwrap();
+        assert_eq!(met.end.name, "cat");
+        assert_eq!(met.cgroup.as_deref(), Some("/small"));
     }
 
     fn wrote(name: &str, bytes: u64) -> Used {

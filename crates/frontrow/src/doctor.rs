@@ -15,8 +15,8 @@ use crate::print::{json, plain, print_text};
 use crate::progress;
 use clap::builder::ArgPredicate;
 use doctor::stall::{Ended, Next, Stall};
-use doctor::watch::Watch;
-use doctor::{Error, Level, Machine, Observation, fleet, html, judge, machine, page};
+use doctor::watch::{Watch, cpu_time};
+use doctor::{Error, Level, Machine, Observation, fleet, html, judge, machine, metrics, page};
 use iopro::capture::{self, Loaded};
 use std::io::{self, IsTerminal};
 use std::ops::RangeInclusive;
@@ -25,12 +25,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use sys::confine::{self, Capabilities, Confinement, Programs};
+use sys::realtime;
 
 /// Longest interval at which the stop flag and due actions are checked.
 const TURN: Duration = Duration::from_millis(20);
 /// Capabilities for what is watched: stacks of tasks (CAP_SYS_ADMIN), files and rates of others' processes,
 /// files that were waited for, and the programs that are attached anew.
-const WATCHES: Capabilities = Capabilities::SYS_ADMIN
+pub(crate) const WATCHES: Capabilities = Capabilities::SYS_ADMIN
     .union(Capabilities::SYS_PTRACE)
     .union(Capabilities::DAC_READ_SEARCH)
     .union(Capabilities::SYSLOG)
@@ -67,6 +68,10 @@ pub struct Args {
     /// Also write the result to this file, as an HTML page with pictures
     #[arg(long, value_name = "FILE", conflicts_with_all = ["study", "undo"])]
     html: Option<PathBuf>,
+    /// Also write figures to this file in Prometheus' text format, as node_exporter's textfile
+    /// collector reads them (DIR/frontrow.prom): seconds lost by app, class, culprit and disk
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["study", "undo"])]
+    metrics: Option<PathBuf>,
     #[command(flatten)]
     fleet: Fleet,
     /// Print JSON
@@ -83,12 +88,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.trial.undo {
         return trial::run_undo(root, &args.trial);
     }
-    if args.html.is_some() && args.html == args.recording {
-        return Err(Failure::new(
-            Exit::Usage,
-            "--html and --recording name the same file: give each its own",
-        ));
-    }
+    check_outputs(&args)?;
     let btf = args.btf.as_deref().map(running_btf).transpose()?;
     let btf = btf.as_deref();
     machine::check(root).map_err(failure)?;
@@ -100,11 +100,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let partition = args.fleet.begin(root, [&fleet::APPS])?;
         return study::run(root, &args.study, length, btf, args.json, partition, &stop);
     }
-    let machine = Machine::look(root).map_err(failure)?;
+    let mut machine = Machine::look(root).map_err(failure)?;
+    machine.look_for_wear(root);
     let length = Duration::from_secs(args.seconds);
     // Better now than after the measurement.
     let page_file = args.html.as_deref().map(AtomicFile::create_private);
     let page_file = page_file.transpose()?;
+    let metrics_file = args.metrics.as_deref().map(AtomicFile::create);
+    let metrics_file = metrics_file.transpose()?;
     let recording = args.recording.as_deref().map(AtomicFile::create_private);
     let mut recording = recording.transpose()?;
     let partitions = args.fleet.begin(root, [&fleet::STALLS, &fleet::DISKS])?;
@@ -113,7 +116,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         None => progress::watching(length),
     };
     let Seen {
-        seen,
+        mut seen,
         why_not,
         ended,
         programs,
@@ -134,6 +137,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if let Some(recording) = recording {
         recording.write("")?;
     }
+    seen.machine.look_for_errors(root);
     let mut diagnosis = judge(&seen);
     let why_not = why_not.map(|why| format!("what level 1 does: {why}"));
     diagnosis.cannot_see.extend(why_not);
@@ -155,10 +159,33 @@ pub fn run(args: Args) -> Result<(), Failure> {
         file.write(plain(&html::page(&diagnosis, &again(&args))))?;
         tell_who_may_read(&args);
     }
+    if let Some(file) = metrics_file {
+        file.write(metrics::text(&diagnosis))?;
+    }
     // This takes some seconds, so the page is printed first.
     drop(programs);
     match args.trial.wanted {
         true => trial::run(root, &args.trial, &diagnosis, btf, args.json, &stop),
+        false => Ok(()),
+    }
+}
+
+impl Args {
+    fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
+        let outputs = [&self.html, &self.recording, &self.metrics];
+        outputs.into_iter().flatten()
+    }
+}
+
+/// Fails if two outputs are the same file.
+fn check_outputs(args: &Args) -> Result<(), Failure> {
+    let mut outputs: Vec<_> = args.outputs().collect();
+    outputs.sort();
+    match outputs.windows(2).any(|pair| pair[0] == pair[1]) {
+        true => Err(Failure::new(
+            Exit::Usage,
+            "two of --html, --recording and --metrics name the same file: give each its own",
+        )),
         false => Ok(()),
     }
 }
@@ -170,7 +197,7 @@ fn kept(args: &Args) -> Result<Option<Capabilities>, Failure> {
         return Ok(None);
     }
     let mut kept = WATCHES;
-    for path in [&args.html, &args.recording].into_iter().flatten() {
+    for path in args.outputs() {
         kept |= sys::walk::Place::of(path)
             .and_then(|place| confine::to_change(place.directory()))
             .map_err(unwritable(path))?;
@@ -238,7 +265,7 @@ struct Seen {
 }
 
 /// Gives up all but these capabilities, and what the doctor never does.
-fn give_up(kept: Option<Capabilities>, programs: Programs) -> Result<(), Failure> {
+pub(crate) fn give_up(kept: Option<Capabilities>, programs: Programs) -> Result<(), Failure> {
     if let Some(kept) = kept {
         let watcher = Confinement::of_watcher().with_programs(programs);
         watcher.keeping(kept).begin()?;
@@ -258,6 +285,8 @@ fn observe(
     let (length, keeps, kept) = (how.length, how.recording.is_some(), how.kept);
     let until_stall = how.until_stall;
     let may_link = is_root && root == Path::new("/");
+    // Without it, a program with such a priority would delay all. Where it may not have it, that one does.
+    let _ = realtime::begin();
     let why_not = match may_link {
         true => match link(root, how, stop) {
             Ok((watching, waits, programs)) => {
@@ -290,7 +319,7 @@ fn observe(
     };
     let ended = watching.ended();
     Ok(Seen {
-        seen: watching.watch.end(level, machine, None),
+        seen: watching.end(level, machine),
         why_not,
         ended,
         programs: None,
@@ -298,24 +327,38 @@ fn observe(
 }
 
 /// A measurement, of which the begin is forgotten while a stall is awaited.
-struct Watching<'a> {
+pub(crate) struct Watching<'a> {
     root: &'a Path,
     watch: Watch,
     begun: Instant,
+    /// CPU time of this thread by then.
+    cpu_begun: Duration,
     stall: Option<Stall>,
     /// Whether iopro tells of waits now.
     is_linking: bool,
 }
 
 impl Watching<'_> {
-    fn begin(root: &Path, until_stall: Option<Duration>) -> Watching<'_> {
+    pub(crate) fn begin(root: &Path, until_stall: Option<Duration>) -> Watching<'_> {
+        // Before the counters are read: a stall goes on while they are.
+        let (begun, cpu_begun) = (Instant::now(), cpu_time());
         let watch = Watch::begin(root);
         Watching {
             root,
-            begun: Instant::now(),
-            stall: until_stall.map(|it| Stall::of(it, watch.io_pressure_ns())),
+            begun,
+            cpu_begun,
+            stall: until_stall.map(|it| Stall::of(it, watch.first_io_pressure_ns())),
             is_linking: false,
             watch,
+        }
+    }
+
+    /// As [`Watching::begin`], within a stall: some task was held up for this time right before.
+    pub(crate) fn begin_within(root: &Path, asked: Duration, held_up: Duration) -> Watching<'_> {
+        let watching = Watching::begin(root, Some(asked));
+        Watching {
+            stall: watching.stall.map(|it| it.begun_before(held_up)),
+            ..watching
         }
     }
 
@@ -329,12 +372,15 @@ impl Watching<'_> {
         self.watch.end_linking();
     }
 
-    fn turn(&mut self) -> Next {
+    pub(crate) fn turn(&mut self) -> Next {
         self.watch.turn();
         let Some(stall) = &mut self.stall else {
             return Next::GoOn;
         };
-        let next = stall.turn(self.begun.elapsed(), || self.watch.io_pressure_ns());
+        // While this thread has a CPU, who was held up may wait for that, which is no pressure of I/O.
+        let own = cpu_time().saturating_sub(self.cpu_begun);
+        let elapsed = self.begun.elapsed().saturating_sub(own);
+        let next = stall.turn(elapsed, || self.watch.io_pressure_ns());
         if next == Next::BeginAnew {
             self.watch = Watch::begin(self.root);
             if self.is_linking {
@@ -345,11 +391,21 @@ impl Watching<'_> {
     }
 
     /// Time until the next turn.
-    fn pause(&self) -> Duration {
+    pub(crate) fn pause(&self) -> Duration {
         self.watch.until_due().min(TURN)
     }
 
-    fn ended(&self) -> Option<Ended> {
+    /// I/O pressure of the system since its start, in nanoseconds.
+    pub(crate) fn io_pressure_ns(&self) -> u64 {
+        self.watch.io_pressure_ns()
+    }
+
+    /// What was observed without iopro.
+    pub(crate) fn end(self, level: Level, machine: Machine) -> Observation {
+        self.watch.end(level, machine, None)
+    }
+
+    pub(crate) fn ended(&self) -> Option<Ended> {
         let elapsed = self.begun.elapsed();
         self.stall.map(|it| it.end(elapsed))
     }
@@ -368,7 +424,7 @@ fn stall_length(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn failure(error: Error) -> Failure {
+pub(crate) fn failure(error: Error) -> Failure {
     let exit = match error {
         Error::NoProc(_) | Error::Container | Error::NoPressure | Error::OldCgroups => {
             Exit::Unsupported

@@ -8,6 +8,7 @@
 mod age;
 mod atomic_file;
 mod bench;
+mod blame;
 mod completions;
 mod defrag;
 mod doctor;
@@ -47,6 +48,7 @@ static FRONTROW: Program = Program {
     ],
     commands: commands! {
         "bench": bench::Args => bench::run,
+        "blame": blame::Args => blame::run,
         "completions": completions::Completions => completions::run,
         "defrag": defrag::Args => defrag::run,
         "doctor": doctor::Args => doctor::run,

@@ -353,3 +353,92 @@ fn ctrl_c_ends_a_study_which_says_so_and_keeps_what_was_seen() {
     let page = fs::read_to_string(out.join("study.html")).unwrap();
     assert!(page.contains("Ended early"), "{page}");
 }
+
+/// A line `NAME{LABEL="VALUE",…} NUMBER` as Prometheus reads it: its name, and the series.
+fn sample(line: &str) -> Option<(&str, &str)> {
+    let (series, value) = line.rsplit_once(' ')?;
+    value.parse::<f64>().ok()?;
+    let is_word = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().is_some_and(|it| it.is_ascii_lowercase())
+            && letters.all(|it| it.is_ascii_lowercase() || it == '_')
+    };
+    let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+    let mut rest = labels.strip_suffix('}').unwrap_or(labels);
+    while !rest.is_empty() {
+        let (label, value) = rest.split_once("=\"")?;
+        let mut escapes = false;
+        let end = value.find(|letter| {
+            let ends = letter == '"' && !escapes;
+            escapes = letter == '\\' && !escapes;
+            ends
+        })?;
+        rest = &value[end + 1..];
+        rest = rest.strip_prefix(',').unwrap_or(rest);
+        is_word(label).then_some(())?;
+    }
+    is_word(name).then_some((name, series))
+}
+
+#[test]
+fn metrics_are_prometheus_text() {
+    let root = machine();
+    let out = root.path().join("frontrow.prom");
+    let name = out.to_str().unwrap();
+    let output = doctor(root.path(), &[&SHORT[..], &["--metrics", name]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let text = fs::read_to_string(&out).unwrap();
+    let mut declared = Vec::new();
+    let mut series = Vec::new();
+    for line in text.lines() {
+        if let Some(about) = line.strip_prefix("# ") {
+            let words: Vec<_> = about.split(' ').collect();
+            assert!(["HELP", "TYPE"].contains(&words[0]), "{line}");
+            declared.extend((words[0] == "TYPE").then(|| words[1].to_owned()));
+            continue;
+        }
+        let (name, whole) = sample(line).unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(declared.last().map(String::as_str), Some(name), "{line}");
+        assert!(!series.contains(&whole.to_owned()), "twice: {line}");
+        series.push(whole.to_owned());
+    }
+    let lost = r#"frontrow_lost_seconds{app="app",class="own commits",culprit="",disk=""}"#;
+    assert!(series.iter().any(|it| it == lost), "{text}");
+    // The collector is another user.
+    let mode = fs::metadata(&out).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o644);
+    // Debian's package is prometheus.
+    let Ok(mut promtool) = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .spawn()
+    else {
+        return;
+    };
+    std::io::Write::write_all(promtool.stdin.as_mut().unwrap(), text.as_bytes()).unwrap();
+    drop(promtool.stdin.take());
+    assert!(promtool.wait().unwrap().success(), "{text}");
+}
+
+#[test]
+fn two_outputs_are_not_one_file() {
+    let root = machine();
+    let out = root.path().join("out");
+    let name = out.to_str().unwrap();
+    let both = ["--seconds", "1", "--html", name, "--metrics", name];
+    let output = doctor(root.path(), &both);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn a_disk_with_errors_in_the_kernels_log_heads_the_page() {
+    let root = machine();
+    let log = "3,2,2000000,-;I/O error, dev sda, sector 8 op 0x0:(READ) flags 0x0\n";
+    write(root.path(), "dev/kmsg", log);
+    let output = doctor(root.path(), &SHORT);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.starts_with("sda reports errors: 1 request failed, the last "),
+        "{text}"
+    );
+}

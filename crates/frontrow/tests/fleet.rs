@@ -170,6 +170,7 @@ fn diagnosis(machine: u64) -> Diagnosis {
         to_do: None,
     };
     Diagnosis {
+        failing: Vec::new(),
         level: Level::Linked,
         cannot_see: Vec::new(),
         watched_ns: HOUR_NS,

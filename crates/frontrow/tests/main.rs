@@ -3,6 +3,7 @@
 
 mod age;
 mod bench;
+mod blame;
 mod browser;
 mod bus;
 #[path = "../../foreground/tests/compositor/mod.rs"]

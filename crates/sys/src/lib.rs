@@ -12,6 +12,7 @@ pub mod places;
 pub mod plain;
 pub mod programs;
 pub mod random;
+pub mod realtime;
 pub mod space;
 pub mod walk;
 

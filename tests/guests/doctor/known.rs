@@ -106,13 +106,14 @@ pub const ROWS: [Row; 18] = [
         "app editor --filename=/mnt/own --rw=randwrite --bs=4k --size=256k --thinktime=500 & sleep 0.5; app loader --rw=write --bs=256k --size=64m --rate=25m",
     ),
     Row {
-        // Whoever has got a request waits for the device.
+        // The device takes 64 requests, more than a guest has readers for. Whoever has got one waits for the
+        // device.
         classes: "tag,wbt",
         ..row(
             "queue full",
             Some("queue_full"),
             "reader",
-            "dd if=/dev/zero of=/mnt/own bs=1M count=32; cold",
+            "dd if=/dev/zero of=/mnt/own bs=1M count=32; cold; short_queue",
             "app reader --filename=/mnt/own --rw=randread --bs=64k --size=32m --direct=1 --numjobs=12",
         )
     },
@@ -228,6 +229,8 @@ pieces() {
     sync
     dd if=/dev/zero of=/stick/film bs=1M count=8
 }
+queue=/sys/block/simflash0/queue
+short_queue() { depth=$(cat $queue/nr_requests); echo 8 > $queue/nr_requests; }
 cold() { sync; echo 3 > /proc/sys/vm/drop_caches; }
 end() {
     for it in /proc/[0-9]*; do
@@ -242,6 +245,8 @@ end() {
     rm -rf /*/.swap /mnt/[a-z]* /stick/[a-z0-9]*
     umount -l /fuse
     umount /own
+    [ -z "$depth" ] || echo $depth > $queue/nr_requests
+    depth=
     cold
 }
 see() {

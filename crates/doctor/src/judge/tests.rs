@@ -106,6 +106,7 @@ pub(crate) fn seen(waits: Vec<Wait>, users: Vec<User>) -> Observation {
             scheduler_rules: Vec::new(),
             untrimmed: Vec::new(),
             hidden: Vec::new(),
+            failing: Vec::new(),
         },
     }
 }
@@ -748,4 +749,20 @@ fn no_name_writes_a_line_of_the_page() {
             .iter()
             .all(|it| !it.name.contains('\n'))
     );
+}
+
+#[test]
+fn a_disk_that_reports_errors_comes_before_all_else() {
+    let waits = vec![wait("app", "read", Class::Service, SECOND)];
+    let mut seen = seen(waits, writer());
+    seen.machine.failing = vec!["sda reports errors: back up".to_owned()];
+    let diagnosis = judge(&seen);
+    let page = page::text(&diagnosis);
+    assert!(
+        page.starts_with("sda reports errors: back up.\nStorage: "),
+        "{page}"
+    );
+    let html = crate::html::page(&diagnosis, "again");
+    let (finding, answer) = (html.find("sda reports errors"), html.find("<h1>"));
+    assert!(finding.is_some() && finding < answer, "{html}");
 }

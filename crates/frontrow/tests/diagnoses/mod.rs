@@ -159,6 +159,7 @@ fn machine() -> Machine {
         ..Mounted::default()
     };
     Machine {
+        failing: Vec::new(),
         disks: vec![disk],
         mounts: vec![
             mount("/", "ext4", Some("mmcblk0")),
