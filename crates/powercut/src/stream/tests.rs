@@ -6,17 +6,17 @@ use proptest::prelude::*;
 pub(crate) struct Writer(Vec<u8>);
 
 /// A device of 16 MB with two dies. The numbers are in the order of `ftl/parameters.h`.
-pub(crate) const CONFIG: [u64; 40] = [
-    4096, 20, 2, 1, 32, 4, 32, 4, 0, 128, 0, 0, 0, 64, 0, 0, 1024, 0, 0, 4, 1, 0, 90_000, 0,
-    1_120_000, 0, 3_000_000, 0, 0, 0, 0, 0, 20_000, 20_000, 290_000, 340_000, 100_000, 300_000,
+pub(crate) const CONFIG: [u64; 43] = [
+    4096, 20, 2, 1, 32, 4, 32, 4, 0, 128, 0, 0, 0, 0, 0, 0, 64, 0, 0, 1024, 0, 0, 4, 1, 0, 90_000,
+    0, 1_120_000, 0, 3_000_000, 0, 0, 0, 0, 0, 20_000, 20_000, 290_000, 340_000, 100_000, 300_000,
     50_000, 10_000,
 ];
 
 /// Index of `power_loss` in [`CONFIG`].
-const POWER_LOSS: usize = 20;
+const POWER_LOSS: usize = 23;
 
 impl Writer {
-    pub(crate) fn new(config: [u64; 40]) -> Self {
+    pub(crate) fn new(config: [u64; 43]) -> Self {
         let mut writer = Writer(MAGIC.to_vec());
         writer.u32(VERSION);
         writer.u32(config.len() as u32);
