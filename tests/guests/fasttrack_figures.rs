@@ -43,9 +43,9 @@ impl Figures {
 fn an_album_in_pieces_beside_an_installer_needs_janusd_and_fasttrack() {
     let both = "janusd-l+fastt";
     let policies = format!("stock,{both}");
-    // So short a run depends on the moment in which an opening comes: the middle of three seeds.
+    // So short a run depends on the moment in which an opening comes: the middle of five seeds.
     let rows = Figures::of_seeds(
-        "1..3",
+        "1..5",
         &[
             "fasttrack-janusd",
             "--workload",

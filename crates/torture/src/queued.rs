@@ -40,11 +40,14 @@ struct Expected {
 
 /// mmc without a command queue; SCSI with one command at a time; SCSI with many. SCSI's are issued as
 /// soon as they have left.
+///
+/// Each run of a hardware queue ends with a request that found no tag. Of mmc's two may be under way:
+/// one in which the driver waits, and one that puts its requests behind.
 const EXPECTED: [Expected; 3] = [
     Expected {
         disks: &["SD card", "eMMC"],
         simflash: "queue_depth=64 in_turn=2 commands_at_once=1 write_command_ns=2000000",
-        most_waiting: 4..=64,
+        most_waiting: 4..=66,
     },
     Expected {
         disks: &["USB storage"],

@@ -388,7 +388,9 @@ static inline struct frontrow_item *frontrow_first(const struct frontrow_core *c
 static inline struct frontrow_item *frontrow_oldest(const struct frontrow_core *core,
 						    enum frontrow_class class)
 {
-	return list_first_entry_or_null(&core->by_age[class], struct frontrow_item, by_age);
+	const struct list_head *list = &core->by_age[class];
+
+	return list->next == list ? NULL : container_of(list->next, struct frontrow_item, by_age);
 }
 
 /*
