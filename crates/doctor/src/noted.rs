@@ -38,13 +38,13 @@ pub struct Blamed {
     pub lost_ns: u64,
     /// Confidence in the verdict.
     pub confidence: String,
-    /// Who waited, for what, and because of whom.
+    /// Sentence that names who waited, for what, and because of whom.
     pub sentence: String,
     /// Command or sentence that helps, if any is known.
     pub to_do: Option<String>,
 }
 
-/// A stall.
+/// Stall as it is kept, with its verdicts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Noted {
     /// Number of the stall since the file was made.
@@ -117,7 +117,7 @@ impl Ledger {
     /// Opens the file, or makes it, readable by its user only.
     ///
     /// # Errors
-    /// What the system says; [`io::ErrorKind::WouldBlock`] if another process writes to it.
+    /// Those of the system; [`io::ErrorKind::WouldBlock`] if another process writes to it.
     pub fn open(path: &Path) -> io::Result<Ledger> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).mode(0o600);
@@ -140,7 +140,7 @@ impl Ledger {
     /// Writes a stall over the oldest.
     ///
     /// # Errors
-    /// What the system says; the stalls before are as they were.
+    /// Those of the system; the stalls before are as they were.
     pub fn add(&mut self, stall: Noted) -> io::Result<()> {
         let number = self.next;
         let line = Noted { number, ..stall }.line()?;
@@ -158,7 +158,7 @@ fn no_links() -> i32 {
 /// All stalls of a file, the oldest first.
 ///
 /// # Errors
-/// What the system says.
+/// Those of the system.
 pub fn read(path: &Path) -> io::Result<Vec<Noted>> {
     read_from(&mut File::open(path)?)
 }

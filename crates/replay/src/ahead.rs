@@ -19,7 +19,7 @@ const PIECE_PAGES: u32 = 128;
 pub struct Event {
     /// Time at which it is sent to the device.
     pub time_ns: u64,
-    /// The command.
+    /// Command that the host sends then.
     pub command: Command,
     /// Of writeback: the time since which the host has known it. `None` if somebody waits for it.
     pub dirty_since_ns: Option<u64>,
@@ -48,7 +48,7 @@ pub struct Known {
 pub struct View<'a> {
     /// Time of the step.
     pub now_ns: u64,
-    /// Dirty data.
+    /// Data that are dirty now, each with its age.
     pub dirty: &'a [Known],
     /// Bytes of committed writes since the step before.
     pub direct_bytes: u64,

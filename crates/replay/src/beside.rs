@@ -43,11 +43,11 @@ pub struct Beside {
 pub struct Latency {
     /// Number of operations.
     pub count: u64,
-    /// Median.
+    /// Median, in nanoseconds.
     pub median_ns: u64,
-    /// 99th percentile.
+    /// 99th percentile, in nanoseconds.
     pub p99_ns: u64,
-    /// Longest.
+    /// Longest one, in nanoseconds.
     pub max_ns: u64,
 }
 

@@ -27,7 +27,7 @@ const FAILURES: [&str; 5] = [
 const RECORD_BYTES: usize = 16 << 10;
 /// Estimates of eMMC and UFS: from 1, 0 to 10 % used, in tenths; 11 is more than all.
 const LIFE_USED: u64 = 10;
-/// What is told of spare blocks (`PRE_EOL_INFO`, `bPreEOLInfo`): from 2 on 80 % of them are used.
+/// State of the spare blocks (`PRE_EOL_INFO`, `bPreEOLInfo`): from 2 on 80 % of them are used.
 const SPARE_SHORT: u64 = 2;
 /// Directories of smartctl.
 const PROGRAMS: [&str; 3] = [
@@ -90,7 +90,7 @@ pub(crate) fn failed(root: &Path, machine: &Machine) -> Vec<String> {
     failed.map(sentence).collect()
 }
 
-/// What the kernel has logged and not forgotten; nothing where this user may not read it.
+/// Records that the kernel's log still has; empty where this user may not read it.
 fn kernel_log(path: &Path) -> String {
     let mut options = OpenOptions::new();
     let options = options
@@ -192,7 +192,7 @@ fn smart(root: &Path, name: &str) -> Option<String> {
     health(&smartctl(program, name)?)
 }
 
-/// What smartctl says of a disk, unless that sleeps or does not answer in time.
+/// smartctl's report on a disk, unless that sleeps or does not answer in time.
 fn smartctl(program: &str, name: &str) -> Option<serde_json::Value> {
     let mut child = Command::new(program)
         .args(["-n", "standby", "-H", "-A", "-j"])
