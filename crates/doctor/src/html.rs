@@ -364,7 +364,7 @@ fn next(diagnosis: &Diagnosis) -> [(&'static str, &'static str); 2] {
         ),
     };
     let live = (
-        "sudo frontrow iopro top --system",
+        "sudo frontrow top",
         "Shows who waits for what as it happens",
     );
     [first, live]

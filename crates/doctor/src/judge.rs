@@ -226,36 +226,69 @@ fn is_of_its_own(cause: Cause) -> bool {
 
 /// Verdicts from waits in the storage stack, if there are enough.
 fn storage(seen: &Observation, causes: &Causes) -> Vec<Verdict> {
+    let groups = grouped(seen, causes, |_, _| ());
+    let lost_ns: u64 = groups.values().flatten().map(|it| it.lost_ns).sum();
+    if seen.share(lost_ns) >= WORTH {
+        let verdicts = groups.into_iter();
+        return verdicts
+            .map(|((cause, _, ()), waits)| verdict(cause, &waits, seen))
+            .collect();
+    }
+    if seen.share(seen.pressure.io_ns) < PRESSED_UNSEEN {
+        return Vec::new();
+    }
+    let said = "the kernel counts it, and no task was seen to wait".to_owned();
+    vec![whole(Cause::Unexplained, seen.pressure.io_ns, None, said)]
+}
+
+/// Waits by cause, by whether the waiter is to blame itself, and by what else they are told apart.
+/// Without pressure of their kind, apparent waits are left out.
+fn grouped<'a, By: Ord>(
+    seen: &'a Observation,
+    causes: &Causes,
+    by: impl Fn(Cause, &'a Wait) -> By,
+) -> BTreeMap<(Cause, bool, By), Vec<&'a Wait>> {
     // Who keeps a disk busy for itself is another matter than who waits for that.
-    let mut groups: BTreeMap<(Cause, bool), Vec<&Wait>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, Vec<&Wait>> = BTreeMap::new();
     for wait in &seen.waits {
         let cause = causes.of(wait);
-        let key = (cause, causes.is_for_itself(cause, wait));
+        let key = (cause, causes.is_for_itself(cause, wait), by(cause, wait));
         groups.entry(key).or_default().push(wait);
     }
-    let pressed = seen.share(seen.pressure.io_ns);
     // Without any I/O pressure, apparent waits have no relation to storage. Pressure does not
     // include waits for servers and for frozen file systems.
-    if pressed < WORTH {
+    if seen.share(seen.pressure.io_ns) < WORTH {
         let is_short = seen.share(seen.pressure.memory_ns) >= WORTH;
-        groups.retain(|(cause, _), _| match cause.row().kind {
+        groups.retain(|(cause, ..), _| match cause.row().kind {
             Kind::Storage => matches!(cause, Cause::Frozen | Cause::NoAnswer),
             Kind::Memory => is_short,
             Kind::Elsewhere => true,
         });
     }
-    let lost_ns: u64 = groups.values().flatten().map(|it| it.lost_ns).sum();
-    if seen.share(lost_ns) >= WORTH {
-        let verdicts = groups.into_iter();
-        return verdicts
-            .map(|((cause, _), waits)| verdict(cause, &waits, seen))
-            .collect();
-    }
-    if pressed < PRESSED_UNSEEN {
-        return Vec::new();
-    }
-    let said = "the kernel counts it, and no task was seen to wait".to_owned();
-    vec![whole(Cause::Unexplained, seen.pressure.io_ns, None, said)]
+    groups
+}
+
+/// Makes a verdict for each app and cause, most lost time first, with the waits that it is about.
+pub(crate) fn by_app<T>(
+    seen: &Observation,
+    mut tell: impl FnMut(Verdict, &[&Wait], &Account) -> T,
+) -> Vec<T> {
+    let seen = &causes::told_once(seen.on_a_page());
+    let causes = Causes::of_all(seen);
+    let groups = grouped(seen, &causes, |_, wait| wait.who.as_str());
+    let all: u64 = groups.values().flatten().map(|it| it.lost_ns).sum();
+    let mut verdicts: Vec<_> = groups
+        .iter()
+        .map(|((cause, ..), waits)| {
+            let mut verdict = verdict(*cause, waits, seen);
+            verdict.share = verdict.lost_ns as f64 / all.max(1) as f64;
+            (verdict, waits)
+        })
+        .collect();
+    verdicts.sort_by_key(|(verdict, _)| Reverse(verdict.lost_ns));
+    let told = verdicts.into_iter();
+    told.map(|(verdict, waits)| tell(verdict, waits, &Account::of(waits, seen)))
+        .collect()
 }
 
 fn verdict(cause: Cause, waits: &[&Wait], seen: &Observation) -> Verdict {

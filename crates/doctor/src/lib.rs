@@ -20,12 +20,14 @@ pub mod observe;
 mod over_time;
 pub mod page;
 pub mod pieces;
+pub mod recorded;
 pub mod settle;
 mod silence;
 mod stacks;
 pub mod stall;
 pub mod study;
 mod task;
+pub mod top;
 pub mod trial;
 pub mod watch;
 

@@ -219,6 +219,10 @@ mod tests {
         let told = |lost| {
             let mut waits = Waits::default();
             waits.add(&report::Waits {
+                at_ns: 0,
+                duration_ns: 0,
+                uses: BTreeMap::new(),
+                under_way: Vec::new(),
                 foreground: Waiting {
                     total_ns: 0,
                     classes: Vec::new(),

@@ -52,8 +52,8 @@ impl OverTime {
         }
     }
 
-    pub fn end(self) -> Vec<Span> {
-        self.spans
+    pub fn end(&mut self) -> Vec<Span> {
+        std::mem::take(&mut self.spans)
     }
 }
 

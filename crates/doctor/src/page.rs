@@ -138,7 +138,7 @@ pub(crate) fn sure(confidence: Confidence) -> &'static str {
     }
 }
 
-fn in_words(verdict: &Verdict) -> String {
+pub(crate) fn in_words(verdict: &Verdict) -> String {
     let sure = sure(verdict.confidence);
     let mut text = format!(
         "{}: {} of the lost time, {}; {sure}\n   {}.\n",
@@ -164,7 +164,7 @@ fn in_words(verdict: &Verdict) -> String {
     text
 }
 
-fn advice(advice: &Advice) -> String {
+pub(crate) fn advice(advice: &Advice) -> String {
     format!(
         "   Would help: {}\n     changes: {}\n     undo:    {}\n     brings:  {}\n",
         advice.command, advice.changes, advice.undo, advice.brings

@@ -50,6 +50,13 @@ impl Silences {
         }
     }
 
+    /// Forgets the silences that are over.
+    pub fn begin_anew(&mut self) {
+        for disk in self.disks.values_mut() {
+            disk.longest = Duration::ZERO;
+        }
+    }
+
     /// Longest silence of a disk.
     pub fn longest_ns(&self, disk: &str) -> u64 {
         let disk = self.disks.get(disk);

@@ -351,9 +351,10 @@ impl Stacks {
         self.remote.get(who).map(Option::as_deref)
     }
 
-    /// For how long threads of the kernel that use disks of their own accord were met blocked, by name.
-    pub fn kernel_blocked(&self) -> &BTreeMap<String, u64> {
-        &self.kernel_blocked
+    /// For how long threads of the kernel that use disks of their own accord were met blocked, by name,
+    /// since this was asked last.
+    pub fn take_kernel_blocked(&mut self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut self.kernel_blocked)
     }
 
     /// A file of this kind for which a process waited when it was met.
@@ -375,11 +376,11 @@ impl Stacks {
         sum.1 += lost_ns;
     }
 
-    /// All sampled waits.
-    pub fn end(self) -> Vec<Wait> {
+    /// The waits that were sampled since this was asked last.
+    pub fn take(&mut self) -> Vec<Wait> {
         let shares = self.own_shares();
-        let waits = self
-            .found
+        self.written.clear();
+        let waits = std::mem::take(&mut self.found)
             .into_iter()
             .filter(|(_, (_, lost_ns))| *lost_ns > 0)
             .map(|(key, (samples, lost_ns))| Wait {
@@ -683,7 +684,7 @@ mod tests {
         stacks.sample(root.path(), 10, 10);
         wrote(20, 2000);
         stacks.sample(root.path(), 10, 10);
-        assert_eq!(stacks.end()[0].own_share, Some(0.01));
+        assert_eq!(stacks.take()[0].own_share, Some(0.01));
     }
 
     #[test]
@@ -697,7 +698,7 @@ mod tests {
             fs::write(task.join("wchan"), place).unwrap();
             let mut stacks = Stacks::default();
             stacks.sample(root.path(), 10, 10);
-            let waits = stacks.end();
+            let waits = stacks.take();
             assert_eq!(!waits.is_empty(), is_met, "{place}");
             let call = waits.first().and_then(|it| it.call.as_deref());
             assert_eq!(call.is_some_and(|it| it == "io_uring_enter"), is_met);
@@ -733,7 +734,7 @@ mod tests {
         asleep(root.path(), 2);
         stacks.sample(root.path(), 150, 100);
         assert!(stacks.lasted(150) && !stacks.lasted(151));
-        let waits = stacks.end();
+        let waits = stacks.take();
         assert_eq!((waits[0].samples, waits[0].lost_ns), (2, 250));
         assert_eq!((waits.len(), waits[0].waits), (1, 0));
         assert_eq!(waits[0].class, Class::DirtyThrottle);
@@ -770,7 +771,7 @@ mod tests {
         assert!(!stacks.are_needed());
         stacks.end_telling();
         stacks.sample(root.path(), 7, 5);
-        let waits = stacks.end();
+        let waits = stacks.take();
         assert_eq!(
             (waits.len(), waits[0].samples, waits[0].lost_ns),
             (1, 2, 27)

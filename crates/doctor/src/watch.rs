@@ -83,6 +83,14 @@ struct Process {
 }
 
 impl Process {
+    /// From now on its use counts anew.
+    fn begin_anew(&mut self) {
+        self.begin = self.end.clone();
+        self.inherited = Used::default();
+        let (first, last) = self.memory_bytes;
+        self.memory_bytes = (first.max(last), 0);
+    }
+
     /// Its own use in the observed time.
     fn own(&self, of: fn(&Used) -> u64) -> u64 {
         of(&self.end).saturating_sub(of(&self.begin) + of(&self.inherited))
@@ -139,6 +147,8 @@ struct Counters {
 #[derive(Debug)]
 pub struct Watch {
     root: PathBuf,
+    started: Instant,
+    /// Begin of the time that is told of.
     begun: Instant,
     before: Counters,
     processes: Processes,
@@ -176,6 +186,7 @@ impl Watch {
         let before = counters(root);
         let mut watch = Watch {
             root: root.to_owned(),
+            started: now,
             begun: now,
             pressure_seen: now,
             io_seen_ns: before.pressure.io_ns,
@@ -251,7 +262,7 @@ impl Watch {
         if self.over_time.is_due(elapsed) {
             self.over_time.add(elapsed, all_pressure(&self.root));
         }
-        self.silences.turn(&self.root, elapsed);
+        self.silences.turn(&self.root, self.started.elapsed());
         let since = self.sampled.elapsed();
         if since >= HELD_UP && !std::mem::replace(&mut self.looked_again, true) {
             self.held_up |= self.stacks.last(&self.root);
@@ -375,13 +386,45 @@ impl Watch {
     /// Ends the observed time.
     pub fn stop(&mut self) {
         self.end_linking();
+        self.after = Some(self.count());
+    }
+
+    /// Looks for the last time at what is observed: counters, and the time since the begin.
+    fn count(&mut self) -> (Counters, Duration) {
         self.look(false);
-        for (key, process) in std::mem::take(&mut self.processes) {
-            self.add_ended(key.0, &process);
+        let processes = std::mem::take(&mut self.processes);
+        for (key, process) in &processes {
+            self.add_ended(key.0, process);
         }
+        self.processes = processes;
         let (after, elapsed) = (counters(&self.root), self.begun.elapsed());
         self.over_time.add(elapsed, after.pressure);
-        self.after = Some((after, elapsed));
+        (after, elapsed)
+    }
+
+    /// Result of the time since the begin or the last cut; the observation goes on from here.
+    pub fn cut(
+        &mut self,
+        level: Level,
+        machine: Machine,
+        linked: Option<(Vec<Wait>, u64)>,
+    ) -> Observation {
+        self.sample();
+        let (after, watched) = self.count();
+        let now = Instant::now();
+        if let Some(since) = &mut self.linking {
+            self.linked += now - std::mem::replace(since, now);
+        }
+        for process in self.processes.values_mut() {
+            process.begin_anew();
+        }
+        let seen = self.observed(&after, watched, (level, machine), linked);
+        self.begun = now;
+        self.linked = Duration::ZERO;
+        self.over_time = OverTime::begin(after.pressure);
+        self.silences.begin_anew();
+        self.before = after;
+        seen
     }
 
     /// Result; `linked` has iopro's waits and the number of lost events.
@@ -394,7 +437,18 @@ impl Watch {
         if self.after.is_none() {
             self.stop();
         }
-        let (after, watched) = self.after.unwrap_or_default();
+        let (after, watched) = self.after.take().unwrap_or_default();
+        self.observed(&after, watched, (level, machine), linked)
+    }
+
+    /// What was observed until these counters were read.
+    fn observed(
+        &mut self,
+        after: &Counters,
+        watched: Duration,
+        (level, machine): (Level, Machine),
+        linked: Option<(Vec<Wait>, u64)>,
+    ) -> Observation {
         let before = &self.before;
         let (mut waits, lost_events) = linked.unwrap_or_default();
         // The call started before the probes, or they do not tell of it.
@@ -416,8 +470,8 @@ impl Watch {
                 wait.file = file.map(str::to_owned);
             }
         }
-        let kernel_blocked = self.stacks.kernel_blocked().clone();
-        waits.extend(self.stacks.end());
+        let kernel_blocked = self.stacks.take_kernel_blocked();
+        waits.extend(self.stacks.take());
         let own = after.own_cpu.saturating_sub(before.own_cpu);
         let busy = after.cpu_busy.saturating_sub(before.cpu_busy);
         let all = after.cpu_all.saturating_sub(before.cpu_all);
@@ -437,13 +491,16 @@ impl Watch {
             cpu_busy: busy.saturating_sub(own) as f64 / all.max(1) as f64,
             pieces: pieces::of_read(&self.root, &waits, &machine),
             waits,
-            users: users(self.ended, &mounted(&self.root, &machine)),
-            disks: disks(before, &after, &self.silences),
+            users: users(
+                std::mem::take(&mut self.ended),
+                &mounted(&self.root, &machine),
+            ),
+            disks: disks(before, after, &self.silences),
             groups: after
                 .groups
                 .since(&before.groups, watched.as_nanos() as u64, &machine),
             kernel_blocked,
-            held_up: held_up(before, &after),
+            held_up: held_up(before, after),
             lost_events,
             machine,
         }

@@ -4,7 +4,7 @@ mod linked;
 mod study;
 mod trial;
 
-use self::linked::{Unlinked, link};
+use self::linked::{Linked, Unlinked, link};
 
 use crate::atomic_file::{AtomicFile, unwritable};
 use crate::bench::catch_signals;
@@ -15,9 +15,11 @@ use crate::print::{json, plain, print_text};
 use crate::progress;
 use clap::builder::ArgPredicate;
 use doctor::stall::{Ended, Next, Stall};
+use doctor::top::Frame;
 use doctor::watch::{Watch, cpu_time};
 use doctor::{Error, Level, Machine, Observation, fleet, html, judge, machine, metrics, page};
 use iopro::capture::{self, Loaded};
+use iopro::report::UnderWay;
 use std::io::{self, IsTerminal};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -130,6 +132,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             btf,
             kept: kept(&args)?,
             recording: recording.as_mut(),
+            frames: None,
         },
         &stop,
     )?;
@@ -239,25 +242,35 @@ fn page_name(args: &Args) -> String {
 }
 
 /// Parameters of the measurement.
-struct How<'a> {
-    length: Duration,
+pub(crate) struct How<'a> {
+    pub(crate) length: Duration,
     /// Length of the stall that ends the measurement.
-    until_stall: Option<Duration>,
+    pub(crate) until_stall: Option<Duration>,
     /// Aggregate by process and class, in bounded memory.
-    is_coarse: bool,
+    pub(crate) is_coarse: bool,
     /// The running kernel's BTF, if it has none itself.
-    btf: Option<&'a [u8]>,
+    pub(crate) btf: Option<&'a [u8]>,
     /// Capabilities that are kept once the programs are in the kernel; None for all of them.
-    kept: Option<Capabilities>,
+    pub(crate) kept: Option<Capabilities>,
     /// File that also receives the recording of level 1.
-    recording: Option<&'a mut AtomicFile>,
+    pub(crate) recording: Option<&'a mut AtomicFile>,
+    /// Receiver of what each interval has.
+    pub(crate) frames: Option<Frames<'a>>,
+}
+
+/// Receiver of frames: the measurement is told interval by interval, and begins anew after each.
+pub(crate) struct Frames<'a> {
+    /// Length of an interval.
+    pub(crate) every: Duration,
+    /// Takes a frame; returns whether to go on.
+    pub(crate) tell: &'a mut dyn FnMut(Frame) -> bool,
 }
 
 /// Result of the measurement.
-struct Seen {
+pub(crate) struct Seen {
     seen: Observation,
     /// Reason why no better level was used.
-    why_not: Option<String>,
+    pub(crate) why_not: Option<String>,
     /// Result of the wait for a stall.
     ended: Option<Ended>,
     /// Programs to take out of the kernel at the end.
@@ -274,21 +287,22 @@ pub(crate) fn give_up(kept: Option<Capabilities>, programs: Programs) -> Result<
 }
 
 /// Measures at the best level that this machine supports.
-fn observe(
+pub(crate) fn observe(
     root: &Path,
     machine: Machine,
-    how: How<'_>,
+    mut how: How<'_>,
     stop: &AtomicBool,
 ) -> Result<Seen, Failure> {
     let is_root = rustix::process::geteuid().is_root();
     // A tree made for a test says nothing of this machine's tracing.
     let (length, keeps, kept) = (how.length, how.recording.is_some(), how.kept);
     let until_stall = how.until_stall;
+    let mut frames = how.frames.take();
     let may_link = is_root && root == Path::new("/");
     // Without it, a program with such a priority would delay all. Where it may not have it, that one does.
     let _ = realtime::begin();
     let why_not = match may_link {
-        true => match link(root, how, stop) {
+        true => match link(root, how, &mut frames, stop) {
             Ok((watching, waits, programs)) => {
                 let ended = watching.ended();
                 return Ok(Seen {
@@ -306,17 +320,18 @@ fn observe(
         false => None,
     };
     give_up(kept, Programs::None)?;
-    let mut watching = Watching::begin(root, until_stall);
-    while watching.begun.elapsed() < length
-        && !stop.load(Ordering::Relaxed)
-        && watching.turn() != Next::End
-    {
-        thread::sleep(watching.pause());
-    }
     let level = match is_root {
         true => Level::Sampled,
         false => Level::Unprivileged,
     };
+    let mut watching = Watching::begin(root, until_stall);
+    while watching.begun.elapsed() < length
+        && !stop.load(Ordering::Relaxed)
+        && watching.turn() != Next::End
+        && watching.tell(&mut frames, level, || (None, Vec::new()))?
+    {
+        thread::sleep(watching.pause());
+    }
     let ended = watching.ended();
     Ok(Seen {
         seen: watching.end(level, machine),
@@ -334,6 +349,8 @@ pub(crate) struct Watching<'a> {
     /// CPU time of this thread by then.
     cpu_begun: Duration,
     stall: Option<Stall>,
+    /// Number of frames that were told.
+    frames: u32,
     /// Whether iopro tells of waits now.
     is_linking: bool,
 }
@@ -348,6 +365,7 @@ impl Watching<'_> {
             begun,
             cpu_begun,
             stall: until_stall.map(|it| Stall::of(it, watch.first_io_pressure_ns())),
+            frames: 0,
             is_linking: false,
             watch,
         }
@@ -388,6 +406,32 @@ impl Watching<'_> {
             }
         }
         next
+    }
+
+    /// Tells what an interval had once it is over, with what iopro told of it. Returns whether to go on.
+    fn tell(
+        &mut self,
+        frames: &mut Option<Frames<'_>>,
+        level: Level,
+        told: impl FnOnce() -> (Option<Linked>, Vec<UnderWay>),
+    ) -> Result<bool, Failure> {
+        let Some(frames) = frames else {
+            return Ok(true);
+        };
+        if self.begun.elapsed() < frames.every * (self.frames + 1) {
+            return Ok(true);
+        }
+        let machine = Machine::look(self.root).map_err(failure)?;
+        let (linked, under_way) = told();
+        let seen = self.watch.cut(level, machine, linked);
+        let at = self.begun.elapsed();
+        // Intervals that a machine in trouble missed are told as one.
+        self.frames = (at.as_nanos() / frames.every.as_nanos().max(1)) as u32;
+        Ok((frames.tell)(Frame::of(
+            &seen,
+            at.as_nanos() as u64,
+            under_way,
+        )))
     }
 
     /// Time until the next turn.

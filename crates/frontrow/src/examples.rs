@@ -18,7 +18,6 @@ pub(crate) const FRONTROW: [&str; 32] = [
     "frontrow fg follow",
     "frontrow fg release",
     "frontrow fg status",
-    "frontrow iopro top --system",
     "frontrow iopro export --to perfetto --output trace.pftrace recording.iopro",
     "frontrow iopro record -- sqlite3 app.db 'insert into log values (1)'",
     "frontrow iopro report recording.iopro",
@@ -38,6 +37,7 @@ pub(crate) const FRONTROW: [&str; 32] = [
     "frontrow snapshot save /dev/sdb1 layout.snapshot",
     "frontrow snapshot restore layout.snapshot /dev/sdc1",
     "frontrow status",
+    "frontrow top --follow firefox",
 ];
 
 /// Examples of `frontrow-lab`.

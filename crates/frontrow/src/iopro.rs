@@ -2,11 +2,10 @@
 
 mod export;
 pub(crate) mod linked;
-mod reading;
+pub(crate) mod reading;
 mod record;
 mod report;
 pub mod scope;
-mod top;
 mod watching;
 
 use crate::exit::Failure;
@@ -29,12 +28,6 @@ enum Action {
     Record(record::Record),
     /// Report who waited, how long, in which layer and why
     Report(report::Report),
-    /// Show live who waits, how long, in which layer and why
-    ///
-    /// For each second it shows the report of the waits that ended in it, and keeps nothing of
-    /// earlier ones. On a terminal each report replaces the last one; otherwise they follow each
-    /// other. It needs root. Without a choice it covers the whole system, until Ctrl-C.
-    Top(top::Top),
     /// Write a recording in the format of another tool
     Export(export::Export),
 }
@@ -44,7 +37,6 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match args.action {
         Action::Record(args) => record::run(args),
         Action::Report(args) => report::run(&args),
-        Action::Top(args) => top::run(args),
         Action::Export(args) => export::run(&args),
     }
 }

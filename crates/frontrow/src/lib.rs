@@ -30,6 +30,7 @@ mod replay;
 mod sched;
 mod seeds;
 mod snapshot;
+mod top;
 
 use program::{Program, commands};
 use std::ffi::OsString;
@@ -43,6 +44,7 @@ static FRONTROW: Program = Program {
     first_steps: examples::FIRST_STEPS,
     moved: &[
         ("age", "frontrow-lab age"),
+        ("iopro top", "frontrow top"),
         ("lab", "frontrow-lab"),
         ("replay", "frontrow-lab replay"),
     ],
@@ -61,6 +63,7 @@ static FRONTROW: Program = Program {
         "sched": sched::Sched => sched::run,
         "snapshot": snapshot::Args => snapshot::run,
         "status": on::status::Status => on::status::run,
+        "top": top::Top => top::run,
     },
 };
 

@@ -82,7 +82,11 @@ impl Program {
 
     fn run(&self, words: Vec<OsString>) -> Result<(), Failure> {
         let first = words.get(1).and_then(|it| it.to_str());
-        if let Some((old, new)) = self.moved.iter().find(|it| Some(it.0) == first) {
+        if let Some((old, new)) = self
+            .moved
+            .iter()
+            .find(|it| begins_with(words.get(1..).unwrap_or_default(), it.0))
+        {
             let sentence = format!("`{} {old}` is `{new}` now", self.name);
             return Err(Failure::new(Exit::Usage, sentence));
         }
@@ -123,6 +127,12 @@ impl Program {
     pub(crate) fn whole_line(&self) -> Command {
         examples::add_to(self.line(None), self)
     }
+}
+
+/// Whether a command line begins with these words.
+fn begins_with(line: &[OsString], words: &str) -> bool {
+    let words: Vec<&str> = words.split(' ').collect();
+    line.len() >= words.len() && words.iter().zip(line).all(|(word, it)| it == *word)
 }
 
 /// The place of what a command writes is `--out` or `--output`, whichever its user tries.

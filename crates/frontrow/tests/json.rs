@@ -144,7 +144,7 @@ fn recordings_and_replays_are_as_described() {
     for kernel in ["6.1", "6.12"] {
         let recording = recordings.join(format!("{kernel}.iopro"));
         printed(home, "iopro report", &[recording.to_str().unwrap()]);
-        printed(home, "iopro top", &["--from", recording.to_str().unwrap()]);
+        printed(home, "top", &["--from", recording.to_str().unwrap()]);
     }
     let trace = home.join("trace");
     fs::write(&trace, TRACE).unwrap();

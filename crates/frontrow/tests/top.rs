@@ -1,4 +1,4 @@
-//! `frontrow iopro top` at a terminal: keys, sizes, and the way out.
+//! `frontrow top` at a terminal: keys, sizes, and the way out.
 
 use crate::terminal::Session;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn recording() -> PathBuf {
 fn top(variables: &[(&str, &str)]) -> Session {
     let mut command = Command::new(env!("CARGO_BIN_EXE_frontrow"));
     command
-        .args(["iopro", "top", "--from"])
+        .args(["top", "--from"])
         .arg(recording())
         .env_remove("NO_COLOR")
         .envs(variables.iter().copied());
@@ -50,16 +50,16 @@ fn last_screen(shown: &str) -> Vec<String> {
 fn keys_sizes_and_the_way_out() {
     let mut session = top(&[]);
     session.wait_for(ENTER, 0);
-    let first = session.wait_for("Why they waited", 0);
+    let first = session.wait_for("who waits", 0);
     assert!(session.shown().contains(REVERSE));
     assert_eq!(last_screen(&session.shown()).len(), 24);
     session.press("?");
-    session.wait_for("sort waits by time, by number", first);
+    session.wait_for("sort by the last minute", first);
     session.press("?");
     session.press("s");
-    let sorted = session.wait_for("sort: number", first);
+    let sorted = session.wait_for("sort: now", first);
     session.press("p");
-    session.wait_for("paused", sorted);
+    session.wait_for("frozen", sorted);
 
     let before = session.shown().len();
     session.resize((10, 40));
@@ -76,16 +76,13 @@ fn keys_sizes_and_the_way_out() {
     assert_restored(&session);
     let shown = session.shown();
     let (_, left) = shown.rsplit_once(LEAVE).unwrap();
-    assert!(
-        left.contains("Why they waited"),
-        "the last frame stays: {left:?}"
-    );
+    assert!(left.contains("who waits"), "the last frame stays: {left:?}");
 }
 
 #[test]
 fn ctrl_c_and_signals_put_the_terminal_back() {
     let mut session = top(&[("NO_COLOR", "1")]);
-    session.wait_for("Why they waited", 0);
+    session.wait_for("who waits", 0);
     assert!(!session.shown().contains(REVERSE));
     session.press("\x03");
     session.wait_for_end();
@@ -93,7 +90,7 @@ fn ctrl_c_and_signals_put_the_terminal_back() {
 
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::HUP] {
         let mut session = top(&[]);
-        session.wait_for("Why they waited", 0);
+        session.wait_for("who waits", 0);
         let pid = rustix::process::Pid::from_child(&session.child);
         rustix::process::kill_process(pid, signal).unwrap();
         session.wait_for_end();
@@ -104,14 +101,14 @@ fn ctrl_c_and_signals_put_the_terminal_back() {
 #[test]
 fn what_is_no_terminal_gets_plain_text_and_every_frame() {
     let output = Command::new(env!("CARGO_BIN_EXE_frontrow"))
-        .args(["iopro", "top", "--from"])
+        .args(["top", "--from"])
         .arg(recording())
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.contains("Why they waited") && !text.contains('\x1b'),
+        text.contains("who waits") && !text.contains('\x1b'),
         "{text}"
     );
 }

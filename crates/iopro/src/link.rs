@@ -21,10 +21,12 @@ mod regions;
 mod ring;
 mod rows;
 mod tasks;
+mod uses;
 mod waits;
 
 pub use account::{Account, Share};
 pub use tasks::Foreground;
+pub use uses::Use;
 
 use crate::event::{Blocked, Call, CallExit, CallKind, Event, RingComplete, What};
 use crate::recording::{Ending, Header, Reader};

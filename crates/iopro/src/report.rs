@@ -16,8 +16,8 @@ mod timeline;
 pub use account::{Accounted, Owner, Part};
 pub use flow::Flow;
 pub use html::{STYLE, render as html};
-pub use live::{Frame, UnderWay, Waits, watch, watch_waits};
-pub use text::{frame as frame_text, render as text};
+pub use live::{UnderWay, Waits, watch_waits};
+pub use text::render as text;
 pub use timeline::{LANES, Lane, Timeline};
 
 use crate::event::Dev;

@@ -4,7 +4,7 @@ use crate::synthetic::*;
 use iopro::event::*;
 use iopro::link::Linker;
 use iopro::recording::Step;
-use iopro::report::{self, Frame, Report};
+use iopro::report::{self, Report, Waits};
 use iopro::store::Store;
 use std::path::Path;
 
@@ -44,65 +44,45 @@ fn steps(stream: &Stream) -> Vec<Step> {
     steps
 }
 
-fn frames(steps: Vec<Step>, most: usize) -> Vec<Frame> {
-    let mut frames = Vec::new();
+fn intervals(steps: Vec<Step>, most: usize) -> Vec<Waits> {
+    let mut intervals = Vec::new();
     let steps = steps.into_iter().map(Ok);
     let path = Path::new("x");
-    report::watch(&header(), steps, path, INTERVAL, &mut |frame| {
-        frames.push(frame.clone());
-        frames.len() < most
+    report::watch_waits(&header(), steps, path, INTERVAL, &mut |interval| {
+        intervals.push(interval.clone());
+        intervals.len() < most
     })
     .unwrap();
-    frames
-}
-
-#[test]
-fn waits_are_the_same_without_rows_of_io() {
-    let (stream, path) = (stream(), Path::new("x"));
-    let mut waits = Vec::new();
-    let steps_again = steps(&stream).into_iter().map(Ok);
-    report::watch_waits(&header(), steps_again, path, INTERVAL, &mut |interval| {
-        waits.push(interval.foreground.clone());
-        true
-    })
-    .unwrap();
-    let frames = frames(steps(&stream), usize::MAX);
-    let all: Vec<_> = frames.into_iter().map(|it| it.foreground).collect();
-    assert!(all.iter().any(|it| it.total_ns > 0));
-    assert_eq!(waits, all);
+    intervals
 }
 
 #[test]
 fn all_intervals_together_are_the_report() {
     let stream = stream();
     let report = Report::of(&stream.link().0).unwrap();
-    let frames = frames(steps(&stream), usize::MAX);
-    assert!(frames.len() > 7, "{}", frames.len());
-    let waited = |frame: &Frame| frame.foreground.total_ns;
+    let intervals = intervals(steps(&stream), usize::MAX);
+    assert!(intervals.len() > 7, "{}", intervals.len());
+    let waited = |it: &Waits| it.foreground.total_ns;
     assert_eq!(
-        frames.iter().map(waited).sum::<u64>(),
+        intervals.iter().map(waited).sum::<u64>(),
         report.foreground.total_ns
     );
-    let requests = |frame: &Frame| frame.io.iter().map(|io| io.requests).sum::<u64>();
+    let accounts = intervals.iter().flat_map(|it| &it.accounts);
+    assert_eq!(
+        accounts.map(|it| it.total_ns).sum::<u64>(),
+        report.foreground.total_ns
+    );
+    let used = intervals.iter().flat_map(|it| it.uses.values());
     let all: u64 = report.io.iter().map(|io| io.requests).sum();
-    assert_eq!(frames.iter().map(requests).sum::<u64>(), all);
-    for place in 0..report.layers.len() {
-        let spent = |frame: &Frame| frame.layers[place].total_ns;
-        assert_eq!(
-            frames.iter().map(spent).sum::<u64>(),
-            report.layers[place].total_ns,
-            "{}",
-            report.layers[place].layer
-        );
-    }
-    let last = frames.last().unwrap();
+    assert_eq!(used.map(|it| it.requests).sum::<u64>(), all);
+    let last = intervals.last().unwrap();
     assert_eq!(last.at_ns, stream.events.last().unwrap().time_ns);
 }
 
 #[test]
 fn a_wait_has_its_call_its_file_and_who_it_is_because_of() {
-    let frames = frames(steps(&stream()), usize::MAX);
-    let waits: Vec<_> = frames.iter().flat_map(|it| &it.foreground.top).collect();
+    let intervals = intervals(steps(&stream()), usize::MAX);
+    let waits: Vec<_> = intervals.iter().flat_map(|it| &it.foreground.top).collect();
     assert_eq!(waits.len(), 5);
     for wait in waits {
         assert_eq!(wait.process, "app");
@@ -120,25 +100,22 @@ fn a_call_that_does_not_return_is_shown_meanwhile() {
     stream.enter(APP, &fsync);
     let mut steps = steps(&stream);
     steps.extend((1..=30).map(|round| Step::Until(round * 20 * MS)));
-    let frames = frames(steps, usize::MAX);
-    assert_eq!(frames.len(), 6);
-    // In the first frame the call has only just begun.
-    assert!(frames[0].under_way.is_empty());
-    for (before, frame) in frames.iter().zip(&frames[1..]) {
-        let call = &frame.under_way[0];
+    let intervals = intervals(steps, usize::MAX);
+    assert_eq!(intervals.len(), 6);
+    // In the first interval the call has only just begun.
+    assert!(intervals[0].under_way.is_empty());
+    for (before, interval) in intervals.iter().zip(&intervals[1..]) {
+        let call = &interval.under_way[0];
         assert_eq!((&*call.process, &*call.call), ("app", "fsync"));
         assert_eq!(call.file.as_deref(), Some("/data/a"));
         let earlier = before.under_way.first().map_or(0, |call| call.so_far_ns);
         assert!(call.so_far_ns > earlier);
     }
-    let text = report::frame_text(&frames[5], 80);
-    assert!(text.contains("app in fsync of /data/a"), "{text}");
-    assert!(text.contains("nothing blocked"), "{text}");
 }
 
 #[test]
 fn it_ends_when_nobody_watches_any_more() {
-    assert_eq!(frames(steps(&stream()), 2).len(), 2);
+    assert_eq!(intervals(steps(&stream()), 2).len(), 2);
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! Level 1: iopro's programs are in the kernel while tasks are held up, and only then cost anything.
 
-use super::{How, Watching, give_up};
+use super::{Frames, How, Watching, give_up};
 use crate::atomic_file::AtomicFile;
 use crate::exit::{Exit, Failure};
 use crate::iopro::linked::failed;
+use doctor::Level;
 use doctor::live::Waits;
 use doctor::observe::Wait;
 use doctor::stall::Next;
 use doctor::watch::HELD_UP;
 use iopro::capture::{self, Loaded, Progress, What};
 use iopro::recording::Reader;
-use iopro::report;
+use iopro::report::{self, UnderWay};
 use std::io::{self, BufReader, PipeReader, PipeWriter, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +21,9 @@ use std::time::{Duration, Instant};
 use sys::confine::{self, Capabilities, Programs};
 
 /// Interval for which iopro tells of waits, and names the longest.
-const INTERVAL_NS: u64 = 1_000_000_000;
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Parts of a frame of which it tells one after the other, so that little of a frame comes late.
+const PARTS_OF_FRAME: u32 = 4;
 /// Time in which no task is held up, after which the programs are taken out.
 const CALM: Duration = Duration::from_secs(10);
 /// Name in errors of a recording without a file.
@@ -35,16 +38,18 @@ pub enum Unlinked {
 }
 
 /// All waits, and the number of lost events.
-type Linked = (Vec<Wait>, u64);
+pub type Linked = (Vec<Wait>, u64);
 
 /// Measures by iopro: at first, and from when some task is held up until none was for a while.
 /// Meanwhile blocked tasks are sampled, as at level 2.
 pub fn link<'a>(
     root: &'a Path,
     how: How<'_>,
+    frames: &mut Option<Frames<'_>>,
     stop: &AtomicBool,
 ) -> Result<(Watching<'a>, Linked, Loaded), Unlinked> {
-    let told = Told::new(how.is_coarse);
+    let every = frames.as_ref().map(|it| it.every / PARTS_OF_FRAME);
+    let told = Told::new(how.is_coarse, every.unwrap_or(INTERVAL));
     let mut linking = Linking {
         root,
         length: how.length,
@@ -54,6 +59,7 @@ pub fn link<'a>(
         failed: None,
         stop,
         told: &told,
+        frames,
         watching: None,
         held_up: Instant::now(),
         is_over: false,
@@ -100,17 +106,22 @@ fn finish<T>(
 /// Waits of all recordings since the measurement began, possibly anew.
 struct Told {
     is_coarse: bool,
+    every: Duration,
     waits: Mutex<Waits>,
+    /// Calls that go on.
+    under_way: Mutex<Vec<UnderWay>>,
     /// Number of events in all recordings.
     events: AtomicU64,
     was_long: AtomicBool,
 }
 
 impl Told {
-    fn new(is_coarse: bool) -> Told {
+    fn new(is_coarse: bool, every: Duration) -> Told {
         Told {
             is_coarse,
+            every,
             waits: Mutex::new(none(is_coarse)),
+            under_way: Mutex::default(),
             events: AtomicU64::new(0),
             was_long: AtomicBool::new(false),
         }
@@ -130,8 +141,21 @@ impl Told {
         *self.waits() = none(self.is_coarse);
     }
 
+    /// What was told since the begin or since this was called last, and the calls that go on.
+    fn take(&self) -> (Option<Linked>, Vec<UnderWay>) {
+        let waits = std::mem::replace(&mut *self.waits(), none(self.is_coarse));
+        let linked = waits.end(self.events.swap(0, Ordering::Relaxed));
+        let under_way = self.under_way.lock();
+        let mut under_way = under_way.unwrap_or_else(PoisonError::into_inner);
+        (Some(linked), std::mem::take(&mut *under_way))
+    }
+
     fn add(&self, interval: &report::Waits) {
         self.waits().add(interval);
+        let under_way = self.under_way.lock();
+        let mut under_way = under_way.unwrap_or_else(PoisonError::into_inner);
+        under_way.clone_from(&interval.under_way);
+        drop(under_way);
         let longest = interval.foreground.longest.as_ref();
         if longest.is_some_and(|it| it.what.longest_ns >= HELD_UP.as_nanos() as u64) {
             self.was_long.store(true, Ordering::Relaxed);
@@ -146,7 +170,7 @@ fn none(is_coarse: bool) -> Waits {
     }
 }
 
-struct Linking<'a, 't> {
+struct Linking<'a, 't, 'f> {
     root: &'a Path,
     length: Duration,
     until_stall: Option<Duration>,
@@ -158,13 +182,14 @@ struct Linking<'a, 't> {
     failed: Option<Failure>,
     stop: &'t AtomicBool,
     told: &'t Told,
+    frames: &'t mut Option<Frames<'f>>,
     watching: Option<Watching<'a>>,
     /// When some task was known to be held up last.
     held_up: Instant,
     is_over: bool,
 }
 
-impl<'a> Linking<'a, '_> {
+impl<'a> Linking<'a, '_, '_> {
     /// Rests and records in turn until the end.
     fn go_on(&mut self, programs: &mut Loaded) -> Result<(), Failure> {
         while !self.is_over {
@@ -177,7 +202,7 @@ impl<'a> Linking<'a, '_> {
             })?;
             finish(recorded, linked)?;
         }
-        Ok(())
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Records into a pipe until all is over or nobody is held up; another thread links the events.
@@ -259,8 +284,20 @@ impl<'a> Linking<'a, '_> {
         if next == Next::BeginAnew {
             told.begin_anew();
         }
-        self.is_over |= is_over;
+        self.is_over |= is_over || !self.tell();
         is_held_up
+    }
+
+    /// Tells a frame if one is due. Returns whether to go on.
+    fn tell(&mut self) -> bool {
+        let (told, Some(watching)) = (self.told, &mut self.watching) else {
+            return true;
+        };
+        let gone_on = watching.tell(self.frames, Level::Linked, || told.take());
+        gone_on.unwrap_or_else(|failure| {
+            self.failed = Some(failure);
+            false
+        })
     }
 
     fn watching(&mut self) -> &mut Watching<'a> {
@@ -317,7 +354,8 @@ fn add_intervals(events: impl Read, told: &Told) -> Result<(), Failure> {
         told.events.fetch_add(1, Ordering::Relaxed);
         events.step()
     });
-    report::watch_waits(&header, steps, path, INTERVAL_NS, &mut |interval| {
+    let every_ns = told.every.as_nanos() as u64;
+    report::watch_waits(&header, steps, path, every_ns, &mut |interval| {
         told.add(interval);
         true
     })

@@ -52,6 +52,7 @@ pub fn run(
         btf,
         kept: Some(WATCHES),
         recording: None,
+        frames: None,
     };
     let watching = progress::watching(length);
     let seen = observe(root, machine, how, stop)?;

@@ -147,6 +147,7 @@ fn windows(
             btf,
             kept: None,
             recording: None,
+            frames: None,
         };
         let seen = window(root, limits, remedy, how, stop)?;
         if stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Arguments of `record` and `top`: whose waits are reported, and for how long.
+//! Arguments of `record`: whose waits are reported, and for how long.
 
 use crate::exit::{Exit, Failure};
 use iopro::capture::What;

@@ -1,4 +1,4 @@
-//! Once the programs are in the kernel, the file is open and the command runs, `record` and `top` give up rights.
+//! Once the programs are in the kernel, the file is open and the command runs, `record` gives up rights.
 
 use crate::exit::Failure;
 use iopro::capture::{What, kept};

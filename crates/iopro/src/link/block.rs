@@ -5,6 +5,7 @@ use super::context::Context;
 use super::journal::Journal;
 use super::pages::Pages;
 use super::recent::{Completed, Run};
+use super::uses::Uses;
 use crate::event::{Complete, Dev, Event, Io, IoFlags, Op, Queue, Request, Segment, Split};
 use crate::store::Error;
 use crate::tables;
@@ -119,6 +120,7 @@ impl InFlight {
 pub struct Block {
     bios: HashMap<u64, Bio>,
     requests: HashMap<u64, InFlight>,
+    pub(super) uses: Uses,
     next_request: u64,
     next_bio: u64,
     next_queued: u64,
@@ -375,6 +377,7 @@ impl Block {
     ) -> Result<(), Error> {
         active.row.bios = active.bios.len() as u64;
         count_request(context, &active);
+        self.uses.add(active.dev, &active.row);
         if active.row.op == Op::Write && active.row.content != "journal" {
             end_pages(context, pages, &active)?;
         }

@@ -1,9 +1,11 @@
 //! Linking of a recording in progress: the tables of one interval after the other.
 
 use super::account::Account;
-use super::{Linker, waits};
+use super::{Linker, Use, waits};
+use crate::event::Dev;
 use crate::store::{Error, Store};
 use crate::tables::{Of, TABLES};
+use std::collections::BTreeMap;
 
 impl Linker {
     /// The tables with all that ended since the last [`forget`](Linker::forget). Calls in progress
@@ -23,6 +25,11 @@ impl Linker {
     pub fn accounts(&mut self, now_ns: u64) -> Vec<Account> {
         let in_flight = self.block.in_flight(now_ns);
         self.waits.accounts.take(&self.context.recent, &in_flight)
+    }
+
+    /// What disks did since this was called last.
+    pub fn uses(&mut self) -> BTreeMap<Dev, Use> {
+        self.block.uses.take()
     }
 
     /// Begins the next interval and deletes the rows of the last one.

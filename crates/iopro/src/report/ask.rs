@@ -1,8 +1,8 @@
 //! SQL queries of the report.
 
 use super::{
-    Calls, Class, Count, Direction, File, FileRead, Frame, Layer, Longest, Recording, Report, Size,
-    TOP, Top, UnderWay, Unlinked, Waiting, timeline,
+    Calls, Class, Count, Direction, File, FileRead, Layer, Longest, Recording, Report, Size, TOP,
+    Top, UnderWay, Unlinked, Waiting, timeline,
 };
 use crate::event::Dev;
 use crate::store::Error;
@@ -53,28 +53,13 @@ pub fn report(database: &Connection) -> Result<Report, Error> {
     })
 }
 
-/// The frame of `interval` (nanoseconds), of a recording that began at `began_ns`.
-pub fn frame(database: &Connection, began_ns: u64, interval: Range<u64>) -> Result<Frame, Error> {
-    Ok(Frame {
-        target: property(database, "target")?,
-        at_ns: interval.end.saturating_sub(began_ns),
-        duration_ns: interval.end - interval.start,
-        foreground: waiting(database, "waiter.foreground", began_ns)?,
-        everybody: waiting(database, "TRUE", began_ns)?,
-        layers: layers(database)?,
-        under_way: under_way(database, interval)?,
-        io: directions(database)?,
-        files: files(database)?,
-        lost: lost(database)?,
-    })
-}
-
 /// The waits of the foreground, of a recording that began at `began_ns`.
 pub fn foreground(database: &Connection, began_ns: u64) -> Result<Waiting, Error> {
     waiting(database, "waiter.foreground", began_ns)
 }
 
-fn under_way(database: &Connection, interval: Range<u64>) -> Result<Vec<UnderWay>, Error> {
+/// Calls of the foreground that began before the interval and go on at its end.
+pub fn under_way(database: &Connection, interval: Range<u64>) -> Result<Vec<UnderWay>, Error> {
     let query = format!(
         "SELECT process_name, syscalls.kind, nullif(path, ''), {} - begin_ns
          FROM syscalls JOIN tasks USING (task_id) LEFT JOIN files USING (file_id)

@@ -1,7 +1,7 @@
 //! Names on the report's pages. Recordings may be anybody's, and in one's own files and processes have
 //! the names that others gave them. JSON has them as they are.
 
-use super::{Count, Direction, File, Frame, Recording, Report, Top, Waiting};
+use super::{Count, Direction, File, Recording, Report, Top, Waiting};
 use sys::plain::name;
 
 fn escape(text: &mut String) {
@@ -71,23 +71,5 @@ impl Report {
             .for_each(|it| escape(&mut it.kind));
         escape_io(&mut report.io, &mut report.files);
         report
-    }
-}
-
-impl Frame {
-    /// The frame whose names each stay on their line.
-    pub(super) fn on_a_page(&self) -> Frame {
-        let mut frame = self.clone();
-        escape(&mut frame.target);
-        escape_waiting(&mut frame.foreground);
-        escape_waiting(&mut frame.everybody);
-        for call in &mut frame.under_way {
-            escape_name(&mut call.process);
-            escape(&mut call.call);
-            escape_any(&mut call.file);
-        }
-        escape_io(&mut frame.io, &mut frame.files);
-        escape_kinds(&mut frame.lost);
-        frame
     }
 }

@@ -1,6 +1,6 @@
 //! The report's tables, for its text and its page alike.
 
-use super::{Calls, Direction, File, Layer, Size, UnderWay, Waiting, sentences};
+use super::{Calls, Direction, File, Layer, Size, Waiting, sentences};
 use record::number;
 use sentences::{share, time};
 
@@ -67,12 +67,6 @@ pub fn top(waiting: &Waiting) -> Table {
     Table::new(&headings, &waiting.top, |top| {
         let cells = [time(top.total_ns), count(top.waits), time(top.longest_ns)];
         Row::new(sentences::who(top), cells)
-    })
-}
-
-pub fn under_way(calls: &[UnderWay]) -> Table {
-    Table::new(&["call", "so far"], calls, |call| {
-        Row::new(sentences::under_way(call), [time(call.so_far_ns)])
     })
 }
 

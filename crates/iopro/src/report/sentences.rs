@@ -1,6 +1,6 @@
 //! Sentences of the report.
 
-use super::{Class, Count, Direction, Frame, Report, Top, UnderWay, Waiting, linked_share};
+use super::{Class, Count, Direction, Report, Top, Waiting, linked_share};
 use record::number;
 
 /// A time in nanoseconds with the unit that suits its size.
@@ -171,30 +171,6 @@ pub fn name(process: &str) -> &str {
     match process {
         "" => "(unknown)",
         name => name,
-    }
-}
-
-/// The most important result of an interval, in one sentence.
-pub fn frame_headline(frame: &Frame) -> String {
-    let (at, whose) = (time(frame.at_ns), whose(&frame.target));
-    let duration = time(frame.duration_ns);
-    let waiting = &frame.foreground;
-    let Some(first) = waiting.classes.first() else {
-        return format!("{at}: in {duration}, nothing blocked {whose} in the storage stack.");
-    };
-    format!(
-        "{at}: in {duration}, {whose} waited {}, {}.",
-        time(waiting.total_ns),
-        part_of(first, waiting)
-    )
-}
-
-/// A call that has not returned, in one sentence.
-pub fn under_way(call: &UnderWay) -> String {
-    let who = format!("{} in {}", name(&call.process), call.call);
-    match &call.file {
-        Some(file) => format!("{who} of {file}"),
-        None => who,
     }
 }
 

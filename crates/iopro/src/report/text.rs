@@ -1,7 +1,7 @@
 //! Text report for a terminal.
 
 use super::rows::{self, Table};
-use super::{Frame, Report, sentences};
+use super::{Report, sentences};
 use record::table::grid::{Grid, Line, Text, wrapped};
 use sentences::shortened;
 
@@ -61,46 +61,6 @@ pub fn render(report: &Report, width: usize) -> String {
     for note in notes {
         out.push_str(&wrapped(&note, width));
     }
-    out
-}
-
-/// A frame of a live view as text, with the line width of [`render`].
-pub fn frame(frame: &Frame, width: usize) -> String {
-    let frame = &frame.on_a_page();
-    let mut out = wrapped(&sentences::frame_headline(frame), width);
-    for lost in &frame.lost {
-        out.push_str(&wrapped(&sentences::lost(lost), width));
-    }
-    let waiting = &frame.foreground;
-    let all = usize::MAX;
-    sections(
-        &mut out,
-        width,
-        [
-            ("Why they waited", all, rows::classes(waiting)),
-            (
-                "The longest waits in sum",
-                label_letters(width, 30),
-                rows::top(waiting),
-            ),
-            (
-                "Calls that go on",
-                label_letters(width, 15),
-                rows::under_way(&frame.under_way),
-            ),
-            (
-                "Where calls spent the time",
-                all,
-                rows::layers(&frame.layers),
-            ),
-            (
-                "Files",
-                label_letters(width, 50),
-                rows::files(&frame.files, "waited"),
-            ),
-            ("Requests", all, rows::requests(&frame.io)),
-        ],
-    );
     out
 }
 

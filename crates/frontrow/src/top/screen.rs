@@ -69,7 +69,7 @@ impl Screen {
         print_text(&format!("{HOME}{}{CLEAR_BELOW}", lines.join("\n")))
     }
 
-    /// Pressed keys; waits for the first one until `timeout`.
+    /// Pressed keys, arrows as k and j; waits for the first one until `timeout`.
     pub fn keys(&self, timeout: Duration) -> Result<Vec<u8>, Failure> {
         let stdin = io::stdin();
         if !stdin.is_terminal() {
@@ -90,11 +90,13 @@ impl Screen {
         if keys.contains(&SUSPEND) {
             suspend().map_err(failed)?;
         }
-        // Escape sequences, such as those of arrow keys, are ignored.
-        match keys.first() {
-            Some(0x1b) => Ok(Vec::new()),
-            _ => Ok(keys),
-        }
+        Ok(match keys.as_slice() {
+            [0x1b, b'[' | b'O', b'A'] => vec![b'k'],
+            [0x1b, b'[' | b'O', b'B'] => vec![b'j'],
+            // Sequences of other keys are ignored; the escape key has none.
+            [0x1b, _, ..] => Vec::new(),
+            _ => keys,
+        })
     }
 }
 
