@@ -2,6 +2,7 @@
 //! hog, and nobody.
 
 mod known;
+mod mixes;
 mod noted;
 mod reports;
 mod trials;
@@ -230,8 +231,8 @@ fn number(name: &str, default: &str) -> u64 {
     variable(name, default).parse().unwrap()
 }
 
-fn seeds() -> RangeInclusive<u64> {
-    let seeds = variable(SEEDS, "1..1");
+fn seeds(default: &str) -> RangeInclusive<u64> {
+    let seeds = variable(SEEDS, default);
     let (first, last) = seeds.split_once("..").unwrap();
     first.parse().unwrap()..=last.parse().unwrap()
 }
@@ -248,7 +249,7 @@ fn all_known_causes_and_pairs_come_first() {
     let cases = known::singles().into_iter().chain(known::pairs());
     let cases: Vec<_> = cases.filter(|it| is_wanted(&it.name())).collect();
     let mut all = Vec::new();
-    for seed in seeds() {
+    for seed in seeds("1..1") {
         for some in cases.chunks(4) {
             let seen = known::run(some, &kernel, seed, 4);
             show(&seen);
@@ -287,7 +288,7 @@ fn all_reports_of_stalls_end_in_their_causes() {
     let names = reports::CASES.iter().map(|it| it.name);
     let names: Vec<_> = names.filter(|it| is_wanted(it)).collect();
     let mut all = Vec::new();
-    for seed in seeds() {
+    for seed in seeds("1..1") {
         for name in &names {
             let told = reports::run(name, &kernel, seed);
             show_reports(&told);
@@ -302,6 +303,15 @@ fn all_reports_of_stalls_end_in_their_causes() {
     assert!(all.iter().all(|it| !it.is_wrongly_sure));
     assert!(right(1) >= 0.9, "{}", right(1));
     assert!(right(2) >= 0.75, "{}", right(2));
+}
+
+#[test]
+#[ignore = "a minute for each of a dozen seeds; make stress-doctor"]
+fn whatever_a_mix_of_apps_is_told_agrees_with_other_counters() {
+    let kernel = variable(KERNEL, "6.12");
+    let faults = seeds("1..12").flat_map(|seed| mixes::run(seed, &kernel));
+    let faults: Vec<_> = faults.collect();
+    assert!(faults.is_empty(), "{faults:#?}");
 }
 
 /// The known answer *fragments*, and room for a second copy after it. How fast the file is read before
@@ -389,7 +399,7 @@ fn what_helps_is_told_by_a_trial_and_nothing_where_nothing_is() {
         window_s: number(WINDOW, "4"),
     };
     let mut all = Vec::new();
-    for seed in seeds() {
+    for seed in seeds("1..1") {
         let trials = trials::all(&how.kernel).into_iter();
         for trial in trials.filter(|it| is_wanted(it.name)) {
             let found = trials::run(&[trial], &how, seed);

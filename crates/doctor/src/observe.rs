@@ -218,6 +218,9 @@ pub struct User {
     pub app: Option<String>,
     /// Disks on which they had files open for writing, as far as known.
     pub writes_to: BTreeSet<String>,
+    /// Whether all files that they had open for writing bypass the page cache (`O_DIRECT`): what they write
+    /// makes no page dirty.
+    pub is_direct: bool,
     /// Path of the cgroup of one of them.
     pub cgroup: Option<String>,
     /// Bytes written by each process that lived to the end.
@@ -306,6 +309,11 @@ impl Observation {
     pub fn traffic(&self, disk: Option<&str>) -> Option<&Traffic> {
         let mut disks = self.disks.iter();
         disks.find(|it| Some(it.disk.as_str()) == disk)
+    }
+
+    /// Processes that may have made pages of a disk dirty.
+    pub fn dirtiers_of(&self, disk: Option<&str>) -> impl Iterator<Item = &User> {
+        self.writers_to(disk).filter(|it| !it.is_direct)
     }
 
     /// Upper bound of the bytes that `user` wrote to this disk, or to any. For users with unknown

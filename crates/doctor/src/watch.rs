@@ -10,9 +10,11 @@ use crate::pieces;
 use crate::silence::Silences;
 use crate::stacks::Stacks;
 use crate::task::{KernelThreads, Task, counter};
+use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -75,6 +77,8 @@ struct Process {
     inherited: Used,
     /// The file systems on which it had files open for writing (`st_dev`).
     writes_to: BTreeSet<u64>,
+    /// Whether one of these goes through the page cache.
+    buffers: bool,
     /// Path of its cgroup.
     cgroup: Option<String>,
     /// Anonymous memory at the first look, and at the last.
@@ -102,6 +106,7 @@ impl Process {
 struct Ended {
     used: Used,
     writes_to: BTreeSet<u64>,
+    buffers: bool,
     cgroup: Option<String>,
     written_by: BTreeMap<u32, u64>,
     grown_bytes: u64,
@@ -116,6 +121,7 @@ impl Ended {
         self.used.written_bytes += process.own(|it| it.written_bytes);
         self.used.cpu_ns += process.own(|it| it.cpu_ns);
         self.writes_to.extend(&process.writes_to);
+        self.buffers |= process.buffers || process.writes_to.is_empty();
         self.cgroup = self.cgroup.take().or_else(|| process.cgroup.clone());
         let (first, last) = process.memory_bytes;
         self.grown_bytes = self.grown_bytes.max(last.saturating_sub(first));
@@ -357,7 +363,10 @@ impl Watch {
             }
             let since = used.written_bytes.saturating_sub(known.end.written_bytes);
             if !is_first && since >= ASKED_BYTES {
-                known.writes_to.extend(open_to_write(&self.root, key.0));
+                for (device, is_direct) in open_to_write(&self.root, key.0) {
+                    known.writes_to.insert(device);
+                    known.buffers |= !is_direct;
+                }
             }
             known.end = used;
             known.lives = true;
@@ -582,15 +591,25 @@ fn inherit(
     told
 }
 
-/// File systems on which a process has files open for writing.
-fn open_to_write(root: &Path, process: u32) -> BTreeSet<u64> {
+/// File systems on which a process has files open for writing, and whether they bypass the page cache.
+fn open_to_write(root: &Path, process: u32) -> BTreeSet<(u64, bool)> {
     let entries = fs::read_dir(root.join(format!("proc/{process}/fd")));
     let files = entries.into_iter().flatten().flatten().filter_map(|entry| {
         let link = entry.path().symlink_metadata().ok()?;
         let file = fs::metadata(entry.path()).ok().filter(|it| it.is_file())?;
-        (link.mode() & OPEN_TO_WRITE != 0).then(|| file.dev())
+        let is_to_write = link.mode() & OPEN_TO_WRITE != 0;
+        is_to_write.then(|| (file.dev(), is_direct(root, process, &entry.file_name())))
     });
     files.collect()
+}
+
+/// Whether a process opened this file with `O_DIRECT`.
+fn is_direct(root: &Path, process: u32, descriptor: &OsStr) -> bool {
+    let path = root.join(format!("proc/{process}/fdinfo")).join(descriptor);
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let flags = text.lines().find_map(|it| it.strip_prefix("flags:"));
+    let flags = flags.and_then(|it| i32::from_str_radix(it.trim(), 8).ok());
+    flags.is_some_and(|it| it & OFlags::DIRECT.bits() as i32 != 0)
 }
 
 /// Disks of mounted file systems, by device number.
@@ -637,6 +656,7 @@ fn users(ended: BTreeMap<String, Ended>, mounted: &BTreeMap<u64, String>) -> Vec
                 .as_deref()
                 .and_then(apps::app)
                 .map(str::to_owned),
+            is_direct: !ended.buffers,
             writes_to: disks.cloned().collect(),
             cgroup: ended.cgroup,
             written_by: ended.written_by,
@@ -795,6 +815,25 @@ fn used(root: &Path, process: u32, task: &Task) -> Used {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_bypass_the_page_cache_are_told_apart() {
+        use std::os::unix::fs::OpenOptionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let open = |name: &str, flags: OFlags| {
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create(true);
+            options.custom_flags(flags.bits() as i32);
+            options.open(directory.path().join(name)).unwrap()
+        };
+        let files = [open("a", OFlags::DIRECT), open("b", OFlags::empty())];
+        use std::os::fd::AsRawFd;
+        let told = files.map(|it| {
+            let name = it.as_raw_fd().to_string();
+            is_direct(Path::new("/"), std::process::id(), OsStr::new(&name))
+        });
+        assert_eq!(told, [true, false]);
+    }
 
     #[test]
     fn the_kernels_texts_are_read() {

@@ -29,7 +29,7 @@ const fn case(name: &'static str, verdicts: &'static [Verdict], words: &'static 
     }
 }
 
-pub const CASES: [Case; 27] = [
+pub const CASES: [Case; 29] = [
     case("iomax", &[("limit", "", "pods")], "io.max"),
     case("iomaxread", &[("limit", "webapp", "-")], "io.max"),
     case(
@@ -88,6 +88,12 @@ pub const CASES: [Case; 27] = [
         "",
     ),
     case("faults", &[("device_busy", "influxd", "compact")], ""),
+    case("steam", &[("device_busy", "browser", "steam")], ""),
+    case(
+        "journald",
+        &[("fsync_behind_writeback", "journald", "conmon")],
+        "",
+    ),
 ];
 
 /// What a page said.
@@ -197,7 +203,7 @@ fn judged(case: &Case, level: u64, page: &Value) -> Told {
 
 /// Functions of the guest's shell. `as NAME APPLET` and `app NAME OPTION` run busybox and fio under a
 /// name of their own; `see` leaves the pages of both levels.
-const PRELUDE: &str = r#"
+pub(super) const PRELUDE: &str = r#"
 as() { ln -sf /bin/busybox /tmp/$1; ( n=$1; a=$2; shift 2; exec -a $a /tmp/$n "$@" ) 2> /dev/null; }
 app() { ln -sf /bin/fio /tmp/$1; n=$1; shift; cd /mnt; /tmp/$n --name=$n --invalidate=0 --randseed=7 --time_based --runtime=1000 "$@" > /dev/null 2>&1; }
 group() { echo "+io +memory" > /sys/fs/cgroup/cgroup.subtree_control; mkdir -p /sys/fs/cgroup/$1; }

@@ -74,8 +74,13 @@ pub(super) fn blame(
         },
         Cause::DirtyThrottling => {
             // The limit is system-wide, and the slowest disk's pages stay dirty longest.
-            let disk = seen.busiest_disk().map(|it| it.disk.as_str());
-            let others = seen.writers_to(disk).filter(|it| it.name != who);
+            let dirtied = seen
+                .disks
+                .iter()
+                .filter(|it| causes::is_dirtied_by_another(&it.disk, who, seen));
+            let busiest = dirtied.max_by_key(|it| it.busy_ns).or(seen.busiest_disk());
+            let disk = busiest.map(|it| it.disk.as_str());
+            let others = seen.dirtiers_of(disk).filter(|it| it.name != who);
             let writer = others.max_by_key(|it| seen.written_to(disk, it));
             Blame {
                 name: writer.map(|it| it.name.clone()),

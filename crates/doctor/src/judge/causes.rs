@@ -302,14 +302,27 @@ pub(super) fn wrote_most(who: &str, disk: Option<&str>, seen: &Observation) -> b
 /// Whether the task is throttled for its own dirty pages. The linked request shows only for whom
 /// the device works at that time.
 fn is_throttled_for_itself(wait: &Wait, seen: &Observation) -> bool {
-    wrote_most(&wait.who, seen.disk_of(wait), seen) && keeps_up(wait, seen) != Some(true)
+    let disk = seen.disk_of(wait);
+    let own = seen.written_by(&wait.who);
+    let dirtied = seen.dirtiers_of(disk).map(|it| seen.written_to(disk, it));
+    let is_most = own as f64 >= OWN_SHARE * dirtied.sum::<u64>() as f64;
+    is_much(own, seen) && is_most && keeps_up(wait, seen) != Some(true)
+}
+
+/// Whether another process makes many pages of this disk dirty.
+pub(super) fn is_dirtied_by_another(disk: &str, who: &str, seen: &Observation) -> bool {
+    let disk = Some(disk);
+    let mut others = seen.dirtiers_of(disk).filter(|it| it.name != who);
+    others.any(|it| is_much(seen.written_to(disk, it), seen))
 }
 
 /// Whether the waiter's disk is not saturated. Then it is throttled for dirty pages of another
 /// disk, since the limit is system-wide.
 fn keeps_up(wait: &Wait, seen: &Observation) -> Option<bool> {
     let disk = seen.disk_of(wait)?;
-    let others = seen.disks.iter().filter(|it| it.disk != disk);
+    let is_another =
+        |it: &&Traffic| it.disk != disk && is_dirtied_by_another(&it.disk, &wait.who, seen);
+    let others = seen.disks.iter().filter(is_another);
     let another = others.map(|it| it.busy_ns).max().unwrap_or(0);
     let own = seen.traffic(Some(disk))?;
     Some(seen.share(own.busy_ns) < SATURATED && seen.share(another) >= SATURATED)

@@ -766,3 +766,27 @@ fn a_disk_that_reports_errors_comes_before_all_else() {
     let (finding, answer) = (html.find("sda reports errors"), html.find("<h1>"));
     assert!(finding.is_some() && finding < answer, "{html}");
 }
+
+#[test]
+fn who_bypasses_the_page_cache_makes_nobody_throttled() {
+    let throttled = || vec![wait("app", "write", Class::DirtyThrottle, 5 * SECOND)];
+    let app = || writes_to(user("app", 300 * MB, 0), "sda");
+    let copier = |is_direct| User {
+        is_direct,
+        ..writes_to(user("copier", 400 * MB, 0), "sdb")
+    };
+    let at = |is_direct| {
+        let mut seen = with_stick(throttled(), vec![app(), copier(is_direct)]);
+        seen.waits[0].file = Some("/home/a".to_owned());
+        for disk in &mut seen.disks {
+            let share = if disk.disk == "sdb" { 10 } else { 3 };
+            disk.busy_ns = share * SECOND;
+        }
+        judge(&seen).verdicts.remove(0)
+    };
+    let by_pages = at(false);
+    assert_eq!(by_pages.cause, Cause::DirtyThrottling);
+    assert_eq!(by_pages.culprit.as_deref(), Some("copier"));
+    let direct = at(true);
+    assert_eq!((direct.cause, direct.culprit), (Cause::OwnWrites, None));
+}
