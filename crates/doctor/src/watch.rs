@@ -121,7 +121,9 @@ impl Ended {
         self.used.written_bytes += process.own(|it| it.written_bytes);
         self.used.cpu_ns += process.own(|it| it.cpu_ns);
         self.writes_to.extend(&process.writes_to);
-        self.buffers |= process.buffers || process.writes_to.is_empty();
+        // Its files are not known, or what it wrote is too little to ask.
+        let is_unknown = process.writes_to.is_empty() && process.own(|it| it.written_bytes) > 0;
+        self.buffers |= process.buffers || is_unknown;
         self.cgroup = self.cgroup.take().or_else(|| process.cgroup.clone());
         let (first, last) = process.memory_bytes;
         self.grown_bytes = self.grown_bytes.max(last.saturating_sub(first));
@@ -656,7 +658,7 @@ fn users(ended: BTreeMap<String, Ended>, mounted: &BTreeMap<u64, String>) -> Vec
                 .as_deref()
                 .and_then(apps::app)
                 .map(str::to_owned),
-            is_direct: !ended.buffers,
+            is_direct: !ended.buffers && !ended.writes_to.is_empty(),
             writes_to: disks.cloned().collect(),
             cgroup: ended.cgroup,
             written_by: ended.written_by,

@@ -201,7 +201,7 @@ enum Output {
     /// A terminal, through the channel of the thread that draws.
     Drawn(Box<Newest>),
     /// Standard output, one after the other.
-    Text(Mutex<View>),
+    Text(Box<Mutex<View>>),
     Json,
 }
 
@@ -225,7 +225,7 @@ impl Output {
         match args.json {
             true => Output::Json,
             false if is_drawn => Output::Drawn(Box::default()),
-            false => Output::Text(Mutex::new(View::following(args.follow.clone()))),
+            false => Output::Text(Box::new(Mutex::new(View::following(args.follow.clone())))),
         }
     }
 

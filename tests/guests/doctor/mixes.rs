@@ -123,8 +123,8 @@ impl Mix {
 
 /// Counters of the seconds of a page.
 struct Counted {
-    /// Bytes by cgroup and disk number.
-    groups: BTreeMap<(String, String), u64>,
+    /// Counters of `io.stat` by cgroup, disk number and name.
+    groups: BTreeMap<(String, String, String), u64>,
     /// Numbers of disks by name.
     numbers: BTreeMap<String, String>,
     /// Milliseconds in which a disk was busy, by name.
@@ -149,27 +149,22 @@ impl Counted {
             for line in left.text(&format!("groups.{name}")).lines() {
                 let mut words = line.split_whitespace();
                 let (group, number) = (words.next().unwrap(), words.next().unwrap_or_default());
-                let of = counted.groups.entry((group.to_owned(), number.to_owned()));
-                let bytes = of.or_default();
-                for word in words {
-                    for key in ["rbytes=", "wbytes="] {
-                        if let Some(value) = word.strip_prefix(key) {
-                            change(bytes, value, adds);
-                        }
-                    }
+                for (counter, value) in words.filter_map(|it| it.split_once('=')) {
+                    let key = [group, number, counter].map(str::to_owned);
+                    change(counted.groups.entry(key.into()).or_default(), value, adds);
                 }
             }
         }
         counted
     }
 
-    /// Bytes that an app moved on a disk, or on any if that is not named.
-    fn moved(&self, app: &str, disk: Option<&str>) -> u64 {
+    /// Sum of these counters of an app on a disk, or on any if that is not named.
+    fn sum(&self, app: &str, counters: [&str; 2], disk: Option<&str>) -> u64 {
         let number = disk.and_then(|it| self.numbers.get(it));
-        let of_app = self
-            .groups
-            .iter()
-            .filter(|((group, on), _)| group == app && number.is_none_or(|number| number == on));
+        let of_app = self.groups.iter().filter(|((group, on, counter), _)| {
+            let is_on = number.is_none_or(|number| number == on);
+            group == app && counters.contains(&counter.as_str()) && is_on
+        });
         of_app.map(|it| *it.1).sum()
     }
 }
@@ -207,9 +202,10 @@ fn faults(mix: &Mix, page: &Value, counted: &Counted) -> Vec<String> {
             faults.push(format!("{who} is surely a victim, and no app of the mix"));
         }
         let is_other = apps.contains(&culprit) && culprit != who;
-        if is_other && 10 * counted.moved(culprit, None) < counted.moved(who, None) {
+        // A slow disk works long for few bytes, but not for none.
+        if is_other && counted.sum(culprit, ["rbytes", "wbytes"], None) == 0 {
             faults.push(format!(
-                "{culprit} is surely to blame, and moved nearly nothing: {verdict}"
+                "{culprit} is surely to blame, and moved nothing: {verdict}"
             ));
         }
         let is_direct = |it: &&(String, String)| it.0 == culprit && it.1.contains("--direct=1");
@@ -236,11 +232,12 @@ fn faults(mix: &Mix, page: &Value, counted: &Counted) -> Vec<String> {
         if text("cause") == "own_commits" {
             let disk = Some(text("disk"));
             let others = apps.iter().filter(|it| **it != who);
-            let others: u64 = others.map(|it| counted.moved(it, disk)).sum();
-            let own = counted.moved(who, disk);
+            let written = ["wbytes", "dbytes"];
+            let others: u64 = others.map(|it| counted.sum(it, written, disk)).sum();
+            let own = counted.sum(who, written, disk);
             if others > 4 * own + (16 << 20) {
                 faults.push(format!(
-                    "others moved {others} bytes, itself {own}: {verdict}"
+                    "others wrote {others} bytes, itself {own}: {verdict}"
                 ));
             }
         }
