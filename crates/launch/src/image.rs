@@ -114,6 +114,7 @@ mod tests {
             recorded_s: 0,
             runs: 1,
             timing: Timing::Before,
+            measured: None,
             files: vec![
                 file(first, LOOP_MAJOR, false),
                 file(&early, 8, false),

@@ -161,7 +161,7 @@ proptest! {
     fn the_intersection_is_what_both_have(one in pages(), other in pages()) {
         let has = |all: &[Pages], page| all.iter().any(|it| (it.first..it.end()).contains(&page));
         let of = |pages: &[Pages]| Profile {
-            command: String::new(), recorded_s: 0, runs: 1, timing: Timing::Before,
+            command: String::new(), recorded_s: 0, runs: 1, timing: Timing::Before, measured: None,
             files: vec![ProfiledFile {
                 path: "/a".into(),
                 identity: Identity { device: 1, inode: 1, generation: 0, size_bytes: 1 << 40, mtime_s: 0, mtime_ns: 0 },
@@ -314,7 +314,7 @@ fn empty() -> Profile {
         command: "app".to_owned(),
         recorded_s: 1,
         runs: 1,
-        timing: Timing::Before,
+        timing: Timing::Before, measured: None,
         files: Vec::new(),
         metadata: Vec::new(),
     }

@@ -82,6 +82,7 @@ fn profile(volume: &Volume) -> Outcome<Profile> {
         recorded_s: 0,
         runs: 1,
         timing: Timing::Before,
+        measured: None,
         files,
         metadata: Vec::new(),
     })

@@ -60,6 +60,7 @@ impl Installed {
                 recorded_s: 0,
                 runs: 1,
                 timing: Timing::Before,
+                measured: None,
                 files,
                 // New metadata are in memory anyway: the journal keeps them.
                 metadata: Vec::new(),

@@ -75,20 +75,27 @@ fn by_iopro(request: &Request, stop: &AtomicBool) -> Result<Started, capture::Er
     running.finish()?;
     let reader =
         Reader::open(recording.path()).map_err(|error| failed(std::io::Error::other(error)))?;
-    let (app, failed_with) = app?;
+    let (app, ended) = app?;
     let mut start = Start::of(app);
     for event in reader.events() {
         start.see(&event.map_err(&failed)?);
     }
     Ok(Started {
         touched: start.touched(),
-        failed: failed_with,
+        failed: ended.failed,
+        asked: ended.asked,
     })
 }
 
-/// Starts the app, asks it to end after the limit, and returns its process id and how it ended if it
-/// failed by itself.
-fn run(request: &Request, stop: &AtomicBool) -> Result<(u32, Option<ExitStatus>), capture::Error> {
+/// End of the app.
+struct Ended {
+    /// Its status if it failed by itself.
+    failed: Option<ExitStatus>,
+    asked: bool,
+}
+
+/// Starts the app, asks it to end after the limit, and returns its process id and how it ended.
+fn run(request: &Request, stop: &AtomicBool) -> Result<(u32, Ended), capture::Error> {
     let name = request.command.first().cloned().unwrap_or_default();
     let failed = |source| capture::Error::Command {
         command: name.to_string_lossy().into_owned(),
@@ -106,7 +113,8 @@ fn run(request: &Request, stop: &AtomicBool) -> Result<(u32, Option<ExitStatus>)
     });
     let (status, asked) = waited.map_err(&failed)?;
     let status = status.map_err(&failed)?;
-    Ok((id, (!asked && !status.success()).then_some(status)))
+    let failed = (!asked && !status.success()).then_some(status);
+    Ok((id, Ended { failed, asked }))
 }
 
 /// Data gathered from the events of a start.

@@ -1,5 +1,6 @@
 //! `frontrow launch plan`: shows the planned reads of an app's start.
 
+use super::bench::{measured_as_json, timing_name, whether_it_gains};
 use super::{latency, profile_name};
 use crate::exit::Failure;
 use crate::print::{json, plain, print_text};
@@ -41,7 +42,7 @@ pub fn run(args: &Plan) -> Result<(), Failure> {
     let packed: Vec<&Path> = places.packed.iter().map(|it| it.path.as_path()).collect();
     let plans = prepare(places.devices, |device| latency(&store, device));
     match args.json {
-        true => print_text(&json(&as_json(&set, &packed, &plans))?),
+        true => print_text(&json(&as_json(&profile, &set, &packed, &plans))?),
         false => print_text(&plain(&in_words(&profile, &set, &packed, &plans))),
     }
 }
@@ -55,6 +56,7 @@ fn in_words(profile: &Profile, set: &WorkingSet, packed: &[&Path], plans: &[Devi
         profile.files.len(),
         profile.runs
     );
+    text += &format!("{}\n", whether_it_gains(profile));
     for (path, _) in &set.dropped {
         text += &format!(
             "not loaded, changed since or gone: {}\n",
@@ -89,7 +91,12 @@ fn in_words(profile: &Profile, set: &WorkingSet, packed: &[&Path], plans: &[Devi
     text
 }
 
-fn as_json(set: &WorkingSet, packed: &[&Path], plans: &[DevicePlan]) -> serde_json::Value {
+fn as_json(
+    profile: &Profile,
+    set: &WorkingSet,
+    packed: &[&Path],
+    plans: &[DevicePlan],
+) -> serde_json::Value {
     let devices = plans.iter().map(|plan| {
         let sums = sums(&plan.requests);
         json!({
@@ -101,6 +108,8 @@ fn as_json(set: &WorkingSet, packed: &[&Path], plans: &[DevicePlan]) -> serde_js
         })
     });
     json!({
+        "timing": timing_name(profile.timing),
+        "measured": measured_as_json(profile),
         "profiled_pages": set.profiled_pages,
         "valid_pages": set.valid_pages(),
         "dropped": set.dropped.iter().map(|(path, _)| path).collect::<Vec<_>>(),

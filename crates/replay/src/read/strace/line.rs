@@ -153,15 +153,11 @@ fn time(text: &str) -> Result<(Time, &str), String> {
         return Ok((Time::None, text));
     }
     let (first, rest) = first_word(text).unwrap_or((text, ""));
-    if first.is_empty() || !is_time(first) {
-        return Ok((Time::None, text));
-    }
-    let known = match first.as_bytes().contains(&b':') {
-        true => of_day(first).map(Time::OfDay),
-        false => seconds(first).map(|ns| match ns < EARLIEST_NS {
-            true => Time::Relative(ns),
-            false => Time::Absolute(ns),
-        }),
+    let known = match seconds(first) {
+        Some(ns) if ns < EARLIEST_NS => Some(Time::Relative(ns)),
+        Some(ns) => Some(Time::Absolute(ns)),
+        None if !is_time(first) => return Ok((Time::None, text)),
+        None => of_day(first).map(Time::OfDay),
     };
     let time = known.ok_or_else(|| format!("'{first}' is no time"))?;
     let rest = rest.trim_ascii_start();
