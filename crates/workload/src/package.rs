@@ -78,7 +78,14 @@ impl Package {
             Package::Snap(packer) => {
                 let image = directory.join("app.img");
                 make_directory(&mounted)?;
-                let words = ["-comp", packer, "-no-progress", "-quiet", "-processors", "1"];
+                let words = [
+                    "-comp",
+                    packer,
+                    "-no-progress",
+                    "-quiet",
+                    "-processors",
+                    "1",
+                ];
                 let words = words.map(OsStr::new);
                 let places = [source.as_os_str(), image.as_os_str()];
                 run("/bin/mksquashfs", &[&places[..], &words[..]].concat())?;
@@ -138,8 +145,21 @@ fn sandbox(source: PathBuf) -> Result<Unpacked, Error> {
     )?;
     let source_text = source.display().to_string();
     let words = [
-        "/bin/busybox", "chroot", OUTSIDE, "/bin/bwrap", "--dev-bind", "/", "/", "--ro-bind",
-        &source_text, INSIDE, "--unshare-pid", "--unshare-ipc", "--chdir", &source_text, "--",
+        "/bin/busybox",
+        "chroot",
+        OUTSIDE,
+        "/bin/bwrap",
+        "--dev-bind",
+        "/",
+        "/",
+        "--ro-bind",
+        &source_text,
+        INSIDE,
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--chdir",
+        &source_text,
+        "--",
     ];
     Ok(Unpacked {
         wrapper: words.map(str::to_owned).to_vec(),
@@ -153,8 +173,7 @@ fn make_directory(path: &Path) -> Result<(), Error> {
 }
 
 fn text(path: &Path) -> Result<CString, Error> {
-    CString::new(path.as_os_str().as_bytes())
-        .map_err(|error| Error::io("name", path, error.into()))
+    CString::new(path.as_os_str().as_bytes()).map_err(|error| Error::io("name", path, error.into()))
 }
 
 fn mount(

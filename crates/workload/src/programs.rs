@@ -148,10 +148,7 @@ pub(crate) const fn code(program: Program) -> Code {
 
 /// The code of a workload that starts `program` as it comes in `package`.
 pub(crate) const fn packed(program: Program, package: Package) -> Code {
-    Code::new(
-        Start::Program(App { program, package }),
-        sqlite::footprint,
-    )
+    Code::new(Start::Program(App { program, package }), sqlite::footprint)
 }
 
 /// A program on the file system under test.
@@ -278,7 +275,8 @@ impl Foreground for Starts {
 
     fn measure(&mut self, _: &mut Meter, _: Option<&mut Background>) -> Result<(), Error> {
         let starts = self.starts.to_string();
-        let printed = self.launch_program(&["bench", "--name", "app", "--json", "--runs", &starts])?;
+        let printed =
+            self.launch_program(&["bench", "--name", "app", "--json", "--runs", &starts])?;
         let times = serde_json::from_slice(&printed).map_err(|error| Error::Program {
             path: FRONTROW.into(),
             reason: format!("its times are no times: {error}"),

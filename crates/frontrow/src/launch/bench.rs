@@ -348,7 +348,10 @@ mod tests {
         };
         let (timing, said) = kept([800, 500, 490], [20, 20, 20]);
         assert_eq!(timing, Timing::Beside);
-        assert!(said.contains("800.0 ms by demand, 500.0 loaded before"), "{said}");
+        assert!(
+            said.contains("800.0 ms by demand, 500.0 loaded before"),
+            "{said}"
+        );
         // The faster one is unclear, so the other gains most.
         assert_eq!(kept([800, 500, 490], [20, 20, 400]).0, Timing::Before);
         let (timing, said) = kept([800, 790, 805], [20, 5, 5]);

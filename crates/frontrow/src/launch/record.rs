@@ -1,7 +1,7 @@
 //! `frontrow launch record`: records the pages of an app's start.
 
-use super::capture::Watcher;
 use super::bench::{measure, measured_as_json, timing_name, whether_it_gains};
+use super::capture::Watcher;
 use super::profile_name;
 use crate::bench::catch_signals;
 use crate::exit::{Exit, Failure};

@@ -23,7 +23,8 @@
 //! allocated.
 
 use super::{
-    Measured, Metadata, PAGE_BYTES, PARTS, Pages, Profile, ProfiledFile, Timing, difference, intersection,
+    Measured, Metadata, PAGE_BYTES, PARTS, Pages, Profile, ProfiledFile, Timing, difference,
+    intersection,
 };
 use crate::identity::Identity;
 use std::borrow::Cow;

@@ -433,7 +433,7 @@ mod tests {
         let call = parse(text).unwrap();
         assert_eq!(call.name, "openat");
         assert_eq!(
-            call.arguments,
+            call.arguments.as_slice(),
             ["AT_FDCWD</a,b(c>", "\"x\\\"),y\"", "O_RDONLY|O_CLOEXEC"]
         );
         let named = Name::Path("/a,b(c/x");
