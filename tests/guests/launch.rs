@@ -104,10 +104,7 @@ fn a_packed_apps_image_is_read_and_its_files_are_unpacked_ahead() {
         // The loop device's readahead reads more than the app needs; loading does not.
         let loaded_bytes = number(&read["loaded"]) * 512;
         assert!(loaded_bytes >= image_bytes, "{read} {plan}");
-        assert!(
-            number(&read["loaded"]) * 2 <= number(&read["demand"]),
-            "{read}"
-        );
+        assert!(number(&read["loaded"]) <= number(&read["demand"]), "{read}");
         assert_eq!(
             number(&read["left"]),
             0,
